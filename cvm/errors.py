@@ -1,0 +1,31 @@
+"""The ways a program or its use can fail. Type for programs, sentence for people; `cvm/SPEC.md` section 7 gives the exit codes."""
+
+
+class CvmError(Exception):
+    """Base of every failure a user of the machine can meet."""
+
+
+class Malformed(CvmError):
+    """The bytes are not the canonical encoding of any program."""
+
+
+class Invalid(CvmError):
+    """A well-formed file breaks a numbered rule of the specification, e.g. `conv2d.C3`."""
+
+    def __init__(self, rule: str, message: str, *, where: str = "") -> None:
+        self.rule = rule
+        self.message = message
+        self.where = where
+        super().__init__(f"{where + ': ' if where else ''}{message} [{rule}]")
+
+
+class Unproven(Invalid):
+    """Every rule of form holds, but a value's interval does not fit where it must."""
+
+
+class Trap(CvmError):
+    """A checked run met a value that does not fit. Proven programs cannot trap."""
+
+
+class BadInput(CvmError):
+    """An input array or option does not suit the program."""

@@ -1,0 +1,137 @@
+"""What a program is made of: plain frozen data, no behaviour. `cvm/SPEC.md` section 2 says what it means.
+
+Values are numbered in one sequence: the inputs, then the constants, then one per instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[Any]  # bool, i8, u8, i16, i32 where it is a value; i64 inside a computation
+Attribute = int | bool | str | tuple[int, ...]
+
+DTYPES: dict[str, np.dtype[Any]] = {
+    "bool": np.dtype(np.bool_),
+    "i8": np.dtype(np.int8),
+    "u8": np.dtype(np.uint8),
+    "i16": np.dtype(np.int16),
+    "i32": np.dtype(np.int32),
+}
+DTYPE_CODES = {"bool": 0, "i8": 1, "u8": 2, "i16": 3, "i32": 4}
+DTYPE_RANGES = {
+    "bool": (0, 1),
+    "i8": (-128, 127),
+    "u8": (0, 255),
+    "i16": (-32768, 32767),
+    "i32": (-(2**31), 2**31 - 1),
+}
+MAX_RANK = 6
+MAX_ELEMENTS = 2**31 - 1
+MAX_CHANNELS = 65536  # intervals are kept per index of the last axis up to this many
+
+
+def dtype_name(array: IntArray) -> str:
+    """The program dtype of a numpy array; KeyError for a dtype that programs do not have."""
+    return {"|b1": "bool", "|i1": "i8", "|u1": "u8", "<i2": "i16", "<i4": "i32"}[array.dtype.newbyteorder("<").str]
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """A dtype and a static shape."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def elements(self) -> int:
+        """The number of elements, exact at any size."""
+        count = 1
+        for dimension in self.shape:
+            count *= dimension
+        return count
+
+    @property
+    def channels(self) -> int:
+        """How many intervals a proof keeps for this tensor: one per index of the last axis, or one for all."""
+        return self.shape[-1] if self.shape and self.shape[-1] <= MAX_CHANNELS else 1
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True)
+class Input:
+    """A named operand of the whole program; integers outside [lo, hi] are refused before anything runs."""
+
+    name: str
+    type: TensorType
+    lo: int
+    hi: int
+
+
+@dataclass(frozen=True)
+class Output:
+    """A named result: the value of one instruction."""
+
+    name: str
+    value: int
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One step: reads earlier values, defines exactly one value."""
+
+    name: str
+    operands: tuple[int, ...]
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """The real numbers an integer value stands for: real = scale * (integer - zero_point). `source` names the float tensor."""
+
+    scale: float
+    zero_point: int
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What surrounds a program and never changes its results: meanings of inputs, outputs and values, labels, provenance."""
+
+    inputs: Mapping[str, Meaning] = field(default_factory=dict)
+    outputs: Mapping[str, Meaning] = field(default_factory=dict)
+    values: Mapping[int, Meaning] = field(default_factory=dict)
+    labels: tuple[str, ...] = ()
+    provenance: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Program:
+    """Inputs, constants and instructions in order, and which values are the outputs."""
+
+    inputs: tuple[Input, ...]
+    constants: tuple[IntArray, ...]
+    instructions: tuple[Instruction, ...]
+    outputs: tuple[Output, ...]
+    metadata: Metadata | None = None
+
+    @property
+    def first_constant(self) -> int:
+        """Value number of constant 0."""
+        return len(self.inputs)
+
+    @property
+    def first_instruction(self) -> int:
+        """Value number of the first instruction's result."""
+        return len(self.inputs) + len(self.constants)
