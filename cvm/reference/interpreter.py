@@ -1,0 +1,55 @@
+"""Runs a program with numpy integers, one instruction after the other. What it answers is right by definition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from cvm.errors import Trap
+from cvm.program import DTYPE_RANGES, DTYPES, IntArray
+from cvm.reference.registry import RULES
+from cvm.validate import Proven, WellFormed
+
+Observer = Callable[[int, IntArray], None]  # value number, value
+
+
+def run(
+    form: WellFormed, inputs: Mapping[str, IntArray], *, checked: bool = False, observe: Observer | None = None
+) -> dict[str, IntArray]:
+    """Outputs by name for one sample. `inputs` hold arrays of the declared dtypes and shapes, inside their intervals.
+
+    A proven program cannot overflow. Any other well-formed program needs `checked`, which raises `Trap` at the first
+    instruction whose final value does not fit its dtype. `observe` sees the value of every instruction, in order.
+    """
+    if not (checked or isinstance(form, Proven)):
+        raise Trap("an unproven program runs only in checked mode")
+    program = form.program
+    values: dict[int, IntArray] = dict(enumerate([*(inputs[item.name] for item in program.inputs), *program.constants]))
+    last_use = {value: index for index, item in enumerate(program.instructions) for value in item.operands}
+    kept = {item.value for item in program.outputs}
+    for index, instruction in enumerate(program.instructions):
+        number = program.first_instruction + index
+        operands = [values[value] for value in instruction.operands]
+        try:
+            exact = RULES[instruction.name].run(*operands, **instruction.attributes)
+            values[number] = _narrow(exact, form.types[number].dtype)
+        except Trap as trap:
+            raise Trap(f"%{number} = {instruction.name}: {trap}") from None
+        if observe is not None:
+            observe(number, values[number])
+        for value in set(instruction.operands):
+            if last_use[value] == index and value not in kept:
+                del values[value]
+    return {item.name: values[item.value] for item in program.outputs}
+
+
+def _narrow(exact: IntArray, dtype: str) -> IntArray:
+    """The exact result in its dtype, or a trap naming the value that does not fit."""
+    if exact.dtype == DTYPES[dtype]:
+        return exact
+    low, high = DTYPE_RANGES[dtype]
+    least, most = int(exact.min()), int(exact.max())
+    if least < low or most > high:
+        raise Trap(f"value {least if least < low else most} does not fit {dtype} ({low}..{high})")
+    return exact.astype(DTYPES[dtype])
