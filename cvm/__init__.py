@@ -1,0 +1,1 @@
+"""The machine: load, validate and run integer programs. Usable without `mrt`."""

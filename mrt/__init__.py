@@ -1,0 +1,1 @@
+"""The converter: a float model becomes a program of integers."""

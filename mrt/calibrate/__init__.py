@@ -1,0 +1,1 @@
+"""Measures the range of every value on real samples; decides nothing about bits."""

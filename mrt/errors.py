@@ -1,0 +1,30 @@
+"""The exceptions a user can meet. Each message is one sentence: what was found, where, what was expected, what to do."""
+
+
+class MrtError(Exception):
+    """Base of every failure a user of the converter can meet; exit code 2 unless a subclass says otherwise."""
+
+
+class BadModel(MrtError):
+    """A model file that cannot be read or is not what it claims to be."""
+
+
+class Unsupported(MrtError):
+    """A model that uses what the converter does not have. `problems` lists every one, one line each."""
+
+    def __init__(self, problems: list[str], hint: str = "") -> None:
+        self.problems = problems
+        lines = "\n".join(f"  {problem}" for problem in problems)
+        super().__init__(f"{len(problems)} unsupported:\n{lines}" + (f"\n{hint}" if hint else ""))
+
+
+class BadData(MrtError):
+    """Calibration or evaluation data that does not suit the model."""
+
+
+class BadOption(MrtError):
+    """A command-line option or configuration entry that does not make sense."""
+
+
+class NotProvable(MrtError):
+    """The program written cannot be proven; exit code 1."""

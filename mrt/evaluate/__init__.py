@@ -1,0 +1,1 @@
+"""Compares the float model with its program."""

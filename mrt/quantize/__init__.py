@@ -1,0 +1,1 @@
+"""Decides scales and bits, and writes a program."""

@@ -1,0 +1,1 @@
+"""Float graph to simpler float graph; each pass keeps the meaning."""
