@@ -46,6 +46,7 @@ def run(
 
 def _narrow(exact: IntArray, dtype: str) -> IntArray:
     """The exact result in its dtype, or a trap naming the value that does not fit."""
+    exact = np.asarray(exact)  # numpy answers scalars where every operand has rank 0
     if exact.dtype == DTYPES[dtype]:
         return exact
     low, high = DTYPE_RANGES[dtype]
