@@ -1,0 +1,96 @@
+"""The optional metadata section of a program file: what the integers mean. No answer of the machine depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from cvm import cbor
+from cvm.errors import Malformed
+from cvm.limits import MAX_CONSTANTS, MAX_INPUTS, MAX_INSTRUCTIONS, MAX_METADATA_BYTES, MAX_NAME_BYTES, MAX_TEXT_BYTES
+from cvm.program import DTYPE_RANGES, Meaning, Metadata
+
+K = TypeVar("K", int, str)
+V = TypeVar("V")
+_KEYS = ("inputs", "labels", "values", "outputs", "provenance")  # in bytewise order of their encodings
+_MOST_VALUES = MAX_INPUTS + MAX_CONSTANTS + MAX_INSTRUCTIONS
+_ANY_COUNT = MAX_METADATA_BYTES
+
+
+def encode(metadata: Metadata) -> bytes:
+    """The section's CBOR; Malformed if no reader would accept it."""
+    parts: dict[str, cbor.Value] = {
+        "inputs": _encode_meanings(metadata.inputs),
+        "labels": metadata.labels,
+        "values": _encode_meanings(metadata.values),
+        "outputs": _encode_meanings(metadata.outputs),
+        "provenance": dict(metadata.provenance),
+    }
+    data = cbor.encode(parts)
+    if len(data) > MAX_METADATA_BYTES:
+        raise Malformed(f"the metadata has {len(data)} bytes; at most {MAX_METADATA_BYTES}")
+    decode(data, 0)
+    return data
+
+
+def decode(data: bytes, origin: int) -> Metadata:
+    """Read the section's CBOR back; `origin` is its offset in the file, for messages."""
+    reader = cbor.Reader(data, origin)
+    reader.map("metadata", len(_KEYS), len(_KEYS))
+    _key(reader, "inputs")
+    inputs = _mapping(reader, "inputs", _name, _meaning)
+    _key(reader, "labels")
+    labels = tuple(_text(reader) for _ in range(reader.array("labels", 0, _ANY_COUNT)))
+    _key(reader, "values")
+    values = _mapping(reader, "values", _value, _meaning)
+    _key(reader, "outputs")
+    outputs = _mapping(reader, "outputs", _name, _meaning)
+    _key(reader, "provenance")
+    provenance = _mapping(reader, "provenance", _text, _text)
+    reader.end("the metadata's map")
+    return Metadata(inputs, outputs, values, labels, provenance)
+
+
+def _encode_meanings(meanings: Mapping[K, Meaning]) -> Mapping[K, cbor.Value]:
+    return {key: [float(item.scale), item.zero_point, item.source] for key, item in meanings.items()}
+
+
+def _key(reader: cbor.Reader, expected: str) -> None:
+    start = reader.at
+    found = reader.text("key of the metadata", MAX_NAME_BYTES)
+    if found != expected:
+        raise reader.fault(f"key {found!r} of the metadata; expected {expected!r}", start)
+
+
+def _mapping(
+    reader: cbor.Reader, what: str, key: Callable[[cbor.Reader], K], item: Callable[[cbor.Reader], V]
+) -> dict[K, V]:
+    found: dict[K, V] = {}
+    previous = b""
+    for _ in range(reader.map(what, 0, _ANY_COUNT)):
+        start = reader.at
+        name = key(reader)
+        previous = reader.after(previous, start, what)
+        found[name] = item(reader)
+    return found
+
+
+def _name(reader: cbor.Reader) -> str:
+    return reader.text("name", MAX_NAME_BYTES)
+
+
+def _text(reader: cbor.Reader) -> str:
+    return reader.text("text", MAX_TEXT_BYTES)
+
+
+def _value(reader: cbor.Reader) -> int:
+    return reader.integer("value number", 0, _MOST_VALUES - 1)
+
+
+def _meaning(reader: cbor.Reader) -> Meaning:
+    reader.array("meaning (scale, zero point, source)", 3, 3)
+    start = reader.at
+    scale = reader.real("scale")
+    if not 0 < scale < float("inf"):
+        raise reader.fault(f"scale {scale}; expected a finite number above 0", start)
+    return Meaning(scale, reader.integer("zero point", *DTYPE_RANGES["i32"]), _text(reader))
