@@ -36,7 +36,7 @@ class Bounds:
         return Bounds(self.lo.min(keepdims=True), self.hi.max(keepdims=True))
 
     def spread(self, type_: TensorType) -> Bounds:
-        """These bounds for a tensor of `type_`: kept if there are as many channels, one interval repeated, else hulled first."""
+        """These bounds for a tensor of `type_`: kept if it has as many channels, else hulled and repeated."""
         channels = type_.channels
         if len(self.lo) == channels:
             return self
@@ -55,5 +55,5 @@ def full(type_: TensorType, lo: int, hi: int) -> Bounds:
 
 def of_constant(array: IntArray, type_: TensorType) -> Bounds:
     """The tightest bounds of known values, per channel."""
-    rows = array.astype(np.int64).reshape(-1, type_.channels)
-    return Bounds(rows.min(axis=0), rows.max(axis=0))
+    rows = array.reshape(-1, type_.channels)
+    return Bounds(rows.min(axis=0).astype(np.int64), rows.max(axis=0).astype(np.int64))

@@ -1,4 +1,4 @@
-"""The header of a program file: inputs, outputs, constants' types, instructions. `cvm/SPEC.md`, section "File format"."""
+"""The header of a program file: all but the data of its constants. `cvm/SPEC.md`, section "File format"."""
 
 from __future__ import annotations
 

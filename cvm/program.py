@@ -40,7 +40,7 @@ def dtype_name(array: IntArray) -> str:
     return {"|b1": "bool", "|i1": "i8", "|u1": "u8", "<i2": "i16", "<i4": "i32"}[array.dtype.newbyteorder("<").str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TensorType:
     """A dtype and a static shape."""
 
@@ -69,7 +69,7 @@ class TensorType:
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Input:
     """A named operand of the whole program; integers outside [lo, hi] are refused before anything runs."""
 
@@ -79,7 +79,7 @@ class Input:
     hi: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Output:
     """A named result: the value of one instruction."""
 
@@ -87,7 +87,7 @@ class Output:
     value: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Instruction:
     """One step: reads earlier values, defines exactly one value."""
 
@@ -98,7 +98,7 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Meaning:
-    """The real numbers an integer value stands for: real = scale * (integer - zero_point). `source` names the float tensor."""
+    """What an integer stands for: real = scale * (integer - zero_point). `source` names the float tensor."""
 
     scale: float
     zero_point: int
@@ -107,7 +107,7 @@ class Meaning:
 
 @dataclass(frozen=True)
 class Metadata:
-    """What surrounds a program and never changes its results: meanings of inputs, outputs and values, labels, provenance."""
+    """What never changes a result: meanings of inputs, outputs and values, labels, provenance."""
 
     inputs: Mapping[str, Meaning] = field(default_factory=dict)
     outputs: Mapping[str, Meaning] = field(default_factory=dict)

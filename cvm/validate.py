@@ -1,4 +1,4 @@
-"""The only door to execution: well-formedness, then the interval proof. `cvm/SPEC.md` sections 4 and 5 number the rules V1..V13."""
+"""The only door to execution: well-formedness, then the interval proof. `cvm/SPEC.md` numbers the rules V1..V13."""
 
 from __future__ import annotations
 
@@ -9,6 +9,16 @@ from cvm import bounds
 from cvm.bounds import Bounds
 from cvm.errors import Invalid, Unproven
 from cvm.instructions import INSTRUCTIONS, InstructionSpec
+from cvm.limits import (
+    MAX_CONSTANTS,
+    MAX_INPUTS,
+    MAX_INSTRUCTIONS,
+    MAX_LIVE_INTERVALS,
+    MAX_NAME_BYTES,
+    MAX_OUTPUTS,
+    MAX_PROOF_WORK,
+    PROOF_READS_PER_CONSTANT,
+)
 from cvm.program import (
     DTYPE_RANGES,
     MAX_ELEMENTS,
@@ -23,14 +33,7 @@ from cvm.program import (
 from cvm.reference.call import Call
 from cvm.reference.registry import RULES
 
-MAX_INSTRUCTIONS = 2**20
-MAX_CONSTANTS = 2**20
-MAX_INPUTS = 2**10
-MAX_OUTPUTS = 2**10
-MAX_NAME_BYTES = 256
-MAX_LIVE_INTERVALS = 2**21  # intervals held at once: 32 MiB
-MAX_PROOF_WORK = 2**26  # intervals computed and constant elements read by the proof, beyond
-PROOF_READS_PER_CONSTANT = 16  # ... this many readings of every constant
+_DTYPES = ", ".join(DTYPE_RANGES)
 
 
 @dataclass(frozen=True)
@@ -49,13 +52,14 @@ class Proven(WellFormed):
 
 
 def validate(program: Program) -> Proven:
-    """Check every rule and prove every interval, or raise `Invalid` or `Unproven` naming the rule and the instruction."""
+    """Check every rule and prove every interval, or raise `Invalid` or `Unproven` naming rule and instruction."""
     return prove(check(program))
 
 
 def check(program: Program) -> WellFormed:
     """The rules of form, without the proof."""
     _check_counts(program)
+    _check_reads(program)
     types = [*_input_types(program), *_constant_types(program)]
     for index, instruction in enumerate(program.instructions):
         try:
@@ -100,7 +104,7 @@ def infer_type(
     """The type of an instruction's result; `types` are those of all earlier values."""
     spec = INSTRUCTIONS.get(instruction.name)
     if spec is None:
-        raise Invalid("V6", f"unknown instruction '{instruction.name}'")
+        raise Invalid("V6", f"unknown instruction {_brief(instruction.name)}")
     _check_operands(spec, instruction, len(types), constants)
     _check_attributes(spec, instruction)
     operand_types = tuple(types[value] for value in instruction.operands)
@@ -129,9 +133,7 @@ def infer_bounds(
 
 def _constants_of(program: Program, instruction: Instruction) -> tuple[IntArray | None, ...]:
     first, after = program.first_constant, program.first_instruction
-    return tuple(
-        program.constants[value - first] if first <= value < after else None for value in instruction.operands
-    )
+    return tuple(program.constants[value - first] if first <= value < after else None for value in instruction.operands)
 
 
 def _located(problem: Invalid, program: Program, index: int) -> Invalid:
@@ -157,15 +159,18 @@ def _input_types(program: Program) -> Iterator[TensorType]:
         _check_type(item.type, "V3")
         low, high = DTYPE_RANGES[item.type.dtype]
         if not low <= item.lo <= item.hi <= high:
-            raise Invalid("V4", f"input '{item.name}': interval {item.lo}..{item.hi} is not inside {low}..{high}")
+            found = f"{_brief(item.lo)}..{_brief(item.hi)}"
+            raise Invalid("V4", f"input {item.name!r}: interval {found} is not inside {low}..{high}")
         yield item.type
 
 
 def _constant_types(program: Program) -> Iterator[TensorType]:
     for number, array in enumerate(program.constants):
-        type_ = TensorType(dtype_name(array), array.shape)
         try:
+            type_ = TensorType(dtype_name(array), array.shape)
             _check_type(type_, "V3")
+        except KeyError:
+            raise Invalid("V3", f"dtype {array.dtype}; expected {_DTYPES}", where=f"constant {number}") from None
         except Invalid as problem:
             raise Invalid("V3", problem.message, where=f"constant {number}") from None
         yield type_
@@ -173,20 +178,39 @@ def _constant_types(program: Program) -> Iterator[TensorType]:
 
 def _check_names(names: list[str], what: str) -> None:
     for name in names:
-        if not 1 <= len(name.encode("utf-8", "surrogatepass")) <= MAX_NAME_BYTES:
-            raise Invalid("V2", f"{what} name of {len(name)} characters: allowed are 1..{MAX_NAME_BYTES} bytes of UTF-8")
+        if not 1 <= _utf8_bytes(name) <= MAX_NAME_BYTES:
+            raise Invalid("V2", f"{what} name {_brief(name)}: allowed are 1..{MAX_NAME_BYTES} bytes of UTF-8")
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise Invalid("V2", f"two {what}s are named '{twice}'")
+        raise Invalid("V2", f"two {what}s are named {_brief(twice)}")
+
+
+def _utf8_bytes(name: str) -> int:
+    """The length in UTF-8; 0, which no name may have, for what is not Unicode text."""
+    try:
+        return len(name.encode())
+    except UnicodeEncodeError:
+        return 0
 
 
 def _check_type(type_: TensorType, rule: str) -> None:
+    if type_.dtype not in DTYPE_RANGES:
+        raise Invalid(rule, f"dtype {_brief(type_.dtype)}; expected {_DTYPES}")
     if type_.rank > MAX_RANK:
         raise Invalid(rule, f"rank {type_.rank}; at most {MAX_RANK}")
     if any(dimension < 1 for dimension in type_.shape):
-        raise Invalid(rule, f"shape {type_.shape} has a dimension below 1")
+        raise Invalid(rule, f"shape {_brief(type_.shape)} has a dimension below 1")
     if type_.elements > MAX_ELEMENTS:
-        raise Invalid(rule, f"shape {type_.shape} has {type_.elements} elements; at most {MAX_ELEMENTS}")
+        raise Invalid(rule, f"shape {_brief(type_.shape)} has more than {MAX_ELEMENTS} elements")
+
+
+def _brief(value: object) -> str:
+    """What a hostile program holds, at a bearable length."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return "an integer of thousands of digits"
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _check_operands(
@@ -197,7 +221,7 @@ def _check_operands(
         raise Invalid("V5", f"{count} operands; expected {len(spec.inputs)}{' or more' if spec.variadic else ''}")
     for value in instruction.operands:
         if not 0 <= value < available:
-            raise Invalid("V5", f"operand %{value} is not an earlier value (0..{available - 1})")
+            raise Invalid("V5", f"operand %{_brief(value)} is not an earlier value (0..{available - 1})")
     for name, constant in zip(spec.inputs, constants, strict=False):
         if name in spec.constant and constant is None:
             raise Invalid("V7", f"operand '{name}' must be a constant")
@@ -206,11 +230,11 @@ def _check_operands(
 def _check_attributes(spec: InstructionSpec, instruction: Instruction) -> None:
     if set(instruction.attributes) != set(spec.attributes):
         expected = ", ".join(spec.attributes) or "none"
-        raise Invalid("V8", f"attributes {sorted(instruction.attributes)}; expected {expected}")
+        raise Invalid("V8", f"attributes {_brief([*instruction.attributes])}; expected {expected}")
     for name, kind in spec.attributes.items():
         value = instruction.attributes[name]
         if not has_kind(value, kind):
-            raise Invalid("V8", f"attribute {name} = {value!r}; expected {kind}")
+            raise Invalid("V8", f"attribute {name} = {_brief(value)}; expected {kind}")
 
 
 def has_kind(value: Attribute, kind: str) -> bool:
@@ -237,7 +261,7 @@ def _check_outputs(program: Program) -> None:
     after = program.first_instruction + len(program.instructions)
     for item in program.outputs:
         if not program.first_instruction <= item.value < after:
-            raise Invalid("V10", f"output '{item.name}' is %{item.value}, not the value of an instruction")
+            raise Invalid("V10", f"output {item.name!r} is %{_brief(item.value)}, not the value of an instruction")
 
 
 def _check_uses(program: Program) -> None:
@@ -254,23 +278,36 @@ def _check_uses(program: Program) -> None:
             raise Invalid("V11", f"%{program.first_instruction + index} = {instruction.name} is dead: nothing reads it")
 
 
+def _check_reads(program: Program) -> None:
+    """V13, first part: a rule may read its constant operands whole, so they are counted before any rule runs."""
+    first, after = program.first_constant, program.first_instruction
+    reads, allowed = 0, _allowed_work(program)
+    for index, instruction in enumerate(program.instructions):
+        reads += sum(program.constants[value - first].size for value in instruction.operands if first <= value < after)
+        if reads > allowed:
+            problem = Invalid("V13", f"the proof reads {reads} elements of constants so far; at most {allowed}")
+            raise _located(problem, program, index)
+
+
 def _check_proof_work(form: WellFormed) -> None:
-    """V13: a small file must not demand a large proof."""
+    """V13, second part: a small file must not demand a large proof."""
     program, types = form.program, form.types
     last_use = {value: index for index, item in enumerate(program.instructions) for value in item.operands}
     live = work = sum(type_.channels for type_ in types[: program.first_instruction])
     constants = range(program.first_constant, program.first_instruction)
-    allowed = MAX_PROOF_WORK + PROOF_READS_PER_CONSTANT * sum(array.size for array in program.constants)
+    allowed = _allowed_work(program)
     for index, instruction in enumerate(program.instructions):
         number = program.first_instruction + index
         live += types[number].channels
-        work += types[number].channels + sum(types[v].elements for v in instruction.operands if v in constants)
+        work += types[number].channels + sum(types[value].channels for value in instruction.operands)
+        work += sum(types[value].elements for value in instruction.operands if value in constants)
         if live > MAX_LIVE_INTERVALS or work > allowed:
-            raise Invalid(
-                "V13",
-                f"the proof needs {live} intervals at once (at most {MAX_LIVE_INTERVALS}) and {work} steps (at most {allowed})",
-                where=f"%{number} = {instruction.name}",
-            )
+            found = f"{live} intervals at once (at most {MAX_LIVE_INTERVALS}) and {work} steps (at most {allowed})"
+            raise _located(Invalid("V13", f"the proof needs {found}"), program, index)
         live -= sum(types[value].channels for value in set(instruction.operands) if last_use[value] == index)
         if number not in last_use:
             live -= types[number].channels
+
+
+def _allowed_work(program: Program) -> int:
+    return MAX_PROOF_WORK + PROOF_READS_PER_CONSTANT * sum(array.size for array in program.constants)
