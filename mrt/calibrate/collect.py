@@ -1,0 +1,133 @@
+"""Runs the float model over samples, every value exposed, and watches.
+
+Memory holds the values of one sample and one observer for each value, however many samples there are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from mrt.calibrate.observers import Observer
+from mrt.calibrate.samples import Sample, Samples
+from mrt.calibrate.session import FloatSession, model_inputs
+from mrt.calibrate.table import CalibrationOptions, CalibrationTable
+from mrt.errors import BadData
+
+Array = npt.NDArray[Any]
+Progress = Callable[[int, int], None]  # runs done, runs in all
+MAX_EXPOSED_BYTES = 512 * 2**20  # values exposed by one run; a model with more is run once for each group of values
+SUMS_OF_PRODUCTS = ("Conv", "ConvTranspose", "Gemm")
+_FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
+
+
+class Watch:
+    """What is gathered about one value: its range and, where wanted, the mean of each index of axis 1."""
+
+    def __init__(self, options: CalibrationOptions, *, by_channel: bool = False) -> None:
+        self.observer = Observer(options)
+        self._by_channel = by_channel
+        self._sums: npt.NDArray[np.float64] | None = None
+        self._count = 0  # elements of each channel
+
+    def update(self, values: Array) -> None:
+        """See the value for one more sample."""
+        self.observer.update(values)
+        if self._by_channel and values.ndim > 1:
+            sums = values.sum(axis=tuple(axis for axis in range(values.ndim) if axis != 1), dtype=np.float64)
+            self._sums = sums if self._sums is None else self._sums + sums
+            self._count += values.size // values.shape[1]
+
+    @property
+    def channel_means(self) -> tuple[float, ...] | None:
+        """The means, if they were wanted."""
+        return None if self._sums is None else tuple((self._sums / self._count + 0.0).tolist())
+
+
+def calibrate(
+    model: ir.Model,
+    samples: Samples,
+    options: CalibrationOptions,
+    *,
+    model_sha256: str,
+    progress: Progress | None = None,
+) -> CalibrationTable:
+    """The range of every float input and node output of the rewritten model over the samples, one sample a run."""
+    if not len(samples):
+        raise BadData(f"{samples.source}: holds no samples; expected at least one")
+    watches = _watches(model, options)
+    digest = hashlib.sha256()
+    groups = _groups(model)
+    for number, names in enumerate(groups):
+        session = FloatSession(model, names)
+        for index, sample in enumerate(samples):
+            if number == 0:
+                _see_inputs(sample, watches, digest)
+            _see(session.run(sample), watches, f"{samples.source}, sample {index}")
+            if progress is not None:
+                progress(number * len(samples) + index + 1, len(groups) * len(samples))
+    means = {name: watch.channel_means for name, watch in watches.items()}
+    return CalibrationTable(
+        model_sha256=model_sha256,
+        options=options,
+        samples=len(samples),
+        data_sha256=digest.hexdigest(),
+        ranges={name: watch.observer.range() for name, watch in watches.items()},
+        channel_means={name: item for name, item in means.items() if item is not None},
+    )
+
+
+def _produced(model: ir.Model) -> list[ir.Value]:
+    """The float values that nodes give, in the order of the graph."""
+    return [value for node in model.graph for value in node.outputs if value.name and value.dtype in _FLOATS]
+
+
+def _watches(model: ir.Model, options: CalibrationOptions) -> dict[str, Watch]:
+    watches = {str(value.name): Watch(options) for value in model_inputs(model)}
+    for value in _produced(model):
+        node = value.producer()
+        by_channel = node is not None and node.op_type in SUMS_OF_PRODUCTS
+        watches[str(value.name)] = Watch(options, by_channel=by_channel)
+    return watches
+
+
+def _groups(model: ir.Model) -> list[list[str]]:
+    """Names of the produced values, cut where a run would expose too much at once."""
+    groups: list[list[str]] = [[]]
+    exposed = 0
+    for value in _produced(model):
+        size = _bytes(value)
+        if groups[-1] and exposed + size > MAX_EXPOSED_BYTES:
+            groups.append([])
+            exposed = 0
+        groups[-1].append(str(value.name))
+        exposed += size
+    return groups
+
+
+def _bytes(value: ir.Value) -> int:
+    """The value's size; a dimension that is not known counts as 1."""
+    sizes = [] if value.shape is None else [size for size in value.shape if isinstance(size, int)]
+    return 4 * math.prod(sizes)
+
+
+def _see_inputs(sample: Sample, watches: dict[str, Watch], digest: Any) -> None:
+    for name, values in sample.items():
+        watches[name].update(values)
+        digest.update(np.ascontiguousarray(values, "<f4").data)
+
+
+def _see(values: dict[str, Array], watches: dict[str, Watch], where: str) -> None:
+    for name, array in values.items():
+        try:
+            watches[name].update(array)
+        except BadData as problem:
+            raise BadData(
+                f"{where}: the model's value '{name}' has {problem}; leave the sample out or mend the model"
+            ) from None

@@ -1,0 +1,74 @@
+"""A histogram that grows without knowing the end: bins of power-of-two width that only double, so merging is exact.
+
+Bin i > 0 holds the values of [i * width, (i+1) * width), bin -i their negatives, bin 0 everything in between.
+Doubling the width sends bin i to i / 2, truncated: exactly where its values would have gone. The final width
+depends on the largest magnitude alone, so neither the order of the values nor how they were shared out leaves a trace.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+HALF = 4096  # bins run from -(HALF - 1) to HALF - 1; the largest magnitude lies in the outer half
+CENTRE = HALF - 1  # where bin 0 lies in the counts
+_BLOCK = 2**16  # values binned at a time, to stay in the cache
+_FINEST = -140  # the exponent of the first width: below any float32 that could matter
+
+
+class Histogram:
+    """Counts of values by bin, `counts[CENTRE + i]` of bin i; the width of a bin is 2 ** exponent."""
+
+    def __init__(self) -> None:
+        self.exponent = _FINEST
+        self.counts = np.zeros(2 * CENTRE + 1, np.int64)
+
+    @property
+    def width(self) -> float:
+        """The width of every bin but bin 0, which has it on either side of zero."""
+        return math.ldexp(1.0, self.exponent)
+
+    def add(self, values: npt.NDArray[Any], magnitude: float) -> None:
+        """Count finite values, of which the largest magnitude is known."""
+        self._widen(exponent_for(magnitude))
+        # A power of two scales floats exactly, and the cast truncates toward zero: the bin rule in two passes.
+        narrow = values.dtype == np.float32 and self.exponent > -120  # else the scale does not fit float32
+        dtype = np.dtype(np.float32 if narrow else np.float64)
+        scale = np.array(math.ldexp(1.0, -self.exponent), dtype)
+        flat = values.reshape(-1)
+        for start in range(0, flat.size, _BLOCK):
+            bins = (flat[start : start + _BLOCK].astype(dtype, copy=False) * scale).astype(np.int64)
+            bins += CENTRE
+            self.counts += np.bincount(bins, minlength=self.counts.size)
+
+    def merge(self, other: Histogram) -> None:
+        """Count what `other` counted, exactly as if it had been added here."""
+        self._widen(other.exponent)
+        self.counts += _doubled(other.counts, self.exponent - other.exponent)
+
+    def _widen(self, exponent: int) -> None:
+        if exponent > self.exponent:
+            self.counts = _doubled(self.counts, exponent - self.exponent)
+            self.exponent = exponent
+
+
+def exponent_for(magnitude: float) -> int:
+    """The least exponent, from the finest up, with which `magnitude` lies inside the bins."""
+    if magnitude == 0:
+        return _FINEST
+    _, power = math.frexp(magnitude)  # magnitude < 2 ** power
+    return max(_FINEST, power - (HALF.bit_length() - 1))
+
+
+def _doubled(counts: npt.NDArray[np.int64], times: int) -> npt.NDArray[np.int64]:
+    """The counts after doubling the width so many times."""
+    if times == 0:
+        return counts.copy()
+    bins = np.arange(-CENTRE, CENTRE + 1)
+    merged = np.sign(bins) * (np.abs(bins) >> min(times, HALF.bit_length()))
+    result = np.zeros_like(counts)
+    np.add.at(result, merged + CENTRE, counts)
+    return result

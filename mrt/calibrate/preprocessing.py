@@ -1,0 +1,112 @@
+"""From what a file holds to what a model eats: layout, colour order, scale, mean, deviation, one sample at a time.
+
+value = (x * scale - mean) / std, in float64, then float32. Arrays keep their size; `images.py` resizes and crops
+pictures first.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mrt.errors import BadData, BadOption
+
+FloatArray = npt.NDArray[np.float32]
+LAYOUTS = ("as is", "NCHW", "NHWC", "HW")
+COLORS = ("RGB", "BGR")
+MAX_SIDE = 65536
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """How one input is prepared. `layout` is that of the source arrays; pictures are always NHWC in RGB at first."""
+
+    layout: str = "as is"
+    color: str = "RGB"  # the order the model wants; the source is RGB, so BGR reverses the channels
+    scale: float = 1.0
+    mean: tuple[float, ...] = (0.0,)  # one number, or one for each channel
+    std: tuple[float, ...] = (1.0,)
+    resize: int | None = None  # pictures only: the shorter side becomes this long
+    crop: int | None = None  # pictures only: the centre square of this side is kept
+
+    def __post_init__(self) -> None:
+        _require(self.layout in LAYOUTS, "layout", self.layout, " | ".join(LAYOUTS))
+        _require(self.color in COLORS, "color", self.color, " | ".join(COLORS))
+        _require(math.isfinite(self.scale) and self.scale != 0, "scale", self.scale, "a finite number other than 0")
+        _require(bool(self.mean) and all(map(math.isfinite, self.mean)), "mean", self.mean, "finite numbers")
+        _require(bool(self.std) and all(0 < item < math.inf for item in self.std), "std", self.std, "positive numbers")
+        for name, side in (("resize", self.resize), ("crop", self.crop)):
+            _require(side is None or 0 < side <= MAX_SIDE, name, side, f"a number of pixels from 1 to {MAX_SIDE}")
+
+    def apply(self, sample: npt.NDArray[Any], shape: tuple[int, ...], where: str) -> FloatArray:
+        """`sample` as float32 of the model's input shape; BadData, beginning with `where`, if it does not fit."""
+        values = _arranged(sample, shape, self.layout)
+        if values is None:
+            raise BadData(f"{where}: {_mismatch(sample, shape, self.layout)}")
+        axis = channel_axis(shape)
+        if self.color == "BGR":
+            if axis is None or shape[axis] != 3:
+                raise BadData(f"{where}: color = 'BGR' needs a model input with 3 channels, found shape {list(shape)}")
+            values = np.flip(values, axis)
+        if self._is_identity():
+            return np.ascontiguousarray(values, np.float32)
+        mean, std = (_per_channel(item, shape, axis, where) for item in (self.mean, self.std))
+        return np.ascontiguousarray((values.astype(np.float64) * self.scale - mean) / std, np.float32)
+
+    def _is_identity(self) -> bool:
+        return self.scale == 1 and set(self.mean) == {0} and set(self.std) == {1}
+
+
+def channel_axis(shape: tuple[int, ...]) -> int | None:
+    """Which axis of a model's input counts channels: 1 (NCHW), unless only the last can (NHWC); None without any."""
+    if len(shape) != 4:
+        return 1 if len(shape) > 1 else None
+    return 3 if shape[1] not in (1, 3, 4) and shape[3] in (1, 3, 4) else 1
+
+
+def _arranged(sample: npt.NDArray[Any], shape: tuple[int, ...], layout: str) -> npt.NDArray[Any] | None:
+    """The sample with its axes in the model's order and its shape, or None if it is not of that layout and size."""
+    if layout == "HW":
+        fits = sample.ndim == 2 and len(shape) == 4
+        target = (1, *sample.shape, 1) if channel_axis(shape) == 3 else (1, 1, *sample.shape)
+        return sample.reshape(target) if fits and target == shape else None
+    if layout in ("NHWC", "NCHW"):
+        if sample.ndim == 3:
+            sample = sample[np.newaxis]
+        if sample.ndim != 4 or len(shape) != 4:
+            return None
+        to_last = channel_axis(shape) == 3
+        if layout == "NHWC" and not to_last:
+            sample = sample.transpose(0, 3, 1, 2)
+        elif layout == "NCHW" and to_last:
+            sample = sample.transpose(0, 2, 3, 1)
+        return sample if sample.shape == shape else None
+    squeezed = tuple(size for size in shape if size != 1)
+    return sample.reshape(shape) if tuple(size for size in sample.shape if size != 1) == squeezed else None
+
+
+def _mismatch(sample: npt.NDArray[Any], shape: tuple[int, ...], layout: str) -> str:
+    """What was found and expected, with the layout that would fit, if one would."""
+    found = f"a sample of shape {list(sample.shape)} (layout '{layout}') does not fit the model's input {list(shape)}"
+    fitting = [item for item in LAYOUTS if item != layout and _arranged(sample, shape, item) is not None]
+    return f"{found}; set layout = '{fitting[0]}' for this input in the config" if fitting else found
+
+
+def _per_channel(
+    numbers: tuple[float, ...], shape: tuple[int, ...], axis: int | None, where: str
+) -> npt.NDArray[np.float64]:
+    """The numbers shaped to broadcast along the channel axis."""
+    if len(numbers) == 1:
+        return np.array(numbers[0], np.float64)
+    if axis is None or shape[axis] != len(numbers):
+        raise BadData(f"{where}: mean or std has {len(numbers)} numbers, but the model's input is {list(shape)}")
+    return np.array(numbers, np.float64).reshape([-1 if index == axis else 1 for index in range(len(shape))])
+
+
+def _require(good: bool, name: str, found: object, expected: str) -> None:
+    if not good:
+        raise BadOption(f"{name} = {found!r}: expected {expected}")

@@ -1,0 +1,229 @@
+"""Samples to run a model on, one at a time: from an .npz, a .npy, a folder of images, or made up from a seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mrt.calibrate.arrays import StoredArray, open_npy, open_npz
+from mrt.calibrate.images import list_pictures, read_picture
+from mrt.calibrate.preprocessing import FloatArray, Preprocessing
+from mrt.errors import BadData
+
+Shapes = Mapping[str, tuple[int, ...]]
+Sample = dict[str, FloatArray]
+MAX_LABELS = 10**8
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Every iteration reads the samples anew, in the same order, holding one at a time."""
+
+    names: tuple[str, ...]
+    count: int
+    labels: tuple[int, ...] | None
+    source: str  # where they come from, for people
+    _read: Callable[[], Iterator[Sample]]
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[Sample]:
+        return self._read()
+
+
+def open_samples(
+    path: Path,
+    inputs: Shapes,
+    preprocessing: Mapping[str, Preprocessing] | Preprocessing | None = None,
+    limit: int | None = None,
+    *,
+    arrays: Mapping[str, str] | None = None,
+    labels: str | None = None,
+) -> Samples:
+    """The samples in `path` for the model's inputs (name to shape).
+
+    An .npz has one array per input by name, or `x` where there is one input; `arrays` maps input names (or `x`) to
+    other names, `labels` is the array of classes (`y` unless said; it may be absent then). Of more than `limit`
+    samples, that many are taken at equal distances, so that a file sorted by class is covered.
+    """
+    steps = _preprocessing_of(inputs, preprocessing)
+    if path.is_dir():
+        samples = _from_folder(path, inputs, steps, limit)
+    elif not path.exists():
+        raise BadData(f"{path}: does not exist; expected an .npz, a .npy or a folder of images")
+    elif path.suffix == ".npz":
+        stored = open_npz(path)
+        chosen = {name: _choose(path, stored, inputs, name, arrays or {}) for name in inputs}
+        samples = _from_arrays(path, chosen, inputs, steps, limit)
+        samples = _with_labels(samples, _choose_labels(path, stored, labels), chosen, inputs)
+    elif path.suffix == ".npy":
+        if len(inputs) != 1:
+            raise BadData(f"{path}: one array for a model of {len(inputs)} inputs ({', '.join(inputs)}); give an .npz")
+        samples = _from_arrays(path, dict.fromkeys(inputs, open_npy(path)), inputs, steps, limit)
+    else:
+        raise BadData(f"{path}: expected an .npz, a .npy or a folder of images")
+    return samples
+
+
+def synthetic_samples(inputs: Shapes, count: int, seed: int = 0) -> Samples:
+    """Normal noise from a seeded PCG64: always the same, and not at all like real data."""
+
+    def read() -> Iterator[Sample]:
+        generator = np.random.Generator(np.random.PCG64(seed))
+        for _ in range(count):
+            yield {name: generator.standard_normal(shape, np.float32) for name, shape in inputs.items()}
+
+    return Samples(tuple(inputs), count, None, f"{count} synthetic samples, seed {seed}", read)
+
+
+def _preprocessing_of(
+    inputs: Shapes, preprocessing: Mapping[str, Preprocessing] | Preprocessing | None
+) -> dict[str, Preprocessing]:
+    if preprocessing is None or isinstance(preprocessing, Preprocessing):
+        return dict.fromkeys(inputs, preprocessing or Preprocessing())
+    unknown = sorted(set(preprocessing) - set(inputs))
+    if unknown:
+        raise BadData(f"preprocessing is given for '{unknown[0]}', but the model's inputs are {', '.join(inputs)}")
+    return {name: preprocessing.get(name, Preprocessing()) for name in inputs}
+
+
+def _choose(
+    path: Path, stored: Mapping[str, StoredArray | BadData], inputs: Shapes, name: str, arrays: Mapping[str, str]
+) -> StoredArray:
+    """The array that holds the samples of input `name`."""
+    wanted = [arrays[key] for key in (name, "x") if key in arrays and (key == name or len(inputs) == 1)][:1]
+    candidates = wanted or [name, *(["x"] if len(inputs) == 1 else [])]
+    for candidate in candidates:
+        if candidate in stored:
+            return _usable(stored[candidate])
+    raise BadData(
+        f"{path}: has no array {' or '.join(map(repr, candidates))} for the model's input; it has {_listed(stored)}"
+        "; rename one, or name it under arrays in the config"
+    )
+
+
+def _choose_labels(path: Path, stored: Mapping[str, StoredArray | BadData], labels: str | None) -> StoredArray | None:
+    if labels is not None and labels not in stored:
+        raise BadData(f"{path}: has no array '{labels}' for the labels; it has {_listed(stored)}")
+    name = "y" if labels is None else labels
+    return _usable(stored[name]) if name in stored else None
+
+
+def _listed(stored: Mapping[str, object]) -> str:
+    return ", ".join(stored) or "none"
+
+
+def _usable(array: StoredArray | BadData) -> StoredArray:
+    if isinstance(array, BadData):
+        raise array
+    return array
+
+
+def _from_arrays(
+    path: Path, arrays: Mapping[str, StoredArray], inputs: Shapes, steps: Mapping[str, Preprocessing], limit: int | None
+) -> Samples:
+    counts = {name: _sample_count(array, inputs[name]) for name, array in arrays.items()}
+    if len(set(counts.values())) != 1:
+        found = ", ".join(f"{count} for '{name}'" for name, count in counts.items())
+        raise BadData(f"{path}: expected as many samples for every input, found {found}")
+    total = next(iter(counts.values()))
+    if total == 0:
+        raise BadData(f"{path}: holds no samples; expected at least one")
+    chosen = evenly_spaced(total, limit)
+    for name, array in arrays.items():  # a shape that cannot fit is refused before any work
+        steps[name].apply(np.zeros(_sample_shape(array, inputs[name]), np.uint8), inputs[name], array.where)
+
+    def read() -> Iterator[Sample]:
+        wanted = set(chosen)
+        streams = [_entries(arrays[name], inputs[name]) for name in inputs]
+        for index, rows in enumerate(zip(*streams, strict=True)):
+            if index in wanted:
+                yield {
+                    name: _finite(steps[name].apply(row, inputs[name], where), where)
+                    for name, row in zip(inputs, rows, strict=True)
+                    for where in (f"{arrays[name].where}, sample {index}",)
+                }
+
+    return Samples(tuple(inputs), len(chosen), None, str(path), read)
+
+
+def _is_one_sample(array: StoredArray, shape: tuple[int, ...]) -> bool:
+    """Where the input's first dimension is fixed above 1, an array of exactly its shape is one sample."""
+    return shape[:1] != (1,) and array.shape == shape
+
+
+def _sample_count(array: StoredArray, shape: tuple[int, ...]) -> int:
+    if not array.shape:
+        raise BadData(
+            f"{array.where}: is a single number, expected samples of shape {list(shape)} along the first axis"
+        )
+    return 1 if _is_one_sample(array, shape) else array.shape[0]
+
+
+def _sample_shape(array: StoredArray, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return array.shape if _is_one_sample(array, shape) else array.shape[1:]
+
+
+def _entries(array: StoredArray, shape: tuple[int, ...]) -> Iterator[npt.NDArray[Any]]:
+    if _is_one_sample(array, shape):
+        return iter([np.stack(list(array.rows()))])
+    return array.rows()
+
+
+def _with_labels(
+    samples: Samples, stored: StoredArray | None, arrays: Mapping[str, StoredArray], inputs: Shapes
+) -> Samples:
+    if stored is None:
+        return samples
+    name = next(iter(inputs))
+    total = _sample_count(arrays[name], inputs[name])
+    if math.prod(stored.shape) != total or stored.shape[:1] != (total,):
+        raise BadData(f"{stored.where}: has shape {list(stored.shape)}, expected one class for each of {total} samples")
+    values = [row.reshape(()).item() for row in stored.rows()]
+    if any(value != value or value < 0 or value != int(value) or value > MAX_LABELS for value in values):
+        raise BadData(
+            f"{stored.where}: expected the numbers of classes, 0 or above, found {min(values)}..{max(values)}"
+        )
+    chosen = evenly_spaced(total, samples.count)
+    return replace(samples, labels=tuple(int(values[index]) for index in chosen))
+
+
+def _from_folder(path: Path, inputs: Shapes, steps: Mapping[str, Preprocessing], limit: int | None) -> Samples:
+    if len(inputs) != 1:
+        raise BadData(
+            f"{path}: a folder of images for a model of {len(inputs)} inputs ({', '.join(inputs)}); give an .npz"
+        )
+    pictures = list_pictures(path)
+    chosen = [pictures[index] for index in evenly_spaced(len(pictures), limit)]
+    labels = tuple(item.label for item in chosen if item.label is not None)
+    (name, shape), *_ = inputs.items()
+    step = replace(steps[name], layout="NHWC")
+
+    def read() -> Iterator[Sample]:
+        for item in chosen:
+            yield {name: step.apply(read_picture(item.path, shape, step), shape, str(item.path))}
+
+    return Samples(tuple(inputs), len(chosen), labels if len(labels) == len(chosen) else None, str(path), read)
+
+
+def evenly_spaced(total: int, limit: int | None) -> list[int]:
+    """All of 0..total-1, or `limit` of them at equal distances, the first always among them."""
+    if limit is None or limit >= total:
+        return list(range(total))
+    return [index * total // limit for index in range(limit)]
+
+
+def _finite(sample: FloatArray, where: str) -> FloatArray:
+    if not np.isfinite(sample).all():
+        bad = int(sample.size - np.isfinite(sample).sum())
+        raise BadData(
+            f"{where}: {bad} of {sample.size} values are NaN or infinite; expected finite numbers, remove the sample"
+        )
+    return sample

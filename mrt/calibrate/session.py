@@ -1,0 +1,69 @@
+"""The float model at work in onnxruntime: the same on every run, with as many values exposed as one asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+import onnxruntime as ort
+
+from mrt.errors import BadModel
+
+Array = npt.NDArray[Any]
+
+
+class FloatSession:
+    """A model ready to run, giving the values of the names asked for (its outputs, unless said)."""
+
+    def __init__(self, model: ir.Model, names: Iterable[str] | None = None) -> None:
+        self.names = [str(value.name) for value in model.graph.outputs] if names is None else list(names)
+        self._dtypes = {str(value.name): _numpy_dtype(value) for value in model_inputs(model)}
+        self._session = _open(_exposing(model, self.names))
+
+    def run(self, sample: Mapping[str, Array]) -> dict[str, Array]:
+        """The values by name for one sample; inputs are cast to what the model declares."""
+        feeds = {name: np.asarray(sample[name], dtype) for name, dtype in self._dtypes.items()}
+        try:
+            results = self._session.run(self.names, feeds)
+        except Exception as problem:  # onnxruntime raises its own classes, straight below Exception
+            raise BadModel(f"the float model cannot be run: {_first_line(problem)}") from None
+        return dict(zip(self.names, results, strict=True))
+
+
+def model_inputs(model: ir.Model) -> list[ir.Value]:
+    """The inputs that a user gives: old files list the weights among them too."""
+    return [value for value in model.graph.inputs if value.name not in model.graph.initializers]
+
+
+def _numpy_dtype(value: ir.Value) -> np.dtype[Any]:
+    return np.dtype(np.float32) if value.dtype is None else value.dtype.numpy()
+
+
+def _exposing(model: ir.Model, names: list[str]) -> bytes:
+    """The model's bytes with every one of `names` among its outputs; the model itself stays as it is."""
+    outputs = {value.name for value in model.graph.outputs}
+    missing = [name for name in names if name not in outputs]
+    if missing:
+        model = model.clone()
+        produced = {value.name: value for node in model.graph for value in node.outputs}
+        model.graph.outputs.extend(produced[name] for name in missing)
+    return bytes(ir.to_proto(model).SerializeToString())
+
+
+def _open(model: bytes) -> ort.InferenceSession:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1  # sums are then added in one order
+    options.inter_op_num_threads = 1
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.log_severity_level = 3
+    try:
+        return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception as problem:  # onnxruntime raises its own classes, straight below Exception
+        raise BadModel(f"onnxruntime refuses the float model: {_first_line(problem)}") from None
+
+
+def _first_line(problem: Exception) -> str:
+    return (str(problem).splitlines() or [type(problem).__name__])[0]

@@ -1,0 +1,104 @@
+"""Where to clip, chosen from a histogram: by percentile, by squared error, or by information lost.
+
+Each picker gets the histogram, the least and greatest value, and the options, and gives (lo, hi). For mse and entropy
+the range is symmetric around 0, or one-sided if no value is negative: the two forms in which activations are quantised.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from mrt.calibrate.histogram import CENTRE, HALF, Histogram
+from mrt.calibrate.table import CalibrationOptions
+
+Picker = Callable[[Histogram, float, float, CalibrationOptions], tuple[float, float]]
+Floats = npt.NDArray[np.float64]
+_CANDIDATES = 128  # thresholds tried, at equal distances
+
+
+def percentile(histogram: Histogram, low: float, high: float, options: CalibrationOptions) -> tuple[float, float]:
+    """The least interval of whole bins that leaves out at most (100 - percentile) % of the values on either side."""
+    counts, width = histogram.counts, histogram.width
+    total = int(counts.sum())
+    kept = math.ceil(total * Fraction(str(options.percentile)) / 100)
+    top = int(np.searchsorted(np.cumsum(counts), kept)) - CENTRE
+    bottom = CENTRE - int(np.searchsorted(np.cumsum(counts[::-1]), kept))
+    return min(bottom, bottom - 1 if bottom <= 0 else bottom) * width, (top + 1 if top >= 0 else top) * width
+
+
+def mse(histogram: Histogram, low: float, high: float, options: CalibrationOptions) -> tuple[float, float]:
+    """The threshold with the least squared error of rounding and clipping; of equals, the largest."""
+    magnitudes, steps = _magnitudes(histogram, low, options)
+    centres = np.arange(HALF) + 0.5
+    used = magnitudes > 0
+    centres, weights = centres[used], magnitudes[used].astype(np.float64)
+    best, best_error = HALF, math.inf
+    for threshold in _candidates(magnitudes, steps):
+        grid = threshold / steps
+        rounded = np.minimum(np.floor(centres / grid + 0.5), steps) * grid
+        error = float(np.sum(weights * (centres - rounded) ** 2))
+        if error < best_error:
+            best, best_error = threshold, error
+    return _interval(best, histogram, low, high)
+
+
+def entropy(histogram: Histogram, low: float, high: float, options: CalibrationOptions) -> tuple[float, float]:
+    """The threshold whose rounded distribution diverges least (Kullback-Leibler) from the clipped; of equals, the largest."""
+    counts, steps = _magnitudes(histogram, low, options)
+    magnitudes = counts.astype(np.float64)
+    magnitudes[0] = 0.0  # zeros are exact whatever the threshold, and would drown everything else
+    best, best_loss = HALF, math.inf
+    for threshold in _candidates(magnitudes, steps):
+        loss = _divergence(magnitudes, threshold, steps)
+        if loss < best_loss:
+            best, best_loss = threshold, loss
+    return _interval(best, histogram, low, high)
+
+
+PICKERS: dict[str, Picker] = {"percentile": percentile, "mse": mse, "entropy": entropy}
+
+
+def _magnitudes(histogram: Histogram, low: float, options: CalibrationOptions) -> tuple[npt.NDArray[np.int64], int]:
+    """Counts by magnitude, and the steps from 0 to the threshold: half as many if there are negative values."""
+    counts = histogram.counts
+    folded = counts[CENTRE:].copy()
+    folded[1:] += counts[:CENTRE][::-1]
+    return folded, 2**options.bits - 1 if low >= 0 else 2 ** (options.bits - 1) - 1
+
+
+def _candidates(magnitudes: npt.NDArray[np.generic], steps: int) -> list[int]:
+    """Thresholds in bins, largest first: from the whole range down, never finer than a bin for each step."""
+    used = np.flatnonzero(magnitudes)
+    top = int(used[-1]) + 1 if used.size else HALF
+    least = min(top, steps)
+    stride = max(1, (top - least) // _CANDIDATES)
+    return list(range(top, least - 1, -stride))
+
+
+def _interval(threshold: int, histogram: Histogram, low: float, high: float) -> tuple[float, float]:
+    limit = threshold * histogram.width
+    return max(low, -limit), min(high, limit)
+
+
+def _divergence(magnitudes: Floats, threshold: int, steps: int) -> float:
+    """KL(P || Q). P: clipped, what lies beyond in the last bin. Q: the mass of each step spread over its used bins."""
+    clipped = magnitudes[:threshold].copy()
+    shape = clipped.copy()  # Q is made of what lies inside only, so that clipping costs
+    clipped[-1] += magnitudes[threshold:].sum()
+    total, inside = clipped.sum(), shape.sum()
+    if total == 0 or inside == 0:
+        return 0.0 if total == 0 else math.inf
+    group = np.minimum(np.arange(threshold) * steps // threshold, steps - 1)
+    mass = np.bincount(group, shape, minlength=steps)
+    occupied = np.bincount(group, shape > 0, minlength=steps)
+    spread = np.where(shape > 0, mass[group] / np.maximum(occupied[group], 1), 0.0) / inside
+    seen = clipped > 0
+    if np.any(spread[seen] == 0):
+        spread = np.maximum(spread, 1e-9)  # a bin that holds only what was clipped: dear, but not infinitely
+    given = clipped[seen] / total
+    return float(np.sum(given * np.log(given / spread[seen])))
