@@ -1,0 +1,56 @@
+"""MAC decomposition: a sum of products too long to be proven in i32 becomes several that can be, added up.
+
+The parts are added as they are if the proof allows, else each is first shifted right by the same number of bits, rounding half
+up: with K parts the result is within K/2 steps of the new, 2^shift times coarser, scale (SPEC section 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from cvm.errors import Unproven
+from mrt.quantize.builder import Handle, ProgramBuilder
+
+MAX_PARTS = 4096
+
+Emit = Callable[[int, int], Handle]  # emits the part of the reduction in [start, stop)
+
+
+def emit_in_parts(builder: ProgramBuilder, length: int, emit: Emit) -> tuple[Handle, int]:
+    """Emit a reduction over `length` terms, in as few equal parts as can be proven; returns the sum and its shift."""
+    count = 1
+    while True:
+        edges = [length * index // count for index in range(count + 1)]
+        try:
+            parts = [emit(start, stop) for start, stop in zip(edges, edges[1:], strict=False)]
+            return add_parts(builder, parts)
+        except Unproven:
+            if count >= min(length, MAX_PARTS):
+                raise
+            count = min(count + 1 if count < 16 else count * 5 // 4, length)
+
+
+def add_parts(builder: ProgramBuilder, parts: Sequence[Handle]) -> tuple[Handle, int]:
+    """The sum of i32 parts, each shifted right by the least number of bits that lets every partial sum be proven."""
+    for shift in range(32):
+        try:
+            return _sum([_shifted(builder, part, shift) for part in parts], builder), shift
+        except Unproven:
+            continue
+    raise Unproven("add.fits", f"{len(parts)} parts do not fit i32 at any shift")
+
+
+def _shifted(builder: ProgramBuilder, part: Handle, shift: int) -> Handle:
+    if shift == 0:
+        return part
+    amount = builder.constant(np.full([1] * builder.types[part].rank, shift, np.int32))
+    return builder.emit("shift_right", part, amount, round=True)
+
+
+def _sum(parts: Sequence[Handle], builder: ProgramBuilder) -> Handle:
+    total = parts[0]
+    for part in parts[1:]:
+        total = builder.emit("add", total, part)
+    return total

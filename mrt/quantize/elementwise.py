@@ -1,0 +1,193 @@
+"""Element by element, exactly: sums at a common finer scale, products, clips. Curved functions are tables (`table.py`)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import onnx_ir as ir
+
+from cvm.program import IntArray
+from mrt.quantize.builder import Handle
+from mrt.quantize.fixed_point import FloatArray, power_of_two_at_least, quantize_array
+from mrt.quantize.lowering import Lowering, constant_of, identity, name_of, require_constant, shape_of
+from mrt.quantize.rules import rule
+from mrt.quantize.tensor import Format, Layout, Tensor
+
+FINER_BITS = 14  # a sum is computed at up to this many bits below the scale of its 8-bit result
+FEWEST_FINER_BITS = 4  # with fewer the operands are clamped instead
+SUM_LIMIT = 2.0**30
+I32 = (-(2**31), 2**31 - 1)
+
+
+@rule("Relu")
+def relu(net: Lowering, node: ir.Node) -> None:
+    """A note on the tensor: whoever brings it to a format stops it at 0."""
+    x = net.source(node.inputs[0])
+    net.define(node.outputs[0], replace(x, low=max(x.low, 0.0), high=max(x.high, 0.0)))
+
+
+@rule("Clip")
+def clip(net: Lowering, node: ir.Node) -> None:
+    """As Relu, with both ends."""
+    x = net.source(node.inputs[0])
+    low, high = (float(require_constant(node, index).ravel()[0]) for index in (1, 2))
+    ends = (min(max(end, low), high) for end in (x.low, x.high))
+    net.define(node.outputs[0], replace(x, low=next(ends), high=next(ends)))
+
+
+@rule("Neg")
+def negate(net: Lowering, node: ir.Node) -> None:
+    """negate in i32, where no value can be the least one."""
+    net.define(node.outputs[0], _negated(net, net.source(node.inputs[0])))
+
+
+def _negated(net: Lowering, x: Tensor) -> Tensor:
+    x = net.widen(x)
+    if net.builder.bounds[x.value].min == I32[0]:
+        x = replace(x, value=net.builder.emit("clamp", x.value, min=I32[0] + 1, max=I32[1]))
+    value = net.builder.emit("negate", x.value, input_zp=0, output_zp=0)
+    return replace(x, value=value, low=-x.high, high=-x.low)
+
+
+@rule("Add", "Sub")
+def add(net: Lowering, node: ir.Node) -> None:
+    """Both operands in i32 at one scale, finer than the result's; the result is rounded once, by whoever reads it."""
+    _combine(net, node, {"Add": "add", "Sub": "sub"}[node.op_type])
+
+
+@rule("Max", "Min")
+def extreme(net: Lowering, node: ir.Node) -> None:
+    """As Add: at one common finer scale the greater integer stands for the greater real."""
+    _combine(net, node, {"Max": "maximum", "Min": "minimum"}[node.op_type])
+
+
+def _combine(net: Lowering, node: ir.Node, instruction: str) -> None:
+    computed = [None if constant_of(value) is not None else net.wide(value) for value in node.inputs]
+    shape = shape_of(node.outputs[0])
+    layout = _common_layout(computed, len(shape))
+    scale = _fine_scale(net, node, computed)
+    operands: list[Handle] = []
+    for value, tensor in zip(node.inputs, computed, strict=True):
+        if tensor is None:
+            array = constant_of(value)
+            assert array is not None
+            operands.append(net.constant(_arranged(quantize_array(array, scale, *I32), layout).astype(np.int32)))
+        else:
+            operands.append(_at_scale(net, _laid_out(net, value, tensor, layout), scale))
+    value = net.builder.emit(instruction, *operands)
+    net.define(node.outputs[0], Tensor(value, np.array([scale]), 0, layout))
+
+
+def _fine_scale(net: Lowering, node: ir.Node, computed: list[Tensor | None]) -> float:
+    """The finest scale at which the sum of the operands' proven magnitudes still fits."""
+    seen = net.table.ranges[name_of(node.outputs[0])]
+    coarse = max(abs(seen.min), abs(seen.max)) / 127
+    coarse = coarse if coarse > 2.0**-100 else 1.0
+    if net.options.scales == "shift":
+        coarse = power_of_two_at_least(coarse)
+    reach = 0.0
+    for value, tensor in zip(node.inputs, computed, strict=True):
+        array = constant_of(value)
+        reach += float(np.abs(array).max()) if tensor is None and array is not None else 0.0
+        reach += magnitude(net, tensor) if tensor is not None else 0.0
+    for bits in range(FINER_BITS, FEWEST_FINER_BITS, -1):
+        if reach / math.ldexp(coarse, -bits) < SUM_LIMIT:
+            return math.ldexp(coarse, -bits)
+    return math.ldexp(coarse, -FEWEST_FINER_BITS)
+
+
+def magnitude(net: Lowering, tensor: Tensor) -> float:
+    """The greatest absolute real that the proof allows."""
+    proven = net.builder.bounds[tensor.value]
+    low = float(((proven.lo - tensor.zero_point) * tensor.scale).min())
+    high = float(((proven.hi - tensor.zero_point) * tensor.scale).max())
+    return max(abs(min(max(end, tensor.low), tensor.high)) for end in (low, high))
+
+
+def _at_scale(net: Lowering, tensor: Tensor, scale: float) -> Handle:
+    """An operand of a sum: i32 at the common scale, held to half the type."""
+    return net.bring(tensor, Format("i32", scale, 0, -(2**30), 2**30 - 1)).value
+
+
+def _common_layout(tensors: list[Tensor | None], rank: int) -> Layout:
+    """The layout of the first operand that has one of its own; it costs nothing to keep."""
+    plain = identity(rank)
+    same_rank = (tensor.layout for tensor in tensors if tensor is not None and len(tensor.layout) == rank)
+    return next((layout for layout in same_rank if layout != plain), plain)
+
+
+def _laid_out(net: Lowering, value: ir.Value | None, tensor: Tensor, layout: Layout) -> Tensor:
+    """A computed operand in the common layout, with leading axes of size 1 where its rank is lower."""
+    rank = len(layout)
+    if len(tensor.layout) == rank and (tensor.per_tensor or tensor.layout[-1] == layout[-1]):
+        return net.arrange(tensor, layout)
+    tensor = net.logical(net.settled(value))
+    missing = rank - len(tensor.layout)
+    shape = (1,) * missing + net.shape(tensor)
+    return net.arrange(replace(tensor, value=net.reshaped(tensor.value, shape), layout=identity(rank)), layout)
+
+
+def _arranged(array: IntArray, layout: Layout) -> IntArray:
+    """A constant in the layout of the tensor it meets."""
+    return array.reshape((1,) * (len(layout) - array.ndim) + array.shape).transpose(layout)
+
+
+@rule("Mul")
+def multiply(net: Lowering, node: ir.Node) -> None:
+    """By a constant: a change of scale where that is possible. Otherwise mul of two 16-bit operands with zero point 0."""
+    constants = [constant_of(value) for value in node.inputs]
+    if constants[0] is not None:
+        return _multiply_by_constant(net, node, node.inputs[1], constants[0])
+    if constants[1] is not None:
+        return _multiply_by_constant(net, node, node.inputs[0], constants[1])
+    return _multiply_computed(net, node)
+
+
+def _multiply_by_constant(net: Lowering, node: ir.Node, value: ir.Value | None, factor: FloatArray) -> None:
+    x = net.source(value)
+    rank = len(x.layout)
+    if factor.ndim <= rank and net.options.scales == "real":
+        arranged = factor.reshape((1,) * (rank - factor.ndim) + factor.shape).transpose(x.layout)
+        per_channel = arranged.size == arranged.shape[-1] if arranged.ndim else True
+        if per_channel and (np.all(factor >= 0) or np.all(factor <= 0)):
+            return net.define(node.outputs[0], _scaled(net, value, x, arranged.ravel()))
+    reach = float(np.abs(factor).max())
+    scale = reach / 32767 if reach > 0 else 1.0
+    if net.options.scales == "shift":
+        scale = power_of_two_at_least(scale)
+    layout = _common_layout([x], len(shape_of(node.outputs[0])))
+    left = _factor(net, value, layout)
+    integers = _arranged(quantize_array(factor, scale, -32767, 32767), layout).astype(np.int16)
+    product = net.builder.emit("mul", left.value, net.constant(integers), shift=0)
+    return net.define(node.outputs[0], Tensor(product, left.scale * scale, 0, layout))
+
+
+def _scaled(net: Lowering, value: ir.Value | None, x: Tensor, factor: FloatArray) -> Tensor:
+    """x * factor without an instruction: the integers stay, the scale changes. One factor, or one per channel, of one sign."""
+    if np.any(factor < 0):
+        x, factor = _negated(net, x), -factor
+    if factor.size == 1:
+        one = float(factor[0])
+        low, high = (end * one if one else 0.0 for end in (x.low, x.high))
+        return replace(x, scale=x.scale * one, low=low, high=high)
+    if {x.low, x.high} - {0.0, math.inf, -math.inf}:  # a clip elsewhere than at 0 would differ by channel
+        x = net.settled(value)
+    return replace(x, scale=x.scale * factor)
+
+
+def _multiply_computed(net: Lowering, node: ir.Node) -> None:
+    layout = _common_layout([net.source(value) for value in node.inputs], len(shape_of(node.outputs[0])))
+    left, right = (_factor(net, value, layout) for value in node.inputs)
+    product = net.builder.emit("mul", left.value, right.value, shift=0)
+    net.define(node.outputs[0], Tensor(product, left.scale * right.scale, 0, layout))
+
+
+def _factor(net: Lowering, value: ir.Value | None, layout: Layout) -> Tensor:
+    """An operand of mul: i16, zero point 0 (mul has none), at the value's own precision."""
+    narrow = _laid_out(net, value, net.settled(value), layout)
+    if net.dtype(narrow) == "i16":
+        return narrow
+    target = Format("i16", float(narrow.scale[0]), 0, -32768, 32767)
+    return net.bring(narrow, target, name_of(value))

@@ -1,0 +1,55 @@
+"""Real scales as integers. Only exactly rounded float64 operations and Python integers: the same result on every machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from cvm.program import IntArray
+
+FloatArray = npt.NDArray[np.float64]
+
+MULTIPLIER_BITS = 31
+MAX_SHIFT = 62
+MIN_SHIFT = 2
+
+
+def multiplier_and_shift(ratio: float) -> tuple[int, int]:
+    """ratio ~ multiplier / 2^shift in rescale's canonical form (SPEC rescale.C8), 0 <= ratio < 2^29; nearest, half to even.
+
+    Ratios under 2^-32 lose precision, those under 2^-63 become 0: canonical form has no larger shift.
+    """
+    if not 0 <= ratio < 2.0**29:
+        raise ValueError(f"ratio {ratio} is outside 0..2^29")
+    fraction, exponent = math.frexp(ratio)  # ratio = fraction * 2^exponent, fraction in [0.5, 1)
+    shift = min(MULTIPLIER_BITS - exponent, MAX_SHIFT)
+    multiplier = round(math.ldexp(ratio, shift))
+    if multiplier == 2**MULTIPLIER_BITS:  # the fraction rounded up to 1
+        return 2 ** (MULTIPLIER_BITS - 1), shift - 1
+    return (multiplier, shift) if multiplier >= 2**30 else (multiplier, MAX_SHIFT)
+
+
+def multipliers_and_shifts(ratios: Iterable[float]) -> tuple[IntArray, IntArray]:
+    """The i32 and i8 operands of a rescale by these ratios."""
+    pairs = [multiplier_and_shift(float(ratio)) for ratio in ratios]
+    return np.array([pair[0] for pair in pairs], np.int32), np.array([pair[1] for pair in pairs], np.int8)
+
+
+def power_of_two_at_least(scale: float) -> float:
+    """The least power of two that is not below `scale` > 0."""
+    fraction, exponent = math.frexp(scale)
+    return math.ldexp(1.0, exponent - 1 if fraction == 0.5 else exponent)
+
+
+def round_half_up(x: FloatArray) -> FloatArray:
+    """floor(x + 0.5), the rounding of the boundary (SPEC section 2)."""
+    return np.floor(x + 0.5)
+
+
+def quantize_array(x: npt.ArrayLike, scale: npt.ArrayLike, low: int, high: int) -> IntArray:
+    """Nearest integers to x / scale, half up, saturated to [low, high]; int64."""
+    steps = np.asarray(x, np.float64) / np.asarray(scale, np.float64)
+    return np.clip(round_half_up(steps), low, high).astype(np.int64)

@@ -1,0 +1,136 @@
+"""Functions of one real number, computed in decimal to 34 digits: the same digits on every machine, unlike a libm's last bit.
+
+Results that are no number (log or sqrt below 0, 0/0) are NaN; a table stores the format's least integer for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+
+import onnx_ir as ir
+
+PRECISION = Context(prec=34, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+_WIDE = Context(prec=80, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+ZERO, ONE, HALF, TWO = Decimal(0), Decimal(1), Decimal("0.5"), Decimal(2)
+EXP_REACH = Decimal(100000)  # beyond, exp is 0 or infinity for any scale
+ERF_REACH = Decimal(9)  # 1 - erf(9) < 10^-36
+PI = Decimal("3.14159265358979323846264338327950288419716939937510582")
+
+
+
+add, subtract, multiply, divide = PRECISION.add, PRECISION.subtract, PRECISION.multiply, PRECISION.divide
+
+
+def exp(x: Decimal) -> Decimal:
+    """e^x; 0 or infinity far out."""
+    if x < -EXP_REACH:
+        return ZERO
+    return Decimal("Infinity") if x > EXP_REACH else PRECISION.exp(x)
+
+
+def sigmoid(x: Decimal) -> Decimal:
+    """1 / (1 + e^-x)."""
+    return divide(ONE, add(ONE, exp(-x)))
+
+
+def tanh(x: Decimal) -> Decimal:
+    """1 - 2 / (e^2x + 1)."""
+    return subtract(ONE, divide(TWO, add(exp(multiply(TWO, x)), ONE)))
+
+
+def softplus(x: Decimal) -> Decimal:
+    """ln(1 + e^x)."""
+    return x if x > 1000 else PRECISION.ln(add(ONE, exp(x)))
+
+
+def erf(x: Decimal) -> Decimal:
+    """2/sqrt(pi) * sum of (-1)^n x^(2n+1) / (n! (2n+1)), summed with 80 digits so that nothing cancels."""
+    if abs(x) > ERF_REACH:
+        return ONE.copy_sign(x)
+    square = _WIDE.multiply(x, x)
+    term = total = x
+    n = 0
+    while abs(term) > Decimal("1e-45"):
+        n += 1
+        term = _WIDE.divide(_WIDE.multiply(term, -square), Decimal(n))
+        total = _WIDE.add(total, _WIDE.divide(term, Decimal(2 * n + 1)))
+    return divide(multiply(TWO, total), PRECISION.sqrt(PI))
+
+
+def gelu(x: Decimal, approximate: str) -> Decimal:
+    """x * (1 + erf(x / sqrt 2)) / 2, or its tanh form."""
+    if approximate == "tanh":
+        cubic = add(x, multiply(Decimal("0.044715"), multiply(x, multiply(x, x))))
+        curve = tanh(multiply(PRECISION.sqrt(divide(TWO, PI)), cubic))
+    else:
+        curve = erf(divide(x, PRECISION.sqrt(TWO)))
+    return multiply(multiply(HALF, x), add(ONE, curve))
+
+
+def elu(x: Decimal, alpha: Decimal) -> Decimal:
+    """x above 0, alpha * (e^x - 1) below."""
+    return x if x >= 0 else multiply(alpha, subtract(exp(x), ONE))
+
+
+def celu(x: Decimal, alpha: Decimal) -> Decimal:
+    """x above 0, alpha * (e^(x/alpha) - 1) below."""
+    return x if x >= 0 else multiply(alpha, subtract(exp(divide(x, alpha)), ONE))
+
+
+def hard_sigmoid(x: Decimal, alpha: Decimal, beta: Decimal) -> Decimal:
+    """max(0, min(1, alpha * x + beta))."""
+    return max(ZERO, min(ONE, add(multiply(alpha, x), beta)))
+
+
+def power(x: Decimal, y: Decimal) -> Decimal:
+    """x^y: by multiplication for small whole y, else through ln."""
+    if y == y.to_integral_value() and abs(y) <= 64:
+        result = ONE
+        for _ in range(abs(int(y))):
+            result = multiply(result, x)
+        return result if y >= 0 else divide(ONE, result)
+    if x == 0:
+        return ZERO if y > 0 else Decimal("Infinity")
+    return PRECISION.exp(multiply(y, PRECISION.ln(x)))
+
+
+def _attribute(node: ir.Node, name: str) -> Decimal:
+    return Decimal(node.attributes[name].as_float())
+
+
+UNARY: dict[str, Callable[[ir.Node, Decimal], Decimal]] = {
+    "Sigmoid": lambda _, x: sigmoid(x),
+    "Tanh": lambda _, x: tanh(x),
+    "Exp": lambda _, x: exp(x),
+    "Log": lambda _, x: PRECISION.ln(x),
+    "Sqrt": lambda _, x: PRECISION.sqrt(x),
+    "Erf": lambda _, x: erf(x),
+    "Elu": lambda node, x: elu(x, _attribute(node, "alpha")),
+    "Celu": lambda node, x: celu(x, _attribute(node, "alpha")),
+    "Selu": lambda node, x: multiply(_attribute(node, "gamma"), elu(x, _attribute(node, "alpha"))),
+    "Abs": lambda _, x: abs(x),
+    "Neg": lambda _, x: -x,
+    "Relu": lambda _, x: max(x, ZERO),
+    "Reciprocal": lambda _, x: divide(ONE, x),
+    "Softplus": lambda _, x: softplus(x),
+    "Softsign": lambda _, x: divide(x, add(ONE, abs(x))),
+    "HardSigmoid": lambda node, x: hard_sigmoid(x, _attribute(node, "alpha"), _attribute(node, "beta")),
+    "HardSwish": lambda _, x: multiply(x, hard_sigmoid(x, divide(ONE, Decimal(6)), HALF)),
+    "Gelu": lambda node, x: gelu(x, node.attributes["approximate"].as_string()),
+    "Mish": lambda _, x: multiply(x, tanh(softplus(x))),
+    "Floor": lambda _, x: x.to_integral_value("ROUND_FLOOR", PRECISION),
+    "Ceil": lambda _, x: x.to_integral_value("ROUND_CEILING", PRECISION),
+    "Sign": lambda _, x: ONE.copy_sign(x) if x else ZERO,
+}
+BINARY: dict[str, Callable[[Decimal, Decimal], Decimal]] = {
+    "Add": add,
+    "Sub": subtract,
+    "Mul": multiply,
+    "Div": divide,
+    "Max": max,
+    "Min": min,
+    "Pow": power,
+}
+CURVED = frozenset(UNARY) - {"Neg", "Relu"} | {"Div", "Pow"}
+ELEMENTWISE = frozenset(UNARY) | frozenset(BINARY) | {"Clip"}

@@ -1,0 +1,103 @@
+"""Walks a canonical float graph in order and lets the rule of each operator write its part of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from cvm.errors import Invalid
+from cvm.program import Input, Meaning, Program, TensorType
+from mrt.calibrate.table import CalibrationTable
+from mrt.errors import NotProvable, Unsupported
+from mrt.quantize import elementwise, linear, movement, pooling, reduction, softmax  # noqa: F401 they register rules
+from mrt.quantize.lowering import Lowering, constant_of, identity, name_of, shape_of
+from mrt.quantize.options import QuantizeOptions
+from mrt.quantize.rules import RULES
+from mrt.quantize.table import Curve, find_curves, lower_curve
+from mrt.quantize.tensor import Tensor
+
+HEAD_OPERATORS = frozenset({"Reshape", "Transpose", "Slice", "Concat", "Softmax", "Relu", "Clip", "Neg", "Pad"})
+"""Operators through which a model's output is still a head: its inputs keep 16 bits too."""
+
+
+def quantize(
+    model: ir.Model,
+    table: CalibrationTable,
+    options: QuantizeOptions,
+    *,
+    provenance: Mapping[str, str] | None = None,
+    labels: Sequence[str] = (),
+) -> Program:
+    """A canonical float model as a program. Every instruction is proven as it is written; `NotProvable` says which cannot be."""
+    nodes = list(model.graph)
+    curves = find_curves(nodes)
+    needed = _needed(model.graph, nodes, curves)
+    net = Lowering(table, options, _heads(model.graph, nodes, curves))
+    for value in model.graph.inputs:
+        _declare(net, value)
+    for node in nodes:
+        if name_of(node.outputs[0]) in needed:
+            _lower(net, node, curves)
+    for value in model.graph.outputs:
+        _emit_output(net, value)
+    return net.builder.finish(provenance or {}, labels)
+
+
+def _lower(net: Lowering, node: ir.Node, curves: Mapping[str, Curve]) -> None:
+    value = node.outputs[0]
+    try:
+        if name_of(value) in curves:
+            lower_curve(net, value, curves[name_of(value)])
+        elif node.op_type in RULES:
+            RULES[node.op_type](net, node)
+        else:
+            raise Unsupported([f"{node.name} ({node.op_type}): cannot be computed with integers here"])
+    except Invalid as problem:
+        raise NotProvable(f"{node.name} ({node.op_type}): {problem}") from problem
+
+
+def _needed(graph: ir.Graph, nodes: Sequence[ir.Node], curves: Mapping[str, Curve]) -> set[str]:
+    """Names of the values that outputs need; what lies inside a table need not be computed."""
+    needed = {name_of(value) for value in graph.outputs}
+    for node in reversed(nodes):
+        name = name_of(node.outputs[0])
+        if name in needed:
+            read = [curves[name].root] if name in curves else [value for value in node.inputs if value is not None]
+            needed |= {name_of(value) for value in read}
+    return needed
+
+
+def _heads(graph: ir.Graph, nodes: Sequence[ir.Node], curves: Mapping[str, Curve]) -> frozenset[str]:
+    """Names of the values that lead to outputs through movement, softmax and curves only: they keep 16 bits."""
+    heads = {name_of(value) for value in graph.outputs}
+    others: set[str] = set()  # read by something that is not on the way to a head
+    for node in reversed(nodes):
+        name = name_of(node.outputs[0])
+        passes = name in heads and name not in others and (node.op_type in HEAD_OPERATORS or name in curves)
+        read = [curves[name].root] if name in curves else [value for value in node.inputs if value is not None]
+        for value in read:
+            (heads if passes else others).add(name_of(value))
+    return frozenset(heads - (others - {name_of(value) for value in graph.outputs}))
+
+
+def _declare(net: Lowering, value: ir.Value) -> None:
+    """A program input at the value's own range: unsigned if calibration saw nothing negative."""
+    name, shape = name_of(value), shape_of(value)
+    seen = net.table.ranges.get(name)
+    non_negative = seen is not None and seen.min >= 0
+    target = net.format_for(name, net.options.activation_bits_of(name), non_negative=non_negative)
+    meaning = Meaning(target.scale, target.zero_point, name)
+    item = Input(name, TensorType(target.dtype, shape), target.least, target.most)
+    handle = net.builder.input(item, meaning)
+    net.define(value, Tensor(handle, np.array([target.scale]), target.zero_point, identity(len(shape))))
+
+
+def _emit_output(net: Lowering, value: ir.Value) -> None:
+    """The narrow form of a head, in the float model's shape and order of axes."""
+    name = name_of(value)
+    if constant_of(value) is not None or value.is_graph_input():
+        raise Unsupported([f"output '{name}' is not computed from the inputs"])
+    tensor = net.logical(net.settled(value))
+    net.builder.output(name, tensor.value, Meaning(float(tensor.scale[0]), tensor.zero_point, name))

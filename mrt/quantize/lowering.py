@@ -1,0 +1,212 @@
+"""The state of one conversion: which tensor each float value has become, and how a tensor is brought to another format or layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import onnx_ir as ir
+
+from cvm.program import DTYPE_RANGES, IntArray, Meaning
+from mrt.calibrate.table import CalibrationTable
+from mrt.errors import MrtError, Unsupported
+from mrt.quantize.builder import Handle, ProgramBuilder
+from mrt.quantize.fixed_point import FloatArray, multipliers_and_shifts
+from mrt.quantize.options import QuantizeOptions
+from mrt.quantize.tensor import HEAD_BITS, NHWC, Format, Layout, Tensor, choose_format
+
+Rule = Callable[["Lowering", ir.Node], None]
+
+
+class Lowering:
+    """What the rules of the operators share."""
+
+    def __init__(self, table: CalibrationTable, options: QuantizeOptions, heads: frozenset[str]) -> None:
+        self.builder = ProgramBuilder()
+        self.table = table
+        self.options = options
+        self.heads = heads
+        self._tensors: dict[str, Tensor] = {}
+
+    # -- float values and what they have become -------------------------------------------------
+
+    def define(self, value: ir.Value, tensor: Tensor) -> None:
+        """`value` is represented by `tensor` from here on."""
+        self._tensors[name_of(value)] = tensor
+
+    def source(self, value: ir.Value | None) -> Tensor:
+        """The first form of a computed value, as its rule left it: often a wide accumulator."""
+        return self._tensors[name_of(value)]
+
+    def settled(self, value: ir.Value | None) -> Tensor:
+        """The narrow form of a computed value (8 or 16 bits, one scale, no clip left to apply)."""
+        tensor = self.source(value)
+        narrow = self.dtype(tensor) in ("i8", "i16")
+        if narrow and tensor.per_tensor and not tensor.clipped:
+            return tensor
+        return self.bring(tensor, self.format(value), name_of(value))
+
+    def wide(self, value: ir.Value | None) -> Tensor:
+        """The most exact form that costs no extra memory: the accumulator if nobody else needs the narrow form."""
+        return self.source(value) if value is not None and len(value.uses()) == 1 else self.settled(value)
+
+    def operand(self, value: ir.Value | None) -> Tensor:
+        """A computed operand of a product: 8 bits, or 16 where the options say so."""
+        tensor = self.settled(value)
+        if self.dtype(tensor) == "i16" and self.options.activation_bits_of(name_of(value)) <= 8:
+            tensor = self.bring(self.source(value), self.format(value, head=False), name_of(value))
+        return tensor
+
+    def format(self, value: ir.Value | None, *, head: bool | None = None) -> Format:
+        """The format that the calibration table and the options give to a value."""
+        name = name_of(value)
+        is_head = name in self.heads if head is None else head
+        return self.format_for(name, HEAD_BITS if is_head else self.options.activation_bits_of(name))
+
+    def format_for(self, name: str, bits: int, *, non_negative: bool | None = None) -> Format:
+        """The format of a value at a given precision."""
+        if name not in self.table.ranges:
+            raise MrtError(f"the calibration table has no range for '{name}': calibrate this model again")
+        if non_negative is None:
+            non_negative = self.non_negative(self._tensors[name])
+        return choose_format(
+            self.table.ranges[name],
+            bits,
+            non_negative=non_negative,
+            scales=self.options.scales,
+            scheme=self.options.scheme,
+        )
+
+    def non_negative(self, tensor: Tensor) -> bool:
+        """Whether no input can make the tensor's reals negative."""
+        return tensor.low >= 0 or self.builder.bounds[tensor.value].min >= tensor.zero_point
+
+    # -- integers ---------------------------------------------------------------------------------
+
+    def dtype(self, tensor: Tensor) -> str:
+        """The dtype of a tensor's integers."""
+        return self.builder.types[tensor.value].dtype
+
+    def shape(self, tensor: Tensor) -> tuple[int, ...]:
+        """The physical shape of a tensor."""
+        return self.builder.types[tensor.value].shape
+
+    def constant(self, array: IntArray) -> Handle:
+        """A constant of the program."""
+        return self.builder.constant(array)
+
+    def bring(self, tensor: Tensor, target: Format, source: str = "") -> Tensor:
+        """The same reals in another format: one rescale, and a clamp where the type does not stop at the right places."""
+        value = tensor.value
+        ratios = tensor.scale / target.scale
+        same = np.all(ratios == 1) and self.dtype(tensor) == target.dtype and tensor.zero_point == target.zero_point
+        if not same:
+            value = self.rescale(tensor, ratios, target.dtype, target.zero_point)
+        value = self._clamp(value, tensor, target)
+        result = Tensor(value, np.array([target.scale]), target.zero_point, tensor.layout)
+        self.builder.mean(value, Meaning(target.scale, target.zero_point, source))
+        return result
+
+    def rescale(self, tensor: Tensor, ratios: FloatArray, dtype: str, zero_point: int) -> Handle:
+        """integer -> nearest to (integer - tensor.zero_point) * ratio + zero_point, per tensor or per channel."""
+        multiplier, shift = multipliers_and_shifts(ratios)
+        return self.builder.emit(
+            "rescale",
+            tensor.value,
+            self.constant(multiplier),
+            self.constant(shift),
+            input_zp=tensor.zero_point,
+            output_zp=zero_point,
+            dtype=dtype,
+        )
+
+    def widen(self, tensor: Tensor) -> Tensor:
+        """The same scale in i32 with zero point 0."""
+        if self.dtype(tensor) == "i32":
+            return tensor
+        return replace(tensor, value=self.rescale(tensor, np.ones(1), "i32", 0), zero_point=0)
+
+    def _clamp(self, value: Handle, tensor: Tensor, target: Format) -> Handle:
+        low, high = target.least, target.most
+        if tensor.low > -np.inf:
+            low = max(low, min(high, quantized_point(tensor.low, target)))
+        if tensor.high < np.inf:
+            high = max(low, min(high, quantized_point(tensor.high, target)))
+        proven = self.builder.bounds[value]
+        if low <= proven.min and proven.max <= high:
+            return value
+        return self.builder.emit("clamp", value, min=low, max=high)
+
+    # -- layout -----------------------------------------------------------------------------------
+
+    def arrange(self, tensor: Tensor, layout: Layout) -> Tensor:
+        """The same tensor with its physical axes in another order; a reshape where only axes of size 1 move."""
+        if tensor.layout == layout:
+            return tensor
+        perm = tuple(tensor.layout.index(axis) for axis in layout)
+        assert tensor.per_tensor or perm[-1] == len(perm) - 1, "a per-channel tensor must keep its last axis"
+        shape = self.shape(tensor)
+        moved = [axis for axis in perm if shape[axis] != 1]
+        if moved == sorted(moved):
+            value = self.reshaped(tensor.value, tuple(shape[axis] for axis in perm))
+        else:
+            value = self.builder.emit("transpose", tensor.value, perm=perm)
+        return replace(tensor, value=value, layout=layout)
+
+    def reshaped(self, value: Handle, shape: tuple[int, ...]) -> Handle:
+        """The value in another shape of equally many elements."""
+        if self.builder.types[value].shape == shape:
+            return value
+        return self.builder.emit("reshape", value, shape=shape)
+
+    def image(self, tensor: Tensor) -> Tensor:
+        """An image tensor as the machine's instructions want it: NHWC."""
+        return self.arrange(tensor, NHWC)
+
+    def logical(self, tensor: Tensor) -> Tensor:
+        """A tensor with its axes in the float model's order."""
+        return self.arrange(tensor, identity(len(tensor.layout)))
+
+
+def identity(rank: int) -> Layout:
+    """The layout of a tensor whose axes are where the float model has them."""
+    return tuple(range(rank))
+
+
+def quantized_point(real: float, target: Format) -> int:
+    """A real number in a format, half up, stopped at the ends of i32."""
+    steps = np.floor(np.float64(real) / target.scale + 0.5)
+    return int(np.clip(steps, *DTYPE_RANGES["i32"])) + target.zero_point
+
+
+def name_of(value: ir.Value | None) -> str:
+    """The name of a value; every value of a canonical graph has one."""
+    assert value is not None and value.name is not None
+    return value.name
+
+
+def shape_of(value: ir.Value | None) -> tuple[int, ...]:
+    """The static shape of a value of a canonical graph."""
+    assert value is not None and value.shape is not None
+    return tuple(int(dimension) for dimension in value.shape.numpy())
+
+
+def constant_of(value: ir.Value | None) -> FloatArray | None:
+    """A constant as float64, or None for a computed value."""
+    if value is None or value.const_value is None:
+        return None
+    return np.asarray(value.const_value.numpy(), np.float64)
+
+
+def require_constant(node: ir.Node, index: int) -> FloatArray:
+    """An input that the canonical form promises to be a constant."""
+    array = constant_of(node.inputs[index])
+    if array is None:
+        raise Unsupported([f"{node.name} ({node.op_type}): input {index} must be a constant"])
+    return array
+
+
+def integers_of(node: ir.Node, index: int) -> tuple[int, ...]:
+    """A constant integer vector among a node's inputs."""
+    return tuple(int(item) for item in require_constant(node, index).ravel())

@@ -1,0 +1,54 @@
+"""How many bits, which scales: everything besides the model and the calibration table that shapes a program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mrt.errors import BadOption
+
+ACTIVATION_BITS = (*range(2, 9), 16)
+WEIGHT_BITS = tuple(range(2, 9))
+SCALES = ("real", "shift")
+SCHEMES = ("symmetric", "affine")
+
+
+@dataclass(frozen=True)
+class LayerBits:
+    """Precisions of one layer that differ from the model's; None leaves the model's."""
+
+    weight_bits: int | None = None
+    activation_bits: int | None = None
+
+
+@dataclass(frozen=True)
+class QuantizeOptions:
+    """`weight_bits` 2..8 and `activation_bits` 2..8 or 16, sign included; `layers` overrides them by node or value name."""
+
+    weight_bits: int = 8
+    activation_bits: int = 8
+    scales: str = "real"
+    scheme: str = "symmetric"
+    layers: Mapping[str, LayerBits] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for where, bits in (("", LayerBits(self.weight_bits, self.activation_bits)), *self.layers.items()):
+            prefix = f"layer '{where}': " if where else ""
+            if bits.weight_bits is not None and bits.weight_bits not in WEIGHT_BITS:
+                raise BadOption(f"{prefix}{bits.weight_bits} weight bits; allowed are 2..8")
+            if bits.activation_bits is not None and bits.activation_bits not in ACTIVATION_BITS:
+                raise BadOption(f"{prefix}{bits.activation_bits} activation bits; allowed are 2..8 and 16")
+        if self.scales not in SCALES:
+            raise BadOption(f"scales '{self.scales}'; allowed are {' and '.join(SCALES)}")
+        if self.scheme not in SCHEMES:
+            raise BadOption(f"scheme '{self.scheme}'; allowed are {' and '.join(SCHEMES)}")
+
+    def weight_bits_of(self, node: str) -> int:
+        """The precision of the weights of one layer."""
+        own = self.layers.get(node, LayerBits()).weight_bits
+        return self.weight_bits if own is None else own
+
+    def activation_bits_of(self, value: str) -> int:
+        """The precision of one value between layers."""
+        own = self.layers.get(value, LayerBits()).activation_bits
+        return self.activation_bits if own is None else own

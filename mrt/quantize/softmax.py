@@ -1,0 +1,62 @@
+"""Softmax in integers: differences to the greatest logit, exp by table, one division (QUANTIZATION section 5)."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.errors import Unsupported
+from mrt.quantize.functions import PRECISION, exp
+from mrt.quantize.lowering import Lowering, name_of
+from mrt.quantize.rules import rule
+from mrt.quantize.tensor import Format, Tensor
+
+LOGIT_LIMIT = 16383  # 15 bits, so that the difference of two logits fits i16
+ONE = 32767  # what exp(0), and probability 1, become
+MOST_ENTRIES = 65538  # their exponentials, at most ONE each, still sum to less than 2^31
+
+
+@rule("Softmax")
+def softmax(net: Lowering, node: ir.Node) -> None:
+    """p = (e * ONE + sum/2) / sum with e = max(1, ONE * exp(x - max)): provable for up to 65538 entries."""
+    x = net.logical(_logits(net, node))
+    axis = len(x.layout) - 1
+    if net.shape(x)[axis] > MOST_ENTRIES:
+        raise Unsupported([f"{node.name} (Softmax): {net.shape(x)[axis]} entries; at most {MOST_ENTRIES} can be proven"])
+    emit, shape_of_one = net.builder.emit, [1] * len(x.layout)
+    wide = emit("cast", x.value, dtype="i32")
+    below = emit("sub", wide, emit("reduce_max", wide, axis=axis))
+    index = emit("cast", emit("clamp", below, min=-32768, max=0), dtype="i16")
+    exponential = emit("table", index, net.constant(_exponentials(float(x.scale[0]))))
+    total = emit("reduce_sum", exponential, axis=axis)
+    scaled = emit("mul", exponential, net.constant(np.full(shape_of_one, ONE, np.int32)), shift=0)
+    half = emit("shift_right", total, net.constant(np.full(shape_of_one, 1, np.int32)), round=False)
+    quotient = emit("intdiv", emit("add", scaled, half), total)
+    value = emit("cast", emit("clamp", quotient, min=0, max=ONE), dtype="i16")
+    net.define(node.outputs[0], Tensor(value, np.array([1.0 / ONE]), 0, x.layout))
+
+
+def _logits(net: Lowering, node: ir.Node) -> Tensor:
+    """The logits in 15 bits, straight from the accumulator."""
+    source = node.inputs[0]
+    wide = net.format_for(name_of(source), 16)
+    tensor = net.source(source)
+    if not tensor.per_tensor and tensor.layout != tuple(range(len(tensor.layout))):
+        tensor = net.settled(source)
+    target = Format("i16", wide.scale * 2, 0, -LOGIT_LIMIT, LOGIT_LIMIT)
+    return net.bring(tensor, target, name_of(source))
+
+
+def _exponentials(scale: float) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    """max(1, round(ONE * exp(scale * d))) for d = -32768..0; above 0, which cannot occur, ONE."""
+    values = np.full(65536, ONE, np.int32)
+    values[:32769] = 1
+    step = Decimal(scale)
+    for d in range(0, -32769, -1):
+        rounded = int((exp(step * d) * ONE + Decimal("0.5")).to_integral_value("ROUND_FLOOR", PRECISION))
+        if rounded < 1:
+            break  # exp only falls from here on
+        values[d + 32768] = rounded
+    return values

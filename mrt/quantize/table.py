@@ -1,0 +1,122 @@
+"""Table fusion: a connected element-wise subgraph that hangs on one quantised tensor becomes one table (QUANTIZATION section 5).
+
+The subgraph is evaluated on every integer its root can take. It is a table only if something in it is curved: sums, products
+by constants and clips alone are exact without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+import onnx_ir as ir
+
+from cvm.program import DTYPES, IntArray
+from mrt.quantize.functions import BINARY, CURVED, ELEMENTWISE, PRECISION, UNARY, divide, multiply
+from mrt.quantize.lowering import Lowering, constant_of, name_of
+from mrt.quantize.tensor import Format, Tensor
+
+HALF = Decimal("0.5")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A value that is a function of one other value: the nodes to evaluate, in order, from `root` on."""
+
+    root: ir.Value
+    nodes: tuple[ir.Node, ...]
+
+    @property
+    def curved(self) -> bool:
+        """Whether a table is needed."""
+        return any(node.op_type in CURVED for node in self.nodes)
+
+
+def find_curves(nodes: Sequence[ir.Node]) -> dict[str, Curve]:
+    """For every value that is an element-wise function of one other value: which, and how. `nodes` in topological order."""
+    curves: dict[str, Curve] = {}
+    for node in nodes:
+        curve = _curve_of(node, curves)
+        if curve is not None:
+            curves[name_of(node.outputs[0])] = curve
+    return {name: curve for name, curve in curves.items() if curve.curved}
+
+
+def _curve_of(node: ir.Node, known: dict[str, Curve]) -> Curve | None:
+    if node.op_type not in ELEMENTWISE:
+        return None
+    computed = [value for value in node.inputs if value is not None and constant_of(value) is None]
+    scalars = [array for array in map(constant_of, node.inputs) if array is not None]
+    if not computed or any(array.size != 1 for array in scalars):
+        return None
+    roots = {id(root): root for root in (_root(value, known) for value in computed)}
+    if len(roots) != 1:
+        return None
+    before: dict[ir.Node, None] = {}
+    for value in computed:
+        if name_of(value) in known:
+            before |= dict.fromkeys(known[name_of(value)].nodes)
+    return Curve(next(iter(roots.values())), (*before, node))
+
+
+def _root(value: ir.Value, known: dict[str, Curve]) -> ir.Value:
+    return known[name_of(value)].root if name_of(value) in known else value
+
+
+def lower_curve(net: Lowering, value: ir.Value, curve: Curve) -> None:
+    """One table from the root's narrow form to the value's format."""
+    x = net.settled(curve.root)
+    integers = np.arange(-128, 128) if net.dtype(x) == "i8" else np.arange(-32768, 32768)
+    proven = net.builder.bounds[x.value]
+    reachable = integers.clip(proven.min, proven.max)
+    reals = _evaluate(value, curve, float(x.scale[0]), x.zero_point, reachable)
+    lowest = min((real for real in reals.values() if not real.is_nan()), default=Decimal(0))
+    bits = 16 if name_of(value) in net.heads else net.options.activation_bits_of(name_of(value))
+    target = net.format_for(name_of(value), bits, non_negative=lowest >= 0)
+    entries = {integer: _quantized(real, target) for integer, real in reals.items()}
+    values: IntArray = np.array([entries[int(integer)] for integer in reachable], DTYPES[target.dtype])
+    table = net.builder.emit("table", x.value, net.constant(values))
+    net.define(value, Tensor(table, np.array([target.scale]), target.zero_point, x.layout))
+
+
+def _evaluate(
+    value: ir.Value, curve: Curve, scale: float, zero_point: int, integers: IntArray
+) -> dict[int, Decimal]:
+    """The function's value at each distinct integer."""
+    step = Decimal(scale)
+    constants = {
+        name_of(operand): Decimal(float(array.ravel()[0]))
+        for node in curve.nodes
+        for operand in node.inputs
+        if operand is not None and (array := constant_of(operand)) is not None
+    }
+    results: dict[int, Decimal] = {}
+    for integer in sorted({int(item) for item in integers}):
+        known = {**constants, name_of(curve.root): multiply(step, Decimal(integer - zero_point))}
+        for node in curve.nodes:
+            known[name_of(node.outputs[0])] = _apply(node, [known[name_of(operand)] for operand in node.inputs])
+        results[integer] = known[name_of(value)]
+    return results
+
+
+def _apply(node: ir.Node, operands: list[Decimal]) -> Decimal:
+    if any(operand.is_nan() for operand in operands):
+        return Decimal("NaN")
+    if node.op_type == "Clip":
+        x, low, high = operands
+        return min(max(x, low), high)
+    if node.op_type in UNARY:
+        return UNARY[node.op_type](node, operands[0])
+    return BINARY[node.op_type](operands[0], operands[1])
+
+
+def _quantized(real: Decimal, target: Format) -> int:
+    """Half up, saturated; what is no number becomes the least integer."""
+    if real.is_nan():
+        return target.least
+    if real.is_infinite():
+        return target.most if real > 0 else target.least
+    steps = PRECISION.add(divide(real, Decimal(target.scale)), HALF).to_integral_value("ROUND_FLOOR", PRECISION)
+    return int(min(max(steps + target.zero_point, Decimal(target.least)), Decimal(target.most)))

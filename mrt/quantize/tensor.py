@@ -1,0 +1,87 @@
+"""How integers stand for reals while a program is written: a tensor with its scale, and the formats it can be brought to."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from cvm.program import DTYPE_RANGES
+from mrt.calibrate.table import Range
+from mrt.quantize.builder import Handle
+from mrt.quantize.fixed_point import FloatArray, power_of_two_at_least
+
+Layout = tuple[int, ...]  # physical axis i of the program's tensor is logical axis layout[i] of the float tensor
+
+NHWC: Layout = (0, 2, 3, 1)
+HEAD_BITS = 16
+HEADROOM = 2.0  # 16-bit formats can afford to reach beyond what calibration saw
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """real = clip(scale * (integer - zero_point), low, high).
+
+    `scale` has one entry, or one per index of the last (physical) axis. `low` and `high` are what a Relu or Clip asked for
+    and the integers do not yet obey: whoever brings the tensor to a format obeys them.
+    """
+
+    value: Handle
+    scale: FloatArray
+    zero_point: int
+    layout: Layout
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def per_tensor(self) -> bool:
+        """Whether one scale holds for all."""
+        return bool(self.scale.size == 1)
+
+    @property
+    def clipped(self) -> bool:
+        """Whether a clip is still to be applied."""
+        return self.low > -math.inf or self.high < math.inf
+
+
+@dataclass(frozen=True)
+class Format:
+    """A dtype, a scale for the whole tensor, a zero point, and the least and greatest integer in use."""
+
+    dtype: str
+    scale: float
+    zero_point: int
+    least: int
+    most: int
+
+
+def limits(bits: int) -> tuple[str, int, int]:
+    """dtype, least and greatest integer of a signed precision: the whole type at 8 and 16 bits, else +-(2^(bits-1) - 1)."""
+    dtype = "i16" if bits > 8 else "i8"
+    if bits in (8, 16):
+        return dtype, *DTYPE_RANGES[dtype]
+    most = 2 ** (bits - 1) - 1
+    return dtype, -most, most
+
+
+def choose_format(range_: Range, bits: int, *, non_negative: bool, scales: str, scheme: str) -> Format:
+    """The format of a value with this range: unsigned if never negative, else signed around 0 (or anywhere: affine)."""
+    dtype, least, most = limits(bits)
+    if bits > 8:
+        alpha = max(abs(range_.min), abs(range_.max)) * HEADROOM
+        return Format(dtype, _scale(alpha / most, scales), 0, least, most)
+    half = 2 ** (bits - 1)
+    if non_negative:
+        return Format(dtype, _scale(range_.hi / (2 * half - 1), scales), -half, -half, half - 1)
+    if scheme == "affine":
+        low, high = min(range_.lo, 0.0), max(range_.hi, 0.0)
+        scale = _scale((high - low) / (2 * half - 1), scales)
+        zero_point = min(max(math.floor(-low / scale + 0.5) - half, -half), half - 1)
+        return Format(dtype, scale, zero_point, -half, half - 1)
+    alpha = max(abs(range_.lo), abs(range_.hi))
+    return Format(dtype, _scale(alpha / (half - 1), scales), 0, least, most)
+
+
+def _scale(ideal: float, scales: str) -> float:
+    if not ideal > 2.0**-100:  # a value that was always 0: any scale will do
+        ideal = 1.0
+    return power_of_two_at_least(ideal) if scales == "shift" else ideal

@@ -1,0 +1,55 @@
+"""Weights and biases as integers: symmetric, one scale per output channel."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cvm.program import IntArray
+from mrt.quantize.fixed_point import FloatArray, power_of_two_at_least, quantize_array
+
+BIAS_LIMIT = 2.0**30  # biases stay below this many accumulator steps, half of what i32 holds
+SMALLEST_SCALE = 2.0**-100
+CLIP_CANDIDATES = 32  # thresholds tried for coarse weights, from the whole range down to half of it
+EXACT_ERROR_BITS = 8  # fractional bits of a rounding error when errors are compared as integers
+
+
+def weight_scales(weights: FloatArray, bias: FloatArray, input_scale: float, *, bits: int, scales: str) -> FloatArray:
+    """One scale per output channel (axis 0), such that weights fit `bits` and the bias fits i32 at input_scale * scale."""
+    most = 2 ** (bits - 1) - 1
+    rows = weights.reshape(weights.shape[0], -1)
+    ideal = np.abs(rows).max(axis=1) / most
+    if bits < 8:
+        ideal = ideal * _best_clip(rows, np.where(ideal > 0, ideal, 1.0), most)
+    ideal = np.maximum(ideal, np.abs(bias) / (input_scale * BIAS_LIMIT))
+    ideal = np.where(ideal > SMALLEST_SCALE, ideal, 1.0)  # an empty channel: any scale will do
+    if scales == "shift":
+        ideal = np.array([power_of_two_at_least(float(scale)) for scale in ideal])
+    return ideal
+
+
+def quantize_weights(weights: FloatArray, scales: FloatArray, *, bits: int) -> IntArray:
+    """i8 weights, nearest, half up, within +-(2^(bits-1) - 1)."""
+    most = 2 ** (bits - 1) - 1
+    per_channel = scales.reshape(-1, *[1] * (weights.ndim - 1))
+    return quantize_array(weights, per_channel, -most, most).astype(np.int8)
+
+
+def quantize_bias(bias: FloatArray, accumulator_scales: FloatArray) -> IntArray:
+    """i32 biases in accumulator steps."""
+    return quantize_array(bias, accumulator_scales, -(2**31), 2**31 - 1).astype(np.int32)
+
+
+def _best_clip(rows: FloatArray, ideal: FloatArray, most: int) -> FloatArray:
+    """Per channel, the factor on the scale with the least squared error; errors are summed as integers, so exactly."""
+    best = np.ones(len(rows))
+    least: IntArray | None = None
+    for step in range(CLIP_CANDIDATES):
+        factor = 1 - step / (2 * CLIP_CANDIDATES)
+        scale = (ideal * factor)[:, None]
+        error = (quantize_array(rows, scale, -most, most) - rows / scale) * factor * 2**EXACT_ERROR_BITS
+        total = (np.floor(error).astype(np.int64) ** 2).sum(axis=1)
+        if least is None:
+            least = total
+        best = np.where(total < least, factor, best)
+        least = np.minimum(least, total)
+    return best
