@@ -7,16 +7,13 @@ decoded is only well encoded: `cvm.validate` decides whether it is a program. Fa
 from __future__ import annotations
 
 import hashlib
-import os
-import secrets
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from cvm import header, metadata
-from cvm.errors import BadInput, Malformed
+from cvm import files, header, metadata
+from cvm.errors import Malformed
 from cvm.limits import MAX_CONSTANT_BYTES, MAX_HEADER_BYTES, MAX_METADATA_BYTES
 from cvm.program import DTYPES, IntArray, Metadata, Program, TensorType
 
@@ -62,35 +59,19 @@ def metadata_digest(program: Program | Readable) -> str | None:
 
 def read(path: Path | str) -> Program:
     """Decode a file; BadInput if it cannot be read, Malformed, naming the path, if it is not a program."""
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise BadInput(f"{path}: not a regular file")
-        with open(path, "rb") as file:
+    with files.open_to_read(Path(path)) as (file, _):
+        try:
             _header_end(file.read(PREFIX))  # whatever is not a program is not read to its end
             file.seek(0)
             return decode(file.read())
-    except OSError as problem:
-        raise BadInput(f"{path}: {problem.strerror}") from None
-    except Malformed as problem:
-        raise Malformed(f"{path}: {problem}") from None
+        except Malformed as problem:
+            raise Malformed(f"{path}: {problem}") from None
 
 
 def write(program: Program, path: Path | str) -> None:
     """Encode to a file that appears whole or not at all."""
-    path = Path(path)
     parts = [*_program_parts(program), *_metadata_parts(program)]
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.writelines(parts)
-            os.replace(draft, path)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
-    except OSError as problem:
-        raise BadInput(f"{path}: cannot be written: {problem.strerror}") from None
+    files.write_all({Path(path): lambda file: file.writelines(parts)})
 
 
 def _digest(parts: Iterator[Readable] | list[memoryview] | list[bytes]) -> str:
