@@ -48,7 +48,7 @@ def mse(histogram: Histogram, low: float, high: float, options: CalibrationOptio
 
 
 def entropy(histogram: Histogram, low: float, high: float, options: CalibrationOptions) -> tuple[float, float]:
-    """The threshold whose rounded distribution diverges least (Kullback-Leibler) from the clipped; of equals, the largest."""
+    """The threshold that loses the least information (Kullback-Leibler) to rounding; of equals, the largest."""
     counts, steps = _magnitudes(histogram, low, options)
     magnitudes = counts.astype(np.float64)
     magnitudes[0] = 0.0  # zeros are exact whatever the threshold, and would drown everything else

@@ -1,0 +1,288 @@
+"""configs/*.toml as frozen dataclasses: what to read, how to prepare it, how to calibrate, which precision.
+
+Unknown keys are refused by name and every value is checked. Paths are relative to the folder of the config file.
+Options given on the command line win over the file.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from mrt.calibrate.preprocessing import Preprocessing
+from mrt.calibrate.table import OBSERVERS, CalibrationOptions
+from mrt.errors import BadOption
+
+SCALES = ("real", "shift")
+WEIGHT_BITS = tuple(range(2, 9))
+ACTIVATION_BITS = (*range(2, 9), 16)
+MAX_SAMPLES = 10**9
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """Where samples are, and the names of arrays in an .npz by input name, or by `x` for the only input."""
+
+    path: Path | None = None
+    samples: int | None = None  # at most so many, at equal distances; None for all
+    arrays: Mapping[str, str] = field(default_factory=dict)
+    labels: str | None = None
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """The model's files, the shapes of inputs that the file leaves open, and the names of its classes, one a line."""
+
+    path: Path | None = None
+    params: Path | None = None
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    labels: Path | None = None
+
+
+@dataclass(frozen=True)
+class LayerSettings:
+    """Precisions of one layer, named as its output in the rewritten model; None where the general one holds."""
+
+    weight_bits: int | None = None
+    activation_bits: int | None = None
+
+
+@dataclass(frozen=True)
+class QuantizationSettings:
+    """Precisions and the form of the scales."""
+
+    weight_bits: int = 8
+    activation_bits: int = 8
+    scales: str = "real"
+    layers: Mapping[str, LayerSettings] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything a config file can say; without a file, the defaults."""
+
+    model: ModelSettings = field(default_factory=ModelSettings)
+    preprocessing: Preprocessing = field(default_factory=Preprocessing)  # of every input that has none of its own
+    inputs: Mapping[str, Preprocessing] = field(default_factory=dict)
+    calibration_data: DataSettings = field(default_factory=DataSettings)
+    calibration: CalibrationOptions = field(default_factory=CalibrationOptions)
+    evaluation_data: DataSettings = field(default_factory=DataSettings)
+    quantization: QuantizationSettings = field(default_factory=QuantizationSettings)
+
+    def preprocessing_of(self, names: list[str]) -> dict[str, Preprocessing]:
+        """The preprocessing of each of the model's inputs; BadOption if the file prepares one that the model lacks."""
+        unknown = sorted(set(self.inputs) - set(names))
+        if unknown:
+            raise BadOption(f"config: [inputs.{unknown[0]}] is for no input of the model; it has {', '.join(names)}")
+        return {name: self.inputs.get(name, self.preprocessing) for name in names}
+
+
+def load_config(path: Path) -> Config:
+    """Read a config file; BadOption, naming the file and the key, for anything that is not right."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise BadOption(f"{path}: cannot be read ({problem.strerror})") from None
+    except (ValueError, RecursionError) as problem:
+        raise BadOption(f"{path}: is not TOML ({problem})") from None
+    try:
+        return _read_config(_Table(content, ""), path.parent)
+    except BadOption as problem:
+        raise BadOption(f"{path}: {problem}") from None
+
+
+class _Table:
+    """One table of the file. Keys are taken out as they are read, so that what is left is unknown."""
+
+    def __init__(self, content: Mapping[str, Any], name: str) -> None:
+        self._left = dict(content)
+        self.name = name
+
+    def take(self, key: str, read: Callable[[Any], Any], default: Any = None) -> Any:
+        """The value of `key` as `read` makes it, or the default; BadOption naming the key if `read` refuses it."""
+        if key not in self._left:
+            return default
+        value = self._left.pop(key)
+        try:
+            return read(value)
+        except BadOption as problem:
+            raise BadOption(f"[{self.name}] {key} = {value!r}: {problem}") from None
+
+    def table(self, key: str) -> _Table:
+        """The table under `key`, empty if absent."""
+        value = self._left.pop(key, {})
+        name = f"{self.name}.{key}" if self.name else key
+        if not isinstance(value, dict):
+            raise BadOption(f"{name} = {value!r}: expected a table, [{name}]")
+        return _Table(value, name)
+
+    def tables(self, key: str) -> dict[str, _Table]:
+        """The tables under `key` by name."""
+        outer = self.table(key)
+        return {name: outer.table(name) for name in list(outer._left)}
+
+    def finish(self, known: str) -> None:
+        """BadOption naming a key that nobody asked for."""
+        for key in self._left:
+            where = f" in [{self.name}]" if self.name else ""
+            raise BadOption(f"unknown key '{key}'{where}; known are {known}")
+
+
+def _read_config(top: _Table, folder: Path) -> Config:
+    preprocessing = _read_preprocessing(top.table("preprocessing"), Preprocessing())
+    inputs = {name: _read_preprocessing(table, preprocessing) for name, table in top.tables("inputs").items()}
+    model = _read_model(top.table("model"), folder)
+    quantization = _read_quantization(top.table("quantization"), top.tables("layers"))
+    calibration_data, calibration = _read_calibration(top.table("calibration"), folder, quantization.activation_bits)
+    evaluation = top.table("evaluation")
+    evaluation_data = _read_data(evaluation, folder)
+    evaluation.finish("data, samples, arrays, labels")
+    top.finish("model, preprocessing, inputs, calibration, evaluation, quantization, layers")
+    return Config(model, preprocessing, inputs, calibration_data, calibration, evaluation_data, quantization)
+
+
+def _read_model(table: _Table, folder: Path) -> ModelSettings:
+    settings = ModelSettings(
+        path=table.take("path", _path_in(folder)),
+        params=table.take("params", _path_in(folder)),
+        shapes=table.take("shapes", _mapping_of(_shape), {}),
+        labels=table.take("labels", _path_in(folder)),
+    )
+    table.finish("path, params, shapes, labels")
+    return settings
+
+
+def _read_preprocessing(table: _Table, base: Preprocessing) -> Preprocessing:
+    taken = {
+        "layout": table.take("layout", _text),
+        "color": table.take("color", _text),
+        "scale": table.take("scale", _number),
+        "mean": table.take("mean", _numbers),
+        "std": table.take("std", _numbers),
+        "resize": table.take("resize", _whole),
+        "crop": table.take("crop", _whole),
+    }
+    table.finish(", ".join(taken))
+    try:
+        return replace(base, **{name: value for name, value in taken.items() if value is not None})
+    except BadOption as problem:
+        raise BadOption(f"[{table.name}] {problem}") from None
+
+
+def _read_calibration(table: _Table, folder: Path, bits: int) -> tuple[DataSettings, CalibrationOptions]:
+    """The data and the options; unless said, the observer fits the precision of the activations."""
+    data = _read_data(table, folder)
+    taken = {
+        "observer": table.take("observer", _one_of(OBSERVERS)),
+        "percentile": table.take("percentile", _number),
+        "bits": table.take("bits", _whole, bits),
+    }
+    table.finish("data, samples, arrays, labels, observer, percentile, bits")
+    try:
+        return data, CalibrationOptions(**{name: value for name, value in taken.items() if value is not None})
+    except BadOption as problem:
+        raise BadOption(f"[{table.name}] {problem}") from None
+
+
+def _read_data(table: _Table, folder: Path) -> DataSettings:
+    return DataSettings(
+        path=table.take("data", _path_in(folder)),
+        samples=table.take("samples", _sample_count),
+        arrays=table.take("arrays", _mapping_of(_text), {}),
+        labels=table.take("labels", _text),
+    )
+
+
+def _read_quantization(table: _Table, layers: Mapping[str, _Table]) -> QuantizationSettings:
+    both = table.take("bits", _bits(WEIGHT_BITS), 8)
+    settings = QuantizationSettings(
+        weight_bits=table.take("weight_bits", _bits(WEIGHT_BITS), both),
+        activation_bits=table.take("activation_bits", _bits(ACTIVATION_BITS), both),
+        scales=table.take("scales", _one_of(SCALES), "real"),
+        layers={name: _read_layer(item) for name, item in layers.items()},
+    )
+    table.finish("bits, weight_bits, activation_bits, scales")
+    return settings
+
+
+def _read_layer(table: _Table) -> LayerSettings:
+    both = table.take("bits", _bits(WEIGHT_BITS))
+    settings = LayerSettings(
+        weight_bits=table.take("weight_bits", _bits(WEIGHT_BITS), both),
+        activation_bits=table.take("activation_bits", _bits(ACTIVATION_BITS), both),
+    )
+    table.finish("bits, weight_bits, activation_bits")
+    return settings
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) and value else _refuse("expected text")
+
+
+def _path_in(folder: Path) -> Callable[[Any], Path]:
+    return lambda value: folder / _text(value)
+
+
+def _whole(value: Any) -> int:
+    return value if type(value) is int else _refuse("expected a whole number")
+
+
+def _number(value: Any) -> float:
+    """A number, or a fraction as text: "1/255"."""
+    try:
+        if isinstance(value, str):
+            top, bottom = value.split("/")
+            return float(top) / float(bottom)
+        if type(value) in (int, float):
+            return float(value)
+    except (ValueError, ArithmeticError):
+        pass
+    return _refuse('expected a number or a fraction such as "1/255"')
+
+
+def _numbers(value: Any) -> tuple[float, ...]:
+    return tuple(_number(item) for item in (value if isinstance(value, list) else [value]))
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    good = isinstance(value, list) and value and all(type(size) is int and 0 < size < 2**31 for size in value)
+    return tuple(value) if good else _refuse("expected a list of dimensions, each 1 or more")
+
+
+def _sample_count(value: Any) -> int:
+    if type(value) is int and 0 < value <= MAX_SAMPLES:
+        return value
+    return _refuse("expected a number of samples, 1 or more")
+
+
+def _bits(allowed: tuple[int, ...]) -> Callable[[Any], int]:
+    expected = f"expected one of {', '.join(map(str, allowed))}"
+
+    def read(value: Any) -> int:
+        if type(value) is int and value in allowed:
+            return value
+        return _refuse(expected)
+
+    return read
+
+
+def _one_of(allowed: tuple[str, ...]) -> Callable[[Any], str]:
+    return lambda value: value if value in allowed else _refuse(f"expected one of {', '.join(allowed)}")
+
+
+def _mapping_of(read: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
+    def read_mapping(value: Any) -> dict[str, Any]:
+        return (
+            {name: read(item) for name, item in value.items()}
+            if isinstance(value, dict)
+            else _refuse("expected a table")
+        )
+
+    return read_mapping
+
+
+def _refuse(problem: str) -> NoReturn:
+    raise BadOption(problem)

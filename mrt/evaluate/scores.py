@@ -1,0 +1,53 @@
+"""The counts behind a report, added up sample by sample: classes found, and the power of signal and noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+def ranking(output: Array, count: int) -> list[int] | None:
+    """The `count` best classes, best first, of equals the lower index; None if `output` is no vector of classes."""
+    if sum(size > 1 for size in output.shape) != 1:
+        return None
+    best = np.argsort(-output.reshape(-1).astype(np.float64), kind="stable")
+    return [int(index) for index in best[:count]]
+
+
+@dataclass
+class Hits:
+    """How often the true class was the best, or among the best five."""
+
+    top1: int = 0
+    top5: int = 0
+
+    def add(self, label: int, best: list[int]) -> None:
+        """Count one sample."""
+        self.top1 += label == best[0]
+        self.top5 += label in best[:5]
+
+
+@dataclass
+class Noise:
+    """The power of a float output and of the integer one's difference from it."""
+
+    signal: float = 0.0
+    noise: float = 0.0
+
+    def add(self, real: Array, integer: Array) -> None:
+        """Add one sample's."""
+        exact = real.astype(np.float64)
+        self.signal += float(np.sum(exact**2))
+        self.noise += float(np.sum((exact - integer) ** 2))
+
+    def decibels(self) -> float | None:
+        """10 log10(signal / noise); None where that is no finite number, which is so if nothing differs."""
+        if self.signal == 0 or self.noise == 0:
+            return None
+        return 10 * math.log10(self.signal / self.noise)
