@@ -130,7 +130,11 @@ def bound_pad(call: Call) -> Bounds:
 
 def pad(x: IntArray, *, pads: tuple[int, ...], value: int) -> IntArray:
     """x with pads[2i] elements of the value before it and pads[2i+1] after it along each axis i."""
-    return np.pad(x, list(zip(pads[::2], pads[1::2], strict=True)), constant_values=value)
+    befores, afters = pads[::2], pads[1::2]
+    shape = [before + size + after for before, size, after in zip(befores, x.shape, afters, strict=True)]
+    padded = np.full(shape, value, x.dtype)
+    padded[tuple(slice(before, before + size) for before, size in zip(befores, x.shape, strict=True))] = x
+    return padded
 
 
 def check_tile(call: Call) -> TensorType:
