@@ -1,0 +1,101 @@
+"""Files in and out: read bounded, written whole or not at all. Every failure is a BadInput of one sentence."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import IO
+
+from cvm.errors import BadInput
+
+Writer = Callable[[IO[bytes]], None]
+
+
+@contextlib.contextmanager
+def open_to_read(path: Path) -> Iterator[tuple[IO[bytes], int]]:
+    """An open regular file and its size."""
+    with reading(path), open(path, "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise BadInput(f"{path}: not a regular file")
+        if status.st_size == 0:
+            raise BadInput(f"{path}: the file is empty")
+        yield file, status.st_size
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turns the operating system's refusals into BadInput."""
+    try:
+        yield
+    except OSError as problem:
+        raise BadInput(f"{path}: {problem.strerror or problem}") from None
+
+
+def read_bounded(path: Path, limit: int) -> bytes:
+    """The bytes of a regular file of at most `limit` bytes."""
+    with open_to_read(path) as (file, size):
+        if size > limit:
+            raise BadInput(f"{path}: {size} bytes; at most {limit} are read")
+        return file.read(limit)
+
+
+def require_writable(paths: list[Path], *, inputs: list[Path]) -> None:
+    """Before hours of work: each path is in a folder that takes files, and is none of the others nor of the inputs."""
+    taken = {path.resolve(): "is also an input" for path in inputs}
+    for path in paths:
+        target = path.resolve()
+        if target in taken:
+            raise BadInput(f"{path}: cannot be written: it {taken[target]}")
+        taken[target] = "is named for two outputs"
+        if path.is_dir():
+            raise BadInput(f"{path}: cannot be written: it is a folder")
+        if not target.parent.is_dir():
+            raise BadInput(f"{path}: cannot be written: the folder {target.parent} does not exist")
+        if not os.access(target if _is_special(target) else target.parent, os.W_OK):
+            raise BadInput(f"{path}: cannot be written: no permission")
+
+
+def write_all(writers: Mapping[Path, Writer]) -> None:
+    """Write every file beside its place, then move all into place; whatever fails, no half-written file stays."""
+    drafts: dict[Path, Path] = {}
+    try:
+        for path, writer in writers.items():
+            target = path.resolve()
+            draft = target if _is_special(target) else target.with_name(f".{target.name[:200]}.{secrets.token_hex(8)}")
+            with _writing(path), open(draft, "wb" if draft == target else "xb") as file:
+                if draft != target:
+                    drafts[target] = draft
+                writer(file)
+        for target, draft in drafts.items():
+            with _writing(target):
+                os.replace(draft, target)
+    finally:
+        for draft in drafts.values():
+            draft.unlink(missing_ok=True)
+
+
+def text_writer(text: str) -> Writer:
+    """Writes an ASCII text."""
+
+    def write(file: IO[bytes]) -> None:
+        file.write(text.encode("ascii"))
+
+    return write
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        raise BadInput(f"{path}: cannot be written: {problem.strerror or problem}") from None
+
+
+def _is_special(path: Path) -> bool:
+    """A device or pipe, such as /dev/null: written into, not replaced."""
+    return path.exists() and not path.is_file() and not path.is_dir()
