@@ -1,1 +1,94 @@
 """Float graph to simpler float graph; each pass keeps the meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import onnx_ir as ir
+from onnx_ir.passes.common import AddDefaultAttributesPass, RemoveUnusedNodesPass
+
+from mrt.rewrite import canonical
+from mrt.rewrite.fold_constants import fold_constants
+from mrt.rewrite.fuse_affine_behind import fuse_affine_behind
+from mrt.rewrite.fuse_affine_in_front import fuse_affine_in_front
+from mrt.rewrite.fuse_pads import fuse_pads
+from mrt.rewrite.infer_shapes import infer_shapes
+from mrt.rewrite.lift_constants import lift_constants
+from mrt.rewrite.lower_average_pool import lower_average_pool
+from mrt.rewrite.lower_batch_norm import lower_batch_norm
+from mrt.rewrite.lower_depth_to_space import lower_depth_to_space
+from mrt.rewrite.lower_division import lower_division
+from mrt.rewrite.lower_global_pools import lower_global_pools
+from mrt.rewrite.lower_leaky_relu import lower_leaky_relu
+from mrt.rewrite.lower_matmul import lower_matmul
+from mrt.rewrite.lower_max_pool import lower_max_pool
+from mrt.rewrite.lower_softmax import lower_softmax
+from mrt.rewrite.lower_split import lower_split
+from mrt.rewrite.remove_identities import remove_identities
+from mrt.rewrite.write_biases import write_biases
+from mrt.rewrite.write_binaries import write_binaries
+from mrt.rewrite.write_clips import write_clips
+from mrt.rewrite.write_gemm import write_gemm
+from mrt.rewrite.write_movements import write_movements
+from mrt.rewrite.write_pads import write_pads
+from mrt.rewrite.write_reductions import write_reductions
+from mrt.rewrite.write_reshapes import write_reshapes
+from mrt.rewrite.write_windows import write_windows
+
+Pass = Callable[[ir.Model], int]
+
+# Each stage is repeated until nothing changes, then the next begins: fusions see every operator in its written form,
+# and a BatchNormalization is lowered only when no fusion took it.
+STAGES: tuple[tuple[Pass, ...], ...] = (
+    (lift_constants, fold_constants, remove_identities),
+    (
+        fold_constants,
+        remove_identities,
+        write_reshapes,
+        write_movements,
+        write_pads,
+        lower_split,
+        lower_depth_to_space,
+        write_windows,
+        write_binaries,
+        write_clips,
+        lower_division,
+        lower_global_pools,
+        write_reductions,
+        lower_max_pool,
+        lower_average_pool,
+        lower_leaky_relu,
+        lower_softmax,
+        write_gemm,
+        lower_matmul,
+        write_biases,
+        fuse_pads,
+        fuse_affine_behind,
+        fuse_affine_in_front,
+    ),
+    (lower_batch_norm, fold_constants),
+)
+
+# Far more rounds than any model needs; more means that two passes undo each other.
+MOST_ROUNDS = 1000
+
+
+def rewrite(model: ir.Model) -> None:
+    """Bring a float model to the form of `mrt.rewrite.canonical`, in place; raise Unsupported for what has none."""
+    infer_shapes(model)
+    for stage in STAGES:
+        for _ in range(MOST_ROUNDS):
+            if not sum(_apply(one_pass, model) for one_pass in stage):
+                break
+        else:
+            raise RuntimeError(f"the rewrites of one stage undo each other: {[p.__name__ for p in stage]}")
+    AddDefaultAttributesPass()(model)
+    canonical.check(model)
+
+
+def _apply(one_pass: Pass, model: ir.Model) -> int:
+    count = one_pass(model)
+    if count:
+        RemoveUnusedNodesPass()(model)
+        infer_shapes(model)
+    return count

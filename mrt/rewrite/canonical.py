@@ -4,6 +4,28 @@ All: opset 20, default domain, float32 activations, every shape static and known
 no duplicate value names, no subgraphs, attributes always written out.
 """
 
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import onnx_ir as ir
+
+from mrt.errors import Unsupported
+from mrt.rewrite.edit import (
+    constant,
+    constant_integers,
+    first,
+    integer,
+    integers,
+    operand,
+    rank_of,
+    real,
+    scalar,
+    shape_of,
+    word,
+)
+
 CANONICAL_OPERATORS: dict[str, str] = {
     # sums of products; weights and biases are initializers and biases always present
     "Conv": "2-D, (x, W[O,C/group,KH,KW], b[O]); pads [t,l,b,r], strides, dilations, group; no auto_pad",
@@ -20,12 +42,198 @@ CANONICAL_OPERATORS: dict[str, str] = {
         "one computed operand; any other operand is a scalar initializer",
     ),
     # windows and reductions
-    "MaxPool": "2-D, one output; kernel_shape, strides, pads; ceil_mode 0 (pads extended at the end instead), dilations 1",
-    "AveragePool": "2-D, count_include_pad 0 and some padding; otherwise it was rewritten to Conv",
-    "ReduceSum": "(x, axes[]), keepdims 1", "ReduceMax": "(x, axes[]), keepdims 1", "ReduceMin": "(x, axes[]), keepdims 1",
-    "Softmax": "axis",
+    "MaxPool": "2-D, one output; kernel_shape, strides, pads (not ceil_mode: pads extended at the end), dilations 1",
+    "AveragePool": "2-D, count_include_pad 0 and some padding, dilations 1; otherwise it was rewritten to Conv",
+    **dict.fromkeys(("ReduceSum", "ReduceMax", "ReduceMin"), "(x, axes[]), keepdims 1"),
+    "Softmax": "axis, the last one",
     # movement
     "Concat": "axis >= 0", "Reshape": "(x, shape[]) with every dimension written out", "Transpose": "perm",
     "Slice": "(x, starts[], ends[], axes[], steps[]); steps 1 or more, starts and ends normalised to 0..dimension",
-    "Pad": "(x, pads[], value), mode constant",
+    "Pad": "(x, pads[], value), mode constant, no pad negative",
 }  # fmt: skip
+
+
+def check(model: ir.Model) -> None:
+    """Raise Unsupported listing every node and value that is not in canonical form: name, operator, trouble."""
+    graph = model.graph
+    problems = [] if graph.opset_imports.get("") == 20 else [f"opset {graph.opset_imports.get('')}; expected 20"]
+    names = Counter(value.name for node in graph for value in node.outputs)
+    names.update(value.name for value in (*graph.inputs, *graph.initializers.values()))
+    problems += [f"value '{name}': {count} values have this name" for name, count in names.items() if count > 1]
+    problems += [f"input '{value.name}': {trouble}" for value in graph.inputs if (trouble := _value_trouble(value))]
+    problems += [
+        f"output '{value.name}': it is constant or an input" for value in graph.outputs if not value.producer()
+    ]
+    for node in graph:
+        trouble = _node_trouble(node)
+        if trouble:
+            problems.append(f"{node.name or node.outputs[0].name} ({node.op_type}): {trouble}")
+    if problems:
+        raise Unsupported(problems)
+
+
+def _node_trouble(node: ir.Node) -> str | None:
+    if node.domain != "" or node.op_type not in CANONICAL_OPERATORS:
+        return "it stays in the graph and has no integer form"
+    if any(
+        attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for attribute in node.attributes.values()
+    ):
+        return "it has a graph of its own"
+    if len(node.outputs) != 1:
+        return f"{len(node.outputs)} outputs; expected one"
+    if trouble := _value_trouble(node.outputs[0]):
+        return trouble
+    if not node.inputs or node.inputs[0] is None:
+        return "it has no first operand"
+    if constant(node.inputs[0]) is not None:
+        return "its first operand is constant" if node.op_type not in _TAKE_CONSTANT_FIRST else _form_trouble(node)
+    return _form_trouble(node)
+
+
+def _form_trouble(node: ir.Node) -> str | None:
+    return None if _FORMS.get(node.op_type, _is_unary)(node) else f"expected {CANONICAL_OPERATORS[node.op_type]}"
+
+
+def _value_trouble(value: ir.Value) -> str | None:
+    shape = shape_of(value)
+    if shape is None:
+        return "the shape of its result is not known" if value.producer() else "its shape is not known"
+    if 0 in shape:
+        return f"shape {list(shape)} has no elements"
+    if value.dtype != ir.DataType.FLOAT:
+        return f"its result is {'unknown' if value.dtype is None else value.dtype.name.lower()}; expected float"
+    return None
+
+
+def _is_sum_of_products(node: ir.Node) -> bool:
+    weights, bias = constant(operand(node, 1)), constant(operand(node, 2))
+    if weights is None or bias is None or weights.dtype != "float32" or bias.dtype != "float32":
+        return False
+    group, transposed = integer(node, "group", 0), node.op_type == "ConvTranspose"
+    outputs = weights.shape[1] * group if transposed else weights.shape[0]
+    return (
+        rank_of(first(node)) == weights.ndim == 4
+        and bias.shape == (outputs,)
+        and integers(node, "kernel_shape") == weights.shape[2:]
+        and _has_window(node)
+        and (
+            not transposed
+            or (integers(node, "dilations") == (1, 1) and len(integers(node, "output_padding") or ()) == 2)
+        )
+        and "output_shape" not in node.attributes
+    )
+
+
+def _has_window(node: ir.Node) -> bool:
+    lengths = {"kernel_shape": 2, "strides": 2, "dilations": 2, "pads": 4}
+    return (
+        rank_of(first(node)) == 4
+        and all(len(integers(node, name) or ()) == length for name, length in lengths.items())
+        and min(integers(node, "pads") or (0,)) >= 0
+        and word(node, "auto_pad", "NOTSET") == "NOTSET"
+    )
+
+
+def _is_pool(node: ir.Node) -> bool:
+    return _has_window(node) and integers(node, "dilations") == (1, 1) and integer(node, "ceil_mode", 0) == 0
+
+
+def _is_average_pool(node: ir.Node) -> bool:
+    return _is_pool(node) and any(integers(node, "pads") or ()) and integer(node, "count_include_pad", 0) == 0
+
+
+def _is_gemm(node: ir.Node) -> bool:
+    weights, bias = constant(operand(node, 1)), constant(operand(node, 2))
+    return (
+        weights is not None
+        and bias is not None
+        and rank_of(first(node)) == 2
+        and bias.shape == weights.shape[:1]
+        and (integer(node, "transA", 1), integer(node, "transB", 0)) == (0, 1)
+        and (real(node, "alpha", 0.0), real(node, "beta", 0.0)) == (1.0, 1.0)
+    )
+
+
+def _is_matmul(node: ir.Node) -> bool:
+    computed = all(constant(value) is None for value in node.inputs)
+    return len(node.inputs) == 2 and (computed or (rank_of(node.outputs[0]) or 0) > 2)
+
+
+def _is_binary(node: ir.Node) -> bool:
+    return len(node.inputs) == 2 and all(value is not None for value in node.inputs)
+
+
+def _is_clip(node: ir.Node) -> bool:
+    limits = [constant(operand(node, index)) for index in (1, 2)]
+    return len(node.inputs) == 3 and all(limit is not None and limit.shape == () for limit in limits)
+
+
+def _is_unary(node: ir.Node) -> bool:
+    """A function of one element: every operand but one is a constant scalar."""
+    computed = [value for value in node.inputs if constant(value) is None]
+    return len(computed) == 1 and all(scalar(value) is not None for value in node.inputs if value is not computed[0])
+
+
+def _is_reduction(node: ir.Node) -> bool:
+    axes, rank = constant_integers(operand(node, 1)), rank_of(first(node)) or 0
+    return bool(axes) and all(0 <= axis < rank for axis in axes or ()) and integer(node, "keepdims", 0) == 1
+
+
+def _is_softmax(node: ir.Node) -> bool:
+    return integer(node, "axis", -1) == (rank_of(first(node)) or 0) - 1
+
+
+def _is_concat(node: ir.Node) -> bool:
+    return integer(node, "axis", -1) >= 0
+
+
+def _is_reshape(node: ir.Node) -> bool:
+    return constant_integers(operand(node, 1)) == shape_of(node.outputs[0]) and integer(node, "allowzero", 0) == 0
+
+
+def _is_transpose(node: ir.Node) -> bool:
+    return sorted(integers(node, "perm") or ()) == list(range(rank_of(first(node)) or 0))
+
+
+def _is_slice(node: ir.Node) -> bool:
+    shape = shape_of(first(node)) or ()
+    parts = [constant_integers(operand(node, index)) for index in range(1, 5)]
+    if any(part is None for part in parts):
+        return False
+    starts, ends, axes, steps = (part or () for part in parts)
+    return all(
+        0 <= axis < len(shape) and 0 <= start < end <= shape[axis] and step >= 1
+        for start, end, axis, step in zip(starts, ends, axes, steps, strict=True)
+    )
+
+
+def _is_pad(node: ir.Node) -> bool:
+    pads = constant_integers(operand(node, 1))
+    return (
+        pads is not None
+        and len(pads) == 2 * (rank_of(first(node)) or 0)
+        and min(pads) >= 0
+        and len(node.inputs) == 3
+        and scalar(operand(node, 2)) is not None
+        and word(node, "mode", "") == "constant"
+    )
+
+
+_TAKE_CONSTANT_FIRST = ("Div", "Pow", "Concat", "MatMul")
+_FORMS: dict[str, Callable[[ir.Node], bool]] = {
+    "Conv": _is_sum_of_products,
+    "ConvTranspose": _is_sum_of_products,
+    "Gemm": _is_gemm,
+    "MatMul": _is_matmul,
+    **dict.fromkeys(("Add", "Sub", "Mul", "Max", "Min"), _is_binary),
+    "Clip": _is_clip,
+    "MaxPool": _is_pool,
+    "AveragePool": _is_average_pool,
+    **dict.fromkeys(("ReduceSum", "ReduceMax", "ReduceMin"), _is_reduction),
+    "Softmax": _is_softmax,
+    "Concat": _is_concat,
+    "Reshape": _is_reshape,
+    "Transpose": _is_transpose,
+    "Slice": _is_slice,
+    "Pad": _is_pad,
+}

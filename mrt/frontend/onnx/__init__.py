@@ -1,0 +1,50 @@
+"""An .onnx file becomes a float graph of opset 20 with known shapes, or a named refusal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import onnx_ir as ir
+
+from mrt.errors import BadModel
+from mrt.frontend.onnx.inputs import Shapes, fix_inputs
+from mrt.frontend.onnx.modernize import modernize
+from mrt.frontend.onnx.operators import OPERATORS, refuse_unsupported
+from mrt.frontend.onnx.read import opset_of, parse, read_bytes
+from mrt.frontend.onnx.weights import write_weights
+
+__all__ = ["OPERATORS", "load_onnx"]
+
+
+def load_onnx(path: Path, shapes: Shapes | None = None) -> tuple[ir.Model, bytes]:
+    """The model in an .onnx file and the file's bytes. Raises BadModel or Unsupported before doing any work."""
+    data = read_bytes(path)
+    proto = parse(data, path)
+    opset = opset_of(proto, path)
+    refuse_unsupported(proto, opset)
+    _check(proto, path)
+    model = ir.from_proto(proto)
+    fix_inputs(model, shapes or {})
+    write_weights(model)
+    modernize(model)
+    return _with_shapes(model, path), data
+
+
+def _check(proto: onnx.ModelProto, path: Path) -> None:
+    try:
+        onnx.checker.check_model(proto)
+    except (onnx.checker.ValidationError, ValueError) as error:
+        raise BadModel(f"{path}: not a valid ONNX model: {_first_line(error)}") from None
+
+
+def _with_shapes(model: ir.Model, path: Path) -> ir.Model:
+    try:
+        proto = onnx.shape_inference.infer_shapes(ir.to_proto(model), check_type=True, strict_mode=True, data_prop=True)
+    except (onnx.shape_inference.InferenceError, ValueError) as error:
+        raise BadModel(f"{path}: the shapes do not fit together: {_first_line(error)}") from None
+    return ir.from_proto(proto)
+
+
+def _first_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]

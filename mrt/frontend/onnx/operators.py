@@ -1,0 +1,142 @@
+"""Which ONNX operators are accepted, and under which attributes. What is refused is refused here, all of it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import onnx
+
+from mrt.errors import Unsupported
+from mrt.frontend.onnx.read import DEFAULT_DOMAINS
+
+Attributes = Mapping[str, Any]
+Check = Callable[[onnx.NodeProto, Attributes], str | None]
+
+HINT = "supported operators: mrt operators --frontend onnx"
+
+
+def _need(**allowed: tuple[Any, ...]) -> Check:
+    """Attributes that may only have one of the given values, where present."""
+
+    def check(node: onnx.NodeProto, attributes: Attributes) -> str | None:
+        for name, values in allowed.items():
+            if name in attributes and attributes[name] not in values:
+                expected = " or ".join(_show(value) for value in values)
+                return f"{name}={_show(attributes[name])}; expected {expected}"
+        return None
+
+    return check
+
+
+def _ones(*names: str) -> Check:
+    """Attributes whose every entry must be 1."""
+
+    def check(node: onnx.NodeProto, attributes: Attributes) -> str | None:
+        for name in names:
+            if any(entry != 1 for entry in attributes.get(name, ())):
+                return f"{name}={_show(attributes[name])}; expected all 1"
+        return None
+
+    return check
+
+
+def _two_dimensional(node: onnx.NodeProto, attributes: Attributes) -> str | None:
+    kernel = attributes.get("kernel_shape")
+    return None if kernel is None or len(kernel) == 2 else f"kernel_shape={_show(kernel)}; expected two dimensions"
+
+
+def _one_output(node: onnx.NodeProto, attributes: Attributes) -> str | None:
+    extra = [name for name in node.output[1:] if name]
+    return f"second output '{extra[0]}'; expected one output" if extra else None
+
+
+def _all(*checks: Check) -> tuple[Check, ...]:
+    return checks
+
+
+def _show(value: Any) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+_ELEMENTWISE = (
+    "Abs Add Ceil Celu Clip Div Elu Erf Exp Floor Gelu HardSigmoid HardSwish LeakyRelu Log Max Mean Min Mish Mul Neg "
+    "PRelu Pow Reciprocal Relu Selu Sigmoid Sign Softplus Softsign Sqrt Sub Sum Tanh"
+)
+_MOVEMENT = "Concat Flatten Identity Reshape Slice Split Squeeze Transpose Unsqueeze DepthToSpace SpaceToDepth"
+_REDUCTIONS = "ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceSum ReduceSumSquare"
+# Nothing of these is left when their operands are known at conversion; what is left is refused after folding, by name.
+_PLUMBING = (
+    "And Cast Constant ConstantOfShape CumSum Equal Expand Gather GatherElements GatherND Greater GreaterOrEqual Less "
+    "LessOrEqual Mod Not Or Range ReduceProd Round ScatterElements ScatterND Shape Size Tile Trilu Where Xor"
+)
+
+OPERATORS: dict[str, tuple[Check, ...]] = {
+    **dict.fromkeys(f"{_ELEMENTWISE} {_MOVEMENT} {_REDUCTIONS} {_PLUMBING}".split(), ()),
+    "AveragePool": _all(_two_dimensional, _ones("dilations")),
+    "BatchNormalization": _all(_need(spatial=(1,), training_mode=(0,)), _one_output),
+    "Conv": _all(_two_dimensional),
+    "ConvTranspose": _all(_two_dimensional, _ones("dilations")),
+    "Dropout": _all(_one_output),
+    "Gemm": (),
+    "GlobalAveragePool": (),
+    "GlobalMaxPool": (),
+    "LogSoftmax": (),
+    "MatMul": (),
+    "MaxPool": _all(_two_dimensional, _ones("dilations"), _need(storage_order=(0,)), _one_output),
+    "Pad": _all(_need(mode=(b"constant",))),
+    "Softmax": (),
+}
+
+
+def refuse_unsupported(proto: onnx.ModelProto, opset: int) -> None:
+    """Raise Unsupported with one line for each function, node and attribute that is not accepted."""
+    problems = [
+        f"function '{function.domain}:{function.name}': functions of a model's own are not supported"
+        for function in proto.functions
+    ]
+    for index, node in enumerate(proto.graph.node):
+        problems += [f"{_place(node, index)}: {trouble}" for trouble in _troubles(node, opset)]
+    problems += [f"input '{name}': {trouble}" for name, trouble in _input_troubles(proto)]
+    if proto.graph.sparse_initializer:
+        problems += [f"initializer '{sparse.values.name}': it is sparse" for sparse in proto.graph.sparse_initializer]
+    if problems:
+        raise Unsupported(problems, HINT)
+
+
+def _place(node: onnx.NodeProto, index: int) -> str:
+    name = node.name or (node.output[0] if node.output else "") or f"#{index}"
+    return f"{name} ({node.op_type})"
+
+
+def _troubles(node: onnx.NodeProto, opset: int) -> list[str]:
+    if node.domain not in DEFAULT_DOMAINS:
+        return [f"operator of the domain '{node.domain}'"]
+    if node.op_type not in OPERATORS:
+        return [f"unsupported operator (ONNX opset {opset})"]
+    subgraphs = [a.name for a in node.attribute if a.HasField("g") or a.graphs]
+    references = [a.name for a in node.attribute if a.ref_attr_name]
+    if subgraphs or references:
+        return [
+            f"{name}: attributes that are graphs or references are not supported" for name in subgraphs + references
+        ]
+    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    found = [check(node, attributes) for check in OPERATORS[node.op_type]]
+    return [trouble for trouble in found if trouble is not None]
+
+
+_FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE)
+
+
+def _input_troubles(proto: onnx.ModelProto) -> list[tuple[str, str]]:
+    constants = {tensor.name for tensor in proto.graph.initializer}
+    found = []
+    for entry in proto.graph.input:
+        if entry.name in constants:
+            continue
+        if not entry.type.HasField("tensor_type"):
+            found.append((entry.name, "not a tensor"))
+        elif entry.type.tensor_type.elem_type not in _FLOATS:
+            kind = onnx.TensorProto.DataType.Name(entry.type.tensor_type.elem_type).lower()
+            found.append((entry.name, f"holds {kind}; expected float"))
+    return found

@@ -1,0 +1,79 @@
+"""Bytes of a file become an ONNX protobuf, or a named refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx
+
+from mrt.errors import BadModel
+
+LARGEST_FILE = (1 << 31) - 1  # what protobuf itself can read
+OLDEST_OPSET = 7  # numpy-style broadcasting begins here
+NEWEST_OPSET = 26  # the newest that onnxruntime 1.31 runs
+
+DEFAULT_DOMAINS = ("", "ai.onnx")
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a model file."""
+    if path.is_dir():
+        raise BadModel(f"{path}: is a folder; expected an .onnx file")
+    try:
+        size = path.stat().st_size
+        if size > LARGEST_FILE:
+            raise BadModel(f"{path}: {size} bytes; the largest .onnx file is {LARGEST_FILE} bytes")
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise BadModel(f"{path}: no such file") from None
+    except OSError as error:
+        raise BadModel(f"{path}: cannot be read ({error.strerror})") from None
+    if not data:
+        raise BadModel(f"{path}: the file is empty")
+    return data
+
+
+def parse(data: bytes, path: Path) -> onnx.ModelProto:
+    """The protobuf in `data`, with the parts that every model has."""
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except Exception:  # protobuf's DecodeError, which is not ours to import
+        raise BadModel(f"{path}: not an ONNX file, or cut short") from None
+    if not proto.HasField("graph") or not proto.ir_version:
+        raise BadModel(f"{path}: not an ONNX model (it has no graph or no IR version)")
+    if not proto.graph.output:
+        raise BadModel(f"{path}: the graph has no outputs")
+    _refuse_external_data(proto, path)
+    return proto
+
+
+def opset_of(proto: onnx.ModelProto, path: Path) -> int:
+    """The version of the default operator set, if it is one we read."""
+    versions = [entry.version for entry in proto.opset_import if entry.domain in DEFAULT_DOMAINS]
+    if len(versions) != 1:
+        raise BadModel(f"{path}: names {len(versions)} versions of the default operator set; expected one")
+    if not OLDEST_OPSET <= versions[0] <= NEWEST_OPSET:
+        raise BadModel(f"{path}: opset {versions[0]}; supported are {OLDEST_OPSET} to {NEWEST_OPSET}")
+    return int(versions[0])
+
+
+def _refuse_external_data(proto: onnx.ModelProto, path: Path) -> None:
+    for tensor in tensors(proto.graph):
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            places = [entry.value for entry in tensor.external_data if entry.key == "location"]
+            raise BadModel(
+                f"{path}: '{tensor.name}' keeps its data in another file ({', '.join(places) or 'unnamed'});"
+                " save the model as one file"
+            )
+
+
+def tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    """Initializers and tensor attributes of the main graph."""
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors

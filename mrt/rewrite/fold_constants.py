@@ -1,0 +1,91 @@
+"""Nodes whose operands are all known are computed now. Only exactly rounded operators, so every machine folds alike."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from onnx.reference import ReferenceEvaluator
+
+from mrt.rewrite.edit import Array, constant, integer, nodes, replace_by_constant, shape_of
+
+# Results larger than this and than all operands together are left to run time, not to the memory of the converter.
+LARGEST_RESULT = 1 << 22
+
+_NAMES_OF_MOVEMENT = """
+Cast Ceil Clip Concat ConstantOfShape DepthToSpace Equal Expand EyeLike Flatten Floor Gather GatherElements GatherND
+Greater GreaterOrEqual Identity Less LessOrEqual Max Min Neg Abs Not And Or Xor OneHot Pad Range ReduceMax ReduceMin
+Relu Reshape Round ScatterElements ScatterND Sign Slice SpaceToDepth Split Squeeze Tile Transpose Trilu Unsqueeze Where
+"""
+MOVEMENT = frozenset(_NAMES_OF_MOVEMENT.split())
+EXACTLY_ROUNDED = frozenset({"Add", "Sub", "Mul", "Div", "Sqrt", "Reciprocal"})
+INTEGERS_ONLY = frozenset({"Mod", "ReduceSum", "ReduceProd", "CumSum", "Sum", "MatMul", "Pow"})
+FOLDABLE = MOVEMENT | EXACTLY_ROUNDED | INTEGERS_ONLY
+
+
+def fold_constants(model: ir.Model) -> int:
+    """Operator of constants -> constant; Shape and Size of a known shape -> constant.
+
+    Applies to movement, comparisons, integer arithmetic and the exactly rounded float operators, on results of known
+    and bounded size. Safe because none of these depends on the order of a sum or on a mathematics library.
+    """
+    count = 0
+    for node in nodes(model, "Shape", "Size", *sorted(FOLDABLE)):
+        results = _shape(node) if node.op_type in ("Shape", "Size") else _evaluate(node)
+        if results is None or any(output.is_graph_output() for output in node.outputs):
+            continue
+        for output, result in zip(node.outputs, results, strict=True):
+            replace_by_constant(output, result)
+        model.graph.remove(node, safe=True)
+        count += 1
+    return count
+
+
+def _shape(node: ir.Node) -> list[Array] | None:
+    shape = shape_of(node.inputs[0])
+    if shape is None:
+        return None
+    if node.op_type == "Size":
+        return [np.array(math.prod(shape), np.int64)]
+    start, end = integer(node, "start", 0), integer(node, "end", len(shape))
+    return [np.array(shape[start:end], np.int64)]
+
+
+def _evaluate(node: ir.Node) -> list[Array] | None:
+    operands = {value.name or "": constant(value) for value in node.inputs if value is not None}
+    arrays = [array for array in operands.values() if array is not None]
+    if len(arrays) != len(operands) or not _is_exact(node, arrays) or not _is_bounded(node, arrays):
+        return None
+    proto = ir.to_proto(node)
+    opset = node.graph.opset_imports.get("", 20) if node.graph is not None else 20
+    inputs = [onnx.helper.make_empty_tensor_value_info(name) for name in operands]
+    outputs = [onnx.helper.make_empty_tensor_value_info(value.name or "") for value in node.outputs]
+    graph = onnx.helper.make_graph([proto], "fold", inputs, outputs)
+    single = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
+    try:
+        with np.errstate(all="ignore"):
+            results = ReferenceEvaluator(single).run(None, dict(operands))
+    except Exception:  # whatever the evaluator cannot do stays in the graph, where canonical.check names it
+        return None
+    arrays = [np.asarray(result) for result in results]
+    return arrays if all(_is_finite(array) for array in arrays) else None
+
+
+def _is_exact(node: ir.Node, arrays: list[Array]) -> bool:
+    """Float sums of more than two terms and powers are not exactly rounded; float Range accumulates."""
+    if node.op_type in INTEGERS_ONLY or node.op_type == "Range":
+        return all(array.dtype.kind in "iub" for array in arrays)
+    return True
+
+
+def _is_bounded(node: ir.Node, arrays: list[Array]) -> bool:
+    limit = max(LARGEST_RESULT, sum(array.size for array in arrays))
+    shapes = [shape_of(output) for output in node.outputs]
+    return all(shape is not None and math.prod(shape) <= limit for shape in shapes)
+
+
+def _is_finite(array: Array) -> bool:
+    """A fold that makes a NaN hides the trouble; infinities of masks and limits pass."""
+    return array.dtype.kind != "f" or not np.isnan(array).any()
