@@ -11,7 +11,7 @@ from cvm.bounds import Bounds
 from cvm.errors import Trap
 from cvm.program import IntArray, TensorType
 from cvm.reference.call import Call
-from cvm.reference.elementwise import check_elementwise, spread_bounds
+from cvm.reference.elementwise import check_binary, check_unary, spread_bounds
 from cvm.reference.scale import check_zero_point
 
 BITS = {"i8": 8, "i16": 16, "i32": 32}
@@ -27,7 +27,7 @@ def _corners(call: Call, operation: Callable[[IntArray, IntArray], IntArray]) ->
 
 def check_add(call: Call) -> TensorType:
     """Two operands of i32."""
-    return check_elementwise(call, "i32")
+    return check_binary(call, "i32")
 
 
 def bound_add(call: Call) -> Bounds:
@@ -43,7 +43,7 @@ def add(x: IntArray, y: IntArray) -> IntArray:
 
 def check_sub(call: Call) -> TensorType:
     """Two operands of i32."""
-    return check_elementwise(call, "i32")
+    return check_binary(call, "i32")
 
 
 def bound_sub(call: Call) -> Bounds:
@@ -59,7 +59,7 @@ def sub(x: IntArray, y: IntArray) -> IntArray:
 
 def check_mul(call: Call) -> TensorType:
     """Equal i8, i16 or i32 operands, result i32; only i32 products are shifted."""
-    result = TensorType("i32", check_elementwise(call, "i8", "i16", "i32").shape)
+    result = TensorType("i32", check_binary(call, "i8", "i16", "i32").shape)
     shift, most = call.integer("shift"), 63 if call.types[0].dtype == "i32" else 0
     call.require(0 <= shift <= most, "C3", f"shift {shift} of {call.types[0].dtype} is outside 0..{most}")
     return result
@@ -77,7 +77,7 @@ def mul(x: IntArray, y: IntArray, *, shift: int) -> IntArray:
 
 def check_intdiv(call: Call) -> TensorType:
     """Two operands of i32; C3 (no division by 0) is proven, not checked."""
-    return check_elementwise(call, "i32")
+    return check_binary(call, "i32")
 
 
 def bound_intdiv(call: Call) -> Bounds:
@@ -97,7 +97,7 @@ def intdiv(x: IntArray, y: IntArray) -> IntArray:
 
 def check_maximum(call: Call) -> TensorType:
     """Two operands of i32."""
-    return check_elementwise(call, "i32")
+    return check_binary(call, "i32")
 
 
 def bound_maximum(call: Call) -> Bounds:
@@ -113,7 +113,7 @@ def maximum(x: IntArray, y: IntArray) -> IntArray:
 
 def check_minimum(call: Call) -> TensorType:
     """Two operands of i32."""
-    return check_elementwise(call, "i32")
+    return check_binary(call, "i32")
 
 
 def bound_minimum(call: Call) -> Bounds:
@@ -129,7 +129,7 @@ def minimum(x: IntArray, y: IntArray) -> IntArray:
 
 def check_abs(call: Call) -> TensorType:
     """One operand of i32."""
-    return check_elementwise(call, "i32")
+    return check_unary(call, "i32")
 
 
 def bound_abs(call: Call) -> Bounds:
@@ -145,7 +145,7 @@ def abs_(x: IntArray) -> IntArray:
 
 def check_negate(call: Call) -> TensorType:
     """i8, i16 or i32; zero points for i8 only."""
-    result = check_elementwise(call, "i8", "i16", "i32")
+    result = check_unary(call, "i8", "i16", "i32")
     check_zero_point(call, "C2", result.dtype, call.integer("input_zp"))
     check_zero_point(call, "C3", result.dtype, call.integer("output_zp"))
     return result
@@ -168,7 +168,7 @@ def negate(x: IntArray, *, input_zp: int, output_zp: int) -> IntArray:
 
 def check_shift_left(call: Call) -> TensorType:
     """Equal i8, i16 or i32 operands; C3 (s lies in 0..bits-1) is proven, not checked."""
-    return check_elementwise(call, "i8", "i16", "i32")
+    return check_binary(call, "i8", "i16", "i32")
 
 
 def bound_shift_left(call: Call) -> Bounds:
@@ -185,7 +185,7 @@ def shift_left(x: IntArray, s: IntArray) -> IntArray:
 
 def check_shift_right(call: Call) -> TensorType:
     """Equal i8, i16 or i32 operands; C3 (s lies in 0..bits-1) is proven, not checked."""
-    return check_elementwise(call, "i8", "i16", "i32")
+    return check_binary(call, "i8", "i16", "i32")
 
 
 def bound_shift_right(call: Call) -> Bounds:
@@ -217,7 +217,7 @@ def _trap_shift(s: IntArray) -> None:
 
 def check_clz(call: Call) -> TensorType:
     """One operand of i32."""
-    return check_elementwise(call, "i32")
+    return check_unary(call, "i32")
 
 
 def bound_clz(call: Call) -> Bounds:
@@ -234,7 +234,7 @@ def clz(x: IntArray) -> IntArray:
 
 def check_isqrt(call: Call) -> TensorType:
     """One operand of i32; C2 (x >= 0) is proven, not checked."""
-    return check_elementwise(call, "i32")
+    return check_unary(call, "i32")
 
 
 def bound_isqrt(call: Call) -> Bounds:

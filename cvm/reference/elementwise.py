@@ -29,8 +29,14 @@ def check_broadcast(call: Call, constraint: str) -> tuple[int, ...]:
     return shape
 
 
-def check_elementwise(call: Call, *allowed: str) -> TensorType:
-    """C1 and C2 of every instruction whose operands all have the result's dtype."""
+def check_unary(call: Call, *allowed: str) -> TensorType:
+    """C1 of an instruction with one operand, which has the result's type."""
+    check_dtype(call, "C1", call.types, allowed)
+    return call.types[0]
+
+
+def check_binary(call: Call, *allowed: str) -> TensorType:
+    """C1 and C2 of an instruction with two operands, which have the result's dtype."""
     dtype = check_dtype(call, "C1", call.types, allowed)
     return TensorType(dtype, check_broadcast(call, "C2"))
 

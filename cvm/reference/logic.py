@@ -7,7 +7,7 @@ import numpy as np
 from cvm.bounds import Bounds
 from cvm.program import IntArray, TensorType
 from cvm.reference.call import Call
-from cvm.reference.elementwise import check_broadcast, check_dtype, check_elementwise, spread_bounds
+from cvm.reference.elementwise import check_binary, check_broadcast, check_dtype, check_unary, spread_bounds
 
 
 def _bounds(always: IntArray, possible: IntArray) -> Bounds:
@@ -16,7 +16,7 @@ def _bounds(always: IntArray, possible: IntArray) -> Bounds:
 
 def check_equal(call: Call) -> TensorType:
     """Two operands of i32."""
-    return TensorType("bool", check_elementwise(call, "i32").shape)
+    return TensorType("bool", check_binary(call, "i32").shape)
 
 
 def bound_equal(call: Call) -> Bounds:
@@ -33,7 +33,7 @@ def equal(x: IntArray, y: IntArray) -> IntArray:
 
 def check_greater(call: Call) -> TensorType:
     """Two operands of i32."""
-    return TensorType("bool", check_elementwise(call, "i32").shape)
+    return TensorType("bool", check_binary(call, "i32").shape)
 
 
 def bound_greater(call: Call) -> Bounds:
@@ -49,7 +49,7 @@ def greater(x: IntArray, y: IntArray) -> IntArray:
 
 def check_greater_equal(call: Call) -> TensorType:
     """Two operands of i32."""
-    return TensorType("bool", check_elementwise(call, "i32").shape)
+    return TensorType("bool", check_binary(call, "i32").shape)
 
 
 def bound_greater_equal(call: Call) -> Bounds:
@@ -65,7 +65,7 @@ def greater_equal(x: IntArray, y: IntArray) -> IntArray:
 
 def check_logical_and(call: Call) -> TensorType:
     """Two operands of bool."""
-    return check_elementwise(call, "bool")
+    return check_binary(call, "bool")
 
 
 def bound_logical_and(call: Call) -> Bounds:
@@ -81,7 +81,7 @@ def logical_and(x: IntArray, y: IntArray) -> IntArray:
 
 def check_logical_or(call: Call) -> TensorType:
     """Two operands of bool."""
-    return check_elementwise(call, "bool")
+    return check_binary(call, "bool")
 
 
 def bound_logical_or(call: Call) -> Bounds:
@@ -97,7 +97,7 @@ def logical_or(x: IntArray, y: IntArray) -> IntArray:
 
 def check_logical_not(call: Call) -> TensorType:
     """One operand of bool."""
-    return check_elementwise(call, "bool")
+    return check_unary(call, "bool")
 
 
 def bound_logical_not(call: Call) -> Bounds:
