@@ -1,0 +1,82 @@
+"""The text of an attribute -> its value, by the kind that the operator declares.
+
+Every function raises ValueError saying what was expected.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+Literal = bool | int | float | str | tuple[int | None, ...] | None
+
+MAX_LENGTH = 10_000
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}L?")
+_REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_INFINITE = re.compile(r"[+-]?(inf|infinity)", re.IGNORECASE)
+_FLAGS = {
+    "True": True,
+    "true": True,
+    "TRUE": True,
+    "1": True,
+    "False": False,
+    "false": False,
+    "FALSE": False,
+    "0": False,
+}
+
+
+def parse_flag(text: str) -> bool:
+    """True, true, TRUE, 1 or False, false, FALSE, 0."""
+    if text.strip() not in _FLAGS:
+        raise ValueError("expected True or False")
+    return _FLAGS[text.strip()]
+
+
+def parse_integer(text: str) -> int:
+    """A decimal integer of 64 bits, as Python 2 may have written it (3L)."""
+    text = text.strip()
+    if not _INTEGER.fullmatch(text):
+        raise ValueError("expected an integer")
+    value = int(text.rstrip("L"))
+    if not -(2**63) <= value < 2**63:
+        raise ValueError("expected an integer of 64 bits")
+    return value
+
+
+def parse_real(text: str) -> float:
+    """A finite decimal number."""
+    value = parse_bound(text)
+    if math.isinf(value):
+        raise ValueError("expected a finite number")
+    return value
+
+
+def parse_bound(text: str) -> float:
+    """A decimal number or an infinity."""
+    text = text.strip()
+    if len(text) > MAX_LENGTH or not (_REAL.fullmatch(text) or _INFINITE.fullmatch(text)):
+        raise ValueError("expected a number")
+    return float(text)
+
+
+def parse_integers(text: str) -> tuple[int, ...]:
+    """(3, 3), [3,3], (3L, 3L), (3,), () or 3, which is (3,)."""
+    return tuple(parse_integer(item) for item in _items(text))
+
+
+def parse_optional_integers(text: str) -> tuple[int | None, ...]:
+    """As parse_integers, where an item may be None."""
+    return tuple(None if item == "None" else parse_integer(item) for item in _items(text))
+
+
+def _items(text: str) -> list[str]:
+    text = text.strip()
+    if len(text) > MAX_LENGTH:
+        raise ValueError("too long")
+    if text[:1] + text[-1:] in ("()", "[]"):
+        text = text[1:-1].strip()
+        if not text:
+            return []
+        text = text.removesuffix(",")
+    return [item.strip() for item in text.split(",")]

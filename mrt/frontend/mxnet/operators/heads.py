@@ -1,0 +1,94 @@
+"""What models end in: softmax in its several forms, and the output layers that also know a label in training."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.operators.registry import (
+    LABEL_SLOT,
+    Attribute,
+    flag,
+    ignored,
+    integer,
+    operator,
+    optional_real,
+    word,
+)
+
+SOFTMAX: dict[str, Attribute] = {"axis": integer(-1), "temperature": optional_real(), "dtype": word("float32")}
+
+
+@operator("softmax", attributes={**SOFTMAX, "use_length": flag(False, only=(False,))})
+def softmax(call: Call) -> ir.Value:
+    """Softmax(x / temperature)."""
+    return call.emit("Softmax", [_divided(call)], {"axis": call.axis(call.integer("axis"))})
+
+
+@operator("log_softmax", attributes={**SOFTMAX, "use_length": flag(False, only=(False,))})
+def log_softmax(call: Call) -> ir.Value:
+    """The logarithm of softmax."""
+    return call.emit("LogSoftmax", [_divided(call)], {"axis": call.axis(call.integer("axis"))})
+
+
+@operator("softmin", attributes={**SOFTMAX, "use_length": flag(False, only=(False,))})
+def softmin(call: Call) -> ir.Value:
+    """The softmax of the negative."""
+    return call.emit("Softmax", [call.emit("Neg", [_divided(call)])], {"axis": call.axis(call.integer("axis"))})
+
+
+def _divided(call: Call) -> ir.Value:
+    temperature = call.optional_real("temperature")
+    if temperature is None or temperature == 1:
+        return call.data
+    call.require(temperature > 0, f"temperature={temperature}: expected a positive number")
+    return call.emit("Div", [call.data, call.constant(temperature)])
+
+
+@operator("SoftmaxActivation", attributes={"mode": word("instance", "channel", default="instance")})
+def softmax_activation(call: Call) -> ir.Value:
+    """Over axis 1 (channel); over the last axis (instance), whatever its documentation says of flattening."""
+    call.require_rank(2)
+    axis = 1 if call.word("mode") == "channel" else len(call.shape()) - 1
+    return call.emit("Softmax", [call.data], {"axis": axis})
+
+
+@operator(
+    "SoftmaxOutput",
+    "Softmax",
+    attributes={
+        "multi_output": flag(False),
+        "preserve_shape": flag(False),
+        **ignored("grad_scale", "ignore_label", "use_ignore", "normalization", "out_grad", "smooth_alpha"),
+    },
+    slots=("data", LABEL_SLOT),
+)
+def softmax_output(call: Call) -> ir.Value:
+    """Softmax over axis 1 (multi_output) or the last axis (preserve_shape)."""
+    call.require_rank(2)
+    rank = len(call.shape())
+    multiple, preserved = call.flag("multi_output"), call.flag("preserve_shape")
+    call.require(
+        rank == 2 or multiple != preserved,
+        f"input of shape {call.shape()}: which axis is meant depends on how MXNet was built, "
+        "unless exactly one of multi_output and preserve_shape is set",
+    )
+    return call.emit("Softmax", [call.data], {"axis": 1 if multiple or rank == 2 else rank - 1})
+
+
+@operator("LinearRegressionOutput", "MAERegressionOutput", attributes=ignored("grad_scale"), slots=("data", LABEL_SLOT))
+def linear_regression_output(call: Call) -> ir.Value:
+    """The input."""
+    return call.emit("Identity", [call.data])
+
+
+@operator("LogisticRegressionOutput", attributes=ignored("grad_scale"), slots=("data", LABEL_SLOT))
+def logistic_regression_output(call: Call) -> ir.Value:
+    """The sigmoid of the input."""
+    return call.emit("Sigmoid", [call.data])
+
+
+@operator("MakeLoss", attributes=ignored("grad_scale", "valid_thresh", "normalization"))
+def make_loss(call: Call) -> ir.Value:
+    """The input."""
+    return call.emit("Identity", [call.data])

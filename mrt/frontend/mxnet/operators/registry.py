@@ -1,0 +1,177 @@
+"""How an MXNet operator is declared: its names, its attributes with their defaults, its inputs, its meaning in ONNX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mrt.frontend.mxnet.literals import (
+    Literal,
+    parse_bound,
+    parse_flag,
+    parse_integer,
+    parse_integers,
+    parse_optional_integers,
+    parse_real,
+)
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+    from mrt.frontend.mxnet.call import Call
+
+Values = Mapping[str, Literal]
+Handler = Callable[["Call"], "ir.Value | list[ir.Value]"]
+
+# Inputs of these names are filled by the parameter file; a label is needed for training only and dropped.
+PARAMETER_SLOTS = ("weight", "bias", "gamma", "beta", "moving_mean", "moving_var")
+LABEL_SLOT = "label"
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One attribute. `only` are the values that are supported, where MXNet knows more."""
+
+    parse: Callable[[str], Literal]
+    default: Literal = None
+    required: bool = False
+    only: tuple[Literal, ...] = ()
+    none_allowed: bool = False
+
+    def read(self, text: str) -> Literal:
+        """Raise ValueError saying what was expected."""
+        if self.none_allowed and text.strip() == "None":
+            return None
+        value = self.parse(text)
+        if self.only and value not in self.only:
+            raise ValueError("not supported; supported: " + ", ".join(str(known) for known in self.only))
+        return value
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator of MXNet. `slots` gives the names of its inputs for given attributes."""
+
+    name: str
+    attributes: Mapping[str, Attribute]
+    slots: Callable[[Values], tuple[str, ...]]
+    handler: Handler
+    outputs: Callable[[Values], int]
+
+
+OPERATORS: dict[str, Operator] = {}
+
+
+def operator(
+    *names: str,
+    attributes: Mapping[str, Attribute] | None = None,
+    slots: tuple[str, ...] | Callable[[Values], tuple[str, ...]] = ("data",),
+    outputs: Callable[[Values], int] = lambda _: 1,
+) -> Callable[[Handler], Handler]:
+    """Register a handler under all the names that MXNet gives to one meaning."""
+
+    def register(handler: Handler) -> Handler:
+        for name in names:
+            assert name not in OPERATORS, f"{name} is declared twice"
+            known = slots if callable(slots) else (lambda _, fixed=slots: fixed)
+            OPERATORS[name] = Operator(name, attributes or {}, known, handler, outputs)
+        return handler
+
+    return register
+
+
+def read_attributes(declared: Mapping[str, Attribute], texts: Mapping[str, str]) -> tuple[Values, list[str]]:
+    """The value of every declared attribute, and all that is wrong."""
+    troubles = [f"unknown attribute {name!r}" for name in texts if name not in declared]
+    values: dict[str, Literal] = {}
+    for name, attribute in declared.items():
+        if name in texts:
+            try:
+                values[name] = attribute.read(texts[name])
+            except ValueError as error:
+                troubles.append(f"attribute {name}={texts[name][:100]!r}: {error}")
+        elif attribute.required:
+            troubles.append(f"attribute {name!r} is missing")
+        else:
+            values[name] = attribute.default
+    return values, troubles
+
+
+def flag(default: bool, *, only: tuple[bool, ...] = ()) -> Attribute:
+    """True or False."""
+    return Attribute(parse_flag, default, only=only)
+
+
+def integer(default: int) -> Attribute:
+    """An integer."""
+    return Attribute(parse_integer, default)
+
+
+def positive(default: int | None = None) -> Attribute:
+    """An integer from 1 to 2^31 - 1; required unless it has a default."""
+
+    def parse(text: str) -> int:
+        value = parse_integer(text)
+        if not 1 <= value < 2**31:
+            raise ValueError("expected a positive integer")
+        return value
+
+    return Attribute(parse, default, required=default is None)
+
+
+def count() -> Attribute:
+    """How many inputs or outputs there are; required."""
+
+    def parse(text: str) -> int:
+        value = parse_integer(text)
+        if not 1 <= value <= 10_000:
+            raise ValueError("expected an integer from 1 to 10000")
+        return value
+
+    return Attribute(parse, required=True)
+
+
+def real(default: float | None = None) -> Attribute:
+    """A finite number; required unless it has a default."""
+    return Attribute(parse_real, default, required=default is None)
+
+
+def optional_real() -> Attribute:
+    """A finite number or None."""
+    return Attribute(parse_real, none_allowed=True)
+
+
+def bound() -> Attribute:
+    """A number or an infinity; required."""
+    return Attribute(parse_bound, required=True)
+
+
+def integers(default: tuple[int, ...] | None = ()) -> Attribute:
+    """A tuple of integers; None stands for the default; required if that is None."""
+    return Attribute(parse_integers, default, required=default is None, none_allowed=default is not None)
+
+
+def optional_integers() -> Attribute:
+    """A tuple of integers, or None, which is something else than ()."""
+    return Attribute(parse_integers, none_allowed=True)
+
+
+def indices(*, required: bool = True) -> Attribute:
+    """A tuple whose items are integers or None."""
+    return Attribute(parse_optional_integers, () if not required else None, required=required)
+
+
+def optional_integer() -> Attribute:
+    """An integer or None."""
+    return Attribute(parse_integer, none_allowed=True)
+
+
+def word(*known: str, default: str | None = None, required: bool = False) -> Attribute:
+    """One of the words that are supported."""
+    return Attribute(str.strip, default, required=required, only=known, none_allowed=not required)
+
+
+def ignored(*names: str) -> dict[str, Attribute]:
+    """Attributes that only concern speed or training."""
+    return {name: Attribute(str) for name in names}

@@ -1,0 +1,171 @@
+"""Bytes of an MXNet .params file -> named arrays. Strict: what cannot be read exactly is refused, saying where.
+
+Layout (little-endian): u64 0x112, u64 reserved, u64 n, n arrays, u64 k (0 or n), k names of u64 length and UTF-8 bytes.
+An array starts with the number of its version; the oldest version has none and starts with its rank.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mrt.errors import BadModel
+
+Array = npt.NDArray[Any]
+
+LIST_MAGIC = 0x112
+V1_MAGIC, V2_MAGIC, V3_MAGIC = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
+MAX_RANK = 32
+SMALLEST_ARRAY_BYTES = 4
+SMALLEST_NAME_BYTES = 8
+DTYPES: Mapping[int, str] = {
+    0: "<f4", 1: "<f8", 2: "<f2", 3: "u1", 4: "<i4", 5: "i1", 6: "<i8", 7: "?", 8: "<i2",
+}  # fmt: skip
+REFUSED_DTYPES: Mapping[int, str] = {12: "bfloat16"}
+REFUSED_STORAGES: Mapping[int, str] = {1: "row_sparse", 2: "csr"}
+
+
+@dataclass(frozen=True)
+class ParameterFile:
+    """The arrays in file order; None is an array without value. `names` is empty for a plain list."""
+
+    names: tuple[str, ...]
+    arrays: tuple[Array | None, ...]
+
+
+def read_params(data: bytes, source: str) -> ParameterFile:
+    """Every array is a view into `data`. Raises BadModel starting with `source`."""
+    try:
+        return _read_file(_Reader(data))
+    except _MalformedError as lie:
+        raise BadModel(f"{source}: {lie}") from None
+
+
+class _MalformedError(Exception):
+    """What is wrong in the bytes, and where."""
+
+
+class _Reader:
+    """A position in the bytes. Nothing is taken, or allocated, beyond their end."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.position = 0
+        self.where = "header"
+
+    @property
+    def left(self) -> int:
+        return len(self.data) - self.position
+
+    def refuse(self, trouble: str) -> _MalformedError:
+        return _MalformedError(f"{self.where}, byte {self.position}: {trouble}")
+
+    def skip(self, count: int) -> int:
+        """Advance over `count` bytes and return where they began."""
+        if count > self.left:
+            raise self.refuse(f"truncated; {count} bytes needed, {self.left} left")
+        start = self.position
+        self.position += count
+        return start
+
+    def number(self, form: str) -> int:
+        start = self.skip(struct.calcsize("<" + form))
+        return int(struct.unpack_from("<" + form, self.data, start)[0])
+
+    def count(self, what: str, smallest: int) -> int:
+        """A u64 number of things of at least `smallest` bytes each."""
+        count = self.number("Q")
+        if count * smallest > self.left:
+            raise self.refuse(f"{count} {what} do not fit into the {self.left} bytes left")
+        return count
+
+
+def _read_file(reader: _Reader) -> ParameterFile:
+    magic = reader.number("Q")
+    if magic != LIST_MAGIC:
+        raise reader.refuse(f"not an MXNet parameter file (starts with {magic:#x}, expected {LIST_MAGIC:#x})")
+    reader.number("Q")  # reserved: any value
+    count = reader.count("arrays", SMALLEST_ARRAY_BYTES)
+    arrays = []
+    for index in range(count):
+        reader.where = f"array {index + 1} of {count}"
+        arrays.append(_read_array(reader))
+    names = _read_names(reader, count)
+    if reader.left:
+        raise reader.refuse(f"{reader.left} trailing bytes")
+    return ParameterFile(names, tuple(arrays))
+
+
+def _read_names(reader: _Reader, arrays: int) -> tuple[str, ...]:
+    reader.where = "names"
+    count = reader.count("names", SMALLEST_NAME_BYTES)
+    if count not in (0, arrays):
+        raise reader.refuse(f"{count} names for {arrays} arrays")
+    names: dict[str, None] = {}
+    for index in range(count):
+        reader.where = f"name {index + 1} of {count}"
+        length = reader.number("Q")
+        start = reader.skip(length)
+        try:
+            name = reader.data[start : start + length].decode("utf-8")
+        except UnicodeDecodeError:
+            raise reader.refuse("not UTF-8") from None
+        if name in names:
+            raise reader.refuse(f"duplicate name {name!r}")
+        names[name] = None
+    return tuple(names)
+
+
+def _read_array(reader: _Reader) -> Array | None:
+    magic = reader.number("I")
+    if magic in (V2_MAGIC, V3_MAGIC):
+        _require_dense(reader)
+        shape = _read_shape(reader, numpy_semantics=magic == V3_MAGIC)
+    elif magic == V1_MAGIC:
+        shape = _read_shape(reader, numpy_semantics=False)
+    elif magic <= MAX_RANK:  # the oldest version: the rank, then dimensions of 32 bits
+        shape = tuple(reader.number("I") for _ in range(magic))
+    else:
+        raise reader.refuse(f"unknown array version {magic:#x}")
+    if shape is None or (not shape and magic != V3_MAGIC):
+        return None
+    return _read_values(reader, shape)
+
+
+def _require_dense(reader: _Reader) -> None:
+    storage = reader.number("i")
+    if storage != 0:
+        kind = REFUSED_STORAGES.get(storage, f"unknown ({storage})")
+        raise reader.refuse(f"storage is {kind}; only dense arrays are supported")
+
+
+def _read_shape(reader: _Reader, *, numpy_semantics: bool) -> tuple[int, ...] | None:
+    """i32 rank, then that many i64; None where numpy semantics say 'unknown' (-1)."""
+    rank = reader.number("i")
+    if rank == -1 and numpy_semantics:
+        return None
+    if not 0 <= rank <= MAX_RANK:
+        raise reader.refuse(f"rank {rank} is outside 0..{MAX_RANK}")
+    shape = tuple(reader.number("q") for _ in range(rank))
+    if min(shape, default=0) < (-1 if numpy_semantics else 0):
+        raise reader.refuse(f"negative dimension in shape {shape}")
+    return None if -1 in shape else shape
+
+
+def _read_values(reader: _Reader, shape: tuple[int, ...]) -> Array:
+    reader.skip(8)  # the device it was saved from: kind and number
+    flag = reader.number("i")
+    if flag not in DTYPES:
+        raise reader.refuse(f"dtype {REFUSED_DTYPES.get(flag, f'number {flag}')} is not supported")
+    dtype = np.dtype(DTYPES[flag])
+    count = math.prod(shape)
+    if count * dtype.itemsize > reader.left:
+        raise reader.refuse(f"truncated; shape {shape} of {dtype.name} needs more than the {reader.left} bytes left")
+    start = reader.skip(count * dtype.itemsize)
+    return np.frombuffer(reader.data, dtype, count, start).reshape(shape)

@@ -1,0 +1,247 @@
+"""An MXNet symbol file -> the graph it describes, in an order in which every node follows its inputs.
+
+Reads every version from 0.8 to 1.9. As strict as MXNet: an unknown key is refused; so is what MXNet would let pass
+unseen (cycles, several variables of one name, duplicate keys).
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from mrt.errors import BadModel
+
+MAX_BYTES = 64 * 2**20
+MAX_NODES = 100_000
+MAX_NAME = 10_000
+NEXT_MAJOR_VERSION = 20_000
+NO_VERSION = 800  # a file that does not say was written by 0.8.0
+FIRST_WITH_AUXILIARY_INPUTS = 900
+# Inputs that 0.8 left out of the file: its loader adds variables of these names.
+AUXILIARY_INPUTS: Mapping[str, tuple[int, tuple[str, ...]]] = {"BatchNorm": (3, ("moving_mean", "moving_var"))}
+# User keys of old files that are not attributes of operators, alone or as the end of a longer key.
+USER_KEYS = ("ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage")
+TOP_KEYS = {"nodes", "arg_nodes", "heads", "node_row_ptr", "attrs"}
+NODE_KEYS = {"op", "name", "inputs", "attr", "attrs", "param", "backward_source_id", "control_deps", "subgraphs"}
+
+
+@dataclass(frozen=True)
+class Edge:
+    """One output of a node."""
+
+    node: int
+    output: int
+
+
+@dataclass(frozen=True)
+class SymbolNode:
+    """A variable (operator None) or a use of an operator. `hidden` are the keys of form __x__, without underscores."""
+
+    id: int
+    operator: str | None
+    name: str
+    attributes: Mapping[str, str]
+    hidden: Mapping[str, str]
+    inputs: tuple[Edge, ...]
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """`nodes` by id; `order` lists the ids, inputs first; `heads` are the outputs of the model."""
+
+    nodes: Mapping[int, SymbolNode]
+    order: tuple[int, ...]
+    heads: tuple[Edge, ...]
+    version: int
+
+
+def read_symbol(data: bytes, source: str) -> Symbol:
+    """Raise BadModel starting with `source` and naming the node."""
+    try:
+        top = _parse(data)
+        _refuse_unknown_keys(top, TOP_KEYS, {"nodes", "arg_nodes", "heads"}, "the file")
+        version = _read_version(top.get("attrs", {}))
+        items = _list(top["nodes"], "nodes")
+        if len(items) > MAX_NODES:
+            _refuse(f"{len(items)} nodes; at most {MAX_NODES} are read")
+        nodes = {index: _read_node(index, item, len(items)) for index, item in enumerate(items)}
+        if version < FIRST_WITH_AUXILIARY_INPUTS:
+            nodes = _add_auxiliary_inputs(nodes)
+        _refuse_repeated_variables(nodes)
+        heads = tuple(_read_edge(item, len(items), "heads") for item in _list(top["heads"], "heads"))
+        if not heads:
+            _refuse("no heads: the graph has no output")
+        _list(top["arg_nodes"], "arg_nodes")
+        return Symbol(nodes, _inputs_first(nodes), heads, version)
+    except _MalformedError as lie:
+        raise BadModel(f"{source}: {lie}") from None
+
+
+class _MalformedError(Exception):
+    """What is wrong in the file, and where."""
+
+
+def _refuse(trouble: str) -> NoReturn:
+    raise _MalformedError(trouble)
+
+
+def _parse(data: bytes) -> dict[str, Any]:
+    if len(data) > MAX_BYTES:
+        _refuse(f"{len(data)} bytes; a symbol file of at most {MAX_BYTES} is read")
+    try:
+        top = json.loads(data.decode("utf-8"), object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+    except UnicodeDecodeError:
+        _refuse("not UTF-8 text; expected an MXNet symbol file (JSON)")
+    except RecursionError:
+        _refuse("nested too deeply; expected an MXNet symbol file")
+    except ValueError as error:
+        _refuse(f"not JSON: {error}")
+    return _dict(top, "the file")
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys = dict(pairs)
+    if len(keys) != len(pairs):
+        names = [name for name, _ in pairs]
+        _refuse(f"key {next(name for name in names if names.count(name) > 1)!r} occurs twice in one object")
+    return keys
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    _refuse(f"{text} is not JSON")
+
+
+def _dict(item: Any, where: str) -> dict[str, Any]:
+    if not isinstance(item, dict):
+        _refuse(f"{where}: expected an object, found {type(item).__name__}")
+    return item
+
+
+def _list(item: Any, where: str) -> list[Any]:
+    if not isinstance(item, list):
+        _refuse(f"{where}: expected a list, found {type(item).__name__}")
+    return item
+
+
+def _text(item: Any, where: str) -> str:
+    if not isinstance(item, str):
+        _refuse(f"{where}: expected text, found {type(item).__name__}")
+    if len(item) > MAX_NAME:
+        _refuse(f"{where}: {len(item)} characters; at most {MAX_NAME} are read")
+    return item
+
+
+def _refuse_unknown_keys(item: Mapping[str, Any], known: set[str], required: set[str], where: str) -> None:
+    if unknown := sorted(set(item) - known):
+        _refuse(f"{where}: unknown key {unknown[0]!r}; expected {', '.join(sorted(known))}")
+    if missing := sorted(required - set(item)):
+        _refuse(f"{where}: key {missing[0]!r} is missing")
+
+
+def _read_version(item: Any) -> int:
+    attributes = _dict(item, "attrs")
+    if _typed_integer(attributes, "is_np_shape", 0):
+        _refuse("written with numpy semantics (is_np_shape), which give other shapes; only the classic ones are read")
+    version = _typed_integer(attributes, "mxnet_version", NO_VERSION)
+    if not 0 <= version < NEXT_MAJOR_VERSION:
+        _refuse(f"mxnet_version is {version}; versions 800 (0.8.0) to {NEXT_MAJOR_VERSION - 1} (1.x) are read")
+    return version
+
+
+def _typed_integer(attributes: Mapping[str, Any], key: str, default: int) -> int:
+    """Graph attributes are written with their type: ["int", 10901]."""
+    match attributes.get(key, ["int", default]):
+        case [str(), int() as value] if not isinstance(value, bool):
+            return value
+    _refuse(f'attrs: {key}: expected ["int", number]')
+
+
+def _read_node(index: int, item: Any, count: int) -> SymbolNode:
+    where = f"node {index}"
+    item = _dict(item, where)
+    _refuse_unknown_keys(item, NODE_KEYS, {"op", "name", "inputs"}, where)
+    name = _text(item["name"], f"{where}: name")
+    operator = _text(item["op"], f"{where}: op")
+    where = f"node {index} {name!r}"
+    for key in ("subgraphs", "control_deps"):
+        if item.get(key):
+            _refuse(f"{where}: {key} are not supported")
+    texts: dict[str, str] = {}
+    for key in ("param", "attr", "attrs"):  # where they disagree, the later one holds
+        attributes = _dict(item.get(key, {}), f"{where}: {key}")
+        texts |= {name: _text(text, f"{where}: {key} {name!r}") for name, text in attributes.items()}
+    inputs = tuple(_read_edge(edge, count, f"{where}: inputs") for edge in _list(item["inputs"], f"{where}: inputs"))
+    if operator == "null" and inputs:
+        _refuse(f"{where}: a variable has inputs")
+    hidden = {key.strip("_"): text for key, text in texts.items() if _is_hidden(key)}
+    visible = {key: text for key, text in texts.items() if not _is_hidden(key) and not _is_user_key(key)}
+    if operator == "null":
+        return SymbolNode(index, None, name, {}, hidden, ())
+    return SymbolNode(index, operator, name, visible, hidden, inputs)
+
+
+def _is_hidden(key: str) -> bool:
+    return len(key) > 4 and key.startswith("__") and key.endswith("__")
+
+
+def _is_user_key(key: str) -> bool:
+    return any(key == known or key.endswith("_" + known) for known in USER_KEYS)
+
+
+def _read_edge(item: Any, count: int, where: str) -> Edge:
+    """[node, output] or [node, output, version]; the version is no data dependency."""
+    numbers = _list(item, where)
+    if len(numbers) not in (2, 3) or any(type(number) is not int or number < 0 for number in numbers):
+        _refuse(f"{where}: expected [node, output, version], found {json.dumps(item)[:60]}")
+    if numbers[0] >= count:
+        _refuse(f"{where}: node {numbers[0]} does not exist; there are {count}")
+    return Edge(numbers[0], numbers[1])
+
+
+def _add_auxiliary_inputs(nodes: dict[int, SymbolNode]) -> dict[int, SymbolNode]:
+    """Append the variables that 0.8 did not write."""
+    completed = dict(nodes)
+    for node in nodes.values():
+        written, names = AUXILIARY_INPUTS.get(node.operator or "", (-1, ()))
+        if len(node.inputs) != written:
+            continue
+        first = len(completed)
+        for offset, name in enumerate(names):
+            completed[first + offset] = SymbolNode(first + offset, None, f"{node.name}_{name}", {}, {}, ())
+        inputs = (*node.inputs, *(Edge(first + offset, 0) for offset in range(len(names))))
+        completed[node.id] = SymbolNode(node.id, node.operator, node.name, node.attributes, node.hidden, inputs)
+    return completed
+
+
+def _refuse_repeated_variables(nodes: Mapping[int, SymbolNode]) -> None:
+    seen: dict[str, int] = {}
+    for node in nodes.values():
+        if node.operator is None and node.name in seen:
+            _refuse(f"nodes {seen[node.name]} and {node.id} are both variables named {node.name!r}")
+        if node.operator is None:
+            seen[node.name] = node.id
+
+
+def _inputs_first(nodes: Mapping[int, SymbolNode]) -> tuple[int, ...]:
+    """The order of the file where that has inputs first; otherwise the nearest to it."""
+    users: dict[int, list[int]] = {index: [] for index in nodes}
+    waiting = {index: len(node.inputs) for index, node in nodes.items()}
+    for index, node in nodes.items():
+        for edge in node.inputs:
+            users[edge.node].append(index)
+    ready = [index for index, count in waiting.items() if count == 0]
+    heapq.heapify(ready)
+    order: list[int] = []
+    while ready:
+        order.append(heapq.heappop(ready))
+        for user in users[order[-1]]:
+            waiting[user] -= 1
+            if waiting[user] == 0:
+                heapq.heappush(ready, user)
+    if len(order) < len(nodes):
+        stuck = next(index for index in nodes if waiting[index])
+        _refuse(f"node {stuck} {nodes[stuck].name!r} depends on itself (a cycle)")
+    return tuple(order)

@@ -1,0 +1,172 @@
+"""The ONNX graph as it grows: unique names, a shape for every value, parameters with the shapes they must have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import onnx
+import onnx_ir as ir
+from onnx import helper, numpy_helper, shape_inference
+
+from mrt.frontend.mxnet.call import Attributes, RefusalError, shape_of
+from mrt.frontend.mxnet.params import Array
+
+OPSET = 20
+IR_VERSION = 10
+MAX_ELEMENTS = 2**28  # of one value: a gigabyte of float32
+MAX_RANK = 16
+
+
+@dataclass
+class Parameter:
+    """A variable filled by the parameter file. `shape` is what the file or else the first use says."""
+
+    value: ir.Value
+    shape: tuple[int, ...] | None
+    wanted: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass
+class Writer:
+    """Nodes in order of emission, initializers, parameters and what is wrong with them."""
+
+    nodes: list[ir.Node] = field(default_factory=list)
+    constants: list[ir.Value] = field(default_factory=list)
+    parameters: dict[str, Parameter] = field(default_factory=dict)
+    ones: dict[str, ir.Value] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+
+    def claim(self, name: str) -> str:
+        """A name that no other value has: the wanted one if it is free, else with a number."""
+        wanted, number = name or "node", 1
+        name = wanted
+        while name in self.names:
+            number += 1
+            name = f"{wanted}_{number}"
+        self.names.add(name)
+        return name
+
+    def variable(self, name: str, shape: tuple[int, ...] | None) -> ir.Value:
+        """A float32 value that no node computes."""
+        return ir.Value(
+            name=name, shape=None if shape is None else ir.Shape(shape), type=ir.TensorType(ir.DataType.FLOAT)
+        )
+
+    def parameter(self, name: str, shape: tuple[int, ...] | None) -> ir.Value:
+        """A variable filled by the parameter file, where its shape is already known if it is there."""
+        value = self.variable(name, shape)
+        self.parameters[name] = Parameter(value, shape)
+        return value
+
+    def is_parameter(self, value: ir.Value) -> bool:
+        """Whether the parameter file fills this value."""
+        return value.name in self.parameters and self.parameters[value.name].value is value
+
+    def want(self, value: ir.Value, shapes: tuple[tuple[int, ...], ...]) -> None:
+        """A use that needs one of the shapes; what the file holds is compared in the end, for all at once."""
+        parameter = self.parameters[value.name or ""]
+        known = parameter.shape
+        if parameter.wanted and not set(shapes) & set(parameter.wanted):
+            raise RefusalError(f"{value.name!r} should have shape {shapes[0]} here and {parameter.wanted[0]} elsewhere")
+        parameter.wanted = parameter.wanted or shapes
+        value.shape = ir.Shape(known if known in shapes else shapes[0])
+
+    def ones_like(self, value: ir.Value) -> ir.Value:
+        """Ones in the shape of a parameter, made only once the file has shown that it has this shape."""
+        assert value.name is not None
+        if value.name not in self.ones:
+            self.ones[value.name] = self.variable(self.claim(f"{value.name}_ones"), shape_of(value))
+        return self.ones[value.name]
+
+    def constant(self, prefix: str, array: Array) -> ir.Value:
+        """An initializer."""
+        name = self.claim(f"{prefix}_constant")
+        value = ir.Value(
+            name=name,
+            shape=ir.Shape(array.shape),
+            type=ir.TensorType(ir.DataType.from_numpy(array.dtype)),
+            const_value=ir.tensor(array, name=name),
+        )
+        self.constants.append(value)
+        return value
+
+    def emit(self, prefix: str, operator: str, inputs: Sequence[ir.Value | None], attributes: Attributes) -> ir.Value:
+        """Add a node with one output, named after the source node and the operator until `publish` renames it."""
+        name = self.claim(f"{prefix}_{operator.lower()}")
+        node = ir.node(operator, inputs, dict(attributes), name=name)
+        (output,) = node.outputs
+        output.name = name
+        _infer(node)
+        self.nodes.append(node)
+        return output
+
+    def publish(self, value: ir.Value, name: str) -> None:
+        """Give the result of a source node its own name."""
+        node = value.producer()
+        assert node is not None
+        assert value.name is not None
+        self.names.discard(value.name)
+        value.name = node.name = name
+
+    def model(
+        self, inputs: Iterable[ir.Value], outputs: Iterable[ir.Value], initializers: Iterable[ir.Value]
+    ) -> ir.Model:
+        """The finished model. Its fixed strings keep the same source the same bytes."""
+        graph = ir.Graph(
+            list(inputs),
+            list(outputs),
+            nodes=self.nodes,
+            initializers=list(initializers),
+            opset_imports={"": OPSET},
+            name="mxnet",
+        )
+        return ir.Model(graph, ir_version=IR_VERSION, producer_name="mrt.frontend.mxnet")
+
+
+def _infer(node: ir.Node) -> None:
+    """Shape and dtype of the output by ONNX's own rules, from those of the inputs."""
+    (output,) = node.outputs
+    values = [value for value in node.inputs if value is not None]
+    schema = onnx.defs.get_schema(node.op_type, OPSET, "")
+    try:
+        types = shape_inference.infer_node_outputs(
+            schema,
+            ir.to_proto(node),
+            {value.name or "": _type_proto(value) for value in values},
+            {
+                value.name or "": numpy_helper.from_array(value.const_value.numpy())
+                for value in values
+                if value.const_value
+            },
+            opset_imports=[helper.make_opsetid("", OPSET)],
+            ir_version=IR_VERSION,
+        )
+    except (RuntimeError, shape_inference.InferenceError) as error:
+        raise RefusalError(f"shapes do not fit: {str(error).splitlines()[0]}") from None
+    tensor = types[output.name or ""].tensor_type
+    shape = tuple(dimension.dim_value for dimension in tensor.shape.dim)
+    _require_sensible(node, tensor, shape)
+    output.shape = ir.Shape(shape)
+    output.type = ir.TensorType(ir.DataType(tensor.elem_type))
+
+
+def _require_sensible(node: ir.Node, tensor: onnx.TypeProto.Tensor, shape: tuple[int, ...]) -> None:
+    known = tensor.HasField("shape") and all(dimension.HasField("dim_value") for dimension in tensor.shape.dim)
+    if not known:
+        raise RefusalError(f"the shape of {node.op_type} cannot be inferred")
+    if min(shape, default=1) < 1 or len(shape) > MAX_RANK or math.prod(shape) > MAX_ELEMENTS:
+        raise RefusalError(
+            f"a result of shape {shape}; expected at most {MAX_RANK} positive dimensions, 2^28 numbers in all"
+        )
+
+
+def _type_proto(value: ir.Value) -> onnx.TypeProto:
+    assert value.dtype is not None
+    return helper.make_tensor_type_proto(value.dtype.value, shape_of(value))
+
+
+def sizes(parameters: Mapping[str, Parameter]) -> dict[str, tuple[int, ...]]:
+    """The shape that each parameter must have, for those that some use determines."""
+    return {name: parameter.wanted[0] for name, parameter in parameters.items() if parameter.wanted}
