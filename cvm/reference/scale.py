@@ -65,7 +65,7 @@ def rescale(
 ) -> IntArray:
     """saturate(floor(((x - input_zp) * multiplier + 2^(shift-1)) / 2^shift) + output_zp): half rounds up."""
     scaled = arithmetic.rescale(x.astype(np.int64) - input_zp, multiplier.astype(np.int64), shift.astype(np.int64))
-    return arithmetic.saturate(scaled + output_zp, dtype)
+    return arithmetic.saturate(scaled + output_zp, dtype).reshape(x.shape)  # one entry broadcasts to rank 0
 
 
 def check_clamp(call: Call) -> TensorType:
@@ -84,7 +84,7 @@ def bound_clamp(call: Call) -> Bounds:
     return Bounds(np.clip(call.bounds[0].lo, low, high), np.clip(call.bounds[0].hi, low, high))
 
 
-def clamp(x: IntArray, *, min: int, max: int) -> IntArray:  # noqa: A002 the attributes' names
+def clamp(x: IntArray, *, min: int, max: int) -> IntArray:
     """Stop at min and max."""
     return np.clip(x.astype(np.int64), min, max)
 

@@ -1,4 +1,4 @@
-"""Instructions, their sections of the specification, their constraints in code and their vectors name the same things."""
+"""Instructions, their sections of the specification, their constraints in code and their vectors name the same."""
 
 from __future__ import annotations
 
