@@ -65,7 +65,7 @@ def channel_axis(shape: tuple[int, ...]) -> int | None:
     """Which axis of a model's input counts channels: 1 (NCHW), unless only the last can (NHWC); None without any."""
     if len(shape) != 4:
         return 1 if len(shape) > 1 else None
-    return 3 if shape[1] not in (1, 3, 4) and shape[3] in (1, 3, 4) else 1
+    return 3 if shape[3] in (1, 3, 4) and min(shape[1:3]) > 4 else 1
 
 
 def _arranged(sample: npt.NDArray[Any], shape: tuple[int, ...], layout: str) -> npt.NDArray[Any] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +50,9 @@ def open_samples(
 ) -> Samples:
     """The samples in `path` for the model's inputs (name to shape).
 
-    An .npz has one array per input by name, or `x` where there is one input; `arrays` maps input names (or `x`) to
-    other names, `labels` is the array of classes (`y` unless said; it may be absent then). Of more than `limit`
-    samples, that many are taken at equal distances, so that a file sorted by class is covered.
+    An .npz has one array per input by name, or `x` where there is one input, and maybe classes as `y`; `arrays` (by
+    input name or `x`) and `labels` give other names, which go first. Of more than `limit` samples, that many are taken
+    at equal distances, so that a file sorted by class is covered.
     """
     steps = _preprocessing_of(inputs, preprocessing)
     if path.is_dir():
@@ -98,8 +99,8 @@ def _choose(
     path: Path, stored: Mapping[str, StoredArray | BadData], inputs: Shapes, name: str, arrays: Mapping[str, str]
 ) -> StoredArray:
     """The array that holds the samples of input `name`."""
-    wanted = [arrays[key] for key in (name, "x") if key in arrays and (key == name or len(inputs) == 1)][:1]
-    candidates = wanted or [name, *(["x"] if len(inputs) == 1 else [])]
+    keys = [name, "x"] if len(inputs) == 1 else [name]
+    candidates = [*(arrays[key] for key in keys if key in arrays), *keys]
     for candidate in candidates:
         if candidate in stored:
             return _usable(stored[candidate])
@@ -110,10 +111,12 @@ def _choose(
 
 
 def _choose_labels(path: Path, stored: Mapping[str, StoredArray | BadData], labels: str | None) -> StoredArray | None:
-    if labels is not None and labels not in stored:
-        raise BadData(f"{path}: has no array '{labels}' for the labels; it has {_listed(stored)}")
-    name = "y" if labels is None else labels
-    return _usable(stored[name]) if name in stored else None
+    for name in ("y",) if labels is None else (labels, "y"):
+        if name in stored:
+            return _usable(stored[name])
+    if labels is not None:
+        raise BadData(f"{path}: has no array '{labels}' or 'y' for the labels; it has {_listed(stored)}")
+    return None
 
 
 def _listed(stored: Mapping[str, object]) -> str:
@@ -143,7 +146,8 @@ def _from_arrays(
     def read() -> Iterator[Sample]:
         wanted = set(chosen)
         streams = [_entries(arrays[name], inputs[name]) for name in inputs]
-        for index, rows in enumerate(zip(*streams, strict=True)):
+        last = total if len(chosen) == total else chosen[-1] + 1  # all rows: to the end, where checksums are held
+        for index, rows in enumerate(islice(zip(*streams, strict=True), last + 1)):
             if index in wanted:
                 yield {
                     name: _finite(steps[name].apply(row, inputs[name], where), where)

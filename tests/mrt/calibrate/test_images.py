@@ -1,0 +1,134 @@
+"""Folders of images: which are taken, in which order, with which class, and how they come to the model's size."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mrt.calibrate.preprocessing import Preprocessing
+from mrt.calibrate.samples import open_samples
+from mrt.errors import BadData
+
+SHAPE = {"data": (1, 3, 2, 2)}
+
+
+def paint(path: Path, pixels: list[list[list[int]]] | np.ndarray) -> None:
+    Image.fromarray(np.array(pixels, np.uint8)).save(path)
+
+
+def flat(path: Path, size: tuple[int, int], color: tuple[int, int, int] = (9, 9, 9)) -> None:
+    Image.new("RGB", size, color).save(path)
+
+
+def test_without_labels_all_images_are_taken_by_name(tmp_path: Path) -> None:
+    flat(tmp_path / "b.png", (2, 2), (2, 2, 2))
+    flat(tmp_path / "a.PNG", (2, 2), (1, 1, 1))
+    (tmp_path / "notes.txt").write_text("no image")
+    samples = open_samples(tmp_path, SHAPE)
+    assert samples.labels is None
+    assert [sample["data"][0, 0, 0, 0] for sample in samples] == [1, 2]
+
+
+def test_labels_csv_gives_order_and_classes(tmp_path: Path) -> None:
+    flat(tmp_path / "a.png", (2, 2), (1, 1, 1))
+    flat(tmp_path / "b.png", (2, 2), (2, 2, 2))
+    (tmp_path / "labels.csv").write_text("file,class\nb.png,7\na.png,3\n")
+    samples = open_samples(tmp_path, SHAPE)
+    assert samples.labels == (7, 3)
+    assert [sample["data"][0, 0, 0, 0] for sample in samples] == [2, 1]
+    assert open_samples(tmp_path, SHAPE, limit=1).labels == (7,)
+
+
+def test_pixels_are_rgb_in_nchw(tmp_path: Path) -> None:
+    paint(tmp_path / "a.png", [[[1, 2, 3], [4, 5, 6]], [[7, 8, 9], [10, 11, 12]]])
+    (sample,) = open_samples(tmp_path, SHAPE)
+    assert sample["data"].tolist() == [[[[1, 4], [7, 10]], [[2, 5], [8, 11]], [[3, 6], [9, 12]]]]
+
+
+def test_pixels_are_rgb_in_nhwc_where_the_model_wants_that(tmp_path: Path) -> None:
+    flat(tmp_path / "a.png", (6, 5), (1, 2, 3))
+    (sample,) = open_samples(tmp_path, {"data": (1, 5, 6, 3)})
+    assert sample["data"][0, 4, 5].tolist() == [1, 2, 3]
+
+
+def test_a_model_of_one_channel_sees_grey(tmp_path: Path) -> None:
+    flat(tmp_path / "a.png", (2, 2), (10, 10, 10))
+    (sample,) = open_samples(tmp_path, {"data": (1, 1, 2, 2)})
+    assert sample["data"].tolist() == [[[[10, 10], [10, 10]]]]
+
+
+def test_crop_keeps_the_centre(tmp_path: Path) -> None:
+    picture = np.arange(16, dtype=np.uint8).reshape(4, 4)
+    paint(tmp_path / "a.png", np.stack([picture] * 3, axis=-1))
+    (sample,) = open_samples(tmp_path, SHAPE, Preprocessing(crop=2))
+    assert sample["data"][0, 0].tolist() == [[5, 6], [9, 10]]
+
+
+def test_resize_is_of_the_shorter_side(tmp_path: Path) -> None:
+    flat(tmp_path / "a.png", (40, 20))
+    with pytest.raises(BadData, match=r"a\.png: a sample of shape \[1, 8, 8, 3\]"):
+        next(iter(open_samples(tmp_path, SHAPE, Preprocessing(resize=8, crop=8))))
+    (sample,) = open_samples(tmp_path, {"data": (1, 3, 8, 16)}, Preprocessing(resize=8))
+    assert sample["data"].shape == (1, 3, 8, 16)
+
+
+def test_with_no_size_given_the_centre_seven_eighths_is_seen(tmp_path: Path) -> None:
+    picture = np.zeros((8, 8, 3), np.uint8)
+    picture[:, 0] = picture[:, 7] = 255  # what the crop from 8 to 7 must lose on the right
+    paint(tmp_path / "a.png", picture)
+    (sample,) = open_samples(tmp_path, {"data": (1, 3, 7, 7)})
+    assert sample["data"][0, 0, 0].tolist() == [255, 0, 0, 0, 0, 0, 0]
+
+
+def test_an_image_too_small_for_its_crop_is_refused(tmp_path: Path) -> None:
+    flat(tmp_path / "a.png", (4, 4))
+    with pytest.raises(BadData, match=r"a\.png: a sample of shape \[1, 4, 4, 3\] .* does not fit .*\[1, 3, 8, 8\]"):
+        next(iter(open_samples(tmp_path, {"data": (1, 3, 8, 8)}, Preprocessing(crop=8))))
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadData, match=r"holds no images \(.jpg, .jpeg, .png, \.\.\.\) and no labels.csv that lists any"):
+        open_samples(tmp_path, SHAPE)
+
+
+def test_a_file_that_is_no_image_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").write_text("not a picture")
+    with pytest.raises(BadData, match=r"a\.jpg: cannot be read as an image"):
+        next(iter(open_samples(tmp_path, SHAPE)))
+
+
+def test_a_truncated_image_is_refused_by_name(tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
+    Image.fromarray(noise).save(tmp_path / "a.png")
+    data = (tmp_path / "a.png").read_bytes()
+    (tmp_path / "a.png").write_bytes(data[: len(data) // 2])
+    with pytest.raises(BadData, match=r"a\.png: cannot be read as an image"):
+        next(iter(open_samples(tmp_path, SHAPE)))
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ("gone.png,1", "row 1 names 'gone.png', which does not exist"),
+        ("../a.png,1", "row 1 names '../a.png', which lies outside the folder"),
+        ("a.png,cat", "row 1 is 'a.png,cat', expected a file name and the number of its class"),
+        ("a.png,-1", "row 1 is 'a.png,-1', expected a file name"),
+        ("a.png", "row 1 is 'a.png', expected a file name"),
+    ],
+)
+def test_rows_of_labels_csv_that_lie_are_refused(tmp_path: Path, row: str, sentence: str) -> None:
+    folder = tmp_path / "images"
+    folder.mkdir()
+    flat(folder / "a.png", (2, 2))
+    flat(tmp_path / "a.png", (2, 2))
+    (folder / "labels.csv").write_text(f"file,class\n{row}\n")
+    with pytest.raises(BadData) as caught:
+        open_samples(folder, SHAPE)
+    assert sentence in str(caught.value)
+
+
+def test_a_model_that_eats_no_pictures_refuses_a_folder(tmp_path: Path) -> None:
+    flat(tmp_path / "a.png", (2, 2))
+    with pytest.raises(BadData, match=r"a picture does not fit the model's input \[1, 10\]; give its samples as .npz"):
+        next(iter(open_samples(tmp_path, {"data": (1, 10)})))
