@@ -44,8 +44,7 @@ def split_samples(program: Program, arrays: Mapping[str, npt.NDArray[Any]]) -> l
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"'{name}' {count}" for name, count in counts.items())
         raise BadInput(f"inputs have different numbers of samples: {listed}")
-    shaped = {item.name: shares[item.name].reshape(-1, *item.type.shape) for item in program.inputs}
-    return [{name: share[number, ...] for name, share in shaped.items()} for number in range(max(counts.values()))]
+    return [{name: share[number, ...] for name, share in shares.items()} for number in range(max(counts.values()))]
 
 
 def is_batch(program: Program, arrays: Mapping[str, npt.NDArray[Any]]) -> bool:
@@ -72,7 +71,7 @@ def _batch_shape(type_: TensorType, count: int, batch: bool) -> tuple[int, ...]:
 
 
 def _samples_of(item: Input, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The array with the samples along axis 0: [N, *S], or [N, *S[1:]] where S[0] is 1."""
+    """A view as [N, *S] of an array of shape S, [N, *S], or, where S[0] is 1, [N, *S[1:]] instead."""
     shape = item.type.shape
     if array.shape == shape:
         return array.reshape(1, *shape)
@@ -83,7 +82,7 @@ def _samples_of(item: Input, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         raise BadInput(f"input '{item.name}': shape {list(array.shape)}; expected [{one}] or, for N samples, [{many}]")
     if not len(array):
         raise BadInput(f"input '{item.name}': shape {list(array.shape)} holds no samples")
-    return array
+    return array.reshape(-1, *shape)
 
 
 def _integers(item: Input, array: npt.NDArray[Any]) -> IntArray:

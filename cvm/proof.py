@@ -8,24 +8,8 @@ from cvm.errors import Unproven
 from cvm.program import DTYPE_RANGES
 from cvm.validate import Proven
 
-GROWING = (
-    frozenset(  # whose result can leave their operands' intervals, so could overflow; the others' fit by definition
-        [
-            "conv2d",
-            "conv2d_transpose",
-            "dense",
-            "matmul",
-            "add",
-            "sub",
-            "mul",
-            "abs",
-            "negate",
-            "shift_left",
-            "reduce_sum",
-            "resize",
-        ]
-    )
-)
+SUMS_AND_PRODUCTS = {"conv2d", "conv2d_transpose", "dense", "matmul", "add", "sub", "mul", "reduce_sum", "resize"}
+GROWING = SUMS_AND_PRODUCTS | {"abs", "negate", "shift_left"}  # could overflow; what all others give fits by definition
 
 
 def slack(dtype: str, interval: tuple[int, int]) -> int | None:
