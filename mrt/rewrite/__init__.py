@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
+import onnx
 import onnx_ir as ir
 from onnx_ir.passes.common import AddDefaultAttributesPass, RemoveUnusedNodesPass
 
@@ -18,13 +20,17 @@ from mrt.rewrite.lower_average_pool import lower_average_pool
 from mrt.rewrite.lower_batch_norm import lower_batch_norm
 from mrt.rewrite.lower_depth_to_space import lower_depth_to_space
 from mrt.rewrite.lower_division import lower_division
+from mrt.rewrite.lower_gather import lower_gather
 from mrt.rewrite.lower_global_pools import lower_global_pools
 from mrt.rewrite.lower_leaky_relu import lower_leaky_relu
 from mrt.rewrite.lower_matmul import lower_matmul
 from mrt.rewrite.lower_max_pool import lower_max_pool
+from mrt.rewrite.lower_one_dimensional import lower_one_dimensional
+from mrt.rewrite.lower_resize import lower_resize
 from mrt.rewrite.lower_softmax import lower_softmax
 from mrt.rewrite.lower_split import lower_split
 from mrt.rewrite.remove_identities import remove_identities
+from mrt.rewrite.remove_reshape_pairs import remove_reshape_pairs
 from mrt.rewrite.write_biases import write_biases
 from mrt.rewrite.write_binaries import write_binaries
 from mrt.rewrite.write_clips import write_clips
@@ -37,8 +43,8 @@ from mrt.rewrite.write_windows import write_windows
 
 Pass = Callable[[ir.Model], int]
 
-# Each stage is repeated until nothing changes, then the next begins: fusions see every operator in its written form,
-# and a BatchNormalization is lowered only when no fusion took it.
+# Each stage is repeated until nothing changes, then the next begins, and all again: fusions see every operator in its
+# written form, and a BatchNormalization is lowered only when no fusion took it.
 STAGES: tuple[tuple[Pass, ...], ...] = (
     (lift_constants, fold_constants, remove_identities),
     (
@@ -49,6 +55,8 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         write_pads,
         lower_split,
         lower_depth_to_space,
+        lower_gather,
+        lower_resize,
         write_windows,
         write_binaries,
         write_clips,
@@ -59,6 +67,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         lower_average_pool,
         lower_leaky_relu,
         lower_softmax,
+        remove_reshape_pairs,
         write_gemm,
         lower_matmul,
         write_biases,
@@ -66,7 +75,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         fuse_affine_behind,
         fuse_affine_in_front,
     ),
-    (lower_batch_norm, fold_constants),
+    (lower_batch_norm, lower_one_dimensional),
 )
 
 # Far more rounds than any model needs; more means that two passes undo each other.
@@ -76,14 +85,36 @@ MOST_ROUNDS = 1000
 def rewrite(model: ir.Model) -> None:
     """Bring a float model to the form of `mrt.rewrite.canonical`, in place; raise Unsupported for what has none."""
     infer_shapes(model)
-    for stage in STAGES:
-        for _ in range(MOST_ROUNDS):
-            if not sum(_apply(one_pass, model) for one_pass in stage):
-                break
-        else:
-            raise RuntimeError(f"the rewrites of one stage undo each other: {[p.__name__ for p in stage]}")
+    _repeat(lambda: sum(_run_stage(stage, model) for stage in STAGES))
     AddDefaultAttributesPass()(model)
     canonical.check(model)
+
+
+def save(model: ir.Model, path: Path) -> None:
+    """Write a rewritten model as one .onnx file, whole or not at all."""
+    proto = ir.to_proto(model)
+    onnx.checker.check_model(proto, full_check=True)
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    try:
+        unfinished.write_bytes(proto.SerializeToString(deterministic=True))
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _run_stage(stage: tuple[Pass, ...], model: ir.Model) -> int:
+    return _repeat(lambda: sum(_apply(one_pass, model) for one_pass in stage))
+
+
+def _repeat(round_of_passes: Callable[[], int]) -> int:
+    """Run until nothing changes; the number of changes in all."""
+    total = 0
+    for _ in range(MOST_ROUNDS):
+        changes = round_of_passes()
+        total += changes
+        if not changes:
+            return total
+    raise RuntimeError("two rewrites undo each other")
 
 
 def _apply(one_pass: Pass, model: ir.Model) -> int:

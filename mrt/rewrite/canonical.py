@@ -1,7 +1,7 @@
 """What `rewrite` promises and `quantize` relies on: the operators left in a float graph, and the form each has.
 
-All: opset 20, default domain, float32 activations, every shape static and known, constants as initializers,
-no duplicate value names, no subgraphs, attributes always written out.
+All: opset 20, default domain, float32 activations, every shape static, known and of at most 6 dimensions, constants
+as initializers, no duplicate value names, no subgraphs, attributes always written out.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ CANONICAL_OPERATORS: dict[str, str] = {
     "Pad": "(x, pads[], value), mode constant, no pad negative",
 }  # fmt: skip
 
+MOST_DIMENSIONS = 6  # of a tensor of an integer program
+
 
 def check(model: ir.Model) -> None:
     """Raise Unsupported listing every node and value that is not in canonical form: name, operator, trouble."""
@@ -98,8 +100,10 @@ def _value_trouble(value: ir.Value) -> str | None:
     shape = shape_of(value)
     if shape is None:
         return "the shape of its result is not known" if value.producer() else "its shape is not known"
-    if 0 in shape:
-        return f"shape {list(shape)} has no elements"
+    if 0 in shape or len(shape) > MOST_DIMENSIONS:
+        return (
+            f"shape {list(shape)} has no elements" if 0 in shape else f"shape {list(shape)} has more than 6 dimensions"
+        )
     if value.dtype != ir.DataType.FLOAT:
         return f"its result is {'unknown' if value.dtype is None else value.dtype.name.lower()}; expected float"
     return None

@@ -21,7 +21,7 @@ def lower_average_pool(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "AveragePool"):
         window, x, y = window_of(node), shape_of(first(node)), shape_of(node.outputs[0])
-        if window is None or x is None or y is None or len(x) != 4:
+        if window is None or x is None or y is None:
             continue
         pads = pads_to_the_end(window, x[2:], y[2:]) if integer(node, "ceil_mode", 0) else window.pads
         if pads == window.pads and (integer(node, "count_include_pad", 0) or not any(pads)):
@@ -51,11 +51,9 @@ def _drop_ceil_mode(node: ir.Node, window: Window, pads: tuple[int, ...]) -> Non
         set_attributes(node, pads=pads, count_include_pad=0)
         return
     patch = Patch(node)
-    top, left, bottom, right = window.pads
+    spatial = len(window.kernel)
     zero = patch.constant(np.zeros((), np.float32), "padding")
-    padded = patch.add(
-        "Pad", first(node), patch.axes((0, 0, top, left, 0, 0, bottom, right), "pads"), zero, mode="constant"
-    )
-    node.replace_input_with(0, padded)
-    overhang = (0, 0, *(end - counted for end, counted in zip(pads[2:], window.pads[2:], strict=True)))
-    set_attributes(node, pads=overhang, count_include_pad=0)
+    counted = patch.axes((0, 0, *window.pads[:spatial], 0, 0, *window.pads[spatial:]), "pads")
+    node.replace_input_with(0, patch.add("Pad", first(node), counted, zero, mode="constant"))
+    overhang = [end - own for end, own in zip(pads[spatial:], window.pads[spatial:], strict=True)]
+    set_attributes(node, pads=(*[0] * spatial, *overhang), count_include_pad=0)

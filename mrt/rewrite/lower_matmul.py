@@ -13,14 +13,14 @@ from mrt.rewrite.edit import Array, Patch, constant, first, nodes, operand, shap
 def lower_matmul(model: ir.Model) -> int:
     """MatMul(x, W) and the Add of a vector behind it -> Gemm(x, W.T, b), between two Reshapes unless x has rank 2.
 
-    Applies when W is a constant matrix and the shape of x is known. Safe because the rows of x are independent. A
+    Applies when W is a constant matrix or vector and shapes are known. Safe because the rows of x are independent. A
     constant matrix in front (W @ x, rank 2) is transposed: (x.T @ W.T).T.
     """
     count = 0
     for node in nodes(model, "MatMul"):
         left, right = constant(operand(node, 0)), constant(operand(node, 1))
-        if right is not None and right.ndim == 2 and shape_of(first(node)) is not None:
-            _to_gemm(node, right)
+        if right is not None and right.ndim in (1, 2) and shape_of(node.outputs[0]) is not None:
+            _to_gemm(node, right.reshape(len(right), -1))
         elif left is not None and left.ndim == 2 and len(shape_of(operand(node, 1)) or ()) == 2:
             _turn_around(node, left)
         else:
@@ -41,8 +41,8 @@ def _to_gemm(node: ir.Node, matrix: Array) -> None:
     value = patch.add(
         "Gemm", x, weight, patch.constant(bias, "bias"), transA=0, transB=1, alpha=1.0, beta=1.0
     )  # fmt: skip
-    if len(shape) != 2:
-        value = patch.add("Reshape", value, patch.axes((*shape[:-1], outputs), "shape"), allowzero=0)
+    if (result := shape_of(last.outputs[0])) is not None and len(result) != 2:
+        value = patch.add("Reshape", value, patch.axes(result, "shape"), allowzero=0)
     patch.finish(value)
     if last is not node:
         assert node.graph is not None

@@ -24,8 +24,7 @@ _OPERATORS = ("Identity", "Dropout", "Cast", "Transpose", "Reshape", "Expand", "
 def remove_identities(model: ir.Model) -> int:
     """x -> f(x) = x becomes x: Identity, Dropout at inference, and Cast, Transpose, Reshape, ... that change nothing.
 
-    An Identity between an input and an output of the graph becomes a Reshape to its own shape, since both names must
-    stay.
+    Between an input and an output of the graph such a node becomes a Reshape to the same shape: both names must stay.
     """
     count = 0
     for node in nodes(model, *_OPERATORS):
@@ -33,7 +32,7 @@ def remove_identities(model: ir.Model) -> int:
             continue
         if bypass(node, first(node)):
             count += 1
-        elif node.op_type in ("Identity", "Dropout") and (shape := shape_of(first(node))) is not None:
+        elif node.op_type != "Reshape" and (shape := shape_of(first(node))) is not None:
             patch = Patch(node)
             patch.finish(patch.add("Reshape", first(node), patch.axes(shape, "shape"), allowzero=0))
             count += 1

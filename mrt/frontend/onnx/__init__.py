@@ -8,7 +8,8 @@ import onnx
 import onnx_ir as ir
 
 from mrt.errors import BadModel
-from mrt.frontend.onnx.inputs import Shapes, fix_inputs
+from mrt.frontend.onnx.ceil import settle_ceil_mode
+from mrt.frontend.onnx.inputs import Shapes, fix_inputs, forget_shapes
 from mrt.frontend.onnx.modernize import modernize
 from mrt.frontend.onnx.operators import OPERATORS, refuse_unsupported
 from mrt.frontend.onnx.read import opset_of, parse, read_bytes
@@ -28,23 +29,37 @@ def load_onnx(path: Path, shapes: Shapes | None = None) -> tuple[ir.Model, bytes
     fix_inputs(model, shapes or {})
     write_weights(model)
     modernize(model)
-    return _with_shapes(model, path), data
+    model = _with_shapes(model, path)
+    while settle_ceil_mode(model):
+        forget_shapes(model)
+        model = _with_shapes(model, path)
+    return model, data
 
 
 def _check(proto: onnx.ModelProto, path: Path) -> None:
+    """The library's own check, except that inputs and outputs without a shape, which it refuses, are accepted."""
+    shapeless = [value for value in (*proto.graph.input, *proto.graph.output) if _lacks_shape(value)]
+    for value in shapeless:
+        value.type.tensor_type.shape.SetInParent()
     try:
         onnx.checker.check_model(proto)
     except (onnx.checker.ValidationError, ValueError) as error:
-        raise BadModel(f"{path}: not a valid ONNX model: {_first_line(error)}") from None
+        raise BadModel(f"{path}: not a valid ONNX model: {_one_line(error)}") from None
+    for value in shapeless:
+        value.type.tensor_type.ClearField("shape")
+
+
+def _lacks_shape(value: onnx.ValueInfoProto) -> bool:
+    return value.type.HasField("tensor_type") and not value.type.tensor_type.HasField("shape")
 
 
 def _with_shapes(model: ir.Model, path: Path) -> ir.Model:
     try:
         proto = onnx.shape_inference.infer_shapes(ir.to_proto(model), check_type=True, strict_mode=True, data_prop=True)
     except (onnx.shape_inference.InferenceError, ValueError) as error:
-        raise BadModel(f"{path}: the shapes do not fit together: {_first_line(error)}") from None
+        raise BadModel(f"{path}: the shapes do not fit together: {_one_line(error)}") from None
     return ir.from_proto(proto)
 
 
-def _first_line(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())[:300]

@@ -26,7 +26,12 @@ def fix_inputs(model: ir.Model, shapes: Shapes) -> None:
             raise BadModel(f"--shape {name}: the model has no input of that name; it has {', '.join(names) or 'none'}")
     for value in inputs:
         value.shape = ir.Shape(_settled(value, shapes.get(value.name or "")))
-    for node in graph:
+    forget_shapes(model)
+
+
+def forget_shapes(model: ir.Model) -> None:
+    """Leave the shapes of computed values to inference."""
+    for node in model.graph:
         for output in node.outputs:
             output.shape = None
 

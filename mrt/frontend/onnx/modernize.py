@@ -120,8 +120,21 @@ def _pad_to_inputs(node: ir.Node) -> None:
     node.replace_input_with(2, value)
 
 
-def _slice_to_inputs(node: ir.Node) -> None:
-    _move_to_inputs("starts", "ends", "axes")(node)
+def _old_resize(node: ir.Node) -> None:
+    """Before opset 11 both Resize and Upsample took (x, scales), and element i came from floor(i / scale)."""
+    scales = node.inputs[1] if len(node.inputs) > 1 else _as_constant(node, "scales", np.float32)
+    node.op_type = "Resize"
+    node.resize_inputs(3)
+    node.replace_input_with(1, None)
+    node.replace_input_with(2, scales)
+    node.attributes["coordinate_transformation_mode"] = ir.AttrString("coordinate_transformation_mode", "asymmetric")
+    node.attributes["nearest_mode"] = ir.AttrString("nearest_mode", "floor")
+
+
+def _count_pieces(node: ir.Node) -> None:
+    """Without sizes, the pieces are as many as the outputs; since opset 18 that has to be said."""
+    if len(node.inputs) < 2 or node.inputs[1] is None:
+        node.attributes["num_outputs"] = ir.AttrInt64("num_outputs", len(node.outputs))
 
 
 CHANGES: dict[str, tuple[tuple[int, Callable[[ir.Node], None]], ...]] = {
@@ -131,10 +144,12 @@ CHANGES: dict[str, tuple[tuple[int, Callable[[ir.Node], None]], ...]] = {
     "LogSoftmax": ((13, _flatten_softmax),),
     "Pad": ((11, _pad_to_inputs),),
     "ReduceSum": ((13, _move_to_inputs("axes")),),
-    "Slice": ((10, _slice_to_inputs),),
+    "Resize": ((11, _old_resize),),
+    "Slice": ((10, _move_to_inputs("starts", "ends", "axes")),),
     "Softmax": ((13, _flatten_softmax),),
-    "Split": ((13, _move_to_inputs("split")),),
+    "Split": ((13, _move_to_inputs("split")), (18, _count_pieces)),
     "Squeeze": ((13, _move_to_inputs("axes")),),
+    "Upsample": ((10, _old_resize),),
     "Unsqueeze": ((13, _move_to_inputs("axes")),),
     **dict.fromkeys(_REDUCTIONS, ((18, _move_to_inputs("axes")),)),
 }

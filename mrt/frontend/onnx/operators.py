@@ -41,9 +41,11 @@ def _ones(*names: str) -> Check:
     return check
 
 
-def _two_dimensional(node: onnx.NodeProto, attributes: Attributes) -> str | None:
+def _one_or_two_dimensional(node: onnx.NodeProto, attributes: Attributes) -> str | None:
     kernel = attributes.get("kernel_shape")
-    return None if kernel is None or len(kernel) == 2 else f"kernel_shape={_show(kernel)}; expected two dimensions"
+    return (
+        None if kernel is None or len(kernel) in (1, 2) else f"kernel_shape={_show(kernel)}; expected 1 or 2 dimensions"
+    )
 
 
 def _one_output(node: onnx.NodeProto, attributes: Attributes) -> str | None:
@@ -71,21 +73,31 @@ _PLUMBING = (
     "LessOrEqual Mod Not Or Range ReduceProd Round ScatterElements ScatterND Shape Size Tile Trilu Where Xor"
 )
 
+# Resize by whole factors repeats elements; these attributes are as opset 20 has them by default or harmless there.
+_WHOLE_FACTORS: dict[str, tuple[Any, ...]] = {
+    "coordinate_transformation_mode": (b"asymmetric", b"half_pixel", b"half_pixel_symmetric", b"pytorch_half_pixel"),
+    "nearest_mode": (b"floor", b"round_prefer_floor", b"round_prefer_ceil"),
+    "antialias": (0,),
+    "keep_aspect_ratio_policy": (b"stretch",),
+}
+
 OPERATORS: dict[str, tuple[Check, ...]] = {
     **dict.fromkeys(f"{_ELEMENTWISE} {_MOVEMENT} {_REDUCTIONS} {_PLUMBING}".split(), ()),
-    "AveragePool": _all(_two_dimensional, _ones("dilations")),
+    "AveragePool": _all(_one_or_two_dimensional, _ones("dilations")),
     "BatchNormalization": _all(_need(spatial=(1,), training_mode=(0,)), _one_output),
-    "Conv": _all(_two_dimensional),
-    "ConvTranspose": _all(_two_dimensional, _ones("dilations")),
+    "Conv": _all(_one_or_two_dimensional),
+    "ConvTranspose": _all(_one_or_two_dimensional, _ones("dilations")),
     "Dropout": _all(_one_output),
     "Gemm": (),
     "GlobalAveragePool": (),
     "GlobalMaxPool": (),
     "LogSoftmax": (),
     "MatMul": (),
-    "MaxPool": _all(_two_dimensional, _ones("dilations"), _need(storage_order=(0,)), _one_output),
+    "MaxPool": _all(_one_or_two_dimensional, _ones("dilations"), _need(storage_order=(0,)), _one_output),
     "Pad": _all(_need(mode=(b"constant",))),
+    "Resize": _all(_need(mode=(b"nearest",), **_WHOLE_FACTORS)),
     "Softmax": (),
+    "Upsample": _all(_need(mode=(b"nearest",))),
 }
 
 

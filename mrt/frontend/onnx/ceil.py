@@ -1,0 +1,53 @@
+"""ceil_mode drops a last window that would begin in the end padding; the library's shape inference forgets to."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from mrt.errors import Unsupported
+
+
+def settle_ceil_mode(model: ir.Model) -> bool:
+    """Rewrite the first pool whose inferred size is wrong so that it needs no ceil_mode; whether there was one.
+
+    Inference has to run again afterwards, since every size behind the pool was wrong too.
+    """
+    for node in model.graph:
+        if node.op_type in ("MaxPool", "AveragePool") and _ints(node, "ceil_mode", (0,))[0] and _settle(node):
+            return True
+    return False
+
+
+def _settle(node: ir.Node) -> bool:
+    x, y = _sizes(node.inputs[0]), _sizes(node.outputs[0])
+    kernel = _ints(node, "kernel_shape", ())
+    if x is None or y is None or "auto_pad" in node.attributes:
+        return False
+    spatial = len(kernel)
+    strides = _ints(node, "strides", (1,) * spatial)
+    pads = _ints(node, "pads", (0,) * 2 * spatial)
+    begins, ends = pads[:spatial], list(pads[spatial:])
+    starts = [(size - 1) * stride for size, stride in zip(y, strides, strict=True)]
+    dropped = [start >= size + begin for start, size, begin in zip(starts, x, begins, strict=True)]
+    if not any(dropped):
+        return False
+    overhang = [start + k - size - begin for start, k, size, begin in zip(starts, kernel, x, begins, strict=True)]
+    grown = [end if drop else max(end, over) for end, drop, over in zip(ends, dropped, overhang, strict=True)]
+    if grown != ends and any(pads) and _ints(node, "count_include_pad", (0,))[0]:
+        raise Unsupported([f"{node.name or node.outputs[0].name} ({node.op_type}): ceil_mode=1 with counted padding"])
+    node.attributes["ceil_mode"] = ir.AttrInt64("ceil_mode", 0)
+    node.attributes["pads"] = ir.AttrInt64s("pads", [*begins, *grown])
+    return True
+
+
+def _sizes(value: ir.Value | None) -> tuple[int, ...] | None:
+    if value is None or value.shape is None or not value.shape.is_static():
+        return None
+    return tuple(int(str(size)) for size in value.shape)[2:]
+
+
+def _ints(node: ir.Node, name: str, default: tuple[int, ...]) -> tuple[int, ...]:
+    attribute = node.attributes.get(name)
+    if attribute is None:
+        return default
+    return (attribute.as_int(),) if attribute.type == ir.AttributeType.INT else tuple(attribute.as_ints())

@@ -1,0 +1,43 @@
+"""Every operator form the front end reads means after loading what it meant in the file."""
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from mrt.frontend.onnx import load_onnx
+from mrt.frontend.onnx.read import NEWEST_OPSET, OLDEST_OPSET
+from tests.graphs import assert_same, build, node, run, seeded, shapes_of
+from tests.operator_cases import CASES
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_loading_keeps_the_meaning(case, tmp_path):
+    path = tmp_path / "case.onnx"
+    proto = case.model()
+    onnx.save(proto, path)
+    model, _ = load_onnx(path)
+    assert model.graph.opset_imports == {"": 20}
+    assert all(value.shape is not None for entry in model.graph for value in entry.outputs)
+    assert_same(run(proto, case.feeds()), run(model, case.feeds()))
+
+
+@pytest.mark.parametrize("opset", range(OLDEST_OPSET, NEWEST_OPSET + 1))
+def test_every_opset_in_the_range_loads(opset, tmp_path):
+    path = tmp_path / "relu.onnx"
+    nodes = [node("Conv", "x w", "a"), node("Relu", "a", "b"), node("MaxPool", "b", "y", kernel_shape=[2, 2])]
+    proto = build(nodes, {"x": (1, 2, 6, 6)}, {"w": np.ones((3, 2, 3, 3), np.float32)}, opset=opset)
+    onnx.save(proto, path)
+    model, _ = load_onnx(path)
+    assert_same(run(proto, seeded(shapes_of(model))), run(model, seeded(shapes_of(model))))
+
+
+def test_the_newest_opset_is_the_newest_that_onnxruntime_runs():
+    feeds = {"x": np.ones((1,), np.float32)}
+    assert run(_relu(NEWEST_OPSET), feeds)["y"] == [1.0]
+    with pytest.raises(onnxruntime.capi.onnxruntime_pybind11_state.Fail):
+        run(_relu(NEWEST_OPSET + 1), feeds)
+
+
+def _relu(opset: int) -> onnx.ModelProto:
+    return build([node("Relu", "x", "y")], {"x": (1,)}, opset=opset)
