@@ -89,12 +89,12 @@ def _produced(model: ir.Model) -> list[ir.Value]:
 
 
 def _watches(model: ir.Model, options: CalibrationOptions) -> dict[str, Watch]:
-    watches = {str(value.name): Watch(options) for value in model_inputs(model)}
-    for value in _produced(model):
-        node = value.producer()
-        by_channel = node is not None and node.op_type in SUMS_OF_PRODUCTS
-        watches[str(value.name)] = Watch(options, by_channel=by_channel)
-    return watches
+    values = [*model_inputs(model), *_produced(model)]
+    return {str(value.name): Watch(options, by_channel=_feeds_a_sum_of_products(value)) for value in values}
+
+
+def _feeds_a_sum_of_products(value: ir.Value) -> bool:
+    return any(use.node.op_type in SUMS_OF_PRODUCTS and use.idx == 0 for use in value.uses())
 
 
 def _groups(model: ir.Model) -> list[list[str]]:

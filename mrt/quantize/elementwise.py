@@ -76,8 +76,8 @@ def _combine(net: Lowering, node: ir.Node, instruction: str) -> None:
             operands.append(net.constant(_arranged(quantize_array(array, scale, *I32), layout).astype(np.int32)))
         else:
             operands.append(_at_scale(net, _laid_out(net, value, tensor, layout), scale))
-    value = net.builder.emit(instruction, *operands)
-    net.define(node.outputs[0], Tensor(value, np.array([scale]), 0, layout))
+    result = net.builder.emit(instruction, *operands)
+    net.define(node.outputs[0], Tensor(result, np.array([scale]), 0, layout))
 
 
 def _fine_scale(net: Lowering, node: ir.Node, computed: list[Tensor | None]) -> float:

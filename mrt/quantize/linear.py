@@ -15,7 +15,7 @@ from mrt.quantize.fixed_point import FloatArray
 from mrt.quantize.lowering import Lowering, identity, name_of, require_constant, shape_of
 from mrt.quantize.rules import rule
 from mrt.quantize.tensor import NHWC, Tensor
-from mrt.quantize.weights import quantize_bias, quantize_weights, weight_scales
+from mrt.quantize.weights import mean_error, quantize_bias, quantize_weights, weight_scales
 from mrt.quantize.window import fit_window
 
 
@@ -98,7 +98,11 @@ def _parameters(net: Lowering, node: ir.Node, x: Tensor, weights: FloatArray) ->
     input_scale = float(x.scale[0])
     scales = weight_scales(weights, bias, input_scale, bits=bits, scales=net.options.scales)
     accumulator = scales * input_scale
-    return quantize_weights(weights, scales, bits=bits), quantize_bias(bias, accumulator), accumulator
+    integers = quantize_weights(weights, scales, bits=bits)
+    means = net.table.channel_means.get(name_of(node.inputs[0]))
+    if means is not None:
+        bias = bias - mean_error(integers, weights, scales, means)
+    return integers, quantize_bias(bias, accumulator), accumulator
 
 
 def _convolve(

@@ -40,7 +40,9 @@ def transpose(net: Lowering, node: ir.Node) -> None:
 @rule("Concat")
 def concat(net: Lowering, node: ir.Node) -> None:
     """The parts are brought to one format, straight from their accumulators where nobody else reads them."""
-    parts = [net.wide(value) if constant_of(value) is None else _constant_part(net, node, value) for value in node.inputs]
+    parts = [
+        net.wide(value) if constant_of(value) is None else _constant_part(net, node, value) for value in node.inputs
+    ]
     name = name_of(node.outputs[0])
     bits = 16 if name in net.heads else net.options.activation_bits_of(name)
     target = net.format_for(name, bits, non_negative=all(map(net.non_negative, parts)))

@@ -24,13 +24,16 @@ def softmax(net: Lowering, node: ir.Node) -> None:
     x = net.logical(_logits(net, node))
     axis = len(x.layout) - 1
     if net.shape(x)[axis] > MOST_ENTRIES:
-        raise Unsupported([f"{node.name} (Softmax): {net.shape(x)[axis]} entries; at most {MOST_ENTRIES} can be proven"])
+        raise Unsupported(
+            [f"{node.name} (Softmax): {net.shape(x)[axis]} entries; at most {MOST_ENTRIES} can be proven"]
+        )
     emit, shape_of_one = net.builder.emit, [1] * len(x.layout)
     wide = emit("cast", x.value, dtype="i32")
     below = emit("sub", wide, emit("reduce_max", wide, axis=axis))
     index = emit("cast", emit("clamp", below, min=-32768, max=0), dtype="i16")
     exponential = emit("table", index, net.constant(_exponentials(float(x.scale[0]))))
     total = emit("reduce_sum", exponential, axis=axis)
+    total = emit("clamp", total, min=1, max=2**31 - 1)  # changes nothing; the proof of a sum allows for its empty subset
     scaled = emit("mul", exponential, net.constant(np.full(shape_of_one, ONE, np.int32)), shift=0)
     half = emit("shift_right", total, net.constant(np.full(shape_of_one, 1, np.int32)), round=False)
     quotient = emit("intdiv", emit("add", scaled, half), total)

@@ -81,9 +81,7 @@ def lower_curve(net: Lowering, value: ir.Value, curve: Curve) -> None:
     net.define(value, Tensor(table, np.array([target.scale]), target.zero_point, x.layout))
 
 
-def _evaluate(
-    value: ir.Value, curve: Curve, scale: float, zero_point: int, integers: IntArray
-) -> dict[int, Decimal]:
+def _evaluate(value: ir.Value, curve: Curve, scale: float, zero_point: int, integers: IntArray) -> dict[int, Decimal]:
     """The function's value at each distinct integer."""
     step = Decimal(scale)
     constants = {

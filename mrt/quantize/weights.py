@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
 from cvm.program import IntArray
@@ -37,6 +40,19 @@ def quantize_weights(weights: FloatArray, scales: FloatArray, *, bits: int) -> I
 def quantize_bias(bias: FloatArray, accumulator_scales: FloatArray) -> IntArray:
     """i32 biases in accumulator steps."""
     return quantize_array(bias, accumulator_scales, -(2**31), 2**31 - 1).astype(np.int32)
+
+
+def mean_error(integers: IntArray, weights: FloatArray, scales: FloatArray, means: Sequence[float]) -> FloatArray:
+    """What rounding the weights adds to each output channel on average, given the mean of each input channel.
+
+    Weights are [O,..,C/groups]; the input channels of output channel o are those of its group. Sums are exact (fsum).
+    """
+    outputs, inputs = weights.shape[0], weights.shape[-1]
+    groups = len(means) // inputs
+    expected = np.asarray(means, np.float64).reshape(groups, 1, inputs)
+    errors = (integers * scales.reshape(-1, *[1] * (weights.ndim - 1)) - weights).reshape(groups, -1, inputs)
+    terms = (errors * expected).reshape(outputs, -1)
+    return np.array([math.fsum(row.tolist()) for row in terms])
 
 
 def _best_clip(rows: FloatArray, ideal: FloatArray, most: int) -> FloatArray:
