@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cvm.execution import Result
     from cvm.running import Job
 
-FILE = click.Path(path_type=Path)
+FILE = click.Path(path_type=Path, readable=False)  # unreadable files are refused in our own words
 NO, BAD, TRAPPED, INTERRUPTED, CLOSED_PIPE = 1, 2, 3, 130, 141
 
 
@@ -91,6 +91,11 @@ def cli() -> None:
     """Prove and run integer programs (.cvm files): the same bytes on every machine."""
 
 
+def _require_engine(_context: click.Context, _option: click.Parameter, engine: str) -> None:
+    if engine == "native":
+        raise BadInput("this installation has no native engine; use --engine reference")
+
+
 _PROGRAM = click.argument("program_path", metavar="P.cvm", type=FILE)
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for other programs to read.")
 _INPUT_HELP = (
@@ -112,6 +117,8 @@ _RUNNING = (
         "--engine",
         type=click.Choice(["auto", "reference", "native"]),
         default="auto",
+        expose_value=False,
+        callback=_require_engine,
         show_default=True,
         help="auto takes the fastest that is installed; reference is written in numpy.",
     ),
@@ -168,9 +175,7 @@ def run(
         _say(listing.outputs_summary(made.outputs, len(job.samples)))
 
 
-def _prepare(program_path: Path, input_path: Path, *, engine: str, real: bool, checked: bool, threads: int) -> Job:
-    if engine == "native":
-        raise BadInput("this installation has no native engine; use --engine reference")
+def _prepare(program_path: Path, input_path: Path, *, real: bool, checked: bool, threads: int) -> Job:
     from cvm import running
 
     return running.prepare(
@@ -212,7 +217,7 @@ def replay(
     Exit code 0 if everything matches; else 1, naming the first input or output that differs, or with --trace
     the first instruction.
     """
-    from cvm import document, files, receipt, replay, trace
+    from cvm import document, files, listing, receipt, replay, trace
 
     stated = receipt.from_json(files.read_bounded(receipt_path, document.MAX_BYTES), str(receipt_path))
     followed = None
@@ -223,8 +228,7 @@ def replay(
     if mismatch:
         _say([f"no match: {mismatch.what}", f"  expected {mismatch.expected}", f"  found    {mismatch.found}"])
         ctx.exit(NO)
-    count = len(job.samples)
-    _say([f"match: {count} sample{'s' if count > 1 else ''}, root {stated.root.hex()}"])
+    _say([f"match: {listing.counted(len(job.samples), 'sample')}, root {stated.root.hex()}"])
 
 
 @cli.group()
@@ -241,7 +245,7 @@ def trace_diff(ctx: click.Context, one_path: Path, other_path: Path) -> None:
 
     Exit code 0 if they are the same, 1 if they differ. No program and no tensor is needed.
     """
-    from cvm import document, files
+    from cvm import document, files, listing
     from cvm import trace as traces
 
     one, other = (
@@ -252,7 +256,7 @@ def trace_diff(ctx: click.Context, one_path: Path, other_path: Path) -> None:
         where = traces.describe(difference, one.first_value)
         _say([f"differs: {where}", f"  {one_path}  {difference.expected}", f"  {other_path}  {difference.found}"])
         ctx.exit(NO)
-    _say([f"same: {len(one.samples)} samples"])
+    _say([f"same: {listing.counted(len(one.samples), 'sample')}"])
 
 
 @cli.command(epilog=_block("Example:", "cvm verify model.cvm --all"))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO
@@ -65,18 +67,28 @@ def write_all(writers: Mapping[Path, Writer]) -> None:
     drafts: dict[Path, Path] = {}
     try:
         for path, writer in writers.items():
-            target = path.resolve()
-            draft = target if _is_special(target) else target.with_name(f".{target.name[:200]}.{secrets.token_hex(8)}")
-            with _writing(path), open(draft, "wb" if draft == target else "xb") as file:
-                if draft != target:
-                    drafts[target] = draft
-                writer(file)
-        for target, draft in drafts.items():
-            with _writing(target):
-                os.replace(draft, target)
+            with _writing(path):
+                if _is_special(path):
+                    _write_special(path, writer)
+                else:
+                    target = path.resolve()
+                    drafts[path] = target.with_name(f".{target.name[:50]}.{secrets.token_hex(8)}")
+                    with open(drafts[path], "xb") as file:
+                        writer(file)
+        for path, draft in drafts.items():
+            with _writing(path):
+                os.replace(draft, path.resolve())
     finally:
         for draft in drafts.values():
             draft.unlink(missing_ok=True)
+
+
+def _write_special(target: Path, writer: Writer) -> None:
+    """By way of a nameless file, because a device may have no positions to seek."""
+    with tempfile.TemporaryFile() as draft, open(target, "wb") as file:
+        writer(draft)
+        draft.seek(0)
+        shutil.copyfileobj(draft, file)
 
 
 def text_writer(text: str) -> Writer:

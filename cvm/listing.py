@@ -76,11 +76,16 @@ def proof_summary(form: Proven, total: int, program_id: str) -> list[str]:
     counts = (len(program.inputs), len(program.constants), len(program.instructions))
     return [
         "proven: no input inside its interval can make any value overflow",
-        f"  values          {sum(counts)} ({counts[0]} inputs, {counts[1]} constants, {counts[2]} instructions)",
+        f"  values          {sum(counts)}: {', '.join(map(counted, counts, ('input', 'constant', 'instruction')))}",
         f"  tightest slack  {_tightest(form)}",
         f"  cost            {total:,} per sample (weights version {WEIGHTS_VERSION})",
         f"  program id      {program_id}",
     ]
+
+
+def counted(count: int, noun: str) -> str:
+    """The number and its noun, in the plural unless the number is 1."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _tightest(form: Proven) -> str:
@@ -138,7 +143,7 @@ def columns(rows: Sequence[Sequence[str]], *, left: int) -> list[str]:
 
 def outputs_summary(arrays: Mapping[str, npt.NDArray[Any]], count: int) -> list[str]:
     """Shape, range and first values of each output; with samples along axis 0 of a matrix, each one's largest too."""
-    lines = [f"{count} sample{'s' if count > 1 else ''}"]
+    lines = [counted(count, "sample")]
     for name, array in arrays.items():
         lines.append(
             f"{printable(name)}: {array.dtype} {list(array.shape)}, {_value(array.min())}..{_value(array.max())}"

@@ -1,0 +1,549 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from cvm import format as file_format
+from cvm.cli import cli
+from cvm.program import Input, Instruction, Output, Program, TensorType
+from tests.run_programs import MEANINGS, chain, doubler, pair, save, save_array
+
+BIG = 2**31 - 1
+
+
+def cvm(*arguments: object) -> Result:
+    result = CliRunner().invoke(cli, [str(item) for item in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def said(result: Result, code: int) -> str:
+    """The one sentence of a failure."""
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert result.stderr.startswith("cvm: ") and result.stderr.count("\n") == 1
+    return result.stderr[5:-1]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder, so that messages hold short names."""
+    monkeypatch.chdir(tmp_path)
+    return Path()
+
+
+def doubled(here: Path, **options: object) -> tuple[str, str]:
+    return save(doubler(**options), here), save_array([[1, 2, -3], [4, 5, 6]], here)  # type: ignore[arg-type]
+
+
+# --- run
+
+
+def test_run_writes_outputs(here: Path) -> None:
+    result = cvm("run", *doubled(here)[:1], "--input", "x.npy", "-o", "out.npz")
+    assert (result.exit_code, result.output) == (0, "")
+    with np.load(here / "out.npz") as out:
+        assert out["y"].dtype == np.int32
+        assert out["y"].tolist() == [[2, 4, -6], [8, 10, 12]]
+
+
+def test_run_without_an_output_file_prints_a_summary(here: Path) -> None:
+    p, x = doubled(here)
+    assert cvm("run", p, "--input", x).output == (
+        "2 samples\ny: int32 [2, 3], -6..12\n  0: 2 4 -6; largest at 1\n  1: 8 10 12; largest at 2\n"
+    )
+
+
+def test_run_takes_and_gives_reals_through_the_scales(here: Path) -> None:
+    # 0.25 / 0.5 + 0.5 = 1.0 -> 1; -0.25 -> 0; 1e9 -> 1000. Doubled: 2, 0, 2000. Back: (q - 1) * 0.25
+    p = save(doubler(metadata=MEANINGS), here)
+    x = save_array([[0.25, -0.25, 1e9]], here, dtype="f4")
+    assert cvm("run", p, "--input", x, "--real", "-o", "out.npz").exit_code == 0
+    with np.load(here / "out.npz") as out:
+        assert out["y"].dtype == np.float64
+        assert out["y"].tolist() == [[0.25, -0.25, 499.75]]
+
+
+def test_run_leaves_labels_alone_and_reads_many_inputs(here: Path) -> None:
+    p = save(pair(), here)
+    np.savez(here / "x.npz", a=[[1, 2]], b=[[10, 20], [30, 40]], y=np.asarray(["cat"]))
+    assert cvm("run", p, "--input", "x.npz", "-o", "out.npz").exit_code == 0
+    with np.load(here / "out.npz") as out:
+        assert out["total"].tolist() == [[11, 22], [31, 42]]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_any_number_of_threads_writes_the_same_bytes(here: Path, threads: int) -> None:
+    p = save(chain(), here)
+    x = save_array(np.arange(-90, 90).reshape(60, 3), here)
+    for name, count in (("one", 1), ("many", threads)):
+        files = ["-o", f"{name}.npz", "--receipt", f"{name}.r", "--trace", f"{name}.t"]
+        assert cvm("run", p, "--input", x, "--threads", count, *files).exit_code == 0
+    for suffix in ("npz", "r", "t"):
+        assert (here / f"one.{suffix}").read_bytes() == (here / f"many.{suffix}").read_bytes()
+
+
+def test_the_reference_engine_is_what_auto_takes(here: Path) -> None:
+    p, x = doubled(here)
+    assert cvm("run", p, "--input", x).output == cvm("run", p, "--input", x, "--engine", "reference").output
+
+
+def test_a_native_engine_is_not_installed(here: Path) -> None:
+    p, x = doubled(here)
+    sentence = "this installation has no native engine; use --engine reference"
+    assert said(cvm("run", p, "--input", x, "--engine", "native"), 2) == sentence
+    assert said(cvm("replay", p, "r.json", "--input", x, "--engine", "native"), 2) == sentence
+
+
+def test_an_unproven_program_is_refused_with_the_interval_and_the_limit(here: Path) -> None:
+    p = save(doubler(high=BIG), here)
+    x = save_array([[1, 2, 3]], here)
+    sentence = "%1 = add: result interval -4294967294..4294967294 does not fit i32 (-2147483648..2147483647) [add.fits]"
+    assert said(cvm("run", p, "--input", x), 1) == sentence
+    assert said(cvm("verify", p), 1) == sentence
+
+
+def test_checked_runs_an_unproven_program_while_values_fit(here: Path) -> None:
+    p = save(doubler(high=BIG), here)
+    x = save_array([[1, 2, 3]], here)
+    assert cvm("run", p, "--input", x, "--checked").output.startswith("1 sample\ny: int32 [1, 3], 2..6\n")
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_checked_traps_naming_sample_instruction_and_value(here: Path, threads: int) -> None:
+    p = save(doubler(high=BIG), here)
+    x = save_array([[1, 2, 3], [0, 2**30, 0], [BIG, 0, 0]], here)
+    result = cvm("run", p, "--input", x, "--checked", "--threads", threads, "-o", "out.npz")
+    assert said(result, 3) == "sample 1: %1 = add: value 2147483648 does not fit i32 (-2147483648..2147483647)"
+    assert sorted(path.name for path in here.iterdir()) == ["p.cvm", "x.npy"]
+
+
+def refused(here: Path, x: object, *options: object, program: Program | None = None) -> str:
+    """What `run` says, having written nothing."""
+    p = save(program or doubler(), here)
+    before = sorted(here.iterdir())
+    sentence = said(cvm("run", p, "--input", x, *options), 2)
+    assert sorted(here.iterdir()) == before
+    return sentence
+
+
+def test_run_refuses_input_files_that_are_none(here: Path) -> None:
+    assert refused(here, "absent.npy") == "absent.npy: No such file or directory"
+    (here / "folder").mkdir()
+    assert refused(here, "folder") == "folder: Is a directory"
+    (here / "empty.npz").touch()
+    assert refused(here, "empty.npz") == "empty.npz: the file is empty"
+    (here / "text.npz").write_text("hello")
+    assert refused(here, "text.npz") == "text.npz: neither an .npy nor an .npz file"
+    (here / "cut.npz").write_bytes(b"PK\3\4")
+    assert refused(here, "cut.npz") == "cut.npz: not a readable .npz file: File is not a zip file"
+    os.mkfifo(here / "pipe")
+    assert refused(here, "/dev/null") == "/dev/null: not a regular file"
+
+
+def test_run_refuses_arrays_that_do_not_suit(here: Path) -> None:
+    assert refused(here, save_array([[1, 2]], here)) == (
+        "input 'x': shape [1, 2]; expected [1,3] or, for N samples, [N,3]"
+    )
+    assert refused(here, save_array([[1, 2, 3000]], here)) == (
+        "input 'x', sample 0, index [0, 2]: value 3000 is outside -1000..1000"
+    )
+    assert refused(here, save_array([[1, 2, 3]], here, dtype="f8")) == (
+        "input 'x': holds float64; expected i32 integers; give --real to quantize real values by the program's scales"
+    )
+    np.save(here / "objects.npy", np.asarray([[None, 1, 2]], object), allow_pickle=True)
+    assert refused(here, "objects.npy") == (
+        "objects.npy: holds Python objects, which are never loaded; save it as numbers"
+    )
+    np.savez(here / "other.npz", z=[[1, 2, 3]])
+    assert refused(here, "other.npz") == "other.npz: no array 'x'; it has 'z'"
+    assert refused(here, save_array([[1, 2]], here), program=pair()) == (
+        "x.npy: one array for 2 inputs; give an .npz with the arrays a, b"
+    )
+
+
+def test_run_refuses_reals_it_cannot_place(here: Path) -> None:
+    x = save_array([[1, np.nan, 3]], here, dtype="f8")
+    assert refused(here, x, "--real") == (
+        "this program has no metadata, so no scales; leave --real away and give integers"
+    )
+    assert refused(here, x, "--real", program=doubler(metadata=MEANINGS)) == (
+        "input 'x', sample 0, index [0, 1]: value is NaN"
+    )
+
+
+def test_run_refuses_output_paths_before_it_runs(here: Path) -> None:
+    x = save_array([[1, 2, 3]], here)
+    (here / "folder").mkdir()
+    assert refused(here, x, "-o", "folder") == "folder: cannot be written: it is a folder"
+    assert refused(here, x, "-o", "nowhere/out.npz") == (
+        f"nowhere/out.npz: cannot be written: the folder {here.resolve() / 'nowhere'} does not exist"
+    )
+    assert refused(here, x, "-o", x) == "x.npy: cannot be written: it is also an input"
+    assert refused(here, x, "--receipt", "p.cvm") == "p.cvm: cannot be written: it is also an input"
+    assert refused(here, x, "--receipt", "r", "--trace", "./r") == "r: cannot be written: it is named for two outputs"
+    assert refused(here, x, "-o", "x.npy/out") == (
+        f"x.npy/out: cannot be written: the folder {here.resolve() / 'x.npy'} does not exist"
+    )
+
+
+def test_no_permission_is_said_and_leaves_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = save_array([[1, 2, 3]], here)
+    monkeypatch.setattr("os.access", lambda *_: False)  # root may write anywhere
+    assert refused(here, x, "-o", "out.npz") == "out.npz: cannot be written: no permission"
+
+
+def test_a_full_disk_leaves_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    x = save_array([[1, 2, 3]], here)
+    monkeypatch.setattr("cvm.arrays.write_npz", full)
+    assert refused(here, x, "--receipt", "r.json", "-o", "out.npz") == (
+        "out.npz: cannot be written: No space left on device"
+    )
+
+
+def test_outputs_replace_files_and_follow_links(here: Path) -> None:
+    p, x = doubled(here)
+    (here / "real.json").write_text("old")
+    (here / "link.json").symlink_to("real.json")
+    assert cvm("run", p, "--input", x, "--receipt", "link.json").exit_code == 0
+    assert (here / "link.json").is_symlink()
+    assert json.loads((here / "real.json").read_text())["format"] == "cvm-receipt-1"
+
+
+def test_a_device_is_written_into_not_replaced(here: Path) -> None:
+    p, x = doubled(here)
+    assert cvm("run", p, "--input", x, "-o", "/dev/null").exit_code == 0
+    assert not Path("/dev/null").is_file()
+
+
+@pytest.mark.parametrize("command", ["verify", "show", "digest", "cost", "run"])
+def test_every_command_refuses_what_is_no_program(here: Path, command: str) -> None:
+    save(doubler(), here)
+    whole = (here / "p.cvm").read_bytes()
+    more = ["--input", save_array([[1, 2, 3]], here)] if command == "run" else []
+    assert said(cvm(command, "absent.cvm", *more), 2) == "absent.cvm: No such file or directory"
+    (here / "empty.cvm").touch()
+    assert said(cvm(command, "empty.cvm", *more), 2) == "empty.cvm: the file is empty"
+    (here / "text.cvm").write_text("a text named .cvm")
+    assert said(cvm(command, "text.cvm", *more), 2).startswith("text.cvm: not a program: it begins with ")
+    (here / "cut.cvm").write_bytes(whole[:-1])
+    assert said(cvm(command, "cut.cvm", *more), 2).startswith("cut.cvm: the file ends at byte ")
+    assert said(cvm(command, ".", *more), 2) == ".: Is a directory"
+
+
+def test_a_program_that_breaks_a_rule_is_bad_input(here: Path) -> None:
+    x = Input("x", TensorType("i32", (1, 3)), 0, 9)
+    p = save(Program((x,), (), (Instruction("clamp", (0,), {"min": 1, "max": 0}),), (Output("y", 1),)), here)
+    sentence = "%1 = clamp: min 1, max 0: need -2147483648 <= min <= max <= 2147483647 [clamp.C2]"
+    assert said(cvm("verify", p), 2) == sentence
+    assert said(cvm("run", p, "--input", save_array([[1, 2, 3]], here), "--checked"), 2) == sentence
+
+
+# --- verify, show, digest, cost
+
+
+def test_verify_prints_the_proof_summary(here: Path) -> None:
+    p = save(chain(), here)
+    program_id = file_format.program_id(chain())
+    # %1 lies in -2000..2000: log2(2147483647 / 2000) = 20.034
+    assert cvm("verify", p).output == (
+        "proven: no input inside its interval can make any value overflow\n"
+        "  values          4: 1 input, 0 constants, 3 instructions\n"
+        "  tightest slack  20.03 bits at %1 = add (-2000..2000)\n"
+        "  cost            112 per sample (weights version 1)\n"
+        f"  program id      {program_id}\n"
+    )
+
+
+def test_verify_all_lists_every_interval_and_slack(here: Path) -> None:
+    p = save(chain(), here)
+    # log2(2147483647 / 1000) = 21.034; / 5: 28.678; / 2: 29.99999 and more, cut to 29.99
+    assert cvm("verify", p, "--all").output.splitlines()[6:] == [
+        "value  from    type         interval  slack",
+        "%0     input   i32[1,3]  -1000..1000  21.03",
+        "%1     add     i32[1,3]  -2000..2000  20.03",
+        "%2     clamp   i32[1,3]        -5..5  28.67",
+        "%3     argmax  i32[1]           0..2  29.99",
+    ]
+
+
+def test_verify_json_says_the_same(here: Path) -> None:
+    found = json.loads(cvm("verify", save(chain(), here), "--json", "--all").output)
+    assert found["proven"] is True
+    assert found["tightest"] == {"value": 1, "type": "i32[1,3]", "lo": -2000, "hi": 2000, "slack_hundredths": 2003}
+    assert [row["slack_hundredths"] for row in found["intervals"]] == [2103, 2003, 2867, 2999]
+
+
+def test_verify_json_says_why_not(here: Path) -> None:
+    result = cvm("verify", save(doubler(high=BIG), here), "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.output) == {
+        "proven": False,
+        "rule": "add.fits",
+        "where": "%1 = add",
+        "reason": "result interval -4294967294..4294967294 does not fit i32 (-2147483648..2147483647)",
+    }
+
+
+def test_show_lists_the_program(here: Path) -> None:
+    p = save(chain(MEANINGS), here)
+    assert cvm("show", p).output == (
+        f"program {file_format.program_id(chain())}\n\n"
+        "inputs\n  %0 x: i32[1,3] in -1000..1000, scale 0.5, zero point 0\n\n"
+        "instructions\n"
+        "  %1 = add %0 %0 -> i32[1,3]  # sum_1\n"
+        "  %2 = clamp %1 min=-5 max=5 -> i32[1,3]\n"
+        "  %3 = argmax %2 axis=1 -> i32[1]\n\n"
+        "outputs\n  y = %2: i32[1,3], scale 0.25, zero point 1\n  best = %3: i32[1]\n"
+    )
+
+
+def test_show_summarises_constants_and_needs_no_proof(here: Path) -> None:
+    x = Input("x", TensorType("i8", (1, 9)), -128, 127)
+    constants = (np.arange(27, dtype=np.int8).reshape(3, 9), np.asarray([7, -8, BIG], np.int32))
+    program = Program((x,), constants, (Instruction("dense", (0, 1, 2), {"input_zp": 0}),), (Output("y", 3),))
+    lines = cvm("show", save(program, here)).output.splitlines()
+    assert lines[5:8] == ["constants", "  %1 = i8[3,9] in 0..26, 27 bytes", "  %2 = i32[3] 7 -8 2147483647"]
+    assert lines[10] == "  %3 = dense %0 %1 %2 input_zp=0 -> i32[1,3]"
+
+
+def test_names_from_a_file_cannot_drive_the_terminal(here: Path) -> None:
+    x = Input("\x1b[2J\u202e", TensorType("i32", (1, 3)), 0, 9)
+    p = save(Program((x,), (), (Instruction("add", (0, 0)),), (Output("y\r", 1),)), here)
+    for result in (cvm("show", p), cvm("run", p, "--input", save_array([[1, 2, 99]], here))):
+        text = result.stdout + result.stderr
+        assert r"\x1b[2J\u202e" in text
+        assert not {"\x1b", "\r", "\u202e"} & set(text)
+
+
+def test_digest_prints_the_id_and_the_metadata(here: Path) -> None:
+    bare, dressed = save(chain(), here, "a.cvm"), save(chain(MEANINGS), here, "b.cvm")
+    program_id, metadata = file_format.program_id(chain()), file_format.metadata_digest(chain(MEANINGS))
+    assert cvm("digest", bare).output == f"program   {program_id}\nmetadata  none\n"
+    assert cvm("digest", dressed).output == f"program   {program_id}\nmetadata  {metadata}\n"
+    assert json.loads(cvm("digest", bare, "--json").output) == {"program": program_id, "metadata": None}
+
+
+def test_cost_lists_instructions_and_the_total(here: Path) -> None:
+    p = save(chain(), here)
+    assert cvm("cost", p).output.splitlines() == [
+        "value  instruction  MACs  table reads  element ops  bytes  cost",
+        "%1     add             0            0            3     36    48",
+        "%2     clamp           0            0            3     24    36",
+        "%3     argmax          0            0            3     16    28",
+        "total                  0            0            9     76   112",
+        "",
+        "weights version 1: multiply accumulates 1, table reads 8, element operations 4, bytes moved 1",
+    ]
+    found = json.loads(cvm("cost", p, "--json").output)
+    assert found["total"]["cost"] == 112
+    assert [row["cost"] for row in found["instructions"]] == [48, 36, 28]
+
+
+# --- replay and trace diff
+
+
+@pytest.fixture
+def recorded(here: Path) -> Path:
+    """A program, two samples, their receipt and trace."""
+    save(chain(MEANINGS), here)
+    save_array([[1, 2, -3], [4, 5, 6]], here)
+    files = ["--receipt", "r.json", "--trace", "t.json"]
+    assert cvm("run", "p.cvm", "--input", "x.npy", *files).exit_code == 0
+    return here
+
+
+def replay(*options: object, program: str = "p.cvm") -> Result:
+    return cvm("replay", program, "r.json", "--input", "x.npy", *options)
+
+
+def changed(path: Path, *place: str | int) -> tuple[str, str]:
+    """Flip the last bit of a digest in a JSON file; what it was and what it is."""
+    content = json.loads(path.read_text())
+    holder = content
+    for key in place[:-1]:
+        holder = holder[key]
+    before = holder[place[-1]]
+    holder[place[-1]] = before[:-1] + "0123456789abcdef"[int(before[-1], 16) ^ 1]
+    path.write_text(json.dumps(content))
+    return before, holder[place[-1]]
+
+
+def mismatch(result: Result) -> list[str]:
+    assert (result.exit_code, result.stderr) == (1, "")
+    return result.stdout.splitlines()
+
+
+@pytest.mark.parametrize("options", [[], ["--trace", "t.json"], ["--threads", "3"], ["--checked"]])
+def test_replay_matches(recorded: Path, options: list[str]) -> None:
+    root = json.loads((recorded / "r.json").read_text())["root"]
+    result = replay(*options)
+    assert (result.exit_code, result.output) == (0, f"match: 2 samples, root {root}\n")
+
+
+def test_replay_names_the_output_whose_digest_was_changed(recorded: Path) -> None:
+    before, after = changed(recorded / "r.json", "samples", 1, "outputs", "best")
+    assert mismatch(replay()) == [
+        "no match: sample 1, output 'best'", f"  expected {after}", f"  found    {before}"
+    ]  # fmt: skip
+
+
+def test_replay_names_the_input_that_was_changed(recorded: Path) -> None:
+    save_array([[1, 2, -3], [4, 5, 7]], recorded)
+    assert mismatch(replay())[0] == "no match: sample 1, input 'x'"
+
+
+def test_replay_names_the_program_if_it_is_another(recorded: Path) -> None:
+    save(doubler(), recorded, "other.cvm")
+    assert mismatch(replay(program="other.cvm")) == [
+        "no match: the program",
+        f"  expected {file_format.program_id(chain())}",
+        f"  found    {file_format.program_id(doubler())}",
+    ]
+
+
+def test_replay_names_the_number_of_samples(recorded: Path) -> None:
+    save_array([[1, 2, -3]], recorded)
+    assert mismatch(replay()) == ["no match: the number of samples", "  expected 2", "  found    1"]
+
+
+def test_replay_names_a_root_that_is_not_of_its_samples(recorded: Path) -> None:
+    before, after = changed(recorded / "r.json", "root")
+    assert mismatch(replay()) == [
+        "no match: the root over the samples", f"  expected {after}", f"  found    {before}"
+    ]  # fmt: skip
+
+
+def test_replay_recomputes_trace_roots_without_the_trace(recorded: Path) -> None:
+    changed(recorded / "r.json", "samples", 0, "trace")
+    assert mismatch(replay())[0] == "no match: sample 0, root of the trace"
+
+
+def test_replay_names_the_first_instruction_that_the_trace_has_otherwise(recorded: Path) -> None:
+    changed(recorded / "t.json", "samples", 1, "digests", 2)
+    before, after = changed(recorded / "t.json", "samples", 1, "digests", 0)
+    assert mismatch(replay("--trace", "t.json")) == [
+        "no match: sample 1, instruction 0 (%1 = add, sum_1) in the trace",
+        f"  expected {after}",
+        f"  found    {before}",
+    ]
+
+
+def test_replay_with_a_trace_names_the_instruction_before_the_output(recorded: Path) -> None:
+    changed(recorded / "r.json", "samples", 0, "outputs", "y")
+    changed(recorded / "t.json", "samples", 0, "digests", 1)
+    assert mismatch(replay())[0] == "no match: sample 0, output 'y'"
+    assert mismatch(replay("--trace", "t.json"))[0] == "no match: sample 0, instruction 1 (%2 = clamp) in the trace"
+
+
+def test_replay_names_what_else_is_wrong_with_a_trace(recorded: Path) -> None:
+    changed(recorded / "t.json", "samples", 0, "root")
+    assert mismatch(replay("--trace", "t.json"))[0] == "no match: sample 0, root in the trace"
+    changed(recorded / "t.json", "program")
+    assert mismatch(replay("--trace", "t.json"))[0] == "no match: the program of the trace"
+
+
+def test_replay_of_reals_compares_the_metadata(here: Path) -> None:
+    save(doubler(metadata=MEANINGS), here)
+    save_array([[0.5, 1.0, 1.5]], here, dtype="f8")
+    assert cvm("run", "p.cvm", "--input", "x.npy", "--real", "--receipt", "r.json").exit_code == 0
+    stated = json.loads((here / "r.json").read_text())["metadata"]
+    assert stated == file_format.metadata_digest(doubler(metadata=MEANINGS))
+    assert replay("--real").exit_code == 0
+    before, after = changed(here / "r.json", "metadata")
+    assert mismatch(replay("--real")) == ["no match: the metadata", f"  expected {after}", f"  found    {before}"]
+    save_array([[1, 2, 3]], here)
+    assert replay().exit_code == 0
+
+
+def test_replay_refuses_nonsense(recorded: Path) -> None:
+    (recorded / "r.json").write_text("{}")
+    assert said(replay(), 2) == "r.json: the whole lacks 'format'"
+    (recorded / "r.json").unlink()
+    assert said(replay(), 2) == "r.json: No such file or directory"
+    (recorded / "r.json").mkdir()
+    assert said(replay(), 2) == "r.json: Is a directory"
+
+
+def test_trace_diff_says_same_or_names_the_first_difference(recorded: Path) -> None:
+    (recorded / "u.json").write_text((recorded / "t.json").read_text())
+    same = cvm("trace", "diff", "t.json", "u.json")
+    assert (same.exit_code, same.output) == (0, "same: 2 samples\n")
+    before, after = changed(recorded / "u.json", "samples", 1, "digests", 1)
+    differs = cvm("trace", "diff", "t.json", "u.json")
+    assert mismatch(differs) == ["differs: sample 1, instruction 1 (%2)", f"  t.json  {before}", f"  u.json  {after}"]
+
+
+def test_traces_of_two_inputs_part_where_the_values_do(recorded: Path) -> None:
+    # sample 0: sums differ (2 4 -6 against 2 4 -8), clamped the same (2 4 -5)
+    save_array([[1, 2, -4], [4, 5, 6]], recorded)
+    assert cvm("run", "p.cvm", "--input", "x.npy", "--trace", "u.json").exit_code == 0
+    one, other = (json.loads((recorded / name).read_text())["samples"] for name in ("t.json", "u.json"))
+    assert one[0]["digests"][1:] == other[0]["digests"][1:]
+    assert one[1] == other[1]
+    assert mismatch(cvm("trace", "diff", "t.json", "u.json"))[0] == "differs: sample 0, instruction 0 (%1)"
+
+
+# --- the command itself
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "p.cvm"],
+        ["run"],
+        ["nonsense"],
+        ["run", "p.cvm", "--input", "x", "--threads", "0"],
+        ["trace", "diff", "a"],
+    ],
+)
+def test_usage_errors_exit_with_2(here: Path, arguments: list[str]) -> None:
+    result = cvm(*arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Usage: ")
+
+
+@pytest.mark.parametrize(
+    "command", [["run"], ["verify"], ["replay"], ["trace", "diff"], ["show"], ["digest"], ["cost"]]
+)
+def test_every_help_has_an_example(command: list[str]) -> None:
+    result = cvm(*command, "--help")
+    assert result.exit_code == 0
+    assert f"  cvm {' '.join(command)} " in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
+
+
+def process(*arguments: str, cwd: Path, **options: object) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, "-m", "cvm", *arguments]
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=60, **options)  # type: ignore[call-overload,no-any-return]
+
+
+def test_real_processes_exit_with_the_promised_codes_and_no_traceback(tmp_path: Path) -> None:
+    save(doubler(), tmp_path)
+    save(doubler(high=BIG), tmp_path, "q.cvm")
+    save_array([[1, 2, 900]], tmp_path)
+    save_array([[1, 2, BIG]], tmp_path, "big.npy")
+    for code, arguments in (
+        (0, ["run", "p.cvm", "--input", "x.npy"]),
+        (1, ["run", "q.cvm", "--input", "x.npy"]),
+        (2, ["run", "p.cvm", "--input", "big.npy"]),
+        (3, ["run", "q.cvm", "--input", "big.npy", "--checked"]),
+    ):
+        done = process(*arguments, cwd=tmp_path)
+        assert done.returncode == code, done
+        assert "Traceback" not in done.stderr
+        assert (done.stderr == "") == (code == 0)  # and no progress bar on a pipe
+
+
+def test_help_does_not_load_numpy(tmp_path: Path) -> None:
+    script = "import sys; from cvm.cli import cli; cli(['-h'], standalone_mode=False); sys.exit('numpy' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    assert subprocess.run([sys.executable, "-c", script], env=environment, cwd=tmp_path, timeout=60).returncode == 0
