@@ -20,17 +20,18 @@ Writer = Callable[[IO[bytes]], None]
 @contextlib.contextmanager
 def open_to_read(path: Path) -> Iterator[tuple[IO[bytes], int]]:
     """An open regular file and its size."""
-    with reading(path), open(path, "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
+    with _reading(path):
+        status = path.stat()  # before opening, which would wait for a pipe's other end
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             raise BadInput(f"{path}: not a regular file")
-        if status.st_size == 0:
-            raise BadInput(f"{path}: the file is empty")
-        yield file, status.st_size
+        with open(path, "rb") as file:
+            if status.st_size == 0:
+                raise BadInput(f"{path}: the file is empty")
+            yield file, status.st_size
 
 
 @contextlib.contextmanager
-def reading(path: Path) -> Iterator[None]:
+def _reading(path: Path) -> Iterator[None]:
     """Turns the operating system's refusals into BadInput."""
     try:
         yield

@@ -141,8 +141,10 @@ def test_run_refuses_input_files_that_are_none(here: Path) -> None:
     assert refused(here, "text.npz") == "text.npz: neither an .npy nor an .npz file"
     (here / "cut.npz").write_bytes(b"PK\3\4")
     assert refused(here, "cut.npz") == "cut.npz: not a readable .npz file: File is not a zip file"
-    os.mkfifo(here / "pipe")
     assert refused(here, "/dev/null") == "/dev/null: not a regular file"
+    os.mkfifo(here / "pipe")  # opening it would wait for ever
+    assert refused(here, "pipe") == "pipe: not a regular file"
+    assert said(cvm("show", "pipe"), 2) == "pipe: not a regular file"
 
 
 def test_run_refuses_arrays_that_do_not_suit(here: Path) -> None:
