@@ -65,7 +65,9 @@ def test_fortran_order_is_refused_with_the_remedy(tmp_path: Path) -> None:
 
 def test_a_truncated_npy_is_refused_before_any_row(tmp_path: Path) -> None:
     (tmp_path / "a.npy").write_bytes(npy_bytes(np.zeros((10, 4), np.float32))[:-1])
-    with pytest.raises(BadData, match=r"holds 287 bytes, expected 288 for float32 of shape \[10, 4\]; the file is trunc"):
+    with pytest.raises(
+        BadData, match=r"holds 287 bytes, expected 288 for float32 of shape \[10, 4\]; the file is trunc"
+    ):
         open_npy(tmp_path / "a.npy")
 
 
@@ -73,7 +75,7 @@ def test_a_truncated_npz_is_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", x=np.zeros(100))
     data = (tmp_path / "a.npz").read_bytes()
     (tmp_path / "a.npz").write_bytes(data[: len(data) // 2])
-    with pytest.raises(BadData, match="is not a readable .npz file"):
+    with pytest.raises(BadData, match=r"is not a readable .npz file"):
         open_npz(tmp_path / "a.npz")
 
 
@@ -97,7 +99,7 @@ def test_damaged_compressed_bytes_are_refused(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[3000:3040] = bytes(40)
     path.write_bytes(data)
-    with pytest.raises(BadData, match="damaged|truncated|cannot be read"):
+    with pytest.raises(BadData, match=r"damaged|truncated|cannot be read"):
         list(member(path).rows())
 
 

@@ -8,9 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from mrt.calibrate.histogram import CENTRE, Histogram, exponent_for
 
-FLOATS = hnp.arrays(
-    np.float32, st.integers(1, 40), elements=st.floats(width=32, allow_nan=False, allow_infinity=False)
-)
+FLOATS = hnp.arrays(np.float32, st.integers(1, 40), elements=st.floats(width=32, allow_nan=False, allow_infinity=False))
 
 
 def histogram_of(*arrays: np.ndarray) -> Histogram:

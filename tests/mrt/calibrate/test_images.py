@@ -88,7 +88,9 @@ def test_an_image_too_small_for_its_crop_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadData, match=r"holds no images \(.jpg, .jpeg, .png, \.\.\.\) and no labels.csv that lists any"):
+    with pytest.raises(
+        BadData, match=r"holds no images \(.jpg, .jpeg, .png, \.\.\.\) and no labels.csv that lists any"
+    ):
         open_samples(tmp_path, SHAPE)
 
 

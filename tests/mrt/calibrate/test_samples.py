@@ -84,8 +84,14 @@ def test_preprocessing_is_given_for_all_inputs_or_by_name(tmp_path: Path) -> Non
         ({"z": np.zeros((1, 2))}, "has no array 'data' or 'x' for the model's input; it has z; rename one, or name it"),
         ({"x": np.zeros((0, 2))}, "holds no samples; expected at least one"),
         ({"x": np.float64(3)}, r"is a single number, expected samples of shape \[1, 2\] along the first axis"),
-        ({"x": np.zeros((4, 3))}, r"a sample of shape \[3\] \(layout 'as is'\) does not fit the model's input \[1, 2\]"),
-        ({"x": np.zeros((2, 2)), "y": np.zeros(3, int)}, r"array 'y': has shape \[3\], expected one class for each of 2"),
+        (
+            {"x": np.zeros((4, 3))},
+            r"a sample of shape \[3\] \(layout 'as is'\) does not fit the model's input \[1, 2\]",
+        ),
+        (
+            {"x": np.zeros((2, 2)), "y": np.zeros(3, int)},
+            r"array 'y': has shape \[3\], expected one class for each of 2",
+        ),
         ({"x": np.zeros((2, 2)), "y": np.array([0, -1])}, "expected the numbers of classes, 0 or above, found -1..0"),
         ({"x": np.zeros((1, 2)), "y": np.array([0.5])}, "expected the numbers of classes, 0 or above, found 0.5..0.5"),
         ({"x": np.zeros((1, 2)), "y": np.array([np.nan])}, "expected the numbers of classes"),
@@ -99,7 +105,9 @@ def test_arrays_that_do_not_suit_are_refused_on_opening(tmp_path: Path, arrays, 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_sample_with_a_value_that_is_not_finite_is_refused_by_number(tmp_path: Path, bad: float) -> None:
     path = save(tmp_path, x=np.array([[1.0, 2.0], [3.0, bad]]))
-    with pytest.raises(BadData, match=r"array 'x', sample 1: 1 of 2 values are NaN or infinite; expected finite numbers"):
+    with pytest.raises(
+        BadData, match=r"array 'x', sample 1: 1 of 2 values are NaN or infinite; expected finite numbers"
+    ):
         list(open_samples(path, {"data": (1, 2)}))
 
 

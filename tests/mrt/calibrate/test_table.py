@@ -110,7 +110,9 @@ def test_another_model_is_refused_naming_both() -> None:
 
 def test_other_options_are_refused_naming_both() -> None:
     TABLE.require(model_sha256="aa", options=CalibrationOptions("percentile", percentile=99.9, bits=4))
-    with pytest.raises(BadData, match="was made with observer percentile, percentile 99.9, not with observer mse, bits 4"):
+    with pytest.raises(
+        BadData, match=r"was made with observer percentile, percentile 99.9, not with observer mse, bits 4"
+    ):
         TABLE.require(model_sha256="aa", options=CalibrationOptions("mse", bits=4))
 
 

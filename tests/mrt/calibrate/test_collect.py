@@ -1,0 +1,156 @@
+"""Calibration of small models whose every value can be worked out by hand."""
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from mrt.calibrate import collect
+from mrt.calibrate.collect import calibrate
+from mrt.calibrate.samples import Sample, Samples, synthetic_samples
+from mrt.calibrate.session import FloatSession, model_inputs
+from mrt.calibrate.table import CalibrationOptions, Range
+from mrt.errors import BadData, BadModel
+
+MINMAX = CalibrationOptions()
+
+
+def info(name: str, shape: list[int], kind: int = TensorProto.FLOAT) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def build(nodes, inputs, outputs, weights: dict[str, np.ndarray]) -> ir.Model:
+    graph = helper.make_graph(
+        nodes, "g", inputs, outputs, [numpy_helper.from_array(value, name) for name, value in weights.items()]
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    return ir.from_proto(onnx.shape_inference.infer_shapes(model))
+
+
+def dense_relu() -> ir.Model:
+    """y = relu(x w + b) with w = [[1, -1], [2, 0]] by output, b = [0, 1]."""
+    nodes = [
+        helper.make_node("Gemm", ["x", "w", "b"], ["sum"], transB=1),
+        helper.make_node("Relu", ["sum"], ["y"]),
+    ]
+    weights = {"w": np.array([[1, -1], [2, 0]], np.float32), "b": np.array([0, 1], np.float32)}
+    return build(nodes, [info("x", [1, 2])], [info("y", [1, 2])], weights)
+
+
+def given(*rows: list[float]) -> Samples:
+    samples: list[Sample] = [{"x": np.array([row], np.float32)} for row in rows]
+    return Samples(("x",), len(samples), None, "rows", lambda: iter(samples))
+
+
+def test_every_value_has_the_range_seen() -> None:
+    table = calibrate(dense_relu(), given([1, 2], [3, -1]), MINMAX, model_sha256="aa")
+    # sums: [1 - 2, 2 + 1] and [3 + 1, 6 + 1]
+    assert table.ranges == {
+        "x": Range(-1.0, 3.0, -1.0, 3.0),
+        "sum": Range(-1.0, 7.0, -1.0, 7.0),
+        "y": Range(0.0, 7.0, 0.0, 7.0),
+    }
+    assert (table.model_sha256, table.options, table.samples) == ("aa", MINMAX, 2)
+
+
+def test_sums_of_products_have_their_means_by_channel() -> None:
+    table = calibrate(dense_relu(), given([1, 2], [3, -1]), MINMAX, model_sha256="aa")
+    assert table.channel_means == {"sum": (1.5, 5.0)}
+
+
+def test_means_of_a_convolution_are_over_places_and_samples() -> None:
+    nodes = [helper.make_node("Conv", ["x", "w", "b"], ["y"])]
+    weights = {"w": np.array([1, -2], np.float32).reshape(2, 1, 1, 1), "b": np.array([0, 1], np.float32)}
+    model = build(nodes, [info("x", [1, 1, 1, 2])], [info("y", [1, 2, 1, 2])], weights)
+    samples: list[Sample] = [{"x": np.array([[[row]]], np.float32)} for row in ([1, 2], [3, 6])]
+    table = calibrate(model, Samples(("x",), 2, None, "", lambda: iter(samples)), MINMAX, model_sha256="")
+    assert table.channel_means == {"y": (3.0, -5.0)}
+
+
+def test_the_model_stays_as_it_was() -> None:
+    model = dense_relu()
+    calibrate(model, given([1, 2]), MINMAX, model_sha256="")
+    assert [value.name for value in model.graph.outputs] == ["y"]
+
+
+def test_the_same_samples_give_the_same_table_and_others_another_digest() -> None:
+    first = calibrate(dense_relu(), given([1, 2]), MINMAX, model_sha256="")
+    assert first.text() == calibrate(dense_relu(), given([1, 2]), MINMAX, model_sha256="").text()
+    other = calibrate(dense_relu(), given([2, 1]), MINMAX, model_sha256="")
+    assert first.data_sha256 != other.data_sha256
+    # SHA-256 of the bytes 0000803f 00000040, by sha256sum
+    assert first.data_sha256 == "b9c80b5adeca450753a16950c3cc655d271f7bef7a485bc83f112b72fef21d37"
+
+
+def test_values_too_many_to_hold_are_seen_in_several_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = calibrate(dense_relu(), given([1, 2], [3, -1]), MINMAX, model_sha256="")
+    monkeypatch.setattr(collect, "MAX_EXPOSED_BYTES", 8)
+    steps: list[tuple[int, int]] = []
+    parts = calibrate(
+        dense_relu(), given([1, 2], [3, -1]), MINMAX, model_sha256="", progress=lambda *step: steps.append(step)
+    )
+    assert parts.text() == whole.text()
+    assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+@pytest.mark.parametrize("observer", ["percentile", "entropy", "mse"])
+def test_every_observer_gives_every_value_a_range(observer: str) -> None:
+    table = calibrate(dense_relu(), given([1, 2], [3, -1]), CalibrationOptions(observer), model_sha256="")
+    assert {name: (item.min, item.max) for name, item in table.ranges.items()} == {
+        "x": (-1.0, 3.0),
+        "sum": (-1.0, 7.0),
+        "y": (0.0, 7.0),
+    }
+
+
+def test_integers_are_not_ranges() -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("ArgMax", ["r"], ["y"], axis=1, keepdims=0)]
+    model = build(nodes, [info("x", [1, 2])], [info("y", [1], TensorProto.INT64)], {})
+    assert sorted(calibrate(model, given([1, 2]), MINMAX, model_sha256="").ranges) == ["r", "x"]
+
+
+def test_a_value_that_overflows_is_named_with_its_sample() -> None:
+    model = build([helper.make_node("Exp", ["x"], ["big"])], [info("x", [1, 2])], [info("big", [1, 2])], {})
+    with pytest.raises(BadData, match="rows, sample 1: the model's value 'big' has NaN or infinity among the values"):
+        calibrate(model, given([1, 2], [1000, 0]), MINMAX, model_sha256="")
+
+
+def test_no_samples_are_refused() -> None:
+    with pytest.raises(BadData, match="rows: holds no samples; expected at least one"):
+        calibrate(dense_relu(), given(), MINMAX, model_sha256="")
+
+
+def test_weights_listed_among_the_inputs_are_no_inputs() -> None:
+    nodes = [helper.make_node("Gemm", ["x", "w"], ["y"])]
+    weights = {"w": np.eye(2, dtype=np.float32)}
+    model = build(nodes, [info("x", [1, 2]), info("w", [2, 2])], [info("y", [1, 2])], weights)
+    assert [value.name for value in model_inputs(model)] == ["x"]
+    assert sorted(calibrate(model, given([1, 2]), MINMAX, model_sha256="").ranges) == ["x", "y"]
+
+
+def test_inputs_of_integers_are_cast_to_what_the_model_declares() -> None:
+    model = build(
+        [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)],
+        [info("x", [1, 2], TensorProto.INT32)],
+        [info("y", [1, 2])],
+        {},
+    )
+    assert calibrate(model, given([1, 2]), MINMAX, model_sha256="").ranges["y"] == Range(1.0, 2.0, 1.0, 2.0)
+
+
+def test_a_model_that_onnxruntime_refuses_is_a_bad_model() -> None:
+    model = build([helper.make_node("Relu", ["x"], ["y"])], [info("x", [1, 2])], [info("y", [1, 2])], {})
+    model.graph.node(0).op_type = "NoSuchOperator"
+    with pytest.raises(BadModel, match=r"onnxruntime refuses the float model: .*NoSuchOperator"):
+        FloatSession(model)
+
+
+def test_a_sample_of_the_wrong_shape_is_a_bad_model_run() -> None:
+    with pytest.raises(BadModel, match="the float model cannot be run"):
+        FloatSession(dense_relu()).run({"x": np.zeros((1, 3), np.float32)})
+
+
+def test_synthetic_samples_calibrate() -> None:
+    table = calibrate(dense_relu(), synthetic_samples({"x": (1, 2)}, 8, seed=0), MINMAX, model_sha256="")
+    assert table.ranges["x"].min < 0 < table.ranges["x"].max

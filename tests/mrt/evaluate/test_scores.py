@@ -1,0 +1,50 @@
+"""The counts behind a report: rankings, ties, and signal to noise."""
+
+import numpy as np
+import pytest
+
+from mrt.evaluate.scores import Hits, Noise, ranking
+
+
+def test_the_best_classes_come_first() -> None:
+    assert ranking(np.array([[0.1, 0.9, 0.5]]), 5) == [1, 2, 0]
+    assert ranking(np.array([[0.1, 0.9, 0.5]]), 1) == [1]
+
+
+def test_of_equal_classes_the_lowest_index_wins() -> None:
+    assert ranking(np.array([[1, 3, 3, 0, 3, 1]]), 5) == [1, 2, 4, 0, 5]
+
+
+def test_the_least_integer_does_not_win_by_wrapping() -> None:
+    assert ranking(np.array([-128, 127], np.int8), 2) == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("shape", "is_vector"), [((1, 4), True), ((4,), True), ((1, 4, 1, 1), True), ((1, 2, 2), False)]
+)
+def test_a_vector_of_classes_has_one_dimension_above_one(shape: tuple[int, ...], is_vector: bool) -> None:
+    assert (ranking(np.arange(4).reshape(shape), 1) == [3]) is is_vector
+
+
+def test_a_single_number_ranks_no_classes() -> None:
+    assert ranking(np.array([[7.0]]), 5) is None
+
+
+def test_hits_count_the_best_and_the_best_five() -> None:
+    hits = Hits()
+    for label in (4, 3, 9):
+        hits.add(label, [4, 1, 2, 0, 3, 9])
+    assert (hits.top1, hits.top5) == (1, 2)
+
+
+def test_decibels_compare_the_power_of_signal_and_noise() -> None:
+    noise = Noise()
+    noise.add(np.array([3.0, 0.0], np.float32), np.array([3.0, 0.1]))
+    noise.add(np.array([1.0], np.float32), np.array([1.3]))
+    assert noise.decibels() == pytest.approx(20.0)  # 10 / (0.01 + 0.09)
+
+
+def test_decibels_of_no_difference_are_no_number() -> None:
+    noise = Noise()
+    noise.add(np.array([1.0]), np.array([1.0]))
+    assert noise.decibels() is None

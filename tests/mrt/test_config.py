@@ -1,0 +1,161 @@
+"""Config files: what they mean, and the sentence for everything they get wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from mrt.calibrate.preprocessing import Preprocessing
+from mrt.calibrate.table import CalibrationOptions
+from mrt.config import Config, DataSettings, LayerSettings, ModelSettings, QuantizationSettings, load_config
+from mrt.errors import BadOption
+
+FULL = """
+[model]
+path = "net-symbol.json"
+params = "../net.params"
+shapes = { data = [1, 3, 8, 8] }
+labels = "classes.txt"
+
+[preprocessing]
+layout = "NHWC"
+scale = "1/4"
+mean = [1, 2.5, 3]
+std = 2
+
+[inputs.mask]
+layout = "as is"
+color = "BGR"
+resize = 9
+crop = 8
+
+[calibration]
+data = "images"
+samples = 10
+arrays = { data = "x_calibration" }
+labels = "y_calibration"
+observer = "percentile"
+percentile = 99.9
+
+[evaluation]
+data = "test.npz"
+
+[quantization]
+bits = 4
+activation_bits = 16
+scales = "shift"
+
+[layers."conv0"]
+bits = 8
+activation_bits = 7
+"""
+
+
+def load(tmp_path: Path, text: str) -> Config:
+    (tmp_path / "c.toml").write_text(text)
+    return load_config(tmp_path / "c.toml")
+
+
+def test_every_entry_is_read(tmp_path: Path) -> None:
+    shared = {"scale": 0.25, "mean": (1.0, 2.5, 3.0), "std": (2.0,)}
+    assert load(tmp_path, FULL) == Config(
+        model=ModelSettings(
+            tmp_path / "net-symbol.json", tmp_path / "../net.params", {"data": (1, 3, 8, 8)}, tmp_path / "classes.txt"
+        ),
+        preprocessing=Preprocessing(layout="NHWC", **shared),
+        inputs={"mask": Preprocessing(layout="as is", color="BGR", resize=9, crop=8, **shared)},
+        calibration_data=DataSettings(tmp_path / "images", 10, {"data": "x_calibration"}, "y_calibration"),
+        calibration=CalibrationOptions("percentile", percentile=99.9, bits=16),
+        evaluation_data=DataSettings(tmp_path / "test.npz"),
+        quantization=QuantizationSettings(4, 16, "shift", {"conv0": LayerSettings(8, 7)}),
+    )
+
+
+def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
+    found = load(tmp_path, "")
+    assert found == Config()
+    assert (found.quantization.weight_bits, found.quantization.activation_bits, found.quantization.scales) == (
+        8,
+        8,
+        "real",
+    )
+    assert (found.calibration.observer, found.calibration.percentile, found.calibration.bits) == ("minmax", 99.999, 8)
+
+
+def test_an_absolute_path_stays(tmp_path: Path) -> None:
+    assert load(tmp_path, '[model]\npath = "/a/b.onnx"').model.path == Path("/a/b.onnx")
+
+
+def test_each_input_has_its_own_preprocessing_or_the_general_one(tmp_path: Path) -> None:
+    config = load(tmp_path, FULL)
+    found = config.preprocessing_of(["data", "mask"])
+    assert (found["data"].layout, found["mask"].layout) == ("NHWC", "as is")
+    with pytest.raises(BadOption, match=r"config: \[inputs.mask\] is for no input of the model; it has data"):
+        config.preprocessing_of(["data"])
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "[modle]",
+            "unknown key 'modle'; known are model, preprocessing, inputs, calibration, evaluation, quantization",
+        ),
+        ("[model]\npth = 'a'", "unknown key 'pth' in [model]; known are path, params, shapes, labels"),
+        (
+            "[preprocessing]\nmeans = 1",
+            "unknown key 'means' in [preprocessing]; known are layout, color, scale, mean, std",
+        ),
+        ("[inputs.a]\nsize = 1", "unknown key 'size' in [inputs.a]"),
+        ("[calibration]\nbatch = 1", "unknown key 'batch' in [calibration]"),
+        (
+            "[evaluation]\nobserver = 'mse'",
+            "unknown key 'observer' in [evaluation]; known are data, samples, arrays, labels",
+        ),
+        ("[quantization]\nbit = 8", "unknown key 'bit' in [quantization]"),
+        ("[layers.a]\nscales = 'real'", "unknown key 'scales' in [layers.a]"),
+        ("model = 3", "model = 3: expected a table, [model]"),
+        ("[inputs]\na = 3", "inputs.a = 3: expected a table, [inputs.a]"),
+        ("[model]\npath = 3", "[model] path = 3: expected text"),
+        ("[model]\nshapes = { a = [0] }", "[model] shapes = {'a': [0]}: expected a list of dimensions, each 1 or more"),
+        ("[model]\nshapes = [1]", "[model] shapes = [1]: expected a table"),
+        (
+            "[preprocessing]\nscale = 'x'",
+            "[preprocessing] scale = 'x': expected a number or a fraction such as \"1/255\"",
+        ),
+        ("[preprocessing]\nscale = '1/0'", "[preprocessing] scale = '1/0': expected a number or a fraction"),
+        ("[preprocessing]\nscale = true", "[preprocessing] scale = True: expected a number or a fraction"),
+        ("[preprocessing]\nmean = 1" + "0" * 400, "expected a number or a fraction"),
+        ("[preprocessing]\nscale = nan", "[preprocessing] scale = nan: expected a finite number other than 0"),
+        ("[preprocessing]\nstd = [1, -1]", "[preprocessing] std = (1.0, -1.0): expected positive numbers"),
+        ("[inputs.a]\nlayout = 'NCWH'", "[inputs.a] layout = 'NCWH': expected as is | NCHW | NHWC | HW"),
+        ("[preprocessing]\nresize = 1.5", "[preprocessing] resize = 1.5: expected a whole number"),
+        ("[calibration]\nsamples = 0", "[calibration] samples = 0: expected a number of samples, 1 or more"),
+        (
+            "[calibration]\nobserver = 'max'",
+            "[calibration] observer = 'max': expected one of minmax, percentile, entropy, mse",
+        ),
+        ("[calibration]\npercentile = 10", "[calibration] percentile = 10.0: expected a number above 50, up to 100"),
+        ("[calibration]\nbits = 40", "[calibration] bits = 40: expected a precision from 2 to 16"),
+        ("[quantization]\nbits = 16", "[quantization] bits = 16: expected one of 2, 3, 4, 5, 6, 7, 8"),
+        ("[quantization]\nactivation_bits = 9", "activation_bits = 9: expected one of 2, 3, 4, 5, 6, 7, 8, 16"),
+        ("[quantization]\nbits = true", "[quantization] bits = True: expected one of 2, 3"),
+        ("[quantization]\nscales = ['real']", "[quantization] scales = ['real']: expected one of real, shift"),
+        ("[layers.a]\nweight_bits = 1", "[layers.a] weight_bits = 1: expected one of 2, 3, 4, 5, 6, 7, 8"),
+        ("a = ", "is not TOML (Invalid value"),
+        ("a = " + "[" * 10_000, "is not TOML ("),
+        ("a = 1" + "0" * 5000, "is not TOML ("),
+    ],
+)
+def test_what_a_file_gets_wrong_is_said_with_its_name(tmp_path: Path, text: str, sentence: str) -> None:
+    with pytest.raises(BadOption) as caught:
+        load(tmp_path, text)
+    assert str(caught.value).startswith(f"{tmp_path / 'c.toml'}: ")
+    assert sentence in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadOption, match=r"gone\.toml: cannot be read \(No such file"):
+        load_config(tmp_path / "gone.toml")
+    (tmp_path / "c.toml").write_bytes(b"\xff")
+    with pytest.raises(BadOption, match=r"c\.toml: is not TOML"):
+        load_config(tmp_path / "c.toml")
