@@ -65,9 +65,12 @@ def operators(frontend: Frontend) -> list[str]:
 
 
 def _load_mxnet(path: Path, params: Path | None, shapes: Mapping[str, tuple[int, ...]] | None) -> LoadedModel:
-    from mrt.frontend.mxnet import find_params, load_mxnet
+    from mrt.frontend import mxnet
 
-    where = params if params is not None else find_params(path)
-    model = load_mxnet(path, where, shapes)
-    parts = [hashlib.sha256(file.read_bytes()).digest() for file in (path, where) if file is not None]
-    return LoadedModel(model, hashlib.sha256(b"".join(parts)).hexdigest(), "mxnet")
+    model = mxnet.load_mxnet(path, params, shapes)
+    if params is None:
+        try:
+            params = mxnet.find_params(path)
+        except BadModel:  # a symbol without parameters, or it would not have loaded
+            params = None
+    return LoadedModel(model, mxnet.model_sha256(path, params), "mxnet")

@@ -32,7 +32,7 @@ def affine_of(node: ir.Node) -> Affine | None:
     if shape is None or len(shape) < 2 or node.domain != "":
         return None
     if node.op_type == "BatchNormalization":
-        affine = _of_batch_norm(node)
+        affine = _of_batch_norm(node, shape[1])
     elif node.op_type in ("Mul", "Add") and shape_of(node.outputs[0]) == shape:
         affine = _of_constant(node, shape)
     else:
@@ -40,9 +40,9 @@ def affine_of(node: ir.Node) -> Affine | None:
     return affine if affine is not None and affine.is_finite() else None
 
 
-def _of_batch_norm(node: ir.Node) -> Affine | None:
+def _of_batch_norm(node: ir.Node, channels: int) -> Affine | None:
     parts = [constant(operand(node, index)) for index in (1, 2, 3, 4)]
-    if any(part is None for part in parts) or integer(node, "training_mode", 0):
+    if any(part is None or part.shape != (channels,) for part in parts) or integer(node, "training_mode", 0):
         return None
     gamma, beta, mean, variance = (np.asarray(part, np.float64) for part in parts)
     spread = variance + float(np.float32(real(node, "epsilon", 1e-5)))

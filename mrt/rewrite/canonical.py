@@ -114,9 +114,11 @@ def _is_sum_of_products(node: ir.Node) -> bool:
     if weights is None or bias is None or weights.dtype != "float32" or bias.dtype != "float32":
         return False
     group, transposed = integer(node, "group", 0), node.op_type == "ConvTranspose"
+    inputs = weights.shape[0] if transposed else weights.shape[1] * group
     outputs = weights.shape[1] * group if transposed else weights.shape[0]
     return (
         rank_of(first(node)) == weights.ndim == 4
+        and (shape_of(first(node)) or ())[1:2] == (inputs,)
         and bias.shape == (outputs,)
         and integers(node, "kernel_shape") == weights.shape[2:]
         and _has_window(node)

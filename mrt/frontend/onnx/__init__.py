@@ -11,6 +11,7 @@ from mrt.errors import BadModel
 from mrt.frontend.onnx.ceil import settle_ceil_mode
 from mrt.frontend.onnx.inputs import Shapes, fix_inputs, forget_shapes
 from mrt.frontend.onnx.modernize import modernize
+from mrt.frontend.onnx.operands import check_operands
 from mrt.frontend.onnx.operators import OPERATORS, refuse_unsupported
 from mrt.frontend.onnx.read import opset_of, parse, read_bytes
 from mrt.frontend.onnx.weights import write_weights
@@ -33,6 +34,7 @@ def load_onnx(path: Path, shapes: Shapes | None = None) -> tuple[ir.Model, bytes
     while settle_ceil_mode(model):
         forget_shapes(model)
         model = _with_shapes(model, path)
+    check_operands(model)
     return model, data
 
 

@@ -1,0 +1,244 @@
+"""What the ONNX front end refuses, each with the sentence a user reads."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from mrt.errors import BadModel, Unsupported
+from mrt.frontend.onnx import load_onnx, read
+from tests.graphs import build, node
+
+_RELU = [node("Relu", "x", "y")]
+_SHAPE = {"x": (1, 3, 4, 4)}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "m.onnx"
+
+
+def refusal(path, proto=None, kind=BadModel, **shapes):
+    if proto is not None:
+        path.write_bytes(proto.SerializeToString())
+    with pytest.raises(kind) as caught:
+        load_onnx(path, shapes)
+    return str(caught.value).replace(str(path), "m.onnx")
+
+
+def weights_model(array):
+    return build([node("Mul", "x w", "y")], _SHAPE, {"w": array})
+
+
+def test_a_missing_file(path):
+    assert refusal(path) == "m.onnx: no such file"
+
+
+def test_a_folder(path):
+    path.mkdir()
+    assert refusal(path) == "m.onnx: is a folder; expected an .onnx file"
+
+
+def test_an_empty_file(path):
+    path.write_bytes(b"")
+    assert refusal(path) == "m.onnx: the file is empty"
+
+
+def test_a_text_file(path):
+    path.write_text("Dear reader, this is a letter and no model.\n")
+    assert refusal(path) == "m.onnx: not an ONNX file, or cut short"
+
+
+def test_an_error_page(path):
+    path.write_text("<!DOCTYPE html><html><body>404 Not Found</body></html>")
+    assert refusal(path) == "m.onnx: not an ONNX file, or cut short"
+
+
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
+def test_a_truncated_file(path, part):
+    whole = weights_model(np.ones((3, 1, 1), np.float32)).SerializeToString()
+    path.write_bytes(whole[: int(len(whole) * part)])
+    assert refusal(path).startswith("m.onnx: not ")
+
+
+def test_a_file_above_the_size_limit(path, monkeypatch):
+    monkeypatch.setattr(read, "LARGEST_FILE", 10)
+    path.write_bytes(b"x" * 11)
+    assert refusal(path) == "m.onnx: 11 bytes; the largest .onnx file is 10 bytes"
+
+
+def test_a_protobuf_without_a_graph(path):
+    assert refusal(path, onnx.ModelProto(ir_version=8)) == (
+        "m.onnx: not an ONNX model (it has no graph or no IR version)"
+    )
+
+
+def test_a_graph_without_outputs(path):
+    proto = build(_RELU, _SHAPE)
+    del proto.graph.output[:]
+    assert refusal(path, proto) == "m.onnx: the graph has no outputs"
+
+
+@pytest.mark.parametrize("opset", [6, 27])
+def test_an_opset_outside_the_range(path, opset):
+    proto = build(_RELU, _SHAPE)
+    proto.opset_import[0].version = opset
+    assert refusal(path, proto) == f"m.onnx: opset {opset}; supported are 7 to 26"
+
+
+def test_no_default_operator_set(path):
+    proto = build(_RELU, _SHAPE)
+    proto.opset_import[0].domain = "com.example"
+    assert refusal(path, proto) == "m.onnx: names 0 versions of the default operator set; expected one"
+
+
+def test_data_in_another_file(path):
+    proto = weights_model(np.ones((3, 1, 1), np.float32))
+    onnx.external_data_helper.set_external_data(proto.graph.initializer[0], "weights.bin")
+    proto.graph.initializer[0].ClearField("raw_data")
+    assert refusal(path, proto) == (
+        "m.onnx: 'w' keeps its data in another file (weights.bin); save the model as one file"
+    )
+
+
+def test_every_unsupported_node_at_once(path):
+    nodes = [
+        node("LSTM", "x w r", "a", hidden_size=4),
+        node("Relu", "a", "b"),
+        node("MaxPool", "b", "c", kernel_shape=[2, 2], dilations=[2, 2]),
+        node("Pad", "c p", "d", mode="reflect"),
+        node("Pool", "d", "e", domain="com.example"),
+        node("Conv", "e k", "f", kernel_shape=[3, 3, 3]),
+        node("BatchNormalization", "f s s s s", "y z q", training_mode=1),
+    ]
+    proto = build(_RELU, _SHAPE)
+    del proto.graph.node[:]
+    proto.graph.node.extend(nodes)
+    proto.opset_import.append(helper.make_opsetid("com.example", 1))
+    assert refusal(path, proto, Unsupported).splitlines() == [
+        "7 unsupported:",
+        "  LSTM:a (LSTM): unsupported operator (ONNX opset 20)",
+        "  MaxPool:c (MaxPool): dilations=[2, 2]; expected all 1",
+        "  Pad:d (Pad): mode=reflect; expected constant",
+        "  Pool:e (Pool): operator of the domain 'com.example'",
+        "  Conv:f (Conv): kernel_shape=[3, 3, 3]; expected 1 or 2 dimensions",
+        "  BatchNormalization:y (BatchNormalization): training_mode=1; expected 0",
+        "  BatchNormalization:y (BatchNormalization): second output 'z'; expected one output",
+        "supported operators: mrt operators --frontend onnx",
+    ]
+
+
+def test_nodes_without_a_name_are_called_by_their_output(path):
+    proto = build([node("Relu", "x", "a")], _SHAPE, outputs="a")
+    proto.graph.node[0].op_type, proto.graph.node[0].name = "Foo", ""
+    assert "  a (Foo): unsupported operator (ONNX opset 20)" in refusal(path, proto, Unsupported)
+
+
+def test_a_node_with_a_graph_of_its_own(path):
+    proto = build([node("Identity", "x", "y")], _SHAPE)
+    branch = helper.make_graph([], "branch", [], [])
+    proto.graph.node[0].attribute.append(helper.make_attribute("body", branch))
+    assert "Identity:y (Identity): body: attributes that are graphs" in refusal(path, proto, Unsupported)
+
+
+def test_functions_of_the_models_own(path):
+    proto = build(_RELU, _SHAPE)
+    proto.functions.append(helper.make_function("mine", "Twice", ["a"], ["b"], [node("Add", "a a", "b")], []))
+    expected = "  function 'mine:Twice': functions of a model's own are not supported"
+    assert expected in refusal(path, proto, Unsupported)
+
+
+@pytest.mark.parametrize(("kind", "name"), [(6, "int32"), (7, "int64"), (2, "uint8")])
+def test_inputs_that_are_not_float(path, kind, name):
+    proto = build([node("Cast", "x", "y", to=1)], _SHAPE, kind=kind)
+    assert f"  input 'x': holds {name}; expected float" in refusal(path, proto, Unsupported)
+
+
+@pytest.mark.parametrize(
+    ("array", "trouble"),
+    [
+        (np.array([1, np.nan], np.float32), "holds NaN"),
+        (np.array([1, np.nan], np.float16), "holds NaN"),
+        (np.array([1, -np.inf], np.float32), "holds infinities, or numbers too large for float32"),
+        (np.array([1, 1e300]), "holds infinities, or numbers too large for float32"),
+    ],
+)
+def test_weights_that_are_no_numbers(path, array, trouble):
+    proto = build([node("Cast", "w", "f", to=1), node("Mul", "x f", "y")], {"x": (3, 2)}, {"w": array})
+    assert refusal(path, proto) == f"initializer 'w' {trouble}"
+
+
+def test_a_nan_in_a_constant_node(path):
+    value = numpy_helper.from_array(np.array([np.nan], np.float32))
+    proto = build([node("Constant", "", "c", value=value), node("Mul", "x c", "y")], _SHAPE)
+    assert refusal(path, proto) == "initializer 'c' holds NaN"
+
+
+def test_unknown_dimensions(path):
+    proto = build(_RELU, {"x": ("N", 3, "H", "W")})
+    assert refusal(path, proto) == ("input 'x' has unknown dimensions; add --shape x=1,3,?,?, numbers for each ?")
+
+
+def test_a_shape_for_an_input_that_is_not_there(path):
+    assert refusal(path, build(_RELU, _SHAPE), data=(1, 3)) == (
+        "--shape data: the model has no input of that name; it has x"
+    )
+
+
+def test_a_shape_of_another_rank(path):
+    assert refusal(path, build(_RELU, _SHAPE), x=(1, 3)) == "--shape x=1,3: expected 4 dimensions, each 1 or more"
+
+
+def test_a_shape_that_does_not_fit_the_weights(path):
+    proto = build([node("Conv", "x w", "y")], {"x": (1, 3, "H", "W")}, {"w": np.ones((2, 3, 3, 3), np.float32)})
+    assert refusal(path, proto, x=(1, 4, 8, 8)) == (
+        "Conv:y (Conv): its input has 4 channels; its weights [2, 3, 3, 3] with group=1 expect 3"
+    )
+
+
+def test_shapes_that_do_not_fit_together(path):
+    proto = build([node("Add", "x w", "y")], {"x": (1, 3, "H", 4)}, {"w": np.ones((5, 1), np.float32)})
+    assert refusal(path, proto, x=(1, 3, 2, 4)).startswith(
+        "m.onnx: the shapes do not fit together: [ShapeInferenceError]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("operator", "weights", "attributes", "trouble"),
+    [
+        ("Conv", [(2, 3, 3, 3), (5,)], {}, "its bias has shape [5]; expected [2]"),
+        ("Conv", [(3, 1, 3, 3)], {"group": 2}, "group=2 does not divide 3 channels"),
+        ("Conv", [(2, 3, 3, 3)], {"kernel_shape": [2, 2]}, "kernel_shape=[2, 2]; its weights are [2, 3, 3, 3]"),
+        (
+            "ConvTranspose",
+            [(4, 2, 3, 3)],
+            {},
+            "its input has 3 channels; its weights [4, 2, 3, 3] with group=1 expect 4",
+        ),
+        (
+            "BatchNormalization",
+            [(3,), (3,), (3,), (4,)],
+            {},
+            "a parameter of shape [4] does not suit its input [1, 3, 8, 8]",
+        ),
+    ],
+)
+def test_weights_that_do_not_suit_their_input(path, operator, weights, attributes, trouble):
+    names = ["abcd"[index] for index in range(len(weights))]
+    arrays = {name: np.ones(shape, np.float32) for name, shape in zip(names, weights, strict=True)}
+    proto = build([node(operator, " ".join(["x", *names]), "y", **attributes)], {"x": (1, 3, 8, 8)}, arrays)
+    assert refusal(path, proto) == f"{operator}:y ({operator}): {trouble}"
+
+
+def test_an_operand_that_nobody_makes(path):
+    proto = build([node("Add", "x x", "y")], _SHAPE)
+    proto.graph.node[0].input[1] = "ghost"
+    assert refusal(path, proto).startswith(
+        "m.onnx: not a valid ONNX model: Nodes in a graph must be topologically sorted"
+    )
+
+
+def test_an_attribute_newer_than_opset_20_that_changes_the_meaning(path):
+    proto = build([node("Cast", "x", "y", to=1)], _SHAPE, opset=24)
+    proto.graph.node[0].attribute.append(helper.make_attribute("round_mode", "up"))
+    assert "Cast:y (Cast): attribute round_mode is not one of opset 20" in refusal(path, proto, Unsupported)

@@ -1,0 +1,73 @@
+"""Real models: which are accepted, and that the rewritten graph computes what the file computes."""
+
+import onnx
+import onnx_ir as ir
+import pytest
+
+from mrt.errors import Unsupported
+from mrt.frontend import load
+from mrt.rewrite import rewrite
+from tests.graphs import assert_same, run, seeded, shapes_of
+from tests.shared_data import SHARED, needs_shared
+
+# Dozens of layers of float32, summed in another order: measured at most 3e-6 of the largest output.
+MODEL_ROUNDING = 1e-4
+
+QUICK = [
+    "cifar10_resnet20_fp32", "espcn_subpixel_float", "ezkl_lenet_5", "ezkl_mnist_gan", "ezkl_multihead_attention",
+    "mlperftiny_dscnn_kws_fp32", "mlperftiny_resnet8_cifar10_fp32", "mnist_cntk", "vnncomp_ibp_3_3_8",
+]  # fmt: skip
+LARGE = [
+    "mobilenetv1_0.25_keras_fp32", "mobilenetv2_torchvision_fp32", "squeezenet1.1_fp32", "ultraface_rfb320",
+    "yolox_nano",
+]  # fmt: skip
+REFUSED = {
+    "ezkl_xgboost": "ArgMax (ArgMax): unsupported operator (ONNX opset 11)",
+    "magika_v3_3": "input 'bytes': holds int32; expected float",
+    "style_candy": "crop (Crop): unsupported operator (ONNX opset 7)",
+    "tract_byte_sb_bidi_lstm": "LSTM_9 (LSTM): unsupported operator (ONNX opset 9)",
+}
+
+pytestmark = needs_shared
+
+
+@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)])
+def test_rewritten_equals_original(name):
+    path = SHARED / "onnx" / f"{name}.onnx"
+    model = load(path).model
+    rewrite(model)
+    onnx.checker.check_model(ir.to_proto(model), full_check=True)
+    feeds = seeded(shapes_of(model))
+    assert_same(run(onnx.load(path), feeds), run(model, feeds), MODEL_ROUNDING)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_with_the_reason(name):
+    with pytest.raises(Unsupported) as caught:
+        load(SHARED / "onnx" / f"{name}.onnx")
+    assert REFUSED[name] in str(caught.value)
+
+
+def test_no_model_is_left_out():
+    names = {path.stem for path in (SHARED / "onnx").glob("*.onnx")}
+    assert names == {*QUICK, *LARGE, *REFUSED}
+
+
+@pytest.mark.parametrize(
+    ("path", "shape"),
+    [
+        ("trained/lenet_digits28", (1, 1, 28, 28)),
+        ("trained/resnet_digits8", (1, 1, 8, 8)),
+        ("trained/mxnet_mnist", (1, 1, 28, 28)),
+        ("trained/mxnet_fashion-mnist", (1, 1, 28, 28)),
+        ("untrained/cifar_resnet20_v1", (1, 3, 32, 32)),
+        pytest.param("untrained/mobilenet0.25", (1, 3, 224, 224), marks=pytest.mark.slow),
+        pytest.param("untrained/squeezenet1.1", (1, 3, 224, 224), marks=pytest.mark.slow),
+    ],
+)
+def test_rewritten_mxnet_model_equals_the_imported_one(path, shape):
+    model = load(SHARED / "mxnet" / f"{path}-symbol.json", shapes={"data": shape}).model
+    feeds = seeded(shapes_of(model))
+    imported = run(model, feeds)
+    rewrite(model)
+    assert_same(imported, run(model, feeds), MODEL_ROUNDING)
