@@ -116,13 +116,13 @@ def defined_by(form: WellFormed, number: int) -> str:
 
 
 def cost_table(form: WellFormed, report: CostReport) -> list[str]:
-    """The work of each instruction and the total, as columns, and the weights."""
+    """The work of each instruction, the total and the weights, as columns."""
     first = form.program.first_instruction
     rows: list[tuple[str, ...]] = [_HEADINGS]
     rows += [(f"%{n}", defined_by(form, n), *_counts(work)) for n, work in enumerate(report.instructions, first)]
     rows.append(("total", "", *_counts(report.work)))
-    weights = ", ".join(f"{kind.replace('_', ' ')} {weight}" for kind, weight in WEIGHTS.items())
-    return [*columns(rows, left=2), "", f"weights version {WEIGHTS_VERSION}: {weights}"]
+    rows.append(("weights", f"version {WEIGHTS_VERSION}", *map(str, WEIGHTS.values()), ""))
+    return columns(rows, left=2)
 
 
 def _counts(work: Work) -> tuple[str, ...]:

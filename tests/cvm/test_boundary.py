@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -205,6 +207,27 @@ def test_an_unusable_scale_is_refused(scale: float) -> None:
     program = doubler(metadata=Metadata(inputs={"x": Meaning(scale, 0)}))
     with pytest.raises(BadInput, match=r"^input 'x' has the scale .* not usable$"):
         boundary.quantize(program, {"x": np.zeros((1, 3))})
+
+
+def test_memory_holds_the_work_of_one_sample_however_many_there_are() -> None:
+    program = Program(  # 1 byte in, 4 bytes out, 400 kB in between
+        (Input("x", TensorType("i8", (1,)), 0, 9),),
+        (),
+        (
+            Instruction("tile", (0,), {"multiples": (100_000,)}),
+            Instruction("cast", (1,), {"dtype": "i32"}),
+            Instruction("reduce_sum", (2,), {"axis": 0}),
+        ),
+        (Output("y", 3),),
+    )
+    form, peaks = validate(program), []
+    for count in (4, 40):
+        tracemalloc.start()
+        result = cvm.execution.run(form, {"x": np.arange(count, dtype=np.int8) % 10})
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert result["y"].tolist() == [100_000 * (number % 10) for number in range(count)]
+    assert peaks[1] < peaks[0] + 40_000  # 36 more results kept would be 14 MB
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])

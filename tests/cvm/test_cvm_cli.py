@@ -336,13 +336,12 @@ def test_digest_prints_the_id_and_the_metadata(here: Path) -> None:
 def test_cost_lists_instructions_and_the_total(here: Path) -> None:
     p = save(chain(), here)
     assert cvm("cost", p).output.splitlines() == [
-        "value  instruction  MACs  table reads  element ops  bytes  cost",
-        "%1     add             0            0            3     36    48",
-        "%2     clamp           0            0            3     24    36",
-        "%3     argmax          0            0            3     16    28",
-        "total                  0            0            9     76   112",
-        "",
-        "weights version 1: multiply accumulates 1, table reads 8, element operations 4, bytes moved 1",
+        "value    instruction  MACs  table reads  element ops  bytes  cost",
+        "%1       add             0            0            3     36    48",
+        "%2       clamp           0            0            3     24    36",
+        "%3       argmax          0            0            3     16    28",
+        "total                    0            0            9     76   112",
+        "weights  version 1       1            8            4      1",
     ]
     found = json.loads(cvm("cost", p, "--json").output)
     assert found["total"]["cost"] == 112
