@@ -60,16 +60,18 @@ class Built:
 
 def plan(symbol: Symbol) -> Plan:
     """Raise Unsupported with all that can be said without shapes. Labels, and what only they need, are dropped."""
-    problems: list[str] = []
     wanted = {edge.node for edge in symbol.heads}
     uses: list[Use] = []
+    troubles: list[list[str]] = []  # by node, from the outputs back
     for index in reversed(symbol.order):
         node = symbol.nodes[index]
         if index in wanted and node.operator is not None:
-            use = _use(node, problems)
+            troubles.append([])
+            use = _use(node, troubles[-1])
             wanted |= {edge.node for edge in (use.operands() if use else node.inputs)}
             uses += [use] if use else []
     uses.reverse()
+    problems = [problem for found in reversed(troubles) for problem in found]
     outputs = {use.node.id: use.operator.outputs(use.values) for use in uses}
     for use in uses:
         problems += _wrong_outputs(symbol, use.operands(), outputs, _label(use.node))

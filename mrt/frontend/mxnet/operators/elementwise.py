@@ -142,7 +142,7 @@ def _all_inputs(values: Values) -> tuple[str, ...]:
     return ("data",) * number
 
 
-@operator("add_n", "ElementWiseSum", "_sum", attributes={"num_args": count()}, slots=_all_inputs)
+@operator("add_n", "ElementWiseSum", attributes={"num_args": count()}, slots=_all_inputs)
 def add_n(call: Call) -> ir.Value:
     """A sum of tensors of one shape, from the first to the last."""
     shapes = {call.shape(value) for value in call.inputs}
