@@ -15,10 +15,8 @@ from typing import Any, NoReturn
 from mrt.calibrate.preprocessing import Preprocessing
 from mrt.calibrate.table import OBSERVERS, CalibrationOptions
 from mrt.errors import BadOption
+from mrt.quantize.options import ACTIVATION_BITS, SCALES, SCHEMES, WEIGHT_BITS, LayerBits, QuantizeOptions
 
-SCALES = ("real", "shift")
-WEIGHT_BITS = tuple(range(2, 9))
-ACTIVATION_BITS = (*range(2, 9), 16)
 MAX_SAMPLES = 10**9
 
 
@@ -43,24 +41,6 @@ class ModelSettings:
 
 
 @dataclass(frozen=True)
-class LayerSettings:
-    """Precisions of one layer, named as its output in the rewritten model; None where the general one holds."""
-
-    weight_bits: int | None = None
-    activation_bits: int | None = None
-
-
-@dataclass(frozen=True)
-class QuantizationSettings:
-    """Precisions and the form of the scales."""
-
-    weight_bits: int = 8
-    activation_bits: int = 8
-    scales: str = "real"
-    layers: Mapping[str, LayerSettings] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Config:
     """Everything a config file can say; without a file, the defaults."""
 
@@ -70,7 +50,7 @@ class Config:
     calibration_data: DataSettings = field(default_factory=DataSettings)
     calibration: CalibrationOptions = field(default_factory=CalibrationOptions)
     evaluation_data: DataSettings = field(default_factory=DataSettings)
-    quantization: QuantizationSettings = field(default_factory=QuantizationSettings)
+    quantization: QuantizeOptions = field(default_factory=QuantizeOptions)
 
     def preprocessing_of(self, names: list[str]) -> dict[str, Preprocessing]:
         """The preprocessing of each of the model's inputs; BadOption if the file prepares one that the model lacks."""
@@ -196,21 +176,23 @@ def _read_data(table: _Table, folder: Path) -> DataSettings:
     )
 
 
-def _read_quantization(table: _Table, layers: Mapping[str, _Table]) -> QuantizationSettings:
+def _read_quantization(table: _Table, layers: Mapping[str, _Table]) -> QuantizeOptions:
     both = table.take("bits", _bits(WEIGHT_BITS), 8)
-    settings = QuantizationSettings(
+    settings = QuantizeOptions(
         weight_bits=table.take("weight_bits", _bits(WEIGHT_BITS), both),
         activation_bits=table.take("activation_bits", _bits(ACTIVATION_BITS), both),
         scales=table.take("scales", _one_of(SCALES), "real"),
+        scheme=table.take("scheme", _one_of(SCHEMES), "symmetric"),
+        bias_correction=table.take("bias_correction", _flag, True),
         layers={name: _read_layer(item) for name, item in layers.items()},
     )
-    table.finish("bits, weight_bits, activation_bits, scales")
+    table.finish("bits, weight_bits, activation_bits, scales, scheme, bias_correction")
     return settings
 
 
-def _read_layer(table: _Table) -> LayerSettings:
+def _read_layer(table: _Table) -> LayerBits:
     both = table.take("bits", _bits(WEIGHT_BITS))
-    settings = LayerSettings(
+    settings = LayerBits(
         weight_bits=table.take("weight_bits", _bits(WEIGHT_BITS), both),
         activation_bits=table.take("activation_bits", _bits(ACTIVATION_BITS), both),
     )
@@ -228,6 +210,10 @@ def _path_in(folder: Path) -> Callable[[Any], Path]:
 
 def _whole(value: Any) -> int:
     return value if type(value) is int else _refuse("expected a whole number")
+
+
+def _flag(value: Any) -> bool:
+    return value if isinstance(value, bool) else _refuse("expected true or false")
 
 
 def _number(value: Any) -> float:

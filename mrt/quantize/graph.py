@@ -10,7 +10,7 @@ import onnx_ir as ir
 from cvm.errors import Invalid
 from cvm.program import Input, Meaning, Program, TensorType
 from mrt.calibrate.table import CalibrationTable
-from mrt.errors import NotProvable, Unsupported
+from mrt.errors import BadOption, NotProvable, Unsupported
 from mrt.quantize import elementwise, linear, movement, pooling, reduction, softmax  # noqa: F401 they register rules
 from mrt.quantize.lowering import Lowering, constant_of, identity, name_of, shape_of
 from mrt.quantize.options import QuantizeOptions
@@ -32,6 +32,7 @@ def quantize(
 ) -> Program:
     """A canonical float model as a program. Every instruction is proven as it is written; `NotProvable` says which cannot be."""
     nodes = list(model.graph)
+    _check_layers(nodes, options)
     curves = find_curves(nodes)
     needed = _needed(model.graph, nodes, curves)
     net = Lowering(table, options, _heads(model.graph, nodes, curves))
@@ -43,6 +44,13 @@ def quantize(
     for value in model.graph.outputs:
         _emit_output(net, value)
     return net.builder.finish(provenance or {}, labels)
+
+
+def _check_layers(nodes: Sequence[ir.Node], options: QuantizeOptions) -> None:
+    known = {name_of(value) for node in nodes for value in (*node.inputs, *node.outputs) if value is not None}
+    unknown = sorted(set(options.layers) - known)
+    if unknown:
+        raise BadOption(f"layer '{unknown[0]}' is not a value of the rewritten model; `mrt rewrite` writes that model")
 
 
 def _lower(net: Lowering, node: ir.Node, curves: Mapping[str, Curve]) -> None:

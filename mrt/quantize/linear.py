@@ -94,13 +94,13 @@ def matmul(net: Lowering, node: ir.Node) -> None:
 def _parameters(net: Lowering, node: ir.Node, x: Tensor, weights: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
     """Integer weights and bias, and the scale of the accumulator, per output channel."""
     bias = require_constant(node, 2)
-    bits = net.options.weight_bits_of(node.name or name_of(node.outputs[0]))
+    bits = net.options.weight_bits_of(name_of(node.outputs[0]))
     input_scale = float(x.scale[0])
     scales = weight_scales(weights, bias, input_scale, bits=bits, scales=net.options.scales)
     accumulator = scales * input_scale
     integers = quantize_weights(weights, scales, bits=bits)
     means = net.table.channel_means.get(name_of(node.inputs[0]))
-    if means is not None:
+    if net.options.bias_correction and means is not None:
         bias = bias - mean_error(integers, weights, scales, means)
     return integers, quantize_bias(bias, accumulator), accumulator
 

@@ -23,12 +23,17 @@ class LayerBits:
 
 @dataclass(frozen=True)
 class QuantizeOptions:
-    """`weight_bits` 2..8 and `activation_bits` 2..8 or 16, sign included; `layers` overrides them by node or value name."""
+    """`weight_bits` 2..8 and `activation_bits` 2..8 or 16, sign included.
+
+    `layers` overrides them for a layer, named as its output in the rewritten model. `bias_correction` takes off what rounding
+    the weights adds to a layer's output on average.
+    """
 
     weight_bits: int = 8
     activation_bits: int = 8
     scales: str = "real"
     scheme: str = "symmetric"
+    bias_correction: bool = True
     layers: Mapping[str, LayerBits] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -43,9 +48,9 @@ class QuantizeOptions:
         if self.scheme not in SCHEMES:
             raise BadOption(f"scheme '{self.scheme}'; allowed are {' and '.join(SCHEMES)}")
 
-    def weight_bits_of(self, node: str) -> int:
-        """The precision of the weights of one layer."""
-        own = self.layers.get(node, LayerBits()).weight_bits
+    def weight_bits_of(self, value: str) -> int:
+        """The precision of the weights of the layer that gives this value."""
+        own = self.layers.get(value, LayerBits()).weight_bits
         return self.weight_bits if own is None else own
 
     def activation_bits_of(self, value: str) -> int:

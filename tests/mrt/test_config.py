@@ -6,8 +6,9 @@ import pytest
 
 from mrt.calibrate.preprocessing import Preprocessing
 from mrt.calibrate.table import CalibrationOptions
-from mrt.config import Config, DataSettings, LayerSettings, ModelSettings, QuantizationSettings, load_config
+from mrt.config import Config, DataSettings, ModelSettings, load_config
 from mrt.errors import BadOption
+from mrt.quantize import LayerBits, QuantizeOptions
 
 FULL = """
 [model]
@@ -66,7 +67,7 @@ def test_every_entry_is_read(tmp_path: Path) -> None:
         calibration_data=DataSettings(tmp_path / "images", 10, {"data": "x_calibration"}, "y_calibration"),
         calibration=CalibrationOptions("percentile", percentile=99.9, bits=16),
         evaluation_data=DataSettings(tmp_path / "test.npz"),
-        quantization=QuantizationSettings(4, 16, "shift", {"conv0": LayerSettings(8, 7)}),
+        quantization=QuantizeOptions(4, 16, scales="shift", layers={"conv0": LayerBits(8, 7)}),
     )
 
 

@@ -31,7 +31,13 @@ def conv(**attributes):
 
 def conv_transpose(group: int, **attributes):
     def build(m: FloatModel) -> str:
-        defaults = {"strides": [2, 2], "dilations": [1, 1], "pads": [0, 0, 0, 0], "output_padding": [0, 0], "group": group}
+        defaults = {
+            "strides": [2, 2],
+            "dilations": [1, 1],
+            "pads": [0, 0, 0, 0],
+            "output_padding": [0, 0],
+            "group": group,
+        }
         return m.add("ConvTranspose", "x", normal(4, 6 // group, 3, 3), normal(6), **(defaults | attributes))
 
     return build
@@ -132,7 +138,9 @@ def test_a_step_function_is_right_wherever_the_input_is_not_at_a_step(operator):
     assert snr_db(model, output, options=QuantizeOptions(8, 16))[output] > 25
 
 
-@pytest.mark.parametrize("operator", sorted(ROWS.keys() & {"Conv", "Gemm", "Add", "Concat", "MaxPool", "Mul", "MatMul", "Softmax"}))
+@pytest.mark.parametrize(
+    "operator", sorted(ROWS.keys() & {"Conv", "Gemm", "Add", "Concat", "MaxPool", "Mul", "MatMul", "Softmax"})
+)
 def test_eight_bits_everywhere_stay_close(operator):
     model = FloatModel(x=IMAGE)
     output = ROWS[operator][0](model)

@@ -1,0 +1,5 @@
+"""`python -m mrt` is the `mrt` command."""
+
+from mrt.cli import main
+
+main()

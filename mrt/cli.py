@@ -1,0 +1,320 @@
+"""The `mrt` command: parses arguments, prints, sets the exit code. Its texts teach."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from mrt.errors import BadOption, MrtError, NotProvable
+
+if TYPE_CHECKING:
+    from mrt.config import Config
+    from mrt.convert import Progress
+    from mrt.evaluate import Report
+
+PATH = click.Path(path_type=Path)
+NO, BAD, INTERRUPTED, CLOSED_PIPE = 1, 2, 130, 141
+OBSERVERS = ("minmax", "percentile", "entropy", "mse")
+
+
+class Commands(click.Group):
+    """Turns every failure into one sentence on stderr and an exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        from cvm.errors import CvmError, Unproven
+
+        try:
+            return super().invoke(ctx)
+        except (NotProvable, Unproven) as problem:
+            _fail(ctx, str(problem), NO)
+        except (MrtError, CvmError) as problem:
+            _fail(ctx, str(problem), BAD)
+        except MemoryError:
+            _fail(ctx, "not enough memory for this model", BAD)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(CLOSED_PIPE)
+        except OSError as problem:
+            _fail(ctx, f"{problem.filename or 'output'}: {problem.strerror}", BAD)
+        except KeyboardInterrupt:
+            _fail(ctx, "interrupted", INTERRUPTED)
+
+
+def main() -> None:
+    """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a name may hold what the terminal's encoding lacks
+    cli(prog_name="mrt")
+
+
+def _fail(ctx: click.Context, message: str, code: int) -> NoReturn:
+    click.echo(f"mrt: {message}", err=True)
+    ctx.exit(code)
+
+
+EXAMPLES = """
+\b
+Start with:
+  mrt convert model-symbol.json --data images/     an MXNet model, 8 bits
+  mrt convert model.onnx --config model.toml       everything said in a file
+  mrt evaluate model.onnx model.cvm --data images/ what it cost in accuracy
+  cvm verify model.cvm                             the proof that nothing overflows
+
+\b
+Exit codes:
+  0  done
+  1  the program cannot be proven
+  2  bad input or usage
+"""
+
+
+@click.group(cls=Commands, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="mrt-cvm", prog_name="mrt")
+def cli() -> None:
+    """Turn a trained MXNet or ONNX model into a proven program of integers (.cvm)."""
+
+
+def _options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Attach options of the shared list, so that the same one reads the same everywhere."""
+
+    def attach(command: Callable[..., None]) -> Callable[..., None]:
+        for name in reversed(names):
+            command = SHARED_OPTIONS[name](command)
+        return command
+
+    return attach
+
+
+SHARED_OPTIONS = {
+    "model": click.argument("model", type=PATH, required=False),
+    "config": click.option("--config", type=PATH, metavar="C.toml", help="Read these settings; options here win over it."),
+    "params": click.option("--params", type=PATH, metavar="F", help="MXNet parameters, if not found beside the JSON."),
+    "shape": click.option(
+        "--shape", "shapes", multiple=True, metavar="NAME=1,3,224,224", help="Shape of an input that the file leaves open."
+    ),
+    "data": click.option(
+        "--data", type=PATH, metavar="D", help="Samples: .npz (arrays by input name, or x; labels y), .npy, or a folder of images."
+    ),
+    "samples": click.option("--samples", type=click.IntRange(1), metavar="N", help="Use at most N, at equal distances."),
+    "observer": click.option("--observer", type=click.Choice(OBSERVERS), help="How ranges are chosen (default: minmax)."),
+}
+
+
+@cli.command()
+@_options("model", "params", "data", "samples")
+@click.option("--table", "table_path", type=PATH, metavar="T", help="A calibration table by `mrt calibrate`, instead of data.")
+@click.option("--bits", type=int, metavar="B", help="Sets both of the next two (default: 8).")
+@click.option("--weight-bits", type=int, metavar="B", help="Precision of weights, 2..8.")
+@click.option("--activation-bits", type=int, metavar="B", help="Precision of values between layers, 2..8 or 16.")
+@click.option("--scales", type=click.Choice(["real", "shift"]), help="Any ratio, or powers of two only (default: real).")
+@click.option("--scheme", type=click.Choice(["symmetric", "affine"]), help="Zero point of signed values (default: symmetric).")
+@_options("observer", "shape", "config")
+@click.option("-o", "--output", type=PATH, metavar="OUT.cvm", help="Default: the model's name with .cvm, beside it.")
+def convert(model: Path | None, table_path: Path | None, output: Path | None, **options: Any) -> None:
+    """Convert MODEL (.onnx, or MXNet symbol .json) to a proven integer program.
+
+    \b
+    mrt convert model.json --bits 8
+    mrt convert model.onnx --data calibration.npz --samples 100 -o model.cvm
+
+    Parameters of an MXNet model are found beside its JSON. With no data, it is calibrated on noise, which costs accuracy.
+    """
+    from cvm import format as cvm_format
+    from mrt import convert as pipeline
+    from mrt.calibrate.table import CalibrationTable
+
+    settings = _settings(model, options)
+    assert settings.model.path is not None
+    destination = output or pipeline.default_output(settings.model.path)
+    pipeline.check_destination(destination, [settings.model.path, settings.model.params, table_path])
+    table = CalibrationTable.load(table_path) if table_path is not None else None
+    if table is None and settings.calibration_data.path is None:
+        click.secho(
+            "mrt: no --data: calibrating on synthetic noise. The program will run, but its ranges fit noise, not your data:\n"
+            "     expect to lose accuracy, maybe all of it. Give --data with about 100 real samples.",
+            err=True,
+            fg="yellow",
+        )
+    with _progress() as progress:
+        result = pipeline.convert(settings, table=table, progress=progress)
+    cvm_format.write(result.proven.program, destination)
+    click.echo(f"wrote {destination}")
+    for name, value in result.summary().items():
+        click.echo(f"  {name:<14} {value}")
+
+
+@cli.command()
+@_options("model", "params", "data", "samples", "observer")
+@click.option("--bits", type=int, metavar="B", help="Activation precision that `entropy` and `mse` fit to (default: 8).")
+@_options("shape", "config")
+@click.option("-o", "--output", type=PATH, required=True, metavar="TABLE.json", help="Where to write the table.")
+def calibrate(model: Path | None, output: Path, **options: Any) -> None:
+    """Measure the range of every value of MODEL on samples, and write a calibration table.
+
+    \b
+    mrt calibrate model.onnx --data images/ --observer mse -o table.json
+    mrt convert model.onnx --table table.json
+
+    The table and the model decide the program: the same two give the same bytes on every machine.
+    """
+    from mrt import convert as pipeline
+
+    settings = _settings(model, options)
+    if settings.calibration_data.path is None:
+        raise BadOption("no data is given: --data, or a --config whose [calibration] names some")
+    pipeline.check_destination(output, [settings.model.path, settings.model.params])
+    with _progress() as progress:
+        table = pipeline.make_table(settings, progress)
+    table.save(output)
+    click.echo(f"wrote {output}: {len(table.ranges)} ranges from {table.samples} samples")
+
+
+@cli.command()
+@_options("model")
+@click.argument("program", type=PATH, required=False)
+@_options("params", "data", "samples", "shape", "config")
+@click.option("--threads", type=click.IntRange(1), default=1, metavar="N", help="Threads for the integer side (default: 1).")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def evaluate(model: Path | None, program: Path | None, threads: int, as_json: bool, **options: Any) -> None:
+    """Compare MODEL in float with PROGRAM (.cvm) in integers on samples: accuracy, agreement, signal to noise.
+
+    \b
+    mrt evaluate model.onnx model.cvm --data test.npz
+    mrt evaluate --config model.toml model.cvm --json
+    """
+    import cvm
+    from mrt import convert as pipeline
+    from mrt.evaluate import evaluate as compare
+
+    if program is None:  # with --config, the only argument is the program
+        model, program = None, model
+    if program is None:
+        raise BadOption("no program is given: mrt evaluate MODEL P.cvm --data D")
+    settings = _settings(model, {**options, "evaluation": True})
+    executable = cvm.load(program)
+    loaded = pipeline.load(settings)
+    metadata = executable.program.metadata
+    made_from = metadata.provenance.get("model_sha256") if metadata is not None else None
+    if made_from not in (None, loaded.sha256):
+        click.echo(f"mrt: warning: {program} was made from another model (SHA-256 {made_from})", err=True)
+    samples = pipeline.open_data(loaded.model, settings, settings.evaluation_data)
+    with _progress() as progress:
+        report = compare(
+            loaded.model, executable, samples, lambda done, total: progress("comparing", done, total), threads=threads
+        )
+    click.echo(json.dumps(report.to_json(), indent=2) if as_json else _report_text(report))
+
+
+@cli.command()
+@_options("model", "params", "shape", "config")
+@click.option("-o", "--output", type=PATH, required=True, metavar="OUT.onnx", help="Where to write the rewritten model.")
+def rewrite(model: Path | None, output: Path, **options: Any) -> None:
+    """Write MODEL as the simpler float model that is quantised: BatchNorm folded, shapes fixed, few operators.
+
+    It is numerically equal to MODEL. Its value names are those of reports, tables and [layers] in a config.
+    """
+    from mrt import convert as pipeline
+    from mrt.rewrite import save
+
+    settings = _settings(model, options)
+    pipeline.check_destination(output, [settings.model.path, settings.model.params])
+    loaded = pipeline.rewritten(settings)
+    save(loaded.model, output)
+    click.echo(f"wrote {output}: {loaded.model.graph.num_nodes()} nodes")
+
+
+@cli.command()
+@click.option("--frontend", type=click.Choice(["onnx", "mxnet"]), required=True, help="Whose operators.")
+def operators(frontend: str) -> None:
+    """List the operators that can be read, one a line."""
+    from mrt.frontend import operators as names
+
+    for name in names("onnx" if frontend == "onnx" else "mxnet"):
+        click.echo(name)
+
+
+def _settings(model: Path | None, options: dict[str, Any]) -> Config:
+    """The config file, if any, with the command line's options over it."""
+    from mrt.config import Config, load_config
+
+    config = load_config(options["config"]) if options.get("config") else Config()
+    named = {"path": model, "params": options.get("params")}
+    shapes = {**config.model.shapes, **dict(map(_parse_shape, options.get("shapes") or ()))}
+    if model is not None and config.model.path is not None and options.get("params") is None:
+        config = replace(config, model=replace(config.model, params=None))  # those of the file's own model
+    config = replace(config, model=replace(config.model, shapes=shapes, **_given(named)))
+    if config.model.path is None:
+        raise BadOption("no model is given: name its file, or a --config whose [model] has a path")
+    data = _given({"path": options.get("data"), "samples": options.get("samples")})
+    which = "evaluation_data" if options.get("evaluation") else "calibration_data"
+    config = replace(config, **{which: replace(getattr(config, which), **data)})
+    bits = options.get("bits")
+    precision = {
+        "weight_bits": options.get("weight_bits") or bits,
+        "activation_bits": options.get("activation_bits") or bits,
+        "scales": options.get("scales"),
+        "scheme": options.get("scheme"),
+    }
+    quantization = replace(config.quantization, **_given(precision))
+    observer = _given({"observer": options.get("observer"), "bits": precision["activation_bits"]})
+    return replace(config, quantization=quantization, calibration=replace(config.calibration, **observer))
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    name, equals, sizes = text.rpartition("=")
+    try:
+        shape = tuple(int(size) for size in sizes.split(","))
+    except ValueError:
+        shape = ()
+    if not (equals and name and shape and all(0 < size < 2**31 for size in shape)):
+        raise BadOption(f"--shape {text}: expected NAME=1,3,224,224 with dimensions of 1 or more")
+    return name, shape
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    """A bar on stderr if it is a terminal, else nothing."""
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+
+    console = Console(stderr=True)
+    with Bars(console=console, transient=True, disable=not console.is_terminal) as bars:
+        tasks: dict[str, Any] = {}
+
+        def report(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done, total=total)
+
+        yield report
+
+
+def _report_text(report: Report) -> str:
+    def percent(fraction: float | None) -> str:
+        return "-" if fraction is None else f"{100 * fraction:.2f} %"
+
+    rows = [
+        ("", "float", "integer"),
+        ("top-1", percent(report.of_float.top1), percent(report.of_integer.top1)),
+        ("top-5", percent(report.of_float.top5), percent(report.of_integer.top5)),
+        ("samples/s", f"{report.of_float.samples_per_second:.1f}", f"{report.of_integer.samples_per_second:.1f}"),
+    ]
+    lines = [f"{report.samples} samples", *(f"  {name:<10} {left:>10} {right:>10}" for name, left, right in rows)]
+    lines.append(f"  same top-1 {percent(report.agreement):>10}")
+    for name, decibels in report.snr_db.items():
+        lines.append(f"  signal to noise of '{name}': {'no difference' if decibels is None else f'{decibels:.1f} dB'}")
+    return "\n".join(lines)

@@ -1,0 +1,157 @@
+"""The pipeline: load, rewrite, calibrate, quantise, prove, write. Each stage's result can be had on its own."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx_ir as ir
+
+from cvm import format as cvm_format
+from cvm.cost import cost
+from cvm.errors import Invalid
+from cvm.files import require_writable
+from cvm.proof import bits, slack, tightest
+from cvm.validate import Proven, validate
+from mrt import frontend, rewrite
+from mrt.calibrate.collect import calibrate
+from mrt.calibrate.samples import Samples, open_samples, synthetic_samples
+from mrt.calibrate.session import model_inputs
+from mrt.calibrate.table import CalibrationTable
+from mrt.config import Config, DataSettings
+from mrt.errors import BadData, BadModel, BadOption, NotProvable
+from mrt.frontend import LoadedModel
+from mrt.quantize import quantize
+
+SYNTHETIC_SAMPLES = 32
+Progress = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """A program, proven, and what it was made from."""
+
+    proven: Proven
+    model: LoadedModel  # rewritten
+    table: CalibrationTable
+    synthetic: bool  # calibrated on noise
+
+    def summary(self) -> dict[str, str]:
+        """What a person wants to know of it, in order."""
+        program = self.proven.program
+        number = tightest(self.proven)
+        room = "-" if number is None else bits(slack("i32", self.proven.intervals[number]))
+        return {
+            "program id": cvm_format.program_id(program),
+            "size": f"{len(cvm_format.encode(program)):,} bytes",
+            "instructions": f"{len(program.instructions):,}",
+            "proof": f"every value fits; tightest slack {room} bits",
+            "cost": f"{cost(self.proven).total:,}",
+            "calibrated on": f"{self.table.samples} {'synthetic ' if self.synthetic else ''}samples",
+        }
+
+
+def convert(config: Config, *, table: CalibrationTable | None, progress: Progress) -> Conversion:
+    """All stages but the writing."""
+    loaded = load(config)
+    rewrite.rewrite(loaded.model)
+    synthetic = table is None and config.calibration_data.path is None
+    if table is None:
+        table = _calibrate(loaded, config, progress)
+    else:
+        table.require(model_sha256=loaded.sha256)
+    labels = _read_labels(config.model.labels)
+    program = quantize(
+        loaded.model, table, config.quantization, provenance=_provenance(loaded, table, config), labels=labels
+    )
+    try:
+        proven = validate(program)
+    except Invalid as problem:
+        raise NotProvable(f"the program written is refused: {problem}; this is a fault of mrt, please report it") from None
+    return Conversion(proven, loaded, table, synthetic)
+
+
+def make_table(config: Config, progress: Progress) -> CalibrationTable:
+    """Load, rewrite and calibrate."""
+    loaded = load(config)
+    rewrite.rewrite(loaded.model)
+    return _calibrate(loaded, config, progress)
+
+
+def load(config: Config) -> LoadedModel:
+    """Read the model that the configuration names."""
+    if config.model.path is None:
+        raise BadOption("no model is given: name its file, or a --config whose [model] has a path")
+    return frontend.load(config.model.path, params=config.model.params, shapes=config.model.shapes)
+
+
+def rewritten(config: Config) -> LoadedModel:
+    """Load and rewrite."""
+    loaded = load(config)
+    rewrite.rewrite(loaded.model)
+    return loaded
+
+
+def open_data(model: ir.Model, config: Config, data: DataSettings) -> Samples:
+    """The samples that the configuration names, prepared for the model."""
+    if data.path is None:
+        raise BadOption("no data is given: --data, or a --config that names some")
+    shapes = _input_shapes(model)
+    preprocessing = config.preprocessing_of(list(shapes))
+    return open_samples(data.path, shapes, preprocessing, data.samples, arrays=data.arrays, labels=data.labels)
+
+
+def default_output(model: Path) -> Path:
+    """`P.cvm` beside P-symbol.json, P.json or P.onnx."""
+    stem = model.name.removesuffix(".json").removesuffix(".onnx").removesuffix("-symbol")
+    return model.with_name(f"{stem}.cvm")
+
+
+def _calibrate(loaded: LoadedModel, config: Config, progress: Progress) -> CalibrationTable:
+    if config.calibration_data.path is None:
+        samples = synthetic_samples(_input_shapes(loaded.model), config.calibration_data.samples or SYNTHETIC_SAMPLES)
+    else:
+        samples = open_data(loaded.model, config, config.calibration_data)
+
+    def report(done: int, total: int) -> None:
+        progress("calibrating", done, total)
+
+    return calibrate(loaded.model, samples, config.calibration, model_sha256=loaded.sha256, progress=report)
+
+
+def _input_shapes(model: ir.Model) -> dict[str, tuple[int, ...]]:
+    shapes: dict[str, tuple[int, ...]] = {}
+    for value in model_inputs(model):
+        if value.shape is None or not value.shape.is_static():
+            raise BadModel(f"input '{value.name}' has no fixed shape; give it with --shape {value.name}=...")
+        shapes[str(value.name)] = tuple(int(size) for size in value.shape.numpy())
+    return shapes
+
+
+def _provenance(loaded: LoadedModel, table: CalibrationTable, config: Config) -> dict[str, str]:
+    options = config.quantization
+    return {
+        "model_sha256": loaded.sha256,
+        "model_format": loaded.origin,
+        "table_sha256": hashlib.sha256(table.text().encode()).hexdigest(),
+        "weight_bits": str(options.weight_bits),
+        "activation_bits": str(options.activation_bits),
+        "scales": options.scales,
+        "scheme": options.scheme,
+    }
+
+
+def _read_labels(path: Path | None) -> list[str]:
+    if path is None:
+        return []
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as problem:
+        raise BadData(f"{path}: class names cannot be read ({problem})") from None
+
+
+def check_destination(path: Path, inputs: list[Path | None]) -> None:
+    """Before the work: the place of the result can be written and is none of the inputs."""
+    require_writable([path], inputs=[item for item in inputs if item is not None])
