@@ -405,6 +405,18 @@ def random_program(seed: int, steps: int = 12, names: tuple[str, ...] = tuple(MA
     return draft.finish(_metadata(draft) if draft.chance() else None)
 
 
+def program_of(names: tuple[str, ...], seed: int) -> Program:
+    """A valid program with an instruction of each of these kinds, in this order."""
+    draft = Draft(np.random.default_rng(seed))
+    for name in names:
+        while not any(step.name == name for step in draft.steps.values()):
+            try:
+                MAKERS[name](draft)
+            except Invalid:
+                continue
+    return draft.finish(_metadata(draft) if draft.chance() else None)
+
+
 def _metadata(draft: Draft) -> Metadata:
     inputs = {item.name: Meaning(draft.between(1, 1000) / 512, draft.below(5)) for item in draft.inputs.values()}
     return Metadata(inputs, {}, {0: Meaning(0.1, 0, "näme")}, ("cat", "dog"), {"model": "a" * draft.below(40)})
