@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from cvm.bounds import Bounds
@@ -97,54 +95,49 @@ def _check_groups(call: Call) -> None:
 
 def bound_conv2d(call: Call) -> Bounds:
     """All taps at once, per output channel."""
-    return _biased(call, "C8", _sum_bounds(call, call.constant(1)))
+    w = call.constant(1)
+    return _biased(call, "C8", _sum_bounds(call, w.reshape(w.shape[0], 1, -1, w.shape[3])))
 
 
 def bound_conv2d_transpose(call: Call) -> Bounds:
-    """One output place sees only the taps of one residue modulo the stride: the hull over the residues.
+    """One output place sees only the taps of one residue modulo the stride: the hull over the residues."""
+    return _biased(call, "C8", _sum_bounds(call, _by_residue(call.constant(1), call.integers("stride"))))
 
-    The residues are bounded all at once, as if each were an output channel: there may be as many as taps.
-    """
-    w = call.constant(1)
+
+def _by_residue(w: IntArray, stride: tuple[int, ...]) -> IntArray:
+    """w[O,KH,KW,C] as [O,R,T,C]: the T taps of each of R residues, filled up with zeros: at most four times w."""
     outputs, height, width, channels = w.shape
-    down, right = (min(step, size) for step, size in zip(call.integers("stride"), (height, width), strict=True))
-    whole = np.pad(w, ((0, 0), (0, -height % down), (0, -width % right), (0, 0)))  # a tap of 0 changes no sum
-    taps = whole.reshape(outputs, whole.shape[1] // down, down, -1, right, channels).transpose(0, 2, 4, 1, 3, 5)
-    found = _sum_bounds(call, taps.reshape(outputs * down * right, -1, channels))
-    lo, hi = (end.reshape(outputs, down * right) for end in (found.lo, found.hi))
-    return _biased(call, "C8", Bounds(lo.min(axis=1), hi.max(axis=1)))
+    down, right = min(stride[0], height), min(stride[1], width)
+    padded = np.pad(w, ((0, 0), (0, -height % down), (0, -width % right), (0, 0)))
+    taps = padded.reshape(outputs, padded.shape[1] // down, down, padded.shape[2] // right, right, channels)
+    return taps.transpose(0, 2, 4, 1, 3, 5).reshape(outputs, down * right, -1, channels)
 
 
 def bound_dense(call: Call) -> Bounds:
     """Per row of w."""
-    return _biased(call, "C6", _sum_bounds(call, call.constant(1)))
+    return _biased(call, "C6", _sum_bounds(call, call.constant(1)[:, np.newaxis, np.newaxis]))
 
 
 def _sum_bounds(call: Call, w: IntArray) -> Bounds:
-    """Per output channel: each product's interval hulled with 0, summed over a group's input channels and w's taps.
+    """Per output channel of w[O,R,T,C]: products hulled with 0, summed over T and the group's channels, hulled over R.
 
     With p = max(hi, 0) and q = max(-lo, 0) of x - input_zp, a product reaches w+ p + w- q above and w+ q + w- p below,
     where w = w+ - w-.
     """
-    outputs, channels = w.shape[0], w.shape[-1]
+    outputs, residues, taps, channels = w.shape
     groups = call.integer("groups") if "groups" in call.attributes else 1
     above, below = (
         reach.reshape(groups, channels) for reach in _reach(call.bounds[0], call.integer("input_zp"), groups * channels)
     )
-    positive, total = (_over_taps(part).reshape(groups, -1, channels) for part in (np.maximum(w, 0), w))
+    narrow = np.int32 if taps < 2**24 else np.int64  # weights may be many: sum them in the narrowest exact type
+    positive, total = (
+        (part if taps == 1 else np.einsum("ortc->orc", part, dtype=narrow)).reshape(groups, -1, channels)
+        for part in (np.maximum(w, 0), w)
+    )
     both = np.einsum("goc,gc->go", positive, above + below)
     hi = both - np.einsum("goc,gc->go", total, below)
     lo = np.einsum("goc,gc->go", total, above) - both
-    return Bounds(lo.reshape(outputs), hi.reshape(outputs))
-
-
-def _over_taps(w: IntArray) -> IntArray:
-    """w[O,...,C] summed over everything between, in a narrow type while that is exact: weights may be many."""
-    taps = math.prod(w.shape[1:-1])
-    if taps == 1:
-        return w
-    summed: IntArray = w.sum(axis=tuple(range(1, w.ndim - 1)), dtype=np.int32 if taps < 2**24 else np.int64)
-    return summed
+    return Bounds(lo.reshape(outputs, residues).min(axis=1), hi.reshape(outputs, residues).max(axis=1))
 
 
 def _reach(bounds: Bounds, zero_point: int, channels: int) -> tuple[IntArray, IntArray]:
