@@ -54,7 +54,7 @@ class CalibrationOptions:
 
 @dataclass(frozen=True)
 class CalibrationTable:
-    """Ranges of values by name, means per channel of the sums of products, and where they come from."""
+    """Ranges of values by name, means per channel of what feeds sums of products, and where they come from."""
 
     model_sha256: str
     options: CalibrationOptions

@@ -54,18 +54,19 @@ def test_every_value_has_the_range_seen() -> None:
     assert (table.model_sha256, table.options, table.samples) == ("aa", MINMAX, 2)
 
 
-def test_sums_of_products_have_their_means_by_channel() -> None:
+def test_what_feeds_a_sum_of_products_has_means_by_channel() -> None:
     table = calibrate(dense_relu(), given([1, 2], [3, -1]), MINMAX, model_sha256="aa")
-    assert table.channel_means == {"sum": (1.5, 5.0)}
+    assert table.channel_means == {"x": (2.0, 0.5)}
 
 
-def test_means_of_a_convolution_are_over_places_and_samples() -> None:
+def test_means_are_over_places_and_samples() -> None:
     nodes = [helper.make_node("Conv", ["x", "w", "b"], ["y"])]
-    weights = {"w": np.array([1, -2], np.float32).reshape(2, 1, 1, 1), "b": np.array([0, 1], np.float32)}
-    model = build(nodes, [info("x", [1, 1, 1, 2])], [info("y", [1, 2, 1, 2])], weights)
-    samples: list[Sample] = [{"x": np.array([[[row]]], np.float32)} for row in ([1, 2], [3, 6])]
+    weights = {"w": np.ones((1, 2, 1, 1), np.float32), "b": np.zeros(1, np.float32)}
+    model = build(nodes, [info("x", [1, 2, 1, 2])], [info("y", [1, 1, 1, 2])], weights)
+    places = ([[[1, 2]], [[0, 0]]], [[[3, 6]], [[-8, -12]]])
+    samples: list[Sample] = [{"x": np.array([item], np.float32)} for item in places]
     table = calibrate(model, Samples(("x",), 2, None, "", lambda: iter(samples)), MINMAX, model_sha256="")
-    assert table.channel_means == {"y": (3.0, -5.0)}
+    assert table.channel_means == {"x": (3.0, -5.0)}
 
 
 def test_the_model_stays_as_it_was() -> None:
