@@ -22,6 +22,12 @@ def test_the_digits_configs_find_their_files() -> None:
         assert all(path is not None and path.is_file() for path in files)
 
 
+def test_the_example_of_every_key_loads(tmp_path: Path) -> None:
+    example = (CONFIGS / "README.md").read_text().partition("```toml\n")[2].partition("```")[0]
+    (tmp_path / "example.toml").write_text(example)
+    assert load_config(tmp_path / "example.toml").calibration_data.samples == 100
+
+
 def test_the_digits_configs_open_their_data() -> None:
     for name, side in (("resnet_digits8", 8), ("lenet_digits28", 28)):
         config = load_config(CONFIGS / f"{name}.toml")
