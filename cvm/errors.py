@@ -29,3 +29,12 @@ class Trap(CvmError):
 
 class BadInput(CvmError):
     """An input array or option does not suit the program."""
+
+
+def brief(value: object) -> str:
+    """What a hostile program holds, at a bearable length."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return "an integer of thousands of digits"
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cvm import cbor
-from cvm.errors import Malformed
+from cvm.errors import Malformed, brief
 from cvm.instructions import BY_OPCODE, INSTRUCTIONS
 from cvm.limits import MAX_CONSTANTS, MAX_HEADER_BYTES, MAX_INPUTS, MAX_INSTRUCTIONS, MAX_NAME_BYTES, MAX_OUTPUTS
 from cvm.program import (
@@ -86,7 +86,7 @@ def _type_of(array: IntArray) -> TensorType:
 
 def _dtype_and_shape(type_: TensorType) -> tuple[int, tuple[int, ...]]:
     if type_.dtype not in DTYPE_CODES:
-        raise Malformed(f"unknown dtype {type_.dtype!r}")
+        raise Malformed(f"unknown dtype {brief(type_.dtype)}")
     return DTYPE_CODES[type_.dtype], type_.shape
 
 
@@ -123,9 +123,9 @@ def _constant(reader: cbor.Reader) -> TensorType:
 def _encode_instruction(item: Instruction) -> tuple[int, tuple[int, ...], list[cbor.Value]]:
     spec = INSTRUCTIONS.get(item.name)
     if spec is None:
-        raise Malformed(f"unknown instruction {item.name!r}")
+        raise Malformed(f"unknown instruction {brief(item.name)}")
     if set(item.attributes) != set(spec.attributes):
-        raise Malformed(f"{item.name}: attributes {[*item.attributes]}; expected {[*spec.attributes]}")
+        raise Malformed(f"{item.name}: attributes {brief([*item.attributes])}; expected {[*spec.attributes]}")
     attributes = [_encode_attribute(item.name, kind, item.attributes[name]) for name, kind in spec.attributes.items()]
     return spec.opcode, item.operands, attributes
 
@@ -135,7 +135,7 @@ def _encode_attribute(instruction: str, kind: str, value: Attribute) -> cbor.Val
     if not words:
         return value
     if value not in words:
-        raise Malformed(f"{instruction}: attribute {value!r}; expected one of {', '.join(words)}")
+        raise Malformed(f"{instruction}: attribute {brief(value)}; expected one of {', '.join(words)}")
     return words.index(str(value))
 
 

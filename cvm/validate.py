@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cvm import bounds
 from cvm.bounds import Bounds
-from cvm.errors import Invalid, Unproven
+from cvm.errors import Invalid, Unproven, brief
 from cvm.instructions import INSTRUCTIONS, InstructionSpec
 from cvm.limits import (
     MAX_CONSTANTS,
@@ -104,7 +104,7 @@ def infer_type(
     """The type of an instruction's result; `types` are those of all earlier values."""
     spec = INSTRUCTIONS.get(instruction.name)
     if spec is None:
-        raise Invalid("V6", f"unknown instruction {_brief(instruction.name)}")
+        raise Invalid("V6", f"unknown instruction {brief(instruction.name)}")
     _check_operands(spec, instruction, len(types), constants)
     _check_attributes(spec, instruction)
     operand_types = tuple(types[value] for value in instruction.operands)
@@ -159,7 +159,7 @@ def _input_types(program: Program) -> Iterator[TensorType]:
         _check_type(item.type, "V3")
         low, high = DTYPE_RANGES[item.type.dtype]
         if not low <= item.lo <= item.hi <= high:
-            found = f"{_brief(item.lo)}..{_brief(item.hi)}"
+            found = f"{brief(item.lo)}..{brief(item.hi)}"
             raise Invalid("V4", f"input {item.name!r}: interval {found} is not inside {low}..{high}")
         yield item.type
 
@@ -179,10 +179,10 @@ def _constant_types(program: Program) -> Iterator[TensorType]:
 def _check_names(names: list[str], what: str) -> None:
     for name in names:
         if not 1 <= _utf8_bytes(name) <= MAX_NAME_BYTES:
-            raise Invalid("V2", f"{what} name {_brief(name)}: allowed are 1..{MAX_NAME_BYTES} bytes of UTF-8")
+            raise Invalid("V2", f"{what} name {brief(name)}: allowed are 1..{MAX_NAME_BYTES} bytes of UTF-8")
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise Invalid("V2", f"two {what}s are named {_brief(twice)}")
+        raise Invalid("V2", f"two {what}s are named {brief(twice)}")
 
 
 def _utf8_bytes(name: str) -> int:
@@ -195,22 +195,13 @@ def _utf8_bytes(name: str) -> int:
 
 def _check_type(type_: TensorType, rule: str) -> None:
     if type_.dtype not in DTYPE_RANGES:
-        raise Invalid(rule, f"dtype {_brief(type_.dtype)}; expected {_DTYPES}")
+        raise Invalid(rule, f"dtype {brief(type_.dtype)}; expected {_DTYPES}")
     if type_.rank > MAX_RANK:
         raise Invalid(rule, f"rank {type_.rank}; at most {MAX_RANK}")
     if any(dimension < 1 for dimension in type_.shape):
-        raise Invalid(rule, f"shape {_brief(type_.shape)} has a dimension below 1")
+        raise Invalid(rule, f"shape {brief(type_.shape)} has a dimension below 1")
     if type_.elements > MAX_ELEMENTS:
-        raise Invalid(rule, f"shape {_brief(type_.shape)} has more than {MAX_ELEMENTS} elements")
-
-
-def _brief(value: object) -> str:
-    """What a hostile program holds, at a bearable length."""
-    try:
-        text = repr(value)
-    except ValueError:
-        return "an integer of thousands of digits"
-    return text if len(text) <= 80 else f"{text[:77]}..."
+        raise Invalid(rule, f"shape {brief(type_.shape)} has more than {MAX_ELEMENTS} elements")
 
 
 def _check_operands(
@@ -221,7 +212,7 @@ def _check_operands(
         raise Invalid("V5", f"{count} operands; expected {len(spec.inputs)}{' or more' if spec.variadic else ''}")
     for value in instruction.operands:
         if not 0 <= value < available:
-            raise Invalid("V5", f"operand %{_brief(value)} is not an earlier value (0..{available - 1})")
+            raise Invalid("V5", f"operand %{brief(value)} is not an earlier value (0..{available - 1})")
     for name, constant in zip(spec.inputs, constants, strict=False):
         if name in spec.constant and constant is None:
             raise Invalid("V7", f"operand '{name}' must be a constant")
@@ -230,11 +221,11 @@ def _check_operands(
 def _check_attributes(spec: InstructionSpec, instruction: Instruction) -> None:
     if set(instruction.attributes) != set(spec.attributes):
         expected = ", ".join(spec.attributes) or "none"
-        raise Invalid("V8", f"attributes {_brief([*instruction.attributes])}; expected {expected}")
+        raise Invalid("V8", f"attributes {brief([*instruction.attributes])}; expected {expected}")
     for name, kind in spec.attributes.items():
         value = instruction.attributes[name]
         if not has_kind(value, kind):
-            raise Invalid("V8", f"attribute {name} = {_brief(value)}; expected {kind}")
+            raise Invalid("V8", f"attribute {name} = {brief(value)}; expected {kind}")
 
 
 def has_kind(value: Attribute, kind: str) -> bool:
@@ -261,7 +252,7 @@ def _check_outputs(program: Program) -> None:
     after = program.first_instruction + len(program.instructions)
     for item in program.outputs:
         if not program.first_instruction <= item.value < after:
-            raise Invalid("V10", f"output {item.name!r} is %{_brief(item.value)}, not the value of an instruction")
+            raise Invalid("V10", f"output {item.name!r} is %{brief(item.value)}, not the value of an instruction")
 
 
 def _check_uses(program: Program) -> None:

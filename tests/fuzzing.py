@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -242,7 +243,7 @@ def _hostile(random: Random, value: Any) -> Any:
         return random.choice(INTEGERS)
     if isinstance(value, str) and random.random() < 0.8:
         return random.choice(WORDS)
-    return random.choice((*INTEGERS, *WORDS, *OTHERS))
+    return deepcopy(random.choice((*INTEGERS, *WORDS, *OTHERS)))
 
 
 def mutated_program(random: Random, program: Program) -> Program:
