@@ -75,7 +75,7 @@ def plan(symbol: Symbol) -> Plan:
     outputs = {use.node.id: use.operator.outputs(use.values) for use in uses}
     for use in uses:
         problems += _wrong_outputs(symbol, use.operands(), outputs, _label(use.node))
-    problems += _wrong_outputs(symbol, symbol.heads, outputs, "heads")
+    problems += _wrong_heads(symbol, outputs)
     variables = tuple(symbol.nodes[index] for index in sorted(wanted) if symbol.nodes[index].operator is None)
     problems += [
         f"{node.name} (input): dtype {node.hidden['dtype']} is not a float" for node in variables if _is_integral(node)
@@ -118,6 +118,18 @@ def _wrong_outputs(symbol: Symbol, edges: Iterable[Edge], outputs: Mapping[int, 
         for edge in edges
         if edge.output >= outputs.get(edge.node, 1)
     ]
+
+
+def _wrong_heads(symbol: Symbol, outputs: Mapping[int, int]) -> list[str]:
+    """Each output of the model is computed, and listed once."""
+    problems = _wrong_outputs(symbol, symbol.heads, outputs, "heads")
+    for edge in dict.fromkeys(symbol.heads):
+        node = symbol.nodes[edge.node]
+        if node.operator is None:
+            problems.append(f"heads: {node.name} is a variable; expected the output of an operator")
+        if symbol.heads.count(edge) > 1:
+            problems.append(f"heads: output {edge.output} of {node.name} is listed twice")
+    return problems
 
 
 def _is_integral(node: SymbolNode) -> bool:

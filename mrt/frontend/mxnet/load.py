@@ -28,7 +28,7 @@ def load_mxnet(
     """The model with float32 parameters. What is unsupported is refused before any parameter is read."""
     symbol = read_symbol(read_bytes(symbol_path), str(symbol_path))
     made = plan(symbol)
-    if params_path is None and made.parameters:
+    if params_path is None and (made.parameters or _params_beside(symbol_path)):
         params_path = find_params(symbol_path)
     arrays = read_parameters(params_path) if params_path is not None else {}
     known = {name: array.shape for name, array in arrays.items() if array is not None}
@@ -47,19 +47,27 @@ def read_bytes(path: Path) -> bytes:
 
 def find_params(symbol_path: Path) -> Path:
     """P.params or P-NNNN.params beside P-symbol.json or P.json, if there is just one."""
-    stem = symbol_path.name.removesuffix(".json").removesuffix("-symbol")
-    pattern = re.compile(re.escape(stem) + r"(-[0-9]{4,})?\.params")
-    folder = symbol_path.parent
-    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    found = sorted(name for name in names if pattern.fullmatch(name))
+    found = _params_beside(symbol_path)
     if not found:
+        stem = _stem(symbol_path)
         raise BadModel(
-            f"{symbol_path}: no parameters found; looked for {stem}.params and {stem}-NNNN.params in {folder}; "
-            "name them with --params"
+            f"{symbol_path}: no parameters found; looked for {stem}.params and {stem}-NNNN.params "
+            f"in {symbol_path.parent}; name them with --params"
         )
     if len(found) > 1:
         raise BadModel(f"{symbol_path}: several parameter files: {', '.join(found)}; choose one with --params")
-    return folder / found[0]
+    return symbol_path.parent / found[0]
+
+
+def _stem(symbol_path: Path) -> str:
+    return symbol_path.name.removesuffix(".json").removesuffix("-symbol")
+
+
+def _params_beside(symbol_path: Path) -> list[str]:
+    pattern = re.compile(re.escape(_stem(symbol_path)) + r"(-[0-9]{4,})?\.params")
+    folder = symbol_path.parent
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    return sorted(name for name in names if pattern.fullmatch(name))
 
 
 def model_sha256(symbol_path: Path, params_path: Path | None = None) -> str:

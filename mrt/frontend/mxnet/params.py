@@ -22,6 +22,7 @@ Array = npt.NDArray[Any]
 LIST_MAGIC = 0x112
 V1_MAGIC, V2_MAGIC, V3_MAGIC = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 MAX_RANK = 32
+MAX_ELEMENTS = 2**48
 SMALLEST_ARRAY_BYTES = 4
 SMALLEST_NAME_BYTES = 8
 DTYPES: Mapping[int, str] = {
@@ -167,5 +168,7 @@ def _read_values(reader: _Reader, shape: tuple[int, ...]) -> Array:
     count = math.prod(shape)
     if count * dtype.itemsize > reader.left:
         raise reader.refuse(f"truncated; shape {shape} of {dtype.name} needs more than the {reader.left} bytes left")
+    if math.prod(dimension for dimension in shape if dimension) > MAX_ELEMENTS:  # beside a dimension of 0
+        raise reader.refuse(f"shape {shape} is too large")
     start = reader.skip(count * dtype.itemsize)
     return np.frombuffer(reader.data, dtype, count, start).reshape(shape)

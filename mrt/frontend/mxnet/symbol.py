@@ -131,6 +131,8 @@ def _text(item: Any, where: str) -> str:
         _refuse(f"{where}: expected text, found {type(item).__name__}")
     if len(item) > MAX_NAME:
         _refuse(f"{where}: {len(item)} characters; at most {MAX_NAME} are read")
+    if any("\ud800" <= character <= "\udfff" for character in item):
+        _refuse(f"{where}: half a character (a lone surrogate)")
     return item
 
 

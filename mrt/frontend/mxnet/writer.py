@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import onnx
@@ -165,8 +165,3 @@ def _require_sensible(node: ir.Node, tensor: onnx.TypeProto.Tensor, shape: tuple
 def _type_proto(value: ir.Value) -> onnx.TypeProto:
     assert value.dtype is not None
     return helper.make_tensor_type_proto(value.dtype.value, shape_of(value))
-
-
-def sizes(parameters: Mapping[str, Parameter]) -> dict[str, tuple[int, ...]]:
-    """The shape that each parameter must have, for those that some use determines."""
-    return {name: parameter.wanted[0] for name, parameter in parameters.items() if parameter.wanted}

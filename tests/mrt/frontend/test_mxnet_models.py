@@ -1,4 +1,4 @@
-"""Whole models: real checkpoints against MXNet's own outputs, parameters found and compared, every refusal in one message."""
+"""Whole models: real checkpoints against MXNet's own outputs, parameters found and compared, all refusals at once."""
 
 import hashlib
 import json
@@ -118,7 +118,7 @@ def test_an_unknown_batch_is_1(folder):
 @pytest.mark.parametrize("hidden", [{}, {"__shape__": "(1, 0)"}, {"__shape__": "nonsense"}])
 def test_an_unknown_shape_names_the_option_to_add(folder, hidden):
     write_symbol(folder / "m-symbol.json", dense_symbol(**hidden))
-    with pytest.raises(BadModel, match="the shape of input 'x' is not known.*add --shape x=1,3,224,224"):
+    with pytest.raises(BadModel, match=r"the shape of input 'x' is not known.*add --shape x=1,3,224,224"):
         load_mxnet(folder / "m-symbol.json")
 
 
@@ -162,6 +162,14 @@ def test_a_model_without_parameters_needs_no_file(tmp_path):
     write_symbol(tmp_path / "m.json", [variable("x", __shape__="(1, 2)"), node("relu", "r", [0])])
     (result,) = compute(load_mxnet(tmp_path / "m.json"), {"x": np.array([[-1, 2]], np.float32)})
     assert result.tolist() == [[0, 2]]
+
+
+def test_a_parameter_that_only_arithmetic_uses_is_found(tmp_path):
+    scaled = [variable("x", __shape__="(2, 3)"), variable("s"), node("broadcast_mul", "y", [0, 1])]
+    write_symbol(tmp_path / "m.json", scaled)
+    write_params(tmp_path / "m.params", {"arg:s": np.array([1, 0, 2], np.float32)})
+    (result,) = compute(load_mxnet(tmp_path / "m.json"), {"x": WEIGHT})
+    assert result.tolist() == [[1, 0, 6], [4, 0, 12]]
 
 
 def test_files_that_cannot_be_read_are_refused(folder):
@@ -211,7 +219,7 @@ def test_other_float_parameters_become_float32_and_the_model_says_so(folder):
 
 def test_names_of_gluon_save_parameters_are_explained(folder):
     write_params(folder / "m-0000.params", {"0.weight": WEIGHT})
-    with pytest.raises(BadModel, match="export the model with HybridBlock.export instead"):
+    with pytest.raises(BadModel, match=r"export the model with HybridBlock\.export instead"):
         load_mxnet(folder / "m-symbol.json")
 
 
@@ -237,6 +245,20 @@ def test_all_unsupported_nodes_are_listed_before_parameters_are_looked_for(tmp_p
 def test_hidden_outputs_are_refused(tmp_path):
     write_symbol(tmp_path / "m.json", [variable("x"), node("Dropout", "d", [0]), node("relu", "r", [(1, 1)])])
     with pytest.raises(Unsupported, match=r"r \(relu\): uses output 1 of d, which has 1"):
+        load_mxnet(tmp_path / "m.json")
+
+
+@pytest.mark.parametrize(
+    ("heads", "trouble"),
+    [
+        ([0], "heads: x is a variable"),
+        ([1, 1], "heads: output 0 of r is listed twice"),
+        ([(1, 2)], "uses output 2 of r"),
+    ],
+)
+def test_heads_that_are_no_outputs_are_refused(tmp_path, heads, trouble):
+    write_symbol(tmp_path / "m.json", [variable("x"), node("relu", "r", [0])], heads)
+    with pytest.raises(Unsupported, match=trouble):
         load_mxnet(tmp_path / "m.json")
 
 

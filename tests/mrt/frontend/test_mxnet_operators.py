@@ -90,6 +90,9 @@ W_LAST = RANDOM.standard_normal((5, 6)).astype(np.float32)
 STATISTICS = [CHANNELS, CHANNELS[::-1].copy(), CHANNELS / 10, CHANNELS / 100]
 STATISTICS_6 = [np.arange(1, 7, dtype=np.float32) * factor for factor in (1, 2, 0.1, 0.01)]
 
+VALID = {"kernel": "(3,3)", "stride": "(2,2)"}
+FULL = {**VALID, "pooling_convention": "full"}
+
 ROWS = [
     row("Convolution", X, convolve(X, W33) + BIAS[:, None, None], [W33, BIAS], kernel="(3, 3)", num_filter="6"),
     row(
@@ -101,7 +104,7 @@ ROWS = [
         "Convolution", X[:, :, :, 0], convolve(X[:, :, None, :, 0], W_ONE[:, :, None])[:, :, 0], [W_ONE],
         kernel="3", num_filter="5", no_bias="True", layout="None",
     ),
-    row("Convolution_v1", X, convolve(X, W33, stride=(2, 2)), [W33], kernel="(3,3)", num_filter="6", stride="(2,2)", no_bias="True"),
+    row("Convolution_v1", X, convolve(X, W33, stride=(2, 2)), [W33], **VALID, num_filter="6", no_bias="True"),
     row(
         "Deconvolution", X, deconvolve(X, W_BACK, stride=2, pad=1, adj=1), [W_BACK],
         kernel="(3,3)", num_filter="3", stride="(2,2)", pad="(1,1)", adj="(1,1)",
@@ -111,38 +114,41 @@ ROWS = [
         kernel="(3,3)", num_filter="3", stride="(2,2)", target_shape="(14, 12)",
     ),
     row(
-        "Deconvolution", X, deconvolve(X, W_BACK, stride=1, pad=0, adj=0, groups=2) + BIAS[:, None, None], [W_BACK, BIAS],
-        kernel="(3,3)", num_filter="6", num_group="2", no_bias="False",
+        "Deconvolution", X, deconvolve(X, W_BACK, stride=1, pad=0, adj=0, groups=2) + BIAS[:, None, None],
+        [W_BACK, BIAS], kernel="(3,3)", num_filter="6", num_group="2", no_bias="False",
     ),
     row("FullyConnected", X, X.reshape(2, -1) @ W_DENSE.T + BIAS[:5], [W_DENSE, BIAS[:5]], num_hidden="5"),
     row("FullyConnected", MATRIX, [[7], [16]], [np.ones((1, 3), np.float32), np.ones(1, np.float32)], num_hidden="1"),
     row("FullyConnected", X, X @ W_LAST.T, [W_LAST], num_hidden="5", flatten="False", no_bias="True"),
     row("BatchNorm", X, normalize(X, np.ones(4), *STATISTICS[1:], 1e-3), STATISTICS),
-    row("BatchNorm", X, normalize(X, *STATISTICS, 1e-5), STATISTICS, fix_gamma="False", eps="1e-05", use_global_stats="True"),
+    row(
+        "BatchNorm", X, normalize(X, *STATISTICS, 1e-5), STATISTICS,
+        fix_gamma="False", eps="1e-05", use_global_stats="True",
+    ),
     row("BatchNorm", X, normalize(X, np.ones(6), *STATISTICS_6[1:], 1e-3, axis=3), STATISTICS_6, axis="-1"),
     row("BatchNorm_v1", X, normalize(X, *STATISTICS, 1e-3), STATISTICS, fix_gamma="false"),
     # kernel 3, stride 2: 'full' has a second window, of which only two elements exist.
     row("Pooling", SQUARE, [[[[11]]]], kernel="(3,3)", stride="(2,2)"),
-    row("Pooling", SQUARE, [[[[11, 12], [15, 16]]]], kernel="(3,3)", stride="(2,2)", pooling_convention="full"),
-    row("Pooling", SQUARE, [[[[6, 7.5], [12, 13.5]]]], kernel="(3,3)", stride="(2,2)", pool_type="avg", pooling_convention="full"),
-    row("Pooling", SQUARE, [[[[54, 45], [72, 54]]]], kernel="(3,3)", stride="(2,2)", pool_type="sum", pooling_convention="full"),
+    row("Pooling", SQUARE, [[[[11, 12], [15, 16]]]], **FULL),
+    row("Pooling", SQUARE, [[[[6, 7.5], [12, 13.5]]]], **FULL, pool_type="avg"),
+    row("Pooling", SQUARE, [[[[54, 45], [72, 54]]]], **FULL, pool_type="sum"),
     # padded by 1 and 'full': a third window, whose padding counts but whose part beyond it does not.
     row(
         "Pooling", SQUARE, [[[[14 / 9, 30 / 9, 2], [57 / 9, 11, 6], [4.5, 7.5, 4]]]],
-        kernel="(3,3)", stride="(2,2)", pad="(1,1)", pool_type="avg", pooling_convention="full",
+        **FULL, pad="(1,1)", pool_type="avg",
     ),
     row(
         "Pooling", SQUARE, [[[[3.5, 5, 6], [9.5, 11, 12], [13.5, 15, 16]]]],
-        kernel="(3,3)", stride="(2,2)", pad="(1,1)", pool_type="avg", pooling_convention="full", count_include_pad="False",
+        **FULL, pad="(1,1)", pool_type="avg", count_include_pad="False",
     ),
-    row("Pooling", SQUARE, [[[[14 / 9, 30 / 9], [57 / 9, 11]]]], kernel="(3,3)", stride="(2,2)", pad="(1,1)", pool_type="avg"),
+    row("Pooling", SQUARE, [[[[14 / 9, 30 / 9], [57 / 9, 11]]]], **VALID, pad="(1,1)", pool_type="avg"),
     row("Pooling", SQUARE, [[[[6, 8], [14, 16]]]], kernel="(2,2)", stride="(2,2)", pool_type="max", layout="NCHW"),
     row("Pooling", SQUARE, [[[[3.5, 4.5, 5.5], [7.5, 8.5, 9.5], [11.5, 12.5, 13.5]]]], kernel="(2,2)", pool_type="avg"),
     row("Pooling", SQUARE[:, :, 0], [[[1.5, 3.5]]], kernel="(2,)", stride="(2,)", pool_type="avg"),
     row("Pooling", SQUARE, [[[[8.5]]]], kernel="(2,2)", pad="(1,1)", pool_type="avg", global_pool="True"),
     row("Pooling", SQUARE, [[[[16]]]], global_pool="True"),
     row("Pooling", SQUARE, [[[[136]]]], pool_type="sum", global_pool="True"),
-    row("Pooling_v1", SQUARE, [[[[6, 5], [8, 6]]]], kernel="(3,3)", stride="(2,2)", pool_type="avg", pooling_convention="full"),
+    row("Pooling_v1", SQUARE, [[[[6, 5], [8, 6]]]], **FULL, pool_type="avg"),
     row("_contrib_AdaptiveAvgPooling2D", SQUARE, [[[[8.5]]]], output_size="1"),
     row("_contrib_AdaptiveAvgPooling2D", SQUARE, [[[[3.5, 5.5], [11.5, 13.5]]]], output_size="(2,2)"),
     row("Activation", SIGNS, [[0, 0, 0, 1]], act_type="relu"),
@@ -251,7 +257,8 @@ ROWS = [
     row("Pad", X, np.pad(X, ((0, 0), (0, 0), (1, 2), (3, 0)), constant_values=-1.5),
         mode="constant", pad_width="(0, 0, 0, 0, 1, 2, 3, 0)", constant_value="-1.5"),
     row("Pad", X, np.pad(X, ((0, 0), (0, 0), (1, 2), (3, 0)), "edge"), mode="edge", pad_width="(0,0,0,0,1,2,3,0)"),
-    row("Pad", X, np.pad(X, ((0, 0), (0, 0), (1, 2), (3, 0)), "reflect"), mode="reflect", pad_width="(0,0,0,0,1,2,3,0)"),
+    row("Pad", X, np.pad(X, ((0, 0), (0, 0), (1, 2), (3, 0)), "reflect"),
+        mode="reflect", pad_width="(0,0,0,0,1,2,3,0)"),
     row("slice", X, X[0:1, 1:-1:2], begin="(0, 1)", end="(1, -1)", step="(None, 2)"),
     row("slice", X, X[:, 3::-1, :, 1:9], begin="(None, 3, None, 1)", end="(None, None, None, 9)", step="(1, -1, 1, 1)"),
     row("slice_axis", X, X[:, :, -3:], axis="2", begin="-3", end="None"),
@@ -268,8 +275,8 @@ ROWS = [
 ALIASES = {
     "Softmax": "SoftmaxOutput", "MAERegressionOutput": "LinearRegressionOutput", "_copy": "identity",
     "BlockGrad": "identity", "stop_gradient": "identity", "make_loss": "identity", "cast": "Cast", "amp_cast": "Cast",
-    "flatten": "Flatten", "reshape": "Reshape", "concat": "Concat", "swapaxes": "SwapAxis", "pad": "Pad", "crop": "slice",
-    "split": "SliceChannel", "ElementWiseSum": "add_n", "sum_axis": "sum", "max_axis": "max",
+    "flatten": "Flatten", "reshape": "Reshape", "concat": "Concat", "swapaxes": "SwapAxis", "pad": "Pad",
+    "crop": "slice", "split": "SliceChannel", "ElementWiseSum": "add_n", "sum_axis": "sum", "max_axis": "max",
     "min_axis": "min", "broadcast_plus": "broadcast_add", "broadcast_minus": "broadcast_sub",
     "_add": "elemwise_add", "_plus": "elemwise_add", "_Plus": "elemwise_add", "_grad_add": "elemwise_add",
     "_sub": "elemwise_sub", "_minus": "elemwise_sub", "_Minus": "elemwise_sub",

@@ -1,5 +1,7 @@
 """Parameter files: every version and dtype read exactly, every lie refused where it stands."""
 
+import contextlib
+import random
 import struct
 import tracemalloc
 
@@ -17,14 +19,15 @@ NUMBERS = np.arange(6, dtype=np.float32).reshape(2, 3)
 ONE = array_bytes(NUMBERS)
 VALID = params_bytes([ONE], ["arg:w"])
 DEVICE = struct.pack("<ii", 2, 3)  # the third GPU: where it was saved from does not matter
+DATA = NUMBERS.tobytes()
 FLOAT32 = struct.pack("<i", 0)
 
 
-def version_1(shape=(2, 3), dtype=FLOAT32, data=NUMBERS.tobytes()) -> bytes:
+def version_1(shape=(2, 3), dtype=FLOAT32, data=DATA) -> bytes:
     return struct.pack(f"<Ii{len(shape)}q", 0xF993FAC8, len(shape), *shape) + DEVICE + dtype + data
 
 
-def version_2(shape=(2, 3), dtype=FLOAT32, data=NUMBERS.tobytes(), magic=0xF993FAC9, storage=0) -> bytes:
+def version_2(shape=(2, 3), dtype=FLOAT32, data=DATA, magic=0xF993FAC9, storage=0) -> bytes:
     return struct.pack(f"<Iii{len(shape)}q", magic, storage, len(shape), *shape) + DEVICE + dtype + data
 
 
@@ -121,6 +124,7 @@ LIES = [
     (params_bytes([struct.pack("<I", 0xDEADBEEF)], ["w"]), "unknown array version 0xdeadbeef"),
     (params_bytes([version_2((HUGE, HUGE))], ["w"]), "truncated; shape (1099511627776, 1099511627776) of float32"),
     (params_bytes([version_2((2**62, 4))], ["w"]), "truncated; shape (4611686018427387904, 4) of float32"),
+    (params_bytes([version_2((0, HUGE, HUGE))], ["w"]), "shape (0, 1099511627776, 1099511627776) is too large"),
     (params_bytes([version_2((4, 3))], ["w"]), "array 1 of 1, byte 64: truncated; shape (4, 3) of float32"),
 ]  # fmt: skip
 
@@ -135,6 +139,17 @@ def test_a_lie_is_refused_where_it_stands(data, trouble):
     assert str(refused.value).startswith("weights.params: ")
     assert trouble in str(refused.value)
     assert peak < 2**20
+
+
+def test_mutated_files_are_read_or_refused_and_nothing_else():
+    generator = random.Random(5)
+    original = params_bytes([ONE, version_1(), version_2((1,), magic=0xF993FACA)], ["a", "b", "c"])
+    for _ in range(3000):
+        data = bytearray(original)
+        for _ in range(generator.randint(1, 3)):
+            data[generator.randrange(len(data))] = generator.choice([0, 1, 127, 128, 255])
+        with contextlib.suppress(BadModel):
+            read_params(bytes(data[: generator.choice([len(data), generator.randrange(len(data))])]), "p")
 
 
 def test_prefixes_are_taken_off(tmp_path):
