@@ -1,4 +1,4 @@
-"""The ways a program or its use can fail. Type for programs, sentence for people; `cvm/SPEC.md` gives the exit codes."""
+"""The ways a program or its use can fail. Type for programs, sentence for people; `cvm/SPEC.md` has the exit codes."""
 
 
 class CvmError(Exception):

@@ -138,7 +138,7 @@ def _constants_of(program: Program, instruction: Instruction) -> tuple[IntArray 
 
 def _located(problem: Invalid, program: Program, index: int) -> Invalid:
     number = program.first_instruction + index
-    where = f"%{number} = {program.instructions[index].name}"
+    where = f"%{number} = {program.instructions[index].name[:32]}"
     return type(problem)(problem.rule, problem.message, where=where)
 
 

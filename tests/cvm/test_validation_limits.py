@@ -49,7 +49,7 @@ def test_results_stop_counting_after_their_last_use() -> None:
 
 
 def sums(count: int) -> Program:
-    """A chain of additions of one constant of 2^16 elements: 2^26 + 16 * 2^16 readings are allowed, 1040 of the whole."""
+    """A chain of additions of one constant of 2^16 elements, of which 2^26 + 16 * 2^16 may be read: 1040 times all."""
     chain = tuple(Instruction("add", (0 if number == 0 else number + 1, 1)) for number in range(count))
     return Program((WIDE_INPUT,), (np.zeros(WIDE, np.int32),), chain, (Output("y", count + 1),))
 
