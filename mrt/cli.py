@@ -25,6 +25,11 @@ NO, BAD, INTERRUPTED, CLOSED_PIPE = 1, 2, 130, 141
 OBSERVERS = ("minmax", "percentile", "entropy", "mse")
 
 
+NOISE = """\
+mrt: warning: no --data was given, so the ranges were measured on synthetic noise, not on your data. The program runs and is
+     proven, but expect it to lose accuracy, maybe all of it. Give --data with about 100 real samples."""
+
+
 class Commands(click.Group):
     """Turns every failure into one sentence on stderr and an exit code."""
 
@@ -138,19 +143,14 @@ def convert(model: Path | None, table_path: Path | None, output: Path | None, **
     destination = output or pipeline.default_output(settings.model.path)
     pipeline.check_destination(destination, [settings.model.path, settings.model.params, table_path])
     table = CalibrationTable.load(table_path) if table_path is not None else None
-    if table is None and settings.calibration_data.path is None:
-        click.secho(
-            "mrt: no --data: calibrating on synthetic noise. The program will run, but its ranges fit noise, not your data:\n"
-            "     expect to lose accuracy, maybe all of it. Give --data with about 100 real samples.",
-            err=True,
-            fg="yellow",
-        )
     with _progress() as progress:
         result = pipeline.convert(settings, table=table, progress=progress)
     cvm_format.write(result.proven.program, destination)
     click.echo(f"wrote {destination}")
     for name, value in result.summary().items():
         click.echo(f"  {name:<14} {value}")
+    if result.synthetic:
+        click.secho(NOISE, err=True, fg="yellow")
 
 
 @cli.command()
@@ -196,7 +196,7 @@ def evaluate(model: Path | None, program: Path | None, threads: int, as_json: bo
     from mrt import convert as pipeline
     from mrt.evaluate import evaluate as compare
 
-    if program is None:  # with --config, the only argument is the program
+    if program is None and options["config"] is not None:  # then the only argument is the program
         model, program = None, model
     if program is None:
         raise BadOption("no program is given: mrt evaluate MODEL P.cvm --data D")

@@ -81,7 +81,7 @@ class ProgramBuilder:
             self._instructions[handle] = instruction
         return self._known[key]
 
-    def mean(self, value: Handle, meaning: Meaning) -> None:
+    def annotate(self, value: Handle, meaning: Meaning) -> None:
         """Record what the integers of a value stand for; the first word counts."""
         self._meanings.setdefault(value, meaning)
 

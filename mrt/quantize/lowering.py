@@ -105,7 +105,7 @@ class Lowering:
             value = self.rescale(tensor, ratios, target.dtype, target.zero_point)
         value = self._clamp(value, tensor, target)
         result = Tensor(value, np.array([target.scale]), target.zero_point, tensor.layout)
-        self.builder.mean(value, Meaning(target.scale, target.zero_point, source))
+        self.builder.annotate(value, Meaning(target.scale, target.zero_point, source))
         return result
 
     def rescale(self, tensor: Tensor, ratios: FloatArray, dtype: str, zero_point: int) -> Handle:

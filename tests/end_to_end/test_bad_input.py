@@ -1,0 +1,198 @@
+"""Everything a user can get wrong with `mrt`: one clear line, exit code 2, nothing half-written."""
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+from onnx import TensorProto, helper, numpy_helper
+
+from mrt.cli import cli
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+DIGITS = ROOT / "calibration_data/digits8"
+SHAPE = ("--shape", "data=1,1,8,8")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("resnet_digits8-symbol.json", "resnet_digits8-0000.params", "calibration.npz", "test.npz"):
+        shutil.copy(DIGITS / name, tmp_path / name)
+    return tmp_path
+
+
+def refused(folder: Path, *words: str, code: int = 2) -> str:
+    """Run in the folder; the message, after checking the code and that no file came or went."""
+    before = sorted(folder.rglob("*"))
+    here = os.getcwd()
+    os.chdir(folder)
+    try:
+        result = CliRunner().invoke(cli, list(words))
+    finally:
+        os.chdir(here)
+    assert result.exit_code == code, result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    assert sorted(folder.rglob("*")) == before
+    assert "Traceback" not in result.output
+    return result.output
+
+
+def identity_onnx(folder: Path, operator: str = "Relu", weights: np.ndarray | None = None, **attributes) -> Path:
+    names = ["x"] if weights is None else ["x", "w"]
+    tensors = [] if weights is None else [numpy_helper.from_array(weights, "w")]
+    nodes = [helper.make_node(operator, names, ["h"], "first", **attributes), helper.make_node("Relu", ["h"], ["y"], "last")]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4]) for name in ("x", "y")]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], tensors)
+    path = folder / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def test_no_model_is_named(folder):
+    assert "no model is given" in refused(folder, "convert")
+
+
+def test_a_model_that_is_not_there(folder):
+    assert "nothing.onnx" in refused(folder, "convert", "nothing.onnx")
+
+
+def test_parameters_that_are_missing(folder):
+    (folder / "resnet_digits8-0000.params").unlink()
+    message = refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE)
+    assert "resnet_digits8.params" in message
+    assert "--params" in message
+
+
+def test_several_parameter_files_are_listed(folder):
+    shutil.copy(folder / "resnet_digits8-0000.params", folder / "resnet_digits8-0007.params")
+    message = refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE)
+    assert "resnet_digits8-0000.params" in message
+    assert "resnet_digits8-0007.params" in message
+
+
+def test_an_input_shape_that_nothing_tells(folder):
+    assert "--shape data=" in refused(folder, "convert", "resnet_digits8-symbol.json")
+
+
+def test_a_shape_that_does_not_fit_the_model(folder):
+    assert "shape" in refused(folder, "convert", "resnet_digits8-symbol.json", "--shape", "data=1,3,8,8")
+
+
+@pytest.mark.parametrize("text", ["data", "data=", "=1,2", "data=1,x", "data=0,1", "data=1,-1"])
+def test_a_shape_option_that_is_no_shape(folder, text):
+    assert "expected NAME=1,3,224,224" in refused(folder, "convert", "resnet_digits8-symbol.json", "--shape", text)
+
+
+@pytest.mark.parametrize("name", ["resnet_digits8-symbol.json", "resnet_digits8-0000.params"])
+def test_a_truncated_file(folder, name):
+    content = (folder / name).read_bytes()
+    (folder / name).write_bytes(content[: len(content) // 2])
+    assert name in refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE)
+
+
+def test_a_truncated_onnx_file(folder):
+    path = identity_onnx(folder, "Add", np.arange(4, dtype=np.float32))
+    path.write_bytes(path.read_bytes()[:60])
+    assert "m.onnx" in refused(folder, "convert", "m.onnx")
+
+
+def test_a_text_file_named_onnx(folder):
+    (folder / "m.onnx").write_text("hello, I am not a model\n")
+    assert "m.onnx" in refused(folder, "convert", "m.onnx")
+
+
+def test_an_unknown_operator(folder):
+    identity_onnx(folder, "Det")
+    message = refused(folder, "convert", "m.onnx")
+    assert "Det" in message
+    assert "first" in message
+
+
+def test_nan_weights(folder):
+    identity_onnx(folder, "Add", np.array([1, np.nan, 2, 3], np.float32))
+    message = refused(folder, "convert", "m.onnx")
+    assert "NaN" in message
+    assert "'w'" in message
+
+
+def test_an_empty_folder_of_data(folder):
+    (folder / "images").mkdir()
+    message = refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--data", "images")
+    assert "images" in message
+
+
+def test_data_of_another_shape(folder):
+    np.savez(folder / "x.npz", x=np.zeros((5, 1, 9, 9), np.float32))
+    message = refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--data", "x.npz")
+    assert "9" in message
+    assert "x.npz" in message
+
+
+def test_data_with_nan(folder):
+    images = np.zeros((3, 1, 8, 8), np.float32)
+    images[1, 0, 0, 0] = np.nan
+    np.savez(folder / "x.npz", x=images)
+    assert "NaN" in refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--data", "x.npz")
+
+
+def test_a_place_that_cannot_be_written(folder):
+    words = ("convert", "resnet_digits8-symbol.json", *SHAPE, "-o", "no/such/folder/p.cvm")
+    assert "no/such/folder" in refused(folder, *words)
+
+
+def test_a_result_that_would_replace_the_model(folder):
+    words = ("convert", "resnet_digits8-symbol.json", *SHAPE, "-o", "resnet_digits8-symbol.json")
+    assert "also an input" in refused(folder, *words)
+
+
+@pytest.mark.parametrize("option", [("--bits", "1"), ("--bits", "9"), ("--weight-bits", "16"), ("--activation-bits", "12")])
+def test_bits_that_no_integer_has_here(folder, option):
+    assert "bits; allowed are" in refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE, *option)
+
+
+def test_a_config_key_that_does_not_exist(folder):
+    (folder / "c.toml").write_text("[model]\npth = 'x'\n")
+    assert "pth" in refused(folder, "convert", "--config", "c.toml")
+
+
+def test_a_layer_that_does_not_exist(folder):
+    (folder / "c.toml").write_text("[layers.nowhere]\nbits = 4\n")
+    assert "'nowhere'" in refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--config", "c.toml")
+
+
+def test_a_table_of_another_model(folder):
+    identity_onnx(folder, "Add", np.arange(4, dtype=np.float32))
+    np.savez(folder / "x.npz", x=np.ones((2, 1, 4), np.float32))
+    done = CliRunner().invoke(cli, ["calibrate", str(folder / "m.onnx"), "--data", str(folder / "x.npz"), "-o", str(folder / "t.json")])
+    assert done.exit_code == 0, done.output
+    message = refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--table", "t.json")
+    assert "calibrate again" in message
+
+
+def test_a_table_that_is_none(folder):
+    (folder / "t.json").write_text("{}")
+    assert "t.json" in refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--table", "t.json")
+
+
+def test_evaluate_without_a_program(folder):
+    assert "P.cvm" in refused(folder, "evaluate", "resnet_digits8-symbol.json")
+
+
+def test_evaluate_a_program_that_is_no_program(folder):
+    (folder / "p.cvm").write_text("x")
+    assert "p.cvm" in refused(folder, "evaluate", "resnet_digits8-symbol.json", "p.cvm", *SHAPE, "--data", "test.npz")
+
+
+def test_calibrate_without_data(folder):
+    assert "--data" in refused(folder, "calibrate", "resnet_digits8-symbol.json", *SHAPE, "-o", "t.json")
+
+
+def test_noise_instead_of_data_is_said_loudly(folder):
+    words = ["convert", str(folder / "resnet_digits8-symbol.json"), *SHAPE]
+    result = CliRunner().invoke(cli, words)
+    assert result.exit_code == 0
+    assert "synthetic noise" in result.stderr
+    assert (folder / "resnet_digits8.cvm").is_file()

@@ -1,0 +1,108 @@
+"""What each room may import, who may print, and where floating point may be: kept by tests, not by good intentions."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+FLOAT_GRAPH = {"onnx", "onnx_ir", "numpy"}
+MAY_IMPORT = {  # third-party packages and rooms of ours
+    "mrt/frontend": FLOAT_GRAPH | {"mrt.errors", "mrt.frontend"},
+    "mrt/rewrite": FLOAT_GRAPH | {"mrt.errors", "mrt.rewrite"},
+    "mrt/calibrate": FLOAT_GRAPH | {"onnxruntime", "PIL", "mrt.errors", "mrt.calibrate"},
+    "mrt/quantize": FLOAT_GRAPH | {"cvm", "mrt.errors", "mrt.calibrate.table", "mrt.quantize"},
+    "mrt/evaluate": FLOAT_GRAPH | {"cvm", "mrt.errors", "mrt.calibrate", "mrt.evaluate"},
+    "mrt/config.py": {"mrt.errors", "mrt.calibrate.table", "mrt.calibrate.preprocessing", "mrt.quantize.options"},
+    "mrt/convert.py": {"onnx_ir", "cvm", "mrt"},
+    "mrt/cli.py": {"click", "rich", "cvm", "mrt"},
+    "mrt/errors.py": set(),
+    "cvm/program.py": {"numpy"},
+    "cvm/instructions.py": set(),
+    "cvm/arithmetic.py": {"numpy", "cvm.program"},
+    "cvm/reference": {"numpy", "cvm"},
+    "cvm": {"numpy", "click", "rich", "cvm"},
+}
+
+
+def modules(folder: str) -> list[Path]:
+    place = ROOT / folder
+    return [place] if place.is_file() else sorted(place.rglob("*.py"))
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def foreign(name: str) -> bool:
+    import sys
+
+    return name.split(".")[0] not in sys.stdlib_module_names
+
+
+@pytest.mark.parametrize("room", MAY_IMPORT)
+def test_a_room_imports_only_what_it_may(room):
+    allowed = MAY_IMPORT[room]
+    for path in modules(room):
+        for name in imports(path):
+            parents = {name[:end] for end, letter in enumerate(name + ".") if letter == "."}
+            assert not foreign(name) or parents & allowed, f"{path.relative_to(ROOT)} imports {name}"
+
+
+def test_the_machine_never_imports_the_converter_and_the_reference_never_the_engine():
+    for path in modules("cvm"):
+        assert not any(name.split(".")[0] == "mrt" for name in imports(path)), path
+    for path in modules("cvm/reference"):
+        assert not any("_engine" in name for name in imports(path)), path
+
+
+def test_only_the_command_lines_print_parse_arguments_and_exit():
+    for path in [*modules("cvm"), *modules("mrt")]:
+        if path.name == "cli.py" or path.parent.name == "commands":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in ("print", "exit"), f"{path}:{node.lineno}"
+
+
+def test_no_code_is_taken_from_data():
+    for path in [*modules("cvm"), *modules("mrt")]:
+        names = set(imports(path))
+        assert not names & {"pickle", "marshal", "shelve", "subprocess"}, path
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in ("eval", "exec", "compile", "__import__"), f"{path}:{node.lineno}"
+
+
+def test_the_reference_machine_has_no_floating_point():
+    for path in [*modules("cvm/reference"), ROOT / "cvm/arithmetic.py", ROOT / "cvm/bounds.py"]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            assert not (isinstance(node, ast.Constant) and isinstance(node.value, float)), f"{path}:{node.lineno}"
+            assert not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)), f"{path}:{node.lineno}"
+            if isinstance(node, ast.Attribute):
+                assert not node.attr.startswith(("float", "true_divide", "mean", "sqrt")), f"{path}:{node.lineno}"
+
+
+INEXACT = {"dot", "matmul", "einsum", "tensordot", "inner", "mean", "std", "var", "exp", "exp2", "log", "log2", "log10",
+           "tanh", "sin", "cos", "power", "float_power", "linalg", "cumsum", "average", "norm", "sinh", "cosh"}  # fmt: skip
+EXACT_SUMS = {"weights.py"}  # sums integers, see _best_clip
+
+
+def test_after_the_calibration_table_only_exactly_rounded_operations_are_used():
+    for path in modules("mrt/quantize"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            assert not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)), f"{path}:{node.lineno}"
+            if not isinstance(node, ast.Attribute):
+                continue
+            owner = node.value.id if isinstance(node.value, ast.Name) else ""
+            if owner == "math":
+                assert node.attr in ("floor", "frexp", "ldexp", "inf", "fsum"), f"{path}:{node.lineno} math.{node.attr}"
+            elif owner != "PRECISION":
+                assert node.attr not in INEXACT, f"{path}:{node.lineno} {node.attr}"
+                assert node.attr != "sum" or path.name in EXACT_SUMS, f"{path}:{node.lineno} sum"
