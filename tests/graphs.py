@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,9 @@ import onnx
 import onnx_ir as ir
 import onnxruntime
 from onnx import helper, numpy_helper
+from onnx_ir.passes.common import RemoveUnusedNodesPass
+
+from mrt.rewrite.infer_shapes import infer_shapes
 
 onnxruntime.set_default_logger_severity(3)  # errors only
 
@@ -75,6 +78,18 @@ def seeded(shapes: Mapping[str, Sequence[int]], seed: int = 0) -> dict[str, np.n
     """Normal numbers for every input."""
     rng = np.random.default_rng(seed)
     return {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def apply_pass(one_pass: Callable[[ir.Model], int], model: ir.Model, tolerance: float = ROUNDING) -> int:
+    """Run one pass as `rewrite` does, and see that the model computes what it computed; the number of changes."""
+    feeds = seeded(shapes_of(model))
+    before = run(model, feeds)
+    count = one_pass(model)
+    RemoveUnusedNodesPass()(model)
+    infer_shapes(model)
+    onnx.checker.check_model(ir.to_proto(model), full_check=True)
+    assert_same(before, run(model, feeds), tolerance)
+    return count
 
 
 def shapes_of(model: ir.Model) -> dict[str, tuple[int, ...]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import onnx
 import onnx_ir as ir
-from onnx_ir.passes.common import AddDefaultAttributesPass, RemoveUnusedNodesPass
+from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from mrt.rewrite import canonical
 from mrt.rewrite.fold_constants import fold_constants
@@ -34,6 +34,7 @@ from mrt.rewrite.remove_reshape_pairs import remove_reshape_pairs
 from mrt.rewrite.write_biases import write_biases
 from mrt.rewrite.write_binaries import write_binaries
 from mrt.rewrite.write_clips import write_clips
+from mrt.rewrite.write_defaults import write_defaults
 from mrt.rewrite.write_gemm import write_gemm
 from mrt.rewrite.write_movements import write_movements
 from mrt.rewrite.write_pads import write_pads
@@ -86,7 +87,7 @@ def rewrite(model: ir.Model) -> None:
     """Bring a float model to the form of `mrt.rewrite.canonical`, in place; raise Unsupported for what has none."""
     infer_shapes(model)
     _repeat(lambda: sum(_run_stage(stage, model) for stage in STAGES))
-    AddDefaultAttributesPass()(model)
+    write_defaults(model)
     canonical.check(model)
 
 

@@ -22,8 +22,7 @@ class Affine:
 
     def is_finite(self) -> bool:
         """Whether every number fits a float32 and is one."""
-        with np.errstate(over="ignore"):
-            return all(bool(np.isfinite(part.astype(np.float32)).all()) for part in (self.scale, self.shift))
+        return all(bool(np.isfinite(to_single(part)).all()) for part in (self.scale, self.shift))
 
 
 def affine_of(node: ir.Node) -> Affine | None:
@@ -69,3 +68,9 @@ def per_channel(array: Array, shape: tuple[int, ...]) -> Real | None:
     if any(size != 1 for axis, size in enumerate(aligned.shape) if axis != 1):
         return None
     return np.broadcast_to(aligned.reshape(-1), (shape[1],)).astype(np.float64)
+
+
+def to_single(array: Real) -> npt.NDArray[np.float32]:
+    """Rounded once to float32; what is too large becomes an infinity, for the caller to look for."""
+    with np.errstate(over="ignore"):
+        return array.astype(np.float32)

@@ -100,9 +100,11 @@ def _value_trouble(value: ir.Value) -> str | None:
     shape = shape_of(value)
     if shape is None:
         return "the shape of its result is not known" if value.producer() else "its shape is not known"
-    if 0 in shape or len(shape) > MOST_DIMENSIONS:
+    if min(shape, default=1) < 1 or len(shape) > MOST_DIMENSIONS:
         return (
-            f"shape {list(shape)} has no elements" if 0 in shape else f"shape {list(shape)} has more than 6 dimensions"
+            f"shape {list(shape)} has no elements"
+            if min(shape, default=1) < 1
+            else f"shape {list(shape)} has more than 6 dimensions"
         )
     if value.dtype != ir.DataType.FLOAT:
         return f"its result is {'unknown' if value.dtype is None else value.dtype.name.lower()}; expected float"
@@ -136,7 +138,7 @@ def _has_window(node: ir.Node) -> bool:
         rank_of(first(node)) == 4
         and all(len(integers(node, name) or ()) == length for name, length in lengths.items())
         and min(integers(node, "pads") or (0,)) >= 0
-        and word(node, "auto_pad", "NOTSET") == "NOTSET"
+        and "auto_pad" not in node.attributes
     )
 
 

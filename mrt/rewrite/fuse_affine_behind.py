@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from mrt.rewrite.affine import Affine, Real, affine_of
+from mrt.rewrite.affine import Affine, Real, affine_of, to_single
 from mrt.rewrite.edit import Patch, constant, first, integer, nodes, operand, producer, sole_user
 
 
@@ -24,8 +24,8 @@ def fuse_affine_behind(model: ir.Model) -> int:
         weights, bias = constant(operand(maker, 1)), constant(operand(maker, 2))
         if weights is None or bias is None or not _is_plain(maker):
             continue
-        scaled = scale_outputs(maker, weights.astype(np.float64), affine).astype(np.float32)
-        shifted = (bias.astype(np.float64) * affine.scale + affine.shift).astype(np.float32)
+        scaled = to_single(scale_outputs(maker, weights.astype(np.float64), affine))
+        shifted = to_single(bias.astype(np.float64) * affine.scale + affine.shift)
         if not (np.isfinite(scaled).all() and np.isfinite(shifted).all()):
             continue
         patch = Patch(node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from mrt.rewrite.affine import Affine, Real, affine_of
+from mrt.rewrite.affine import Affine, Real, affine_of, to_single
 from mrt.rewrite.edit import Patch, constant, first, integer, integers, nodes, operand, producer, sole_user
 
 
@@ -25,8 +25,8 @@ def fuse_affine_in_front(model: ir.Model) -> int:
         weights, bias = constant(operand(node, 1)), constant(operand(node, 2))
         if weights is None or bias is None or not _may_shift(node, affine):
             continue
-        scaled = _scale_inputs(node, weights.astype(np.float64), affine).astype(np.float32)
-        shifted = (bias.astype(np.float64) + _shift_sum(node, weights.astype(np.float64), affine)).astype(np.float32)
+        scaled = to_single(_scale_inputs(node, weights.astype(np.float64), affine))
+        shifted = to_single(bias.astype(np.float64) + _shift_sum(node, weights.astype(np.float64), affine))
         if not (np.isfinite(scaled).all() and np.isfinite(shifted).all()):
             continue
         patch = Patch(node)

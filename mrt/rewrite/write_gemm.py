@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from mrt.rewrite.affine import to_single
 from mrt.rewrite.edit import Array, Patch, constant, first, integer, nodes, operand, real, shape_of
 
 
@@ -92,4 +93,4 @@ def _transposed(patch: Patch, value: ir.Value, wanted: int) -> ir.Value:
 
 
 def _scaled(array: Array, factor: float) -> Array:
-    return (array.astype(np.float64) * float(np.float32(factor))).astype(np.float32)
+    return to_single(array.astype(np.float64) * float(np.float32(factor)))

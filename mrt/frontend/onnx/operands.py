@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import onnx_ir as ir
 
 from mrt.errors import BadModel
 
 
 def check_operands(model: ir.Model) -> None:
-    """Raise BadModel for the first Conv, ConvTranspose, BatchNormalization or Gemm whose operands do not fit."""
+    """Raise BadModel for the first node whose operands do not fit."""
     for node in model.graph:
         shapes = [_shape(value) for value in node.inputs]
         if node.op_type not in _CHECKS or any(shape is None for shape in shapes[:2]):
@@ -39,18 +41,27 @@ def _convolution(node: ir.Node, shapes: list[tuple[int, ...]]) -> str | None:
     return None
 
 
-def _batch_norm(node: ir.Node, shapes: list[tuple[int, ...]]) -> str | None:
-    x, *parameters = shapes
-    wrong = [shape for shape in parameters if len(x) < 2 or shape != (x[1],)]
-    return f"a parameter of shape {list(wrong[0])} does not suit its input {list(x)}" if wrong else None
-
-
 def _gemm(node: ir.Node, shapes: list[tuple[int, ...]]) -> str | None:
-    a, b = shapes[0], shapes[1]
-    if len(a) != 2 or len(b) != 2:
-        return f"operands {list(a)} and {list(b)}; expected two matrices"
-    inner = a[0 if _integer(node, "transA", 0) else 1], b[1 if _integer(node, "transB", 0) else 0]
-    return None if inner[0] == inner[1] else f"operands {list(a)} and {list(b)} do not fit together"
+    result, c = _shape(node.outputs[0]), shapes[2] if len(shapes) > 2 else ()
+    fits = result is None or all(
+        small in (1, large) for small, large in zip(reversed(c), reversed(result), strict=False)
+    )
+    return (
+        None if fits and len(c) <= 2 else f"C has shape {list(c)}; expected one that broadcasts to {list(result or ())}"
+    )
+
+
+def _reshape(node: ir.Node, shapes: list[tuple[int, ...]]) -> str | None:
+    result = _shape(node.outputs[0])
+    if result is None or math.prod(result) == math.prod(shapes[0]):
+        return None
+    return f"its input {list(shapes[0])} has another number of elements than its result {list(result)}"
+
+
+def _p_relu(node: ir.Node, shapes: list[tuple[int, ...]]) -> str | None:
+    x, slope = shapes
+    fits = len(slope) <= len(x) and all(s in (1, n) for s, n in zip(reversed(slope), reversed(x), strict=False))
+    return None if fits else f"slope {list(slope)} does not broadcast to its input {list(x)}"
 
 
 def _integer(node: ir.Node, name: str, default: int) -> int:
@@ -63,4 +74,4 @@ def _shape(value: ir.Value | None) -> tuple[int, ...] | None:
     return tuple(int(str(size)) for size in value.shape)
 
 
-_CHECKS = {"Conv": _convolution, "ConvTranspose": _convolution, "BatchNormalization": _batch_norm, "Gemm": _gemm}
+_CHECKS = {"Conv": _convolution, "ConvTranspose": _convolution, "Gemm": _gemm, "Reshape": _reshape, "PRelu": _p_relu}

@@ -215,12 +215,7 @@ def test_shapes_that_do_not_fit_together(path):
             {},
             "its input has 3 channels; its weights [4, 2, 3, 3] with group=1 expect 4",
         ),
-        (
-            "BatchNormalization",
-            [(3,), (3,), (3,), (4,)],
-            {},
-            "a parameter of shape [4] does not suit its input [1, 3, 8, 8]",
-        ),
+        ("PRelu", [(5, 1, 1)], {}, "slope [5, 1, 1] does not broadcast to its input [1, 3, 8, 8]"),
     ],
 )
 def test_weights_that_do_not_suit_their_input(path, operator, weights, attributes, trouble):
@@ -228,6 +223,20 @@ def test_weights_that_do_not_suit_their_input(path, operator, weights, attribute
     arrays = {name: np.ones(shape, np.float32) for name, shape in zip(names, weights, strict=True)}
     proto = build([node(operator, " ".join(["x", *names]), "y", **attributes)], {"x": (1, 3, 8, 8)}, arrays)
     assert refusal(path, proto) == f"{operator}:y ({operator}): {trouble}"
+
+
+def test_a_gemm_with_an_unfit_c(path):
+    arrays = {"w": np.ones((3, 4), np.float32), "c": np.ones((3,), np.float32)}
+    assert refusal(path, build([node("Gemm", "x w c", "y")], {"x": (2, 3)}, arrays)) == (
+        "Gemm:y (Gemm): C has shape [3]; expected one that broadcasts to [2, 4]"
+    )
+
+
+def test_a_reshape_that_loses_elements(path):
+    proto = build([node("Reshape", "x s", "y")], {"x": (3, 5)}, {"s": np.array([4, 4])})
+    assert refusal(path, proto) == (
+        "Reshape:y (Reshape): its input [3, 5] has another number of elements than its result [4, 4]"
+    )
 
 
 def test_an_operand_that_nobody_makes(path):
