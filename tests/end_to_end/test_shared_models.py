@@ -1,0 +1,69 @@
+"""Real models on real images, through the commands, at 8 bits: integer accuracy against float, as promised in the README."""
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from mrt.cli import cli
+from tests.shared_data import needs_shared
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+pytestmark = [pytest.mark.slow, needs_shared]
+
+# samples, float top-1 as published with the models (to a point), images that integers may lose
+SMALL = {
+    "mxnet_mnist": (2000, 0.99, 6),
+    "mxnet_fashion-mnist": (2000, 0.91, 6),
+    "mnist_cntk": (2000, 0.989, 10),
+    "cifar10_resnet20": (2000, 0.81, 10),
+}
+# 50 of the 500 images: agreement with float, as a floor under what was measured on all of them
+LARGE = {"squeezenet1.1": 0.92, "mobilenetv2_torchvision": 0.86, "mobilenetv1_0.25_keras": 0.84}
+# Powers of two only, 500 samples (50 for the large): a floor under the agreement measured
+SHIFT = {"mxnet_mnist": 0.97, "mxnet_fashion-mnist": 0.9, "mnist_cntk": 0.97, "cifar10_resnet20": 0.9}
+
+
+def measure(name: str, folder: Path, samples: int, *options: str) -> dict[str, float]:
+    config, program = str(ROOT / f"configs/{name}.toml"), str(folder / "p.cvm")
+    for words in (
+        ["convert", "--config", config, *options, "-o", program],
+        ["evaluate", "--config", config, program, "--samples", str(samples), "--threads", "2", "--json"],
+    ):
+        result = CliRunner().invoke(cli, words)
+        assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_small_models_lose_no_more_images_than_promised(name, tmp_path):
+    samples, published, may_lose = SMALL[name]
+    report = measure(name, tmp_path, samples)
+    assert report["samples"] == samples
+    assert report["float.top1"] == pytest.approx(published, abs=0.012)
+    assert report["integer.top1"] * samples >= report["float.top1"] * samples - may_lose - 1e-6
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_models_answer_as_in_float(name, tmp_path):
+    report = measure(name, tmp_path, 50)
+    assert report["samples"] == 50
+    assert report["agreement"] >= LARGE[name]
+
+
+@pytest.mark.parametrize("name", SHIFT)
+def test_powers_of_two_still_answer_as_in_float(name, tmp_path):
+    assert measure(name, tmp_path, 500, "--scales", "shift")["agreement"] >= SHIFT[name]
+
+
+def test_squeezenet_with_100_images_converts_in_a_minute_and_two_gigabytes(tmp_path):
+    words = ["convert", "--config", str(ROOT / "configs/squeezenet1.1.toml"), "-o", str(tmp_path / "p.cvm")]
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "mrt", *words], cwd=ROOT, check=True, capture_output=True)
+    assert time.perf_counter() - start < 60
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2 * 2**20  # KiB: the largest child so far
