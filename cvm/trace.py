@@ -55,7 +55,7 @@ def digest(array: IntArray) -> bytes:
     header += b"".join(dimension.to_bytes(8, "little") for dimension in array.shape)
     content = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
     state = hashlib.sha256(header)
-    state.update(np.ascontiguousarray(content).reshape(-1).view(np.uint8).data)
+    state.update(content.reshape(-1).view(np.uint8).data)
     return state.digest()
 
 

@@ -162,8 +162,8 @@ def test_real_values_saturate_at_the_interval_not_the_dtype() -> None:
 def test_real_values_of_any_number_type_are_converted_to_float64_first() -> None:
     assert quantized(np.asarray([0.25, -0.25], np.float32)) == [4, 3]
     assert quantized(np.asarray([2, -2], np.int16)) == [7, -1]
-    # float32(0.1) / 0.1 in float64 is 1.0000000149: in float32 it would be 1
-    assert quantized(np.asarray([0.1], np.float32), scale=0.1 / 1.5, zero_point=0) == [2]
+    # float32(0.7) lies below 0.7, so the quotient in float64 is 1.49999997; in float32 it would be 1.5
+    assert quantized(np.asarray([0.7], np.float32), scale=0.7 / 1.5, zero_point=0) == [1]
 
 
 def test_a_quotient_beyond_float64_saturates() -> None:

@@ -141,7 +141,6 @@ def test_run_refuses_input_files_that_are_none(here: Path) -> None:
     assert refused(here, "text.npz") == "text.npz: neither an .npy nor an .npz file"
     (here / "cut.npz").write_bytes(b"PK\3\4")
     assert refused(here, "cut.npz") == "cut.npz: not a readable .npz file: File is not a zip file"
-    assert refused(here, "/dev/null") == "/dev/null: not a regular file"
     os.mkfifo(here / "pipe")  # opening it would wait for ever
     assert refused(here, "pipe") == "pipe: not a regular file"
     assert said(cvm("show", "pipe"), 2) == "pipe: not a regular file"
@@ -219,10 +218,16 @@ def test_outputs_replace_files_and_follow_links(here: Path) -> None:
     assert json.loads((here / "real.json").read_text())["format"] == "cvm-receipt-1"
 
 
-def test_a_device_is_written_into_not_replaced(here: Path) -> None:
+def test_a_pipe_is_written_into_not_replaced(here: Path) -> None:
     p, x = doubled(here)
-    assert cvm("run", p, "--input", x, "-o", "/dev/null").exit_code == 0
-    assert not Path("/dev/null").is_file()
+    os.mkfifo(here / "pipe")
+    reader = os.open(here / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert cvm("run", p, "--input", x, "-o", "pipe").exit_code == 0
+        assert (here / "pipe").is_fifo()
+        assert os.read(reader, 2) == b"PK"
+    finally:
+        os.close(reader)
 
 
 @pytest.mark.parametrize("command", ["verify", "show", "digest", "cost", "run"])
@@ -398,6 +403,12 @@ def test_replay_names_the_output_whose_digest_was_changed(recorded: Path) -> Non
 
 def test_replay_names_the_input_that_was_changed(recorded: Path) -> None:
     save_array([[1, 2, -3], [4, 5, 7]], recorded)
+    assert mismatch(replay())[0] == "no match: sample 1, input 'x'"
+
+
+def test_replay_names_an_input_before_it_runs_anything(recorded: Path) -> None:
+    changed(recorded / "r.json", "samples", 0, "outputs", "y")
+    changed(recorded / "r.json", "samples", 1, "inputs", "x")
     assert mismatch(replay())[0] == "no match: sample 1, input 'x'"
 
 

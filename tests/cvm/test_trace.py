@@ -135,6 +135,9 @@ GOOD = trace.to_json(traces(SampleTrace.of([A])))
         (GOOD.replace(": 5", ": true"), "t.json: first_value must be an integer that is not negative"),
         (GOOD.replace("aa", "AA"), "t.json: samples[0].digests[0] must be 64 lower-case hexadecimal digits"),
         (GOOD.replace("1111", "111", 1), "t.json: program must be 64 lower-case hexadecimal digits"),
+        (GOOD.replace("11", "111", 1), "t.json: program must be 64 lower-case hexadecimal digits"),
+        (GOOD.replace("11", "\\n", 1), "t.json: program must be 64 lower-case hexadecimal digits"),
+        (GOOD.replace('1111"', '1111\\n"', 1), "t.json: program must be 64 lower-case hexadecimal digits"),
         (GOOD.replace('"root": "', '"root": 7, "x": "'), "t.json: samples[0] has the unknown key 'x'"),
     ],
 )
