@@ -1,0 +1,1 @@
+"""Measurements and the demonstration; run from the root, as `make` does."""

@@ -102,31 +102,50 @@ def _options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]
 
 SHARED_OPTIONS = {
     "model": click.argument("model", type=PATH, required=False),
-    "config": click.option("--config", type=PATH, metavar="C.toml", help="Read these settings; options here win over it."),
+    "config": click.option(
+        "--config", type=PATH, metavar="C.toml", help="Read these settings; options here win over it."
+    ),
     "params": click.option("--params", type=PATH, metavar="F", help="MXNet parameters, if not found beside the JSON."),
     "shape": click.option(
-        "--shape", "shapes", multiple=True, metavar="NAME=1,3,224,224", help="Shape of an input that the file leaves open."
+        "--shape",
+        "shapes",
+        multiple=True,
+        metavar="NAME=1,3,224,224",
+        help="Shape of an input that the file leaves open.",
     ),
     "data": click.option(
-        "--data", type=PATH, metavar="D", help="Samples: .npz (arrays by input name, or x; labels y), .npy, or a folder of images."
+        "--data",
+        type=PATH,
+        metavar="D",
+        help="Samples: .npz (arrays by input name, or x; labels y), .npy, or a folder of images.",
     ),
-    "samples": click.option("--samples", type=click.IntRange(1), metavar="N", help="Use at most N, at equal distances."),
-    "observer": click.option("--observer", type=click.Choice(OBSERVERS), help="How ranges are chosen (default: minmax)."),
+    "samples": click.option(
+        "--samples", type=click.IntRange(1), metavar="N", help="Use at most N, at equal distances."
+    ),
+    "observer": click.option(
+        "--observer", type=click.Choice(OBSERVERS), help="How ranges are chosen (default: minmax)."
+    ),
 }
 
 
 @cli.command()
 @_options("model", "params", "data", "samples")
-@click.option("--table", "table_path", type=PATH, metavar="T", help="A calibration table by `mrt calibrate`, instead of data.")
+@click.option(
+    "--table", "table_path", type=PATH, metavar="T", help="A calibration table by `mrt calibrate`, instead of data."
+)
 @click.option("--bits", type=int, metavar="B", help="Sets both of the next two (default: 8).")
 @click.option("--weight-bits", type=int, metavar="B", help="Precision of weights, 2..8.")
 @click.option("--activation-bits", type=int, metavar="B", help="Precision of values between layers, 2..8 or 16.")
-@click.option("--scales", type=click.Choice(["real", "shift"]), help="Any ratio, or powers of two only (default: real).")
-@click.option("--scheme", type=click.Choice(["symmetric", "affine"]), help="Zero point of signed values (default: symmetric).")
+@click.option(
+    "--scales", type=click.Choice(["real", "shift"]), help="Any ratio, or powers of two only (default: real)."
+)
+@click.option(
+    "--scheme", type=click.Choice(["symmetric", "affine"]), help="Zero point of signed values (default: symmetric)."
+)
 @_options("observer", "shape", "config")
 @click.option("-o", "--output", type=PATH, metavar="OUT.cvm", help="Default: the model's name with .cvm, beside it.")
 def convert(model: Path | None, table_path: Path | None, output: Path | None, **options: Any) -> None:
-    """Convert MODEL (.onnx, or MXNet symbol .json) to a proven integer program.
+    r"""Convert MODEL (.onnx, or MXNet symbol .json) to a proven integer program.
 
     \b
     mrt convert model.json --bits 8
@@ -155,11 +174,13 @@ def convert(model: Path | None, table_path: Path | None, output: Path | None, **
 
 @cli.command()
 @_options("model", "params", "data", "samples", "observer")
-@click.option("--bits", type=int, metavar="B", help="Activation precision that `entropy` and `mse` fit to (default: 8).")
+@click.option(
+    "--bits", type=int, metavar="B", help="Activation precision that `entropy` and `mse` fit to (default: 8)."
+)
 @_options("shape", "config")
 @click.option("-o", "--output", type=PATH, required=True, metavar="TABLE.json", help="Where to write the table.")
 def calibrate(model: Path | None, output: Path, **options: Any) -> None:
-    """Measure the range of every value of MODEL on samples, and write a calibration table.
+    r"""Measure the range of every value of MODEL on samples, and write a calibration table.
 
     \b
     mrt calibrate model.onnx --data images/ --observer mse -o table.json
@@ -183,10 +204,12 @@ def calibrate(model: Path | None, output: Path, **options: Any) -> None:
 @_options("model")
 @click.argument("program", type=PATH, required=False)
 @_options("params", "data", "samples", "shape", "config")
-@click.option("--threads", type=click.IntRange(1), default=1, metavar="N", help="Threads for the integer side (default: 1).")
+@click.option(
+    "--threads", type=click.IntRange(1), default=1, metavar="N", help="Threads for the integer side (default: 1)."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def evaluate(model: Path | None, program: Path | None, threads: int, as_json: bool, **options: Any) -> None:
-    """Compare MODEL in float with PROGRAM (.cvm) in integers on samples: accuracy, agreement, signal to noise.
+    r"""Compare MODEL in float with PROGRAM (.cvm) in integers on samples: accuracy, agreement, signal to noise.
 
     \b
     mrt evaluate model.onnx model.cvm --data test.npz
@@ -217,7 +240,9 @@ def evaluate(model: Path | None, program: Path | None, threads: int, as_json: bo
 
 @cli.command()
 @_options("model", "params", "shape", "config")
-@click.option("-o", "--output", type=PATH, required=True, metavar="OUT.onnx", help="Where to write the rewritten model.")
+@click.option(
+    "-o", "--output", type=PATH, required=True, metavar="OUT.onnx", help="Where to write the rewritten model."
+)
 def rewrite(model: Path | None, output: Path, **options: Any) -> None:
     """Write MODEL as the simpler float model that is quantised: BatchNorm folded, shapes fixed, few operators.
 

@@ -69,7 +69,9 @@ def convert(config: Config, *, table: CalibrationTable | None, progress: Progres
     try:
         proven = validate(program)
     except Invalid as problem:
-        raise NotProvable(f"the program written is refused: {problem}; this is a fault of mrt, please report it") from None
+        raise NotProvable(
+            f"the program written is refused: {problem}; this is a fault of mrt, please report it"
+        ) from None
     return Conversion(proven, loaded, table, synthetic)
 
 

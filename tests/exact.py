@@ -53,7 +53,9 @@ class Accumulators:
         top, bottom, left, right = attributes["pad"]
         x = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)))
         grouped = attributes["groups"] > 1
-        whole = (sum(w.astype(np.int64) for w in weights) if grouped else np.concatenate(weights, axis=3)).astype(np.int64)
+        whole = (sum(w.astype(np.int64) for w in weights) if grouped else np.concatenate(weights, axis=3)).astype(
+            np.int64
+        )
         height, width = x.shape[1] - whole.shape[1] + 1, x.shape[2] - whole.shape[2] + 1
         total = np.zeros((1, height, width, whole.shape[0]), np.int64) + bias
         for i in range(whole.shape[1]):

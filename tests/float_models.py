@@ -28,7 +28,9 @@ class FloatModel:
 
     def add(self, operator: str, *inputs: Any, name: str = "", **attributes: Any) -> str:
         name = name or f"v{len(self._nodes)}"
-        self._nodes.append(helper.make_node(operator, [self._name(item) for item in inputs], [name], name, **attributes))
+        self._nodes.append(
+            helper.make_node(operator, [self._name(item) for item in inputs], [name], name, **attributes)
+        )
         return name
 
     def conv(self, x: str, weights: Any, bias: Any, *, pads: Sequence[int] = (0, 0, 0, 0), **attributes: Any) -> str:
@@ -56,7 +58,9 @@ def f32(values: Any) -> np.ndarray:
     return np.asarray(values, np.float32)
 
 
-def calibrated(proto: onnx.ModelProto, inputs: Mapping[str, tuple[int, ...]], count: int = 20) -> tuple[ir.Model, CalibrationTable]:
+def calibrated(
+    proto: onnx.ModelProto, inputs: Mapping[str, tuple[int, ...]], count: int = 20
+) -> tuple[ir.Model, CalibrationTable]:
     model = ir.from_proto(proto)
     samples = synthetic_samples(inputs, count, 0)
     return model, calibrate(model, samples, CalibrationOptions(), model_sha256="0" * 64)

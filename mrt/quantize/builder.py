@@ -1,4 +1,4 @@
-"""Writes a program instruction by instruction, proving each as it goes, so that every rule sees the exact interval of what it reads.
+"""Writes a program instruction by instruction, proving each as it goes: every rule sees the exact interval of what it reads.
 
 Values are handles in order of creation; `finish` drops what no output needs and numbers the rest as a program does.
 """

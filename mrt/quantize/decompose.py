@@ -7,6 +7,7 @@ up: with K parts the result is within K/2 steps of the new, 2^shift times coarse
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -24,7 +25,7 @@ def emit_in_parts(builder: ProgramBuilder, length: int, emit: Emit) -> tuple[Han
     while True:
         edges = [length * index // count for index in range(count + 1)]
         try:
-            parts = [emit(start, stop) for start, stop in zip(edges, edges[1:], strict=False)]
+            parts = [emit(start, stop) for start, stop in pairwise(edges)]
             return add_parts(builder, parts)
         except Unproven:
             if count >= min(length, MAX_PARTS):

@@ -24,7 +24,7 @@ def multiplier_and_shift(ratio: float) -> tuple[int, int]:
     """
     if not 0 <= ratio < 2.0**29:
         raise ValueError(f"ratio {ratio} is outside 0..2^29")
-    fraction, exponent = math.frexp(ratio)  # ratio = fraction * 2^exponent, fraction in [0.5, 1)
+    _, exponent = math.frexp(ratio)  # ratio = fraction * 2^exponent, fraction in [0.5, 1)
     shift = min(MULTIPLIER_BITS - exponent, MAX_SHIFT)
     multiplier = round(math.ldexp(ratio, shift))
     if multiplier == 2**MULTIPLIER_BITS:  # the fraction rounded up to 1

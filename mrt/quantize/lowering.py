@@ -1,4 +1,4 @@
-"""The state of one conversion: which tensor each float value has become, and how a tensor is brought to another format or layout."""
+"""The state of one conversion: which tensor each float value has become, and how to bring it to another format or layout."""
 
 from __future__ import annotations
 

@@ -33,7 +33,9 @@ def softmax(net: Lowering, node: ir.Node) -> None:
     index = emit("cast", emit("clamp", below, min=-32768, max=0), dtype="i16")
     exponential = emit("table", index, net.constant(_exponentials(float(x.scale[0]))))
     total = emit("reduce_sum", exponential, axis=axis)
-    total = emit("clamp", total, min=1, max=2**31 - 1)  # changes nothing; the proof of a sum allows for its empty subset
+    total = emit(
+        "clamp", total, min=1, max=2**31 - 1
+    )  # changes nothing; the proof of a sum allows for its empty subset
     scaled = emit("mul", exponential, net.constant(np.full(shape_of_one, ONE, np.int32)), shift=0)
     half = emit("shift_right", total, net.constant(np.full(shape_of_one, 1, np.int32)), round=False)
     quotient = emit("intdiv", emit("add", scaled, half), total)

@@ -43,7 +43,10 @@ def refused(folder: Path, *words: str, code: int = 2) -> str:
 def identity_onnx(folder: Path, operator: str = "Relu", weights: np.ndarray | None = None, **attributes) -> Path:
     names = ["x"] if weights is None else ["x", "w"]
     tensors = [] if weights is None else [numpy_helper.from_array(weights, "w")]
-    nodes = [helper.make_node(operator, names, ["h"], "first", **attributes), helper.make_node("Relu", ["h"], ["y"], "last")]
+    nodes = [
+        helper.make_node(operator, names, ["h"], "first", **attributes),
+        helper.make_node("Relu", ["h"], ["y"], "last"),
+    ]
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4]) for name in ("x", "y")]
     graph = helper.make_graph(nodes, "g", values[:1], values[1:], tensors)
     path = folder / "m.onnx"
@@ -148,7 +151,9 @@ def test_a_result_that_would_replace_the_model(folder):
     assert "also an input" in refused(folder, *words)
 
 
-@pytest.mark.parametrize("option", [("--bits", "1"), ("--bits", "9"), ("--weight-bits", "16"), ("--activation-bits", "12")])
+@pytest.mark.parametrize(
+    "option", [("--bits", "1"), ("--bits", "9"), ("--weight-bits", "16"), ("--activation-bits", "12")]
+)
 def test_bits_that_no_integer_has_here(folder, option):
     assert "bits; allowed are" in refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE, *option)
 
@@ -166,7 +171,9 @@ def test_a_layer_that_does_not_exist(folder):
 def test_a_table_of_another_model(folder):
     identity_onnx(folder, "Add", np.arange(4, dtype=np.float32))
     np.savez(folder / "x.npz", x=np.ones((2, 1, 4), np.float32))
-    done = CliRunner().invoke(cli, ["calibrate", str(folder / "m.onnx"), "--data", str(folder / "x.npz"), "-o", str(folder / "t.json")])
+    done = CliRunner().invoke(
+        cli, ["calibrate", str(folder / "m.onnx"), "--data", str(folder / "x.npz"), "-o", str(folder / "t.json")]
+    )
     assert done.exit_code == 0, done.output
     message = refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--table", "t.json")
     assert "calibrate again" in message

@@ -9,8 +9,8 @@ from cvm.validate import validate
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.builder import ProgramBuilder
 from mrt.quantize.decompose import add_parts
-from tests.float_models import FloatModel, calibrated, convert
 from tests.exact import accumulators
+from tests.float_models import FloatModel, calibrated, convert
 
 
 def test_a_sum_that_fits_is_not_cut():
@@ -23,7 +23,9 @@ def test_a_sum_that_fits_is_not_cut():
 def test_the_cut_comes_exactly_where_the_proof_needs_it(length, parts):
     # 255 * 127 * 66,000 = 2.137e9 < 2^31 = 2.147e9 < 255 * 127 * 70,000: inputs 0..255 around zero point -128
     model = FloatModel(x=(1, length))
-    graph, table = calibrated(model.proto(model.gemm(model.add("Relu", "x"), np.ones((1, length)), [0.0])), model.inputs, 2)
+    graph, table = calibrated(
+        model.proto(model.gemm(model.add("Relu", "x"), np.ones((1, length)), [0.0])), model.inputs, 2
+    )
     from mrt.quantize import quantize
 
     program = quantize(graph, table, QuantizeOptions())
