@@ -204,6 +204,14 @@ def _at_ends(case: Case) -> tuple[IntArray, IntArray]:
     return lower, case.run([case.operand(index, case.bounds[index].hi) for index in indices])
 
 
+def _keeps_last_axis(case: Case) -> bool:
+    last = case.types[0].shape[-1:] or (1,)
+    perm, shape = case.attributes.get("perm"), case.attributes.get("shape")
+    if isinstance(perm, tuple):
+        return sorted(perm) == [*sorted(perm)[:-1], *perm[-1:]]
+    return isinstance(shape, tuple) and (shape[-1:] or (1,)) == last
+
+
 @pytest.mark.parametrize("name", ["reduce_max", "reduce_min", *MOVEMENT])
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
@@ -211,8 +219,14 @@ def test_movement_and_extremes_reach_both_ends(name: str, data: st.DataObject) -
     case = _case(data.draw, name)
     proven, (lower, upper) = case.proven(), _at_ends(case)
     assert (lower.min(), upper.max()) == (proven.min, proven.max)
-    if name in REACHES_BOTH_ENDS_IN_EVERY_CHANNEL:
+    if name in REACHES_BOTH_ENDS_IN_EVERY_CHANNEL or _keeps_last_axis(case):
         assert (lower.min(axis=0) == proven.lo).all() and (upper.max(axis=0) == proven.hi).all()
+
+
+def test_a_value_joined_to_itself_keeps_its_channels_twice() -> None:
+    type_, bounds = TensorType("i8", (2,)), Bounds(np.array([1, 5]), np.array([2, 9]))
+    proven = Case("concat", (type_, type_), {"axis": 0}, (bounds, bounds)).proven()
+    assert proven.lo.tolist() == [1, 5, 1, 5] and proven.hi.tolist() == [2, 9, 2, 9]
 
 
 @settings(max_examples=30, deadline=None)
