@@ -26,7 +26,7 @@ def load_onnx(path: Path, shapes: Shapes | None = None) -> tuple[ir.Model, bytes
     opset = opset_of(proto, path)
     refuse_unsupported(proto, opset)
     _check(proto, path)
-    model = ir.from_proto(proto)
+    model = _to_ir(proto, path)
     fix_inputs(model, shapes or {})
     write_weights(model)
     modernize(model)
@@ -51,6 +51,19 @@ def _check(proto: onnx.ModelProto, path: Path) -> None:
         value.type.tensor_type.ClearField("shape")
 
 
+def _to_ir(proto: onnx.ModelProto, path: Path) -> ir.Model:
+    try:
+        return ir.from_proto(proto)
+    except Exception as error:  # the library names no type for what it cannot take
+        raise BadModel(f"{path}: not a valid ONNX model: {_root_cause(error)}") from None
+
+
+def _root_cause(error: BaseException) -> str:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return _one_line(error)
+
+
 def _lacks_shape(value: onnx.ValueInfoProto) -> bool:
     return value.type.HasField("tensor_type") and not value.type.tensor_type.HasField("shape")
 
@@ -60,8 +73,10 @@ def _with_shapes(model: ir.Model, path: Path) -> ir.Model:
         proto = onnx.shape_inference.infer_shapes(ir.to_proto(model), check_type=True, strict_mode=True, data_prop=True)
     except (onnx.shape_inference.InferenceError, ValueError) as error:
         raise BadModel(f"{path}: the shapes do not fit together: {_one_line(error)}") from None
-    return ir.from_proto(proto)
+    except ir.serde.SerdeError as error:
+        raise BadModel(f"{path}: not a valid ONNX model: {_root_cause(error)}") from None
+    return _to_ir(proto, path)
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:300]

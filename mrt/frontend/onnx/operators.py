@@ -81,19 +81,23 @@ _WHOLE_FACTORS: dict[str, tuple[Any, ...]] = {
     "keep_aspect_ratio_policy": (b"stretch",),
 }
 
+_PADDING = _need(auto_pad=(b"NOTSET", b"SAME_UPPER", b"SAME_LOWER", b"VALID"))
+
 OPERATORS: dict[str, tuple[Check, ...]] = {
     **dict.fromkeys(f"{_ELEMENTWISE} {_MOVEMENT} {_REDUCTIONS} {_PLUMBING}".split(), ()),
-    "AveragePool": _all(_one_or_two_dimensional, _ones("dilations")),
+    "AveragePool": _all(_PADDING, _one_or_two_dimensional, _ones("dilations")),
     "BatchNormalization": _all(_need(spatial=(1,), training_mode=(0,)), _one_output),
-    "Conv": _all(_one_or_two_dimensional),
-    "ConvTranspose": _all(_one_or_two_dimensional, _ones("dilations")),
+    "Conv": _all(_PADDING, _one_or_two_dimensional),
+    "ConvTranspose": _all(_PADDING, _one_or_two_dimensional, _ones("dilations")),
+    "DepthToSpace": _all(_need(mode=(b"DCR", b"CRD"))),
     "Dropout": _all(_one_output),
+    "Gelu": _all(_need(approximate=(b"none", b"tanh"))),
     "Gemm": (),
     "GlobalAveragePool": (),
     "GlobalMaxPool": (),
     "LogSoftmax": (),
     "MatMul": (),
-    "MaxPool": _all(_one_or_two_dimensional, _ones("dilations"), _need(storage_order=(0,)), _one_output),
+    "MaxPool": _all(_PADDING, _one_or_two_dimensional, _ones("dilations"), _need(storage_order=(0,)), _one_output),
     "Pad": _all(_need(mode=(b"constant",))),
     "Resize": _all(_need(mode=(b"nearest",), **_WHOLE_FACTORS)),
     "Softmax": (),
@@ -132,9 +136,21 @@ def _troubles(node: onnx.NodeProto, opset: int) -> list[str]:
         return [
             f"{name}: attributes that are graphs or references are not supported" for name in subgraphs + references
         ]
+    if node.op_type != "Constant" and not (node.input and node.input[0]):
+        return ["its first operand is missing"]
+    if garbled := [a.name for a in node.attribute if not _is_text(a.s)]:
+        return [f"attribute {name} is no text" for name in garbled]
     attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
     found = [check(node, attributes) for check in OPERATORS[node.op_type]]
     return [trouble for trouble in found if trouble is not None]
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 _FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE)
@@ -149,6 +165,10 @@ def _input_troubles(proto: onnx.ModelProto) -> list[tuple[str, str]]:
         if not entry.type.HasField("tensor_type"):
             found.append((entry.name, "not a tensor"))
         elif entry.type.tensor_type.elem_type not in _FLOATS:
-            kind = onnx.TensorProto.DataType.Name(entry.type.tensor_type.elem_type).lower()
-            found.append((entry.name, f"holds {kind}; expected float"))
+            found.append((entry.name, f"holds {_type_name(entry.type.tensor_type.elem_type)}; expected float"))
     return found
+
+
+def _type_name(kind: int) -> str:
+    known = onnx.TensorProto.DataType
+    return known.Name(kind).lower() if kind in known.values() else f"type {kind}"

@@ -45,7 +45,7 @@ def parse(data: bytes, path: Path) -> onnx.ModelProto:
         raise BadModel(f"{path}: not an ONNX model (it has no graph or no IR version)")
     if not proto.graph.output:
         raise BadModel(f"{path}: the graph has no outputs")
-    _refuse_external_data(proto, path)
+    _refuse_tensors(proto, path)
     return proto
 
 
@@ -59,8 +59,10 @@ def opset_of(proto: onnx.ModelProto, path: Path) -> int:
     return int(versions[0])
 
 
-def _refuse_external_data(proto: onnx.ModelProto, path: Path) -> None:
+def _refuse_tensors(proto: onnx.ModelProto, path: Path) -> None:
     for tensor in tensors(proto.graph):
+        if tensor.data_type not in onnx.TensorProto.DataType.values():
+            raise BadModel(f"{path}: '{tensor.name}' has the unknown element type {tensor.data_type}")
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             places = [entry.value for entry in tensor.external_data if entry.key == "location"]
             raise BadModel(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import onnx_ir as ir
 from onnx_ir.passes.common import LiftConstantsToInitializersPass
 
@@ -35,17 +38,26 @@ def write_weights(model: ir.Model) -> None:
                 node.attributes["value"] = ir.AttrTensor("value", ir.tensor(fill.numpy().astype(np.float32)))
 
 
+def _array(tensor: ir.TensorProtocol, name: str | None) -> npt.NDArray[Any]:
+    try:
+        return tensor.numpy()
+    except ValueError:
+        raise BadModel(
+            f"initializer '{name}' holds another number of bytes than its shape {tensor.shape} needs"
+        ) from None
+
+
 def _write_initializer(value: ir.Value) -> None:
     tensor = value.const_value
     if tensor is None or not (tensor.dtype.is_floating_point() or tensor.dtype in _INTEGERS):
         kind = "no data" if tensor is None else f"type {tensor.dtype.name}"
         raise BadModel(f"initializer '{value.name}' has {kind}; expected floats, integers or booleans")
     if not tensor.dtype.is_floating_point():
-        value.type, value.shape = ir.TensorType(tensor.dtype), ir.Shape(tensor.numpy().shape)
+        value.type, value.shape = ir.TensorType(tensor.dtype), ir.Shape(_array(tensor, value.name).shape)
         return
     if tensor.dtype not in (*_OTHER_FLOATS, ir.DataType.FLOAT):
         raise BadModel(f"initializer '{value.name}' has type {tensor.dtype.name}; expected float16, float32 or float64")
-    array = tensor.numpy()
+    array = _array(tensor, value.name)
     if np.isnan(array).any():
         raise BadModel(f"initializer '{value.name}' holds NaN")
     with np.errstate(over="ignore"):

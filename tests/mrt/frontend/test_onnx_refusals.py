@@ -101,6 +101,36 @@ def test_data_in_another_file(path):
     )
 
 
+def test_an_unknown_element_type(path):
+    proto = weights_model(np.ones((3, 1, 1), np.float32))
+    proto.graph.initializer[0].data_type = 45
+    assert refusal(path, proto) == "m.onnx: 'w' has the unknown element type 45"
+
+
+def test_weights_with_bytes_missing(path):
+    proto = weights_model(np.ones((3, 1, 1), np.float32))
+    proto.graph.initializer[0].raw_data = b"\0" * 8
+    assert refusal(path, proto).startswith("m.onnx: not a valid ONNX model: ")
+
+
+def test_a_node_without_a_first_operand(path):
+    proto = build(_RELU, _SHAPE)
+    proto.graph.node[0].input[0] = ""
+    assert "  Relu:y (Relu): its first operand is missing" in refusal(path, proto, Unsupported)
+
+
+def test_an_attribute_that_is_no_text(path):
+    proto = build([node("MaxPool", "x", "y", kernel_shape=[2, 2], auto_pad="VALID")], _SHAPE)
+    next(a for a in proto.graph.node[0].attribute if a.name == "auto_pad").s = b"\xff\xfe"
+    assert "  MaxPool:y (MaxPool): attribute auto_pad is no text" in refusal(path, proto, Unsupported)
+
+
+def test_a_padding_mode_that_does_not_exist(path):
+    proto = build([node("MaxPool", "x", "y", kernel_shape=[2, 2], auto_pad="VALID")], _SHAPE)
+    next(a for a in proto.graph.node[0].attribute if a.name == "auto_pad").s = b"SAME"
+    assert "auto_pad=SAME; expected NOTSET or SAME_UPPER or SAME_LOWER or VALID" in refusal(path, proto, Unsupported)
+
+
 def test_every_unsupported_node_at_once(path):
     nodes = [
         node("LSTM", "x w r", "a", hidden_size=4),
