@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 
 import numpy as np
 
@@ -64,15 +65,10 @@ def check_concat(call: Call) -> TensorType:
 def bound_concat(call: Call) -> Bounds:
     """One after the other along the last axis; the hull over the operands along any other."""
     assert call.result is not None
-    distinct = {id(x): x for x in call.bounds}  # a value joined to itself a million times is read once
     last = call.integer("axis") == call.result.rank - 1
     if last and call.result.channels == call.result.shape[-1]:
         return Bounds(np.concatenate([x.lo for x in call.bounds]), np.concatenate([x.hi for x in call.bounds]))
-    whole = [x.hull() for x in distinct.values()] if last else list(distinct.values())
-    result = whole[0]
-    for x in whole[1:]:
-        result = result.union(x)
-    return result
+    return reduce(Bounds.union, [x.hull() if last else x for x in call.bounds])
 
 
 def concat(*operands: IntArray, axis: int) -> IntArray:
