@@ -11,7 +11,7 @@ import pytest
 
 from mrt.errors import BadModel, BadOption, Unsupported
 from mrt.frontend.mxnet import find_params, load_mxnet, model_sha256
-from tests.mxnet_files import node, random_parameters, symbol_json, variable, write_params, write_symbol
+from tests.mxnet_files import node, params_bytes, random_parameters, symbol_json, variable, write_params, write_symbol
 from tests.shared_data import SHARED, needs_shared
 
 MXNET = SHARED / "mxnet"
@@ -307,6 +307,39 @@ def test_one_weight_wanted_in_two_shapes_is_refused(tmp_path):
     write_params(tmp_path / "m.params", {"w": WEIGHT})
     with pytest.raises(Unsupported, match=r"again .*'w' should have shape \(2, 2\) here and \(2, 3\) elsewhere"):
         load_mxnet(tmp_path / "m.json")
+
+
+def test_a_computed_weight_must_fit_too(tmp_path):
+    nodes = [variable("x", __shape__="(2, 3)"), node("relu", "r", [0]), node("transpose", "t", [0])]
+    dense = node("FullyConnected", "fc", [0, 1], num_hidden="2", no_bias="1")
+    write_symbol(tmp_path / "m.json", [*nodes, dense])
+    assert compute(load_mxnet(tmp_path / "m.json"), {"x": WEIGHT})[0].tolist() == [[14, 32], [32, 77]]
+    write_symbol(tmp_path / "m.json", [*nodes, {**dense, "inputs": [[0, 0, 0], [2, 0, 0]]}])
+    with pytest.raises(Unsupported, match=r"input 't' has shape \(3, 2\); expected \(2, 3\)"):
+        load_mxnet(tmp_path / "m.json")
+
+
+def test_a_computed_gamma_that_would_not_count_is_refused(tmp_path):
+    nodes = [variable("x", __shape__="(3, 3)"), *map(variable, "gbmv"), node("relu", "r", [1])]
+    write_symbol(tmp_path / "m.json", [*nodes, node("BatchNorm", "bn", [0, 5, 2, 3, 4])])
+    write_params(tmp_path / "m.params", {name: np.ones(3, np.float32) for name in "gbmv"})
+    with pytest.raises(Unsupported, match=r"bn \(BatchNorm\): fix_gamma=True with a computed gamma"):
+        load_mxnet(tmp_path / "m.json")
+
+
+def test_a_missing_weight_that_is_computed_with_is_refused(tmp_path):
+    nodes = [variable("x", __shape__="(2, 3)"), variable("w"), node("relu", "r", [1])]
+    nodes += [node("FullyConnected", "fc", [0, 1], num_hidden="2", no_bias="1"), node("elemwise_add", "y", [2, 3])]
+    write_symbol(tmp_path / "m.json", nodes)
+    write_params(tmp_path / "m.params", {})
+    with pytest.raises(Unsupported, match=r"r \(relu\): the shape of 'w' is unknown"):
+        load_mxnet(tmp_path / "m.json")
+
+
+def test_a_parameter_without_array_is_refused(folder):
+    (folder / "m-0000.params").write_bytes(params_bytes([bytes.fromhex("c9fa93f90000000000000000")], ["arg:w"]))
+    with pytest.raises(BadModel, match="w: holds no array"):
+        load_mxnet(folder / "m-symbol.json")
 
 
 def test_an_input_of_integers_is_refused(tmp_path):
