@@ -26,9 +26,10 @@ def test_the_add_behind_is_the_bias(order):
     assert constant_named(model, "y.bias").tolist() == [1.0, 2.0, 3.0, 4.0]
 
 
-def test_an_add_that_varies_along_the_rows_stays_behind():
+@pytest.mark.parametrize("rows", [3, 4])
+def test_an_add_that_varies_along_the_rows_stays_behind(rows):
     nodes = [node("MatMul", "x w", "p"), node("Add", "p b", "y")]
-    model = graph_of(nodes, {"x": (3, 5)}, {"w": _W, "b": [[1.0], [2.0], [3.0]]})
+    model = graph_of(nodes, {"x": (rows, 5)}, {"w": _W, "b": [[float(row)] for row in range(rows)]})
     assert apply_pass(lower_matmul, model) == 1
     assert operators_of(model) == ["Gemm", "Add"]
 

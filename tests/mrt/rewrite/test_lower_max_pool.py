@@ -34,6 +34,7 @@ def test_rounding_down_stays():
         (3, 2, (1, 1), 7, 4, (1, 1)),
         (2, 2, (0, 0), 5, 3, (0, 1)),
         (3, 3, (1, 0), 7, 3, (1, 1)),
+        (2, 3, (1, 1), 4, 2, (1, 1)),
     ],
 )
 def test_the_last_window_just_fits(kernel, stride, pads, size, out, expected):

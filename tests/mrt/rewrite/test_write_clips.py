@@ -29,3 +29,10 @@ def test_two_limits_stay():
 
 def test_a_computed_limit_stays():
     assert write_clips(graph_of([node("Clip", "x l", "y")], {"x": (2, 3), "l": ()})) == 0
+
+
+@pytest.mark.parametrize("limits", [{"l": 0.5}, {"l": 0.0, "h": 6.0}])
+def test_other_limits_are_no_relu(limits):
+    model = graph_of([node("Clip", " ".join(["x", *limits]), "y")], {"x": (2, 3)}, limits)
+    apply_pass(write_clips, model, 0)
+    assert operators_of(model) == ["Clip"]
