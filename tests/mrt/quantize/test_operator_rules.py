@@ -1,14 +1,14 @@
 """Every operator of the canonical set, as a model of one or a few nodes: the program's reals are close to onnxruntime's floats.
 
 16-bit activations leave the 8-bit weights as the only coarse thing, so 40 dB is far below what a right rule gives and far above
-what a wrong one does.
+what a wrong one does. Curves are tables of 256 entries here (of 65536 they take seconds each), so 28 dB must do for them.
 """
 
 import numpy as np
 import pytest
 
 from mrt.quantize import QuantizeOptions
-from mrt.quantize.functions import ELEMENTWISE
+from mrt.quantize.functions import CURVED, ELEMENTWISE
 from mrt.quantize.rules import RULES
 from mrt.rewrite.canonical import CANONICAL_OPERATORS
 from tests.float_models import FloatModel, f32, snr_db
@@ -130,8 +130,15 @@ STEPS = {name: [node(name)] for name in ("Floor", "Ceil", "Sign")}  # not contin
 def test_the_program_means_what_the_operator_means(operator, index, scales):
     model = FloatModel(x=IMAGE)
     output = ROWS[operator][index](model)
-    found = snr_db(model, output, options=QuantizeOptions(8, 16, scales=scales))[output]
-    assert found > (40 if scales == "real" else 34)
+    bits = 8 if operator in CURVED else 16
+    found = snr_db(model, output, options=QuantizeOptions(8, bits, scales=scales))[output]
+    assert found > (28 if bits == 8 else 40) - (6 if scales == "shift" else 0)
+
+
+def test_a_curve_on_16_bits_is_a_table_of_65536():
+    model = FloatModel(x=IMAGE)
+    output = model.add("Sigmoid", "x")
+    assert snr_db(model, output, options=QuantizeOptions(8, 16))[output] > 60
 
 
 @pytest.mark.parametrize("operator", STEPS)

@@ -1,0 +1,63 @@
+"""Which integers stand for which reals, in literals."""
+
+import pytest
+
+from mrt.calibrate.table import Range
+from mrt.errors import BadOption
+from mrt.quantize import LayerBits, QuantizeOptions
+from mrt.quantize.tensor import Format, choose_format
+
+
+def chosen(low, high, bits, *, non_negative=False, scales="real", scheme="symmetric") -> Format:
+    return choose_format(Range(low, high, low, high), bits, non_negative=non_negative, scales=scales, scheme=scheme)
+
+
+def test_signed_values_use_the_whole_type_at_8_bits():
+    assert chosen(-127.0, 100.0, 8) == Format("i8", 1.0, 0, -128, 127)
+
+
+def test_values_never_negative_use_the_unsigned_range():
+    assert chosen(0.0, 255.0, 8, non_negative=True) == Format("i8", 1.0, -128, -128, 127)
+
+
+def test_fewer_bits_are_symmetric():
+    assert chosen(-7.0, 7.0, 4) == Format("i8", 1.0, 0, -7, 7)
+    assert chosen(0.0, 15.0, 4, non_negative=True) == Format("i8", 1.0, -8, -8, 7)
+
+
+def test_16_bits_leave_headroom_of_two():
+    assert chosen(-32767.0, 1.0, 16) == Format("i16", 2.0, 0, -32768, 32767)
+
+
+def test_an_affine_zero_point_lies_where_real_zero_is():
+    assert chosen(-55.0, 200.0, 8, scheme="affine") == Format("i8", 1.0, -73, -128, 127)
+
+
+def test_power_of_two_scales_cover_the_range():
+    assert chosen(-127.5, 1.0, 8, scales="shift").scale == 2.0
+    assert chosen(-127.0, 1.0, 8, scales="shift").scale == 1.0
+
+
+def test_a_value_that_is_always_zero_has_a_scale():
+    assert chosen(0.0, 0.0, 8).scale == 1.0
+
+
+def test_the_observers_range_counts_below_16_bits_and_what_was_seen_at_16():
+    seen = Range(-1000.0, 1000.0, -127.0, 127.0)
+    assert choose_format(seen, 8, non_negative=False, scales="real", scheme="symmetric").scale == 1.0
+    assert choose_format(seen, 16, non_negative=False, scales="real", scheme="symmetric").scale == 2000.0 / 32767
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"weight_bits": 9}, "9 weight bits; allowed are 2..8"),
+        ({"activation_bits": 12}, "12 activation bits; allowed are 2..8 and 16"),
+        ({"scales": "half"}, "scales 'half'; allowed are real and shift"),
+        ({"scheme": "x"}, "scheme 'x'; allowed are symmetric and affine"),
+        ({"layers": {"conv": LayerBits(weight_bits=1)}}, "layer 'conv': 1 weight bits; allowed are 2..8"),
+    ],
+)
+def test_options_out_of_range_are_refused(options, sentence):
+    with pytest.raises(BadOption, match=f"^{sentence}$"):
+        QuantizeOptions(**options)

@@ -1,0 +1,47 @@
+"""Weights and biases as integers, in literals worked out by hand."""
+
+import numpy as np
+
+from mrt.quantize.weights import mean_error, quantize_bias, quantize_weights, weight_scales
+
+NO_BIAS = np.zeros(2)
+
+
+def test_each_output_channel_has_its_own_scale():
+    weights = np.array([[127.0, -64.0], [0.5, 0.25]])
+    scales = weight_scales(weights, NO_BIAS, 1.0, bits=8, scales="real")
+    assert scales.tolist() == [1.0, 0.5 / 127]
+    assert quantize_weights(weights, scales, bits=8).tolist() == [[127, -64], [127, 64]]  # 63.5 rounds up
+
+
+def test_power_of_two_scales_are_not_below_the_ideal():
+    scales = weight_scales(np.array([[127.0], [128.0]]), NO_BIAS, 1.0, bits=8, scales="shift")
+    assert scales.tolist() == [1.0, 2.0]
+
+
+def test_a_bias_too_large_for_i32_makes_the_scale_coarser():
+    scales = weight_scales(np.array([[2.0**-40]]), np.array([2.0**10]), 0.5, bits=8, scales="real")
+    assert scales.tolist() == [2.0**-19]  # 2^10 / (0.5 * 2^30)
+    assert quantize_bias(np.array([2.0**10]), scales * 0.5).tolist() == [2**30]
+
+
+def test_a_channel_of_zeros_has_a_scale_all_the_same():
+    assert weight_scales(np.zeros((2, 3)), NO_BIAS, 1.0, bits=8, scales="real").tolist() == [1.0, 1.0]
+
+
+def test_coarse_weights_may_clip_an_outlier():
+    weights = np.array([[10.0] + [1.0] * 200 + [-1.0] * 200])
+    scale = weight_scales(weights, np.zeros(1), 1.0, bits=3, scales="real")[0]
+    assert scale < 10 / 3  # at 10/3 all the ones would become 0
+
+
+def test_the_mean_error_of_rounding():
+    weights = np.array([[1.4, 1.4], [2.0, 1.0]])  # [O, C]; rounds to [[1, 1], [2, 1]]
+    errors = mean_error(np.array([[1, 1], [2, 1]]), weights, np.ones(2), [10.0, 100.0])
+    assert np.allclose(errors, [-0.4 * 110, 0.0], rtol=0, atol=1e-12)
+
+
+def test_the_mean_error_of_a_depthwise_convolution_uses_each_channels_own_mean():
+    weights = np.array([1.25, 1.5]).reshape(2, 1, 1, 1)  # [O, KH, KW, C/groups]
+    errors = mean_error(np.ones((2, 1, 1, 1), np.int8), weights, np.ones(2), [8.0, 2.0])
+    assert errors.tolist() == [-2.0, -1.0]
