@@ -106,9 +106,7 @@ def constant_named(model: ir.Model, name: str) -> np.ndarray:
     return value.numpy()
 
 
-def assert_same(
-    before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray], tolerance: float = ROUNDING
-) -> None:
+def assert_same(before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray], tolerance: float = ROUNDING) -> None:
     """Same names in the same order, same shapes, and numbers within `tolerance` of the largest."""
     assert list(before) == list(after)
     for name, expected in before.items():

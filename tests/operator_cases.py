@@ -53,8 +53,10 @@ def _one(name: str, operator: str, opset: int = 20, operands: str = "", **rest: 
 _BN = {"g": _normal(3), "b": _normal(3), "m": _normal(3), "v": np.abs(_normal(3)) + np.float32(0.5)}
 _W = _normal(4, 3, 3, 3)
 _PADS = [0, 0, 1, 2, 0, 0, 0, 3]
-_UNARY = ("Abs Ceil Elu Erf Exp Floor HardSigmoid Identity LeakyRelu Neg Relu Selu Sigmoid Sign Softplus Softsign Tanh "
-          "Celu HardSwish Mish Gelu").split()  # fmt: skip
+_UNARY = [
+    "Abs", "Ceil", "Elu", "Erf", "Exp", "Floor", "HardSigmoid", "Identity", "LeakyRelu", "Neg", "Relu", "Selu", "Sigmoid",
+    "Sign", "Softplus", "Softsign", "Tanh", "Celu", "HardSwish", "Mish", "Gelu",
+]  # fmt: skip
 _SINCE = {"Erf": 9, "Sign": 9, "Celu": 12, "HardSwish": 14, "Mish": 18, "Gelu": 20}
 
 
