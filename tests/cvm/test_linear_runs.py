@@ -21,7 +21,7 @@ def test_the_size_of_a_block_never_changes_the_result(
     monkeypatch: pytest.MonkeyPatch, block_bytes: int, groups: int
 ) -> None:
     x, w, b = image((2, 9, 11, 4)), image((4, 3, 3, 4 // groups)), np.arange(4, dtype=np.int32)
-    attributes = {"pad": (1, 1, 2, 2), "stride": (1, 2), "dilation": (2, 1), "groups": groups, "input_zp": 3}
+    attributes = {"pad": (1, 1, 2, 2), "stride": (3, 2), "dilation": (2, 1), "groups": groups, "input_zp": 3}
     whole = conv2d(x, w, b, **attributes)
     monkeypatch.setattr(convolution, "BLOCK_BYTES", block_bytes)
     assert conv2d(x, w, b, **attributes).tolist() == whole.tolist()
