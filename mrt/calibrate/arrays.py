@@ -41,7 +41,6 @@ class StoredArray:
                             f"{self.where}: ends inside sample {index} of {self.shape[0]}; the file is truncated"
                         )
                     yield np.frombuffer(data, self.dtype).reshape(self.shape[1:])
-                stream.read(1)  # at the end, a zip member is held against its checksum
         except _READ_ERRORS as problem:
             raise BadData(f"{self.where}: cannot be read ({problem}); the file is damaged, write it again") from None
 

@@ -146,8 +146,7 @@ def _from_arrays(
     def read() -> Iterator[Sample]:
         wanted = set(chosen)
         streams = [_entries(arrays[name], inputs[name]) for name in inputs]
-        last = total if len(chosen) == total else chosen[-1] + 1  # all rows: to the end, where checksums are held
-        for index, rows in enumerate(islice(zip(*streams, strict=True), last + 1)):
+        for index, rows in enumerate(islice(zip(*streams, strict=True), chosen[-1] + 1)):
             if index in wanted:
                 yield {
                     name: _finite(steps[name].apply(row, inputs[name], where), where)

@@ -68,6 +68,17 @@ def test_mse_weighs_clipping_against_rounding() -> None:
     assert 23.5 < observe("mse", with_outlier(small, 50.0)).range().hi < 25.7
 
 
+def test_values_that_are_never_negative_have_twice_the_steps() -> None:
+    """As above with 255 steps: (50 - t)^2 + 200000 (t / 255)^2 / 12 is least at t = 39.8."""
+    small = np.abs(np.random.Generator(np.random.PCG64(1)).standard_normal(200_000))
+    assert 38.7 < observe("mse", with_outlier(small, 50.0)).range().hi < 40.9
+
+
+def test_zeros_weigh_nothing_in_entropy() -> None:
+    positive = np.abs(np.random.Generator(np.random.PCG64(1)).standard_normal(20_000))
+    assert observe("entropy", positive, np.zeros(10**6)).range().hi == observe("entropy", positive, [0]).range().hi
+
+
 @pytest.mark.parametrize(("name", "bits"), [("mse", 4), ("entropy", 4), ("entropy", 8)])
 def test_one_far_outlier_among_many_values_is_clipped(name: str, bits: int) -> None:
     normal = np.random.Generator(np.random.PCG64(1)).standard_normal(200_000)

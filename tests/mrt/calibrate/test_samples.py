@@ -82,6 +82,8 @@ def test_preprocessing_is_given_for_all_inputs_or_by_name(tmp_path: Path) -> Non
     ("arrays", "sentence"),
     [
         ({"z": np.zeros((1, 2))}, "has no array 'data' or 'x' for the model's input; it has z; rename one, or name it"),
+        ({"x": np.zeros((2, 2), complex)}, "array 'x': has dtype complex128, expected real numbers"),
+        ({"x": np.zeros((1, 2)), "y": np.array(["cat"])}, "array 'y': has dtype <U3, expected real numbers"),
         ({"x": np.zeros((0, 2))}, "holds no samples; expected at least one"),
         ({"x": np.float64(3)}, r"is a single number, expected samples of shape \[1, 2\] along the first axis"),
         (

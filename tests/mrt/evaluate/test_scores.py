@@ -13,6 +13,7 @@ def test_the_best_classes_come_first() -> None:
 
 def test_of_equal_classes_the_lowest_index_wins() -> None:
     assert ranking(np.array([[1, 3, 3, 0, 3, 1]]), 5) == [1, 2, 4, 0, 5]
+    assert ranking(np.tile([0.0, 7.0], 500), 5) == [1, 3, 5, 7, 9]
 
 
 def test_the_least_integer_does_not_win_by_wrapping() -> None:
