@@ -68,7 +68,8 @@ def bound_concat(call: Call) -> Bounds:
     last = call.integer("axis") == call.result.rank - 1
     if last and call.result.channels == call.result.shape[-1]:
         return Bounds(np.concatenate([x.lo for x in call.bounds]), np.concatenate([x.hi for x in call.bounds]))
-    return reduce(Bounds.union, [x.hull() if last else x for x in call.bounds])
+    distinct = {id(x): x for x in call.bounds}.values()  # a value may be joined to itself a million times
+    return reduce(Bounds.union, (x.hull() if last else x for x in distinct))
 
 
 def concat(*operands: IntArray, axis: int) -> IntArray:

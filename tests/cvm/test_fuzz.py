@@ -22,6 +22,7 @@ QUICK = (
     "many_constants_without_data",
     "many_live_intervals",
     "one_table_read_by_many_channels",
+    "one_small_value_joined_to_itself",
     "long_names",
     "too_many_names",
 )
