@@ -154,8 +154,7 @@ def _infer(node: ir.Node) -> None:
 
 def _require_sensible(node: ir.Node, tensor: onnx.TypeProto.Tensor, shape: tuple[int, ...]) -> None:
     known = tensor.HasField("shape") and all(dimension.HasField("dim_value") for dimension in tensor.shape.dim)
-    if not known:
-        raise RefusalError(f"the shape of {node.op_type} cannot be inferred")
+    assert known, f"{node.op_type} was emitted without what fixes its shape"
     if min(shape, default=1) < 1 or len(shape) > MAX_RANK or math.prod(shape) > MAX_ELEMENTS:
         raise RefusalError(
             f"a result of shape {shape}; expected at most {MAX_RANK} positive dimensions, 2^28 numbers in all"

@@ -391,6 +391,8 @@ REFUSALS = [
     (row("slice", MATRIX, X, begin="(0,)", end="(1, 1)"), "begin, end and step of 1, 2 and 1 items"),
     (row("slice_axis", MATRIX, X, axis="1", begin="0", end="9"), "begin=0, end=9 on an axis of size 3"),
     (row("split", MATRIX, X, num_outputs="2"), "num_outputs=2 does not divide axis 1 of size 3"),
+    (row("split", X, X, num_outputs="2", squeeze_axis="1"), "squeeze_axis=True on parts of size 2"),
+    (row("UpSampling", [SQUARE, SQUARE], X, scale="2", sample_type="nearest", num_args="2"), "only one input"),
     (row("UpSampling", SQUARE, X, scale="2", sample_type="bilinear", num_args="1"), "sample_type='bilinear'"),
     (row("_contrib_AdaptiveAvgPooling2D", SQUARE, X, output_size="3"), "output_size=(3, 3) does not divide (4, 4)"),
     (row("Custom", MATRIX, X), "result (Custom): unsupported operator"),
