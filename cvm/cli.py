@@ -1,4 +1,4 @@
-"""The `cvm` command: parses arguments, prints, sets the exit code (`cvm/SPEC.md` section 7). Its texts teach."""
+"""The `cvm` command: parses arguments, prints, sets the exit code (`cvm/SPEC.md` section 8). Its texts teach."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ SHARED_OPTIONS = {
         "--samples", type=click.IntRange(1), metavar="N", help="Use at most N, at equal distances."
     ),
     "observer": click.option(
-        "--observer", type=click.Choice(OBSERVERS), help="How ranges are chosen (default: minmax)."
+        "--observer", type=click.Choice(OBSERVERS), help="How ranges are chosen (default: mse)."
     ),
 }
 

@@ -34,7 +34,7 @@ class Range:
 class CalibrationOptions:
     """What shapes a table: the observer, and only as far as it uses them, the percentile and the bits to fit."""
 
-    observer: str = "minmax"
+    observer: str = "mse"
     percentile: float = 99.999  # observer percentile: this share of the values is kept on either side
     bits: int = 8  # observers entropy and mse: the precision for which they weigh clipping against rounding
 

@@ -1,7 +1,7 @@
 """MAC decomposition: a sum of products too long to be proven in i32 becomes several that can be, added up.
 
 The parts are added as they are if the proof allows, else each is first shifted right by the same number of bits, rounding half
-up: with K parts the result is within K/2 steps of the new, 2^shift times coarser, scale (SPEC section 4).
+up: with K parts the result is within K/2 steps of the new, 2^shift times coarser, scale (SPEC section 5).
 """
 
 from __future__ import annotations

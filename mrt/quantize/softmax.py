@@ -1,4 +1,4 @@
-"""Softmax in integers: differences to the greatest logit, exp by table, one division (QUANTIZATION section 5)."""
+"""Softmax in integers: differences to the greatest logit, exp by table, one division."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table fusion: a connected element-wise subgraph that hangs on one quantised tensor becomes one table (QUANTIZATION section 5).
+"""Table fusion: a connected element-wise subgraph that hangs on one quantised tensor becomes one table.
 
 The subgraph is evaluated on every integer its root can take. It is a table only if something in it is curved: sums, products
 by constants and clips alone are exact without one.

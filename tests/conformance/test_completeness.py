@@ -64,14 +64,9 @@ def _broken_by_vectors(name: str) -> set[str]:
 @cache
 def _sections() -> dict[str, str]:
     """Instruction name -> the text of its section."""
-    law = ROOT / "cvm" / "SPEC.md"
-    files = [law] if law.exists() else sorted((ROOT / "cvm").glob("spec_parts_*.md"))
-    sections: dict[str, str] = {}
-    for path in files:
-        for part in re.split(r"^#{2,} ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
-            title, _, body = part.partition("\n")
-            sections[title.strip().strip("`")] = body
-    return sections
+    law = (ROOT / "cvm" / "SPEC.md").read_text(encoding="utf-8")
+    parts = (part.partition("\n") for part in re.split(r"^#{1,} ", law, flags=re.MULTILINE)[1:])
+    return {title.strip().strip("`"): body for title, _, body in parts}
 
 
 @pytest.mark.parametrize("name", INSTRUCTIONS)

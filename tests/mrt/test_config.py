@@ -79,7 +79,7 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
         8,
         "real",
     )
-    assert (found.calibration.observer, found.calibration.percentile, found.calibration.bits) == ("minmax", 99.999, 8)
+    assert (found.calibration.observer, found.calibration.percentile, found.calibration.bits) == ("mse", 99.999, 8)
 
 
 def test_an_absolute_path_stays(tmp_path: Path) -> None:
