@@ -168,6 +168,8 @@ def convert(model: Path | None, table_path: Path | None, output: Path | None, **
     click.echo(f"wrote {destination}")
     for name, value in result.summary().items():
         click.echo(f"  {name:<14} {value}")
+    for note in result.notes:
+        click.echo(f"mrt: note: {note}", err=True)
     if result.synthetic:
         click.secho(NOISE, err=True, fg="yellow")
 

@@ -38,6 +38,11 @@ class Conversion:
     table: CalibrationTable
     synthetic: bool  # calibrated on noise
 
+    @property
+    def notes(self) -> list[str]:
+        """What the front end changed that the user should know."""
+        return self.model.model.metadata_props.get("mrt_notes", "").splitlines()
+
     def summary(self) -> dict[str, str]:
         """What a person wants to know of it, in order."""
         program = self.proven.program
