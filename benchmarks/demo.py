@@ -40,6 +40,7 @@ def main() -> None:
     print(command("cvm", "run", PROGRAM, "--input", TEST_DATA, "--real", "--receipt", OUT / "receipt.json"))
     print(command("cvm", "replay", PROGRAM, OUT / "receipt.json", "--input", TEST_DATA, "--real"))
     Console().print(_table(report, proof))
+    print(f"program id {proof['program']}")
 
 
 def _table(report: dict[str, float], proof: dict[str, object]) -> Table:
@@ -53,7 +54,6 @@ def _table(report: dict[str, float], proof: dict[str, object]) -> Table:
     assert isinstance(tightest, dict)
     table.add_row("tightest slack of the proof", "", f"{tightest['slack_hundredths'] / 100:.2f} bits")
     table.add_row("cost of one sample", "", f"{proof['cost']:,}")
-    table.caption = f"program id {proof['program']}"
     return table
 
 

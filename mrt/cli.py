@@ -122,9 +122,7 @@ SHARED_OPTIONS = {
     "samples": click.option(
         "--samples", type=click.IntRange(1), metavar="N", help="Use at most N, at equal distances."
     ),
-    "observer": click.option(
-        "--observer", type=click.Choice(OBSERVERS), help="How ranges are chosen (default: mse)."
-    ),
+    "observer": click.option("--observer", type=click.Choice(OBSERVERS), help="How ranges are chosen (default: mse)."),
 }
 
 
