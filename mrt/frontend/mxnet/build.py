@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from mrt.errors import BadModel, BadOption, Unsupported
-from mrt.frontend.mxnet.call import Call, RefusalError
+from mrt.frontend.mxnet.call import Call
 from mrt.frontend.mxnet.literals import parse_integers
 from mrt.frontend.mxnet.operators import OPERATORS
 from mrt.frontend.mxnet.operators.registry import LABEL_SLOT, PARAMETER_SLOTS, Operator, Values, read_attributes
 from mrt.frontend.mxnet.symbol import Edge, Symbol, SymbolNode
-from mrt.frontend.mxnet.writer import Writer
+from mrt.frontend.mxnet.writer import RefusalError, Writer
 
 HINT = "supported: mrt operators --frontend mxnet"
 MAX_PROBLEMS = 200

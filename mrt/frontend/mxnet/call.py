@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import numpy as np
 import onnx_ir as ir
 
 from mrt.frontend.mxnet.literals import Literal
-
-if TYPE_CHECKING:
-    from mrt.frontend.mxnet.writer import Writer
-
-Attributes = Mapping[str, int | float | str | Sequence[int]]
-
-
-class RefusalError(Exception):
-    """A node that cannot be converted, and why."""
+from mrt.frontend.mxnet.writer import Attributes, RefusalError, Writer, shape_of
 
 
 class Call:
@@ -137,10 +129,3 @@ class Call:
     def reshape(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
         """Emit a Reshape to a shape in which every dimension is written out."""
         return self.emit("Reshape", [value, self.constant(list(shape))], {"allowzero": 0})
-
-
-def shape_of(value: ir.Value) -> tuple[int, ...]:
-    """The shape of a value that has a static one."""
-    if value.shape is None:
-        raise RefusalError(f"the shape of {value.name!r} is unknown")
-    return tuple(int(dimension) for dimension in value.shape)  # type: ignore[arg-type]

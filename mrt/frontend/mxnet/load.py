@@ -12,9 +12,9 @@ import onnx_ir as ir
 
 from mrt.errors import BadModel
 from mrt.frontend.mxnet.build import Built, Plan, Shape, build, plan
-from mrt.frontend.mxnet.call import shape_of
 from mrt.frontend.mxnet.params import Array, read_params
 from mrt.frontend.mxnet.symbol import read_symbol
+from mrt.frontend.mxnet.writer import shape_of
 
 MAX_TROUBLES = 40
 PREFIXES = ("arg:", "aux:")

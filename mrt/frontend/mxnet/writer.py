@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx
 import onnx_ir as ir
 from onnx import helper, numpy_helper, shape_inference
 
-from mrt.frontend.mxnet.call import Attributes, RefusalError, shape_of
 from mrt.frontend.mxnet.params import Array
 
 OPSET = 20
 IR_VERSION = 10
 MAX_ELEMENTS = 2**28  # of one value: a gigabyte of float32
 MAX_RANK = 16
+
+Attributes = Mapping[str, int | float | str | Sequence[int]]
+
+
+class RefusalError(Exception):
+    """A node that cannot be converted, and why."""
 
 
 @dataclass
@@ -164,3 +169,10 @@ def _require_sensible(node: ir.Node, tensor: onnx.TypeProto.Tensor, shape: tuple
 def _type_proto(value: ir.Value) -> onnx.TypeProto:
     assert value.dtype is not None
     return helper.make_tensor_type_proto(value.dtype.value, shape_of(value))
+
+
+def shape_of(value: ir.Value) -> tuple[int, ...]:
+    """The shape of a value that has a static one."""
+    if value.shape is None:
+        raise RefusalError(f"the shape of {value.name!r} is unknown")
+    return tuple(int(dimension) for dimension in value.shape)  # type: ignore[arg-type]

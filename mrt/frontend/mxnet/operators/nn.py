@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Attributes, Call
+from mrt.frontend.mxnet.call import Call
 from mrt.frontend.mxnet.operators.registry import (
+from mrt.frontend.mxnet.writer import Attributes
     Attribute,
     Values,
     flag,

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Attributes, Call
+from mrt.frontend.mxnet.call import Call
 from mrt.frontend.mxnet.operators.nn import LAYOUTS, require_image, window_attribute
 from mrt.frontend.mxnet.operators.registry import Attribute, flag, ignored, integers, operator, word
+from mrt.frontend.mxnet.writer import Attributes
 
 POOLING: dict[str, Attribute] = {
     "kernel": integers(),
