@@ -9,7 +9,6 @@ import onnx_ir as ir
 
 from mrt.frontend.mxnet.call import Call
 from mrt.frontend.mxnet.operators.registry import (
-from mrt.frontend.mxnet.writer import Attributes
     Attribute,
     Values,
     flag,
@@ -21,6 +20,7 @@ from mrt.frontend.mxnet.writer import Attributes
     real,
     word,
 )
+from mrt.frontend.mxnet.writer import Attributes
 
 LAYOUTS = word("NCW", "NCHW", "NCDHW")
 SPATIAL = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
