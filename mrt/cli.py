@@ -89,6 +89,11 @@ def cli() -> None:
     """Turn a trained MXNet or ONNX model into a proven program of integers (.cvm)."""
 
 
+def _examples(*lines: str) -> str:
+    """Commands to copy, each on a line of its own."""
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
+
+
 def _options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Attach options of the shared list, so that the same one reads the same everywhere."""
 
@@ -126,7 +131,12 @@ SHARED_OPTIONS = {
 }
 
 
-@cli.command()
+@cli.command(
+    short_help="Turn a model into a proven integer program.",
+    epilog=_examples(
+        "mrt convert model.json --bits 8", "mrt convert model.onnx --data calibration.npz --samples 100 -o model.cvm"
+    ),
+)
 @_options("model", "params", "data", "samples")
 @click.option(
     "--table", "table_path", type=PATH, metavar="T", help="A calibration table by `mrt calibrate`, instead of data."
@@ -143,11 +153,7 @@ SHARED_OPTIONS = {
 @_options("observer", "shape", "config")
 @click.option("-o", "--output", type=PATH, metavar="OUT.cvm", help="Default: the model's name with .cvm, beside it.")
 def convert(model: Path | None, table_path: Path | None, output: Path | None, **options: Any) -> None:
-    r"""Convert MODEL (.onnx, or MXNet symbol .json) to a proven integer program.
-
-    \b
-    mrt convert model.json --bits 8
-    mrt convert model.onnx --data calibration.npz --samples 100 -o model.cvm
+    """Convert MODEL (.onnx, or MXNet symbol .json) to a proven integer program.
 
     Parameters of an MXNet model are found beside its JSON. With no data, it is calibrated on noise, which costs accuracy.
     """
@@ -172,7 +178,13 @@ def convert(model: Path | None, table_path: Path | None, output: Path | None, **
         click.secho(NOISE, err=True, fg="yellow")
 
 
-@cli.command()
+@cli.command(
+    short_help="Measure the range of every value on samples.",
+    epilog=_examples(
+        "mrt calibrate model.onnx --data images/ --observer mse -o table.json",
+        "mrt convert model.onnx --table table.json",
+    ),
+)
 @_options("model", "params", "data", "samples", "observer")
 @click.option(
     "--bits", type=int, metavar="B", help="Activation precision that `entropy` and `mse` fit to (default: 8)."
@@ -180,11 +192,7 @@ def convert(model: Path | None, table_path: Path | None, output: Path | None, **
 @_options("shape", "config")
 @click.option("-o", "--output", type=PATH, required=True, metavar="TABLE.json", help="Where to write the table.")
 def calibrate(model: Path | None, output: Path, **options: Any) -> None:
-    r"""Measure the range of every value of MODEL on samples, and write a calibration table.
-
-    \b
-    mrt calibrate model.onnx --data images/ --observer mse -o table.json
-    mrt convert model.onnx --table table.json
+    """Measure the range of every value of MODEL on samples, and write a calibration table.
 
     The table and the model decide the program: the same two give the same bytes on every machine.
     """
@@ -200,7 +208,12 @@ def calibrate(model: Path | None, output: Path, **options: Any) -> None:
     click.echo(f"wrote {output}: {len(table.ranges)} ranges from {table.samples} samples")
 
 
-@cli.command()
+@cli.command(
+    short_help="Compare a program with its float model.",
+    epilog=_examples(
+        "mrt evaluate model.onnx model.cvm --data test.npz", "mrt evaluate --config model.toml model.cvm --json"
+    ),
+)
 @_options("model")
 @click.argument("program", type=PATH, required=False)
 @_options("params", "data", "samples", "shape", "config")
@@ -209,12 +222,7 @@ def calibrate(model: Path | None, output: Path, **options: Any) -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def evaluate(model: Path | None, program: Path | None, threads: int, as_json: bool, **options: Any) -> None:
-    r"""Compare MODEL in float with PROGRAM (.cvm) in integers on samples: accuracy, agreement, signal to noise.
-
-    \b
-    mrt evaluate model.onnx model.cvm --data test.npz
-    mrt evaluate --config model.toml model.cvm --json
-    """
+    """Compare MODEL in float with PROGRAM (.cvm) in integers on samples: accuracy, agreement, signal to noise."""
     import cvm
     from mrt import convert as pipeline
     from mrt.evaluate import evaluate as compare
@@ -238,7 +246,7 @@ def evaluate(model: Path | None, program: Path | None, threads: int, as_json: bo
     click.echo(json.dumps(report.to_json(), indent=2) if as_json else _report_text(report))
 
 
-@cli.command()
+@cli.command(short_help="Write the simpler float model that is quantised.")
 @_options("model", "params", "shape", "config")
 @click.option(
     "-o", "--output", type=PATH, required=True, metavar="OUT.onnx", help="Where to write the rewritten model."

@@ -127,3 +127,8 @@ def test_every_command_has_help_that_fits_a_terminal(command):
     text = mrt(command, "--help")
     assert max(map(len, text.splitlines())) <= 100
     assert "Usage: cli " in text
+    assert "\\b" not in text
+
+
+def test_examples_stand_on_lines_of_their_own():
+    assert "\n  mrt convert model.json --bits 8\n" in mrt("convert", "--help").replace("    mrt", "  mrt")
