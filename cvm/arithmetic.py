@@ -13,8 +13,10 @@ def shift_half_up(x: IntArray, shift: IntArray | int) -> IntArray:
     Adding 1 between two shifts cannot overflow, where adding 2^(shift-1) first could.
     """
     shift = np.asarray(shift, np.int64)
-    halved = ((x >> np.maximum(shift - 1, 0)) + 1) >> 1
-    return np.where(shift == 0, x, halved)
+    halved: IntArray = x >> np.maximum(shift - 1, 0)
+    halved += 1  # in place: these arrays are the largest of a run
+    halved >>= 1
+    return halved if shift.all() else np.where(shift == 0, x, halved)
 
 
 def saturate(x: IntArray, dtype: str) -> IntArray:

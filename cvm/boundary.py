@@ -129,11 +129,11 @@ def _quantize(item: Input, meaning: Meaning, array: npt.NDArray[Any]) -> IntArra
     result = np.empty(samples.shape, DTYPES[item.type.dtype])
     rows = max(1, _BLOCK // math.prod(samples.shape[1:]))
     for start in range(0, len(samples), rows):
-        block = samples[start : start + rows].astype(np.float64)
-        if np.isnan(block).any():
-            sample, *index = _first(np.isnan(block))
-            raise BadInput(f"{_place(item, start + sample, tuple(index))}: value is NaN")
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):  # what float64 cannot hold is infinite, and stops at an end like any other
+            block = samples[start : start + rows].astype(np.float64)
+            if np.isnan(block).any():
+                sample, *index = _first(np.isnan(block))
+                raise BadInput(f"{_place(item, start + sample, tuple(index))}: value is NaN")
             exact = np.floor(block / meaning.scale + 0.5) + meaning.zero_point
         result[start : start + rows] = np.clip(exact, item.lo, item.hi)
     return result.reshape(array.shape)

@@ -29,7 +29,7 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except CvmError as problem:
-            _fail(ctx, str(problem), _exit_code(problem))
+            _fail(ctx, "; ".join([str(problem), *getattr(problem, "__notes__", ())]), _exit_code(problem))
         except MemoryError:
             _fail(ctx, "not enough memory for this program and these inputs", BAD)
         except BrokenPipeError:
@@ -113,6 +113,13 @@ _RUNNING = (
         show_default=True,
         help="Samples run at once; results are the same for any number.",
     ),
+    click.option("--max-cost", type=click.IntRange(1), metavar="N", help="Refuse a program that costs more a sample."),
+    click.option(
+        "--max-memory",
+        type=click.IntRange(1),
+        metavar="BYTES",
+        help="Refuse a program whose values hold more at once (see `cvm cost`).",
+    ),
     click.option(
         "--engine",
         type=click.Choice(["auto", "reference", "native"]),
@@ -175,12 +182,15 @@ def run(
         _say(listing.outputs_summary(made.outputs, len(job.samples)))
 
 
-def _prepare(program_path: Path, input_path: Path, *, real: bool, checked: bool, threads: int) -> Job:
-    from cvm import running
+def _prepare(program_path: Path, input_path: Path, *, max_cost: int | None, max_memory: int | None, **how: Any) -> Job:
+    from cvm import cost, running
 
-    return running.prepare(
-        program_path, input_path, real=real, checked=checked, threads=threads, progress=_with_progress
-    )
+    allowance = cost.Allowance(max_cost, max_memory)
+    try:
+        return running.prepare(program_path, input_path, allowance=allowance, progress=_with_progress, **how)
+    except Unproven as problem:
+        problem.add_note("--checked runs it without a proof")
+        raise
 
 
 def _with_progress(results: Iterable[Result], count: int) -> Iterable[Result]:
@@ -254,7 +264,8 @@ def trace_diff(ctx: click.Context, one_path: Path, other_path: Path) -> None:
     difference = traces.first_difference(one, other)
     if difference:
         where = traces.describe(difference, one.first_value)
-        _say([f"differs: {where}", f"  {one_path}  {difference.expected}", f"  {other_path}  {difference.found}"])
+        rows = [(f"  {one_path}", difference.expected), (f"  {other_path}", difference.found)]
+        _say([f"differs: {where}", *listing.columns(rows, left=2)])
         ctx.exit(NO)
     _say([f"same: {listing.counted(len(one.samples), 'sample')}"])
 
@@ -265,9 +276,10 @@ def trace_diff(ctx: click.Context, one_path: Path, other_path: Path) -> None:
 @_JSON
 @click.pass_context
 def verify(ctx: click.Context, program_path: Path, every: bool, as_json: bool) -> None:
-    """Prove that no input inside its interval can make any value overflow.
+    """Prove that no allowed input can make any value overflow.
 
-    Exit code 0 if it is proven; else 1, with the instruction, the interval found and the limit.
+    Inputs are allowed anything inside their intervals (see `cvm show`). Exit code 0 if it is proven; else 1,
+    with the instruction, the interval found and the limit.
 
     Slack is the room that a value's interval leaves in its type, in bits: log2 of the largest factor by which
     both of its ends could grow. The tightest slack is that of the i32 sums,

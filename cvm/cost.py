@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from cvm.errors import BadInput
 from cvm.program import DTYPES, Instruction, TensorType
 from cvm.validate import WellFormed
 
@@ -59,6 +60,37 @@ def cost(form: WellFormed) -> CostReport:
     )
 
 
+def memory(form: WellFormed) -> int:
+    """The most bytes that the values of one sample hold at once; outputs are held to the end."""
+    program = form.program
+    sizes = [type_.elements * DTYPES[type_.dtype].itemsize for type_ in form.types]
+    last_use = {value: index for index, item in enumerate(program.instructions) for value in item.operands}
+    kept = {item.value for item in program.outputs}
+    held = most = sum(sizes[: program.first_instruction])
+    for index, item in enumerate(program.instructions):
+        held += sizes[program.first_instruction + index]
+        most = max(most, held)
+        held -= sum(sizes[value] for value in set(item.operands) - kept if last_use[value] == index)
+    return most
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What a caller lets one sample take; None allows anything."""
+
+    cost: int | None = None
+    memory: int | None = None
+
+    def require(self, form: WellFormed) -> None:
+        """BadInput if the program takes more, told before anything runs."""
+        for what, needed, allowed in (
+            ("one sample costs", cost(form).total, self.cost),
+            ("the bytes that one sample's values hold at once are", memory(form), self.memory),
+        ):
+            if allowed is not None and needed > allowed:
+                raise BadInput(f"{what} {needed:,}; allowed are {allowed:,}")
+
+
 def as_json(form: WellFormed, report: CostReport) -> dict[str, Any]:
     """The report for other programs."""
     numbered = enumerate(
@@ -69,6 +101,7 @@ def as_json(form: WellFormed, report: CostReport) -> dict[str, Any]:
         "weights": WEIGHTS,
         "instructions": [{"value": n, "name": item.name, **_counts(work)} for n, (item, work) in numbered],
         "total": _counts(report.work),
+        "memory": memory(form),
     }
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from cvm.errors import BadInput
+from cvm.errors import BadInput, brief
 
 MAX_BYTES = 2**28
 _HEX_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
@@ -53,7 +53,17 @@ def _refuse_number(text: str) -> NoReturn:
 def expect(holds: bool, name: str, where: str, rule: str) -> None:
     """BadInput saying which part of which file breaks which rule."""
     if not holds:
-        raise BadInput(f"{name}: {where or 'the whole'} {rule}")
+        raise BadInput(f"{name}: {where}{' ' if where else ''}{rule}")
+
+
+def parse_as(
+    kind: str, data: bytes, name: str, *, required: Sequence[str], optional: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The object of a file whose `format` is `kind`, with exactly these other keys."""
+    content = parse(data, name)
+    if isinstance(content, dict) and "format" in content:  # first: the rest would only say how another kind differs
+        expect(content["format"] == kind, name, "format", f"is {brief(content['format'])}; expected {kind!r}")
+    return fields(content, name, "", required=("format", *required), optional=optional)
 
 
 def fields(

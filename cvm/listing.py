@@ -8,7 +8,7 @@ from typing import Any
 import numpy.typing as npt
 
 from cvm import proof
-from cvm.cost import WEIGHTS, WEIGHTS_VERSION, CostReport, Work
+from cvm.cost import WEIGHTS, WEIGHTS_VERSION, CostReport, Work, memory
 from cvm.program import Attribute, Instruction, IntArray, Meaning, Metadata, TensorType, dtype_name
 from cvm.validate import Proven, WellFormed
 
@@ -116,13 +116,13 @@ def defined_by(form: WellFormed, number: int) -> str:
 
 
 def cost_table(form: WellFormed, report: CostReport) -> list[str]:
-    """The work of each instruction, the total and the weights, as columns."""
+    """The work of each instruction, the total and the weights, as columns; then the memory."""
     first = form.program.first_instruction
     rows: list[tuple[str, ...]] = [_HEADINGS]
     rows += [(f"%{n}", defined_by(form, n), *_counts(work)) for n, work in enumerate(report.instructions, first)]
     rows.append(("total", "", *_counts(report.work)))
     rows.append(("weights", f"version {WEIGHTS_VERSION}", *map(str, WEIGHTS.values()), ""))
-    return columns(rows, left=2)
+    return [*columns(rows, left=2), "", f"memory  {memory(form):,} bytes of values at once, at most"]
 
 
 def _counts(work: Work) -> tuple[str, ...]:

@@ -136,9 +136,8 @@ def to_json(receipt: Receipt) -> str:
 
 def from_json(data: bytes, name: str) -> Receipt:
     """Read what `to_json` wrote; BadInput naming `name` and the place for anything else. The root is kept as stated."""
-    required = ("format", "program", "cost_weights", "samples", "root")
-    top = document.fields(document.parse(data, name), name, "", required=required, optional=("metadata",))
-    document.expect(top["format"] == RECEIPT_FORMAT, name, "format", f"must be {RECEIPT_FORMAT!r}")
+    required = ("program", "cost_weights", "samples", "root")
+    top = document.parse_as(RECEIPT_FORMAT, data, name, required=required, optional=("metadata",))
     samples = document.items(top["samples"], name, "samples")
     return Receipt(
         document.digest(top["program"], name, "program").hex(),

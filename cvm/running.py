@@ -13,7 +13,7 @@ from cvm import boundary, execution
 from cvm import format as file_format
 from cvm import receipt as receipts
 from cvm.arrays import ArrayFile
-from cvm.cost import cost
+from cvm.cost import Allowance, cost
 from cvm.execution import Result
 from cvm.program import IntArray
 from cvm.receipt import Receipt, SampleReceipt
@@ -59,11 +59,19 @@ class Record:
 
 
 def prepare(
-    program_path: Path, input_path: Path, *, real: bool, checked: bool, threads: int, progress: Progress
+    program_path: Path,
+    input_path: Path,
+    *,
+    real: bool,
+    checked: bool,
+    threads: int,
+    allowance: Allowance,
+    progress: Progress,
 ) -> Job:
     """Read and check everything before anything runs. The proof is left out only if `checked`."""
     program = file_format.read(program_path)
     form = check(program) if checked else validate(program)
+    allowance.require(form)
     if real:
         boundary.require_scales(program)
     file = ArrayFile(input_path, tuple(item.name for item in program.inputs))

@@ -127,9 +127,7 @@ def to_json(trace: Trace) -> str:
 
 def from_json(data: bytes, name: str) -> Trace:
     """Read what `to_json` wrote; BadInput naming `name` and the place for anything else. Roots are kept as stated."""
-    content = document.parse(data, name)
-    top = document.fields(content, name, "", required=("format", "program", "first_value", "samples"))
-    document.expect(top["format"] == TRACE_FORMAT, name, "format", f"must be {TRACE_FORMAT!r}")
+    top = document.parse_as(TRACE_FORMAT, data, name, required=("program", "first_value", "samples"))
     samples = document.items(top["samples"], name, "samples")
     return Trace(
         document.digest(top["program"], name, "program").hex(),

@@ -159,6 +159,11 @@ def test_real_values_saturate_at_the_interval_not_the_dtype() -> None:
     assert quantized([1000.0, -1000.0, np.inf, -np.inf], lo=-20, hi=100) == [100, -20, 100, -20]
 
 
+def test_reals_beyond_float64_stop_at_the_ends_without_a_warning() -> None:
+    beyond = np.asarray([np.finfo(np.longdouble).max, -np.finfo(np.longdouble).max])  # plain float64 on some platforms
+    assert quantized(beyond, lo=-20, hi=100) == [100, -20]
+
+
 def test_real_values_of_any_number_type_are_converted_to_float64_first() -> None:
     assert quantized(np.asarray([0.25, -0.25], np.float32)) == [4, 3]
     assert quantized(np.asarray([2, -2], np.int16)) == [7, -1]

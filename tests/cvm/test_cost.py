@@ -2,9 +2,9 @@ import pytest
 
 from cvm import cost
 from cvm.instructions import INSTRUCTIONS
-from cvm.program import Instruction, TensorType
+from cvm.program import Input, Instruction, Output, Program, TensorType
 from cvm.validate import check
-from tests.run_programs import chain
+from tests.run_programs import chain, pair
 
 
 def work(name: str, operands: list[str], result: str, **attributes: object) -> tuple[int, int, int, int, int]:
@@ -77,6 +77,25 @@ def test_the_total_is_the_sum_over_instructions() -> None:
     report = cost.cost(check(chain()))
     assert [work.cost for work in report.instructions] == [48, 36, 28]
     assert report.total == 112
+
+
+def test_memory_is_the_most_that_values_hold_at_once() -> None:
+    # x 12 bytes and its double 12; x goes; clamped 12; the double goes; best 4 beside the clamped, which is an output
+    assert cost.memory(check(chain())) == 24
+    # a and b are held until the sum of 16 bytes is there: 8 + 16 + 16
+    assert cost.memory(check(pair())) == 40
+
+
+def test_outputs_are_held_to_the_end() -> None:
+    steps = (
+        Instruction("add", (0, 0)),
+        Instruction("clamp", (1,), {"min": 0, "max": 9}),
+        Instruction("clamp", (2,), {"min": 0, "max": 8}),
+    )
+    x, types = Input("x", TensorType("i32", (1, 3)), 0, 9), {"kept": 36, "let go": 24}
+    outputs = {"kept": (Output("sum", 1), Output("y", 3)), "let go": (Output("y", 3),)}
+    for name, bytes_held in types.items():
+        assert cost.memory(check(Program((x,), (), steps, outputs[name]))) == bytes_held
 
 
 def test_costs_beyond_64_bits_are_exact() -> None:

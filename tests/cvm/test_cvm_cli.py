@@ -89,7 +89,7 @@ def test_an_unproven_program_is_refused_with_the_interval_and_the_limit(here: Pa
     p = save(doubler(high=BIG), here)
     x = save_array([[1, 2, 3]], here)
     sentence = "%1 = add: result interval -4294967294..4294967294 does not fit i32 (-2147483648..2147483647) [add.fits]"
-    assert said(cvm("run", p, "--input", x), 1) == sentence
+    assert said(cvm("run", p, "--input", x), 1) == f"{sentence}; --checked runs it without a proof"
     assert said(cvm("verify", p), 1) == sentence
 
 
@@ -106,6 +106,21 @@ def test_checked_traps_naming_sample_instruction_and_value(here: Path, threads: 
     result = cvm("run", p, "--input", x, "--checked", "--threads", threads, "-o", "out.npz")
     assert said(result, 3) == "sample 1: %1 = add: value 2147483648 does not fit i32 (-2147483648..2147483647)"
     assert sorted(path.name for path in here.iterdir()) == ["p.cvm", "x.npy"]
+
+
+def test_run_and_replay_refuse_what_takes_more_than_the_caller_allows(here: Path) -> None:
+    p, x = save(chain(), here), save_array([[1, 2, 3]], here)
+    assert cvm("run", p, "--input", x, "--max-cost", 112, "--max-memory", 24, "--receipt", "r.json").exit_code == 0
+    too_dear = "one sample costs 112; allowed are 111"
+    assert said(cvm("run", p, "--input", x, "--max-cost", 111), 2) == too_dear
+    assert said(cvm("replay", p, "r.json", "--input", x, "--max-cost", 111), 2) == too_dear
+    too_large = "the bytes that one sample's values hold at once are 24; allowed are 23"
+    assert said(cvm("run", p, "--input", x, "--max-memory", 23), 2) == too_large
+
+
+def test_every_command_s_summary_fits_its_line(here: Path) -> None:
+    commands = cvm("--help").output.partition("Commands:")[2]
+    assert "verify" in commands and "..." not in commands
 
 
 def refused(here: Path, x: object, *options: object, program: Program | None = None) -> str:
@@ -333,10 +348,13 @@ def test_cost_lists_instructions_and_the_total(here: Path) -> None:
         "%3       argmax          0            0            3     16    28",
         "total                    0            0            9     76   112",
         "weights  version 1       1            8            4      1",
+        "",
+        "memory  24 bytes of values at once, at most",
     ]
     found = json.loads(cvm("cost", p, "--json").output)
     assert found["total"]["cost"] == 112
     assert [row["cost"] for row in found["instructions"]] == [48, 36, 28]
+    assert found["memory"] == 24
 
 
 # --- the command itself

@@ -65,9 +65,11 @@ GOOD = receipt.to_json(Receipt.of(PROGRAM, METADATA, [SampleReceipt({"x": A}, {"
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("null", "r.json: the whole must be an object"),
-        (GOOD.replace("receipt-1", "receipt-9"), "r.json: format must be 'cvm-receipt-1'"),
-        (GOOD.replace('"root"', '"r\\u001b"'), "r.json: the whole lacks 'root'"),
+        ("null", "r.json: must be an object"),
+        (GOOD.replace("receipt-1", "receipt-9"), "r.json: format is 'cvm-receipt-9'; expected 'cvm-receipt-1'"),
+        ('{"format": "cvm-trace-1", "first_value": 2}', "r.json: format is 'cvm-trace-1'; expected 'cvm-receipt-1'"),
+        ('{"format": null}', "r.json: format is None; expected 'cvm-receipt-1'"),
+        (GOOD.replace('"root"', '"r\\u001b"'), "r.json: lacks 'root'"),
         (GOOD.replace('"cost": 7', '"cost": "7"'), "r.json: samples[0].cost must be an integer that is not negative"),
         (GOOD.replace("aa", "a", 1), "r.json: samples[0].inputs['x'] must be 64 lower-case hexadecimal digits"),
         (GOOD.replace("bb", "Bb", 1), "r.json: samples[0].outputs['y'] must be 64 lower-case hexadecimal digits"),

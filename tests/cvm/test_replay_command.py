@@ -137,7 +137,7 @@ def test_replay_of_reals_compares_the_metadata(here: Path) -> None:
 
 def test_replay_refuses_nonsense(recorded: Path) -> None:
     (recorded / "r.json").write_text("{}")
-    assert said(replay(), 2) == "r.json: the whole lacks 'format'"
+    assert said(replay(), 2) == "r.json: lacks 'format'"
     (recorded / "r.json").unlink()
     assert said(replay(), 2) == "r.json: No such file or directory"
     (recorded / "r.json").mkdir()
@@ -151,6 +151,9 @@ def test_trace_diff_says_same_or_names_the_first_difference(recorded: Path) -> N
     before, after = changed(recorded / "u.json", "samples", 1, "digests", 1)
     differs = cvm("trace", "diff", "t.json", "u.json")
     assert mismatch(differs) == ["differs: sample 1, instruction 1 (%2)", f"  t.json  {before}", f"  u.json  {after}"]
+    (recorded / "longer.json").write_bytes((recorded / "u.json").read_bytes())
+    differs = cvm("trace", "diff", "t.json", "longer.json")
+    assert mismatch(differs)[1:] == [f"  t.json       {before}", f"  longer.json  {after}"]
 
 
 def test_traces_of_two_inputs_part_where_the_values_do(recorded: Path) -> None:
