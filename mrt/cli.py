@@ -293,8 +293,8 @@ def _settings(model: Path | None, options: dict[str, Any]) -> Config:
     config = replace(config, **{which: replace(getattr(config, which), **data)})
     bits = options.get("bits")
     precision = {
-        "weight_bits": options.get("weight_bits") or bits,
-        "activation_bits": options.get("activation_bits") or bits,
+        "weight_bits": bits if options.get("weight_bits") is None else options["weight_bits"],
+        "activation_bits": bits if options.get("activation_bits") is None else options["activation_bits"],
         "scales": options.get("scales"),
         "scheme": options.get("scheme"),
     }

@@ -113,7 +113,7 @@ def open_data(model: ir.Model, config: Config, data: DataSettings) -> Samples:
 def default_output(model: Path) -> Path:
     """`P.cvm` beside P-symbol.json, P.json or P.onnx."""
     stem = model.name.removesuffix(".json").removesuffix(".onnx").removesuffix("-symbol")
-    return model.with_name(f"{stem}.cvm")
+    return model.parent / f"{stem}.cvm"
 
 
 def _calibrate(loaded: LoadedModel, config: Config, progress: Progress) -> CalibrationTable:

@@ -96,6 +96,11 @@ def test_a_truncated_file(folder, name):
     assert name in refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE)
 
 
+@pytest.mark.parametrize("name", [".", "..", "/"])
+def test_a_folder_in_the_place_of_the_model(folder, name):
+    assert f"{name}: is a folder; expected an .onnx file" in refused(folder, "convert", name)
+
+
 def test_a_truncated_onnx_file(folder):
     path = identity_onnx(folder, "Add", np.arange(4, dtype=np.float32))
     path.write_bytes(path.read_bytes()[:60])
@@ -152,7 +157,8 @@ def test_a_result_that_would_replace_the_model(folder):
 
 
 @pytest.mark.parametrize(
-    "option", [("--bits", "1"), ("--bits", "9"), ("--weight-bits", "16"), ("--activation-bits", "12")]
+    "option",
+    [("--bits", "1"), ("--bits", "9"), ("--weight-bits", "0"), ("--weight-bits", "16"), ("--activation-bits", "12")],
 )
 def test_bits_that_no_integer_has_here(folder, option):
     assert "bits; allowed are" in refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE, *option)
