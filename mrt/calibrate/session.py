@@ -58,7 +58,7 @@ def _open(model: bytes) -> ort.InferenceSession:
     options.intra_op_num_threads = 1  # sums are then added in one order
     options.inter_op_num_threads = 1
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # what fails is raised, and said once by whoever catches it
     try:
         return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as problem:  # onnxruntime raises its own classes, straight below Exception
