@@ -13,7 +13,7 @@ from mrt.frontend.onnx.inputs import Shapes, fix_inputs, forget_shapes
 from mrt.frontend.onnx.modernize import modernize
 from mrt.frontend.onnx.operands import check_operands
 from mrt.frontend.onnx.operators import OPERATORS, refuse_unsupported
-from mrt.frontend.onnx.read import opset_of, parse, read_bytes
+from mrt.frontend.onnx.read import drop_unused_outputs, opset_of, parse, read_bytes
 from mrt.frontend.onnx.weights import write_weights
 
 __all__ = ["OPERATORS", "load_onnx"]
@@ -24,6 +24,7 @@ def load_onnx(path: Path, shapes: Shapes | None = None) -> tuple[ir.Model, bytes
     data = read_bytes(path)
     proto = parse(data, path)
     opset = opset_of(proto, path)
+    drop_unused_outputs(proto)
     refuse_unsupported(proto, opset)
     _check(proto, path)
     model = _to_ir(proto, path)

@@ -59,6 +59,17 @@ def opset_of(proto: onnx.ModelProto, path: Path) -> int:
     return int(versions[0])
 
 
+def drop_unused_outputs(proto: onnx.ModelProto) -> None:
+    """A Dropout's mask and a MaxPool's indices are left out where nothing reads them.
+
+    A BatchNormalization keeps its own: before opset 14 they say that it trains.
+    """
+    read = {name for node in proto.graph.node for name in node.input} | {value.name for value in proto.graph.output}
+    for node in proto.graph.node:
+        if node.op_type in ("Dropout", "MaxPool") and not read & set(node.output[1:]):
+            del node.output[1:]
+
+
 def _refuse_tensors(proto: onnx.ModelProto, path: Path) -> None:
     for tensor in tensors(proto.graph):
         if tensor.data_type not in onnx.TensorProto.DataType.values():

@@ -32,6 +32,18 @@ def test_every_opset_in_the_range_loads(opset, tmp_path):
     assert_same(run(proto, seeded(shapes_of(model))), run(model, seeded(shapes_of(model))))
 
 
+@pytest.mark.parametrize("operator", ["Dropout", "MaxPool"])
+def test_a_second_result_that_nothing_reads_is_left_out(operator, tmp_path):
+    path = tmp_path / "m.onnx"
+    window = {"kernel_shape": [2, 2]} if operator == "MaxPool" else {}
+    proto = build([node(operator, "x", "y second", **window)], {"x": (1, 2, 4, 4)}, opset=8)
+    onnx.save(proto, path)
+    model, _ = load_onnx(path)
+    assert [[value.name for value in entry.outputs] for entry in model.graph] == [["y"]]
+    feeds = seeded({"x": (1, 2, 4, 4)})
+    assert_same(run(proto, feeds), run(model, feeds))
+
+
 def test_the_newest_opset_is_the_newest_that_onnxruntime_runs():
     feeds = {"x": np.ones((1,), np.float32)}
     assert run(_relu(NEWEST_OPSET), feeds)["y"] == [1.0]

@@ -158,6 +158,19 @@ def test_every_unsupported_node_at_once(path):
     ]
 
 
+@pytest.mark.parametrize("outputs", ["y z", "y r"])
+def test_a_second_result_that_is_read(path, outputs):
+    proto = build([node("Dropout", "x", "y z"), node("Cast", "z", "r", to=1)], _SHAPE, outputs=outputs, opset=13)
+    assert "  Dropout:y (Dropout): second output 'z'; expected one output" in refusal(path, proto, Unsupported)
+
+
+def test_a_batch_normalization_that_trains_as_old_ones_say_it(path):
+    proto = build(
+        [node("BatchNormalization", "x s s s s", "y a b c d")], _SHAPE, {"s": np.ones(3, np.float32)}, opset=8
+    )
+    assert "(BatchNormalization): second output 'a'; expected one output" in refusal(path, proto, Unsupported)
+
+
 def test_nodes_without_a_name_are_called_by_their_output(path):
     proto = build([node("Relu", "x", "a")], _SHAPE, outputs="a")
     proto.graph.node[0].op_type, proto.graph.node[0].name = "Foo", ""
@@ -281,3 +294,9 @@ def test_an_attribute_newer_than_opset_20_that_changes_the_meaning(path):
     proto = build([node("Cast", "x", "y", to=1)], _SHAPE, opset=24)
     proto.graph.node[0].attribute.append(helper.make_attribute("round_mode", "up"))
     assert "Cast:y (Cast): attribute round_mode is not one of opset 20" in refusal(path, proto, Unsupported)
+
+
+def test_an_attribute_of_another_type_than_the_operator_declares(path):
+    proto = build([node("MaxPool", "x", "y", kernel_shape=[2, 2])], _SHAPE)
+    proto.graph.node[0].attribute[0].type = onnx.AttributeProto.GRAPH
+    assert "attribute kernel_shape is of type GRAPH; expected INTS" in refusal(path, proto, Unsupported)
