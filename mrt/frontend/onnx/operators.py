@@ -138,11 +138,26 @@ def _troubles(node: onnx.NodeProto, opset: int) -> list[str]:
         ]
     if node.op_type != "Constant" and not (node.input and node.input[0]):
         return ["its first operand is missing"]
+    if mistyped := _mistyped(node, opset):
+        return mistyped
     if garbled := [a.name for a in node.attribute if not _is_text(a.s)]:
         return [f"attribute {name} is no text" for name in garbled]
     attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
     found = [check(node, attributes) for check in OPERATORS[node.op_type]]
     return [trouble for trouble in found if trouble is not None]
+
+
+def _mistyped(node: onnx.NodeProto, opset: int) -> list[str]:
+    """Attributes of another type than the operator declares: reading them would give what no check expects."""
+    if not onnx.defs.has(node.op_type):
+        return []
+    declared = onnx.defs.get_schema(node.op_type, opset, "").attributes
+    kinds = onnx.AttributeProto.AttributeType
+    return [
+        f"attribute {a.name} is of type {kinds.Name(a.type)}; expected {declared[a.name].type.name}"
+        for a in node.attribute
+        if a.name in declared and a.type != declared[a.name].type.value
+    ]
 
 
 def _is_text(data: bytes) -> bool:
