@@ -152,11 +152,12 @@ def _mistyped(node: onnx.NodeProto, opset: int) -> list[str]:
     if not onnx.defs.has(node.op_type):
         return []
     declared = onnx.defs.get_schema(node.op_type, opset, "").attributes
-    kinds = onnx.AttributeProto.AttributeType
+    wanted = {name: str(attribute.type).rpartition(".")[2] for name, attribute in declared.items()}  # AttrType.INTS
+    found = {a.name: onnx.AttributeProto.AttributeType.Name(a.type) for a in node.attribute}
     return [
-        f"attribute {a.name} is of type {kinds.Name(a.type)}; expected {declared[a.name].type.name}"
-        for a in node.attribute
-        if a.name in declared and a.type != declared[a.name].type.value
+        f"attribute {name} is of type {kind}; expected {wanted[name]}"
+        for name, kind in found.items()
+        if kind != wanted.get(name, kind)
     ]
 
 
