@@ -86,7 +86,9 @@ class ProgramBuilder:
         self._meanings.setdefault(value, meaning)
 
     def output(self, name: str, value: Handle, meaning: Meaning) -> None:
-        """Declare a program output."""
+        """Declare a program output; what is an input or a constant is passed on by an instruction, as outputs must be."""
+        if value not in self._instructions:
+            value = self.emit("reshape", value, shape=self.types[value].shape)
         self._outputs[name] = _Result(value, meaning)
 
     def finish(self, provenance: Mapping[str, str], labels: Sequence[str] = ()) -> Program:

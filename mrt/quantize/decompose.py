@@ -37,17 +37,18 @@ def add_parts(builder: ProgramBuilder, parts: Sequence[Handle]) -> tuple[Handle,
     """The sum of i32 parts, each shifted right by the least number of bits that lets every partial sum be proven."""
     for shift in range(32):
         try:
-            return _sum([_shifted(builder, part, shift) for part in parts], builder), shift
+            return _sum([shifted_right(builder, part, shift) for part in parts], builder), shift
         except Unproven:
             continue
     raise Unproven("add.fits", f"{len(parts)} parts do not fit i32 at any shift")
 
 
-def _shifted(builder: ProgramBuilder, part: Handle, shift: int) -> Handle:
+def shifted_right(builder: ProgramBuilder, value: Handle, shift: int) -> Handle:
+    """value / 2^shift, rounding half up."""
     if shift == 0:
-        return part
-    amount = builder.constant(np.full([1] * builder.types[part].rank, shift, np.int32))
-    return builder.emit("shift_right", part, amount, round=True)
+        return value
+    amount = builder.constant(np.full([1] * builder.types[value].rank, shift, np.int32))
+    return builder.emit("shift_right", value, amount, round=True)
 
 
 def _sum(parts: Sequence[Handle], builder: ProgramBuilder) -> Handle:

@@ -10,14 +10,14 @@ import onnx_ir as ir
 
 from cvm.program import IntArray
 from mrt.quantize.builder import Handle
-from mrt.quantize.fixed_point import FloatArray, power_of_two_at_least, quantize_array
+from mrt.quantize.fixed_point import SMALLEST_SCALE, FloatArray, quantize_array, usable_scale
 from mrt.quantize.lowering import Lowering, constant_of, identity, name_of, require_constant, shape_of
 from mrt.quantize.rules import rule
 from mrt.quantize.tensor import Format, Layout, Tensor
 
 FINER_BITS = 14  # a sum is computed at up to this many bits below the scale of its 8-bit result
 FEWEST_FINER_BITS = 4  # with fewer the operands are clamped instead
-SUM_LIMIT = 2.0**30
+HALF_RANGE = 2**30  # operands of a sum stay within half of i32
 I32 = (-(2**31), 2**31 - 1)
 
 
@@ -73,7 +73,8 @@ def _combine(net: Lowering, node: ir.Node, instruction: str) -> None:
         if tensor is None:
             array = constant_of(value)
             assert array is not None
-            operands.append(net.constant(_arranged(quantize_array(array, scale, *I32), layout).astype(np.int32)))
+            integers = quantize_array(array, scale, -HALF_RANGE, HALF_RANGE - 1).astype(np.int32)
+            operands.append(net.constant(_arranged(integers, layout)))
         else:
             operands.append(_at_scale(net, _laid_out(net, value, tensor, layout), scale))
     result = net.builder.emit(instruction, *operands)
@@ -83,17 +84,14 @@ def _combine(net: Lowering, node: ir.Node, instruction: str) -> None:
 def _fine_scale(net: Lowering, node: ir.Node, computed: list[Tensor | None]) -> float:
     """The finest scale at which the sum of the operands' proven magnitudes still fits."""
     seen = net.table.ranges[name_of(node.outputs[0])]
-    coarse = max(abs(seen.min), abs(seen.max)) / 127
-    coarse = coarse if coarse > 2.0**-100 else 1.0
-    if net.options.scales == "shift":
-        coarse = power_of_two_at_least(coarse)
+    coarse = usable_scale(max(abs(seen.min), abs(seen.max)) / 127, net.options.scales)
     reach = 0.0
     for value, tensor in zip(node.inputs, computed, strict=True):
         array = constant_of(value)
         reach += float(np.abs(array).max()) if tensor is None and array is not None else 0.0
         reach += magnitude(net, tensor) if tensor is not None else 0.0
     for bits in range(FINER_BITS, FEWEST_FINER_BITS, -1):
-        if reach / math.ldexp(coarse, -bits) < SUM_LIMIT:
+        if reach / math.ldexp(coarse, -bits) < HALF_RANGE:
             return math.ldexp(coarse, -bits)
     return math.ldexp(coarse, -FEWEST_FINER_BITS)
 
@@ -108,7 +106,7 @@ def magnitude(net: Lowering, tensor: Tensor) -> float:
 
 def _at_scale(net: Lowering, tensor: Tensor, scale: float) -> Handle:
     """An operand of a sum: i32 at the common scale, held to half the type."""
-    return net.bring(tensor, Format("i32", scale, 0, -(2**30), 2**30 - 1)).value
+    return net.bring(tensor, Format("i32", scale, 0, -HALF_RANGE, HALF_RANGE - 1)).value
 
 
 def _common_layout(tensors: list[Tensor | None], rank: int) -> Layout:
@@ -147,34 +145,32 @@ def multiply(net: Lowering, node: ir.Node) -> None:
 
 def _multiply_by_constant(net: Lowering, node: ir.Node, value: ir.Value | None, factor: FloatArray) -> None:
     x = net.source(value)
-    rank = len(x.layout)
-    if factor.ndim <= rank and net.options.scales == "real":
-        arranged = factor.reshape((1,) * (rank - factor.ndim) + factor.shape).transpose(x.layout)
-        per_channel = arranged.size == arranged.shape[-1] if arranged.ndim else True
-        if per_channel and (np.all(factor >= 0) or np.all(factor <= 0)):
-            return net.define(node.outputs[0], _scaled(net, value, x, arranged.ravel()))
-    reach = float(np.abs(factor).max())
-    scale = reach / 32767 if reach > 0 else 1.0
-    if net.options.scales == "shift":
-        scale = power_of_two_at_least(scale)
+    if net.options.scales == "real" and shape_of(node.outputs[0]) == shape_of(value):
+        by_channel = _arranged(factor, x.layout)
+        if by_channel.shape[-1:] in ((), (by_channel.size,)) and _leaves_a_scale(x, by_channel):
+            return net.define(node.outputs[0], _scaled(net, value, by_channel.ravel()))
+    scale = usable_scale(float(np.abs(factor).max()) / 32767, net.options.scales)
     layout = _common_layout([x], len(shape_of(node.outputs[0])))
     left = _factor(net, value, layout)
-    integers = _arranged(quantize_array(factor, scale, -32767, 32767), layout).astype(np.int16)
-    product = net.builder.emit("mul", left.value, net.constant(integers), shift=0)
+    integers = quantize_array(factor, scale, -32767, 32767).astype(np.int16)
+    product = net.builder.emit("mul", left.value, net.constant(_arranged(integers, layout)), shift=0)
     return net.define(node.outputs[0], Tensor(product, left.scale * scale, 0, layout))
 
 
-def _scaled(net: Lowering, value: ir.Value | None, x: Tensor, factor: FloatArray) -> Tensor:
+def _leaves_a_scale(x: Tensor, factor: FloatArray) -> bool:
+    """Whether factors of one sign can go into the scale: not all of it may become 0."""
+    return bool(np.all(factor >= 0) or np.all(factor <= 0)) and (x.scale * np.abs(factor)).max() > SMALLEST_SCALE
+
+
+def _scaled(net: Lowering, value: ir.Value | None, factor: FloatArray) -> Tensor:
     """x * factor without an instruction: the integers stay, the scale changes. One factor, or one per channel, of one sign."""
+    x = net.source(value)
+    if factor.size > 1 and {x.low, x.high} - {0.0, math.inf, -math.inf}:  # the clip would differ by channel
+        x = net.settled(value)
     if np.any(factor < 0):
         x, factor = _negated(net, x), -factor
-    if factor.size == 1:
-        one = float(factor[0])
-        low, high = (end * one if one else 0.0 for end in (x.low, x.high))
-        return replace(x, scale=x.scale * one, low=low, high=high)
-    if {x.low, x.high} - {0.0, math.inf, -math.inf}:  # a clip elsewhere than at 0 would differ by channel
-        x = net.settled(value)
-    return replace(x, scale=x.scale * factor)
+    stretch = float(factor[0]) if factor.size == 1 else 1.0  # 0 and infinity, the ends that are left, stay the same
+    return replace(x, scale=x.scale * factor, low=x.low * stretch, high=x.high * stretch)
 
 
 def _multiply_computed(net: Lowering, node: ir.Node) -> None:
@@ -186,8 +182,4 @@ def _multiply_computed(net: Lowering, node: ir.Node) -> None:
 
 def _factor(net: Lowering, value: ir.Value | None, layout: Layout) -> Tensor:
     """An operand of mul: i16, zero point 0 (mul has none), at the value's own precision."""
-    narrow = _laid_out(net, value, net.settled(value), layout)
-    if net.dtype(narrow) == "i16":
-        return narrow
-    target = Format("i16", float(narrow.scale[0]), 0, -32768, 32767)
-    return net.bring(narrow, target, name_of(value))
+    return net.widen(_laid_out(net, value, net.settled(value), layout), "i16")

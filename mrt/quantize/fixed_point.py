@@ -15,6 +15,8 @@ FloatArray = npt.NDArray[np.float64]
 MULTIPLIER_BITS = 31
 MAX_SHIFT = 62
 MIN_SHIFT = 2
+MAX_RATIO = 2.0**28  # one step of the source already goes beyond what 8 and 16 bits hold
+SMALLEST_SCALE = 2.0**-200  # of the smallest float32 number at 16 bits, with room; products of four still fit float64
 
 
 def multiplier_and_shift(ratio: float) -> tuple[int, int]:
@@ -36,6 +38,13 @@ def multipliers_and_shifts(ratios: Iterable[float]) -> tuple[IntArray, IntArray]
     """The i32 and i8 operands of a rescale by these ratios."""
     pairs = [multiplier_and_shift(float(ratio)) for ratio in ratios]
     return np.array([pair[0] for pair in pairs], np.int32), np.array([pair[1] for pair in pairs], np.int8)
+
+
+def usable_scale(ideal: float, scales: str) -> float:
+    """The ideal scale, or the next power of two for scales "shift"; 1 for what was always 0, where any scale will do."""
+    if ideal < SMALLEST_SCALE:
+        ideal = 1.0
+    return power_of_two_at_least(ideal) if scales == "shift" else ideal
 
 
 def power_of_two_at_least(scale: float) -> float:

@@ -1,5 +1,6 @@
 """Functions of one real number, computed in decimal to 34 digits: the same digits on every machine, unlike a libm's last bit.
 
+Python's own operators round to whatever context the caller has set, so they are not used: PRECISION's methods are.
 Results that are no number (log or sqrt below 0, 0/0) are NaN; a table stores the format's least integer for them.
 """
 
@@ -32,7 +33,7 @@ def exp(x: Decimal) -> Decimal:
 
 def sigmoid(x: Decimal) -> Decimal:
     """1 / (1 + e^-x)."""
-    return divide(ONE, add(ONE, exp(-x)))
+    return divide(ONE, add(ONE, exp(x.copy_negate())))
 
 
 def tanh(x: Decimal) -> Decimal:
@@ -47,12 +48,12 @@ def softplus(x: Decimal) -> Decimal:
 
 def erf(x: Decimal) -> Decimal:
     """2/sqrt(pi) * e^(-x^2) * sum of 2^n x^(2n+1) / (1 * 3 * .. * (2n+1)): all terms of one sign, so nothing cancels."""
-    if abs(x) > ERF_REACH:
+    if x.copy_abs() > ERF_REACH:
         return ONE.copy_sign(x)
     doubled = multiply(TWO, multiply(x, x))
     term = total = x
     n = 1
-    while abs(term) > abs(total) * ERF_TOLERANCE:
+    while term.copy_abs() > multiply(total.copy_abs(), ERF_TOLERANCE):
         n += 2
         term = divide(multiply(term, doubled), Decimal(n))
         total = add(total, term)
@@ -86,7 +87,7 @@ def hard_sigmoid(x: Decimal, alpha: Decimal, beta: Decimal) -> Decimal:
 
 def power(x: Decimal, y: Decimal) -> Decimal:
     """x^y: by multiplication for small whole y, else through ln."""
-    if y == y.to_integral_value() and abs(y) <= 64:
+    if y.copy_abs() <= 64 and y == y.to_integral_value():
         result = ONE
         for _ in range(abs(int(y))):
             result = multiply(result, x)
@@ -110,12 +111,12 @@ UNARY: dict[str, Callable[[ir.Node, Decimal], Decimal]] = {
     "Elu": lambda node, x: elu(x, _attribute(node, "alpha")),
     "Celu": lambda node, x: celu(x, _attribute(node, "alpha")),
     "Selu": lambda node, x: multiply(_attribute(node, "gamma"), elu(x, _attribute(node, "alpha"))),
-    "Abs": lambda _, x: abs(x),
-    "Neg": lambda _, x: -x,
+    "Abs": lambda _, x: x.copy_abs(),
+    "Neg": lambda _, x: x.copy_negate(),
     "Relu": lambda _, x: max(x, ZERO),
     "Reciprocal": lambda _, x: divide(ONE, x),
     "Softplus": lambda _, x: softplus(x),
-    "Softsign": lambda _, x: divide(x, add(ONE, abs(x))),
+    "Softsign": lambda _, x: divide(x, add(ONE, x.copy_abs())),
     "HardSigmoid": lambda node, x: hard_sigmoid(x, _attribute(node, "alpha"), _attribute(node, "beta")),
     "HardSwish": lambda _, x: multiply(x, hard_sigmoid(x, divide(ONE, Decimal(6)), HALF)),
     "Gelu": lambda node, x: gelu(x, node.attributes["approximate"].as_string()),

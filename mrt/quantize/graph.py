@@ -32,22 +32,21 @@ def quantize(
 ) -> Program:
     """A canonical float model as a program. Every instruction is proven as it is written; `NotProvable` says which cannot be."""
     nodes = list(model.graph)
-    _check_layers(nodes, options)
+    _check_layers(model.graph, options)
     curves = find_curves(nodes)
     needed = _needed(model.graph, nodes, curves)
-    net = Lowering(table, options, _heads(model.graph, nodes, curves))
+    net = Lowering(table, options, _heads(model.graph, needed, curves))
     for value in model.graph.inputs:
         _declare(net, value)
-    for node in nodes:
-        if name_of(node.outputs[0]) in needed:
-            _lower(net, node, curves)
+    for node in needed:
+        _lower(net, node, curves)
     for value in model.graph.outputs:
         _emit_output(net, value)
     return net.builder.finish(provenance or {}, labels)
 
 
-def _check_layers(nodes: Sequence[ir.Node], options: QuantizeOptions) -> None:
-    known = {name_of(value) for node in nodes for value in (*node.inputs, *node.outputs) if value is not None}
+def _check_layers(graph: ir.Graph, options: QuantizeOptions) -> None:
+    known = {name_of(value) for value in (*graph.inputs, *(output for node in graph for output in node.outputs))}
     unknown = sorted(set(options.layers) - known)
     if unknown:
         raise BadOption(f"layer '{unknown[0]}' is not a value of the rewritten model; `mrt rewrite` writes that model")
@@ -66,28 +65,32 @@ def _lower(net: Lowering, node: ir.Node, curves: Mapping[str, Curve]) -> None:
         raise NotProvable(f"{node.name} ({node.op_type}): {problem}") from problem
 
 
-def _needed(graph: ir.Graph, nodes: Sequence[ir.Node], curves: Mapping[str, Curve]) -> set[str]:
-    """Names of the values that outputs need; what lies inside a table need not be computed."""
-    needed = {name_of(value) for value in graph.outputs}
+def _read(node: ir.Node, curves: Mapping[str, Curve]) -> list[str]:
+    """Names of what the program reads to compute a node: a table reads its root alone."""
+    curve = curves.get(name_of(node.outputs[0]))
+    return [name_of(value) for value in ([curve.root] if curve else node.inputs) if value is not None]
+
+
+def _needed(graph: ir.Graph, nodes: Sequence[ir.Node], curves: Mapping[str, Curve]) -> list[ir.Node]:
+    """The nodes that outputs need, in order; what lies inside a table need not be computed."""
+    names = {name_of(value) for value in graph.outputs}
+    needed: list[ir.Node] = []
     for node in reversed(nodes):
-        name = name_of(node.outputs[0])
-        if name in needed:
-            read = [curves[name].root] if name in curves else [value for value in node.inputs if value is not None]
-            needed |= {name_of(value) for value in read}
+        if name_of(node.outputs[0]) in names:
+            needed.insert(0, node)
+            names.update(_read(node, curves))
     return needed
 
 
 def _heads(graph: ir.Graph, nodes: Sequence[ir.Node], curves: Mapping[str, Curve]) -> frozenset[str]:
     """Names of the values that lead to outputs through movement, softmax and curves only: they keep 16 bits."""
-    heads = {name_of(value) for value in graph.outputs}
-    others: set[str] = set()  # read by something that is not on the way to a head
+    outputs = {name_of(value) for value in graph.outputs}
+    heads, others = set(outputs), set[str]()  # others: read by something that is not on the way to a head
     for node in reversed(nodes):
         name = name_of(node.outputs[0])
         passes = name in heads and name not in others and (node.op_type in HEAD_OPERATORS or name in curves)
-        read = [curves[name].root] if name in curves else [value for value in node.inputs if value is not None]
-        for value in read:
-            (heads if passes else others).add(name_of(value))
-    return frozenset(heads - (others - {name_of(value) for value in graph.outputs}))
+        (heads if passes else others).update(_read(node, curves))
+    return frozenset(heads - (others - outputs))
 
 
 def _declare(net: Lowering, value: ir.Value) -> None:

@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from cvm.program import Attribute, IntArray
+from cvm.errors import Unproven
+from cvm.program import DTYPES, Attribute, IntArray
 from mrt.quantize.builder import Handle
 from mrt.quantize.decompose import emit_in_parts
 from mrt.quantize.fixed_point import FloatArray
-from mrt.quantize.lowering import Lowering, identity, name_of, require_constant, shape_of
+from mrt.quantize.lowering import Lowering, constant_of, identity, name_of, require_constant, shape_of
 from mrt.quantize.rules import rule
 from mrt.quantize.tensor import NHWC, Tensor
 from mrt.quantize.weights import mean_error, quantize_bias, quantize_weights, weight_scales
@@ -36,20 +37,29 @@ def conv(net: Lowering, node: ir.Node) -> None:
 def conv_transpose(net: Lowering, node: ir.Node) -> None:
     """conv2d_transpose on NHWC: ONNX's pads are negative output pads, its output_padding is added at the end."""
     x = net.image(net.operand(node.inputs[0]))
-    groups = node.attributes["group"].as_int()
-    source = require_constant(node, 1)  # [C, O/groups, KH, KW]
-    per_group = source.reshape(groups, source.shape[0] // groups, *source.shape[1:])
-    weights = per_group.transpose(0, 2, 3, 4, 1).reshape(-1, *source.shape[2:], source.shape[0] // groups)
-    integers, bias, scales = _parameters(net, node, x, weights)
+    groups, stride = node.attributes["group"].as_int(), tuple(node.attributes["strides"].as_ints())
+    source = _outputs_first(require_constant(node, 1), groups)
+    weights, bias, scales = _parameters(net, node, x, source, spread=stride[0] * stride[1])
     top, left, bottom, right = node.attributes["pads"].as_ints()
     extra_height, extra_width = node.attributes["output_padding"].as_ints()
-    attributes: dict[str, Attribute] = {
-        "out_pad": (-top, extra_height - bottom, -left, extra_width - right),
-        "stride": tuple(node.attributes["strides"].as_ints()),
-        "input_zp": x.zero_point,
-    }
-    total, shift = _convolve(net, "conv2d_transpose", x.value, integers, bias, groups, attributes)
+    wanted = (-top, extra_height - bottom, -left, extra_width - right)
+    # An output pad must leave something of the kernel (SPEC conv2d_transpose.C5); the rest is cut off afterwards.
+    out_pad = tuple(max(amount, 1 - weights.shape[1 + side // 2]) for side, amount in enumerate(wanted))
+    attributes: dict[str, Attribute] = {"out_pad": out_pad, "stride": stride, "input_zp": x.zero_point}
+    total, shift = _convolve(net, "conv2d_transpose", x.value, weights, bias, groups, attributes)
+    size = tuple(shape_of(node.outputs[0])[axis] for axis in NHWC)
+    if size != net.builder.types[total].shape:
+        total = net.builder.emit(
+            "slice", total, start=(0, out_pad[0] - wanted[0], out_pad[2] - wanted[2], 0), size=size
+        )
     net.define(node.outputs[0], Tensor(total, np.ldexp(scales, shift), 0, NHWC))
+
+
+def _outputs_first(weights: FloatArray, groups: int) -> FloatArray:
+    """[C, O/groups, KH, KW] as [O, KH, KW, C/groups]."""
+    inputs = weights.shape[0] // groups
+    per_group = weights.reshape(groups, inputs, *weights.shape[1:])
+    return per_group.transpose(0, 2, 3, 4, 1).reshape(-1, *weights.shape[2:], inputs)
 
 
 @rule("Gemm")
@@ -70,12 +80,9 @@ def gemm(net: Lowering, node: ir.Node) -> None:
 
 @rule("MatMul")
 def matmul(net: Lowering, node: ir.Node) -> None:
-    """matmul of two computed tensors, batches flattened to one axis."""
-    a, b = (net.logical(net.operand(value)) for value in node.inputs)
-    if net.dtype(a) != net.dtype(b):  # 16 bits only where both have them
-        a, b = (net.logical(net.bring(t, net.format(v, head=False))) for t, v in zip((a, b), node.inputs, strict=True))
-    shape = shape_of(node.outputs[0])
-    batch = shape[:-2]
+    """matmul of two tensors, batches flattened to one axis."""
+    a, b = _matrices(net, node)
+    batch = np.broadcast_shapes(net.shape(a)[:-2], net.shape(b)[:-2])
     a3, b3 = (_batched(net, tensor, batch) for tensor in (a, b))
     length = net.shape(a3)[2]
 
@@ -87,12 +94,49 @@ def matmul(net: Lowering, node: ir.Node) -> None:
         return net.builder.emit("matmul", left, right, a_zp=a3.zero_point, b_zp=b3.zero_point)
 
     total, shift = emit_in_parts(net.builder, length, part)
-    value = net.reshaped(total, shape)
-    net.define(node.outputs[0], Tensor(value, np.ldexp(a.scale * b.scale, shift), 0, identity(len(shape))))
+    shape = shape_of(node.outputs[0])
+    scale = np.ldexp(a.scale * b.scale, shift)
+    net.define(node.outputs[0], Tensor(net.reshaped(total, shape), scale, 0, identity(len(shape))))
 
 
-def _parameters(net: Lowering, node: ir.Node, x: Tensor, weights: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
-    """Integer weights and bias, and the scale of the accumulator, per output channel."""
+def _matrices(net: Lowering, node: ir.Node) -> tuple[Tensor, Tensor]:
+    """Both operands with two axes or more, in 16 bits if a computed one has them."""
+    computed = {
+        index: net.logical(net.operand(value)) for index, value in enumerate(node.inputs) if constant_of(value) is None
+    }
+    dtype = "i16" if any(net.dtype(tensor) == "i16" for tensor in computed.values()) else "i8"
+    left, right = (
+        net.widen(computed[index], dtype) if index in computed else _constant_matrix(net, node, index, dtype)
+        for index in (0, 1)
+    )
+    return _with_two_axes(net, left, (1, -1)), _with_two_axes(net, right, (-1, 1))
+
+
+def _constant_matrix(net: Lowering, node: ir.Node, index: int, dtype: str) -> Tensor:
+    """Weights of a product: one scale for each column on the right, where it lasts; one for all on the left."""
+    array, bits = require_constant(node, index), net.options.weight_bits_of(name_of(node.outputs[0]))
+    rows = np.moveaxis(array, -1, 0) if index == 1 else array[None]
+    scales = weight_scales(rows, np.zeros(len(rows)), 1.0, bits=bits, scales=net.options.scales)
+    integers = quantize_weights(rows, scales, bits=bits).astype(DTYPES[dtype])
+    arranged = np.moveaxis(integers, 0, -1) if index == 1 else integers[0]
+    return Tensor(net.constant(arranged), scales, 0, identity(array.ndim))
+
+
+def _with_two_axes(net: Lowering, tensor: Tensor, vector: tuple[int, int]) -> Tensor:
+    """A vector as a row or a column; everything else as it is."""
+    if len(tensor.layout) > 1:
+        return tensor
+    shape = tuple(net.shape(tensor)[0] if size == -1 else size for size in vector)
+    return replace(tensor, value=net.reshaped(tensor.value, shape), layout=identity(2))
+
+
+def _parameters(
+    net: Lowering, node: ir.Node, x: Tensor, weights: FloatArray, *, spread: int = 1
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Integer weights and bias, and the scale of the accumulator, per output channel.
+
+    `spread` is how many outputs share one window of weights: a transposed convolution of stride s meets each tap at 1 place in s.
+    """
     bias = require_constant(node, 2)
     bits = net.options.weight_bits_of(name_of(node.outputs[0]))
     input_scale = float(x.scale[0])
@@ -101,7 +145,7 @@ def _parameters(net: Lowering, node: ir.Node, x: Tensor, weights: FloatArray) ->
     integers = quantize_weights(weights, scales, bits=bits)
     means = net.table.channel_means.get(name_of(node.inputs[0]))
     if net.options.bias_correction and means is not None:
-        bias = bias - mean_error(integers, weights, scales, means)
+        bias = bias - mean_error(integers, weights, scales, means) / spread
     return integers, quantize_bias(bias, accumulator), accumulator
 
 
@@ -114,20 +158,25 @@ def _convolve(
     groups: int,
     attributes: Mapping[str, Attribute],
 ) -> tuple[Handle, int]:
-    """A convolution, cut where the proof asks for it: along the input channels, or (grouped) by kernel taps."""
-    channels = weights.shape[3]
-    by_channel = groups == 1 and channels > 1
-    taps = np.arange(weights.shape[1] * weights.shape[2]).reshape(1, *weights.shape[1:3], 1)
+    """A convolution, cut where the proof asks for it: along the input channels, else by single products of a window."""
 
-    def part(start: int, stop: int) -> Handle:
-        if by_channel:
-            piece, w = _last_axis(net, value, start, stop), weights[..., start:stop]
-        else:
-            piece, w = value, np.where((taps >= start) & (taps < stop), weights, 0).astype(np.int8)
+    def emit(piece: Handle, w: IntArray, start: int) -> Handle:
         b = net.constant(bias if start == 0 else np.zeros_like(bias))
         return net.builder.emit(name, piece, net.constant(w), b, groups=groups, **attributes)
 
-    return emit_in_parts(net.builder, channels if by_channel else taps.size, part)
+    def channels(start: int, stop: int) -> Handle:
+        return emit(_last_axis(net, value, start, stop), weights[..., start:stop], start)
+
+    def products(start: int, stop: int) -> Handle:
+        return emit(value, np.where((order >= start) & (order < stop), weights, 0).astype(np.int8), start)
+
+    if groups == 1 and weights.shape[3] > 1:
+        try:
+            return emit_in_parts(net.builder, weights.shape[3], channels)
+        except Unproven:  # one channel alone is too much
+            pass
+    order = np.arange(weights[0].size).reshape(1, *weights.shape[1:])
+    return emit_in_parts(net.builder, order.size, products)
 
 
 def _last_axis(net: Lowering, value: Handle, start: int, stop: int) -> Handle:

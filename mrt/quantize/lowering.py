@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from cvm.program import DTYPE_RANGES, IntArray, Meaning
+from cvm.program import IntArray, Meaning
 from mrt.calibrate.table import CalibrationTable
 from mrt.errors import MrtError, Unsupported
 from mrt.quantize.builder import Handle, ProgramBuilder
-from mrt.quantize.fixed_point import FloatArray, multipliers_and_shifts
+from mrt.quantize.fixed_point import MAX_RATIO, FloatArray, multipliers_and_shifts, quantize_array
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.tensor import HEAD_BITS, NHWC, Format, Layout, Tensor, choose_format
 
@@ -34,6 +34,9 @@ class Lowering:
     def define(self, value: ir.Value, tensor: Tensor) -> None:
         """`value` is represented by `tensor` from here on."""
         self._tensors[name_of(value)] = tensor
+        if self.dtype(tensor) in ("i8", "i16") and tensor.per_tensor and not tensor.clipped:
+            meaning = Meaning(float(tensor.scale[0]), tensor.zero_point, name_of(value))
+            self.builder.annotate(tensor.value, meaning)
 
     def source(self, value: ir.Value | None) -> Tensor:
         """The first form of a computed value, as its rule left it: often a wide accumulator."""
@@ -58,11 +61,12 @@ class Lowering:
             tensor = self.bring(self.source(value), self.format(value, head=False), name_of(value))
         return tensor
 
-    def format(self, value: ir.Value | None, *, head: bool | None = None) -> Format:
+    def format(self, value: ir.Value | None, *, head: bool | None = None, non_negative: bool | None = None) -> Format:
         """The format that the calibration table and the options give to a value."""
         name = name_of(value)
         is_head = name in self.heads if head is None else head
-        return self.format_for(name, HEAD_BITS if is_head else self.options.activation_bits_of(name))
+        bits = HEAD_BITS if is_head else self.options.activation_bits_of(name)
+        return self.format_for(name, bits, non_negative=non_negative)
 
     def format_for(self, name: str, bits: int, *, non_negative: bool | None = None) -> Format:
         """The format of a value at a given precision."""
@@ -110,7 +114,7 @@ class Lowering:
 
     def rescale(self, tensor: Tensor, ratios: FloatArray, dtype: str, zero_point: int) -> Handle:
         """integer -> nearest to (integer - tensor.zero_point) * ratio + zero_point, per tensor or per channel."""
-        multiplier, shift = multipliers_and_shifts(ratios)
+        multiplier, shift = multipliers_and_shifts(np.minimum(ratios, MAX_RATIO))
         return self.builder.emit(
             "rescale",
             tensor.value,
@@ -121,18 +125,18 @@ class Lowering:
             dtype=dtype,
         )
 
-    def widen(self, tensor: Tensor) -> Tensor:
-        """The same scale in i32 with zero point 0."""
-        if self.dtype(tensor) == "i32":
+    def widen(self, tensor: Tensor, dtype: str = "i32") -> Tensor:
+        """The same scale in a wider dtype, with zero point 0."""
+        if self.dtype(tensor) == dtype:
             return tensor
-        return replace(tensor, value=self.rescale(tensor, np.ones(1), "i32", 0), zero_point=0)
+        return replace(tensor, value=self.rescale(tensor, np.ones(1), dtype, 0), zero_point=0)
 
     def _clamp(self, value: Handle, tensor: Tensor, target: Format) -> Handle:
         low, high = target.least, target.most
         if tensor.low > -np.inf:
-            low = max(low, min(high, quantized_point(tensor.low, target)))
+            low = quantized_point(tensor.low, target)
         if tensor.high < np.inf:
-            high = max(low, min(high, quantized_point(tensor.high, target)))
+            high = max(low, quantized_point(tensor.high, target))
         proven = self.builder.bounds[value]
         if low <= proven.min and proven.max <= high:
             return value
@@ -175,9 +179,9 @@ def identity(rank: int) -> Layout:
 
 
 def quantized_point(real: float, target: Format) -> int:
-    """A real number in a format, half up, stopped at the ends of i32."""
-    steps = np.floor(np.float64(real) / target.scale + 0.5)
-    return int(np.clip(steps, *DTYPE_RANGES["i32"])) + target.zero_point
+    """The nearest integer to a real number in a format, half up."""
+    integers = quantize_array(real, target.scale, target.least - target.zero_point, target.most - target.zero_point)
+    return int(integers) + target.zero_point
 
 
 def name_of(value: ir.Value | None) -> str:

@@ -7,10 +7,21 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
+from cvm.program import DTYPE_RANGES, DTYPES
 from mrt.quantize.builder import Handle
-from mrt.quantize.lowering import Lowering, constant_of, identity, integers_of, name_of, quantized_point, shape_of
+from mrt.quantize.fixed_point import FloatArray, quantize_array
+from mrt.quantize.lowering import (
+    Lowering,
+    constant_of,
+    identity,
+    integers_of,
+    name_of,
+    quantized_point,
+    require_constant,
+    shape_of,
+)
 from mrt.quantize.rules import rule
-from mrt.quantize.tensor import Format, Tensor
+from mrt.quantize.tensor import Format, Layout, Tensor
 
 
 def _movable(net: Lowering, value: ir.Value | None) -> Tensor:
@@ -40,25 +51,27 @@ def transpose(net: Lowering, node: ir.Node) -> None:
 @rule("Concat")
 def concat(net: Lowering, node: ir.Node) -> None:
     """The parts are brought to one format, straight from their accumulators where nobody else reads them."""
-    parts = [
-        net.wide(value) if constant_of(value) is None else _constant_part(net, node, value) for value in node.inputs
+    parts = [net.wide(value) if (array := constant_of(value)) is None else array for value in node.inputs]
+    positive = all(net.non_negative(part) if isinstance(part, Tensor) else part.min() >= 0 for part in parts)
+    target = net.format(node.outputs[0], non_negative=positive)
+    plain = identity(len(shape_of(node.outputs[0])))
+    layout = next((part.layout for part in parts if isinstance(part, Tensor) and part.layout != plain), plain)
+    brought = [
+        net.arrange(net.bring(part, target), layout).value
+        if isinstance(part, Tensor)
+        else _part(net, part, target, layout)
+        for part in parts
     ]
-    name = name_of(node.outputs[0])
-    bits = 16 if name in net.heads else net.options.activation_bits_of(name)
-    target = net.format_for(name, bits, non_negative=all(map(net.non_negative, parts)))
-    layout = next((part.layout for part in parts if part.layout != identity(len(part.layout))), parts[0].layout)
-    brought = [net.arrange(net.bring(part, target), layout).value for part in parts]
     axis = layout.index(node.attributes["axis"].as_int())
     value = net.builder.emit("concat", *brought, axis=axis)
     net.define(node.outputs[0], Tensor(value, np.array([target.scale]), target.zero_point, layout))
 
 
-def _constant_part(net: Lowering, node: ir.Node, value: ir.Value | None) -> Tensor:
-    array = constant_of(value)
-    assert array is not None
-    scale = max(float(np.abs(array).max()) / 32767, 2.0**-100)
-    integers = np.floor(array / scale + 0.5).astype(np.int16)
-    return Tensor(net.constant(integers), np.array([scale]), 0, identity(array.ndim))
+def _part(net: Lowering, array: FloatArray, target: Format, layout: Layout) -> Handle:
+    """A constant in the format and layout of the parts it is joined to."""
+    least, most = target.least - target.zero_point, target.most - target.zero_point
+    integers = quantize_array(array, target.scale, least, most) + target.zero_point
+    return net.constant(integers.astype(DTYPES[target.dtype]).transpose(layout))
 
 
 @rule("Slice")
@@ -93,37 +106,38 @@ def _every_nth_of_axis(net: Lowering, value: Handle, axis: int, step: int) -> Ha
     """[.., n] padded to a multiple of step, seen as [.., n/step, step], the first of each kept."""
     shape = net.builder.types[value].shape
     count = -(-shape[axis] // step)
-    pads = [0] * (2 * len(shape))
-    pads[2 * axis + 1] = count * step - shape[axis]
-    if any(pads):
-        value = net.builder.emit("pad", value, pads=tuple(pads), value=0)
-    split = (*shape[:axis], count, step, *shape[axis + 1 :])
-    kept = (*shape[:axis], count, 1, *shape[axis + 1 :])
-    value = net.builder.emit("slice", net.reshaped(value, split), start=(0,) * len(split), size=kept)
+    before, after = (int(np.prod(part, dtype=np.int64)) for part in (shape[:axis], shape[axis + 1 :]))
+    value = net.reshaped(value, (before, shape[axis], after))
+    if count * step > shape[axis]:
+        value = net.builder.emit("pad", value, pads=(0, 0, 0, count * step - shape[axis], 0, 0), value=0)
+    value = net.reshaped(value, (before, count, step, after))
+    value = net.builder.emit("slice", value, start=(0, 0, 0, 0), size=(before, count, 1, after))
     return net.reshaped(value, (*shape[:axis], count, *shape[axis + 1 :]))
 
 
 @rule("Pad")
 def pad(net: Lowering, node: ir.Node) -> None:
-    """Padding with the integer that stands for the constant; negative pads cut."""
+    """Padding with the integer that stands for the constant; where x has none for it, x is brought to the result's format."""
+    fill = require_constant(node, 2).item()
     x = _movable(net, node.inputs[0])
-    pads, fill = integers_of(node, 1), constant_of(node.inputs[2])
-    real = 0.0 if fill is None else float(fill.ravel()[0])
-    rank = len(x.layout)
-    grow: list[int] = []
-    start, size = [0] * rank, list(net.shape(x))
-    for place, axis in enumerate(x.layout):
-        before, after = pads[axis], pads[axis + rank]
-        grow += [max(before, 0), max(after, 0)]
-        start[place] = max(-before, 0)
-        size[place] += min(before, 0) + min(after, 0)
+    if not _can_stand_for(net, x, fill):
+        target = net.format(node.outputs[0], non_negative=fill >= 0 and net.non_negative(x))
+        x = net.bring(net.source(node.inputs[0]), target)
+    pads, rank = integers_of(node, 1), len(x.layout)
+    grow = tuple(amount for axis in x.layout for amount in (pads[axis], pads[axis + rank]))
     value = x.value
-    if tuple(size) != net.shape(x):
-        value = net.builder.emit("slice", value, start=tuple(start), size=tuple(size))
     if any(grow):
-        low, high = (-128, 127) if net.dtype(x) == "i8" else (-32768, 32767)
-        point = quantized_point(real, Format(net.dtype(x), float(x.scale[0]), x.zero_point, low, high))
-        if net.dtype(x) != "i32":
-            point = min(max(point, low), high)
-        value = net.builder.emit("pad", value, pads=tuple(grow), value=point)
+        value = net.builder.emit("pad", value, pads=grow, value=_point(net, x, fill))
     net.define(node.outputs[0], replace(x, value=value))
+
+
+def _can_stand_for(net: Lowering, x: Tensor, real: float) -> bool:
+    """Whether a real number lies where x can be itself, or is 0, which has an integer in every format."""
+    proven = net.builder.bounds[x.value]
+    steps = real / float(x.scale[0]) + x.zero_point
+    return x.low <= real <= x.high and (real == 0 or proven.min - 0.5 <= steps < proven.max + 0.5)
+
+
+def _point(net: Lowering, x: Tensor, real: float) -> int:
+    """The nearest integer to a real number in x's dtype."""
+    return quantized_point(real, Format(net.dtype(x), float(x.scale[0]), x.zero_point, *DTYPE_RANGES[net.dtype(x)]))

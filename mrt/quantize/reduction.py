@@ -7,6 +7,9 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
+from cvm.errors import Unproven
+from mrt.quantize.builder import Handle
+from mrt.quantize.decompose import shifted_right
 from mrt.quantize.lowering import Lowering, integers_of
 from mrt.quantize.rules import rule
 from mrt.quantize.tensor import Tensor
@@ -20,18 +23,23 @@ def _axes(net: Lowering, node: ir.Node, tensor: Tensor) -> list[int]:
 
 @rule("ReduceSum")
 def reduce_sum(net: Lowering, node: ir.Node) -> None:
-    """Sum in i32, then take off what the zero point added: count * zero_point."""
+    """Sum in i32, axis by axis; where the proof asks for it the terms are first shifted right, rounding half up."""
     x = net.settled(node.inputs[0])
-    axes = _axes(net, node, x)
-    value = net.builder.emit("cast", x.value, dtype="i32")
-    count = 1
-    for axis in axes:
-        count *= net.builder.types[value].shape[axis]
-        value = net.builder.emit("reduce_sum", value, axis=axis)
-    if x.zero_point:
-        excess = net.constant(np.full([1] * len(x.layout), x.zero_point * count, np.int32))
-        value = net.builder.emit("sub", value, excess)
-    net.define(node.outputs[0], replace(x, value=value, zero_point=0))
+    value, scale = net.widen(x).value, x.scale
+    for axis in _axes(net, node, x):
+        value, shift = _summed(net, value, axis)
+        scale = np.ldexp(scale, shift)
+    net.define(node.outputs[0], Tensor(value, scale, 0, x.layout))
+
+
+def _summed(net: Lowering, value: Handle, axis: int) -> tuple[Handle, int]:
+    """The sum along one axis, and the least shift of its terms that can be proven."""
+    for shift in range(31):
+        try:
+            return net.builder.emit("reduce_sum", shifted_right(net.builder, value, shift), axis=axis), shift
+        except Unproven:
+            continue
+    raise AssertionError("terms of one bit sum to less than the elements of a tensor")
 
 
 @rule("ReduceMax", "ReduceMin")

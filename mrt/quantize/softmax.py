@@ -8,19 +8,21 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
-from mrt.quantize.functions import PRECISION, exp
-from mrt.quantize.lowering import Lowering, name_of
+from mrt.quantize.functions import HALF, PRECISION, add, exp, multiply
+from mrt.quantize.lowering import Lowering, identity, name_of
 from mrt.quantize.rules import rule
 from mrt.quantize.tensor import Format, Tensor
 
 LOGIT_LIMIT = 16383  # 15 bits, so that the difference of two logits fits i16
-ONE = 32767  # what exp(0), and probability 1, become
+ONE = 32767  # what exp(0) and, but for scales "shift", probability 1 become
+POWER_ONE = 16384  # what probability 1 becomes where scales are powers of two
 MOST_ENTRIES = 65538  # their exponentials, at most ONE each, still sum to less than 2^31
 
 
 @rule("Softmax")
 def softmax(net: Lowering, node: ir.Node) -> None:
-    """p = (e * ONE + sum/2) / sum with e = max(1, ONE * exp(x - max)): provable for up to 65538 entries."""
+    """p = (e * one + sum/2) / sum with e = max(1, ONE * exp(x - max)): provable for up to 65538 entries."""
+    one = POWER_ONE if net.options.scales == "shift" else ONE
     x = net.logical(_logits(net, node))
     axis = len(x.layout) - 1
     if net.shape(x)[axis] > MOST_ENTRIES:
@@ -33,14 +35,13 @@ def softmax(net: Lowering, node: ir.Node) -> None:
     index = emit("cast", emit("clamp", below, min=-32768, max=0), dtype="i16")
     exponential = emit("table", index, net.constant(_exponentials(float(x.scale[0]))))
     total = emit("reduce_sum", exponential, axis=axis)
-    total = emit(
-        "clamp", total, min=1, max=2**31 - 1
-    )  # changes nothing; the proof of a sum allows for its empty subset
-    scaled = emit("mul", exponential, net.constant(np.full(shape_of_one, ONE, np.int32)), shift=0)
+    # Changes nothing: the proof of a sum allows for its empty subset.
+    total = emit("clamp", total, min=1, max=2**31 - 1)
+    scaled = emit("mul", exponential, net.constant(np.full(shape_of_one, one, np.int32)), shift=0)
     half = emit("shift_right", total, net.constant(np.full(shape_of_one, 1, np.int32)), round=False)
     quotient = emit("intdiv", emit("add", scaled, half), total)
-    value = emit("cast", emit("clamp", quotient, min=0, max=ONE), dtype="i16")
-    net.define(node.outputs[0], Tensor(value, np.array([1.0 / ONE]), 0, x.layout))
+    value = emit("cast", emit("clamp", quotient, min=0, max=one), dtype="i16")
+    net.define(node.outputs[0], Tensor(value, np.array([1.0 / one]), 0, x.layout))
 
 
 def _logits(net: Lowering, node: ir.Node) -> Tensor:
@@ -48,7 +49,7 @@ def _logits(net: Lowering, node: ir.Node) -> Tensor:
     source = node.inputs[0]
     wide = net.format_for(name_of(source), 16)
     tensor = net.source(source)
-    if not tensor.per_tensor and tensor.layout != tuple(range(len(tensor.layout))):
+    if not tensor.per_tensor and tensor.layout != identity(len(tensor.layout)):
         tensor = net.settled(source)
     target = Format("i16", wide.scale * 2, 0, -LOGIT_LIMIT, LOGIT_LIMIT)
     return net.bring(tensor, target, name_of(source))
@@ -60,7 +61,8 @@ def _exponentials(scale: float) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
     values[:32769] = 1
     step = Decimal(scale)
     for d in range(0, -32769, -1):
-        rounded = int((exp(step * d) * ONE + Decimal("0.5")).to_integral_value("ROUND_FLOOR", PRECISION))
+        steps = add(multiply(exp(multiply(step, Decimal(d))), Decimal(ONE)), HALF)
+        rounded = int(steps.to_integral_value("ROUND_FLOOR", PRECISION))
         if rounded < 1:
             break  # exp only falls from here on
         values[d + 32768] = rounded

@@ -14,8 +14,8 @@ import numpy as np
 import onnx_ir as ir
 
 from cvm.program import DTYPES, IntArray
-from mrt.quantize.functions import BINARY, CURVED, ELEMENTWISE, PRECISION, UNARY, divide, multiply
-from mrt.quantize.lowering import Lowering, constant_of, name_of
+from mrt.quantize.functions import BINARY, CURVED, ELEMENTWISE, PRECISION, UNARY, add, divide, multiply
+from mrt.quantize.lowering import Lowering, constant_of, name_of, shape_of
 from mrt.quantize.tensor import Format, Tensor
 
 HALF = Decimal("0.5")
@@ -52,7 +52,7 @@ def _curve_of(node: ir.Node, known: dict[str, Curve]) -> Curve | None:
     if not computed or any(array.size != 1 for array in scalars):
         return None
     roots = {id(root): root for root in (_root(value, known) for value in computed)}
-    if len(roots) != 1:
+    if len(roots) != 1 or any(shape_of(value) != shape_of(node.outputs[0]) for value in computed):
         return None
     before: dict[ir.Node, None] = {}
     for value in computed:
@@ -73,8 +73,7 @@ def lower_curve(net: Lowering, value: ir.Value, curve: Curve) -> None:
     reachable = integers.clip(proven.min, proven.max)
     reals = _evaluate(value, curve, float(x.scale[0]), x.zero_point, reachable)
     lowest = min((real for real in reals.values() if not real.is_nan()), default=Decimal(0))
-    bits = 16 if name_of(value) in net.heads else net.options.activation_bits_of(name_of(value))
-    target = net.format_for(name_of(value), bits, non_negative=lowest >= 0)
+    target = net.format(value, non_negative=lowest >= 0)
     entries = {integer: _quantized(real, target) for integer, real in reals.items()}
     values: IntArray = np.array([entries[int(integer)] for integer in reachable], DTYPES[target.dtype])
     table = net.builder.emit("table", x.value, net.constant(values))
@@ -116,5 +115,6 @@ def _quantized(real: Decimal, target: Format) -> int:
         return target.least
     if real.is_infinite():
         return target.most if real > 0 else target.least
-    steps = PRECISION.add(divide(real, Decimal(target.scale)), HALF).to_integral_value("ROUND_FLOOR", PRECISION)
-    return int(min(max(steps + target.zero_point, Decimal(target.least)), Decimal(target.most)))
+    steps = add(divide(real, Decimal(target.scale)), HALF).to_integral_value("ROUND_FLOOR", PRECISION)
+    least, most = target.least - target.zero_point, target.most - target.zero_point
+    return int(min(max(steps, Decimal(least)), Decimal(most))) + target.zero_point

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cvm.program import DTYPE_RANGES
 from mrt.calibrate.table import Range
 from mrt.quantize.builder import Handle
-from mrt.quantize.fixed_point import FloatArray, power_of_two_at_least
+from mrt.quantize.fixed_point import FloatArray, usable_scale
 
 Layout = tuple[int, ...]  # physical axis i of the program's tensor is logical axis layout[i] of the float tensor
 
@@ -68,20 +68,14 @@ def choose_format(range_: Range, bits: int, *, non_negative: bool, scales: str, 
     dtype, least, most = limits(bits)
     if bits > 8:
         alpha = max(abs(range_.min), abs(range_.max)) * HEADROOM
-        return Format(dtype, _scale(alpha / most, scales), 0, least, most)
+        return Format(dtype, usable_scale(alpha / most, scales), 0, least, most)
     half = 2 ** (bits - 1)
     if non_negative:
-        return Format(dtype, _scale(range_.hi / (2 * half - 1), scales), -half, -half, half - 1)
+        return Format(dtype, usable_scale(range_.hi / (2 * half - 1), scales), -half, -half, half - 1)
     if scheme == "affine":
         low, high = min(range_.lo, 0.0), max(range_.hi, 0.0)
-        scale = _scale((high - low) / (2 * half - 1), scales)
+        scale = usable_scale((high - low) / (2 * half - 1), scales)
         zero_point = min(max(math.floor(-low / scale + 0.5) - half, -half), half - 1)
         return Format(dtype, scale, zero_point, -half, half - 1)
     alpha = max(abs(range_.lo), abs(range_.hi))
-    return Format(dtype, _scale(alpha / (half - 1), scales), 0, least, most)
-
-
-def _scale(ideal: float, scales: str) -> float:
-    if not ideal > 2.0**-100:  # a value that was always 0: any scale will do
-        ideal = 1.0
-    return power_of_two_at_least(ideal) if scales == "shift" else ideal
+    return Format(dtype, usable_scale(alpha / (half - 1), scales), 0, least, most)

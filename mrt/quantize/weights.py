@@ -8,10 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from cvm.program import IntArray
-from mrt.quantize.fixed_point import FloatArray, power_of_two_at_least, quantize_array
+from mrt.quantize.fixed_point import FloatArray, quantize_array, usable_scale
 
 BIAS_LIMIT = 2.0**30  # biases stay below this many accumulator steps, half of what i32 holds
-SMALLEST_SCALE = 2.0**-100
 CLIP_CANDIDATES = 32  # thresholds tried for coarse weights, from the whole range down to half of it
 EXACT_ERROR_BITS = 8  # fractional bits of a rounding error when errors are compared as integers
 
@@ -24,10 +23,7 @@ def weight_scales(weights: FloatArray, bias: FloatArray, input_scale: float, *, 
     if bits < 8:
         ideal = ideal * _best_clip(rows, np.where(ideal > 0, ideal, 1.0), most)
     ideal = np.maximum(ideal, np.abs(bias) / (input_scale * BIAS_LIMIT))
-    ideal = np.where(ideal > SMALLEST_SCALE, ideal, 1.0)  # an empty channel: any scale will do
-    if scales == "shift":
-        ideal = np.array([power_of_two_at_least(float(scale)) for scale in ideal])
-    return ideal
+    return np.array([usable_scale(float(scale), scales) for scale in ideal])
 
 
 def quantize_weights(weights: FloatArray, scales: FloatArray, *, bits: int) -> IntArray:
