@@ -17,7 +17,7 @@ from mrt.rewrite.edit import (
     shape_of,
 )
 
-_OPERATORS = ("Identity", "Dropout", "Cast", "Transpose", "Reshape", "Expand", "Slice", "Pad", "Concat", "Sum", "Max",
+_OPERATORS = ("Identity", "Dropout", "Cast", "Transpose", "Reshape", "Expand", "Tile", "Slice", "Pad", "Concat", "Sum", "Max",
               "Min", "Mean", "Mul", "Add")  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def _is_identity(node: ir.Node) -> bool:  # one line per operator
         case "Transpose":
             permutation = integers(node, "perm")
             return shape is not None and permutation == tuple(range(len(shape)))
-        case "Reshape" | "Expand":
+        case "Reshape" | "Expand" | "Tile":
             return same_shape
         case "Slice":
             return same_shape and all(step > 0 for step in constant_integers(operand(node, 4)) or (1,))

@@ -14,6 +14,7 @@ _NOTHING = [
     (node("Transpose", "a", "b", perm=[0, 1, 2]), {}),
     (node("Reshape", "a s", "b"), {"s": np.array([0, 0, -1])}),
     (node("Expand", "a s", "b"), {"s": np.array([1, 1])}),
+    (node("Tile", "a s", "b"), {"s": np.array([1, 1, 1])}),
     (node("Slice", "a s e", "b"), {"s": np.array([0, 0]), "e": np.array([9, 9])}),
     (node("Pad", "a p", "b"), {"p": np.zeros(6, np.int64)}),
     (node("Concat", "a", "b", axis=0), {}),
