@@ -20,6 +20,7 @@ from mrt.rewrite.lower_average_pool import lower_average_pool
 from mrt.rewrite.lower_batch_norm import lower_batch_norm
 from mrt.rewrite.lower_depth_to_space import lower_depth_to_space
 from mrt.rewrite.lower_division import lower_division
+from mrt.rewrite.lower_expand import lower_expand
 from mrt.rewrite.lower_gather import lower_gather
 from mrt.rewrite.lower_global_pools import lower_global_pools
 from mrt.rewrite.lower_leaky_relu import lower_leaky_relu
@@ -29,6 +30,7 @@ from mrt.rewrite.lower_one_dimensional import lower_one_dimensional
 from mrt.rewrite.lower_resize import lower_resize
 from mrt.rewrite.lower_softmax import lower_softmax
 from mrt.rewrite.lower_split import lower_split
+from mrt.rewrite.lower_where import lower_where
 from mrt.rewrite.remove_identities import remove_identities
 from mrt.rewrite.remove_reshape_pairs import remove_reshape_pairs
 from mrt.rewrite.write_biases import write_biases
@@ -58,6 +60,8 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         lower_depth_to_space,
         lower_gather,
         lower_resize,
+        lower_expand,
+        lower_where,
         write_windows,
         write_binaries,
         write_clips,

@@ -76,7 +76,7 @@ def check(model: ir.Model) -> None:
 
 def _node_trouble(node: ir.Node) -> str | None:
     if node.domain != "" or node.op_type not in CANONICAL_OPERATORS:
-        return "it stays in the graph and has no integer form"
+        return "it has no integer form for values that are only known when it runs"
     if any(
         attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for attribute in node.attributes.values()
     ):

@@ -22,9 +22,9 @@ def problems(model):
 def test_all_offences_at_once():
     nodes = [node("LRN", "x", "a", size=3), node("Conv", "a w", "c"), node("Relu", "c", "d"), node("ArgMax", "d", "y")]
     assert problems(graph_of(nodes, {"x": _X}, _W)) == [
-        "LRN:a (LRN): it stays in the graph and has no integer form",
+        "LRN:a (LRN): it has no integer form for values that are only known when it runs",
         f"Conv:c (Conv): expected {CANONICAL_OPERATORS['Conv']}",
-        "ArgMax:y (ArgMax): it stays in the graph and has no integer form",
+        "ArgMax:y (ArgMax): it has no integer form for values that are only known when it runs",
     ]
 
 
