@@ -9,7 +9,12 @@ from cvm.program import DTYPE_RANGES
 from cvm.validate import Proven
 
 SUMS_AND_PRODUCTS = {"conv2d", "conv2d_transpose", "dense", "matmul", "add", "sub", "mul", "reduce_sum", "resize"}
-GROWING = SUMS_AND_PRODUCTS | {"abs", "negate", "shift_left"}  # could overflow; what all others give fits by definition
+COULD_OVERFLOW = SUMS_AND_PRODUCTS | {
+    "intdiv",
+    "abs",
+    "negate",
+    "shift_left",
+}  # what all others give fits by definition
 
 
 def slack(dtype: str, interval: tuple[int, int]) -> int | None:
@@ -32,7 +37,7 @@ def tightest(form: Proven) -> int | None:
     slacks = {
         number: slack("i32", form.intervals[number])
         for number, instruction in enumerate(program.instructions, program.first_instruction)
-        if form.types[number].dtype == "i32" and instruction.name in GROWING
+        if form.types[number].dtype == "i32" and instruction.name in COULD_OVERFLOW
     }
     known = {number: found for number, found in slacks.items() if found is not None}
     return min(known, key=lambda number: known[number]) if known else None

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from cvm import proof
@@ -48,3 +49,13 @@ def test_the_tightest_value_is_one_that_could_have_overflowed() -> None:
         )
         is None
     )
+
+
+def test_a_quotient_could_have_overflowed() -> None:
+    # -2^31 / -1 does not fit i32; here 2^30 / 1 leaves one bit, less a little: 2^31 - 1 is below twice 2^30
+    x = Input("x", TensorType("i32", (3,)), 0, 2**30)
+    divided = Instruction("intdiv", (0, 1))
+    program = Program((x,), (np.asarray([1, 2, 3], np.int32),), (divided,), (Output("z", 2),))
+    form = validate(program)
+    assert proof.tightest(form) == 2
+    assert proof.slack("i32", form.intervals[2]) == 99
