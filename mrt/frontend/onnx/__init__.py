@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import onnx
@@ -9,6 +10,7 @@ import onnx_ir as ir
 
 from mrt.errors import BadModel
 from mrt.frontend.onnx.ceil import settle_ceil_mode
+from mrt.frontend.onnx.external import bring_in
 from mrt.frontend.onnx.inputs import Shapes, fix_inputs, forget_shapes
 from mrt.frontend.onnx.modernize import modernize
 from mrt.frontend.onnx.operands import check_operands
@@ -20,12 +22,17 @@ __all__ = ["OPERATORS", "load_onnx"]
 
 
 def load_onnx(path: Path, shapes: Shapes | None = None) -> tuple[ir.Model, bytes]:
-    """The model in an .onnx file and the file's bytes. Raises BadModel or Unsupported before doing any work."""
+    """The model in an .onnx file and the bytes whose hash names it. Raises BadModel or Unsupported before any work.
+
+    The bytes are the file's or, where it keeps weights in other files, the SHA-256 of it and of each of those.
+    """
     data = read_bytes(path)
     proto = parse(data, path)
     opset = opset_of(proto, path)
     drop_unused_outputs(proto)
     refuse_unsupported(proto, opset)
+    if others := bring_in(proto, path):
+        data = b"".join([hashlib.sha256(data).digest(), *others])
     _check(proto, path)
     model = _to_ir(proto, path)
     fix_inputs(model, shapes or {})

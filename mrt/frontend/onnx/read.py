@@ -74,12 +74,6 @@ def _refuse_tensors(proto: onnx.ModelProto, path: Path) -> None:
     for tensor in tensors(proto.graph):
         if tensor.data_type not in onnx.TensorProto.DataType.values():
             raise BadModel(f"{path}: '{tensor.name}' has the unknown element type {tensor.data_type}")
-        if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            places = [entry.value for entry in tensor.external_data if entry.key == "location"]
-            raise BadModel(
-                f"{path}: '{tensor.name}' keeps its data in another file ({', '.join(places) or 'unnamed'});"
-                " save the model as one file"
-            )
 
 
 def tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:

@@ -92,15 +92,6 @@ def test_no_default_operator_set(path):
     assert refusal(path, proto) == "m.onnx: names 0 versions of the default operator set; expected one"
 
 
-def test_data_in_another_file(path):
-    proto = weights_model(np.ones((3, 1, 1), np.float32))
-    onnx.external_data_helper.set_external_data(proto.graph.initializer[0], "weights.bin")
-    proto.graph.initializer[0].ClearField("raw_data")
-    assert refusal(path, proto) == (
-        "m.onnx: 'w' keeps its data in another file (weights.bin); save the model as one file"
-    )
-
-
 def test_an_unknown_element_type(path):
     proto = weights_model(np.ones((3, 1, 1), np.float32))
     proto.graph.initializer[0].data_type = 45
