@@ -89,19 +89,11 @@ def _fine_scale(net: Lowering, node: ir.Node, computed: list[Tensor | None]) -> 
     for value, tensor in zip(node.inputs, computed, strict=True):
         array = constant_of(value)
         reach += float(np.abs(array).max()) if tensor is None and array is not None else 0.0
-        reach += magnitude(net, tensor) if tensor is not None else 0.0
+        reach += max(map(abs, net.reach(tensor))) if tensor is not None else 0.0
     for bits in range(FINER_BITS, FEWEST_FINER_BITS, -1):
         if reach / math.ldexp(coarse, -bits) < HALF_RANGE:
             return math.ldexp(coarse, -bits)
     return math.ldexp(coarse, -FEWEST_FINER_BITS)
-
-
-def magnitude(net: Lowering, tensor: Tensor) -> float:
-    """The greatest absolute real that the proof allows."""
-    proven = net.builder.bounds[tensor.value]
-    low = float(((proven.lo - tensor.zero_point) * tensor.scale).min())
-    high = float(((proven.hi - tensor.zero_point) * tensor.scale).max())
-    return max(abs(min(max(end, tensor.low), tensor.high)) for end in (low, high))
 
 
 def _at_scale(net: Lowering, tensor: Tensor, scale: float) -> Handle:

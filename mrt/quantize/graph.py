@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -97,8 +98,8 @@ def _declare(net: Lowering, value: ir.Value) -> None:
     """A program input at the value's own range: unsigned if calibration saw nothing negative."""
     name, shape = name_of(value), shape_of(value)
     seen = net.table.ranges.get(name)
-    non_negative = seen is not None and seen.min >= 0
-    target = net.format_for(name, net.options.activation_bits_of(name), non_negative=non_negative)
+    least = 0.0 if seen is not None and seen.min >= 0 else -math.inf
+    target = net.format_for(name, net.options.activation_bits_of(name), reach=(least, math.inf))
     meaning = Meaning(target.scale, target.zero_point, name)
     item = Input(name, TensorType(target.dtype, shape), target.least, target.most)
     handle = net.builder.input(item, meaning)

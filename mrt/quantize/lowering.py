@@ -14,7 +14,7 @@ from mrt.errors import MrtError, Unsupported
 from mrt.quantize.builder import Handle, ProgramBuilder
 from mrt.quantize.fixed_point import MAX_RATIO, FloatArray, multipliers_and_shifts, quantize_array
 from mrt.quantize.options import QuantizeOptions
-from mrt.quantize.tensor import HEAD_BITS, NHWC, Format, Layout, Tensor, choose_format
+from mrt.quantize.tensor import HEAD_BITS, NHWC, Format, Interval, Layout, Tensor, choose_format
 
 Rule = Callable[["Lowering", ir.Node], None]
 
@@ -61,30 +61,31 @@ class Lowering:
             tensor = self.bring(self.source(value), self.format(value, head=False), name_of(value))
         return tensor
 
-    def format(self, value: ir.Value | None, *, head: bool | None = None, non_negative: bool | None = None) -> Format:
+    def format(self, value: ir.Value | None, *, head: bool | None = None, reach: Interval | None = None) -> Format:
         """The format that the calibration table and the options give to a value."""
         name = name_of(value)
         is_head = name in self.heads if head is None else head
         bits = HEAD_BITS if is_head else self.options.activation_bits_of(name)
-        return self.format_for(name, bits, non_negative=non_negative)
+        return self.format_for(name, bits, reach=reach)
 
-    def format_for(self, name: str, bits: int, *, non_negative: bool | None = None) -> Format:
-        """The format of a value at a given precision."""
+    def format_for(self, name: str, bits: int, *, reach: Interval | None = None) -> Format:
+        """The format of a value at a given precision; `reach`, unless given, is that of the value's tensor."""
         if name not in self.table.ranges:
             raise MrtError(f"the calibration table has no range for '{name}': calibrate this model again")
-        if non_negative is None:
-            non_negative = self.non_negative(self._tensors[name])
         return choose_format(
             self.table.ranges[name],
             bits,
-            non_negative=non_negative,
+            reach=self.reach(self._tensors[name]) if reach is None else reach,
             scales=self.options.scales,
             scheme=self.options.scheme,
         )
 
-    def non_negative(self, tensor: Tensor) -> bool:
-        """Whether no input can make the tensor's reals negative."""
-        return tensor.low >= 0 or self.builder.bounds[tensor.value].min >= tensor.zero_point
+    def reach(self, tensor: Tensor) -> Interval:
+        """The least and the greatest real that any input can make of a tensor, by the proof."""
+        proven = self.builder.bounds[tensor.value]
+        low = float(((proven.lo - tensor.zero_point) * tensor.scale).min())
+        high = float(((proven.hi - tensor.zero_point) * tensor.scale).max())
+        return max(min(low, tensor.high), tensor.low), max(min(high, tensor.high), tensor.low)
 
     # -- integers ---------------------------------------------------------------------------------
 

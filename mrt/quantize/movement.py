@@ -52,8 +52,8 @@ def transpose(net: Lowering, node: ir.Node) -> None:
 def concat(net: Lowering, node: ir.Node) -> None:
     """The parts are brought to one format, straight from their accumulators where nobody else reads them."""
     parts = [net.wide(value) if (array := constant_of(value)) is None else array for value in node.inputs]
-    positive = all(net.non_negative(part) if isinstance(part, Tensor) else part.min() >= 0 for part in parts)
-    target = net.format(node.outputs[0], non_negative=positive)
+    ends = [net.reach(part) if isinstance(part, Tensor) else (part.min(), part.max()) for part in parts]
+    target = net.format(node.outputs[0], reach=(min(low for low, _ in ends), max(high for _, high in ends)))
     plain = identity(len(shape_of(node.outputs[0])))
     layout = next((part.layout for part in parts if isinstance(part, Tensor) and part.layout != plain), plain)
     brought = [
@@ -121,7 +121,8 @@ def pad(net: Lowering, node: ir.Node) -> None:
     fill = require_constant(node, 2).item()
     x = _movable(net, node.inputs[0])
     if not _can_stand_for(net, x, fill):
-        target = net.format(node.outputs[0], non_negative=fill >= 0 and net.non_negative(x))
+        low, high = net.reach(x)
+        target = net.format(node.outputs[0], reach=(min(low, fill), max(high, fill)))
         x = net.bring(net.source(node.inputs[0]), target)
     pads, rank = integers_of(node, 1), len(x.layout)
     grow = tuple(amount for axis in x.layout for amount in (pads[axis], pads[axis + rank]))

@@ -72,8 +72,8 @@ def lower_curve(net: Lowering, value: ir.Value, curve: Curve) -> None:
     proven = net.builder.bounds[x.value]
     reachable = integers.clip(proven.min, proven.max)
     reals = _evaluate(value, curve, float(x.scale[0]), x.zero_point, reachable)
-    lowest = min((real for real in reals.values() if not real.is_nan()), default=Decimal(0))
-    target = net.format(value, non_negative=lowest >= 0)
+    numbers = [real for real in reals.values() if not real.is_nan()] or [Decimal(0)]
+    target = net.format(value, reach=(float(min(numbers)), float(max(numbers))))
     entries = {integer: _quantized(real, target) for integer, real in reals.items()}
     values: IntArray = np.array([entries[int(integer)] for integer in reachable], DTYPES[target.dtype])
     table = net.builder.emit("table", x.value, net.constant(values))

@@ -12,6 +12,8 @@ from mrt.quantize.fixed_point import FloatArray, usable_scale
 
 Layout = tuple[int, ...]  # physical axis i of the program's tensor is logical axis layout[i] of the float tensor
 
+Interval = tuple[float, float]  # of reals
+
 NHWC: Layout = (0, 2, 3, 1)
 HEAD_BITS = 16
 HEADROOM = 2.0  # 16-bit formats can afford to reach beyond what calibration saw
@@ -63,14 +65,17 @@ def limits(bits: int) -> tuple[str, int, int]:
     return dtype, -most, most
 
 
-def choose_format(range_: Range, bits: int, *, non_negative: bool, scales: str, scheme: str) -> Format:
-    """The format of a value with this range: unsigned if never negative, else signed around 0 (or anywhere: affine)."""
+def choose_format(range_: Range, bits: int, *, reach: Interval, scales: str, scheme: str) -> Format:
+    """The format of a value with this range: unsigned if never negative, else signed around 0 (or anywhere: affine).
+
+    `reach` are the least and the greatest real that any input can make of it.
+    """
     dtype, least, most = limits(bits)
     if bits > 8:
-        alpha = max(abs(range_.min), abs(range_.max)) * HEADROOM
+        alpha = min(max(abs(range_.min), abs(range_.max)) * HEADROOM, max(abs(end) for end in reach))
         return Format(dtype, usable_scale(alpha / most, scales), 0, least, most)
     half = 2 ** (bits - 1)
-    if non_negative:
+    if reach[0] >= 0:
         return Format(dtype, usable_scale(range_.hi / (2 * half - 1), scales), -half, -half, half - 1)
     if scheme == "affine":
         low, high = min(range_.lo, 0.0), max(range_.hi, 0.0)

@@ -7,9 +7,12 @@ from mrt.errors import BadOption
 from mrt.quantize import LayerBits, QuantizeOptions
 from mrt.quantize.tensor import Format, choose_format
 
+ANYWHERE = (-float("inf"), float("inf"))
+NEVER_NEGATIVE = (0.0, float("inf"))
 
-def chosen(low, high, bits, *, non_negative=False, scales="real", scheme="symmetric") -> Format:
-    return choose_format(Range(low, high, low, high), bits, non_negative=non_negative, scales=scales, scheme=scheme)
+
+def chosen(low, high, bits, *, reach=ANYWHERE, scales="real", scheme="symmetric") -> Format:
+    return choose_format(Range(low, high, low, high), bits, reach=reach, scales=scales, scheme=scheme)
 
 
 def test_signed_values_use_the_whole_type_at_8_bits():
@@ -17,16 +20,20 @@ def test_signed_values_use_the_whole_type_at_8_bits():
 
 
 def test_values_never_negative_use_the_unsigned_range():
-    assert chosen(0.0, 255.0, 8, non_negative=True) == Format("i8", 1.0, -128, -128, 127)
+    assert chosen(0.0, 255.0, 8, reach=NEVER_NEGATIVE) == Format("i8", 1.0, -128, -128, 127)
 
 
 def test_fewer_bits_are_symmetric():
     assert chosen(-7.0, 7.0, 4) == Format("i8", 1.0, 0, -7, 7)
-    assert chosen(0.0, 15.0, 4, non_negative=True) == Format("i8", 1.0, -8, -8, 7)
+    assert chosen(0.0, 15.0, 4, reach=NEVER_NEGATIVE) == Format("i8", 1.0, -8, -8, 7)
 
 
 def test_16_bits_leave_headroom_of_two():
     assert chosen(-32767.0, 1.0, 16) == Format("i16", 2.0, 0, -32768, 32767)
+
+
+def test_headroom_ends_where_no_input_can_reach():
+    assert chosen(-0.9, 0.9, 16, reach=(-1.0, 1.0)).scale == 1.0 / 32767
 
 
 def test_an_affine_zero_point_lies_where_real_zero_is():
@@ -44,8 +51,8 @@ def test_a_value_that_is_always_zero_has_a_scale():
 
 def test_the_observers_range_counts_below_16_bits_and_what_was_seen_at_16():
     seen = Range(-1000.0, 1000.0, -127.0, 127.0)
-    assert choose_format(seen, 8, non_negative=False, scales="real", scheme="symmetric").scale == 1.0
-    assert choose_format(seen, 16, non_negative=False, scales="real", scheme="symmetric").scale == 2000.0 / 32767
+    assert choose_format(seen, 8, reach=ANYWHERE, scales="real", scheme="symmetric").scale == 1.0
+    assert choose_format(seen, 16, reach=ANYWHERE, scales="real", scheme="symmetric").scale == 2000.0 / 32767
 
 
 @pytest.mark.parametrize(
