@@ -17,14 +17,14 @@ from mrt.quantize.lowering import Lowering, constant_of, identity, name_of, requ
 from mrt.quantize.rules import rule
 from mrt.quantize.tensor import NHWC, Tensor
 from mrt.quantize.weights import mean_error, quantize_bias, quantize_weights, weight_scales
-from mrt.quantize.window import fit_window
+from mrt.quantize.window import fit_window, tap_counts
 
 
 @rule("Conv")
 def conv(net: Lowering, node: ir.Node) -> None:
     """conv2d on NHWC; the window is first made to divide exactly."""
     x = net.image(net.operand(node.inputs[0]))
-    weights, bias, scales = _parameters(net, node, x, require_constant(node, 1).transpose(0, 2, 3, 1))
+    weights, bias, scales = _parameters(net, node, x, require_constant(node, 1).transpose(0, 2, 3, 1), _shares(node))
     stride, dilation = (tuple(node.attributes[name].as_ints()) for name in ("strides", "dilations"))
     extent = tuple((size - 1) * step + 1 for size, step in zip(weights.shape[1:3], dilation, strict=True))
     value, pad = fit_window(net, x.value, extent, stride, tuple(node.attributes["pads"].as_ints()))
@@ -39,7 +39,7 @@ def conv_transpose(net: Lowering, node: ir.Node) -> None:
     x = net.image(net.operand(node.inputs[0]))
     groups, stride = node.attributes["group"].as_int(), tuple(node.attributes["strides"].as_ints())
     source = _outputs_first(require_constant(node, 1), groups)
-    weights, bias, scales = _parameters(net, node, x, source, spread=stride[0] * stride[1])
+    weights, bias, scales = _parameters(net, node, x, source, _shares(node, transposed=True))
     top, left, bottom, right = node.attributes["pads"].as_ints()
     extra_height, extra_width = node.attributes["output_padding"].as_ints()
     wanted = (-top, extra_height - bottom, -left, extra_width - right)
@@ -131,12 +131,9 @@ def _with_two_axes(net: Lowering, tensor: Tensor, vector: tuple[int, int]) -> Te
 
 
 def _parameters(
-    net: Lowering, node: ir.Node, x: Tensor, weights: FloatArray, *, spread: int = 1
+    net: Lowering, node: ir.Node, x: Tensor, weights: FloatArray, shares: FloatArray | float = 1.0
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Integer weights and bias, and the scale of the accumulator, per output channel.
-
-    `spread` is how many outputs share one window of weights: a transposed convolution of stride s meets each tap at 1 place in s.
-    """
+    """Integer weights and bias, and the scale of the accumulator, per output channel; `shares` as for `mean_error`."""
     bias = require_constant(node, 2)
     bits = net.options.weight_bits_of(name_of(node.outputs[0]))
     input_scale = float(x.scale[0])
@@ -145,8 +142,20 @@ def _parameters(
     integers = quantize_weights(weights, scales, bits=bits)
     means = net.table.channel_means.get(name_of(node.inputs[0]))
     if net.options.bias_correction and means is not None:
-        bias = bias - mean_error(integers, weights, scales, means) / spread
+        bias = bias - mean_error(integers, weights, scales, means, shares)
     return integers, quantize_bias(bias, accumulator), accumulator
+
+
+def _shares(node: ir.Node, *, transposed: bool = False) -> FloatArray:
+    """[KH, KW, 1]: at what share of a convolution's outputs each tap meets an input and not padding."""
+    inputs, outputs = shape_of(node.inputs[0])[2:], shape_of(node.outputs[0])[2:]
+    windows, inside = (inputs, outputs) if transposed else (outputs, inputs)
+    stride, dilation, pads = (node.attributes[name].as_ints() for name in ("strides", "dilations", "pads"))
+    taps = shape_of(node.inputs[1])[2:]
+    rows, columns = (
+        tap_counts(taps[i], dilation[i], windows[i], stride[i], pads[i], inside[i]) / outputs[i] for i in (0, 1)
+    )
+    return (rows[:, None] * columns)[..., None]
 
 
 def _convolve(

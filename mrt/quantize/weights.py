@@ -38,16 +38,23 @@ def quantize_bias(bias: FloatArray, accumulator_scales: FloatArray) -> IntArray:
     return quantize_array(bias, accumulator_scales, -(2**31), 2**31 - 1).astype(np.int32)
 
 
-def mean_error(integers: IntArray, weights: FloatArray, scales: FloatArray, means: Sequence[float]) -> FloatArray:
+def mean_error(
+    integers: IntArray,
+    weights: FloatArray,
+    scales: FloatArray,
+    means: Sequence[float],
+    shares: FloatArray | float = 1.0,
+) -> FloatArray:
     """What rounding the weights adds to each output channel on average, given the mean of each input channel.
 
-    Weights are [O,..,C/groups]; the input channels of output channel o are those of its group. Sums are exact (fsum).
+    Weights are [O,..,C/groups]; the input channels of output channel o are those of its group. `shares` says at what share of
+    the outputs each tap meets an input. Sums are exact (fsum).
     """
     outputs, inputs = weights.shape[0], weights.shape[-1]
     groups = len(means) // inputs
     expected = np.asarray(means, np.float64).reshape(groups, 1, inputs)
-    errors = (integers * scales.reshape(-1, *[1] * (weights.ndim - 1)) - weights).reshape(groups, -1, inputs)
-    terms = (errors * expected).reshape(outputs, -1)
+    errors = (integers * scales.reshape(-1, *[1] * (weights.ndim - 1)) - weights) * shares
+    terms = (errors.reshape(groups, -1, inputs) * expected).reshape(outputs, -1)
     return np.array([math.fsum(row.tolist()) for row in terms])
 
 

@@ -1,8 +1,11 @@
-"""Making a sliding window divide exactly, as the machine demands: pad less at the end, or cut what no window reaches."""
+"""Sliding windows: made to divide exactly, by less padding or a cut, and how often each tap of one meets an input."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from mrt.quantize.builder import Handle
+from mrt.quantize.fixed_point import FloatArray
 from mrt.quantize.lowering import Lowering
 
 Pair = tuple[int, ...]
@@ -24,3 +27,10 @@ def fit_window(net: Lowering, value: Handle, extent: Pair, stride: Pair, pads: P
     if tuple(size) != shape:
         value = net.builder.emit("slice", value, start=(0,) * 4, size=tuple(size))
     return value, tuple(pad)
+
+
+def tap_counts(taps: int, dilation: int, windows: int, stride: int, before: int, size: int) -> FloatArray:
+    """For each tap along one axis, how many of the windows have it inside 0..size-1 and not in the padding `before` or behind."""
+    places = np.arange(windows) * stride + np.arange(taps)[:, None] * dilation - before
+    inside = (places >= 0) & (places < size)
+    return np.asarray(np.count_nonzero(inside, axis=1), np.float64)

@@ -230,6 +230,15 @@ def test_bias_correction_of_a_transposed_convolution_counts_each_tap_once_in_a_s
     assert abs(found.mean() - 0.7) < 0.01
 
 
+def test_bias_correction_leaves_out_taps_that_meet_padding_alone():
+    model = FloatModel(x=(1, 1, 3, 1))
+    shifted = model.add("Add", "x", f32(-37.0))
+    weights = f32([0.42, -0.014, 0.28, -0.13, -0.24, -0.08]).reshape(1, 1, 3, 2)
+    output = model.conv(shifted, weights, [0.2], pads=(2, 1, 2, 1), dilations=[2, 2])  # both columns lie in the padding
+    found = real_outputs(model, output, np.zeros((1, 1, 3, 1)), QuantizeOptions(weight_bits=4))
+    assert np.abs(found - 0.2).max() < 0.01
+
+
 def test_a_transposed_convolution_may_be_cut_by_more_than_its_kernel():
     model = FloatModel(x=(1, 2, 5, 5))
     attributes = {"strides": [1, 1], "dilations": [1, 1], "pads": [2, 1, 0, 3], "output_padding": [0, 0], "group": 1}

@@ -3,6 +3,7 @@
 import numpy as np
 
 from mrt.quantize.weights import mean_error, quantize_bias, quantize_weights, weight_scales
+from mrt.quantize.window import tap_counts
 
 NO_BIAS = np.zeros(2)
 
@@ -45,3 +46,17 @@ def test_the_mean_error_of_a_depthwise_convolution_uses_each_channels_own_mean()
     weights = np.array([1.25, 1.5]).reshape(2, 1, 1, 1)  # [O, KH, KW, C/groups]
     errors = mean_error(np.ones((2, 1, 1, 1), np.int8), weights, np.ones(2), [8.0, 2.0])
     assert errors.tolist() == [-2.0, -1.0]
+
+
+def test_the_mean_error_counts_a_tap_by_the_share_of_outputs_at_which_it_meets_an_input():
+    weights = np.array([1.25, 1.5]).reshape(1, 2, 1, 1)  # [O, KH, KW, C]; rounds to 1, 1
+    shares = np.array([0.5, 1.0]).reshape(2, 1, 1)
+    errors = mean_error(np.ones((1, 2, 1, 1), np.int8), weights, np.ones(1), [8.0], shares)
+    assert errors.tolist() == [-0.25 * 8 * 0.5 - 0.5 * 8]
+
+
+def test_how_many_windows_have_a_tap_inside():
+    # 3 taps on 4 places, 1 padded on each side: windows start at -1, 0, 1, 2
+    assert tap_counts(taps=3, dilation=1, windows=4, stride=1, before=1, size=4).tolist() == [3, 4, 3]
+    # stride 2, dilation 2: windows start at -1 and 1, taps lie at -1, 1, 3 and 1, 3, 5
+    assert tap_counts(taps=3, dilation=2, windows=2, stride=2, before=1, size=4).tolist() == [1, 2, 1]
