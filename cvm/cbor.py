@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from cvm.errors import Malformed
+from cvm.limits import MAX_NAME_BYTES
 
 UNSIGNED, NEGATIVE, TEXT, ARRAY, MAP, SIMPLE = 0, 1, 3, 4, 5, 7
 INT64 = (-(2**63), 2**63 - 1)
@@ -156,6 +157,13 @@ class Reader:
         if key <= previous:
             raise self.fault(f"keys of {what} are not in bytewise order, or one occurs twice", start)
         return key
+
+    def key(self, expected: str, what: str) -> None:
+        """The next key of a map whose keys are known."""
+        start = self.at
+        found = self.text(f"key of the {what}", MAX_NAME_BYTES)
+        if found != expected:
+            raise self.fault(f"key {found!r} of the {what}; expected {expected!r}", start)
 
     def end(self, what: str) -> None:
         """Nothing may follow."""

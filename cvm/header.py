@@ -58,23 +58,16 @@ def decode(data: bytes, origin: int) -> Header:
     """Read the header back; `origin` is its offset in the file, for messages."""
     reader = cbor.Reader(data, origin)
     reader.map("header", len(_KEYS), len(_KEYS))
-    _key(reader, "inputs")
+    reader.key("inputs", "header")
     inputs = tuple(_input(reader) for _ in range(reader.array("inputs", 0, MAX_INPUTS)))
-    _key(reader, "outputs")
+    reader.key("outputs", "header")
     outputs = tuple(_output(reader) for _ in range(reader.array("outputs", 0, MAX_OUTPUTS)))
-    _key(reader, "constants")
+    reader.key("constants", "header")
     constants = tuple(_constant(reader) for _ in range(reader.array("constants", 0, MAX_CONSTANTS)))
-    _key(reader, "instructions")
+    reader.key("instructions", "header")
     instructions = tuple(_instruction(reader) for _ in range(reader.array("instructions", 0, MAX_INSTRUCTIONS)))
     reader.end("the header's map")
     return Header(inputs, constants, instructions, outputs)
-
-
-def _key(reader: cbor.Reader, expected: str) -> None:
-    start = reader.at
-    found = reader.text("key of the header", MAX_NAME_BYTES)
-    if found != expected:
-        raise reader.fault(f"key {found!r} of the header; expected {expected!r}", start)
 
 
 def _type_of(array: IntArray) -> TensorType:

@@ -37,15 +37,15 @@ def decode(data: bytes, origin: int) -> Metadata:
     """Read the section's CBOR back; `origin` is its offset in the file, for messages."""
     reader = cbor.Reader(data, origin)
     reader.map("metadata", len(_KEYS), len(_KEYS))
-    _key(reader, "inputs")
+    reader.key("inputs", "metadata")
     inputs = _mapping(reader, "inputs", _name, _meaning)
-    _key(reader, "labels")
+    reader.key("labels", "metadata")
     labels = tuple(_text(reader) for _ in range(reader.array("labels", 0, _ANY_COUNT)))
-    _key(reader, "values")
+    reader.key("values", "metadata")
     values = _mapping(reader, "values", _value, _meaning)
-    _key(reader, "outputs")
+    reader.key("outputs", "metadata")
     outputs = _mapping(reader, "outputs", _name, _meaning)
-    _key(reader, "provenance")
+    reader.key("provenance", "metadata")
     provenance = _mapping(reader, "provenance", _text, _text)
     reader.end("the metadata's map")
     return Metadata(inputs, outputs, values, labels, provenance)
@@ -53,13 +53,6 @@ def decode(data: bytes, origin: int) -> Metadata:
 
 def _encode_meanings(meanings: Mapping[K, Meaning]) -> Mapping[K, cbor.Value]:
     return {key: [float(item.scale), item.zero_point, item.source] for key, item in meanings.items()}
-
-
-def _key(reader: cbor.Reader, expected: str) -> None:
-    start = reader.at
-    found = reader.text("key of the metadata", MAX_NAME_BYTES)
-    if found != expected:
-        raise reader.fault(f"key {found!r} of the metadata; expected {expected!r}", start)
 
 
 def _mapping(
