@@ -37,10 +37,17 @@ def show(form: WellFormed, program_id: str) -> list[str]:
     for output in program.outputs:
         meaning = _meaning(meanings.outputs.get(output.name))
         lines.append(f"  {printable(output.name)} = %{output.value}: {form.types[output.value]}{meaning}")
-    if meanings.provenance:
-        lines += ["", "provenance"]
-        lines += [f"  {printable(key)}: {printable(text)}" for key, text in meanings.provenance.items()]
-    return lines
+    return lines + _labels(meanings.labels) + _provenance(meanings.provenance)
+
+
+def _labels(labels: Sequence[str]) -> list[str]:
+    more = ", .." if len(labels) > 8 else ""
+    return ["", "labels", f"  {len(labels):,}: {printable(', '.join(labels[:8]))}{more}"] if labels else []
+
+
+def _provenance(provenance: Mapping[str, str]) -> list[str]:
+    listed = [f"  {printable(key)}: {printable(text)}" for key, text in provenance.items()]
+    return ["", "provenance", *listed] if listed else []
 
 
 def _instruction(instruction: Instruction) -> str:
@@ -76,10 +83,10 @@ def proof_summary(form: Proven, total: int, program_id: str) -> list[str]:
     counts = (len(program.inputs), len(program.constants), len(program.instructions))
     return [
         "proven: no input inside its interval can make any value overflow",
-        f"  values          {sum(counts)}: {', '.join(map(counted, counts, ('input', 'constant', 'instruction')))}",
-        f"  tightest slack  {_tightest(form)}",
-        f"  cost            {total:,} per sample (weights version {WEIGHTS_VERSION})",
-        f"  program id      {program_id}",
+        f"  values      {sum(counts)}: {', '.join(map(counted, counts, ('input', 'constant', 'instruction')))}",
+        f"  slack       {_tightest(form)}",
+        f"  cost        {total:,} per sample (weights version {WEIGHTS_VERSION})",
+        f"  program id  {program_id}",
     ]
 
 
@@ -94,7 +101,8 @@ def _tightest(form: Proven) -> str:
         return "no i32 value to measure"
     name = form.program.instructions[number - form.program.first_instruction].name
     low, high = form.intervals[number]
-    return f"{proof.bits(proof.slack('i32', (low, high)))} bits at %{number} = {name} ({low}..{high})"
+    room = proof.bits(proof.slack("i32", (low, high)))
+    return f"{room} bits where it is tightest, %{number} = {name} ({low}..{high})"
 
 
 def intervals(form: Proven) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cvm import format as file_format
-from cvm.program import Input, Instruction, Output, Program, TensorType
+from cvm.program import Input, Instruction, Metadata, Output, Program, TensorType
 from tests.command import cvm, said
 from tests.run_programs import MEANINGS, chain, doubler, pair, save, save_array
 
@@ -263,11 +263,12 @@ def test_verify_prints_the_proof_summary(here: Path) -> None:
     # %1 lies in -2000..2000: log2(2147483647 / 2000) = 20.034
     assert cvm("verify", p).output == (
         "proven: no input inside its interval can make any value overflow\n"
-        "  values          4: 1 input, 0 constants, 3 instructions\n"
-        "  tightest slack  20.03 bits at %1 = add (-2000..2000)\n"
-        "  cost            112 per sample (weights version 1)\n"
-        f"  program id      {program_id}\n"
+        "  values      4: 1 input, 0 constants, 3 instructions\n"
+        "  slack       20.03 bits where it is tightest, %1 = add (-2000..2000)\n"
+        "  cost        112 per sample (weights version 1)\n"
+        f"  program id  {program_id}\n"
     )
+    assert max(map(len, cvm("verify", p).output.splitlines())) < 80
 
 
 def test_verify_all_lists_every_interval_and_slack(here: Path) -> None:
@@ -311,6 +312,15 @@ def test_show_lists_the_program(here: Path) -> None:
         "  %3 = argmax %2 axis=1 -> i32[1]\n\n"
         "outputs\n  y = %2: i32[1,3], scale 0.25, zero point 1\n  best = %3: i32[1]\n"
     )
+
+
+def test_show_lists_labels_and_provenance(here: Path) -> None:
+    few, many = ("cat", "d\x1bog"), tuple(f"class {number}" for number in range(1000))
+    p = save(chain(Metadata(labels=few, provenance={"made by": "hand"})), here)
+    assert cvm("show", p).output.endswith("labels\n  2: cat, d\\x1bog\n\nprovenance\n  made by: hand\n")
+    p = save(chain(Metadata(labels=many)), here)
+    assert "labels\n  1,000: class 0, class 1, class 2," in cvm("show", p).output
+    assert cvm("show", p).output.endswith(", class 7, ..\n")
 
 
 def test_show_summarises_constants_and_needs_no_proof(here: Path) -> None:
