@@ -161,6 +161,9 @@ def convert(model: Path | None, table_path: Path | None, output: Path | None, **
     from mrt import convert as pipeline
     from mrt.calibrate.table import CalibrationTable
 
+    for name in ("data", "samples", "observer"):
+        if table_path is not None and options[name] is not None:
+            raise BadOption(f"--table and --{name}: the table already says what was seen; leave one of them out")
     settings = _settings(model, options)
     assert settings.model.path is not None
     destination = output or pipeline.default_output(settings.model.path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import onnx_ir as ir
@@ -66,7 +66,8 @@ def convert(config: Config, *, table: CalibrationTable | None, progress: Progres
     if table is None:
         table = _calibrate(loaded, config, progress)
     else:
-        table.require(model_sha256=loaded.sha256)
+        fitted = replace(table.options, bits=config.quantization.activation_bits)
+        table.require(model_sha256=loaded.sha256, options=fitted)
     labels = _read_labels(config.model.labels)
     program = quantize(
         loaded.model, table, config.quantization, provenance=_provenance(loaded, table, config), labels=labels

@@ -190,6 +190,21 @@ def test_a_table_that_is_none(folder):
     assert "t.json" in refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--table", "t.json")
 
 
+@pytest.mark.parametrize("option", [("--data", "test.npz"), ("--samples", "3"), ("--observer", "minmax")])
+def test_a_table_and_what_it_already_decides(folder, option):
+    message = refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--table", "t.json", *option)
+    assert f"--table and {option[0]}: the table already says what was seen" in message
+
+
+def test_a_table_fitted_to_another_precision(folder):
+    words = ("calibrate", str(folder / "resnet_digits8-symbol.json"), *SHAPE, "--data", str(folder / "calibration.npz"))
+    result = CliRunner().invoke(cli, [*words, "--samples", "3", "-o", str(folder / "t.json")])
+    assert result.exit_code == 0
+    words = ("convert", "resnet_digits8-symbol.json", *SHAPE, "--table", "t.json", "--activation-bits", "16")
+    message = refused(folder, *words)
+    assert "was made with observer mse, bits 8, not with observer mse, bits 16; calibrate again" in message
+
+
 def test_evaluate_without_a_program(folder):
     assert "P.cvm" in refused(folder, "evaluate", "resnet_digits8-symbol.json")
 
