@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import onnx_ir as ir
@@ -148,6 +149,8 @@ def _provenance(loaded: LoadedModel, table: CalibrationTable, config: Config) ->
         "activation_bits": str(options.activation_bits),
         "scales": options.scales,
         "scheme": options.scheme,
+        "bias_correction": str(options.bias_correction).lower(),
+        "layers": json.dumps({name: asdict(bits) for name, bits in sorted(options.layers.items())}),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -18,6 +19,8 @@ from mrt.quantize.rules import rule
 from mrt.quantize.tensor import NHWC, Tensor
 from mrt.quantize.weights import mean_error, quantize_bias, quantize_weights, weight_scales
 from mrt.quantize.window import fit_window, tap_counts
+
+MATMUL_PARTS = 4
 
 
 @rule("Conv")
@@ -81,7 +84,7 @@ def gemm(net: Lowering, node: ir.Node) -> None:
 @rule("MatMul")
 def matmul(net: Lowering, node: ir.Node) -> None:
     """matmul of two tensors, batches flattened to one axis."""
-    a, b = _matrices(net, node)
+    a, b = _coarser(net, *_matrices(net, node))
     batch = np.broadcast_shapes(net.shape(a)[:-2], net.shape(b)[:-2])
     a3, b3 = (_batched(net, tensor, batch) for tensor in (a, b))
     length = net.shape(a3)[2]
@@ -110,6 +113,32 @@ def _matrices(net: Lowering, node: ir.Node) -> tuple[Tensor, Tensor]:
         for index in (0, 1)
     )
     return _with_two_axes(net, left, (1, -1)), _with_two_axes(net, right, (-1, 1))
+
+
+def _coarser(net: Lowering, *matrices: Tensor) -> list[Tensor]:
+    """Both, the one with the greater integers halved until few parts can hold the sum of products.
+
+    i32 holds no two products of full 16 bits, so 512 terms would need 512 parts; at 12 bits four do.
+    """
+    length = net.shape(matrices[0])[-1]
+    ends = [net.builder.bounds[tensor.value] for tensor in matrices]
+    sizes = [
+        max(abs(end.min - tensor.zero_point), abs(end.max - tensor.zero_point))
+        for end, tensor in zip(ends, matrices, strict=True)
+    ]
+    halvings = [0, 0]
+    while length * sizes[0] * sizes[1] >= MATMUL_PARTS * 2**31:
+        greater = 0 if sizes[0] >= sizes[1] else 1
+        halvings[greater] += 1
+        sizes[greater] = (sizes[greater] + 1) // 2
+    return [_halved(net, tensor, times) for tensor, times in zip(matrices, halvings, strict=True)]
+
+
+def _halved(net: Lowering, tensor: Tensor, times: int) -> Tensor:
+    if times == 0:
+        return tensor
+    value = net.rescale(tensor, np.array([math.ldexp(1.0, -times)]), net.dtype(tensor), tensor.zero_point)
+    return replace(tensor, value=value, scale=np.ldexp(tensor.scale, times))
 
 
 def _constant_matrix(net: Lowering, node: ir.Node, index: int, dtype: str) -> Tensor:

@@ -10,7 +10,7 @@ from mrt.quantize import QuantizeOptions
 from mrt.quantize.builder import ProgramBuilder
 from mrt.quantize.decompose import add_parts
 from tests.exact import accumulators
-from tests.float_models import FloatModel, calibrated, convert
+from tests.float_models import FloatModel, calibrated, convert, snr_db
 
 
 def test_a_sum_that_fits_is_not_cut():
@@ -99,3 +99,12 @@ def test_a_program_without_the_cut_could_overflow():
     w, b = builder.constant(np.full((1, 300_000), 127, np.int8)), builder.constant(np.zeros(1, np.int32))
     with pytest.raises(Unproven, match=r"dense"):
         builder.emit("dense", x, w, b, input_zp=0)
+
+
+def test_a_long_product_of_two_16_bit_tensors_is_a_few_parts_and_close():
+    model = FloatModel(a=(1, 4, 512), b=(1, 512, 4))
+    output = model.add("MatMul", "a", "b")
+    options = QuantizeOptions(8, 16)
+    products = [item for item in convert(model, output, options=options).instructions if item.name == "matmul"]
+    assert 1 < len(products) <= 5
+    assert snr_db(model, output, options=options)[output] > 50  # 12 bits of each operand

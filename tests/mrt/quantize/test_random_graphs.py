@@ -14,7 +14,7 @@ from tests.random_graphs import RandomGraph
 
 SAMPLES = 6
 FLOOR = 25.0  # dB; 8-bit weights alone leave some 40 dB a layer, a wrong rule less than 10
-FAST, SLOW = range(22), range(22, 400)
+FAST, SLOW = range(22), range(22, 140)
 
 
 def random_options(seed: int, graph: RandomGraph) -> QuantizeOptions:
