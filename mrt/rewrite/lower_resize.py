@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from mrt.rewrite.edit import Array, Patch, constant, first, nodes, operand, shape_of, word
+from mrt.rewrite.canonical import MOST_DIMENSIONS
+from mrt.rewrite.edit import Patch, constant, first, integers, nodes, operand, shape_of, word
 
 # (coordinate transformation, nearest mode) pairs under which a whole factor repeats each element exactly.
 _REPEATING = {("asymmetric", "floor")} | {
@@ -15,22 +16,24 @@ _REPEATING = {("asymmetric", "floor")} | {
 
 
 def lower_resize(model: ir.Model) -> int:
-    """Resize(nearest) by whole factors of the two spatial axes -> Reshape to rank 6, Concat copies, Reshape.
+    """Resize(nearest) by whole factors -> Reshape with an axis of 1 behind each that grows, Concat copies, Reshape.
 
-    Applies to the coordinate modes that repeat each element; a rounding mode never meets a tie there. Always equal.
+    Applies to the coordinate modes that repeat each element (a rounding mode never meets a tie there), up to rank 6.
+    Always equal.
     """
     count = 0
     for node in nodes(model, "Resize"):
         x, y = shape_of(first(node)), shape_of(node.outputs[0])
-        if x is None or y is None or len(x) != 4 or x[:2] != y[:2] or not _repeats(node):
+        if x is None or y is None or not _repeats(node) or not _has_factors(node, x, y):
             continue
-        (n, c, h, w), (tall, wide) = x, (y[2] // x[2], y[3] // x[3])
-        if (h * tall, w * wide) != y[2:] or not _has_factors(constant(operand(node, 2)), x, y):
+        growing = [axis for axis, (small, large) in enumerate(zip(x, y, strict=True)) if small != large]
+        if len(x) + len(growing) > MOST_DIMENSIONS:
             continue
         patch = Patch(node)
-        value = patch.add("Reshape", first(node), patch.axes((n, c, h, 1, w, 1), "apart"), allowzero=0)
-        for axis, times in ((3, tall), (5, wide)):
-            value = patch.add("Concat", *[value] * times, axis=axis)
+        apart = [size for axis, size in enumerate(x) for size in ((size, 1) if axis in growing else (size,))]
+        value = patch.add("Reshape", first(node), patch.axes(apart, "apart"), allowzero=0)
+        for behind, axis in enumerate(growing, 1):
+            value = patch.add("Concat", *[value] * (y[axis] // x[axis]), axis=axis + behind)
         patch.finish(patch.add("Reshape", value, patch.axes(y, "shape"), allowzero=0))
         count += 1
     return count
@@ -42,10 +45,11 @@ def _repeats(node: ir.Node) -> bool:
     return word(node, "mode", "nearest") == "nearest" and (transformation, nearest) in _REPEATING
 
 
-def _has_factors(scales: Array | None, x: tuple[int, ...], y: tuple[int, ...]) -> bool:
-    """The scales, where given, are those very factors and not numbers that round to the same sizes."""
+def _has_factors(node: ir.Node, x: tuple[int, ...], y: tuple[int, ...]) -> bool:
+    """Sizes are multiples, and the scales, where given, those very factors and not numbers that round to them."""
+    if any(large % small for small, large in zip(x, y, strict=True)):
+        return False
+    scales, axes = constant(operand(node, 2)), integers(node, "axes") or tuple(range(len(x)))
     if scales is None or scales.size == 0:
         return True
-    return scales.size >= 2 and all(
-        float(scale) * small == large for scale, small, large in zip(scales[-2:], x[2:], y[2:], strict=True)
-    )
+    return all(float(scale) * x[axis] == y[axis] for scale, axis in zip(scales, axes, strict=True))

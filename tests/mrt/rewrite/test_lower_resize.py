@@ -25,7 +25,7 @@ def test_whole_factors_repeat_by_concat():
     [
         ([1.0, 1.0, 1.5, 2.0], "asymmetric", "floor"),
         ([1.0, 1.0, 2.1, 2.0], "asymmetric", "floor"),
-        ([1.0, 2.0, 2.0, 2.0], "asymmetric", "floor"),
+        ([1.0, 2.0, 2.0, 2.0], "asymmetric", "floor"),  # would need 7 dimensions
         ([1.0, 1.0, 2.0, 2.0], "asymmetric", "ceil"),
         ([1.0, 1.0, 2.0, 2.0], "half_pixel", "floor"),
         ([1.0, 1.0, 2.0, 2.0], "align_corners", "round_prefer_floor"),
@@ -33,6 +33,29 @@ def test_whole_factors_repeat_by_concat():
 )
 def test_what_does_not_repeat_each_element_stays(scales, mode, nearest):
     assert apply_pass(lower_resize, _resize(scales, mode, nearest)) == 0
+
+
+@pytest.mark.parametrize(
+    ("shape", "scales", "apart", "copies"),
+    [
+        ((1, 2, 3), [1.0, 1.0, 2.0], [1, 2, 3, 1], [2]),
+        ((1, 2, 3, 4), [1.0, 3.0, 2.0, 1.0], [1, 2, 1, 3, 1, 4], [3, 2]),
+        ((1, 2, 3, 4, 2), [1.0, 1.0, 1.0, 1.0, 2.0], [1, 2, 3, 4, 2, 1], [2]),
+    ],
+)
+def test_any_axis_may_grow(shape, scales, apart, copies):
+    resize = node("Resize", "x - s", "y", coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+    model = graph_of([resize], {"x": shape}, {"s": scales})
+    assert apply_pass(lower_resize, model, 0) == 1
+    assert constant_named(model, "y.apart").tolist() == apart
+    assert [len(entry.inputs) for entry in model.graph if entry.op_type == "Concat"] == copies
+
+
+def test_scales_of_some_axes():
+    resize = node("Resize", "x - s", "y", coordinate_transformation_mode="asymmetric", nearest_mode="floor", axes=[-2])
+    model = graph_of([resize], {"x": (1, 2, 3, 4)}, {"s": [3.0]})
+    assert apply_pass(lower_resize, model, 0) == 1
+    assert operators_of(model) == ["Reshape", "Concat", "Reshape"]
 
 
 def test_interpolation_stays():
