@@ -236,7 +236,7 @@ def evaluate(model: Path | None, program: Path | None, threads: int, as_json: bo
         raise BadOption("no program is given: mrt evaluate MODEL P.cvm --data D")
     settings = _settings(model, {**options, "evaluation": True})
     executable = cvm.load(program)
-    loaded = pipeline.load(settings)
+    loaded = pipeline.load_to_run(settings)
     metadata = executable.program.metadata
     made_from = metadata.provenance.get("model_sha256") if metadata is not None else None
     if made_from not in (None, loaded.sha256):

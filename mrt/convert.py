@@ -25,6 +25,7 @@ from mrt.config import Config, DataSettings
 from mrt.errors import BadData, BadModel, BadOption, NotProvable
 from mrt.frontend import LoadedModel
 from mrt.quantize import quantize
+from mrt.rewrite.write_windows import write_windows
 
 SYNTHETIC_SAMPLES = 32
 Progress = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
@@ -94,6 +95,13 @@ def load(config: Config) -> LoadedModel:
     if config.model.path is None:
         raise BadOption("no model is given: name its file, or a --config whose [model] has a path")
     return frontend.load(config.model.path, params=config.model.params, shapes=config.model.shapes)
+
+
+def load_to_run(config: Config) -> LoadedModel:
+    """The model as it came, but with the pads of windows written out: onnxruntime refuses auto_pad beside dilations."""
+    loaded = load(config)
+    write_windows(loaded.model)
+    return loaded
 
 
 def rewritten(config: Config) -> LoadedModel:

@@ -10,6 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 from click.testing import CliRunner
+from onnx import TensorProto, helper
 
 from cvm import format as cvm_format
 from mrt.cli import cli
@@ -132,3 +133,19 @@ def test_every_command_has_help_that_fits_a_terminal(command):
 
 def test_examples_stand_on_lines_of_their_own():
     assert "\n  mrt convert model.json --bits 8\n" in mrt("convert", "--help").replace("    mrt", "  mrt")
+
+
+def test_evaluate_takes_what_onnxruntime_refuses_automatic_pads_beside_dilations(tmp_path):
+    weights = helper.make_tensor("w", TensorProto.FLOAT, [2, 1, 3, 3], np.arange(18, dtype=np.float32) / 9 - 1)
+    node = helper.make_node("Conv", ["x", "w"], ["y"], "c", auto_pad="SAME_UPPER", dilations=[2, 2])
+    values = [
+        helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [1, 1, 6, 6]), ("y", [1, 2, 6, 6]))
+    ]
+    graph = helper.make_graph([node], "g", values[:1], values[1:], [weights])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(5, 1, 6, 6)).astype(np.float32))
+    mrt("convert", tmp_path / "m.onnx", "--data", tmp_path / "x.npy")
+    report = json.loads(
+        mrt("evaluate", tmp_path / "m.onnx", tmp_path / "m.cvm", "--data", tmp_path / "x.npy", "--json")
+    )
+    assert report["snr_db"] > 30
