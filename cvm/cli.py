@@ -178,8 +178,8 @@ def run(
     if trace_path and made.trace:
         writers[trace_path] = files.text_writer(trace.to_json(made.trace))
     files.write_all(writers)
-    if not output_path:
-        _say(listing.outputs_summary(made.outputs, len(job.samples)))
+    summary = [] if output_path else listing.outputs_summary(made.outputs, len(job.samples))
+    _say([*summary, *(f"wrote {path}" for path in written)])
 
 
 def _prepare(program_path: Path, input_path: Path, *, max_cost: int | None, max_memory: int | None, **how: Any) -> Job:

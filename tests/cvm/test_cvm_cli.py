@@ -31,7 +31,7 @@ def doubled(here: Path, **options: object) -> tuple[str, str]:
 
 def test_run_writes_outputs(here: Path) -> None:
     result = cvm("run", *doubled(here)[:1], "--input", "x.npy", "-o", "out.npz")
-    assert (result.exit_code, result.output) == (0, "")
+    assert (result.exit_code, result.output) == (0, "wrote out.npz\n")
     with np.load(here / "out.npz") as out:
         assert out["y"].dtype == np.int32
         assert out["y"].tolist() == [[2, 4, -6], [8, 10, 12]]
