@@ -1,0 +1,34 @@
+"""The same model, table and options give the same bytes on every machine: tables and the SHA-256 of what they must give.
+
+A change that means to alter the programs `mrt` writes alters these digests too, and says so in its commit. No other
+change, and no other processor, numpy or Python, may.
+"""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from mrt.cli import cli
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+TABLES = Path(__file__).resolve().parent / "golden"
+PROGRAMS = [
+    ("resnet_digits8", "", "22c65ef9d390b455117067a358ccade431c04aead46b11a3eacfba65d72ba9c8"),
+    ("resnet_digits8", "--scales shift", "52667ae5d9db26889a9a8e3a12ff848fe4f489f0e1cf6a883ab4b745c570985c"),
+    ("resnet_digits8", "--activation-bits 16", "706fa1b1fca3f1675ab43418e4460674a446e324fcb937ee9945af1504b2b6ed"),
+    ("resnet_digits8", "--bits 4 --scheme affine", "22438773e5cd857d5135881441dd47d7015539c50cbb7b3dbdb9e6d5b6a2c1a7"),
+    ("lenet_digits28", "", "6c009eab4309672ee2b32b7e08abd1101fd9552cde03b6fa42e8f1b9f1fcfda4"),
+    ("lenet_digits28", "--scales shift", "a4f2db49e12be5298f8f6714cbf505f31a5bb797cc827baf0ad10fd96b560ecd"),
+    ("lenet_digits28", "--activation-bits 16", "0687e880e1b4f83f336d528363f4b0cb4ab6a432a6f45378d51e02655e0ae51d"),
+    ("lenet_digits28", "--bits 4 --scheme affine", "d2c361f03071bfd08249716b718c66a3fbc0f83ebaae3ed75e96cf498bbb5825"),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "digest"), PROGRAMS)
+def test_the_bytes_of_a_program_are_the_same_for_ever(name, options, digest, tmp_path):
+    words = ["--config", str(ROOT / f"configs/{name}.toml"), "--table", str(TABLES / f"{name}.table.json")]
+    result = CliRunner().invoke(cli, ["convert", *words, *options.split(), "-o", str(tmp_path / "p.cvm")])
+    assert result.exit_code == 0, result.output
+    assert hashlib.sha256((tmp_path / "p.cvm").read_bytes()).hexdigest() == digest
