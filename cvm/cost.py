@@ -64,7 +64,7 @@ def memory(form: WellFormed) -> int:
     """The most bytes that the values of one sample hold at once; outputs are held to the end."""
     program = form.program
     sizes = [type_.elements * DTYPES[type_.dtype].itemsize for type_ in form.types]
-    last_use = {value: index for index, item in enumerate(program.instructions) for value in item.operands}
+    last_use = program.last_uses()
     kept = {item.value for item in program.outputs}
     held = most = sum(sizes[: program.first_instruction])
     for index, item in enumerate(program.instructions):

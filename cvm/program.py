@@ -135,3 +135,7 @@ class Program:
     def first_instruction(self) -> int:
         """Value number of the first instruction's result."""
         return len(self.inputs) + len(self.constants)
+
+    def last_uses(self) -> dict[int, int]:
+        """For every value that an instruction reads: the index of the last one that does."""
+        return {value: index for index, item in enumerate(self.instructions) for value in item.operands}

@@ -75,7 +75,7 @@ def prove(form: WellFormed) -> Proven:
     """Walk the instructions in order, keeping intervals only as long as a later instruction reads them."""
     program, types = form.program, form.types
     _check_proof_work(form)
-    last_use = {value: index for index, item in enumerate(program.instructions) for value in item.operands}
+    last_use = program.last_uses()
     live: dict[int, Bounds] = {}
     for number, item in enumerate(program.inputs):
         live[number] = bounds.full(item.type, item.lo, item.hi)
@@ -283,7 +283,7 @@ def _check_reads(program: Program) -> None:
 def _check_proof_work(form: WellFormed) -> None:
     """V13, second part: a small file must not demand a large proof."""
     program, types = form.program, form.types
-    last_use = {value: index for index, item in enumerate(program.instructions) for value in item.operands}
+    last_use = program.last_uses()
     live = work = sum(type_.channels for type_ in types[: program.first_instruction])
     constants = range(program.first_constant, program.first_instruction)
     allowed = _allowed_work(program)

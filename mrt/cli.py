@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from mrt.calibrate.table import OBSERVERS
 from mrt.errors import BadOption, MrtError, NotProvable
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 PATH = click.Path(path_type=Path)
 NO, BAD, INTERRUPTED, CLOSED_PIPE = 1, 2, 130, 141
-OBSERVERS = ("minmax", "percentile", "entropy", "mse")
-
 
 NOISE = """\
 mrt: warning: no --data was given, so the ranges were measured on synthetic noise, not on your data. The program runs and is

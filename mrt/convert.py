@@ -48,11 +48,12 @@ class Conversion:
     def summary(self) -> dict[str, str]:
         """What a person wants to know of it, in order."""
         program = self.proven.program
+        data = cvm_format.encode(program)
         number = tightest(self.proven)
         room = "-" if number is None else bits(slack("i32", self.proven.intervals[number]))
         return {
-            "program id": cvm_format.program_id(program),
-            "size": f"{len(cvm_format.encode(program)):,} bytes",
+            "program id": cvm_format.program_id(data),
+            "size": f"{len(data):,} bytes",
             "instructions": f"{len(program.instructions):,}",
             "proof": f"every value fits; tightest slack {room} bits",
             "cost": f"{cost(self.proven).total:,}",
@@ -62,8 +63,7 @@ class Conversion:
 
 def convert(config: Config, *, table: CalibrationTable | None, progress: Progress) -> Conversion:
     """All stages but the writing."""
-    loaded = load(config)
-    rewrite.rewrite(loaded.model)
+    loaded = rewritten(config)
     synthetic = table is None and config.calibration_data.path is None
     if table is None:
         table = _calibrate(loaded, config, progress)
@@ -85,9 +85,7 @@ def convert(config: Config, *, table: CalibrationTable | None, progress: Progres
 
 def make_table(config: Config, progress: Progress) -> CalibrationTable:
     """Load, rewrite and calibrate."""
-    loaded = load(config)
-    rewrite.rewrite(loaded.model)
-    return _calibrate(loaded, config, progress)
+    return _calibrate(rewritten(config), config, progress)
 
 
 def load(config: Config) -> LoadedModel:

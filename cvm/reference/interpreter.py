@@ -26,7 +26,7 @@ def run(
         raise Trap("an unproven program runs only in checked mode")
     program = form.program
     values: dict[int, IntArray] = dict(enumerate([*(inputs[item.name] for item in program.inputs), *program.constants]))
-    last_use = {value: index for index, item in enumerate(program.instructions) for value in item.operands}
+    last_use = program.last_uses()
     kept = {item.value for item in program.outputs}
     for index, instruction in enumerate(program.instructions):
         number = program.first_instruction + index

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from cvm.program import IntArray
 from mrt.quantize.builder import Handle
 from mrt.quantize.fixed_point import SMALLEST_SCALE, FloatArray, quantize_array, usable_scale
-from mrt.quantize.lowering import Lowering, constant_of, identity, name_of, require_constant, shape_of
+from mrt.quantize.lowering import Lowering, common_layout, constant_of, identity, name_of, require_constant, shape_of
 from mrt.quantize.rules import rule
 from mrt.quantize.tensor import Format, Layout, Tensor
 
@@ -66,7 +66,7 @@ def extreme(net: Lowering, node: ir.Node) -> None:
 def _combine(net: Lowering, node: ir.Node, instruction: str) -> None:
     computed = [None if constant_of(value) is not None else net.wide(value) for value in node.inputs]
     shape = shape_of(node.outputs[0])
-    layout = _common_layout(computed, len(shape))
+    layout = common_layout((tensor for tensor in computed if tensor is not None), len(shape))
     scale = _fine_scale(net, node, computed)
     operands: list[Handle] = []
     for value, tensor in zip(node.inputs, computed, strict=True):
@@ -99,13 +99,6 @@ def _fine_scale(net: Lowering, node: ir.Node, computed: list[Tensor | None]) -> 
 def _at_scale(net: Lowering, tensor: Tensor, scale: float) -> Handle:
     """An operand of a sum: i32 at the common scale, held to half the type."""
     return net.bring(tensor, Format("i32", scale, 0, -HALF_RANGE, HALF_RANGE - 1)).value
-
-
-def _common_layout(tensors: list[Tensor | None], rank: int) -> Layout:
-    """The layout of the first operand that has one of its own; it costs nothing to keep."""
-    plain = identity(rank)
-    same_rank = (tensor.layout for tensor in tensors if tensor is not None and len(tensor.layout) == rank)
-    return next((layout for layout in same_rank if layout != plain), plain)
 
 
 def _laid_out(net: Lowering, value: ir.Value | None, tensor: Tensor, layout: Layout) -> Tensor:
@@ -142,7 +135,7 @@ def _multiply_by_constant(net: Lowering, node: ir.Node, value: ir.Value | None, 
         if by_channel.shape[-1:] in ((), (by_channel.size,)) and _leaves_a_scale(x, by_channel):
             return net.define(node.outputs[0], _scaled(net, value, by_channel.ravel()))
     scale = usable_scale(float(np.abs(factor).max()) / 32767, net.options.scales)
-    layout = _common_layout([x], len(shape_of(node.outputs[0])))
+    layout = common_layout([x], len(shape_of(node.outputs[0])))
     left = _factor(net, value, layout)
     integers = quantize_array(factor, scale, -32767, 32767).astype(np.int16)
     product = net.builder.emit("mul", left.value, net.constant(_arranged(integers, layout)), shift=0)
@@ -166,7 +159,7 @@ def _scaled(net: Lowering, value: ir.Value | None, factor: FloatArray) -> Tensor
 
 
 def _multiply_computed(net: Lowering, node: ir.Node) -> None:
-    layout = _common_layout([net.source(value) for value in node.inputs], len(shape_of(node.outputs[0])))
+    layout = common_layout([net.source(value) for value in node.inputs], len(shape_of(node.outputs[0])))
     left, right = (_factor(net, value, layout) for value in node.inputs)
     product = net.builder.emit("mul", left.value, right.value, shift=0)
     net.define(node.outputs[0], Tensor(product, left.scale * right.scale, 0, layout))

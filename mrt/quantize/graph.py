@@ -78,9 +78,9 @@ def _needed(graph: ir.Graph, nodes: Sequence[ir.Node], curves: Mapping[str, Curv
     needed: list[ir.Node] = []
     for node in reversed(nodes):
         if name_of(node.outputs[0]) in names:
-            needed.insert(0, node)
+            needed.append(node)
             names.update(_read(node, curves))
-    return needed
+    return needed[::-1]
 
 
 def _heads(graph: ir.Graph, nodes: Sequence[ir.Node], curves: Mapping[str, Curve]) -> frozenset[str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import onnx_ir as ir
 
 from cvm.program import IntArray, Meaning
@@ -34,7 +35,7 @@ class Lowering:
     def define(self, value: ir.Value, tensor: Tensor) -> None:
         """`value` is represented by `tensor` from here on."""
         self._tensors[name_of(value)] = tensor
-        if self.dtype(tensor) in ("i8", "i16") and tensor.per_tensor and not tensor.clipped:
+        if self._is_settled(tensor):
             meaning = Meaning(float(tensor.scale[0]), tensor.zero_point, name_of(value))
             self.builder.annotate(tensor.value, meaning)
 
@@ -45,10 +46,10 @@ class Lowering:
     def settled(self, value: ir.Value | None) -> Tensor:
         """The narrow form of a computed value (8 or 16 bits, one scale, no clip left to apply)."""
         tensor = self.source(value)
-        narrow = self.dtype(tensor) in ("i8", "i16")
-        if narrow and tensor.per_tensor and not tensor.clipped:
-            return tensor
-        return self.bring(tensor, self.format(value), name_of(value))
+        return tensor if self._is_settled(tensor) else self.bring(tensor, self.format(value), name_of(value))
+
+    def _is_settled(self, tensor: Tensor) -> bool:
+        return self.dtype(tensor) in ("i8", "i16") and tensor.per_tensor and not tensor.clipped
 
     def wide(self, value: ir.Value | None) -> Tensor:
         """The most exact form that costs no extra memory: the accumulator if nobody else needs the narrow form."""
@@ -179,10 +180,22 @@ def identity(rank: int) -> Layout:
     return tuple(range(rank))
 
 
+def common_layout(tensors: Iterable[Tensor], rank: int) -> Layout:
+    """The layout of the first tensor of this rank that has one of its own; it costs nothing to keep."""
+    plain = identity(rank)
+    own = (tensor.layout for tensor in tensors if len(tensor.layout) == rank and tensor.layout != plain)
+    return next(own, plain)
+
+
+def quantized(reals: npt.ArrayLike, target: Format) -> IntArray:
+    """The nearest integers to real numbers in a format, half up; int64."""
+    least, most = target.least - target.zero_point, target.most - target.zero_point
+    return quantize_array(reals, target.scale, least, most) + target.zero_point
+
+
 def quantized_point(real: float, target: Format) -> int:
-    """The nearest integer to a real number in a format, half up."""
-    integers = quantize_array(real, target.scale, target.least - target.zero_point, target.most - target.zero_point)
-    return int(integers) + target.zero_point
+    """The nearest integer to one real number in a format."""
+    return int(quantized(real, target))
 
 
 def name_of(value: ir.Value | None) -> str:

@@ -9,13 +9,15 @@ import onnx_ir as ir
 
 from cvm.program import DTYPE_RANGES, DTYPES
 from mrt.quantize.builder import Handle
-from mrt.quantize.fixed_point import FloatArray, quantize_array
+from mrt.quantize.fixed_point import FloatArray
 from mrt.quantize.lowering import (
     Lowering,
+    common_layout,
     constant_of,
     identity,
     integers_of,
     name_of,
+    quantized,
     quantized_point,
     require_constant,
     shape_of,
@@ -54,8 +56,7 @@ def concat(net: Lowering, node: ir.Node) -> None:
     parts = [net.wide(value) if (array := constant_of(value)) is None else array for value in node.inputs]
     ends = [net.reach(part) if isinstance(part, Tensor) else (part.min(), part.max()) for part in parts]
     target = net.format(node.outputs[0], reach=(min(low for low, _ in ends), max(high for _, high in ends)))
-    plain = identity(len(shape_of(node.outputs[0])))
-    layout = next((part.layout for part in parts if isinstance(part, Tensor) and part.layout != plain), plain)
+    layout = common_layout((part for part in parts if isinstance(part, Tensor)), len(shape_of(node.outputs[0])))
     brought = [
         net.arrange(net.bring(part, target), layout).value
         if isinstance(part, Tensor)
@@ -69,9 +70,7 @@ def concat(net: Lowering, node: ir.Node) -> None:
 
 def _part(net: Lowering, array: FloatArray, target: Format, layout: Layout) -> Handle:
     """A constant in the format and layout of the parts it is joined to."""
-    least, most = target.least - target.zero_point, target.most - target.zero_point
-    integers = quantize_array(array, target.scale, least, most) + target.zero_point
-    return net.constant(integers.astype(DTYPES[target.dtype]).transpose(layout))
+    return net.constant(quantized(array, target).astype(DTYPES[target.dtype]).transpose(layout))
 
 
 @rule("Slice")
