@@ -189,7 +189,11 @@ def convert(model: Path | None, table_path: Path | None, output: Path | None, **
 )
 @_options("model", "params", "data", "samples", "observer")
 @click.option(
-    "--bits", type=int, metavar="B", help="Activation precision that `entropy` and `mse` fit to (default: 8)."
+    "--bits",
+    "activation_bits",
+    type=int,
+    metavar="B",
+    help="Activation precision that `entropy` and `mse` fit to, 2..8 or 16 (default: 8).",
 )
 @_options("shape", "config")
 @click.option("-o", "--output", type=PATH, required=True, metavar="TABLE.json", help="Where to write the table.")

@@ -149,3 +149,11 @@ def test_evaluate_takes_what_onnxruntime_refuses_automatic_pads_beside_dilations
         mrt("evaluate", tmp_path / "m.onnx", tmp_path / "m.cvm", "--data", tmp_path / "x.npy", "--json")
     )
     assert report["snr_db"] > 30
+
+
+def test_a_table_may_be_fitted_to_16_bits(tmp_path):
+    config = ROOT / "configs/resnet_digits8.toml"
+    mrt("calibrate", "--config", config, "--bits", 16, "-o", tmp_path / "t.json")
+    words = ("--config", config, "--table", tmp_path / "t.json", "--activation-bits", 16)
+    mrt("convert", *words, "-o", tmp_path / "p.cvm")
+    assert cvm_format.read(tmp_path / "p.cvm").inputs[0].type.dtype == "i16"
