@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+BENCH_STAMP := $(VENV)/.bench_installed
 
-.PHONY: demo test setup check lint types format slow conformance fuzz clean
+.PHONY: demo test setup check lint types format slow conformance fuzz bench clean
 
 demo: setup  ## convert a real MXNet checkpoint, measure it, prove it, run it and replay it
 	$(BIN)/python -m benchmarks.demo
@@ -40,6 +41,13 @@ conformance: setup  ## the vectors of every instruction
 
 fuzz: setup  ## hostile files, in full
 	$(BIN)/pytest -q -m slow tests/cvm/test_fuzz.py
+
+bench: $(BENCH_STAMP)  ## our engine against its peers, in one run; BENCH="--models resnet50_v1 --json F" chooses
+	$(BIN)/python -m benchmarks.bench $(BENCH)
+
+$(BENCH_STAMP): $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	touch $(BENCH_STAMP)
 
 clean:
 	rm -rf $(VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

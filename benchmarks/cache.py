@@ -1,0 +1,48 @@
+"""Prepared models in build/bench, one folder for each thing made, named after what it was made from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = ROOT / "build" / "bench"
+
+# What decides the bytes of a converted program: a change to any of these makes it anew.
+CONVERTER = ("mrt/**/*.py", "cvm/reference/*.py", "cvm/format.py", "cvm/instructions.toml")
+
+
+def made(name: str, made_from: object, make: Callable[[Path], None], *, root: Path = CACHE) -> Path:
+    """The folder that `make` filled for these origins (anything that JSON can hold), from an earlier run if there is one."""
+    key = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:16]
+    folder = root / f"{name}-{key}"
+    if not folder.is_dir():
+        unfinished = root / f"{name}-{key}.unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
+        make(unfinished)
+        unfinished.rename(folder)
+    return folder
+
+
+@cache
+def digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@cache
+def converter() -> str:
+    """SHA-256 of the sources that decide a converted program."""
+    paths = sorted({path for pattern in CONVERTER for path in ROOT.glob(pattern)})
+    return hashlib.sha256("".join(digest(path) for path in paths).encode()).hexdigest()
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """The installed versions; PackageNotFoundError for one that is absent."""
+    return {package: version(package) for package in packages}

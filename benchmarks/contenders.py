@@ -1,0 +1,76 @@
+"""Who takes part: our engine and our reference here, the peers in peers.py. All answer one image on n threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks import peers
+from benchmarks.models import Model
+from benchmarks.peers import Ready, Unavailable
+from cvm import boundary
+from cvm.reference import interpreter
+
+
+@dataclass(frozen=True)
+class Contender:
+    """How to get one ready for a model and a number of threads; `slow` ones are timed a few times only, unwarmed."""
+
+    name: str
+    ready: Callable[[Model, int], Ready]
+    slow: bool = False
+
+
+def native() -> ModuleType | None:
+    """`cvm.native` where the engine can run on this machine."""
+    try:
+        module = import_module("cvm.native")
+    except ModuleNotFoundError:
+        return None
+    return module if module.available() else None
+
+
+def peak(threads: int) -> Callable[[], float] | None:
+    """Reads the machine's int8 multiply-accumulate peak in giga-MAC/s, where the engine can."""
+    module = native()
+    return partial(module.peak, threads) if module is not None and hasattr(module, "peak") else None
+
+
+def engine(model: Model, threads: int) -> Ready:
+    """`cvm.load(path).run(integers, threads=n)`; the image becomes integers before the clock starts."""
+    if native() is None:
+        raise Unavailable("the engine is not built here")
+    program = model.program
+    integers = boundary.quantize(program.program, model.images[0])
+    return Ready(lambda: program.run(integers, threads=threads), partial(_real, model))
+
+
+def reference(model: Model, threads: int) -> Ready:
+    """The interpreter that says what is right."""
+    if threads != 1:
+        raise Unavailable("it runs one image on one thread only")
+    program = model.program
+    integers = boundary.quantize(program.program, model.images[0])
+    (sample,) = boundary.split_samples(program.program, integers)
+    return Ready(lambda: interpreter.run(program, sample), partial(_real, model))
+
+
+def _real(model: Model, result: Any) -> npt.NDArray[np.float64]:
+    (real,) = boundary.dequantize(model.program.program, result).values()
+    return np.asarray(real).reshape(-1)
+
+
+CONTENDERS = (
+    Contender("engine", engine),
+    Contender("reference", reference, slow=True),
+    Contender("onnxruntime-float32", peers.onnxruntime_float32),
+    Contender("onnxruntime-int8", peers.onnxruntime_int8),
+    Contender("openvino-int8", peers.openvino_int8),
+)

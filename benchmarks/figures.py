@@ -1,0 +1,132 @@
+"""From readings to the figures that are printed: medians, ratios, shares of the peak, gains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+OURS = "engine"
+REFERENCE = "reference"
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one contender did with one model on some threads; no readings where `note` says why it took no part."""
+
+    contender: str
+    readings_ms: tuple[float, ...] = ()
+    busy_cores: float | None = None
+    snr_db: float | None = None  # of its answer, against onnxruntime in float32
+    note: str = ""
+
+    @property
+    def median_ms(self) -> float | None:
+        """The middle of the readings."""
+        return median(self.readings_ms) if self.readings_ms else None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One model on some threads."""
+
+    threads: int
+    multiply_accumulates: int
+    rows: tuple[Row, ...]
+    peak_readings: tuple[float, ...] = ()  # giga-MAC/s
+
+    def row(self, contender: str) -> Row | None:
+        """The row of a contender that took part."""
+        return next((row for row in self.rows if row.contender == contender and row.readings_ms), None)
+
+    @property
+    def peak(self) -> float | None:
+        """The int8 peak in giga-MAC/s, measured in the same rounds."""
+        return median(self.peak_readings) if self.peak_readings else None
+
+    def time(self, contender: str) -> float | None:
+        """The contender's median in milliseconds."""
+        row = self.row(contender)
+        return None if row is None else row.median_ms
+
+    def rate(self, contender: str) -> float | None:
+        """Giga-MAC/s."""
+        return divided(self.multiply_accumulates / 1e6, self.time(contender))
+
+    def share(self, contender: str) -> float | None:
+        """Of the peak: 1 is all."""
+        return divided(self.rate(contender), self.peak)
+
+    def ratio(self, contender: str) -> float | None:
+        """Our engine's time over the contender's: below 1 we are faster. From medians."""
+        return divided(self.time(OURS), self.time(contender))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One model: what was measured on each number of threads, and what a fresh process needs to load and run it."""
+
+    model: str
+    measured: tuple[Measured, ...]
+    footprint: dict[str, float] = field(default_factory=dict)
+
+    def on(self, threads: int) -> Measured | None:
+        """The part on so many threads."""
+        return next((part for part in self.measured if part.threads == threads), None)
+
+    def gain(self, threads: int, contender: str = OURS) -> float | None:
+        """How many times faster on `threads` than on one."""
+        one, many = self.on(1), self.on(threads)
+        return divided(one.time(contender), many.time(contender)) if one and many else None
+
+    def peak_gain(self, threads: int) -> float | None:
+        """How many times higher the peak of so many threads is than that of one."""
+        one, many = self.on(1), self.on(threads)
+        return divided(many.peak, one.peak) if one and many else None
+
+
+def divided(top: float | None, bottom: float | None) -> float | None:
+    """The quotient, or None where one is not known."""
+    return None if top is None or bottom is None else top / bottom
+
+
+def snr_db(signal: Sequence[float], answer: Sequence[float]) -> float:
+    """Signal to noise in decibels; infinite where the two are equal."""
+    noise = math.fsum((ours - right) ** 2 for right, ours in zip(signal, answer, strict=True))
+    power = math.fsum(right**2 for right in signal)
+    return math.inf if noise == 0 else 10 * math.log10(power / noise) if power else -math.inf
+
+
+def as_json(machine: dict[str, Any], outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Everything, for a file."""
+    return {"machine": machine, "models": {outcome.model: _outcome_json(outcome) for outcome in outcomes}}
+
+
+def _outcome_json(outcome: Outcome) -> dict[str, Any]:
+    threads = {
+        str(part.threads): {
+            "multiply_accumulates": part.multiply_accumulates,
+            "peak_gmacs": part.peak,
+            "gain": outcome.gain(part.threads),
+            "peak_gain": outcome.peak_gain(part.threads),
+            "contenders": {row.contender: _row_json(part, row) for row in part.rows},
+        }
+        for part in outcome.measured
+    }
+    return {"footprint": outcome.footprint, "threads": threads}
+
+
+def _row_json(part: Measured, row: Row) -> dict[str, Any]:
+    snr = row.snr_db if row.snr_db is not None and math.isfinite(row.snr_db) else None  # JSON has no infinity
+    return {
+        "median_ms": row.median_ms,
+        "engine_ratio": part.ratio(row.contender),
+        "gmacs": part.rate(row.contender),
+        "peak_share": part.share(row.contender),
+        "busy_cores": row.busy_cores,
+        "snr_db": snr,
+        "note": row.note,
+        "readings_ms": list(row.readings_ms),
+    }

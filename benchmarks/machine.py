@@ -1,0 +1,51 @@
+"""What the figures were measured on: the processor, its instruction sets, the versions of everyone who took part."""
+
+from __future__ import annotations
+
+import os
+import platform
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+# Those that decide how fast bytes are multiplied, as Linux spells them.
+ISA_FLAGS = ("avx2", "avx512f", "avx512bw", "avx512vl", "avx_vnni", "avx512_vnni", "amx_int8", "asimddp", "i8mm")
+PACKAGES = ("mrt-cvm", "numpy", "onnxruntime", "openvino", "nncf")
+CPUINFO = Path("/proc/cpuinfo")
+
+
+@cache
+def isa_flags() -> tuple[str, ...]:
+    """The flags of ISA_FLAGS that this processor has; none where the system does not say."""
+    said = set(_field("flags").split()) | set(_field("Features").split())
+    return tuple(flag for flag in ISA_FLAGS if flag in said)
+
+
+def describe() -> dict[str, str | int]:
+    """Everything, by name, in the order to print it."""
+    return {
+        "processor": _field("model name") or platform.processor() or platform.machine(),
+        "instruction sets": " ".join(isa_flags()) or "unknown",
+        "cores": os.cpu_count() or 0,
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        **{package: _version(package) for package in PACKAGES},
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "absent"
+
+
+def _field(name: str) -> str:
+    """The first line of /proc/cpuinfo with that name."""
+    if not CPUINFO.exists():
+        return ""
+    for line in CPUINFO.read_text().splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == name:
+            return value.strip()
+    return ""

@@ -1,0 +1,124 @@
+"""The three networks: where each comes from, its float graph for the peers, its program for us, and real images."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+import cvm
+from benchmarks.cache import ROOT, converter, digest, made
+from cvm import format as cvm_format
+from cvm.cost import cost
+from cvm.execution import Executable
+from mrt import frontend
+from mrt.config import Config, ModelSettings, load_config
+from mrt.convert import convert, open_data
+
+SHARED = Path(os.environ.get("MRT_SHARED", ROOT.parent / "shared")) / "data"
+IMAGES = SHARED / "images" / "imagenet_calibration"
+PEER_SAMPLES = 16  # images that the peers' quantisers see: more changes their scales, not their speed
+SEED = 0
+
+Image = Mapping[str, npt.NDArray[np.float32]]  # by input name
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of the shared data, the ready config that goes with it, and how many images calibrate our program."""
+
+    file: Path
+    config: str
+    samples: int | None = None  # None: as many as the config says
+
+
+SOURCES = {
+    "resnet50_v1": Source(SHARED / "mxnet" / "zoo" / "resnet50_v1-symbol.json", "squeezenet1.1", 8),
+    "squeezenet1.1": Source(SHARED / "onnx" / "squeezenet1.1_fp32.onnx", "squeezenet1.1"),
+    "mobilenetv2": Source(SHARED / "onnx" / "mobilenetv2_torchvision_fp32.onnx", "mobilenetv2_torchvision"),
+}
+
+
+@dataclass(frozen=True)
+class Model:
+    """A network, ready for every contender."""
+
+    name: str
+    config: Config
+    float_path: Path  # the imported ONNX graph with static shapes, the same for all peers
+    program_path: Path
+
+    @cached_property
+    def program(self) -> Executable:
+        """Our integers."""
+        return cvm.load(self.program_path)
+
+    @cached_property
+    def images(self) -> list[Image]:
+        """Preprocessed pictures: the peers are calibrated on all, and everyone is timed on the first."""
+        data = replace(self.config.calibration_data, samples=PEER_SAMPLES)
+        return list(open_data(frontend.load(self.float_path).model, self.config, data))
+
+    @property
+    def multiply_accumulates(self) -> int:
+        """Of one image."""
+        return cost(self.program).work.multiply_accumulates
+
+
+def absent(name: str) -> str | None:
+    """Why a model cannot be had, if so."""
+    for path in (SOURCES[name].file, IMAGES):
+        if not path.exists():
+            return f"{name}: {path} is absent (MRT_SHARED may name the folder that holds data/)"
+    return None
+
+
+def prepare(name: str) -> Model:
+    """The float graph and the program, from an earlier run if nothing that decides them has changed."""
+    config = _config(SOURCES[name])
+    settings = config.model
+    files = [digest(path) for path in (settings.path, settings.params) if path is not None]
+    options = [repr(config.preprocessing), repr(config.calibration), repr(config.quantization)]
+    samples = config.calibration_data.samples
+
+    def make_float(folder: Path) -> None:
+        assert settings.path is not None
+        model = frontend.load(settings.path, params=settings.params, shapes=settings.shapes).model
+        (folder / f"{name}.onnx").write_bytes(ir.to_proto(model).SerializeToString(deterministic=True))
+
+    def make_program(folder: Path) -> None:
+        program = convert(config, table=None, progress=lambda what, done, total: None).proven.program
+        (folder / f"{name}.cvm").write_bytes(cvm_format.encode(program))
+
+    float_folder = made(f"{name}-float", [files, converter()], make_float)
+    program_folder = made(f"{name}-program", [files, options, samples, converter()], make_program)
+    return Model(name, config, float_folder / f"{name}.onnx", program_folder / f"{name}.cvm")
+
+
+def _config(source: Source) -> Config:
+    """The ready config, with the files where MRT_SHARED says."""
+    config = load_config(ROOT / "configs" / f"{source.config}.toml")
+    data = replace(config.calibration_data, path=IMAGES, samples=source.samples or config.calibration_data.samples)
+    settings = _with_weights(source.file) if source.file.suffix == ".json" else ModelSettings(source.file)
+    return replace(config, model=settings, calibration_data=data)
+
+
+def _with_weights(symbol: Path) -> ModelSettings:
+    """A symbol of the zoo has no weights: seeded ones serve to measure speed."""
+    from tests.mxnet_files import random_parameters, write_params
+
+    shapes, params = {"data": (1, 3, 224, 224)}, symbol.name.replace("-symbol.json", "-0000.params")
+
+    def make(folder: Path) -> None:
+        write_params(folder / params, random_parameters(symbol, shapes, SEED))
+        shutil.copyfile(symbol, folder / symbol.name)
+
+    folder = made("zoo-weights", [digest(symbol), SEED], make)
+    return ModelSettings(folder / symbol.name, folder / params, shapes)

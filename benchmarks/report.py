@@ -1,0 +1,132 @@
+"""What a person sees: a table for each model on the terminal, and one in Markdown for the README."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.table import Table
+
+from benchmarks.figures import OURS, Measured, Outcome, divided
+
+FOOT = (
+    "Median of one image after another, batch 1. Peers take a float image and quantise it inside; "
+    "the engine and the reference take integers."
+)
+DASH = "-"
+HEADS = {  # short names for a wide table
+    "engine": "engine",
+    "reference": "reference",
+    "onnxruntime-float32": "onnxruntime float32",
+    "onnxruntime-int8": "onnxruntime int8",
+    "openvino-int8": "OpenVINO int8",
+}
+
+
+def number(value: float | None, form: str = ".2f", unit: str = "") -> str:
+    """The value as text, or a dash where there is none."""
+    return DASH if value is None else f"{value:{form}}{unit}"
+
+
+def percent(value: float | None) -> str:
+    """A share of 1 in hundredths."""
+    return DASH if value is None else f"{100 * value:.0f} %"
+
+
+def part_table(model: str, part: Measured) -> Table:
+    """Every contender on one model and number of threads; fits 80 columns, notes below."""
+    peak = f"int8 peak {number(part.peak, '.0f', ' giga-MAC/s')}"
+    notes = [f"{HEADS[row.contender]}: {row.note}" for row in part.rows if row.note]
+    title = f"{model}, {threads_text(part.threads)}, {peak}"
+    table = Table(title=title, caption="\n".join(notes), title_justify="left", caption_justify="left")
+    table.add_column("contender", no_wrap=True)
+    for head in ("ms", "engine/it", "GMAC/s", "of peak", "cores", "SNR dB"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for row in part.rows:
+        table.add_row(
+            HEADS[row.contender],
+            number(row.median_ms),
+            number(part.ratio(row.contender)),
+            number(part.rate(row.contender), ".1f"),
+            percent(part.share(row.contender)),
+            number(row.busy_cores),
+            number(row.snr_db, ".1f"),
+        )
+    return table
+
+
+def model_table(outcomes: Sequence[Outcome], threads: Sequence[int]) -> Table:
+    """What is one figure for each model: loading, memory, what more threads gain."""
+    table = Table("model", title="loading, memory, threads", title_justify="left")
+    for head in model_heads(threads):
+        table.add_column(head, justify="right")
+    for outcome in outcomes:
+        table.add_row(outcome.model, *model_cells(outcome, threads))
+    return table
+
+
+def model_heads(threads: Sequence[int]) -> list[str]:
+    """The columns of `model_cells`."""
+    gains = [f"gain of {threads_text(count)} / of the peak" for count in threads if count != 1]
+    return ["load and validate", "peak memory", *gains]
+
+
+def model_cells(outcome: Outcome, threads: Sequence[int]) -> list[str]:
+    """Seconds, megabytes of a fresh process, and how much faster our engine and the peak are on more threads."""
+    load, memory = (outcome.footprint.get(key) for key in ("load_s", "peak_bytes"))
+    gains = [_gain_cell(outcome.gain(count), outcome.peak_gain(count)) for count in threads if count != 1]
+    return [number(load, unit=" s"), number(None if memory is None else memory / 1e6, ".0f", " MB"), *gains]
+
+
+def markdown(machine: Mapping[str, str | int], outcomes: Sequence[Outcome], threads: Sequence[int]) -> str:
+    """The times with our engine's ratio to each, the figures of `model_table`, the machine and the notes."""
+    contenders = [row.contender for row in outcomes[0].measured[0].rows]
+    heads = ["model", "threads", *(_time_head(name) for name in contenders), "giga-MAC/s", "of the int8 peak"]
+    rows = [
+        [outcome.model, str(part.threads), *(_time_cell(part, name) for name in contenders), *_rate_cells(part)]
+        for outcome in outcomes
+        for part in outcome.measured
+    ]
+    others = [[outcome.model, *model_cells(outcome, threads)] for outcome in outcomes]
+    return "\n\n".join(
+        [
+            grid(heads, rows),
+            grid(["model", *model_heads(threads)], others),
+            f"{FOOT} In brackets: the engine's time divided by that one's.",
+            "\n".join(notes(outcomes)),
+            ", ".join(f"{name} {value}" for name, value in machine.items()) + ".\n",
+        ]
+    )
+
+
+def notes(outcomes: Sequence[Outcome]) -> list[str]:
+    """What each contender has to say, each thing once."""
+    rows = [row for outcome in outcomes for part in outcome.measured for row in part.rows if row.note]
+    return list(dict.fromkeys(f"- {HEADS[row.contender]}: {row.note}" for row in rows))
+
+
+def grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table: the first column to the left, figures to the right."""
+    lines = [heads, ["---", *("---:" for _ in heads[1:])], *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
+
+
+def threads_text(count: int) -> str:
+    """1 thread, 2 threads."""
+    return f"{count} thread" + ("s" if count != 1 else "")
+
+
+def _gain_cell(ours: float | None, of_peak: float | None) -> str:
+    return f"{number(ours)} / {number(of_peak)} = {percent(divided(ours, of_peak))}"
+
+
+def _time_head(contender: str) -> str:
+    return f"{HEADS[contender]}, ms"
+
+
+def _time_cell(part: Measured, contender: str) -> str:
+    time, ratio = part.time(contender), part.ratio(contender)
+    return number(time) if ratio is None or contender == OURS else f"{number(time)} ({number(ratio)})"
+
+
+def _rate_cells(part: Measured) -> list[str]:
+    return [number(part.rate(OURS), ".1f"), percent(part.share(OURS))]

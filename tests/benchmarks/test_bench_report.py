@@ -1,0 +1,51 @@
+from io import StringIO
+
+from rich.console import Console
+
+from benchmarks.figures import Measured, Outcome, Row
+from benchmarks.report import grid, markdown, number, part_table, percent
+
+ONE = Measured(1, 4_000_000_000, (Row("engine", (20.0,)), Row("openvino-int8", (25.0,), note="NNCF")), (250.0,))
+TWO = Measured(2, 4_000_000_000, (Row("engine", (12.5,)), Row("openvino-int8", note="no second core")), (400.0,))
+OUTCOME = Outcome("net", (ONE, TWO), {"load_s": 0.1234, "peak_bytes": 101_600_000})
+
+MARKDOWN = """\
+| model | threads | engine, ms | OpenVINO int8, ms | giga-MAC/s | of the int8 peak |
+| --- | ---: | ---: | ---: | ---: | ---: |
+| net | 1 | 20.00 | 25.00 (0.80) | 200.0 | 80 % |
+| net | 2 | 12.50 | - | 320.0 | 80 % |
+
+| model | load and validate | peak memory | gain of 2 threads / of the peak |
+| --- | ---: | ---: | ---: |
+| net | 0.12 s | 102 MB | 1.60 / 1.60 = 100 % |
+"""
+
+
+def test_what_is_unknown_is_a_dash():
+    assert (number(None), percent(None), number(1.005), number(7, ".0f", " MB"), percent(0.845)) == (
+        "-", "-", "1.00", "7 MB", "84 %",
+    )  # fmt: skip
+
+
+def test_the_markdown_table():
+    made = markdown({"processor": "X", "cores": 2}, [OUTCOME], [1, 2])
+    assert made.startswith(MARKDOWN)
+    assert made.endswith("processor X, cores 2.\n")
+
+
+def test_notes_are_listed_once_under_the_table():
+    made = markdown({}, [OUTCOME, OUTCOME], [1, 2])
+    assert made.count("- OpenVINO int8: NNCF\n- OpenVINO int8: no second core\n") == 1
+
+
+def test_a_bar_in_a_cell_does_not_break_the_table():
+    assert grid(["a", "b"], [["x|y", "1"]]) == "| a | b |\n| --- | ---: |\n| x/y | 1 |"
+
+
+def test_the_terminal_table_fits_80_columns_and_says_why_a_row_is_empty():
+    console = Console(width=80, record=True, file=StringIO())
+    console.print(part_table("net", TWO))
+    shown = console.export_text()
+    assert "int8 peak 400 giga-MAC/s" in shown
+    assert "OpenVINO int8: no second core" in shown
+    assert "…" not in shown
