@@ -1,0 +1,62 @@
+// Stages in a row over one tile: what a fused step does between its accumulator, or the tensors it loads, and its result.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "stage.h"
+
+namespace cvm {
+
+constexpr std::int64_t kTileElements = 1024;
+constexpr std::size_t kMaxLoads = 16;
+constexpr std::size_t kMaxStages = 64;
+
+// Where one tile lies in memory. Strides count elements; a column stride is 1, or 0 for a repeated value.
+struct TileOperand {
+  const std::byte* data = nullptr;
+  std::int64_t row_stride = 0;
+  std::int64_t column_stride = 0;
+};
+
+class Chain {
+ public:
+  // Checks every stage. `has_accumulator`: register 0 is an i32 tile that the caller fills in.
+  static Expected<Chain> make(const StepSpec& step, std::span<const Constant> constants, const Kernels& kernels,
+                              bool has_accumulator);
+
+  std::int64_t scratch_bytes() const { return slots_ * kTileElements * 4; }
+  static std::int32_t* accumulator(std::byte* scratch) { return reinterpret_cast<std::int32_t*>(scratch); }
+  const std::vector<Stage>& stages() const { return stages_; }
+  DType dtype() const { return result_dtype_; }
+
+  // Runs all stages over one tile and stores the result, whose rows are `pitch` elements apart. `operands` are those of
+  // the step; only the loaded ones are looked at.
+  void run(const Tile& tile, std::span<const TileOperand> operands, std::byte* result, std::int64_t pitch,
+           std::byte* scratch) const;
+
+ private:
+  struct Link {
+    int sources[3] = {-1, -1, -1};  // slots
+    int result = 0;                 // slot
+    int operand = -1;               // of a load
+    std::int32_t bias = 0;          // of a load
+  };
+  void load(const Link& link, const Stage& stage, const Tile& tile, const TileOperand& operand, std::int32_t* out) const;
+  void store(const Tile& tile, const std::int32_t* x, std::byte* result, std::int64_t pitch) const;
+  Problem add(const StageSpec& spec, const StepSpec& step, std::span<const Constant> constants,
+              std::vector<DType>& dtypes);
+  void assign_slots(const StepSpec& step, bool has_accumulator);
+
+  const Kernels* kernels_ = nullptr;
+  std::vector<Stage> stages_;
+  std::vector<Link> links_;
+  int slots_ = 1;
+  int result_slot_ = 0;
+  DType result_dtype_ = DType::i32;
+  std::int32_t result_bias_ = 0;
+};
+
+}  // namespace cvm

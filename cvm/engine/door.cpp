@@ -1,0 +1,122 @@
+// The checks that every step shares.
+#include "door.h"
+
+namespace cvm {
+namespace {
+
+constexpr std::int64_t kMaxArenaBytes = std::int64_t{1} << 40;
+constexpr std::size_t kMaxSteps = std::size_t{1} << 21;
+
+Problem check_shape(const Shape& shape) {
+  CVM_REQUIRE(shape.rank >= 0 && shape.rank <= kMaxRank, "rank is not 0..6");
+  std::int64_t count = 1;
+  for (int axis = 0; axis < shape.rank; ++axis) {
+    CVM_REQUIRE(shape[axis] >= 1 && shape[axis] <= kMaxElements / count, "a dimension is below 1 or there are too many elements");
+    count *= shape[axis];
+  }
+  return {};
+}
+
+bool is_dtype(DType dtype) { return static_cast<int>(dtype) <= static_cast<int>(DType::i32); }
+
+Problem check_listed(const std::vector<Operand>& list, const Operand& operand, const char* what) {
+  CVM_REQUIRE(operand.position >= 0 && operand.position < static_cast<std::int64_t>(list.size()),
+              std::string("there is no such ") + what);
+  const Operand& declared = list[static_cast<std::size_t>(operand.position)];
+  CVM_REQUIRE(operand.dtype == declared.dtype && operand.shape.elements() == declared.shape.elements() && operand.dense(),
+              std::string("dtype, element count or pitch is not that of the ") + what);
+  return {};
+}
+
+Problem check_place(const PlanSpec& plan, const Operand& operand) {
+  switch (operand.room) {
+    case Room::input:
+      return check_listed(plan.inputs, operand, "input");
+    case Room::output:
+      return check_listed(plan.outputs, operand, "output");
+    case Room::constant: {
+      CVM_REQUIRE(operand.position >= 0 && operand.position < static_cast<std::int64_t>(plan.constants.size()),
+                  "there is no such constant");
+      const Constant& constant = plan.constants[static_cast<std::size_t>(operand.position)];
+      CVM_REQUIRE(operand.dtype == constant.dtype && operand.shape.elements() == constant.shape.elements() && operand.dense(),
+                  "dtype, element count or pitch is not that of the constant");
+      return {};
+    }
+    case Room::arena:
+      CVM_REQUIRE(operand.position >= 0 && operand.position % size_of(operand.dtype) == 0 &&
+                      operand.pitch <= kMaxArenaBytes / operand.rows() &&
+                      operand.extent() <= plan.arena_bytes - operand.position,
+                  "lies outside the arena or is not aligned");
+      return {};
+  }
+  return "unknown room";
+}
+
+Problem check_operand(const PlanSpec& plan, const Operand& operand) {
+  CVM_REQUIRE(is_dtype(operand.dtype), "unknown dtype");
+  const Problem wrong = check_shape(operand.shape);
+  CVM_REQUIRE(wrong.empty(), wrong);
+  CVM_REQUIRE(operand.pitch >= operand.shape.last(), "pitch is less than the last axis");
+  return check_place(plan, operand);
+}
+
+// Parts of one concat interleave without sharing an element: same pitch, and columns apart.
+bool interleaved(const Operand& a, const Operand& b) {
+  const std::int64_t size = size_of(a.dtype);
+  if (a.dtype != b.dtype || a.pitch != b.pitch || (a.position - b.position) % size != 0) return false;
+  const std::int64_t distance = (a.position - b.position) / size;
+  const std::int64_t column = ((distance % a.pitch) + a.pitch) % a.pitch;  // of a, counted from b's first column
+  return column >= b.shape.last() && column + a.shape.last() <= a.pitch;
+}
+
+bool overlap(const Operand& a, const Operand& b) {
+  if (a.room != Room::arena || b.room != Room::arena) return a.room == b.room && a.position == b.position;
+  const bool apart = a.position + a.extent() <= b.position || b.position + b.extent() <= a.position;
+  return !apart && !interleaved(a, b);
+}
+
+Problem check_step(const PlanSpec& plan, const StepSpec& step) {
+  CVM_REQUIRE(name_of(step.opcode) != nullptr, "unknown opcode");
+  for (const Operand& operand : step.operands) {
+    const Problem wrong = check_operand(plan, operand);
+    CVM_REQUIRE(wrong.empty(), "operand: " + wrong);
+    CVM_REQUIRE(!overlap(operand, step.result), "the result overlaps an operand");
+  }
+  const Problem wrong = check_operand(plan, step.result);
+  CVM_REQUIRE(wrong.empty(), "result: " + wrong);
+  CVM_REQUIRE(step.result.room == Room::arena || step.result.room == Room::output, "the result's room cannot be written");
+  for (std::int64_t number : step.parameters) {
+    CVM_REQUIRE(number >= 0 && number < static_cast<std::int64_t>(plan.constants.size()), "a parameter is not a constant");
+  }
+  return {};
+}
+
+Problem check_declared(const std::vector<Operand>& list) {
+  for (const Operand& item : list) {
+    CVM_REQUIRE(is_dtype(item.dtype), "an input or output has an unknown dtype");
+    const Problem wrong = check_shape(item.shape);
+    CVM_REQUIRE(wrong.empty(), "an input or output: " + wrong);
+  }
+  return {};
+}
+
+}  // namespace
+
+Problem check(const PlanSpec& plan) {
+  CVM_REQUIRE(plan.arena_bytes >= 0 && plan.arena_bytes <= kMaxArenaBytes, "arena_bytes is not 0..2^40");
+  CVM_REQUIRE(plan.steps.size() <= kMaxSteps, "too many steps");
+  for (const auto* list : {&plan.inputs, &plan.outputs}) {
+    const Problem wrong = check_declared(*list);
+    if (!wrong.empty()) return wrong;
+  }
+  for (const Constant& constant : plan.constants) {
+    CVM_REQUIRE(is_dtype(constant.dtype) && check_shape(constant.shape).empty(), "a constant has a wrong dtype or shape");
+  }
+  for (std::size_t number = 0; number < plan.steps.size(); ++number) {
+    const Problem wrong = check_step(plan, plan.steps[number]);
+    CVM_REQUIRE(wrong.empty(), "step " + std::to_string(number) + ": " + wrong);
+  }
+  return {};
+}
+
+}  // namespace cvm

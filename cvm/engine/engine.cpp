@@ -1,0 +1,122 @@
+// Makes an engine from a plan, and runs it.
+#include "engine.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "door.h"
+
+namespace cvm {
+namespace {
+
+constexpr std::int64_t kAlignment = 64;
+constexpr std::int64_t kSlack = 64;  // kernels may read, never write, this far past a stored value
+constexpr std::size_t kIdleSessions = 4;
+
+std::int64_t round_up(std::int64_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
+
+}  // namespace
+
+AlignedBytes::AlignedBytes(std::int64_t size) : storage_(static_cast<std::size_t>(size + kAlignment)) {
+  const auto address = reinterpret_cast<std::uintptr_t>(storage_.data());
+  data_ = storage_.data() + (kAlignment - address % kAlignment) % kAlignment;
+}
+
+Session::Session(std::int64_t arena_bytes, std::int64_t scratch_bytes, int threads)
+    : arena(arena_bytes + kSlack),
+      pool(threads),
+      barrier(threads),
+      scratch_bytes_(round_up(scratch_bytes + kSlack)),
+      scratch_(scratch_bytes_ * threads) {}
+
+Expected<std::unique_ptr<Engine>> Engine::make(const PlanSpec& plan, const Kernels& kernels) {
+  const Problem problem = check(plan);
+  if (!problem.empty()) return problem;
+  std::unique_ptr<Engine> engine(new Engine);
+  engine->kernels_ = &kernels;
+  engine->inputs_ = plan.inputs;
+  engine->outputs_ = plan.outputs;
+  engine->arena_bytes_ = plan.arena_bytes;
+  engine->constants_.assign(plan.constants.size(), nullptr);
+  for (std::size_t number = 0; number < plan.steps.size(); ++number) {
+    const Problem wrong = engine->add(plan.steps[number], plan.constants);
+    CVM_REQUIRE(wrong.empty(), "step " + std::to_string(number) + " (" + name_of(plan.steps[number].opcode) + "): " + wrong);
+  }
+  return Expected<std::unique_ptr<Engine>>(std::move(engine));
+}
+
+Problem Engine::add(const StepSpec& step, std::span<const Constant> constants) {
+  const StepMaker maker = step_maker_of(step.opcode);
+  CVM_REQUIRE(maker != nullptr, "not a step");
+  Made made = maker({step, constants, *kernels_});
+  if (!made) return made.problem();
+  scratch_bytes_ = std::max(scratch_bytes_, (*made)->scratch_bytes());
+  packed_bytes_ += (*made)->packed_bytes();
+  for (const Operand& operand : step.operands) {
+    const auto number = static_cast<std::size_t>(operand.position);
+    if (operand.room != Room::constant || constants_[number] != nullptr) continue;
+    const std::int64_t bytes = operand.extent();
+    constant_bytes_.push_back(std::make_unique<AlignedBytes>(bytes + kSlack));
+    std::byte* to = constant_bytes_.back()->data();
+    const std::byte flip{static_cast<unsigned char>(operand.biased() ? 128 : 0)};
+    std::transform(constants[number].data, constants[number].data + bytes, to, [flip](std::byte b) { return b ^ flip; });
+    constants_[number] = to;
+  }
+  steps_.push_back(step);
+  bodies_.push_back(std::move(*made));
+  return {};
+}
+
+void Engine::run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, int threads,
+                 const StepObserver* observer) const {
+  std::unique_ptr<Session> session = borrow(std::clamp(threads, 1, kMaxThreads));
+  const Buffers buffers{inputs, outputs, constants_, session->arena.data()};
+  if (observer == nullptr) {
+    const std::function<void(int)> task = [&](int worker) {
+      for (std::size_t number = 0; number < bodies_.size(); ++number) {
+        run_step(number, buffers, *session, worker);
+        session->barrier.wait();
+      }
+    };
+    session->pool.run(task);
+  } else {
+    for (std::size_t number = 0; number < bodies_.size(); ++number) {
+      const auto start = std::chrono::steady_clock::now();
+      session->pool.run([&](int worker) { run_step(number, buffers, *session, worker); });
+      const auto taken = std::chrono::steady_clock::now() - start;
+      (*observer)(number, buffers, std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count());
+    }
+  }
+  give_back(std::move(session));
+}
+
+// Worker w of n takes the pieces from w/n to (w+1)/n of them: a static partition, so that caches see the same rows again.
+void Engine::run_step(std::size_t number, const Buffers& buffers, Session& session, int worker) const {
+  const Kernel& body = *bodies_[number];
+  const std::int64_t pieces = body.pieces(), workers = session.pool.workers();
+  const Part part{pieces * worker / workers, pieces * (worker + 1) / workers};
+  if (part.begin < part.end) body.run(buffers, part, session.scratch(worker));
+  if (number == fault_ && part.begin == 0 && part.end > 0) *buffers.write(steps_[number].result) ^= std::byte{1};
+}
+
+std::unique_ptr<Session> Engine::borrow(int threads) const {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(idle_.begin(), idle_.end(),
+                                    [threads](const auto& session) { return session->pool.workers() == threads; });
+    if (found != idle_.end()) {
+      std::unique_ptr<Session> session = std::move(*found);
+      idle_.erase(found);
+      return session;
+    }
+  }
+  return std::make_unique<Session>(arena_bytes_, scratch_bytes_, threads);
+}
+
+void Engine::give_back(std::unique_ptr<Session> session) const {
+  const std::lock_guard lock(mutex_);
+  if (idle_.size() == kIdleSessions) idle_.erase(idle_.begin());
+  idle_.push_back(std::move(session));
+}
+
+}  // namespace cvm

@@ -1,0 +1,90 @@
+// A plan that has been checked and packed, and can run: from several threads at once, each with a session of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "plan.h"
+#include "pool.h"
+#include "step.h"
+
+namespace cvm {
+
+constexpr int kMaxThreads = 256;
+
+// 64-byte aligned bytes, zero at first.
+class AlignedBytes {
+ public:
+  explicit AlignedBytes(std::int64_t size);
+  std::byte* data() const { return data_; }
+
+ private:
+  std::vector<std::byte> storage_;
+  std::byte* data_;
+};
+
+// What one run needs besides the plan: the arena, a scratch for each thread, the threads.
+struct Session {
+  Session(std::int64_t arena_bytes, std::int64_t scratch_bytes, int threads);
+  std::byte* scratch(int worker) const { return scratch_.data() + worker * scratch_bytes_; }
+
+  AlignedBytes arena;
+  Pool pool;
+  Barrier barrier;
+
+ private:
+  std::int64_t scratch_bytes_;
+  AlignedBytes scratch_;
+};
+
+// What happened in one step: its number and the nanoseconds that it took.
+using StepObserver = std::function<void(std::size_t step, const Buffers& buffers, std::int64_t nanoseconds)>;
+
+class Engine {
+ public:
+  // Checks everything that the plan says, packs weights; afterwards the plan's constants may go away.
+  static Expected<std::unique_ptr<Engine>> make(const PlanSpec& plan, const Kernels& kernels);
+
+  const char* isa() const { return kernels_->name; }
+  std::int64_t arena_bytes() const { return arena_bytes_; }
+  std::int64_t packed_bytes() const { return packed_bytes_; }
+  std::span<const Operand> inputs() const { return inputs_; }
+  std::span<const Operand> outputs() const { return outputs_; }
+  const StepSpec& step(std::size_t number) const { return steps_[number]; }
+  std::size_t steps() const { return steps_.size(); }
+  std::int64_t multiply_accumulates(std::size_t step) const { return bodies_[step]->multiply_accumulates(); }
+
+  // One sample. Buffers have the sizes of inputs() and outputs(); input bytes are plain. With an observer, which is called
+  // after every step, it may see every value while it lives.
+  void run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, int threads,
+           const StepObserver* observer = nullptr) const;
+
+  // From now on the lowest bit of the first byte of this step's result is wrong: so that checks can be checked.
+  void inject_fault(std::size_t step) { fault_ = step; }
+
+ private:
+  Engine() = default;
+  Problem add(const StepSpec& step, std::span<const Constant> constants);
+  Problem keep_constants(std::span<const Constant> constants);
+  void run_step(std::size_t number, const Buffers& buffers, Session& session, int worker) const;
+  std::unique_ptr<Session> borrow(int threads) const;
+  void give_back(std::unique_ptr<Session> session) const;
+
+  const Kernels* kernels_ = nullptr;
+  std::vector<Operand> inputs_, outputs_;
+  std::vector<StepSpec> steps_;
+  std::vector<std::unique_ptr<Kernel>> bodies_;
+  std::vector<std::unique_ptr<AlignedBytes>> constant_bytes_;
+  std::vector<const std::byte*> constants_;  // in stored form
+  std::int64_t arena_bytes_ = 0, scratch_bytes_ = 0, packed_bytes_ = 0;
+  std::size_t fault_ = static_cast<std::size_t>(-1);
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Session>> idle_;
+};
+
+}  // namespace cvm

@@ -1,0 +1,93 @@
+// What the processor can do, asked once.
+#include "isa.h"
+
+#if defined(_MSC_VER) && (defined(CVM_HAS_AVX2) || defined(CVM_HAS_AVX512VNNI))
+#include <immintrin.h>
+#include <intrin.h>
+#endif
+
+namespace cvm {
+
+// One table for each instruction set, from the files named after it.
+#define CVM_TABLE(name, Suffix)                     \
+  extern const ElementKernels kElements##Suffix;    \
+  extern const ProductKernels kProducts##Suffix;    \
+  extern const DepthwiseKernels kDepthwise##Suffix; \
+  const Kernels k##Suffix = {name, &kElements##Suffix, &kProducts##Suffix, &kDepthwise##Suffix};
+CVM_TABLE("portable", Portable)
+#if defined(CVM_HAS_NEON)
+CVM_TABLE("neon", Neon)
+#endif
+#if defined(CVM_HAS_AVX2)
+CVM_TABLE("avx2", Avx2)
+#endif
+#if defined(CVM_HAS_AVX512VNNI)
+CVM_TABLE("avx512vnni", Avx512vnni)
+#endif
+#undef CVM_TABLE
+
+namespace {
+
+#if defined(_MSC_VER) && (defined(CVM_HAS_AVX2) || defined(CVM_HAS_AVX512VNNI))
+// Bits of CPUID leaf 7 (and of leaf 1 and XCR0 for what the operating system saves), as Intel's manual numbers them.
+bool has_bits(int leaf, int subleaf, int which, unsigned mask) {
+  int registers[4];
+  __cpuidex(registers, leaf, subleaf);
+  return (static_cast<unsigned>(registers[which]) & mask) == mask;
+}
+bool saves(unsigned long long mask) {
+  return has_bits(1, 0, 2, 1u << 27) && (_xgetbv(0) & mask) == mask;
+}
+bool has_avx2() { return saves(0x6) && has_bits(7, 0, 1, (1u << 5) | (1u << 8)); }
+bool has_avx512vnni() {
+  return has_avx2() && saves(0xE6) && has_bits(7, 0, 1, (1u << 16) | (1u << 17) | (1u << 30) | (1u << 31)) &&
+         has_bits(7, 0, 2, 1u << 11);
+}
+#else
+#if defined(CVM_HAS_AVX2)
+bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"); }
+#endif
+#if defined(CVM_HAS_AVX512VNNI)
+bool has_avx512vnni() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni");
+}
+#endif
+#endif
+
+std::vector<const Kernels*> find_supported() {
+  std::vector<const Kernels*> found{&kPortable};
+#if defined(CVM_HAS_NEON)
+  found.push_back(&kNeon);
+#endif
+#if defined(CVM_HAS_AVX2)
+  if (has_avx2()) found.push_back(&kAvx2);
+#endif
+#if defined(CVM_HAS_AVX512VNNI)
+  if (has_avx512vnni()) found.push_back(&kAvx512vnni);
+#endif
+  return found;
+}
+
+const std::vector<const Kernels*>& supported() {
+  static const std::vector<const Kernels*> kSupported = find_supported();
+  return kSupported;
+}
+
+}  // namespace
+
+std::vector<std::string_view> supported_isas() {
+  std::vector<std::string_view> names;
+  for (const Kernels* kernels : supported()) names.emplace_back(kernels->name);
+  return names;
+}
+
+const Kernels* kernels_for(std::string_view name) {
+  if (name.empty()) return supported().back();
+  for (const Kernels* kernels : supported()) {
+    if (name == kernels->name) return kernels;
+  }
+  return nullptr;
+}
+
+}  // namespace cvm

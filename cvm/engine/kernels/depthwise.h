@@ -1,0 +1,10 @@
+#pragma once
+
+#include <stdint.h>
+
+namespace cvm {
+
+struct DepthwiseKernels {
+};
+
+}  // namespace cvm

@@ -1,0 +1,38 @@
+// What stages, loads and stores of element-wise chains ask of an instruction set.
+#pragma once
+
+#include <stdint.h>
+
+namespace cvm {
+
+// A tile of 32-bit integers, dense: `rows` x `width`. `channel` is the place of column 0 on the last axis.
+struct Tile {
+  int64_t rows;
+  int64_t width;
+  int64_t channel;
+};
+
+// A rescale, ready to run: per tensor (count 1) or per channel. `wide`: some result may leave 32 bits before it saturates.
+struct Rescale {
+  const int32_t* multiplier;
+  const int32_t* shift;
+  int64_t count;
+  int32_t input_zero_point;
+  int32_t output_zero_point;
+  int32_t low;  // of the result, which saturates there
+  int32_t high;
+  bool wide;
+};
+
+struct ElementKernels {
+  void (*rescale)(const Rescale&, const Tile&, const int32_t* x, int32_t* out);
+  void (*clamp)(int32_t low, int32_t high, int64_t count, const int32_t* x, int32_t* out);
+  void (*add)(int64_t count, const int32_t* x, const int32_t* y, int32_t* out);
+  // Rows of bytes to integers (byte - bias) and back (integer + bias, which the caller knows to fit).
+  void (*load8)(int32_t bias, int64_t width, const uint8_t* from, int32_t* out);
+  void (*store8)(int32_t bias, int64_t width, const int32_t* x, uint8_t* to);
+  void (*load16)(int64_t width, const int16_t* from, int32_t* out);
+  void (*store16)(int64_t width, const int32_t* x, int16_t* to);
+};
+
+}  // namespace cvm

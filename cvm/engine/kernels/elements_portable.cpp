@@ -1,0 +1,53 @@
+// Element-wise kernels in plain C++: right on any processor, and what the others are compared with.
+#include "kernels/elements.h"
+
+#include "arithmetic.h"
+
+namespace cvm {
+namespace {
+
+int32_t rescale_one(const Rescale& r, int32_t x, int64_t channel) {
+  const int64_t index = r.count == 1 ? 0 : channel;
+  const int64_t scaled = multiply_shift(int64_t{x} - r.input_zero_point, r.multiplier[index], r.shift[index]);
+  return static_cast<int32_t>(clamp64(scaled + r.output_zero_point, r.low, r.high));
+}
+
+void rescale(const Rescale& r, const Tile& tile, const int32_t* x, int32_t* out) {
+  for (int64_t row = 0; row < tile.rows; ++row) {
+    for (int64_t column = 0; column < tile.width; ++column) {
+      const int64_t place = row * tile.width + column;
+      out[place] = rescale_one(r, x[place], tile.channel + column);
+    }
+  }
+}
+
+void clamp(int32_t low, int32_t high, int64_t count, const int32_t* x, int32_t* out) {
+  for (int64_t i = 0; i < count; ++i) out[i] = x[i] < low ? low : x[i] > high ? high : x[i];
+}
+
+void add(int64_t count, const int32_t* x, const int32_t* y, int32_t* out) {
+  for (int64_t i = 0; i < count; ++i) out[i] = wrap_add(x[i], y[i]);
+}
+
+void load8(int32_t bias, int64_t width, const uint8_t* from, int32_t* out) {
+  for (int64_t i = 0; i < width; ++i) out[i] = from[i] - bias;
+}
+
+void store8(int32_t bias, int64_t width, const int32_t* x, uint8_t* to) {
+  for (int64_t i = 0; i < width; ++i) to[i] = static_cast<uint8_t>(wrap_add(x[i], bias));
+}
+
+void load16(int64_t width, const int16_t* from, int32_t* out) {
+  for (int64_t i = 0; i < width; ++i) out[i] = from[i];
+}
+
+void store16(int64_t width, const int32_t* x, int16_t* to) {
+  for (int64_t i = 0; i < width; ++i) to[i] = static_cast<int16_t>(x[i]);
+}
+
+}  // namespace
+
+extern const ElementKernels kElementsPortable;
+const ElementKernels kElementsPortable = {rescale, clamp, add, load8, store8, load16, store16};
+
+}  // namespace cvm

@@ -1,0 +1,18 @@
+// What every instruction set offers: tables of functions. Only plain C types in these headers, because the files that
+// implement them are compiled for different processors and must share no inline code.
+#pragma once
+
+#include "kernels/depthwise.h"
+#include "kernels/elements.h"
+#include "kernels/products.h"
+
+namespace cvm {
+
+struct Kernels {
+  const char* name;
+  const ElementKernels* elements;
+  const ProductKernels* products;
+  const DepthwiseKernels* depthwise;
+};
+
+}  // namespace cvm

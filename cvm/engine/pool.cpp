@@ -1,0 +1,84 @@
+// Threads and barriers.
+#include "pool.h"
+
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
+#endif
+
+namespace cvm {
+namespace {
+
+// A barrier of a step that takes microseconds: waiting in the kernel would cost more than the step.
+constexpr int kSpins = 4096;
+
+void pause() {
+#if defined(__x86_64__) || defined(_M_X64)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Until `value` is no longer `seen`: spin, then sleep.
+void wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t seen) {
+  for (int spin = 0; spin < kSpins; ++spin) {
+    if (value.load(std::memory_order_acquire) != seen) return;
+    pause();
+  }
+  value.wait(seen, std::memory_order_acquire);
+}
+
+}  // namespace
+
+Pool::Pool(int workers) {
+  for (int worker = 1; worker < workers; ++worker) threads_.emplace_back([this, worker] { work(worker); });
+}
+
+Pool::~Pool() {
+  stop_.store(true, std::memory_order_relaxed);
+  round_.fetch_add(1, std::memory_order_release);
+  round_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void Pool::run(const std::function<void(int)>& task) {
+  if (!threads_.empty()) {
+    task_ = &task;
+    unfinished_.store(static_cast<int>(threads_.size()), std::memory_order_relaxed);
+    round_.fetch_add(1, std::memory_order_release);
+    round_.notify_all();
+  }
+  task(0);
+  for (int spin = 0; unfinished_.load(std::memory_order_acquire) != 0; ++spin) {
+    if (spin < kSpins) {
+      pause();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+}
+
+void Pool::work(int worker) {
+  std::uint32_t seen = 0;
+  while (true) {
+    wait_while(round_, seen);
+    seen = round_.load(std::memory_order_acquire);
+    if (stop_.load(std::memory_order_relaxed)) return;
+    (*task_)(worker);
+    unfinished_.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+void Barrier::wait() {
+  if (workers_ == 1) return;
+  const std::uint32_t phase = phase_.load(std::memory_order_acquire);
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == workers_) {
+    arrived_.store(0, std::memory_order_relaxed);
+    phase_.store(phase + 1, std::memory_order_release);
+    phase_.notify_all();
+  } else {
+    wait_while(phase_, phase);
+  }
+}
+
+}  // namespace cvm

@@ -1,0 +1,67 @@
+// One element-wise operation of a plan, checked and ready to run on tiles of 32-bit integers.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "plan.h"
+
+namespace cvm {
+
+// What a stage knows: the fields that its body uses are filled in by its maker, the others keep their defaults.
+struct StageData {
+  const Kernels* kernels = nullptr;
+  std::vector<std::int32_t> multiplier, shift;  // rescale
+  std::vector<std::int32_t> table;              // table
+  std::int32_t input_zero_point = 0, output_zero_point = 0;
+  std::int32_t low = 0, high = 0;
+  int amount = 0;   // of a fixed shift
+  bool flag = false;  // rescale: wide; shift_right: round
+  DType from = DType::i32, to = DType::i32;
+};
+
+// `out` may be `a`, `b` or `c`: element i of the result depends on elements i of the sources alone.
+using StageBody = void (*)(const StageData& data, const Tile& tile, const std::int32_t* a, const std::int32_t* b,
+                           const std::int32_t* c, std::int32_t* out);
+
+struct Stage {
+  StageBody body = nullptr;
+  StageData data;
+  DType dtype = DType::i32;  // of the result
+};
+
+// What a maker may look at. Every function of it answers for any plan, however wrong.
+struct StageCall {
+  const StageSpec& spec;
+  std::span<const DType> sources;
+  std::span<const Constant> constants;
+  std::int64_t channels;  // length of the result's last axis
+  const Kernels& kernels;
+
+  bool takes(std::size_t sources_expected, std::size_t parameters_expected) const {
+    return sources.size() == sources_expected && spec.parameters.size() == parameters_expected;
+  }
+  bool all_are(DType dtype) const {
+    for (DType source : sources) {
+      if (source != dtype) return false;
+    }
+    return true;
+  }
+  // The integers of an attribute, or nullptr unless there are `count` of them.
+  const std::vector<std::int64_t>* ints(std::string_view name, int count) const {
+    return spec.attributes.find(name, count);
+  }
+  // A parameter of this dtype and rank 1, or nullptr.
+  const Constant* vector(std::size_t index, DType dtype) const {
+    const Constant& found = constants[static_cast<std::size_t>(spec.parameters[index])];
+    return found.dtype == dtype && found.shape.rank == 1 ? &found : nullptr;
+  }
+};
+
+#define CVM_STAGE_MAKER(name, number) Expected<Stage> make_stage_##name(const StageCall& call);
+CVM_STAGES(CVM_STAGE_MAKER)
+#undef CVM_STAGE_MAKER
+
+}  // namespace cvm

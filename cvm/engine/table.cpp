@@ -1,0 +1,50 @@
+// The table stage: one entry for each integer that an 8- or 16-bit source can hold.
+#include "stage.h"
+
+namespace cvm {
+namespace {
+
+// The mask keeps any index inside the table, whatever the register holds.
+void table(const StageData& data, const Tile& tile, const std::int32_t* x, const std::int32_t*, const std::int32_t*,
+           std::int32_t* out) {
+  const std::int64_t count = tile.rows * tile.width;
+  const auto mask = static_cast<std::uint32_t>(data.table.size() - 1);
+  for (std::int64_t i = 0; i < count; ++i) out[i] = data.table[static_cast<std::uint32_t>(x[i] - data.low) & mask];
+}
+
+template <typename T>
+std::vector<std::int32_t> entries(const Constant& values) {
+  const auto plain = values.as<T>();
+  return {plain.begin(), plain.end()};
+}
+
+}  // namespace
+
+Expected<Stage> make_stage_table(const StageCall& call) {
+  CVM_REQUIRE(call.takes(1, 1), "takes one source and values");
+  const DType from = call.sources[0];
+  CVM_REQUIRE(from == DType::i8 || from == DType::u8 || from == DType::i16, "x is not i8, u8 or i16");
+  const Constant& values = call.constants[static_cast<std::size_t>(call.spec.parameters[0])];
+  CVM_REQUIRE(values.shape.rank == 1 && values.shape[0] == highest(from) - lowest(from) + 1,
+              "values does not have one entry for each integer of x's dtype");
+  Stage stage;
+  stage.dtype = values.dtype;
+  stage.body = table;
+  stage.data.low = static_cast<std::int32_t>(lowest(from));
+  switch (values.dtype) {
+    case DType::i8:
+      stage.data.table = entries<std::int8_t>(values);
+      break;
+    case DType::i16:
+      stage.data.table = entries<std::int16_t>(values);
+      break;
+    case DType::i32:
+      stage.data.table = entries<std::int32_t>(values);
+      break;
+    default:
+      return "values is not i8, i16 or i32";
+  }
+  return stage;
+}
+
+}  // namespace cvm

@@ -1,0 +1,112 @@
+"""What a plan is made of: plain frozen data. `cvm/engine/plan.h` says the same on the other side of the door."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from cvm.instructions import INSTRUCTIONS
+from cvm.program import DTYPE_CODES, Attribute, Instruction
+from cvm.validate import Proven
+
+Integers = tuple[int, ...]
+
+LOAD = "load"  # the stage that reads one of the step's operands
+CHAIN = "chain"  # the step that is nothing but stages
+OPCODES = {LOAD: 200, CHAIN: 201} | {name: spec.opcode for name, spec in INSTRUCTIONS.items()}
+STAGE_FAMILIES = ("scale", "arithmetic", "logic")
+STAGES = frozenset(name for name, spec in INSTRUCTIONS.items() if spec.family in STAGE_FAMILIES) | {"table"}
+LINEAR = frozenset(name for name, spec in INSTRUCTIONS.items() if spec.family == "linear")  # steps with an accumulator
+MOVEMENT = frozenset(name for name, spec in INSTRUCTIONS.items() if spec.family == "movement")
+
+
+class Room(IntEnum):
+    """Which memory a value lies in."""
+
+    INPUT = 0
+    OUTPUT = 1
+    CONSTANT = 2
+    ARENA = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value lies: the number of an input, output or constant, or a byte offset in the arena.
+
+    `pitch` is the number of elements from one row of the last axis to the next: more than its length inside a concat.
+    """
+
+    room: Room
+    position: int
+    pitch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One element-wise operation of a step. Registers count the accumulator, if there is one, then the stages.
+
+    `operand` is the place among the step's operands that a load reads; `parameters` are value numbers of constants.
+    """
+
+    name: str
+    sources: Integers = ()
+    operand: int = -1
+    parameters: Integers = ()
+    attributes: Mapping[str, Integers] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call of the engine. Operands, parameters and result are value numbers; `covers` are those it computes.
+
+    A step may also copy an input or to an output; then its result is numbered beyond the program's values.
+    """
+
+    name: str
+    operands: Integers
+    parameters: Integers
+    result: int
+    attributes: Mapping[str, Integers]
+    stages: tuple[Stage, ...]
+    covers: Integers
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Steps in order, and the place of every value that they read or write."""
+
+    form: Proven
+    steps: tuple[Step, ...]
+    places: Mapping[int, Place]
+    copies: Mapping[int, int]  # value numbers beyond the program's, and the value that each holds again
+    arena_bytes: int
+
+    def source(self, value: int) -> int:
+        """The program's own number of a value that may be a copy."""
+        return self.copies.get(value, value)
+
+
+def integers(attribute: Attribute) -> Integers:
+    """An attribute as the engine takes it."""
+    if isinstance(attribute, tuple):
+        return attribute
+    if isinstance(attribute, str):
+        return (DTYPE_CODES[attribute] if attribute in DTYPE_CODES else ("nearest", "bilinear").index(attribute),)
+    return (int(attribute),)
+
+
+def split(instruction: Instruction) -> tuple[Integers, Integers]:
+    """An instruction's operands and its parameters: those that must be constants."""
+    spec = INSTRUCTIONS[instruction.name]
+    names = [spec.inputs[min(place, len(spec.inputs) - 1)] for place in range(len(instruction.operands))]
+    pairs = list(zip(names, instruction.operands, strict=True))
+    return (
+        tuple(value for name, value in pairs if name not in spec.constant),
+        tuple(value for name, value in pairs if name in spec.constant),
+    )
+
+
+def attributes(instruction: Instruction) -> dict[str, Integers]:
+    """All attributes of an instruction as the engine takes them."""
+    return {name: integers(value) for name, value in instruction.attributes.items()}
