@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,7 @@ import numpy.typing as npt
 from benchmarks import peers
 from benchmarks.models import Model
 from benchmarks.peers import Ready, Unavailable
-from cvm import boundary
+from cvm import boundary, native
 from cvm.reference import interpreter
 
 
@@ -28,28 +26,18 @@ class Contender:
     slow: bool = False
 
 
-def native() -> ModuleType | None:
-    """`cvm.native` where the engine can run on this machine."""
-    try:
-        module = import_module("cvm.native")
-    except ModuleNotFoundError:
-        return None
-    return module if module.available() else None
-
-
 def peak(threads: int) -> Callable[[], float] | None:
     """Reads the machine's int8 multiply-accumulate peak in giga-MAC/s, where the engine can."""
-    module = native()
-    return partial(module.peak, threads) if module is not None and hasattr(module, "peak") else None
+    return partial(native.peak, threads) if native.available() and hasattr(native, "peak") else None
 
 
 def engine(model: Model, threads: int) -> Ready:
     """`cvm.load(path).run(integers, threads=n)`; the image becomes integers before the clock starts."""
-    if native() is None:
+    if not native.available():
         raise Unavailable("the engine is not built here")
     program = model.program
     integers = boundary.quantize(program.program, model.images[0])
-    return Ready(lambda: program.run(integers, threads=threads), partial(_real, model))
+    return Ready(lambda: program.run(integers, threads=threads), partial(_real, model), native.chosen_isa())
 
 
 def reference(model: Model, threads: int) -> Ready:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
+
+from benchmarks.footprint import Footprint
 
 OURS = "engine"
 REFERENCE = "reference"
@@ -70,7 +72,7 @@ class Outcome:
 
     model: str
     measured: tuple[Measured, ...]
-    footprint: dict[str, float] = field(default_factory=dict)
+    footprint: Footprint
 
     def on(self, threads: int) -> Measured | None:
         """The part on so many threads."""
@@ -115,7 +117,7 @@ def _outcome_json(outcome: Outcome) -> dict[str, Any]:
         }
         for part in outcome.measured
     }
-    return {"footprint": outcome.footprint, "threads": threads}
+    return {"footprint": asdict(outcome.footprint), "threads": threads}
 
 
 def _row_json(part: Measured, row: Row) -> dict[str, Any]:

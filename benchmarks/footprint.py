@@ -10,7 +10,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import numpy.typing as npt
@@ -22,20 +24,30 @@ STATUS = Path("/proc/self/status")
 LOADS = 5
 
 
-def footprint(program: Path, integers: Mapping[str, npt.NDArray[np.integer]]) -> dict[str, float]:
-    """`load_s` (decode and prove, modules imported, median), `load_and_run_s` and `peak_bytes` of a fresh process."""
+@dataclass(frozen=True)
+class Footprint:
+    """What a fresh process needs."""
+
+    ran_on: str  # engine or reference
+    load_s: float  # decode and prove, all modules imported: the median of a few
+    load_and_run_s: float  # the first time
+    peak_bytes: int  # the most memory until then
+
+
+def footprint(program: Path, integers: Mapping[str, npt.NDArray[np.integer]]) -> Footprint:
+    """Start the fresh process and hear what it says."""
     with tempfile.TemporaryDirectory() as folder:
         arrays = Path(folder) / "integers.npz"
         np.savez(arrays, **integers)  # type: ignore[arg-type]
         words = [sys.executable, "-m", "benchmarks.footprint", str(program), str(arrays)]
         done = subprocess.run(words, cwd=ROOT, text=True, capture_output=True, check=True)
-    figures: dict[str, float] = json.loads(done.stdout)
-    return figures
+    return Footprint(**json.loads(done.stdout))
 
 
 def main() -> None:
     """Memory is read before loading again, so that it is what one load and one run take."""
     import cvm
+    from cvm import native
 
     path, arrays = sys.argv[1:]
     with np.load(arrays) as file:
@@ -43,7 +55,7 @@ def main() -> None:
     first = seconds(lambda: cvm.load(path).run(integers))
     peak = peak_bytes()
     loads = [seconds(lambda: cvm.load(path)) for _ in range(LOADS)]
-    print(json.dumps({"load_s": float(np.median(loads)), "load_and_run_s": first, "peak_bytes": peak}))
+    print(json.dumps(asdict(Footprint("engine" if native.available() else "reference", median(loads), first, peak))))
 
 
 def peak_bytes() -> int:

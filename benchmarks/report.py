@@ -72,9 +72,10 @@ def model_heads(threads: Sequence[int]) -> list[str]:
 
 def model_cells(outcome: Outcome, threads: Sequence[int]) -> list[str]:
     """Seconds, megabytes of a fresh process, and how much faster our engine and the peak are on more threads."""
-    load, memory = (outcome.footprint.get(key) for key in ("load_s", "peak_bytes"))
+    needs = outcome.footprint
+    memory = f"{needs.peak_bytes / 1e6:.0f} MB" + ("" if needs.ran_on == OURS else f" ({needs.ran_on})")
     gains = [_gain_cell(outcome.gain(count), outcome.peak_gain(count)) for count in threads if count != 1]
-    return [number(load, unit=" s"), number(None if memory is None else memory / 1e6, ".0f", " MB"), *gains]
+    return [f"{needs.load_s:.2f} s", memory, *gains]
 
 
 def markdown(machine: Mapping[str, str | int], outcomes: Sequence[Outcome], threads: Sequence[int]) -> str:

@@ -4,7 +4,9 @@ import math
 import pytest
 
 from benchmarks.figures import Measured, Outcome, Row, as_json, snr_db
+from benchmarks.footprint import Footprint
 
+NEEDS = Footprint("engine", 0.1, 1.0, 10**8)
 ENGINE = Row("engine", (21.0, 20.0, 100.0))
 PEER = Row("openvino-int8", (25.0, 24.0, 26.0))
 ONE = Measured(1, 4_000_000_000, (ENGINE, PEER, Row("reference", note="too slow")), (250.0, 240.0, 260.0))
@@ -26,7 +28,7 @@ def test_the_rate_and_its_share_of_the_peak_of_the_same_rounds():
 
 
 def test_gains_compare_more_threads_with_one():
-    outcome = Outcome("net", (ONE, TWO))
+    outcome = Outcome("net", (ONE, TWO), NEEDS)
     assert outcome.gain(2) == pytest.approx(21 / 12)
     assert outcome.gain(2, "openvino-int8") == pytest.approx(25 / 15)
     assert outcome.peak_gain(2) == pytest.approx(400 / 250)
@@ -38,7 +40,7 @@ def test_what_was_not_measured_has_no_figures():
     assert unmeasured.rate("engine") is None
     assert unmeasured.share("openvino-int8") is None
     assert ONE.ratio("onnxruntime-int8") is None
-    assert Outcome("net", (TWO,)).gain(2) is None
+    assert Outcome("net", (TWO,), NEEDS).gain(2) is None
 
 
 def test_signal_to_noise():
@@ -50,10 +52,14 @@ def test_signal_to_noise():
 def test_everything_is_in_the_json():
     exact = Measured(1, 10**9, (Row("engine", (2.0,), snr_db=math.inf),))
     made = json.loads(
-        json.dumps(as_json({"cores": 2}, [Outcome("net", (ONE, TWO)), Outcome("other", (exact,))]), allow_nan=False)
+        json.dumps(
+            as_json({"cores": 2}, [Outcome("net", (ONE, TWO), NEEDS), Outcome("other", (exact,), NEEDS)]),
+            allow_nan=False,
+        )
     )
     one = made["models"]["net"]["threads"]["1"]
     assert made["machine"] == {"cores": 2}
+    assert made["models"]["net"]["footprint"]["peak_bytes"] == 10**8
     assert one["peak_gmacs"] == 250
     assert one["contenders"]["engine"]["readings_ms"] == [21.0, 20.0, 100.0]
     assert one["contenders"]["openvino-int8"]["engine_ratio"] == pytest.approx(0.84)

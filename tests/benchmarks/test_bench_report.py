@@ -3,11 +3,12 @@ from io import StringIO
 from rich.console import Console
 
 from benchmarks.figures import Measured, Outcome, Row
-from benchmarks.report import grid, markdown, number, part_table, percent
+from benchmarks.footprint import Footprint
+from benchmarks.report import grid, markdown, model_cells, number, part_table, percent
 
 ONE = Measured(1, 4_000_000_000, (Row("engine", (20.0,)), Row("openvino-int8", (25.0,), note="NNCF")), (250.0,))
 TWO = Measured(2, 4_000_000_000, (Row("engine", (12.5,)), Row("openvino-int8", note="no second core")), (400.0,))
-OUTCOME = Outcome("net", (ONE, TWO), {"load_s": 0.1234, "peak_bytes": 101_600_000})
+OUTCOME = Outcome("net", (ONE, TWO), Footprint("engine", 0.1234, 1.0, 101_600_000))
 
 MARKDOWN = """\
 | model | threads | engine, ms | OpenVINO int8, ms | giga-MAC/s | of the int8 peak |
@@ -49,3 +50,10 @@ def test_the_terminal_table_fits_80_columns_and_says_why_a_row_is_empty():
     assert "int8 peak 400 giga-MAC/s" in shown
     assert "OpenVINO int8: no second core" in shown
     assert "…" not in shown
+
+
+def test_memory_says_when_it_is_not_the_engine_s():
+    assert model_cells(Outcome("net", (), Footprint("reference", 0.1, 1.0, 2_000_000)), [1]) == [
+        "0.10 s",
+        "2 MB (reference)",
+    ]
