@@ -83,6 +83,7 @@ def main(
             console.print(report.part_table(model.name, part))
     console.print(report.model_table(outcomes, threads))
     console.print(report.FOOT, highlight=False)
+    console.print(report.disturbed(outcomes), style="bold red", highlight=False)
     if json_path is not None:
         json_path.write_text(json.dumps(as_json(machine, outcomes), indent=1) + "\n")
     if markdown_path is not None:

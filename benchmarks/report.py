@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from rich.markup import escape
 from rich.table import Table
 
-from benchmarks.figures import OURS, Measured, Outcome, divided
+from benchmarks.figures import OURS, Measured, Outcome, Row
 
 FOOT = (
     "Median of one image after another, batch 1. Peers take a float image and quantise it inside; "
     "the engine and the reference take integers."
 )
 DASH = "-"
+QUIET = 0.9  # of a core
 HEADS = {  # short names for a wide table
     "engine": "engine",
     "reference": "reference",
@@ -32,19 +34,24 @@ def percent(value: float | None) -> str:
     return DASH if value is None else f"{100 * value:.0f} %"
 
 
+def milliseconds(value: float | None) -> str:
+    """A time with three digits or more, and no more than two decimals."""
+    return number(value, ".2f" if value is None or value < 100 else ".1f" if value < 1000 else ".0f")
+
+
 def part_table(model: str, part: Measured) -> Table:
     """Every contender on one model and number of threads; fits 80 columns, notes below."""
     peak = f"int8 peak {number(part.peak, '.0f', ' giga-MAC/s')}"
-    notes = [f"{HEADS[row.contender]}: {row.note}" for row in part.rows if row.note]
+    said = escape("\n".join(f"{HEADS[row.contender]}: {row.note}" for row in part.rows if row.note))
     title = f"{model}, {threads_text(part.threads)}, {peak}"
-    table = Table(title=title, caption="\n".join(notes), title_justify="left", caption_justify="left")
+    table = Table(title=title, caption=said, title_justify="left", caption_justify="left")
     table.add_column("contender", no_wrap=True)
     for head in ("ms", "engine/it", "GMAC/s", "of peak", "cores", "SNR dB"):
         table.add_column(head, justify="right", no_wrap=True)
     for row in part.rows:
         table.add_row(
             HEADS[row.contender],
-            number(row.median_ms),
+            milliseconds(row.median_ms),
             number(part.ratio(row.contender)),
             number(part.rate(row.contender), ".1f"),
             percent(part.share(row.contender)),
@@ -88,21 +95,34 @@ def markdown(machine: Mapping[str, str | int], outcomes: Sequence[Outcome], thre
         for part in outcome.measured
     ]
     others = [[outcome.model, *model_cells(outcome, threads)] for outcome in outcomes]
-    return "\n\n".join(
-        [
-            grid(heads, rows),
-            grid(["model", *model_heads(threads)], others),
-            f"{FOOT} In brackets: the engine's time divided by that one's.",
-            "\n".join(notes(outcomes)),
-            ", ".join(f"{name} {value}" for name, value in machine.items()) + ".\n",
-        ]
-    )
+    paragraphs = [
+        grid(heads, rows),
+        grid(["model", *model_heads(threads)], others),
+        f"{FOOT} In brackets: the engine's time divided by that one's.",
+        disturbed(outcomes),
+        "\n".join(notes(outcomes)),
+        ", ".join(f"{name} {value}" for name, value in machine.items()) + ".\n",
+    ]
+    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
 
 def notes(outcomes: Sequence[Outcome]) -> list[str]:
     """What each contender has to say, each thing once."""
     rows = [row for outcome in outcomes for part in outcome.measured for row in part.rows if row.note]
     return list(dict.fromkeys(f"- {HEADS[row.contender]}: {row.note}" for row in rows))
+
+
+def disturbed(outcomes: Sequence[Outcome]) -> str:
+    """A warning, or nothing: a run on one thread that had much less than a core to itself met other work."""
+    shares = [row.busy_cores for outcome in outcomes for row in _alone(outcome) if row.busy_cores is not None]
+    if not shares or min(shares) >= QUIET:
+        return ""
+    return f"Something else was running: one thread got as little as {percent(min(shares))} of a core. Measure again."
+
+
+def _alone(outcome: Outcome) -> tuple[Row, ...]:
+    part = outcome.on(1)
+    return part.rows if part else ()
 
 
 def grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -117,7 +137,9 @@ def threads_text(count: int) -> str:
 
 
 def _gain_cell(ours: float | None, of_peak: float | None) -> str:
-    return f"{number(ours)} / {number(of_peak)} = {percent(divided(ours, of_peak))}"
+    if ours is None or of_peak is None:
+        return number(ours)
+    return f"{ours:.2f} / {of_peak:.2f} = {percent(ours / of_peak)}"
 
 
 def _time_head(contender: str) -> str:
@@ -126,7 +148,7 @@ def _time_head(contender: str) -> str:
 
 def _time_cell(part: Measured, contender: str) -> str:
     time, ratio = part.time(contender), part.ratio(contender)
-    return number(time) if ratio is None or contender == OURS else f"{number(time)} ({number(ratio)})"
+    return milliseconds(time) + ("" if ratio is None or contender == OURS else f" ({number(ratio)})")
 
 
 def _rate_cells(part: Measured) -> list[str]:
