@@ -1,10 +1,70 @@
+// Sums of products on one tile: a few rows of x against one panel of weights, with what may follow in registers.
 #pragma once
 
 #include <stdint.h>
 
 namespace cvm {
 
+constexpr int64_t kMaxTileRows = 8;
+constexpr int64_t kMaxPanelColumns = 32;
+
+// One tile. Run t of row r starts at rows[t * kMaxTileRows + r] and holds `depth` elements, a multiple of the kernel's
+// step; reading stops there. Weights lie in the order depth / step, column, step, run after run.
+struct ProductTask {
+  const void* const* rows;
+  int64_t taps;
+  int64_t depth;
+  const void* weights;
+  const int32_t* bias;  // one for each column, added to the sums
+  int64_t row_count;    // 1..kMaxTileRows
+  int64_t vectors;      // 1 or 2: columns are vectors * lanes
+};
+
+// A rescale as vectors want it, in blocks of `lanes` channels: int32 multiplier[lanes], int32 offset[lanes], then int64
+// half_even, half_odd, shift_even, shift_odd [lanes / 2 each]. The product of an even (odd) channel plus its half, which
+// includes 2^62 to make it non-negative, is shifted right by its shift; offset takes 2^62 away again and adds the zero
+// point. `high_halves`: every shift is at least 32, shift_odd is 32 less, so that odd results end in their own place.
+struct ScaleBlocks {
+  const uint8_t* data;
+  int64_t stride;  // bytes from one block to the next; 0 if one serves all channels
+  bool high_halves;
+};
+
+// rescale to 8 bits: sums become bytes between low and high (in stored form).
+struct ToBytes {
+  ScaleBlocks scale;  // at the panel's first channel; high_halves
+  int32_t low;
+  int32_t high;
+};
+
+// sum = rescale(sums) + shortcut, then rescale to 8 bits. The shortcut is either bytes, rescaled per tensor, or int32.
+struct Residual {
+  ScaleBlocks scale;  // at the panel's first channel
+  ScaleBlocks shortcut_scale;  // one block
+  int32_t shortcut_zero_point;
+  const void* shortcut;  // at the tile's first row and the panel's first channel
+  int64_t shortcut_pitch;  // elements
+  bool shortcut_is_wide;  // int32, added as it is
+  ToBytes out;  // one block
+};
+
 struct ProductKernels {
+  int64_t lanes;   // 32-bit integers in a vector
+  int64_t rows;    // most rows in a tile
+  int64_t step8;   // elements of depth that a kernel takes at once from 8-bit rows
+  int64_t step16;  // the same for 16-bit rows
+  bool widens;     // 8-bit rows must be handed over as 16-bit integers, in steps of step8; weights stay bytes
+  // To int32 [row_count][columns]; x is u8 (i16 if `widens`), weights are int8.
+  void (*sums8)(const ProductTask&, int32_t* out);
+  // The same on i16 rows with i16 weights.
+  void (*sums16)(const ProductTask&, int32_t* out);
+  // To bytes, `columns` of them in each row, rows `pitch` apart.
+  void (*bytes8)(const ProductTask&, const ToBytes&, int64_t columns, uint8_t* to, int64_t pitch);
+  void (*residual8)(const ProductTask&, const Residual&, int64_t columns, uint8_t* to, int64_t pitch);
+  // Bytes to 16-bit integers.
+  void (*widen)(const uint8_t* from, int64_t count, int16_t* to);
+  // Multiply-accumulates in `rounds` rounds of the best dot products in registers; gives their number.
+  int64_t (*peak)(int64_t rounds);
 };
 
 }  // namespace cvm

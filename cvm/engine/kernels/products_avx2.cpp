@@ -1,8 +1,221 @@
+// Sums of products with vpmaddwd: pairs of 16-bit products added exactly in 32 bits. (vpmaddubsw would take bytes, but it
+// saturates at 16 bits, which makes other engines' results differ between machines.)
+#include <immintrin.h>
+
 #include "kernels/products.h"
 
 namespace cvm {
+namespace {
+
+constexpr int kLanes = 8;
+constexpr int kRows = 6;  // 6 x 2 sums, 2 vectors of weights and 1 of x fill the 16 registers
+
+__m256i load(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
+
+// Weights of one step for 8 columns as 16-bit integers.
+template <typename Weight>
+__m256i weights_at(const Weight* from) {
+  if constexpr (sizeof(Weight) == 1) {
+    return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  } else {
+    return load(from);
+  }
+}
+
+__m256i pair_at(const int16_t* from) {
+  int32_t pair;
+  __builtin_memcpy(&pair, from, 4);
+  return _mm256_set1_epi32(pair);
+}
+
+template <int R, int V, typename Weight>
+inline void accumulate(const ProductTask& task, __m256i (&sums)[R][V]) {
+  for (int v = 0; v < V; ++v) {
+    const __m256i bias = load(task.bias + v * kLanes);
+    for (int r = 0; r < R; ++r) sums[r][v] = bias;
+  }
+  const Weight* weights = static_cast<const Weight*>(task.weights);
+  for (int64_t tap = 0; tap < task.taps; ++tap) {
+    const int16_t* x[R];
+    for (int r = 0; r < R; ++r) x[r] = static_cast<const int16_t*>(task.rows[tap * kMaxTileRows + r]);
+    for (int64_t k = 0; k < task.depth; k += 2) {
+      __m256i w[V];
+      for (int v = 0; v < V; ++v) w[v] = weights_at(weights + v * kLanes * 2);
+      weights += V * kLanes * 2;
+      for (int r = 0; r < R; ++r) {
+        const __m256i pair = pair_at(x[r] + k);
+        for (int v = 0; v < V; ++v) sums[r][v] = _mm256_add_epi32(sums[r][v], _mm256_madd_epi16(pair, w[v]));
+      }
+    }
+  }
+}
+
+// What a block of ScaleBlocks holds for 8 channels.
+struct Block {
+  const int32_t* multiplier;
+  const int32_t* offset;
+  const int64_t *half_even, *half_odd, *shift_even, *shift_odd;
+};
+
+Block block_of(const ScaleBlocks& scale, int64_t number) {
+  const uint8_t* data = scale.data + number * scale.stride;
+  const int64_t* wide = reinterpret_cast<const int64_t*>(data + 8 * kLanes);
+  const int half = kLanes / 2;
+  return {reinterpret_cast<const int32_t*>(data), reinterpret_cast<const int32_t*>(data) + kLanes,
+          wide, wide + half, wide + 2 * half, wide + 3 * half};
+}
+
+template <bool kHighHalves>
+inline __m256i rescaled(__m256i x, const Block& block) {
+  const __m256i multiplier = load(block.multiplier);
+  __m256i even = _mm256_mul_epi32(x, multiplier);
+  __m256i odd = _mm256_mul_epi32(_mm256_srli_epi64(x, 32), _mm256_srli_epi64(multiplier, 32));
+  even = _mm256_srlv_epi64(_mm256_add_epi64(even, load(block.half_even)), load(block.shift_even));
+  odd = _mm256_srlv_epi64(_mm256_add_epi64(odd, load(block.half_odd)), load(block.shift_odd));
+  if constexpr (!kHighHalves) odd = _mm256_slli_epi64(odd, 32);
+  return _mm256_add_epi32(_mm256_blend_epi32(even, odd, 0xAA), load(block.offset));
+}
+
+// 8 or 16 sums of one row, already stored-form integers, to bytes.
+template <int V>
+inline void store_bytes(const __m256i (&row)[V], const ToBytes& out, int64_t columns, uint8_t* to) {
+  const __m256i low = _mm256_set1_epi32(out.low), high = _mm256_set1_epi32(out.high);
+  __m256i x[2];
+  for (int v = 0; v < V; ++v) x[v] = _mm256_min_epi32(_mm256_max_epi32(row[v], low), high);
+  if constexpr (V == 1) x[1] = x[0];
+  const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(x[0], x[1]), 0xD8);
+  const __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+  if (columns == 16 && V == 2) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
+  } else if (columns == 8) {
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), bytes);
+  } else {
+    alignas(16) uint8_t spare[16];
+    _mm_store_si128(reinterpret_cast<__m128i*>(spare), bytes);
+    for (int64_t i = 0; i < columns; ++i) to[i] = spare[i];
+  }
+}
+
+template <int R, int V, typename Weight>
+void sums(const ProductTask& task, int32_t* out) {
+  __m256i found[R][V];
+  accumulate<R, V, Weight>(task, found);
+  for (int r = 0; r < R; ++r) {
+    for (int v = 0; v < V; ++v) {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + (r * V + v) * kLanes), found[r][v]);
+    }
+  }
+}
+
+template <int R, int V>
+void to_bytes(const ProductTask& task, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
+  __m256i found[R][V];
+  accumulate<R, V, int8_t>(task, found);
+  for (int r = 0; r < R; ++r) {
+    for (int v = 0; v < V; ++v) found[r][v] = rescaled<true>(found[r][v], block_of(out.scale, v));
+    store_bytes(found[r], out, columns, to + r * pitch);
+  }
+}
+
+// The shortcut's 8 values at one place, as 32-bit integers that can be added. Columns beyond `columns` are not read.
+inline __m256i shortcut_at(const Residual& residual, int64_t row, int64_t column, int64_t columns) {
+  const int64_t place = row * residual.shortcut_pitch + column;
+  const int64_t count = columns - column < kLanes ? columns - column : kLanes;
+  if (residual.shortcut_is_wide) {
+    const int32_t* from = static_cast<const int32_t*>(residual.shortcut) + place;
+    if (count == kLanes) return load(from);
+    alignas(32) int32_t spare[kLanes] = {};
+    for (int64_t i = 0; i < count; ++i) spare[i] = from[i];
+    return load(spare);
+  }
+  const uint8_t* from = static_cast<const uint8_t*>(residual.shortcut) + place;
+  alignas(16) uint8_t spare[kLanes] = {};
+  if (count < kLanes) {
+    for (int64_t i = 0; i < count; ++i) spare[i] = from[i];
+    from = spare;
+  }
+  const __m256i bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
+  const __m256i centred = _mm256_sub_epi32(bytes, _mm256_set1_epi32(residual.shortcut_zero_point));
+  return rescaled<false>(centred, block_of(residual.shortcut_scale, 0));
+}
+
+template <int R, int V>
+void with_shortcut(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
+  __m256i found[R][V];
+  accumulate<R, V, int8_t>(task, found);
+  for (int r = 0; r < R; ++r) {
+    for (int v = 0; v < V; ++v) {
+      const __m256i own = rescaled<false>(found[r][v], block_of(residual.scale, v));
+      const __m256i other = v * kLanes < columns ? shortcut_at(residual, r, v * kLanes, columns) : own;
+      found[r][v] = rescaled<true>(_mm256_add_epi32(own, other), block_of(residual.out.scale, 0));
+    }
+    store_bytes(found[r], residual.out, columns, to + r * pitch);
+  }
+}
+
+// Calls body<rows, vectors>() for the task's own numbers.
+template <typename Body>
+void for_size(const ProductTask& task, Body body) {
+  const bool two = task.vectors == 2;
+  switch (task.row_count) {
+    case 1: return two ? body.template operator()<1, 2>() : body.template operator()<1, 1>();
+    case 2: return two ? body.template operator()<2, 2>() : body.template operator()<2, 1>();
+    case 3: return two ? body.template operator()<3, 2>() : body.template operator()<3, 1>();
+    case 4: return two ? body.template operator()<4, 2>() : body.template operator()<4, 1>();
+    case 5: return two ? body.template operator()<5, 2>() : body.template operator()<5, 1>();
+    default: return two ? body.template operator()<6, 2>() : body.template operator()<6, 1>();
+  }
+}
+
+void sums8(const ProductTask& task, int32_t* out) {
+  for_size(task, [&]<int R, int V>() { sums<R, V, int8_t>(task, out); });
+}
+
+void sums16(const ProductTask& task, int32_t* out) {
+  for_size(task, [&]<int R, int V>() { sums<R, V, int16_t>(task, out); });
+}
+
+void bytes8(const ProductTask& task, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
+  for_size(task, [&]<int R, int V>() { to_bytes<R, V>(task, out, columns, to, pitch); });
+}
+
+void residual8(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
+  for_size(task, [&]<int R, int V>() { with_shortcut<R, V>(task, residual, columns, to, pitch); });
+}
+
+void widen(const uint8_t* from, int64_t count, int16_t* to) {
+  int64_t i = 0;
+  for (; i + 16 <= count; i += 16) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm256_cvtepu8_epi16(bytes));
+  }
+  for (; i < count; ++i) to[i] = from[i];
+}
+
+// Eight independent sums hide the latency of vpaddd.
+int64_t peak(int64_t rounds) {
+  constexpr int kSums = 8;
+  __m256i found[kSums];
+  for (int i = 0; i < kSums; ++i) found[i] = _mm256_set1_epi32(i);
+  __m256i x = _mm256_set1_epi16(3), w = _mm256_set1_epi16(-5);
+  for (int64_t round = 0; round < rounds; ++round) {
+    for (int i = 0; i < kSums; ++i) {
+      found[i] = _mm256_add_epi32(found[i], _mm256_madd_epi16(x, w));
+#if defined(__GNUC__)
+      asm volatile("" : "+x"(x));  // otherwise the product is computed once for all sums
+#endif
+    }
+  }
+  __m256i all = found[0];
+  for (int i = 1; i < kSums; ++i) all = _mm256_xor_si256(all, found[i]);
+  volatile int32_t kept = _mm256_extract_epi32(all, 0);
+  (void)kept;
+  return rounds * kSums * kLanes * 2;
+}
+
+}  // namespace
 
 extern const ProductKernels kProductsAvx2;
-const ProductKernels kProductsAvx2 = {};
+const ProductKernels kProductsAvx2 = {kLanes, kRows, 2, 2, true, sums8, sums16, bytes8, residual8, widen, peak};
 
 }  // namespace cvm

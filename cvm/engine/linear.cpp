@@ -1,0 +1,63 @@
+// Which body a linear step gets, and the epilogue that they share.
+#include "linear.h"
+
+namespace cvm {
+namespace {
+
+// Whether a tensor is one that tiles of a matrix can load: row by row, one row for all, or one value per row.
+bool rows_stride(const Operand& operand, const Operand& result, std::int64_t& stride) {
+  if (operand.rows() == result.rows()) {
+    stride = operand.pitch;
+    return true;
+  }
+  stride = 0;
+  return operand.rows() == 1;
+}
+
+}  // namespace
+
+Expected<Epilogue> Epilogue::make(const StepCall& call) {
+  Expected<Chain> chain = Chain::make(call.spec, call.constants, call.kernels, true);
+  if (!chain) return chain.problem();
+  Epilogue epilogue(std::move(*chain));
+  epilogue.result_ = call.result();
+  epilogue.loads_.resize(call.spec.operands.size());
+  for (const StageSpec& stage : call.spec.stages) {
+    if (stage.opcode != Opcode::load_) continue;
+    const auto place = static_cast<std::size_t>(stage.operand);
+    const Operand& operand = call.operand(place);
+    Loaded& loaded = epilogue.loads_[place];
+    loaded.operand = operand;
+    loaded.used = true;
+    loaded.column_stride = operand.shape.last() == 1 ? 0 : 1;
+    CVM_REQUIRE(operand.shape.last() == 1 || operand.shape.last() == call.result().shape.last(),
+                "a loaded operand does not broadcast to the result");
+    CVM_REQUIRE(rows_stride(operand, call.result(), loaded.row_stride), "a loaded operand does not broadcast to the result");
+  }
+  return epilogue;
+}
+
+void Epilogue::run(const Buffers& buffers, std::int64_t row, const Tile& tile, std::byte* scratch) const {
+  TileOperand tiles[kMaxLoads];
+  for (std::size_t i = 0; i < loads_.size(); ++i) {
+    const Loaded& loaded = loads_[i];
+    if (!loaded.used) continue;
+    const std::int64_t start = row * loaded.row_stride + tile.channel * loaded.column_stride;
+    tiles[i] = {buffers.read(loaded.operand) + start * size_of(loaded.operand.dtype), loaded.row_stride, loaded.column_stride};
+  }
+  const std::int64_t start = row * result_.pitch + tile.channel;
+  chain_.run(tile, tiles, buffers.write(result_) + start * size_of(result_.dtype), result_.pitch, scratch);
+}
+
+Made make_step_conv2d(const StepCall& call) {
+  Expected<ConvGeometry> geometry = conv2d_geometry(call);
+  if (!geometry) return geometry.problem();
+  return geometry->depthwise() ? make_depthwise(call, *geometry) : make_products(call, *geometry);
+}
+
+Made make_step_dense(const StepCall& call) {
+  Expected<ConvGeometry> geometry = dense_geometry(call);
+  return geometry ? make_products(call, *geometry) : Made(geometry.problem());
+}
+
+}  // namespace cvm

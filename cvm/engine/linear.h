@@ -1,0 +1,43 @@
+// What linear steps share: their epilogue, and the bodies that a convolution may get.
+#pragma once
+
+#include <memory>
+
+#include "chain.h"
+#include "geometry.h"
+
+namespace cvm {
+
+// A convolution with sums over several channels: rows of x against packed weights (products.cpp).
+Made make_products(const StepCall& call, const ConvGeometry& geometry);
+
+// One input channel for each group (depthwise.cpp).
+Made make_depthwise(const StepCall& call, const ConvGeometry& geometry);
+
+// The stages that follow sums laid out as a matrix [rows, outputs], tile by tile.
+class Epilogue {
+ public:
+  // Checks that every operand that a stage loads broadcasts to a matrix of `rows` x last axis of the result.
+  static Expected<Epilogue> make(const StepCall& call);
+
+  std::int64_t scratch_bytes() const { return chain_.scratch_bytes(); }
+  // The tile of sums to fill in before run: at most kTileElements, dense.
+  static std::int32_t* sums(std::byte* scratch) { return Chain::accumulator(scratch); }
+  // Finishes the sums of rows [row, row + tile.rows) and columns [tile.channel, tile.channel + tile.width).
+  void run(const Buffers& buffers, std::int64_t row, const Tile& tile, std::byte* scratch) const;
+  const Chain& chain() const { return chain_; }
+
+ private:
+  struct Loaded {
+    Operand operand;
+    std::int64_t row_stride = 0, column_stride = 0;
+    bool used = false;
+  };
+  explicit Epilogue(Chain chain) : chain_(std::move(chain)) {}
+
+  Chain chain_;
+  std::vector<Loaded> loads_;
+  Operand result_;
+};
+
+}  // namespace cvm
