@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.bench_installed
+ENGINE_SOURCES := cvm/instructions.toml $(shell find cvm/engine -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name CMakeLists.txt)
+NO_ENGINE := the engine was not built, everything runs on the reference; CVM_REQUIRE_ENGINE=1 make setup shows why
 
 .PHONY: demo test setup check lint types format slow conformance fuzz bench clean
 
@@ -15,9 +17,10 @@ test: setup  ## the fast tests
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml $(ENGINE_SOURCES)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -c 'import cvm._engine' 2>/dev/null || echo 'setup: $(NO_ENGINE)' >&2
 	touch $(STAMP)
 
 check: lint types  ## what a change must pass besides the tests
