@@ -19,7 +19,7 @@ import numpy as np
 
 from cvm.errors import BadInput
 from cvm.plan.encode import operands_of_ends, step_tuple
-from cvm.plan.layout import lay_out
+from cvm.plan.fuse import fused
 from cvm.plan.steps import Plan
 from cvm.plan.unfused import unfused
 from cvm.program import DTYPES, IntArray
@@ -65,14 +65,17 @@ def chosen_isa() -> str:
 
 
 class Engine:
-    """A proven program packed for one instruction set. Safe to use from several Python threads at once."""
+    """A proven program packed for one instruction set. Safe to use from several Python threads at once.
+
+    Only a `traceable` engine computes every value in a step of its own, for `observe` to see.
+    """
 
     def __init__(self, form: Proven, *, isa: str = "", traceable: bool = False) -> None:
         module = _module()
         if module is None:
             raise BadInput("the native engine is not installed")
         self.form = form
-        self.plan: Plan = lay_out(form, unfused(form.program))
+        self.plan: Plan = unfused(form) if traceable else fused(form)
         inputs, outputs = operands_of_ends(self.plan)
         constants = [np.ascontiguousarray(array) for array in form.program.constants]
         steps = [step_tuple(self.plan, step) for step in self.plan.steps]

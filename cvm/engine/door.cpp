@@ -60,13 +60,13 @@ Problem check_operand(const PlanSpec& plan, const Operand& operand) {
   return check_place(plan, operand);
 }
 
-// Parts of one concat interleave without sharing an element: same pitch, and columns apart.
+// Parts of one concat interleave without sharing an element: same pitch (a single row has any), and columns apart.
 bool interleaved(const Operand& a, const Operand& b) {
-  const std::int64_t size = size_of(a.dtype);
-  if (a.dtype != b.dtype || a.pitch != b.pitch || (a.position - b.position) % size != 0) return false;
+  const std::int64_t size = size_of(a.dtype), pitch = a.rows() == 1 ? b.pitch : a.pitch;
+  if (a.dtype != b.dtype || (b.rows() != 1 && b.pitch != pitch) || (a.position - b.position) % size != 0) return false;
   const std::int64_t distance = (a.position - b.position) / size;
-  const std::int64_t column = ((distance % a.pitch) + a.pitch) % a.pitch;  // of a, counted from b's first column
-  return column >= b.shape.last() && column + a.shape.last() <= a.pitch;
+  const std::int64_t column = ((distance % pitch) + pitch) % pitch;  // of a, counted from b's first column
+  return column >= b.shape.last() && column + a.shape.last() <= pitch;
 }
 
 bool overlap(const Operand& a, const Operand& b) {

@@ -2,106 +2,147 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from cvm.plan.arena import Lifetime, assign_offsets
-from cvm.plan.steps import CHAIN, LINEAR, MOVEMENT, Integers, Place, Plan, Room, Step
+from cvm.plan.steps import (
+    CHAIN,
+    LINEAR,
+    MOVEMENT,
+    Draft,
+    Integers,
+    Part,
+    Place,
+    Plan,
+    Room,
+    Step,
+    row_length,
+    size_in_bytes,
+)
 from cvm.program import DTYPES, TensorType
-from cvm.validate import Proven
 
 PLAIN_READERS = MOVEMENT | {CHAIN}  # steps that take the plain i8 bytes of an input
 PLAIN_WRITERS = MOVEMENT | LINEAR | {CHAIN}  # steps that can write the plain i8 bytes of an output
 
 
-def lay_out(form: Proven, steps: Sequence[Step], parts: Mapping[int, tuple[int, int]] | None = None) -> Plan:
-    """Find a place for every value. `parts`: value -> (the concat it is written into, its first column there)."""
-    return _Layout(form, list(steps), dict(parts or {})).plan()
+def lay_out(draft: Draft) -> Plan:
+    """Find a place for every value that the steps read or write."""
+    layout = _Layout(draft)
+    layout.import_inputs()
+    layout.export_outputs()
+    return layout.plan()
 
 
 class _Layout:
-    """Collects copies and lifetimes. Values beyond the program's own are copies."""
+    """Steps and copies as they grow. A value's base is itself or what it is a view of; a base's root, the buffer."""
 
-    def __init__(self, form: Proven, steps: list[Step], parts: dict[int, tuple[int, int]]) -> None:
-        self.form, self.steps, self.parts = form, steps, parts
-        self.copies: dict[int, int] = {}
-        self.places: dict[int, Place] = {}
+    def __init__(self, draft: Draft) -> None:
+        self.form, self.views = draft.form, draft.views
+        self.steps, self.copies = list(draft.steps), dict(draft.copies)
+        self.parts: dict[int, Part] = dict(draft.parts)
+        program = draft.form.program
+        self.ends = {number: Place(Room.INPUT, number, 0) for number in range(program.first_constant)}
+        for number in range(program.first_constant, program.first_instruction):
+            self.ends[number] = Place(Room.CONSTANT, number - program.first_constant, 0)
+
+    def import_inputs(self) -> None:
+        """An i8 input, or a view of it, that some step needs in the stored form is copied once, before that step."""
+        stored: dict[int, int] = {}
+        steps: list[Step] = []
+        for step in self.steps:
+            for value in () if step.name in PLAIN_READERS else step.operands:
+                place = self.ends.get(self._base(value))
+                if place and place.room is Room.INPUT and self._type(value).dtype == "i8" and value not in stored:
+                    copy = self._copy(value)
+                    stored[value] = copy.result
+                    steps.append(copy)
+            steps.append(step if step.name in PLAIN_READERS else _reading(step, stored))
+        self.steps = steps
+
+    def export_outputs(self) -> None:
+        """An output is written in place, or copied there if it is no step's result or a step reads it, too."""
+        read = {self._base(value) for step in self.steps for value in step.operands}
+        writers = {step.result: step for step in self.steps}
+        after: dict[int, list[Step]] = {}
+        for place, output in enumerate(self.form.program.outputs):
+            value = self._base(output.value)
+            plain = self._type(value).dtype != "i8" or (value in writers and writers[value].name in PLAIN_WRITERS)
+            if value in read or value in self.ends or value in self.parts or not plain:
+                copy = self._copy(output.value)
+                after.setdefault(value, []).append(copy)
+                value = copy.result
+            self.ends[value] = Place(Room.OUTPUT, place, 0)
+        last = [step for value, copies in after.items() if value not in writers for step in copies]
+        self.steps = [item for step in self.steps for item in (step, *after.get(step.result, ()))] + last
 
     def plan(self) -> Plan:
-        self._import_inputs()
-        self._place_ends()
-        arena_bytes = self._place_buffers()
-        return Plan(self.form, tuple(self.steps), self.places, self.copies, arena_bytes)
-
-    def type_of(self, value: int) -> TensorType:
-        return self.form.types[self.copies.get(value, value)]
-
-    def _copy(self, value: int) -> tuple[int, Step]:
-        number = len(self.form.types) + len(self.copies)
-        self.copies[number] = self.copies.get(value, value)
-        return number, Step("reshape", (value,), (), number, {"shape": self.type_of(value).shape}, (), ())
-
-    def _import_inputs(self) -> None:
-        """An i8 input whose readers need the stored form is copied once."""
-        for number, item in enumerate(self.form.program.inputs):
-            self.places[number] = Place(Room.INPUT, number, _row(item.type))
-            readers = [step for step in self.steps if number in step.operands]
-            if item.type.dtype != "i8" or all(step.name in PLAIN_READERS for step in readers):
-                continue
-            copied, step = self._copy(number)
-            self.steps = [step, *(_reading(step, number, copied) for step in self.steps)]
-
-    def _place_ends(self) -> None:
-        """Constants lie where they are; an output is written in place unless something else reads it, or as a copy."""
-        program = self.form.program
-        for number in range(program.first_constant, program.first_instruction):
-            self.places[number] = Place(Room.CONSTANT, number - program.first_constant, _row(self.type_of(number)))
-        read = {value for step in self.steps for value in step.operands} | set(self.parts)
-        writers = {step.result: step for step in self.steps}
-        for place, output in enumerate(program.outputs):
-            value = output.value
-            plain = self.type_of(value).dtype != "i8" or writers[value].name in PLAIN_WRITERS
-            if value in read or value in self.places or not plain:
-                value, step = self._copy(value)
-                self.steps.append(step)
-            self.places[value] = Place(Room.OUTPUT, place, _row(self.type_of(value)))
-
-    def _place_buffers(self) -> int:
-        spans: dict[int, list[int]] = {}  # buffer, named after a value -> steps that touch it
+        """The steps as they are now, with a place for each value."""
+        used = dict.fromkeys(value for step in self.steps for value in (*step.operands, step.result))
+        spots = self._spots()
+        spans: dict[int, list[int]] = {}
         for index, step in enumerate(self.steps):
             for value in (*step.operands, step.result):
-                if value not in self.places:
-                    spans.setdefault(self._buffer(value), []).append(index)
-        lifetimes = [Lifetime(_bytes(self.type_of(value)), min(at), max(at)) for value, at in spans.items()]
+                root = spots.get(self._base(value), (self._base(value), 0, 0))[0]
+                if root not in self.ends:
+                    spans.setdefault(root, []).append(index)
+        lifetimes = [Lifetime(size_in_bytes(self._type(root)), min(at), max(at)) for root, at in spans.items()]
         offsets, arena_bytes = assign_offsets(lifetimes)
         starts = dict(zip(spans, offsets, strict=True))
-        for step in self.steps:
-            for value in (*step.operands, step.result):
-                if value not in self.places:
-                    self.places[value] = self._place_of(value, starts)
-        return arena_bytes
+        places = {value: self._place(value, spots, starts) for value in used}
+        inside = {v: self.parts[self._base(v)].whole for v in used if self._base(v) in self.parts}
+        inside |= {v: self.views[v] for v in used if v in self.views and v not in inside}
+        return Plan(self.form, tuple(self.steps), places, self.copies, inside, arena_bytes, self._largest_live())
 
-    def _buffer(self, value: int) -> int:
-        while value in self.parts:
-            value = self.parts[value][0]
-        return value
+    def _place(self, value: int, spots: dict[int, tuple[int, int, int]], starts: dict[int, int]) -> Place:
+        base, type_ = self._base(value), self._type(value)
+        end = self.ends.get(base)
+        if end:
+            return Place(end.room, end.position, row_length(type_))
+        root, offset, pitch = spots.get(base, (base, 0, 0))
+        dense = base not in self.parts or self.parts[base].dense
+        position = starts[root] + offset * DTYPES[type_.dtype].itemsize
+        return Place(Room.ARENA, position, row_length(type_) if dense else pitch)
 
-    def _place_of(self, value: int, starts: Mapping[int, int]) -> Place:
-        buffer, column = value, 0
-        while buffer in self.parts:
-            buffer, more = self.parts[buffer]
-            column += more
-        type_ = self.type_of(buffer)
-        return Place(Room.ARENA, starts[buffer] + column * DTYPES[type_.dtype].itemsize, _row(type_))
+    def _spots(self) -> dict[int, tuple[int, int, int]]:
+        """Of every part: the buffer that it lies in, its first element there, and the pitch of its rows if not dense."""
+        spots: dict[int, tuple[int, int, int]] = {}
+        for value, part in sorted(self.parts.items(), key=lambda item: -item[1].whole):  # wholes before their parts
+            length = row_length(self._type(part.whole))
+            root, start, pitch = spots.get(part.whole, (part.whole, 0, length))
+            if part.whole not in self.parts or self.parts[part.whole].dense:
+                pitch = length
+            spots[value] = (root, start + part.row * pitch + part.column, pitch)
+        return spots
+
+    def _largest_live(self) -> int:
+        """A value counts from the step that writes it to the last that reads it, a view of it or a whole around it."""
+        last: dict[int, int] = {}
+        for index, step in enumerate(self.steps):
+            for value in step.operands:
+                last[self._base(value)] = index
+        for value, part in sorted(self.parts.items(), key=lambda item: -item[1].whole):
+            last[value] = max(last.get(value, 0), last.get(part.whole, 0))
+        changes = [0] * (len(self.steps) + 1)
+        for index, step in enumerate(self.steps):
+            if step.result not in self.ends:
+                changes[index] += size_in_bytes(self._type(step.result))
+                changes[max(index, last.get(step.result, 0)) + 1] -= size_in_bytes(self._type(step.result))
+        live = most = 0
+        for change in changes:
+            live += change
+            most = max(most, live)
+        return most
+
+    def _base(self, value: int) -> int:
+        return self.views.get(value, value)
+
+    def _type(self, value: int) -> TensorType:
+        return self.form.types[self.copies.get(value, value)]
+
+    def _copy(self, value: int) -> Step:
+        number = len(self.form.types) + len(self.copies)
+        self.copies[number] = self.copies.get(value, value)
+        return Step("reshape", (value,), (), number, {"shape": self._type(value).shape}, (), ())
 
 
-def _reading(step: Step, value: int, instead: int) -> Step:
-    operands: Integers = tuple(instead if operand == value else operand for operand in step.operands)
+def _reading(step: Step, instead: dict[int, int]) -> Step:
+    operands: Integers = tuple(instead.get(operand, operand) for operand in step.operands)
     return Step(step.name, operands, step.parameters, step.result, step.attributes, step.stages, step.covers)
-
-
-def _row(type_: TensorType) -> int:
-    return type_.shape[-1] if type_.shape else 1
-
-
-def _bytes(type_: TensorType) -> int:
-    return type_.elements * DTYPES[type_.dtype].itemsize

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from cvm.instructions import INSTRUCTIONS
-from cvm.program import DTYPE_CODES, Attribute, Instruction
-from cvm.validate import Proven
+from cvm.program import DTYPE_CODES, DTYPES, Attribute, Instruction, TensorType
+from cvm.validate import WellFormed
 
 Integers = tuple[int, ...]
 
@@ -18,6 +18,7 @@ OPCODES = {LOAD: 200, CHAIN: 201} | {name: spec.opcode for name, spec in INSTRUC
 STAGE_FAMILIES = ("scale", "arithmetic", "logic")
 STAGES = frozenset(name for name, spec in INSTRUCTIONS.items() if spec.family in STAGE_FAMILIES) | {"table"}
 LINEAR = frozenset(name for name, spec in INSTRUCTIONS.items() if spec.family == "linear")  # steps with an accumulator
+POOLING = frozenset(name for name, spec in INSTRUCTIONS.items() if spec.family == "pooling")
 MOVEMENT = frozenset(name for name, spec in INSTRUCTIONS.items() if spec.family == "movement")
 
 
@@ -72,19 +73,64 @@ class Step:
     covers: Integers
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Where a value lies inside the value of a concat: from this row and column on.
+
+    `dense`: its rows follow one another without a gap. Else they are as far apart as those of the whole.
+    """
+
+    whole: int
+    row: int
+    column: int
+    dense: bool
+
+
+@dataclass(frozen=True)
+class Draft:
+    """Steps in order, before anything has a place.
+
+    A value in `views` holds the elements of another, computed or external, in another shape and needs no step. One in
+    `parts` is written straight into the value of a concat. Neither is a key of both, and no view is viewed.
+    """
+
+    form: WellFormed
+    steps: tuple[Step, ...]
+    views: Mapping[int, int] = field(default_factory=dict)
+    parts: Mapping[int, Part] = field(default_factory=dict)
+    copies: Mapping[int, int] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Plan:
     """Steps in order, and the place of every value that they read or write."""
 
-    form: Proven
+    form: WellFormed
     steps: tuple[Step, ...]
     places: Mapping[int, Place]
     copies: Mapping[int, int]  # value numbers beyond the program's, and the value that each holds again
+    inside: Mapping[int, int]  # those that lie in the buffer of another value, and that value
     arena_bytes: int
+    largest_live_bytes: int  # the most that values in the arena take at once, each from its step to its last reader
 
     def source(self, value: int) -> int:
         """The program's own number of a value that may be a copy."""
         return self.copies.get(value, value)
+
+
+def row_length(type_: TensorType) -> int:
+    """The length of the last axis."""
+    return type_.shape[-1] if type_.shape else 1
+
+
+def size_in_bytes(type_: TensorType) -> int:
+    """Of a dense value."""
+    return type_.elements * DTYPES[type_.dtype].itemsize
+
+
+def copy_of(value: int, number: int) -> Step:
+    """A step that gives a value a second place, under a number beyond the program's."""
+    return Step(CHAIN, (value,), (), number, {}, (Stage(LOAD, operand=0),), ())
 
 
 def integers(attribute: Attribute) -> Integers:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from cvm.plan.steps import CHAIN, LOAD, STAGES, Stage, Step, attributes, split
-from cvm.program import Instruction, Program
+from cvm.plan.layout import lay_out
+from cvm.plan.steps import CHAIN, LOAD, STAGES, Draft, Plan, Stage, Step, attributes, split
+from cvm.program import Instruction
+from cvm.validate import WellFormed
 
 
-def unfused(program: Program) -> list[Step]:
+def unfused(form: WellFormed) -> Plan:
     """The instructions in order, each by itself."""
-    return [step_of(item, number) for number, item in enumerate(program.instructions, program.first_instruction)]
+    program = form.program
+    steps = (step_of(item, number) for number, item in enumerate(program.instructions, program.first_instruction))
+    return lay_out(Draft(form, tuple(steps)))
 
 
 def step_of(instruction: Instruction, number: int) -> Step:
