@@ -5,7 +5,6 @@ U(conv2d_transpose) U(matmul)
 U(gather)
 U(reduce_sum) U(reduce_max) U(reduce_min) U(argmax) U(argsort)
 U(max_pool2d) U(avg_pool2d)
-U(reshape) U(transpose) U(concat) U(slice) U(pad) U(tile) U(reverse)
 U(resize)
 }
 #include "linear.h"
