@@ -36,6 +36,8 @@ def _module() -> ModuleType | None:
             return importlib.import_module("cvm._engine")
         except ModuleNotFoundError:
             return None
+        except ImportError as problem:
+            raise BadInput(f"the installed engine cannot be loaded ({problem}); the reference does without") from None
     spec = importlib.util.spec_from_file_location("_engine", path)
     if spec is None or spec.loader is None or not os.path.exists(path):
         raise BadInput(f"CVM_ENGINE names {path}, which is not a built engine")
@@ -100,6 +102,11 @@ class Engine:
 
         self.core.observed(inputs, list(outputs.values()), threads, note)
         return outputs
+
+    def timed(self, sample: Mapping[str, IntArray], *, threads: int = 1) -> list[int]:
+        """The nanoseconds that each step of the plan took in one run."""
+        inputs, outputs = self._buffers(sample)
+        return list(self.core.timed(inputs, list(outputs.values()), threads))
 
     def _buffers(self, sample: Mapping[str, IntArray]) -> tuple[list[IntArray], dict[str, IntArray]]:
         program, types = self.form.program, self.form.types
