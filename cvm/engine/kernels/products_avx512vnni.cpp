@@ -1,8 +1,193 @@
+// Sums of products with AVX-512 VNNI: vpdpbusd adds four products of a byte and a signed byte to 32 bits without
+// saturating (vpdpbusds would saturate), vpdpwssd two of 16-bit integers.
+#include "kernels/avx512.h"
 #include "kernels/products.h"
 
 namespace cvm {
+namespace {
+
+constexpr int kLanes = 16;
+constexpr int kRows = 8;  // 8 x 2 sums; more spill in compilers that matter
+
+__m512i load(const void* from) { return _mm512_loadu_si512(from); }
+
+__m512i four_bytes_at(const uint8_t* from) {
+  int32_t four;
+  __builtin_memcpy(&four, from, 4);
+  return _mm512_set1_epi32(four);
+}
+
+template <bool kBytes>
+inline __m512i dot(__m512i sum, __m512i x, __m512i w) {
+  if constexpr (kBytes) {
+    return _mm512_dpbusd_epi32(sum, x, w);
+  } else {
+    return _mm512_dpwssd_epi32(sum, x, w);
+  }
+}
+
+// Four bytes of depth at once, whether they are four 8-bit or two 16-bit elements.
+template <int R, int V, bool kBytes>
+inline void accumulate(const ProductTask& task, __m512i (&sums)[R][V]) {
+  for (int v = 0; v < V; ++v) {
+    const __m512i bias = load(task.bias + v * kLanes);
+    for (int r = 0; r < R; ++r) sums[r][v] = bias;
+  }
+  const int64_t bytes = kBytes ? task.depth : 2 * task.depth;
+  const uint8_t* weights = static_cast<const uint8_t*>(task.weights);
+  for (int64_t tap = 0; tap < task.taps; ++tap) {
+    const uint8_t* x[R];
+    for (int r = 0; r < R; ++r) x[r] = static_cast<const uint8_t*>(task.rows[tap * kMaxTileRows + r]);
+    for (int64_t k = 0; k < bytes; k += 4) {
+      __m512i w[V];
+      for (int v = 0; v < V; ++v) w[v] = load(weights + v * 64);
+      weights += V * 64;
+      for (int r = 0; r < R; ++r) {
+        const __m512i four = four_bytes_at(x[r] + k);
+        for (int v = 0; v < V; ++v) sums[r][v] = dot<kBytes>(sums[r][v], four, w[v]);
+      }
+    }
+  }
+}
+
+// What a block of ScaleBlocks holds for 16 channels, in registers: it serves every row of a tile.
+struct Block {
+  __m512i multiplier, multiplier_odd, offset, half_even, half_odd, shift_even, shift_odd;
+};
+
+inline Block block_of(const ScaleBlocks& scale, int64_t number) {
+  const uint8_t* data = scale.data + number * scale.stride;
+  const __m512i multiplier = load(data);
+  return {multiplier,       _mm512_srli_epi64(multiplier, 32), load(data + 64),  load(data + 128),
+          load(data + 192), load(data + 256),                  load(data + 320)};
+}
+
+template <bool kHighHalves>
+inline __m512i rescaled(__m512i x, const Block& block) {
+  __m512i even = _mm512_mul_epi32(x, block.multiplier);
+  __m512i odd = _mm512_mul_epi32(_mm512_srli_epi64(x, 32), block.multiplier_odd);
+  even = _mm512_srlv_epi64(_mm512_add_epi64(even, block.half_even), block.shift_even);
+  odd = _mm512_srlv_epi64(_mm512_add_epi64(odd, block.half_odd), block.shift_odd);
+  if constexpr (!kHighHalves) odd = _mm512_slli_epi64(odd, 32);
+  return _mm512_add_epi32(_mm512_mask_blend_epi32(0xAAAA, even, odd), block.offset);
+}
+
+inline __mmask16 mask_of(int64_t columns) {
+  return columns >= kLanes ? 0xFFFF : static_cast<__mmask16>((1u << columns) - 1);
+}
+
+inline void store_bytes(__m512i x, __m512i low, __m512i high, __mmask16 mask, uint8_t* to) {
+  _mm512_mask_cvtepi32_storeu_epi8(to, mask, _mm512_min_epi32(_mm512_max_epi32(x, low), high));
+}
+
+template <int R, int V, bool kBytes>
+void sums(const ProductTask& task, int32_t* out) {
+  __m512i found[R][V];
+  accumulate<R, V, kBytes>(task, found);
+  for (int r = 0; r < R; ++r) {
+    for (int v = 0; v < V; ++v) _mm512_storeu_si512(out + (r * V + v) * kLanes, found[r][v]);
+  }
+}
+
+template <int R, int V>
+void to_bytes(const ProductTask& task, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
+  __m512i found[R][V];
+  accumulate<R, V, true>(task, found);
+  const __m512i low = _mm512_set1_epi32(out.low), high = _mm512_set1_epi32(out.high);
+  for (int v = 0; v < V; ++v) {
+    const Block block = block_of(out.scale, v);
+    const __mmask16 mask = mask_of(columns - v * kLanes);
+    for (int r = 0; r < R; ++r) {
+      store_bytes(rescaled<true>(found[r][v], block), low, high, mask, to + r * pitch + v * kLanes);
+    }
+  }
+}
+
+inline __m512i shortcut_at(const Residual& residual, const Block& scale, __m512i zero_point, int64_t place, __mmask16 mask) {
+  if (residual.shortcut_is_wide) {
+    return _mm512_maskz_loadu_epi32(mask, static_cast<const int32_t*>(residual.shortcut) + place);
+  }
+  const __m128i bytes = _mm_maskz_loadu_epi8(mask, static_cast<const uint8_t*>(residual.shortcut) + place);
+  return rescaled<false>(_mm512_sub_epi32(_mm512_cvtepu8_epi32(bytes), zero_point), scale);
+}
+
+template <int R, int V>
+void with_shortcut(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
+  __m512i found[R][V];
+  accumulate<R, V, true>(task, found);
+  const ToBytes& out = residual.out;
+  const __m512i low = _mm512_set1_epi32(out.low), high = _mm512_set1_epi32(out.high);
+  const __m512i zero_point = _mm512_set1_epi32(residual.shortcut_zero_point);
+  const Block last = block_of(out.scale, 0);
+  const Block other = residual.shortcut_is_wide ? last : block_of(residual.shortcut_scale, 0);
+  for (int v = 0; v < V; ++v) {
+    const Block own = block_of(residual.scale, v);
+    const __mmask16 mask = mask_of(columns - v * kLanes);
+    for (int r = 0; r < R; ++r) {
+      const int64_t place = r * residual.shortcut_pitch + v * kLanes;
+      const __m512i sum = _mm512_add_epi32(rescaled<false>(found[r][v], own),
+                                           shortcut_at(residual, other, zero_point, place, mask));
+      store_bytes(rescaled<true>(sum, last), low, high, mask, to + r * pitch + v * kLanes);
+    }
+  }
+}
+
+// Calls body<rows, vectors>() for the task's own numbers.
+template <typename Body>
+void for_size(const ProductTask& task, Body body) {
+  const bool two = task.vectors == 2;
+  switch (task.row_count) {
+    case 1: return two ? body.template operator()<1, 2>() : body.template operator()<1, 1>();
+    case 2: return two ? body.template operator()<2, 2>() : body.template operator()<2, 1>();
+    case 3: return two ? body.template operator()<3, 2>() : body.template operator()<3, 1>();
+    case 4: return two ? body.template operator()<4, 2>() : body.template operator()<4, 1>();
+    case 5: return two ? body.template operator()<5, 2>() : body.template operator()<5, 1>();
+    case 6: return two ? body.template operator()<6, 2>() : body.template operator()<6, 1>();
+    case 7: return two ? body.template operator()<7, 2>() : body.template operator()<7, 1>();
+    default: return two ? body.template operator()<8, 2>() : body.template operator()<8, 1>();
+  }
+}
+
+void sums8(const ProductTask& task, int32_t* out) {
+  for_size(task, [&]<int R, int V>() { sums<R, V, true>(task, out); });
+}
+
+void sums16(const ProductTask& task, int32_t* out) {
+  for_size(task, [&]<int R, int V>() { sums<R, V, false>(task, out); });
+}
+
+void bytes8(const ProductTask& task, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
+  for_size(task, [&]<int R, int V>() { to_bytes<R, V>(task, out, columns, to, pitch); });
+}
+
+void residual8(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
+  for_size(task, [&]<int R, int V>() { with_shortcut<R, V>(task, residual, columns, to, pitch); });
+}
+
+// Rows of bytes are taken as they are here; matmul still wants wide ones.
+void widen(const uint8_t* from, int64_t count, int16_t* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = from[i];
+}
+
+// Sixteen independent sums hide the latency of vpdpbusd.
+int64_t peak(int64_t rounds) {
+  constexpr int kSums = 16;
+  __m512i found[kSums];
+  for (int i = 0; i < kSums; ++i) found[i] = _mm512_set1_epi32(i);
+  const __m512i x = _mm512_set1_epi32(0x01020304), w = _mm512_set1_epi32(0x04030201);
+  for (int64_t round = 0; round < rounds; ++round) {
+    for (int i = 0; i < kSums; ++i) found[i] = _mm512_dpbusd_epi32(found[i], x, w);
+  }
+  __m512i all = found[0];
+  for (int i = 1; i < kSums; ++i) all = _mm512_xor_si512(all, found[i]);
+  volatile int32_t kept = _mm512_reduce_or_epi32(all);
+  (void)kept;
+  return rounds * kSums * kLanes * 4;
+}
+
+}  // namespace
 
 extern const ProductKernels kProductsAvx512vnni;
-const ProductKernels kProductsAvx512vnni = {};
+const ProductKernels kProductsAvx512vnni = {kLanes, kRows, 4, 2, false, sums8, sums16, bytes8, residual8, widen, peak};
 
 }  // namespace cvm

@@ -1,8 +1,106 @@
+// Sums of products in plain C++, laid out so that a compiler can make vectors of the columns.
+#include "arithmetic.h"
 #include "kernels/products.h"
 
 namespace cvm {
+namespace {
+
+constexpr int kLanes = 8;
+constexpr int kRows = 4;
+constexpr int kStep = 2;
+
+// Unsigned throughout: sums are proven to fit, and modulo 2^32 any order gives the same.
+template <typename Weight>
+void sums(const ProductTask& task, int32_t* out) {
+  const int64_t columns = task.vectors * kLanes;
+  for (int64_t r = 0; r < task.row_count; ++r) {
+    uint32_t found[2 * kLanes] = {};
+    const Weight* weights = static_cast<const Weight*>(task.weights);
+    for (int64_t tap = 0; tap < task.taps; ++tap) {
+      const int16_t* x = static_cast<const int16_t*>(task.rows[tap * kMaxTileRows + r]);
+      for (int64_t k = 0; k < task.depth; k += kStep, weights += columns * kStep) {
+        const int32_t first = x[k], second = x[k + 1];
+        for (int64_t column = 0; column < columns; ++column) {
+          found[column] += static_cast<uint32_t>(first * weights[column * 2]) + static_cast<uint32_t>(second * weights[column * 2 + 1]);
+        }
+      }
+    }
+    for (int64_t column = 0; column < columns; ++column) {
+      out[r * columns + column] = static_cast<int32_t>(found[column] + static_cast<uint32_t>(task.bias[column]));
+    }
+  }
+}
+
+// One channel of a block: the same steps as vectors take, on one lane.
+int32_t rescaled(const ScaleBlocks& scale, int64_t column, int32_t x) {
+  const uint8_t* block = scale.data + column / kLanes * scale.stride;
+  const int64_t lane = column % kLanes, odd = lane % 2;
+  const int32_t* narrow = reinterpret_cast<const int32_t*>(block);
+  const int64_t* wide = reinterpret_cast<const int64_t*>(block + 8 * kLanes) + lane / 2;
+  const uint64_t lifted = static_cast<uint64_t>(int64_t{x} * narrow[lane]) + static_cast<uint64_t>(wide[odd * kLanes / 2]);
+  const int64_t shift = wide[kLanes + odd * kLanes / 2] + (odd == 1 && scale.high_halves ? 32 : 0);
+  return static_cast<int32_t>(static_cast<uint32_t>(lifted >> shift) + static_cast<uint32_t>(narrow[kLanes + lane]));
+}
+
+uint8_t byte_of(const ToBytes& out, int64_t column, int32_t x) {
+  const int32_t y = rescaled(out.scale, column, x);
+  return static_cast<uint8_t>(y < out.low ? out.low : y > out.high ? out.high : y);
+}
+
+void bytes8(const ProductTask& task, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
+  int32_t found[kRows * 2 * kLanes];
+  sums<int8_t>(task, found);
+  for (int64_t r = 0; r < task.row_count; ++r) {
+    for (int64_t column = 0; column < columns; ++column) {
+      to[r * pitch + column] = byte_of(out, column, found[r * task.vectors * kLanes + column]);
+    }
+  }
+}
+
+int32_t shortcut_at(const Residual& residual, int64_t place) {
+  if (residual.shortcut_is_wide) return static_cast<const int32_t*>(residual.shortcut)[place];
+  const int32_t byte = static_cast<const uint8_t*>(residual.shortcut)[place];
+  return rescaled(residual.shortcut_scale, 0, byte - residual.shortcut_zero_point);
+}
+
+void residual8(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
+  int32_t found[kRows * 2 * kLanes];
+  sums<int8_t>(task, found);
+  for (int64_t r = 0; r < task.row_count; ++r) {
+    for (int64_t column = 0; column < columns; ++column) {
+      const int32_t own = rescaled(residual.scale, column, found[r * task.vectors * kLanes + column]);
+      const int32_t sum = wrap_add(own, shortcut_at(residual, r * residual.shortcut_pitch + column));
+      to[r * pitch + column] = byte_of(residual.out, 0, sum);
+    }
+  }
+}
+
+void widen(const uint8_t* from, int64_t count, int16_t* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = from[i];
+}
+
+int64_t peak(int64_t rounds) {
+  constexpr int64_t kDepth = 64;
+  static int16_t x[kRows][kDepth];
+  static int8_t weights[kDepth * 2 * kLanes];
+  static int32_t bias[2 * kLanes];
+  const void* rows[kMaxTileRows];
+  for (int64_t r = 0; r < kRows; ++r) rows[r] = x[r];
+  int32_t out[kRows * 2 * kLanes];
+  const ProductTask task{rows, 1, kDepth, weights, bias, kRows, 2};
+  for (int64_t round = 0; round < rounds; ++round) {
+    sums<int8_t>(task, out);
+    volatile int32_t kept = out[0];
+    (void)kept;
+  }
+  return rounds * kRows * kDepth * 2 * kLanes;
+}
+
+}  // namespace
 
 extern const ProductKernels kProductsPortable;
-const ProductKernels kProductsPortable = {};
+const ProductKernels kProductsPortable = {kLanes,        kRows,           kStep,  kStep,     true,
+                                          sums<int8_t>,  sums<int16_t>,   bytes8, residual8, widen,
+                                          peak};
 
 }  // namespace cvm

@@ -1,0 +1,80 @@
+// Packs weights and folds the zero point into the bias.
+#include "panels.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace cvm {
+namespace {
+
+std::int64_t round_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y * y; }
+
+}  // namespace
+
+Panels::Panels(const ConvGeometry& geometry, DType x, const Constant& weights, const Constant& bias,
+               const ProductKernels& kernels) {
+  const bool wide = x == DType::i16;
+  const std::int64_t step = wide ? kernels.step16 : kernels.step8;
+  const std::int64_t taps = geometry.kernel_height * geometry.kernel_width;
+  gathered_ = (kernels.widens && !wide) || geometry.group_channels() % step != 0;
+  runs_ = gathered_ ? 1 : taps;
+  depth_ = round_up(geometry.group_channels() * taps / runs_, step);
+  cut(geometry, kernels.lanes);
+  if (wide) {
+    pack<std::int16_t>(geometry, weights.as<std::int8_t>(), step, kernels.lanes);
+  } else {
+    pack<std::int8_t>(geometry, weights.as<std::int8_t>(), step, kernels.lanes);
+  }
+  fold_bias(geometry, weights.as<std::int8_t>(), bias.as<std::int32_t>());
+}
+
+void Panels::cut(const ConvGeometry& geometry, std::int64_t lanes) {
+  for (std::int64_t group = 0; group < geometry.groups; ++group) {
+    for (std::int64_t first = 0; first < geometry.group_outputs(); first += 2 * lanes) {
+      const std::int64_t columns = std::min(2 * lanes, geometry.group_outputs() - first);
+      const std::int64_t channel = group * geometry.group_outputs() + first;
+      list_.push_back({group, channel, columns, columns > lanes ? 2 : 1, static_cast<std::int64_t>(channels_.size()), 0});
+      for (std::int64_t column = 0; column < list_.back().vectors * lanes; ++column) {
+        channels_.push_back(column < columns ? channel + column : -1);
+      }
+    }
+  }
+}
+
+template <typename Weight>
+void Panels::pack(const ConvGeometry& geometry, std::span<const std::int8_t> weights, std::int64_t step,
+                  std::int64_t lanes) {
+  const std::int64_t row = geometry.kernel_height * geometry.kernel_width * geometry.group_channels();
+  const std::int64_t length = row / runs_;  // of a run, without spare elements
+  weights_.assign(channels_.size() * static_cast<std::size_t>(runs_ * depth_) * sizeof(Weight) + 64, 0);
+  for (Panel& panel : list_) {
+    panel.offset = panel.column * runs_ * depth_ * std::int64_t{sizeof(Weight)};
+    auto* to = reinterpret_cast<Weight*>(weights_.data() + panel.offset);
+    const std::int64_t columns = panel.vectors * lanes;
+    for (std::int64_t column = 0; column < panel.columns; ++column) {
+      const std::int8_t* from = weights.data() + (panel.channel + column) * row;
+      for (std::int64_t run = 0; run < runs_; ++run) {
+        for (std::int64_t k = 0; k < length; ++k) {
+          const std::int64_t place = ((run * depth_ + k) / step * columns + column) * step + k % step;
+          to[place] = from[run * length + k];
+        }
+      }
+    }
+  }
+}
+
+// sum((x - z) w) = sum(x w) - z sum(w), in integers modulo 2^32: the proof bounds the left side.
+void Panels::fold_bias(const ConvGeometry& geometry, std::span<const std::int8_t> weights, std::span<const std::int32_t> bias) {
+  const std::int64_t row = geometry.kernel_height * geometry.kernel_width * geometry.group_channels();
+  bias_.assign(channels_.size(), 0);
+  for (std::size_t column = 0; column < channels_.size(); ++column) {
+    if (channels_[column] < 0) continue;
+    const std::int8_t* from = weights.data() + channels_[column] * row;
+    std::uint32_t sum = 0;
+    for (std::int64_t k = 0; k < row; ++k) sum += static_cast<std::uint32_t>(std::int32_t{from[k]});
+    const auto plain = static_cast<std::uint32_t>(bias[static_cast<std::size_t>(channels_[column])]);
+    bias_[column] = static_cast<std::int32_t>(plain - static_cast<std::uint32_t>(geometry.zero_point) * sum);
+  }
+}
+
+}  // namespace cvm

@@ -1,0 +1,50 @@
+// Weights in the order in which product kernels read them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "geometry.h"
+#include "kernels/products.h"
+
+namespace cvm {
+
+// One or two vectors of neighbouring outputs of one group.
+struct Panel {
+  std::int64_t group;
+  std::int64_t channel;  // first output
+  std::int64_t columns;  // outputs; what is left of the vectors is spare
+  std::int64_t vectors;
+  std::int64_t column;   // place of the first output among all columns, spare ones included
+  std::int64_t offset;   // of its weights, in bytes
+};
+
+class Panels {
+ public:
+  Panels(const ConvGeometry& geometry, DType x, const Constant& weights, const Constant& bias, const ProductKernels& kernels);
+
+  // Whether rows must be gathered into one run: where kernels want wider integers, or channels do not fill their steps.
+  bool gathered() const { return gathered_; }
+  std::int64_t depth() const { return depth_; }  // elements of a run, spare ones included
+  const std::vector<Panel>& list() const { return list_; }
+  const std::vector<std::int64_t>& channels() const { return channels_; }  // of each column, -1 for spare ones
+  const void* weights(const Panel& panel) const { return weights_.data() + panel.offset; }
+  const std::int32_t* bias(const Panel& panel) const { return bias_.data() + panel.column; }
+  std::int64_t bytes() const { return static_cast<std::int64_t>(weights_.size()); }
+  std::int64_t panel_bytes() const { return bytes() / static_cast<std::int64_t>(list_.size()); }
+
+ private:
+  void cut(const ConvGeometry& geometry, std::int64_t lanes);
+  template <typename Weight>
+  void pack(const ConvGeometry& geometry, std::span<const std::int8_t> weights, std::int64_t step, std::int64_t lanes);
+  void fold_bias(const ConvGeometry& geometry, std::span<const std::int8_t> weights, std::span<const std::int32_t> bias);
+
+  bool gathered_;
+  std::int64_t runs_, depth_;
+  std::vector<Panel> list_;
+  std::vector<std::int64_t> channels_;
+  std::vector<std::uint8_t> weights_;
+  std::vector<std::int32_t> bias_;
+};
+
+}  // namespace cvm

@@ -1,0 +1,203 @@
+// Convolutions and dense layers as products of rows with packed weights.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "linear.h"
+#include "panels.h"
+#include "register_epilogue.h"
+
+namespace cvm {
+namespace {
+
+constexpr std::int64_t kBlockBytes = 192 * 1024;  // weights that stay in the second cache while all rows pass
+constexpr std::int64_t kEnoughPieces = 16;        // so that a few threads get equal shares
+
+std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
+
+class Products final : public Kernel {
+ public:
+  Products(const StepCall& call, const ConvGeometry& geometry, Epilogue epilogue)
+      : kernels_(*call.kernels.products),
+        g_(geometry),
+        x_(call.operand(0)),
+        result_(call.result()),
+        panels_(geometry, x_.dtype, call.parameter(0), call.parameter(1), kernels_),
+        epilogue_(std::move(epilogue)),
+        registers_(RegisterEpilogue::match(call, epilogue_.chain(), panels_.channels(), kernels_)) {
+    outside_.assign(static_cast<std::size_t>(g_.group_channels() + 64), static_cast<std::uint8_t>(g_.zero_point));
+    if (x_.dtype == DType::i16) outside_.assign(static_cast<std::size_t>(2 * g_.group_channels() + 64), 0);
+    cut();
+  }
+
+  std::int64_t pieces() const override { return row_tiles_ * static_cast<std::int64_t>(blocks_.size()); }
+  std::int64_t multiply_accumulates() const override {
+    return g_.out_pixels() * g_.outputs * g_.kernel_height * g_.kernel_width * g_.group_channels();
+  }
+  std::int64_t packed_bytes() const override { return panels_.bytes(); }
+  std::int64_t scratch_bytes() const override {
+    return epilogue_.scratch_bytes() + pointer_bytes() + kMaxTileRows * gathered_row_bytes() + 64;
+  }
+
+  void run(const Buffers& buffers, Part part, std::byte* scratch) const override {
+    for (std::int64_t piece = part.begin; piece < part.end; ++piece) {
+      const Block& block = blocks_[static_cast<std::size_t>(piece / row_tiles_)];
+      const std::int64_t tile = piece % row_tiles_;
+      const std::int64_t first = g_.out_pixels() * tile / row_tiles_, last = g_.out_pixels() * (tile + 1) / row_tiles_;
+      run_tile(buffers, block, first, last - first, scratch);
+    }
+  }
+
+ private:
+  struct Block {  // neighbouring panels of one group
+    std::size_t first, last;
+  };
+  struct Pixel {  // of the output, and the top left of its window in x
+    std::int64_t image, top, left;
+  };
+
+  std::int64_t element() const { return size_of(x_.dtype); }
+  std::int64_t taps() const { return g_.kernel_height * g_.kernel_width; }
+  std::int64_t pointer_bytes() const {
+    return divide_up((panels_.gathered() ? 1 : taps()) * kMaxTileRows * std::int64_t{sizeof(void*)}, 64) * 64;
+  }
+  std::int64_t gathered_row_bytes() const {
+    return panels_.gathered() ? divide_up(panels_.depth() * (kernels_.widens ? 2 : element()) + 64, 64) * 64 : 0;
+  }
+
+  // Tiles of nearly equal height; blocks of panels small enough for the cache, and enough of both for several threads.
+  void cut() {
+    row_tiles_ = divide_up(g_.out_pixels(), std::min(kernels_.rows, kMaxTileRows));
+    const std::int64_t wanted = divide_up(kEnoughPieces, row_tiles_);
+    const std::int64_t total = static_cast<std::int64_t>(panels_.list().size());
+    const std::int64_t by_cache = std::max<std::int64_t>(1, kBlockBytes / std::max<std::int64_t>(1, panels_.panel_bytes()));
+    const std::size_t most = static_cast<std::size_t>(std::max<std::int64_t>(1, std::min(by_cache, total / wanted)));
+    for (std::size_t i = 0; i < panels_.list().size(); ++i) {
+      const bool extend = !blocks_.empty() && i - blocks_.back().first < most &&
+                          panels_.list()[i].group == panels_.list()[blocks_.back().first].group;
+      if (extend) {
+        blocks_.back().last = i + 1;
+      } else {
+        blocks_.push_back({i, i + 1});
+      }
+    }
+  }
+
+  void run_tile(const Buffers& buffers, const Block& block, std::int64_t first, std::int64_t rows, std::byte* scratch) const {
+    std::byte* at = scratch + epilogue_.scratch_bytes();
+    const void** pointers = reinterpret_cast<const void**>(at);
+    const Panel& front = panels_.list()[block.first];
+    const std::byte* x = buffers.read(x_) + front.group * g_.group_channels() * element();
+    if (panels_.gathered()) {
+      gather(x, first, rows, at + pointer_bytes());
+      for (std::int64_t r = 0; r < rows; ++r) pointers[r] = at + pointer_bytes() + r * gathered_row_bytes();
+    } else {
+      point(x, first, rows, pointers);
+    }
+    ProductTask task{pointers, panels_.gathered() ? 1 : taps(), panels_.depth(), nullptr, nullptr, rows, 0};
+    for (std::size_t i = block.first; i < block.last; ++i) {
+      const Panel& panel = panels_.list()[i];
+      task.weights = panels_.weights(panel);
+      task.bias = panels_.bias(panel);
+      task.vectors = panel.vectors;
+      finish(buffers, task, panel, first, scratch);
+    }
+  }
+
+  void finish(const Buffers& buffers, const ProductTask& task, const Panel& panel, std::int64_t row, std::byte* scratch) const {
+    if (registers_) {
+      registers_->run(task, buffers, row, panel.channel, panel.column, panel.columns);
+      return;
+    }
+    std::int32_t* sums = Epilogue::sums(scratch);
+    x_.dtype == DType::i16 ? kernels_.sums16(task, sums) : kernels_.sums8(task, sums);
+    const std::int64_t width = panel.vectors * kernels_.lanes;
+    if (width != panel.columns) {
+      for (std::int64_t r = 1; r < task.row_count; ++r) {
+        std::memmove(sums + r * panel.columns, sums + r * width, static_cast<std::size_t>(panel.columns) * 4);
+      }
+    }
+    epilogue_.run(buffers, row, {task.row_count, panel.columns, panel.channel}, scratch);
+  }
+
+  Pixel pixel_at(std::int64_t row) const {
+    const std::int64_t column = row % g_.out_width, line = row / g_.out_width % g_.out_height;
+    return {row / g_.out_width / g_.out_height, line * g_.stride_down - g_.pad_top, column * g_.stride_right - g_.pad_left};
+  }
+
+  // The bytes of x at a place, or those that stand for places outside.
+  const std::byte* run_at(const std::byte* x, const Pixel& pixel, std::int64_t p, std::int64_t q) const {
+    const std::int64_t v = pixel.top + p * g_.dilation_down, u = pixel.left + q * g_.dilation_right;
+    if (v < 0 || v >= g_.height || u < 0 || u >= g_.width) return reinterpret_cast<const std::byte*>(outside_.data());
+    return x + ((pixel.image * g_.height + v) * g_.width + u) * g_.pixel_pitch * element();
+  }
+
+  // Pointers to every run of every row: no byte of x is copied.
+  void point(const std::byte* x, std::int64_t first, std::int64_t rows, const void** pointers) const {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const Pixel pixel = pixel_at(first + r);
+      const void** next = pointers + r;
+      for (std::int64_t p = 0; p < g_.kernel_height; ++p) {
+        for (std::int64_t q = 0; q < g_.kernel_width; ++q, next += kMaxTileRows) *next = run_at(x, pixel, p, q);
+      }
+    }
+  }
+
+  // Copies (or widens) the runs of every row one after the other.
+  void gather(const std::byte* x, std::int64_t first, std::int64_t rows, std::byte* to) const {
+    const std::int64_t size = kernels_.widens || x_.dtype == DType::i16 ? 2 : 1;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const Pixel pixel = pixel_at(first + r);
+      std::byte* next = to + r * gathered_row_bytes();
+      const bool whole = merges_ && pixel.left >= 0 && pixel.left + g_.kernel_width <= g_.width;
+      const std::int64_t runs = whole ? 1 : g_.kernel_width;
+      const std::int64_t length = g_.group_channels() * (whole ? g_.kernel_width : 1);
+      for (std::int64_t p = 0; p < g_.kernel_height; ++p) {
+        for (std::int64_t q = 0; q < runs; ++q, next += length * size) {
+          const std::int64_t v = pixel.top + p * g_.dilation_down;
+          if (whole && (v < 0 || v >= g_.height)) {
+            for (std::int64_t i = 0; i < g_.kernel_width; ++i) {
+              copy(reinterpret_cast<const std::byte*>(outside_.data()), g_.group_channels(), next + i * g_.group_channels() * size);
+            }
+          } else {
+            copy(run_at(x, pixel, p, q), length, next);
+          }
+        }
+      }
+    }
+  }
+
+  // A run into the gathered row. Bytes may be read and written up to 15 elements further: both sides have that room.
+  void copy(const std::byte* from, std::int64_t count, std::byte* to) const {
+    if (x_.dtype == DType::i16) {
+      std::memcpy(to, from, static_cast<std::size_t>(count) * 2);
+    } else if (kernels_.widens) {
+      kernels_.widen(reinterpret_cast<const std::uint8_t*>(from), count, reinterpret_cast<std::int16_t*>(to));
+    } else {
+      for (std::int64_t i = 0; i < count; i += 16) std::memcpy(to + i, from + i, 16);
+    }
+  }
+
+  const ProductKernels& kernels_;
+  ConvGeometry g_;
+  Operand x_, result_;
+  Panels panels_;
+  Epilogue epilogue_;
+  std::optional<RegisterEpilogue> registers_;
+  std::vector<std::uint8_t> outside_;  // a run of zero points
+  std::vector<Block> blocks_;
+  std::int64_t row_tiles_ = 1;
+  // Whether neighbouring taps of one line lie side by side in x.
+  bool merges_ = g_.dilation_right == 1 && g_.groups == 1 && g_.pixel_pitch == g_.channels;
+};
+
+}  // namespace
+
+Made make_products(const StepCall& call, const ConvGeometry& geometry) {
+  Expected<Epilogue> epilogue = Epilogue::make(call);
+  if (!epilogue) return epilogue.problem();
+  return Made(std::make_unique<Products>(call, geometry, std::move(*epilogue)));
+}
+
+}  // namespace cvm
