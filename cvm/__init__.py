@@ -1,7 +1,8 @@
 """The machine: load, validate and run integer programs. Usable without `mrt`.
 
     program = cvm.load("model.cvm")       # decoded, every rule checked, every interval proven
-    outputs = program.run({"data": integers})
+    integers = program.quantize({"data": images})
+    outputs = program.dequantize(program.run(integers, threads=2))
 
 `cvm.validate.validate` proves a `cvm.program.Program` that was made in memory.
 """
@@ -22,20 +23,35 @@ if TYPE_CHECKING:
 __all__ = ["load", "run"]
 
 
-def load(path: Path | str) -> Executable:
-    """Read and prove a `.cvm` file; raises a subclass of `cvm.errors.CvmError` that says why it cannot run."""
-    from cvm import format as file_format
-    from cvm.execution import Executable
-    from cvm.validate import validate
+def load(
+    path: Path | str, *, engine: str = "auto", max_cost: int | None = None, max_memory: int | None = None
+) -> Executable:
+    """Read and prove a `.cvm` file; raises a subclass of `cvm.errors.CvmError` that says why it cannot run.
 
-    proven = validate(file_format.read(Path(path)))
-    return Executable(proven.program, proven.types, proven.intervals)
+    `engine`: auto takes the native engine if it is installed; `reference` and `native` insist. A program that costs more
+    than `max_cost` a sample, or whose values hold more than `max_memory` bytes at once, is refused before it is proven.
+    """
+    from cvm import format as file_format
+    from cvm import machine
+    from cvm.cost import Allowance
+    from cvm.execution import Executable
+    from cvm.validate import check, prove
+
+    form = check(file_format.read(Path(path)))
+    Allowance(max_cost, max_memory).require(form)
+    proven = prove(form)
+    return Executable(proven.program, proven.types, proven.intervals, machine.choose(proven, engine))
 
 
 def run(
-    form: WellFormed, arrays: Mapping[str, npt.NDArray[Any]], *, checked: bool = False, threads: int = 1
+    form: WellFormed,
+    arrays: Mapping[str, npt.NDArray[Any]],
+    *,
+    checked: bool = False,
+    threads: int = 1,
+    engine: str = "auto",
 ) -> dict[str, IntArray]:
     """Integers by input name, one sample or many, to integers by output name. `checked` takes the place of a proof."""
     from cvm import execution
 
-    return execution.run(form, arrays, checked=checked, threads=threads)
+    return execution.run(form, arrays, checked=checked, threads=threads, engine=engine)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from cvm.errors import BadInput, CvmError, Trap, Unproven
+from cvm.errors import CvmError, Trap, Unproven
 
 if TYPE_CHECKING:
     from cvm.execution import Result
@@ -91,11 +91,6 @@ def cli() -> None:
     """Prove and run integer programs (.cvm files): the same bytes on every machine."""
 
 
-def _require_engine(_context: click.Context, _option: click.Parameter, engine: str) -> None:
-    if engine == "native":
-        raise BadInput("this installation has no native engine; use --engine reference")
-
-
 _PROGRAM = click.argument("program_path", metavar="P.cvm", type=FILE)
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for other programs to read.")
 _INPUT_HELP = (
@@ -111,7 +106,7 @@ _RUNNING = (
         type=click.IntRange(1, 1024),
         default=1,
         show_default=True,
-        help="Samples run at once; results are the same for any number.",
+        help="Samples run at once, or if fewer, threads that share one; results are the same for any number.",
     ),
     click.option("--max-cost", type=click.IntRange(1), metavar="N", help="Refuse a program that costs more a sample."),
     click.option(
@@ -124,10 +119,8 @@ _RUNNING = (
         "--engine",
         type=click.Choice(["auto", "reference", "native"]),
         default="auto",
-        expose_value=False,
-        callback=_require_engine,
         show_default=True,
-        help="auto takes the fastest that is installed; reference is written in numpy.",
+        help="native: the C++ engine; reference: numpy, the judge; auto: native if it is installed and a proof is there.",
     ),
 )
 
@@ -183,14 +176,17 @@ def run(
 
 
 def _prepare(program_path: Path, input_path: Path, *, max_cost: int | None, max_memory: int | None, **how: Any) -> Job:
-    from cvm import cost, running
+    from cvm import cost, machine, running
 
     allowance = cost.Allowance(max_cost, max_memory)
     try:
-        return running.prepare(program_path, input_path, allowance=allowance, progress=_with_progress, **how)
+        job = running.prepare(program_path, input_path, allowance=allowance, progress=_with_progress, **how)
     except Unproven as problem:
         problem.add_note("--checked runs it without a proof")
         raise
+    if how["engine"] == "auto" and machine.lacks_engine(job.machine):
+        click.echo(f"cvm: no native engine, running on the reference; {machine.HOW_TO_GET_THE_ENGINE}", err=True)
+    return job
 
 
 def _with_progress(results: Iterable[Result], count: int) -> Iterable[Result]:
@@ -357,6 +353,34 @@ def cost(program_path: Path, as_json: bool) -> None:
         _say_json(cost.as_json(form, report))
     else:
         _say(listing.cost_table(form, report))
+
+
+@cli.command(epilog=_block("Example:", "cvm bench model.cvm --threads 2"))
+@_PROGRAM
+@click.option(
+    "--threads", type=click.IntRange(1, 256), default=1, show_default=True, help="Threads that share a sample."
+)
+@click.option(
+    "--repetitions", type=click.IntRange(1), metavar="R", help="Runs to time; else as many as fit in 2 seconds."
+)
+@_JSON
+def bench(program_path: Path, threads: int, repetitions: int | None, as_json: bool) -> None:
+    """Measure how fast the native engine runs a program here.
+
+    One sample of seeded random integers runs again and again: the median and the 90th percentile of its times,
+    multiply-accumulates (MACs) per second, what share that is of all that the processor could do, and the
+    slowest steps of the plan. CVM_ISA chooses the instruction set.
+    """
+    from cvm import bench, listing, machine
+    from cvm import format as file_format
+    from cvm.validate import validate
+
+    machine.require("native", checked=False)
+    measured = bench.measure(validate(file_format.read(program_path)), threads=threads, repetitions=repetitions)
+    if as_json:
+        _say_json(bench.as_json(measured))
+    else:
+        _say(listing.measurement(measured))
 
 
 def _say(lines: Sequence[str]) -> None:

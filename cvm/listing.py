@@ -8,10 +8,12 @@ from typing import Any
 import numpy.typing as npt
 
 from cvm import proof
+from cvm.bench import Measurement, StepTime
 from cvm.cost import WEIGHTS, WEIGHTS_VERSION, CostReport, Work, memory
 from cvm.program import Attribute, Instruction, IntArray, Meaning, Metadata, TensorType, dtype_name
 from cvm.validate import Proven, WellFormed
 
+_SLOWEST = 10  # steps that are listed
 _HEADINGS = ("value", "instruction", "MACs", "table reads", "element ops", "bytes", "cost")
 
 
@@ -147,6 +149,27 @@ def columns(rows: Sequence[Sequence[str]], *, left: int) -> list[str]:
         ).rstrip()
         for row in rows
     ]
+
+
+def measurement(found: Measurement) -> list[str]:
+    """What `cvm bench` says, with the slowest steps."""
+    peak = "-" if found.peak_share is None else f"{found.peak_share:.1%}"
+    rows = [
+        (
+            "latency",
+            f"{found.median_ms:.3f} ms median, {found.p90_ms:.3f} ms p90, of {counted(found.repetitions, 'run')}",
+        ),
+        ("speed", f"{found.gmacs:.2f} giga-MAC/s of {found.multiply_accumulates:,} MACs"),
+        ("of the peak", peak),
+        ("ran on", f"{found.isa}, {counted(found.threads, 'thread')}"),
+        ("arena", f"{found.arena_bytes:,} bytes"),
+    ]
+    slowest = [("value", "slowest steps", "ms", "share"), *map(_step_row, found.steps[:_SLOWEST])]
+    return [*columns(rows, left=2), "", *columns(slowest, left=2)]
+
+
+def _step_row(step: StepTime) -> tuple[str, ...]:
+    return (f"%{step.result}", "+".join(step.instructions) or "copy", f"{step.median_ms:.3f}", f"{step.share:.1%}")
 
 
 def outputs_summary(arrays: Mapping[str, npt.NDArray[Any]], count: int) -> list[str]:

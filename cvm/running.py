@@ -15,6 +15,7 @@ from cvm import receipt as receipts
 from cvm.arrays import ArrayFile
 from cvm.cost import Allowance, cost
 from cvm.execution import Result
+from cvm.machine import Machine, choose, require
 from cvm.program import IntArray
 from cvm.receipt import Receipt, SampleReceipt
 from cvm.trace import SampleTrace, Trace
@@ -28,11 +29,11 @@ class Job:
     """A program, the samples to run it on, and how. `metadata` is its digest if real values go through it."""
 
     form: WellFormed
+    machine: Machine
     program_id: str
     metadata: str | None
     samples: list[dict[str, IntArray]]
     batch: bool
-    checked: bool
     threads: int
     progress: Progress
 
@@ -43,9 +44,8 @@ class Job:
 
     def results(self, *, traced: bool) -> Iterator[Result]:
         """Run the samples, in order, each once."""
-        found = execution.run_samples(
-            self.form, self.samples, checked=self.checked, traced=traced, threads=self.threads
-        )
+        self.machine.prepare(traced=traced)
+        found = execution.run_samples(self.machine, self.samples, traced=traced, threads=self.threads)
         yield from self.progress(found, len(self.samples))
 
 
@@ -64,11 +64,13 @@ def prepare(
     *,
     real: bool,
     checked: bool,
+    engine: str,
     threads: int,
     allowance: Allowance,
     progress: Progress,
 ) -> Job:
     """Read and check everything before anything runs. The proof is left out only if `checked`."""
+    require(engine, checked=checked)
     program = file_format.read(program_path)
     form = check(program) if checked else validate(program)
     allowance.require(form)
@@ -78,11 +80,11 @@ def prepare(
     arrays = boundary.read_inputs(program, file, real=real)
     return Job(
         form,
+        choose(form, engine, checked=checked),
         file_format.program_id(program),
         file_format.metadata_digest(program) if real else None,
         boundary.split_samples(program, arrays),
         boundary.is_batch(program, arrays),
-        checked,
         threads,
         progress,
     )
