@@ -10,6 +10,8 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <stdexcept>
 #include <tuple>
@@ -163,6 +165,18 @@ void observed(const Engine& engine, const std::vector<ReadArray>& inputs, const 
   engine.run(from, to, threads, &note);
 }
 
+std::tuple<std::int64_t, std::int64_t> peak(std::string_view isa, int threads, std::int64_t rounds) {
+  const Kernels* kernels = kernels_for(isa);
+  if (kernels == nullptr || threads < 1 || threads > kMaxThreads) refuse("unknown instruction set or number of threads");
+  const nb::gil_scoped_release released;
+  Pool pool(threads);
+  std::atomic<std::int64_t> count{0};
+  const auto start = std::chrono::steady_clock::now();
+  pool.run([&](int) { count += kernels->products->peak(rounds); });
+  const auto taken = std::chrono::steady_clock::now() - start;
+  return {count.load(), std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count()};
+}
+
 void inject_fault(Engine& engine, std::size_t step) {
   if (step >= engine.steps()) refuse("there is no such step");
   engine.inject_fault(step);
@@ -190,6 +204,8 @@ NB_MODULE(_engine, module) {
       .def("inject_fault", &inject_fault, nb::arg("step"), "Make one bit of this step's result wrong, to check a check.");
   module.def("make", &make_engine, nb::arg("inputs"), nb::arg("outputs"), nb::arg("constants"), nb::arg("arena_bytes"),
              nb::arg("steps"), nb::arg("isa"), "Check and pack a plan; ValueError says what is wrong with it.");
+  module.def("peak", &peak, nb::arg("isa"), nb::arg("threads"), nb::arg("rounds"),
+             "Multiply-accumulates done by all threads in registers, and the nanoseconds that it took.");
   module.def("isas", [] {
     const auto names = supported_isas();
     return std::vector<std::string>(names.begin(), names.end());

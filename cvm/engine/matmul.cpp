@@ -1,0 +1,157 @@
+// Batched products of two computed matrices. Both are turned to 16-bit integers around their zero points as they are
+// needed, a panel of b at a time, so that no correction for zero points is left over.
+#include <algorithm>
+#include <cstring>
+
+#include "linear.h"
+
+namespace cvm {
+namespace {
+
+constexpr std::int64_t kDepth = 1024;  // elements of K at a time: a panel and a tile of rows stay in the nearest caches
+constexpr std::int64_t kPanels = 4;    // panels of one piece, which share the rows of a
+constexpr std::int64_t kBlockRows = 64;
+
+std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
+
+class Matmul final : public Kernel {
+ public:
+  Matmul(const StepCall& call, std::int64_t a_zp, std::int64_t b_zp, Epilogue epilogue)
+      : kernels_(*call.kernels.products),
+        a_(call.operand(0)),
+        b_(call.operand(1)),
+        a_zp_(static_cast<std::int32_t>(a_zp + (a_.biased() ? 128 : 0))),
+        b_zp_(static_cast<std::int32_t>(b_zp + (b_.biased() ? 128 : 0))),
+        epilogue_(std::move(epilogue)) {}
+
+  std::int64_t pieces() const override { return a_.shape[0] * row_blocks() * column_blocks(); }
+  std::int64_t multiply_accumulates() const override { return a_.shape.elements() * columns(); }
+  std::int64_t scratch_bytes() const override {
+    return epilogue_.scratch_bytes() + 2 * tile_bytes() + row_bytes() + kPanels * panel_bytes() + bias_bytes();
+  }
+
+  void run(const Buffers& buffers, Part part, std::byte* scratch) const override {
+    for (std::int64_t piece = part.begin; piece < part.end; ++piece) {
+      const std::int64_t block = piece % column_blocks(), rest = piece / column_blocks();
+      run_block(buffers, rest / row_blocks(), rest % row_blocks() * kBlockRows, block * kPanels * width(), scratch);
+    }
+  }
+
+ private:
+  std::int64_t rows() const { return a_.shape[1]; }
+  std::int64_t depth() const { return a_.shape[2]; }
+  std::int64_t columns() const { return b_.shape[2]; }
+  std::int64_t width() const { return 2 * kernels_.lanes; }
+  std::int64_t row_blocks() const { return divide_up(rows(), kBlockRows); }
+  std::int64_t column_blocks() const { return divide_up(columns(), kPanels * width()); }
+  static std::int64_t tile_bytes() { return kBlockRows * kMaxPanelColumns * kPanels * 4; }
+  static std::int64_t row_bytes() { return kMaxTileRows * kDepth * 2; }
+  static std::int64_t panel_bytes() { return kMaxPanelColumns * kDepth * 2; }
+  static std::int64_t bias_bytes() { return kMaxPanelColumns * 4; }
+
+  // Sums over K in parts of kDepth, kept in 32 bits; then the epilogue, tile by tile.
+  void run_block(const Buffers& buffers, std::int64_t batch, std::int64_t row, std::int64_t column, std::byte* scratch) const {
+    std::byte* at = scratch + epilogue_.scratch_bytes();
+    auto* totals = reinterpret_cast<std::int32_t*>(at);
+    auto* part = reinterpret_cast<std::int32_t*>(at + tile_bytes());
+    auto* a = reinterpret_cast<std::int16_t*>(at + 2 * tile_bytes());
+    auto* b = reinterpret_cast<std::int16_t*>(at + 2 * tile_bytes() + row_bytes());
+    auto* bias = reinterpret_cast<std::int32_t*>(at + 2 * tile_bytes() + row_bytes() + kPanels * panel_bytes());
+    std::fill_n(bias, kMaxPanelColumns, 0);
+    const std::int64_t last_row = std::min(rows(), row + kBlockRows), last_column = std::min(columns(), column + kPanels * width());
+    for (std::int64_t k = 0; k < depth(); k += kDepth) {
+      const std::int64_t count = std::min(kDepth, depth() - k), padded = divide_up(count, 2) * 2;
+      for (std::int64_t c = column; c < last_column; c += width()) {
+        pack(buffers, batch, k, count, c, std::min(width(), last_column - c), b + (c - column) / width() * kMaxPanelColumns * kDepth);
+      }
+      for (std::int64_t r = row; r < last_row; r += kernels_.rows) {
+        const std::int64_t tile_rows = std::min(kernels_.rows, last_row - r);
+        const void* pointers[kMaxTileRows];
+        for (std::int64_t i = 0; i < tile_rows; ++i) {
+          widen(buffers, batch, r + i, k, count, a + i * kDepth);
+          pointers[i] = a + i * kDepth;
+        }
+        for (std::int64_t c = column; c < last_column; c += width()) {
+          const std::int64_t panel = (c - column) / width();
+          const ProductTask task{pointers, 1, padded, b + panel * kMaxPanelColumns * kDepth, bias, tile_rows, 2};
+          std::int32_t* total = totals + panel * kBlockRows * kMaxPanelColumns + (r - row) * width();
+          kernels_.sums16(task, k == 0 ? total : part);
+          if (k > 0) add(part, tile_rows * width(), total);
+        }
+      }
+    }
+    for (std::int64_t c = column; c < last_column; c += width()) {
+      finish(buffers, batch, row, last_row, c, std::min(width(), last_column - c),
+             totals + (c - column) / width() * kBlockRows * kMaxPanelColumns, scratch);
+    }
+  }
+
+  static void add(const std::int32_t* part, std::int64_t count, std::int32_t* total) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      total[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(total[i]) + static_cast<std::uint32_t>(part[i]));
+    }
+  }
+
+  void finish(const Buffers& buffers, std::int64_t batch, std::int64_t row, std::int64_t last, std::int64_t column,
+              std::int64_t count, const std::int32_t* totals, std::byte* scratch) const {
+    for (std::int64_t r = row; r < last; r += kMaxTileRows) {
+      const std::int64_t tile_rows = std::min(kMaxTileRows, last - r);
+      std::int32_t* sums = Epilogue::sums(scratch);
+      for (std::int64_t i = 0; i < tile_rows; ++i) std::copy_n(totals + (r - row + i) * width(), count, sums + i * count);
+      epilogue_.run(buffers, batch * rows() + r, {tile_rows, count, column}, scratch);
+    }
+  }
+
+  // One integer of a stored matrix, around its zero point.
+  static std::int16_t centred(const Operand& x, const std::byte* data, std::int64_t place, std::int32_t zero_point) {
+    if (x.dtype == DType::i16) return reinterpret_cast<const std::int16_t*>(data)[place];
+    return static_cast<std::int16_t>(reinterpret_cast<const std::uint8_t*>(data)[place] - zero_point);
+  }
+
+  void widen(const Buffers& buffers, std::int64_t batch, std::int64_t row, std::int64_t k, std::int64_t count, std::int16_t* to) const {
+    const std::byte* data = buffers.read(a_);
+    const std::int64_t start = (batch * rows() + row) * a_.pitch + k;
+    for (std::int64_t i = 0; i < count; ++i) to[i] = centred(a_, data, start + i, a_zp_);
+    if (count % 2 == 1) to[count] = 0;
+  }
+
+  // Pairs of K side by side for each column; spare columns and an odd end of K are 0.
+  void pack(const Buffers& buffers, std::int64_t batch, std::int64_t k, std::int64_t count, std::int64_t column,
+            std::int64_t columns_here, std::int16_t* to) const {
+    const std::byte* data = buffers.read(b_);
+    std::fill_n(to, divide_up(count, 2) * 2 * width(), std::int16_t{0});
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t start = (batch * depth() + k + i) * b_.pitch + column;
+      std::int16_t* pairs = to + i / 2 * 2 * width() + i % 2;
+      for (std::int64_t c = 0; c < columns_here; ++c) pairs[2 * c] = centred(b_, data, start + c, b_zp_);
+    }
+  }
+
+  const ProductKernels& kernels_;
+  Operand a_, b_;
+  std::int32_t a_zp_, b_zp_;
+  Epilogue epilogue_;
+};
+
+}  // namespace
+
+Made make_step_matmul(const StepCall& call) {
+  CVM_REQUIRE(call.spec.operands.size() >= 2 && call.spec.parameters.empty(), "takes a and b");
+  const Operand &a = call.operand(0), &b = call.operand(1);
+  const bool bytes = a.dtype == DType::i8 && b.dtype == DType::i8 && a.biased() && b.biased();
+  CVM_REQUIRE(bytes || (a.dtype == DType::i16 && b.dtype == DType::i16), "a and b are not both stored i8 or both i16");
+  CVM_REQUIRE(a.shape.rank == 3 && b.shape.rank == 3 && a.shape[0] == b.shape[0] && a.shape[2] == b.shape[1],
+              "the shapes are not [B,M,K] and [B,K,N]");
+  const Shape expected{3, {a.shape[0], a.shape[1], b.shape[2]}};
+  CVM_REQUIRE(call.result().shape == expected, "the result's shape is wrong");
+  const auto *a_zp = call.ints("a_zp", 1), *b_zp = call.ints("b_zp", 1);
+  CVM_REQUIRE(a_zp && b_zp, "a_zp or b_zp is missing");
+  for (const std::int64_t zero_point : {(*a_zp)[0], (*b_zp)[0]}) {
+    CVM_REQUIRE(bytes ? -128 <= zero_point && zero_point <= 127 : zero_point == 0, "a zero point does not fit");
+  }
+  Expected<Epilogue> epilogue = Epilogue::make(call);
+  if (!epilogue) return epilogue.problem();
+  return Made(std::make_unique<Matmul>(call, (*a_zp)[0], (*b_zp)[0], std::move(*epilogue)));
+}
+
+}  // namespace cvm
