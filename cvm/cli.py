@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from cvm.errors import CvmError, Trap, Unproven
+from cvm.errors import BadInput, CvmError, Trap, Unproven
 
 if TYPE_CHECKING:
     from cvm.execution import Result
@@ -300,20 +300,32 @@ def verify(ctx: click.Context, program_path: Path, every: bool, as_json: bool) -
         _say(listing.proof_summary(form, total, program_id) + (["", *listing.intervals(form)] if every else []))
 
 
-@cli.command(epilog=_block("Example:", "cvm show model.cvm | less -S"))
+@cli.command(epilog=_block("Example:", "cvm show model.cvm | less -S", "cvm show --plan model.cvm"))
 @_PROGRAM
-def show(program_path: Path) -> None:
+@click.option("--plan", "as_plan", is_flag=True, help="List the native engine's steps and where their values lie.")
+@_JSON
+def show(program_path: Path, as_plan: bool, as_json: bool) -> None:
     """List a program: inputs, constants, instructions, outputs.
 
     %N are values, numbered inputs first, then constants, then one per instruction. What stands after # is the
     tensor of the source model. The program need not be provable.
+
+    With --plan: how the native engine runs it. A step computes one or more instructions and writes one value;
+    all values share one block of memory, the arena.
     """
     from cvm import format as file_format
     from cvm import listing
+    from cvm.plan import fuse, summary
     from cvm.validate import check
 
+    if as_json and not as_plan:
+        raise BadInput("show prints JSON of a plan only: add --plan")
     program = file_format.read(program_path)
-    _say(listing.show(check(program), file_format.program_id(program)))
+    form, program_id = check(program), file_format.program_id(program)
+    if as_json:
+        _say_json(summary.as_json(fuse.fused(form), program_id))
+    else:
+        _say(summary.show(fuse.fused(form), program_id) if as_plan else listing.show(form, program_id))
 
 
 @cli.command(epilog=_block("Example:", "cvm digest model.cvm"))
