@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cvm.plan.narrow import stage_attributes
 from cvm.plan.steps import CHAIN, LINEAR, LOAD, STAGES, Integers, Stage, Step, attributes, split
 from cvm.program import Instruction, TensorType
 from cvm.validate import WellFormed
@@ -170,7 +171,7 @@ class _Writer:
         for source in sorted(data, key=lambda v: v not in self.accumulated):
             self.visit(source)
         sources = tuple(self.registers[source] for source in data)
-        return Stage(instruction.name, sources, -1, parameters, attributes(instruction))
+        return Stage(instruction.name, sources, -1, parameters, stage_attributes(self.graph.form, instruction))
 
     def _load(self, value: int) -> Stage:
         self.operands.append(value)
