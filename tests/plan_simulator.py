@@ -107,7 +107,8 @@ def _call(
     constants = iter([plan.form.program.constants[value - first] for value in parameters])
     remaining = iter(data)
     operands = [next(constants if item in spec.constant else remaining) for item in spec.inputs] + list(remaining)
-    attributes = {key: _attribute(spec.attributes[key], value) for key, value in integers.items()}
+    known = {key: value for key, value in integers.items() if key in spec.attributes}  # others only help the engine
+    attributes = {key: _attribute(spec.attributes[key], value) for key, value in known.items()}
     types = [TensorType(dtype_name(array), array.shape) for array in operands]
     result = infer_type(Instruction(name, tuple(range(len(operands))), attributes), types, tuple(operands))
     exact = np.asarray(RULES[name].run(*operands, **attributes))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from cvm.plan.steps import CHAIN, LINEAR, MOVEMENT, POOLING, Draft, Part, Step, copy_of, row_length
+from cvm.plan.steps import CHAIN, LINEAR, MOVEMENT, POOLING, Draft, Part, Step, row_length
 
 PITCHED_WRITERS = LINEAR | MOVEMENT | POOLING | {CHAIN}
 PITCHED_READERS = {CHAIN, "concat"}  # of any operand; linear steps read what they load so, some their x, too
@@ -104,6 +104,7 @@ class _Dissolver:
         return step.name in LINEAR and (loaded or pitched_x)
 
     def _copy(self, value: int, part: Part) -> Step:
+        """A concat of one, since a concat reads and writes rows with gaps."""
         number = len(self.types) + len(self.copies)
         self.copies[number], self.parts[number] = value, part
-        return copy_of(value, number)
+        return Step("concat", (value,), (), number, {"axis": (self.types[value].rank - 1,)}, (), ())

@@ -128,11 +128,6 @@ def size_in_bytes(type_: TensorType) -> int:
     return type_.elements * DTYPES[type_.dtype].itemsize
 
 
-def copy_of(value: int, number: int) -> Step:
-    """A step that gives a value a second place, under a number beyond the program's."""
-    return Step(CHAIN, (value,), (), number, {}, (Stage(LOAD, operand=0),), ())
-
-
 def integers(attribute: Attribute) -> Integers:
     """An attribute as the engine takes it."""
     if isinstance(attribute, tuple):
