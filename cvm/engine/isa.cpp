@@ -47,7 +47,9 @@ bool has_avx512vnni() {
 #if defined(CVM_HAS_AVX2)
 bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"); }
 #endif
-#if defined(CVM_HAS_AVX512VNNI)
+#if defined(CVM_EMULATE_AVX512)
+bool has_avx512vnni() { return has_avx2(); }
+#elif defined(CVM_HAS_AVX512VNNI)
 bool has_avx512vnni() {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni");
