@@ -16,7 +16,7 @@ from cvm.reference.interpreter import Observer
 from cvm.validate import Proven, WellFormed
 
 CHOICES = ("auto", "reference", "native")
-HOW_TO_GET_THE_ENGINE = "to get it, pip install with a C++20 compiler, or from a wheel"
+HOW_TO_GET_THE_ENGINE = "to get it, pip install with a C++20 compiler, or a wheel"
 Sample = Mapping[str, IntArray]  # arrays of the declared dtypes and shapes, inside their intervals
 
 
@@ -87,7 +87,9 @@ def _engine(form: Proven, traced: bool) -> Engine:
     try:
         return Engine(form, traceable=traced)
     except ValueError as problem:
-        raise BadInput(f"the engine cannot take this program: {problem}; the reference can") from None
+        raise BadInput(
+            f"the engine cannot take this program: {str(problem).removeprefix('engine: ')}; the reference can"
+        ) from None
 
 
 def choose(form: WellFormed, choice: str = "auto", *, checked: bool = False) -> Machine:

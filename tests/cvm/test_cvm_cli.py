@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from cvm import format as file_format
+from cvm import native
 from cvm.program import Input, Instruction, Metadata, Output, Program, TensorType
-from tests.command import cvm, said
+from tests.command import NO_ENGINE, cvm, said
 from tests.run_programs import MEANINGS, chain, doubler, pair, save, save_array
 
 BIG = 2**31 - 1
@@ -73,15 +74,45 @@ def test_any_number_of_threads_writes_the_same_bytes(here: Path, threads: int) -
         assert (here / f"one.{suffix}").read_bytes() == (here / f"many.{suffix}").read_bytes()
 
 
-def test_the_reference_engine_is_what_auto_takes(here: Path) -> None:
-    p, x = doubled(here)
-    assert cvm("run", p, "--input", x).output == cvm("run", p, "--input", x, "--engine", "reference").output
+def test_every_engine_writes_the_same_bytes(here: Path) -> None:
+    p, x = save(chain(), here), save_array(np.arange(-9, 9).reshape(6, 3), here)
+    engines = ["reference", "auto", *(["native"] if native.available() else [])]
+    for engine in engines:
+        files = ["-o", f"{engine}.npz", "--receipt", f"{engine}.r", "--trace", f"{engine}.t"]
+        assert cvm("run", p, "--input", x, "--engine", engine, *files).exit_code == 0
+        recorded = ["reference.r", "--trace", "reference.t"]
+        assert cvm("replay", p, *recorded, "--input", x, "--engine", engine).exit_code == 0
+    for engine in engines[1:]:
+        for suffix in ("npz", "r", "t"):
+            assert (here / f"reference.{suffix}").read_bytes() == (here / f"{engine}.{suffix}").read_bytes()
 
 
-def test_a_native_engine_is_not_installed(here: Path) -> None:
+def test_a_missing_engine_is_said_once_and_never_between_the_answers(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cvm.native.available", lambda: False)
     p, x = doubled(here)
-    sentence = "this installation has no native engine; use --engine reference"
+    result = cvm("run", p, "--input", x, "--receipt", "r.json", notice=True)
+    assert (result.exit_code, result.stderr) == (0, NO_ENGINE)
+    assert result.stdout.startswith("2 samples\n")
+    assert cvm("replay", p, "r.json", "--input", x, notice=True).stderr == NO_ENGINE
+    for command in (["run", p, "--input", x, "--engine", "reference"], ["run", p, "--input", x, "--checked"]):
+        assert cvm(*command, notice=True).stderr == ""
+    for command in (["verify", p], ["show", p], ["cost", p, "--json"], ["digest", p]):
+        assert cvm(*command, notice=True).stderr == ""
+
+
+def test_the_native_engine_is_refused_where_it_is_missing_or_no_proof_is_wanted(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    p, x = doubled(here)
+    monkeypatch.setattr("cvm.native.available", lambda: True)
+    sentence = "only the reference runs without a proof: leave 'checked' or the native engine away"
+    assert said(cvm("run", p, "--input", x, "--engine", "native", "--checked"), 2) == sentence
+    monkeypatch.setattr("cvm.native.available", lambda: False)
+    sentence = "the native engine is not installed; to get it, pip install with a C++20 compiler, or a wheel"
     assert said(cvm("run", p, "--input", x, "--engine", "native"), 2) == sentence
+    assert cvm("run", p, "--input", x, "--receipt", "r.json").exit_code == 0
     assert said(cvm("replay", p, "r.json", "--input", x, "--engine", "native"), 2) == sentence
 
 
@@ -387,7 +418,7 @@ def test_usage_errors_exit_with_2(here: Path, arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [["run"], ["verify"], ["replay"], ["trace", "diff"], ["show"], ["digest"], ["cost"]]
+    "command", [["run"], ["verify"], ["replay"], ["trace", "diff"], ["show"], ["digest"], ["cost"], ["bench"]]
 )
 def test_every_help_has_an_example(command: list[str]) -> None:
     result = cvm(*command, "--help")
@@ -416,7 +447,7 @@ def test_real_processes_exit_with_the_promised_codes_and_no_traceback(tmp_path: 
         done = process(*arguments, cwd=tmp_path)
         assert done.returncode == code, done
         assert "Traceback" not in done.stderr
-        assert (done.stderr == "") == (code == 0)  # and no progress bar on a pipe
+        assert (done.stderr in ("", NO_ENGINE)) == (code == 0)  # and no progress bar on a pipe
 
 
 def test_help_does_not_load_numpy(tmp_path: Path) -> None:
