@@ -105,10 +105,10 @@ def require(choice: str, *, checked: bool) -> None:
     """BadInput for a choice that cannot be met, whatever the program."""
     if choice not in CHOICES:
         raise BadInput(f"engine {choice!r}: expected one of {', '.join(CHOICES)}")
-    if choice == "native" and not native.available():
-        raise BadInput(f"the native engine is not installed; {HOW_TO_GET_THE_ENGINE}")
     if choice == "native" and checked:
         raise BadInput("only the reference runs without a proof: leave 'checked' or the native engine away")
+    if choice == "native" and not native.available():
+        raise BadInput(f"the native engine is not installed; {HOW_TO_GET_THE_ENGINE}")
 
 
 def lacks_engine(machine: Machine) -> bool:
