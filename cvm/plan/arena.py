@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 ALIGNMENT = 64
+BLOCK = 64  # steps that are looked at together, so that a long program takes little more than linear time
+MAX_TRIED = 2000  # buffers; for more, one order must do
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,20 +19,37 @@ class Lifetime:
     last: int
 
 
+_ORDERS: tuple[Callable[[Lifetime], tuple[int, ...]], ...] = (
+    lambda buffer: (-buffer.size,),
+    lambda buffer: (-buffer.size * (buffer.last - buffer.first + 1),),
+    lambda buffer: (buffer.first - buffer.last, -buffer.size),
+    lambda buffer: (buffer.first, -buffer.size),
+)
+
+
 def assign_offsets(buffers: Sequence[Lifetime]) -> tuple[list[int], int]:
-    """A byte offset for each buffer and the size of the whole. The largest come first, each as low as it fits."""
-    offsets = [0] * len(buffers)
-    placed: list[tuple[int, int, Lifetime]] = []  # start, end
-    for number in sorted(range(len(buffers)), key=lambda n: (-buffers[n].size, n)):
+    """A byte offset for each buffer and the size of the whole: the smallest that one of a few orders leads to."""
+    orders = _ORDERS if len(buffers) <= MAX_TRIED else _ORDERS[:1]
+    tries = (_place(buffers, sorted(range(len(buffers)), key=lambda n: (*order(buffers[n]), n))) for order in orders)
+    return min(tries, key=lambda found: found[1])
+
+
+def _place(buffers: Sequence[Lifetime], order: Iterable[int]) -> tuple[list[int], int]:
+    """One after the other, each as low as it fits beside those already there that live at the same time."""
+    offsets, ends = [0] * len(buffers), [0] * len(buffers)
+    placed: dict[int, list[int]] = {}  # block of steps -> the buffers that live in it
+    for number in order:
         buffer = buffers[number]
         size = -(-buffer.size // ALIGNMENT) * ALIGNMENT
+        blocks = range(buffer.first // BLOCK, buffer.last // BLOCK + 1)
+        near = {other for block in blocks for other in placed.get(block, ())}
+        beside = (n for n in near if buffers[n].first <= buffer.last and buffer.first <= buffers[n].last)
         start = 0
-        for begin, end, other in sorted(placed, key=lambda item: item[:2]):
-            if other.last < buffer.first or buffer.last < other.first:
-                continue
+        for begin, end in sorted((offsets[n], ends[n]) for n in beside):
             if begin - start >= size:
                 break
             start = max(start, end)
-        offsets[number] = start
-        placed.append((start, start + size, buffer))
-    return offsets, max((end for _, end, _ in placed), default=0)
+        offsets[number], ends[number] = start, start + size
+        for block in blocks:
+            placed.setdefault(block, []).append(number)
+    return offsets, max(ends, default=0)

@@ -10,10 +10,12 @@ from dataclasses import replace
 from math import prod
 
 from cvm.plan.steps import CHAIN, LINEAR, MOVEMENT, POOLING, Draft, Part, Step, row_length
+from cvm.program import DTYPES
 
 PITCHED_WRITERS = LINEAR | MOVEMENT | POOLING | {CHAIN}
 PITCHED_READERS = {CHAIN, "concat"}  # of any operand; linear steps read what they load so, some their x, too
 PITCHED_X = {"conv2d", "dense"}
+MIN_ROW_BYTES = 16  # measured: a chain that stores shorter rows one by one takes longer than with a concat behind it
 
 
 def dissolve_concats(draft: Draft) -> Draft:
@@ -92,6 +94,7 @@ class _Dissolver:
         length, views = row_length(self.types[value]), self.shown[base]
         return part.dense or (
             self.writers[base].name in PITCHED_WRITERS
+            and length * DTYPES[self.types[base].dtype].itemsize >= MIN_ROW_BYTES
             and all(row_length(self.types[view]) == length for view in views)
             and all(self._skips_gaps(*reader) for view in views for reader in self.readers.get(view, ()))
         )
