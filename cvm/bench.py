@@ -38,7 +38,7 @@ class StepTime:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What `cvm bench` says. The peak's share is None where the engine cannot measure the peak."""
+    """What `cvm bench` says. The peak's share is None where nothing is multiplied."""
 
     median_ms: float
     p90_ms: float
@@ -110,8 +110,7 @@ def _times(run: Callable[[], object], repetitions: int | None) -> Iterator[float
 
 
 def _share_of_peak(gmacs: float, threads: int) -> float | None:
-    peak: Callable[[int], float] | None = getattr(native, "peak", None)
-    return gmacs / peak(threads) if peak and gmacs else None
+    return gmacs / native.peak(threads) if gmacs else None
 
 
 def _steps(engine: Engine, runs: list[list[int]]) -> tuple[StepTime, ...]:
