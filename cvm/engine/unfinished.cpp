@@ -5,7 +5,3 @@ U(conv2d_transpose)
 U(reduce_sum) U(reduce_max) U(reduce_min) U(argmax) U(argsort)
 U(max_pool2d) U(avg_pool2d)
 }
-#include "linear.h"
-namespace cvm {
-Made make_depthwise(const StepCall&, const ConvGeometry&) { return "no body yet"; }
-}

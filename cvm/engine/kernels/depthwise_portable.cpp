@@ -1,8 +1,51 @@
+// Depthwise sums in plain C++: right on any processor, and what the others are compared with.
 #include "kernels/depthwise.h"
 
+#include "arithmetic.h"
+
 namespace cvm {
+namespace {
+
+constexpr int kLanes = 8;
+
+template <typename X, typename Weight>
+void sum_pixel(const DepthwiseTask& task, int64_t pixel, int64_t columns, int32_t* sums) {
+  const void* const* slots = task.pixels + pixel * task.slots;
+  const Weight* weights = static_cast<const Weight*>(task.weights);
+  for (int64_t slot = 0; slot < task.slots; ++slot, weights += kLanes) {
+    const X* x = static_cast<const X*>(slots[slot]) + task.channel;
+    for (int64_t lane = 0; lane < columns; ++lane) sums[lane] = wrap_add(sums[lane], x[lane] * weights[lane]);
+  }
+}
+
+template <typename X, typename Weight>
+void sums(const DepthwiseTask& task, const int32_t* bias, int64_t columns, int32_t* to, int64_t pitch) {
+  for (int64_t pixel = 0; pixel < task.count; ++pixel, to += pitch) {
+    for (int64_t lane = 0; lane < columns; ++lane) to[lane] = bias[lane];
+    sum_pixel<X, Weight>(task, pixel, columns, to);
+  }
+}
+
+// The product and its offset are added without sign: what a proof excludes wraps.
+uint8_t scaled(const DepthwiseScale& scale, int32_t sum, int64_t lane) {
+  const int64_t offset = (lane % 2 == 0 ? scale.even_offset : scale.odd_offset)[lane / 2];
+  const uint64_t wide = static_cast<uint64_t>(int64_t{sum} * scale.multiplier[lane]) + static_cast<uint64_t>(offset);
+  const int64_t value = (static_cast<int64_t>(wide) >> 32 >> scale.shift[lane]) + scale.zero_point;
+  return static_cast<uint8_t>(clamp64(value, scale.low, scale.high));
+}
+
+void bytes8(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t columns, uint8_t* to, int64_t pitch) {
+  for (int64_t pixel = 0; pixel < task.count; ++pixel, to += pitch) {
+    int32_t found[kLanes] = {};
+    sum_pixel<uint8_t, int8_t>(task, pixel, columns, found);
+    for (int64_t lane = 0; lane < columns; ++lane) to[lane] = scaled(scale, found[lane], lane);
+  }
+}
+
+}  // namespace
 
 extern const DepthwiseKernels kDepthwisePortable;
-const DepthwiseKernels kDepthwisePortable = {};
+const DepthwiseKernels kDepthwisePortable = {
+    kLanes, 1, 1, false, nullptr, 0, sums<uint8_t, int8_t>, sums<int16_t, int16_t>, bytes8};
 
 }  // namespace cvm

@@ -1,0 +1,163 @@
+// One input channel and one output for each group: no sums over channels, so that vectors run along them. Blocks of
+// channels stay in registers while a kernel walks along a row of pixels.
+#include <algorithm>
+#include <optional>
+
+#include "depthwise_multiplied.h"
+#include "depthwise_pixels.h"
+#include "depthwise_weights.h"
+#include "linear.h"
+
+namespace cvm {
+namespace {
+
+constexpr std::int64_t kCacheBytes = 24 * 1024;  // of input that one walk over all blocks may touch: most of a first cache
+constexpr std::int64_t kMaxSquarePixels = 64;
+constexpr std::int64_t kMaxGeneralPixels = 16;  // its table has a pointer for each tap
+constexpr std::int64_t kTileColumns = 128;
+constexpr std::int64_t kMinPieces = 16;  // rows are divided by channels until there are so many, for threads to share
+constexpr std::int64_t kMinPieceChannels = 64;
+constexpr std::int64_t kMaxTaps = 65793;  // sums of so many products of a byte and a weight fit 32 bits
+
+std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
+
+bool is_square(const ConvGeometry& geometry, const StepCall& call) {
+  return call.kernels.depthwise->square != nullptr && call.operand(0).dtype == DType::i8 && geometry.kernel_height == 3 &&
+         geometry.kernel_width == 3 && geometry.dilation_right == 1 && geometry.dilation_down == 1 &&
+         geometry.stride_right == geometry.stride_down && geometry.stride_right <= 2;
+}
+
+// The tap in each slot, -1 for none.
+std::vector<std::int64_t> slots_of(const ConvGeometry& geometry, const StepCall& call) {
+  const DepthwiseKernels& kernels = *call.kernels.depthwise;
+  if (is_square(geometry, call)) return {kernels.square, kernels.square + kernels.square_slots};
+  const std::int64_t taps = geometry.kernel_height * geometry.kernel_width;
+  const std::int64_t step = call.operand(0).dtype == DType::i16 ? kernels.step16 : kernels.step8;
+  std::vector<std::int64_t> slots(static_cast<std::size_t>(divide_up(taps, step) * step), -1);
+  for (std::int64_t tap = 0; tap < taps; ++tap) slots[static_cast<std::size_t>(tap)] = tap;
+  return slots;
+}
+
+// What follows the sums, where kernels can do all of it in registers: a rescale to stored bytes, perhaps a clamp.
+struct RegisterEpilogue {
+  DepthwiseScales scales;
+  std::int32_t low, high;
+};
+
+std::optional<RegisterEpilogue> register_epilogue(const StepCall& call, const ConvGeometry& geometry, const Chain& chain) {
+  const auto& specs = call.spec.stages;
+  const auto is = [&](std::size_t place, Opcode opcode) {
+    return specs[place].opcode == opcode && specs[place].sources == std::vector<int>{static_cast<int>(place)};
+  };
+  if (specs.empty() || specs.size() > 2 || !is(0, Opcode::rescale_) || (specs.size() == 2 && !is(1, Opcode::clamp_))) return {};
+  const Stage &rescale = chain.stages().front(), &last = chain.stages().back();
+  const bool bytes = call.operand(0).dtype == DType::i8 && call.result().biased() && rescale.dtype == DType::i8;
+  if (!bytes || !DepthwiseScales::fits(rescale) || geometry.kernel_height * geometry.kernel_width > kMaxTaps) return {};
+  return RegisterEpilogue{
+      DepthwiseScales(rescale, biases_without_zero_point(call, geometry), call.kernels.depthwise->lanes), last.data.low,
+      last.data.high};
+}
+
+class Depthwise final : public Kernel {
+ public:
+  Depthwise(const StepCall& call, const ConvGeometry& geometry, Epilogue epilogue)
+      : geometry_(geometry),
+        kernels_(*call.kernels.depthwise),
+        epilogue_(std::move(epilogue)),
+        registers_(register_epilogue(call, geometry, epilogue_.chain())),
+        x_(call.operand(0)),
+        result_(call.result()),
+        slots_(slots_of(geometry, call)),
+        table_(geometry, size_of(x_.dtype), is_square(geometry, call) ? nullptr : &slots_),
+        weights_(call, geometry, slots_) {
+    const std::int64_t chunks = std::min(divide_up(kMinPieces, rows()), divide_up(geometry_.channels, kMinPieceChannels));
+    chunk_ = divide_up(divide_up(geometry_.channels, chunks), kernels_.lanes) * kernels_.lanes;
+    const std::int64_t width = registers_ ? chunk_ : std::min(chunk_, kTileColumns);
+    const std::int64_t pixel_bytes = chunk_ * size_of(x_.dtype) * geometry_.kernel_height * geometry_.stride_right;
+    std::int64_t most = std::min(table_.is_square() ? kMaxSquarePixels : kMaxGeneralPixels, kCacheBytes / pixel_bytes);
+    if (!registers_) most = std::min(most, kTileElements / width);
+    const std::int64_t groups = std::max<std::int64_t>(most / kPixelGroup, 1);
+    const std::int64_t walks = divide_up(geometry_.out_width, groups * kPixelGroup);
+    pixels_ = divide_up(divide_up(geometry_.out_width, walks), kPixelGroup) * kPixelGroup;
+  }
+
+  std::int64_t pieces() const override { return rows() * divide_up(geometry_.channels, chunk_); }
+  std::int64_t scratch_bytes() const override {
+    return epilogue_.scratch_bytes() + table_.entries(pixels_) * static_cast<std::int64_t>(sizeof(void*));
+  }
+  std::int64_t multiply_accumulates() const override {
+    return geometry_.out_pixels() * geometry_.channels * geometry_.kernel_height * geometry_.kernel_width;
+  }
+  std::int64_t packed_bytes() const override { return weights_.bytes(); }
+
+  void run(const Buffers& buffers, Part part, std::byte* scratch) const override {
+    const std::int64_t chunks = divide_up(geometry_.channels, chunk_);
+    const void** table = reinterpret_cast<const void**>(scratch + epilogue_.scratch_bytes());
+    for (std::int64_t piece = part.begin; piece < part.end; ++piece) {
+      const std::int64_t row = piece / chunks, channel = piece % chunks * chunk_;
+      const std::int64_t end = std::min(channel + chunk_, geometry_.channels);
+      for (std::int64_t first = 0; first < geometry_.out_width; first += pixels_) {
+        const std::int64_t count = std::min(pixels_, geometry_.out_width - first);
+        table_.fill(buffers.read(x_), row, first, count, table);
+        DepthwiseTask task{table, static_cast<std::int64_t>(slots_.size()), table_.columns(count),
+                           table_.is_square() ? geometry_.stride_right : 0, channel, nullptr, count};
+        const std::int64_t pixel = row * geometry_.out_width + first;
+        if (registers_) {
+          run_bytes(task, end, buffers.write(result_) + pixel * result_.pitch);
+        } else {
+          run_sums(buffers, task, end, pixel, scratch);
+        }
+      }
+    }
+  }
+
+ private:
+  std::int64_t rows() const { return geometry_.batch * geometry_.out_height; }
+
+  void run_bytes(DepthwiseTask task, std::int64_t end, std::byte* to) const {
+    for (; task.channel < end; task.channel += kernels_.lanes) {
+      const std::int64_t block = task.channel / kernels_.lanes;
+      task.weights = weights_.weights(block);
+      kernels_.bytes8(task, registers_->scales.at(block, registers_->low, registers_->high),
+                      std::min(kernels_.lanes, end - task.channel), reinterpret_cast<std::uint8_t*>(to) + task.channel,
+                      result_.pitch);
+    }
+  }
+
+  void run_sums(const Buffers& buffers, DepthwiseTask task, std::int64_t end, std::int64_t pixel, std::byte* scratch) const {
+    const auto body = x_.dtype == DType::i16 ? kernels_.sums16 : kernels_.sums8;
+    while (task.channel < end) {
+      const Tile tile{task.count, std::min(kTileColumns, end - task.channel), task.channel};
+      for (; task.channel < tile.channel + tile.width; task.channel += kernels_.lanes) {
+        const std::int64_t block = task.channel / kernels_.lanes, column = task.channel - tile.channel;
+        task.weights = weights_.weights(block);
+        body(task, weights_.bias(block), std::min(kernels_.lanes, tile.width - column), Epilogue::sums(scratch) + column,
+             tile.width);
+      }
+      epilogue_.run(buffers, pixel, tile, scratch);
+    }
+  }
+
+  ConvGeometry geometry_;
+  const DepthwiseKernels& kernels_;
+  Epilogue epilogue_;
+  std::optional<RegisterEpilogue> registers_;
+  Operand x_, result_;
+  std::vector<std::int64_t> slots_;
+  PixelTable table_;
+  DepthwiseWeights weights_;
+  std::int64_t chunk_ = 1;   // channels in a piece, whole blocks
+  std::int64_t pixels_ = 1;  // output pixels in one walk, whole groups
+};
+
+}  // namespace
+
+Made make_depthwise(const StepCall& call, const ConvGeometry& geometry) {
+  CVM_REQUIRE(geometry.group_channels() == 1, "not one channel for each group");
+  if (geometry.group_outputs() != 1) return make_depthwise_multiplied(call, geometry);
+  Expected<Epilogue> epilogue = Epilogue::make(call);
+  if (!epilogue) return epilogue.problem();
+  return Made(std::make_unique<Depthwise>(call, geometry, std::move(*epilogue)));
+}
+
+}  // namespace cvm

@@ -1,0 +1,50 @@
+// The weights, biases and scales of a depthwise step in blocks of channels, as its kernels take them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "geometry.h"
+#include "kernels/depthwise.h"
+#include "stage.h"
+
+namespace cvm {
+
+class DepthwiseWeights {
+ public:
+  // `taps`: the tap in each slot, or -1 for none.
+  DepthwiseWeights(const StepCall& call, const ConvGeometry& geometry, std::span<const std::int64_t> taps);
+
+  const std::byte* weights(std::int64_t block) const { return weights_.data() + block * block_bytes_; }
+  const std::int32_t* bias(std::int64_t block) const { return bias_.data() + block * lanes_; }
+  std::int64_t bytes() const { return static_cast<std::int64_t>(weights_.size()); }
+
+ private:
+  std::int64_t lanes_;
+  std::int64_t block_bytes_;
+  std::vector<std::byte> weights_;
+  std::vector<std::int32_t> bias_;
+};
+
+// One bias for each output: zero points are summed as if they were zero.
+std::vector<std::int64_t> biases_without_zero_point(const StepCall& call, const ConvGeometry& geometry);
+
+class DepthwiseScales {
+ public:
+  // Whether every shift is one that kernels take in registers.
+  static bool fits(const Stage& rescale);
+  DepthwiseScales(const Stage& rescale, std::span<const std::int64_t> biases, std::int64_t lanes);
+
+  // `low` and `high` in plain form.
+  DepthwiseScale at(std::int64_t block, std::int32_t low, std::int32_t high) const;
+
+ private:
+  std::int64_t lanes_;
+  std::int32_t zero_point_;
+  std::vector<std::int32_t> multiplier_, shift_;
+  std::vector<std::int64_t> even_offset_, odd_offset_;
+};
+
+}  // namespace cvm
