@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from cvm.plan.concat import dissolve_concats
 from cvm.plan.layout import lay_out
-from cvm.plan.regions import find_regions, step_of_region
+from cvm.plan.regions import find_regions
+from cvm.plan.stages import step_of_region
 from cvm.plan.steps import Draft, Plan
 from cvm.plan.unfused import step_of
 from cvm.plan.views import find_views

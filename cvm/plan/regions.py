@@ -6,12 +6,8 @@ it loads is the root of an earlier step, since an instruction only reads earlier
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-
-from cvm.plan.narrow import stage_attributes
-from cvm.plan.steps import CHAIN, LINEAR, LOAD, STAGES, Integers, Stage, Step, attributes, split
-from cvm.program import Instruction, TensorType
+from cvm.plan.steps import LINEAR, STAGES, Integers, split
+from cvm.program import TensorType
 from cvm.validate import WellFormed
 
 MAX_OPERANDS = 16  # kMaxLoads in cvm/engine/chain.h
@@ -20,54 +16,43 @@ MAX_STAGES = 64  # kMaxStages
 Region = Integers  # the values that it computes, in order; the last is its root
 
 
-@dataclass(frozen=True)
 class _Graph:
     """The program, and who reads what. An output counts as read by an instruction outside every region."""
 
-    form: WellFormed
-    readers: dict[int, set[int]]
-
-    def instruction(self, value: int) -> Instruction:
-        return self.form.program.instructions[value - self.form.program.first_instruction]
-
-    def is_linear(self, value: int) -> bool:
-        return self.instruction(value).name in LINEAR
+    def __init__(self, form: WellFormed) -> None:
+        self.form, program = form, form.program
+        self.readers: dict[int, set[int]] = {}
+        self.linear: set[int] = set()
+        self.data: dict[int, Integers] = {}  # of the instructions that can be in a region: operands, less parameters
+        for number, item in enumerate(program.instructions, program.first_instruction):
+            for value in item.operands:
+                self.readers.setdefault(value, set()).add(number)
+            if item.name in STAGES or item.name in LINEAR:
+                self.data[number] = split(item)[0]
+            if item.name in LINEAR:
+                self.linear.add(number)
+        for output in program.outputs:
+            self.readers.setdefault(output.value, set()).add(-1)
 
     def head(self, region: Region) -> int | None:
-        return next((value for value in region if self.is_linear(value)), None)
+        return next((value for value in region if value in self.linear), None)
 
     def loads(self, region: Region) -> list[int]:
-        """What its stages read from elsewhere, in the order in which they do."""
-        read = [v for member in region if not self.is_linear(member) for v in split(self.instruction(member))[0]]
-        return list(dict.fromkeys(value for value in read if value not in region))
+        """What its stages read from elsewhere."""
+        read = dict.fromkeys(v for member in region if member not in self.linear for v in self.data[member])
+        return [value for value in read if value not in set(region)]
 
 
 def find_regions(form: WellFormed) -> list[Region]:
     """The linear and element-wise instructions of a program, each in one region, in the order of their roots."""
-    graph = _graph(form)
+    graph = _Graph(form)
     regions: dict[int, Region] = {}  # by root
-    for value in _members(form):
+    for value in graph.data:
         _absorb_operands(graph, regions, value)
     homes = {value: root for root, region in regions.items() for value in region}
     for root in sorted(regions, reverse=True):
         _join_only_reader(graph, regions, homes, root)
     return [regions[root] for root in sorted(regions)]
-
-
-def _graph(form: WellFormed) -> _Graph:
-    readers: dict[int, set[int]] = {}
-    program = form.program
-    for number, item in enumerate(program.instructions, program.first_instruction):
-        for value in item.operands:
-            readers.setdefault(value, set()).add(number)
-    for output in program.outputs:
-        readers.setdefault(output.value, set()).add(-1)
-    return _Graph(form, readers)
-
-
-def _members(form: WellFormed) -> Iterable[int]:
-    numbered = enumerate(form.program.instructions, form.program.first_instruction)
-    return (number for number, item in numbered if item.name in STAGES or item.name in LINEAR)
 
 
 def _absorb_operands(graph: _Graph, regions: dict[int, Region], value: int) -> None:
@@ -76,8 +61,8 @@ def _absorb_operands(graph: _Graph, regions: dict[int, Region], value: int) -> N
     Of two linear operands only the later is absorbed: the other's value is stored, after the stages of its own.
     """
     region: Region = (value,)
-    if not graph.is_linear(value):
-        found = [v for v in set(graph.instruction(value).operands) if v in regions and graph.readers[v] == {value}]
+    if value not in graph.linear:
+        found = [v for v in set(graph.data[value]) if v in regions and graph.readers[v] == {value}]
         for operand in sorted(found, key=lambda v: (graph.head(regions[v]) or -1, v), reverse=True):
             joined = _joined(graph, regions[operand], region)
             if joined:
@@ -107,9 +92,9 @@ def _joined(graph: _Graph, region: Region, reader: Region) -> Region | None:
     if types[region[-1]].shape != types[reader[-1]].shape:
         return None
     joined = tuple(sorted((*region, *reader)))
-    heads = [value for value in joined if graph.is_linear(value)]
+    heads = [value for value in joined if value in graph.linear]
     loads = graph.loads(joined)
-    own = split(graph.instruction(heads[0]))[0] if heads else ()
+    own = graph.data[heads[0]] if heads else ()
     if len(heads) > 1 or not set(own).isdisjoint(joined):  # one accumulator, whose operands must be in memory
         return None
     if len(own) + len(loads) > MAX_OPERANDS or len(loads) + len(joined) - len(heads) > MAX_STAGES:
@@ -127,52 +112,3 @@ def _fits_rows(loaded: TensorType, result: TensorType) -> bool:
     own, last = result.shape[:-1], result.shape[-1:]
     rows = (own, (1,) * len(own))
     return loaded.shape[:-1] in rows and loaded.shape[-1:] in (last, (1,))
-
-
-def step_of_region(form: WellFormed, region: Region) -> Step:
-    """The step that computes a region."""
-    writer = _Writer(_Graph(form, {}), region)
-    writer.visit(region[-1])
-    head = writer.head
-    if head is None:
-        return Step(CHAIN, tuple(writer.operands), (), region[-1], {}, tuple(writer.stages), region)
-    instruction = writer.graph.instruction(head)
-    parameters, own = split(instruction)[1], attributes(instruction)
-    return Step(instruction.name, tuple(writer.operands), parameters, region[-1], own, tuple(writer.stages), region)
-
-
-class _Writer:
-    """Writes the stages of a region: what a stage reads right before it, and first what comes from the accumulator.
-
-    So the registers in use at once are few, and steps of one kind have their stages in one order.
-    """
-
-    def __init__(self, graph: _Graph, region: Region) -> None:
-        self.graph, self.region, self.head = graph, region, graph.head(region)
-        self.operands = [] if self.head is None else list(split(graph.instruction(self.head))[0])
-        self.registers = {} if self.head is None else {self.head: 0}
-        self.accumulated = set(self.registers)  # what depends on the accumulator
-        self.stages: list[Stage] = []
-        for member in region:
-            if not self.accumulated.isdisjoint(graph.instruction(member).operands):
-                self.accumulated.add(member)
-
-    def visit(self, value: int) -> None:
-        """Bring a value into a register. No deeper than MAX_STAGES."""
-        if value in self.registers:
-            return
-        stage = self._stage(value) if value in self.region else self._load(value)
-        self.registers[value] = len(self.registers)
-        self.stages.append(stage)
-
-    def _stage(self, value: int) -> Stage:
-        instruction = self.graph.instruction(value)
-        data, parameters = split(instruction)
-        for source in sorted(data, key=lambda v: v not in self.accumulated):
-            self.visit(source)
-        sources = tuple(self.registers[source] for source in data)
-        return Stage(instruction.name, sources, -1, parameters, stage_attributes(self.graph.form, instruction))
-
-    def _load(self, value: int) -> Stage:
-        self.operands.append(value)
-        return Stage(LOAD, operand=len(self.operands) - 1)

@@ -1,0 +1,59 @@
+"""A region as the step that computes it: its linear instruction if it has one, its stages in the order of their use."""
+
+from __future__ import annotations
+
+from cvm.plan.narrow import stage_attributes
+from cvm.plan.regions import Region
+from cvm.plan.steps import CHAIN, LINEAR, LOAD, Stage, Step, attributes, split
+from cvm.program import Instruction
+from cvm.validate import WellFormed
+
+
+def step_of_region(form: WellFormed, region: Region) -> Step:
+    """The step. What its stages load comes after the operands of the linear instruction."""
+    writer = _Writer(form, region)
+    writer.visit(region[-1])
+    loaded, stages = tuple(writer.operands), tuple(writer.stages)
+    if writer.head is None:
+        return Step(CHAIN, loaded, (), region[-1], {}, stages, region)
+    instruction = writer.instructions[writer.head]
+    return Step(instruction.name, loaded, split(instruction)[1], region[-1], attributes(instruction), stages, region)
+
+
+class _Writer:
+    """Writes the stages of a region: what a stage reads right before it, and first what comes from the accumulator.
+
+    So the registers in use at once are few, and steps of one kind have their stages in one order.
+    """
+
+    def __init__(self, form: WellFormed, region: Region) -> None:
+        first, every = form.program.first_instruction, form.program.instructions
+        self.form = form
+        self.instructions: dict[int, Instruction] = {value: every[value - first] for value in region}
+        self.head = next((value for value, item in self.instructions.items() if item.name in LINEAR), None)
+        self.operands = [] if self.head is None else list(split(self.instructions[self.head])[0])
+        self.registers = {} if self.head is None else {self.head: 0}
+        self.accumulated = set(self.registers)  # what depends on the accumulator
+        self.stages: list[Stage] = []
+        for value, item in self.instructions.items():
+            if not self.accumulated.isdisjoint(item.operands):
+                self.accumulated.add(value)
+
+    def visit(self, value: int) -> None:
+        """Bring a value into a register. No deeper than the engine allows stages."""
+        if value not in self.registers:
+            stage = self._stage(value) if value in self.instructions else self._load(value)
+            self.registers[value] = len(self.registers)
+            self.stages.append(stage)
+
+    def _stage(self, value: int) -> Stage:
+        instruction = self.instructions[value]
+        data, parameters = split(instruction)
+        for source in sorted(data, key=lambda v: v not in self.accumulated):
+            self.visit(source)
+        sources = tuple(self.registers[source] for source in data)
+        return Stage(instruction.name, sources, -1, parameters, stage_attributes(self.form, instruction))
+
+    def _load(self, value: int) -> Stage:
+        self.operands.append(value)
+        return Stage(LOAD, operand=len(self.operands) - 1)
