@@ -13,7 +13,8 @@ namespace cvm {
   extern const ElementKernels kElements##Suffix;    \
   extern const ProductKernels kProducts##Suffix;    \
   extern const DepthwiseKernels kDepthwise##Suffix; \
-  const Kernels k##Suffix = {name, &kElements##Suffix, &kProducts##Suffix, &kDepthwise##Suffix};
+  extern const PoolingKernels kPooling##Suffix;     \
+  const Kernels k##Suffix = {name, &kElements##Suffix, &kProducts##Suffix, &kDepthwise##Suffix, &kPooling##Suffix};
 CVM_TABLE("portable", Portable)
 #if defined(CVM_HAS_NEON)
 CVM_TABLE("neon", Neon)

@@ -4,6 +4,7 @@
 
 #include "kernels/depthwise.h"
 #include "kernels/elements.h"
+#include "kernels/pooling.h"
 #include "kernels/products.h"
 
 namespace cvm {
@@ -13,6 +14,7 @@ struct Kernels {
   const ElementKernels* elements;
   const ProductKernels* products;
   const DepthwiseKernels* depthwise;
+  const PoolingKernels* pooling;
 };
 
 }  // namespace cvm
