@@ -5,9 +5,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.bench_installed
 ENGINE_SOURCES := cvm/instructions.toml $(shell find cvm/engine -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name CMakeLists.txt)
+TOOLS_STAMP := $(VENV)/.tools_installed
+SANITIZED := build/sanitize
 NO_ENGINE := the engine was not built, everything runs on the reference; CVM_REQUIRE_ENGINE=1 make setup shows why
 
-.PHONY: demo test setup check lint types format slow conformance fuzz bench clean
+.PHONY: demo test setup check lint types format slow conformance fuzz bench sanitize wheels clean
 
 demo: setup  ## convert a real MXNet checkpoint, measure it, prove it, run it and replay it
 	$(BIN)/python -m benchmarks.demo
@@ -51,6 +53,20 @@ bench: $(BENCH_STAMP)  ## our engine against its peers, in one run; BENCH="--mod
 $(BENCH_STAMP): $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	touch $(BENCH_STAMP)
+
+sanitize: setup $(TOOLS_STAMP)  ## the engine's tests on a build that finds reads and writes out of bounds and undefined behaviour
+	PATH="$(CURDIR)/$(BIN):$$PATH" cmake -S cvm/engine -B $(SANITIZED) -G Ninja -DCMAKE_CXX_COMPILER=g++ -DCMAKE_BUILD_TYPE=Release \
+	  -DCVM_SANITIZE=ON -DPython_EXECUTABLE="$(CURDIR)/$(BIN)/python"
+	PATH="$(CURDIR)/$(BIN):$$PATH" cmake --build $(SANITIZED)
+	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
+	  CVM_ENGINE=$$(ls $(SANITIZED)/_engine*.so) $(BIN)/pytest -q tests/cvm/engine
+
+$(TOOLS_STAMP): $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check cmake nanobind ninja
+	touch $(TOOLS_STAMP)
+
+wheels: setup  ## dist/: a wheel for this platform that needs no compiler, and the sources
+	CVM_REQUIRE_ENGINE=1 $(BIN)/python -m build --outdir dist .
 
 clean:
 	rm -rf $(VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
