@@ -15,19 +15,38 @@ constexpr std::uint64_t alternate_bits(unsigned bits) {
   return bits == 32 ? 0x00000000FFFFFFFFu : bits == 16 ? 0x0000FFFF0000FFFFu : 0x00FF00FF00FF00FFu;
 }
 
-// Element c of word r becomes element r of word c: halves change places, then quarters, then eighths.
-template <typename T>
-inline void transpose_words(std::uint64_t (&word)[kBlock<T>]) {
-  constexpr unsigned kBits = 8 * sizeof(T);
-  for (unsigned bits = 32; bits >= kBits; bits /= 2) {
-    const std::size_t apart = bits / kBits;
-    for (std::size_t r = 0; r < static_cast<std::size_t>(kBlock<T>); ++r) {
-      if ((r & apart) != 0) continue;
-      const std::uint64_t change = ((word[r] >> bits) ^ word[r + apart]) & alternate_bits(bits);
-      word[r + apart] ^= change;
-      word[r] ^= change << bits;
-    }
-  }
+// The upper parts of `a` and the lower parts of `b`, of so many bits each, change places.
+template <unsigned Bits>
+inline void exchange(std::uint64_t& a, std::uint64_t& b) {
+  const std::uint64_t change = ((a >> Bits) ^ b) & alternate_bits(Bits);
+  b ^= change;
+  a ^= change << Bits;
+}
+
+// Element c of word r becomes element r of word c: halves change places, then quarters, then eighths. Written out, so that
+// words stay in registers.
+inline void transpose_words(std::uint64_t (&word)[2]) { exchange<32>(word[0], word[1]); }
+
+inline void transpose_words(std::uint64_t (&word)[4]) {
+  exchange<32>(word[0], word[2]);
+  exchange<32>(word[1], word[3]);
+  exchange<16>(word[0], word[1]);
+  exchange<16>(word[2], word[3]);
+}
+
+inline void transpose_words(std::uint64_t (&word)[8]) {
+  exchange<32>(word[0], word[4]);
+  exchange<32>(word[1], word[5]);
+  exchange<32>(word[2], word[6]);
+  exchange<32>(word[3], word[7]);
+  exchange<16>(word[0], word[2]);
+  exchange<16>(word[1], word[3]);
+  exchange<16>(word[4], word[6]);
+  exchange<16>(word[5], word[7]);
+  exchange<8>(word[0], word[1]);
+  exchange<8>(word[2], word[3]);
+  exchange<8>(word[4], word[5]);
+  exchange<8>(word[6], word[7]);
 }
 
 // One block: rows `from_pitch` apart become columns of rows `to_pitch` apart. Of the block's source rows only
@@ -37,7 +56,7 @@ inline void transpose_block(const T* from, std::int64_t from_pitch, T* to, std::
                             std::int64_t to_rows, std::uint64_t flip) {
   std::uint64_t word[kBlock<T>] = {};
   for (std::int64_t r = 0; r < from_rows; ++r) std::memcpy(&word[r], from + r * from_pitch, 8);
-  transpose_words<T>(word);
+  transpose_words(word);
   for (std::int64_t r = 0; r < to_rows; ++r) {
     const std::uint64_t flipped = word[r] ^ flip;
     std::memcpy(to + r * to_pitch, &flipped, 8);
