@@ -1,0 +1,91 @@
+"""The engine built by each compiler, into build/determinism-<name>."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.determinism.programs import ROOT
+
+SOURCES = ROOT / "cvm" / "engine"
+NAMES = {"gcc": r"g\+\+(-\d+)?", "clang": r"clang\+\+(-\d+)?"}
+EMULATED, VNNI = "emulated", "avx512vnni"
+SIMDE = (Path("/usr/include/simde/x86/avx512.h"), Path("/usr/local/include/simde/x86/avx512.h"))
+
+
+class Absent(Exception):
+    """What a build needs and this machine does not have."""
+
+
+class Failed(Exception):
+    """A build that should have worked; what it printed last."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """A built engine; `every`: it is so slow that it runs only one program of so many."""
+
+    name: str
+    path: Path | None  # None: the one that is installed
+    isas: tuple[str, ...]
+    every: int = 1
+
+
+def present() -> Build:
+    """The engine that every command of ours finds: what `pip install` built, or what CVM_ENGINE names."""
+    return Build("CVM_ENGINE" if "CVM_ENGINE" in os.environ else "installed", None, _isas(None))
+
+
+def compiled(name: str) -> Build:
+    """gcc or clang; Absent without that compiler."""
+    path = _built(name, _compiler(name))
+    return Build(name, path, _isas(path))
+
+
+def emulated() -> Build:
+    """The AVX-512 kernels on a processor that has none."""
+    if not any(header.exists() for header in SIMDE):
+        raise Absent("SIMDe's headers (Debian: libsimde-dev)")
+    path = _built(EMULATED, _compiler("gcc"), "-DCVM_EMULATE_AVX512=ON")
+    return Build(EMULATED, path, (VNNI,), every=8)
+
+
+def _compiler(name: str) -> Path:
+    """The one with the plain name, or else the newest numbered one."""
+    folders = [Path(folder) for folder in os.get_exec_path() if Path(folder).is_dir()]
+    found = {path.name: path for folder in folders for path in folder.iterdir() if re.fullmatch(NAMES[name], path.name)}
+    if not found:
+        raise Absent(f"{name}'s C++ compiler")
+    return found[max(found, key=lambda own: int(own.partition("-")[2] or 1000))]
+
+
+def _built(name: str, compiler: Path, *options: str) -> Path:
+    folder = ROOT / "build" / f"determinism-{name}"
+    cmake = shutil.which("cmake", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    if cmake is None:
+        raise Absent("cmake")
+    settings = [
+        f"-DCMAKE_CXX_COMPILER={compiler}",
+        f"-DPython_EXECUTABLE={sys.executable}",
+        "-DCMAKE_BUILD_TYPE=Release",
+    ]
+    _run(cmake, "-S", str(SOURCES), "-B", str(folder), *settings, *options)
+    _run(cmake, "--build", str(folder), "--parallel", str(os.cpu_count() or 1))
+    return next(folder.glob("_engine.*"))
+
+
+def _run(*words: str, **environment: str) -> str:
+    done = subprocess.run(words, text=True, capture_output=True, check=False, cwd=ROOT, env=os.environ | environment)
+    if done.returncode:
+        raise Failed(f"{' '.join(words)}\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
+    return done.stdout
+
+
+def _isas(path: Path | None) -> tuple[str, ...]:
+    named = {} if path is None else {"CVM_ENGINE": str(path)}
+    return tuple(_run(sys.executable, "-c", "from cvm import native; print(*native.isas())", **named).split())

@@ -1,0 +1,89 @@
+"""The programs whose bytes are written down: converted demo models, small random programs, random image networks."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from cvm import format as file_format
+from cvm.program import DTYPES, IntArray, Program
+from mrt.cli import cli
+from tests.cvm_programs import Frozen, random_inputs, random_program
+from tests.image_networks import image_network
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+TABLES = ROOT / "tests" / "end_to_end" / "golden"
+MODELS = ("resnet_digits8", "lenet_digits28")
+OPTIONS = {
+    "8bit": "",
+    "shift": "--scales shift",
+    "16bit": "--activation-bits 16",
+    "4bit": "--bits 4 --scheme affine",
+}
+GROUPS = ("models", "random", "networks")
+COUNT = 100  # of each random group
+
+
+@dataclass(frozen=True)
+class Item:
+    """A program, one sample for it, and the column of the matrix that it counts in."""
+
+    name: str
+    program: Program
+    sample: dict[str, IntArray]
+
+    @property
+    def group(self) -> str:
+        return group_of(self.name)
+
+
+def group_of(name: str) -> str:
+    """models/lenet_digits28-8bit is one of models."""
+    return name.partition("/")[0]
+
+
+def all_items() -> list[Item]:
+    """Always the same, in the same order."""
+    return [*_models(), *_random(), *_networks()]
+
+
+def _models() -> Iterator[Item]:
+    for model in MODELS:
+        for name, options in OPTIONS.items():
+            program = _converted(model, options)
+            yield Item(f"models/{model}-{name}", program, anything(program, 1))
+
+
+def _converted(model: str, options: str) -> Program:
+    words = ["--config", str(ROOT / f"configs/{model}.toml"), "--table", str(TABLES / f"{model}.table.json")]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "program.cvm"
+        result = CliRunner().invoke(cli, ["convert", *words, *options.split(), "-o", str(path)])
+        if result.exit_code:
+            raise RuntimeError(f"{model} {options}: {result.output}")
+        return file_format.read(path)
+
+
+def _random() -> Iterator[Item]:
+    for seed in range(COUNT):
+        program = random_program(Frozen(seed), steps=8 + seed % 30)
+        yield Item(f"random/{seed:03}", program, random_inputs(program, Frozen(seed)))
+
+
+def _networks() -> Iterator[Item]:
+    for seed in range(COUNT):
+        program = image_network(Frozen(1000 + seed))
+        yield Item(f"networks/{seed:03}", program, anything(program, seed))
+
+
+def anything(program: Program, seed: int) -> dict[str, IntArray]:
+    """Every integer of the declared intervals is as likely as any other."""
+    random = Frozen(seed)
+    return {
+        item.name: random.integers(item.lo, item.hi + 1, item.type.shape).astype(DTYPES[item.type.dtype])
+        for item in program.inputs
+    }
