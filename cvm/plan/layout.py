@@ -65,7 +65,7 @@ class _Layout:
         for place, output in enumerate(self.form.program.outputs):
             value = self._base(output.value)
             plain = self._type(value).dtype != "i8" or (value in writers and writers[value].name in PLAIN_WRITERS)
-            if value in read or value in self.ends or value in self.parts or not plain:
+            if value in read or value in self.ends or not plain:
                 copy = self._copy(output.value)
                 after.setdefault(value, []).append(copy)
                 value = copy.result
