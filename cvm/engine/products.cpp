@@ -53,8 +53,8 @@ class Products final : public Kernel {
   struct Block {  // neighbouring panels of one group
     std::size_t first, last;
   };
-  struct Pixel {  // of the output, and the top left of its window in x
-    std::int64_t image, top, left;
+  struct Pixel {  // of the output
+    std::int64_t image, line, column;
   };
 
   std::int64_t element() const { return size_of(x_.dtype); }
@@ -123,46 +123,61 @@ class Products final : public Kernel {
 
   Pixel pixel_at(std::int64_t row) const {
     const std::int64_t column = row % g_.out_width, line = row / g_.out_width % g_.out_height;
-    return {row / g_.out_width / g_.out_height, line * g_.stride_down - g_.pad_top, column * g_.stride_right - g_.pad_left};
+    return {row / g_.out_width / g_.out_height, line, column};
   }
 
-  // The bytes of x at a place, or those that stand for places outside.
-  const std::byte* run_at(const std::byte* x, const Pixel& pixel, std::int64_t p, std::int64_t q) const {
-    const std::int64_t v = pixel.top + p * g_.dilation_down, u = pixel.left + q * g_.dilation_right;
-    if (v < 0 || v >= g_.height || u < 0 || u >= g_.width) return reinterpret_cast<const std::byte*>(outside_.data());
-    return x + ((pixel.image * g_.height + v) * g_.width + u) * g_.pixel_pitch * element();
+  // The next one in rows of the result: divisions cost more than the products of a short row.
+  void advance(Pixel& pixel) const {
+    if (++pixel.column < g_.out_width) return;
+    pixel.column = 0;
+    if (++pixel.line < g_.out_height) return;
+    pixel.line = 0;
+    ++pixel.image;
+  }
+
+  const std::byte* outside() const { return reinterpret_cast<const std::byte*>(outside_.data()); }
+
+  // The line of x under tap row p, or nullptr if it lies outside.
+  const std::byte* line_at(const std::byte* x, const Pixel& pixel, std::int64_t p) const {
+    const std::int64_t v = pixel.line * g_.stride_down - g_.pad_top + p * g_.dilation_down;
+    if (v < 0 || v >= g_.height) return nullptr;
+    return x + (pixel.image * g_.height + v) * g_.width * g_.pixel_pitch * element();
+  }
+
+  // The run of x under tap column q of a line, or the one that stands for places outside.
+  const std::byte* run_at(const std::byte* line, std::int64_t left, std::int64_t q) const {
+    const std::int64_t u = left + q * g_.dilation_right;
+    return line == nullptr || u < 0 || u >= g_.width ? outside() : line + u * g_.pixel_pitch * element();
   }
 
   // Pointers to every run of every row: no byte of x is copied.
   void point(const std::byte* x, std::int64_t first, std::int64_t rows, const void** pointers) const {
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const Pixel pixel = pixel_at(first + r);
+    Pixel pixel = pixel_at(first);
+    for (std::int64_t r = 0; r < rows; ++r, advance(pixel)) {
+      const std::int64_t left = pixel.column * g_.stride_right - g_.pad_left;
       const void** next = pointers + r;
       for (std::int64_t p = 0; p < g_.kernel_height; ++p) {
-        for (std::int64_t q = 0; q < g_.kernel_width; ++q, next += kMaxTileRows) *next = run_at(x, pixel, p, q);
+        const std::byte* line = line_at(x, pixel, p);
+        for (std::int64_t q = 0; q < g_.kernel_width; ++q, next += kMaxTileRows) *next = run_at(line, left, q);
       }
     }
   }
 
   // Copies (or widens) the runs of every row one after the other.
   void gather(const std::byte* x, std::int64_t first, std::int64_t rows, std::byte* to) const {
-    const std::int64_t size = kernels_.widens || x_.dtype == DType::i16 ? 2 : 1;
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const Pixel pixel = pixel_at(first + r);
+    const std::int64_t size = kernels_.widens || x_.dtype == DType::i16 ? 2 : 1, channels = g_.group_channels();
+    Pixel pixel = pixel_at(first);
+    for (std::int64_t r = 0; r < rows; ++r, advance(pixel)) {
+      const std::int64_t left = pixel.column * g_.stride_right - g_.pad_left;
+      const bool whole = merges_ && left >= 0 && left + g_.kernel_width <= g_.width;
       std::byte* next = to + r * gathered_row_bytes();
-      const bool whole = merges_ && pixel.left >= 0 && pixel.left + g_.kernel_width <= g_.width;
-      const std::int64_t runs = whole ? 1 : g_.kernel_width;
-      const std::int64_t length = g_.group_channels() * (whole ? g_.kernel_width : 1);
       for (std::int64_t p = 0; p < g_.kernel_height; ++p) {
-        for (std::int64_t q = 0; q < runs; ++q, next += length * size) {
-          const std::int64_t v = pixel.top + p * g_.dilation_down;
-          if (whole && (v < 0 || v >= g_.height)) {
-            for (std::int64_t i = 0; i < g_.kernel_width; ++i) {
-              copy(reinterpret_cast<const std::byte*>(outside_.data()), g_.group_channels(), next + i * g_.group_channels() * size);
-            }
-          } else {
-            copy(run_at(x, pixel, p, q), length, next);
-          }
+        const std::byte* line = line_at(x, pixel, p);
+        if (whole && line != nullptr) {
+          copy(line + left * g_.pixel_pitch * element(), channels * g_.kernel_width, next);
+          next += channels * g_.kernel_width * size;
+        } else {
+          for (std::int64_t q = 0; q < g_.kernel_width; ++q, next += channels * size) copy(run_at(line, left, q), channels, next);
         }
       }
     }

@@ -61,7 +61,7 @@ struct ProductKernels {
   // To bytes, `columns` of them in each row, rows `pitch` apart.
   void (*bytes8)(const ProductTask&, const ToBytes&, int64_t columns, uint8_t* to, int64_t pitch);
   void (*residual8)(const ProductTask&, const Residual&, int64_t columns, uint8_t* to, int64_t pitch);
-  // Bytes to 16-bit integers.
+  // Bytes to 16-bit integers; may read and write up to 15 elements further.
   void (*widen)(const uint8_t* from, int64_t count, int16_t* to);
   // Multiply-accumulates in `rounds` rounds of the best dot products in registers; gives their number.
   int64_t (*peak)(int64_t rounds);

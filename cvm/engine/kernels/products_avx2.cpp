@@ -67,24 +67,23 @@ Block block_of(const ScaleBlocks& scale, int64_t number) {
 
 template <bool kHighHalves>
 inline __m256i rescaled(__m256i x, const Block& block) {
-  const __m256i multiplier = load(block.multiplier);
-  __m256i even = _mm256_mul_epi32(x, multiplier);
-  __m256i odd = _mm256_mul_epi32(_mm256_srli_epi64(x, 32), _mm256_srli_epi64(multiplier, 32));
+  __m256i even = _mm256_mul_epi32(x, load(block.multiplier));
+  // From one channel on, so that odd multipliers stand where even ones stood; what follows them is not looked at.
+  __m256i odd = _mm256_mul_epi32(_mm256_srli_epi64(x, 32), load(block.multiplier + 1));
   even = _mm256_srlv_epi64(_mm256_add_epi64(even, load(block.half_even)), load(block.shift_even));
   odd = _mm256_srlv_epi64(_mm256_add_epi64(odd, load(block.half_odd)), load(block.shift_odd));
   if constexpr (!kHighHalves) odd = _mm256_slli_epi64(odd, 32);
   return _mm256_add_epi32(_mm256_blend_epi32(even, odd, 0xAA), load(block.offset));
 }
 
-// 8 or 16 sums of one row, already stored-form integers, to bytes.
+// 8 or 16 sums of one row, already stored-form integers, to bytes. Packing saturates to 0..255, so the narrower range of a
+// clamp is left to bytes.
 template <int V>
 inline void store_bytes(const __m256i (&row)[V], const ToBytes& out, int64_t columns, uint8_t* to) {
-  const __m256i low = _mm256_set1_epi32(out.low), high = _mm256_set1_epi32(out.high);
-  __m256i x[2];
-  for (int v = 0; v < V; ++v) x[v] = _mm256_min_epi32(_mm256_max_epi32(row[v], low), high);
-  if constexpr (V == 1) x[1] = x[0];
-  const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(x[0], x[1]), 0xD8);
-  const __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+  const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(row[0], row[V - 1]), 0xD8);
+  const __m128i all = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+  const __m128i low = _mm_set1_epi8(static_cast<char>(out.low)), high = _mm_set1_epi8(static_cast<char>(out.high));
+  const __m128i bytes = _mm_min_epu8(_mm_max_epu8(all, low), high);
   if (columns == 16 && V == 2) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
   } else if (columns == 8) {
@@ -184,27 +183,23 @@ void residual8(const ProductTask& task, const Residual& residual, int64_t column
 }
 
 void widen(const uint8_t* from, int64_t count, int16_t* to) {
-  int64_t i = 0;
-  for (; i + 16 <= count; i += 16) {
+  for (int64_t i = 0; i < count; i += 16) {
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm256_cvtepu8_epi16(bytes));
   }
-  for (; i < count; ++i) to[i] = from[i];
 }
 
-// Eight independent sums hide the latency of vpaddd.
+// Six independent sums hide the latency of vpaddd.
 int64_t peak(int64_t rounds) {
-  constexpr int kSums = 8;
-  __m256i found[kSums];
-  for (int i = 0; i < kSums; ++i) found[i] = _mm256_set1_epi32(i);
-  __m256i x = _mm256_set1_epi16(3), w = _mm256_set1_epi16(-5);
+  constexpr int kSums = 6;
+  __m256i found[kSums], x[kSums];
+  for (int i = 0; i < kSums; ++i) found[i] = x[i] = _mm256_set1_epi32(i + 1);
+  __m256i w = _mm256_set1_epi16(-5);
   for (int64_t round = 0; round < rounds; ++round) {
-    for (int i = 0; i < kSums; ++i) {
-      found[i] = _mm256_add_epi32(found[i], _mm256_madd_epi16(x, w));
+    for (int i = 0; i < kSums; ++i) found[i] = _mm256_add_epi32(found[i], _mm256_madd_epi16(x[i], w));
 #if defined(__GNUC__)
-      asm volatile("" : "+x"(x));  // otherwise the product is computed once for all sums
+    asm volatile("" : "+x"(w));  // otherwise the products are computed once for all rounds
 #endif
-    }
   }
   __m256i all = found[0];
   for (int i = 1; i < kSums; ++i) all = _mm256_xor_si256(all, found[i]);

@@ -173,7 +173,7 @@ void widen(const uint8_t* from, int64_t count, int16_t* to) {
 int64_t peak(int64_t rounds) {
   constexpr int kSums = 16;
   __m512i found[kSums];
-  for (int i = 0; i < kSums; ++i) found[i] = _mm512_set1_epi32(i);
+  for (int i = 0; i < kSums; ++i) found[i] = _mm512_set1_epi32(i + 1);
   const __m512i x = _mm512_set1_epi32(0x01020304), w = _mm512_set1_epi32(0x04030201);
   for (int64_t round = 0; round < rounds; ++round) {
     for (int i = 0; i < kSums; ++i) found[i] = _mm512_dpbusd_epi32(found[i], x, w);
