@@ -54,7 +54,7 @@ std::optional<RegisterEpilogue> register_epilogue(const StepCall& call, const Co
   const bool bytes = call.operand(0).dtype == DType::i8 && call.result().biased() && rescale.dtype == DType::i8;
   if (!bytes || !DepthwiseScales::fits(rescale) || geometry.kernel_height * geometry.kernel_width > kMaxTaps) return {};
   return RegisterEpilogue{
-      DepthwiseScales(rescale, biases_without_zero_point(call, geometry), call.kernels.depthwise->lanes), last.data.low,
+      DepthwiseScales(rescale, biases_without_zero_point(call, geometry), *call.kernels.depthwise), last.data.low,
       last.data.high};
 }
 

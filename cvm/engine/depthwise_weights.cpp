@@ -6,19 +6,32 @@
 namespace cvm {
 namespace {
 
-std::int64_t blocks_of(std::int64_t channels, std::int64_t lanes) { return (channels + lanes - 1) / lanes; }
+// The channel that each lane of each block holds; lanes beyond the last channel hold none, -1.
+std::vector<std::int64_t> channels_of_lanes(std::int64_t channels, const DepthwiseKernels& kernels) {
+  std::vector<std::int64_t> found;
+  for (std::int64_t first = 0; first < channels; first += kernels.lanes) {
+    for (std::int64_t lane = 0; lane < kernels.lanes; ++lane) {
+      const std::int64_t channel = first + (kernels.order == nullptr ? lane : kernels.order[lane]);
+      found.push_back(channel < channels ? channel : -1);
+    }
+  }
+  return found;
+}
 
 template <typename Weight>
-void pack_block(std::span<const std::int8_t> w, std::int64_t first, std::span<const std::int64_t> taps, std::int64_t kernel,
-                std::int64_t lanes, std::int64_t step, std::byte* to) {
-  const auto slots = static_cast<std::int64_t>(taps.size()), channels = static_cast<std::int64_t>(w.size()) / kernel;
-  for (std::int64_t slot = 0; slot < slots; ++slot) {
-    const std::int64_t tap = taps[static_cast<std::size_t>(slot)];
-    for (std::int64_t lane = 0; lane < lanes; ++lane) {
-      const bool exists = tap >= 0 && first + lane < channels;
-      const Weight weight = exists ? w[static_cast<std::size_t>((first + lane) * kernel + tap)] : Weight{0};
-      const std::int64_t place = (slot / step * lanes + lane) * step + slot % step;
-      std::memcpy(to + place * static_cast<std::int64_t>(sizeof weight), &weight, sizeof weight);
+void pack(std::span<const std::int8_t> w, std::int64_t kernel, std::span<const std::int64_t> channels,
+          std::span<const std::int64_t> taps, std::int64_t lanes, std::int64_t step, std::byte* to) {
+  for (std::size_t block = 0; block < channels.size(); block += static_cast<std::size_t>(lanes)) {
+    for (std::size_t slot = 0; slot < taps.size(); slot += static_cast<std::size_t>(step)) {
+      for (std::int64_t lane = 0; lane < lanes; ++lane) {
+        const std::int64_t channel = channels[block + static_cast<std::size_t>(lane)];
+        for (std::int64_t i = 0; i < step; ++i, to += sizeof(Weight)) {
+          const std::int64_t tap = taps[slot + static_cast<std::size_t>(i)];
+          const bool exists = tap >= 0 && channel >= 0;
+          const Weight weight = exists ? w[static_cast<std::size_t>(channel * kernel + tap)] : Weight{0};
+          std::memcpy(to, &weight, sizeof weight);
+        }
+      }
     }
   }
 }
@@ -41,20 +54,17 @@ DepthwiseWeights::DepthwiseWeights(const StepCall& call, const ConvGeometry& geo
   const DepthwiseKernels& kernels = *call.kernels.depthwise;
   const bool words = call.operand(0).dtype == DType::i16;
   const bool wide = words || kernels.wide_weights;
-  const std::int64_t step = words ? kernels.step16 : kernels.step8;
-  const std::int64_t blocks = blocks_of(geometry.channels, lanes_);
+  const std::vector<std::int64_t> channels = channels_of_lanes(geometry.channels, kernels);
   block_bytes_ = static_cast<std::int64_t>(taps.size()) * lanes_ * (wide ? 2 : 1);
-  weights_.resize(static_cast<std::size_t>(blocks * block_bytes_));
-  const auto w = call.parameter(0).as<std::int8_t>();
-  for (std::int64_t block = 0; block < blocks; ++block) {
-    (wide ? pack_block<std::int16_t> : pack_block<std::int8_t>)(w, block * lanes_, taps,
-                                                                geometry.kernel_height * geometry.kernel_width, lanes_, step,
-                                                                weights_.data() + block * block_bytes_);
-  }
-  for (std::int64_t bias : biases_without_zero_point(call, geometry)) {
+  weights_.resize(channels.size() / static_cast<std::size_t>(lanes_) * static_cast<std::size_t>(block_bytes_));
+  (wide ? pack<std::int16_t> : pack<std::int8_t>)(call.parameter(0).as<std::int8_t>(),
+                                                  geometry.kernel_height * geometry.kernel_width, channels, taps, lanes_,
+                                                  words ? kernels.step16 : kernels.step8, weights_.data());
+  const std::vector<std::int64_t> biases = biases_without_zero_point(call, geometry);
+  for (std::int64_t channel : channels) {
+    const std::int64_t bias = channel < 0 ? 0 : biases[static_cast<std::size_t>(channel)];
     bias_.push_back(static_cast<std::int32_t>(static_cast<std::uint64_t>(bias)));
   }
-  bias_.resize(static_cast<std::size_t>(blocks * lanes_));
 }
 
 bool DepthwiseScales::fits(const Stage& rescale) {
@@ -64,21 +74,19 @@ bool DepthwiseScales::fits(const Stage& rescale) {
   return true;
 }
 
-DepthwiseScales::DepthwiseScales(const Stage& rescale, std::span<const std::int64_t> biases, std::int64_t lanes)
-    : lanes_(lanes), zero_point_(rescale.data.output_zero_point + 128) {
-  const auto channels = static_cast<std::int64_t>(biases.size());
-  const std::int64_t padded = blocks_of(channels, lanes) * lanes;
+DepthwiseScales::DepthwiseScales(const Stage& rescale, std::span<const std::int64_t> biases, const DepthwiseKernels& kernels)
+    : lanes_(kernels.lanes), zero_point_(rescale.data.output_zero_point + 128) {
   const bool per_channel = rescale.data.multiplier.size() > 1;
-  for (std::int64_t c = 0; c < padded; ++c) {
-    const auto index = static_cast<std::size_t>(per_channel && c < channels ? c : 0);
+  for (std::int64_t channel : channels_of_lanes(static_cast<std::int64_t>(biases.size()), kernels)) {
+    const auto index = static_cast<std::size_t>(per_channel && channel >= 0 ? channel : 0);
     const std::int32_t multiplier = rescale.data.multiplier[index];
     const std::int32_t shift = multiplier == 0 ? 32 : rescale.data.shift[index];
-    const std::int64_t bias = c < channels ? biases[static_cast<std::size_t>(c)] : 0;
-    multiplier_.push_back(multiplier);
-    shift_.push_back(shift - 32);
+    const std::int64_t bias = channel < 0 ? 0 : biases[static_cast<std::size_t>(channel)];
     const std::uint64_t product = static_cast<std::uint64_t>(bias) * static_cast<std::uint64_t>(multiplier);
     const std::uint64_t half = std::uint64_t{1} << (shift - 1);
-    (c % 2 == 0 ? even_offset_ : odd_offset_).push_back(static_cast<std::int64_t>(product + half));
+    (multiplier_.size() % 2 == 0 ? even_offset_ : odd_offset_).push_back(static_cast<std::int64_t>(product + half));
+    multiplier_.push_back(multiplier);
+    shift_.push_back(shift - 32);
   }
 }
 

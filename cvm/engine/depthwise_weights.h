@@ -35,7 +35,7 @@ class DepthwiseScales {
  public:
   // Whether every shift is one that kernels take in registers.
   static bool fits(const Stage& rescale);
-  DepthwiseScales(const Stage& rescale, std::span<const std::int64_t> biases, std::int64_t lanes);
+  DepthwiseScales(const Stage& rescale, std::span<const std::int64_t> biases, const DepthwiseKernels& kernels);
 
   // `low` and `high` in plain form.
   DepthwiseScale at(std::int64_t block, std::int32_t low, std::int32_t high) const;

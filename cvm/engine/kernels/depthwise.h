@@ -38,7 +38,8 @@ struct DepthwiseScale {
 
 struct DepthwiseKernels {
   int64_t lanes;   // channels in a block
-  int64_t step8;   // slots taken at once from 8-bit pixels; `slots` is a multiple of it
+  const int8_t* order;  // the channel in each lane: of weights, biases and scales; null: in order
+  int64_t step8;  // slots taken at once from 8-bit pixels; `slots` is a multiple of it
   int64_t step16;  // the same for 16-bit pixels
   bool wide_weights;  // weights of 8-bit pixels are int16 (else int8); those of 16-bit pixels always are
   const int8_t* square;  // the tap, 3 p + q, in each slot of a square, or -1 for none; null: squares are not special

@@ -6,35 +6,55 @@
 namespace cvm {
 namespace {
 
-constexpr int kLanes = 8;
+constexpr int kLanes = 16;
 constexpr int kGroup = static_cast<int>(kPixelGroup);
+
+// Even channels, then odd ones: two bytes of one row and two of another in 32 bits are split by a mask and a shift.
+constexpr int8_t kOrder[] = {0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15};
 
 // The two upper rows of a square in vertical pairs, then the lower row's first two taps, then its last one.
 constexpr int8_t kSquare[] = {0, 3, 1, 4, 2, 5, 6, 7, -1, 8};
 
 __m256i load(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
 
-__m256i add_product(__m256i sum, __m256i x, __m256i w) { return _mm256_add_epi32(sum, _mm256_madd_epi16(x, w)); }
+// One 32-bit integer for each channel of a block, in the order above; or two taps of each channel, as 16-bit integers.
+struct Lanes {
+  __m256i even, odd;
+};
 
-// 8 channels of one tap, not yet widened. `count`: how many may be read.
+// Weights of two taps.
+Lanes weights_at(const int16_t* from) { return {load(from), load(from + kLanes)}; }
+
+Lanes product(Lanes x, Lanes w) { return {_mm256_madd_epi16(x.even, w.even), _mm256_madd_epi16(x.odd, w.odd)}; }
+
+Lanes add(Lanes a, Lanes b) { return {_mm256_add_epi32(a.even, b.even), _mm256_add_epi32(a.odd, b.odd)}; }
+
+Lanes add_product(Lanes sum, Lanes x, Lanes w) { return add(sum, product(x, w)); }
+
+// The channels of one tap, not yet widened. `count`: how many may be read.
 struct Bytes {
-  static __m128i at(const void* pixel, int64_t channel, int64_t) {
-    return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(static_cast<const uint8_t*>(pixel) + channel));
+  // 8 channels in the lower half of each half.
+  static __m256i at(const void* pixel, int64_t channel, int64_t) {
+    const auto* from = reinterpret_cast<const __m128i*>(static_cast<const uint8_t*>(pixel) + channel);
+    const auto* upper = reinterpret_cast<const __m128i*>(static_cast<const uint8_t*>(pixel) + channel + 8);
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(from)), _mm_loadu_si128(upper), 1);
   }
-  // Each channel's two taps as neighbouring 16-bit integers.
-  static __m256i pair(__m128i a, __m128i b) { return _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(a, b)); }
+  static Lanes pair(__m256i a, __m256i b) {
+    const __m256i both = _mm256_unpacklo_epi16(a, b);  // two channels of a, the same two of b, and so on
+    return {_mm256_and_si256(both, _mm256_set1_epi16(0xFF)), _mm256_srli_epi16(both, 8)};
+  }
 };
 
 struct Words {
-  static __m128i at(const void* pixel, int64_t channel, int64_t count) {
+  static __m256i at(const void* pixel, int64_t channel, int64_t count) {
     const int16_t* from = static_cast<const int16_t*>(pixel) + channel;
-    if (count >= kLanes) return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-    alignas(16) int16_t spare[kLanes] = {};
+    if (count >= kLanes) return load(from);
+    alignas(32) int16_t spare[kLanes] = {};
     for (int64_t i = 0; i < count; ++i) spare[i] = from[i];
-    return _mm_load_si128(reinterpret_cast<const __m128i*>(spare));
+    return load(spare);
   }
-  static __m256i pair(__m128i a, __m128i b) {
-    return _mm256_set_m128i(_mm_unpackhi_epi16(a, b), _mm_unpacklo_epi16(a, b));
+  static Lanes pair(__m256i a, __m256i b) {
+    return {_mm256_blend_epi16(a, _mm256_slli_epi32(b, 16), 0xAA), _mm256_blend_epi16(_mm256_srli_epi32(a, 16), b, 0xAA)};
   }
 };
 
@@ -44,9 +64,9 @@ inline void general(const DepthwiseTask& task, int64_t columns, const Finish& fi
   for (int64_t first = 0; first < task.count; first += kGroup) {
     const void* const* slots = task.pixels + first * task.slots;
     const int16_t* weights = static_cast<const int16_t*>(task.weights);
-    __m256i sums[kGroup] = {};
+    Lanes sums[kGroup] = {};
     for (int64_t slot = 0; slot < task.slots; slot += 2, weights += 2 * kLanes) {
-      const __m256i w = load(weights);
+      const Lanes w = weights_at(weights);
       for (int i = 0; i < kGroup; ++i) {
         const void* const* at = slots + i * task.slots + slot;
         sums[i] = add_product(sums[i], X::pair(X::at(at[0], task.channel, columns), X::at(at[1], task.channel, columns)), w);
@@ -62,33 +82,33 @@ struct Square {
   int64_t columns;
   int64_t channel;
 
-  __m256i upper(int64_t column) const {
+  Lanes upper(int64_t column) const {
     return Bytes::pair(Bytes::at(pixels[column], channel, kLanes), Bytes::at(pixels[columns + column], channel, kLanes));
   }
-  __m128i lower(int64_t column) const { return Bytes::at(pixels[2 * columns + column], channel, kLanes); }
+  __m256i lower(int64_t column) const { return Bytes::at(pixels[2 * columns + column], channel, kLanes); }
 };
 
 // Every column is widened once and serves the three output pixels that see it.
 template <typename Finish>
 inline void square_of_stride_1(const DepthwiseTask& task, const Finish& finish) {
   const int16_t* weights = static_cast<const int16_t*>(task.weights);
-  const __m256i left = load(weights), middle = load(weights + 16), right = load(weights + 32);
-  const __m256i lower = load(weights + 48), last = load(weights + 64);
+  const Lanes left = weights_at(weights), middle = weights_at(weights + 32), right = weights_at(weights + 64);
+  const Lanes lower = weights_at(weights + 96), last = weights_at(weights + 128);
   const Square x{task.pixels, task.columns, task.channel};
-  __m128i before = x.lower(1);
-  const __m256i second = x.upper(1);
-  __m256i current = add_product(_mm256_madd_epi16(x.upper(0), left), second, middle);
+  __m256i before = x.lower(1);
+  const Lanes second = x.upper(1);
+  Lanes current = add_product(product(x.upper(0), left), second, middle);
   current = add_product(current, Bytes::pair(x.lower(0), before), lower);
-  __m256i next = _mm256_madd_epi16(second, left);
+  Lanes next = product(second, left);
   for (int64_t first = 0; first < task.count; first += kGroup) {
-    __m256i sums[kGroup];
+    Lanes sums[kGroup];
     for (int i = 0; i < kGroup; ++i) {
-      const __m256i upper = x.upper(first + i + 2);
-      const __m128i below = x.lower(first + i + 2);
-      const __m256i pair = Bytes::pair(before, below);
+      const Lanes upper = x.upper(first + i + 2);
+      const __m256i below = x.lower(first + i + 2);
+      const Lanes pair = Bytes::pair(before, below);
       sums[i] = add_product(add_product(current, upper, right), pair, last);
       current = add_product(add_product(next, upper, middle), pair, lower);
-      next = _mm256_madd_epi16(upper, left);
+      next = product(upper, left);
       before = below;
     }
     finish(sums, first);
@@ -99,20 +119,21 @@ inline void square_of_stride_1(const DepthwiseTask& task, const Finish& finish) 
 template <typename Finish>
 inline void square_of_stride_2(const DepthwiseTask& task, const Finish& finish) {
   const int16_t* weights = static_cast<const int16_t*>(task.weights);
-  const __m256i left = load(weights), middle = load(weights + 16), right = load(weights + 32);
-  const __m256i lower = load(weights + 48), last = _mm256_srli_epi32(load(weights + 64), 16);  // (8, none)
+  const Lanes left = weights_at(weights), middle = weights_at(weights + 32), right = weights_at(weights + 64);
+  const Lanes lower = weights_at(weights + 96), none_last = weights_at(weights + 128);
+  const Lanes last = {_mm256_srli_epi32(none_last.even, 16), _mm256_srli_epi32(none_last.odd, 16)};
   const Square x{task.pixels, task.columns, task.channel};
-  __m256i current = _mm256_madd_epi16(x.upper(0), left);
+  Lanes current = product(x.upper(0), left);
   current = add_product(current, Bytes::pair(x.lower(0), x.lower(1)), lower);
   for (int64_t first = 0; first < task.count; first += kGroup) {
-    __m256i sums[kGroup];
+    Lanes sums[kGroup];
     for (int i = 0; i < kGroup; ++i) {
       const int64_t column = 2 * (first + i);
-      const __m256i upper = x.upper(column + 2);
-      const __m256i pair = Bytes::pair(x.lower(column + 2), x.lower(column + 3));
+      const Lanes upper = x.upper(column + 2);
+      const Lanes pair = Bytes::pair(x.lower(column + 2), x.lower(column + 3));
       sums[i] = add_product(add_product(current, x.upper(column + 1), middle), upper, right);
       sums[i] = add_product(sums[i], pair, last);
-      current = add_product(_mm256_madd_epi16(upper, left), pair, lower);
+      current = add_product(product(upper, left), pair, lower);
     }
     finish(sums, first);
   }
@@ -127,41 +148,58 @@ inline void for_groups(const DepthwiseTask& task, const Finish& finish) {
 
 // Writes sums as they are.
 struct ToSums {
-  __m256i bias;
+  Lanes bias;
   int64_t count, columns;
   int32_t* to;
   int64_t pitch;
 
-  void operator()(const __m256i (&sums)[kGroup], int64_t first) const {
+  void operator()(const Lanes (&sums)[kGroup], int64_t first) const {
     for (int i = 0; i < kGroup && first + i < count; ++i) {
-      const __m256i sum = _mm256_add_epi32(sums[i], bias);
+      const Lanes sum = add(sums[i], bias);
+      const __m256i a = _mm256_unpacklo_epi32(sum.even, sum.odd), b = _mm256_unpackhi_epi32(sum.even, sum.odd);
+      const __m256i lower = _mm256_permute2x128_si256(a, b, 0x20), upper = _mm256_permute2x128_si256(a, b, 0x31);
       int32_t* row = to + (first + i) * pitch;
       if (columns == kLanes) {
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(row), sum);
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(row), lower);
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(row + 8), upper);
         continue;
       }
       alignas(32) int32_t spare[kLanes];
-      _mm256_store_si256(reinterpret_cast<__m256i*>(spare), sum);
+      _mm256_store_si256(reinterpret_cast<__m256i*>(spare), lower);
+      _mm256_store_si256(reinterpret_cast<__m256i*>(spare + 8), upper);
       for (int64_t lane = 0; lane < columns; ++lane) row[lane] = spare[lane];
     }
   }
 };
 
-// In either half the high halves of a's two products, then of b's.
-__m256i high_halves(__m256i a, __m256i b) {
-  return _mm256_castps_si256(_mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), 0xDD));
-}
-
-// Rescales and writes bytes. A shift by at least 32 needs only the high halves of the products.
-class ToBytesOf {
+// A rescale of 8 lanes by shifts of at least 32, which need only the high halves of the products. Lanes come out in the
+// order 0 2 1 3, 4 6 5 7.
+class Scale {
  public:
-  ToBytesOf(const DepthwiseScale& scale, int64_t count, int64_t columns, uint8_t* to, int64_t pitch)
-      : even_multiplier_(load(scale.multiplier)),
+  Scale(const DepthwiseScale& scale, int64_t lane)
+      : even_multiplier_(load(scale.multiplier + lane)),
         odd_multiplier_(_mm256_srli_epi64(even_multiplier_, 32)),
-        even_offset_(load(scale.even_offset)),
-        odd_offset_(load(scale.odd_offset)),
-        even_shift_(_mm256_shuffle_epi32(load(scale.shift), 0x88)),  // in the order of high_halves: 0 2 0 2, 1 3 1 3
-        odd_shift_(_mm256_shuffle_epi32(load(scale.shift), 0xDD)),
+        even_offset_(load(scale.even_offset + lane / 2)),
+        odd_offset_(load(scale.odd_offset + lane / 2)),
+        shift_(_mm256_shuffle_epi32(load(scale.shift + lane), 0xD8)) {}
+
+  __m256i operator()(__m256i sums) const {
+    const __m256i even = _mm256_add_epi64(_mm256_mul_epi32(sums, even_multiplier_), even_offset_);
+    const __m256i odd = _mm256_add_epi64(_mm256_mul_epi32(_mm256_srli_epi64(sums, 32), odd_multiplier_), odd_offset_);
+    const __m256 high = _mm256_shuffle_ps(_mm256_castsi256_ps(even), _mm256_castsi256_ps(odd), 0xDD);
+    return _mm256_srav_epi32(_mm256_castps_si256(high), shift_);
+  }
+
+ private:
+  __m256i even_multiplier_, odd_multiplier_, even_offset_, odd_offset_, shift_;
+};
+
+// Rescales and writes bytes.
+class ToBytes {
+ public:
+  ToBytes(const DepthwiseScale& scale, int64_t count, int64_t columns, uint8_t* to, int64_t pitch)
+      : even_(scale, 0),
+        odd_(scale, kLanes / 2),
         zero_point_(_mm256_set1_epi16(scale.zero_point)),
         low_(_mm256_set1_epi8(static_cast<char>(scale.low))),
         high_(_mm256_set1_epi8(static_cast<char>(scale.high))),
@@ -170,64 +208,61 @@ class ToBytesOf {
         to_(to),
         pitch_(pitch) {}
 
-  void operator()(const __m256i (&sums)[kGroup], int64_t first) const {
-    const __m256i packed = _mm256_packus_epi16(words(sums[0], sums[1]), words(sums[2], sums[3]));
-    const __m256i held = _mm256_min_epu8(_mm256_max_epu8(packed, low_), high_);
-    const __m256i order = _mm256_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15,  //
-                                           0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15);
-    const __m256i halves = _mm256_shuffle_epi8(held, order);  // 4 channels of each pixel in either half
-    store(_mm256_permutevar8x32_epi32(halves, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)), first);
+  void operator()(const Lanes (&sums)[kGroup], int64_t first) const {
+    for (int i = 0; i < kGroup; i += 2) store(bytes(words(sums[i]), words(sums[i + 1])), first + i);
   }
 
  private:
-  __m256i even(__m256i sums) const { return _mm256_add_epi64(_mm256_mul_epi32(sums, even_multiplier_), even_offset_); }
-  __m256i odd(__m256i sums) const {
-    return _mm256_add_epi64(_mm256_mul_epi32(_mm256_srli_epi64(sums, 32), odd_multiplier_), odd_offset_);
+  // In either half: channels 0 4 2 6 1 5 3 7. Saturating to 16 bits before the zero point is added changes no byte.
+  __m256i words(const Lanes& sums) const {
+    return _mm256_adds_epi16(_mm256_packs_epi32(even_(sums.even), odd_(sums.odd)), zero_point_);
   }
-  // In each half: channels 0, 2 of a, 0, 2 of b, 1, 3 of a, 1, 3 of b. Saturating to 16 bits first changes no byte.
-  __m256i words(__m256i a, __m256i b) const {
-    const __m256i evens = _mm256_srav_epi32(high_halves(even(a), even(b)), even_shift_);
-    const __m256i odds = _mm256_srav_epi32(high_halves(odd(a), odd(b)), odd_shift_);
-    return _mm256_adds_epi16(_mm256_packs_epi32(evens, odds), zero_point_);
+  // The bytes of one pixel in each half.
+  __m256i bytes(__m256i a, __m256i b) const {
+    const __m256i order = _mm256_setr_epi8(0, 4, 2, 6, 1, 5, 3, 7, 8, 12, 10, 14, 9, 13, 11, 15,  //
+                                           0, 4, 2, 6, 1, 5, 3, 7, 8, 12, 10, 14, 9, 13, 11, 15);
+    const __m256i held = _mm256_min_epu8(_mm256_max_epu8(_mm256_packus_epi16(a, b), low_), high_);
+    return _mm256_permute4x64_epi64(_mm256_shuffle_epi8(held, order), 0xD8);
   }
   void store(__m256i pixels, int64_t first) const {
     uint8_t* row = to_ + first * pitch_;
-    if (columns_ == kLanes && first + kGroup <= count_) {
-      const __m128i a = _mm256_castsi256_si128(pixels), b = _mm256_extracti128_si256(pixels, 1);
-      _mm_storel_epi64(reinterpret_cast<__m128i*>(row), a);
-      _mm_storeh_pd(reinterpret_cast<double*>(row + pitch_), _mm_castsi128_pd(a));
-      _mm_storel_epi64(reinterpret_cast<__m128i*>(row + 2 * pitch_), b);
-      _mm_storeh_pd(reinterpret_cast<double*>(row + 3 * pitch_), _mm_castsi128_pd(b));
-      return;
-    }
-    alignas(32) uint8_t spare[kGroup * kLanes];
+    if (columns_ != kLanes || first + 2 > count_) return store_some(pixels, row, count_ - first, pitch_, columns_);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(row), _mm256_castsi256_si128(pixels));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(row + pitch_), _mm256_extracti128_si256(pixels, 1));
+  }
+#if defined(__GNUC__)
+  __attribute__((noinline))  // or its registers are spilled in the loop that rarely comes here
+#endif
+  static void store_some(__m256i pixels, uint8_t* row, int64_t count, int64_t pitch, int64_t columns) {
+    alignas(32) uint8_t spare[2 * kLanes];
     _mm256_store_si256(reinterpret_cast<__m256i*>(spare), pixels);
-    for (int i = 0; i < kGroup && first + i < count_; ++i) {
-      for (int64_t lane = 0; lane < columns_; ++lane) row[i * pitch_ + lane] = spare[i * kLanes + lane];
+    for (int64_t i = 0; i < 2 && i < count; ++i) {
+      for (int64_t lane = 0; lane < columns; ++lane) row[i * pitch + lane] = spare[i * kLanes + lane];
     }
   }
 
-  __m256i even_multiplier_, odd_multiplier_, even_offset_, odd_offset_, even_shift_, odd_shift_, zero_point_, low_, high_;
+  Scale even_, odd_;
+  __m256i zero_point_, low_, high_;
   int64_t count_, columns_;
   uint8_t* to_;
   int64_t pitch_;
 };
 
 void sums8(const DepthwiseTask& task, const int32_t* bias, int64_t columns, int32_t* to, int64_t pitch) {
-  for_groups(task, ToSums{load(bias), task.count, columns, to, pitch});
+  for_groups(task, ToSums{{load(bias), load(bias + 8)}, task.count, columns, to, pitch});
 }
 
 void sums16(const DepthwiseTask& task, const int32_t* bias, int64_t columns, int32_t* to, int64_t pitch) {
-  general<Words>(task, columns, ToSums{load(bias), task.count, columns, to, pitch});
+  general<Words>(task, columns, ToSums{{load(bias), load(bias + 8)}, task.count, columns, to, pitch});
 }
 
 void bytes8(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t columns, uint8_t* to, int64_t pitch) {
-  for_groups(task, ToBytesOf(scale, task.count, columns, to, pitch));
+  for_groups(task, ToBytes(scale, task.count, columns, to, pitch));
 }
 
 }  // namespace
 
 extern const DepthwiseKernels kDepthwiseAvx2;
-const DepthwiseKernels kDepthwiseAvx2 = {kLanes, 2, 2, true, kSquare, sizeof kSquare, sums8, sums16, bytes8};
+const DepthwiseKernels kDepthwiseAvx2 = {kLanes, kOrder, 2, 2, true, kSquare, sizeof kSquare, sums8, sums16, bytes8};
 
 }  // namespace cvm
