@@ -12,9 +12,9 @@ from typing import Any
 import numpy.typing as npt
 import onnx_ir as ir
 
-from cvm import boundary
+from cvm import boundary, machine
+from cvm.machine import Machine
 from cvm.program import Program
-from cvm.reference import interpreter
 from cvm.validate import Proven
 from mrt.calibrate.samples import Sample, Samples
 from mrt.calibrate.session import FloatSession, model_inputs
@@ -67,6 +67,7 @@ def evaluate(
     """Compare the float model with the program made from it. `threads` share the integer side, for speed only."""
     _check_same_interface(model, program.program, samples)
     session = FloatSession(model)
+    runs = machine.choose(program)
     tally = _Tally()
     labels: Iterator[int | None] = iter(samples.labels or [None] * len(samples))
     done = 0
@@ -75,7 +76,7 @@ def evaluate(
             start = time.perf_counter()
             real = [session.run(sample) for sample in batch]
             middle = time.perf_counter()
-            integer = list(pool.map(lambda sample: _run_integer(program, sample), batch))
+            integer = list(pool.map(lambda sample: _run_integer(runs, program.program, sample), batch))
             tally.float_seconds += middle - start
             tally.integer_seconds += time.perf_counter() - middle
             for pair in zip(real, integer, strict=True):
@@ -86,10 +87,9 @@ def evaluate(
     return _report(tally, done, labelled=samples.labels is not None)
 
 
-def _run_integer(program: Proven, sample: Sample) -> Outputs:
+def _run_integer(runs: Machine, program: Program, sample: Sample) -> Outputs:
     """The program's outputs as real numbers."""
-    outputs = interpreter.run(program, boundary.quantize(program.program, sample))
-    return dict(boundary.dequantize(program.program, outputs))
+    return dict(boundary.dequantize(program, runs.run(boundary.quantize(program, sample))))
 
 
 def _batches(samples: Samples, size: int) -> Iterator[list[Sample]]:
