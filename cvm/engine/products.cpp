@@ -12,7 +12,8 @@ namespace cvm {
 namespace {
 
 constexpr std::int64_t kBlockBytes = 192 * 1024;  // weights that stay in the second cache while all rows pass
-constexpr std::int64_t kEnoughPieces = 16;        // so that a few threads get equal shares
+constexpr std::int64_t kTileBytes = 24 * 1024;    // gathered rows that stay in the first cache while panels pass
+constexpr std::int64_t kEnoughPieces = 32;        // so that a few threads get equal shares
 
 std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
@@ -68,7 +69,9 @@ class Products final : public Kernel {
 
   // Tiles of nearly equal height; blocks of panels small enough for the cache, and enough of both for several threads.
   void cut() {
-    row_tiles_ = divide_up(g_.out_pixels(), std::min(kernels_.rows, kMaxTileRows));
+    const std::int64_t by_cache_rows = gathered_row_bytes() == 0 ? kMaxTileRows : kTileBytes / gathered_row_bytes();
+    const std::int64_t rows = std::clamp(by_cache_rows, kernels_.rows, kMaxTileRows);
+    row_tiles_ = divide_up(g_.out_pixels(), rows / kernels_.rows * kernels_.rows);
     const std::int64_t wanted = divide_up(kEnoughPieces, row_tiles_);
     const std::int64_t total = static_cast<std::int64_t>(panels_.list().size());
     const std::int64_t by_cache = std::max<std::int64_t>(1, kBlockBytes / std::max<std::int64_t>(1, panels_.panel_bytes()));

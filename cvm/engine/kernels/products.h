@@ -5,7 +5,7 @@
 
 namespace cvm {
 
-constexpr int64_t kMaxTileRows = 8;
+constexpr int64_t kMaxTileRows = 32;
 constexpr int64_t kMaxPanelColumns = 32;
 
 // One tile. Run t of row r starts at rows[t * kMaxTileRows + r] and holds `depth` elements, a multiple of the kernel's
@@ -50,7 +50,7 @@ struct Residual {
 
 struct ProductKernels {
   int64_t lanes;   // 32-bit integers in a vector
-  int64_t rows;    // most rows in a tile
+  int64_t rows;    // rows that a kernel takes at once; tiles have any number of them
   int64_t step8;   // elements of depth that a kernel takes at once from 8-bit rows
   int64_t step16;  // the same for 16-bit rows
   bool widens;     // 8-bit rows must be handed over as 16-bit integers, in steps of step8; weights stay bytes

@@ -29,7 +29,7 @@ __m256i pair_at(const int16_t* from) {
 }
 
 template <int R, int V, typename Weight>
-inline void accumulate(const ProductTask& task, __m256i (&sums)[R][V]) {
+inline void accumulate(const ProductTask& task, int64_t row, __m256i (&sums)[R][V]) {
   for (int v = 0; v < V; ++v) {
     const __m256i bias = load(task.bias + v * kLanes);
     for (int r = 0; r < R; ++r) sums[r][v] = bias;
@@ -37,7 +37,7 @@ inline void accumulate(const ProductTask& task, __m256i (&sums)[R][V]) {
   const Weight* weights = static_cast<const Weight*>(task.weights);
   for (int64_t tap = 0; tap < task.taps; ++tap) {
     const int16_t* x[R];
-    for (int r = 0; r < R; ++r) x[r] = static_cast<const int16_t*>(task.rows[tap * kMaxTileRows + r]);
+    for (int r = 0; r < R; ++r) x[r] = static_cast<const int16_t*>(task.rows[tap * kMaxTileRows + row + r]);
     for (int64_t k = 0; k < task.depth; k += 2) {
       __m256i w[V];
       for (int v = 0; v < V; ++v) w[v] = weights_at(weights + v * kLanes * 2);
@@ -96,23 +96,23 @@ inline void store_bytes(const __m256i (&row)[V], const ToBytes& out, int64_t col
 }
 
 template <int R, int V, typename Weight>
-void sums(const ProductTask& task, int32_t* out) {
+void sums(const ProductTask& task, int64_t row, int32_t* out) {
   __m256i found[R][V];
-  accumulate<R, V, Weight>(task, found);
+  accumulate<R, V, Weight>(task, row, found);
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) {
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + (r * V + v) * kLanes), found[r][v]);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + ((row + r) * V + v) * kLanes), found[r][v]);
     }
   }
 }
 
 template <int R, int V>
-void to_bytes(const ProductTask& task, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
+void to_bytes(const ProductTask& task, int64_t row, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
   __m256i found[R][V];
-  accumulate<R, V, int8_t>(task, found);
+  accumulate<R, V, int8_t>(task, row, found);
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) found[r][v] = rescaled<true>(found[r][v], block_of(out.scale, v));
-    store_bytes(found[r], out, columns, to + r * pitch);
+    store_bytes(found[r], out, columns, to + (row + r) * pitch);
   }
 }
 
@@ -139,47 +139,57 @@ inline __m256i shortcut_at(const Residual& residual, int64_t row, int64_t column
 }
 
 template <int R, int V>
-void with_shortcut(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
+void with_shortcut(const ProductTask& task, int64_t row, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
   __m256i found[R][V];
-  accumulate<R, V, int8_t>(task, found);
+  accumulate<R, V, int8_t>(task, row, found);
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) {
       const __m256i own = rescaled<false>(found[r][v], block_of(residual.scale, v));
-      const __m256i other = v * kLanes < columns ? shortcut_at(residual, r, v * kLanes, columns) : own;
+      const __m256i other = v * kLanes < columns ? shortcut_at(residual, row + r, v * kLanes, columns) : own;
       found[r][v] = rescaled<true>(_mm256_add_epi32(own, other), block_of(residual.out.scale, 0));
     }
-    store_bytes(found[r], residual.out, columns, to + r * pitch);
+    store_bytes(found[r], residual.out, columns, to + (row + r) * pitch);
   }
 }
 
-// Calls body<rows, vectors>() for the task's own numbers.
+template <typename Body>
+void for_rows(int64_t count, bool two, int64_t row, Body body) {
+  switch (count) {
+    case 1: return two ? body.template operator()<1, 2>(row) : body.template operator()<1, 1>(row);
+    case 2: return two ? body.template operator()<2, 2>(row) : body.template operator()<2, 1>(row);
+    case 3: return two ? body.template operator()<3, 2>(row) : body.template operator()<3, 1>(row);
+    case 4: return two ? body.template operator()<4, 2>(row) : body.template operator()<4, 1>(row);
+    case 5: return two ? body.template operator()<5, 2>(row) : body.template operator()<5, 1>(row);
+    default: return two ? body.template operator()<6, 2>(row) : body.template operator()<6, 1>(row);
+  }
+}
+
+// Calls body<rows, vectors>(first row) until all rows of the task are done, in shares as even as they can be: a single row
+// left over would cost as much as half a share.
 template <typename Body>
 void for_size(const ProductTask& task, Body body) {
-  const bool two = task.vectors == 2;
-  switch (task.row_count) {
-    case 1: return two ? body.template operator()<1, 2>() : body.template operator()<1, 1>();
-    case 2: return two ? body.template operator()<2, 2>() : body.template operator()<2, 1>();
-    case 3: return two ? body.template operator()<3, 2>() : body.template operator()<3, 1>();
-    case 4: return two ? body.template operator()<4, 2>() : body.template operator()<4, 1>();
-    case 5: return two ? body.template operator()<5, 2>() : body.template operator()<5, 1>();
-    default: return two ? body.template operator()<6, 2>() : body.template operator()<6, 1>();
+  int64_t row = 0;
+  for (int64_t shares = (task.row_count + kRows - 1) / kRows; shares > 0; --shares) {
+    const int64_t count = (task.row_count - row + shares - 1) / shares;
+    for_rows(count, task.vectors == 2, row, body);
+    row += count;
   }
 }
 
 void sums8(const ProductTask& task, int32_t* out) {
-  for_size(task, [&]<int R, int V>() { sums<R, V, int8_t>(task, out); });
+  for_size(task, [&]<int R, int V>(int64_t row) { sums<R, V, int8_t>(task, row, out); });
 }
 
 void sums16(const ProductTask& task, int32_t* out) {
-  for_size(task, [&]<int R, int V>() { sums<R, V, int16_t>(task, out); });
+  for_size(task, [&]<int R, int V>(int64_t row) { sums<R, V, int16_t>(task, row, out); });
 }
 
 void bytes8(const ProductTask& task, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
-  for_size(task, [&]<int R, int V>() { to_bytes<R, V>(task, out, columns, to, pitch); });
+  for_size(task, [&]<int R, int V>(int64_t row) { to_bytes<R, V>(task, row, out, columns, to, pitch); });
 }
 
 void residual8(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
-  for_size(task, [&]<int R, int V>() { with_shortcut<R, V>(task, residual, columns, to, pitch); });
+  for_size(task, [&]<int R, int V>(int64_t row) { with_shortcut<R, V>(task, row, residual, columns, to, pitch); });
 }
 
 void widen(const uint8_t* from, int64_t count, int16_t* to) {

@@ -28,7 +28,7 @@ inline __m512i dot(__m512i sum, __m512i x, __m512i w) {
 
 // Four bytes of depth at once, whether they are four 8-bit or two 16-bit elements.
 template <int R, int V, bool kBytes>
-inline void accumulate(const ProductTask& task, __m512i (&sums)[R][V]) {
+inline void accumulate(const ProductTask& task, int64_t row, __m512i (&sums)[R][V]) {
   for (int v = 0; v < V; ++v) {
     const __m512i bias = load(task.bias + v * kLanes);
     for (int r = 0; r < R; ++r) sums[r][v] = bias;
@@ -37,7 +37,7 @@ inline void accumulate(const ProductTask& task, __m512i (&sums)[R][V]) {
   const uint8_t* weights = static_cast<const uint8_t*>(task.weights);
   for (int64_t tap = 0; tap < task.taps; ++tap) {
     const uint8_t* x[R];
-    for (int r = 0; r < R; ++r) x[r] = static_cast<const uint8_t*>(task.rows[tap * kMaxTileRows + r]);
+    for (int r = 0; r < R; ++r) x[r] = static_cast<const uint8_t*>(task.rows[tap * kMaxTileRows + row + r]);
     for (int64_t k = 0; k < bytes; k += 4) {
       __m512i w[V];
       for (int v = 0; v < V; ++v) w[v] = load(weights + v * 64);
@@ -81,24 +81,24 @@ inline void store_bytes(__m512i x, __m512i low, __m512i high, __mmask16 mask, ui
 }
 
 template <int R, int V, bool kBytes>
-void sums(const ProductTask& task, int32_t* out) {
+void sums(const ProductTask& task, int64_t row, int32_t* out) {
   __m512i found[R][V];
-  accumulate<R, V, kBytes>(task, found);
+  accumulate<R, V, kBytes>(task, row, found);
   for (int r = 0; r < R; ++r) {
-    for (int v = 0; v < V; ++v) _mm512_storeu_si512(out + (r * V + v) * kLanes, found[r][v]);
+    for (int v = 0; v < V; ++v) _mm512_storeu_si512(out + ((row + r) * V + v) * kLanes, found[r][v]);
   }
 }
 
 template <int R, int V>
-void to_bytes(const ProductTask& task, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
+void to_bytes(const ProductTask& task, int64_t row, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
   __m512i found[R][V];
-  accumulate<R, V, true>(task, found);
+  accumulate<R, V, true>(task, row, found);
   const __m512i low = _mm512_set1_epi32(out.low), high = _mm512_set1_epi32(out.high);
   for (int v = 0; v < V; ++v) {
     const Block block = block_of(out.scale, v);
     const __mmask16 mask = mask_of(columns - v * kLanes);
     for (int r = 0; r < R; ++r) {
-      store_bytes(rescaled<true>(found[r][v], block), low, high, mask, to + r * pitch + v * kLanes);
+      store_bytes(rescaled<true>(found[r][v], block), low, high, mask, to + (row + r) * pitch + v * kLanes);
     }
   }
 }
@@ -112,9 +112,9 @@ inline __m512i shortcut_at(const Residual& residual, const Block& scale, __m512i
 }
 
 template <int R, int V>
-void with_shortcut(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
+void with_shortcut(const ProductTask& task, int64_t row, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
   __m512i found[R][V];
-  accumulate<R, V, true>(task, found);
+  accumulate<R, V, true>(task, row, found);
   const ToBytes& out = residual.out;
   const __m512i low = _mm512_set1_epi32(out.low), high = _mm512_set1_epi32(out.high);
   const __m512i zero_point = _mm512_set1_epi32(residual.shortcut_zero_point);
@@ -124,44 +124,54 @@ void with_shortcut(const ProductTask& task, const Residual& residual, int64_t co
     const Block own = block_of(residual.scale, v);
     const __mmask16 mask = mask_of(columns - v * kLanes);
     for (int r = 0; r < R; ++r) {
-      const int64_t place = r * residual.shortcut_pitch + v * kLanes;
+      const int64_t place = (row + r) * residual.shortcut_pitch + v * kLanes;
       const __m512i sum = _mm512_add_epi32(rescaled<false>(found[r][v], own),
                                            shortcut_at(residual, other, zero_point, place, mask));
-      store_bytes(rescaled<true>(sum, last), low, high, mask, to + r * pitch + v * kLanes);
+      store_bytes(rescaled<true>(sum, last), low, high, mask, to + (row + r) * pitch + v * kLanes);
     }
   }
 }
 
-// Calls body<rows, vectors>() for the task's own numbers.
+template <typename Body>
+void for_rows(int64_t count, bool two, int64_t row, Body body) {
+  switch (count) {
+    case 1: return two ? body.template operator()<1, 2>(row) : body.template operator()<1, 1>(row);
+    case 2: return two ? body.template operator()<2, 2>(row) : body.template operator()<2, 1>(row);
+    case 3: return two ? body.template operator()<3, 2>(row) : body.template operator()<3, 1>(row);
+    case 4: return two ? body.template operator()<4, 2>(row) : body.template operator()<4, 1>(row);
+    case 5: return two ? body.template operator()<5, 2>(row) : body.template operator()<5, 1>(row);
+    case 6: return two ? body.template operator()<6, 2>(row) : body.template operator()<6, 1>(row);
+    case 7: return two ? body.template operator()<7, 2>(row) : body.template operator()<7, 1>(row);
+    default: return two ? body.template operator()<8, 2>(row) : body.template operator()<8, 1>(row);
+  }
+}
+
+// Calls body<rows, vectors>(first row) until all rows of the task are done, in shares as even as they can be: a single row
+// left over would cost as much as half a share.
 template <typename Body>
 void for_size(const ProductTask& task, Body body) {
-  const bool two = task.vectors == 2;
-  switch (task.row_count) {
-    case 1: return two ? body.template operator()<1, 2>() : body.template operator()<1, 1>();
-    case 2: return two ? body.template operator()<2, 2>() : body.template operator()<2, 1>();
-    case 3: return two ? body.template operator()<3, 2>() : body.template operator()<3, 1>();
-    case 4: return two ? body.template operator()<4, 2>() : body.template operator()<4, 1>();
-    case 5: return two ? body.template operator()<5, 2>() : body.template operator()<5, 1>();
-    case 6: return two ? body.template operator()<6, 2>() : body.template operator()<6, 1>();
-    case 7: return two ? body.template operator()<7, 2>() : body.template operator()<7, 1>();
-    default: return two ? body.template operator()<8, 2>() : body.template operator()<8, 1>();
+  int64_t row = 0;
+  for (int64_t shares = (task.row_count + kRows - 1) / kRows; shares > 0; --shares) {
+    const int64_t count = (task.row_count - row + shares - 1) / shares;
+    for_rows(count, task.vectors == 2, row, body);
+    row += count;
   }
 }
 
 void sums8(const ProductTask& task, int32_t* out) {
-  for_size(task, [&]<int R, int V>() { sums<R, V, true>(task, out); });
+  for_size(task, [&]<int R, int V>(int64_t row) { sums<R, V, true>(task, row, out); });
 }
 
 void sums16(const ProductTask& task, int32_t* out) {
-  for_size(task, [&]<int R, int V>() { sums<R, V, false>(task, out); });
+  for_size(task, [&]<int R, int V>(int64_t row) { sums<R, V, false>(task, row, out); });
 }
 
 void bytes8(const ProductTask& task, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
-  for_size(task, [&]<int R, int V>() { to_bytes<R, V>(task, out, columns, to, pitch); });
+  for_size(task, [&]<int R, int V>(int64_t row) { to_bytes<R, V>(task, row, out, columns, to, pitch); });
 }
 
 void residual8(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
-  for_size(task, [&]<int R, int V>() { with_shortcut<R, V>(task, residual, columns, to, pitch); });
+  for_size(task, [&]<int R, int V>(int64_t row) { with_shortcut<R, V>(task, row, residual, columns, to, pitch); });
 }
 
 // Rows of bytes are taken as they are here; matmul still wants wide ones.

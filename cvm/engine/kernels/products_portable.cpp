@@ -48,7 +48,7 @@ uint8_t byte_of(const ToBytes& out, int64_t column, int32_t x) {
 }
 
 void bytes8(const ProductTask& task, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
-  int32_t found[kRows * 2 * kLanes];
+  int32_t found[kMaxTileRows * 2 * kLanes];
   sums<int8_t>(task, found);
   for (int64_t r = 0; r < task.row_count; ++r) {
     for (int64_t column = 0; column < columns; ++column) {
@@ -64,7 +64,7 @@ int32_t shortcut_at(const Residual& residual, int64_t place) {
 }
 
 void residual8(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
-  int32_t found[kRows * 2 * kLanes];
+  int32_t found[kMaxTileRows * 2 * kLanes];
   sums<int8_t>(task, found);
   for (int64_t r = 0; r < task.row_count; ++r) {
     for (int64_t column = 0; column < columns; ++column) {
