@@ -66,15 +66,17 @@ def _compiler(name: str) -> Path:
 
 def _built(name: str, compiler: Path, *options: str) -> Path:
     folder = ROOT / "build" / f"determinism-{name}"
-    cmake = shutil.which("cmake", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
+    cmake, ninja = shutil.which("cmake", path=path), shutil.which("ninja", path=path)
     if cmake is None:
         raise Absent("cmake")
+    with_ninja = [] if ninja is None else ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"]
     settings = [
         f"-DCMAKE_CXX_COMPILER={compiler}",
         f"-DPython_EXECUTABLE={sys.executable}",
         "-DCMAKE_BUILD_TYPE=Release",
     ]
-    _run(cmake, "-S", str(SOURCES), "-B", str(folder), *settings, *options)
+    _run(cmake, "-S", str(SOURCES), "-B", str(folder), *with_ninja, *settings, *options)
     _run(cmake, "--build", str(folder), "--parallel", str(os.cpu_count() or 1))
     return next(folder.glob("_engine.*"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,11 +17,16 @@ from tests.determinism.worker import Problems
 
 @dataclass(frozen=True)
 class Row:
-    """One back end on one number of threads. `wrong` are the programs on which it failed, with why."""
+    """One back end, an engine on so many threads. `wrong` are the programs on which it failed, with why."""
 
-    name: str
+    backend: str
+    threads: int
     programs: tuple[str, ...]
     wrong: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        return f"{self.backend}/{self.threads}" if self.threads else self.backend
 
     def count(self, group: str) -> tuple[int, int]:
         """How many programs of a group matched, and how many there were."""
@@ -36,14 +41,11 @@ class Matrix:
     rows: list[Row] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
 
-    def add(self, name: str, programs: Sequence[str], problems: Problems, threads: Iterable[int] = ()) -> None:
-        """A row for each number of threads; one row without them. The first problem of a program is the one kept."""
-        for count in threads or (1,):
-            row = Row(f"{name}/{count}" if threads else name, tuple(programs), {})
-            for program, on, sentence in problems:
-                if on == count:
-                    row.wrong.setdefault(program, sentence)
-            self.rows.append(row)
+    def add(self, backend: str, programs: Sequence[str], problems: Problems, threads: Sequence[int] = (0,)) -> None:
+        """A row for each number of threads. The first problem of a program is the one kept."""
+        for count in threads:
+            wrong = {program: sentence for program, on, sentence in reversed(problems) if on == count}
+            self.rows.append(Row(backend, count, tuple(programs), wrong))
 
     @property
     def agrees(self) -> bool:
@@ -58,11 +60,14 @@ class Matrix:
 
     def mismatches(self) -> list[str]:
         """One sentence for each program and difference, with the back ends that show it."""
-        shown: dict[tuple[str, str], list[str]] = {}
+        shown: dict[tuple[str, str], dict[str, list[int]]] = {}
         for row in self.rows:
             for program, sentence in row.wrong.items():
-                shown.setdefault((program, sentence), []).append(row.name)
-        return [f"{program}: {sentence} [{', '.join(names)}]" for (program, sentence), names in shown.items()]
+                shown.setdefault((program, sentence), {}).setdefault(row.backend, []).append(row.threads)
+        return [
+            f"{program}: {sentence} [{', '.join(_with_threads(*item) for item in backends.items())}]"
+            for (program, sentence), backends in shown.items()
+        ]
 
     def as_json(self, found: dict[str, Any]) -> dict[str, Any]:
         """`found` is what the reference gave on this machine, for comparison with other machines."""
@@ -78,6 +83,10 @@ class Matrix:
             "skipped": self.skipped,
             "found": found,
         }
+
+
+def _with_threads(backend: str, threads: list[int]) -> str:
+    return f"{backend}/{','.join(map(str, threads))}" if any(threads) else backend
 
 
 def _cell(matched: int, total: int) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -46,16 +47,31 @@ def group_of(name: str) -> str:
     return name.partition("/")[0]
 
 
-def all_items() -> list[Item]:
-    """Always the same, in the same order."""
-    return [*_models(), *_random(), *_networks()]
+def all_items(only: str = "") -> list[Item]:
+    """Always the same, in the same order; or those of them that have `only` in their names."""
+    return [make() for name, make in _makers().items() if only in name]
 
 
-def _models() -> Iterator[Item]:
-    for model in MODELS:
-        for name, options in OPTIONS.items():
-            program = _converted(model, options)
-            yield Item(f"models/{model}-{name}", program, anything(program, 1))
+def _makers() -> dict[str, Callable[[], Item]]:
+    models = {f"models/{model}-{name}": (_model, model, OPTIONS[name]) for model in MODELS for name in OPTIONS}
+    random = {f"random/{seed:03}": (_random, seed) for seed in range(COUNT)}
+    networks = {f"networks/{seed:03}": (_network, seed) for seed in range(COUNT)}
+    return {name: partial(how[0], name, *how[1:]) for name, how in (models | random | networks).items()}
+
+
+def _model(name: str, model: str, options: str) -> Item:
+    program = _converted(model, options)
+    return Item(name, program, anything(program, 1))
+
+
+def _random(name: str, seed: int) -> Item:
+    program = random_program(Frozen(seed), steps=8 + seed % 30)
+    return Item(name, program, random_inputs(program, Frozen(seed)))
+
+
+def _network(name: str, seed: int) -> Item:
+    program = image_network(Frozen(1000 + seed))
+    return Item(name, program, anything(program, seed))
 
 
 def _converted(model: str, options: str) -> Program:
@@ -66,18 +82,6 @@ def _converted(model: str, options: str) -> Program:
         if result.exit_code:
             raise RuntimeError(f"{model} {options}: {result.output}")
         return file_format.read(path)
-
-
-def _random() -> Iterator[Item]:
-    for seed in range(COUNT):
-        program = random_program(Frozen(seed), steps=8 + seed % 30)
-        yield Item(f"random/{seed:03}", program, random_inputs(program, Frozen(seed)))
-
-
-def _networks() -> Iterator[Item]:
-    for seed in range(COUNT):
-        program = image_network(Frozen(1000 + seed))
-        yield Item(f"networks/{seed:03}", program, anything(program, seed))
 
 
 def anything(program: Program, seed: int) -> dict[str, IntArray]:

@@ -1,0 +1,80 @@
+"""At least 2,000 random valid programs: the engine gives the reference's bytes on every instruction set and 1..4 threads.
+
+The seed of a program is in its failure; the seeds of a test are in its name. `make test` runs the first ones, `make slow`
+the others.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cvm import native
+from cvm.native import Engine
+from cvm.program import IntArray, Program
+from cvm.reference import interpreter
+from cvm.validate import validate
+from tests.cvm_programs import random_inputs, random_program
+from tests.image_networks import image_network
+from tests.plan_programs import branching_program
+
+pytestmark = pytest.mark.skipif(not native.available(), reason="the native engine is not built")
+
+AT_LEAST, SHARE = 2000, 50
+SHARES = [range(first, first + SHARE) for first in range(0, AT_LEAST, SHARE)]
+FAST, SLOW = SHARES[:5], SHARES[5:]
+
+
+def program_of_seed(seed: int) -> Program:
+    """Of ten: six of any instructions, three built like networks, one of image size."""
+    if seed % 10 == 0:
+        return image_network(seed)
+    return branching_program(seed) if seed % 10 < 4 else random_program(seed, steps=4 + seed % 31)
+
+
+def assert_same(found: dict[str, IntArray], expected: dict[str, IntArray], what: str) -> None:
+    assert found.keys() == expected.keys(), what
+    for name, value in expected.items():
+        assert found[name].dtype == value.dtype, f"{what}, output {name}"
+        np.testing.assert_array_equal(found[name], value, f"{what}, output {name}")
+
+
+def assert_the_engine_agrees(seed: int) -> None:
+    form = validate(program_of_seed(seed))
+    sample = random_inputs(form.program, seed)
+    values: dict[int, IntArray] = {}
+    expected = interpreter.run(form, sample, observe=values.__setitem__)
+    for isa in native.isas():
+        fused, traced = Engine(form, isa=isa), Engine(form, isa=isa, traceable=True)
+        for threads in (1, 2, 3, 4):
+            assert_same(fused.run(sample, threads=threads), expected, f"seed {seed}, {isa}, {threads} threads")
+        threads, seen = 1 + seed % 4, {}
+        traced.observe(sample, lambda number, value, seen=seen: seen.update({number: value.copy()}), threads=threads)
+        assert list(seen) == list(values), f"seed {seed}, {isa}"
+        for number, value in values.items():
+            np.testing.assert_array_equal(seen[number], value, f"seed {seed}, {isa}, {threads} threads, %{number}")
+
+
+def run_share(seeds: range) -> int:
+    print(f"seeds {seeds.start}..{seeds.stop - 1}")
+    count = 0
+    for seed in seeds:
+        assert_the_engine_agrees(seed)
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize("seeds", FAST, ids=lambda seeds: f"{seeds.start}..{seeds.stop - 1}")
+def test_the_engine_gives_the_bytes_of_the_reference(seeds: range) -> None:
+    assert run_share(seeds) == SHARE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seeds", SLOW, ids=lambda seeds: f"{seeds.start}..{seeds.stop - 1}")
+def test_the_engine_gives_the_bytes_of_the_reference_for_more_programs(seeds: range) -> None:
+    assert run_share(seeds) == SHARE
+
+
+def test_the_shares_are_2000_programs_and_no_two_the_same() -> None:
+    seeds = [seed for share in (*FAST, *SLOW) for seed in share]
+    assert len(set(seeds)) == len(seeds) >= 2000
