@@ -58,14 +58,19 @@ class _Layout:
         self.steps = steps
 
     def export_outputs(self) -> None:
-        """An output is written in place, or copied there if it is no step's result or a step reads it, too."""
-        read = {self._base(value) for step in self.steps for value in step.operands}
+        """An output is written in place, or copied there if it is no step's result or something else needs it, too.
+
+        It is the caller's memory: only ever written.
+        """
+        needed = {self._base(value) for step in self.steps for value in step.operands}
+        bases = [self._base(output.value) for output in self.form.program.outputs]
+        needed |= {value for value in bases if bases.count(value) > 1}
         writers = {step.result: step for step in self.steps}
         after: dict[int, list[Step]] = {}
         for place, output in enumerate(self.form.program.outputs):
             value = self._base(output.value)
             plain = self._type(value).dtype != "i8" or (value in writers and writers[value].name in PLAIN_WRITERS)
-            if value in read or value in self.ends or not plain:
+            if value in needed or value in self.ends or not plain:
                 copy = self._copy(output.value)
                 after.setdefault(value, []).append(copy)
                 value = copy.result

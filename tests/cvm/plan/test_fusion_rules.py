@@ -272,6 +272,31 @@ def test_rows_under_one_another_are_written_densely_and_any_step_can_read_them()
     assert plan.places[number["pooled"]] == Place(Room.ARENA, start + 256, 16)
 
 
+def test_columns_of_a_value_that_is_rows_of_another_under_another_shape_keep_their_own_pitch() -> None:
+    b = Builder(x=i32())
+    b.rescale("left", "x")
+    b.add("right", "reverse", "left", axis=1)
+    b.add("wide", "concat", "left", "right", axis=3)
+    b.add("long", "reshape", "wide", shape=(1, 32, 16))
+    b.add("all", "concat", "long", b.constant(np.zeros((1, 8, 16), np.int8)), axis=1)
+    b.add("y", "reverse", "all", axis=1)
+    plan, number = b.plan("y")
+    start = plan.places[number["all"]].position
+    copy = plan.steps[2]  # of left, which reverse reads: it is not among those that skip gaps
+    assert [told(step) for step in plan.steps] == ["chain load rescale", "reverse", "concat", "concat", "reverse"]
+    assert plan.places[copy.result] == Place(Room.ARENA, start, 32)
+    assert plan.places[number["right"]] == Place(Room.ARENA, start + 16, 32)
+
+
+def test_a_value_that_is_two_outputs_is_copied_to_both() -> None:
+    b = Builder(x=i32())
+    b.add("y", "abs", "x")
+    b.add("flat", "reshape", "y", shape=(16, 16))
+    plan, number = b.plan("y", "flat")
+    assert [told(step) for step in plan.steps] == ["chain load abs", "reshape", "reshape"]
+    assert plan.places[number["y"]].room is Room.ARENA
+
+
 def test_an_input_that_only_movement_reads_is_not_copied() -> None:
     b = Builder(x=i8(1, 3, 4, 4))
     b.add("nhwc", "transpose", "x", perm=(0, 2, 3, 1))
