@@ -65,11 +65,21 @@ inline int32_t reduce_or(const simde__m512i& x) {
   return all;
 }
 
+inline simde__m512i shift_right_32(const simde__m512i& x, const simde__m512i& count) {
+  auto from = as<Lanes<int32_t, 16>>(x);
+  const auto by = as<Lanes<uint32_t, 16>>(count);
+  for (int i = 0; i < 16; ++i) from.lane[i] >>= by.lane[i] > 31 ? 31 : by.lane[i];
+  return as<simde__m512i>(from);
+}
+
 }  // namespace emulated
 }  // namespace
 
 #if !defined(_mm512_srav_epi64)
 #define _mm512_srav_epi64(x, count) emulated::shift_right_64(x, count)
+#endif
+#if !defined(_mm512_srav_epi32)
+#define _mm512_srav_epi32(x, count) emulated::shift_right_32(x, count)
 #endif
 #if !defined(_mm512_cvtepu8_epi32)
 #define _mm512_cvtepu8_epi32(x) (emulated::convert<simde__m512i, int32_t, uint8_t, 16>(x))

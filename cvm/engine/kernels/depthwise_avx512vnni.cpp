@@ -1,8 +1,196 @@
+// Depthwise sums with AVX-512 VNNI: four taps of 16 channels at once, exactly.
+#include "kernels/avx512.h"
 #include "kernels/depthwise.h"
 
 namespace cvm {
+namespace {
+
+constexpr int kLanes = 16;
+constexpr int kGroup = static_cast<int>(kPixelGroup);
+
+// A square by its columns; the fourth slot of each has weight 0.
+constexpr int8_t kSquare[] = {0, 3, 6, -1, 1, 4, 7, -1, 2, 5, 8, -1};
+
+__m512i load(const void* from) { return _mm512_loadu_si512(from); }
+
+__mmask16 first_lanes(int64_t count) { return static_cast<__mmask16>(count >= kLanes ? 0xFFFF : (1u << count) - 1); }
+
+// 16 channels of one tap, four of them for each quarter to choose.
+__m512i bytes_at(const void* pixel, int64_t channel) {
+  const auto* from = reinterpret_cast<const __m128i*>(static_cast<const uint8_t*>(pixel) + channel);
+  return _mm512_broadcast_i32x4(_mm_loadu_si128(from));
+}
+
+// Byte i of each 32-bit lane: the channel of that lane.
+__m512i spread() {
+  return _mm512_set_epi32(0x0F0F0F0F, 0x0E0E0E0E, 0x0D0D0D0D, 0x0C0C0C0C, 0x0B0B0B0B, 0x0A0A0A0A, 0x09090909, 0x08080808,
+                          0x07070707, 0x06060606, 0x05050505, 0x04040404, 0x03030303, 0x02020202, 0x01010101, 0);
+}
+
+constexpr __mmask64 kFirst = 0x1111111111111111, kSecond = kFirst << 1, kThird = kFirst << 2, kFourth = kFirst << 3;
+
+__m512i three_taps(__m512i a, __m512i b, __m512i c) {
+  const __m512i two = _mm512_mask_shuffle_epi8(_mm512_maskz_shuffle_epi8(kFirst, a, spread()), kSecond, b, spread());
+  return _mm512_mask_shuffle_epi8(two, kThird, c, spread());
+}
+
+struct Bytes {
+  static constexpr int kStep = 4;
+  static __m512i taps(const void* const* at, int64_t channel, int64_t) {
+    const __m512i three = three_taps(bytes_at(at[0], channel), bytes_at(at[1], channel), bytes_at(at[2], channel));
+    return _mm512_mask_shuffle_epi8(three, kFourth, bytes_at(at[3], channel), spread());
+  }
+  static __m512i add_product(__m512i sum, __m512i x, __m512i w) { return _mm512_dpbusd_epi32(sum, x, w); }
+};
+
+struct Words {
+  static constexpr int kStep = 2;
+  static __m512i at(const void* pixel, int64_t channel, int64_t count) {
+    const int16_t* from = static_cast<const int16_t*>(pixel) + channel;
+    return _mm512_cvtepi16_epi32(_mm256_maskz_loadu_epi16(first_lanes(count), from));
+  }
+  static __m512i taps(const void* const* two, int64_t channel, int64_t count) {
+    const __m512i lower = _mm512_and_si512(at(two[0], channel, count), _mm512_set1_epi32(0xFFFF));
+    return _mm512_or_si512(lower, _mm512_slli_epi32(at(two[1], channel, count), 16));
+  }
+  static __m512i add_product(__m512i sum, __m512i x, __m512i w) { return _mm512_dpwssd_epi32(sum, x, w); }
+};
+
+// Any taps, each through its own pointer. finish(sums of kGroup pixels, first of them) gets every group in turn.
+template <typename X, typename Finish>
+inline void general(const DepthwiseTask& task, int64_t columns, const Finish& finish) {
+  for (int64_t first = 0; first < task.count; first += kGroup) {
+    const void* const* slots = task.pixels + first * task.slots;
+    const uint8_t* weights = static_cast<const uint8_t*>(task.weights);
+    __m512i sums[kGroup];
+    for (int i = 0; i < kGroup; ++i) sums[i] = _mm512_setzero_si512();
+    for (int64_t slot = 0; slot < task.slots; slot += X::kStep, weights += 64) {
+      const __m512i w = load(weights);
+      for (int i = 0; i < kGroup; ++i) {
+        sums[i] = X::add_product(sums[i], X::taps(slots + i * task.slots + slot, task.channel, columns), w);
+      }
+    }
+    finish(sums, first);
+  }
+}
+
+// One column of a square.
+__m512i column_at(const DepthwiseTask& task, int64_t column) {
+  const void* const* at = task.pixels + column;
+  return three_taps(bytes_at(at[0], task.channel), bytes_at(at[task.columns], task.channel),
+                    bytes_at(at[2 * task.columns], task.channel));
+}
+
+// Every column is spread once and serves the output pixels that see it: three, or the outer ones two with a stride of 2.
+template <int kStride, typename Finish>
+inline void square(const DepthwiseTask& task, const Finish& finish) {
+  const uint8_t* weights = static_cast<const uint8_t*>(task.weights);
+  const __m512i left = load(weights), middle = load(weights + 64), right = load(weights + 128);
+  __m512i before = column_at(task, 0);
+  __m512i centre = column_at(task, 1);
+  for (int64_t first = 0; first < task.count; first += kGroup) {
+    __m512i sums[kGroup];
+    for (int i = 0; i < kGroup; ++i) {
+      const int64_t column = kStride * (first + i);
+      if (kStride == 2) centre = column_at(task, column + 1);
+      const __m512i after = column_at(task, column + 2);
+      sums[i] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), before, left);
+      sums[i] = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(sums[i], centre, middle), after, right);
+      before = kStride == 2 ? after : centre;
+      centre = after;
+    }
+    finish(sums, first);
+  }
+}
+
+template <typename Finish>
+inline void for_groups(const DepthwiseTask& task, const Finish& finish) {
+  if (task.stride == 1) return square<1>(task, finish);
+  if (task.stride == 2) return square<2>(task, finish);
+  general<Bytes>(task, kLanes, finish);
+}
+
+// Writes sums as they are.
+struct ToSums {
+  __m512i bias;
+  __mmask16 mask;
+  int64_t count;
+  int32_t* to;
+  int64_t pitch;
+
+  void operator()(const __m512i (&sums)[kGroup], int64_t first) const {
+    for (int i = 0; i < kGroup && first + i < count; ++i) {
+      _mm512_mask_storeu_epi32(to + (first + i) * pitch, mask, _mm512_add_epi32(sums[i], bias));
+    }
+  }
+};
+
+// Rescales by shifts of at least 32, which need only the high halves of the products, and writes bytes.
+class ToBytes {
+ public:
+  ToBytes(const DepthwiseScale& scale, int64_t count, int64_t columns, uint8_t* to, int64_t pitch)
+      : even_multiplier_(load(scale.multiplier)),
+        odd_multiplier_(_mm512_srli_epi64(even_multiplier_, 32)),
+        even_offset_(load(scale.even_offset)),
+        odd_offset_(load(scale.odd_offset)),
+        shift_(load(scale.shift)),
+        zero_point_(_mm512_set1_epi16(scale.zero_point)),
+        low_(_mm512_set1_epi8(static_cast<char>(scale.low))),
+        high_(_mm512_set1_epi8(static_cast<char>(scale.high))),
+        mask_(first_lanes(columns)),
+        count_(count),
+        to_(to),
+        pitch_(pitch) {}
+
+  void operator()(const __m512i (&sums)[kGroup], int64_t first) const {
+    const __m512i packed = _mm512_packus_epi16(words(sums[0], sums[1]), words(sums[2], sums[3]));
+    const __m512i held = _mm512_min_epu8(_mm512_max_epu8(packed, low_), high_);
+    const __m512i by_pixel = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+    const __m512i pixels = _mm512_permutexvar_epi32(by_pixel, held);
+    store(_mm512_castsi512_si128(pixels), first);
+    store(_mm512_extracti32x4_epi32(pixels, 1), first + 1);
+    store(_mm512_extracti32x4_epi32(pixels, 2), first + 2);
+    store(_mm512_extracti32x4_epi32(pixels, 3), first + 3);
+  }
+
+ private:
+  __m512i scaled(__m512i sums) const {
+    const __m512i even = _mm512_add_epi64(_mm512_mul_epi32(sums, even_multiplier_), even_offset_);
+    const __m512i odd = _mm512_add_epi64(_mm512_mul_epi32(_mm512_srli_epi64(sums, 32), odd_multiplier_), odd_offset_);
+    return _mm512_srav_epi32(_mm512_mask_blend_epi32(0xAAAA, _mm512_srli_epi64(even, 32), odd), shift_);
+  }
+  // In each quarter: four channels of a, the same of b. Saturating to 16 bits before the zero point is added changes no
+  // byte.
+  __m512i words(__m512i a, __m512i b) const {
+    return _mm512_adds_epi16(_mm512_packs_epi32(scaled(a), scaled(b)), zero_point_);
+  }
+  void store(__m128i pixel, int64_t number) const {
+    if (number < count_) _mm_mask_storeu_epi8(to_ + number * pitch_, mask_, pixel);
+  }
+
+  __m512i even_multiplier_, odd_multiplier_, even_offset_, odd_offset_, shift_, zero_point_, low_, high_;
+  __mmask16 mask_;
+  int64_t count_;
+  uint8_t* to_;
+  int64_t pitch_;
+};
+
+void sums8(const DepthwiseTask& task, const int32_t* bias, int64_t columns, int32_t* to, int64_t pitch) {
+  for_groups(task, ToSums{load(bias), first_lanes(columns), task.count, to, pitch});
+}
+
+void sums16(const DepthwiseTask& task, const int32_t* bias, int64_t columns, int32_t* to, int64_t pitch) {
+  general<Words>(task, columns, ToSums{load(bias), first_lanes(columns), task.count, to, pitch});
+}
+
+void bytes8(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t columns, uint8_t* to, int64_t pitch) {
+  for_groups(task, ToBytes(scale, task.count, columns, to, pitch));
+}
+
+}  // namespace
 
 extern const DepthwiseKernels kDepthwiseAvx512vnni;
-const DepthwiseKernels kDepthwiseAvx512vnni = {};
+const DepthwiseKernels kDepthwiseAvx512vnni = {
+    kLanes, nullptr, Bytes::kStep, Words::kStep, false, kSquare, sizeof kSquare, sums8, sums16, bytes8};
 
 }  // namespace cvm

@@ -8,14 +8,23 @@ namespace {
 
 constexpr int kLanes = 8;
 
-template <typename X, typename Weight>
-void sum_pixel(const DepthwiseTask& task, int64_t pixel, int64_t columns, int32_t* sums) {
+// Adds the sums of `kCount` lanes, or of `columns` where that is 0, to `sums`.
+template <int kCount, typename X, typename Weight>
+void sum_lanes(const DepthwiseTask& task, int64_t pixel, int64_t columns, int32_t* sums) {
   const void* const* slots = task.pixels + pixel * task.slots;
   const Weight* weights = static_cast<const Weight*>(task.weights);
+  const int64_t count = kCount == 0 ? columns : kCount;
+  int32_t found[kLanes] = {};
   for (int64_t slot = 0; slot < task.slots; ++slot, weights += kLanes) {
     const X* x = static_cast<const X*>(slots[slot]) + task.channel;
-    for (int64_t lane = 0; lane < columns; ++lane) sums[lane] = wrap_add(sums[lane], x[lane] * weights[lane]);
+    for (int64_t lane = 0; lane < count; ++lane) found[lane] = wrap_add(found[lane], x[lane] * weights[lane]);
   }
+  for (int64_t lane = 0; lane < count; ++lane) sums[lane] = wrap_add(sums[lane], found[lane]);
+}
+
+template <typename X, typename Weight>
+void sum_pixel(const DepthwiseTask& task, int64_t pixel, int64_t columns, int32_t* sums) {
+  (columns == kLanes ? sum_lanes<kLanes, X, Weight> : sum_lanes<0, X, Weight>)(task, pixel, columns, sums);
 }
 
 template <typename X, typename Weight>
