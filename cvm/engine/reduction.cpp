@@ -39,7 +39,8 @@ Expected<Axis> make_axis(const StepCall& call) {
 // Rows of x with their neighbours: pieces are the outer places, cut along the inner ones.
 class AlongAxis : public Kernel {
  public:
-  AlongAxis(const StepCall& call, const Axis& axis) : x_(call.operand(0)), y_(call.result()), axis_(axis) {
+  AlongAxis(const StepCall& call, const Axis& axis)
+      : x_(call.operand(0)), y_(call.result()), axis_(axis), kept_(y_.shape.elements() / (axis.outer * axis.inner)) {
     block_ = std::min(axis.inner, axis.outer < kFewBlocks ? kNarrow : kBlock);
     blocks_ = (axis.inner + block_ - 1) / block_;
   }
@@ -54,7 +55,7 @@ class AlongAxis : public Kernel {
     Out* y = reinterpret_cast<Out*>(buffers.write(y_));
     for (std::int64_t piece = part.begin; piece < part.end; ++piece) {
       const std::int64_t outer = piece / blocks_, inner = piece % blocks_ * block_;
-      body(x + outer * axis_.length * axis_.inner + inner, y + outer * axis_.inner + inner,
+      body(x + outer * axis_.length * axis_.inner + inner, y + outer * kept_ * axis_.inner + inner,
            std::min(block_, axis_.inner - inner));
     }
   }
@@ -63,6 +64,7 @@ class AlongAxis : public Kernel {
   const Axis axis_;
 
  private:
+  const std::int64_t kept_;  // elements of the result along the axis
   std::int64_t block_ = 1, blocks_ = 1;
 };
 

@@ -35,37 +35,35 @@ void greatest(const PoolRun& run, const T* from, T* to) {
 }
 
 constexpr int64_t kLanes = 16;
-constexpr int kVectors = 4;  // of channels side by side: a cache line of bytes
 
-__mmask16 first(int64_t count) {
-  return static_cast<__mmask16>(count >= kLanes ? 0xFFFF : count <= 0 ? 0 : (1u << count) - 1);
-}
+__mmask16 first(int64_t count) { return static_cast<__mmask16>(count >= kLanes ? 0xFFFF : (1u << count) - 1); }
 
 __m512i widened(__mmask16 mask, const uint8_t* x) { return _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, x)); }
 __m512i widened(__mmask16 mask, const int16_t* x) { return _mm512_cvtepi16_epi32(_mm256_maskz_loadu_epi16(mask, x)); }
 
-template <typename T>
-void sum_block(const PoolRun& run, int64_t width, const T* from, int32_t* to) {
+// Vectors of channels side by side, each with the same mask.
+template <int kVectors, typename T>
+void sum_block(const PoolRun& run, __mmask16 mask, const T* from, int32_t* to) {
   __m512i sums[kVectors];
-  __mmask16 masks[kVectors];
-  for (int i = 0; i < kVectors; ++i) {
-    sums[i] = _mm512_setzero_si512();
-    masks[i] = first(width - kLanes * i);
-  }
+  for (__m512i& sum : sums) sum = _mm512_setzero_si512();
   for (int64_t row = 0; row < run.rows; ++row) {
     const T* x = from + row * run.row_step;
     for (int64_t column = 0; column < run.columns; ++column, x += run.column_step) {
-      for (int i = 0; i < kVectors; ++i) sums[i] = _mm512_add_epi32(sums[i], widened(masks[i], x + kLanes * i));
+      for (int i = 0; i < kVectors; ++i) sums[i] = _mm512_add_epi32(sums[i], widened(mask, x + kLanes * i));
     }
   }
-  for (int i = 0; i < kVectors; ++i) _mm512_mask_storeu_epi32(to + kLanes * i, masks[i], sums[i]);
+  for (int i = 0; i < kVectors; ++i) _mm512_mask_storeu_epi32(to + kLanes * i, mask, sums[i]);
 }
 
 template <typename T>
 void sum(const PoolRun& run, const T* from, int32_t* to) {
   for (int64_t place = 0; place < run.count; ++place, from += run.from_step, to += run.to_step) {
-    for (int64_t channel = 0; channel < run.width; channel += kVectors * kLanes) {
-      sum_block(run, run.width - channel, from + channel, to + channel);
+    int64_t channel = 0;
+    for (; channel + 4 * kLanes <= run.width; channel += 4 * kLanes) {
+      sum_block<4>(run, first(kLanes), from + channel, to + channel);
+    }
+    for (; channel < run.width; channel += kLanes) {
+      sum_block<1>(run, first(run.width - channel), from + channel, to + channel);
     }
   }
 }
