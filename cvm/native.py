@@ -91,7 +91,7 @@ class Engine:
         self.form = form
         self.plan: Plan = unfused(form) if traceable else fused(form)
         inputs, outputs = operands_of_ends(self.plan)
-        constants = [np.ascontiguousarray(array) for array in form.program.constants]
+        constants = [np.require(array, requirements=["C", "A"]) for array in form.program.constants]
         steps = [step_tuple(self.plan, step) for step in self.plan.steps]
         self.core: Any = module.make(inputs, outputs, constants, self.plan.arena_bytes, steps, isa or chosen_isa())
 

@@ -24,6 +24,8 @@ namespace nb = nanobind;
 namespace cvm {
 namespace {
 
+constexpr std::int64_t kMaxRounds = std::int64_t{1} << 32;
+
 using Integers = std::vector<std::int64_t>;
 using AttributeTuples = std::map<std::string, Integers>;
 using OperandTuple = std::tuple<int, std::int64_t, int, Integers, std::int64_t>;
@@ -168,6 +170,7 @@ void observed(const Engine& engine, const std::vector<ReadArray>& inputs, const 
 std::tuple<std::int64_t, std::int64_t> peak(std::string_view isa, int threads, std::int64_t rounds) {
   const Kernels* kernels = kernels_for(isa);
   if (kernels == nullptr || threads < 1 || threads > kMaxThreads) refuse("unknown instruction set or number of threads");
+  if (rounds < 1 || rounds > kMaxRounds) refuse("rounds is not 1..2^32");
   const nb::gil_scoped_release released;
   Pool pool(threads);
   std::atomic<std::int64_t> count{0};

@@ -43,8 +43,9 @@ Problem check_place(const PlanSpec& plan, const Operand& operand) {
       return {};
     }
     case Room::arena:
+      // The pitch of a single row moves nothing; held below the arena's size, what is computed from it stays small, too.
       CVM_REQUIRE(operand.position >= 0 && operand.position % size_of(operand.dtype) == 0 &&
-                      operand.pitch <= kMaxArenaBytes / operand.rows() &&
+                      operand.pitch <= plan.arena_bytes && operand.pitch <= kMaxArenaBytes / operand.rows() &&
                       operand.extent() <= plan.arena_bytes - operand.position,
                   "lies outside the arena or is not aligned");
       return {};
@@ -60,7 +61,7 @@ Problem check_operand(const PlanSpec& plan, const Operand& operand) {
   return check_place(plan, operand);
 }
 
-// Parts of one concat interleave without sharing an element: same pitch (a single row has any), and columns apart.
+// Both have been checked by themselves. Parts of one concat interleave without sharing an element: same pitch (a single row has any), and columns apart.
 bool interleaved(const Operand& a, const Operand& b) {
   const std::int64_t size = size_of(a.dtype), pitch = a.rows() == 1 ? b.pitch : a.pitch;
   if (a.dtype != b.dtype || (b.rows() != 1 && b.pitch != pitch) || (a.position - b.position) % size != 0) return false;
@@ -77,14 +78,15 @@ bool overlap(const Operand& a, const Operand& b) {
 
 Problem check_step(const PlanSpec& plan, const StepSpec& step) {
   CVM_REQUIRE(name_of(step.opcode) != nullptr, "unknown opcode");
+  const Problem wrong_result = check_operand(plan, step.result);
+  CVM_REQUIRE(wrong_result.empty(), "result: " + wrong_result);
+  CVM_REQUIRE(step.result.room == Room::arena || step.result.room == Room::output, "the result's room cannot be written");
   for (const Operand& operand : step.operands) {
     const Problem wrong = check_operand(plan, operand);
     CVM_REQUIRE(wrong.empty(), "operand: " + wrong);
+    CVM_REQUIRE(operand.room != Room::output, "operand: outputs are only written");
     CVM_REQUIRE(!overlap(operand, step.result), "the result overlaps an operand");
   }
-  const Problem wrong = check_operand(plan, step.result);
-  CVM_REQUIRE(wrong.empty(), "result: " + wrong);
-  CVM_REQUIRE(step.result.room == Room::arena || step.result.room == Room::output, "the result's room cannot be written");
   for (std::int64_t number : step.parameters) {
     CVM_REQUIRE(number >= 0 && number < static_cast<std::int64_t>(plan.constants.size()), "a parameter is not a constant");
   }
@@ -111,6 +113,9 @@ Problem check(const PlanSpec& plan) {
   }
   for (const Constant& constant : plan.constants) {
     CVM_REQUIRE(is_dtype(constant.dtype) && check_shape(constant.shape).empty(), "a constant has a wrong dtype or shape");
+    const auto address = reinterpret_cast<std::uintptr_t>(constant.data);
+    CVM_REQUIRE(address != 0 && address % static_cast<std::uintptr_t>(size_of(constant.dtype)) == 0,
+                "a constant has no data or is not aligned");
   }
   for (std::size_t number = 0; number < plan.steps.size(); ++number) {
     const Problem wrong = check_step(plan, plan.steps[number]);

@@ -1,4 +1,5 @@
 // The table stage: one entry for each integer that an 8- or 16-bit source can hold.
+#include "arithmetic.h"
 #include "stage.h"
 
 namespace cvm {
@@ -9,7 +10,7 @@ void table(const StageData& data, const Tile& tile, const std::int32_t* x, const
            std::int32_t* out) {
   const std::int64_t count = tile.rows * tile.width;
   const auto mask = static_cast<std::uint32_t>(data.table.size() - 1);
-  for (std::int64_t i = 0; i < count; ++i) out[i] = data.table[static_cast<std::uint32_t>(x[i] - data.low) & mask];
+  for (std::int64_t i = 0; i < count; ++i) out[i] = data.table[static_cast<std::uint32_t>(wrap_sub(x[i], data.low)) & mask];
 }
 
 template <typename T>
