@@ -31,13 +31,15 @@ Observer = Callable[[int, IntArray], None]  # value number, value
 @cache
 def _module() -> ModuleType | None:
     path = os.environ.get("CVM_ENGINE")
-    if path is None:
-        try:
-            return importlib.import_module("cvm._engine")
-        except ModuleNotFoundError:
-            return None
-        except ImportError as problem:
-            raise BadInput(f"the installed engine cannot be loaded ({problem}); the reference does without") from None
+    try:
+        return importlib.import_module("cvm._engine") if path is None else _built(path)
+    except ModuleNotFoundError:
+        return None
+    except ImportError as problem:
+        raise BadInput(f"the engine cannot be loaded ({problem}); the reference does without") from None
+
+
+def _built(path: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location("_engine", path)
     if spec is None or spec.loader is None or not os.path.exists(path):
         raise BadInput(f"CVM_ENGINE names {path}, which is not a built engine")
