@@ -1,0 +1,158 @@
+"""The element-wise kernels of every instruction set: rescale, clamp, add, loads and stores, at every width of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import cycle
+
+import numpy as np
+import pytest
+
+from cvm import native
+from cvm.bounds import full
+from cvm.program import DTYPE_RANGES, DTYPES, Input, IntArray, TensorType
+from cvm.reference.interpreter import run
+from cvm.validate import validate
+from tests.cvm_programs import Draft
+from tests.engine_steps import GUARD, UNTOUCHED, extreme
+
+pytestmark = pytest.mark.skipif(not native.available(), reason="the native engine is not built")
+
+THREADS = cycle([1, 2, 3, 4])
+SHIFTS = range(2, 63)
+MULTIPLIERS = (2**30, 2**31 - 1, 1518500250)  # the least, the greatest, about 2^30.5
+
+
+class Case:
+    """A program that grows, and an array for each of its inputs. What nothing reads is an output."""
+
+    def __init__(self) -> None:
+        self.draft = Draft(np.random.default_rng(0))
+        self.sample: dict[str, IntArray] = {}
+
+    def input(self, array: IntArray, dtype: str) -> int:
+        type_, name = TensorType(dtype, array.shape), f"input{len(self.sample)}"
+        self.sample[name] = np.asarray(array, DTYPES[dtype])
+        low, high = int(array.min()), int(array.max())
+        self.draft.inputs[len(self.draft.types)] = Input(name, type_, low, high)
+        return self.draft._add(type_, full(type_, low, high))
+
+    def clamp(self, x: int, dtype: str) -> int:
+        low, high = DTYPE_RANGES[dtype]
+        return self.draft.apply("clamp", x, min=low, max=high)
+
+    def rescale(
+        self, x: int, multiplier: Sequence[int], shift: Sequence[int], dtype: str, zero_points: tuple[int, int] = (0, 0)
+    ) -> int:
+        multipliers = self.draft.array(np.array(multiplier, np.int32), "i32")
+        shifts = self.draft.array(np.array(shift, np.int8), "i8")
+        named = {"input_zp": zero_points[0], "output_zp": zero_points[1]}
+        return self.draft.apply("rescale", x, multipliers, shifts, dtype=dtype, **named)
+
+    def assert_equal_everywhere(self) -> None:
+        """With every value in a step of its own, too: then they lie in the arena, where i8 is stored as q + 128."""
+        form = validate(self.draft.finish())
+        expected = run(form, self.sample)
+        for isa in native.isas():
+            for traceable in (False, True):
+                found = run_guarded(native.Engine(form, isa=isa, traceable=traceable), self.sample, next(THREADS))
+                for name, array in expected.items():
+                    np.testing.assert_array_equal(found[name], array, f"{name} on {isa}")
+
+
+def run_guarded(engine: native.Engine, sample: dict[str, IntArray], threads: int) -> dict[str, IntArray]:
+    """Each output lies between bytes that must stay as they were."""
+    inputs, plain = engine._buffers(sample)
+    memory = {name: np.full(GUARD + array.nbytes + GUARD, UNTOUCHED, np.uint8) for name, array in plain.items()}
+    found = {
+        name: memory[name][GUARD : GUARD + array.nbytes].view(array.dtype).reshape(array.shape)
+        for name, array in plain.items()
+    }
+    engine.core.run(inputs, list(found.values()), threads)
+    for name, array in plain.items():
+        assert (memory[name][:GUARD] == UNTOUCHED).all() and (memory[name][GUARD + array.nbytes :] == UNTOUCHED).all()
+    return found
+
+
+CASTS = [
+    ("i32", "i8", (0, 5)),
+    ("i32", "i8", (0, -128)),
+    ("i32", "i16", (0, 0)),
+    ("i32", "i32", (0, 0)),
+    ("i16", "i32", (0, 0)),
+    ("i16", "i8", (0, 127)),
+    ("i8", "i8", (-128, 127)),
+    ("i8", "i32", (127, 0)),
+    ("u8", "i8", (128, 0)),
+    ("u8", "i16", (255, 0)),
+]
+
+
+@pytest.mark.parametrize(("source", "result", "zero_points"), CASTS)
+def test_rescale_by_every_shift(source: str, result: str, zero_points: tuple[int, int]) -> None:
+    """Below some shift results leave 32 bits before they saturate, from there on they do not."""
+    case = Case()
+    x = case.input(extreme(TensorType(source, (2, 21)), 1), source)
+    for shift in SHIFTS:
+        for multiplier in MULTIPLIERS:
+            case.rescale(x, [multiplier], [shift], result, zero_points)
+    for multiplier in (0, 1, 5, 2**30 - 1):
+        case.rescale(x, [multiplier], [62], result, zero_points)
+    case.assert_equal_everywhere()
+
+
+@pytest.mark.parametrize(("source", "result", "zero_points"), CASTS)
+@pytest.mark.parametrize("shifts", [range(2, 63), range(31, 63), range(9, 63)])
+def test_rescale_by_another_shift_in_every_channel(
+    source: str, result: str, zero_points: tuple[int, int], shifts: range
+) -> None:
+    case = Case()
+    x = case.input(extreme(TensorType(source, (9, len(shifts))), 2), source)
+    for start in range(3):
+        multipliers = [MULTIPLIERS[(start + channel) % 3] for channel in range(len(shifts))]
+        case.rescale(x, multipliers, list(shifts), result, zero_points)
+    case.assert_equal_everywhere()
+
+
+def test_rescale_rounds_half_up() -> None:
+    """SPEC.md: one half of 3, -3, 1, -1, 300 is 2, -1, 1, 0, 127."""
+    case = Case()
+    x = case.input(np.array([3, -3, 1, -1, 300]), "i32")
+    case.rescale(x, [2**30], [31], "i8")
+    form = validate(case.draft.finish())
+    for isa in native.isas():
+        found = native.Engine(form, isa=isa).run(case.sample)["output0"]
+        assert found.tolist() == [2, -1, 1, 0, 127]
+
+
+@pytest.mark.parametrize("first", range(1, 71, 7))
+def test_every_width_of_a_row(first: int) -> None:
+    for width in range(first, first + 7):
+        case = Case()
+        x = case.input(extreme(TensorType("i32", (3, width)), width), "i32")
+        channels = np.random.default_rng(width)
+        multipliers = channels.integers(2**30, 2**31, width).tolist()
+        case.rescale(x, [2**30 + 1], [44], "i8", (0, 3))
+        case.rescale(x, multipliers, channels.integers(31, 63, width).tolist(), "i8", (0, -3))
+        case.rescale(x, multipliers, channels.integers(2, 63, width).tolist(), "i16")
+        for dtype in ("i8", "u8", "i16"):
+            narrow = case.draft.apply("cast", case.clamp(x, dtype), dtype=dtype)
+            if dtype != "u8":
+                case.draft.apply("cast", case.clamp(narrow, dtype), dtype="i32")
+            y = case.input(extreme(TensorType(dtype, (3, width)), width), dtype)
+            case.draft.apply("cast", y, dtype="i32")
+        half = case.draft.apply("clamp", x, min=-(2**30), max=2**30 - 1)
+        case.draft.apply("add", half, half)
+        case.assert_equal_everywhere()
+
+
+@pytest.mark.parametrize("shape", [(2, 1500), (700, 3), (1, 1024), (1, 1025), (3, 5, 3, 64)])
+def test_tiles_larger_and_smaller_than_the_tensor(shape: tuple[int, ...]) -> None:
+    case = Case()
+    x = case.input(extreme(TensorType("i32", shape), 3), "i32")
+    channels = np.random.default_rng(1)
+    multipliers = channels.integers(2**30, 2**31, shape[-1]).tolist()
+    case.rescale(x, multipliers, channels.integers(31, 63, shape[-1]).tolist(), "i8", (0, -3))
+    case.rescale(x, multipliers, channels.integers(2, 63, shape[-1]).tolist(), "i32")
+    case.draft.apply("cast", case.clamp(x, "i16"), dtype="i16")
+    case.assert_equal_everywhere()
