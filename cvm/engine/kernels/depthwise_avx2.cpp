@@ -226,8 +226,10 @@ class ToBytes {
   }
   void store(__m256i pixels, int64_t first) const {
     uint8_t* row = to_ + first * pitch_;
-    if (columns_ != kLanes || first + 2 > count_) return store_some(pixels, row, count_ - first, pitch_, columns_);
+    if (columns_ != kLanes) return store_some(pixels, row, count_ - first, pitch_, columns_);
+    if (first >= count_) return;
     _mm_storeu_si128(reinterpret_cast<__m128i*>(row), _mm256_castsi256_si128(pixels));
+    if (first + 1 >= count_) return;
     _mm_storeu_si128(reinterpret_cast<__m128i*>(row + pitch_), _mm256_extracti128_si256(pixels, 1));
   }
 #if defined(__GNUC__)
