@@ -1,4 +1,4 @@
-// reshape, transpose, concat, slice, pad, tile, reverse: elements go elsewhere, unchanged.
+// transpose, concat, slice, pad, tile, reverse: elements go elsewhere, unchanged.
 #include <algorithm>
 #include <array>
 
@@ -8,7 +8,6 @@
 namespace cvm {
 namespace {
 
-constexpr std::int64_t kReshapePieceBytes = 32768;
 constexpr int kFill = -1;  // in place of an operand: the value that pad writes
 
 using Strides = std::array<std::int64_t, kMaxRank>;
@@ -81,39 +80,6 @@ class Movement final : public Kernel {
   alignas(4) std::byte fill_[4] = {};
 };
 
-// Rows of one length become rows of another: neighbours stay neighbours.
-class Reshape final : public Kernel {
- public:
-  Reshape(const Operand& x, const Operand& result)
-      : x_(x), result_(result), x_row_(row_of(x)), result_row_(row_of(result)), flip_(flip_between(x, result)) {}
-
-  std::int64_t pieces() const override { return (x_.shape.elements() + piece() - 1) / piece(); }
-
-  void run(const Buffers& buffers, Part part, std::byte*) const override {
-    const std::int64_t size = size_of(x_.dtype);
-    const std::int64_t end = std::min(part.end * piece(), x_.shape.elements());
-    for (std::int64_t place = part.begin * piece(); place < end;) {
-      const std::int64_t x_column = place % x_row_, column = place % result_row_;
-      const std::int64_t count = std::min({x_row_ - x_column, result_row_ - column, end - place});
-      const std::int64_t from = place / x_row_ * x_.pitch + x_column;
-      const std::int64_t to = place / result_row_ * result_.pitch + column;
-      move_row(buffers.read(x_) + from * size, buffers.write(result_) + to * size, count * size, flip_);
-      place += count;
-    }
-  }
-
- private:
-  // A dense operand is one long row.
-  static std::int64_t row_of(const Operand& operand) {
-    return operand.dense() ? operand.shape.elements() : operand.shape.last();
-  }
-  std::int64_t piece() const { return kReshapePieceBytes / size_of(x_.dtype); }
-
-  Operand x_, result_;
-  std::int64_t x_row_, result_row_;
-  std::uint64_t flip_;
-};
-
 Problem check_one(const StepCall& call) {
   CVM_REQUIRE(call.takes(1, 0) && call.operand(0).dtype == call.result().dtype, "takes one operand of the result's dtype");
   return {};
@@ -161,17 +127,6 @@ void add_borders(Movement& movement, const Operand& x, const Operand& result, co
 
 }  // namespace
 
-Made make_step_reshape(const StepCall& call) {
-  const Problem wrong = check_one(call);
-  CVM_REQUIRE(wrong.empty(), wrong);
-  const Shape& shape = call.result().shape;
-  const Integers* named = call.ints("shape", shape.rank);
-  CVM_REQUIRE(named != nullptr && std::equal(named->begin(), named->end(), shape.dims.begin()),
-              "shape is not that of the result");
-  CVM_REQUIRE(call.operand(0).shape.elements() == shape.elements(), "the operand has another number of elements");
-  return Made(std::make_unique<Reshape>(call.operand(0), call.result()));
-}
-
 Made make_step_transpose(const StepCall& call) {
   const Problem wrong = check_axes(call, "perm", 1);
   CVM_REQUIRE(wrong.empty(), wrong);
@@ -205,7 +160,8 @@ Made make_step_concat(const StepCall& call) {
   std::int64_t start = 0;
   for (std::size_t number = 0; number < call.spec.operands.size(); ++number) {
     const Operand& x = call.operand(number);
-    CVM_REQUIRE(x.dtype == call.result().dtype && x.shape.rank == shape.rank, "an operand's dtype or rank is not the result's");
+    CVM_REQUIRE(x.dtype == call.result().dtype && x.shape.rank == shape.rank,
+                "an operand's dtype or rank is not the result's");
     const Strides from = strides_of(x);
     std::vector<CopyAxis> axes;
     for (int axis = 0; axis < shape.rank; ++axis) {
@@ -258,7 +214,8 @@ Made make_step_pad(const StepCall& call) {
   for (int axis = 0; axis < result.shape.rank; ++axis) {
     const std::int64_t before = pads[2 * at(axis)], after = pads[2 * at(axis) + 1];
     const std::int64_t room = result.shape[axis] - x.shape[axis];
-    CVM_REQUIRE(before >= 0 && before <= room && after == room - before, "pads do not turn the operand's shape into the result's");
+    CVM_REQUIRE(before >= 0 && before <= room && after == room - before,
+                "pads do not turn the operand's shape into the result's");
     axes.push_back({x.shape[axis], from[at(axis)], to[at(axis)]});
     first += before * to[at(axis)];
   }

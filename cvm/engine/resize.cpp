@@ -27,7 +27,8 @@ struct Sampling {
     CVM_REQUIRE(n >= 1 && n <= kMaxScale && d >= 1 && d < 16 * n, "scale is not 1 <= n <= 2048, 1 <= d < 16 n");
     CVM_REQUIRE(offset >= -n && offset < 16 * n, "offset is not -n <= offset < 16 n");
     CVM_REQUIRE(border >= -16 * n && border < n, "border is not -16 n <= border < n");
-    CVM_REQUIRE((size - 1) * n - offset + border == (result_size - 1) * d, "scale, offset and border do not give the result's size");
+    CVM_REQUIRE((size - 1) * n - offset + border == (result_size - 1) * d,
+                "scale, offset and border do not give the result's size");
     return {};
   }
 
@@ -39,7 +40,8 @@ struct Sampling {
       const std::int64_t before = std::clamp(place, std::int64_t{0}, size - 1);
       const std::int64_t after = std::clamp(place + 1, std::int64_t{0}, size - 1);
       const std::int64_t nearer = 2 * rest >= n ? after : before;
-      places.push_back({nearest ? nearer : before, after, static_cast<std::uint32_t>(n - rest), static_cast<std::uint32_t>(rest)});
+      places.push_back({nearest ? nearer : before, after, static_cast<std::uint32_t>(n - rest),
+                        static_cast<std::uint32_t>(rest)});
     }
     return places;
   }
@@ -53,7 +55,7 @@ class Resize : public Kernel {
         result_(result),
         rows_(axes[0].neighbours(x.shape[1], result.shape[1], nearest)),
         columns_(axes[1].neighbours(x.shape[2], result.shape[2], nearest)),
-        rows_a_piece_(std::max(std::int64_t{1}, kPieceBytes / (result.shape[2] * result.shape[3] * size_of(result.dtype)))) {}
+        rows_a_piece_(std::max(std::int64_t{1}, kPieceBytes / row_bytes(result))) {}
 
   std::int64_t pieces() const final { return (rows() + rows_a_piece_ - 1) / rows_a_piece_; }
 
@@ -143,7 +145,8 @@ Made make_bilinear(const StepCall& call, const std::array<Sampling, 2>& axes) {
   CVM_REQUIRE(call.result().dtype == DType::i32, "the result of bilinear is not i32");
   if (x.dtype == DType::i16) return made<Bilinear<std::int16_t, 0>>(call, axes, false);
   CVM_REQUIRE(x.dtype == DType::i8, "bilinear takes i8 or i16");
-  return x.biased() ? made<Bilinear<std::uint8_t, 128>>(call, axes, false) : made<Bilinear<std::int8_t, 0>>(call, axes, false);
+  return x.biased() ? made<Bilinear<std::uint8_t, 128>>(call, axes, false)
+                    : made<Bilinear<std::int8_t, 0>>(call, axes, false);
 }
 
 }  // namespace
@@ -158,7 +161,8 @@ Made make_step_resize(const StepCall& call) {
   const auto* offset = call.ints("offset", 2);
   const auto* border = call.ints("border", 2);
   const auto* mode = call.ints("mode", 1);
-  CVM_REQUIRE(scale != nullptr && offset != nullptr && border != nullptr && mode != nullptr && mode->front() >= 0 && mode->front() <= 1,
+  CVM_REQUIRE(scale != nullptr && offset != nullptr && border != nullptr && mode != nullptr &&
+                  (mode->front() == 0 || mode->front() == 1),
               "scale, offset, border or mode is missing");
   const std::array<Sampling, 2> axes{{{(*scale)[0], (*scale)[1], (*offset)[0], (*border)[0]},
                                       {(*scale)[2], (*scale)[3], (*offset)[1], (*border)[1]}}};
