@@ -246,6 +246,46 @@ def test_a_value_whose_reader_needs_dense_rows_is_copied_into_the_concat() -> No
     assert plan.places[number["first"]].pitch == 16
 
 
+def test_a_value_that_is_twice_in_a_concat_is_written_to_one_place_and_copied_to_the_other() -> None:
+    b = Builder(x=i32())
+    b.rescale("a", "x")
+    b.add("twice", "concat", "a", "a", axis=3)
+    b.add("y", "reverse", "twice", axis=1)
+    plan, number = b.plan("y")
+    assert [told(step) for step in plan.steps] == ["chain load rescale", "concat", "reverse"]
+    start = plan.places[number["twice"]].position
+    assert plan.places[number["a"]] == Place(Room.ARENA, start, 32)
+    assert plan.places[plan.steps[1].result] == Place(Room.ARENA, start + 16, 32)
+
+
+def test_a_value_of_two_concats_lies_in_the_later_and_the_earlier_stays_a_step() -> None:
+    b = Builder(x=i32())
+    b.rescale("a", "x")
+    b.add("twice", "concat", "a", "a", axis=3)
+    b.add("again", "concat", "a", "twice", axis=3)
+    b.add("y", "reverse", "twice", axis=1)
+    b.add("z", "reverse", "again", axis=1)
+    plan, number = b.plan("y", "z")
+    a, twice = number["a"], number["twice"]
+    assert [step.operands for step in plan.steps[1:3]] == [(a, a), (twice,)]
+    assert plan.places[a] == Place(Room.ARENA, plan.places[number["again"]].position, 48)
+    assert plan.places[twice].pitch == 32
+
+
+def test_a_value_that_is_also_seen_with_rows_of_another_length_has_no_gaps() -> None:
+    b = Builder(x=i32())
+    b.rescale("a", "x")
+    b.rescale("c", "x")
+    b.add("flat", "reshape", "a", shape=(8, 32))
+    b.add("y", "clamp", "flat", min=-5, max=5)
+    b.add("both", "concat", "a", "c", axis=3)
+    b.add("z", "reverse", "both", axis=1)
+    plan, number = b.plan("y", "z")
+    assert plan.places[number["a"]].pitch == 16
+    assert plan.places[number["c"]].pitch == 32
+    assert plan.places[number["flat"]] == Place(Room.ARENA, plan.places[number["a"]].position, 32)
+
+
 def test_a_concat_of_short_rows_or_of_an_output_stays_a_step() -> None:
     for outputs, ends in ((8, ("y",)), (16, ("y", "both"))):
         b = Builder(x=i8())
