@@ -6,18 +6,16 @@ Where `cvm_programs` meets every instruction, these meet what a plan does with i
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
-
 from cvm.errors import Invalid
 from cvm.program import DTYPE_RANGES, Output, Program
-from tests.cvm_programs import Draft
+from tests.cvm_programs import Draft, Frozen, generator_of
 
 MAX_CHANNELS = 48
 
 
-def branching_program(seed: int, blocks: int = 6, names: tuple[str, ...] = ()) -> Program:
+def branching_program(seed: int | Frozen, blocks: int = 6, names: tuple[str, ...] = ()) -> Program:
     """About `blocks` blocks, of the kinds in `names` or of all kinds."""
-    draft = Draft(np.random.default_rng(seed))
+    draft = Draft(generator_of(seed))
     x = draft.input("i8", 4)
     if draft.chance():
         x = draft.apply("transpose", x, perm=(0, 2, 3, 1))

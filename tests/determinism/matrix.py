@@ -44,7 +44,10 @@ class Matrix:
     def add(self, backend: str, programs: Sequence[str], problems: Problems, threads: Sequence[int] = (0,)) -> None:
         """A row for each number of threads. The first problem of a program is the one kept."""
         for count in threads:
-            wrong = {program: sentence for program, on, sentence in reversed(problems) if on == count}
+            wrong: dict[str, str] = {}
+            for program, on, sentence in problems:
+                if on == count:
+                    wrong.setdefault(program, sentence)
             self.rows.append(Row(backend, count, tuple(programs), wrong))
 
     @property

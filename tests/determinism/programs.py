@@ -1,4 +1,7 @@
-"""The programs whose bytes are written down: converted demo models, small random programs, random image networks."""
+"""The programs whose bytes are written down: converted demo models and random ones, small, branching or of image size.
+
+Whoever changes a generator so that it makes other programs of the same seeds records anew, and says so.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,12 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from cvm import format as file_format
+from cvm.instructions import INSTRUCTIONS
 from cvm.program import DTYPES, IntArray, Program
 from mrt.cli import cli
-from tests.cvm_programs import Frozen, random_inputs, random_program
+from tests.cvm_programs import MAKERS, Frozen, random_inputs, random_program
 from tests.image_networks import image_network
+from tests.plan_programs import branching_program
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TABLES = ROOT / "tests" / "end_to_end" / "golden"
@@ -25,8 +30,8 @@ OPTIONS = {
     "16bit": "--activation-bits 16",
     "4bit": "--bits 4 --scheme affine",
 }
-GROUPS = ("models", "random", "networks")
-COUNT = 100  # of each random group
+GROUPS = ("models", "random", "branches", "networks")
+KINDS = tuple(name for name in MAKERS if INSTRUCTIONS[name].since == 1)  # so that a new instruction changes no program
 
 
 @dataclass(frozen=True)
@@ -54,9 +59,10 @@ def all_items(only: str = "") -> list[Item]:
 
 def _makers() -> dict[str, Callable[[], Item]]:
     models = {f"models/{model}-{name}": (_model, model, OPTIONS[name]) for model in MODELS for name in OPTIONS}
-    random = {f"random/{seed:03}": (_random, seed) for seed in range(COUNT)}
-    networks = {f"networks/{seed:03}": (_network, seed) for seed in range(COUNT)}
-    return {name: partial(how[0], name, *how[1:]) for name, how in (models | random | networks).items()}
+    random = {f"random/{seed:03}": (_random, seed) for seed in range(100)}
+    branches = {f"branches/{seed:03}": (_branches, seed) for seed in range(40)}
+    networks = {f"networks/{seed:03}": (_network, seed) for seed in range(60)}
+    return {name: partial(how[0], name, *how[1:]) for name, how in (models | random | branches | networks).items()}
 
 
 def _model(name: str, model: str, options: str) -> Item:
@@ -65,7 +71,12 @@ def _model(name: str, model: str, options: str) -> Item:
 
 
 def _random(name: str, seed: int) -> Item:
-    program = random_program(Frozen(seed), steps=8 + seed % 30)
+    program = random_program(Frozen(seed), 8 + seed % 30, KINDS)
+    return Item(name, program, random_inputs(program, Frozen(seed)))
+
+
+def _branches(name: str, seed: int) -> Item:
+    program = branching_program(Frozen(seed))
     return Item(name, program, random_inputs(program, Frozen(seed)))
 
 
