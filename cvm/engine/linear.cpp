@@ -52,7 +52,8 @@ void Epilogue::run(const Buffers& buffers, std::int64_t row, const Tile& tile, s
 Made make_step_conv2d(const StepCall& call) {
   Expected<ConvGeometry> geometry = conv2d_geometry(call);
   if (!geometry) return geometry.problem();
-  return geometry->depthwise() ? make_depthwise(call, *geometry) : make_products(call, *geometry);
+  if (geometry->depthwise()) return make_depthwise(call, *geometry);
+  return suits_winograd(call, *geometry) ? make_winograd(call, *geometry) : make_products(call, *geometry);
 }
 
 Made make_step_dense(const StepCall& call) {

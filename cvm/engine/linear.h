@@ -11,6 +11,10 @@ namespace cvm {
 // A convolution with sums over several channels: rows of x against packed weights (products.cpp).
 Made make_products(const StepCall& call, const ConvGeometry& geometry);
 
+// 3x3 convolutions with fewer products (winograd.cpp), where the plan, the shape and the processor suit.
+bool suits_winograd(const StepCall& call, const ConvGeometry& geometry);
+Made make_winograd(const StepCall& call, const ConvGeometry& geometry);
+
 // One input channel for each group (depthwise.cpp).
 Made make_depthwise(const StepCall& call, const ConvGeometry& geometry);
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cvm.plan.narrow import stage_attributes
+from cvm.plan.facts import linear_attributes, stage_attributes
 from cvm.plan.regions import Region
-from cvm.plan.steps import CHAIN, LINEAR, LOAD, Stage, Step, attributes, split
+from cvm.plan.steps import CHAIN, LINEAR, LOAD, Stage, Step, split
 from cvm.program import Instruction
 from cvm.validate import WellFormed
 
@@ -17,7 +17,8 @@ def step_of_region(form: WellFormed, region: Region) -> Step:
     if writer.head is None:
         return Step(CHAIN, loaded, (), region[-1], {}, stages, region)
     instruction = writer.instructions[writer.head]
-    return Step(instruction.name, loaded, split(instruction)[1], region[-1], attributes(instruction), stages, region)
+    own = linear_attributes(form, writer.head, instruction)
+    return Step(instruction.name, loaded, split(instruction)[1], region[-1], own, stages, region)
 
 
 class _Writer:

@@ -63,6 +63,12 @@ struct ProductKernels {
   void (*residual8)(const ProductTask&, const Residual&, int64_t columns, uint8_t* to, int64_t pitch);
   // Bytes to 16-bit integers; may read and write up to 15 elements further.
   void (*widen)(const uint8_t* from, int64_t count, int16_t* to);
+  // Winograd's transforms (winograd.cpp); null where bytes are multiplied as they are. The first: 4x4 pixels, less the zero
+  // point, to 16 places `stride` apart; may read and write up to 15 channels further. The second: line 0 or 1 of tiles side
+  // by side, from 16 places `stride` apart of sums [tile][width], quartered, plus the bias, to out[pixels][columns].
+  void (*transform_tile)(const uint8_t* const* pixels, int32_t zero_point, int64_t channels, int16_t* to, int64_t stride);
+  void (*untransform_line)(const int32_t* sums, int64_t stride, int64_t line, int64_t pixels, const int32_t* bias,
+                           int64_t width, int64_t columns, int32_t* out);
   // Multiply-accumulates in `rounds` rounds of the best dot products in registers; gives their number.
   int64_t (*peak)(int64_t rounds);
 };

@@ -198,6 +198,7 @@ int64_t peak(int64_t rounds) {
 }  // namespace
 
 extern const ProductKernels kProductsAvx512vnni;
-const ProductKernels kProductsAvx512vnni = {kLanes, kRows, 4, 2, false, sums8, sums16, bytes8, residual8, widen, peak};
+const ProductKernels kProductsAvx512vnni = {kLanes, kRows, 4, 2, false, sums8, sums16, bytes8, residual8, widen,
+                                             nullptr, nullptr, peak};
 
 }  // namespace cvm

@@ -79,6 +79,46 @@ void widen(const uint8_t* from, int64_t count, int16_t* to) {
   for (int64_t i = 0; i < count; ++i) to[i] = from[i];
 }
 
+// Rows of B' d, then columns of (B' d) B.
+void transform_tile(const uint8_t* const* pixels, int32_t zero_point, int64_t channels, int16_t* to, int64_t stride) {
+  for (int64_t c = 0; c < channels; ++c) {
+    int32_t rows[4][4];
+    for (int j = 0; j < 4; ++j) {
+      int32_t d[4];
+      for (int i = 0; i < 4; ++i) d[i] = pixels[i * 4 + j][c] - zero_point;
+      rows[0][j] = d[0] - d[2];
+      rows[1][j] = d[1] + d[2];
+      rows[2][j] = d[2] - d[1];
+      rows[3][j] = d[1] - d[3];
+    }
+    for (int i = 0; i < 4; ++i) {
+      const int32_t* r = rows[i];
+      to[(i * 4 + 0) * stride + c] = static_cast<int16_t>(r[0] - r[2]);
+      to[(i * 4 + 1) * stride + c] = static_cast<int16_t>(r[1] + r[2]);
+      to[(i * 4 + 2) * stride + c] = static_cast<int16_t>(r[2] - r[1]);
+      to[(i * 4 + 3) * stride + c] = static_cast<int16_t>(r[1] - r[3]);
+    }
+  }
+}
+
+// Sums modulo 2^32: only their quarter is proven to fit.
+uint32_t line_of(const int32_t* sums, int64_t stride, int64_t line, int64_t column) {
+  const auto at = [&](int64_t row) { return static_cast<uint32_t>(sums[(row * 4 + column) * stride]); };
+  return line == 0 ? at(0) + at(1) + at(2) : at(1) - at(2) - at(3);
+}
+
+void untransform_line(const int32_t* sums, int64_t stride, int64_t line, int64_t pixels, const int32_t* bias, int64_t width,
+                      int64_t columns, int32_t* out) {
+  for (int64_t pixel = 0; pixel < pixels; ++pixel) {
+    for (int64_t column = 0; column < columns; ++column) {
+      const int32_t* tile = sums + pixel / 2 * width + column;
+      const auto at = [&](int64_t place) { return line_of(tile, stride, line, place); };
+      const uint32_t four = pixel % 2 == 0 ? at(0) + at(1) + at(2) : at(1) - at(2) - at(3);
+      out[pixel * columns + column] = wrap_add(static_cast<int32_t>(four) >> 2, bias[column]);
+    }
+  }
+}
+
 int64_t peak(int64_t rounds) {
   constexpr int64_t kDepth = 64;
   static int16_t x[kRows][kDepth];
@@ -101,6 +141,6 @@ int64_t peak(int64_t rounds) {
 extern const ProductKernels kProductsPortable;
 const ProductKernels kProductsPortable = {kLanes,        kRows,           kStep,  kStep,     true,
                                           sums<int8_t>,  sums<int16_t>,   bytes8, residual8, widen,
-                                          peak};
+                                          transform_tile, untransform_line, peak};
 
 }  // namespace cvm

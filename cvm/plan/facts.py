@@ -1,4 +1,4 @@
-"""What a proof tells the engine about a rescale: that no result leaves 32 bits before it saturates, so 32 bits suffice."""
+"""What a proof tells the engine besides that nothing overflows: where fewer bits than 32, or than 64, are enough."""
 
 from __future__ import annotations
 
@@ -9,12 +9,22 @@ from cvm.plan.steps import Integers, attributes
 from cvm.program import DTYPE_RANGES, Instruction
 from cvm.validate import Proven, WellFormed
 
+SMALL = 2**29  # a sum of products below this is still known from four times itself modulo 2^32
+
 
 def stage_attributes(form: WellFormed, instruction: Instruction) -> dict[str, Integers]:
-    """An instruction's attributes, and `narrow` for a rescale of which a proof says so."""
+    """An instruction's attributes, and `narrow` for a rescale none of whose results leaves 32 bits before it saturates."""
     own = attributes(instruction)
     if instruction.name == "rescale" and isinstance(form, Proven) and _is_narrow(form, instruction):
         own["narrow"] = (1,)
+    return own
+
+
+def linear_attributes(form: WellFormed, value: int, instruction: Instruction) -> dict[str, Integers]:
+    """An instruction's attributes, and `small` for a conv2d whose sums without the bias lie within 2^29."""
+    own = attributes(instruction)
+    if instruction.name == "conv2d" and isinstance(form, Proven) and _is_small(form, value, instruction):
+        own["small"] = (1,)
     return own
 
 
@@ -27,3 +37,10 @@ def _is_narrow(form: Proven, instruction: Instruction) -> bool:
     low, high = DTYPE_RANGES["i32"]
     results = [arithmetic.rescale(np.array(end - zero_point, np.int64), *factors) for end in form.intervals[x]]
     return all(low <= int(found.min()) and int(found.max()) <= high for found in results)
+
+
+def _is_small(form: Proven, value: int, instruction: Instruction) -> bool:
+    """The interval of the result holds the bias, which is at least its least and at most its greatest entry."""
+    bias = form.program.constants[instruction.operands[2] - form.program.first_constant]
+    low, high = form.intervals[value]
+    return low - int(bias.max()) >= -SMALL and high - int(bias.min()) < SMALL
