@@ -96,6 +96,9 @@ def _builds(matrix: Matrix, names: list[str], console: Console) -> list[Build]:
     for name in filter(None, names):
         if name not in MAKERS:
             raise click.BadParameter(f"'{name}' is none of {', '.join(MAKERS)}", param_hint="--compilers")
+        if name == builds.EMULATED and any(builds.VNNI in build.isas for build in made):
+            matrix.skipped[name] = f"{builds.VNNI} runs here as it is"
+            continue
         try:
             with console.status(f"building with {name}"):
                 made.append(MAKERS[name]())

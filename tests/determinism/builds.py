@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -49,8 +50,10 @@ def compiled(name: str) -> Build:
 
 def emulated() -> Build:
     """The AVX-512 kernels on a processor that has none."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        raise Absent("x86-64 processor")
     if not any(header.exists() for header in SIMDE):
-        raise Absent("SIMDe's headers (Debian: libsimde-dev)")
+        raise Absent("headers of SIMDe (Debian: libsimde-dev)")
     path = _built(EMULATED, _compiler("gcc"), "-DCVM_EMULATE_AVX512=ON")
     return Build(EMULATED, path, (VNNI,), every=8)
 
@@ -60,7 +63,7 @@ def _compiler(name: str) -> Path:
     folders = [Path(folder) for folder in os.get_exec_path() if Path(folder).is_dir()]
     found = {path.name: path for folder in folders for path in folder.iterdir() if re.fullmatch(NAMES[name], path.name)}
     if not found:
-        raise Absent(f"{name}'s C++ compiler")
+        raise Absent(f"C++ compiler of {name}")
     return found[max(found, key=lambda own: int(own.partition("-")[2] or 1000))]
 
 

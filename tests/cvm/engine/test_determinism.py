@@ -17,7 +17,7 @@ from cvm.plan.steps import CHAIN, LINEAR, STAGES
 from cvm.plan.summary import summarize
 from cvm.validate import Proven, validate
 from tests.determinism import __main__ as command
-from tests.determinism import compare, records, worker
+from tests.determinism import agree, compare, records, worker
 from tests.determinism.matrix import Matrix
 from tests.determinism.programs import GROUPS, Item, all_items, group_of
 
@@ -188,3 +188,15 @@ def test_a_worker_that_dies_has_every_program_wrong(tmp_path: Path) -> None:
     worker.write_items([items()["random/000"]], known(), tmp_path)
     problems = worker.start(tmp_path, tmp_path / "no engine", "portable", 1)
     assert [(name, threads) for name, threads, _ in problems] == [("random/000", threads) for threads in (1, 2, 3, 4)]
+
+
+def test_machines_agree_if_they_found_the_same_and_every_back_end_agrees() -> None:
+    found = {"random/000": {"program": "aa", "trace": "bb", "outputs": {}}}
+    other = {"random/000": {"program": "aa", "trace": "bc", "outputs": {}}}
+    good, failed = {"agrees": True, "found": found}, {"agrees": False, "found": found}
+    assert agree.differences({"x86": good, "arm": good}) == []
+    assert agree.differences({"x86": good, "arm": failed}) == ["arm: a back end differs from what is recorded"]
+    (said,) = agree.differences({"x86": good, "arm": good, "mac": {"agrees": True, "found": other}})
+    assert said.startswith("random/000: mac is not x86: ")
+    (said,) = agree.differences({"x86": good, "mac": {"agrees": True, "found": {}}})
+    assert said.startswith("random/000: mac is not x86: None")
