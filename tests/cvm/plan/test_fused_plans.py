@@ -18,7 +18,7 @@ from tests.plan_simulator import byte_places, simulate, type_of
 
 MOVEMENT = {name for name, spec in INSTRUCTIONS.items() if spec.family == "movement"}
 POOLING = {"max_pool2d", "avg_pool2d"}
-PROGRAMS = [(make, seed) for make in (branching_program, random_program) for seed in range(60)]
+PROGRAMS = [(make, seed) for make in (branching_program, random_program) for seed in range(40)]
 each_program = pytest.mark.parametrize(
     ("make", "seed"), PROGRAMS, ids=lambda item: getattr(item, "__name__", str(item))
 )

@@ -5,6 +5,7 @@ import numpy as np
 from cvm.plan.arena import Lifetime, assign_offsets
 from cvm.plan.fuse import fused
 from cvm.plan.steps import Place, Plan, Room, Step
+from cvm.plan.summary import summarize
 from cvm.program import Attribute, Input, Instruction, IntArray, Output, Program, TensorType
 from cvm.validate import check
 
@@ -64,8 +65,8 @@ def i32(*shape: int) -> TensorType:
 
 def test_a_convolution_takes_its_rescale_and_the_shortcut_with_a_rescale_of_its_own() -> None:
     b = Builder(x=i8())
-    b.conv("sums", "x")
     b.rescale("narrow", "x", "i32")
+    b.conv("sums", "x")
     b.rescale("wide", "sums", "i32")
     b.add("both", "add", "narrow", "wide")
     b.rescale("y", "both")
@@ -76,7 +77,9 @@ def test_a_convolution_takes_its_rescale_and_the_shortcut_with_a_rescale_of_its_
     assert [stage.sources for stage in step.stages] == [(0,), (), (2,), (3, 1), (4,)]
     assert step.operands == (copy.result, copy.result)  # the x of the convolution, then what a stage loads
     assert step.stages[1].operand == 1
-    assert step.covers == tuple(number[name] for name in ("sums", "narrow", "wide", "both", "y"))
+    assert step.covers == tuple(number[name] for name in ("narrow", "sums", "wide", "both", "y"))
+    assert summarize(plan)[1].what == "conv2d 1x1 16->16 + rescale + rescale + add + rescale"
+    assert summarize(plan)[1].multiply_accumulates == 4 * 4 * 16 * 16
     assert plan.places[number["y"]] == Place(Room.OUTPUT, 0, 16)
 
 
@@ -211,6 +214,7 @@ def test_convolutions_write_their_columns_of_a_concat() -> None:
     assert plan.places[number["left"]] == Place(Room.ARENA, start, 48)
     assert plan.places[number["right"]] == Place(Room.ARENA, start + 16, 48)
     assert plan.inside == {number["left"]: number["both"], number["right"]: number["both"]}
+    assert plan.largest_live_bytes == 2 * 4 * 4 * 48  # while max_pool2d reads both parts and writes as much
 
 
 def test_concats_of_concats_lie_in_one_buffer_and_readers_that_skip_gaps_read_there() -> None:
@@ -286,6 +290,74 @@ def test_a_value_that_is_also_seen_with_rows_of_another_length_has_no_gaps() -> 
     assert plan.places[number["flat"]] == Place(Room.ARENA, plan.places[number["a"]].position, 32)
 
 
+def test_a_value_whose_view_is_read_by_a_step_that_needs_dense_rows_has_no_gaps() -> None:
+    b = Builder(x=i32())
+    b.rescale("a", "x")
+    b.rescale("c", "x")
+    b.add("flat", "reshape", "a", shape=(16, 16))
+    b.add("y", "reverse", "flat", axis=1)
+    b.add("both", "concat", "a", "c", axis=3)
+    b.add("z", "reverse", "both", axis=1)
+    plan, number = b.plan("y", "z")
+    assert plan.places[number["a"]].pitch == 16
+    assert plan.places[number["c"]].pitch == 32
+
+
+def test_a_step_that_cannot_skip_gaps_writes_beside_the_concat() -> None:
+    b = Builder(x=i32())
+    b.add("order", "argsort", "x", descending=False)
+    b.add("positive", "abs", "x")
+    b.add("both", "concat", "order", "positive", axis=3)
+    b.add("y", "reverse", "both", axis=1)
+    plan, number = b.plan("y")
+    assert plan.places[number["order"]].pitch == 16
+    assert plan.places[number["positive"]].pitch == 32
+
+
+def test_convolutions_of_16_bits_and_matmul_read_no_rows_with_gaps() -> None:
+    b = Builder(x=i32(1, 16, 16))
+    b.rescale("a", "x")
+    b.rescale("c", "x")
+    b.add("product", "matmul", "c", "a", a_zp=0, b_zp=0)
+    b.add("both", "concat", "a", "c", axis=2)
+    b.add("y", "reverse", "both", axis=1)
+    plan, number = b.plan("product", "y")
+    assert [plan.places[number[name]].pitch for name in ("a", "c")] == [16, 16]
+    for dtype, pitch in (("i8", 32), ("i16", 16)):
+        b = Builder(x=i32())
+        b.rescale("a", "x", dtype)
+        b.rescale("c", "x", dtype)
+        b.conv("sums", "a")
+        b.add("both", "concat", "a", "c", axis=3)
+        b.add("y", "reverse", "both", axis=1)
+        plan, number = b.plan("sums", "y")
+        assert plan.places[number["a"]].pitch == pitch
+
+
+def test_rows_of_a_value_with_gaps_have_gaps() -> None:
+    b = Builder(x=i32(), high=i32(1, 8, 4, 16))
+    b.rescale("a", "x")
+    b.rescale("c", "x")
+    b.add("tall", "concat", "a", "c", axis=1)
+    b.rescale("beside", "high")
+    b.add("both", "concat", "tall", "beside", axis=3)
+    b.add("y", "reverse", "both", axis=1)
+    plan, number = b.plan("y")
+    start = plan.places[number["both"]].position
+    places = [plan.places[number[name]] for name in ("a", "c", "beside")]
+    assert places == [Place(Room.ARENA, start + offset, 32) for offset in (0, 4 * 4 * 32, 16)]
+
+
+def test_a_concat_inside_several_images_stays_a_step() -> None:
+    b = Builder(x=i32(2, 4, 4, 16))
+    b.rescale("a", "x")
+    b.rescale("c", "x")
+    b.add("tall", "concat", "a", "c", axis=1)
+    b.add("y", "reverse", "tall", axis=1)
+    plan, _ = b.plan("y")
+    assert [told(step) for step in plan.steps] == ["chain load rescale"] * 2 + ["concat", "reverse"]
+
+
 def test_a_concat_of_short_rows_or_of_an_output_stays_a_step() -> None:
     for outputs, ends in ((8, ("y",)), (16, ("y", "both"))):
         b = Builder(x=i8())
@@ -346,9 +418,15 @@ def test_an_input_that_only_movement_reads_is_not_copied() -> None:
 
 
 def test_buffers_share_bytes_only_if_no_step_touches_both() -> None:
-    offsets, size = assign_offsets([Lifetime(100, 0, 1), Lifetime(64, 1, 2), Lifetime(100, 2, 3)])
-    assert size == 192
-    assert sorted(offsets) == [0, 0, 128]
+    for other in (Lifetime(100, 0, 1), Lifetime(100, 2, 3), Lifetime(100, 0, 9), Lifetime(100, 2, 2)):
+        offsets, size = assign_offsets([other, Lifetime(64, 1, 2)])
+        assert (offsets, size) == ([0, 128], 192)
+    for other in (Lifetime(100, 0, 0), Lifetime(100, 3, 3)):
+        assert assign_offsets([other, Lifetime(64, 1, 2)]) == ([0, 0], 128)
+
+
+def test_buffers_that_live_for_hundreds_of_steps_keep_their_bytes() -> None:
+    assert assign_offsets([Lifetime(100, 0, 300), Lifetime(64, 300, 301)]) == ([0, 128], 192)
 
 
 def test_the_arena_tries_other_orders_than_the_largest_first() -> None:
