@@ -23,8 +23,7 @@ std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y;
 
 bool is_square(const ConvGeometry& geometry, const StepCall& call) {
   return call.kernels.depthwise->square != nullptr && call.operand(0).dtype == DType::i8 && geometry.kernel_height == 3 &&
-         geometry.kernel_width == 3 && geometry.dilation_right == 1 && geometry.dilation_down == 1 &&
-         geometry.stride_right == geometry.stride_down && geometry.stride_right <= 2;
+         geometry.kernel_width == 3 && geometry.dilation_right == 1 && geometry.stride_right <= 2;
 }
 
 // The tap in each slot, -1 for none.

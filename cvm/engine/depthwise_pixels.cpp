@@ -48,10 +48,11 @@ void PixelTable::fill_square(const std::byte* image, std::int64_t top, std::int6
   const std::int64_t begin = std::clamp<std::int64_t>(-left, 0, length);
   const std::int64_t end = std::clamp(geometry_.width - left, begin, length);
   for (std::int64_t p = 0; p < geometry_.kernel_height; ++p, table += length) {
-    const bool seen = top + p >= 0 && top + p < geometry_.height && begin < end;
+    const std::int64_t down = top + p * geometry_.dilation_down;
+    const bool seen = down >= 0 && down < geometry_.height && begin < end;
     const std::int64_t stop = seen ? end : begin;
     std::fill_n(table, begin, padding_.data());
-    const std::byte* from = seen ? image + ((top + p) * geometry_.width + left + begin) * pixel_bytes_ : image;
+    const std::byte* from = seen ? image + (down * geometry_.width + left + begin) * pixel_bytes_ : image;
     for (std::int64_t column = begin; column < stop; ++column) table[column] = from + (column - begin) * pixel_bytes_;
     std::fill_n(table + stop, length - stop, padding_.data());
   }

@@ -69,7 +69,7 @@ DepthwiseWeights::DepthwiseWeights(const StepCall& call, const ConvGeometry& geo
 
 bool DepthwiseScales::fits(const Stage& rescale) {
   for (std::size_t i = 0; i < rescale.data.shift.size(); ++i) {
-    if (rescale.data.shift[i] < 32 && rescale.data.multiplier[i] != 0) return false;
+    if (rescale.data.shift[i] < 32) return false;
   }
   return true;
 }
@@ -80,7 +80,7 @@ DepthwiseScales::DepthwiseScales(const Stage& rescale, std::span<const std::int6
   for (std::int64_t channel : channels_of_lanes(static_cast<std::int64_t>(biases.size()), kernels)) {
     const auto index = static_cast<std::size_t>(per_channel && channel >= 0 ? channel : 0);
     const std::int32_t multiplier = rescale.data.multiplier[index];
-    const std::int32_t shift = multiplier == 0 ? 32 : rescale.data.shift[index];
+    const std::int32_t shift = rescale.data.shift[index];
     const std::int64_t bias = channel < 0 ? 0 : biases[static_cast<std::size_t>(channel)];
     const std::uint64_t product = static_cast<std::uint64_t>(bias) * static_cast<std::uint64_t>(multiplier);
     const std::uint64_t half = std::uint64_t{1} << (shift - 1);

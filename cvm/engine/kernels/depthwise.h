@@ -10,14 +10,14 @@ constexpr int64_t kPixelGroup = 4;  // kernels compute so many output pixels at 
 // Output pixels 0..count-1 of one row, and the block of `lanes` channels that begins at `channel`. Input pixels are found
 // through a table, in which places outside x are a pixel of zero points. The table goes on to a multiple of kPixelGroup.
 //   General: slot s of output pixel j is pixels[j * slots + s].
-//   Square (3 x 3, no dilation, stride 1 or 2 in both directions): tap (p, q) is pixels[p * columns + j * stride + q], and
-//   `columns` is one more than the last of them.
+//   Square (3 x 3, to the right no dilation and stride 1 or 2, downwards any): tap (p, q) of output pixel j is
+//   pixels[p * columns + j * stride + q]; a row of the table ends one place after the last of them.
 // Weights lie in the order slot / step, lane, step.
 struct DepthwiseTask {
   const void* const* pixels;
   int64_t slots;
   int64_t columns;
-  int64_t stride;  // of a square; 0 if general
+  int64_t stride;  // to the right, of a square; 0 if general
   int64_t channel;
   const void* weights;
   int64_t count;
