@@ -67,57 +67,85 @@ struct Single {
   }
 };
 
-// Sums of 16 * kVectors bytes. 16 bits hold 257 of them, so every 256 places move on to 32 bits.
-template <int kVectors>
-struct Bytes {
-  static constexpr int64_t kWidth = 16 * kVectors;
-  static void run(const PoolRun& run, const uint8_t* from, int32_t* to) {
-    __m256i narrow[kVectors], wide[2 * kVectors];
-    for (__m256i& sum : narrow) sum = _mm256_setzero_si256();
-    for (__m256i& sum : wide) sum = _mm256_setzero_si256();
-    int places = 0;
-    for (int64_t row = 0; row < run.rows; ++row) {
-      const uint8_t* x = from + row * run.row_step;
-      for (int64_t column = 0; column < run.columns; ++column, x += run.column_step) {
-        for (int i = 0; i < kVectors; ++i) {
-          const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x) + i);
-          narrow[i] = _mm256_add_epi16(narrow[i], _mm256_cvtepu8_epi16(bytes));
-        }
-        if (++places < 256) continue;
-        widen(narrow, wide);
-        places = 0;
-      }
-    }
-    widen(narrow, wide);
-    for (int i = 0; i < 2 * kVectors; ++i) store(to + 8 * i, wide[i]);
+// Sums of 16 bytes each. 16 bits hold 257 of them, so what is held there moves on to 32 bits after 256 places.
+struct ByteSums {
+  using Element = uint8_t;
+  static constexpr int64_t kWidth = 16;
+  static constexpr int kPlaces = 256;
+  __m256i narrow = _mm256_setzero_si256(), front = narrow, back = narrow;
+  void add(const uint8_t* x) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x));
+    narrow = _mm256_add_epi16(narrow, _mm256_cvtepu8_epi16(bytes));
   }
-  static void widen(__m256i (&narrow)[kVectors], __m256i (&wide)[2 * kVectors]) {
-    for (int i = 0; i < kVectors; ++i) {
-      const __m256i front = _mm256_cvtepu16_epi32(_mm256_castsi256_si128(narrow[i]));
-      const __m256i back = _mm256_cvtepu16_epi32(_mm256_extracti128_si256(narrow[i], 1));
-      wide[2 * i] = _mm256_add_epi32(wide[2 * i], front);
-      wide[2 * i + 1] = _mm256_add_epi32(wide[2 * i + 1], back);
-      narrow[i] = _mm256_setzero_si256();
-    }
+  void widen() {
+    front = _mm256_add_epi32(front, _mm256_cvtepu16_epi32(_mm256_castsi256_si128(narrow)));
+    back = _mm256_add_epi32(back, _mm256_cvtepu16_epi32(_mm256_extracti128_si256(narrow, 1)));
+    narrow = _mm256_setzero_si256();
+  }
+  void give(int32_t* to) {
+    widen();
+    store(to, front);
+    store(to + 8, back);
   }
 };
 
-template <int kVectors>
-struct Words {
-  static constexpr int64_t kWidth = 8 * kVectors;
-  static void run(const PoolRun& run, const int16_t* from, int32_t* to) {
-    __m256i sums[kVectors];
-    for (__m256i& sum : sums) sum = _mm256_setzero_si256();
+// Sums of 8 integers of 16 bits each, in 32 bits from the start.
+struct WordSums {
+  using Element = int16_t;
+  static constexpr int64_t kWidth = 8;
+  static constexpr int kPlaces = 1 << 30;
+  __m256i sums = _mm256_setzero_si256();
+  void add(const int16_t* x) {
+    const __m128i words = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x));
+    sums = _mm256_add_epi32(sums, _mm256_cvtepi16_epi32(words));
+  }
+  void widen() {}
+  void give(int32_t* to) { store(to, sums); }
+};
+
+// Four of them side by side, by name: gcc 12 keeps an array of them in memory.
+template <typename Sums>
+struct Four {
+  using Element = typename Sums::Element;
+  static constexpr int64_t kWidth = 4 * Sums::kWidth;
+  static constexpr int kPlaces = Sums::kPlaces;
+  Sums a, b, c, d;
+  void add(const Element* x) {
+    a.add(x);
+    b.add(x + Sums::kWidth);
+    c.add(x + 2 * Sums::kWidth);
+    d.add(x + 3 * Sums::kWidth);
+  }
+  void widen() {
+    a.widen();
+    b.widen();
+    c.widen();
+    d.widen();
+  }
+  void give(int32_t* to) {
+    a.give(to);
+    b.give(to + Sums::kWidth);
+    c.give(to + 2 * Sums::kWidth);
+    d.give(to + 3 * Sums::kWidth);
+  }
+};
+
+template <typename Sums>
+struct Summed {
+  static constexpr int64_t kWidth = Sums::kWidth;
+  static void run(const PoolRun& run, const typename Sums::Element* from, int32_t* to) {
+    Sums sums;
+    int places = 0;
     for (int64_t row = 0; row < run.rows; ++row) {
-      const int16_t* x = from + row * run.row_step;
+      const auto* x = from + row * run.row_step;
       for (int64_t column = 0; column < run.columns; ++column, x += run.column_step) {
-        for (int i = 0; i < kVectors; ++i) {
-          const __m128i words = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x) + i);
-          sums[i] = _mm256_add_epi32(sums[i], _mm256_cvtepi16_epi32(words));
-        }
+        sums.add(x);
+        if (++places < Sums::kPlaces) continue;
+        sums.widen();
+        places = 0;
       }
     }
-    for (int i = 0; i < kVectors; ++i) store(to + 8 * i, sums[i]);
+    sums.give(to);
   }
 };
 
@@ -158,11 +186,11 @@ void greatest(const PoolRun& run, const T* from, T* to) {
 }
 
 void sum8(const PoolRun& run, const uint8_t* from, int32_t* to) {
-  pool<Bytes<4>, Bytes<1>, SingleSum<uint8_t>>(run, from, to);
+  pool<Summed<Four<ByteSums>>, Summed<ByteSums>, SingleSum<uint8_t>>(run, from, to);
 }
 
 void sum16(const PoolRun& run, const int16_t* from, int32_t* to) {
-  pool<Words<4>, Words<1>, SingleSum<int16_t>>(run, from, to);
+  pool<Summed<Four<WordSums>>, Summed<WordSums>, SingleSum<int16_t>>(run, from, to);
 }
 
 }  // namespace
