@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kAlignment = 64;
 constexpr std::int64_t kSlack = 64;  // kernels may read, never write, this far past a stored value
-constexpr std::size_t kIdleSessions = 4;
+constexpr std::size_t kIdleSessions = 16;
 
 std::int64_t round_up(std::int64_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
 

@@ -65,7 +65,7 @@ std::optional<RegisterEpilogue> RegisterEpilogue::match(const StepCall& call, co
   const int before = stages.source(reg);
   if (before == 0) {
     if (stages.last() > 2) return std::nullopt;
-    found.own_ = ScaleBlocksStorage(to_bytes, channels, kernels.lanes, kStored);
+    found.own_ = ScaleBlocksStorage(to_bytes, channels, kernels.lanes, ScaleForm::stored_bytes);
     return found;
   }
   if (!stages.is(before, Opcode::add_) || to_bytes.multiplier.size() != 1) return std::nullopt;
@@ -73,12 +73,12 @@ std::optional<RegisterEpilogue> RegisterEpilogue::match(const StepCall& call, co
   if (!scales_sums(stages, own)) std::swap(own, other);
   if (!scales_sums(stages, own) || !is_shortcut(stages, other)) return std::nullopt;
   found.has_shortcut_ = true;
-  found.own_ = ScaleBlocksStorage(stages.data(own), channels, kernels.lanes, 0);
-  found.last_ = ScaleBlocksStorage(to_bytes, kernels.lanes, kStored);
+  found.own_ = ScaleBlocksStorage(stages.data(own), channels, kernels.lanes, ScaleForm::integers);
+  found.last_ = ScaleBlocksStorage(to_bytes, kernels.lanes, ScaleForm::stored_bytes);
   int loaded = other;
   if (stages.is(other, Opcode::rescale_)) {
     loaded = stages.source(other);
-    found.shortcut_scale_ = ScaleBlocksStorage(stages.data(other), kernels.lanes, 0);
+    found.shortcut_scale_ = ScaleBlocksStorage(stages.data(other), kernels.lanes, ScaleForm::integers);
     found.shortcut_zero_point_ = stages.data(other).input_zero_point + kStored;
   }
   found.shortcut_ = call.operand(static_cast<std::size_t>(stages.spec(loaded).operand));

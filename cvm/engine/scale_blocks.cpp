@@ -18,18 +18,20 @@ bool has_high_halves(const StageData& rescale) {
 }
 
 ScaleBlocksStorage::ScaleBlocksStorage(const StageData& rescale, std::span<const std::int64_t> channels,
-                                       std::int64_t lanes, std::int32_t bias)
-    : lanes_(lanes), stride_(24 * lanes) {
-  write(rescale, channels, bias);
+                                       std::int64_t lanes, ScaleForm form)
+    : lanes_(lanes), stride_(24 * lanes), form_(form) {
+  write(rescale, channels);
 }
 
-ScaleBlocksStorage::ScaleBlocksStorage(const StageData& rescale, std::int64_t lanes, std::int32_t bias) : lanes_(lanes) {
+ScaleBlocksStorage::ScaleBlocksStorage(const StageData& rescale, std::int64_t lanes, ScaleForm form)
+    : lanes_(lanes), form_(form) {
   const std::vector<std::int64_t> first(static_cast<std::size_t>(lanes), 0);
-  write(rescale, first, bias);
+  write(rescale, first);
 }
 
-void ScaleBlocksStorage::write(const StageData& rescale, std::span<const std::int64_t> channels, std::int32_t bias) {
-  high_halves_ = has_high_halves(rescale);
+void ScaleBlocksStorage::write(const StageData& rescale, std::span<const std::int64_t> channels) {
+  const bool bytes = form_ == ScaleForm::stored_bytes;
+  const std::int32_t bias = bytes ? 128 : 0;
   const auto lanes = static_cast<std::size_t>(lanes_);
   data_.assign(channels.size() * 3, 0);
   for (std::size_t column = 0; column < channels.size(); ++column) {
@@ -44,7 +46,7 @@ void ScaleBlocksStorage::write(const StageData& rescale, std::span<const std::in
     const std::size_t odd = lane % 2;
     std::int64_t* wide = data_.data() + block + lanes + lane / 2;
     wide[odd * lanes / 2] = static_cast<std::int64_t>(kLift + (std::uint64_t{1} << (shift - 1)));
-    wide[lanes + odd * lanes / 2] = odd == 1 && high_halves_ ? shift - 32 : shift;
+    wide[lanes + odd * lanes / 2] = odd == 1 && bytes ? shift - 32 : shift;
   }
 }
 

@@ -10,27 +10,29 @@
 
 namespace cvm {
 
+// To integers of 32 bits, with any shifts; or to bytes in stored form, with shifts of at least 32 (ToBytes).
+enum class ScaleForm { integers, stored_bytes };
+
 class ScaleBlocksStorage {
  public:
   ScaleBlocksStorage() = default;
-  // `channels`: the channel of each column, -1 for a spare one; its length is a multiple of `lanes`. `bias` is added to
-  // the rescale's output zero point: 128 for bytes in stored form.
-  ScaleBlocksStorage(const StageData& rescale, std::span<const std::int64_t> channels, std::int64_t lanes, std::int32_t bias);
+  // `channels`: the channel of each column, -1 for a spare one; its length is a multiple of `lanes`. `form` says which
+  // kernels read it.
+  ScaleBlocksStorage(const StageData& rescale, std::span<const std::int64_t> channels, std::int64_t lanes, ScaleForm form);
   // One block for all channels, of a rescale per tensor.
-  ScaleBlocksStorage(const StageData& rescale, std::int64_t lanes, std::int32_t bias);
+  ScaleBlocksStorage(const StageData& rescale, std::int64_t lanes, ScaleForm form);
 
   // From the block of this column on, which is a multiple of lanes.
   ScaleBlocks at(std::int64_t column) const {
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(data_.data());
-    return {bytes + column / lanes_ * stride_, stride_, high_halves_};
+    return {bytes + column / lanes_ * stride_, stride_, form_ == ScaleForm::stored_bytes};
   }
-  bool high_halves() const { return high_halves_; }
 
  private:
-  void write(const StageData& rescale, std::span<const std::int64_t> channels, std::int32_t bias);
+  void write(const StageData& rescale, std::span<const std::int64_t> channels);
 
   std::int64_t lanes_ = 1, stride_ = 0;
-  bool high_halves_ = false;
+  ScaleForm form_ = ScaleForm::integers;
   std::vector<std::int64_t> data_;
 };
 

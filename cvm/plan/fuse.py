@@ -7,6 +7,7 @@ from cvm.plan.layout import lay_out
 from cvm.plan.regions import find_regions
 from cvm.plan.stages import step_of_region
 from cvm.plan.steps import Draft, Plan
+from cvm.plan.trim import drop_trims
 from cvm.plan.unfused import step_of
 from cvm.plan.views import find_views
 from cvm.validate import WellFormed
@@ -22,4 +23,4 @@ def fused(form: WellFormed) -> Plan:
         if number not in covered:
             steps[number] = step_of(instruction, number)
     draft = Draft(form, tuple(steps[value] for value in sorted(steps)), views)
-    return lay_out(dissolve_concats(draft))
+    return lay_out(dissolve_concats(drop_trims(draft)))

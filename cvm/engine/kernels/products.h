@@ -23,7 +23,8 @@ struct ProductTask {
 // A rescale as vectors want it, in blocks of `lanes` channels: int32 multiplier[lanes], int32 offset[lanes], then int64
 // half_even, half_odd, shift_even, shift_odd [lanes / 2 each]. The product of an even (odd) channel plus its half, which
 // includes 2^62 to make it non-negative, is shifted right by its shift; offset takes 2^62 away again and adds the zero
-// point. `high_halves`: every shift is at least 32, shift_odd is 32 less, so that odd results end in their own place.
+// point. `high_halves`: every shift is at
+// least 32 and shift_odd is 32 less, so that odd results end in their own place; elsewhere kernels move them there.
 struct ScaleBlocks {
   const uint8_t* data;
   int64_t stride;  // bytes from one block to the next; 0 if one serves all channels

@@ -76,8 +76,9 @@ inline __mmask16 mask_of(int64_t columns) {
   return columns >= kLanes ? 0xFFFF : static_cast<__mmask16>((1u << columns) - 1);
 }
 
+// Narrowed in a register first: narrowing into memory is microcoded on some processors.
 inline void store_bytes(__m512i x, __m512i low, __m512i high, __mmask16 mask, uint8_t* to) {
-  _mm512_mask_cvtepi32_storeu_epi8(to, mask, _mm512_min_epi32(_mm512_max_epi32(x, low), high));
+  _mm_mask_storeu_epi8(to, mask, _mm512_cvtepi32_epi8(_mm512_min_epi32(_mm512_max_epi32(x, low), high)));
 }
 
 template <int R, int V, bool kBytes>

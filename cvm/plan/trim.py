@@ -1,0 +1,54 @@
+"""A slice that only cuts the bottom and the right so that a convolution's steps divide exactly needs no step of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cvm.plan.steps import Draft, Step
+
+
+def drop_trims(draft: Draft) -> Draft:
+    """Convolutions read what was sliced; they reach no further than they did, since whole steps end before the cut."""
+    slices = {step.result: step for step in draft.steps if step.name == "slice"}
+    readers: dict[int, list[Step]] = {value: [] for value in slices}
+    for step in draft.steps:
+        for value in step.operands:
+            if value in readers:
+                readers[value].append(step)
+    ends = {output.value for output in draft.form.program.outputs} | set(draft.views.values())
+    dropped = {
+        value: cut.operands[0]
+        for value, cut in slices.items()
+        if value not in ends and all(_may_trim(draft, cut, reader) for reader in readers[value])
+    }
+    steps = tuple(_reading(step, dropped) for step in draft.steps if step.result not in dropped)
+    return replace(draft, steps=steps)
+
+
+def _may_trim(draft: Draft, cut: Step, reader: Step) -> bool:
+    """Whether a conv2d gives the same from what was sliced: from the same corner, and less than a step was cut off."""
+    if reader.name != "conv2d" or cut.operands[0] < draft.form.program.first_instruction:
+        return False
+    whole, part = (draft.form.types[value].shape for value in (cut.operands[0], cut.result))
+    if (
+        any(cut.attributes["start"])
+        or (whole[0], whole[3]) != (part[0], part[3])
+        or reader.operands.count(cut.result) > 1
+    ):
+        return False
+    pad, stride, dilation = (reader.attributes[name] for name in ("pad", "stride", "dilation"))
+    kernel = draft.form.types[reader.parameters[0]].shape[1:3]
+    if any(pad[2 * axis + 1] and whole[1 + axis] != part[1 + axis] for axis in (0, 1)):
+        return False
+    counts = [
+        [(size[1 + i] + sum(pad[2 * i : 2 * i + 2]) - (kernel[i] - 1) * dilation[i] - 1) // stride[i] for i in (0, 1)]
+        for size in (whole, part)
+    ]
+    return counts[0] == counts[1]
+
+
+def _reading(step: Step, dropped: dict[int, int]) -> Step:
+    if dropped.keys().isdisjoint(step.operands):
+        return step
+    operands = tuple(dropped.get(value, value) for value in step.operands)
+    return replace(step, operands=operands, attributes={**step.attributes, "trims": (1,)})
