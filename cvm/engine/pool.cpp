@@ -30,11 +30,19 @@ void wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t seen) {
 
 }  // namespace
 
+// A system may refuse a thread; those that it gave must be joined before anybody hears of it.
 Pool::Pool(int workers) {
-  for (int worker = 1; worker < workers; ++worker) threads_.emplace_back([this, worker] { work(worker); });
+  try {
+    for (int worker = 1; worker < workers; ++worker) threads_.emplace_back([this, worker] { work(worker); });
+  } catch (...) {
+    stop();
+    throw;
+  }
 }
 
-Pool::~Pool() {
+Pool::~Pool() { stop(); }
+
+void Pool::stop() {
   stop_.store(true, std::memory_order_relaxed);
   round_.fetch_add(1, std::memory_order_release);
   round_.notify_all();

@@ -24,6 +24,7 @@ class Pool {
 
  private:
   void work(int worker);
+  void stop();
 
   const std::function<void(int)>* task_ = nullptr;
   std::atomic<std::uint32_t> round_{0};

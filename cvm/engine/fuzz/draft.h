@@ -1,0 +1,51 @@
+// A plan around one step, with everything that it needs: operands in whatever room, a canvas around the result.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "fuzz/random.h"
+#include "plan.h"
+
+namespace cvm::fuzz {
+
+struct RandomPlan {
+  PlanSpec spec;
+  std::vector<std::unique_ptr<std::byte[]>> storage;  // of constants
+};
+
+// Where a step can take or leave i8 integers: only as stored, or plain in inputs and outputs, too.
+enum class Bytes { stored, any };
+enum class Rows { dense, any };
+
+std::int64_t size_in_bytes(DType dtype, const Shape& shape);
+
+// Up to `most` elements; axes of 1 are frequent.
+Shape random_shape(Random& random, int rank, std::int64_t most);
+
+class Draft {
+ public:
+  explicit Draft(Random& random) : random_(random) {}
+  Random& random() { return random_; }
+  StepSpec& step() { return step_; }
+
+  // The number of a new constant of random integers; `low` and `high` lie in the dtype.
+  std::int64_t constant(DType dtype, const Shape& shape, std::int64_t low, std::int64_t high);
+  // Adds an operand to the step.
+  void operand(DType dtype, const Shape& shape, Bytes bytes, Rows rows = Rows::any);
+  void result(DType dtype, const Shape& shape, Bytes bytes, Rows rows = Rows::any);
+  // Ends the draft: copies into the arena, the step, copies out.
+  RandomPlan finish();
+
+ private:
+  Operand input(DType dtype, const Shape& shape);
+  Operand place(DType dtype, const Shape& shape, std::int64_t gap);
+  void copy(std::vector<StepSpec>& steps, const Operand& from, const Operand& to);
+
+  Random& random_;
+  RandomPlan plan_;
+  StepSpec step_;
+  std::vector<StepSpec> before_, after_;
+};
+
+}  // namespace cvm::fuzz

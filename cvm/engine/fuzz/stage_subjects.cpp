@@ -1,0 +1,223 @@
+// Chains: each stage with sources that it takes, and a few others behind it; epilogues of linear steps.
+#include "fuzz/random_plan.h"
+
+namespace cvm::fuzz {
+namespace {
+
+constexpr DType kAll[] = {DType::boolean, DType::i8, DType::u8, DType::i16, DType::i32};
+constexpr DType kSigned[] = {DType::i8, DType::i16, DType::i32};
+constexpr DType kIntegers[] = {DType::i8, DType::u8, DType::i16, DType::i32};
+constexpr DType kNarrow[] = {DType::i8, DType::i8, DType::u8, DType::i16};
+
+// A chain as it grows: the dtype of each register.
+class Chain {
+ public:
+  Chain(Draft& draft, const Shape& shape, bool has_accumulator) : d_(draft), shape_(shape) {
+    if (has_accumulator) dtypes_.push_back(DType::i32);
+  }
+
+  int add(StageSpec stage, DType dtype) {
+    d_.step().stages.push_back(std::move(stage));
+    dtypes_.push_back(dtype);
+    return static_cast<int>(dtypes_.size()) - 1;
+  }
+
+  // A new operand that broadcasts to the result as its step asks: on any axes, or over all rows.
+  int load(DType dtype, bool whole = false) {
+    Shape shape = shape_;
+    const bool one_row = linear() && d_.random().one_in(2);
+    for (int axis = 0; axis < shape.rank && !whole; ++axis) {
+      const bool repeated = linear() && axis < shape.rank - 1 ? one_row : d_.random().one_in(4);
+      if (repeated) shape[axis] = 1;
+    }
+    d_.operand(dtype, shape, Bytes::any);
+    StageSpec stage;
+    stage.operand = static_cast<int>(d_.step().operands.size()) - 1;
+    return add(std::move(stage), dtype);
+  }
+
+  // A register of this dtype: one that is there, the last one if it fits, or a loaded one.
+  int source(DType dtype) {
+    if (!dtypes_.empty() && dtypes_.back() == dtype && !d_.random().one_in(3)) return static_cast<int>(dtypes_.size()) - 1;
+    for (std::size_t reg = 0; reg < dtypes_.size(); ++reg) {
+      if (dtypes_[reg] == dtype && d_.random().one_in(2)) return static_cast<int>(reg);
+    }
+    return d_.step().operands.size() < 12 ? load(dtype) : cast(dtype);
+  }
+
+  int cast(DType dtype) { return cast_from(static_cast<int>(dtypes_.size()) - 1, dtype); }
+  int cast_from(int source, DType dtype) {
+    StageSpec stage{Opcode::cast_, {source}, -1, {}, {}};
+    stage.attributes.set("dtype", {static_cast<std::int64_t>(dtype)});
+    return add(std::move(stage), dtype);
+  }
+
+  int rescale(int source, DType to) {
+    Random& random = d_.random();
+    const DType from = dtypes_[static_cast<std::size_t>(source)];
+    const Shape count{1, {random.one_in(2) ? channels() : 1}};
+    const bool high = random.one_in(2);  // shifts as sums of products have them
+    const std::int64_t multiplier = d_.constant(DType::i32, count, random.one_in(8) ? 0 : 1 << 30, highest(DType::i32));
+    const std::int64_t shift = d_.constant(DType::i8, count, high ? 33 : random.between(2, 30), high ? 45 : 62);
+    StageSpec stage{Opcode::rescale_, {source}, -1, {multiplier, shift}, {}};
+    stage.attributes.set("input_zp", {zero_point(from)});
+    stage.attributes.set("output_zp", {zero_point(to)});
+    stage.attributes.set("dtype", {static_cast<std::int64_t>(to)});
+    return add(std::move(stage), to);
+  }
+
+  int clamp(int source) {
+    const DType dtype = dtypes_[static_cast<std::size_t>(source)];
+    const std::int64_t low = d_.random().between(lowest(dtype), highest(dtype));
+    StageSpec stage{Opcode::clamp_, {source}, -1, {}, {}};
+    stage.attributes.set("min", {low});
+    stage.attributes.set("max", {d_.random().between(low, highest(dtype))});
+    return add(std::move(stage), dtype);
+  }
+
+  int table(int source) {
+    const DType from = dtypes_[static_cast<std::size_t>(source)], to = d_.random().pick(kSigned);
+    const std::int64_t values =
+        d_.constant(to, {1, {highest(from) - lowest(from) + 1}}, lowest(to), highest(to));
+    return add({Opcode::table_, {source}, -1, {values}, {}}, to);
+  }
+
+  int plain(Opcode opcode, std::vector<int> sources, DType dtype, const char* name = nullptr, std::int64_t value = 0) {
+    StageSpec stage{opcode, std::move(sources), -1, {}, {}};
+    if (name != nullptr) stage.attributes.set(name, {value});
+    return add(std::move(stage), dtype);
+  }
+
+  int negate(int source) {
+    const DType dtype = dtypes_[static_cast<std::size_t>(source)];
+    StageSpec stage{Opcode::negate_, {source}, -1, {}, {}};
+    for (const char* name : {"input_zp", "output_zp"}) {
+      stage.attributes.set(name, {dtype == DType::i8 ? d_.random().between(-128, 127) : 0});
+    }
+    return add(std::move(stage), dtype);
+  }
+
+  DType last() const { return dtypes_.back(); }
+
+ private:
+  bool linear() const { return d_.step().opcode != Opcode::chain_; }
+  std::int64_t channels() const { return shape_.last(); }
+  std::int64_t zero_point(DType dtype) {
+    const bool allowed = dtype == DType::i8 || dtype == DType::u8;
+    return allowed ? d_.random().between(lowest(dtype), highest(dtype)) : 0;
+  }
+
+  Draft& d_;
+  Shape shape_;
+  std::vector<DType> dtypes_;
+};
+
+// One stage of this opcode, with its sources.
+int draw_stage(Draft& d, Chain& chain, Opcode opcode) {
+  Random& random = d.random();
+  switch (opcode) {
+    case Opcode::rescale_: {
+      constexpr DType kTo[] = {DType::i8, DType::i16, DType::i32};
+      const int source = chain.source(random.pick(kIntegers));
+      return chain.rescale(source, random.pick(kTo));
+    }
+    case Opcode::clamp_:
+      return chain.clamp(chain.source(random.pick(kAll)));
+    case Opcode::cast_: {
+      const int source = chain.source(random.pick(kAll));
+      return chain.cast_from(source, random.pick(kAll));
+    }
+    case Opcode::table_:
+      return chain.table(chain.source(random.one_in(8) ? DType::i16 : random.pick(kNarrow)));
+    case Opcode::abs_:
+    case Opcode::clz_:
+    case Opcode::isqrt_:
+      return chain.plain(opcode, {chain.source(DType::i32)}, DType::i32);
+    case Opcode::negate_:
+      return chain.negate(chain.source(random.pick(kSigned)));
+    case Opcode::logical_not_:
+      return chain.plain(opcode, {chain.source(DType::boolean)}, DType::boolean);
+    case Opcode::select_: {
+      const DType dtype = random.pick(kAll);
+      const int condition = chain.source(DType::boolean), x = chain.source(dtype), y = chain.source(dtype);
+      return chain.plain(opcode, {condition, x, y}, dtype);
+    }
+    default:
+      break;
+  }
+  const bool shift = opcode == Opcode::shift_left_ || opcode == Opcode::shift_right_;
+  const bool truth = opcode == Opcode::logical_and_ || opcode == Opcode::logical_or_;
+  const bool compares = opcode == Opcode::equal_ || opcode == Opcode::greater_ || opcode == Opcode::greater_equal_;
+  const DType from = shift || opcode == Opcode::mul_ ? random.pick(kSigned) : truth ? DType::boolean : DType::i32;
+  const int x = chain.source(from), y = chain.source(from);
+  if (opcode == Opcode::mul_) return chain.plain(opcode, {x, y}, DType::i32, "shift", random.between(0, 63));
+  if (opcode == Opcode::shift_right_) return chain.plain(opcode, {x, y}, from, "round", random.between(0, 1));
+  // What leaves its dtype is excluded by proofs, so that only the bytes that are stored of it are the same everywhere.
+  if (opcode == Opcode::shift_left_) return chain.cast_from(chain.plain(opcode, {x, y}, from), from);
+  return chain.plain(opcode, {x, y}, truth || compares ? DType::boolean : DType::i32);
+}
+
+Opcode any_stage(Random& random) {
+  constexpr Opcode kStages[] = {
+#define CVM_STAGE(name, number) Opcode::name##_,
+      CVM_STAGES(CVM_STAGE)
+#undef CVM_STAGE
+  };
+  Opcode opcode = random.pick(kStages);
+  return opcode;
+}
+
+template <Opcode kOpcode>
+void draw_chain(Draft& d) {
+  d.step().opcode = Opcode::chain_;
+  const int rank = static_cast<int>(d.random().between(0, kMaxRank));
+  const Shape shape = random_shape(d.random(), rank, d.random().one_in(4) ? 3000 : 200);
+  Chain chain(d, shape, false);
+  draw_stage(d, chain, kOpcode);
+  for (std::int64_t more = d.random().below(4); more > 0; --more) draw_stage(d, chain, any_stage(d.random()));
+  d.result(chain.last(), shape, Bytes::any);
+}
+
+void draw_load(Draft& d) {
+  d.step().opcode = Opcode::chain_;
+  const Shape shape = random_shape(d.random(), static_cast<int>(d.random().between(0, kMaxRank)), 500);
+  Chain chain(d, shape, false);
+  chain.load(d.random().pick(kAll));
+  d.result(chain.last(), shape, Bytes::any);
+}
+
+// sums -> rescale + shortcut -> rescale (-> clamp), which kernels finish in registers.
+void draw_residual(Draft& d, Chain& chain) {
+  const int own = chain.rescale(0, DType::i32);
+  int other = d.random().one_in(3) ? chain.load(DType::i32, true) : chain.load(DType::i8, true);
+  if (chain.last() == DType::i8) other = chain.rescale(other, DType::i32);
+  const bool swapped = d.random().one_in(2);
+  const int sum = chain.plain(Opcode::add_, swapped ? std::vector{other, own} : std::vector{own, other}, DType::i32);
+  const int bytes = chain.rescale(sum, DType::i8);
+  if (d.random().one_in(2)) chain.clamp(bytes);
+}
+
+}  // namespace
+
+void draw_epilogue(Draft& d, const Shape& shape) {
+  Chain chain(d, shape, true);
+  const std::int64_t kind = d.random().below(5);
+  if (kind == 0 || kind == 1) {
+    const int bytes = chain.rescale(0, DType::i8);
+    if (kind == 1) chain.clamp(bytes);
+  } else if (kind == 2) {
+    draw_residual(d, chain);
+  } else if (kind == 3) {
+    for (std::int64_t more = d.random().between(1, 3); more > 0; --more) draw_stage(d, chain, any_stage(d.random()));
+  }
+  d.result(chain.last(), shape, Bytes::any);
+}
+
+void add_stage_subjects(std::vector<Subject>& list) {
+  list.push_back({"load", draw_load});
+#define CVM_STAGE(name, number) list.push_back({#name, draw_chain<Opcode::name##_>});
+  CVM_STAGES(CVM_STAGE)
+#undef CVM_STAGE
+}
+
+}  // namespace cvm::fuzz
