@@ -7,9 +7,12 @@ BENCH_STAMP := $(VENV)/.bench_installed
 ENGINE_SOURCES := cvm/instructions.toml $(shell find cvm/engine -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name CMakeLists.txt)
 TOOLS_STAMP := $(VENV)/.tools_installed
 SANITIZED := build/sanitize
+AARCH64 := build/aarch64
+PLANS ?= 500000
+CROSS_PLANS ?= 3000
 NO_ENGINE := the engine was not built, everything runs on the reference; CVM_REQUIRE_ENGINE=1 make setup shows why
 
-.PHONY: demo test setup check lint types format slow conformance fuzz bench sanitize wheels clean
+.PHONY: demo test setup check lint types format slow conformance fuzz bench sanitize sanitized plans cross-check aarch64 determinism wheels clean
 
 demo: setup  ## convert a real MXNet checkpoint, measure it, prove it, run it and replay it
 	$(BIN)/python -m benchmarks.demo
@@ -44,7 +47,7 @@ slow: setup  ## the tests that read large models or run for minutes
 conformance: setup  ## the vectors of every instruction
 	$(BIN)/pytest -q tests/conformance
 
-fuzz: setup  ## hostile files, in full
+fuzz: plans  ## hostile files, in full, and hostile plans
 	$(BIN)/pytest -q -m slow tests/cvm/test_fuzz.py
 
 bench: $(BENCH_STAMP)  ## our engine against its peers, in one run; BENCH="--models resnet50_v1 --json F" chooses
@@ -54,16 +57,40 @@ $(BENCH_STAMP): $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	touch $(BENCH_STAMP)
 
-sanitize: setup $(TOOLS_STAMP)  ## the engine's tests on a build that finds reads and writes out of bounds and undefined behaviour
-	PATH="$(CURDIR)/$(BIN):$$PATH" cmake -S cvm/engine -B $(SANITIZED) -G Ninja -DCMAKE_CXX_COMPILER=g++ -DCMAKE_BUILD_TYPE=Release \
-	  -DCVM_SANITIZE=ON -DPython_EXECUTABLE="$(CURDIR)/$(BIN)/python"
-	PATH="$(CURDIR)/$(BIN):$$PATH" cmake --build $(SANITIZED)
+sanitize: sanitized  ## the engine's tests on a build that finds reads and writes out of bounds and undefined behaviour
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
 	  CVM_ENGINE=$$(ls $(SANITIZED)/_engine*.so) $(BIN)/pytest -q tests/cvm/engine
+
+plans: sanitized  ## random plans through the engine's door, most of them wrong; PLANS=N says how many
+	$(SANITIZED)/plans_fuzzer $(PLANS)
+
+cross-check: sanitized  ## every instruction set against the portable one, on random plans
+	$(SANITIZED)/cross_check $(CROSS_PLANS)
+
+aarch64: sanitized  ## the same on AArch64, emulated: the same digest as here
+	@if ! command -v aarch64-linux-gnu-g++ >/dev/null || ! command -v qemu-aarch64-static >/dev/null; then \
+	  echo 'aarch64: left out, since aarch64-linux-gnu-g++ or qemu-aarch64-static is not installed'; exit 0; fi; set -e; \
+	PATH="$(CURDIR)/$(BIN):$$PATH"; \
+	cmake -S cvm/engine -B $(AARCH64) -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_SYSTEM_NAME=Linux \
+	  -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ -DCMAKE_EXE_LINKER_FLAGS=-static \
+	  -DCVM_PYTHON=OFF -DCVM_CROSS_CHECK=ON -DPython_EXECUTABLE="$(CURDIR)/$(BIN)/python"; \
+	cmake --build $(AARCH64); \
+	$(SANITIZED)/cross_check $(CROSS_PLANS) >$(SANITIZED)/here.txt; \
+	qemu-aarch64-static $(AARCH64)/cross_check $(CROSS_PLANS) >$(AARCH64)/there.txt; \
+	cat $(SANITIZED)/here.txt $(AARCH64)/there.txt; \
+	test "$$(sed 's/.*digest//' $(SANITIZED)/here.txt)" = "$$(sed 's/.*digest//' $(AARCH64)/there.txt)"
+
+sanitized: setup $(TOOLS_STAMP)
+	PATH="$(CURDIR)/$(BIN):$$PATH" cmake -S cvm/engine -B $(SANITIZED) -G Ninja -DCMAKE_CXX_COMPILER=g++ -DCMAKE_BUILD_TYPE=None \
+	  -DCMAKE_CXX_FLAGS=-O1 -DCVM_SANITIZE=ON -DCVM_FUZZ=ON -DCVM_CROSS_CHECK=ON -DPython_EXECUTABLE="$(CURDIR)/$(BIN)/python"
+	PATH="$(CURDIR)/$(BIN):$$PATH" cmake --build $(SANITIZED)
 
 $(TOOLS_STAMP): $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check cmake nanobind ninja
 	touch $(TOOLS_STAMP)
+
+determinism: setup $(TOOLS_STAMP)  ## every back end, compiler, instruction set and number of threads against the recorded bytes
+	$(BIN)/python -m tests.determinism $(DETERMINISM)
 
 wheels: setup  ## dist/: a wheel for this platform that needs no compiler, and the sources
 	CVM_REQUIRE_ENGINE=1 $(BIN)/python -m build --outdir dist .
