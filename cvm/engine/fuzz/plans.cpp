@@ -14,7 +14,7 @@ namespace cvm::fuzz {
 namespace {
 
 struct Tally {
-  std::int64_t right = 0, taken = 0;          // plans left as they were drawn, and those of them that ran
+  std::int64_t right = 0, taken = 0;          // plans left as they were drawn, and those of them that were taken
   std::int64_t wrong = 0, wrong_taken = 0;    // plans that were changed
   Problem refusal;                            // of one that should have been taken
 };
@@ -26,7 +26,7 @@ void play(Random& random, const Subject& subject, bool change, Tally& tally) {
   const Kernels* kernels = kernels_for(random.pick(supported_isas()));
   const Outcome outcome = run_plan(plan.spec, *kernels, random.next());
   ++(change ? tally.wrong : tally.right);
-  (change ? tally.wrong_taken : tally.taken) += outcome.ran ? 1 : 0;
+  (change ? tally.wrong_taken : tally.taken) += outcome.refusal.empty() ? 1 : 0;
   if (!change && !outcome.refusal.empty()) tally.refusal = outcome.refusal;
 }
 

@@ -10,7 +10,7 @@ namespace cvm::fuzz {
 namespace {
 
 constexpr std::int64_t kMostBytes = 1 << 22;         // of the arena, or of one input or output
-constexpr std::int64_t kMostMultiplies = 1 << 22;    // in one plan
+constexpr std::int64_t kMostMultiplies = 1 << 24;    // in one plan
 constexpr std::size_t kMostSteps = 32;
 constexpr std::uint8_t kUntouched = 0x5A;
 
