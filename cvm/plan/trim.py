@@ -31,7 +31,8 @@ def _may_trim(draft: Draft, cut: Step, reader: Step) -> bool:
         return False
     whole, part = (draft.form.types[value].shape for value in (cut.operands[0], cut.result))
     if (
-        any(cut.attributes["start"])
+        reader.operands[0] != cut.result  # its stages load it
+        or any(cut.attributes["start"])
         or (whole[0], whole[3]) != (part[0], part[3])
         or reader.operands.count(cut.result) > 1
     ):
