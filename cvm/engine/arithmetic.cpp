@@ -87,7 +87,8 @@ void abs(const StageData&, const Tile& tile, Registers x, Registers, Registers, 
 
 void negate(const StageData& data, const Tile& tile, Registers x, Registers, Registers, std::int32_t* out) {
   const std::int64_t zero_points = std::int64_t{data.input_zero_point} + data.output_zero_point;
-  each(tile, x, out, [&](std::int32_t a) { return static_cast<std::int32_t>(clamp64(zero_points - a, data.low, data.high)); });
+  each(tile, x, out,
+       [&](std::int32_t a) { return static_cast<std::int32_t>(clamp64(zero_points - a, data.low, data.high)); });
 }
 
 void shift_left(const StageData&, const Tile& tile, Registers x, Registers s, Registers, std::int32_t* out) {
@@ -108,7 +109,8 @@ void isqrt(const StageData&, const Tile& tile, Registers x, Registers, Registers
 
 // Stages on 32-bit operands alone.
 Expected<Stage> plain(const StageCall& call, std::size_t sources, StageBody body) {
-  CVM_REQUIRE(call.takes(sources, 0) && call.all_are(DType::i32), "takes " + std::to_string(sources) + " sources of i32");
+  CVM_REQUIRE(call.takes(sources, 0) && call.all_are(DType::i32),
+              "takes " + std::to_string(sources) + " sources of i32");
   Stage stage;
   stage.body = body;
   stage.data.kernels = &call.kernels;

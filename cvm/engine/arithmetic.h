@@ -1,5 +1,5 @@
-// The arithmetic of SPEC.md on single integers, each named and written once. Nothing here can overflow or trap, whatever
-// the operands: what a proven program excludes wraps or stops at an end.
+// The arithmetic of SPEC.md on single integers, each named and written once. Nothing here can overflow or trap,
+// whatever the operands: what a proven program excludes wraps or stops at an end.
 #pragma once
 
 #include <cstdint>

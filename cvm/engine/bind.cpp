@@ -1,4 +1,5 @@
-// What Python sees: cvm._engine. Plans come as tuples of integers (cvm/native.py makes them) and are checked at the door.
+// What Python sees: cvm._engine. Plans come as tuples of integers (cvm/native.py makes them) and are checked at the
+// door.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/function.h>
@@ -30,7 +31,8 @@ using Integers = std::vector<std::int64_t>;
 using AttributeTuples = std::map<std::string, Integers>;
 using OperandTuple = std::tuple<int, std::int64_t, int, Integers, std::int64_t>;
 using StageTuple = std::tuple<int, std::vector<int>, int, Integers, AttributeTuples>;
-using StepTuple = std::tuple<int, std::vector<OperandTuple>, Integers, OperandTuple, AttributeTuples, std::vector<StageTuple>>;
+using StepTuple =
+    std::tuple<int, std::vector<OperandTuple>, Integers, OperandTuple, AttributeTuples, std::vector<StageTuple>>;
 using ReadArray = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 using WriteArray = nb::ndarray<nb::c_contig, nb::device::cpu>;
 
@@ -64,8 +66,8 @@ Attributes attributes_of(const AttributeTuples& entries) {
 
 StepSpec step_of(const StepTuple& tuple) {
   const auto& [opcode, operands, parameters, result, attributes, stages] = tuple;
-  StepSpec step{static_cast<Opcode>(opcode), operands_of(operands), parameters, operand_of(result),
-                attributes_of(attributes), {}};
+  StepSpec step{static_cast<Opcode>(opcode), operands_of(operands),     parameters,
+                operand_of(result),          attributes_of(attributes), {}};
   for (const auto& [stage, sources, operand, constants, named] : stages) {
     step.stages.push_back({static_cast<Opcode>(stage), sources, operand, constants, attributes_of(named)});
   }
@@ -115,16 +117,18 @@ std::vector<Byte*> pointers_of(std::span<const Operand> declared, const std::vec
   std::vector<Byte*> pointers;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     auto* data = static_cast<Byte*>(arrays[i].data());
-    const bool fits = dtype_of(arrays[i]) == declared[i].dtype &&
-                      static_cast<std::int64_t>(arrays[i].size()) == declared[i].shape.elements() &&
-                      reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(size_of(declared[i].dtype)) == 0;
+    const bool fits =
+        dtype_of(arrays[i]) == declared[i].dtype &&
+        static_cast<std::int64_t>(arrays[i].size()) == declared[i].shape.elements() &&
+        reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(size_of(declared[i].dtype)) == 0;
     if (!fits) refuse(std::string("dtype, size or alignment of ") + what + " " + std::to_string(i) + " is wrong");
     pointers.push_back(data);
   }
   return pointers;
 }
 
-void run(const Engine& engine, const std::vector<ReadArray>& inputs, const std::vector<WriteArray>& outputs, int threads) {
+void run(const Engine& engine, const std::vector<ReadArray>& inputs, const std::vector<WriteArray>& outputs,
+         int threads) {
   const auto from = pointers_of<const std::byte>(engine.inputs(), inputs, "input");
   const auto to = pointers_of<std::byte>(engine.outputs(), outputs, "output");
   const nb::gil_scoped_release released;
@@ -136,7 +140,9 @@ std::vector<std::int64_t> timed(const Engine& engine, const std::vector<ReadArra
   const auto from = pointers_of<const std::byte>(engine.inputs(), inputs, "input");
   const auto to = pointers_of<std::byte>(engine.outputs(), outputs, "output");
   std::vector<std::int64_t> times(engine.steps());
-  const StepObserver note = [&](std::size_t step, const Buffers&, std::int64_t nanoseconds) { times[step] = nanoseconds; };
+  const StepObserver note = [&](std::size_t step, const Buffers&, std::int64_t nanoseconds) {
+    times[step] = nanoseconds;
+  };
   const nb::gil_scoped_release released;
   engine.run(from, to, threads, &note);
   return times;
@@ -169,7 +175,8 @@ void observed(const Engine& engine, const std::vector<ReadArray>& inputs, const 
 
 std::tuple<std::int64_t, std::int64_t> peak(std::string_view isa, int threads, std::int64_t rounds) {
   const Kernels* kernels = kernels_for(isa);
-  if (kernels == nullptr || threads < 1 || threads > kMaxThreads) refuse("unknown instruction set or number of threads");
+  if (kernels == nullptr || threads < 1 || threads > kMaxThreads)
+    refuse("unknown instruction set or number of threads");
   if (rounds < 1 || rounds > kMaxRounds) refuse("rounds is not 1..2^32");
   const nb::gil_scoped_release released;
   Pool pool(threads);
@@ -193,26 +200,32 @@ NB_MODULE(_engine, module) {
       .def_prop_ro("isa", &Engine::isa)
       .def_prop_ro("arena_bytes", &Engine::arena_bytes)
       .def_prop_ro("packed_bytes", &Engine::packed_bytes)
-      .def("multiply_accumulates", [](const Engine& engine) {
-        Integers counts;
-        for (std::size_t step = 0; step < engine.steps(); ++step) counts.push_back(engine.multiply_accumulates(step));
-        return counts;
-      })
+      .def("multiply_accumulates",
+           [](const Engine& engine) {
+             Integers counts;
+             for (std::size_t step = 0; step < engine.steps(); ++step)
+               counts.push_back(engine.multiply_accumulates(step));
+             return counts;
+           })
       .def("run", &run, nb::arg("inputs"), nb::arg("outputs"), nb::arg("threads"),
            "Run one sample: arrays in the order of the plan's inputs and outputs; the outputs are written.")
       .def("timed", &timed, nb::arg("inputs"), nb::arg("outputs"), nb::arg("threads"),
            "As run; gives the nanoseconds of each step.")
       .def("observed", &observed, nb::arg("inputs"), nb::arg("outputs"), nb::arg("threads"), nb::arg("callback"),
            "As run; calls back with each step's number and its value as plain bytes.")
-      .def("inject_fault", &inject_fault, nb::arg("step"), "Make one bit of this step's result wrong, to check a check.");
+      .def("inject_fault", &inject_fault, nb::arg("step"),
+           "Make one bit of this step's result wrong, to check a check.");
   module.def("make", &make_engine, nb::arg("inputs"), nb::arg("outputs"), nb::arg("constants"), nb::arg("arena_bytes"),
              nb::arg("steps"), nb::arg("isa"), "Check and pack a plan; ValueError says what is wrong with it.");
   module.def("peak", &peak, nb::arg("isa"), nb::arg("threads"), nb::arg("rounds"),
              "Multiply-accumulates done by all threads in registers, and the nanoseconds that it took.");
-  module.def("isas", [] {
-    const auto names = supported_isas();
-    return std::vector<std::string>(names.begin(), names.end());
-  }, "Instruction sets that this build and processor have, slowest first.");
+  module.def(
+      "isas",
+      [] {
+        const auto names = supported_isas();
+        return std::vector<std::string>(names.begin(), names.end());
+      },
+      "Instruction sets that this build and processor have, slowest first.");
 }
 
 }  // namespace cvm

@@ -98,7 +98,8 @@ void Chain::assign_slots(const StepSpec& step, bool has_accumulator) {
   const int count = first + static_cast<int>(step.stages.size());
   std::vector<int> last_read(static_cast<std::size_t>(count), -1), slot(static_cast<std::size_t>(count), 0);
   for (int stage = 0; stage < count - first; ++stage) {
-    for (int source : step.stages[static_cast<std::size_t>(stage)].sources) last_read[static_cast<std::size_t>(source)] = stage;
+    for (int source : step.stages[static_cast<std::size_t>(stage)].sources)
+      last_read[static_cast<std::size_t>(source)] = stage;
   }
   std::vector<bool> taken(1, has_accumulator);
   for (int stage = 0; stage < count - first; ++stage) {
@@ -143,8 +144,9 @@ void Chain::load(const Link& link, const Stage& stage, const Tile& tile, const T
     case DType::i16:
       if (repeated) return load_rows<std::int16_t>(tile, operand, out);
       for (std::int64_t row = 0; row < tile.rows; ++row) {
-        kernels_->elements->load16(tile.width, reinterpret_cast<const std::int16_t*>(operand.data) + row * operand.row_stride,
-                         out + row * tile.width);
+        kernels_->elements->load16(tile.width,
+                                   reinterpret_cast<const std::int16_t*>(operand.data) + row * operand.row_stride,
+                                   out + row * tile.width);
       }
       return;
     case DType::i8:

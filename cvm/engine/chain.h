@@ -1,4 +1,5 @@
-// Stages in a row over one tile: what a fused step does between its accumulator, or the tensors it loads, and its result.
+// Stages in a row over one tile: what a fused step does between its accumulator, or the tensors it loads, and its
+// result.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +45,8 @@ class Chain {
     int operand = -1;               // of a load
     std::int32_t bias = 0;          // of a load
   };
-  void load(const Link& link, const Stage& stage, const Tile& tile, const TileOperand& operand, std::int32_t* out) const;
+  void load(const Link& link, const Stage& stage, const Tile& tile, const TileOperand& operand,
+            std::int32_t* out) const;
   void store(const Tile& tile, const std::int32_t* x, std::byte* result, std::int64_t pitch) const;
   Problem add(const StageSpec& spec, const StepSpec& step, std::span<const Constant> constants,
               std::vector<DType>& dtypes);

@@ -11,7 +11,8 @@
 namespace cvm {
 namespace {
 
-constexpr std::int64_t kCacheBytes = 24 * 1024;  // of input that one walk over all blocks may touch: most of a first cache
+constexpr std::int64_t kCacheBytes =
+    24 * 1024;  // of input that one walk over all blocks may touch: most of a first cache
 constexpr std::int64_t kMaxSquarePixels = 64;
 constexpr std::int64_t kMaxGeneralPixels = 16;  // its table has a pointer for each tap
 constexpr std::int64_t kTileColumns = 128;
@@ -22,8 +23,9 @@ constexpr std::int64_t kMaxTaps = 65793;  // sums of so many products of a byte 
 std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
 bool is_square(const ConvGeometry& geometry, const StepCall& call) {
-  return call.kernels.depthwise->square != nullptr && call.operand(0).dtype == DType::i8 && geometry.kernel_height == 3 &&
-         geometry.kernel_width == 3 && geometry.dilation_right == 1 && geometry.stride_right <= 2;
+  return call.kernels.depthwise->square != nullptr && call.operand(0).dtype == DType::i8 &&
+         geometry.kernel_height == 3 && geometry.kernel_width == 3 && geometry.dilation_right == 1 &&
+         geometry.stride_right <= 2;
 }
 
 // The tap in each slot, -1 for none.
@@ -43,18 +45,19 @@ struct RegisterEpilogue {
   std::int32_t low, high;
 };
 
-std::optional<RegisterEpilogue> register_epilogue(const StepCall& call, const ConvGeometry& geometry, const Chain& chain) {
+std::optional<RegisterEpilogue> register_epilogue(const StepCall& call, const ConvGeometry& geometry,
+                                                  const Chain& chain) {
   const auto& specs = call.spec.stages;
   const auto is = [&](std::size_t place, Opcode opcode) {
     return specs[place].opcode == opcode && specs[place].sources == std::vector<int>{static_cast<int>(place)};
   };
-  if (specs.empty() || specs.size() > 2 || !is(0, Opcode::rescale_) || (specs.size() == 2 && !is(1, Opcode::clamp_))) return {};
+  if (specs.empty() || specs.size() > 2 || !is(0, Opcode::rescale_) || (specs.size() == 2 && !is(1, Opcode::clamp_)))
+    return {};
   const Stage &rescale = chain.stages().front(), &last = chain.stages().back();
   const bool bytes = call.operand(0).dtype == DType::i8 && call.result().biased() && rescale.dtype == DType::i8;
   if (!bytes || !DepthwiseScales::fits(rescale) || geometry.kernel_height * geometry.kernel_width > kMaxTaps) return {};
-  return RegisterEpilogue{
-      DepthwiseScales(rescale, biases_without_zero_point(call, geometry), *call.kernels.depthwise), last.data.low,
-      last.data.high};
+  return RegisterEpilogue{DepthwiseScales(rescale, biases_without_zero_point(call, geometry), *call.kernels.depthwise),
+                          last.data.low, last.data.high};
 }
 
 class Depthwise final : public Kernel {
@@ -69,7 +72,8 @@ class Depthwise final : public Kernel {
         slots_(slots_of(geometry, call)),
         table_(geometry, size_of(x_.dtype), is_square(geometry, call) ? nullptr : &slots_),
         weights_(call, geometry, slots_) {
-    const std::int64_t chunks = std::min(divide_up(kMinPieces, rows()), divide_up(geometry_.channels, kMinPieceChannels));
+    const std::int64_t chunks =
+        std::min(divide_up(kMinPieces, rows()), divide_up(geometry_.channels, kMinPieceChannels));
     chunk_ = divide_up(divide_up(geometry_.channels, chunks), kernels_.lanes) * kernels_.lanes;
     const std::int64_t width = registers_ ? chunk_ : std::min(chunk_, kTileColumns);
     const std::int64_t pixel_bytes = chunk_ * size_of(x_.dtype) * geometry_.kernel_height * geometry_.stride_right;
@@ -98,8 +102,13 @@ class Depthwise final : public Kernel {
       for (std::int64_t first = 0; first < geometry_.out_width; first += pixels_) {
         const std::int64_t count = std::min(pixels_, geometry_.out_width - first);
         table_.fill(buffers.read(x_), row, first, count, table);
-        DepthwiseTask task{table, static_cast<std::int64_t>(slots_.size()), table_.columns(count),
-                           table_.is_square() ? geometry_.stride_right : 0, channel, nullptr, count};
+        DepthwiseTask task{table,
+                           static_cast<std::int64_t>(slots_.size()),
+                           table_.columns(count),
+                           table_.is_square() ? geometry_.stride_right : 0,
+                           channel,
+                           nullptr,
+                           count};
         const std::int64_t pixel = row * geometry_.out_width + first;
         if (registers_) {
           run_bytes(task, end, buffers.write(result_) + pixel * result_.pitch);
@@ -123,15 +132,16 @@ class Depthwise final : public Kernel {
     }
   }
 
-  void run_sums(const Buffers& buffers, DepthwiseTask task, std::int64_t end, std::int64_t pixel, std::byte* scratch) const {
+  void run_sums(const Buffers& buffers, DepthwiseTask task, std::int64_t end, std::int64_t pixel,
+                std::byte* scratch) const {
     const auto body = x_.dtype == DType::i16 ? kernels_.sums16 : kernels_.sums8;
     while (task.channel < end) {
       const Tile tile{task.count, std::min(kTileColumns, end - task.channel), task.channel};
       for (; task.channel < tile.channel + tile.width; task.channel += kernels_.lanes) {
         const std::int64_t block = task.channel / kernels_.lanes, column = task.channel - tile.channel;
         task.weights = weights_.weights(block);
-        body(task, weights_.bias(block), std::min(kernels_.lanes, tile.width - column), Epilogue::sums(scratch) + column,
-             tile.width);
+        body(task, weights_.bias(block), std::min(kernels_.lanes, tile.width - column),
+             Epilogue::sums(scratch) + column, tile.width);
       }
       epilogue_.run(buffers, pixel, tile, scratch);
     }

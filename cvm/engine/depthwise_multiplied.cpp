@@ -23,7 +23,10 @@ std::vector<std::int64_t> all_taps(const ConvGeometry& geometry) {
 class MultipliedDepthwise final : public Kernel {
  public:
   MultipliedDepthwise(const StepCall& call, const ConvGeometry& geometry, Epilogue epilogue)
-      : geometry_(geometry), epilogue_(std::move(epilogue)), x_(call.operand(0)), taps_(all_taps(geometry)),
+      : geometry_(geometry),
+        epilogue_(std::move(epilogue)),
+        x_(call.operand(0)),
+        taps_(all_taps(geometry)),
         table_(geometry, size_of(x_.dtype), &taps_) {
     const auto w = call.parameter(0).as<std::int8_t>();
     for (std::size_t tap = 0; tap < taps_.size(); ++tap) {
@@ -45,7 +48,8 @@ class MultipliedDepthwise final : public Kernel {
 
   void run(const Buffers& buffers, Part part, std::byte* scratch) const override {
     const void** table = reinterpret_cast<const void**>(scratch + epilogue_.scratch_bytes());
-    const auto sum = x_.dtype == DType::i16 ? &MultipliedDepthwise::sum<std::int16_t> : &MultipliedDepthwise::sum<std::uint8_t>;
+    const auto sum =
+        x_.dtype == DType::i16 ? &MultipliedDepthwise::sum<std::int16_t> : &MultipliedDepthwise::sum<std::uint8_t>;
     for (std::int64_t row = part.begin; row < part.end; ++row) {
       for (std::int64_t first = 0; first < geometry_.out_width; first += kPixels) {
         const std::int64_t count = std::min(kPixels, geometry_.out_width - first);

@@ -78,8 +78,9 @@ void PixelTable::fill_general(const std::byte* image, std::int64_t top, std::int
     }
     for (std::size_t slot = 0; slot < slots; ++slot) {
       const std::int64_t p = taps_[slot] / geometry_.kernel_width, q = taps_[slot] % geometry_.kernel_width;
-      table[slot] = taps_[slot] < 0 ? padding_.data()
-                                    : pixel(image, top + p * geometry_.dilation_down, left + q * geometry_.dilation_right);
+      table[slot] = taps_[slot] < 0
+                        ? padding_.data()
+                        : pixel(image, top + p * geometry_.dilation_down, left + q * geometry_.dilation_right);
     }
   }
   std::fill_n(table, (whole_groups(count) - count) * static_cast<std::int64_t>(slots), padding_.data());

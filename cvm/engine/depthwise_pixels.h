@@ -23,8 +23,10 @@ class PixelTable {
   void fill(const std::byte* x, std::int64_t row, std::int64_t first, std::int64_t count, const void** table) const;
 
  private:
-  void fill_square(const std::byte* image, std::int64_t top, std::int64_t left, std::int64_t count, const void** table) const;
-  void fill_general(const std::byte* image, std::int64_t top, std::int64_t left, std::int64_t count, const void** table) const;
+  void fill_square(const std::byte* image, std::int64_t top, std::int64_t left, std::int64_t count,
+                   const void** table) const;
+  void fill_general(const std::byte* image, std::int64_t top, std::int64_t left, std::int64_t count,
+                    const void** table) const;
   bool inside(std::int64_t left) const;
   const std::byte* pixel(const std::byte* image, std::int64_t down, std::int64_t right) const;
 

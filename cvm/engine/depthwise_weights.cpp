@@ -49,7 +49,8 @@ std::vector<std::int64_t> biases_without_zero_point(const StepCall& call, const 
   return biases;
 }
 
-DepthwiseWeights::DepthwiseWeights(const StepCall& call, const ConvGeometry& geometry, std::span<const std::int64_t> taps)
+DepthwiseWeights::DepthwiseWeights(const StepCall& call, const ConvGeometry& geometry,
+                                   std::span<const std::int64_t> taps)
     : lanes_(call.kernels.depthwise->lanes) {
   const DepthwiseKernels& kernels = *call.kernels.depthwise;
   const bool words = call.operand(0).dtype == DType::i16;
@@ -58,8 +59,8 @@ DepthwiseWeights::DepthwiseWeights(const StepCall& call, const ConvGeometry& geo
   block_bytes_ = static_cast<std::int64_t>(taps.size()) * lanes_ * (wide ? 2 : 1);
   weights_.resize(channels.size() / static_cast<std::size_t>(lanes_) * static_cast<std::size_t>(block_bytes_));
   (wide ? pack<std::int16_t> : pack<std::int8_t>)(call.parameter(0).as<std::int8_t>(),
-                                                  geometry.kernel_height * geometry.kernel_width, channels, taps, lanes_,
-                                                  words ? kernels.step16 : kernels.step8, weights_.data());
+                                                  geometry.kernel_height * geometry.kernel_width, channels, taps,
+                                                  lanes_, words ? kernels.step16 : kernels.step8, weights_.data());
   const std::vector<std::int64_t> biases = biases_without_zero_point(call, geometry);
   for (std::int64_t channel : channels) {
     const std::int64_t bias = channel < 0 ? 0 : biases[static_cast<std::size_t>(channel)];
@@ -74,7 +75,8 @@ bool DepthwiseScales::fits(const Stage& rescale) {
   return true;
 }
 
-DepthwiseScales::DepthwiseScales(const Stage& rescale, std::span<const std::int64_t> biases, const DepthwiseKernels& kernels)
+DepthwiseScales::DepthwiseScales(const Stage& rescale, std::span<const std::int64_t> biases,
+                                 const DepthwiseKernels& kernels)
     : lanes_(kernels.lanes), zero_point_(rescale.data.output_zero_point + 128) {
   const bool per_channel = rescale.data.multiplier.size() > 1;
   for (std::int64_t channel : channels_of_lanes(static_cast<std::int64_t>(biases.size()), kernels)) {

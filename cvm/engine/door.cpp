@@ -11,7 +11,8 @@ Problem check_shape(const Shape& shape) {
   CVM_REQUIRE(shape.rank >= 0 && shape.rank <= kMaxRank, "rank is not 0..6");
   std::int64_t count = 1;
   for (int axis = 0; axis < shape.rank; ++axis) {
-    CVM_REQUIRE(shape[axis] >= 1 && shape[axis] <= kMaxElements / count, "a dimension is below 1 or there are too many elements");
+    CVM_REQUIRE(shape[axis] >= 1 && shape[axis] <= kMaxElements / count,
+                "a dimension is below 1 or there are too many elements");
     count *= shape[axis];
   }
   return {};
@@ -23,8 +24,9 @@ Problem check_listed(const std::vector<Operand>& list, const Operand& operand, c
   CVM_REQUIRE(operand.position >= 0 && operand.position < static_cast<std::int64_t>(list.size()),
               std::string("there is no such ") + what);
   const Operand& declared = list[static_cast<std::size_t>(operand.position)];
-  CVM_REQUIRE(operand.dtype == declared.dtype && operand.shape.elements() == declared.shape.elements() && operand.dense(),
-              std::string("dtype, element count or pitch is not that of the ") + what);
+  CVM_REQUIRE(
+      operand.dtype == declared.dtype && operand.shape.elements() == declared.shape.elements() && operand.dense(),
+      std::string("dtype, element count or pitch is not that of the ") + what);
   return {};
 }
 
@@ -38,12 +40,14 @@ Problem check_place(const PlanSpec& plan, const Operand& operand) {
       CVM_REQUIRE(operand.position >= 0 && operand.position < static_cast<std::int64_t>(plan.constants.size()),
                   "there is no such constant");
       const Constant& constant = plan.constants[static_cast<std::size_t>(operand.position)];
-      CVM_REQUIRE(operand.dtype == constant.dtype && operand.shape.elements() == constant.shape.elements() && operand.dense(),
-                  "dtype, element count or pitch is not that of the constant");
+      CVM_REQUIRE(
+          operand.dtype == constant.dtype && operand.shape.elements() == constant.shape.elements() && operand.dense(),
+          "dtype, element count or pitch is not that of the constant");
       return {};
     }
     case Room::arena:
-      // The pitch of a single row moves nothing; held below the arena's size, what is computed from it stays small, too.
+      // The pitch of a single row moves nothing; held below the arena's size, what is computed from it stays small,
+      // too.
       CVM_REQUIRE(operand.position >= 0 && operand.position % size_of(operand.dtype) == 0 &&
                       operand.pitch <= plan.arena_bytes && operand.pitch <= kMaxArenaBytes / operand.rows() &&
                       operand.extent() <= plan.arena_bytes - operand.position,
@@ -61,7 +65,8 @@ Problem check_operand(const PlanSpec& plan, const Operand& operand) {
   return check_place(plan, operand);
 }
 
-// Both have been checked by themselves. Parts of one concat interleave without sharing an element: same pitch (a single row has any), and columns apart.
+// Both have been checked by themselves. Parts of one concat interleave without sharing an element: same pitch (a single
+// row has any), and columns apart.
 bool interleaved(const Operand& a, const Operand& b) {
   const std::int64_t size = size_of(a.dtype), pitch = a.rows() == 1 ? b.pitch : a.pitch;
   if (a.dtype != b.dtype || (b.rows() != 1 && b.pitch != pitch) || (a.position - b.position) % size != 0) return false;
@@ -80,7 +85,8 @@ Problem check_step(const PlanSpec& plan, const StepSpec& step) {
   CVM_REQUIRE(name_of(step.opcode) != nullptr, "unknown opcode");
   const Problem wrong_result = check_operand(plan, step.result);
   CVM_REQUIRE(wrong_result.empty(), "result: " + wrong_result);
-  CVM_REQUIRE(step.result.room == Room::arena || step.result.room == Room::output, "the result's room cannot be written");
+  CVM_REQUIRE(step.result.room == Room::arena || step.result.room == Room::output,
+              "the result's room cannot be written");
   for (const Operand& operand : step.operands) {
     const Problem wrong = check_operand(plan, operand);
     CVM_REQUIRE(wrong.empty(), "operand: " + wrong);
@@ -88,7 +94,8 @@ Problem check_step(const PlanSpec& plan, const StepSpec& step) {
     CVM_REQUIRE(!overlap(operand, step.result), "the result overlaps an operand");
   }
   for (std::int64_t number : step.parameters) {
-    CVM_REQUIRE(number >= 0 && number < static_cast<std::int64_t>(plan.constants.size()), "a parameter is not a constant");
+    CVM_REQUIRE(number >= 0 && number < static_cast<std::int64_t>(plan.constants.size()),
+                "a parameter is not a constant");
   }
   return {};
 }
@@ -112,7 +119,8 @@ Problem check(const PlanSpec& plan) {
     if (!wrong.empty()) return wrong;
   }
   for (const Constant& constant : plan.constants) {
-    CVM_REQUIRE(is_dtype(constant.dtype) && check_shape(constant.shape).empty(), "a constant has a wrong dtype or shape");
+    CVM_REQUIRE(is_dtype(constant.dtype) && check_shape(constant.shape).empty(),
+                "a constant has a wrong dtype or shape");
     const auto address = reinterpret_cast<std::uintptr_t>(constant.data);
     CVM_REQUIRE(address != 0 && address % static_cast<std::uintptr_t>(size_of(constant.dtype)) == 0,
                 "a constant has no data or is not aligned");

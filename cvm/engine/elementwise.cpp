@@ -26,7 +26,8 @@ Strides strides_of(const Operand& operand) {
 
 class ElementWise final : public Kernel {
  public:
-  ElementWise(const StepSpec& step, Chain chain) : chain_(std::move(chain)), operands_(step.operands), result_(step.result) {
+  ElementWise(const StepSpec& step, Chain chain)
+      : chain_(std::move(chain)), operands_(step.operands), result_(step.result) {
     dims_.fill(1);
     const int rank = std::max(result_.shape.rank, 1);
     rank_ = rank;

@@ -53,8 +53,8 @@ Problem read_image(const StepCall& call, ConvGeometry& geometry) {
 
 // Places of the kernel along one axis of size `size` with pads; -1 unless they divide exactly. A plan that left out the
 // `slice` before a convolution `trims`: what no whole step reaches is not read.
-std::int64_t places(std::int64_t size, std::int64_t pads, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
-                    bool trims) {
+std::int64_t places(std::int64_t size, std::int64_t pads, std::int64_t kernel, std::int64_t stride,
+                    std::int64_t dilation, bool trims) {
   const std::int64_t room = size + pads - (kernel - 1) * dilation - 1;
   return room < 0 || (room % stride != 0 && !trims) ? -1 : room / stride + 1;
 }
@@ -73,8 +73,10 @@ Expected<ConvGeometry> conv2d_geometry(const StepCall& call) {
   geometry.dilation_down = (*dilation)[0], geometry.dilation_right = (*dilation)[1];
   const auto* trimmed = call.ints("trims", 1);
   const bool trims = trimmed && (*trimmed)[0] == 1;
-  geometry.out_height = places(geometry.height, (*pad)[0] + (*pad)[1], geometry.kernel_height, (*stride)[0], (*dilation)[0], trims);
-  geometry.out_width = places(geometry.width, (*pad)[2] + (*pad)[3], geometry.kernel_width, (*stride)[1], (*dilation)[1], trims);
+  geometry.out_height =
+      places(geometry.height, (*pad)[0] + (*pad)[1], geometry.kernel_height, (*stride)[0], (*dilation)[0], trims);
+  geometry.out_width =
+      places(geometry.width, (*pad)[2] + (*pad)[3], geometry.kernel_width, (*stride)[1], (*dilation)[1], trims);
   CVM_REQUIRE(geometry.out_height >= 1 && geometry.out_width >= 1, "the output size does not divide exactly");
   wrong = check_result(call, {4, {geometry.batch, geometry.out_height, geometry.out_width, geometry.outputs}});
   if (!wrong.empty()) return wrong;

@@ -36,9 +36,7 @@ bool has_bits(int leaf, int subleaf, int which, unsigned mask) {
   __cpuidex(registers, leaf, subleaf);
   return (static_cast<unsigned>(registers[which]) & mask) == mask;
 }
-bool saves(unsigned long long mask) {
-  return has_bits(1, 0, 2, 1u << 27) && (_xgetbv(0) & mask) == mask;
-}
+bool saves(unsigned long long mask) { return has_bits(1, 0, 2, 1u << 27) && (_xgetbv(0) & mask) == mask; }
 bool has_avx2() { return saves(0x6) && has_bits(7, 0, 1, (1u << 5) | (1u << 8)); }
 bool has_avx512vnni() {
   return has_avx2() && saves(0xE6) && has_bits(7, 0, 1, (1u << 16) | (1u << 17) | (1u << 30) | (1u << 31)) &&
@@ -52,8 +50,9 @@ bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_support
 bool has_avx512vnni() { return has_avx2(); }
 #elif defined(CVM_HAS_AVX512VNNI)
 bool has_avx512vnni() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni");
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vnni");
 }
 #endif
 #endif

@@ -32,7 +32,8 @@ Expected<Epilogue> Epilogue::make(const StepCall& call) {
     loaded.column_stride = operand.shape.last() == 1 ? 0 : 1;
     CVM_REQUIRE(operand.shape.last() == 1 || operand.shape.last() == call.result().shape.last(),
                 "a loaded operand does not broadcast to the result");
-    CVM_REQUIRE(rows_stride(operand, call.result(), loaded.row_stride), "a loaded operand does not broadcast to the result");
+    CVM_REQUIRE(rows_stride(operand, call.result(), loaded.row_stride),
+                "a loaded operand does not broadcast to the result");
   }
   return epilogue;
 }
@@ -43,7 +44,8 @@ void Epilogue::run(const Buffers& buffers, std::int64_t row, const Tile& tile, s
     const Loaded& loaded = loads_[i];
     if (!loaded.used) continue;
     const std::int64_t start = row * loaded.row_stride + tile.channel * loaded.column_stride;
-    tiles[i] = {buffers.read(loaded.operand) + start * size_of(loaded.operand.dtype), loaded.row_stride, loaded.column_stride};
+    tiles[i] = {buffers.read(loaded.operand) + start * size_of(loaded.operand.dtype), loaded.row_stride,
+                loaded.column_stride};
   }
   const std::int64_t start = row * result_.pitch + tile.channel;
   chain_.run(tile, tiles, buffers.write(result_) + start * size_of(result_.dtype), result_.pitch, scratch);

@@ -50,7 +50,8 @@ class Matmul final : public Kernel {
   static std::int64_t bias_bytes() { return kMaxPanelColumns * 4; }
 
   // Sums over K in parts of kDepth, kept in 32 bits; then the epilogue, tile by tile.
-  void run_block(const Buffers& buffers, std::int64_t batch, std::int64_t row, std::int64_t column, std::byte* scratch) const {
+  void run_block(const Buffers& buffers, std::int64_t batch, std::int64_t row, std::int64_t column,
+                 std::byte* scratch) const {
     std::byte* at = scratch + epilogue_.scratch_bytes();
     auto* totals = reinterpret_cast<std::int32_t*>(at);
     auto* part = reinterpret_cast<std::int32_t*>(at + tile_bytes());
@@ -58,11 +59,13 @@ class Matmul final : public Kernel {
     auto* b = reinterpret_cast<std::int16_t*>(at + 2 * tile_bytes() + row_bytes());
     auto* bias = reinterpret_cast<std::int32_t*>(at + 2 * tile_bytes() + row_bytes() + kPanels * panel_bytes());
     std::fill_n(bias, kMaxPanelColumns, 0);
-    const std::int64_t last_row = std::min(rows(), row + kBlockRows), last_column = std::min(columns(), column + kPanels * width());
+    const std::int64_t last_row = std::min(rows(), row + kBlockRows),
+                       last_column = std::min(columns(), column + kPanels * width());
     for (std::int64_t k = 0; k < depth(); k += kDepth) {
       const std::int64_t count = std::min(kDepth, depth() - k), padded = divide_up(count, 2) * 2;
       for (std::int64_t c = column; c < last_column; c += width()) {
-        pack(buffers, batch, k, count, c, std::min(width(), last_column - c), b + (c - column) / width() * kMaxPanelColumns * kDepth);
+        pack(buffers, batch, k, count, c, std::min(width(), last_column - c),
+             b + (c - column) / width() * kMaxPanelColumns * kDepth);
       }
       for (std::int64_t r = row; r < last_row; r += kernels_.rows) {
         const std::int64_t tile_rows = std::min(kernels_.rows, last_row - r);
@@ -97,7 +100,8 @@ class Matmul final : public Kernel {
     for (std::int64_t r = row; r < last; r += kMaxTileRows) {
       const std::int64_t tile_rows = std::min(kMaxTileRows, last - r);
       std::int32_t* sums = Epilogue::sums(scratch);
-      for (std::int64_t i = 0; i < tile_rows; ++i) std::copy_n(totals + (r - row + i) * width(), count, sums + i * count);
+      for (std::int64_t i = 0; i < tile_rows; ++i)
+        std::copy_n(totals + (r - row + i) * width(), count, sums + i * count);
       epilogue_.run(buffers, batch * rows() + r, {tile_rows, count, column}, scratch);
     }
   }
@@ -108,7 +112,8 @@ class Matmul final : public Kernel {
     return static_cast<std::int16_t>(reinterpret_cast<const std::uint8_t*>(data)[place] - zero_point);
   }
 
-  void widen(const Buffers& buffers, std::int64_t batch, std::int64_t row, std::int64_t k, std::int64_t count, std::int16_t* to) const {
+  void widen(const Buffers& buffers, std::int64_t batch, std::int64_t row, std::int64_t k, std::int64_t count,
+             std::int16_t* to) const {
     const std::byte* data = buffers.read(a_);
     const std::int64_t start = (batch * rows() + row) * a_.pitch + k;
     for (std::int64_t i = 0; i < count; ++i) to[i] = centred(a_, data, start + i, a_zp_);

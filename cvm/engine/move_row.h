@@ -9,8 +9,8 @@
 
 namespace cvm {
 
-// What turns the bytes of one operand into those of another of its dtype by exclusive or: 0x80 in every byte where exactly
-// one of them is biased.
+// What turns the bytes of one operand into those of another of its dtype by exclusive or: 0x80 in every byte where
+// exactly one of them is biased.
 inline std::uint64_t flip_between(const Operand& from, const Operand& to) {
   return from.biased() != to.biased() ? 0x8080808080808080u : 0;
 }

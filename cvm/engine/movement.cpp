@@ -63,7 +63,8 @@ class Movement final : public Kernel {
 
   void run(const Buffers& buffers, Part part, std::byte*) const override {
     auto move = std::upper_bound(moves_.begin(), moves_.end(), part.begin,
-                                 [](std::int64_t piece, const Move& other) { return piece < other.first_piece; }) - 1;
+                                 [](std::int64_t piece, const Move& other) { return piece < other.first_piece; }) -
+                1;
     for (; move != moves_.end() && move->first_piece < part.end; ++move) {
       const std::byte* from = move->operand == kFill ? fill_ : buffers.read(operands_[at(move->operand)]);
       const Part share{std::max(part.begin - move->first_piece, std::int64_t{0}),
@@ -81,7 +82,8 @@ class Movement final : public Kernel {
 };
 
 Problem check_one(const StepCall& call) {
-  CVM_REQUIRE(call.takes(1, 0) && call.operand(0).dtype == call.result().dtype, "takes one operand of the result's dtype");
+  CVM_REQUIRE(call.takes(1, 0) && call.operand(0).dtype == call.result().dtype,
+              "takes one operand of the result's dtype");
   return {};
 }
 
@@ -105,8 +107,8 @@ Problem check_axis(const StepCall& call) {
 
 Made finished(std::unique_ptr<Movement> movement) { return Made(std::move(movement)); }
 
-// The boxes of the result around x: along each axis what lies before and after, over the middle of the axes before it and
-// all of the axes behind it.
+// The boxes of the result around x: along each axis what lies before and after, over the middle of the axes before it
+// and all of the axes behind it.
 void add_borders(Movement& movement, const Operand& x, const Operand& result, const Integers& pads) {
   const Strides to = strides_of(result);
   const int rank = result.shape.rank;
@@ -138,7 +140,8 @@ Made make_step_transpose(const StepCall& call) {
   std::vector<CopyAxis> axes;
   for (int axis = 0; axis < shape.rank; ++axis) {
     const std::int64_t source = perm[at(axis)];
-    CVM_REQUIRE(source >= 0 && source < shape.rank && (seen >> source & 1) == 0, "perm is not a permutation of the axes");
+    CVM_REQUIRE(source >= 0 && source < shape.rank && (seen >> source & 1) == 0,
+                "perm is not a permutation of the axes");
     seen |= 1u << source;
     const int place = static_cast<int>(source);
     CVM_REQUIRE(x.shape[place] == shape[axis], "perm does not turn the operand's shape into the result's");
@@ -190,7 +193,8 @@ Made make_step_slice(const StepCall& call) {
   std::int64_t first = 0;
   for (int axis = 0; axis < shape.rank; ++axis) {
     CVM_REQUIRE(size[at(axis)] == shape[axis], "size is not the result's shape");
-    CVM_REQUIRE(start[at(axis)] >= 0 && start[at(axis)] <= x.shape[axis] - shape[axis], "the box is not inside the operand");
+    CVM_REQUIRE(start[at(axis)] >= 0 && start[at(axis)] <= x.shape[axis] - shape[axis],
+                "the box is not inside the operand");
     axes.push_back({shape[axis], from[at(axis)], to[at(axis)]});
     first += start[at(axis)] * from[at(axis)];
   }

@@ -33,7 +33,8 @@ void Panels::cut(const ConvGeometry& geometry, std::int64_t lanes) {
     for (std::int64_t first = 0; first < geometry.group_outputs(); first += 2 * lanes) {
       const std::int64_t columns = std::min(2 * lanes, geometry.group_outputs() - first);
       const std::int64_t channel = group * geometry.group_outputs() + first;
-      list_.push_back({group, channel, columns, columns > lanes ? 2 : 1, static_cast<std::int64_t>(channels_.size()), 0});
+      list_.push_back(
+          {group, channel, columns, columns > lanes ? 2 : 1, static_cast<std::int64_t>(channels_.size()), 0});
       for (std::int64_t column = 0; column < list_.back().vectors * lanes; ++column) {
         channels_.push_back(column < columns ? channel + column : -1);
       }
@@ -64,7 +65,8 @@ void Panels::pack(const ConvGeometry& geometry, std::span<const std::int8_t> wei
 }
 
 // sum((x - z) w) = sum(x w) - z sum(w), in integers modulo 2^32: the proof bounds the left side.
-void Panels::fold_bias(const ConvGeometry& geometry, std::span<const std::int8_t> weights, std::span<const std::int32_t> bias) {
+void Panels::fold_bias(const ConvGeometry& geometry, std::span<const std::int8_t> weights,
+                       std::span<const std::int32_t> bias) {
   const std::int64_t row = geometry.kernel_height * geometry.kernel_width * geometry.group_channels();
   bias_.assign(channels_.size(), 0);
   for (std::size_t column = 0; column < channels_.size(); ++column) {

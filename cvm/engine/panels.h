@@ -15,13 +15,14 @@ struct Panel {
   std::int64_t channel;  // first output
   std::int64_t columns;  // outputs; what is left of the vectors is spare
   std::int64_t vectors;
-  std::int64_t column;   // place of the first output among all columns, spare ones included
-  std::int64_t offset;   // of its weights, in bytes
+  std::int64_t column;  // place of the first output among all columns, spare ones included
+  std::int64_t offset;  // of its weights, in bytes
 };
 
 class Panels {
  public:
-  Panels(const ConvGeometry& geometry, DType x, const Constant& weights, const Constant& bias, const ProductKernels& kernels);
+  Panels(const ConvGeometry& geometry, DType x, const Constant& weights, const Constant& bias,
+         const ProductKernels& kernels);
 
   // Whether rows must be gathered into one run: where kernels want wider integers, or channels do not fill their steps.
   bool gathered() const { return gathered_; }
@@ -37,7 +38,8 @@ class Panels {
   void cut(const ConvGeometry& geometry, std::int64_t lanes);
   template <typename Weight>
   void pack(const ConvGeometry& geometry, std::span<const std::int8_t> weights, std::int64_t step, std::int64_t lanes);
-  void fold_bias(const ConvGeometry& geometry, std::span<const std::int8_t> weights, std::span<const std::int32_t> bias);
+  void fold_bias(const ConvGeometry& geometry, std::span<const std::int8_t> weights,
+                 std::span<const std::int32_t> bias);
 
   bool gathered_;
   std::int64_t runs_, depth_;

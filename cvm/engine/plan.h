@@ -21,7 +21,7 @@ enum class Opcode : int {
 #define CVM_OPCODE(name, number) name##_ = number,
   CVM_STEPS(CVM_OPCODE) CVM_STAGES(CVM_OPCODE)
 #undef CVM_OPCODE
-  load_ = 200,
+      load_ = 200,
   chain_ = 201,
 };
 
@@ -55,9 +55,9 @@ class Attributes {
 // register 0. Every stage defines the next one; the last is the step's result.
 struct StageSpec {
   Opcode opcode = Opcode::load_;
-  std::vector<int> sources;                  // registers
-  int operand = -1;                          // for load: which of the step's operands
-  std::vector<std::int64_t> parameters;      // numbers of constants
+  std::vector<int> sources;              // registers
+  int operand = -1;                      // for load: which of the step's operands
+  std::vector<std::int64_t> parameters;  // numbers of constants
   Attributes attributes;
 };
 

@@ -96,8 +96,14 @@ class Pooling : public Kernel {
     const std::int64_t first_row = (sample * down_.size + top) * right_.size;
     const std::byte* from = buffers.read(x_) + (first_row * x_.pitch + channel) * size;
     std::byte* to = buffers.write(y_) + ((sample * down_.count + row) * right_.count * y_.pitch + channel) * size;
-    PoolRun places{down_.end(row) - top,    1,        right_.size * x_.pitch, x_.pitch, 1,
-                   right_.stride * x_.pitch, y_.pitch, std::min(block_, x_.shape[3] - channel)};
+    PoolRun places{down_.end(row) - top,
+                   1,
+                   right_.size * x_.pitch,
+                   x_.pitch,
+                   1,
+                   right_.stride * x_.pitch,
+                   y_.pitch,
+                   std::min(block_, x_.shape[3] - channel)};
     for (std::int64_t column = 0; column < right_.count; column += places.count) {
       const std::int64_t left = right_.begin(column);
       places.columns = right_.end(column) - left;

@@ -74,7 +74,8 @@ class Products final : public Kernel {
     row_tiles_ = divide_up(g_.out_pixels(), rows / kernels_.rows * kernels_.rows);
     const std::int64_t wanted = divide_up(kEnoughPieces, row_tiles_);
     const std::int64_t total = static_cast<std::int64_t>(panels_.list().size());
-    const std::int64_t by_cache = std::max<std::int64_t>(1, kBlockBytes / std::max<std::int64_t>(1, panels_.panel_bytes()));
+    const std::int64_t by_cache =
+        std::max<std::int64_t>(1, kBlockBytes / std::max<std::int64_t>(1, panels_.panel_bytes()));
     const std::size_t most = static_cast<std::size_t>(std::max<std::int64_t>(1, std::min(by_cache, total / wanted)));
     for (std::size_t i = 0; i < panels_.list().size(); ++i) {
       const bool extend = !blocks_.empty() && i - blocks_.back().first < most &&
@@ -87,7 +88,8 @@ class Products final : public Kernel {
     }
   }
 
-  void run_tile(const Buffers& buffers, const Block& block, std::int64_t first, std::int64_t rows, std::byte* scratch) const {
+  void run_tile(const Buffers& buffers, const Block& block, std::int64_t first, std::int64_t rows,
+                std::byte* scratch) const {
     std::byte* at = scratch + epilogue_.scratch_bytes();
     const void** pointers = reinterpret_cast<const void**>(at);
     const Panel& front = panels_.list()[block.first];
@@ -108,7 +110,8 @@ class Products final : public Kernel {
     }
   }
 
-  void finish(const Buffers& buffers, const ProductTask& task, const Panel& panel, std::int64_t row, std::byte* scratch) const {
+  void finish(const Buffers& buffers, const ProductTask& task, const Panel& panel, std::int64_t row,
+              std::byte* scratch) const {
     if (registers_) {
       registers_->run(task, buffers, row, panel.channel, panel.column, panel.columns);
       return;
@@ -180,7 +183,8 @@ class Products final : public Kernel {
           copy(line + left * g_.pixel_pitch * element(), channels * g_.kernel_width, next);
           next += channels * g_.kernel_width * size;
         } else {
-          for (std::int64_t q = 0; q < g_.kernel_width; ++q, next += channels * size) copy(run_at(line, left, q), channels, next);
+          for (std::int64_t q = 0; q < g_.kernel_width; ++q, next += channels * size)
+            copy(run_at(line, left, q), channels, next);
         }
       }
     }

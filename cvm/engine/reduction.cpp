@@ -202,8 +202,9 @@ Made make_step_argmax(const StepCall& call) {
 Made make_step_argsort(const StepCall& call) {
   CVM_REQUIRE(call.takes(1, 0), "takes one operand");
   const Operand &x = call.operand(0), &y = call.result();
-  CVM_REQUIRE(is_ordered(x) && x.shape.rank >= 1 && x.shape == y.shape && y.dtype == DType::i32 && x.dense() && y.dense(),
-              "x has a wrong dtype or rank, or the result is not i32 of x's shape");
+  CVM_REQUIRE(
+      is_ordered(x) && x.shape.rank >= 1 && x.shape == y.shape && y.dtype == DType::i32 && x.dense() && y.dense(),
+      "x has a wrong dtype or rank, or the result is not i32 of x's shape");
   const auto* descending = call.ints("descending", 1);
   CVM_REQUIRE(descending, "descending is missing");
   const Axis rows{x.rows(), x.shape.last(), 1};

@@ -45,7 +45,8 @@ class Reshape final : public Kernel {
 }  // namespace
 
 Made make_step_reshape(const StepCall& call) {
-  CVM_REQUIRE(call.takes(1, 0) && call.operand(0).dtype == call.result().dtype, "takes one operand of the result's dtype");
+  CVM_REQUIRE(call.takes(1, 0) && call.operand(0).dtype == call.result().dtype,
+              "takes one operand of the result's dtype");
   const Shape& shape = call.result().shape;
   const auto* named = call.ints("shape", shape.rank);
   CVM_REQUIRE(named != nullptr && std::equal(named->begin(), named->end(), shape.dims.begin()),

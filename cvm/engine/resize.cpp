@@ -40,8 +40,8 @@ struct Sampling {
       const std::int64_t before = std::clamp(place, std::int64_t{0}, size - 1);
       const std::int64_t after = std::clamp(place + 1, std::int64_t{0}, size - 1);
       const std::int64_t nearer = 2 * rest >= n ? after : before;
-      places.push_back({nearest ? nearer : before, after, static_cast<std::uint32_t>(n - rest),
-                        static_cast<std::uint32_t>(rest)});
+      places.push_back(
+          {nearest ? nearer : before, after, static_cast<std::uint32_t>(n - rest), static_cast<std::uint32_t>(rest)});
     }
     return places;
   }
@@ -70,7 +70,8 @@ class Resize : public Kernel {
   }
 
  protected:
-  virtual void run_row(const std::byte* before, const std::byte* after, const Neighbours& row, std::byte* result) const = 0;
+  virtual void run_row(const std::byte* before, const std::byte* after, const Neighbours& row,
+                       std::byte* result) const = 0;
 
   static std::int64_t pixel_bytes(const Operand& operand) { return operand.pitch * size_of(operand.dtype); }
   static std::int64_t row_bytes(const Operand& operand) { return operand.shape[2] * pixel_bytes(operand); }
@@ -100,15 +101,16 @@ class Nearest final : public Resize {
   }
 };
 
-// `T` is how an element lies in memory, `Bias` what it has to lose to be plain. The sum is that of SPEC.md modulo 2^32: the
-// same integer, since a proven result fits 32 bits.
+// `T` is how an element lies in memory, `Bias` what it has to lose to be plain. The sum is that of SPEC.md modulo 2^32:
+// the same integer, since a proven result fits 32 bits.
 template <typename T, std::uint32_t Bias>
 class Bilinear final : public Resize {
  public:
   using Resize::Resize;
 
  private:
-  void run_row(const std::byte* before, const std::byte* after, const Neighbours& row, std::byte* result) const override {
+  void run_row(const std::byte* before, const std::byte* after, const Neighbours& row,
+               std::byte* result) const override {
     for (const Neighbours& column : columns_) {
       const std::int64_t left = column.before * pixel_bytes(x_), right = column.after * pixel_bytes(x_);
       const T* corners[4] = {at(before, left), at(before, right), at(after, left), at(after, right)};
@@ -164,8 +166,8 @@ Made make_step_resize(const StepCall& call) {
   CVM_REQUIRE(scale != nullptr && offset != nullptr && border != nullptr && mode != nullptr &&
                   (mode->front() == 0 || mode->front() == 1),
               "scale, offset, border or mode is missing");
-  const std::array<Sampling, 2> axes{{{(*scale)[0], (*scale)[1], (*offset)[0], (*border)[0]},
-                                      {(*scale)[2], (*scale)[3], (*offset)[1], (*border)[1]}}};
+  const std::array<Sampling, 2> axes{
+      {{(*scale)[0], (*scale)[1], (*offset)[0], (*border)[0]}, {(*scale)[2], (*scale)[3], (*offset)[1], (*border)[1]}}};
   for (int axis = 0; axis < 2; ++axis) {
     const Problem wrong = axes[static_cast<std::size_t>(axis)].check(x[axis + 1], result[axis + 1]);
     CVM_REQUIRE(wrong.empty(), wrong);

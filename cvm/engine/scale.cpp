@@ -10,8 +10,14 @@ using Registers = const std::int32_t*;
 std::int64_t elements(const Tile& tile) { return tile.rows * tile.width; }
 
 void rescale(const StageData& data, const Tile& tile, Registers x, Registers, Registers, std::int32_t* out) {
-  const Rescale task{data.multiplier.data(), data.shift.data(), static_cast<std::int64_t>(data.multiplier.size()),
-                     data.input_zero_point,  data.output_zero_point, data.low, data.high, data.flag};
+  const Rescale task{data.multiplier.data(),
+                     data.shift.data(),
+                     static_cast<std::int64_t>(data.multiplier.size()),
+                     data.input_zero_point,
+                     data.output_zero_point,
+                     data.low,
+                     data.high,
+                     data.flag};
   data.kernels->elements->rescale(task, tile, x, out);
 }
 
@@ -87,9 +93,9 @@ Expected<Stage> make_stage_clamp(const StageCall& call) {
   const auto* high = call.ints("max", 1);
   Stage stage;
   stage.dtype = call.sources[0];
-  CVM_REQUIRE(low && high && lowest(stage.dtype) <= (*low)[0] && (*low)[0] <= (*high)[0] &&
-                  (*high)[0] <= highest(stage.dtype),
-              "min or max is missing or does not fit x");
+  CVM_REQUIRE(
+      low && high && lowest(stage.dtype) <= (*low)[0] && (*low)[0] <= (*high)[0] && (*high)[0] <= highest(stage.dtype),
+      "min or max is missing or does not fit x");
   stage.body = clamp;
   stage.data.low = static_cast<std::int32_t>((*low)[0]);
   stage.data.high = static_cast<std::int32_t>((*high)[0]);
@@ -101,8 +107,8 @@ Expected<Stage> make_stage_cast(const StageCall& call) {
   CVM_REQUIRE(call.takes(1, 0), "takes one source");
   const auto* dtype = call.ints("dtype", 1);
   CVM_REQUIRE(dtype && (*dtype)[0] >= 0 && (*dtype)[0] <= 4, "dtype is missing or unknown");
-  constexpr StageBody kBodies[] = {to_bool, to_integer<std::int8_t>, to_integer<std::uint8_t>,
-                                   to_integer<std::int16_t>, to_integer<std::int32_t>};
+  constexpr StageBody kBodies[] = {to_bool, to_integer<std::int8_t>, to_integer<std::uint8_t>, to_integer<std::int16_t>,
+                                   to_integer<std::int32_t>};
   Stage stage;
   stage.dtype = static_cast<DType>((*dtype)[0]);
   stage.body = kBodies[(*dtype)[0]];

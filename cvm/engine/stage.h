@@ -17,7 +17,7 @@ struct StageData {
   std::vector<std::int32_t> table;              // table
   std::int32_t input_zero_point = 0, output_zero_point = 0;
   std::int32_t low = 0, high = 0;
-  int amount = 0;   // of a fixed shift
+  int amount = 0;     // of a fixed shift
   bool flag = false;  // rescale: wide; shift_right: round
   DType from = DType::i32, to = DType::i32;
 };

@@ -13,9 +13,9 @@ using Problem = std::string;
 template <typename T>
 class Expected {
  public:
-  Expected(T value) : value_(std::move(value)) {}                // NOLINT(google-explicit-constructor): reads as a return
-  Expected(Problem problem) : problem_(std::move(problem)) {}    // NOLINT(google-explicit-constructor)
-  Expected(const char* problem) : problem_(problem) {}           // NOLINT(google-explicit-constructor)
+  Expected(T value) : value_(std::move(value)) {}              // NOLINT(google-explicit-constructor): reads as a return
+  Expected(Problem problem) : problem_(std::move(problem)) {}  // NOLINT(google-explicit-constructor)
+  Expected(const char* problem) : problem_(problem) {}         // NOLINT(google-explicit-constructor)
   explicit operator bool() const { return value_.has_value(); }
   T& operator*() { return *value_; }
   T* operator->() { return &*value_; }

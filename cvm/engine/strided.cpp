@@ -19,7 +19,8 @@ std::vector<CopyAxis> merged(const std::vector<CopyAxis>& axes) {
   std::vector<CopyAxis> kept;
   for (const CopyAxis& axis : axes) {
     if (axis.count == 1) continue;
-    const bool even = !kept.empty() && kept.back().from == axis.from * axis.count && kept.back().to == axis.to * axis.count;
+    const bool even =
+        !kept.empty() && kept.back().from == axis.from * axis.count && kept.back().to == axis.to * axis.count;
     if (even) {
       kept.back() = {kept.back().count * axis.count, axis.from, axis.to};
     } else {
@@ -51,7 +52,8 @@ void copy_elements(const CopyTile& tile, const std::byte* from, std::byte* to, s
   for (std::int64_t j = 0; j < tile.second.count; ++j) {
     const T* x = reinterpret_cast<const T*>(from) + j * tile.second.from;
     T* y = reinterpret_cast<T*>(to) + j * tile.second.to;
-    for (std::int64_t i = 0; i < tile.inner.count; ++i) y[i * tile.inner.to] = static_cast<T>(x[i * tile.inner.from] ^ flip);
+    for (std::int64_t i = 0; i < tile.inner.count; ++i)
+      y[i * tile.inner.to] = static_cast<T>(x[i * tile.inner.from] ^ flip);
   }
 }
 

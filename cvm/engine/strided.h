@@ -43,7 +43,7 @@ class StridedCopy {
   std::int64_t from_start_, to_start_, element_bytes_;
   std::uint64_t flip_;
   TileBody body_ = nullptr;
-  std::int64_t outers_ = 1;        // indices of the outer axes together
+  std::int64_t outers_ = 1;  // indices of the outer axes together
   std::int64_t outers_a_piece_ = 1, groups_ = 1;
   std::int64_t height_ = 1, width_ = 1;  // of a tile, on the second and the inner axis
   std::int64_t second_tiles_ = 1, inner_tiles_ = 1;

@@ -10,7 +10,8 @@ void table(const StageData& data, const Tile& tile, const std::int32_t* x, const
            std::int32_t* out) {
   const std::int64_t count = tile.rows * tile.width;
   const auto mask = static_cast<std::uint32_t>(data.table.size() - 1);
-  for (std::int64_t i = 0; i < count; ++i) out[i] = data.table[static_cast<std::uint32_t>(wrap_sub(x[i], data.low)) & mask];
+  for (std::int64_t i = 0; i < count; ++i)
+    out[i] = data.table[static_cast<std::uint32_t>(wrap_sub(x[i], data.low)) & mask];
 }
 
 template <typename T>

@@ -9,9 +9,7 @@ namespace cvm {
 
 enum class DType : std::uint8_t { boolean = 0, i8 = 1, u8 = 2, i16 = 3, i32 = 4 };
 
-constexpr std::int64_t size_of(DType dtype) {
-  return dtype == DType::i32 ? 4 : dtype == DType::i16 ? 2 : 1;
-}
+constexpr std::int64_t size_of(DType dtype) { return dtype == DType::i32 ? 4 : dtype == DType::i16 ? 2 : 1; }
 
 constexpr std::int64_t lowest(DType dtype) {
   constexpr std::int64_t kLowest[] = {0, -128, 0, -32768, -2147483648LL};

@@ -23,8 +23,8 @@ inline void exchange(std::uint64_t& a, std::uint64_t& b) {
   a ^= change << Bits;
 }
 
-// Element c of word r becomes element r of word c: halves change places, then quarters, then eighths. Written out, so that
-// words stay in registers.
+// Element c of word r becomes element r of word c: halves change places, then quarters, then eighths. Written out, so
+// that words stay in registers.
 inline void transpose_words(std::uint64_t (&word)[2]) { exchange<32>(word[0], word[1]); }
 
 inline void transpose_words(std::uint64_t (&word)[4]) {
@@ -52,8 +52,8 @@ inline void transpose_words(std::uint64_t (&word)[8]) {
 // One block: rows `from_pitch` apart become columns of rows `to_pitch` apart. Of the block's source rows only
 // `from_rows` are read and of its result rows only `to_rows` written; each of them as a whole word.
 template <typename T>
-inline void transpose_block(const T* from, std::int64_t from_pitch, T* to, std::int64_t to_pitch, std::int64_t from_rows,
-                            std::int64_t to_rows, std::uint64_t flip) {
+inline void transpose_block(const T* from, std::int64_t from_pitch, T* to, std::int64_t to_pitch,
+                            std::int64_t from_rows, std::int64_t to_rows, std::uint64_t flip) {
   std::uint64_t word[kBlock<T>] = {};
   for (std::int64_t r = 0; r < from_rows; ++r) std::memcpy(&word[r], from + r * from_pitch, 8);
   transpose_words(word);
@@ -64,15 +64,15 @@ inline void transpose_block(const T* from, std::int64_t from_pitch, T* to, std::
 }
 
 template <typename T>
-inline void transpose_elements(const T* from, std::int64_t from_pitch, T* to, std::int64_t to_pitch, std::int64_t height,
-                               std::int64_t width, std::uint64_t flip) {
+inline void transpose_elements(const T* from, std::int64_t from_pitch, T* to, std::int64_t to_pitch,
+                               std::int64_t height, std::int64_t width, std::uint64_t flip) {
   for (std::int64_t j = 0; j < height; ++j) {
     for (std::int64_t i = 0; i < width; ++i) to[j * to_pitch + i] = static_cast<T>(from[i * from_pitch + j] ^ flip);
   }
 }
 
-// Result rows narrower than a word lie side by side: each is written as a whole word, and the next one over its end. The
-// last rows are left, so that nothing is written past them. Returns how many rows are done.
+// Result rows narrower than a word lie side by side: each is written as a whole word, and the next one over its end.
+// The last rows are left, so that nothing is written past them. Returns how many rows are done.
 template <typename T>
 inline std::int64_t transpose_narrow(const T* from, std::int64_t from_pitch, T* to, std::int64_t height,
                                      std::int64_t width, std::uint64_t flip) {
@@ -83,11 +83,11 @@ inline std::int64_t transpose_narrow(const T* from, std::int64_t from_pitch, T* 
   return j;
 }
 
-// Source rows narrower than a word lie side by side: each is read as a whole word. The last ones are left, so that nothing
-// is read past them. Returns how many are done.
+// Source rows narrower than a word lie side by side: each is read as a whole word. The last ones are left, so that
+// nothing is read past them. Returns how many are done.
 template <typename T>
-inline std::int64_t transpose_short(const T* from, T* to, std::int64_t to_pitch, std::int64_t height, std::int64_t width,
-                                    std::uint64_t flip) {
+inline std::int64_t transpose_short(const T* from, T* to, std::int64_t to_pitch, std::int64_t height,
+                                    std::int64_t width, std::uint64_t flip) {
   std::int64_t i = 0;
   for (; i + 2 * kBlock<T> <= width; i += kBlock<T>) {
     transpose_block<T>(from + i * height, height, to + i, to_pitch, kBlock<T>, height, flip);
@@ -107,8 +107,8 @@ inline void transpose_blocks(const T* from, std::int64_t from_pitch, T* to, std:
   }
   transpose_elements(from + whole_width * from_pitch, from_pitch, to + whole_width, to_pitch, whole_height,
                      width - whole_width, flip);
-  transpose_elements(from + whole_height, from_pitch, to + whole_height * to_pitch, to_pitch, height - whole_height, width,
-                     flip);
+  transpose_elements(from + whole_height, from_pitch, to + whole_height * to_pitch, to_pitch, height - whole_height,
+                     width, flip);
 }
 
 // to[j * to_pitch + i] = from[i * from_pitch + j] for j < height and i < width; both pitches are positive. Reads and

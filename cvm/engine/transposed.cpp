@@ -24,8 +24,8 @@ std::int32_t dot(const std::int16_t* x, const std::int16_t* w, std::int64_t coun
   return total;
 }
 
-// The taps along one axis that reach place `at` of the result, from the first on in steps of the stride: tap p reaches it
-// from place (at - p) / stride of x, where that is whole and inside x.
+// The taps along one axis that reach place `at` of the result, from the first on in steps of the stride: tap p reaches
+// it from place (at - p) / stride of x, where that is whole and inside x.
 struct Taps {
   std::int64_t first, last;
 };

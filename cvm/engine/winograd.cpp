@@ -1,7 +1,7 @@
-// 3x3 convolutions of stride 1 with 16 products for every four outputs instead of 36 (Winograd's F(2x2, 3x3)), in integers:
-// y = A'[(G g G') * (B' d B)]A with G doubled is 4 y exactly, and no value of it needs more than 16 bits before the sums.
-// Sums are taken modulo 2^32, so y is known where the proof says that it lies within 2^29; the plan tells (`small`).
-// It pays where the dot products of a processor take 16-bit integers anyway.
+// 3x3 convolutions of stride 1 with 16 products for every four outputs instead of 36 (Winograd's F(2x2, 3x3)), in
+// integers: y = A'[(G g G') * (B' d B)]A with G doubled is 4 y exactly, and no value of it needs more than 16 bits
+// before the sums. Sums are taken modulo 2^32, so y is known where the proof says that it lies within 2^29; the plan
+// tells (`small`). It pays where the dot products of a processor take 16-bit integers anyway.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -11,10 +11,10 @@
 namespace cvm {
 namespace {
 
-constexpr std::int64_t kPlaces = 16;                // of a 4x4 tile
-constexpr std::int64_t kTransformedBytes = 96 * 1024;  // of one block of tiles: they stay in the second cache
+constexpr std::int64_t kPlaces = 16;                       // of a 4x4 tile
+constexpr std::int64_t kTransformedBytes = 96 * 1024;      // of one block of tiles: they stay in the second cache
 constexpr std::int64_t kMaxWeightBytes = 4 * 1024 * 1024;  // beyond, reading weights would cost more than it saves
-constexpr std::int64_t kEnoughPieces = 8;           // so that a few threads get equal shares
+constexpr std::int64_t kEnoughPieces = 8;                  // so that a few threads get equal shares
 
 std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
@@ -51,7 +51,8 @@ class Winograd final : public Kernel {
       const std::int64_t first = tiles() * block / tile_blocks_, last = tiles() * (block + 1) / tile_blocks_;
       if (ready != block) transform(buffers, first, last, transformed);
       ready = block;
-      for (std::int64_t panel = panels_ * share / panel_blocks_; panel < panels_ * (share + 1) / panel_blocks_; ++panel) {
+      for (std::int64_t panel = panels_ * share / panel_blocks_; panel < panels_ * (share + 1) / panel_blocks_;
+           ++panel) {
         multiply(panel, last - first, transformed, scratch);
         finish(buffers, panel, first, last, scratch);
       }
@@ -95,7 +96,8 @@ class Winograd final : public Kernel {
           for (int q = 0; q < 3; ++q) value += rows[place / 4][q] * kG[place % 4][q];
           const std::int64_t panel = output / width_, column = output % width_;
           const std::int64_t start = (panel * kPlaces + place) * depth_ * width_;
-          weights_[static_cast<std::size_t>(start + (channel / 2 * width_ + column) * 2 + channel % 2)] = static_cast<std::int16_t>(value);
+          weights_[static_cast<std::size_t>(start + (channel / 2 * width_ + column) * 2 + channel % 2)] =
+              static_cast<std::int16_t>(value);
         }
       }
     }
@@ -113,10 +115,12 @@ class Winograd final : public Kernel {
         for (std::int64_t j = 0; j < 4; ++j) {
           const std::int64_t u = at.right * 2 - g_.pad_left + j;
           const bool inside = v >= 0 && v < g_.height && u >= 0 && u < g_.width;
-          pixels[i * 4 + j] = inside ? x + ((at.image * g_.height + v) * g_.width + u) * g_.pixel_pitch : outside_.data();
+          pixels[i * 4 + j] =
+              inside ? x + ((at.image * g_.height + v) * g_.width + u) * g_.pixel_pitch : outside_.data();
         }
       }
-      kernels_.transform_tile(pixels, static_cast<std::int32_t>(g_.zero_point), g_.channels, to + (tile - first) * depth_, place_stride);
+      kernels_.transform_tile(pixels, static_cast<std::int32_t>(g_.zero_point), g_.channels,
+                              to + (tile - first) * depth_, place_stride);
     }
   }
 
@@ -132,7 +136,8 @@ class Winograd final : public Kernel {
   }
 
   // A'(sums)A of every tile, line by line of the result, then the stages.
-  void finish(const Buffers& buffers, std::int64_t panel, std::int64_t first, std::int64_t last, std::byte* scratch) const {
+  void finish(const Buffers& buffers, std::int64_t panel, std::int64_t first, std::int64_t last,
+              std::byte* scratch) const {
     const std::int64_t columns = std::min(width_, g_.outputs - panel * width_), count = last - first;
     std::int64_t tile = first;
     while (tile < last) {
@@ -165,10 +170,11 @@ class Winograd final : public Kernel {
 
 bool suits_winograd(const StepCall& call, const ConvGeometry& g) {
   const auto* small = call.ints("small", 1);
-  return small && (*small)[0] == 1 && call.kernels.products->widens && call.kernels.products->transform_tile != nullptr &&
-         call.operand(0).dtype == DType::i8 && g.groups == 1 && g.kernel_height == 3 && g.kernel_width == 3 &&
-         g.stride_down == 1 && g.stride_right == 1 && g.dilation_down == 1 && g.dilation_right == 1 && g.channels >= 16 &&
-         g.outputs >= 16 && Winograd::weight_bytes(g) <= kMaxWeightBytes;
+  return small && (*small)[0] == 1 && call.kernels.products->widens &&
+         call.kernels.products->transform_tile != nullptr && call.operand(0).dtype == DType::i8 && g.groups == 1 &&
+         g.kernel_height == 3 && g.kernel_width == 3 && g.stride_down == 1 && g.stride_right == 1 &&
+         g.dilation_down == 1 && g.dilation_right == 1 && g.channels >= 16 && g.outputs >= 16 &&
+         Winograd::weight_bytes(g) <= kMaxWeightBytes;
 }
 
 Made make_winograd(const StepCall& call, const ConvGeometry& geometry) {

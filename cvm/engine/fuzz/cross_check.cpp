@@ -36,11 +36,14 @@ int drive(std::int64_t plans, std::uint64_t seed) {
     const RandomPlan plan = random_plan(random, subject);
     const std::uint64_t values = random.next();
     const Outcome expected = run_plan(plan.spec, portable, values);
-    if (!expected.ran) std::printf("plan %lld (%s): %s\n", static_cast<long long>(number), subject.name, expected.refusal.c_str()), ++wrong;
+    if (!expected.ran)
+      std::printf("plan %lld (%s): %s\n", static_cast<long long>(number), subject.name, expected.refusal.c_str()),
+          ++wrong;
     digest.add(expected.outputs);
     for (const std::string_view isa : supported_isas()) {
       if (run_plan(plan.spec, *kernels_for(isa), values).outputs == expected.outputs) continue;
-      std::printf("plan %lld (%s): %s differs\n", static_cast<long long>(number), subject.name, std::string(isa).c_str());
+      std::printf("plan %lld (%s): %s differs\n", static_cast<long long>(number), subject.name,
+                  std::string(isa).c_str());
       ++wrong;
     }
   }

@@ -80,7 +80,8 @@ void Draft::operand(DType dtype, const Shape& shape, Bytes bytes, Rows rows) {
   step_.operands.push_back(made);
 }
 
-// In the arena, the result lies on a canvas that comes from an input and goes to an output, so that bytes beside it count.
+// In the arena, the result lies on a canvas that comes from an input and goes to an output, so that bytes beside it
+// count.
 void Draft::result(DType dtype, const Shape& shape, Bytes bytes, Rows rows) {
   if ((dtype != DType::i8 || bytes == Bytes::any) && random_.one_in(2)) {
     plan_.spec.outputs.push_back(dense(Room::output, plan_.spec.outputs.size(), dtype, shape));

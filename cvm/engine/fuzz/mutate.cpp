@@ -8,15 +8,46 @@
 namespace cvm::fuzz {
 namespace {
 
-constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min(), kGreatest = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kExtremes[] = {
-    0, 1, -1, 2, 3, -2, 7, 16, 64, 127, 128, -128, -129, 255, 256, 1024, 16383, 16384, 32767, 32768, 65536, 1 << 20, (1 << 20) + 1,
-    2147483647, 2147483648, -2147483648, -2147483649, std::int64_t{1} << 40, std::int64_t{1} << 62, -(std::int64_t{1} << 62),
-    kGreatest, kGreatest - 63, kLeast, kLeast + 1};
+constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min(),
+                       kGreatest = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kExtremes[] = {0,
+                                      1,
+                                      -1,
+                                      2,
+                                      3,
+                                      -2,
+                                      7,
+                                      16,
+                                      64,
+                                      127,
+                                      128,
+                                      -128,
+                                      -129,
+                                      255,
+                                      256,
+                                      1024,
+                                      16383,
+                                      16384,
+                                      32767,
+                                      32768,
+                                      65536,
+                                      1 << 20,
+                                      (1 << 20) + 1,
+                                      2147483647,
+                                      2147483648,
+                                      -2147483648,
+                                      -2147483649,
+                                      std::int64_t{1} << 40,
+                                      std::int64_t{1} << 62,
+                                      -(std::int64_t{1} << 62),
+                                      kGreatest,
+                                      kGreatest - 63,
+                                      kLeast,
+                                      kLeast + 1};
 constexpr const char* kNames[] = {
-    "pad", "stride", "dilation", "groups", "input_zp", "out_pad", "a_zp", "b_zp", "output_zp", "dtype", "min", "max", "shift",
-    "round", "axis", "descending", "kernel", "shape", "perm", "start", "size", "pads", "value", "multiples", "scale", "offset",
-    "border", "mode", "narrow", "small"};
+    "pad",  "stride", "dilation", "groups",    "input_zp", "out_pad",    "a_zp",   "b_zp",  "output_zp", "dtype",
+    "min",  "max",    "shift",    "round",     "axis",     "descending", "kernel", "shape", "perm",      "start",
+    "size", "pads",   "value",    "multiples", "scale",    "offset",     "border", "mode",  "narrow",    "small"};
 constexpr std::int64_t kMostConstant = 1 << 16;  // elements of a constant that changes its shape
 
 using Integers = std::vector<std::int64_t>;
@@ -83,7 +114,9 @@ void change(Random& random, Shape& shape) {
   }
 }
 
-DType other_dtype(Random& random) { return static_cast<DType>(random.one_in(10) ? random.below(256) : random.below(5)); }
+DType other_dtype(Random& random) {
+  return static_cast<DType>(random.one_in(10) ? random.below(256) : random.below(5));
+}
 
 void change(Random& random, Operand& operand, const StepSpec& step) {
   switch (random.below(7)) {
@@ -106,7 +139,8 @@ void change(Random& random, Operand& operand, const StepSpec& step) {
       if (!step.operands.empty()) operand = random.pick(step.operands);
       break;
     default:
-      operand.position = plus(step.result.position, random.between(-4, 4) * (random.one_in(2) ? 1 : step.result.pitch & 0xFFFF));
+      operand.position =
+          plus(step.result.position, random.between(-4, 4) * (random.one_in(2) ? 1 : step.result.pitch & 0xFFFF));
       operand.pitch = step.result.pitch;
   }
 }
@@ -152,7 +186,8 @@ void redeclare(Random& random, RandomPlan& plan) {
   }
   for (StepSpec& step : spec.steps) {
     const auto use = [&](Operand& operand) {
-      if (operand.room == room && operand.position == number) operand.shape = shape, operand.dtype = dtype, operand.pitch = shape.last();
+      if (operand.room == room && operand.position == number)
+        operand.shape = shape, operand.dtype = dtype, operand.pitch = shape.last();
     };
     for (Operand& operand : step.operands) use(operand);
     use(step.result);

@@ -1,5 +1,6 @@
-// Random plans through the door, most of them wrong somewhere: refused, or run without harm. Built with sanitizers; with
-// clang's -fsanitize=fuzzer and -DCVM_LIBFUZZER a target for it, else a program: plans_fuzzer [PLANS] [SEED] [SUBJECT].
+// Random plans through the door, most of them wrong somewhere: refused, or run without harm. Built with sanitizers;
+// with clang's -fsanitize=fuzzer and -DCVM_LIBFUZZER a target for it, else a program: plans_fuzzer [PLANS] [SEED]
+// [SUBJECT].
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -14,9 +15,9 @@ namespace cvm::fuzz {
 namespace {
 
 struct Tally {
-  std::int64_t right = 0, taken = 0;          // plans left as they were drawn, and those of them that were taken
-  std::int64_t wrong = 0, wrong_taken = 0;    // plans that were changed
-  Problem refusal;                            // of one that should have been taken
+  std::int64_t right = 0, taken = 0;        // plans left as they were drawn, and those of them that were taken
+  std::int64_t wrong = 0, wrong_taken = 0;  // plans that were changed
+  Problem refusal;                          // of one that should have been taken
 };
 
 // One plan; what became of it.
@@ -32,15 +33,17 @@ void play(Random& random, const Subject& subject, bool change, Tally& tally) {
 
 #if !defined(CVM_LIBFUZZER)
 
-constexpr double kLongest = 20;             // seconds for one plan
-constexpr std::int64_t kJudged = 40;        // plans of a subject before its shares mean something
-constexpr std::int64_t kWrongTaken = 50;    // one in so many changed plans must be harmless, or makers are not reached
+constexpr double kLongest = 20;           // seconds for one plan
+constexpr std::int64_t kJudged = 40;      // plans of a subject before its shares mean something
+constexpr std::int64_t kWrongTaken = 50;  // one in so many changed plans must be harmless, or makers are not reached
 
 bool print(const Subject& subject, const Tally& tally) {
-  const bool reached = tally.right < kJudged || (tally.taken == tally.right && tally.wrong_taken * kWrongTaken >= tally.wrong);
+  const bool reached =
+      tally.right < kJudged || (tally.taken == tally.right && tally.wrong_taken * kWrongTaken >= tally.wrong);
   std::printf("%-30s drawn %6lld taken %6lld   changed %6lld taken %6lld%s\n", subject.name,
-              static_cast<long long>(tally.right), static_cast<long long>(tally.taken), static_cast<long long>(tally.wrong),
-              static_cast<long long>(tally.wrong_taken), reached ? "" : "   NOT REACHED");
+              static_cast<long long>(tally.right), static_cast<long long>(tally.taken),
+              static_cast<long long>(tally.wrong), static_cast<long long>(tally.wrong_taken),
+              reached ? "" : "   NOT REACHED");
   if (!tally.refusal.empty()) std::printf("    refused: %s\n", tally.refusal.c_str());
   return reached;
 }
@@ -57,7 +60,8 @@ int drive(std::int64_t plans, std::uint64_t seed, const char* only) {
     play(random, list[which], !random.one_in(4), tallies[which]);
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
     if (taken.count() > slowest) slowest = taken.count();
-    if (taken.count() > kLongest) std::printf("plan %lld of %s took %.1f s\n", static_cast<long long>(number), list[which].name, taken.count());
+    if (taken.count() > kLongest)
+      std::printf("plan %lld of %s took %.1f s\n", static_cast<long long>(number), list[which].name, taken.count());
   }
   bool all = slowest <= kLongest;
   for (std::size_t which = 0; which < list.size(); ++which) all = print(list[which], tallies[which]) && all;
@@ -72,7 +76,9 @@ int drive(std::int64_t plans, std::uint64_t seed, const char* only) {
 
 // What a small plan never needs.
 extern "C" const char* __asan_default_options();
-extern "C" const char* __asan_default_options() { return "max_allocation_size_mb=1024:detect_stack_use_after_return=0"; }
+extern "C" const char* __asan_default_options() {
+  return "max_allocation_size_mb=1024:detect_stack_use_after_return=0";
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

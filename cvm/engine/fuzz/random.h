@@ -1,5 +1,5 @@
-// Choices for random plans: from the bytes of a fuzzer as long as they last, then from a generator seeded by them. The same
-// on every machine.
+// Choices for random plans: from the bytes of a fuzzer as long as they last, then from a generator seeded by them. The
+// same on every machine.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,9 @@ class Random {
     return state_ * 0x2545F4914F6CDD1Du >> 16;
   }
   // 0 <= result < count.
-  std::int64_t below(std::int64_t count) { return static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(count)); }
+  std::int64_t below(std::int64_t count) {
+    return static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(count));
+  }
   std::int64_t between(std::int64_t low, std::int64_t high) { return low + below(high - low + 1); }
   bool one_in(std::int64_t count) { return below(count) == 0; }
   template <typename Range>

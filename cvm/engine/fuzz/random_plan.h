@@ -19,7 +19,8 @@ const std::vector<Subject>& subjects();
 // A plan about this subject that the engine has to take.
 RandomPlan random_plan(Random& random, const Subject& subject);
 
-// Changes a few fields, to what a careless or hostile caller might hand over. Constants still have the data they declare.
+// Changes a few fields, to what a careless or hostile caller might hand over. Constants still have the data they
+// declare.
 void mutate(Random& random, RandomPlan& plan);
 
 // Steps (linear.cpp's and the others) and chains, each in its own file.

@@ -9,8 +9,8 @@
 namespace cvm::fuzz {
 namespace {
 
-constexpr std::int64_t kMostBytes = 1 << 22;         // of the arena, or of one input or output
-constexpr std::int64_t kMostMultiplies = 1 << 24;    // in one plan
+constexpr std::int64_t kMostBytes = 1 << 22;       // of the arena, or of one input or output
+constexpr std::int64_t kMostMultiplies = 1 << 24;  // in one plan
 constexpr std::size_t kMostSteps = 32;
 constexpr std::uint8_t kUntouched = 0x5A;
 
@@ -52,7 +52,8 @@ class Arena {
         std::memcpy(before_.data() + start, buffers.arena + start, row);
       }
     }
-    if (!before_.empty() && std::memcmp(before_.data(), buffers.arena, before_.size()) != 0) fail("writes beside its result", number);
+    if (!before_.empty() && std::memcmp(before_.data(), buffers.arena, before_.size()) != 0)
+      fail("writes beside its result", number);
   }
 
  private:
@@ -61,7 +62,8 @@ class Arena {
 
 std::vector<Exact> buffers_for(const std::vector<Operand>& list) {
   std::vector<Exact> buffers;
-  for (const Operand& item : list) buffers.emplace_back(static_cast<std::size_t>(size_in_bytes(item.dtype, item.shape)));
+  for (const Operand& item : list)
+    buffers.emplace_back(static_cast<std::size_t>(size_in_bytes(item.dtype, item.shape)));
   return buffers;
 }
 

@@ -10,7 +10,7 @@
 namespace cvm::fuzz {
 
 struct Outcome {
-  Problem refusal;  // empty: the engine took the plan
+  Problem refusal;   // empty: the engine took the plan
   bool ran = false;  // not if it would take long
   std::vector<std::vector<std::uint8_t>> outputs;
 };

@@ -38,7 +38,8 @@ class Chain {
 
   // A register of this dtype: one that is there, the last one if it fits, or a loaded one.
   int source(DType dtype) {
-    if (!dtypes_.empty() && dtypes_.back() == dtype && !d_.random().one_in(3)) return static_cast<int>(dtypes_.size()) - 1;
+    if (!dtypes_.empty() && dtypes_.back() == dtype && !d_.random().one_in(3))
+      return static_cast<int>(dtypes_.size()) - 1;
     for (std::size_t reg = 0; reg < dtypes_.size(); ++reg) {
       if (dtypes_[reg] == dtype && d_.random().one_in(2)) return static_cast<int>(reg);
     }
@@ -77,8 +78,7 @@ class Chain {
 
   int table(int source) {
     const DType from = dtypes_[static_cast<std::size_t>(source)], to = d_.random().pick(kSigned);
-    const std::int64_t values =
-        d_.constant(to, {1, {highest(from) - lowest(from) + 1}}, lowest(to), highest(to));
+    const std::int64_t values = d_.constant(to, {1, {highest(from) - lowest(from) + 1}}, lowest(to), highest(to));
     return add({Opcode::table_, {source}, -1, {values}, {}}, to);
   }
 

@@ -122,7 +122,8 @@ void draw_reverse(Draft& d) {
 
 void draw_gather(Draft& d) {
   const DType dtype = d.random().pick(kAll);
-  const std::int64_t batch = d.random().between(1, 3), rows = d.random().between(1, 9), picks = d.random().between(1, 20);
+  const std::int64_t batch = d.random().between(1, 3), rows = d.random().between(1, 9),
+                     picks = d.random().between(1, 20);
   const std::int64_t width = d.random().between(1, 40);
   d.step().opcode = Opcode::gather_;
   d.operand(dtype, {3, {batch, rows, width}}, Bytes::any);
@@ -209,7 +210,8 @@ Window draw_window(Random& random) {
 
 void draw_pool(Draft& d, Opcode opcode, DType dtype) {
   const Window down = draw_window(d.random()), right = draw_window(d.random());
-  const std::int64_t batch = d.random().between(1, 2), channels = d.random().between(1, d.random().one_in(4) ? 140 : 20);
+  const std::int64_t batch = d.random().between(1, 2),
+                     channels = d.random().between(1, d.random().one_in(4) ? 140 : 20);
   set(d, opcode, "kernel", {down.kernel, right.kernel});
   set(d, opcode, "stride", {down.stride, right.stride});
   set(d, opcode, "pad", {down.before, down.after, right.before, right.after});

@@ -5,10 +5,12 @@
 
 namespace cvm {
 
-constexpr int64_t kPixelGroup = 4;  // kernels compute so many output pixels at once, though they write no more than asked
+constexpr int64_t kPixelGroup =
+    4;  // kernels compute so many output pixels at once, though they write no more than asked
 
-// Output pixels 0..count-1 of one row, and the block of `lanes` channels that begins at `channel`. Input pixels are found
-// through a table, in which places outside x are a pixel of zero points. The table goes on to a multiple of kPixelGroup.
+// Output pixels 0..count-1 of one row, and the block of `lanes` channels that begins at `channel`. Input pixels are
+// found through a table, in which places outside x are a pixel of zero points. The table goes on to a multiple of
+// kPixelGroup.
 //   General: slot s of output pixel j is pixels[j * slots + s].
 //   Square (3 x 3, to the right no dilation and stride 1 or 2, downwards any): tap (p, q) of output pixel j is
 //   pixels[p * columns + j * stride + q]; a row of the table ends one place after the last of them.
@@ -23,9 +25,9 @@ struct DepthwiseTask {
   int64_t count;
 };
 
-// A rescale to bytes in registers, for one block: ((sum * multiplier + offset) >> 32 >> shift) + zero_point, saturated to
-// bytes and then held between low and high. All in stored form; the offsets contain the bias. Even and odd lanes lie apart
-// because products of 64 bits do.
+// A rescale to bytes in registers, for one block: ((sum * multiplier + offset) >> 32 >> shift) + zero_point, saturated
+// to bytes and then held between low and high. All in stored form; the offsets contain the bias. Even and odd lanes lie
+// apart because products of 64 bits do.
 struct DepthwiseScale {
   const int32_t* multiplier;
   const int32_t* shift;
@@ -37,15 +39,15 @@ struct DepthwiseScale {
 };
 
 struct DepthwiseKernels {
-  int64_t lanes;   // channels in a block
-  const int8_t* order;  // the channel in each lane: of weights, biases and scales; null: in order
-  int64_t step8;  // slots taken at once from 8-bit pixels; `slots` is a multiple of it
-  int64_t step16;  // the same for 16-bit pixels
-  bool wide_weights;  // weights of 8-bit pixels are int16 (else int8); those of 16-bit pixels always are
+  int64_t lanes;         // channels in a block
+  const int8_t* order;   // the channel in each lane: of weights, biases and scales; null: in order
+  int64_t step8;         // slots taken at once from 8-bit pixels; `slots` is a multiple of it
+  int64_t step16;        // the same for 16-bit pixels
+  bool wide_weights;     // weights of 8-bit pixels are int16 (else int8); those of 16-bit pixels always are
   const int8_t* square;  // the tap, 3 p + q, in each slot of a square, or -1 for none; null: squares are not special
   int64_t square_slots;
-  // Sums plus bias to int32, the first `columns` lanes, rows `pitch` apart. x is u8, or i16; of i16 no more than `columns`
-  // lanes are read.
+  // Sums plus bias to int32, the first `columns` lanes, rows `pitch` apart. x is u8, or i16; of i16 no more than
+  // `columns` lanes are read.
   void (*sums8)(const DepthwiseTask&, const int32_t* bias, int64_t columns, int32_t* to, int64_t pitch);
   void (*sums16)(const DepthwiseTask&, const int32_t* bias, int64_t columns, int32_t* to, int64_t pitch);
   // Bytes, the first `columns` of a block.

@@ -54,7 +54,8 @@ struct Words {
     return load(spare);
   }
   static Lanes pair(__m256i a, __m256i b) {
-    return {_mm256_blend_epi16(a, _mm256_slli_epi32(b, 16), 0xAA), _mm256_blend_epi16(_mm256_srli_epi32(a, 16), b, 0xAA)};
+    return {_mm256_blend_epi16(a, _mm256_slli_epi32(b, 16), 0xAA),
+            _mm256_blend_epi16(_mm256_srli_epi32(a, 16), b, 0xAA)};
   }
 };
 
@@ -69,7 +70,8 @@ inline void general(const DepthwiseTask& task, int64_t columns, const Finish& fi
       const Lanes w = weights_at(weights);
       for (int i = 0; i < kGroup; ++i) {
         const void* const* at = slots + i * task.slots + slot;
-        sums[i] = add_product(sums[i], X::pair(X::at(at[0], task.channel, columns), X::at(at[1], task.channel, columns)), w);
+        sums[i] =
+            add_product(sums[i], X::pair(X::at(at[0], task.channel, columns), X::at(at[1], task.channel, columns)), w);
       }
     }
     finish(sums, first);
@@ -83,7 +85,8 @@ struct Square {
   int64_t channel;
 
   Lanes upper(int64_t column) const {
-    return Bytes::pair(Bytes::at(pixels[column], channel, kLanes), Bytes::at(pixels[columns + column], channel, kLanes));
+    return Bytes::pair(Bytes::at(pixels[column], channel, kLanes),
+                       Bytes::at(pixels[columns + column], channel, kLanes));
   }
   __m256i lower(int64_t column) const { return Bytes::at(pixels[2 * columns + column], channel, kLanes); }
 };
@@ -235,7 +238,8 @@ class ToBytes {
 #if defined(__GNUC__)
   __attribute__((noinline))  // or its registers are spilled in the loop that rarely comes here
 #endif
-  static void store_some(__m256i pixels, uint8_t* row, int64_t count, int64_t pitch, int64_t columns) {
+  static void
+  store_some(__m256i pixels, uint8_t* row, int64_t count, int64_t pitch, int64_t columns) {
     alignas(32) uint8_t spare[2 * kLanes];
     _mm256_store_si256(reinterpret_cast<__m256i*>(spare), pixels);
     for (int64_t i = 0; i < 2 && i < count; ++i) {

@@ -23,8 +23,9 @@ __m512i bytes_at(const void* pixel, int64_t channel) {
 
 // Byte i of each 32-bit lane: the channel of that lane.
 __m512i spread() {
-  return _mm512_set_epi32(0x0F0F0F0F, 0x0E0E0E0E, 0x0D0D0D0D, 0x0C0C0C0C, 0x0B0B0B0B, 0x0A0A0A0A, 0x09090909, 0x08080808,
-                          0x07070707, 0x06060606, 0x05050505, 0x04040404, 0x03030303, 0x02020202, 0x01010101, 0);
+  return _mm512_set_epi32(0x0F0F0F0F, 0x0E0E0E0E, 0x0D0D0D0D, 0x0C0C0C0C, 0x0B0B0B0B, 0x0A0A0A0A, 0x09090909,
+                          0x08080808, 0x07070707, 0x06060606, 0x05050505, 0x04040404, 0x03030303, 0x02020202,
+                          0x01010101, 0);
 }
 
 constexpr __mmask64 kFirst = 0x1111111111111111, kSecond = kFirst << 1, kThird = kFirst << 2, kFourth = kFirst << 3;
@@ -81,7 +82,8 @@ __m512i column_at(const DepthwiseTask& task, int64_t column) {
                     bytes_at(at[2 * task.columns], task.channel));
 }
 
-// Every column is spread once and serves the output pixels that see it: three, or the outer ones two with a stride of 2.
+// Every column is spread once and serves the output pixels that see it: three, or the outer ones two with a stride
+// of 2.
 template <int kStride, typename Finish>
 inline void square(const DepthwiseTask& task, const Finish& finish) {
   const uint8_t* weights = static_cast<const uint8_t*>(task.weights);
@@ -190,7 +192,7 @@ void bytes8(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t colu
 }  // namespace
 
 extern const DepthwiseKernels kDepthwiseAvx512vnni;
-const DepthwiseKernels kDepthwiseAvx512vnni = {
-    kLanes, nullptr, Bytes::kStep, Words::kStep, false, kSquare, sizeof kSquare, sums8, sums16, bytes8};
+const DepthwiseKernels kDepthwiseAvx512vnni = {kLanes,  nullptr,        Bytes::kStep, Words::kStep, false,
+                                               kSquare, sizeof kSquare, sums8,        sums16,       bytes8};
 
 }  // namespace cvm

@@ -38,7 +38,8 @@ void sums(const DepthwiseTask& task, const int32_t* bias, int64_t columns, int32
 // The product and its offset are added without sign: what a proof excludes wraps.
 uint8_t scaled(const DepthwiseScale& scale, int32_t sum, int64_t lane) {
   const int64_t* offsets = lane % 2 == 0 ? scale.even_offset : scale.odd_offset;
-  const uint64_t wide = static_cast<uint64_t>(int64_t{sum} * scale.multiplier[lane]) + static_cast<uint64_t>(offsets[lane / 2]);
+  const uint64_t wide =
+      static_cast<uint64_t>(int64_t{sum} * scale.multiplier[lane]) + static_cast<uint64_t>(offsets[lane / 2]);
   const int64_t value = (static_cast<int64_t>(wide) >> 32 >> scale.shift[lane]) + scale.zero_point;
   return static_cast<uint8_t>(clamp64(value, scale.low, scale.high));
 }

@@ -12,7 +12,8 @@ struct Tile {
   int64_t channel;
 };
 
-// A rescale, ready to run: per tensor (count 1) or per channel. `wide`: some result may leave 32 bits before it saturates.
+// A rescale, ready to run: per tensor (count 1) or per channel. `wide`: some result may leave 32 bits before it
+// saturates.
 struct Rescale {
   const int32_t* multiplier;
   const int32_t* shift;

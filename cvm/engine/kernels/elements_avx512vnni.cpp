@@ -61,7 +61,8 @@ void rescale_tensor(const Rescale& r, int64_t count, const int32_t* x, int32_t* 
   }
   if (i == count) return;
   const __mmask16 mask = first(count - i);
-  _mm512_mask_storeu_epi32(out + i, mask, scaled<kWide>(_mm512_maskz_loadu_epi32(mask, x + i), multiplier, shift, limits));
+  _mm512_mask_storeu_epi32(out + i, mask,
+                           scaled<kWide>(_mm512_maskz_loadu_epi32(mask, x + i), multiplier, shift, limits));
 }
 
 // Channels outside, rows inside: factors are loaded once for all rows of the tile.
