@@ -102,8 +102,9 @@ void Engine::run_step(std::size_t number, const Buffers& buffers, Session& sessi
 std::unique_ptr<Session> Engine::borrow(int threads) const {
   {
     const std::lock_guard lock(mutex_);
-    const auto found = std::find_if(idle_.begin(), idle_.end(),
-                                    [threads](const auto& session) { return session->pool.workers() == threads; });
+    const auto found = std::find_if(idle_.begin(), idle_.end(), [threads](const auto& session) {
+      return session->pool.workers() == threads && session->pool.alive();
+    });
     if (found != idle_.end()) {
       std::unique_ptr<Session> session = std::move(*found);
       idle_.erase(found);

@@ -4,9 +4,21 @@
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
 #endif
+#if !defined(_WIN32)
+#include <unistd.h>
+#endif
 
 namespace cvm {
 namespace {
+
+// Windows forks no process.
+std::int64_t this_process() {
+#if defined(_WIN32)
+  return 0;
+#else
+  return getpid();
+#endif
+}
 
 // A barrier of a step that takes microseconds: waiting in the kernel would cost more than the step.
 constexpr int kSpins = 4096;
@@ -31,7 +43,7 @@ void wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t seen) {
 }  // namespace
 
 // A system may refuse a thread; those that it gave must be joined before anybody hears of it.
-Pool::Pool(int workers) {
+Pool::Pool(int workers) : process_(this_process()) {
   try {
     for (int worker = 1; worker < workers; ++worker) threads_.emplace_back([this, worker] { work(worker); });
   } catch (...) {
@@ -46,8 +58,10 @@ void Pool::stop() {
   stop_.store(true, std::memory_order_relaxed);
   round_.fetch_add(1, std::memory_order_release);
   round_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  for (std::thread& thread : threads_) alive() ? thread.join() : thread.detach();
 }
+
+bool Pool::alive() const { return threads_.empty() || process_ == this_process(); }
 
 void Pool::run(const std::function<void(int)>& task) {
   if (!threads_.empty()) {

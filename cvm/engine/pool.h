@@ -18,6 +18,8 @@ class Pool {
   Pool& operator=(const Pool&) = delete;
 
   int workers() const { return static_cast<int>(threads_.size()) + 1; }
+  // Whether it can run: a forked process has the pool, but not its threads.
+  bool alive() const;
 
   // Calls task(worker) for every worker and returns when all have. The task must not throw.
   void run(const std::function<void(int)>& task);
@@ -30,6 +32,7 @@ class Pool {
   std::atomic<std::uint32_t> round_{0};
   std::atomic<int> unfinished_{0};
   std::atomic<bool> stop_{false};
+  const std::int64_t process_;  // whose threads they are
   std::vector<std::thread> threads_;
 };
 
