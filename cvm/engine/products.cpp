@@ -38,7 +38,7 @@ class Products final : public Kernel {
   }
   std::int64_t packed_bytes() const override { return panels_.bytes(); }
   std::int64_t scratch_bytes() const override {
-    return epilogue_.scratch_bytes() + pointer_bytes() + kMaxTileRows * gathered_row_bytes() + 64;
+    return epilogue_.scratch_bytes() + pointer_bytes() + tile_rows_ * gathered_row_bytes() + 64;
   }
 
   void run(const Buffers& buffers, Part part, std::byte* scratch) const override {
@@ -72,6 +72,7 @@ class Products final : public Kernel {
     const std::int64_t by_cache_rows = gathered_row_bytes() == 0 ? kMaxTileRows : kTileBytes / gathered_row_bytes();
     const std::int64_t rows = std::clamp(by_cache_rows, kernels_.rows, kMaxTileRows);
     row_tiles_ = divide_up(g_.out_pixels(), rows / kernels_.rows * kernels_.rows);
+    tile_rows_ = divide_up(g_.out_pixels(), row_tiles_);
     const std::int64_t wanted = divide_up(kEnoughPieces, row_tiles_);
     const std::int64_t total = static_cast<std::int64_t>(panels_.list().size());
     const std::int64_t by_cache =
@@ -210,6 +211,7 @@ class Products final : public Kernel {
   std::vector<std::uint8_t> outside_;  // a run of zero points
   std::vector<Block> blocks_;
   std::int64_t row_tiles_ = 1;
+  std::int64_t tile_rows_ = 1;  // of the highest tile
   // Whether neighbouring taps of one line lie side by side in x.
   bool merges_ = g_.dilation_right == 1 && g_.groups == 1 && g_.pixel_pitch == g_.channels;
 };
