@@ -29,6 +29,7 @@ class Products final : public Kernel {
         registers_(RegisterEpilogue::match(call, epilogue_.chain(), panels_.channels(), kernels_)) {
     outside_.assign(static_cast<std::size_t>(g_.group_channels() + 64), static_cast<std::uint8_t>(g_.zero_point));
     if (x_.dtype == DType::i16) outside_.assign(static_cast<std::size_t>(2 * g_.group_channels() + 64), 0);
+    if (!panels_.gathered()) list_taps();
     cut();
   }
 
@@ -65,6 +66,15 @@ class Products final : public Kernel {
   }
   std::int64_t gathered_row_bytes() const {
     return panels_.gathered() ? divide_up(panels_.depth() * (kernels_.widens ? 2 : element()) + 64, 64) * 64 : 0;
+  }
+
+  void list_taps() {
+    for (std::int64_t p = 0; p < g_.kernel_height; ++p) {
+      for (std::int64_t q = 0; q < g_.kernel_width; ++q) {
+        const std::int64_t pixel = p * g_.dilation_down * g_.width + q * g_.dilation_right;
+        tap_offsets_.push_back(pixel * g_.pixel_pitch * element());
+      }
+    }
   }
 
   // Tiles of nearly equal height; blocks of panels small enough for the cache, and enough of both for several threads.
@@ -161,8 +171,16 @@ class Products final : public Kernel {
   void point(const std::byte* x, std::int64_t first, std::int64_t rows, const void** pointers) const {
     Pixel pixel = pixel_at(first);
     for (std::int64_t r = 0; r < rows; ++r, advance(pixel)) {
-      const std::int64_t left = pixel.column * g_.stride_right - g_.pad_left;
+      const std::int64_t top = pixel.line * g_.stride_down - g_.pad_top, left = pixel.column * g_.stride_right - g_.pad_left;
       const void** next = pointers + r;
+      if (top >= 0 && left >= 0 && top + reach_down_ < g_.height && left + reach_right_ < g_.width) {
+        const std::byte* corner = x + ((pixel.image * g_.height + top) * g_.width + left) * g_.pixel_pitch * element();
+        for (const std::int64_t offset : tap_offsets_) {
+          *next = corner + offset;
+          next += kMaxTileRows;
+        }
+        continue;
+      }
       for (std::int64_t p = 0; p < g_.kernel_height; ++p) {
         const std::byte* line = line_at(x, pixel, p);
         for (std::int64_t q = 0; q < g_.kernel_width; ++q, next += kMaxTileRows) *next = run_at(line, left, q);
@@ -212,6 +230,10 @@ class Products final : public Kernel {
   std::vector<Block> blocks_;
   std::int64_t row_tiles_ = 1;
   std::int64_t tile_rows_ = 1;  // of the highest tile
+  // From the top left of a window to its last line and column, and to each of its runs in bytes.
+  std::int64_t reach_down_ = (g_.kernel_height - 1) * g_.dilation_down;
+  std::int64_t reach_right_ = (g_.kernel_width - 1) * g_.dilation_right;
+  std::vector<std::int64_t> tap_offsets_;
   // Whether neighbouring taps of one line lie side by side in x.
   bool merges_ = g_.dilation_right == 1 && g_.groups == 1 && g_.pixel_pitch == g_.channels;
 };

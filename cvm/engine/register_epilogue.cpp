@@ -24,7 +24,7 @@ struct Stages {
 // A rescale to i32 of the accumulator.
 bool scales_sums(const Stages& stages, int reg) {
   return stages.is(reg, Opcode::rescale_) && stages.source(reg) == 0 && stages.dtype(reg) == DType::i32 &&
-         fits_blocks(stages.data(reg));
+         integer_form(stages.data(reg));
 }
 
 // A loaded tensor of the result's own size: i32, or i8 rescaled per tensor to i32.
@@ -32,7 +32,7 @@ bool is_shortcut(const Stages& stages, int reg) {
   int loaded = reg;
   if (stages.is(reg, Opcode::rescale_)) {
     const StageData& data = stages.data(reg);
-    if (stages.dtype(reg) != DType::i32 || data.multiplier.size() != 1 || !fits_blocks(data)) return false;
+    if (stages.dtype(reg) != DType::i32 || !byte_scale(data)) return false;
     loaded = stages.source(reg);
     if (!stages.is(loaded, Opcode::load_) || stages.dtype(loaded) != DType::i8) return false;
   } else if (!stages.is(reg, Opcode::load_) || stages.dtype(reg) != DType::i32) {
@@ -58,14 +58,14 @@ std::optional<RegisterEpilogue> RegisterEpilogue::match(const StepCall& call, co
     found.high_ = stages.data(reg).high + kStored;
     reg = stages.source(reg);
   }
-  if (!stages.is(reg, Opcode::rescale_) || !has_high_halves(stages.data(reg)) || stages.dtype(reg) != DType::i8) {
+  if (!stages.is(reg, Opcode::rescale_) || !fits_bytes(stages.data(reg)) || stages.dtype(reg) != DType::i8) {
     return std::nullopt;
   }
   const StageData& to_bytes = stages.data(reg);
   const int before = stages.source(reg);
   if (before == 0) {
     if (stages.last() > 2) return std::nullopt;
-    found.own_ = ScaleBlocksStorage(to_bytes, channels, kernels.lanes, ScaleForm::stored_bytes);
+    found.own_ = ScaleBlocksStorage(to_bytes, channels, kernels.lanes, ScaleForm::bytes);
     return found;
   }
   if (!stages.is(before, Opcode::add_) || to_bytes.multiplier.size() != 1) return std::nullopt;
@@ -73,13 +73,12 @@ std::optional<RegisterEpilogue> RegisterEpilogue::match(const StepCall& call, co
   if (!scales_sums(stages, own)) std::swap(own, other);
   if (!scales_sums(stages, own) || !is_shortcut(stages, other)) return std::nullopt;
   found.has_shortcut_ = true;
-  found.own_ = ScaleBlocksStorage(stages.data(own), channels, kernels.lanes, ScaleForm::integers);
-  found.last_ = ScaleBlocksStorage(to_bytes, kernels.lanes, ScaleForm::stored_bytes);
+  found.own_ = ScaleBlocksStorage(stages.data(own), channels, kernels.lanes, *integer_form(stages.data(own)));
+  found.last_ = ScaleBlocksStorage(to_bytes, kernels.lanes, ScaleForm::bytes);
   int loaded = other;
   if (stages.is(other, Opcode::rescale_)) {
     loaded = stages.source(other);
-    found.shortcut_scale_ = ScaleBlocksStorage(stages.data(other), kernels.lanes, ScaleForm::integers);
-    found.shortcut_zero_point_ = stages.data(other).input_zero_point + kStored;
+    found.shortcut_scale_ = *byte_scale(stages.data(other));
   }
   found.shortcut_ = call.operand(static_cast<std::size_t>(stages.spec(loaded).operand));
   return found;
@@ -93,7 +92,7 @@ void RegisterEpilogue::run(const ProductTask& task, const Buffers& buffers, std:
     return;
   }
   const std::int64_t start = (row * shortcut_.pitch + channel) * size_of(shortcut_.dtype);
-  const Residual residual{own_.at(column), shortcut_scale_.at(0), shortcut_zero_point_, buffers.read(shortcut_) + start,
+  const Residual residual{own_.at(column), shortcut_scale_, buffers.read(shortcut_) + start,
                           shortcut_.pitch, shortcut_.dtype == DType::i32, {last_.at(0), low_, high_}};
   kernels_->residual8(task, residual, columns, to, result_.pitch);
 }

@@ -29,8 +29,7 @@ class RegisterEpilogue {
   std::int32_t low_ = 0, high_ = 255;
   bool has_shortcut_ = false;
   Operand shortcut_;
-  ScaleBlocksStorage shortcut_scale_;  // of a shortcut of bytes
-  std::int32_t shortcut_zero_point_ = 0;
+  ByteScale shortcut_scale_{};  // of a shortcut of bytes
   ScaleBlocksStorage last_;  // of the sum with the shortcut
 };
 

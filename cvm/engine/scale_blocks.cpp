@@ -8,13 +8,39 @@ namespace cvm {
 namespace {
 
 constexpr std::uint64_t kLift = std::uint64_t{1} << 62;  // keeps products non-negative; no product is below -2^62
+constexpr std::int32_t kStored = 128;                 // what stored i8 bytes are more than their integers
+
+// A multiplier of 0, whose shift is 62, suits every form: its result is the zero point.
+template <typename Suits>
+bool every_channel(const StageData& rescale, Suits suits) {
+  for (std::size_t i = 0; i < rescale.multiplier.size(); ++i) {
+    if (rescale.multiplier[i] != 0 && !suits(rescale.shift[i])) return false;
+  }
+  return true;
+}
 
 }  // namespace
 
-bool fits_blocks(const StageData& rescale) { return !rescale.flag; }
+// Up to 53, half and shifted zero point leave the product room in 64 bits.
+bool fits_bytes(const StageData& rescale) {
+  return every_channel(rescale, [](std::int32_t shift) { return shift >= 32 && shift <= 53; });
+}
 
-bool has_high_halves(const StageData& rescale) {
-  return std::all_of(rescale.shift.begin(), rescale.shift.end(), [](std::int32_t shift) { return shift >= 32; });
+std::optional<ScaleForm> integer_form(const StageData& rescale) {
+  if (rescale.flag) return std::nullopt;
+  const bool left = every_channel(rescale, [](std::int32_t shift) { return shift <= 32; });
+  return left ? ScaleForm::left : ScaleForm::integers;
+}
+
+std::optional<ByteScale> byte_scale(const StageData& rescale) {
+  if (rescale.multiplier.size() != 1 || rescale.flag) return std::nullopt;
+  const std::int64_t multiplier = rescale.multiplier[0], shift = rescale.shift[0];
+  const std::int64_t high = (multiplier + 32768) >> 16;
+  if (shift < 16 || shift > 47 || high > 32767) return std::nullopt;
+  const std::int64_t add = (std::int64_t{1} << (shift - 1)) - (rescale.input_zero_point + kStored) * multiplier;
+  return ByteScale{static_cast<std::int32_t>(multiplier - high * 65536), static_cast<std::int32_t>(high),
+                   static_cast<std::int32_t>(add & 65535), static_cast<std::int32_t>(add >> 16),
+                   static_cast<std::int32_t>(shift - 16)};
 }
 
 ScaleBlocksStorage::ScaleBlocksStorage(const StageData& rescale, std::span<const std::int64_t> channels,
@@ -30,24 +56,31 @@ ScaleBlocksStorage::ScaleBlocksStorage(const StageData& rescale, std::int64_t la
 }
 
 void ScaleBlocksStorage::write(const StageData& rescale, std::span<const std::int64_t> channels) {
-  const bool bytes = form_ == ScaleForm::stored_bytes;
-  const std::int32_t bias = bytes ? 128 : 0;
   const auto lanes = static_cast<std::size_t>(lanes_);
   data_.assign(channels.size() * 3, 0);
   for (std::size_t column = 0; column < channels.size(); ++column) {
     const std::int64_t channel = rescale.multiplier.size() == 1 && channels[column] >= 0 ? 0 : channels[column];
-    const std::int32_t multiplier = channel < 0 ? 0 : rescale.multiplier[static_cast<std::size_t>(channel)];
-    const std::int32_t shift = channel < 0 ? 32 : rescale.shift[static_cast<std::size_t>(channel)];
-    const std::size_t block = column / lanes * lanes * 3, lane = column % lanes;
+    const auto place = static_cast<std::size_t>(channel);
+    const bool zero = channel < 0 || rescale.multiplier[place] == 0;
+    const Lane lane = lane_of(zero ? 0 : rescale.multiplier[place], zero ? 32 : rescale.shift[place], rescale.output_zero_point);
+    const std::size_t block = column / lanes * lanes * 3, odd = column % 2;
     auto* narrow = reinterpret_cast<unsigned char*>(data_.data() + block);
-    const auto offset = static_cast<std::uint32_t>(rescale.output_zero_point + bias) - static_cast<std::uint32_t>(kLift >> shift);
-    std::memcpy(narrow + 4 * lane, &multiplier, 4);
-    std::memcpy(narrow + 4 * (lanes + lane), &offset, 4);
-    const std::size_t odd = lane % 2;
-    std::int64_t* wide = data_.data() + block + lanes + lane / 2;
-    wide[odd * lanes / 2] = static_cast<std::int64_t>(kLift + (std::uint64_t{1} << (shift - 1)));
-    wide[lanes + odd * lanes / 2] = odd == 1 && bytes ? shift - 32 : shift;
+    std::memcpy(narrow + 4 * (column % lanes), &lane.multiplier, 4);
+    std::memcpy(narrow + 4 * (lanes + column % lanes), &lane.last, 4);
+    std::int64_t* wide = data_.data() + block + lanes + column % lanes / 2;
+    wide[odd * lanes / 2] = lane.half;
+    wide[lanes + odd * lanes / 2] = lane.shift;
   }
+}
+
+ScaleBlocksStorage::Lane ScaleBlocksStorage::lane_of(std::int32_t multiplier, std::int32_t shift, std::int32_t zero_point) const {
+  const std::int64_t half = multiplier == 0 ? 0 : std::int64_t{1} << (shift - 1);
+  if (form_ == ScaleForm::bytes) {
+    return {multiplier, shift - 32, half + (std::int64_t{zero_point} + kStored) * (std::int64_t{1} << shift), 0};
+  }
+  if (form_ == ScaleForm::left) return {multiplier, 0, half, 32 - shift};
+  const auto lifted = static_cast<std::int64_t>(kLift + static_cast<std::uint64_t>(half));
+  return {multiplier, static_cast<std::int32_t>(0 - static_cast<std::uint32_t>(kLift >> shift)), lifted, shift};
 }
 
 }  // namespace cvm

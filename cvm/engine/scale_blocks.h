@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -10,8 +11,8 @@
 
 namespace cvm {
 
-// To integers of 32 bits, with any shifts; or to bytes in stored form, with shifts of at least 32 (ToBytes).
-enum class ScaleForm { integers, stored_bytes };
+// The forms of kernels/products.h.
+enum class ScaleForm { bytes, left, integers };
 
 class ScaleBlocksStorage {
  public:
@@ -25,20 +26,27 @@ class ScaleBlocksStorage {
   // From the block of this column on, which is a multiple of lanes.
   ScaleBlocks at(std::int64_t column) const {
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(data_.data());
-    return {bytes + column / lanes_ * stride_, stride_, form_ == ScaleForm::stored_bytes};
+    return {bytes + column / lanes_ * stride_, stride_, form_ == ScaleForm::left};
   }
 
  private:
+  struct Lane {
+    std::int32_t multiplier, last;
+    std::int64_t half, shift;
+  };
   void write(const StageData& rescale, std::span<const std::int64_t> channels);
+  Lane lane_of(std::int32_t multiplier, std::int32_t shift, std::int32_t zero_point) const;
 
   std::int64_t lanes_ = 1, stride_ = 0;
   ScaleForm form_ = ScaleForm::integers;
   std::vector<std::int64_t> data_;
 };
 
-// Whether vectors can do this rescale: every result fits 32 bits before it saturates.
-bool fits_blocks(const StageData& rescale);
-// Whether every shift is at least 32, so that results stay below 2^30 and a zero point can be added in 32 bits.
-bool has_high_halves(const StageData& rescale);
+// Whether every channel of a rescale to i8 suits the form bytes.
+bool fits_bytes(const StageData& rescale);
+// The form that suits a rescale to i32, if vectors can do it at all: every result fits 32 bits before it saturates.
+std::optional<ScaleForm> integer_form(const StageData& rescale);
+// A rescale per tensor of i8 to i32, if its shift and multiplier suit.
+std::optional<ByteScale> byte_scale(const StageData& rescale);
 
 }  // namespace cvm

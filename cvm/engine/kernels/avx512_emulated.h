@@ -120,6 +120,17 @@ inline simde__m512i shift_right_32(const simde__m512i& x, const simde__m512i& co
 #if !defined(_mm512_mask_cvtepi32_storeu_epi8)
 #define _mm512_mask_cvtepi32_storeu_epi8(to, mask, x) _mm_mask_storeu_epi8(to, mask, _mm512_cvtepi32_epi8(x))
 #endif
+#if !defined(_mm512_mask_shuffle_epi32)  // the one selection that kernels use: the odd neighbour of each pair
+#define _MM_PERM_DDBB 0xF5
+#define _mm512_mask_shuffle_epi32(rest, mask, x, selection) \
+  _mm512_mask_blend_epi32(mask, rest, _mm512_srli_epi64(x, 32 + 0 * (selection)))
+#endif
+#if !defined(_mm512_srai_epi32)
+#define _mm512_srai_epi32(x, count) _mm512_srav_epi32(x, _mm512_set1_epi32(count))
+#endif
+#if !defined(_mm512_sra_epi32)
+#define _mm512_sra_epi32(x, count) _mm512_srav_epi32(x, _mm512_set1_epi32(_mm_cvtsi128_si32(count)))
+#endif
 #if !defined(_mm512_reduce_or_epi32)
 #define _mm512_reduce_or_epi32(x) emulated::reduce_or(x)
 #endif

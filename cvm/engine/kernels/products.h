@@ -20,33 +20,43 @@ struct ProductTask {
   int64_t vectors;      // 1 or 2: columns are vectors * lanes
 };
 
-// A rescale as vectors want it, in blocks of `lanes` channels: int32 multiplier[lanes], int32 offset[lanes], then int64
-// half_even, half_odd, shift_even, shift_odd [lanes / 2 each]. The product of an even (odd) channel plus its half, which
-// includes 2^62 to make it non-negative, is shifted right by its shift; offset takes 2^62 away again and adds the zero
-// point. `high_halves`: every shift is at
-// least 32 and shift_odd is 32 less, so that odd results end in their own place; elsewhere kernels move them there.
+// A rescale as vectors want it, in blocks of `lanes` channels: int32 multiplier[lanes], int32 last[lanes], then int64
+// half_even, half_odd, shift_even, shift_odd [lanes / 2 each], for even and odd channels. The product of x and the
+// multiplier plus the half is a 64-bit integer whose bits from `shift` on are wanted. It depends on the form where they are:
+//   bytes     shifts are 32..53; the half holds the zero point too; `last` more shifts the high half, arithmetically
+//   left      shifts are at most 32; `shift` moves the wanted bits to the high half
+//   integers  any shifts; the half holds 2^62, so that a logical shift is right; `last` takes 2^62 away again
 struct ScaleBlocks {
   const uint8_t* data;
   int64_t stride;  // bytes from one block to the next; 0 if one serves all channels
-  bool high_halves;
+  bool left;       // else integers; ToBytes is always of the form bytes
 };
 
 // rescale to 8 bits: sums become bytes between low and high (in stored form).
 struct ToBytes {
-  ScaleBlocks scale;  // at the panel's first channel; high_halves
+  ScaleBlocks scale;  // at the panel's first channel
   int32_t low;
   int32_t high;
 };
 
+// A rescale of stored bytes q to 32 bits in 32 bits: (q high + high_add + ((q low + low_add) >> 16)) >> shift, where
+// high 2^16 + low is the multiplier, and the same of the adds is the half less zero point times multiplier.
+struct ByteScale {
+  int32_t low;   // a signed 16-bit integer
+  int32_t high;  // 0..32767
+  int32_t low_add;
+  int32_t high_add;
+  int32_t shift;
+};
+
 // sum = rescale(sums) + shortcut, then rescale to 8 bits. The shortcut is either bytes, rescaled per tensor, or int32.
 struct Residual {
-  ScaleBlocks scale;  // at the panel's first channel
-  ScaleBlocks shortcut_scale;  // one block
-  int32_t shortcut_zero_point;
-  const void* shortcut;  // at the tile's first row and the panel's first channel
+  ScaleBlocks scale;  // at the panel's first channel; left or integers
+  ByteScale shortcut_scale;
+  const void* shortcut;    // at the tile's first row and the panel's first channel
   int64_t shortcut_pitch;  // elements
-  bool shortcut_is_wide;  // int32, added as it is
-  ToBytes out;  // one block
+  bool shortcut_is_wide;   // int32, added as it is
+  ToBytes out;             // one block
 };
 
 struct ProductKernels {

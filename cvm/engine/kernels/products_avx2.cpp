@@ -52,8 +52,7 @@ inline void accumulate(const ProductTask& task, int64_t row, __m256i (&sums)[R][
 
 // What a block of ScaleBlocks holds for 8 channels.
 struct Block {
-  const int32_t* multiplier;
-  const int32_t* offset;
+  const int32_t *multiplier, *last;
   const int64_t *half_even, *half_odd, *shift_even, *shift_odd;
 };
 
@@ -65,15 +64,39 @@ Block block_of(const ScaleBlocks& scale, int64_t number) {
           wide, wide + half, wide + 2 * half, wide + 3 * half};
 }
 
-template <bool kHighHalves>
-inline __m256i rescaled(__m256i x, const Block& block) {
-  __m256i even = _mm256_mul_epi32(x, load(block.multiplier));
+// Products of even and odd channels plus their halves.
+struct Halves {
+  __m256i even, odd;
+};
+
+inline Halves multiplied(__m256i x, const Block& block) {
+  const __m256i even = _mm256_mul_epi32(x, load(block.multiplier));
   // From one channel on, so that odd multipliers stand where even ones stood; what follows them is not looked at.
-  __m256i odd = _mm256_mul_epi32(_mm256_srli_epi64(x, 32), load(block.multiplier + 1));
-  even = _mm256_srlv_epi64(_mm256_add_epi64(even, load(block.half_even)), load(block.shift_even));
-  odd = _mm256_srlv_epi64(_mm256_add_epi64(odd, load(block.half_odd)), load(block.shift_odd));
-  if constexpr (!kHighHalves) odd = _mm256_slli_epi64(odd, 32);
-  return _mm256_add_epi32(_mm256_blend_epi32(even, odd, 0xAA), load(block.offset));
+  const __m256i odd = _mm256_mul_epi32(_mm256_srli_epi64(x, 32), load(block.multiplier + 1));
+  return {_mm256_add_epi64(even, load(block.half_even)), _mm256_add_epi64(odd, load(block.half_odd))};
+}
+
+// The high halves of both, each in its own channel's place.
+inline __m256i high_halves(const Halves& found) {
+  return _mm256_blend_epi32(_mm256_srli_epi64(found.even, 32), found.odd, 0xAA);
+}
+
+inline __m256i to_stored(__m256i x, const Block& block) {
+  return _mm256_srav_epi32(high_halves(multiplied(x, block)), load(block.last));
+}
+
+template <bool kLeft>
+inline __m256i to_integers(__m256i x, const Block& block) {
+  Halves found = multiplied(x, block);
+  if constexpr (kLeft) {
+    found.even = _mm256_sllv_epi64(found.even, load(block.shift_even));
+    found.odd = _mm256_sllv_epi64(found.odd, load(block.shift_odd));
+    return high_halves(found);
+  } else {
+    found.even = _mm256_srlv_epi64(found.even, load(block.shift_even));
+    found.odd = _mm256_slli_epi64(_mm256_srlv_epi64(found.odd, load(block.shift_odd)), 32);
+    return _mm256_add_epi32(_mm256_blend_epi32(found.even, found.odd, 0xAA), load(block.last));
+  }
 }
 
 // 8 or 16 sums of one row, already stored-form integers, to bytes. Packing saturates to 0..255, so the narrower range of a
@@ -111,7 +134,7 @@ void to_bytes(const ProductTask& task, int64_t row, const ToBytes& out, int64_t 
   __m256i found[R][V];
   accumulate<R, V, int8_t>(task, row, found);
   for (int r = 0; r < R; ++r) {
-    for (int v = 0; v < V; ++v) found[r][v] = rescaled<true>(found[r][v], block_of(out.scale, v));
+    for (int v = 0; v < V; ++v) found[r][v] = to_stored(found[r][v], block_of(out.scale, v));
     store_bytes(found[r], out, columns, to + (row + r) * pitch);
   }
 }
@@ -133,20 +156,23 @@ inline __m256i shortcut_at(const Residual& residual, int64_t row, int64_t column
     for (int64_t i = 0; i < count; ++i) spare[i] = from[i];
     from = spare;
   }
+  // Bytes in 32 bits are pairs of 16 with a zero, so that vpmaddwd is a plain product.
   const __m256i bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
-  const __m256i centred = _mm256_sub_epi32(bytes, _mm256_set1_epi32(residual.shortcut_zero_point));
-  return rescaled<false>(centred, block_of(residual.shortcut_scale, 0));
+  const ByteScale& scale = residual.shortcut_scale;
+  const __m256i low = _mm256_add_epi32(_mm256_madd_epi16(bytes, _mm256_set1_epi32(scale.low & 0xFFFF)), _mm256_set1_epi32(scale.low_add));
+  const __m256i high = _mm256_add_epi32(_mm256_madd_epi16(bytes, _mm256_set1_epi32(scale.high)), _mm256_set1_epi32(scale.high_add));
+  return _mm256_sra_epi32(_mm256_add_epi32(high, _mm256_srai_epi32(low, 16)), _mm_cvtsi32_si128(scale.shift));
 }
 
-template <int R, int V>
+template <int R, int V, bool kLeft>
 void with_shortcut(const ProductTask& task, int64_t row, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
   __m256i found[R][V];
   accumulate<R, V, int8_t>(task, row, found);
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) {
-      const __m256i own = rescaled<false>(found[r][v], block_of(residual.scale, v));
+      const __m256i own = to_integers<kLeft>(found[r][v], block_of(residual.scale, v));
       const __m256i other = v * kLanes < columns ? shortcut_at(residual, row + r, v * kLanes, columns) : own;
-      found[r][v] = rescaled<true>(_mm256_add_epi32(own, other), block_of(residual.out.scale, 0));
+      found[r][v] = to_stored(_mm256_add_epi32(own, other), block_of(residual.out.scale, 0));
     }
     store_bytes(found[r], residual.out, columns, to + (row + r) * pitch);
   }
@@ -189,7 +215,10 @@ void bytes8(const ProductTask& task, const ToBytes& out, int64_t columns, uint8_
 }
 
 void residual8(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
-  for_size(task, [&]<int R, int V>(int64_t row) { with_shortcut<R, V>(task, row, residual, columns, to, pitch); });
+  for_size(task, [&]<int R, int V>(int64_t row) {
+    residual.scale.left ? with_shortcut<R, V, true>(task, row, residual, columns, to, pitch)
+                        : with_shortcut<R, V, false>(task, row, residual, columns, to, pitch);
+  });
 }
 
 void widen(const uint8_t* from, int64_t count, int16_t* to) {

@@ -52,7 +52,7 @@ inline void accumulate(const ProductTask& task, int64_t row, __m512i (&sums)[R][
 
 // What a block of ScaleBlocks holds for 16 channels, in registers: it serves every row of a tile.
 struct Block {
-  __m512i multiplier, multiplier_odd, offset, half_even, half_odd, shift_even, shift_odd;
+  __m512i multiplier, multiplier_odd, last, half_even, half_odd, shift_even, shift_odd;
 };
 
 inline Block block_of(const ScaleBlocks& scale, int64_t number) {
@@ -62,14 +62,37 @@ inline Block block_of(const ScaleBlocks& scale, int64_t number) {
           load(data + 192), load(data + 256),                  load(data + 320)};
 }
 
-template <bool kHighHalves>
-inline __m512i rescaled(__m512i x, const Block& block) {
-  __m512i even = _mm512_mul_epi32(x, block.multiplier);
-  __m512i odd = _mm512_mul_epi32(_mm512_srli_epi64(x, 32), block.multiplier_odd);
-  even = _mm512_srlv_epi64(_mm512_add_epi64(even, block.half_even), block.shift_even);
-  odd = _mm512_srlv_epi64(_mm512_add_epi64(odd, block.half_odd), block.shift_odd);
-  if constexpr (!kHighHalves) odd = _mm512_slli_epi64(odd, 32);
-  return _mm512_add_epi32(_mm512_mask_blend_epi32(0xAAAA, even, odd), block.offset);
+// Products of even and odd channels plus their halves.
+struct Halves {
+  __m512i even, odd;
+};
+
+inline Halves multiplied(__m512i x, const Block& block) {
+  const __m512i odd = _mm512_mul_epi32(_mm512_srli_epi64(x, 32), block.multiplier_odd);
+  return {_mm512_add_epi64(_mm512_mul_epi32(x, block.multiplier), block.half_even), _mm512_add_epi64(odd, block.half_odd)};
+}
+
+// The high halves of both, each in its own channel's place: odd ones stand there, even ones move down.
+inline __m512i high_halves(const Halves& found) {
+  return _mm512_mask_shuffle_epi32(found.odd, 0x5555, found.even, _MM_PERM_DDBB);
+}
+
+inline __m512i to_stored(__m512i x, const Block& block) {
+  return _mm512_srav_epi32(high_halves(multiplied(x, block)), block.last);
+}
+
+template <bool kLeft>
+inline __m512i to_integers(__m512i x, const Block& block) {
+  Halves found = multiplied(x, block);
+  if constexpr (kLeft) {
+    found.even = _mm512_sllv_epi64(found.even, block.shift_even);
+    found.odd = _mm512_sllv_epi64(found.odd, block.shift_odd);
+    return high_halves(found);
+  } else {
+    found.even = _mm512_srlv_epi64(found.even, block.shift_even);
+    found.odd = _mm512_slli_epi64(_mm512_srlv_epi64(found.odd, block.shift_odd), 32);
+    return _mm512_add_epi32(_mm512_mask_blend_epi32(0xAAAA, found.even, found.odd), block.last);
+  }
 }
 
 inline __mmask16 mask_of(int64_t columns) {
@@ -99,36 +122,48 @@ void to_bytes(const ProductTask& task, int64_t row, const ToBytes& out, int64_t 
     const Block block = block_of(out.scale, v);
     const __mmask16 mask = mask_of(columns - v * kLanes);
     for (int r = 0; r < R; ++r) {
-      store_bytes(rescaled<true>(found[r][v], block), low, high, mask, to + (row + r) * pitch + v * kLanes);
+      store_bytes(to_stored(found[r][v], block), low, high, mask, to + (row + r) * pitch + v * kLanes);
     }
   }
 }
 
-inline __m512i shortcut_at(const Residual& residual, const Block& scale, __m512i zero_point, int64_t place, __mmask16 mask) {
+// A ByteScale in registers. Bytes in 32 bits are pairs of 16 with a zero, so that vpdpwssd is a plain product and a sum.
+struct ByteFactors {
+  __m512i low, high, low_add, high_add;
+  __m128i shift;
+};
+
+inline ByteFactors factors_of(const ByteScale& scale) {
+  return {_mm512_set1_epi32(scale.low & 0xFFFF), _mm512_set1_epi32(scale.high), _mm512_set1_epi32(scale.low_add),
+          _mm512_set1_epi32(scale.high_add), _mm_cvtsi32_si128(scale.shift)};
+}
+
+inline __m512i shortcut_at(const Residual& residual, const ByteFactors& factors, int64_t place, __mmask16 mask) {
   if (residual.shortcut_is_wide) {
     return _mm512_maskz_loadu_epi32(mask, static_cast<const int32_t*>(residual.shortcut) + place);
   }
-  const __m128i bytes = _mm_maskz_loadu_epi8(mask, static_cast<const uint8_t*>(residual.shortcut) + place);
-  return rescaled<false>(_mm512_sub_epi32(_mm512_cvtepu8_epi32(bytes), zero_point), scale);
+  const uint8_t* from = static_cast<const uint8_t*>(residual.shortcut) + place;
+  const __m512i bytes = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, from));
+  const __m512i low = _mm512_srai_epi32(_mm512_dpwssd_epi32(factors.low_add, bytes, factors.low), 16);
+  const __m512i high = _mm512_dpwssd_epi32(factors.high_add, bytes, factors.high);
+  return _mm512_sra_epi32(_mm512_add_epi32(high, low), factors.shift);
 }
 
-template <int R, int V>
+template <int R, int V, bool kLeft>
 void with_shortcut(const ProductTask& task, int64_t row, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
   __m512i found[R][V];
   accumulate<R, V, true>(task, row, found);
   const ToBytes& out = residual.out;
   const __m512i low = _mm512_set1_epi32(out.low), high = _mm512_set1_epi32(out.high);
-  const __m512i zero_point = _mm512_set1_epi32(residual.shortcut_zero_point);
   const Block last = block_of(out.scale, 0);
-  const Block other = residual.shortcut_is_wide ? last : block_of(residual.shortcut_scale, 0);
+  const ByteFactors factors = factors_of(residual.shortcut_scale);
   for (int v = 0; v < V; ++v) {
     const Block own = block_of(residual.scale, v);
     const __mmask16 mask = mask_of(columns - v * kLanes);
     for (int r = 0; r < R; ++r) {
       const int64_t place = (row + r) * residual.shortcut_pitch + v * kLanes;
-      const __m512i sum = _mm512_add_epi32(rescaled<false>(found[r][v], own),
-                                           shortcut_at(residual, other, zero_point, place, mask));
-      store_bytes(rescaled<true>(sum, last), low, high, mask, to + (row + r) * pitch + v * kLanes);
+      const __m512i sum = _mm512_add_epi32(to_integers<kLeft>(found[r][v], own), shortcut_at(residual, factors, place, mask));
+      store_bytes(to_stored(sum, last), low, high, mask, to + (row + r) * pitch + v * kLanes);
     }
   }
 }
@@ -172,7 +207,10 @@ void bytes8(const ProductTask& task, const ToBytes& out, int64_t columns, uint8_
 }
 
 void residual8(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
-  for_size(task, [&]<int R, int V>(int64_t row) { with_shortcut<R, V>(task, row, residual, columns, to, pitch); });
+  for_size(task, [&]<int R, int V>(int64_t row) {
+    residual.scale.left ? with_shortcut<R, V, true>(task, row, residual, columns, to, pitch)
+                        : with_shortcut<R, V, false>(task, row, residual, columns, to, pitch);
+  });
 }
 
 // Rows of bytes are taken as they are here; matmul still wants wide ones.

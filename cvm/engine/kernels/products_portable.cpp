@@ -31,19 +31,31 @@ void sums(const ProductTask& task, int32_t* out) {
   }
 }
 
-// One channel of a block: the same steps as vectors take, on one lane.
-int32_t rescaled(const ScaleBlocks& scale, int64_t column, int32_t x) {
+// One channel of a block.
+struct Lane {
+  int32_t multiplier, last;
+  int64_t half, shift;
+};
+
+Lane lane_of(const ScaleBlocks& scale, int64_t column) {
   const uint8_t* block = scale.data + column / kLanes * scale.stride;
   const int64_t lane = column % kLanes, odd = lane % 2;
   const int32_t* narrow = reinterpret_cast<const int32_t*>(block);
   const int64_t* wide = reinterpret_cast<const int64_t*>(block + 8 * kLanes) + lane / 2;
-  const uint64_t lifted = static_cast<uint64_t>(int64_t{x} * narrow[lane]) + static_cast<uint64_t>(wide[odd * kLanes / 2]);
-  const int64_t shift = wide[kLanes + odd * kLanes / 2] + (odd == 1 && scale.high_halves ? 32 : 0);
-  return static_cast<int32_t>(static_cast<uint32_t>(lifted >> shift) + static_cast<uint32_t>(narrow[kLanes + lane]));
+  return {narrow[lane], narrow[kLanes + lane], wide[odd * kLanes / 2], wide[kLanes + odd * kLanes / 2]};
+}
+
+// To 32 bits, in either form.
+int32_t rescaled(const ScaleBlocks& scale, int64_t column, int32_t x) {
+  const Lane lane = lane_of(scale, column);
+  const uint64_t lifted = static_cast<uint64_t>(int64_t{x} * lane.multiplier) + static_cast<uint64_t>(lane.half);
+  if (scale.left) return static_cast<int32_t>((lifted << lane.shift) >> 32);
+  return static_cast<int32_t>(static_cast<uint32_t>(lifted >> lane.shift) + static_cast<uint32_t>(lane.last));
 }
 
 uint8_t byte_of(const ToBytes& out, int64_t column, int32_t x) {
-  const int32_t y = rescaled(out.scale, column, x);
+  const Lane lane = lane_of(out.scale, column);
+  const int64_t y = ((int64_t{x} * lane.multiplier + lane.half) >> 32) >> lane.last;
   return static_cast<uint8_t>(y < out.low ? out.low : y > out.high ? out.high : y);
 }
 
@@ -60,7 +72,8 @@ void bytes8(const ProductTask& task, const ToBytes& out, int64_t columns, uint8_
 int32_t shortcut_at(const Residual& residual, int64_t place) {
   if (residual.shortcut_is_wide) return static_cast<const int32_t*>(residual.shortcut)[place];
   const int32_t byte = static_cast<const uint8_t*>(residual.shortcut)[place];
-  return rescaled(residual.shortcut_scale, 0, byte - residual.shortcut_zero_point);
+  const ByteScale& scale = residual.shortcut_scale;
+  return (byte * scale.high + scale.high_add + ((byte * scale.low + scale.low_add) >> 16)) >> scale.shift;
 }
 
 void residual8(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
