@@ -1,6 +1,7 @@
 // Sums of products with vpmaddwd: pairs of 16-bit products added exactly in 32 bits. (vpmaddubsw would take bytes, but it
 // saturates at 16 bits, which makes other engines' results differ between machines.)
 #include <immintrin.h>
+#include <string.h>
 
 #include "kernels/products.h"
 
@@ -24,7 +25,7 @@ __m256i weights_at(const Weight* from) {
 
 __m256i pair_at(const int16_t* from) {
   int32_t pair;
-  __builtin_memcpy(&pair, from, 4);
+  memcpy(&pair, from, 4);
   return _mm256_set1_epi32(pair);
 }
 

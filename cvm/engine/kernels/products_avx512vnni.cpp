@@ -1,5 +1,7 @@
 // Sums of products with AVX-512 VNNI: vpdpbusd adds four products of a byte and a signed byte to 32 bits without
 // saturating (vpdpbusds would saturate), vpdpwssd two of 16-bit integers.
+#include <string.h>
+
 #include "kernels/avx512.h"
 #include "kernels/products.h"
 
@@ -13,7 +15,7 @@ __m512i load(const void* from) { return _mm512_loadu_si512(from); }
 
 __m512i four_bytes_at(const uint8_t* from) {
   int32_t four;
-  __builtin_memcpy(&four, from, 4);
+  memcpy(&four, from, 4);
   return _mm512_set1_epi32(four);
 }
 
