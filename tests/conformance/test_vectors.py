@@ -1,4 +1,4 @@
-"""Every vector of every JSON file here, run on the reference machine as a program of one instruction."""
+"""Every vector of every JSON file here, run on both machines as a program of one instruction."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cvm import native
 from cvm.bounds import Bounds, full, of_constant
 from cvm.errors import Invalid, Trap, Unproven
 from cvm.instructions import INSTRUCTIONS
@@ -24,8 +25,9 @@ from cvm.program import (
     TensorType,
     dtype_name,
 )
+from cvm.native import Engine
 from cvm.reference.interpreter import run
-from cvm.validate import check, infer_bounds, validate
+from cvm.validate import Proven, check, infer_bounds, validate
 
 HERE = Path(__file__).parent
 Vector = dict[str, Any]
@@ -104,6 +106,21 @@ def _assert_bounds(program: Program, expected: list[Any]) -> None:
         assert end.tolist() == (literal if isinstance(literal, list) else [literal] * len(end))
 
 
+def _assert_engine_gives(form: Proven, arrays: dict[str, IntArray], vector: Vector) -> None:
+    """On every instruction set, as an output and as the value that a traced run sees; nothing where none was built."""
+    for isa in native.isas():
+        _assert_outputs(Engine(form, isa=isa).run(arrays)["output"], vector)
+        seen: list[IntArray] = []
+        Engine(form, isa=isa, traceable=True).observe(arrays, lambda _, value: seen.append(value))
+        assert len(seen) == 1
+        _assert_outputs(seen[0], vector)
+
+
+@pytest.mark.skipif(not native.available(), reason="the native engine is not built")
+def test_the_engine_runs_the_vectors_on_at_least_one_instruction_set() -> None:
+    assert "portable" in native.isas()
+
+
 @pytest.mark.parametrize(("name", "vector"), _load())
 def test_vector(name: str, vector: Vector) -> None:
     assert vector.keys() <= KEYS and {"name", "why", "inputs"} <= vector.keys()
@@ -128,6 +145,7 @@ def test_vector(name: str, vector: Vector) -> None:
         form = validate(program)
         _assert_outputs(run(form, arrays)["output"], vector)
         _assert_outputs(run(check(program), arrays, checked=True)["output"], vector)
+        _assert_engine_gives(form, arrays, vector)
         if "bounds" in vector:
             _assert_bounds(program, vector["bounds"])
 

@@ -6,8 +6,9 @@ import pytest
 
 import cvm
 from cvm import format as file_format
-from cvm import trace
+from cvm import native, trace
 from cvm.instructions import INSTRUCTIONS
+from cvm.native import Engine
 from cvm.reference.interpreter import run
 from tests.golden import FOLDER, INDEX, inputs_of, record
 
@@ -33,6 +34,20 @@ def test_the_machine_s_own_digests_and_trace_roots_agree(name: str) -> None:
         outputs = run(program, inputs_of(program.program, sample), observe=trace.observer(digests))
         assert {output: trace.digest(value).hex() for output, value in outputs.items()} == expected["outputs"]
         assert trace.merkle_root(digests).hex() == expected["trace"]
+
+
+@pytest.mark.skipif(not native.available(), reason="the native engine is not built")
+@pytest.mark.parametrize("name", GOLDEN)
+def test_the_engine_gives_the_digests_of_a_golden_file(name: str) -> None:
+    program = cvm.load(FOLDER / f"{name}.cvm")
+    for isa in native.isas():
+        plain, traced = Engine(program, isa=isa), Engine(program, isa=isa, traceable=True)
+        for sample, expected in enumerate(GOLDEN[name]["samples"]):
+            digests: list[bytes] = []
+            inputs = inputs_of(program.program, sample)
+            for outputs in (plain.run(inputs), traced.observe(inputs, trace.observer(digests))):
+                assert {output: trace.digest(value).hex() for output, value in outputs.items()} == expected["outputs"]
+            assert trace.merkle_root(digests).hex() == expected["trace"]
 
 
 def test_golden_files_hold_every_instruction() -> None:
