@@ -8,7 +8,7 @@ ENGINE_SOURCES := cvm/instructions.toml $(shell find cvm/engine -name '*.cpp' -o
 TOOLS_STAMP := $(VENV)/.tools_installed
 SANITIZED := build/sanitize
 AARCH64 := build/aarch64
-PLANS ?= 500000
+PLANS ?= 200000
 CROSS_PLANS ?= 3000
 NO_ENGINE := the engine was not built, everything runs on the reference; CVM_REQUIRE_ENGINE=1 make setup shows why
 

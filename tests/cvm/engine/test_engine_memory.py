@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ STATUS = Path("/proc/self/statm")
 pytestmark = [
     pytest.mark.skipif(not native.available(), reason="the native engine is not built"),
     pytest.mark.skipif(not STATUS.exists(), reason="this system does not tell how much memory a process has"),
+    pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer keeps what was freed"),
 ]
 
 
