@@ -59,8 +59,8 @@ class Engine {
   std::size_t steps() const { return steps_.size(); }
   std::int64_t multiply_accumulates(std::size_t step) const { return bodies_[step]->multiply_accumulates(); }
 
-  // One sample. Buffers have the sizes of inputs() and outputs(); input bytes are plain. With an observer, which is called
-  // after every step, it may see every value while it lives.
+  // One sample. Buffers have the sizes of inputs() and outputs(); input bytes are plain. With an observer, which is
+  // called after every step, it may see every value while it lives.
   void run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, int threads,
            const StepObserver* observer = nullptr) const;
 

@@ -167,7 +167,12 @@ class ToBytes {
     return _mm512_adds_epi16(_mm512_packs_epi32(scaled(a), scaled(b)), zero_point_);
   }
   void store(__m128i pixel, int64_t number) const {
-    if (number < count_) _mm_mask_storeu_epi8(to_ + number * pitch_, mask_, pixel);
+    if (number >= count_) return;
+    if (mask_ == 0xFFFF) {  // nearly always, and a masked store of bytes may cost more
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to_ + number * pitch_), pixel);
+    } else {
+      _mm_mask_storeu_epi8(to_ + number * pitch_, mask_, pixel);
+    }
   }
 
   __m512i even_multiplier_, odd_multiplier_, even_offset_, odd_offset_, shift_, zero_point_, low_, high_;

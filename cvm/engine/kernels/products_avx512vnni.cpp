@@ -103,7 +103,12 @@ inline __mmask16 mask_of(int64_t columns) {
 
 // Narrowed in a register first: narrowing into memory is microcoded on some processors.
 inline void store_bytes(__m512i x, __m512i low, __m512i high, __mmask16 mask, uint8_t* to) {
-  _mm_mask_storeu_epi8(to, mask, _mm512_cvtepi32_epi8(_mm512_min_epi32(_mm512_max_epi32(x, low), high)));
+  const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_min_epi32(_mm512_max_epi32(x, low), high));
+  if (mask == 0xFFFF) {  // nearly always, and a masked store of bytes may cost more
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
+  } else {
+    _mm_mask_storeu_epi8(to, mask, bytes);
+  }
 }
 
 template <int R, int V, bool kBytes>
