@@ -28,7 +28,7 @@ class Contender:
 
 def peak(threads: int) -> Callable[[], float] | None:
     """Reads the machine's int8 multiply-accumulate peak in giga-MAC/s, where the engine can."""
-    return partial(native.peak, threads) if native.available() and hasattr(native, "peak") else None
+    return partial(native.peak, threads) if native.available() else None
 
 
 def engine(model: Model, threads: int) -> Ready:
