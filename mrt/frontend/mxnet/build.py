@@ -11,9 +11,11 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from mrt.errors import BadModel, BadOption, Unsupported
+from mrt.frontend.mxnet import integers
 from mrt.frontend.mxnet.call import Call
 from mrt.frontend.mxnet.literals import parse_integers
 from mrt.frontend.mxnet.operators import OPERATORS
+from mrt.frontend.mxnet.operators.refused import why_refused
 from mrt.frontend.mxnet.operators.registry import LABEL_SLOT, PARAMETER_SLOTS, Operator, Values, read_attributes
 from mrt.frontend.mxnet.symbol import Edge, Symbol, SymbolNode
 from mrt.frontend.mxnet.writer import RefusalError, Writer
@@ -98,7 +100,7 @@ def _label(node: SymbolNode) -> str:
 def _use(node: SymbolNode, problems: list[str]) -> Use | None:
     operator = OPERATORS.get(node.operator or "")
     if operator is None:
-        problems.append(f"{_label(node)}: unsupported operator")
+        problems.append(f"{_label(node)}: {why_refused(node.operator or '', node.attributes)}")
         return None
     values, troubles = read_attributes(operator.attributes, node.attributes)
     if troubles:
@@ -181,10 +183,13 @@ def _convert(
 ) -> dict[Edge, ir.Value]:
     """Nothing where the node is refused: what follows it cannot be judged."""
     try:
+        dtype = integers.dtype_of_result(use.operator.name, operands)
         result = use.operator.handler(Call(writer, name, use.values, operands))
     except RefusalError as refusal:
         problems.append(f"{_label(use.node)}: {refusal}")
         return {}
+    if dtype is not None:
+        integers.mark_all(result, dtype)
     if isinstance(result, ir.Value):
         writer.publish(result, name)
         return {Edge(use.node.id, 0): result}
@@ -203,7 +208,7 @@ def _input_shapes(inputs: Iterable[SymbolNode], shapes: Mapping[str, Shape]) -> 
     """From the user, else from the file; an unknown first dimension is a batch of 1."""
     sized, troubles = {}, []
     for node in inputs:
-        shape = shapes.get(node.name, _written_shape(node))
+        shape = shapes.get(node.name, written_shape(node))
         if shape and shape[0] in (0, -1):
             shape = (1, *shape[1:])
         if shape and min(shape) > 0:
@@ -219,7 +224,8 @@ def _input_shapes(inputs: Iterable[SymbolNode], shapes: Mapping[str, Shape]) -> 
     return sized
 
 
-def _written_shape(node: SymbolNode) -> Shape:
+def written_shape(node: SymbolNode) -> Shape:
+    """The shape of a variable that the file states, where it does; 0 is an unknown dimension."""
     try:
         return parse_integers(node.hidden.get("shape", "()"))
     except ValueError:

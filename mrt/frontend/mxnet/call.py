@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.frontend.mxnet.literals import Literal
+from mrt.frontend.mxnet.params import Array
 from mrt.frontend.mxnet.writer import Attributes, RefusalError, Writer, shape_of
 
 
@@ -122,9 +123,19 @@ class Call:
         integral = isinstance(numbers, Sequence) and all(isinstance(number, int) for number in numbers)
         return self.writer.constant(self.name, np.array(numbers, np.int64 if integral else np.float32))
 
+    def array(self, numbers: Array) -> ir.Value:
+        """An initializer of the dtype that the numbers have."""
+        return self.writer.constant(self.name, numbers)
+
     def emit(self, operator: str, inputs: Sequence[ir.Value | None], attributes: Attributes | None = None) -> ir.Value:
         """Add a node of the default domain, with one output whose shape follows."""
         return self.writer.emit(self.name, operator, inputs, attributes or {})
+
+    def emit_all(
+        self, operator: str, inputs: Sequence[ir.Value | None], attributes: Attributes, *, outputs: int
+    ) -> list[ir.Value]:
+        """As `emit`, with that many outputs."""
+        return self.writer.emit_all(self.name, operator, inputs, attributes, outputs=outputs)
 
     def reshape(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
         """Emit a Reshape to a shape in which every dimension is written out."""

@@ -99,13 +99,20 @@ class Writer:
 
     def emit(self, prefix: str, operator: str, inputs: Sequence[ir.Value | None], attributes: Attributes) -> ir.Value:
         """Add a node with one output, named after the source node and the operator until `publish` renames it."""
+        (output,) = self.emit_all(prefix, operator, inputs, attributes, outputs=1)
+        return output
+
+    def emit_all(
+        self, prefix: str, operator: str, inputs: Sequence[ir.Value | None], attributes: Attributes, *, outputs: int
+    ) -> list[ir.Value]:
+        """Add a node with that many outputs, the first of which is named as by `emit`."""
         name = self.claim(f"{prefix}_{operator.lower()}")
-        node = ir.node(operator, inputs, dict(attributes), name=name)
-        (output,) = node.outputs
-        output.name = name
+        node = ir.node(operator, inputs, dict(attributes), name=name, num_outputs=outputs)
+        for index, output in enumerate(node.outputs):
+            output.name = self.claim(f"{name}_output{index}") if index else name
         _infer(node)
         self.nodes.append(node)
-        return output
+        return list(node.outputs)
 
     def publish(self, value: ir.Value, name: str) -> None:
         """Give the result of a source node its own name."""
@@ -131,8 +138,7 @@ class Writer:
 
 
 def _infer(node: ir.Node) -> None:
-    """Shape and dtype of the output by ONNX's own rules, from those of the inputs."""
-    (output,) = node.outputs
+    """Shape and dtype of the outputs by ONNX's own rules, from those of the inputs."""
     values = [value for value in node.inputs if value is not None]
     schema = onnx.defs.get_schema(node.op_type, OPSET, "")
     try:
@@ -150,11 +156,12 @@ def _infer(node: ir.Node) -> None:
         )
     except (RuntimeError, shape_inference.InferenceError) as error:
         raise RefusalError(f"shapes do not fit: {str(error).splitlines()[0]}") from None
-    tensor = types[output.name or ""].tensor_type
-    shape = tuple(dimension.dim_value for dimension in tensor.shape.dim)
-    _require_sensible(node, tensor, shape)
-    output.shape = ir.Shape(shape)
-    output.type = ir.TensorType(ir.DataType(tensor.elem_type))
+    for output in node.outputs:
+        tensor = types[output.name or ""].tensor_type
+        shape = tuple(dimension.dim_value for dimension in tensor.shape.dim)
+        _require_sensible(node, tensor, shape)
+        output.shape = ir.Shape(shape)
+        output.type = ir.TensorType(ir.DataType(tensor.elem_type))
 
 
 def _require_sensible(node: ir.Node, tensor: onnx.TypeProto.Tensor, shape: tuple[int, ...]) -> None:

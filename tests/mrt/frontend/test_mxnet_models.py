@@ -234,7 +234,7 @@ def test_all_unsupported_nodes_are_listed_before_parameters_are_looked_for(tmp_p
     with pytest.raises(Unsupported) as refused:
         load_mxnet(tmp_path / "m.json", tmp_path / "none.params")
     assert refused.value.problems == [
-        "first (Custom): unsupported operator",
+        "first (Custom): unsupported operator: op_type='' is code of its own, which is not in the file",
         "second (Dropout): attribute mode='always': not supported; supported: training",
         "third (Activation): unknown attribute 'foo'",
         "third (Activation): attribute act_type='mish': not supported; "

@@ -1,0 +1,83 @@
+"""What MXNet holds in an integer dtype. Here everything is float32, which holds integers up to 2^24 exactly.
+
+So a value that MXNet holds as an integer is marked, and an operator may read it only where it means the same on float32:
+where it moves elements, where it reads an index, where it casts, and in sums, products and comparisons of int32 and
+int64. Elsewhere (a division, which truncates; a mean) the node is refused: a Cast to float32 in front says what is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from mrt.frontend.mxnet.writer import RefusalError
+
+_KEY = "mxnet.dtype"
+WIDE = ("int32", "int64")
+
+MOVES = frozenset({
+    "Reshape", "reshape", "reshape_like", "Flatten", "flatten", "transpose", "SwapAxis", "swapaxes", "expand_dims",
+    "squeeze", "Concat", "concat", "stack", "tile", "repeat", "flip", "reverse", "slice", "crop", "slice_axis",
+    "slice_like", "SliceChannel", "split", "_split_v2", "broadcast_to", "broadcast_like", "broadcast_axis",
+    "broadcast_axes", "identity", "_copy", "_copyto", "BlockGrad", "stop_gradient", "_identity_with_attr_like_rhs",
+    "sort", "max", "max_axis", "min", "min_axis", "relu", "abs", "negative", "sign", "zeros_like", "ones_like",
+    "depth_to_space", "space_to_depth", "diag",
+})  # fmt: skip
+READS = frozenset({
+    "Cast", "cast", "amp_cast", "argmax", "argmin", "argmax_channel", "topk", "argsort", "shape_array", "size_array",
+    "_contrib_index_array", "_contrib_arange_like",
+})  # fmt: skip
+INDEXED = frozenset({
+    "Embedding", "take", "batch_take", "pick", "choose_element_0index", "gather_nd", "where", "one_hot", "SequenceMask",
+    "SequenceLast", "SequenceReverse",
+})  # fmt: skip
+SUMS = frozenset({
+    "elemwise_add", "_add", "_plus", "_Plus", "_grad_add", "elemwise_sub", "_sub", "_minus", "_Minus", "elemwise_mul",
+    "_mul", "_Mul", "broadcast_add", "broadcast_plus", "broadcast_sub", "broadcast_minus", "broadcast_mul",
+    "_maximum", "_Maximum", "_minimum", "_Minimum", "broadcast_maximum", "broadcast_minimum", "add_n",
+    "ElementWiseSum", "_equal", "_not_equal", "_greater", "_greater_equal", "_lesser", "_lesser_equal",
+    "broadcast_equal", "broadcast_not_equal", "broadcast_greater", "broadcast_greater_equal", "broadcast_lesser",
+    "broadcast_lesser_equal", "logical_not", "square", "sum", "sum_axis",
+})  # fmt: skip
+
+
+def mark(value: ir.Value, dtype: str) -> ir.Value:
+    """Say that MXNet holds this value in an integer dtype; nothing for a float dtype."""
+    if "int" in dtype or dtype == "bool":
+        value.meta[_KEY] = dtype
+    return value
+
+
+def mark_all(result: ir.Value | list[ir.Value], dtype: str) -> None:
+    """`mark` for whatever a handler returned."""
+    for value in [result] if isinstance(result, ir.Value) else result:
+        mark(value, dtype)
+
+
+def dtype_of(value: ir.Value) -> str | None:
+    """The integer dtype in which MXNet holds a value; None for floats."""
+    return value.meta.get(_KEY)
+
+
+def dtype_of_result(operator: str, operands: Sequence[ir.Value]) -> str | None:
+    """The integer dtype of the results that follows from the operands, or a refusal."""
+    dtypes = [dtype_of(value) for value in operands]
+    found = next((dtype for dtype in dtypes if dtype), None)
+    if found is None or operator in READS:
+        return None
+    if operator in INDEXED:
+        return _of_indexed(operator, dtypes)
+    if operator in MOVES or (operator in SUMS and found in WIDE):
+        return found
+    name = operands[dtypes.index(found)].name
+    raise RefusalError(f"input {name!r} is {found} in MXNet; supported: float32, so put a Cast in front")
+
+
+def _of_indexed(operator: str, dtypes: Sequence[str | None]) -> str | None:
+    """These read an index in one place and keep the dtype of what they take in another."""
+    if operator == "Embedding":
+        return dtypes[1]
+    if operator == "one_hot":
+        return None
+    return dtypes[1] if operator == "where" else dtypes[0]
