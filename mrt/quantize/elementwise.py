@@ -74,22 +74,27 @@ def _combine(net: Lowering, node: ir.Node, instruction: str) -> None:
             array = constant_of(value)
             assert array is not None
             integers = quantize_array(array, scale, -HALF_RANGE, HALF_RANGE - 1).astype(np.int32)
-            operands.append(net.constant(_arranged(integers, layout)))
+            operands.append(net.constant(arranged(integers, layout)))
         else:
-            operands.append(_at_scale(net, _laid_out(net, value, tensor, layout), scale))
+            operands.append(_at_scale(net, laid_out(net, value, tensor, layout), scale))
     result = net.builder.emit(instruction, *operands)
     net.define(node.outputs[0], Tensor(result, np.array([scale]), 0, layout))
 
 
 def _fine_scale(net: Lowering, node: ir.Node, computed: list[Tensor | None]) -> float:
     """The finest scale at which the sum of the operands' proven magnitudes still fits."""
-    seen = net.table.ranges[name_of(node.outputs[0])]
-    coarse = usable_scale(max(abs(seen.min), abs(seen.max)) / 127, net.options.scales)
     reach = 0.0
     for value, tensor in zip(node.inputs, computed, strict=True):
         array = constant_of(value)
         reach += float(np.abs(array).max()) if tensor is None and array is not None else 0.0
         reach += max(map(abs, net.reach(tensor))) if tensor is not None else 0.0
+    return fine_scale(net, name_of(node.outputs[0]), reach)
+
+
+def fine_scale(net: Lowering, name: str, reach: float) -> float:
+    """A scale far below that of the value's 8-bit form, at which everything up to `reach` fits half of i32."""
+    seen = net.table.ranges[name]
+    coarse = usable_scale(max(abs(seen.min), abs(seen.max)) / 127, net.options.scales)
     for bits in range(FINER_BITS, FEWEST_FINER_BITS, -1):
         if reach / math.ldexp(coarse, -bits) < HALF_RANGE:
             return math.ldexp(coarse, -bits)
@@ -101,18 +106,18 @@ def _at_scale(net: Lowering, tensor: Tensor, scale: float) -> Handle:
     return net.bring(tensor, Format("i32", scale, 0, -HALF_RANGE, HALF_RANGE - 1)).value
 
 
-def _laid_out(net: Lowering, value: ir.Value | None, tensor: Tensor, layout: Layout) -> Tensor:
+def laid_out(net: Lowering, value: ir.Value | None, tensor: Tensor, layout: Layout) -> Tensor:
     """A computed operand in the common layout, with leading axes of size 1 where its rank is lower."""
     rank = len(layout)
     if len(tensor.layout) == rank and (tensor.per_tensor or tensor.layout[-1] == layout[-1]):
         return net.arrange(tensor, layout)
-    tensor = net.logical(net.settled(value))
+    tensor = net.logical(tensor if tensor.whole else net.settled(value))
     missing = rank - len(tensor.layout)
     shape = (1,) * missing + net.shape(tensor)
     return net.arrange(replace(tensor, value=net.reshaped(tensor.value, shape), layout=identity(rank)), layout)
 
 
-def _arranged(array: IntArray, layout: Layout) -> IntArray:
+def arranged(array: IntArray, layout: Layout) -> IntArray:
     """A constant in the layout of the tensor it meets."""
     return array.reshape((1,) * (len(layout) - array.ndim) + array.shape).transpose(layout)
 
@@ -131,14 +136,14 @@ def multiply(net: Lowering, node: ir.Node) -> None:
 def _multiply_by_constant(net: Lowering, node: ir.Node, value: ir.Value | None, factor: FloatArray) -> None:
     x = net.source(value)
     if net.options.scales == "real" and shape_of(node.outputs[0]) == shape_of(value):
-        by_channel = _arranged(factor, x.layout)
+        by_channel = arranged(factor, x.layout)
         if by_channel.shape[-1:] in ((), (by_channel.size,)) and _leaves_a_scale(x, by_channel):
             return net.define(node.outputs[0], _scaled(net, value, by_channel.ravel()))
     scale = usable_scale(float(np.abs(factor).max()) / 32767, net.options.scales)
     layout = common_layout([x], len(shape_of(node.outputs[0])))
     left = _factor(net, value, layout)
     integers = quantize_array(factor, scale, -32767, 32767).astype(np.int16)
-    product = net.builder.emit("mul", left.value, net.constant(_arranged(integers, layout)), shift=0)
+    product = net.builder.emit("mul", left.value, net.constant(arranged(integers, layout)), shift=0)
     return net.define(node.outputs[0], Tensor(product, left.scale * scale, 0, layout))
 
 
@@ -167,4 +172,4 @@ def _multiply_computed(net: Lowering, node: ir.Node) -> None:
 
 def _factor(net: Lowering, value: ir.Value | None, layout: Layout) -> Tensor:
     """An operand of mul: i16, zero point 0 (mul has none), at the value's own precision."""
-    return net.widen(_laid_out(net, value, net.settled(value), layout), "i16")
+    return net.widen(laid_out(net, value, net.settled(value), layout), "i16")

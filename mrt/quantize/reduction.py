@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -23,13 +24,21 @@ def _axes(net: Lowering, node: ir.Node, tensor: Tensor) -> list[int]:
 
 @rule("ReduceSum")
 def reduce_sum(net: Lowering, node: ir.Node) -> None:
-    """Sum in i32, axis by axis; where the proof asks for it the terms are first shifted right, rounding half up."""
-    x = net.settled(node.inputs[0])
-    value, scale = net.widen(x).value, x.scale
-    for axis in _axes(net, node, x):
+    """Sum in i32, axis by axis; an accumulator that nobody else reads is summed as it is."""
+    x = net.wide(node.inputs[0])
+    if not x.per_tensor or x.clipped:
+        x = net.settled(node.inputs[0])
+    value, shift = sum_over(net, net.widen(x).value, _axes(net, node, x))
+    net.define(node.outputs[0], Tensor(value, np.ldexp(x.scale, shift), 0, x.layout))
+
+
+def sum_over(net: Lowering, value: Handle, axes: Iterable[int]) -> tuple[Handle, int]:
+    """The sum along axes, and by how many bits the terms had to be shifted right (half up) for its proof."""
+    whole = 0
+    for axis in axes:
         value, shift = _summed(net, value, axis)
-        scale = np.ldexp(scale, shift)
-    net.define(node.outputs[0], Tensor(value, scale, 0, x.layout))
+        whole += shift
+    return value, whole
 
 
 def _summed(net: Lowering, value: Handle, axis: int) -> tuple[Handle, int]:
