@@ -30,6 +30,7 @@ from mrt.rewrite.lower_one_dimensional import lower_one_dimensional
 from mrt.rewrite.lower_resize import lower_resize
 from mrt.rewrite.lower_softmax import lower_softmax
 from mrt.rewrite.lower_split import lower_split
+from mrt.rewrite.lower_volumes import lower_volumes
 from mrt.rewrite.lower_where import lower_where
 from mrt.rewrite.remove_identities import remove_identities
 from mrt.rewrite.remove_reshape_pairs import remove_reshape_pairs
@@ -80,7 +81,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         fuse_affine_behind,
         fuse_affine_in_front,
     ),
-    (lower_batch_norm, lower_one_dimensional),
+    (lower_batch_norm, lower_one_dimensional, lower_volumes),
 )
 
 # Far more rounds than any model needs; more means that two passes undo each other.

@@ -41,10 +41,12 @@ def _ones(*names: str) -> Check:
     return check
 
 
-def _one_or_two_dimensional(node: onnx.NodeProto, attributes: Attributes) -> str | None:
+def _up_to_three_dimensional(node: onnx.NodeProto, attributes: Attributes) -> str | None:
     kernel = attributes.get("kernel_shape")
     return (
-        None if kernel is None or len(kernel) in (1, 2) else f"kernel_shape={_show(kernel)}; expected 1 or 2 dimensions"
+        None
+        if kernel is None or len(kernel) in (1, 2, 3)
+        else f"kernel_shape={_show(kernel)}; expected 1 to 3 dimensions"
     )
 
 
@@ -85,10 +87,10 @@ _PADDING = _need(auto_pad=(b"NOTSET", b"SAME_UPPER", b"SAME_LOWER", b"VALID"))
 
 OPERATORS: dict[str, tuple[Check, ...]] = {
     **dict.fromkeys(f"{_ELEMENTWISE} {_MOVEMENT} {_REDUCTIONS} {_PLUMBING}".split(), ()),
-    "AveragePool": _all(_PADDING, _one_or_two_dimensional, _ones("dilations")),
+    "AveragePool": _all(_PADDING, _up_to_three_dimensional, _ones("dilations")),
     "BatchNormalization": _all(_need(spatial=(1,), training_mode=(0,)), _one_output),
-    "Conv": _all(_PADDING, _one_or_two_dimensional),
-    "ConvTranspose": _all(_PADDING, _one_or_two_dimensional, _ones("dilations")),
+    "Conv": _all(_PADDING, _up_to_three_dimensional),
+    "ConvTranspose": _all(_PADDING, _up_to_three_dimensional, _ones("dilations")),
     "DepthToSpace": _all(_need(mode=(b"DCR", b"CRD"))),
     "Dropout": _all(_one_output),
     "Gelu": _all(_need(approximate=(b"none", b"tanh"))),
@@ -97,7 +99,7 @@ OPERATORS: dict[str, tuple[Check, ...]] = {
     "GlobalMaxPool": (),
     "LogSoftmax": (),
     "MatMul": (),
-    "MaxPool": _all(_PADDING, _one_or_two_dimensional, _ones("dilations"), _need(storage_order=(0,)), _one_output),
+    "MaxPool": _all(_PADDING, _up_to_three_dimensional, _ones("dilations"), _need(storage_order=(0,)), _one_output),
     "Pad": _all(_need(mode=(b"constant",))),
     "Resize": _all(_need(mode=(b"nearest",), **_WHOLE_FACTORS)),
     "Softmax": (),

@@ -124,12 +124,12 @@ def test_a_padding_mode_that_does_not_exist(path):
 
 def test_every_unsupported_node_at_once(path):
     nodes = [
-        node("LSTM", "x w r", "a", hidden_size=4),
+        node("Multinomial", "x", "a"),
         node("Relu", "a", "b"),
         node("MaxPool", "b", "c", kernel_shape=[2, 2], dilations=[2, 2]),
         node("Pad", "c p", "d", mode="reflect"),
         node("Pool", "d", "e", domain="com.example"),
-        node("Conv", "e k", "f", kernel_shape=[3, 3, 3]),
+        node("Conv", "e k", "f", kernel_shape=[3, 3, 3, 3]),
         node("BatchNormalization", "f s s s s", "y z q", training_mode=1),
     ]
     proto = build(_RELU, _SHAPE)
@@ -138,11 +138,11 @@ def test_every_unsupported_node_at_once(path):
     proto.opset_import.append(helper.make_opsetid("com.example", 1))
     assert refusal(path, proto, Unsupported).splitlines() == [
         "7 unsupported:",
-        "  LSTM:a (LSTM): unsupported operator (ONNX opset 20)",
+        "  Multinomial:a (Multinomial): unsupported operator (ONNX opset 20)",
         "  MaxPool:c (MaxPool): dilations=[2, 2]; expected all 1",
         "  Pad:d (Pad): mode=reflect; expected constant",
         "  Pool:e (Pool): operator of the domain 'com.example'",
-        "  Conv:f (Conv): kernel_shape=[3, 3, 3]; expected 1 or 2 dimensions",
+        "  Conv:f (Conv): kernel_shape=[3, 3, 3, 3]; expected 1 to 3 dimensions",
         "  BatchNormalization:y (BatchNormalization): training_mode=1; expected 0",
         "  BatchNormalization:y (BatchNormalization): second output 'z'; expected one output",
         "supported operators: mrt operators --frontend onnx",
