@@ -153,6 +153,12 @@ def _sorting(_: Instruction, operands: Sequence[TensorType], __: TensorType) -> 
     return x.elements * max(1, (x.shape[-1] - 1).bit_length())
 
 
+def _suppressing(instruction: Instruction, operands: Sequence[TensorType], result: TensorType) -> int:
+    candidates = instruction.attributes["candidates"]
+    assert isinstance(candidates, int)
+    return _sorting(instruction, operands[1:], result) + 16 * candidates * result.elements
+
+
 def _pooling(extra: int) -> Count:
     def count(instruction: Instruction, _: Sequence[TensorType], result: TensorType) -> int:
         kernel = instruction.attributes["kernel"]
@@ -181,6 +187,7 @@ RULES: dict[str, dict[str, Count]] = {
     "max_pool2d": {"element_operations": _pooling(0)},
     "avg_pool2d": {"element_operations": _pooling(4)},
     "resize": {"element_operations": _resizing},
+    "nms": {"element_operations": _suppressing},
     **_elements(_per_operand, "reduce_sum", "reduce_max", "reduce_min", "argmax"),
     **_elements(_per_result(1), "clamp", "cast", "add", "sub", "maximum", "minimum", "abs", "negate", "clz"),
     **_elements(_per_result(1), "equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_not"),

@@ -374,6 +374,21 @@ def resize(d: Draft) -> int:
     return d.apply("resize", x, scale=scale, offset=(0, 0), border=border, mode=mode)
 
 
+def nms(d: Draft) -> int:
+    """Small boxes that overlap, scores that tie, sometimes one class for all."""
+    scores = d.pick(("i32",), (2,))
+    batch, count = d.types[scores].shape
+    boxes = d.input_of(TensorType("i32", (batch, count, 4)), -2, 9)
+    classes = d.constant("i32", (batch, count if d.chance() else 1), 0, 1)
+    candidates, gaps = d.between(1, count), d.chance()
+    keep = candidates if gaps else d.between(1, candidates)
+    least_score = d.bounds[scores].min + d.below(2)
+    return d.apply(
+        "nms", boxes, scores, classes, keep=keep, candidates=candidates, least_score=least_score,
+        overlap=(d.below(8), 8), inclusive=d.chance(), gaps=gaps,
+    )  # fmt: skip
+
+
 MAKERS: dict[str, Callable[[Draft], int]] = {
     "conv2d": conv2d,
     "conv2d_transpose": conv2d_transpose,
@@ -411,6 +426,7 @@ MAKERS: dict[str, Callable[[Draft], int]] = {
     "tile": tile,
     "reverse": reverse,
     "resize": resize,
+    "nms": nms,
 }
 
 

@@ -240,6 +240,35 @@ def resize(x: IntArray, *, scale: Shape, offset: Pair, border: Pair, mode: str) 
     return _build((images, len(axes[0]), len(axes[1]), channels), element)
 
 
+def nms(
+    boxes: IntArray, scores: IntArray, classes: IntArray,
+    *, keep: int, candidates: int, least_score: int, overlap: Pair, inclusive: bool, gaps: bool,
+) -> IntArray:  # fmt: skip
+    def side(a: list[int], b: list[int], axis: int) -> int:
+        return max(min(a[axis + 2], b[axis + 2]) - max(a[axis], b[axis]), 0)
+
+    def too_much(a: list[int], b: list[int]) -> bool:
+        both = side(a, b, 0) * side(a, b, 1)
+        union = side(a, a, 0) * side(a, a, 1) + side(b, b, 0) * side(b, b, 1) - both
+        share, limit = both * overlap[1], overlap[0] * union
+        return union > 0 and (share > limit or (inclusive and share == limit))
+
+    def row(box: list[list[int]], score: list[int], label: list[int]) -> list[int]:
+        count = len(score)
+        label = label * count if len(label) == 1 else label
+        order = sorted((i for i in range(count) if score[i] >= least_score), key=lambda i: (-score[i], i))[:candidates]
+        kept: list[int] = []
+        for i in order:
+            if not any(label[i] == label[j] and too_much(box[i], box[j]) for j in kept):
+                kept.append(i)
+        shown = [i if i in kept else count for i in order] if gaps else kept
+        return (shown + [count] * keep)[:keep]
+
+    return np.array(
+        [row(*each) for each in zip(boxes.tolist(), scores.tolist(), classes.tolist(), strict=True)], object
+    )
+
+
 MEANINGS: dict[str, Callable[..., IntArray]] = {
     "conv2d": conv2d,
     "conv2d_transpose": conv2d_transpose,
@@ -284,4 +313,5 @@ MEANINGS: dict[str, Callable[..., IntArray]] = {
     "tile": tile,
     "reverse": lambda x, axis: np.flip(x, axis),
     "resize": resize,
+    "nms": nms,
 }

@@ -53,6 +53,11 @@ def _type(text: str) -> TensorType:
         (work("avg_pool2d", ["i8 1 4 4 3"], "i8 1 2 2 3", kernel=(2, 2)), 0, 0, 96, 48 + 12),
         (work("resize", ["i8 1 2 2 1"], "i32 1 4 4 1", mode="bilinear"), 0, 0, 64, 4 + 64),
         (work("resize", ["i8 1 2 2 1"], "i8 1 4 4 1", mode="nearest"), 0, 0, 0, 4 + 16),
+        # 2 samples of 5 scores: 3 rounds; then each of 4 candidates against 3 kept ones
+        (
+            work("nms", ["i32 2 5 4", "i32 2 5", "i32 2 1"], "i32 2 3", candidates=4),
+            *(0, 0, 30 + 16 * 4 * 6, 160 + 40 + 8 + 24),
+        ),
         (work("transpose", ["i16 2 3"], "i16 3 2"), 0, 0, 0, 24),
         (work("concat", ["i8 2", "i8 3"], "i8 5"), 0, 0, 0, 10),
     ],

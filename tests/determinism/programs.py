@@ -1,4 +1,4 @@
-"""The programs whose bytes are written down: converted demo models and random ones, small, branching or of image size.
+"""The programs whose bytes are written down: converted demo models, and random ones of several kinds.
 
 Whoever changes a generator so that it makes other programs of the same seeds records anew, and says so.
 """
@@ -14,7 +14,6 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from cvm import format as file_format
-from cvm.instructions import INSTRUCTIONS
 from cvm.program import DTYPES, IntArray, Program
 from mrt.cli import cli
 from tests.cvm_programs import MAKERS, Frozen, random_inputs, random_program
@@ -30,8 +29,9 @@ OPTIONS = {
     "16bit": "--activation-bits 16",
     "4bit": "--bits 4 --scheme affine",
 }
-GROUPS = ("models", "random", "branches", "networks")
-KINDS = tuple(name for name in MAKERS if INSTRUCTIONS[name].since == 1)  # so that a new instruction changes no program
+GROUPS = ("models", "random", "branches", "networks", "detections")
+DETECTIONS = ("nms", "concat", "gather", "maximum")
+KINDS = tuple(name for name in MAKERS if name != "nms")  # of the random ones: a new instruction changes no program
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,9 @@ def _makers() -> dict[str, Callable[[], Item]]:
     random = {f"random/{seed:03}": (_random, seed) for seed in range(100)}
     branches = {f"branches/{seed:03}": (_branches, seed) for seed in range(40)}
     networks = {f"networks/{seed:03}": (_network, seed) for seed in range(60)}
-    return {name: partial(how[0], name, *how[1:]) for name, how in (models | random | branches | networks).items()}
+    detections = {f"detections/{seed:03}": (_detections, seed) for seed in range(20)}
+    every = models | random | branches | networks | detections
+    return {name: partial(how[0], name, *how[1:]) for name, how in every.items()}
 
 
 def _model(name: str, model: str, options: str) -> Item:
@@ -73,6 +75,11 @@ def _model(name: str, model: str, options: str) -> Item:
 def _random(name: str, seed: int) -> Item:
     program = random_program(Frozen(seed), 8 + seed % 30, KINDS)
     return Item(name, program, random_inputs(program, Frozen(seed)))
+
+
+def _detections(name: str, seed: int) -> Item:
+    program = random_program(Frozen(2000 + seed), 2 + seed % 8, DETECTIONS)
+    return Item(name, program, anything(program, seed))
 
 
 def _branches(name: str, seed: int) -> Item:

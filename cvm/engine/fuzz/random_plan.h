@@ -27,6 +27,7 @@ void mutate(Random& random, RandomPlan& plan);
 void add_linear_subjects(std::vector<Subject>& list);
 void add_other_subjects(std::vector<Subject>& list);
 void add_stage_subjects(std::vector<Subject>& list);
+void add_detection_subjects(std::vector<Subject>& list);
 
 // Stages after the accumulator of a linear step, and the result that they lead to.
 void draw_epilogue(Draft& draft, const Shape& shape);

@@ -9,6 +9,7 @@ const std::vector<Subject>& subjects() {
     add_linear_subjects(list);
     add_other_subjects(list);
     add_stage_subjects(list);
+    add_detection_subjects(list);
     return list;
   }();
   return kSubjects;
