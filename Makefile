@@ -8,11 +8,16 @@ ENGINE_SOURCES := cvm/instructions.toml $(shell find cvm/engine -name '*.cpp' -o
 TOOLS_STAMP := $(VENV)/.tools_installed
 SANITIZED := build/sanitize
 AARCH64 := build/aarch64
+MXNET_PYTHON ?= $(PYTHON)
+MXNET_VENV := .venv-mxnet
+MXNET_STAMP := $(MXNET_VENV)/.installed
+NO_MXNET := mxnet 1.9.1 could not be installed; it needs Python 3.8 to 3.11 on Linux, x86-64, and a package index. \
+  Another Python: make test-mxnet MXNET_PYTHON=python3.11
 PLANS ?= 200000
 CROSS_PLANS ?= 3000
 NO_ENGINE := the engine was not built, everything runs on the reference; CVM_REQUIRE_ENGINE=1 make setup shows why
 
-.PHONY: demo test setup check lint types format slow conformance fuzz bench sanitize sanitized plans cross-check aarch64 determinism wheels clean
+.PHONY: demo test setup check lint types format slow conformance fuzz bench sanitize sanitized plans cross-check aarch64 determinism wheels test-mxnet clean
 
 demo: setup  ## convert a real MXNet checkpoint, measure it, prove it, run it and replay it
 	$(BIN)/python -m benchmarks.demo
@@ -43,6 +48,16 @@ format: setup
 
 slow: setup  ## the tests that read large models or run for minutes
 	$(BIN)/pytest -q -m slow
+
+test-mxnet: setup $(MXNET_STAMP)  ## what real mxnet says to 2000 random symbols; MXNET="--only Pooling" chooses
+	$(BIN)/python -m tests.mxnet_judge --mxnet $(MXNET_VENV)/bin/python $(MXNET)
+
+$(MXNET_STAMP): tests/mxnet_judge/requirements.txt
+	rm -rf $(MXNET_VENV)
+	@$(MXNET_PYTHON) -m venv $(MXNET_VENV) && \
+	  $(MXNET_VENV)/bin/pip install --quiet --disable-pip-version-check --only-binary :all: -r $< && \
+	  $(MXNET_VENV)/bin/python -c 'import mxnet' || { echo 'test-mxnet: $(NO_MXNET)' >&2; exit 1; }
+	touch $(MXNET_STAMP)
 
 conformance: setup  ## the vectors of every instruction
 	$(BIN)/pytest -q tests/conformance
@@ -96,4 +111,4 @@ wheels: setup  ## dist/: a wheel for this platform that needs no compiler, and t
 	CVM_REQUIRE_ENGINE=1 $(BIN)/python -m build --outdir dist .
 
 clean:
-	rm -rf $(VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(MXNET_VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,57 @@
+"""Asks the judge: one process of mxnet for all cases, and another one after each case that takes it down."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tests.mxnet_judge.case import Answer, Case, answer_from_json, case_to_json, read_lines, write_lines
+
+JUDGE = Path(__file__).with_name("judge.py")
+PATIENCE = 60.0  # seconds without a new answer after which the process counts as stuck
+
+
+class NoJudgeError(Exception):
+    """mxnet cannot be run at all."""
+
+
+def ask(cases: Sequence[Case], python: Path, folder: Path, tell: Callable[[int], None]) -> list[Answer]:
+    """mxnet's answer to each case; `tell` hears how many there are so far."""
+    questions, answers = folder / "cases.jsonl", folder / "answers.jsonl"
+    write_lines(questions, (case_to_json(case) for case in cases))
+    answers.touch()
+    first = 0
+    while first < len(cases):
+        died = _run(python, questions, answers, first, tell)
+        lines = list(read_lines(answers))
+        done = max((line.get("number", -1) for line in lines), default=-1)
+        if not lines:
+            raise NoJudgeError(f"{python} {JUDGE} ended before its first case: {died}")
+        first = max(done, lines[-1].get("started", -1)) + 1
+    found = {line["number"]: answer_from_json(line) for line in read_lines(answers) if "number" in line}
+    crashed = Answer(refusal="the process of mxnet died or hung")
+    return [found.get(number, crashed) for number in range(len(cases))]
+
+
+def _run(python: Path, questions: Path, answers: Path, first: int, tell: Callable[[int], None]) -> str:
+    """Until the process ends or is stuck; the end of what it said."""
+    errors = answers.with_name("errors.txt")
+    environment = {name: text for name, text in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+    with errors.open("wb") as stream, answers.open("rb") as written:
+        command = [str(python), str(JUDGE), str(questions), str(answers), str(first)]
+        process = subprocess.Popen(command, stdout=stream, stderr=stream, env=environment)
+        number, since = 0, time.monotonic()
+        while process.poll() is None:
+            time.sleep(0.2)
+            grown = written.read().count(b"\n")
+            number += grown
+            if grown:
+                since = time.monotonic()
+                tell(number // 2)
+            elif time.monotonic() - since > PATIENCE:
+                process.kill()
+                process.wait()
+    return errors.read_text(errors="replace").strip()[-500:]
