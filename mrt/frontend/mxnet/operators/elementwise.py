@@ -1,130 +1,146 @@
-"""Element by element: functions of one tensor, arithmetic of two, arithmetic with a number."""
+"""Element by element: arithmetic of two tensors of one shape or of broadcast ones, and arithmetic with a number."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
 
+import numpy as np
 import onnx_ir as ir
 
+from mrt.frontend.mxnet import integers
 from mrt.frontend.mxnet.call import Call
-from mrt.frontend.mxnet.operators.registry import Handler, Values, bound, count, ignored, operator, real, word
+from mrt.frontend.mxnet.operators.registry import Attribute, Handler, Values, bound, count, ignored, operator, real
 
-UNARY = {
-    "relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "abs": "Abs",
-    "negative": "Neg", "erf": "Erf", "floor": "Floor", "ceil": "Ceil", "sign": "Sign",
-    "softsign": "Softsign", "reciprocal": "Reciprocal",
-}  # fmt: skip
+Binary = Callable[[Call, ir.Value, ir.Value], ir.Value]
+
 SAME_SHAPE = {
     "Add": ("elemwise_add", "_add", "_plus", "_Plus", "_grad_add"),
     "Sub": ("elemwise_sub", "_sub", "_minus", "_Minus"),
     "Mul": ("elemwise_mul", "_mul", "_Mul"),
-    "Div": ("elemwise_div", "_div", "_Div"),
+    "Div": ("elemwise_div", "_div", "_Div", "_scatter_elemwise_div"),
+    "Mod": ("_mod", "_Mod"),
     "Max": ("_maximum", "_Maximum"),
     "Min": ("_minimum", "_Minimum"),
     "Pow": ("_power", "_Power"),
+    "Hypot": ("_hypot", "_Hypot"),
 }
 BROADCAST = {
     "Add": ("broadcast_add", "broadcast_plus"),
     "Sub": ("broadcast_sub", "broadcast_minus"),
     "Mul": ("broadcast_mul",),
     "Div": ("broadcast_div",),
+    "Mod": ("broadcast_mod",),
     "Max": ("broadcast_maximum",),
     "Min": ("broadcast_minimum",),
     "Pow": ("broadcast_power",),
+    "Hypot": ("broadcast_hypot",),
 }
 SCALAR = {
-    "Add": ("_plus_scalar", "_PlusScalar"),
-    "Sub": ("_minus_scalar", "_MinusScalar"),
+    "Add": ("_plus_scalar", "_PlusScalar", "_scatter_plus_scalar"),
+    "Sub": ("_minus_scalar", "_MinusScalar", "_scatter_minus_scalar"),
     "Mul": ("_mul_scalar", "_MulScalar"),
     "Div": ("_div_scalar", "_DivScalar"),
-    "Pow": ("_power_scalar", "_PowerScalar"),
+    "Mod": ("_mod_scalar", "_ModScalar"),
     "Max": ("_maximum_scalar", "_MaximumScalar"),
     "Min": ("_minimum_scalar", "_MinimumScalar"),
+    "Pow": ("_power_scalar", "_PowerScalar"),
+    "Hypot": ("_hypot_scalar", "_HypotScalar"),
 }
 REVERSED_SCALAR = {
     "Sub": ("_rminus_scalar", "_RMinusScalar"),
     "Div": ("_rdiv_scalar", "_RDivScalar"),
+    "Mod": ("_rmod_scalar", "_RModScalar"),
     "Pow": ("_rpower_scalar", "_RPowerScalar"),
 }
 ANY_FLOAT = 3.4028234663852886e38
 
 
-def _unary(target: str) -> Handler:
-    def handler(call: Call) -> ir.Value:
-        return call.emit(target, [call.data])
-
-    return handler
+def scalar_attributes() -> dict[str, Attribute]:
+    """The number, 1 if it is not given; is_int only says how it was written."""
+    return {"scalar": real(1.0), **ignored("is_int")}
 
 
-def _same_shape(target: str) -> Handler:
-    def handler(call: Call) -> ir.Value:
-        left, right = (call.shape(value) for value in call.inputs)
-        call.require(left == right, f"shapes {left} and {right} differ")
-        return call.emit(target, call.inputs)
-
-    return handler
-
-
-def _broadcast(target: str) -> Handler:
-    def handler(call: Call) -> ir.Value:
-        return call.emit(target, call.inputs)
-
-    return handler
-
-
-def _scalar(target: str) -> Handler:
-    def handler(call: Call) -> ir.Value:
-        return call.emit(target, [call.data, call.constant(_number(call))])
-
-    return handler
-
-
-def _reversed_scalar(target: str) -> Handler:
-    def handler(call: Call) -> ir.Value:
-        return call.emit(target, [call.constant(_number(call)), call.data])
-
-    return handler
-
-
-def _number(call: Call) -> float:
+def scalar(call: Call) -> float:
+    """The number; of integers MXNet would drop the fraction of it."""
     number = call.real("scalar")
     call.require(abs(number) <= ANY_FLOAT, f"scalar={number} does not fit float32")
+    if dtype := integers.dtype_of(call.data):
+        call.require(number.is_integer(), f"scalar={number} with an input that is {dtype}; expected an integer")
     return number
 
 
-def _register(table: Mapping[str, tuple[str, ...]], make: Callable[[str], Handler], *, scalar: bool) -> None:
+def require_one_shape(call: Call) -> None:
+    """Both inputs have the same shape."""
+    left, right = (call.shape(value) for value in call.inputs)
+    call.require(left == right, f"shapes {left} and {right} differ")
+
+
+def _modulo(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
+    """What is left takes the sign of the divisor; 0 where the divisor is 0. ONNX's takes that of the dividend."""
+    nothing = call.constant(0.0)
+    rest = call.emit("Mod", [left, right], {"fmod": 1})
+    opposite = call.emit("Less", [call.emit("Mul", [call.emit("Sign", [rest]), right]), nothing])
+    result = call.emit("Where", [opposite, call.emit("Add", [rest, right]), rest])
+    if right.const_value is not None and bool(np.all(right.const_value.numpy())):
+        return result
+    return call.emit("Where", [call.emit("Equal", [right, nothing]), nothing, result])
+
+
+def _hypot(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
+    """sqrt(l^2 + r^2)."""
+    squares = [call.emit("Mul", [value, value]) for value in (left, right)]
+    return call.emit("Sqrt", [call.emit("Add", squares)])
+
+
+def _binary(target: str) -> Binary:
+    def emit(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
+        return call.emit(target, [left, right])
+
+    return {"Mod": _modulo, "Hypot": _hypot}.get(target, emit)
+
+
+def _same_shape(binary: Binary) -> Handler:
+    def handler(call: Call) -> ir.Value:
+        require_one_shape(call)
+        return binary(call, *call.inputs)
+
+    return handler
+
+
+def _broadcast(binary: Binary) -> Handler:
+    def handler(call: Call) -> ir.Value:
+        return binary(call, *call.inputs)
+
+    return handler
+
+
+def _scalar(binary: Binary) -> Handler:
+    def handler(call: Call) -> ir.Value:
+        return binary(call, call.data, call.constant(scalar(call)))
+
+    return handler
+
+
+def _reversed_scalar(binary: Binary) -> Handler:
+    def handler(call: Call) -> ir.Value:
+        return binary(call, call.constant(scalar(call)), call.data)
+
+    return handler
+
+
+def _register(table: Mapping[str, tuple[str, ...]], make: Callable[[Binary], Handler], *, scalar: bool) -> None:
     for target, names in table.items():
         if scalar:
-            operator(*names, attributes={"scalar": real(), **ignored("is_int")})(make(target))
+            operator(*names, attributes=scalar_attributes())(make(_binary(target)))
         else:
-            operator(*names, slots=("lhs", "rhs"))(make(target))
+            operator(*names, slots=("lhs", "rhs"))(make(_binary(target)))
 
 
-for _name, _target in UNARY.items():
-    operator(_name)(_unary(_target))
 _register(SAME_SHAPE, _same_shape, scalar=False)
 _register(BROADCAST, _broadcast, scalar=False)
 _register(SCALAR, _scalar, scalar=True)
 _register(REVERSED_SCALAR, _reversed_scalar, scalar=True)
-
-
-@operator("square")
-def square(call: Call) -> ir.Value:
-    """x * x."""
-    return call.emit("Mul", [call.data, call.data])
-
-
-@operator("rsqrt")
-def rsqrt(call: Call) -> ir.Value:
-    """1 / sqrt(x)."""
-    return call.emit("Reciprocal", [call.emit("Sqrt", [call.data])])
-
-
-@operator("hard_sigmoid", attributes={"alpha": real(0.2), "beta": real(0.5)})
-def hard_sigmoid(call: Call) -> ir.Value:
-    """clip(alpha * x + beta, 0, 1)."""
-    return call.emit("HardSigmoid", [call.data], {"alpha": call.real("alpha"), "beta": call.real("beta")})
 
 
 @operator("clip", attributes={"a_min": bound(), "a_max": bound()})
@@ -136,13 +152,14 @@ def clip(call: Call) -> ir.Value:
     return call.emit("Clip", [call.data, *bounds])
 
 
-def _all_inputs(values: Values) -> tuple[str, ...]:
+def all_inputs(values: Values) -> tuple[str, ...]:
+    """As many as num_args says."""
     number = values["num_args"]
     assert isinstance(number, int)
     return ("data",) * number
 
 
-@operator("add_n", "ElementWiseSum", attributes={"num_args": count()}, slots=_all_inputs)
+@operator("add_n", "ElementWiseSum", attributes={"num_args": count()}, slots=all_inputs)
 def add_n(call: Call) -> ir.Value:
     """A sum of tensors of one shape, from the first to the last."""
     shapes = {call.shape(value) for value in call.inputs}
@@ -155,13 +172,20 @@ def add_n(call: Call) -> ir.Value:
     return total
 
 
-@operator("identity", "_copy", "BlockGrad", "stop_gradient", "make_loss")
+@operator("identity", "_copy", "_copyto", "BlockGrad", "stop_gradient", "make_loss")
 def identity(call: Call) -> ir.Value:
     """The input."""
     return call.emit("Identity", [call.data])
 
 
-@operator("Cast", "cast", "amp_cast", attributes={"dtype": word("float32", required=True)})
-def cast(call: Call) -> ir.Value:
-    """Everything is float32 already; other dtypes are not supported."""
+@operator("_contrib_gradientmultiplier", attributes=scalar_attributes())
+def gradient_multiplier(call: Call) -> ir.Value:
+    """The input: the number multiplies its gradient only."""
+    return call.emit("Identity", [call.data])
+
+
+@operator("_identity_with_attr_like_rhs", slots=("lhs", "rhs"))
+def identity_like(call: Call) -> ir.Value:
+    """The first input, which has the shape of the second."""
+    require_one_shape(call)
     return call.emit("Identity", [call.data])

@@ -1,0 +1,62 @@
+"""Casts. Everything is float32 here, so a cast to a float is the input; a cast to an integer drops the fraction."""
+
+from __future__ import annotations
+
+import onnx
+import onnx_ir as ir
+
+from mrt.frontend.mxnet import integers
+from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.operators.registry import Attribute, Values, count, flag, operator, word
+
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+INTEGERS = {
+    "int32": onnx.TensorProto.INT32,
+    "int64": onnx.TensorProto.INT64,
+    "int8": onnx.TensorProto.INT8,
+    "uint8": onnx.TensorProto.UINT8,
+    "bool": onnx.TensorProto.BOOL,
+}
+
+
+def dtype_attribute(default: str | None = None) -> Attribute:
+    """The dtype of a result; required unless it has a default. Wider and narrower floats are float32 here."""
+    return Attribute(str.strip, default, required=default is None, only=(*FLOATS, *INTEGERS), none_allowed=True)
+
+
+def floats_only() -> Attribute:
+    """The dtype of a result that is a float."""
+    return word(*FLOATS, default="float32")
+
+
+def result_dtype(call: Call, name: str = "dtype") -> str:
+    """float32 if none is given."""
+    value = call.values[name]
+    return value if isinstance(value, str) else "float32"
+
+
+@operator("Cast", "cast", "amp_cast", attributes={"dtype": dtype_attribute()})
+def cast(call: Call) -> ir.Value:
+    """Toward 0; what does not fit 8 bits wraps; a bool is whether it is not 0. The result is float32 again."""
+    dtype, known = result_dtype(call), integers.dtype_of(call.data)
+    if dtype in FLOATS or known == dtype or (known and dtype in integers.WIDE):
+        return integers.mark(call.emit("Identity", [call.data]), dtype)
+    whole = call.emit("Cast", [call.data], {"to": INTEGERS[dtype]})
+    return integers.mark(call.emit("Cast", [whole], {"to": onnx.TensorProto.FLOAT}), dtype)
+
+
+def _number_of_outputs(values: Values) -> int:
+    number = values["num_outputs"]
+    assert isinstance(number, int)
+    return number
+
+
+@operator(
+    "amp_multicast",
+    attributes={"num_outputs": count(), "cast_narrow": flag(False)},
+    slots=lambda values: ("data",) * _number_of_outputs(values),
+    outputs=_number_of_outputs,
+)
+def multicast(call: Call) -> list[ir.Value]:
+    """All inputs brought to one float dtype: the inputs."""
+    return [call.emit("Identity", [value]) for value in call.inputs]

@@ -1,0 +1,96 @@
+"""Comparisons and logic. MXNet's results are numbers, 1 where it holds and 0 elsewhere, so ONNX's are cast back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import onnx
+import onnx_ir as ir
+
+from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.operators.elementwise import Binary, require_one_shape, scalar, scalar_attributes
+from mrt.frontend.mxnet.operators.registry import operator
+
+FLOAT, BOOL = onnx.TensorProto.FLOAT, onnx.TensorProto.BOOL
+
+# MXNet's word for it, and that in names like _GreaterEqualScalar and _Greater_Equal.
+COMPARISONS = {
+    "equal": ("Equal", "Equal"),
+    "not_equal": ("NotEqual", "NotEqual"),
+    "greater": ("Greater", "Greater"),
+    "greater_equal": ("GreaterOrEqual", "GreaterEqual"),
+    "lesser": ("Less", "Lesser"),
+    "lesser_equal": ("LessOrEqual", "LesserEqual"),
+}
+LOGIC = {"logical_and": ("And", "LogicalAnd"), "logical_or": ("Or", "LogicalOr"), "logical_xor": ("Xor", "LogicalXor")}
+
+
+def as_number(call: Call, value: ir.Value) -> ir.Value:
+    """1 for true, 0 for false."""
+    return call.emit("Cast", [value], {"to": FLOAT})
+
+
+def as_truth(call: Call, value: ir.Value) -> ir.Value:
+    """Whether it is not 0."""
+    return call.emit("Cast", [value], {"to": BOOL})
+
+
+def _compare(target: str) -> Binary:
+    def emit(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
+        if target == "NotEqual":
+            return as_number(call, call.emit("Not", [call.emit("Equal", [left, right])]))
+        return as_number(call, call.emit(target, [left, right]))
+
+    return emit
+
+
+def _combine(target: str) -> Binary:
+    def emit(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
+        return as_number(call, call.emit(target, [as_truth(call, left), as_truth(call, right)]))
+
+    return emit
+
+
+def _register(word: str, camel: str, binary: Binary) -> None:
+    def same_shape(call: Call) -> ir.Value:
+        require_one_shape(call)
+        return binary(call, *call.inputs)
+
+    def broadcast(call: Call) -> ir.Value:
+        return binary(call, *call.inputs)
+
+    def with_number(call: Call) -> ir.Value:
+        return binary(call, call.data, call.constant(scalar(call)))
+
+    parts = "".join("_" + letter if letter.isupper() else letter for letter in camel)  # _Greater_Equal
+    operator(f"_{word}", parts, slots=("lhs", "rhs"))(same_shape)
+    operator(f"broadcast_{word}", slots=("lhs", "rhs"))(broadcast)
+    operator(f"_{word}_scalar", f"_{camel}Scalar", attributes=scalar_attributes())(with_number)
+
+
+def _register_all(table: dict[str, tuple[str, str]], make: Callable[[str], Binary]) -> None:
+    for word, (target, camel) in table.items():
+        _register(word, camel, make(target))
+
+
+_register_all(COMPARISONS, _compare)
+_register_all(LOGIC, _combine)
+
+
+@operator("logical_not")
+def logical_not(call: Call) -> ir.Value:
+    """1 where the input is 0."""
+    return as_number(call, call.emit("Equal", [call.data, call.constant(0.0)]))
+
+
+@operator("where", slots=("condition", "x", "y"))
+def where(call: Call) -> ir.Value:
+    """x where the condition is not 0, else y; a condition of one axis chooses whole rows."""
+    condition, x, y = call.inputs
+    shape = call.shape(x)
+    call.require(shape == call.shape(y), f"shapes {shape} and {call.shape(y)} of x and y differ")
+    given = call.shape(condition)
+    rows = len(shape) > 1 and given == shape[:1]
+    call.require(given == shape or rows, f"a condition of shape {given} for {shape}; expected {shape} or {shape[:1]}")
+    truth = as_truth(call, condition)
+    return call.emit("Where", [call.reshape(truth, [*given, *[1] * (len(shape) - 1)]) if rows else truth, x, y])

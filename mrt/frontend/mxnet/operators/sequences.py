@@ -1,0 +1,69 @@
+"""Sequences of several lengths: along one axis time, along the other the batch, with a length for each of it.
+
+A length is a number here, and its fraction is dropped. Without lengths every sequence is as long as the axis.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.operators.indexing import inside, whole
+from mrt.frontend.mxnet.operators.linear_algebra import move_axes
+from mrt.frontend.mxnet.operators.registry import Attribute, Values, flag, integer, operator, real
+
+SEQUENCE: dict[str, Attribute] = {"use_sequence_length": flag(False), "axis": integer(0)}
+
+
+def _slots(values: Values) -> tuple[str, ...]:
+    return ("data", "sequence_length") if values["use_sequence_length"] else ("data",)
+
+
+def _time_axis(call: Call) -> int:
+    """0 or 1; the other one is the batch. A length for each of the batch is there, if lengths are."""
+    axis, shape = call.integer("axis"), call.shape()
+    call.require(axis in (0, 1), f"axis={axis}: not supported; supported: 0, 1")
+    call.require_rank(2)
+    if len(call.inputs) == 2:
+        found, batch = call.shape(call.inputs[1]), shape[1 - axis]
+        call.require(found == (batch,), f"lengths of shape {found}; expected ({batch},)")
+    return axis
+
+
+@operator("SequenceMask", attributes={**SEQUENCE, "value": real(0.0)}, slots=_slots)
+def sequence_mask(call: Call) -> ir.Value:
+    """A number wherever a sequence has ended: step t exists if the length is at least t + 1."""
+    axis, shape = _time_axis(call), call.shape()
+    if len(call.inputs) == 1:
+        return call.emit("Identity", [call.data])
+    ones = [1] * (len(shape) - 2)
+    steps, batch = [1, 1], [1, 1]
+    steps[axis], batch[1 - axis] = shape[axis], shape[1 - axis]
+    step = call.array(np.arange(1, shape[axis] + 1, dtype=np.float32).reshape([*steps, *ones]))
+    exists = call.emit("GreaterOrEqual", [call.reshape(call.inputs[1], [*batch, *ones]), step])
+    return call.emit("Where", [exists, call.data, call.constant(call.real("value"))])
+
+
+@operator("SequenceLast", attributes=SEQUENCE, slots=_slots)
+def sequence_last(call: Call) -> ir.Value:
+    """The last step of every sequence."""
+    axis, shape = _time_axis(call), call.shape()
+    if len(call.inputs) == 1:
+        return call.emit("Gather", [call.data, call.array(np.array(shape[axis] - 1, np.int64))], {"axis": axis})
+    batches = move_axes(call, call.data, [1 - axis, axis, *range(2, len(shape))])
+    before = call.emit("Sub", [call.inputs[1], call.constant(1.0)])
+    index = call.reshape(inside(call, before, shape[axis], "clip"), [shape[1 - axis], 1])
+    return call.emit("GatherND", [batches, index], {"batch_dims": 1})
+
+
+@operator("SequenceReverse", attributes=SEQUENCE, slots=_slots)
+def sequence_reverse(call: Call) -> ir.Value:
+    """Every sequence from its end; what lies behind the end stays."""
+    call.require(call.integer("axis") == 0, "axis=1, which MXNet refuses; expected 0")
+    _time_axis(call)
+    if len(call.inputs) == 1:
+        bounds = [call.constant([number]) for number in (-1, -(2**31), 0, -1)]
+        return call.emit("Slice", [call.data, *bounds])
+    lengths = whole(call, call.inputs[1])
+    return call.emit("ReverseSequence", [call.data, lengths], {"time_axis": 0, "batch_axis": 1})
