@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from mrt.calibrate.table import OBSERVERS
-from mrt.errors import BadOption, MrtError, NotProvable
+from mrt.errors import BadOption, GateMissed, MrtError, NotProvable
 
 if TYPE_CHECKING:
+    from cvm.validate import Proven
     from mrt.config import Config
     from mrt.convert import Progress
     from mrt.evaluate import Report
@@ -38,7 +39,7 @@ class Commands(click.Group):
 
         try:
             return super().invoke(ctx)
-        except (NotProvable, Unproven) as problem:
+        except (NotProvable, Unproven, GateMissed) as problem:
             _fail(ctx, str(problem), NO)
         except (MrtError, CvmError) as problem:
             _fail(ctx, str(problem), BAD)
@@ -72,12 +73,13 @@ Start with:
   mrt convert model-symbol.json --data images/     an MXNet model, 8 bits
   mrt convert model.onnx --config model.toml       everything said in a file
   mrt evaluate model.onnx model.cvm --data images/ what it cost in accuracy
+  mrt compare model.onnx model.cvm --data images/  which layers lose it
   cvm verify model.cvm                             the proof that nothing overflows
 
 \b
 Exit codes:
   0  done
-  1  the program cannot be proven
+  1  the program cannot be proven, or --fail-below was missed
   2  bad input or usage
 """
 
@@ -227,29 +229,104 @@ def calibrate(model: Path | None, output: Path, **options: Any) -> None:
     "--threads", type=click.IntRange(1), default=1, metavar="N", help="Threads for the integer side (default: 1)."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def evaluate(model: Path | None, program: Path | None, threads: int, as_json: bool, **options: Any) -> None:
+@click.option(
+    "--fail-below",
+    "gates",
+    multiple=True,
+    metavar="KEY=X",
+    help="Exit with 1 if this figure of --json is below X, e.g. agreement=0.97; may be given again.",
+)
+def evaluate(
+    model: Path | None, program: Path | None, threads: int, as_json: bool, gates: tuple[str, ...], **options: Any
+) -> None:
     """Compare MODEL in float with PROGRAM (.cvm) in integers on samples: accuracy, agreement, signal to noise."""
     import cvm
     from mrt import convert as pipeline
-    from mrt.evaluate import evaluate as compare
+    from mrt.evaluate import evaluate as compare_outputs
+    from mrt.evaluate.gate import parse_gate
 
-    if program is None and options["config"] is not None:  # then the only argument is the program
-        model, program = None, model
-    if program is None:
-        raise BadOption("no program is given: mrt evaluate MODEL P.cvm --data D")
+    model, program = _model_and_program(model, program, options, "mrt evaluate MODEL P.cvm --data D")
+    limits = [parse_gate(gate) for gate in gates]
     settings = _settings(model, {**options, "evaluation": True})
     executable = cvm.load(program)
     loaded = pipeline.load_to_run(settings)
-    metadata = executable.program.metadata
-    made_from = metadata.provenance.get("model_sha256") if metadata is not None else None
-    if made_from not in (None, loaded.sha256):
-        click.echo(f"mrt: warning: {program} was made from another model (SHA-256 {made_from})", err=True)
+    _warn_of_another_model(program, executable, loaded.sha256)
     samples = pipeline.open_data(loaded.model, settings, settings.evaluation_data)
     with _progress() as progress:
-        report = compare(
+        report = compare_outputs(
             loaded.model, executable, samples, lambda done, total: progress("comparing", done, total), threads=threads
         )
     click.echo(json.dumps(report.to_json(), indent=2) if as_json else _report_text(report))
+    misses = [miss for gate in limits if (miss := gate.missed(report)) is not None]
+    if misses:
+        raise GateMissed("; ".join(misses))
+
+
+@cli.command(
+    short_help="Say which layers lose most, value by value.",
+    epilog=_examples(
+        "mrt compare model.onnx model.cvm --data images/ --samples 20",
+        "mrt compare model.onnx model.cvm --data images/ --html layers.html",
+    ),
+)
+@_options("model")
+@click.argument("program", type=PATH, required=False)
+@_options("params", "data", "samples", "shape", "config")
+@click.option("--worst", type=click.IntRange(1), default=20, metavar="N", help="Rows of the table (default: 20).")
+@click.option("--json", "as_json", is_flag=True, help="Print all layers as one JSON object.")
+@click.option("--html", type=PATH, metavar="F.html", help="Also write a page with plots that needs nothing else.")
+def compare(
+    model: Path | None, program: Path | None, worst: int, as_json: bool, html: Path | None, **options: Any
+) -> None:
+    """Compare every integer value of PROGRAM (.cvm) with the value of MODEL that it stands for, worst first.
+
+    SNR is the power of the float value over that of the difference: 6 dB are one bit. Clipped is the share of float
+    numbers that the integers cannot reach.
+    """
+    import cvm
+    from cvm.files import text_writer, write_all
+    from mrt import convert as pipeline
+    from mrt.evaluate import layers_report
+    from mrt.evaluate.layers import compare_layers
+    from mrt.evaluate.page import page
+
+    model, program = _model_and_program(model, program, options, "mrt compare MODEL P.cvm --data D")
+    settings = _settings(model, {**options, "evaluation": True})
+    if html is not None:
+        pipeline.check_destination(html, [settings.model.path, settings.model.params, program])
+    executable = cvm.load(program)
+    loaded = pipeline.rewritten(settings)
+    _warn_of_another_model(program, executable, loaded.sha256)
+    samples = pipeline.open_data(loaded.model, settings, settings.evaluation_data)
+    with _progress() as progress:
+        layers = compare_layers(
+            loaded.model, executable, samples, lambda done, total: progress("comparing", done, total)
+        )
+    if as_json:
+        click.echo(json.dumps(layers_report.to_json(layers, len(samples)), indent=2))
+    else:
+        click.echo(layers_report.table(layers, worst))
+    if html is not None:
+        write_all({html: text_writer(page(layers, program.name, len(samples)))})
+        click.echo(f"wrote {html}", err=as_json)
+
+
+def _model_and_program(
+    model: Path | None, program: Path | None, options: dict[str, Any], usage: str
+) -> tuple[Path | None, Path]:
+    """With a config that names the model, the only argument is the program."""
+    if program is None and options["config"] is not None:
+        model, program = None, model
+    if program is None:
+        raise BadOption(f"no program is given: {usage}")
+    return model, program
+
+
+def _warn_of_another_model(path: Path, program: Proven, sha256: str) -> None:
+    metadata = program.program.metadata
+    made_from = metadata.provenance.get("model_sha256") if metadata is not None else None
+    if made_from not in (None, sha256):
+        click.echo(f"mrt: warning: {path} was made from another model (SHA-256 {made_from})", err=True)
 
 
 @cli.command(short_help="Write the simpler float model that is quantised.")

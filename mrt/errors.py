@@ -28,3 +28,7 @@ class BadOption(MrtError):
 
 class NotProvable(MrtError):
     """The program written cannot be proven; exit code 1."""
+
+
+class GateMissed(MrtError):
+    """A figure that --fail-below asked for was not reached; exit code 1."""

@@ -65,7 +65,7 @@ def evaluate(
     threads: int = 1,
 ) -> Report:
     """Compare the float model with the program made from it. `threads` share the integer side, for speed only."""
-    _check_same_interface(model, program.program, samples)
+    check_same_interface(model, program.program, samples)
     session = FloatSession(model)
     runs = machine.choose(program)
     tally = _Tally()
@@ -98,7 +98,8 @@ def _batches(samples: Samples, size: int) -> Iterator[list[Sample]]:
         yield batch
 
 
-def _check_same_interface(model: ir.Model, program: Program, samples: Samples) -> None:
+def check_same_interface(model: ir.Model, program: Program, samples: Samples) -> None:
+    """BadData unless the program has the model's inputs and outputs and there is at least one sample."""
     if not len(samples):
         raise BadData(f"{samples.source}: holds no samples; expected at least one")
     pairs = (

@@ -1,0 +1,40 @@
+"""Limits that a comparison must meet, for continuous integration: KEY=X, where KEY is a figure of the report's JSON."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from mrt.errors import BadOption
+from mrt.evaluate.report import Report
+
+FIGURES = ("agreement", "snr_db", "integer.top1", "integer.top5", "float.top1", "float.top5")
+
+
+@dataclass(frozen=True)
+class Gate:
+    """`figure` must be at least `least`."""
+
+    figure: str
+    least: float
+
+    def missed(self, report: Report) -> str | None:
+        """What was found instead, or None. A figure that is not known misses; nothing differing meets any SNR."""
+        found = report.to_json()[self.figure]
+        if found is None:
+            if self.figure == "snr_db" and report.agreement == 1:
+                return None
+            return f"{self.figure} is not known for this model and data; expected at least {self.least:g}"
+        return None if found >= self.least else f"{self.figure} is {found:.6g}; expected at least {self.least:g}"
+
+
+def parse_gate(text: str) -> Gate:
+    """BadOption for what is not KEY=X."""
+    figure, equals, number = text.partition("=")
+    try:
+        least = float(number)
+    except ValueError:
+        least = math.nan
+    if figure not in FIGURES or not equals or not math.isfinite(least):
+        raise BadOption(f"--fail-below {text}: expected KEY=X with a number, and KEY one of {', '.join(FIGURES)}")
+    return Gate(figure, least)

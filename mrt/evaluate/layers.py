@@ -1,0 +1,125 @@
+"""Each integer value of a program beside the float value that it stands for: noise, clipping, how both are distributed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+
+from cvm import boundary, machine
+from cvm.program import IntArray, Meaning
+from cvm.validate import Proven
+from mrt.calibrate.histogram import Histogram
+from mrt.calibrate.samples import Samples
+from mrt.calibrate.session import Array, FloatSession
+from mrt.errors import BadData
+from mrt.evaluate.compare import check_same_interface
+from mrt.evaluate.scores import Noise
+
+Progress = Callable[[int, int], None]  # samples done, samples in all
+
+
+@dataclass
+class Layer:
+    """One value of the program. `low` and `high` are the least and greatest real that its integers can say."""
+
+    number: int
+    instruction: str
+    source: str  # the float value's name
+    dtype: str
+    scale: float
+    low: float
+    high: float
+    noise: Noise = field(default_factory=Noise)
+    outside: int = 0  # float numbers below low or above high, by more than a step
+    count: int = 0
+    real: Histogram = field(default_factory=Histogram)
+    integer: Histogram = field(default_factory=Histogram)
+
+    @property
+    def snr_db(self) -> float | None:
+        """Signal to noise; None where nothing differs or the signal is zero."""
+        return self.noise.decibels()
+
+    @property
+    def clipped(self) -> float:
+        """The share of float numbers that the integers cannot reach."""
+        return self.outside / max(self.count, 1)
+
+    def add(self, real: Array, integer: Array) -> None:
+        """One sample's numbers, in the same order."""
+        self.noise.add(real, integer)
+        below, above = self.low - self.scale, self.high + self.scale
+        self.outside += int(np.count_nonzero((real < below) | (real > above)))
+        self.count += real.size
+        self.real.add(real, float(np.abs(real).max(initial=0.0)))
+        self.integer.add(integer, float(np.abs(integer).max(initial=0.0)))
+
+
+def compare_layers(model: ir.Model, program: Proven, samples: Samples, progress: Progress | None = None) -> list[Layer]:
+    """The layers in the program's order, for the rewritten float `model` that the program was made from.
+
+    Raises BadData where the two do not belong together.
+    """
+    check_same_interface(model, program.program, samples)
+    layers = _layers(model, program)
+    if not layers:
+        raise BadData("the program does not say which float value any of its values stands for: it has no metadata")
+    session = FloatSession(model, sorted({layer.source for layer in layers}))
+    runs = machine.choose(program)
+    wanted = {layer.number: layer for layer in layers}
+    for done, sample in enumerate(samples, 1):
+        real = session.run(sample)
+
+        def observe(number: int, value: IntArray, real: Mapping[str, Array] = real) -> None:
+            if number in wanted:
+                _add(wanted[number], program, real[wanted[number].source], value)
+
+        runs.run(boundary.quantize(program.program, sample), observe=observe)
+        if progress is not None:
+            progress(done, len(samples))
+    return layers
+
+
+def _layers(model: ir.Model, program: Proven) -> list[Layer]:
+    """One for every value with a known float twin of as many elements."""
+    metadata = program.program.metadata
+    sizes = {value.name: _size(value) for node in model.graph for value in node.outputs}
+    return [
+        _layer(program, number, meaning)
+        for number, meaning in sorted((metadata.values if metadata is not None else {}).items())
+        if number >= program.program.first_instruction and sizes.get(meaning.source) == program.types[number].elements
+    ]
+
+
+def _layer(program: Proven, number: int, meaning: Meaning) -> Layer:
+    instruction = program.program.instructions[number - program.program.first_instruction]
+    low, high = ((end - meaning.zero_point) * meaning.scale for end in program.intervals[number])
+    return Layer(number, instruction.name, meaning.source, program.types[number].dtype, meaning.scale, low, high)
+
+
+def _size(value: ir.Value) -> int | None:
+    if value.shape is None or not value.shape.is_static():
+        return None
+    return int(np.prod(value.shape.numpy(), dtype=np.int64))
+
+
+def _add(layer: Layer, program: Proven, real: Array, value: IntArray) -> None:
+    """Of the orders that the shapes allow, the one that differs least: a program does not say where its axes came from."""
+    metadata = program.program.metadata
+    assert metadata is not None
+    meaning = metadata.values[layer.number]
+    integer = (value.astype(np.float64) - meaning.zero_point) * meaning.scale
+    exact = real.astype(np.float64)
+    candidates = [order.reshape(-1) for order in _orders(exact) if order.shape == integer.shape] or [exact.reshape(-1)]
+    flat = integer.reshape(-1)
+    layer.add(min(candidates, key=lambda candidate: float(np.sum((candidate - flat) ** 2))), flat)
+
+
+def _orders(real: Array) -> Iterator[Array]:
+    """As it is, and with the channels last."""
+    yield real
+    if real.ndim >= 3:
+        yield np.moveaxis(real, 1, -1)
