@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -18,21 +18,40 @@ Frontend = Literal["onnx", "mxnet"]
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model of opset 20 with known shapes, the hash of the bytes it came from, and which reader made it."""
+    """A model of opset 20 with known shapes, the hash of the bytes it came from, and which reader made it.
+
+    `names` are those that outputs can be chosen by; `outputs_left` those asked for that the file does not have: a
+    rewritten value may still have such a name, so the file's own outputs are kept beside the others then.
+    """
 
     model: ir.Model
     sha256: str
     origin: Frontend
+    names: tuple[str, ...] = ()
+    outputs_left: tuple[str, ...] = ()
 
 
-def load(path: Path, *, params: Path | None = None, shapes: Mapping[str, tuple[int, ...]] | None = None) -> LoadedModel:
+def load(
+    path: Path,
+    *,
+    params: Path | None = None,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    epoch: int | None = None,
+    random_weights: int | None = None,
+    outputs: Sequence[str] = (),
+) -> LoadedModel:
     """Read a model file of any kind we know; the name's ending says which, or else the content."""
     if kind_of(path) == "mxnet":
-        return _load_mxnet(path, params, shapes)
-    if params is not None:
-        raise BadOption(f"--params {params}: an .onnx file holds its own parameters")
-    model, data = onnx.load_onnx(path, shapes)
-    return LoadedModel(model, hashlib.sha256(data).hexdigest(), "onnx")
+        from mrt.frontend import mxnet
+
+        source = mxnet.Source(path, params, epoch, random_weights, shapes or {}, outputs)
+        loaded = mxnet.read_mxnet(source)
+        return LoadedModel(loaded.model, loaded.sha256, "mxnet", loaded.names, loaded.outputs_left)
+    for option, value in (("--params", params), ("--epoch", epoch), ("--random-weights", random_weights)):
+        if value is not None:
+            raise BadOption(f"{option} {value}: an .onnx file holds its own parameters")
+    read = onnx.read_onnx(path, shapes, outputs)
+    return LoadedModel(read.model, hashlib.sha256(read.data).hexdigest(), "onnx", read.names, read.outputs_left)
 
 
 def kind_of(path: Path) -> Frontend:
@@ -62,15 +81,3 @@ def operators(frontend: Frontend) -> list[str]:
     from mrt.frontend.mxnet import OPERATORS
 
     return sorted(OPERATORS)
-
-
-def _load_mxnet(path: Path, params: Path | None, shapes: Mapping[str, tuple[int, ...]] | None) -> LoadedModel:
-    from mrt.frontend import mxnet
-
-    model = mxnet.load_mxnet(path, params, shapes)
-    if params is None:
-        try:
-            params = mxnet.find_params(path)
-        except BadModel:  # a symbol without parameters, or it would not have loaded
-            params = None
-    return LoadedModel(model, mxnet.model_sha256(path, params), "mxnet")

@@ -23,6 +23,7 @@ from mrt.frontend.mxnet.writer import RefusalError, Writer
 HINT = "supported: mrt operators --frontend mxnet"
 MAX_PROBLEMS = 200
 FLOAT_DTYPES = ("-1", "0", "1", "2", "None")  # as MXNet numbers them: none, float32, float64, float16
+GLUON_MARKS = ("lr_mult", "wd_mult", "init")  # hidden keys of a variable that is a parameter in Gluon
 
 Shape = tuple[int, ...]
 
@@ -170,6 +171,23 @@ def build(made: Plan, shapes: Mapping[str, Shape], known: Mapping[str, Shape]) -
     return Built(writer, tuple(values[Edge(node.id, 0)] for node in inputs), outputs)
 
 
+def marked_parameters(made: Plan, given: set[str]) -> dict[str, Shape]:
+    """The shapes of variables in no parameter's place that Gluon still marked as parameters, where the file says them.
+
+    Which they are is known from the parameter file, if there is one; this is for when there is none.
+    """
+    return {
+        node.name: _written_shape(node)
+        for node in made.variables
+        if node.name not in made.parameters and node.name not in given and _is_marked(node)
+    }
+
+
+def _is_marked(node: SymbolNode) -> bool:
+    shape = _written_shape(node)
+    return min(shape, default=0) > 0 and any(mark in node.hidden for mark in GLUON_MARKS)
+
+
 def _node_names(made: Plan, writer: Writer) -> dict[int, str]:
     """Outputs of the model choose first, then the others in order."""
     heads = {edge.node for edge in made.symbol.heads}
@@ -208,7 +226,7 @@ def _input_shapes(inputs: Iterable[SymbolNode], shapes: Mapping[str, Shape]) -> 
     """From the user, else from the file; an unknown first dimension is a batch of 1."""
     sized, troubles = {}, []
     for node in inputs:
-        shape = shapes.get(node.name, written_shape(node))
+        shape = shapes.get(node.name, _written_shape(node))
         if shape and shape[0] in (0, -1):
             shape = (1, *shape[1:])
         if shape and min(shape) > 0:
@@ -224,7 +242,7 @@ def _input_shapes(inputs: Iterable[SymbolNode], shapes: Mapping[str, Shape]) -> 
     return sized
 
 
-def written_shape(node: SymbolNode) -> Shape:
+def _written_shape(node: SymbolNode) -> Shape:
     """The shape of a variable that the file states, where it does; 0 is an unknown dimension."""
     try:
         return parse_integers(node.hidden.get("shape", "()"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
@@ -10,6 +12,7 @@ import onnx_ir as ir
 
 from mrt.errors import BadModel
 from mrt.frontend.onnx.ceil import settle_ceil_mode
+from mrt.frontend.onnx.cut import cut, value_names
 from mrt.frontend.onnx.external import bring_in
 from mrt.frontend.onnx.inputs import Shapes, fix_inputs, forget_shapes
 from mrt.frontend.onnx.modernize import modernize
@@ -18,17 +21,35 @@ from mrt.frontend.onnx.operators import OPERATORS, refuse_unsupported
 from mrt.frontend.onnx.read import drop_unused_outputs, opset_of, parse, read_bytes
 from mrt.frontend.onnx.weights import write_weights
 
-__all__ = ["OPERATORS", "load_onnx"]
+__all__ = ["OPERATORS", "Read", "load_onnx", "read_onnx"]
 
 
 def load_onnx(path: Path, shapes: Shapes | None = None) -> tuple[ir.Model, bytes]:
-    """The model in an .onnx file and the bytes whose hash names it. Raises BadModel or Unsupported before any work.
+    """The model in an .onnx file and the bytes whose hash names it."""
+    read = read_onnx(path, shapes)
+    return read.model, read.data
+
+
+@dataclass(frozen=True)
+class Read:
+    """A model, the bytes whose hash names it, its values' names, and the outputs wanted that it does not have.
 
     The bytes are the file's or, where it keeps weights in other files, the SHA-256 of it and of each of those.
     """
+
+    model: ir.Model
+    data: bytes
+    names: tuple[str, ...]
+    outputs_left: tuple[str, ...]
+
+
+def read_onnx(path: Path, shapes: Shapes | None = None, outputs: Sequence[str] = ()) -> Read:
+    """The model in an .onnx file, ending in other outputs if so wanted. Raises BadModel or Unsupported before any work."""
     data = read_bytes(path)
     proto = parse(data, path)
     opset = opset_of(proto, path)
+    names = value_names(proto)
+    left = cut(proto, outputs)
     drop_unused_outputs(proto)
     refuse_unsupported(proto, opset)
     if others := bring_in(proto, path):
@@ -43,7 +64,7 @@ def load_onnx(path: Path, shapes: Shapes | None = None) -> tuple[ir.Model, bytes
         forget_shapes(model)
         model = _with_shapes(model, path)
     check_operands(model)
-    return model, data
+    return Read(model, data, names, left)
 
 
 def _check(proto: onnx.ModelProto, path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mrt.errors import BadModel
-from mrt.frontend.mxnet.load import read_parameters
+from mrt.frontend.mxnet.files import read_parameters
 from mrt.frontend.mxnet.params import read_params
 from tests.mxnet_files import array_bytes, params_bytes
 from tests.shared_data import SHARED, needs_shared
@@ -155,7 +155,7 @@ def test_mutated_files_are_read_or_refused_and_nothing_else():
 def test_prefixes_are_taken_off(tmp_path):
     path = tmp_path / "p.params"
     path.write_bytes(params_bytes([ONE, ONE, ONE], ["arg:w", "aux:mean", "dense0_bias"]))
-    assert list(read_parameters(path)) == ["w", "mean", "dense0_bias"]
+    assert list(read_parameters(path).arrays) == ["w", "mean", "dense0_bias"]
 
 
 def test_one_name_under_two_prefixes_is_refused(tmp_path):

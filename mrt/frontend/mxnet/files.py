@@ -1,0 +1,98 @@
+"""The files of an MXNet model: which parameter file belongs to a symbol, their bytes, and the hash that names both."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from mrt.errors import BadModel, BadOption
+from mrt.frontend.mxnet.params import Array, read_params
+
+PREFIXES = ("arg:", "aux:")
+LAST_EPOCH = 10**9
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The arrays of a parameter file by name without 'arg:' and 'aux:', and the SHA-256 of the file's bytes."""
+
+    path: Path
+    arrays: dict[str, Array | None]
+    digest: bytes
+
+
+def read_bytes(path: Path) -> bytes:
+    """Raise BadModel where the file cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadModel(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def find_params(symbol_path: Path, epoch: int | None = None) -> Path:
+    """P.params or P-NNNN.params beside P-symbol.json or P.json: that of the epoch, else the only one."""
+    if epoch is not None:
+        return _of_epoch(symbol_path, epoch)
+    found = params_beside(symbol_path)
+    if not found:
+        stem = _stem(symbol_path)
+        raise BadModel(
+            f"{symbol_path}: no parameters found; looked for {stem}.params and {stem}-NNNN.params "
+            f"in {symbol_path.parent}; name them with --params, or invent them with --random-weights SEED"
+        )
+    if len(found) > 1:
+        raise BadModel(
+            f"{symbol_path}: several parameter files: {', '.join(found)}; choose one with --params, or with --epoch N"
+        )
+    return symbol_path.parent / found[0]
+
+
+def _of_epoch(symbol_path: Path, epoch: int) -> Path:
+    if not 0 <= epoch <= LAST_EPOCH:
+        raise BadOption(f"--epoch {epoch}: expected the number of an epoch, 0 or more")
+    name = f"{_stem(symbol_path)}-{epoch:04d}.params"
+    found = params_beside(symbol_path)
+    if name not in found:
+        there = ", ".join(found) or "no parameter file"
+        raise BadModel(f"{symbol_path}: --epoch {epoch} is {name}, which is not beside it; there is {there}")
+    return symbol_path.parent / name
+
+
+def _stem(symbol_path: Path) -> str:
+    return symbol_path.name.removesuffix(".json").removesuffix("-symbol")
+
+
+def params_beside(symbol_path: Path) -> list[str]:
+    """The names of the files that could be this symbol's parameters."""
+    pattern = re.compile(re.escape(_stem(symbol_path)) + r"(-[0-9]{4,})?\.params")
+    folder = symbol_path.parent
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    return sorted(name for name in names if pattern.fullmatch(name))
+
+
+def read_parameters(path: Path) -> Parameters:
+    """Arrays are views of the file's bytes: nothing is copied."""
+    data = read_bytes(path)
+    file = read_params(data, str(path))
+    if file.arrays and not file.names:
+        raise BadModel(f"{path}: its {len(file.arrays)} arrays have no names; expected a checkpoint")
+    arrays: dict[str, Array | None] = {}
+    for name, array in zip(file.names, file.arrays, strict=True):
+        plain = name[4:] if name.startswith(PREFIXES) else name
+        if plain in arrays:
+            raise BadModel(f"{path}: parameter {plain!r} occurs twice, as {name!r} and with another prefix")
+        arrays[plain] = array
+    return Parameters(path, arrays, hashlib.sha256(data).digest())
+
+
+def joined_sha256(symbol: bytes, parameters: bytes) -> str:
+    """SHA-256 of the SHA-256 of the symbol's bytes followed by that of the parameters' bytes, which is given."""
+    return hashlib.sha256(hashlib.sha256(symbol).digest() + parameters).hexdigest()
+
+
+def model_sha256(symbol_path: Path, params_path: Path | None = None) -> str:
+    """The hash that names a model of these files (no parameters: as of an empty file)."""
+    parameters = b"" if params_path is None else read_bytes(params_path)
+    return joined_sha256(read_bytes(symbol_path), hashlib.sha256(parameters).digest())

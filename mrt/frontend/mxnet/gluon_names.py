@@ -1,0 +1,193 @@
+"""Parameter files with Gluon's own names, which differ from the symbol's: matched where there is no doubt, else refused.
+
+`save_parameters` names by place in the block (features.0.weight), the older `save_params` by the symbol's names without
+their common prefix. The file lists layers in the order in which they were added to their blocks, and the symbol's names
+count layers of one kind in the order in which they were made (conv0, conv1). So layers of the same parameters in the
+same shapes are matched in that order; where names do not tell, one that another depends on was made first. Layers that
+neither tells apart could be swapped unseen, and are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cmp_to_key
+
+from mrt.errors import BadModel
+from mrt.frontend.mxnet.build import Shape
+from mrt.frontend.mxnet.files import Parameters
+from mrt.frontend.mxnet.params import Array
+from mrt.frontend.mxnet.symbol import Symbol
+
+Arrays = dict[str, Array | None]
+Signature = tuple[tuple[str, Shape], ...]
+_COUNTED = re.compile(r"(.*?)([0-9]+)")
+
+
+@dataclass
+class Layer:
+    """The parameters that share all of their names but the last word: their names by it, and their shapes."""
+
+    stem: str
+    names: dict[str, str] = field(default_factory=dict)
+    shapes: dict[str, Shape] = field(default_factory=dict)
+
+    @property
+    def signature(self) -> Signature:
+        """What a layer is recognised by."""
+        return tuple(sorted(self.shapes.items()))
+
+
+def match_names(
+    parameters: Parameters, symbol: Symbol, shapes: Callable[[], Mapping[str, Shape]]
+) -> tuple[Arrays, list[str]]:
+    """The arrays by the symbol's names, and a note if names were translated. `shapes` are what the symbol needs."""
+    arrays = parameters.arrays
+    variables = [node.name for node in symbol.nodes.values() if node.operator is None]
+    if not arrays or set(arrays) & set(variables):
+        return arrays, []
+    prefix = _common_prefix(list(arrays), variables)
+    if prefix is not None:
+        note = f"the parameters have the names of Gluon's save_params; {prefix!r} was put in front of each"
+        return {prefix + name: array for name, array in arrays.items()}, [note]
+    if not any("." in name for name in arrays):
+        return arrays, []
+    try:
+        names = _matched(arrays, shapes(), _Order(symbol))
+    except _DoubtError as doubt:
+        raise BadModel(
+            f"{parameters.path}: has the names of Gluon's save_parameters, and which is which in the symbol is not "
+            f"certain: {doubt}. Where MXNet runs: net.load_parameters({parameters.path.name!r}), one forward pass, "
+            "net.export('prefix'), and convert prefix-symbol.json"
+        ) from None
+    note = f"{len(names)} parameters with names of Gluon's save_parameters matched by shape and order of creation"
+    return {names[name]: array for name, array in arrays.items()}, [note]
+
+
+class _DoubtError(Exception):
+    """Why the names cannot be matched."""
+
+
+def _common_prefix(names: list[str], variables: list[str]) -> str | None:
+    """What stands in front of all the names in the symbol, if just one text does."""
+    known = set(variables)
+    candidates = {known_name.removesuffix(names[0]) for known_name in variables if known_name.endswith(names[0])}
+    fitting = [prefix for prefix in candidates if prefix and all(prefix + name in known for name in names)]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _matched(arrays: Arrays, shapes: Mapping[str, Shape], order: _Order) -> dict[str, str]:
+    """The symbol's name for each of the file's."""
+    theirs = _layers_of_file(arrays)
+    ours = _layers_of_symbol(shapes, {word for layer in theirs for word in layer.names})
+    groups: dict[Signature, tuple[list[Layer], list[Layer]]] = defaultdict(lambda: ([], []))
+    for side, layers in enumerate((theirs, ours)):
+        for layer in layers:
+            groups[layer.signature][side].append(layer)
+    pairs: dict[str, Layer] = {}
+    for signature, (in_file, in_symbol) in groups.items():
+        if len(in_file) != len(in_symbol):
+            raise _DoubtError(
+                f"the file has {len(in_file)} layers with {_show(signature)}, the symbol {len(in_symbol)}"
+                + "".join(f" ({layer.stem})" for layer in (*in_file, *in_symbol)[:1])
+            )
+        pairs |= {layer.stem: twin for layer, twin in zip(in_file, order.sorted(in_symbol), strict=True)}
+    order.require_rising([pairs[layer.stem] for layer in theirs])
+    return {name: pairs[layer.stem].names[word] for layer in theirs for word, name in layer.names.items()}
+
+
+def _show(signature: Signature) -> str:
+    return ", ".join(f"{word} {shape}" for word, shape in signature)
+
+
+def _layers_of_file(arrays: Arrays) -> list[Layer]:
+    layers: dict[str, Layer] = {}
+    for name, array in arrays.items():
+        if array is None:
+            raise _DoubtError(f"{name!r} holds no array")
+        stem, _, word = name.rpartition(".")
+        layer = layers.setdefault(stem, Layer(stem))
+        layer.names[word], layer.shapes[word] = name, array.shape
+    return list(layers.values())
+
+
+def _layers_of_symbol(shapes: Mapping[str, Shape], words: set[str]) -> list[Layer]:
+    layers: dict[str, Layer] = {}
+    for name, shape in shapes.items():
+        fitting = [word for word in words if name.endswith("_" + word)]
+        if not fitting:
+            raise _DoubtError(f"the symbol's {name!r} ends like none of the file's names")
+        word = max(fitting, key=len)
+        stem = name.removesuffix("_" + word)
+        layer = layers.setdefault(stem, Layer(stem))
+        layer.names[word], layer.shapes[word] = name, shape
+    return list(layers.values())
+
+
+class _Order:
+    """Which of two of the symbol's layers was made first, as far as one can tell."""
+
+    def __init__(self, symbol: Symbol) -> None:
+        self._behind: dict[
+            str, int
+        ] = {}  # by parameter: a bit for every parameter whose first user comes before its own
+        self._bits: dict[str, int] = {}
+        reached: dict[int, int] = {}
+        for index in symbol.order:
+            node = symbol.nodes[index]
+            inputs = [symbol.nodes[edge.node] for edge in node.inputs]
+            before = 0
+            for item in inputs:
+                before |= reached.get(item.id, 0)
+            reached[index] = before
+            for item in inputs:
+                if item.operator is None:
+                    self._behind.setdefault(item.name, before)
+                    reached[index] |= 1 << self._bits.setdefault(item.name, len(self._bits))
+
+    def sorted(self, layers: list[Layer]) -> list[Layer]:
+        """By creation; a pair of which nothing is known raises _DoubtError."""
+        result = sorted(layers, key=cmp_to_key(self._compare))
+        for index, second in enumerate(result):
+            for first in result[:index]:
+                if self._compare(first, second) != -1:
+                    raise _DoubtError(
+                        f"{first.stem!r} and {second.stem!r} have the same shapes, and nothing tells their order"
+                    )
+        return result
+
+    def require_rising(self, layers: list[Layer]) -> None:
+        """In the file's order, layers that are counted together have rising numbers; else its order is another one."""
+        last: dict[str, tuple[int, str]] = {}
+        for layer in layers:
+            counted = _COUNTED.fullmatch(layer.stem)
+            if counted is not None:
+                word, number = counted[1], int(counted[2])
+                if word in last and last[word][0] > number:
+                    raise _DoubtError(f"{layer.stem!r} comes after {last[word][1]!r} in the file")
+                last[word] = number, layer.stem
+
+    def _compare(self, first: Layer, second: Layer) -> int:
+        counted, used = _by_number(first.stem, second.stem), self._by_use(first, second)
+        return 0 if counted + used == 0 else counted or used
+
+    def _by_use(self, first: Layer, second: Layer) -> int:
+        return self._is_behind(first, second) - self._is_behind(second, first)
+
+    def _is_behind(self, layer: Layer, other: Layer) -> int:
+        mine = next(iter(layer.names.values()))
+        its = next(iter(other.names.values()))
+        return self._behind.get(mine, 0) >> self._bits.get(its, len(self._bits)) & 1
+
+
+def _by_number(first: str, second: str) -> int:
+    """-1 or 1 where the first word in which the names differ is the same word with two numbers; 0 otherwise."""
+    for left, right in zip(first.split("_"), second.split("_"), strict=False):
+        if left != right:
+            one, other = _COUNTED.fullmatch(left), _COUNTED.fullmatch(right)
+            if one is None or other is None or one[1] != other[1] or int(one[2]) == int(other[2]):
+                return 0
+            return -1 if int(one[2]) < int(other[2]) else 1
+    return 0

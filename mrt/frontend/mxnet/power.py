@@ -1,0 +1,106 @@
+"""How strong every value of a graph is: an estimate of the mean of its square, if the inputs have 1.
+
+It is what invented statistics of a BatchNormalization are made from, so that a deep network neither explodes nor fades.
+A rough estimate is enough; that it is the same on every machine matters more: nothing here but + - * / and sqrt.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+import onnx_ir as ir
+
+LEAST, MOST = 1e-12, 1e12
+HE_GAIN = 2.0  # of a product with weights of variance 2 / fan-in
+
+Rule = Callable[[ir.Node, list[float]], float]
+
+
+def powers(nodes: Iterable[ir.Node], first: Mapping[ir.Value, float]) -> dict[ir.Value, float]:
+    """The power of every value; `first` are those of inputs and parameters, all others that no node computes have 1."""
+    known = dict(first)
+    for node in nodes:
+        inputs = [known[value] if value in known else _constant(value) for value in node.inputs if value is not None]
+        estimate = RULES.get(node.op_type, _strongest)(node, inputs)
+        for output in node.outputs:
+            known[output] = min(max(estimate, LEAST), MOST)
+    return known
+
+
+def _constant(value: ir.Value) -> float:
+    """Of one number exactly, of several the largest."""
+    if value.const_value is None or not value.const_value.dtype.is_floating_point():
+        return 1.0
+    array = value.const_value.numpy()
+    largest = float(np.abs(array).max()) if array.size else 0.0
+    return largest * largest
+
+
+def _strongest(node: ir.Node, inputs: list[float]) -> float:
+    return max(inputs, default=1.0)
+
+
+def _weighted(node: ir.Node, inputs: list[float]) -> float:
+    """Product with weights that were drawn to have this gain, and a bias."""
+    return HE_GAIN * inputs[0] + sum(inputs[2:])
+
+
+def _product(node: ir.Node, inputs: list[float]) -> float:
+    return math.prod(inputs)
+
+
+def _sum(node: ir.Node, inputs: list[float]) -> float:
+    return sum(inputs)
+
+
+def _quotient(node: ir.Node, inputs: list[float]) -> float:
+    return inputs[0] / max(inputs[1], LEAST)
+
+
+def _half(node: ir.Node, inputs: list[float]) -> float:
+    """Of numbers on both sides of 0. Those of a residual sum are not: each term may be the result of another Relu.
+
+    All of its power is counted, because too low an estimate grows with every block and too high a one does not.
+    """
+    value = node.inputs[0]
+    maker = None if value is None else value.producer()
+    return inputs[0] if maker is not None and maker.op_type in ("Add", "Sum") else inputs[0] / 2
+
+
+def _leaky(node: ir.Node, inputs: list[float]) -> float:
+    slope = inputs[1] if len(inputs) > 1 else node.attributes.get_float("alpha", 0.01) ** 2
+    kept = _half(node, inputs)
+    return kept + (inputs[0] - kept) * slope
+
+
+def _clipped(node: ir.Node, inputs: list[float]) -> float:
+    return min(inputs[0], max(inputs[1:], default=MOST))
+
+
+def _bounded(node: ir.Node, inputs: list[float]) -> float:
+    return inputs[0] / (1 + inputs[0])
+
+
+def _fixed(power: float) -> Rule:
+    return lambda node, inputs: power
+
+
+RULES: Mapping[str, Rule] = {
+    **dict.fromkeys(("Conv", "ConvTranspose", "Gemm"), _weighted),
+    **dict.fromkeys(("Add", "Sub", "Sum"), _sum),
+    "Mul": _product,
+    "Div": _quotient,
+    "Sqrt": lambda node, inputs: math.sqrt(inputs[0]),
+    **dict.fromkeys(("Relu", "Elu", "Gelu", "Selu", "Softplus", "HardSwish", "Mish"), _half),
+    **dict.fromkeys(("LeakyRelu", "PRelu"), _leaky),
+    "Clip": _clipped,
+    **dict.fromkeys(("Tanh", "Softsign"), _bounded),
+    **dict.fromkeys(("Sigmoid", "HardSigmoid"), _fixed(0.3)),
+    **dict.fromkeys(("Softmax",), _fixed(0.1)),
+    # What makes its own statistics, or has them made from this estimate.
+    **dict.fromkeys(
+        ("BatchNormalization", "LayerNormalization", "InstanceNormalization", "GroupNormalization"), _fixed(1.0)
+    ),
+}

@@ -1,0 +1,148 @@
+"""Seeded, well-scaled numbers for a symbol that has no parameters: for shapes, speed and tests, not for accuracy.
+
+Weights are close to normal with variance 2 / fan-in (He), gammas and the ratio of stored to true variance lie a little
+above 1, biases and means are small. The variance that a BatchNorm stores is made from an estimate of its input's, as
+training would leave it: without that, each residual block doubles what goes through.
+
+The same on every machine and with every numpy: the bits of PCG64, added as whole numbers, scaled by one product.
+A parameter's numbers depend on the seed, its name and its place, not on what else the model has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.errors import BadModel, BadOption
+from mrt.frontend.mxnet.build import Built, Plan, Shape
+from mrt.frontend.mxnet.fill import set_numbers, set_ones
+from mrt.frontend.mxnet.operators.registry import PARAMETER_SLOTS
+from mrt.frontend.mxnet.params import Array
+from mrt.frontend.mxnet.power import powers
+
+MAX_SEED = 2**63 - 1
+BLOCK = 2**18  # numbers drawn together
+SMALL = 0.1
+
+
+@dataclass(frozen=True)
+class Role:
+    """The first place in which a parameter stands."""
+
+    operator: str
+    slot: str
+    groups: int = 1
+    strides: int = 1  # product
+
+
+def seed_digest(seed: int) -> bytes:
+    """Stands for the SHA-256 of a parameter file."""
+    return hashlib.sha256(f"random weights {seed}".encode()).digest()
+
+
+def check_seed(seed: int) -> None:
+    """Refuse what is no seed."""
+    if not 0 <= seed <= MAX_SEED:
+        raise BadOption(f"--random-weights {seed}: expected a seed from 0 to 2^63 - 1")
+
+
+def fill_randomly(built: Built, made: Plan, seed: int) -> None:
+    """Give every parameter of the graph its numbers."""
+    roles = _roles(made)
+    variances = _variances(built)
+    for name, parameter in built.writer.parameters.items():
+        shape = parameter.shape or (parameter.wanted[0] if parameter.wanted else None)
+        if shape is None:
+            raise BadModel(f"--random-weights: nothing says the shape of parameter {name!r}")
+        role = roles.get(name, Role("", _slot_by_name(name)))
+        middle, spread, above = _scale(role, shape, variances.get(parameter.value, 1.0))
+        set_numbers(parameter.value, draw(f"{seed} {name}", shape, middle, spread, above=above))
+    set_ones(built)
+
+
+def _roles(made: Plan) -> dict[str, Role]:
+    roles: dict[str, Role] = {}
+    for use in made.uses:
+        for edge, slot in zip(use.node.inputs, use.slots, strict=True):
+            node = made.symbol.nodes[edge.node]
+            if slot in PARAMETER_SLOTS and node.operator is None:
+                groups, strides = use.values.get("num_group", 1), use.values.get("stride", ())
+                steps = [step for step in strides if step] if isinstance(strides, tuple) else []
+                role = Role(use.operator.name, slot, groups if isinstance(groups, int) else 1, math.prod(steps))
+                roles.setdefault(node.name, role)
+    return roles
+
+
+def _slot_by_name(name: str) -> str:
+    """What a parameter with this name usually is."""
+    return next((slot for slot in ("weight", "gamma") if name.endswith(slot)), "bias")
+
+
+def _variances(built: Built) -> dict[ir.Value, float]:
+    """By the parameter that stores it, or that stores the mean: the estimated variance at its BatchNormalization."""
+    nodes = built.writer.nodes
+    known = powers(nodes, {parameter.value: SMALL * SMALL for parameter in built.writer.parameters.values()})
+    found: dict[ir.Value, float] = {}
+    for node in nodes:
+        if node.op_type == "BatchNormalization":
+            data, _, _, mean, variance = node.inputs
+            for value in (mean, variance):
+                if value is not None and data is not None:
+                    found.setdefault(value, known.get(data, 1.0))
+    return found
+
+
+def _scale(role: Role, shape: Shape, variance: float) -> tuple[float, float, bool]:
+    """The middle, the spread around it, and whether the numbers lie above the middle only."""
+    match role.slot:
+        case "moving_var":
+            return variance, SMALL * variance, True
+        case "moving_mean":
+            return 0.0, SMALL * math.sqrt(variance), False
+        case "gamma":
+            return (0.25, 0.05, True) if role.operator == "LeakyReLU" else (1.0, SMALL, True)
+        case "weight" if role.operator == "Embedding":
+            return 0.0, 1.0, False
+        case "weight":
+            return 0.0, math.sqrt(2 / _fan_in(role, shape)), False
+    return 0.0, SMALL, False
+
+
+def _fan_in(role: Role, shape: Shape) -> float:
+    """How many products one result adds up."""
+    if role.operator == "Deconvolution":
+        return max(shape[0] / role.groups * math.prod(shape[2:]) / role.strides, 1.0)
+    return math.prod(shape[1:]) if len(shape) > 1 else shape[0]
+
+
+def draw(what: str, shape: Shape, middle: float, spread: float, *, above: bool = False) -> Array:
+    """float32 numbers: middle + spread * n, where n (its magnitude, if `above`) is nearly normal, within 3.5."""
+    source = _generator(what)
+    count = math.prod(shape)
+    result = np.empty(count, np.float32)
+    for start in range(0, count, BLOCK):
+        size = min(BLOCK, count - start)
+        # Four uniform numbers of 16 bits each: their sum has mean 131070 and variance (2^32 - 1) / 3.
+        words = source.random_raw(size).astype("<u8").view("<u2").reshape(size, 4)
+        sums = words.astype(np.int64).sum(axis=1) - 131070
+        normal = (np.abs(sums) if above else sums) * (spread / math.sqrt((2**32 - 1) / 3))
+        result[start : start + size] = middle + normal
+    return result.reshape(shape)
+
+
+def _generator(what: str) -> np.random.PCG64:
+    """Its state is set outright: how numpy spreads a seed is no concern then."""
+    digest = hashlib.sha256(what.encode()).digest()
+    state, increment = int.from_bytes(digest[:16], "little"), int.from_bytes(digest[16:], "little") | 1
+    source = np.random.PCG64(0)
+    source.state = {
+        "bit_generator": "PCG64",
+        "state": {"state": state, "inc": increment},
+        "has_uint32": 0,
+        "uinteger": 0,
+    }
+    return source
