@@ -31,4 +31,25 @@ class Known:
         return any(self.where(row["attrs"]) for row in rows)
 
 
-KNOWN: tuple[Known, ...] = ()
+KNOWN: tuple[Known, ...] = (
+    Known(
+        "the axis depends on how MXNet was built (with or without oneDNN), so it is refused",
+        ("SoftmaxOutput", "Softmax"), REFUSES, "depends on how MXNet was built",
+    ),
+    Known(
+        "a window without any element of the input: MXNet's value for it differs from version to version",
+        ("Pooling", "Pooling_v1"), REFUSES, "a window lies wholly in the padding",
+    ),
+    Known(
+        "MXNet reshapes to a shape of fewer elements without a word, and drops the rest",
+        ("Reshape", "reshape"), REFUSES, "cannot reshape",
+    ),
+    Known(
+        "MXNet's symbols cannot infer its dtype from its inputs; in a file it can only be what it says",
+        ("_copyto", "_zeros_without_dtype"), ACCEPTS, "InferType",
+    ),
+    Known(
+        "MXNet wants an attribute to be written that changes nothing at inference",
+        ("_contrib_SparseEmbedding",), ACCEPTS, "deterministic",
+    ),
+)  # fmt: skip

@@ -21,9 +21,10 @@ def name_of(verdict: Verdict) -> str:
 
 
 def untested(verdicts: Sequence[Verdict]) -> list[str]:
-    """Operators of which no case at all was compared."""
-    agreed = {name_of(verdict) for verdict in verdicts if verdict.outcome in (Outcome.AGREE, Outcome.DIFFER)}
-    return sorted({name_of(verdict) for verdict in verdicts} - agreed)
+    """Operators of which no case at all was compared, and not for a known reason."""
+    compared = (Outcome.AGREE, Outcome.DIFFER)
+    seen = {name_of(verdict) for verdict in verdicts if verdict.outcome in compared or verdict.known is not None}
+    return sorted({name_of(verdict) for verdict in verdicts} - seen)
 
 
 def show(console: Console, verdicts: Sequence[Verdict], seconds: float) -> None:

@@ -29,7 +29,15 @@ class Label:
     array: np.ndarray
 
 
-Operand = np.ndarray | Parameter | Label
+@dataclass(frozen=True)
+class Integers:
+    """An operand of floats that a Cast makes integers, as some operators of MXNet want their indices."""
+
+    array: np.ndarray
+    dtype: str = "int32"
+
+
+Operand = np.ndarray | Parameter | Label | Integers
 
 
 class Sketch:
@@ -49,6 +57,8 @@ class Sketch:
                 return self._variable("parameter", self.parameters, array)
             case Label(array):
                 return self._variable("label", self.labels, array)
+            case Integers(array, dtype):
+                return self.node("Cast", [self._variable("data", self.inputs, array)], {"dtype": dtype})
         return self._variable("data", self.inputs, operand)
 
     def _variable(self, word: str, group: dict[str, np.ndarray], array: np.ndarray) -> Edge:

@@ -1,9 +1,20 @@
 """A maker for every operator of the front end, by family."""
 
-from tests.mxnet_judge.makers import algebra, elementwise, heads, indexing, layers, norms, pooling, reductions, shapes
+from tests.mxnet_judge.makers import (
+    algebra,
+    constants,
+    elementwise,
+    heads,
+    indexing,
+    layers,
+    norms,
+    pooling,
+    reductions,
+    shapes,
+)
 from tests.mxnet_judge.makers.registry import MAKERS, Drawn, Maker
 
 __all__ = [
-    "MAKERS", "Drawn", "Maker", "algebra", "elementwise", "heads", "indexing", "layers", "norms", "pooling",
+    "MAKERS", "Drawn", "Maker", "algebra", "constants", "elementwise", "heads", "indexing", "layers", "norms", "pooling",
     "reductions", "shapes",
 ]  # fmt: skip

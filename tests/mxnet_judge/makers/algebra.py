@@ -55,6 +55,13 @@ def gemm(draw: Draw, name: str) -> Drawn:
     return Drawn([draw.data(shape) for shape in (shapes[:2] if name.endswith("2") else shapes)], attributes)
 
 
+@maker("linalg_syrk", "_linalg_syrk", cases=8)
+def syrk(draw: Draw, name: str) -> Drawn:
+    return Drawn(
+        [draw.data(draw.shape(2, 4))], {"transpose": draw.maybe(True, False), "alpha": draw.maybe(draw.real(-2, 2))}
+    )
+
+
 @maker("_contrib_div_sqrt_dim", cases=6)
 def div_sqrt_dim(draw: Draw, name: str) -> Drawn:
     return Drawn([draw.data(draw.shape(1, 4, 6))])

@@ -13,17 +13,16 @@ ANYWHERE = (
     "relu", "sigmoid", "tanh", "exp", "abs", "negative", "erf", "floor", "ceil", "sign", "softsign", "square", "round",
     "rint", "fix", "trunc", "cbrt", "expm1", "sin", "cos", "tan", "arctan", "sinh", "cosh", "arcsinh", "degrees",
     "radians", "logical_not", "identity", "_copy", "BlockGrad", "stop_gradient", "make_loss", "zeros_like", "ones_like",
-    "_zeros_like", "_ones_like",
-    "reciprocal", "rcbrt",
+    "reciprocal", "rcbrt", "_copyto", "_contrib_round_ste", "_contrib_sign_ste",
 )  # fmt: skip
-POSITIVE = ("log", "log2", "log10", "log1p", "sqrt", "rsqrt", "arccosh", "gamma", "gammaln")
-WITHIN_ONE = ("arcsin", "arccos", "arctanh", "erfinv")
+POSITIVE = ("log", "log2", "log10", "log1p", "sqrt", "rsqrt", "arccosh")
+WITHIN_ONE = ("arcsin", "arccos", "arctanh")
 COMPARISONS = ("equal", "not_equal", "greater", "greater_equal", "lesser", "lesser_equal")
 LOGIC = ("logical_and", "logical_or", "logical_xor")
 SAME_SHAPE = (
     "elemwise_add", "_add", "_plus", "_Plus", "_grad_add", "elemwise_sub", "_sub", "_minus", "_Minus", "elemwise_mul",
     "_mul", "_Mul", "elemwise_div", "_div", "_Div", "_maximum", "_Maximum", "_minimum", "_Minimum", "_mod", "_Mod",
-    "_hypot",
+    "_hypot", "_Hypot", "_scatter_elemwise_div", "_identity_with_attr_like_rhs",
     "_equal", "_Equal", "_not_equal", "_Not_Equal", "_greater", "_Greater", "_greater_equal", "_Greater_Equal",
     "_lesser", "_Lesser", "_lesser_equal", "_Lesser_Equal",
     "_logical_and", "_Logical_And", "_logical_or", "_Logical_Or", "_logical_xor", "_Logical_Xor",
@@ -38,7 +37,7 @@ SCALAR = (
     "_plus_scalar", "_PlusScalar", "_minus_scalar", "_MinusScalar", "_mul_scalar", "_MulScalar", "_div_scalar",
     "_DivScalar", "_maximum_scalar", "_MaximumScalar", "_minimum_scalar", "_MinimumScalar", "_rminus_scalar",
     "_RMinusScalar", "_rdiv_scalar", "_RDivScalar", "_mod_scalar", "_ModScalar", "_rmod_scalar", "_RModScalar",
-    "_hypot_scalar", "_HypotScalar",
+    "_hypot_scalar", "_HypotScalar", "_scatter_plus_scalar", "_scatter_minus_scalar",
     "_equal_scalar", "_EqualScalar", "_not_equal_scalar", "_NotEqualScalar", "_greater_scalar", "_GreaterScalar",
     "_greater_equal_scalar", "_GreaterEqualScalar", "_lesser_scalar", "_LesserScalar", "_lesser_equal_scalar",
     "_LesserEqualScalar", "_logical_and_scalar", "_LogicalAndScalar", "_logical_or_scalar", "_LogicalOrScalar",
@@ -118,6 +117,16 @@ def _is_int(draw: Draw, number: float) -> object:
     return draw.maybe(isinstance(number, int)) if draw.chance(0.5) else OMIT
 
 
+@maker("_contrib_gradientmultiplier", cases=6)
+def gradient_multiplier(draw: Draw, name: str) -> Drawn:
+    return Drawn([draw.data(draw.shape(1, 4))], {"scalar": draw.maybe(0.5, 2.0), "is_int": draw.maybe(False)})
+
+
+@maker("_contrib_quadratic", cases=8)
+def quadratic(draw: Draw, name: str) -> Drawn:
+    return Drawn([draw.data(draw.shape(1, 4))], {word: draw.maybe(draw.real(-2, 2)) for word in "abc"})
+
+
 @maker("hard_sigmoid")
 def hard_sigmoid(draw: Draw, name: str) -> Drawn:
     attributes = {"alpha": draw.maybe(draw.real(0.05, 1)), "beta": draw.maybe(draw.real(-1, 1))}
@@ -138,7 +147,7 @@ def smooth_l1(draw: Draw, name: str) -> Drawn:
     return Drawn([draw.data(draw.shape(1, 4))], {"scalar": draw.maybe(1.0, draw.real(0.25, 3), 2)})
 
 
-@maker("add_n", "ElementWiseSum", "_sum", "elemwise_sum", cases=8)
+@maker("add_n", "ElementWiseSum", cases=8)
 def add_n(draw: Draw, name: str) -> Drawn:
     number, shape = draw.integer(1, 5), draw.shape(1, 4)
     shapes = [shape] * number
@@ -147,9 +156,12 @@ def add_n(draw: Draw, name: str) -> Drawn:
     return Drawn([draw.data(each) for each in shapes], {"num_args": number})
 
 
-@maker("Cast", "cast", cases=6)
+@maker("Cast", "cast", cases=14)
 def cast(draw: Draw, name: str) -> Drawn:
-    return Drawn([draw.data(draw.shape(1, 4))], {"dtype": "float32"})
+    """To an integer, numbers that fit it: what MXNet makes of others is left to the compiler."""
+    dtype = draw.one("float32", "int32", "int64", "int8", "uint8")
+    data = draw.data(draw.shape(1, 4), "positive" if dtype == "uint8" else "any")
+    return Drawn([data], {"dtype": dtype})
 
 
 @maker("amp_cast", cases=4)

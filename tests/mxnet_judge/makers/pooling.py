@@ -46,7 +46,7 @@ def _convention(draw: Draw, rank: int, older: bool) -> Any:
     return draw.maybe(*words)
 
 
-@maker("_contrib_AdaptiveAvgPooling2D", "AdaptiveAvgPooling2D", cases=20)
+@maker("_contrib_AdaptiveAvgPooling2D", cases=20)
 def adaptive(draw: Draw, name: str) -> Drawn:
     size = draw.one(OMIT, (), draw.integer(1, 5), (draw.integer(1, 5),), (draw.integer(1, 5), draw.integer(1, 5)))
     return Drawn([draw.data(draw.image(least=1))], {"output_size": size})
@@ -73,7 +73,7 @@ def up_sampling(draw: Draw, name: str) -> Drawn:
     return Drawn([draw.data(size) for size in sizes], attributes)
 
 
-@maker("_contrib_BilinearResize2D", "BilinearResize2D", cases=40)
+@maker("_contrib_BilinearResize2D", cases=40)
 def bilinear_resize(draw: Draw, name: str) -> Drawn:
     size = {"height": draw.integer(1, 12), "width": draw.integer(1, 12)}
     scale = {"scale_height": draw.one(0.5, 1.5, 2.0, 3.0, 0.7), "scale_width": draw.one(0.5, 1.5, 2.0, 3.0, 0.7)}

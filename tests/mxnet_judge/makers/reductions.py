@@ -41,6 +41,19 @@ def norm(draw: Draw, name: str) -> Drawn:
     return Drawn([draw.data(shape)], attributes)
 
 
+@maker("moments", cases=12)
+def moments(draw: Draw, name: str) -> Drawn:
+    shape = draw.shape(1, 4)
+    attributes = {"axes": draw.maybe(None, draw.axes(len(shape))), "keepdims": draw.maybe(True, False)}
+    return Drawn([draw.data(shape)], attributes, outputs=2)
+
+
+@maker("cumsum", cases=10)
+def cumsum(draw: Draw, name: str) -> Drawn:
+    shape = draw.shape(1, 4)
+    return Drawn([draw.data(shape)], {"axis": draw.maybe(None, draw.axis(len(shape))), "dtype": draw.maybe("float32")})
+
+
 @maker("argmax", "argmin", cases=14)
 def position(draw: Draw, name: str) -> Drawn:
     shape = draw.shape(1, 5, 4)
