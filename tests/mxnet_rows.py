@@ -6,7 +6,9 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 import onnxruntime
+import pytest
 
+from mrt.errors import Unsupported
 from mrt.frontend.mxnet import load_mxnet
 from tests.mxnet_files import node, variable, write_params, write_symbol
 
@@ -53,3 +55,18 @@ def check_row(folder: Path, case: Row) -> None:
     result = compute(model, case.inputs)
     assert result.shape == case.expected.shape == tuple(model.graph.outputs[0].shape)
     np.testing.assert_allclose(result, case.expected, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def check_refusal(folder: Path, case: Row, trouble: str) -> None:
+    """The operator is refused by name, with one sentence that says why."""
+    with pytest.raises(Unsupported) as refused:
+        import_row(folder, case)
+    (problem,) = refused.value.problems
+    assert problem.startswith(f"result ({case.operator}): ")
+    assert trouble in problem
+
+
+def names(cases: list) -> list[str]:
+    """An id for every row, or for every row with its trouble."""
+    rows = [case if isinstance(case, Row) else case[0] for case in cases]
+    return [f"{index}-{case.operator}" for index, case in enumerate(rows)]

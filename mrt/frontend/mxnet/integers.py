@@ -25,7 +25,7 @@ MOVES = frozenset({
     "depth_to_space", "space_to_depth", "diag",
 })  # fmt: skip
 READS = frozenset({
-    "Cast", "cast", "amp_cast", "argmax", "argmin", "argmax_channel", "topk", "argsort", "shape_array", "size_array",
+    "Cast", "cast", "argmax", "argmin", "argmax_channel", "topk", "argsort", "shape_array", "size_array",
     "_contrib_index_array", "_contrib_arange_like",
 })  # fmt: skip
 INDEXED = frozenset({
@@ -38,7 +38,10 @@ SUMS = frozenset({
     "_maximum", "_Maximum", "_minimum", "_Minimum", "broadcast_maximum", "broadcast_minimum", "add_n",
     "ElementWiseSum", "_equal", "_not_equal", "_greater", "_greater_equal", "_lesser", "_lesser_equal",
     "broadcast_equal", "broadcast_not_equal", "broadcast_greater", "broadcast_greater_equal", "broadcast_lesser",
-    "broadcast_lesser_equal", "logical_not", "square", "sum", "sum_axis",
+    "broadcast_lesser_equal", "logical_not", "square", "sum", "sum_axis", "_np_cumsum", "cumsum",
+    "_plus_scalar", "_minus_scalar", "_rminus_scalar", "_mul_scalar", "_mod_scalar", "_maximum_scalar",
+    "_minimum_scalar", "_equal_scalar", "_not_equal_scalar", "_greater_scalar", "_greater_equal_scalar",
+    "_lesser_scalar", "_lesser_equal_scalar", "_mod", "broadcast_mod",
 })  # fmt: skip
 
 

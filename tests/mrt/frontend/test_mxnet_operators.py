@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mrt.errors import Unsupported
 from mrt.frontend.mxnet import OPERATORS
-from tests.mxnet_rows import check_row, import_row, row
+from tests.mxnet_rows import check_refusal, check_row, names, row
 
 RANDOM = np.random.default_rng(7)
 X = RANDOM.standard_normal((2, 4, 7, 6)).astype(np.float32)
@@ -255,7 +254,7 @@ ROWS = [
 
 ALIASES = {
     "Softmax": "SoftmaxOutput", "MAERegressionOutput": "LinearRegressionOutput", "_copy": "identity",
-    "BlockGrad": "identity", "stop_gradient": "identity", "make_loss": "identity", "cast": "Cast", "amp_cast": "Cast",
+    "BlockGrad": "identity", "stop_gradient": "identity", "make_loss": "identity", "cast": "Cast",
     "flatten": "Flatten", "reshape": "Reshape", "concat": "Concat", "swapaxes": "SwapAxis", "pad": "Pad",
     "crop": "slice", "split": "SliceChannel", "ElementWiseSum": "add_n", "sum_axis": "sum", "max_axis": "max",
     "min_axis": "min", "broadcast_plus": "broadcast_add", "broadcast_minus": "broadcast_sub",
@@ -270,7 +269,7 @@ ALIASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", ROWS, ids=[f"{index}-{case.operator}" for index, case in enumerate(ROWS)])
+@pytest.mark.parametrize("case", ROWS, ids=names(ROWS))
 def test_an_operator_means_what_it_means_in_mxnet(case, tmp_path):
     check_row(tmp_path, case)
 
@@ -329,7 +328,7 @@ REFUSALS = [
     (row("clip", MATRIX, X, a_min="3", a_max="2"), "a_min=3.0 is above a_max=2.0"),
     (row("_mul_scalar", MATRIX, X, scalar="1e39"), "scalar=1e+39 does not fit float32"),
     (row("_mul_scalar", MATRIX, X, scalar="nan"), "scalar='nan': expected a number"),
-    (row("Cast", MATRIX, X, dtype="int32"), "dtype='int32': not supported; supported: float32"),
+    (row("Cast", MATRIX, X, dtype="uint64"), "not supported; supported: float32"),
     (row("Reshape", X, X, shape="(5, -1)"), "cannot reshape (2, 4, 7, 6) to (5, 67)"),
     (row("Reshape", X, X, shape="(-1, -1)"), "-1 twice"),
     (row("Reshape", X, X, shape="(-4, 1, 2, -1)"), "after -2 or -4"),
@@ -359,12 +358,6 @@ REFUSALS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("case", "trouble"), REFUSALS, ids=[f"{index}-{case.operator}" for index, (case, _) in enumerate(REFUSALS)]
-)
+@pytest.mark.parametrize(("case", "trouble"), REFUSALS, ids=names(REFUSALS))
 def test_a_use_outside_what_is_supported_is_refused_by_name(case, trouble, tmp_path):
-    with pytest.raises(Unsupported) as refused:
-        import_row(tmp_path, case)
-    (problem,) = refused.value.problems
-    assert problem.startswith(f"result ({case.operator}): ")
-    assert trouble in problem
+    check_refusal(tmp_path, case, trouble)

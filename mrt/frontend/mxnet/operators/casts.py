@@ -35,7 +35,7 @@ def result_dtype(call: Call, name: str = "dtype") -> str:
     return value if isinstance(value, str) else "float32"
 
 
-@operator("Cast", "cast", "amp_cast", attributes={"dtype": dtype_attribute()})
+@operator("Cast", "cast", attributes={"dtype": dtype_attribute()})
 def cast(call: Call) -> ir.Value:
     """Toward 0; what does not fit 8 bits wraps; a bool is whether it is not 0. The result is float32 again."""
     dtype, known = result_dtype(call), integers.dtype_of(call.data)
@@ -43,6 +43,12 @@ def cast(call: Call) -> ir.Value:
         return integers.mark(call.emit("Identity", [call.data]), dtype)
     whole = call.emit("Cast", [call.data], {"to": INTEGERS[dtype]})
     return integers.mark(call.emit("Cast", [whole], {"to": onnx.TensorProto.FLOAT}), dtype)
+
+
+@operator("amp_cast", attributes={"dtype": word(*FLOATS, required=True)})
+def amp_cast(call: Call) -> ir.Value:
+    """The input: mixed precision only widens and narrows floats. To an integer MXNet rounds here, where Cast does not."""
+    return call.emit("Identity", [call.data])
 
 
 def _number_of_outputs(values: Values) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import onnx
@@ -90,7 +91,7 @@ def where(call: Call) -> ir.Value:
     shape = call.shape(x)
     call.require(shape == call.shape(y), f"shapes {shape} and {call.shape(y)} of x and y differ")
     given = call.shape(condition)
-    rows = len(shape) > 1 and given == shape[:1]
+    rows = given != shape and given[:1] == shape[:1] and math.prod(given) == given[0]
     call.require(given == shape or rows, f"a condition of shape {given} for {shape}; expected {shape} or {shape[:1]}")
     truth = as_truth(call, condition)
-    return call.emit("Where", [call.reshape(truth, [*given, *[1] * (len(shape) - 1)]) if rows else truth, x, y])
+    return call.emit("Where", [call.reshape(truth, [given[0], *[1] * (len(shape) - 1)]) if rows else truth, x, y])

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from mrt.frontend.mxnet import integers
 from mrt.frontend.mxnet.call import Call
 from mrt.frontend.mxnet.literals import parse_real
-from mrt.frontend.mxnet.operators.casts import dtype_attribute, result_dtype
+from mrt.frontend.mxnet.operators.casts import FLOATS, dtype_attribute, result_dtype
 from mrt.frontend.mxnet.operators.registry import (
     Attribute,
     Handler,
@@ -47,7 +47,18 @@ def _filled(call: Call, shape: tuple[int, ...], number: float) -> ir.Value:
     call.require(known, f"shape={shape}: MXNet infers it from what follows; expected positive numbers")
     _require_size(call, math.prod(shape))
     dtype = result_dtype(call)
-    return _node(call, np.full(shape, number if dtype not in integers.WIDE else math.trunc(number), np.float32), dtype)
+    return _node(call, np.full(shape, _as_held(call, number, dtype)), dtype)
+
+
+def _as_held(call: Call, number: float, dtype: str) -> float:
+    """The number without its fraction, if the dtype is an integer."""
+    if dtype in FLOATS:
+        return number
+    if dtype == "bool":
+        return float(number != 0)
+    low, high = {"uint8": (0, 255), "int8": (-128, 127)}.get(dtype, (-(2**24), 2**24))
+    call.require(low <= number <= high, f"value={number} with dtype={dtype}: expected {low} to {high}")
+    return math.trunc(number)
 
 
 def _fill(number: float) -> Handler:

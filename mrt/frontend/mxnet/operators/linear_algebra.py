@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from mrt.frontend.mxnet.call import Call
 from mrt.frontend.mxnet.operators.registry import Attribute, flag, ignored, integer, operator, real
+from mrt.frontend.mxnet.writer import MAX_ELEMENTS
 
 TRANSPOSES = {"transpose_a": flag(False), "transpose_b": flag(False)}
 PRODUCT: dict[str, Attribute] = {**TRANSPOSES, **ignored("forward_stype")}
@@ -122,3 +124,32 @@ def syrk(call: Call) -> ir.Value:
     transposed = flipped(call, call.data)
     factors = [transposed, call.data] if call.flag("transpose") else [call.data, transposed]
     return scaled(call, call.emit("MatMul", factors), call.real("alpha"))
+
+
+@operator("diag", attributes={"k": integer(0), "axis1": integer(0), "axis2": integer(1)})
+def diag(call: Call) -> ir.Value:
+    """The diagonal k to the right of the main one, as the last axis; of one axis, the matrix that has it."""
+    shape, k = call.shape(), call.integer("k")
+    call.require(abs(k) < 2**20, f"k={k}: expected less than 2^20")
+    if len(shape) == 1:
+        return _diagonal_matrix(call, k)
+    first, second = call.axis(call.integer("axis1")), call.axis(call.integer("axis2"))
+    call.require(first != second, f"axis1 and axis2 are both {first}")
+    others = [axis for axis in range(len(shape)) if axis not in (first, second)]
+    rows, columns = shape[first], shape[second]
+    top = max(-k, 0)
+    length = min(rows - top, columns - max(k, 0))
+    call.require(length >= 1, f"k={k} is outside a matrix of {rows} rows and {columns} columns")
+    places = top * columns + max(k, 0) + np.arange(length, dtype=np.int64) * (columns + 1)
+    moved = move_axes(call, call.data, [*others, first, second])
+    flat = call.reshape(moved, [*(shape[axis] for axis in others), rows * columns])
+    return call.emit("Gather", [flat, call.array(places)], {"axis": len(others)})
+
+
+def _diagonal_matrix(call: Call, k: int) -> ir.Value:
+    """As many zeros as it is shifted by, below the numbers or above them; then every row times its unit."""
+    size = call.shape()[0] + abs(k)
+    call.require(size * size <= MAX_ELEMENTS, f"a matrix of {size} rows and columns: more than 2^28 numbers")
+    pads = [0, k] if k >= 0 else [-k, 0]
+    column = call.emit("Pad", [call.data, call.constant(pads)], {"mode": "constant"})
+    return call.emit("Mul", [call.reshape(column, [size, 1]), call.array(np.eye(size, k=k, dtype=np.float32))])

@@ -1,6 +1,6 @@
 """Orders: topk, sort, argsort. Of equals the one in front comes first, as in ONNX's TopK, whatever the direction.
 
-MXNet does so too, except in topk of at most an eighth of a row, where the order of equals is that of a heap.
+MXNet does so too in rows of up to 16 numbers; in longer ones the order of equals is what its sorting happens to leave.
 """
 
 from __future__ import annotations

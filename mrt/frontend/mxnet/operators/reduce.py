@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 
@@ -141,3 +142,12 @@ for _name, _target in {"argmax": "ArgMax", "argmin": "ArgMin"}.items():
 def argmax_channel(call: Call) -> ir.Value:
     """argmax of axis 1."""
     return _positions(call, "ArgMax", call.data, call.axis(1), keep=False)
+
+
+@operator("_np_cumsum", "cumsum", attributes={"axis": optional_integer(), "dtype": word("float32")})
+def cumsum(call: Call) -> ir.Value:
+    """At every place the sum up to it, along an axis or of all in one row."""
+    axis = call.optional_integer("axis")
+    rows = call.reshape(call.data, [-1]) if axis is None else call.data
+    place = call.array(np.array(0 if axis is None else call.axis(axis), np.int64))
+    return call.emit("CumSum", [rows, place], {"exclusive": 0, "reverse": 0})
