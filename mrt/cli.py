@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mrt.config import Config
     from mrt.convert import Progress
     from mrt.evaluate import Report
+    from mrt.frontend import LoadedModel
 
 PATH = click.Path(path_type=Path)
 NO, BAD, INTERRUPTED, CLOSED_PIPE = 1, 2, 130, 141
@@ -106,12 +107,28 @@ def _options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]
     return attach
 
 
+MODEL_OPTIONS = ("model", "params", "epoch", "random_weights", "outputs")
+
 SHARED_OPTIONS = {
     "model": click.argument("model", type=PATH, required=False),
     "config": click.option(
         "--config", type=PATH, metavar="C.toml", help="Read these settings; options here win over it."
     ),
     "params": click.option("--params", type=PATH, metavar="F", help="MXNet parameters, if not found beside the JSON."),
+    "epoch": click.option(
+        "--epoch", type=click.IntRange(0), metavar="N", help="MXNet parameters of this epoch: PREFIX-000N.params."
+    ),
+    "random_weights": click.option(
+        "--random-weights",
+        type=click.IntRange(0),
+        metavar="SEED",
+        help="Invent well-scaled weights for an MXNet symbol that has none: for shapes, speed and tests.",
+    ),
+    "outputs": click.option(
+        "--outputs",
+        metavar="NAME,...",
+        help="End in these nodes or values instead: to cut off a head, or to look at an inner value.",
+    ),
     "shape": click.option(
         "--shape",
         "shapes",
@@ -138,7 +155,7 @@ SHARED_OPTIONS = {
         "mrt convert model.json --bits 8", "mrt convert model.onnx --data calibration.npz --samples 100 -o model.cvm"
     ),
 )
-@_options("model", "params", "data", "samples")
+@_options(*MODEL_OPTIONS, "data", "samples")
 @click.option(
     "--table", "table_path", type=PATH, metavar="T", help="A calibration table by `mrt calibrate`, instead of data."
 )
@@ -176,8 +193,7 @@ def convert(model: Path | None, table_path: Path | None, output: Path | None, **
     click.echo(f"wrote {destination}")
     for name, value in result.summary().items():
         click.echo(f"  {name:<14} {value}")
-    for note in result.notes:
-        click.echo(f"mrt: note: {note}", err=True)
+    _print_notes(result.model)
     if result.synthetic:
         click.secho(NOISE, err=True, fg="yellow")
 
@@ -189,7 +205,7 @@ def convert(model: Path | None, table_path: Path | None, output: Path | None, **
         "mrt convert model.onnx --table table.json",
     ),
 )
-@_options("model", "params", "data", "samples", "observer")
+@_options(*MODEL_OPTIONS, "data", "samples", "observer")
 @click.option(
     "--bits",
     "activation_bits",
@@ -224,7 +240,7 @@ def calibrate(model: Path | None, output: Path, **options: Any) -> None:
 )
 @_options("model")
 @click.argument("program", type=PATH, required=False)
-@_options("params", "data", "samples", "shape", "config")
+@_options(*MODEL_OPTIONS[1:], "data", "samples", "shape", "config")
 @click.option(
     "--threads", type=click.IntRange(1), default=1, metavar="N", help="Threads for the integer side (default: 1)."
 )
@@ -271,7 +287,7 @@ def evaluate(
 )
 @_options("model")
 @click.argument("program", type=PATH, required=False)
-@_options("params", "data", "samples", "shape", "config")
+@_options(*MODEL_OPTIONS[1:], "data", "samples", "shape", "config")
 @click.option("--worst", type=click.IntRange(1), default=20, metavar="N", help="Rows of the table (default: 20).")
 @click.option("--json", "as_json", is_flag=True, help="Print all layers as one JSON object.")
 @click.option("--html", type=PATH, metavar="F.html", help="Also write a page with plots that needs nothing else.")
@@ -329,8 +345,14 @@ def _warn_of_another_model(path: Path, program: Proven, sha256: str) -> None:
         click.echo(f"mrt: warning: {path} was made from another model (SHA-256 {made_from})", err=True)
 
 
-@cli.command(short_help="Write the simpler float model that is quantised.")
-@_options("model", "params", "shape", "config")
+@cli.command(
+    short_help="Write the simpler float model that is quantised.",
+    epilog=_examples(
+        "mrt rewrite model-symbol.json --shape data=1,3,224,224 -o simple.onnx",
+        "mrt rewrite model.onnx --outputs conv5,pool2 -o inner.onnx",
+    ),
+)
+@_options(*MODEL_OPTIONS, "shape", "config")
 @click.option(
     "-o", "--output", type=PATH, required=True, metavar="OUT.onnx", help="Where to write the rewritten model."
 )
@@ -346,6 +368,7 @@ def rewrite(model: Path | None, output: Path, **options: Any) -> None:
     pipeline.check_destination(output, [settings.model.path, settings.model.params])
     loaded = pipeline.rewritten(settings)
     save(loaded.model, output)
+    _print_notes(loaded)
     click.echo(f"wrote {output}: {loaded.model.graph.num_nodes()} nodes")
 
 
@@ -359,16 +382,26 @@ def operators(frontend: str) -> None:
         click.echo(name)
 
 
+def _print_notes(loaded: LoadedModel) -> None:
+    for note in loaded.notes:
+        click.echo(f"mrt: note: {note}", err=True)
+
+
 def _settings(model: Path | None, options: dict[str, Any]) -> Config:
     """The config file, if any, with the command line's options over it."""
     from mrt.config import Config, load_config
 
     config = load_config(options["config"]) if options.get("config") else Config()
-    named = {"path": model, "params": options.get("params")}
+    named = _given({name: options.get(name) for name in (*WEIGHT_SOURCES, "outputs")})
+    if "outputs" in named:
+        named["outputs"] = _parse_outputs(named["outputs"])
     shapes = {**config.model.shapes, **dict(map(_parse_shape, options.get("shapes") or ()))}
-    if model is not None and config.model.path is not None and options.get("params") is None:
-        config = replace(config, model=replace(config.model, params=None))  # those of the file's own model
-    config = replace(config, model=replace(config.model, shapes=shapes, **_given(named)))
+    if model is not None:
+        other = {} if config.model.path is None else {**dict.fromkeys(WEIGHT_SOURCES), "outputs": ()}
+        named = {**other, **named, "path": model}  # what the file says of weights is of its own model
+    elif named.keys() & set(WEIGHT_SOURCES):
+        named = {**dict.fromkeys(WEIGHT_SOURCES), **named}
+    config = replace(config, model=replace(config.model, **{"shapes": shapes, **named}))
     if config.model.path is None:
         raise BadOption("no model is given: name its file, or a --config whose [model] has a path")
     data = _given({"path": options.get("data"), "samples": options.get("samples")})
@@ -384,6 +417,16 @@ def _settings(model: Path | None, options: dict[str, Any]) -> Config:
     quantization = replace(config.quantization, **_given(precision))
     observer = _given({"observer": options.get("observer"), "bits": precision["activation_bits"]})
     return replace(config, quantization=quantization, calibration=replace(config.calibration, **observer))
+
+
+WEIGHT_SOURCES = ("params", "epoch", "random_weights")  # of an MXNet model, at most one of them
+
+
+def _parse_outputs(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise BadOption(f"--outputs {text}: expected names with commas between them")
+    return names
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:

@@ -32,10 +32,17 @@ class DataSettings:
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """The model's files, the shapes of inputs that the file leaves open, and the names of its classes, one a line."""
+    """The model's files, the shapes of inputs that the file leaves open, and the names of its classes, one a line.
+
+    The parameters of an MXNet model are those of `params` or of the `epoch`, or invented from the seed `random_weights`.
+    `outputs` are values to end in instead of the model's own outputs.
+    """
 
     path: Path | None = None
     params: Path | None = None
+    epoch: int | None = None
+    random_weights: int | None = None
+    outputs: tuple[str, ...] = ()
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     labels: Path | None = None
 
@@ -128,10 +135,13 @@ def _read_model(table: _Table, folder: Path) -> ModelSettings:
     settings = ModelSettings(
         path=table.take("path", _path_in(folder)),
         params=table.take("params", _path_in(folder)),
+        epoch=table.take("epoch", _whole),
+        random_weights=table.take("random_weights", _whole),
+        outputs=table.take("outputs", _names, ()),
         shapes=table.take("shapes", _mapping_of(_shape), {}),
         labels=table.take("labels", _path_in(folder)),
     )
-    table.finish("path, params, shapes, labels")
+    table.finish("path, params, epoch, random_weights, outputs, shapes, labels")
     return settings
 
 
@@ -202,6 +212,11 @@ def _read_layer(table: _Table) -> LayerBits:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) and value else _refuse("expected text")
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    good = isinstance(value, list) and value and all(isinstance(item, str) and item for item in value)
+    return tuple(value) if good else _refuse("expected a list of names")
 
 
 def _path_in(folder: Path) -> Callable[[Any], Path]:

@@ -19,12 +19,13 @@ from cvm.validate import Proven, validate
 from mrt import frontend, rewrite
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import Samples, open_samples, synthetic_samples
-from mrt.calibrate.session import model_inputs
+from mrt.calibrate.session import model_inputs, whole_intervals
 from mrt.calibrate.table import CalibrationTable
 from mrt.config import Config, DataSettings
 from mrt.errors import BadData, BadModel, BadOption, NotProvable
 from mrt.frontend import LoadedModel
 from mrt.quantize import quantize
+from mrt.rewrite.choose_outputs import choose_outputs, require_known
 from mrt.rewrite.write_windows import write_windows
 
 SYNTHETIC_SAMPLES = 32
@@ -39,11 +40,6 @@ class Conversion:
     model: LoadedModel  # rewritten
     table: CalibrationTable
     synthetic: bool  # calibrated on noise
-
-    @property
-    def notes(self) -> list[str]:
-        """What the front end changed that the user should know."""
-        return self.model.model.metadata_props.get("mrt_notes", "").splitlines()
 
     def summary(self) -> dict[str, str]:
         """What a person wants to know of it, in order."""
@@ -89,23 +85,47 @@ def make_table(config: Config, progress: Progress) -> CalibrationTable:
 
 
 def load(config: Config) -> LoadedModel:
-    """Read the model that the configuration names."""
-    if config.model.path is None:
+    """Read the model that the configuration names, with the outputs that it names."""
+    loaded = _load(config)
+    require_known(loaded.outputs_left, loaded.names)
+    return loaded
+
+
+def _load(config: Config) -> LoadedModel:
+    settings = config.model
+    if settings.path is None:
         raise BadOption("no model is given: name its file, or a --config whose [model] has a path")
-    return frontend.load(config.model.path, params=config.model.params, shapes=config.model.shapes)
+    return frontend.load(
+        settings.path,
+        params=settings.params,
+        shapes=settings.shapes,
+        epoch=settings.epoch,
+        random_weights=settings.random_weights,
+        outputs=settings.outputs,
+    )
 
 
 def load_to_run(config: Config) -> LoadedModel:
-    """The model as it came, but with the pads of windows written out: onnxruntime refuses auto_pad beside dilations."""
-    loaded = load(config)
+    """The model as it came, but with the pads of windows written out: onnxruntime refuses auto_pad beside dilations.
+
+    Where it shall end in a value that only the rewritten model has, that one.
+    """
+    loaded = _load(config)
+    if loaded.outputs_left:
+        return _rewritten(loaded, config)
     write_windows(loaded.model)
     return loaded
 
 
 def rewritten(config: Config) -> LoadedModel:
     """Load and rewrite."""
-    loaded = load(config)
+    return _rewritten(_load(config), config)
+
+
+def _rewritten(loaded: LoadedModel, config: Config) -> LoadedModel:
     rewrite.rewrite(loaded.model)
+    if loaded.outputs_left:
+        choose_outputs(loaded.model, config.model.outputs, loaded.names)
     return loaded
 
 
@@ -126,7 +146,11 @@ def default_output(model: Path) -> Path:
 
 def _calibrate(loaded: LoadedModel, config: Config, progress: Progress) -> CalibrationTable:
     if config.calibration_data.path is None:
-        samples = synthetic_samples(_input_shapes(loaded.model), config.calibration_data.samples or SYNTHETIC_SAMPLES)
+        samples = synthetic_samples(
+            _input_shapes(loaded.model),
+            config.calibration_data.samples or SYNTHETIC_SAMPLES,
+            intervals=whole_intervals(loaded.model),
+        )
     else:
         samples = open_data(loaded.model, config, config.calibration_data)
 

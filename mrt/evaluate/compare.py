@@ -110,7 +110,7 @@ def check_same_interface(model: ir.Model, program: Program, samples: Samples) ->
         if sorted(found) != sorted(expected):
             raise BadData(
                 f"the program's {what} are {', '.join(found)}, the model's {', '.join(expected)}"
-                "; give the program that was made from this model"
+                "; give the program that was made from this model, with the same --outputs"
             )
 
 

@@ -30,6 +30,11 @@ class LoadedModel:
     names: tuple[str, ...] = ()
     outputs_left: tuple[str, ...] = ()
 
+    @property
+    def notes(self) -> list[str]:
+        """What was changed on the way that the user should know."""
+        return self.model.metadata_props.get("mrt_notes", "").splitlines()
+
 
 def load(
     path: Path,

@@ -1,0 +1,43 @@
+"""Other outputs for a rewritten graph: the values that the user names."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+import onnx_ir as ir
+from onnx_ir.passes.common import RemoveUnusedNodesPass
+
+from mrt.errors import BadOption
+
+CLOSE = 5  # names that are shown
+
+
+def choose_outputs(model: ir.Model, wanted: Sequence[str], also_known: Iterable[str] = ()) -> None:
+    """Make these the outputs and drop what only the old ones need; BadOption listing close names for an unknown one."""
+    values = {str(value.name): value for node in model.graph for value in node.outputs}
+    require_known([name for name in wanted if name not in values], [*also_known, *values])
+    model.graph.outputs.clear()
+    model.graph.outputs.extend(values[name] for name in wanted)
+    RemoveUnusedNodesPass()(model)
+    unused = [value for value in model.graph.inputs if not value.uses()]
+    for value in unused:
+        model.graph.inputs.remove(value)
+
+
+def require_known(unknown: Sequence[str], names: Iterable[str]) -> None:
+    """Refuse names that nothing has, with those that look like them."""
+    if not unknown:
+        return
+    known = list(dict.fromkeys(names))
+    lines = [f"{name!r} is no node or value of the model; {_like(name, known)}" for name in unknown]
+    raise BadOption("--outputs: " + "; ".join(lines) + ". `mrt rewrite MODEL -o r.onnx` writes a file with all names")
+
+
+def _like(name: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(name, known, CLOSE, cutoff=0.6)
+    parts = [item for item in known if name.lower() in item.lower()] if name else []
+    shown = list(dict.fromkeys([*close, *parts]))[:CLOSE]
+    if shown:
+        return f"close are {', '.join(shown)}"
+    return f"its last are {', '.join(known[-CLOSE:])}"
