@@ -73,15 +73,24 @@ def open_samples(
     return samples
 
 
-def synthetic_samples(inputs: Shapes, count: int, seed: int = 0) -> Samples:
-    """Normal noise from a seeded PCG64: always the same, and not at all like real data."""
+def synthetic_samples(
+    inputs: Shapes, count: int, seed: int = 0, *, intervals: Mapping[str, tuple[int, int]] | None = None
+) -> Samples:
+    """Normal noise from a seeded PCG64, whole numbers of an interval where one is given: not at all like real data."""
+    whole = intervals or {}
 
     def read() -> Iterator[Sample]:
         generator = np.random.Generator(np.random.PCG64(seed))
         for _ in range(count):
-            yield {name: generator.standard_normal(shape, np.float32) for name, shape in inputs.items()}
+            yield {name: _noise(generator, shape, whole.get(name)) for name, shape in inputs.items()}
 
     return Samples(tuple(inputs), count, None, f"{count} synthetic samples, seed {seed}", read)
+
+
+def _noise(generator: np.random.Generator, shape: tuple[int, ...], interval: tuple[int, int] | None) -> FloatArray:
+    if interval is None:
+        return generator.standard_normal(shape, np.float32)
+    return generator.integers(*interval, shape, endpoint=True).astype(np.float32)
 
 
 def _preprocessing_of(

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 import onnxruntime as ort
 
-from mrt.errors import BadModel
+from mrt.errors import BadData, BadModel
 
 Array = npt.NDArray[Any]
 
@@ -25,12 +25,38 @@ class FloatSession:
 
     def run(self, sample: Mapping[str, Array]) -> dict[str, Array]:
         """The values by name for one sample; inputs are cast to what the model declares."""
-        feeds = {name: np.asarray(sample[name], dtype) for name, dtype in self._dtypes.items()}
+        feeds = {name: _cast(name, sample[name], dtype) for name, dtype in self._dtypes.items()}
         try:
-            results = self._session.run(self.names, feeds)
+            results = self._session.run(self.names, feeds) if self.names else []  # of no names it would give all
         except Exception as problem:  # onnxruntime raises its own classes, straight below Exception
             raise BadModel(f"the float model cannot be run: {_first_line(problem)}") from None
         return dict(zip(self.names, results, strict=True))
+
+
+def _cast(name: str, values: Array, dtype: np.dtype[Any]) -> Array:
+    """An input in the dtype that the model declares, if it can hold these numbers."""
+    if dtype.kind == "f":
+        return np.asarray(values, dtype)
+    low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    if np.any((values != np.floor(values)) | (values < low) | (values > high)):
+        raise BadData(f"input '{name}': {values.min()}..{values.max()} are not all numbers of {dtype}, the model's type")
+    return np.asarray(values, dtype)
+
+
+def whole_intervals(model: ir.Model) -> dict[str, tuple[int, int]]:
+    """For each input that takes whole numbers: some that it may meet, as far as the rewritten model says."""
+    found: dict[str, tuple[int, int]] = {}
+    for value in model_inputs(model):
+        words = value.metadata_props.get("mrt.indices") or value.metadata_props.get("mrt.compared")
+        if words is not None:
+            low, high = (int(word) for word in words.split())
+            found[str(value.name)] = low, high
+        elif value.dtype in (ir.DataType.INT8, ir.DataType.UINT8):
+            limits = np.iinfo(value.dtype.numpy())
+            found[str(value.name)] = int(limits.min), int(limits.max)
+        elif value.dtype not in (None, ir.DataType.FLOAT):
+            found[str(value.name)] = 0, 1
+    return found
 
 
 def model_inputs(model: ir.Model) -> list[ir.Value]:

@@ -44,11 +44,23 @@ def negate(net: Lowering, node: ir.Node) -> None:
 
 
 def _negated(net: Lowering, x: Tensor) -> Tensor:
-    x = net.widen(x)
-    if net.builder.bounds[x.value].min == I32[0]:
-        x = replace(x, value=net.builder.emit("clamp", x.value, min=I32[0] + 1, max=I32[1]))
+    x = _without_least(net, net.widen(x))
     value = net.builder.emit("negate", x.value, input_zp=0, output_zp=0)
     return replace(x, value=value, low=-x.high, high=-x.low)
+
+
+def _without_least(net: Lowering, x: Tensor) -> Tensor:
+    if net.builder.bounds[x.value].min > I32[0]:
+        return x
+    return replace(x, value=net.builder.emit("clamp", x.value, min=I32[0] + 1, max=I32[1]))
+
+
+@rule("Abs")
+def absolute(net: Lowering, node: ir.Node) -> None:
+    """abs in i32, where no value can be the least one."""
+    x = net.source(node.inputs[0])
+    x = _without_least(net, net.widen(net.settled(node.inputs[0]) if x.clipped else x))
+    net.define(node.outputs[0], replace(x, value=net.builder.emit("abs", x.value)))
 
 
 @rule("Add", "Sub")
@@ -111,7 +123,7 @@ def laid_out(net: Lowering, value: ir.Value | None, tensor: Tensor, layout: Layo
     rank = len(layout)
     if len(tensor.layout) == rank and (tensor.per_tensor or tensor.layout[-1] == layout[-1]):
         return net.arrange(tensor, layout)
-    tensor = net.logical(tensor if tensor.whole else net.settled(value))
+    tensor = net.logical(tensor if tensor.per_tensor else net.settled(value))
     missing = rank - len(tensor.layout)
     shape = (1,) * missing + net.shape(tensor)
     return net.arrange(replace(tensor, value=net.reshaped(tensor.value, shape), layout=identity(rank)), layout)

@@ -1,34 +1,21 @@
 """Functions of one real number, computed in decimal to 34 digits: the same digits on every machine, unlike a libm's last bit.
 
-Python's own operators round to whatever context the caller has set, so they are not used: PRECISION's methods are.
 Results that are no number (log or sqrt below 0, 0/0) are NaN; a table stores the format's least integer for them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from decimal import Decimal
 
 import onnx_ir as ir
 
-PRECISION = Context(prec=34, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
-ZERO, ONE, HALF, TWO = Decimal(0), Decimal(1), Decimal("0.5"), Decimal(2)
-EXP_REACH = Decimal(100000)  # beyond, exp is 0 or infinity for any scale
+from mrt.quantize import trigonometry
+from mrt.quantize.precision import HALF, ONE, PI, PRECISION, TWO, ZERO, add, divide, exp, multiply, subtract
+
 ERF_REACH = Decimal(8)  # 1 - erf(8) < 10^-28
 ERF_TOLERANCE = Decimal("1e-30")
-PI = Decimal("3.14159265358979323846264338327950288419716939937510582")
-
-
 TWO_OVER_ROOT_PI = PRECISION.divide(TWO, PRECISION.sqrt(PI))
-
-add, subtract, multiply, divide = PRECISION.add, PRECISION.subtract, PRECISION.multiply, PRECISION.divide
-
-
-def exp(x: Decimal) -> Decimal:
-    """e^x; 0 or infinity far out."""
-    if x < -EXP_REACH:
-        return ZERO
-    return Decimal("Infinity") if x > EXP_REACH else PRECISION.exp(x)
 
 
 def sigmoid(x: Decimal) -> Decimal:
@@ -97,6 +84,13 @@ def power(x: Decimal, y: Decimal) -> Decimal:
     return PRECISION.exp(multiply(y, PRECISION.ln(x)))
 
 
+def shrink(x: Decimal, threshold: Decimal, bias: Decimal) -> Decimal:
+    """0 within the threshold, nearer to 0 by the bias outside."""
+    if x.copy_abs() <= threshold:
+        return ZERO
+    return subtract(x, bias) if x > 0 else add(x, bias)
+
+
 def _attribute(node: ir.Node, name: str) -> Decimal:
     return Decimal(node.attributes[name].as_float())
 
@@ -124,6 +118,22 @@ UNARY: dict[str, Callable[[ir.Node, Decimal], Decimal]] = {
     "Floor": lambda _, x: x.to_integral_value("ROUND_FLOOR", PRECISION),
     "Ceil": lambda _, x: x.to_integral_value("ROUND_CEILING", PRECISION),
     "Sign": lambda _, x: ONE.copy_sign(x) if x else ZERO,
+    "Round": lambda _, x: x.to_integral_value("ROUND_HALF_EVEN", PRECISION),
+    "ThresholdedRelu": lambda node, x: x if x > _attribute(node, "alpha") else ZERO,
+    "Shrink": lambda node, x: shrink(x, _attribute(node, "lambd"), _attribute(node, "bias")),
+    "Sin": lambda _, x: trigonometry.sine(x),
+    "Cos": lambda _, x: trigonometry.cosine(x),
+    "Tan": lambda _, x: trigonometry.tangent(x),
+    "Asin": lambda _, x: trigonometry.arc_sine(x),
+    "Acos": lambda _, x: trigonometry.arc_cosine(x),
+    "Atan": lambda _, x: trigonometry.arc_tangent(x),
+    "Sinh": lambda _, x: trigonometry.hyperbolic_sine(x),
+    "Cosh": lambda _, x: trigonometry.hyperbolic_cosine(x),
+    "Asinh": lambda _, x: trigonometry.area_sine(x),
+    "Acosh": lambda _, x: trigonometry.area_cosine(x),
+    "Atanh": lambda _, x: trigonometry.area_tangent(x),
+    "Not": lambda _, x: subtract(ONE, x),
+    "Cast": lambda node, x: x if node.attributes["to"].as_int() == ir.DataType.FLOAT else (ONE if x else ZERO),
 }
 BINARY: dict[str, Callable[[Decimal, Decimal], Decimal]] = {
     "Add": add,
@@ -133,6 +143,13 @@ BINARY: dict[str, Callable[[Decimal, Decimal], Decimal]] = {
     "Max": max,
     "Min": min,
     "Pow": power,
+    "Greater": lambda x, y: ONE if x > y else ZERO,
+    "GreaterOrEqual": lambda x, y: ONE if x >= y else ZERO,
+    "Less": lambda x, y: ONE if x < y else ZERO,
+    "LessOrEqual": lambda x, y: ONE if x <= y else ZERO,
+    "Equal": lambda x, y: ONE if x == y else ZERO,
+    "And": min,
+    "Or": max,
 }
-CURVED = frozenset(UNARY) - {"Neg", "Relu"} | {"Div", "Pow"}
-ELEMENTWISE = frozenset(UNARY) | frozenset(BINARY) | {"Clip"}
+CURVED = frozenset(UNARY) - {"Abs", "Neg", "Relu", "Not", "Cast"} | {"Div", "Pow"}
+ELEMENTWISE = frozenset(UNARY) | frozenset(BINARY) | {"Clip", "Where"}

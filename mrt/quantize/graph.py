@@ -12,14 +12,30 @@ from cvm.errors import Invalid
 from cvm.program import Input, Meaning, Program, TensorType
 from mrt.calibrate.table import CalibrationTable
 from mrt.errors import BadOption, NotProvable, Unsupported
-from mrt.quantize import elementwise, linear, movement, pooling, reduction, softmax  # noqa: F401 they register rules
+from mrt.quantize import (  # noqa: F401 they register rules
+    comparison,
+    division,
+    elementwise,
+    indexing,
+    linear,
+    movement,
+    normalization,
+    order,
+    pooling,
+    reduction,
+    resize,
+    softmax,
+)
+from mrt.quantize.inputs import input_interval
 from mrt.quantize.lowering import Lowering, constant_of, identity, name_of, shape_of
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.rules import RULES
 from mrt.quantize.table import Curve, find_curves, lower_curve
 from mrt.quantize.tensor import Tensor
+from mrt.quantize.whole import lower_whole
 
-HEAD_OPERATORS = frozenset({"Reshape", "Transpose", "Slice", "Concat", "Softmax", "Relu", "Clip", "Neg", "Pad"})
+HEAD_OPERATORS = frozenset({"Reshape", "Transpose", "Slice", "Concat", "Softmax", "Relu", "Clip", "Neg", "Pad", "ArgMax",
+                            "TopK", "Gather", "GatherElements", "Cast"})
 """Operators through which a model's output is still a head: its inputs keep 16 bits too."""
 
 
@@ -58,6 +74,8 @@ def _lower(net: Lowering, node: ir.Node, curves: Mapping[str, Curve]) -> None:
     try:
         if name_of(value) in curves:
             lower_curve(net, value, curves[name_of(value)])
+        elif lower_whole(net, node):
+            pass
         elif node.op_type in RULES:
             RULES[node.op_type](net, node)
         else:
@@ -77,7 +95,7 @@ def _needed(graph: ir.Graph, nodes: Sequence[ir.Node], curves: Mapping[str, Curv
     names = {name_of(value) for value in graph.outputs}
     needed: list[ir.Node] = []
     for node in reversed(nodes):
-        if name_of(node.outputs[0]) in names:
+        if names & {name_of(value) for value in node.outputs}:
             needed.append(node)
             names.update(_read(node, curves))
     return needed[::-1]
@@ -88,8 +106,8 @@ def _heads(graph: ir.Graph, nodes: Sequence[ir.Node], curves: Mapping[str, Curve
     outputs = {name_of(value) for value in graph.outputs}
     heads, others = set(outputs), set[str]()  # others: read by something that is not on the way to a head
     for node in reversed(nodes):
-        name = name_of(node.outputs[0])
-        passes = name in heads and name not in others and (node.op_type in HEAD_OPERATORS or name in curves)
+        made = {name_of(value) for value in node.outputs}
+        passes = not made & others and bool(made & heads) and (node.op_type in HEAD_OPERATORS or bool(made & curves.keys()))
         (heads if passes else others).update(_read(node, curves))
     return frozenset(heads - (others - outputs))
 
@@ -97,13 +115,17 @@ def _heads(graph: ir.Graph, nodes: Sequence[ir.Node], curves: Mapping[str, Curve
 def _declare(net: Lowering, value: ir.Value) -> None:
     """A program input at the value's own range: unsigned if calibration saw nothing negative."""
     name, shape = name_of(value), shape_of(value)
+    if (whole := input_interval(net, value)) is not None:
+        item = Input(name, TensorType(whole.dtype, shape), whole.least, whole.most)
+        handle = net.builder.input(item, Meaning(1.0, 0, name))
+        return net.define(value, Tensor(handle, np.ones(1), 0, identity(len(shape))))
     seen = net.table.ranges.get(name)
     least = 0.0 if seen is not None and seen.min >= 0 else -math.inf
     target = net.format_for(name, net.options.activation_bits_of(name), reach=(least, math.inf))
     meaning = Meaning(target.scale, target.zero_point, name)
     item = Input(name, TensorType(target.dtype, shape), target.least, target.most)
     handle = net.builder.input(item, meaning)
-    net.define(value, Tensor(handle, np.array([target.scale]), target.zero_point, identity(len(shape))))
+    return net.define(value, Tensor(handle, np.array([target.scale]), target.zero_point, identity(len(shape))))
 
 
 def _emit_output(net: Lowering, value: ir.Value) -> None:
@@ -111,5 +133,8 @@ def _emit_output(net: Lowering, value: ir.Value) -> None:
     name = name_of(value)
     if constant_of(value) is not None or value.is_graph_input():
         raise Unsupported([f"output '{name}' is not computed from the inputs"])
-    tensor = net.logical(net.settled(value))
+    tensor = net.source(value)
+    tensor = net.logical(tensor if tensor.whole else net.settled(value))
+    if tensor.whole and net.dtype(tensor) == "i32":
+        tensor = net.recast(tensor, net.narrowest(tensor))
     net.builder.output(name, tensor.value, Meaning(float(tensor.scale[0]), tensor.zero_point, name))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from cvm.program import IntArray, Meaning
+from cvm.program import DTYPE_RANGES, IntArray, Meaning
 from mrt.calibrate.table import CalibrationTable
 from mrt.errors import MrtError, Unsupported
 from mrt.quantize.builder import Handle, ProgramBuilder
@@ -46,7 +46,26 @@ class Lowering:
     def settled(self, value: ir.Value | None) -> Tensor:
         """The narrow form of a computed value (8 or 16 bits, one scale, no clip left to apply)."""
         tensor = self.source(value)
-        return tensor if self._is_settled(tensor) else self.bring(tensor, self.format(value), name_of(value))
+        if self._is_settled(tensor):
+            return tensor
+        if tensor.whole and (dtype := self.narrowest(tensor)) in ("i8", "i16"):
+            return self.recast(tensor, dtype)
+        return self.bring(tensor, self.format(value), name_of(value))
+
+    def narrowest(self, tensor: Tensor) -> str:
+        """The narrowest of i8, i16 and i32 in which the integers of a tensor are proven to lie."""
+        proven = self.builder.bounds[tensor.value]
+        return next(
+            dtype
+            for dtype in ("i8", "i16", "i32")
+            if DTYPE_RANGES[dtype][0] <= proven.min and proven.max <= DTYPE_RANGES[dtype][1]
+        )
+
+    def recast(self, tensor: Tensor, dtype: str) -> Tensor:
+        """The same integers in another dtype, in which they are proven to lie."""
+        if self.dtype(tensor) == dtype:
+            return tensor
+        return replace(tensor, value=self.builder.emit("cast", tensor.value, dtype=dtype))
 
     def _is_settled(self, tensor: Tensor) -> bool:
         return self.dtype(tensor) in ("i8", "i16") and tensor.per_tensor and not tensor.clipped
@@ -54,6 +73,11 @@ class Lowering:
     def wide(self, value: ir.Value | None) -> Tensor:
         """The most exact form that costs no extra memory: the accumulator if nobody else needs the narrow form."""
         return self.source(value) if value is not None and len(value.uses()) == 1 else self.settled(value)
+
+    def precise(self, value: ir.Value | None) -> Tensor:
+        """At most 16 bits with one scale, straight from the accumulator: for what works inside at more than 8 bits."""
+        tensor = self.source(value)
+        return tensor if self._is_settled(tensor) else self.bring(tensor, self.format_for(name_of(value), 16))
 
     def operand(self, value: ir.Value | None) -> Tensor:
         """A computed operand of a product: 8 bits, or 16 where the options say so."""
@@ -116,6 +140,8 @@ class Lowering:
 
     def rescale(self, tensor: Tensor, ratios: FloatArray, dtype: str, zero_point: int) -> Handle:
         """integer -> nearest to (integer - tensor.zero_point) * ratio + zero_point, per tensor or per channel."""
+        if self.dtype(tensor) == "bool":
+            tensor = self.recast(tensor, "i8")
         multiplier, shift = multipliers_and_shifts(np.minimum(ratios, MAX_RATIO))
         return self.builder.emit(
             "rescale",
@@ -131,6 +157,8 @@ class Lowering:
         """The same scale in a wider dtype, with zero point 0."""
         if self.dtype(tensor) == dtype:
             return tensor
+        if self.dtype(tensor) == "bool":
+            return self.recast(tensor, dtype)
         return replace(tensor, value=self.rescale(tensor, np.ones(1), dtype, 0), zero_point=0)
 
     def _clamp(self, value: Handle, tensor: Tensor, target: Format) -> Handle:

@@ -24,12 +24,13 @@ from mrt.quantize.lowering import (
 )
 from mrt.quantize.rules import rule
 from mrt.quantize.tensor import Format, Layout, Tensor
+from mrt.quantize.whole import computed, is_whole, whole_operand
 
 
-def _movable(net: Lowering, value: ir.Value | None) -> Tensor:
-    """The narrow form, except that a head moves as the wide accumulator it still is, to be rounded once at the end."""
+def movable(net: Lowering, value: ir.Value | None) -> Tensor:
+    """The narrow form, except that whole numbers move as they are, and a head as the wide accumulator it still is."""
     tensor = net.source(value)
-    if name_of(value) in net.heads and tensor.per_tensor:
+    if tensor.whole or (name_of(value) in net.heads and tensor.per_tensor):
         return tensor
     return net.settled(value)
 
@@ -37,7 +38,7 @@ def _movable(net: Lowering, value: ir.Value | None) -> Tensor:
 @rule("Reshape")
 def reshape(net: Lowering, node: ir.Node) -> None:
     """Row-major order is that of the float model's axes."""
-    x = net.logical(_movable(net, node.inputs[0]))
+    x = net.logical(movable(net, node.inputs[0]))
     shape = shape_of(node.outputs[0])
     net.define(node.outputs[0], replace(x, value=net.reshaped(x.value, shape), layout=identity(len(shape))))
 
@@ -45,7 +46,7 @@ def reshape(net: Lowering, node: ir.Node) -> None:
 @rule("Transpose")
 def transpose(net: Lowering, node: ir.Node) -> None:
     """Nothing moves: only the note of which physical axis is which changes."""
-    x = _movable(net, node.inputs[0])
+    x = movable(net, node.inputs[0])
     perm = tuple(node.attributes["perm"].as_ints())
     net.define(node.outputs[0], replace(x, layout=tuple(perm.index(axis) for axis in x.layout)))
 
@@ -53,6 +54,8 @@ def transpose(net: Lowering, node: ir.Node) -> None:
 @rule("Concat")
 def concat(net: Lowering, node: ir.Node) -> None:
     """The parts are brought to one format, straight from their accumulators where nobody else reads them."""
+    if all(is_whole(net, value) for value in node.inputs):
+        return _concat_whole(net, node)
     parts = [net.wide(value) if (array := constant_of(value)) is None else array for value in node.inputs]
     ends = [net.reach(part) if isinstance(part, Tensor) else (part.min(), part.max()) for part in parts]
     target = net.format(node.outputs[0], reach=(min(low for low, _ in ends), max(high for _, high in ends)))
@@ -65,7 +68,18 @@ def concat(net: Lowering, node: ir.Node) -> None:
     ]
     axis = layout.index(node.attributes["axis"].as_int())
     value = net.builder.emit("concat", *brought, axis=axis)
-    net.define(node.outputs[0], Tensor(value, np.array([target.scale]), target.zero_point, layout))
+    return net.define(node.outputs[0], Tensor(value, np.array([target.scale]), target.zero_point, layout))
+
+
+def _concat_whole(net: Lowering, node: ir.Node) -> None:
+    """Whole numbers are joined as they are, in i32 unless all have one dtype."""
+    layout = common_layout(computed(net, node), len(shape_of(node.outputs[0])))
+    parts = [whole_operand(net, value, layout) for value in node.inputs]
+    dtypes = {net.dtype(part) for part in parts}
+    joined = parts if len(dtypes) == 1 else [net.recast(part, "i32") for part in parts]
+    axis = layout.index(node.attributes["axis"].as_int())
+    value = net.builder.emit("concat", *(part.value for part in joined), axis=axis)
+    net.define(node.outputs[0], Tensor(value, np.ones(1), 0, layout))
 
 
 def _part(net: Lowering, array: FloatArray, target: Format, layout: Layout) -> Handle:
@@ -76,10 +90,13 @@ def _part(net: Lowering, array: FloatArray, target: Format, layout: Layout) -> H
 @rule("Slice")
 def slice_(net: Lowering, node: ir.Node) -> None:
     """A contiguous slice, then every n-th element where steps ask for it."""
-    x = _movable(net, node.inputs[0])
+    x = movable(net, node.inputs[0])
     shape = net.shape(x)
     start, size, steps = [0] * len(shape), list(shape), [1] * len(shape)
     starts, ends, axes, step_list = (integers_of(node, index) for index in (1, 2, 3, 4))
+    if step_list == (-1,):
+        value = net.builder.emit("reverse", x.value, axis=x.layout.index(axes[0]))
+        return net.define(node.outputs[0], replace(x, value=value))
     for first, last, axis, step in zip(starts, ends, axes, step_list, strict=True):
         place = x.layout.index(axis % len(shape))
         count = -(-(last - first) // step)
@@ -87,7 +104,7 @@ def slice_(net: Lowering, node: ir.Node) -> None:
     value = x.value
     if tuple(size) != shape:
         value = net.builder.emit("slice", value, start=tuple(start), size=tuple(size))
-    net.define(node.outputs[0], replace(x, value=_every_nth(net, value, steps)))
+    return net.define(node.outputs[0], replace(x, value=_every_nth(net, value, steps)))
 
 
 def _every_nth(net: Lowering, value: Handle, steps: list[int]) -> Handle:
@@ -118,8 +135,11 @@ def _every_nth_of_axis(net: Lowering, value: Handle, axis: int, step: int) -> Ha
 def pad(net: Lowering, node: ir.Node) -> None:
     """Padding with the integer that stands for the constant; where x has none for it, x is brought to the result's format."""
     fill = require_constant(node, 2).item()
-    x = _movable(net, node.inputs[0])
-    if not _can_stand_for(net, x, fill):
+    x = movable(net, node.inputs[0])
+    if x.whole and fill == int(fill) and abs(fill) < 2**31:
+        least, most = DTYPE_RANGES[net.dtype(x)]
+        x = x if least <= fill <= most else net.recast(x, "i32")
+    elif not _can_stand_for(net, x, fill):
         low, high = net.reach(x)
         target = net.format(node.outputs[0], reach=(min(low, fill), max(high, fill)))
         x = net.bring(net.source(node.inputs[0]), target)

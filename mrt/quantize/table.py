@@ -14,11 +14,12 @@ import numpy as np
 import onnx_ir as ir
 
 from cvm.program import DTYPES, IntArray
-from mrt.quantize.functions import BINARY, CURVED, ELEMENTWISE, PRECISION, UNARY, add, divide, multiply
+from mrt.quantize.functions import BINARY, CURVED, ELEMENTWISE, UNARY
 from mrt.quantize.lowering import Lowering, constant_of, name_of, shape_of
+from mrt.quantize.precision import HALF, PRECISION, add, divide, multiply
 from mrt.quantize.tensor import Format, Tensor
 
-HALF = Decimal("0.5")
+_KINDS = (ir.DataType.FLOAT, ir.DataType.BOOL)
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,11 @@ class Curve:
         """Whether a table is needed."""
         return any(node.op_type in CURVED for node in self.nodes)
 
+    @property
+    def kind(self) -> ir.DataType | None:
+        """Floats or truths; a truth alone is compared, not looked up."""
+        return self.nodes[-1].outputs[0].dtype
+
 
 def find_curves(nodes: Sequence[ir.Node]) -> dict[str, Curve]:
     """For every value that is an element-wise function of one other value: which, and how. `nodes` in topological order."""
@@ -41,7 +47,7 @@ def find_curves(nodes: Sequence[ir.Node]) -> dict[str, Curve]:
         curve = _curve_of(node, curves)
         if curve is not None:
             curves[name_of(node.outputs[0])] = curve
-    return {name: curve for name, curve in curves.items() if curve.curved}
+    return {name: curve for name, curve in curves.items() if curve.curved and curve.kind == ir.DataType.FLOAT}
 
 
 def _curve_of(node: ir.Node, known: dict[str, Curve]) -> Curve | None:
@@ -49,9 +55,13 @@ def _curve_of(node: ir.Node, known: dict[str, Curve]) -> Curve | None:
         return None
     computed = [value for value in node.inputs if value is not None and constant_of(value) is None]
     scalars = [array for array in map(constant_of, node.inputs) if array is not None]
+    if any(value.dtype not in _KINDS for value in (*computed, *node.outputs)):
+        return None
     if not computed or any(array.size != 1 for array in scalars):
         return None
     roots = {id(root): root for root in (_root(value, known) for value in computed)}
+    if node.op_type in ("Sqrt", "Reciprocal", "Div") and any(map(_is_sum, roots.values())):
+        return None
     if len(roots) != 1 or any(shape_of(value) != shape_of(node.outputs[0]) for value in computed):
         return None
     before: dict[ir.Node, None] = {}
@@ -59,6 +69,12 @@ def _curve_of(node: ir.Node, known: dict[str, Curve]) -> Curve | None:
         if name_of(value) in known:
             before |= dict.fromkeys(known[name_of(value)].nodes)
     return Curve(next(iter(roots.values())), (*before, node))
+
+
+def _is_sum(value: ir.Value) -> bool:
+    """A sum or its root, which range over too many octaves for a narrow form: what divides by it reads the accumulator."""
+    node = value.producer()
+    return node is not None and node.op_type in ("ReduceSum", "Sqrt")
 
 
 def _root(value: ir.Value, known: dict[str, Curve]) -> ir.Value:
@@ -73,7 +89,10 @@ def lower_curve(net: Lowering, value: ir.Value, curve: Curve) -> None:
     reachable = integers.clip(proven.min, proven.max)
     reals = _evaluate(value, curve, float(x.scale[0]), x.zero_point, reachable)
     numbers = [real for real in reals.values() if not real.is_nan()] or [Decimal(0)]
-    target = net.format(value, reach=(float(min(numbers)), float(max(numbers))))
+    ends = float(min(numbers)), float(max(numbers))
+    target = net.format(value, reach=ends)
+    if x.whole and all(number == number.to_integral_value() for number in numbers) and max(map(abs, ends)) < 2**15:
+        target = Format("i16", 1.0, 0, -(2**15), 2**15 - 1)  # whole numbers of whole numbers stay what they are
     entries = {integer: _quantized(real, target) for integer, real in reals.items()}
     values: IntArray = np.array([entries[int(integer)] for integer in reachable], DTYPES[target.dtype])
     table = net.builder.emit("table", x.value, net.constant(values))
@@ -104,6 +123,8 @@ def _apply(node: ir.Node, operands: list[Decimal]) -> Decimal:
     if node.op_type == "Clip":
         x, low, high = operands
         return min(max(x, low), high)
+    if node.op_type == "Where":
+        return operands[1] if operands[0] else operands[2]
     if node.op_type in UNARY:
         return UNARY[node.op_type](node, operands[0])
     return BINARY[node.op_type](operands[0], operands[1])

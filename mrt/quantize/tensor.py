@@ -44,6 +44,11 @@ class Tensor:
         """Whether a clip is still to be applied."""
         return self.low > -math.inf or self.high < math.inf
 
+    @property
+    def whole(self) -> bool:
+        """Whether the integers are the reals themselves, as those of indices, counts and truths are."""
+        return self.per_tensor and float(self.scale[0]) == 1.0 and self.zero_point == 0 and not self.clipped
+
 
 @dataclass(frozen=True)
 class Format:

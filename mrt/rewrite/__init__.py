@@ -13,6 +13,8 @@ from mrt.rewrite import canonical
 from mrt.rewrite.fold_constants import fold_constants
 from mrt.rewrite.fuse_affine_behind import fuse_affine_behind
 from mrt.rewrite.fuse_affine_in_front import fuse_affine_in_front
+from mrt.rewrite.fuse_normalization import fuse_normalization
+from mrt.rewrite.fuse_normalization_affine import fuse_normalization_affine
 from mrt.rewrite.fuse_pads import fuse_pads
 from mrt.rewrite.infer_shapes import infer_shapes
 from mrt.rewrite.lift_constants import lift_constants
@@ -20,27 +22,38 @@ from mrt.rewrite.lower_average_pool import lower_average_pool
 from mrt.rewrite.lower_batch_norm import lower_batch_norm
 from mrt.rewrite.lower_depth_to_space import lower_depth_to_space
 from mrt.rewrite.lower_division import lower_division
+from mrt.rewrite.lower_einsum import lower_einsum
 from mrt.rewrite.lower_expand import lower_expand
 from mrt.rewrite.lower_gather import lower_gather
 from mrt.rewrite.lower_global_pools import lower_global_pools
+from mrt.rewrite.lower_interpolation import lower_interpolation
 from mrt.rewrite.lower_leaky_relu import lower_leaky_relu
+from mrt.rewrite.lower_lookups import lower_lookups
 from mrt.rewrite.lower_matmul import lower_matmul
 from mrt.rewrite.lower_max_pool import lower_max_pool
 from mrt.rewrite.lower_one_dimensional import lower_one_dimensional
+from mrt.rewrite.lower_paddings import lower_paddings
+from mrt.rewrite.lower_recurrent import lower_recurrent
 from mrt.rewrite.lower_resize import lower_resize
 from mrt.rewrite.lower_softmax import lower_softmax
 from mrt.rewrite.lower_split import lower_split
+from mrt.rewrite.lower_triangles import lower_triangles
 from mrt.rewrite.lower_volumes import lower_volumes
-from mrt.rewrite.lower_where import lower_where
+from mrt.rewrite.lower_wide_pools import lower_wide_pools
+from mrt.rewrite.note_inputs import note_inputs
 from mrt.rewrite.remove_identities import remove_identities
 from mrt.rewrite.remove_reshape_pairs import remove_reshape_pairs
 from mrt.rewrite.write_biases import write_biases
 from mrt.rewrite.write_binaries import write_binaries
 from mrt.rewrite.write_clips import write_clips
+from mrt.rewrite.write_comparisons import write_comparisons
 from mrt.rewrite.write_defaults import write_defaults
 from mrt.rewrite.write_gemm import write_gemm
 from mrt.rewrite.write_movements import write_movements
+from mrt.rewrite.write_normalizations import write_normalizations
+from mrt.rewrite.write_orders import write_orders
 from mrt.rewrite.write_pads import write_pads
+from mrt.rewrite.write_quotients import write_quotients
 from mrt.rewrite.write_reductions import write_reductions
 from mrt.rewrite.write_reshapes import write_reshapes
 from mrt.rewrite.write_windows import write_windows
@@ -57,19 +70,30 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         write_reshapes,
         write_movements,
         write_pads,
+        write_comparisons,
+        write_orders,
         lower_split,
         lower_depth_to_space,
+        lower_lookups,
+        lower_einsum,
+        lower_paddings,
+        lower_triangles,
         lower_gather,
         lower_resize,
+        lower_interpolation,
         lower_expand,
-        lower_where,
         write_windows,
         write_binaries,
         write_clips,
         lower_division,
+        write_quotients,
         lower_global_pools,
         write_reductions,
+        write_normalizations,
+        fuse_normalization,
+        fuse_normalization_affine,
         lower_max_pool,
+        lower_wide_pools,
         lower_average_pool,
         lower_leaky_relu,
         lower_softmax,
@@ -81,7 +105,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         fuse_affine_behind,
         fuse_affine_in_front,
     ),
-    (lower_batch_norm, lower_one_dimensional, lower_volumes),
+    (lower_batch_norm, lower_one_dimensional, lower_volumes, lower_recurrent),
 )
 
 # Far more rounds than any model needs; more means that two passes undo each other.
@@ -94,6 +118,7 @@ def rewrite(model: ir.Model) -> None:
     _repeat(lambda: sum(_run_stage(stage, model) for stage in STAGES))
     write_defaults(model)
     canonical.check(model)
+    note_inputs(model)
 
 
 def save(model: ir.Model, path: Path) -> None:

@@ -1,7 +1,8 @@
 """What `rewrite` promises and `quantize` relies on: the operators left in a float graph, and the form each has.
 
-All: opset 20, default domain, float32 activations, every shape static, known and of at most 6 dimensions, constants
-as initializers, no duplicate value names, no subgraphs, attributes always written out.
+All: opset 20, default domain, every shape static, known and of at most 6 dimensions, constants as initializers, no
+duplicate value names, no subgraphs, attributes always written out. Values are float32, except that inputs, and results
+of the operators that GIVE_OTHERS names, may be whole numbers of any integer type (indices, counts) or truths (bool).
 """
 
 from __future__ import annotations
@@ -38,19 +39,51 @@ CANONICAL_OPERATORS: dict[str, str] = {
     # functions of one element, each to become a table
     **dict.fromkeys(
         ("Sigmoid", "Tanh", "Exp", "Log", "Sqrt", "Erf", "Elu", "Selu", "Celu", "Neg", "Abs", "Reciprocal", "Softplus",
-         "Softsign", "HardSigmoid", "HardSwish", "Gelu", "Mish", "Floor", "Ceil", "Sign", "Pow", "Div"),
+         "Softsign", "HardSigmoid", "HardSwish", "Gelu", "Mish", "Floor", "Ceil", "Sign", "Pow", "Round",
+         "ThresholdedRelu", "Shrink", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh"),
         "one computed operand; any other operand is a scalar initializer",
     ),
+    "Div": "two operands, one of them computed; an initializer is of broadcastable shape",
+    # normalisation; scale and shift are initializers
+    "LayerNormalization": "(x, scale, shift), both of the shape of x from axis >= 0 on; one output",
+    "InstanceNormalization": "(x, scale[C], shift[C])",
+    "LRN": "size, alpha, beta, bias",
     # windows and reductions
     "MaxPool": "2-D, one output; kernel_shape, strides, pads (not ceil_mode: pads extended at the end), dilations 1",
     "AveragePool": "2-D, count_include_pad 0 and some padding, dilations 1; otherwise it was rewritten to Conv",
     **dict.fromkeys(("ReduceSum", "ReduceMax", "ReduceMin"), "(x, axes[]), keepdims 1"),
-    "Softmax": "axis, the last one",
+    "Softmax": "axis, the last one", "LogSoftmax": "axis, the last one",
     # movement
     "Concat": "axis >= 0", "Reshape": "(x, shape[]) with every dimension written out", "Transpose": "perm",
-    "Slice": "(x, starts[], ends[], axes[], steps[]); steps 1 or more, starts and ends normalised to 0..dimension",
+    "Slice": "(x, starts[], ends[], axes[], steps[]); steps 1 or more, starts and ends normalised to 0..dimension; "
+             "or a whole axis turned round: starts -1, ends -2^63, steps -1",
     "Pad": "(x, pads[], value), mode constant, no pad negative",
+    # truths: of comparisons of floats or of whole numbers; whichever operand is constant stands second
+    **dict.fromkeys(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or"),
+                    "two operands, the first one computed"),
+    "Not": "one computed operand", "Where": "(truths, x, y), at least one of them computed",
+    "Cast": "to float, bool or an integer type", "Mod": "of whole numbers, by a constant",
+    # indices: whole numbers
+    "ArgMax": "(x), axis >= 0, select_last_index 0; of equals the first",
+    "TopK": "(x, k), axis >= 0, sorted 1; values and indices",
+    "Gather": "(x, indices), axis >= 0; at least one of them computed",
+    "GatherElements": "(x, indices), axis >= 0; at least one of them computed",
+    # images
+    "Resize": "linear, (N,C,H,W) to sizes of H and W; align_corners, half_pixel or asymmetric by size / size",
 }  # fmt: skip
+
+TRUTHS = frozenset({"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or", "Not"})
+ARITHMETIC_OF_WHOLE_NUMBERS = frozenset(
+    {"Add", "Sub", "Mul", "Div", "Mod", "Max", "Min", "Neg", "Abs", "Sign", "Clip", "Relu", "ReduceSum", "ReduceMax", "ReduceMin"}
+)
+MOVE_ANYTHING = frozenset(
+    {"Concat", "Reshape", "Transpose", "Slice", "Pad", "Where", "Cast", "Gather", "GatherElements", "TopK"}
+)
+GIVE_OTHERS = TRUTHS | ARITHMETIC_OF_WHOLE_NUMBERS | MOVE_ANYTHING | {"ArgMax"}
+WHOLE_NUMBERS = frozenset(
+    {ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.UINT8, ir.DataType.UINT16,
+     ir.DataType.UINT32}
+)  # fmt: skip
 
 MOST_DIMENSIONS = 6  # of a tensor of an integer program
 
@@ -62,7 +95,9 @@ def check(model: ir.Model) -> None:
     names = Counter(value.name for node in graph for value in node.outputs)
     names.update(value.name for value in (*graph.inputs, *graph.initializers.values()))
     problems += [f"value '{name}': {count} values have this name" for name, count in names.items() if count > 1]
-    problems += [f"input '{value.name}': {trouble}" for value in graph.inputs if (trouble := _value_trouble(value))]
+    problems += [
+        f"input '{value.name}': {trouble}" for value in graph.inputs if (trouble := _value_trouble(value, others=True))
+    ]
     problems += [
         f"output '{value.name}': it is constant or an input" for value in graph.outputs if not value.producer()
     ]
@@ -81,10 +116,11 @@ def _node_trouble(node: ir.Node) -> str | None:
         attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for attribute in node.attributes.values()
     ):
         return "it has a graph of its own"
-    if len(node.outputs) != 1:
+    if len(node.outputs) != 1 and node.op_type != "TopK":
         return f"{len(node.outputs)} outputs; expected one"
-    if trouble := _value_trouble(node.outputs[0]):
-        return trouble
+    for output in node.outputs:
+        if trouble := _value_trouble(output, others=node.op_type in GIVE_OTHERS):
+            return trouble
     if not node.inputs or node.inputs[0] is None:
         return "it has no first operand"
     if constant(node.inputs[0]) is not None:
@@ -96,7 +132,7 @@ def _form_trouble(node: ir.Node) -> str | None:
     return None if _FORMS.get(node.op_type, _is_unary)(node) else f"expected {CANONICAL_OPERATORS[node.op_type]}"
 
 
-def _value_trouble(value: ir.Value) -> str | None:
+def _value_trouble(value: ir.Value, *, others: bool) -> str | None:
     shape = shape_of(value)
     if shape is None:
         return "the shape of its result is not known" if value.producer() else "its shape is not known"
@@ -106,7 +142,8 @@ def _value_trouble(value: ir.Value) -> str | None:
             if min(shape, default=1) < 1
             else f"shape {list(shape)} has more than 6 dimensions"
         )
-    if value.dtype != ir.DataType.FLOAT:
+    allowed = {ir.DataType.FLOAT, *((ir.DataType.BOOL, *WHOLE_NUMBERS) if others else ())}
+    if value.dtype not in allowed:
         return f"its result is {'unknown' if value.dtype is None else value.dtype.name.lower()}; expected float"
     return None
 
@@ -191,6 +228,22 @@ def _is_softmax(node: ir.Node) -> bool:
     return integer(node, "axis", -1) == (rank_of(first(node)) or 0) - 1
 
 
+def _is_layer_norm(node: ir.Node) -> bool:
+    shape, axis = shape_of(first(node)) or (), integer(node, "axis", -1)
+    parts = [constant(operand(node, index)) for index in (1, 2)]
+    return 0 <= axis < len(shape) and all(part is not None and part.shape == shape[axis:] for part in parts)
+
+
+def _is_instance_norm(node: ir.Node) -> bool:
+    shape = shape_of(first(node)) or ()
+    parts = [constant(operand(node, index)) for index in (1, 2)]
+    return len(shape) > 2 and all(part is not None and part.shape == shape[1:2] for part in parts)
+
+
+def _is_response(node: ir.Node) -> bool:
+    return (rank_of(first(node)) or 0) > 2 and integer(node, "size", 0) > 0
+
+
 def _is_concat(node: ir.Node) -> bool:
     return integer(node, "axis", -1) >= 0
 
@@ -203,12 +256,17 @@ def _is_transpose(node: ir.Node) -> bool:
     return sorted(integers(node, "perm") or ()) == list(range(rank_of(first(node)) or 0))
 
 
+BACKWARDS = -(2**63)  # where a Slice ends that turns an axis round
+
+
 def _is_slice(node: ir.Node) -> bool:
     shape = shape_of(first(node)) or ()
     parts = [constant_integers(operand(node, index)) for index in range(1, 5)]
     if any(part is None for part in parts):
         return False
     starts, ends, axes, steps = (part or () for part in parts)
+    if steps == (-1,):
+        return starts == (-1,) and ends == (BACKWARDS,) and 0 <= axes[0] < len(shape)
     return all(
         0 <= axis < len(shape) and 0 <= start < end <= shape[axis] and step >= 1
         for start, end, axis, step in zip(starts, ends, axes, steps, strict=True)
@@ -227,18 +285,64 @@ def _is_pad(node: ir.Node) -> bool:
     )
 
 
-_TAKE_CONSTANT_FIRST = ("Div", "Pow", "Concat", "MatMul")
+def _is_choice(node: ir.Node) -> bool:
+    return len(node.inputs) == 3 and any(constant(value) is None for value in node.inputs)
+
+
+def _is_arg_max(node: ir.Node) -> bool:
+    return integer(node, "axis", -1) >= 0 and integer(node, "select_last_index", 0) == 0
+
+
+def _is_top_k(node: ir.Node) -> bool:
+    k = constant_integers(operand(node, 1))
+    return k is not None and len(k) == 1 and integer(node, "axis", -1) >= 0 and integer(node, "sorted", 0) == 1
+
+
+def _is_gather(node: ir.Node) -> bool:
+    computed = [value for value in node.inputs if constant(value) is None]
+    return bool(computed) and integer(node, "axis", -1) >= 0
+
+
+def _is_modulus(node: ir.Node) -> bool:
+    return first(node).dtype in WHOLE_NUMBERS and constant(operand(node, 1)) is not None
+
+
+def _is_resize(node: ir.Node) -> bool:
+    x, y, sizes = shape_of(first(node)), shape_of(node.outputs[0]), constant_integers(operand(node, 3))
+    return (
+        word(node, "mode", "") == "linear"
+        and word(node, "coordinate_transformation_mode", "") in ("align_corners", "half_pixel", "asymmetric")
+        and x is not None
+        and len(x) == 4
+        and sizes == y
+        and sizes is not None
+        and x[:2] == sizes[:2]
+        and integer(node, "antialias", 0) == 0
+    )
+
+
+_TAKE_CONSTANT_FIRST = ("Div", "Pow", "Concat", "MatMul", "Where", "Gather", "GatherElements")
 _FORMS: dict[str, Callable[[ir.Node], bool]] = {
     "Conv": _is_sum_of_products,
     "ConvTranspose": _is_sum_of_products,
     "Gemm": _is_gemm,
     "MatMul": _is_matmul,
-    **dict.fromkeys(("Add", "Sub", "Mul", "Max", "Min"), _is_binary),
+    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Max", "Min", *TRUTHS - {"Not"}), _is_binary),
+    "Where": _is_choice,
+    "ArgMax": _is_arg_max,
+    "TopK": _is_top_k,
+    "Gather": _is_gather,
+    "GatherElements": _is_gather,
+    "Mod": _is_modulus,
+    "Resize": _is_resize,
     "Clip": _is_clip,
     "MaxPool": _is_pool,
     "AveragePool": _is_average_pool,
     **dict.fromkeys(("ReduceSum", "ReduceMax", "ReduceMin"), _is_reduction),
-    "Softmax": _is_softmax,
+    **dict.fromkeys(("Softmax", "LogSoftmax"), _is_softmax),
+    "LayerNormalization": _is_layer_norm,
+    "InstanceNormalization": _is_instance_norm,
+    "LRN": _is_response,
     "Concat": _is_concat,
     "Reshape": _is_reshape,
     "Transpose": _is_transpose,

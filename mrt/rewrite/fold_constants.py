@@ -15,7 +15,7 @@ from mrt.rewrite.edit import Array, constant, integer, nodes, replace_by_constan
 LARGEST_RESULT = 1 << 22
 
 _NAMES_OF_MOVEMENT = """
-Cast Ceil Clip Concat ConstantOfShape DepthToSpace Equal Expand EyeLike Flatten Floor Gather GatherElements GatherND
+Cast Ceil Clip Concat ConstantOfShape DepthToSpace Equal Expand Flatten Floor Gather GatherElements GatherND
 Greater GreaterOrEqual Identity Less LessOrEqual Max Min Neg Abs Not And Or Xor OneHot Pad Range ReduceMax ReduceMin
 Relu Reshape Round ScatterElements ScatterND Sign Slice SpaceToDepth Split Squeeze Tile Transpose Trilu Unsqueeze Where
 """
@@ -32,8 +32,8 @@ def fold_constants(model: ir.Model) -> int:
     and bounded size. Safe because none of these depends on the order of a sum or on a mathematics library.
     """
     count = 0
-    for node in nodes(model, "Shape", "Size", *sorted(FOLDABLE)):
-        results = _shape(node) if node.op_type in ("Shape", "Size") else _evaluate(node)
+    for node in nodes(model, *_OF_A_SHAPE, *sorted(FOLDABLE)):
+        results = _shape(node) if node.op_type in _OF_A_SHAPE else _evaluate(node)
         if results is None or any(output.is_graph_output() for output in node.outputs):
             continue
         for output, result in zip(node.outputs, results, strict=True):
@@ -43,14 +43,27 @@ def fold_constants(model: ir.Model) -> int:
     return count
 
 
+_OF_A_SHAPE = ("Shape", "Size", "EyeLike")  # of their operand's, whatever it holds
+
+
 def _shape(node: ir.Node) -> list[Array] | None:
     shape = shape_of(node.inputs[0])
     if shape is None:
         return None
+    if node.op_type == "EyeLike":
+        return _identity_matrix(node, shape)
     if node.op_type == "Size":
         return [np.array(math.prod(shape), np.int64)]
     start, end = integer(node, "start", 0), integer(node, "end", len(shape))
     return [np.array(shape[start:end], np.int64)]
+
+
+def _identity_matrix(node: ir.Node, shape: tuple[int, ...]) -> list[Array] | None:
+    kind = node.inputs[0].dtype if node.inputs[0] is not None else None
+    kind = ir.DataType(integer(node, "dtype", int(kind or ir.DataType.FLOAT)))
+    if len(shape) != 2 or math.prod(shape) > LARGEST_RESULT:
+        return None
+    return [np.eye(shape[0], shape[1], integer(node, "k", 0)).astype(kind.numpy())]
 
 
 def _evaluate(node: ir.Node) -> list[Array] | None:

@@ -10,7 +10,9 @@ from mrt.rewrite.edit import Patch, bypass, constant, first, nodes, shape_of
 # More copies along one axis would make the graph large; such a node stays, to be refused by name.
 MOST_COPIES = 256
 
-_BROADCASTING = ("Add", "Sub", "Mul", "Div", "Max", "Min")
+_BROADCASTING = (
+    "Add", "Sub", "Mul", "Div", "Max", "Min", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or",
+)  # fmt: skip
 
 
 def lower_expand(model: ir.Model) -> int:

@@ -23,9 +23,11 @@ def write_binaries(model: ir.Model) -> int:
         elif node.op_type == "Sub" and right is not None and left is None:
             patch = Patch(node)
             patch.finish(patch.add("Add", node.inputs[0], patch.constant(-right, "negated")))
+        elif left is not None and right is None and node.op_type == "Sub" and left.dtype.kind == "u":
+            continue  # without a sign there is no -1
         elif left is not None and right is None and node.op_type == "Sub":
             patch = Patch(node)
-            negated = patch.add("Mul", node.inputs[1], patch.constant(np.array(-1.0, np.float32), "minus_one"))
+            negated = patch.add("Mul", node.inputs[1], patch.constant(np.array(-1, left.dtype), "minus_one"))
             patch.finish(patch.add("Add", negated, node.inputs[0]))
         elif left is not None and right is None and len(node.inputs) == 2:
             first, second = node.inputs

@@ -17,6 +17,9 @@ def write_clips(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "Clip"):
+        if first(node).dtype not in (None, ir.DataType.FLOAT):
+            count += _write_whole(node)
+            continue
         low, high = _limit(node, 1, -_LARGEST), _limit(node, 2, _LARGEST)
         if low is None or high is None:
             continue
@@ -40,6 +43,26 @@ def _limit(node: ir.Node, index: int, missing: np.float32) -> np.ndarray[tuple[(
     if array is None or array.size != 1 or np.isnan(array).any():
         return None
     return np.clip(array.astype(np.float32).reshape(()), -_LARGEST, _LARGEST)
+
+
+def _write_whole(node: ir.Node) -> bool:
+    """Whole numbers: a limit that is missing becomes the least or the greatest of i32, in which they are computed."""
+    limits = [constant(operand(node, index)) for index in (1, 2)]
+    kind = (first(node).dtype or ir.DataType.INT64).numpy()
+    if len(node.inputs) == 3 and all(limit is not None and limit.shape == () for limit in limits):
+        return False
+    if any(limit is None and operand(node, index) is not None for index, limit in ((1, limits[0]), (2, limits[1]))):
+        return False
+    widest = np.iinfo(kind)
+    ends = (max(widest.min, -(2**31)), min(widest.max, 2**31 - 1))
+    patch = Patch(node)
+    arrays = [
+        np.array(end if limit is None else limit.reshape(-1)[0], kind)
+        for limit, end in zip(limits, ends, strict=True)
+    ]
+    operands = [patch.constant(array, role) for array, role in zip(arrays, ("min", "max"), strict=True)]
+    patch.finish(patch.add("Clip", first(node), *operands))
+    return True
 
 
 def _is_missing(node: ir.Node, index: int) -> bool:

@@ -17,6 +17,7 @@ from mrt.rewrite.edit import (
     set_attributes,
     shape_of,
 )
+from mrt.rewrite.write_orders import BACKWARDS, turned_round, typed_like
 
 
 def write_movements(model: ir.Model) -> int:
@@ -51,7 +52,7 @@ def _write_slice(node: ir.Node) -> bool:
     axes = tuple(axis % len(shape) for axis in given[2]) if given[2] is not None else tuple(range(len(starts)))
     steps = given[3] or (1,) * len(starts)
     if min(steps, default=1) < 1:
-        return False
+        return _turn_round(node, starts, ends, axes, steps)
     spans = {axis: slice(s, e, t).indices(shape[axis]) for s, e, axis, t in zip(starts, ends, axes, steps, strict=True)}
     wanted = tuple(zip(*((s, max(s, e), axis, t) for axis, (s, e, t) in sorted(spans.items())), strict=True))
     if tuple(given) == wanted:
@@ -60,6 +61,29 @@ def _write_slice(node: ir.Node) -> bool:
     roles = ("starts", "ends", "axes", "steps")
     operands = [patch.constant(np.array(part, np.int64), role) for part, role in zip(wanted, roles, strict=True)]
     patch.finish(patch.add("Slice", first(node), *operands))
+    return True
+
+
+def _turn_round(node: ir.Node, *parts: tuple[int, ...]) -> bool:
+    """Negative steps: the same elements by positive ones, then their axes turned round, one by one."""
+    shape = shape_of(first(node)) or ()
+    if parts[3] == (-1,) and parts[0] == (-1,) and parts[1] == (BACKWARDS,):
+        return False
+    patch, forward, turned = Patch(node), [], []
+    for start, end, axis, step in zip(*parts, strict=True):
+        places = range(*slice(start, end, step).indices(shape[axis]))
+        if not places:
+            return False
+        if step < 0:
+            turned.append(axis)
+            places = places[::-1]
+        forward.append((places[0], places[-1] + 1, axis, places.step))
+    roles = ("starts", "ends", "axes", "steps")
+    operands = [patch.axes(list(part), role) for part, role in zip(zip(*forward, strict=True), roles, strict=True)]
+    value = typed_like(patch.add("Slice", first(node), *operands), first(node))
+    for axis in turned:
+        value = turned_round(patch, value, axis)
+    patch.finish(value)
     return True
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from mrt.rewrite.edit import Patch, constant, constant_integers, first, nodes, operand, shape_of, word
+from mrt.rewrite.edit import Array, Patch, constant, constant_integers, first, nodes, operand, shape_of, word
 
 
 def write_pads(model: ir.Model) -> int:
@@ -18,8 +18,8 @@ def write_pads(model: ir.Model) -> int:
         shape, pads = shape_of(first(node)), constant_integers(operand(node, 1))
         if word(node, "mode", "constant") != "constant" or shape is None or pads is None:
             continue
-        every = _pads_of_every_axis(node, pads, len(shape))
-        value = _value(node)
+        every = pads_of_every_axis(node, pads, len(shape))
+        value = _value(node, first(node).dtype or ir.DataType.FLOAT)
         if (
             every is None
             or value is None
@@ -34,14 +34,15 @@ def write_pads(model: ir.Model) -> int:
     return count
 
 
-def _value(node: ir.Node) -> np.ndarray[tuple[()], np.dtype[np.float32]] | None:
+def _value(node: ir.Node, kind: ir.DataType) -> Array | None:
     if operand(node, 2) is None:
-        return np.zeros((), np.float32)
+        return np.zeros((), kind.numpy())
     array = constant(operand(node, 2))
-    return None if array is None or array.size != 1 else array.astype(np.float32).reshape(())
+    return None if array is None or array.size != 1 else array.astype(kind.numpy()).reshape(())
 
 
-def _pads_of_every_axis(node: ir.Node, pads: tuple[int, ...], rank: int) -> tuple[int, ...] | None:
+def pads_of_every_axis(node: ir.Node, pads: tuple[int, ...], rank: int) -> tuple[int, ...] | None:
+    """The pads of a node with one pair for each axis; None where its axes are not constant."""
     if operand(node, 3) is None:
         return pads
     axes = constant_integers(operand(node, 3))

@@ -25,13 +25,13 @@ class Window:
 
 
 def write_windows(model: ir.Model) -> int:
-    """Conv, ConvTranspose, MaxPool, AveragePool with implied attributes -> the same with all of them written.
+    """Conv, ConvTranspose, MaxPool, AveragePool, LpPool with implied attributes -> the same with all of them written.
 
     Applies where shapes are known. auto_pad and output_shape are resolved as the operators' definitions say, and only
     when the result has the very shape that was inferred.
     """
     count = 0
-    for node in nodes(model, "Conv", "ConvTranspose", "MaxPool", "AveragePool"):
+    for node in nodes(model, "Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool"):
         window = _explicit(node)
         if window is None:
             continue

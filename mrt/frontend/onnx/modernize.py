@@ -11,8 +11,10 @@ import onnx
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
+from mrt.frontend.onnx.newer import NEWER
 
 OPSET = 20
+ALWAYS = 1000  # above every opset
 
 _REDUCTIONS = ("ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSumSquare")
 
@@ -25,6 +27,9 @@ def modernize(model: ir.Model) -> None:
         for below, change in CHANGES.get(node.op_type, ()):
             if opset < below:
                 change(node)
+        since, spell = NEWER.get(node.op_type, (opset + 1, None))
+        if spell is not None and opset >= since:
+            spell(node)
     model.graph.opset_imports.clear()
     model.graph.opset_imports[""] = OPSET
     model.ir_version = 9  # the first that knows opset 20
@@ -131,10 +136,27 @@ def _old_resize(node: ir.Node) -> None:
     node.attributes["nearest_mode"] = ir.AttrString("nearest_mode", "floor")
 
 
+def _count_best(node: ir.Node) -> None:
+    """k was an attribute."""
+    k = node.attributes.pop("k")
+    node.resize_inputs(2)
+    node.replace_input_with(1, _constant(node, "k", np.array([k.as_int()], np.int64)))
+
+
+def _scatter_elements(node: ir.Node) -> None:
+    node.op_type = "ScatterElements"
+
+
 def _count_pieces(node: ir.Node) -> None:
     """Without sizes, the pieces are as many as the outputs; since opset 18 that has to be said."""
     if len(node.inputs) < 2 or node.inputs[1] is None:
         node.attributes["num_outputs"] = ir.AttrInt64("num_outputs", len(node.outputs))
+
+
+def _name_axes(node: ir.Node) -> None:
+    """The library infers its shape from a body of other operators, to which it does not hand the default."""
+    if "axes" not in node.attributes:
+        node.attributes["axes"] = ir.AttrInt64s("axes", [0, 2, 3])
 
 
 CHANGES: dict[str, tuple[tuple[int, Callable[[ir.Node], None]], ...]] = {
@@ -142,13 +164,16 @@ CHANGES: dict[str, tuple[tuple[int, Callable[[ir.Node], None]], ...]] = {
     "Clip": ((11, _move_to_inputs("min", "max", dtype=np.float32)),),
     "Dropout": ((12, _drop("ratio", "seed")),),
     "LogSoftmax": ((13, _flatten_softmax),),
+    "MeanVarianceNormalization": ((ALWAYS, _name_axes),),
     "Pad": ((11, _pad_to_inputs),),
     "ReduceSum": ((13, _move_to_inputs("axes")),),
     "Resize": ((11, _old_resize),),
+    "Scatter": ((11, _scatter_elements),),
     "Slice": ((10, _move_to_inputs("starts", "ends", "axes")),),
     "Softmax": ((13, _flatten_softmax),),
     "Split": ((13, _move_to_inputs("split")), (18, _count_pieces)),
     "Squeeze": ((13, _move_to_inputs("axes")),),
+    "TopK": ((10, _count_best),),
     "Upsample": ((10, _old_resize),),
     "Unsqueeze": ((13, _move_to_inputs("axes")),),
     **dict.fromkeys(_REDUCTIONS, ((18, _move_to_inputs("axes")),)),

@@ -64,21 +64,28 @@ def _show(value: Any) -> str:
 
 
 _ELEMENTWISE = (
-    "Abs Add Ceil Celu Clip Div Elu Erf Exp Floor Gelu HardSigmoid HardSwish LeakyRelu Log Max Mean Min Mish Mul Neg "
-    "PRelu Pow Reciprocal Relu Selu Sigmoid Sign Softplus Softsign Sqrt Sub Sum Tanh"
+    "Abs Acos Acosh Add Asin Asinh Atan Atanh Ceil Celu Clip Cos Cosh Div Elu Erf Exp Floor Gelu HardSigmoid HardSwish LeakyRelu "
+    "Log Max Mean Min Mish Mul Neg PRelu Pow Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign "
+    "Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu"
 )
 _MOVEMENT = "Concat Flatten Identity Reshape Slice Split Squeeze Transpose Unsqueeze DepthToSpace SpaceToDepth"
-_REDUCTIONS = "ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceSum ReduceSumSquare"
+_REDUCTIONS = (
+    "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare"
+)
+_NORMALISATION = "GroupNormalization InstanceNormalization LRN LayerNormalization MeanVarianceNormalization"
 # Nothing of these is left when their operands are known at conversion; what is left is refused after folding, by name.
 _PLUMBING = (
-    "And Cast Constant ConstantOfShape CumSum Equal Expand Gather GatherElements GatherND Greater GreaterOrEqual Less "
-    "LessOrEqual Mod Not Or Range ReduceProd Round ScatterElements ScatterND Shape Size Tile Trilu Where Xor"
+    "And Cast Constant ConstantOfShape CumSum Equal Expand EyeLike Gather GatherElements GatherND Greater GreaterOrEqual "
+    "Less LessOrEqual Mod Not Or Range Scatter ScatterElements ScatterND Shape Size Tile Trilu Where Xor"
 )
+_ORDER = "ArgMax ArgMin Einsum GlobalLpPool OneHot ReverseSequence TopK"
 
-# Resize by whole factors repeats elements; these attributes are as opset 20 has them by default or harmless there.
-_WHOLE_FACTORS: dict[str, tuple[Any, ...]] = {
-    "coordinate_transformation_mode": (b"asymmetric", b"half_pixel", b"half_pixel_symmetric", b"pytorch_half_pixel"),
-    "nearest_mode": (b"floor", b"round_prefer_floor", b"round_prefer_ceil"),
+_RESIZE: dict[str, tuple[Any, ...]] = {
+    "coordinate_transformation_mode": (
+        b"align_corners", b"asymmetric", b"half_pixel", b"half_pixel_symmetric", b"pytorch_half_pixel",
+    ),
+    "mode": (b"nearest", b"linear", b"cubic"),
+    "nearest_mode": (b"floor", b"ceil", b"round_prefer_floor", b"round_prefer_ceil"),
     "antialias": (0,),
     "keep_aspect_ratio_policy": (b"stretch",),
 }
@@ -86,8 +93,8 @@ _WHOLE_FACTORS: dict[str, tuple[Any, ...]] = {
 _PADDING = _need(auto_pad=(b"NOTSET", b"SAME_UPPER", b"SAME_LOWER", b"VALID"))
 
 OPERATORS: dict[str, tuple[Check, ...]] = {
-    **dict.fromkeys(f"{_ELEMENTWISE} {_MOVEMENT} {_REDUCTIONS} {_PLUMBING}".split(), ()),
-    "AveragePool": _all(_PADDING, _up_to_three_dimensional, _ones("dilations")),
+    **dict.fromkeys(f"{_ELEMENTWISE} {_MOVEMENT} {_REDUCTIONS} {_NORMALISATION} {_PLUMBING} {_ORDER}".split(), ()),
+    "AveragePool": _all(_PADDING, _up_to_three_dimensional),
     "BatchNormalization": _all(_need(spatial=(1,), training_mode=(0,)), _one_output),
     "Conv": _all(_PADDING, _up_to_three_dimensional),
     "ConvTranspose": _all(_PADDING, _up_to_three_dimensional, _ones("dilations")),
@@ -95,15 +102,19 @@ OPERATORS: dict[str, tuple[Check, ...]] = {
     "Dropout": _all(_one_output),
     "Gelu": _all(_need(approximate=(b"none", b"tanh"))),
     "Gemm": (),
+    **dict.fromkeys(("GRU", "LSTM", "RNN"), ()),
     "GlobalAveragePool": (),
     "GlobalMaxPool": (),
     "LogSoftmax": (),
+    "LpNormalization": _all(_need(p=(1, 2))),
+    "LpPool": _all(_PADDING, _up_to_three_dimensional),
     "MatMul": (),
-    "MaxPool": _all(_PADDING, _up_to_three_dimensional, _ones("dilations"), _need(storage_order=(0,)), _one_output),
-    "Pad": _all(_need(mode=(b"constant",))),
-    "Resize": _all(_need(mode=(b"nearest",), **_WHOLE_FACTORS)),
+    "MaxPool": _all(_PADDING, _up_to_three_dimensional, _need(storage_order=(0,)), _one_output),
+    "Pad": _all(_need(mode=(b"constant", b"edge", b"reflect", b"wrap"))),
+    "RMSNormalization": _all(_need(axis=(-1,))),
+    "Resize": _all(_need(**_RESIZE)),
     "Softmax": (),
-    "Upsample": _all(_need(mode=(b"nearest",))),
+    "Upsample": _all(_need(mode=(b"nearest", b"linear"))),
 }
 
 
@@ -171,7 +182,11 @@ def _is_text(data: bytes) -> bool:
     return True
 
 
-_FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE)
+_INPUTS = (
+    onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE, onnx.TensorProto.BOOL,
+    onnx.TensorProto.INT8, onnx.TensorProto.INT16, onnx.TensorProto.INT32, onnx.TensorProto.INT64,
+    onnx.TensorProto.UINT8, onnx.TensorProto.UINT16, onnx.TensorProto.UINT32,
+)  # fmt: skip
 
 
 def _input_troubles(proto: onnx.ModelProto) -> list[tuple[str, str]]:
@@ -182,8 +197,9 @@ def _input_troubles(proto: onnx.ModelProto) -> list[tuple[str, str]]:
             continue
         if not entry.type.HasField("tensor_type"):
             found.append((entry.name, "not a tensor"))
-        elif entry.type.tensor_type.elem_type not in _FLOATS:
-            found.append((entry.name, f"holds {_type_name(entry.type.tensor_type.elem_type)}; expected float"))
+        elif entry.type.tensor_type.elem_type not in _INPUTS:
+            kind = _type_name(entry.type.tensor_type.elem_type)
+            found.append((entry.name, f"holds {kind}; expected floats, integers of up to 64 bits or bool"))
     return found
 
 

@@ -1,0 +1,183 @@
+"""Resize by any factors: nearest is a lookup, linear and cubic are what the machine interpolates, else products with matrices.
+
+Coordinates are computed in float32 as onnxruntime does, so that a nearest neighbour is the same one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from mrt.rewrite.edit import Patch, constant, first, integer, integers, nodes, operand, real, shape_of, word
+
+Single = npt.NDArray[np.float32]
+Matrix = npt.NDArray[np.float64]
+
+LARGEST_SIDE = 16383  # of an image that the machine's resize takes, and below, the finest steps it counts in
+MOST_STEPS = 2**11
+ROUNDING = 1e-6  # of a factor that was written in float32
+
+_MODES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric")
+_ROUNDINGS = {
+    "round_prefer_floor": lambda x: np.ceil(x - np.float32(0.5)),
+    "round_prefer_ceil": lambda x: np.floor(x + np.float32(0.5)),
+    "floor": np.floor,
+    "ceil": np.ceil,
+}
+
+
+def lower_interpolation(model: ir.Model) -> int:
+    """Resize -> a Gather for each axis (nearest), a canonical linear Resize of an image, or a MatMul for each axis.
+
+    Applies to known shapes and constant scales, without antialias. Equal; linear and cubic up to rounding.
+    """
+    count = 0
+    for node in nodes(model, "Resize"):
+        x, y, scales = shape_of(first(node)), shape_of(node.outputs[0]), _scales(node)
+        mode = word(node, "coordinate_transformation_mode", "half_pixel")
+        if x is None or y is None or scales is None or mode not in _MODES or integer(node, "antialias", 0):
+            continue
+        axes = [axis for axis in range(len(x)) if x[axis] != y[axis] or scales[axis] != 1.0]
+        kind = word(node, "mode", "nearest")
+        if kind == "linear" and (plain := _plain_mode(mode, x, y, scales)) and _suits_the_machine(plain, x, y):
+            count += _write(node, plain, y)
+        elif kind == "nearest":
+            _look_up(node, mode, axes, scales)
+            count += 1
+        elif all(_number_of_weights(x, y, axis) <= 2**24 for axis in axes):
+            _multiply(node, mode, axes, scales)
+            count += 1
+    return count
+
+
+def _scales(node: ir.Node) -> list[float] | None:
+    """The factor of each axis, as the node says it; None where it is not constant."""
+    x, y = shape_of(first(node)) or (), shape_of(node.outputs[0]) or ()
+    every = [large / small for small, large in zip(x, y, strict=False)]
+    given = constant(operand(node, 2))
+    if given is None or given.size == 0:
+        return every if constant(operand(node, 3)) is not None else None
+    for axis, scale in zip(integers(node, "axes") or range(len(x)), given.tolist(), strict=True):
+        every[axis] = float(scale)
+    return every
+
+
+def _plain_mode(mode: str, x: Sequence[int], y: Sequence[int], scales: Sequence[float]) -> str | None:
+    """align_corners, half_pixel or asymmetric where the factors are the quotients of the sizes."""
+    if mode != "align_corners" and any(
+        abs(scale * small - large) > ROUNDING * large for scale, small, large in zip(scales, x, y, strict=True)
+    ):
+        return None
+    if mode == "pytorch_half_pixel" and any(large == 1 < small for small, large in zip(x, y, strict=True)):
+        return None
+    return mode if mode in ("align_corners", "asymmetric") else "half_pixel"
+
+
+def _suits_the_machine(mode: str, x: Sequence[int], y: Sequence[int]) -> bool:
+    """An image whose rows and columns can be counted in steps that the machine's resize has."""
+    if len(x) != 4 or tuple(x[:2]) != tuple(y[:2]) or max(*x[2:], *y[2:]) > LARGEST_SIDE:
+        return False
+    for small, large in zip(x[2:], y[2:], strict=True):
+        if mode == "align_corners":
+            steps, stride = (large - 1, small - 1) if large > 1 and small > 1 else (1, 1)
+        else:
+            steps, stride = (2 * large, 2 * small) if mode == "half_pixel" else (large, small)
+        common = math.gcd(steps, stride)
+        if steps // common > MOST_STEPS or stride >= 16 * steps or (large == 1 < small and mode == "align_corners"):
+            return False
+    return True
+
+
+def _write(node: ir.Node, mode: str, y: tuple[int, ...]) -> bool:
+    """The canonical form: sizes alone, and nothing else said."""
+    attributes = {"mode": "linear", "coordinate_transformation_mode": mode}
+    sizes = constant(operand(node, 3))
+    said = len(node.inputs) == 4 and sizes is not None and tuple(sizes.tolist()) == y and "axes" not in node.attributes
+    if said and word(node, "coordinate_transformation_mode", "half_pixel") == mode:
+        return False
+    patch = Patch(node)
+    patch.finish(patch.add("Resize", first(node), None, None, patch.axes(y, "sizes"), **attributes))
+    return True
+
+
+def _coordinates(mode: str, small: int, large: int, scale: float) -> Single:
+    """Where in the old axis each place of the new one lies."""
+    place, factor, half = np.arange(large, dtype=np.float32), np.float32(scale), np.float32(0.5)
+    if mode == "asymmetric":
+        return place / factor
+    if mode == "align_corners":
+        return place * np.float32(small - 1) / np.float32(large - 1) if large > 1 else np.zeros(1, np.float32)
+    if mode == "pytorch_half_pixel" and large == 1:
+        return np.zeros(1, np.float32)
+    offset = np.float32(0)
+    if mode == "half_pixel_symmetric":
+        offset = np.float32(small / 2) * (1 - np.float32(large) / (factor * np.float32(small)))
+    return offset + (place + half) / factor - half
+
+
+def _look_up(node: ir.Node, mode: str, axes: Sequence[int], scales: Sequence[float]) -> None:
+    x, y = shape_of(first(node)) or (), shape_of(node.outputs[0]) or ()
+    rounding = _ROUNDINGS[word(node, "nearest_mode", "round_prefer_floor")]
+    patch, value = Patch(node), first(node)
+    for axis in axes:
+        places = rounding(_coordinates(mode, x[axis], y[axis], scales[axis])).clip(0, x[axis] - 1).astype(np.int64)
+        value = patch.add("Gather", value, patch.constant(places, "places"), axis=axis)
+    if value is first(node):
+        value = patch.add("Reshape", value, patch.axes(y, "shape"), allowzero=0)
+    patch.finish(value)
+
+
+def _number_of_weights(x: Sequence[int], y: Sequence[int], axis: int) -> int:
+    return x[axis] * y[axis]
+
+
+def _multiply(node: ir.Node, mode: str, axes: Sequence[int], scales: Sequence[float]) -> None:
+    x, y = shape_of(first(node)) or (), shape_of(node.outputs[0]) or ()
+    last = len(x) - 1
+    patch, value = Patch(node), first(node)
+    for axis in axes:
+        coordinates = _coordinates(mode, x[axis], y[axis], scales[axis]).astype(np.float64)
+        weights = _linear(coordinates, x[axis])
+        if word(node, "mode", "nearest") == "cubic":
+            excluded = bool(integer(node, "exclude_outside", 0))
+            weights = _cubic(coordinates, x[axis], real(node, "cubic_coeff_a", -0.75), excluded=excluded)
+        swap = tuple({axis: last, last: axis}.get(index, index) for index in range(len(x)))
+        turned = patch.add("Transpose", value, perm=swap)
+        product = patch.add("MatMul", turned, patch.constant(weights.astype(np.float32), "weights"))
+        value = patch.add("Transpose", product, perm=swap)
+    patch.finish(value)
+
+
+def _linear(coordinates: Matrix, size: int) -> Matrix:
+    """[size, places]: the shares of both neighbours."""
+    inside = coordinates.clip(0, size - 1)
+    lower = np.floor(inside).astype(np.int64)
+    share = inside - lower
+    weights, places = np.zeros((size, coordinates.size)), np.arange(coordinates.size)
+    weights[lower, places] += 1 - share
+    weights[(lower + 1).clip(max=size - 1), places] += share
+    return weights
+
+
+def _cubic(coordinates: Matrix, size: int, a: float, *, excluded: bool) -> Matrix:
+    """[size, places]: Keys' cubic over four neighbours; those outside are the border's, or left out."""
+    start = np.floor(coordinates)
+    weights, places = np.zeros((size, coordinates.size)), np.arange(coordinates.size)
+    for step in range(-1, 3):
+        taps = (start + step).astype(np.int64)
+        share = _keys(np.abs(coordinates - start - step), a)
+        inside = (taps >= 0) & (taps < size)
+        np.add.at(weights, (taps.clip(0, size - 1), places), np.where(inside | (not excluded), share, 0.0))
+    if excluded:
+        weights /= np.add.reduce(weights, axis=0)
+    return weights
+
+
+def _keys(x: Matrix, a: float) -> Matrix:
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    return np.where(x <= 1, near, np.where(x < 2, far, 0.0))

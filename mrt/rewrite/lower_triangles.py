@@ -1,0 +1,76 @@
+"""Trilu is a choice by a constant mask, CumSum a product with a triangle of ones, ReverseSequence a lookup."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.rewrite.edit import Patch, constant, first, integer, nodes, operand, scalar, shape_of
+from mrt.rewrite.write_orders import typed_like
+
+LONGEST_SUM = 1024  # a running sum of more would need a matrix of more than 2^20 numbers
+
+
+def lower_triangles(model: ir.Model) -> int:
+    """Trilu(x, k) -> Where(mask, x, 0); CumSum(x, axis) -> MatMul by a triangle; ReverseSequence(x, lengths) -> Gather.
+
+    Applies where shapes, k, the axis and the lengths are constant; CumSum to floats and at most 1024 terms. Equal, a
+    CumSum up to the order of its sum.
+    """
+    lower = {"Trilu": _trilu, "CumSum": _cumulate, "ReverseSequence": _reverse}
+    return sum(lower[node.op_type](node) for node in nodes(model, *lower))
+
+
+def _trilu(node: ir.Node) -> bool:
+    x, shape = first(node), shape_of(first(node))
+    k = scalar(operand(node, 1)) if operand(node, 1) is not None else 0.0
+    if shape is None or k is None or x.dtype is None:
+        return False
+    upper = integer(node, "upper", 1)
+    ones = np.ones(shape[-2:], np.bool_)
+    patch = Patch(node)
+    mask = patch.constant(np.triu(ones, int(k)) if upper else np.tril(ones, int(k)), "mask")
+    patch.finish(patch.add("Where", mask, x, patch.constant(np.zeros((), x.dtype.numpy()), "zero")))
+    return True
+
+
+def _cumulate(node: ir.Node) -> bool:
+    shape, axis = shape_of(first(node)), scalar(operand(node, 1))
+    if not shape or axis is None or first(node).dtype != ir.DataType.FLOAT:
+        return False
+    place, last = int(axis) % len(shape), len(shape) - 1
+    size = shape[place]
+    if size > LONGEST_SUM:
+        return False
+    triangle = np.triu(np.ones((size, size), np.float32), integer(node, "exclusive", 0))
+    if integer(node, "reverse", 0):
+        triangle = np.ascontiguousarray(triangle.T)
+    patch = Patch(node)
+    swap = tuple({place: last, last: place}.get(index, index) for index in range(len(shape)))
+    turned = patch.add("Transpose", first(node), perm=swap)
+    product = patch.add("MatMul", turned, patch.constant(triangle, "triangle"))
+    patch.finish(patch.add("Transpose", product, perm=swap))
+    return True
+
+
+def _reverse(node: ir.Node) -> bool:
+    """Each sequence's first elements turned round: one axis of all sequences and times, and where each place comes from."""
+    x, shape, lengths = first(node), shape_of(first(node)), constant(operand(node, 1))
+    if shape is None or lengths is None:
+        return False
+    time, batch = integer(node, "time_axis", 0), integer(node, "batch_axis", 1)
+    times = np.arange(shape[time])[:, None]
+    sources = np.where(times < lengths, lengths - 1 - times, times) * shape[batch] + np.arange(shape[batch])
+    rest = shape[2:]
+    patch = Patch(node)
+    value = x if time == 0 else typed_like(patch.add("Transpose", x, perm=(1, 0, *range(2, len(shape)))), x)
+    rows = patch.axes((math.prod(shape[:2]), *rest), "rows")
+    value = typed_like(patch.add("Reshape", value, rows, allowzero=0), x)
+    order = patch.constant(sources.reshape(-1).astype(np.int64), "sources")
+    value = typed_like(patch.add("Gather", value, order, axis=0), x)
+    apart = patch.axes((shape[time], shape[batch], *rest), "apart")
+    value = typed_like(patch.add("Reshape", value, apart, allowzero=0), x)
+    patch.finish(value if time == 0 else patch.add("Transpose", value, perm=(1, 0, *range(2, len(shape)))))
+    return True
