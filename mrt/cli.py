@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from mrt.config import Config
     from mrt.convert import Progress
     from mrt.evaluate import Report
-    from mrt.frontend import LoadedModel
 
 PATH = click.Path(path_type=Path)
 NO, BAD, INTERRUPTED, CLOSED_PIPE = 1, 2, 130, 141
@@ -74,6 +73,7 @@ Start with:
   mrt convert model-symbol.json --data images/     an MXNet model, 8 bits
   mrt convert model.onnx --config model.toml       everything said in a file
   mrt evaluate model.onnx model.cvm --data images/ what it cost in accuracy
+  mrt export model-symbol.json -o model.onnx       off MXNet, still in float
   mrt compare model.onnx model.cvm --data images/  which layers lose it
   cvm verify model.cvm                             the proof that nothing overflows
 
@@ -193,7 +193,7 @@ def convert(model: Path | None, table_path: Path | None, output: Path | None, **
     click.echo(f"wrote {destination}")
     for name, value in result.summary().items():
         click.echo(f"  {name:<14} {value}")
-    _print_notes(result.model)
+    _print_notes(result.model.notes)
     if result.synthetic:
         click.secho(NOISE, err=True, fg="yellow")
 
@@ -368,8 +368,43 @@ def rewrite(model: Path | None, output: Path, **options: Any) -> None:
     pipeline.check_destination(output, [settings.model.path, settings.model.params])
     loaded = pipeline.rewritten(settings)
     save(loaded.model, output)
-    _print_notes(loaded)
+    _print_notes(loaded.notes)
     click.echo(f"wrote {output}: {loaded.model.graph.num_nodes()} nodes")
+
+
+@cli.command(
+    short_help="Write an MXNet model as plain ONNX.",
+    epilog=_examples(
+        "mrt export model-symbol.json --shape data=1,3,224,224 -o model.onnx",
+        "mrt export model-symbol.json --params model-0012.params --opset 13 -o model.onnx",
+        "mrt export ssd-symbol.json --outputs cls_preds,loc_preds -o headless.onnx",
+    ),
+)
+@_options(*MODEL_OPTIONS, "shape", "config")
+@click.option("--opset", type=int, metavar="N", help="The ONNX operator set to write, 11 to 26 (default: 17).")
+@click.option(
+    "--dynamic-batch/--fixed-batch",
+    "any_batch",
+    default=None,
+    help="Take any number of samples, or as many as --shape says (default: any, if the model allows it).",
+)
+@click.option("-o", "--output", type=PATH, required=True, metavar="OUT.onnx", help="Where to write the model.")
+def export(model: Path | None, output: Path, opset: int | None, any_batch: bool | None, **options: Any) -> None:
+    """Write MODEL as a float ONNX model that any runtime reads: the way off MXNet, without MXNet.
+
+    Nothing is folded or quantised; names, parameters and answers stay. What is written was checked by onnx.checker, and
+    run in onnxruntime against the model as read: at its batch, and several samples together against each alone.
+    """
+    from mrt import convert as pipeline
+    from mrt.export import DEFAULT_OPSET
+
+    settings = _settings(model, options)
+    opset = DEFAULT_OPSET if opset is None else opset
+    pipeline.check_destination(output, [settings.model.path, settings.model.params])
+    written = pipeline.write_onnx(settings, output, opset=opset, any_batch=any_batch)
+    batch = f"fixed batch ({written.fixed_because})" if written.fixed_because else "any batch"
+    click.echo(f"wrote {' and '.join(written.files)}: {written.nodes} nodes, opset {opset}, {batch}")
+    _print_notes(written.notes)
 
 
 @cli.command()
@@ -382,8 +417,8 @@ def operators(frontend: str) -> None:
         click.echo(name)
 
 
-def _print_notes(loaded: LoadedModel) -> None:
-    for note in loaded.notes:
+def _print_notes(notes: Iterable[str]) -> None:
+    for note in notes:
         click.echo(f"mrt: note: {note}", err=True)
 
 

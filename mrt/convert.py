@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from mrt.calibrate.session import model_inputs, whole_intervals
 from mrt.calibrate.table import CalibrationTable
 from mrt.config import Config, DataSettings
 from mrt.errors import BadData, BadModel, BadOption, NotProvable
+from mrt.export import Exported, export
 from mrt.frontend import LoadedModel
 from mrt.quantize import quantize
 from mrt.rewrite.choose_outputs import choose_outputs, require_known
@@ -127,6 +128,15 @@ def _rewritten(loaded: LoadedModel, config: Config) -> LoadedModel:
     if loaded.outputs_left:
         choose_outputs(loaded.model, config.model.outputs, loaded.names)
     return loaded
+
+
+def write_onnx(config: Config, destination: Path, *, opset: int, any_batch: bool | None) -> Exported:
+    """Load and write as plain ONNX."""
+
+    def load_for(shapes: Mapping[str, tuple[int, ...]]) -> LoadedModel:
+        return load(replace(config, model=replace(config.model, shapes={**config.model.shapes, **shapes})))
+
+    return export(load_for, destination, opset=opset, any_batch=any_batch)
 
 
 def open_data(model: ir.Model, config: Config, data: DataSettings) -> Samples:

@@ -13,6 +13,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours
     "mrt/rewrite": FLOAT_GRAPH | {"mrt.errors", "mrt.rewrite"},
     "mrt/calibrate": FLOAT_GRAPH | {"onnxruntime", "PIL", "mrt.errors", "mrt.calibrate"},
     "mrt/quantize": FLOAT_GRAPH | {"cvm", "mrt.errors", "mrt.calibrate.table", "mrt.quantize"},
+    "mrt/export": FLOAT_GRAPH | {"onnxruntime", "mrt.errors", "mrt.frontend", "mrt.rewrite.edit", "mrt.export"},
     "mrt/evaluate": FLOAT_GRAPH | {"cvm", "mrt.errors", "mrt.calibrate", "mrt.evaluate"},
     "mrt/config.py": {"mrt.errors", "mrt.calibrate.table", "mrt.calibrate.preprocessing", "mrt.quantize.options"},
     "mrt/convert.py": {"onnx_ir", "cvm", "mrt"},
