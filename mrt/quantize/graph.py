@@ -18,6 +18,8 @@ from mrt.quantize import (  # noqa: F401 they register rules
     elementwise,
     indexing,
     linear,
+    local_response,
+    log_softmax,
     movement,
     normalization,
     order,
@@ -28,6 +30,7 @@ from mrt.quantize import (  # noqa: F401 they register rules
 )
 from mrt.quantize.inputs import input_interval
 from mrt.quantize.lowering import Lowering, constant_of, identity, name_of, shape_of
+from mrt.quantize.masks import without_masks
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.rules import RULES
 from mrt.quantize.table import Curve, find_curves, lower_curve
@@ -52,7 +55,7 @@ def quantize(
     _check_layers(model.graph, options)
     curves = find_curves(nodes)
     needed = _needed(model.graph, nodes, curves)
-    net = Lowering(table, options, _heads(model.graph, needed, curves))
+    net = Lowering(without_masks(nodes, table), options, _heads(model.graph, needed, curves))
     for value in model.graph.inputs:
         _declare(net, value)
     for node in needed:

@@ -22,7 +22,7 @@ from mrt.quantize.elementwise import HALF_RANGE, arranged, fine_scale
 from mrt.quantize.fixed_point import FloatArray, quantize_array
 from mrt.quantize.lowering import Lowering, name_of, require_constant, shape_of
 from mrt.quantize.reduction import sum_over
-from mrt.quantize.roots import MANTISSA_BITS, ROOT_BITS, Arithmetic, excess_bits, fine_root, inverse
+from mrt.quantize.roots import MANTISSA_BITS, Arithmetic, excess_bits, fine_root, inverse
 from mrt.quantize.rules import rule
 from mrt.quantize.tensor import Tensor
 

@@ -8,8 +8,9 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
-from mrt.quantize.functions import HALF, PRECISION, add, exp, multiply
+from mrt.quantize.builder import Handle
 from mrt.quantize.lowering import Lowering, identity, name_of
+from mrt.quantize.precision import HALF, PRECISION, add, exp, multiply
 from mrt.quantize.rules import rule
 from mrt.quantize.tensor import Format, Tensor
 
@@ -23,18 +24,9 @@ MOST_ENTRIES = 65538  # their exponentials, at most ONE each, still sum to less 
 def softmax(net: Lowering, node: ir.Node) -> None:
     """p = (e * one + sum/2) / sum with e = max(1, ONE * exp(x - max)): provable for up to 65538 entries."""
     one = POWER_ONE if net.options.scales == "shift" else ONE
-    x = net.logical(_logits(net, node))
-    axis = len(x.layout) - 1
-    if net.shape(x)[axis] > MOST_ENTRIES:
-        raise Unsupported(
-            [f"{node.name} (Softmax): {net.shape(x)[axis]} entries; at most {MOST_ENTRIES} can be proven"]
-        )
+    x, _, exponential = exponentiated(net, node, least=1)
     emit, shape_of_one = net.builder.emit, [1] * len(x.layout)
-    wide = emit("cast", x.value, dtype="i32")
-    below = emit("sub", wide, emit("reduce_max", wide, axis=axis))
-    index = emit("cast", emit("clamp", below, min=-32768, max=0), dtype="i16")
-    exponential = emit("table", index, net.constant(_exponentials(float(x.scale[0]))))
-    total = emit("reduce_sum", exponential, axis=axis)
+    total = emit("reduce_sum", exponential, axis=len(x.layout) - 1)
     # Changes nothing: the proof of a sum allows for its empty subset.
     total = emit("clamp", total, min=1, max=2**31 - 1)
     scaled = emit("mul", exponential, net.constant(np.full(shape_of_one, one, np.int32)), shift=0)
@@ -42,6 +34,20 @@ def softmax(net: Lowering, node: ir.Node) -> None:
     quotient = emit("intdiv", emit("add", scaled, half), total)
     value = emit("cast", emit("clamp", quotient, min=0, max=one), dtype="i16")
     net.define(node.outputs[0], Tensor(value, np.array([1.0 / one]), 0, x.layout))
+
+
+def exponentiated(net: Lowering, node: ir.Node, *, least: int) -> tuple[Tensor, Handle, Handle]:
+    """The logits, their differences to the greatest of each row, and the exponentials of those: `least` .. ONE."""
+    x = net.logical(_logits(net, node))
+    emit, axis = net.builder.emit, len(x.layout) - 1
+    if net.shape(x)[axis] > MOST_ENTRIES:
+        raise Unsupported(
+            [f"{node.name} ({node.op_type}): {net.shape(x)[axis]} entries; at most {MOST_ENTRIES} can be proven"]
+        )
+    wide = emit("cast", x.value, dtype="i32")
+    below = emit("sub", wide, emit("reduce_max", wide, axis=axis))
+    index = emit("cast", emit("clamp", below, min=-32768, max=0), dtype="i16")
+    return x, below, emit("table", index, net.constant(_exponentials(float(x.scale[0]), least)))
 
 
 def _logits(net: Lowering, node: ir.Node) -> Tensor:
@@ -55,10 +61,10 @@ def _logits(net: Lowering, node: ir.Node) -> Tensor:
     return net.bring(tensor, target, name_of(source))
 
 
-def _exponentials(scale: float) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    """max(1, round(ONE * exp(scale * d))) for d = -32768..0; above 0, which cannot occur, ONE."""
+def _exponentials(scale: float, least: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    """max(least, round(ONE * exp(scale * d))) for d = -32768..0; above 0, which cannot occur, ONE."""
     values = np.full(65536, ONE, np.int32)
-    values[:32769] = 1
+    values[:32769] = least
     step = Decimal(scale)
     for d in range(0, -32769, -1):
         steps = add(multiply(exp(multiply(step, Decimal(d))), Decimal(ONE)), HALF)

@@ -47,7 +47,7 @@ CANONICAL_OPERATORS: dict[str, str] = {
     # normalisation; scale and shift are initializers
     "LayerNormalization": "(x, scale, shift), both of the shape of x from axis >= 0 on; one output",
     "InstanceNormalization": "(x, scale[C], shift[C])",
-    "LRN": "size, alpha, beta, bias",
+    "LRN": "size odd, alpha >= 0, beta, bias > 0",
     # windows and reductions
     "MaxPool": "2-D, one output; kernel_shape, strides, pads (not ceil_mode: pads extended at the end), dilations 1",
     "AveragePool": "2-D, count_include_pad 0 and some padding, dilations 1; otherwise it was rewritten to Conv",
@@ -241,7 +241,8 @@ def _is_instance_norm(node: ir.Node) -> bool:
 
 
 def _is_response(node: ir.Node) -> bool:
-    return (rank_of(first(node)) or 0) > 2 and integer(node, "size", 0) > 0
+    positive = real(node, "alpha", 1e-4) >= 0 and real(node, "bias", 1.0) > 0
+    return (rank_of(first(node)) or 0) > 2 and integer(node, "size", 0) % 2 == 1 and positive
 
 
 def _is_concat(node: ir.Node) -> bool:

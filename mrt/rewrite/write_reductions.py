@@ -9,13 +9,14 @@ import onnx_ir as ir
 
 from mrt.rewrite.edit import Patch, constant_integers, first, integer, nodes, operand, rank_of, shape_of
 
-_REDUCTIONS = ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare")
+_REDUCTIONS = ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare",
+               "ReduceLogSum")  # fmt: skip
 
 
 def write_reductions(model: ir.Model) -> int:
     """Reduce*(x, axes) -> ReduceSum, ReduceMax or ReduceMin with axes sorted and kept, and what surrounds it.
 
-    Mean: sum * (1 / count). L1: sum of Abs. SumSquare: sum of x * x. L2: its Sqrt. Axes that are not kept go by a
+    Mean: sum * (1 / count). L1: sum of Abs. SumSquare: sum of x * x. L2: its Sqrt. LogSum: Log of the sum. Axes that are not kept go by a
     Reshape. Applies when the axes are constant and the shape is known. Means differ by the rounding of 1 / count.
     """
     count = 0
@@ -68,4 +69,5 @@ def _reduce(patch: Patch, node: ir.Node, axes: tuple[int, ...], count: int) -> i
         value = patch.add(kind, x, patch.axes(axes), keepdims=1, noop_with_empty_axes=0)
     if operator == "ReduceMean":
         value = patch.add("Mul", value, patch.constant(np.array(1.0 / count, np.float32), "inverse_count"))
-    return patch.add("Sqrt", value) if operator == "ReduceL2" else value
+    after = {"ReduceL2": "Sqrt", "ReduceLogSum": "Log"}.get(operator)
+    return value if after is None else patch.add(after, value)

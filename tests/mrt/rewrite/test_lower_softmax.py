@@ -21,7 +21,7 @@ def test_the_last_axis_is_written_from_the_front(attributes):
     assert apply_pass(lower_softmax, model) == 0
 
 
-def test_log_softmax_is_the_logarithm():
-    model = graph_of([node("LogSoftmax", "x", "y", axis=1)], {"x": (2, 3)})
+def test_log_softmax_goes_to_the_last_axis_too():
+    model = graph_of([node("LogSoftmax", "x", "y", axis=1)], {"x": (2, 3, 4)})
     assert apply_pass(lower_softmax, model) == 1
-    assert operators_of(model) == ["Softmax", "Log"]
+    assert operators_of(model) == ["Transpose", "LogSoftmax", "Transpose"]

@@ -1,0 +1,35 @@
+"""The logarithm of a sum of exponentials, by LogSoftmax."""
+
+from __future__ import annotations
+
+import math
+
+import onnx_ir as ir
+
+from mrt.rewrite.edit import Patch, first, nodes, shape_of
+from mrt.rewrite.write_reductions import axes_of
+
+
+def lower_log_sum_exp(model: ir.Model) -> int:
+    """ReduceLogSumExp(x) -> max - max of LogSoftmax, after a Transpose and a Reshape that make the axes one, the last.
+
+    At the greatest entry of a row, LogSoftmax is that entry less the result. Applies when the axes are constant and the
+    shape is known. Equal to rounding.
+    """
+    count = 0
+    for node in nodes(model, "ReduceLogSumExp"):
+        shape, axes, result = shape_of(first(node)), axes_of(node), shape_of(node.outputs[0])
+        if shape is None or not axes or result is None:
+            continue
+        patch = Patch(node)
+        kept = tuple(axis for axis in range(len(shape)) if axis not in axes)
+        rows = (math.prod(shape[axis] for axis in kept), math.prod(shape[axis] for axis in axes))
+        x = patch.add("Transpose", first(node), perm=(*kept, *axes))
+        x = patch.add("Reshape", x, patch.axes(rows, "rows"), allowzero=0)
+        greatest, least = (
+            patch.add("ReduceMax", value, patch.axes((1,)), keepdims=1, noop_with_empty_axes=0)
+            for value in (x, patch.add("LogSoftmax", x, axis=1))
+        )
+        patch.finish(patch.add("Reshape", patch.add("Sub", greatest, least), patch.axes(result, "shape"), allowzero=0))
+        count += 1
+    return count
