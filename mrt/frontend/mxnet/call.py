@@ -8,7 +8,7 @@ from typing import NoReturn
 import numpy as np
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.literals import Literal
+from mrt.frontend.mxnet.literals import Literal, Reals
 from mrt.frontend.mxnet.params import Array
 from mrt.frontend.mxnet.writer import Attributes, RefusalError, Writer, shape_of
 
@@ -50,6 +50,12 @@ class Call:
         value = self.values[name]
         assert isinstance(value, float)
         return value
+
+    def reals(self, name: str) -> tuple[float, ...]:
+        """Several numbers."""
+        value = self.values[name]
+        assert isinstance(value, Reals)
+        return value.numbers
 
     def word(self, name: str) -> str:
         """A word."""
@@ -136,6 +142,17 @@ class Call:
     ) -> list[ir.Value]:
         """As `emit`, with that many outputs."""
         return self.writer.emit_all(self.name, operator, inputs, attributes, outputs=outputs)
+
+    def emit_function(
+        self,
+        function: ir.Function,
+        inputs: Sequence[ir.Value],
+        attributes: Attributes,
+        shape: tuple[int, ...],
+        dtype: ir.DataType,
+    ) -> ir.Value:
+        """Add a node whose meaning is a function of the model, with one output of this shape and dtype."""
+        return self.writer.emit_function(self.name, function, inputs, attributes, ir.Shape(shape), dtype)
 
     def reshape(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
         """Emit a Reshape to a shape in which every dimension is written out."""

@@ -7,8 +7,17 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 
-Literal = bool | int | float | str | tuple[int | None, ...] | None
+
+@dataclass(frozen=True)
+class Reals:
+    """Several numbers."""
+
+    numbers: tuple[float, ...]
+
+
+Literal = bool | int | float | str | tuple[int | None, ...] | Reals | None
 
 MAX_LENGTH = 10_000
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}L?")
@@ -68,6 +77,11 @@ def parse_integers(text: str) -> tuple[int, ...]:
 def parse_optional_integers(text: str) -> tuple[int | None, ...]:
     """As parse_integers, where an item may be None."""
     return tuple(None if item == "None" else parse_integer(item) for item in _items(text))
+
+
+def parse_reals(text: str) -> Reals:
+    """(0.5, 1), [0.5], () or 0.5."""
+    return Reals(tuple(parse_real(item) for item in _items(text)))
 
 
 def _items(text: str) -> list[str]:

@@ -17,7 +17,7 @@ IR_VERSION = 10
 MAX_ELEMENTS = 2**28  # of one value: a gigabyte of float32
 MAX_RANK = 16
 
-Attributes = Mapping[str, int | float | str | Sequence[int]]
+Attributes = Mapping[str, int | float | str | Sequence[int] | Sequence[str]]
 
 
 class RefusalError(Exception):
@@ -42,6 +42,7 @@ class Writer:
     parameters: dict[str, Parameter] = field(default_factory=dict)
     ones: dict[str, ir.Value] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+    functions: dict[ir.OperatorIdentifier, ir.Function] = field(default_factory=dict)
 
     def claim(self, name: str) -> str:
         """A name that no other value has: the wanted one if it is free, else with a number."""
@@ -114,6 +115,24 @@ class Writer:
         self.nodes.append(node)
         return list(node.outputs)
 
+    def emit_function(
+        self,
+        prefix: str,
+        function: ir.Function,
+        inputs: Sequence[ir.Value],
+        attributes: Attributes,
+        shape: ir.Shape,
+        dtype: ir.DataType,
+    ) -> ir.Value:
+        """Add a node whose meaning is a function, which joins the model once."""
+        name = self.claim(f"{prefix}_{function.name.lower()}")
+        node = ir.node(function.name, inputs, dict(attributes), domain=function.domain, name=name)
+        (output,) = node.outputs
+        output.name, output.shape, output.type = name, shape, ir.TensorType(dtype)
+        self.functions.setdefault(function.identifier(), function)
+        self.nodes.append(node)
+        return output
+
     def publish(self, value: ir.Value, name: str) -> None:
         """Give the result of a source node its own name."""
         node = value.producer()
@@ -131,10 +150,11 @@ class Writer:
             list(outputs),
             nodes=self.nodes,
             initializers=list(initializers),
-            opset_imports={"": OPSET},
+            opset_imports={"": OPSET} | {function.domain: 1 for function in self.functions.values()},
             name="mxnet",
         )
-        return ir.Model(graph, ir_version=IR_VERSION, producer_name="mrt.frontend.mxnet")
+        functions = list(self.functions.values())
+        return ir.Model(graph, ir_version=IR_VERSION, producer_name="mrt.frontend.mxnet", functions=functions)
 
 
 def _infer(node: ir.Node) -> None:

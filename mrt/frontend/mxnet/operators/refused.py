@@ -23,6 +23,11 @@ REFUSED: dict[str, str] = {
          "_random_uniform_like", "_random_normal_like", "_sample_uniform", "_sample_normal", "_sample_gamma",
          "_sample_multinomial", "_shuffle", "uniform", "normal", "shuffle"), _RANDOM,
     ),
+    **dict.fromkeys(("_contrib_MultiBoxTarget", "_contrib_mrcnn_mask_target"), "it makes targets, for training only"),
+    **dict.fromkeys(
+        ("_contrib_Proposal", "_contrib_MultiProposal", "_contrib_bipartite_matching", "_contrib_box_encode",
+         "ROIPooling", "_contrib_PSROIPooling", "_contrib_RROIAlign"), "no ONNX operator rounds and orders as it does",
+    ),
     **dict.fromkeys(("_foreach", "_while_loop", "_cond"), "it runs a graph of its own"),
 }  # fmt: skip
 

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from mrt.frontend.mxnet.literals import (
     Literal,
+    Reals,
     parse_bound,
     parse_flag,
     parse_integer,
     parse_integers,
     parse_optional_integers,
     parse_real,
+    parse_reals,
 )
 
 if TYPE_CHECKING:
@@ -25,7 +27,8 @@ Values = Mapping[str, Literal]
 Handler = Callable[["Call"], "ir.Value | list[ir.Value]"]
 
 # Inputs of these names are filled by the parameter file; a label is needed for training only and dropped.
-PARAMETER_SLOTS = ("weight", "bias", "gamma", "beta", "moving_mean", "moving_var")
+PARAMETERS_SLOT = "parameters"
+PARAMETER_SLOTS = ("weight", "bias", "gamma", "beta", "moving_mean", "moving_var", PARAMETERS_SLOT)
 LABEL_SLOT = "label"
 
 
@@ -145,6 +148,11 @@ def optional_real() -> Attribute:
 def bound() -> Attribute:
     """A number or an infinity; required."""
     return Attribute(parse_bound, required=True)
+
+
+def reals(default: tuple[float, ...]) -> Attribute:
+    """A tuple of finite numbers."""
+    return Attribute(parse_reals, Reals(default))
 
 
 def integers(default: tuple[int, ...] | None = ()) -> Attribute:

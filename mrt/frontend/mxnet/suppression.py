@@ -1,0 +1,156 @@
+"""Non-maximum suppression as one node of domain "mrt": ONNX's own operator of that name has no static shape.
+
+The function's body is what it means; onnxruntime runs it. `cvm/SPEC.md`, nms, says the same of integers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+from onnx import parser
+
+from mrt.frontend.mxnet.call import Call
+
+DOMAIN = "mrt"
+NAME = "NonMaxSuppression"
+
+# boxes[B,N,4] as corners, scores[B,N], classes[B,N] -> indices[B,keep], where N stands for none. A box takes part if its
+# score is at least `least_score` and its class is not `background`; the first `candidates` of these by score, then index,
+# are looked at in order, and each is kept unless it overlaps one of its class kept before. With `gaps`, place j of the
+# result stands for candidate j.
+_TEXT = """
+<domain: "mrt", opset_import: ["" : 20]>
+NonMaxSuppression <keep, candidates, least_score, overlap, inclusive, gaps, background> (boxes, scores, classes)
+  => (indices)
+{
+  one = Constant <value = int64[1] {1}> ()
+  flat = Constant <value = int64[1] {-1}> ()
+  zero = Constant <value = float {0.0}> ()
+  nowhere = Constant <value = int64 {0}> ()
+  lowest = Constant <value = float {-3.4028234663852886e38}> ()
+  keep_count = Constant <value_int: int = @keep> ()
+  count = Constant <value_int: int = @candidates> ()
+  least = Constant <value_float: float = @least_score> ()
+  limit = Constant <value_float: float = @overlap> ()
+  inclusive_count = Constant <value_int: int = @inclusive> ()
+  at_limit = Cast <to = 9> (inclusive_count)
+  gaps_count = Constant <value_int: int = @gaps> ()
+  with_gaps = Cast <to = 9> (gaps_count)
+  left_out = Constant <value_float: float = @background> ()
+  reaches = GreaterOrEqual (scores, least)
+  in_background = Equal (classes, left_out)
+  in_front = Not (in_background)
+  takes_part = And (reaches, in_front)
+  masked = Where (takes_part, scores, lowest)
+  candidate_shape = Reshape (count, flat)
+  best, order = TopK <axis = 1> (masked, candidate_shape)
+  valid = Greater (best, lowest)
+  label = GatherElements <axis = 1> (classes, order)
+  rows = Unsqueeze (order, flat)
+  box = GatherND <batch_dims = 1> (boxes, rows)
+  x0_column, y0_column, x1_column, y1_column = Split <axis = 2, num_outputs = 4> (box)
+  x0 = Squeeze (x0_column, flat)
+  y0 = Squeeze (y0_column, flat)
+  x1 = Squeeze (x1_column, flat)
+  y1 = Squeeze (y1_column, flat)
+  signed_width = Sub (x1, x0)
+  signed_height = Sub (y1, y0)
+  width = Max (signed_width, zero)
+  height = Max (signed_height, zero)
+  area = Mul (width, height)
+  invalid = Not (valid)
+  none = And (valid, invalid)
+  step = Constant <value = int64 {1}> ()
+  places = Range (nowhere, count, step)
+  true = Constant <value = bool {1}> ()
+  kept = Loop (count, true, none) <body = consider (int64 j, bool go, bool[B, C] before) => (bool on, bool[B, C] after) {
+    on = Identity (go)
+    place = Reshape (j, flat)
+    left = Gather <axis = 1> (x0, place)
+    top = Gather <axis = 1> (y0, place)
+    right = Gather <axis = 1> (x1, place)
+    bottom = Gather <axis = 1> (y1, place)
+    own_area = Gather <axis = 1> (area, place)
+    own_label = Gather <axis = 1> (label, place)
+    is_valid = Gather <axis = 1> (valid, place)
+    inner_left = Max (left, x0)
+    inner_right = Min (right, x1)
+    inner_top = Max (top, y0)
+    inner_bottom = Min (bottom, y1)
+    across = Sub (inner_right, inner_left)
+    down = Sub (inner_bottom, inner_top)
+    common_width = Max (across, zero)
+    common_height = Max (down, zero)
+    intersection = Mul (common_width, common_height)
+    both = Add (own_area, area)
+    union = Sub (both, intersection)
+    share = Div (intersection, union)
+    above = Greater (share, limit)
+    exactly = Equal (share, limit)
+    counts = And (exactly, at_limit)
+    too_much = Or (above, counts)
+    exists = Greater (union, zero)
+    alike = Equal (own_label, label)
+    rival = And (before, alike)
+    real = And (rival, exists)
+    hit = And (real, too_much)
+    hits = Cast <to = 1> (hit)
+    most = ReduceMax <keepdims = 1> (hits, one)
+    free = Equal (most, zero)
+    stays = And (is_valid, free)
+    here = Equal (places, place)
+    added = And (stays, here)
+    after = Or (before, added)
+  }>
+  shown = Or (kept, with_gaps)
+  from_behind = Sub (count, places)
+  rank = Where (shown, from_behind, nowhere)
+  keep_shape = Reshape (keep_count, flat)
+  ranks, chosen = TopK <axis = 1> (rank, keep_shape)
+  picked = GatherElements <axis = 1> (order, chosen)
+  is_kept = GatherElements <axis = 1> (kept, chosen)
+  shape = Shape (scores)
+  size = Gather (shape, one)
+  indices = Where (is_kept, picked, size)
+}
+"""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The attributes of the node. `overlap` and `least_score` are numbers of float32."""
+
+    keep: int
+    candidates: int
+    least_score: float
+    overlap: float
+    inclusive: bool = False
+    gaps: bool = False
+    background: float = -1.0
+
+
+def function() -> ir.Function:
+    """The meaning of the node."""
+    return ir.serde.deserialize_function(parser.parse_function(_TEXT))
+
+
+def suppress(call: Call, boxes: ir.Value, scores: ir.Value, classes: ir.Value, choice: Choice) -> ir.Value:
+    """Indices of the kept boxes, int64[B,keep]."""
+    attributes = {
+        "keep": choice.keep,
+        "candidates": choice.candidates,
+        "least_score": float(np.float32(choice.least_score)),
+        "overlap": float(np.float32(choice.overlap)),
+        "inclusive": int(choice.inclusive),
+        "gaps": int(choice.gaps),
+        "background": float(choice.background),
+    }
+    shape = (call.shape(scores)[0], choice.keep)
+    return call.emit_function(function(), [boxes, scores, classes], attributes, shape, ir.DataType.INT64)
+
+
+def above(threshold: float) -> float:
+    """The least number of float32 that is greater than a threshold."""
+    return float(np.nextafter(np.float32(threshold), np.float32(np.inf)))
