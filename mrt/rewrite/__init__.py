@@ -28,14 +28,14 @@ from mrt.rewrite.lower_gather import lower_gather
 from mrt.rewrite.lower_global_pools import lower_global_pools
 from mrt.rewrite.lower_interpolation import lower_interpolation
 from mrt.rewrite.lower_leaky_relu import lower_leaky_relu
-from mrt.rewrite.lower_lookups import lower_lookups
 from mrt.rewrite.lower_log_sum_exp import lower_log_sum_exp
+from mrt.rewrite.lower_lookups import lower_lookups
 from mrt.rewrite.lower_matmul import lower_matmul
 from mrt.rewrite.lower_max_pool import lower_max_pool
 from mrt.rewrite.lower_one_dimensional import lower_one_dimensional
 from mrt.rewrite.lower_paddings import lower_paddings
-from mrt.rewrite.lower_recurrent import lower_recurrent
 from mrt.rewrite.lower_products import lower_products
+from mrt.rewrite.lower_recurrent import lower_recurrent
 from mrt.rewrite.lower_resize import lower_resize
 from mrt.rewrite.lower_softmax import lower_softmax
 from mrt.rewrite.lower_split import lower_split

@@ -16,8 +16,9 @@ _REDUCTIONS = ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceL1", 
 def write_reductions(model: ir.Model) -> int:
     """Reduce*(x, axes) -> ReduceSum, ReduceMax or ReduceMin with axes sorted and kept, and what surrounds it.
 
-    Mean: sum * (1 / count). L1: sum of Abs. SumSquare: sum of x * x. L2: its Sqrt. LogSum: Log of the sum. Axes that are not kept go by a
-    Reshape. Applies when the axes are constant and the shape is known. Means differ by the rounding of 1 / count.
+    Mean: sum * (1 / count). L1: sum of Abs. SumSquare: sum of x * x. L2: its Sqrt. LogSum: Log of the sum. Axes that are
+    not kept go by a Reshape. Applies when the axes are constant and the shape is known. Means differ by the rounding of
+    1 / count.
     """
     count = 0
     for node in nodes(model, *_REDUCTIONS):

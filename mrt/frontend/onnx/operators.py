@@ -199,7 +199,7 @@ def _input_troubles(proto: onnx.ModelProto) -> list[tuple[str, str]]:
             found.append((entry.name, "not a tensor"))
         elif entry.type.tensor_type.elem_type not in _INPUTS:
             kind = _type_name(entry.type.tensor_type.elem_type)
-            found.append((entry.name, f"holds {kind}; expected floats, integers of up to 64 bits or bool"))
+            found.append((entry.name, f"holds {kind}; expected floats, bool or integers other than uint64"))
     return found
 
 
