@@ -9,8 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.frontend.mxnet.call import Call
-from mrt.frontend.mxnet.operators.indexing import inside, whole
-from mrt.frontend.mxnet.operators.linear_algebra import move_axes
+from mrt.frontend.mxnet.operators.indexing import whole
 from mrt.frontend.mxnet.operators.registry import Attribute, Values, flag, integer, operator, real
 
 SEQUENCE: dict[str, Attribute] = {"use_sequence_length": flag(False), "axis": integer(0)}
@@ -31,30 +30,35 @@ def _time_axis(call: Call) -> int:
     return axis
 
 
-@operator("SequenceMask", attributes={**SEQUENCE, "value": real(0.0)}, slots=_slots)
-def sequence_mask(call: Call) -> ir.Value:
-    """A number wherever a sequence has ended: step t exists if the length is at least t + 1."""
-    axis, shape = _time_axis(call), call.shape()
-    if len(call.inputs) == 1:
-        return call.emit("Identity", [call.data])
+def _steps(call: Call, comparison: str, axis: int) -> ir.Value:
+    """How the length of every sequence compares with 1, 2, 3, ..., along the axis of time and that of the batch."""
+    shape = call.shape()
     ones = [1] * (len(shape) - 2)
     steps, batch = [1, 1], [1, 1]
     steps[axis], batch[1 - axis] = shape[axis], shape[1 - axis]
-    step = call.array(np.arange(1, shape[axis] + 1, dtype=np.float32).reshape([*steps, *ones]))
-    exists = call.emit("GreaterOrEqual", [call.reshape(call.inputs[1], [*batch, *ones]), step])
+    lengths = call.reshape(whole(call, call.inputs[1]), [*batch, *ones])
+    numbers = call.array(np.arange(1, shape[axis] + 1, dtype=np.int64).reshape([*steps, *ones]))
+    return call.emit(comparison, [lengths, numbers])
+
+
+@operator("SequenceMask", attributes={**SEQUENCE, "value": real(0.0)}, slots=_slots)
+def sequence_mask(call: Call) -> ir.Value:
+    """A number wherever a sequence has ended: step t exists if the length is at least t, counted from 1."""
+    axis = _time_axis(call)
+    if len(call.inputs) == 1:
+        return call.emit("Identity", [call.data])
+    exists = _steps(call, "GreaterOrEqual", axis)
     return call.emit("Where", [exists, call.data, call.constant(call.real("value"))])
 
 
 @operator("SequenceLast", attributes=SEQUENCE, slots=_slots)
 def sequence_last(call: Call) -> ir.Value:
-    """The last step of every sequence."""
+    """The last step of every sequence: the sum of the steps, of which that one alone is not 0."""
     axis, shape = _time_axis(call), call.shape()
     if len(call.inputs) == 1:
         return call.emit("Gather", [call.data, call.array(np.array(shape[axis] - 1, np.int64))], {"axis": axis})
-    batches = move_axes(call, call.data, [1 - axis, axis, *range(2, len(shape))])
-    before = call.emit("Sub", [call.inputs[1], call.constant(1.0)])
-    index = call.reshape(inside(call, before, shape[axis], "clip"), [shape[1 - axis], 1])
-    return call.emit("GatherND", [batches, index], {"batch_dims": 1})
+    last = call.emit("Where", [_steps(call, "Equal", axis), call.data, call.constant(0.0)])
+    return call.emit("ReduceSum", [last, call.constant([axis])], {"keepdims": 0})
 
 
 @operator("SequenceReverse", attributes=SEQUENCE, slots=_slots)
