@@ -14,6 +14,7 @@ from mrt.errors import BadModel, BadOption, Unsupported
 from mrt.frontend.mxnet import integers
 from mrt.frontend.mxnet.call import Call
 from mrt.frontend.mxnet.literals import parse_integers
+from mrt.frontend.mxnet.machine_graphs import refuse_machine_graphs
 from mrt.frontend.mxnet.operators import OPERATORS
 from mrt.frontend.mxnet.operators.refused import why_refused
 from mrt.frontend.mxnet.operators.registry import LABEL_SLOT, PARAMETER_SLOTS, Operator, Values, read_attributes
@@ -63,6 +64,7 @@ class Built:
 
 def plan(symbol: Symbol) -> Plan:
     """Raise Unsupported with all that can be said without shapes. Labels, and what only they need, are dropped."""
+    refuse_machine_graphs(_needed(symbol))
     wanted = {edge.node for edge in symbol.heads}
     uses: list[Use] = []
     troubles: list[list[str]] = []  # by node, from the outputs back
@@ -85,6 +87,17 @@ def plan(symbol: Symbol) -> Plan:
     ]
     refuse_all(problems)
     return Plan(symbol, tuple(uses), variables, frozenset(_parameter_names(symbol, uses)))
+
+
+def _needed(symbol: Symbol) -> list[SymbolNode]:
+    """The nodes that the outputs need, the last one first."""
+    wanted = {edge.node for edge in symbol.heads}
+    found = []
+    for index in reversed(symbol.order):
+        if index in wanted:
+            found.append(symbol.nodes[index])
+            wanted |= {edge.node for edge in symbol.nodes[index].inputs}
+    return found
 
 
 def refuse_all(problems: Sequence[str]) -> None:

@@ -62,7 +62,10 @@ def match_names(
             f"certain: {doubt}. Where MXNet runs: net.load_parameters({parameters.path.name!r}), one forward pass, "
             "net.export('prefix'), and convert prefix-symbol.json"
         ) from None
-    note = f"{len(names)} parameters with names of Gluon's save_parameters matched by shape and order of creation"
+    note = (
+        f"{len(names)} parameters with names of Gluon's save_parameters matched by shape and order of creation; "
+        "compare one answer with MXNet's"
+    )
     return {names[name]: array for name, array in arrays.items()}, [note]
 
 

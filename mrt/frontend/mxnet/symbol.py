@@ -24,6 +24,7 @@ FIRST_WITH_AUXILIARY_INPUTS = 900
 AUXILIARY_INPUTS: Mapping[str, tuple[int, tuple[str, ...]]] = {"BatchNorm": (3, ("moving_mean", "moving_var"))}
 # User keys of old files that are not attributes of operators, alone or as the end of a longer key.
 USER_KEYS = ("ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage")
+FUSED = "_sg_"  # operators of backends hold what they replaced as a subgraph; they are refused by name, all at once
 TOP_KEYS = {"nodes", "arg_nodes", "heads", "node_row_ptr", "attrs"}
 NODE_KEYS = {"op", "name", "inputs", "attr", "attrs", "param", "backward_source_id", "control_deps", "subgraphs"}
 
@@ -169,7 +170,7 @@ def _read_node(index: int, item: Any, count: int) -> SymbolNode:
     operator = _text(item["op"], f"{where}: op")
     where = f"node {index} {name!r}"
     for key in ("subgraphs", "control_deps"):
-        if item.get(key):
+        if item.get(key) and not operator.startswith(FUSED):
             _refuse(f"{where}: {key} are not supported")
     texts: dict[str, str] = {}
     for key in ("param", "attr", "attrs"):  # where they disagree, the later one holds
