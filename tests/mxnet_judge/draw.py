@@ -82,5 +82,8 @@ class Draw:
                 return self.one("True", "true", "1") if value else self.one("False", "false", "0")
             case tuple() if None not in value and len(value) > 1:
                 items = [str(item) for item in value]
-                return self.one(f"({', '.join(items)})", f"[{','.join(items)}]", f"({'L, '.join(items)}L)")
+                forms = [f"({', '.join(items)})", f"[{','.join(items)}]"]
+                if all(isinstance(item, int) for item in value):
+                    forms.append(f"({'L, '.join(items)}L)")
+                return self.one(*forms)
         return str(value)

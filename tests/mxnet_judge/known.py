@@ -41,6 +41,10 @@ KNOWN: tuple[Known, ...] = (
         ("Pooling", "Pooling_v1"), REFUSES, "a window lies wholly in the padding",
     ),
     Known(
+        "MXNet's own code, asked where oneDNN refuses, spreads a dilated kernel as if it were not; oneDNN does not",
+        ("Deconvolution",), DIFFERS, "", lambda attributes: "target_shape" in attributes and "2" in attributes["dilate"],
+    ),
+    Known(
         "MXNet reshapes to a shape of fewer elements without a word, and drops the rest",
         ("Reshape", "reshape"), REFUSES, "cannot reshape",
     ),
@@ -49,7 +53,47 @@ KNOWN: tuple[Known, ...] = (
         ("_copyto", "_zeros_without_dtype"), ACCEPTS, "InferType",
     ),
     Known(
+        "only MXNet for graphics cards has it; it means what the operator without CuDNN in its name does",
+        ("CuDNNBatchNorm", "CuDNNPooling"), ACCEPTS, "is not registered",
+    ),
+    Known(
+        "MXNet takes an axis from the back elsewhere, but not here",
+        ("reverse", "flip", "broadcast_axis", "broadcast_axes", "cumsum", "_np_cumsum"), ACCEPTS, "index = -",
+    ),
+    Known(
+        "MXNet's code for it is compiled for a few dimensions only",
+        ("tile",), ACCEPTS, "Too many reduction axes",
+    ),
+    Known(
+        "MXNet dies of an inferred dimension in this form of versions before 0.9",
+        ("Reshape", "reshape"), ACCEPTS, "died or hung", lambda attributes: "target_shape" in attributes,
+    ),
+    Known(
+        "MXNet's own code, asked where oneDNN refuses, cuts an odd number of elements off at a stride of 2 or more only",
+        ("Deconvolution",), ACCEPTS, "must be samller than stride",
+    ),
+    Known(
         "MXNet wants an attribute to be written that changes nothing at inference",
         ("_contrib_SparseEmbedding",), ACCEPTS, "deterministic",
+    ),
+    Known(
+        "the same of the name that devices share",
+        ("_contrib_SyncBatchNorm",), ACCEPTS, "Required parameter key",
+    ),
+    Known(
+        "MXNet has it for oneDNN only, and oneDNN for one axis and some statistics only",
+        ("_contrib_BatchNormWithReLU",), ACCEPTS, "only supports MKL-DNN",
+    ),
+    Known(
+        "to MXNet a result without dimensions is one of unknown shape, which nothing can use",
+        ("_split_v2",), REFUSES, "leaves no dimension",
+    ),
+    Known(
+        "roots of another order than 1 and 2 are not among ONNX's operators",
+        ("Pooling",), REFUSES, "p_value=3",
+    ),
+    Known(
+        "bounds of the state inside the recurrence are not among those of ONNX's LSTM",
+        ("RNN",), REFUSES, "lstm_state_clip_min",
     ),
 )  # fmt: skip

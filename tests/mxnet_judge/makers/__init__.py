@@ -3,6 +3,7 @@
 from tests.mxnet_judge.makers import (
     algebra,
     constants,
+    detection,
     elementwise,
     heads,
     indexing,
@@ -15,6 +16,18 @@ from tests.mxnet_judge.makers import (
 from tests.mxnet_judge.makers.registry import MAKERS, Drawn, Maker
 
 __all__ = [
-    "MAKERS", "Drawn", "Maker", "algebra", "constants", "elementwise", "heads", "indexing", "layers", "norms", "pooling",
-    "reductions", "shapes",
-]  # fmt: skip
+    "MAKERS",
+    "Drawn",
+    "Maker",
+    "algebra",
+    "constants",
+    "detection",
+    "elementwise",
+    "heads",
+    "indexing",
+    "layers",
+    "norms",
+    "pooling",
+    "reductions",
+    "shapes",
+]

@@ -115,7 +115,7 @@ def where(draw: Draw, name: str) -> Drawn:
 @maker("SequenceMask", "SequenceLast", "SequenceReverse", cases=10)
 def sequence(draw: Draw, name: str) -> Drawn:
     shape = draw.shape(2, 4, 4)
-    axis = OMIT if name == "SequenceReverse" else draw.maybe(0, 1)
+    axis = draw.maybe(0) if name == "SequenceReverse" else draw.maybe(0, 1)
     length, batch = (shape[1], shape[0]) if axis == 1 else shape[:2]
     used = draw.maybe(True, False)
     attributes = {"use_sequence_length": used, "axis": axis}

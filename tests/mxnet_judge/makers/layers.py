@@ -10,6 +10,7 @@ from tests.mxnet_judge.draw import OMIT, Draw
 from tests.mxnet_judge.makers.registry import Drawn, maker
 from tests.mxnet_judge.sketch import Parameter
 
+CHANNELS_LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
 
@@ -98,6 +99,7 @@ def _result_size(draw: Draw, shape: tuple[int, ...], kernel: tuple[int, ...], st
     return {}
 
 
+@maker("_sparse_FullyConnected", cases=8)
 @maker("FullyConnected", cases=40)
 def fully_connected(draw: Draw, name: str) -> Drawn:
     shape = draw.shape(2, 4)
@@ -109,6 +111,8 @@ def fully_connected(draw: Draw, name: str) -> Drawn:
     return Drawn([draw.data(shape), weight, *bias], {"num_hidden": hidden, "no_bias": bare, "flatten": flat})
 
 
+@maker("_contrib_BatchNormWithReLU", cases=16)
+@maker("CuDNNBatchNorm", cases=4)
 @maker("BatchNorm", cases=40)
 @maker("BatchNorm_v1", cases=12)
 def batch_norm(draw: Draw, name: str) -> Drawn:
@@ -130,6 +134,23 @@ def batch_norm(draw: Draw, name: str) -> Drawn:
             attributes |= {"min_calib_range": -2.5, "max_calib_range": 3.0}
     kinds = ("any", "any", "any", "positive")
     return Drawn([draw.data(shape), *(Parameter(draw.data((size,), kind)) for kind in kinds)], attributes)
+
+
+@maker("_contrib_SyncBatchNorm", cases=12)
+def sync_batch_norm(draw: Draw, name: str) -> Drawn:
+    """As BatchNorm on axis 1; `key` names what several devices share."""
+    shape = draw.shape(2, 4)
+    attributes = {
+        "eps": draw.maybe(1e-5),
+        "momentum": draw.maybe(0.5),
+        "fix_gamma": draw.maybe(True, False),
+        "use_global_stats": draw.maybe(True, False),
+        "output_mean_var": draw.maybe(False),
+        "ndev": draw.maybe(1),
+        "key": draw.one("bn", "net0_bn", "bn", OMIT),
+    }
+    kinds = ("any", "any", "any", "positive")
+    return Drawn([draw.data(shape), *(Parameter(draw.data((shape[1],), kind)) for kind in kinds)], attributes)
 
 
 @maker("Activation", cases=30)

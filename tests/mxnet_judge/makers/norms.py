@@ -83,6 +83,8 @@ def rnn(draw: Draw, name: str) -> Drawn:
             "lstm_state_clip_max": 0.5,
             "lstm_state_clip_nan": draw.maybe(False),
         }
+    elif mode == "lstm" and draw.chance(0.2):
+        attributes["lstm_state_clip_nan"] = False
     state = (layers * directions, batch, hidden)
     begin = [draw.data(state) for _ in range(2 if mode == "lstm" else 1)]
     outputs = 1 if states is not True else 3 if mode == "lstm" else 2

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tests.mxnet_judge.draw import OMIT, Draw
-from tests.mxnet_judge.makers.layers import LAYOUTS, some_rank, window
+from tests.mxnet_judge.makers.layers import CHANNELS_LAST, LAYOUTS, some_rank, window
 from tests.mxnet_judge.makers.registry import Drawn, maker
 from tests.mxnet_judge.sketch import Parameter
 
 
+@maker("CuDNNPooling", cases=4)
 @maker("Pooling", cases=150)
 @maker("Pooling_v1", cases=30)
 def pooling(draw: Draw, name: str) -> Drawn:
@@ -36,7 +39,11 @@ def pooling(draw: Draw, name: str) -> Drawn:
             "cudnn_off": draw.maybe(True, False) if draw.chance(0.2) else OMIT,
             "p_value": draw.one(1, 2, 3) if kind == "lp" else draw.maybe(2) if draw.chance(0.1) else OMIT,
         }
-    return Drawn([draw.data(draw.image(rank))], attributes)
+    data = draw.data(draw.image(rank))
+    if not older and draw.chance(0.1):
+        attributes["layout"] = CHANNELS_LAST[rank]
+        data = np.ascontiguousarray(np.moveaxis(data, 1, -1))
+    return Drawn([data], attributes)
 
 
 def _convention(draw: Draw, rank: int, older: bool) -> Any:

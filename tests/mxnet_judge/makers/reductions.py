@@ -48,7 +48,7 @@ def moments(draw: Draw, name: str) -> Drawn:
     return Drawn([draw.data(shape)], attributes, outputs=2)
 
 
-@maker("cumsum", cases=10)
+@maker("cumsum", "_np_cumsum", cases=10)
 def cumsum(draw: Draw, name: str) -> Drawn:
     shape = draw.shape(1, 4)
     return Drawn([draw.data(shape)], {"axis": draw.maybe(None, draw.axis(len(shape))), "dtype": draw.maybe("float32")})

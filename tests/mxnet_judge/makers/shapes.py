@@ -106,6 +106,7 @@ def squeeze(draw: Draw, name: str) -> Drawn:
     return Drawn([draw.data(shape)], {"axis": draw.maybe(None, some, some[0], some)})
 
 
+@maker("_sparse_concat", cases=6)
 @maker("Concat", "concat", cases=12)
 def concat(draw: Draw, name: str) -> Drawn:
     shape, number = list(draw.shape(1, 5)), draw.integer(1, 4)
@@ -117,6 +118,15 @@ def concat(draw: Draw, name: str) -> Drawn:
             shape[axis] = draw.integer(1, 4)
         shapes.append(tuple(shape))
     return Drawn([draw.data(each) for each in shapes], {"num_args": number, "dim": dim})
+
+
+@maker("_rnn_param_concat", cases=8)
+def rnn_param_concat(draw: Draw, name: str) -> Drawn:
+    """Vectors of weights in a row."""
+    number = draw.integer(1, 4)
+    return Drawn(
+        [draw.data(draw.shape(1, 1, 6)) for _ in range(number)], {"num_args": number, "dim": draw.one(0, 0, OMIT)}
+    )
 
 
 @maker("stack", cases=12)
@@ -136,6 +146,7 @@ def pad(draw: Draw, name: str) -> Drawn:
     return Drawn([draw.data(shape)], {"mode": mode, "pad_width": width, **value})
 
 
+@maker("_sparse_slice", cases=8)
 @maker("slice", "crop", cases=24)
 def slice_(draw: Draw, name: str) -> Drawn:
     shape = draw.shape(1, 5, 6)
