@@ -26,6 +26,9 @@ MAX_EXPOSED_BYTES = 512 * 2**20  # values exposed by one run; a model with more 
 SUMS_OF_PRODUCTS = ("Conv", "ConvTranspose", "Gemm")
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
 
+ONE_RANGE = "mrt.one_range"
+"""Metadata by which rewriting says which values are watched as one: those with the same word, such as a state's steps."""
+
 
 class Watch:
     """What is gathered about one value: its range and, where wanted, the mean of each index of axis 1."""
@@ -89,8 +92,14 @@ def _produced(model: ir.Model) -> list[ir.Value]:
 
 
 def _watches(model: ir.Model, options: CalibrationOptions) -> dict[str, Watch]:
-    values = [*model_inputs(model), *_produced(model)]
-    return {str(value.name): Watch(options, by_channel=_feeds_a_sum_of_products(value)) for value in values}
+    groups: dict[str, list[ir.Value]] = {}
+    for value in (*model_inputs(model), *_produced(model)):
+        groups.setdefault(value.metadata_props.get(ONE_RANGE, f"={value.name}"), []).append(value)
+    watches: dict[str, Watch] = {}
+    for values in groups.values():
+        watch = Watch(options, by_channel=any(map(_feeds_a_sum_of_products, values)))
+        watches |= dict.fromkeys((str(value.name) for value in values), watch)
+    return watches
 
 
 def _feeds_a_sum_of_products(value: ir.Value) -> bool:

@@ -13,6 +13,7 @@ from cvm.program import DTYPE_RANGES, IntArray, Meaning
 from mrt.calibrate.table import CalibrationTable
 from mrt.errors import MrtError, Unsupported
 from mrt.quantize.builder import Handle, ProgramBuilder
+from mrt.quantize.curve_memo import CurveMemo
 from mrt.quantize.fixed_point import MAX_RATIO, FloatArray, multipliers_and_shifts, quantize_array
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.tensor import HEAD_BITS, NHWC, Format, Interval, Layout, Tensor, choose_format
@@ -25,6 +26,7 @@ class Lowering:
 
     def __init__(self, table: CalibrationTable, options: QuantizeOptions, heads: frozenset[str]) -> None:
         self.builder = ProgramBuilder()
+        self.curves = CurveMemo()
         self.table = table
         self.options = options
         self.heads = heads

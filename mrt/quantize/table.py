@@ -6,7 +6,7 @@ by constants and clips alone are exact without one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -87,16 +87,34 @@ def lower_curve(net: Lowering, value: ir.Value, curve: Curve) -> None:
     integers = np.arange(-128, 128) if net.dtype(x) == "i8" else np.arange(-32768, 32768)
     proven = net.builder.bounds[x.value]
     reachable = integers.clip(proven.min, proven.max)
-    reals = _evaluate(value, curve, float(x.scale[0]), x.zero_point, reachable)
+    points = (_recipe(value, curve), float(x.scale[0]), x.zero_point, int(reachable[0]), int(reachable[-1]))
+    reals = net.curves.reals(points, lambda: _evaluate(value, curve, float(x.scale[0]), x.zero_point, reachable))
     numbers = [real for real in reals.values() if not real.is_nan()] or [Decimal(0)]
     ends = float(min(numbers)), float(max(numbers))
     target = net.format(value, reach=ends)
     if x.whole and all(number == number.to_integral_value() for number in numbers) and max(map(abs, ends)) < 2**15:
         target = Format("i16", 1.0, 0, -(2**15), 2**15 - 1)  # whole numbers of whole numbers stay what they are
-    entries = {integer: _quantized(real, target) for integer, real in reals.items()}
-    values: IntArray = np.array([entries[int(integer)] for integer in reachable], DTYPES[target.dtype])
+    values = net.curves.entries((points, target), lambda: _entries(reals, reachable, target))
     table = net.builder.emit("table", x.value, net.constant(values))
     net.define(value, Tensor(table, np.array([target.scale]), target.zero_point, x.layout))
+
+
+def _recipe(value: ir.Value, curve: Curve) -> Hashable:
+    """What a curve does, without names: equal for the same function of another root."""
+    places: dict[str, object] = {name_of(curve.root): 0}
+    steps: list[Hashable] = []
+    for index, node in enumerate(curve.nodes, 1):
+        arrays = [(name, constant_of(operand)) for operand in node.inputs if (name := name_of(operand))]
+        operands = [places[name] if array is None else ("constant", float(array.ravel()[0])) for name, array in arrays]
+        numbers = sorted((name, str(attribute.value)) for name, attribute in node.attributes.items())
+        steps.append((node.op_type, tuple(operands), tuple(numbers)))
+        places[name_of(node.outputs[0])] = index
+    return (tuple(steps), places[name_of(value)])
+
+
+def _entries(reals: dict[int, Decimal], reachable: IntArray, target: Format) -> IntArray:
+    entries = {integer: _quantized(real, target) for integer, real in reals.items()}
+    return np.array([entries[int(integer)] for integer in reachable], DTYPES[target.dtype])
 
 
 def _evaluate(value: ir.Value, curve: Curve, scale: float, zero_point: int, integers: IntArray) -> dict[int, Decimal]:

@@ -8,7 +8,7 @@ import onnx_ir as ir
 from mrt.errors import Unsupported
 from mrt.rewrite.edit import Patch, constant, first, integer, nodes, operand
 from mrt.rewrite.recurrent import GATES, Direction, Recurrent, read_recurrent
-from mrt.rewrite.recurrent_cells import Cell, GruCell, LstmCell, RnnCell, State
+from mrt.rewrite.recurrent_cells import ONE_RANGE, Cell, GruCell, LstmCell, RnnCell, State
 
 
 def lower_recurrent(model: ir.Model) -> int:
@@ -54,7 +54,10 @@ def _steps(patch: Patch, what: Recurrent) -> list[ir.Value]:
     rows = patch.add("Reshape", x, patch.axes((what.steps * what.batch, what.inputs), "rows"), allowzero=0)
     axis, step = patch.axes([0]), patch.axes([1], "step")
     edges = [patch.axes([index * what.batch], "edge") for index in range(what.steps + 1)]
-    return [patch.add("Slice", rows, edges[i], edges[i + 1], axis, step) for i in range(what.steps)]
+    steps = [patch.add("Slice", rows, edges[i], edges[i + 1], axis, step) for i in range(what.steps)]
+    for x in steps:
+        x.metadata_props[ONE_RANGE] = f"{patch.base}.rows"
+    return steps
 
 
 def _run(patch: Patch, what: Recurrent, index: int, direction: Direction, steps: list[ir.Value]) -> list[State]:

@@ -12,7 +12,7 @@ from mrt.rewrite.edit import Array, Patch, constant
 from mrt.rewrite.recurrent import Direction, Recurrent
 
 ONE_RANGE = "mrt.one_range"
-"""Metadata of a value: values with the same word here have one range, that of all of them together."""
+"""Metadata of a value: calibration watches values with the same word here as one."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Cell:
 
     def activate(self, index: int, x: ir.Value) -> ir.Value:
         """One of the direction's activations."""
-        return self.direction.activations[index](self.patch, x)
+        return self.alike(self.direction.activations[index](self.patch, x), f"activation{index}")
 
     def from_input(self, x: ir.Value, first: int, stop: int, *, both: bool = True) -> ir.Value:
         """x @ W.T + b of some gates, with the recurrence's bias where it may be added right here."""
@@ -137,7 +137,8 @@ class GruCell(Cell):
         opened = self.activate(0, self.preactivation(x, old, 0, 2))
         update, reset = self.gates(opened, 0, 1), self.gates(opened, 1, 2)
         proposal = self.activate(1, self.alike(self._proposal(x, old, reset), "proposal"))
-        new = add("Mul", add("Sub", self.constant(np.ones((), np.float32), "one"), update), proposal)
+        kept = self.alike(add("Sub", self.constant(np.ones((), np.float32), "one"), update), "kept")
+        new = add("Mul", kept, proposal)
         if old is not None:
             new = add("Add", new, add("Mul", update, old))
         return State(self.alike(new, "hidden"))
