@@ -37,7 +37,7 @@ class _Mean:
 
     @property
     def exact(self) -> bool:
-        return math.isclose(self.factor * self.count, 1.0, rel_tol=1e-5)
+        return abs(self.factor * self.count - 1.0) < 1e-5
 
 
 def fuse_normalization(model: ir.Model) -> int:
@@ -114,7 +114,7 @@ def _variance(value: ir.Value) -> _Mean | None:
     if (mean := _mean(value)) is not None:
         squared = _squared(mean.value)
         difference = producer(_bare(squared), "Sub") if squared is not None else None
-        found = _Mean(_bare(first(difference)), mean.axes, mean.factor) if difference is not None else None
+        found = _Mean(first(difference), mean.axes, mean.factor) if difference is not None else None
         if found is None or difference is None or shape_of(mean.value) != shape_of(found.value):
             return None
         return found if _is_deviation(difference, found) else None
@@ -131,8 +131,8 @@ def _variance_of_moments(value: ir.Value) -> _Mean | None:
     if second is None or whole is None or not average or not (second.exact and average.exact):
         return None
     same = _bare(whole) is _bare(average.value) and second.axes == average.axes
-    same = same and shape_of(second.value) == shape_of(average.value) == shape_of(_bare(whole))
-    return _Mean(_bare(whole), second.axes, second.factor) if same else None
+    same = same and shape_of(second.value) == shape_of(average.value) == shape_of(whole)
+    return _Mean(whole, second.axes, second.factor) if same else None
 
 
 def _mean(value: ir.Value) -> _Mean | None:
@@ -158,7 +158,7 @@ def _is_deviation(difference: ir.Node, found: _Mean) -> bool:
         shape is not None
         and mean is not None
         and mean.exact
-        and _bare(first(difference)) is found.value
+        and _bare(first(difference)) is _bare(found.value)
         and shape_of(first(difference)) == shape == shape_of(difference.outputs[0])
         and _bare(mean.value) is _bare(found.value)
         and mean.axes == found.axes
