@@ -217,4 +217,73 @@ CASES: list[Case] = [
         node("ConstantOfShape", "s", "ones", value=onnx.numpy_helper.from_array(np.ones(1, np.float32))),
         node("Cast", "i", "f", to=1), node("Div", "f k", "q"), node("Mul", "ones q", "w"), node("Mul", "x w", "y"),
     ], weights={"s": np.array([3, 1, 1]), "i": np.array(7), "k": 2.5}),
+    # comparisons, logic, choices
+    *(Case(f"{name.lower()} of two, as a number", 9 if name in ("Greater", "Less") else 12, [
+        node(name, "x z", "c"), node("Cast", "c", "y", to=1),
+    ], others={"z": (3, 1, 6)}) for name in ("Greater", "Less", "GreaterOrEqual", "LessOrEqual")),
+    Case("a constant compared, and a choice", 12, [node("Greater", "k x", "c"), node("Where", "c x z", "y")],
+         weights={"k": 0.25}, others={"z": (6,)}),
+    Case("exclusive or", 12, [
+        node("Greater", "x z", "a"), node("Less", "x k", "b"), node("Xor", "a b", "c"), node("Not", "c", "d"),
+        node("Where", "d x z", "y"),
+    ], weights={"k": 0.5}, others={"z": (2, 3, 7, 6)}),
+    _one("cast there and back", "Cast", 9, to=7),
+    # order
+    *(_one(f"{name.lower()} from the {end}", name, 13, axis=-2, keepdims=0, select_last_index=last)
+      for name in ("ArgMax", "ArgMin") for end, last in (("front", 0), ("back", 1))),
+    _one("argmax of opset 7", "ArgMax", 7),
+    _one("the best of opset 7", "TopK", 7, k=2, outputs="y i"),
+    _one("the best of opset 10", "TopK", 10, "k", weights={"k": np.array([2])}, axis=1, outputs="y i"),
+    _one("the least", "TopK", 11, "k", weights={"k": np.array([3])}, axis=2, largest=0, outputs="y i"),
+    # lookups
+    Case("a lookup by place", 11, [node("ArgMax", "z", "i", axis=0, keepdims=0), node("Gather", "x i", "y", axis=-2)],
+         others={"z": (7, 4)}),
+    Case("a lookup in every row", 11, [node("ArgMax", "x", "i", axis=2), node("GatherElements", "z i", "y", axis=2)],
+         others={"z": (2, 3, 5, 6)}, shape=(2, 3, 5, 6)),
+    _one("places in two axes", "GatherND", 12, "i", weights={"i": np.array([[[0, 1], [-1, 2]], [[2, 3], [1, -4]]])},
+         batch_dims=1),
+    Case("one hot", 11, [node("ArgMax", "x", "i", axis=1), node("OneHot", "i d v", "y", axis=1)],
+         weights={"d": np.array(4), "v": _normal(2)}),
+    _one("written to rows", "ScatterND", 11, "i u", weights={"i": np.array([[1], [-2]])}, others={"u": (2, 3)},
+         shape=(4, 3)),
+    *(_one(f"written to elements, opset {opset}", name, opset, "i u", weights={"i": np.array([[2, 0], [1, 3]])},
+           others={"u": (2, 2)}, shape=(3, 4), axis=1) for name, opset in (("Scatter", 9), ("ScatterElements", 11))),
+    Case("an identity matrix", 9, [node("EyeLike", "x", "e", k=1), node("Add", "x e", "y")], shape=(3, 4)),
+    _one("a lower triangle", "Trilu", 14, "k", weights={"k": np.array(-1)}, upper=0),
+    _one("running sums from behind", "CumSum", 11, "a", weights={"a": np.array(-2)}, reverse=1, exclusive=1),
+    _one("sequences turned round", "ReverseSequence", 10, "l", weights={"l": np.array([3, 1])}, batch_axis=0, time_axis=1),
+    # movement
+    *(_one(f"pad {mode}", "Pad", 19, "p", weights={"p": np.array([0, 1, 2, 1, 0, 0, 3, 2])}, mode=mode)
+      for mode in ("edge", "reflect", "wrap")),
+    _one("pad edge of opset 7", "Pad", 7, pads=_PADS, mode="edge"),
+    _one("a slice backwards", "Slice", 10, "s e a t", weights={"s": np.array([-1, 1]), "e": np.array([-9, 3]),
+         "a": np.array([2, 3]), "t": np.array([-2, 1])}),
+    # images
+    *(_one(f"resize linear {mode} to {h}x{w}", "Resize", 19, "- - s", weights={"s": np.array([2, 3, h, w])},
+           mode="linear", coordinate_transformation_mode=mode)
+      for mode in ("align_corners", "half_pixel", "pytorch_half_pixel", "asymmetric", "half_pixel_symmetric")
+      for h, w in ((11, 9), (3, 4))),
+    *(_one(f"resize cubic {mode}", "Resize", 19, "- - s", weights={"s": np.array([2, 3, 9, 4])}, mode="cubic",
+           coordinate_transformation_mode=mode, exclude_outside=excluded)
+      for mode, excluded in (("align_corners", 0), ("half_pixel", 1), ("asymmetric", 0))),
+    *(_one(f"resize nearest {mode} {nearest} down", "Resize", 19, "- - s", weights={"s": np.array([2, 3, 4, 5])},
+           coordinate_transformation_mode=mode, nearest_mode=nearest)
+      for mode, nearest in (("align_corners", "ceil"), ("half_pixel", "floor"), ("asymmetric", "round_prefer_ceil"))),
+    _one("resize by factors that are none of sizes", "Resize", 13, "- s", weights={"s": [1.0, 1.0, 1.7, 2.3]},
+         mode="linear"),
+    _one("resize linear of rank 3", "Resize", 13, "- s", weights={"s": [1.0, 1.0, 2.0]}, mode="linear", shape=(2, 3, 5)),
+    _one("upsample linear", "Upsample", 9, "s", weights={"s": [1.0, 1.0, 2.0, 3.0]}, mode="linear"),
+    # pools
+    _one("max pool dilated", "MaxPool", 11, kernel_shape=[2, 3], dilations=[2, 2], pads=[1, 2, 1, 1], strides=[1, 2]),
+    *(_one(f"average pool dilated, counted {counted}", "AveragePool", 19, kernel_shape=[2, 3], dilations=[2, 2],
+           pads=[1, 2, 1, 1], count_include_pad=counted) for counted in (0, 1)),
+    *(_one(f"lp pool {p}", "LpPool", 11, kernel_shape=[2, 3], strides=[2, 1], pads=[1, 1, 0, 1], p=p) for p in (1, 2, 3)),
+    *(_one(f"global lp pool {p}", "GlobalLpPool", 7, p=p) for p in (1, 2, 3)),
+    # sums of products by letters
+    _one("einsum of stacks", "Einsum", 12, "z", others={"z": (2, 3, 5, 6)}, equation="bhid,bhjd->bhij"),
+    _one("einsum by a constant", "Einsum", 12, "w", weights={"w": _normal(6, 2, 4)}, equation="bcsd,dhe->bhsce"),
+    _one("einsum without an arrow", "Einsum", 12, "z", others={"z": (6, 5)}, shape=(3, 6), equation="ij,jk"),
+    _one("einsum of three", "Einsum", 12, "z w", others={"z": (4, 5), "w": (5,)}, shape=(3, 4), equation="ij,jk,k->i"),
+    _one("einsum of one", "Einsum", 12, equation="bchw->wb"),
+    _one("einsum outwards", "Einsum", 12, "z", others={"z": (4,)}, shape=(3,), equation="i,j->ji"),
 ]  # fmt: skip

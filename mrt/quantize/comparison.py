@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -153,10 +152,10 @@ def _truths(net: Lowering, x: Tensor) -> Tensor:
 
 
 def _cut_off(net: Lowering, x: Tensor) -> Tensor:
-    """A table of trunc(scale * (q - zero point)), in exact fractions."""
+    """A table of scale * (q - zero point) cut off toward zero, in exact fractions."""
     low, high = DTYPE_RANGES[net.dtype(x)]
     step = Fraction(float(x.scale[0]))
-    numbers = [math.trunc(step * (integer - x.zero_point)) for integer in range(low, high + 1)]
+    numbers = [int(step * (integer - x.zero_point)) for integer in range(low, high + 1)]
     entries = np.clip(np.array(numbers, np.float64), *I32).astype(np.int32)
     return Tensor(net.builder.emit("table", x.value, net.constant(entries)), np.ones(1), 0, x.layout)
 

@@ -1,18 +1,19 @@
 """Resize by any factors: nearest is a lookup, linear and cubic are what the machine interpolates, else products with matrices.
 
-Coordinates are computed in float32 as onnxruntime does, so that a nearest neighbour is the same one.
+Coordinates are rounded where onnxruntime rounds them, so that halfway between two neighbours it is the same one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
 from mrt.rewrite.edit import Patch, constant, first, integer, integers, nodes, operand, real, shape_of, word
+from mrt.rewrite.fold_constants import LARGEST_RESULT
 
 Single = npt.NDArray[np.float32]
 Matrix = npt.NDArray[np.float64]
@@ -22,7 +23,7 @@ MOST_STEPS = 2**11
 ROUNDING = 1e-6  # of a factor that was written in float32
 
 _MODES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric")
-_ROUNDINGS = {
+_ROUNDINGS: dict[str, Callable[[Single], Single]] = {
     "round_prefer_floor": lambda x: np.ceil(x - np.float32(0.5)),
     "round_prefer_ceil": lambda x: np.floor(x + np.float32(0.5)),
     "floor": np.floor,
@@ -45,10 +46,10 @@ def lower_interpolation(model: ir.Model) -> int:
         kind = word(node, "mode", "nearest")
         if kind == "linear" and (plain := _plain_mode(mode, x, y, scales)) and _suits_the_machine(plain, x, y):
             count += _write(node, plain, y)
-        elif kind == "nearest":
+        elif kind == "nearest" and max(y, default=1) <= LARGEST_RESULT:
             _look_up(node, mode, axes, scales)
             count += 1
-        elif all(_number_of_weights(x, y, axis) <= 2**24 for axis in axes):
+        elif kind in ("linear", "cubic") and all(x[axis] * y[axis] <= LARGEST_RESULT for axis in axes):
             _multiply(node, mode, axes, scales)
             count += 1
     return count
@@ -108,7 +109,7 @@ def _coordinates(mode: str, small: int, large: int, scale: float) -> Single:
     """Where in the old axis each place of the new one lies."""
     place, factor, half = np.arange(large, dtype=np.float32), np.float32(scale), np.float32(0.5)
     if mode == "asymmetric":
-        return place / factor
+        return (np.arange(large) / scale).astype(np.float32)
     if mode == "align_corners":
         return place * np.float32(small - 1) / np.float32(large - 1) if large > 1 else np.zeros(1, np.float32)
     if mode == "pytorch_half_pixel" and large == 1:
@@ -129,10 +130,6 @@ def _look_up(node: ir.Node, mode: str, axes: Sequence[int], scales: Sequence[flo
     if value is first(node):
         value = patch.add("Reshape", value, patch.axes(y, "shape"), allowzero=0)
     patch.finish(value)
-
-
-def _number_of_weights(x: Sequence[int], y: Sequence[int], axis: int) -> int:
-    return x[axis] * y[axis]
 
 
 def _multiply(node: ir.Node, mode: str, axes: Sequence[int], scales: Sequence[float]) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.rewrite.edit import Array, Patch, constant, first, integer, nodes, operand, scalar, shape_of, word
+from mrt.rewrite.fold_constants import LARGEST_RESULT
 from mrt.rewrite.write_orders import typed_like
 
 _BOOL = ir.TensorType(ir.DataType.BOOL)
@@ -26,7 +27,7 @@ def lower_lookups(model: ir.Model) -> int:
 def _one_hot(node: ir.Node) -> bool:
     depth, values, shape = scalar(operand(node, 1)), constant(operand(node, 2)), shape_of(node.outputs[0])
     indices, given = first(node), shape_of(first(node))
-    if depth is None or values is None or shape is None or given is None:
+    if depth is None or values is None or shape is None or given is None or not 0 < depth <= LARGEST_RESULT:
         return False
     axis = integer(node, "axis", -1) % len(shape)
     patch = Patch(node)
@@ -53,7 +54,7 @@ def _gather_nd(node: ir.Node) -> bool:
     """[batch.., d1, .., dk, rest] with indices [batch.., w.., k]: one axis of all d of all batches, one index for each."""
     x, indices, result = shape_of(first(node)), shape_of(operand(node, 1)), shape_of(node.outputs[0])
     batch = integer(node, "batch_dims", 0)
-    if x is None or indices is None or result is None:
+    if x is None or indices is None or result is None or math.prod(x[:batch]) > LARGEST_RESULT:
         return False
     looked_up, rest = x[batch : batch + indices[-1]], x[batch + indices[-1] :]
     patch = Patch(node)
@@ -88,6 +89,8 @@ def _scatter(node: ir.Node) -> bool:
     """Old rows, then new ones, in one axis; every place of the result looks up which it is."""
     x, indices, updates = shape_of(first(node)), constant(operand(node, 1)), operand(node, 2)
     if x is None or indices is None or updates is None or word(node, "reduction", "none") != "none":
+        return False
+    if math.prod(x) > LARGEST_RESULT:
         return False
     if node.op_type == "ScatterND":
         depth = indices.shape[-1]

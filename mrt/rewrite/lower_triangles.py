@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.rewrite.edit import Patch, constant, first, integer, nodes, operand, scalar, shape_of
+from mrt.rewrite.fold_constants import LARGEST_RESULT
 from mrt.rewrite.write_orders import typed_like
 
 LONGEST_SUM = 1024  # a running sum of more would need a matrix of more than 2^20 numbers
@@ -26,7 +27,7 @@ def lower_triangles(model: ir.Model) -> int:
 def _trilu(node: ir.Node) -> bool:
     x, shape = first(node), shape_of(first(node))
     k = scalar(operand(node, 1)) if operand(node, 1) is not None else 0.0
-    if shape is None or k is None or x.dtype is None:
+    if shape is None or k is None or x.dtype is None or math.prod(shape[-2:]) > LARGEST_RESULT:
         return False
     upper = integer(node, "upper", 1)
     ones = np.ones(shape[-2:], np.bool_)
@@ -58,7 +59,7 @@ def _cumulate(node: ir.Node) -> bool:
 def _reverse(node: ir.Node) -> bool:
     """Each sequence's first elements turned round: one axis of all sequences and times, and where each place comes from."""
     x, shape, lengths = first(node), shape_of(first(node)), constant(operand(node, 1))
-    if shape is None or lengths is None:
+    if shape is None or lengths is None or math.prod(shape[:2]) > LARGEST_RESULT:
         return False
     time, batch = integer(node, "time_axis", 0), integer(node, "batch_axis", 1)
     times = np.arange(shape[time])[:, None]

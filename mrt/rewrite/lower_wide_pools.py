@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import onnx_ir as ir
 
 from mrt.rewrite.edit import Patch, first, integer, nodes, set_attributes, shape_of
+from mrt.rewrite.fold_constants import LARGEST_RESULT
 from mrt.rewrite.lower_max_pool import pads_to_the_end
 from mrt.rewrite.write_windows import Window, window_of
+
+MOST_TAPS = 256  # of a dilated pool, along one axis
 
 
 def lower_wide_pools(model: ir.Model) -> int:
@@ -24,6 +29,8 @@ def _dilated_max(node: ir.Node) -> bool:
     """One axis after the other. A tap that lies in the padding stands for another tap of its window."""
     window, x, y = window_of(node), shape_of(first(node)), shape_of(node.outputs[0])
     if window is None or x is None or y is None or all(step == 1 for step in window.dilations):
+        return False
+    if _is_large(window, x, y):
         return False
     patch, value = Patch(node), first(node)
     for place in range(len(window.kernel)):
@@ -49,6 +56,8 @@ def _dilated_average(node: ir.Node) -> bool:
         return False
     if integer(node, "count_include_pad", 0) or not (any(window.pads) or integer(node, "ceil_mode", 0)):
         return False  # the same number everywhere: a convolution
+    if _is_large(window, x, y):
+        return False
     counts = np.ones(())
     for place in range(len(window.kernel)):
         taps = np.arange(window.kernel[place]) * window.dilations[place] - window.pads[place]
@@ -63,7 +72,7 @@ def _dilated_average(node: ir.Node) -> bool:
 
 def _powers(node: ir.Node) -> bool:
     window, x, y = window_of(node), shape_of(first(node)), shape_of(node.outputs[0])
-    if window is None or x is None or y is None:
+    if window is None or x is None or y is None or _is_large(window, x, y):
         return False
     patch, p = Patch(node), integer(node, "p", 2)
     patch.finish(_root(patch, _total(patch, _raised(patch, first(node), p), window, x, y), p))
@@ -82,6 +91,13 @@ def _all_powers(node: ir.Node) -> bool:
         total = patch.add("ReduceSum", _raised(patch, first(node), p), axes, keepdims=1, noop_with_empty_axes=0)
         patch.finish(_root(patch, total, p))
     return True
+
+
+def _is_large(window: Window, x: tuple[int, ...], y: tuple[int, ...]) -> bool:
+    """More numbers than a rewrite may make up: of taps along an axis, of places, of weights; or too many pieces."""
+    taps = max(size * kernel for size, kernel in zip(y[2:], window.kernel, strict=True))
+    numbers = max(taps, math.prod(y[2:]), math.prod(window.kernel) * x[1])
+    return numbers > LARGEST_RESULT or max(window.kernel) > MOST_TAPS
 
 
 def _raised(patch: Patch, x: ir.Value, p: int) -> ir.Value:

@@ -82,7 +82,11 @@ _ORDER = "ArgMax ArgMin Einsum GlobalLpPool OneHot ReverseSequence TopK"
 
 _RESIZE: dict[str, tuple[Any, ...]] = {
     "coordinate_transformation_mode": (
-        b"align_corners", b"asymmetric", b"half_pixel", b"half_pixel_symmetric", b"pytorch_half_pixel",
+        b"align_corners",
+        b"asymmetric",
+        b"half_pixel",
+        b"half_pixel_symmetric",
+        b"pytorch_half_pixel",
     ),
     "mode": (b"nearest", b"linear", b"cubic"),
     "nearest_mode": (b"floor", b"ceil", b"round_prefer_floor", b"round_prefer_ceil"),
@@ -164,7 +168,10 @@ def _mistyped(node: onnx.NodeProto, opset: int) -> list[str]:
     """Attributes of another type than the operator declares: reading them would give what no check expects."""
     if not onnx.defs.has(node.op_type):
         return []
-    declared = onnx.defs.get_schema(node.op_type, opset, "").attributes
+    try:
+        declared = onnx.defs.get_schema(node.op_type, opset, "").attributes
+    except onnx.defs.SchemaError:
+        return [f"ONNX opset {opset} has no such operator"]
     wanted = {name: str(attribute.type).rpartition(".")[2] for name, attribute in declared.items()}  # AttrType.INTS
     found = {a.name: onnx.AttributeProto.AttributeType.Name(a.type) for a in node.attribute}
     return [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.write_movements import write_movements
-from tests.graphs import apply_pass, constant_named, graph_of, node
+from tests.graphs import apply_pass, constant_named, graph_of, node, operators_of
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,18 @@ def test_a_slice_without_axes_and_steps_gets_them():
     assert constant_named(model, "y.axes").tolist() == [0, 1]
 
 
-def test_a_slice_backwards_stays():
-    weights = {"s": np.array([-1]), "e": np.array([-9]), "a": np.array([0]), "t": np.array([-1])}
-    assert apply_pass(write_movements, graph_of([node("Slice", "x s e a t", "y")], {"x": (4, 3)}, weights)) == 0
+@pytest.mark.parametrize(
+    ("start", "end", "step", "kept", "by"), [(-1, -9, -1, (0, 4), 1), (3, 0, -2, (1, 4), 2), (2, 1, -5, (2, 3), 5)]
+)
+def test_a_slice_backwards_is_one_forwards_and_an_axis_turned_round(start, end, step, kept, by):
+    weights = {"s": np.array([start]), "e": np.array([end]), "a": np.array([0]), "t": np.array([step])}
+    model = graph_of([node("Slice", "x s e a t", "y")], {"x": (4, 3)}, weights)
+    assert apply_pass(write_movements, model, 0) == 1
+    assert operators_of(model) == ["Slice", "Slice"]
+    parts = [[constant_named(model, value.name).item() for value in entry.inputs[1:]] for entry in model.graph]
+    assert parts == [[*kept, 0, by], [-1, -(2**63), 0, -1]]
+
+
+def test_an_empty_slice_backwards_stays():
+    weights = {"s": np.array([0]), "e": np.array([2]), "a": np.array([0]), "t": np.array([-1])}
+    assert write_movements(graph_of([node("Slice", "x s e a t", "y")], {"x": (4, 3)}, weights)) == 0
