@@ -121,4 +121,4 @@ def _with_weights(symbol: Path) -> ModelSettings:
         shutil.copyfile(symbol, folder / symbol.name)
 
     folder = made("zoo-weights", [digest(symbol), SEED], make)
-    return ModelSettings(folder / symbol.name, folder / params, shapes)
+    return ModelSettings(folder / symbol.name, folder / params, shapes=shapes)

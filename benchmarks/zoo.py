@@ -1,0 +1,40 @@
+"""The published MXNet architectures: where each symbol lies, the size of its input, and why one cannot be had."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.models import SHARED
+
+FOLDERS = ("zoo", "zoo_gluoncv")
+SUFFIX = "-symbol.json"
+COUNT = 41
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A symbol without weights."""
+
+    name: str
+    path: Path
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """One colour image of the size that the network was made for."""
+        size = 299 if self.name in ("inceptionv3", "xception") else 32 if self.name.startswith("cifar") else 224
+        return {"data": (1, 3, size, size)}
+
+
+def architectures() -> list[Architecture]:
+    """Those that are here, by name."""
+    paths = [path for folder in FOLDERS for path in (SHARED / "mxnet" / folder).glob(f"*{SUFFIX}")]
+    found = [Architecture(path.name.removesuffix(SUFFIX), path) for path in paths]
+    return sorted(found, key=lambda item: item.name)
+
+
+def absent(found: int) -> str | None:
+    """What is missing, if anything."""
+    if found == COUNT:
+        return None
+    return f"{COUNT - found} of {COUNT} architectures are absent from {SHARED} (MRT_SHARED may name the folder that holds data/)"

@@ -1,0 +1,164 @@
+"""What one architecture is in float and in integers. Runs in a process of its own, so that its memory goes with it.
+
+python -m benchmarks.zoo_figures NAME
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from benchmarks.figures import snr_db
+from benchmarks.zoo import Architecture, architectures
+from cvm import boundary, native
+from cvm import format as cvm_format
+from cvm.cost import cost
+from cvm.execution import run
+from cvm.proof import bits, slack, tightest
+from cvm.validate import Proven
+from mrt.calibrate.samples import synthetic_samples
+from mrt.calibrate.session import FloatSession
+from mrt.config import Config, DataSettings, ModelSettings
+from mrt.convert import convert, load
+from mrt.errors import MrtError
+
+SEED = 0
+SAMPLES = 4  # of noise, to calibrate on
+TEST_SEED = 1  # of the image that float and integers are compared on
+REFERENCE_LIMIT = 700_000_000  # multiply-accumulates up to which the reference, too, computes the image
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass
+class Figures:
+    """Everything that the tables say of one architecture; `failure` says why there is no more."""
+
+    name: str
+    size: int
+    failure: str | None = None
+    parameters: int = 0
+    float_bytes: int = 0
+    program_bytes: int = 0
+    float_products: int = 0  # multiply-accumulates
+    float_others: int = 0  # results of operators that compute and are no sums of products
+    operators: dict[str, int] = field(default_factory=dict)
+    products: int = 0
+    element_operations: int = 0
+    table_reads: int = 0
+    instructions: dict[str, int] = field(default_factory=dict)
+    slack: str = "-"
+    snr_db: float = 0.0
+    same_class: bool = False
+    reference: str = "-"  # whether the reference gave the engine's very integers
+
+
+def measure(item: Architecture) -> Figures:
+    """Import, convert and run one architecture with seeded weights."""
+    figures = Figures(item.name, item.shapes["data"][2])
+    config = Config(
+        model=ModelSettings(item.path, shapes=item.shapes, random_weights=SEED),
+        calibration_data=DataSettings(samples=SAMPLES),
+    )
+    try:
+        image = next(iter(synthetic_samples(item.shapes, 1, TEST_SEED)))
+        expected = _of_float(figures, load(config).model, image)
+        proven = convert(config, table=None, progress=lambda what, done, total: None).proven
+        _of_program(figures, proven)
+        _compare(figures, proven, image, expected)
+    except MrtError as problem:
+        figures.failure = str(problem).splitlines()[-1].strip()
+    return figures
+
+
+def _of_float(figures: Figures, model: ir.Model, image: Arrays) -> Arrays:
+    """Counts of the imported graph, and what it makes of the image."""
+    weights = [value.const_value for value in model.graph.initializers.values() if value.dtype == ir.DataType.FLOAT]
+    figures.parameters = sum(tensor.size for tensor in weights if tensor is not None)
+    figures.float_bytes = 4 * figures.parameters
+    figures.operators = dict(Counter(node.op_type for node in model.graph))
+    for node in model.graph:
+        products, others = float_work(node)
+        figures.float_products += products
+        figures.float_others += others
+    return FloatSession(model).run(image)
+
+
+MOVEMENT = frozenset(
+    {
+        "Concat",
+        "Flatten",
+        "Identity",
+        "Reshape",
+        "Slice",
+        "Split",
+        "Squeeze",
+        "Transpose",
+        "Unsqueeze",
+        "Pad",
+        "Dropout",
+    }
+)
+
+
+def float_work(node: ir.Node) -> tuple[int, int]:
+    """Multiply-accumulates, and results that are computed otherwise, of one operator."""
+    results = sum(math.prod(_shape(value)) for value in node.outputs)
+    if node.op_type == "Conv":
+        return results * math.prod(_shape(node.inputs[1])[1:]), 0
+    if node.op_type in ("Gemm", "MatMul"):
+        inputs = _shape(node.inputs[0])
+        return results * inputs[0 if node.op_type == "Gemm" and _transposed(node) else -1], 0
+    return 0, 0 if node.op_type in MOVEMENT else results
+
+
+def _transposed(node: ir.Node) -> bool:
+    attribute = node.attributes.get("transA")
+    return attribute is not None and bool(attribute.as_int())
+
+
+def _shape(value: ir.Value | None) -> tuple[int, ...]:
+    assert value is not None and value.shape is not None
+    return tuple(int(size) for size in value.shape.numpy())
+
+
+def _of_program(figures: Figures, proven: Proven) -> None:
+    figures.program_bytes = len(cvm_format.encode(proven.program))
+    figures.instructions = dict(Counter(item.name for item in proven.program.instructions))
+    work = cost(proven).work
+    figures.products, figures.table_reads = work.multiply_accumulates, work.table_reads
+    figures.element_operations = work.element_operations
+    number = tightest(proven)
+    figures.slack = "-" if number is None else bits(slack("i32", proven.intervals[number]))
+
+
+def _compare(figures: Figures, proven: Proven, image: Arrays, expected: Arrays) -> None:
+    integers = boundary.quantize(proven.program, image)
+    outputs = run(proven, integers)
+    (name,) = expected
+    real = boundary.dequantize(proven.program, outputs)[name]
+    figures.snr_db = snr_db(expected[name].ravel().tolist(), real.ravel().tolist())
+    figures.same_class = bool(np.argmax(expected[name]) == np.argmax(real))
+    if native.available() and figures.products <= REFERENCE_LIMIT:
+        again = run(proven, integers, engine="reference")[name]
+        figures.reference = "same" if np.array_equal(again, outputs[name]) else "differs"
+
+
+def main() -> None:
+    """One line of JSON."""
+    (wanted,) = sys.argv[1:]
+    (item,) = (item for item in architectures() if item.name == wanted)
+    print(json.dumps(asdict(measure(item))))
+
+
+if __name__ == "__main__":
+    main()
