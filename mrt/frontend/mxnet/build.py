@@ -16,6 +16,7 @@ from mrt.frontend.mxnet.call import Call
 from mrt.frontend.mxnet.literals import parse_integers
 from mrt.frontend.mxnet.machine_graphs import refuse_machine_graphs
 from mrt.frontend.mxnet.operators import OPERATORS
+from mrt.frontend.mxnet.operators.aliases import known_name
 from mrt.frontend.mxnet.operators.refused import why_refused
 from mrt.frontend.mxnet.operators.registry import LABEL_SLOT, PARAMETER_SLOTS, Operator, Values, read_attributes
 from mrt.frontend.mxnet.symbol import Edge, Symbol, SymbolNode
@@ -112,7 +113,7 @@ def _label(node: SymbolNode) -> str:
 
 
 def _use(node: SymbolNode, problems: list[str]) -> Use | None:
-    operator = OPERATORS.get(node.operator or "")
+    operator = OPERATORS.get(known_name(node.operator or ""))
     if operator is None:
         problems.append(f"{_label(node)}: {why_refused(node.operator or '', node.attributes)}")
         return None
