@@ -19,12 +19,18 @@ def _where(draw: Draw) -> dict[str, Any]:
 @maker("_zeros", "_ones", "_full", cases=6)
 def filled(draw: Draw, name: str) -> Drawn:
     value = {"value": draw.real(-3, 3)} if name == "_full" else {}
-    return Drawn([], {"shape": draw.shape(1, 4), **value, **_where(draw)})
+    place = _where(draw)
+    if place["dtype"] is OMIT and name == "_full" and draw.chance(0.3):
+        place["dtype"] = "float32"
+    return Drawn([], {"shape": OMIT if draw.chance(0.1) else draw.shape(1, 4), **value, **place})
 
 
 @maker("_zeros_without_dtype", cases=4)
 def zeros_without_dtype(draw: Draw, name: str) -> Drawn:
-    return Drawn([], {"shape": draw.shape(1, 4), "dtype": draw.maybe(-1), "ctx": draw.maybe("cpu(0)")})
+    return Drawn(
+        [],
+        {"shape": OMIT if draw.chance(0.1) else draw.shape(1, 4), "dtype": draw.maybe(-1), "ctx": draw.maybe("cpu(0)")},
+    )
 
 
 @maker("_arange", cases=16)
@@ -32,7 +38,7 @@ def arange(draw: Draw, name: str) -> Drawn:
     start, step = draw.one(0.0, draw.real(-3, 3)), draw.one(1.0, 2.0, 0.25)
     attributes = {
         "start": start,
-        "stop": start + step * draw.integer(1, 6) if draw.chance(0.8) or start <= 0 else None,
+        "stop": start + step * draw.integer(1, 6) if draw.chance(0.8) or start <= 0 else draw.maybe(None),
         "step": step if step != 1.0 else draw.maybe(1.0),
         "repeat": draw.maybe(1, 2),
         "infer_range": draw.maybe(False),
@@ -56,7 +62,13 @@ def linspace(draw: Draw, name: str) -> Drawn:
 @maker("_eye", cases=8)
 def eye(draw: Draw, name: str) -> Drawn:
     return Drawn(
-        [], {"N": draw.integer(1, 5), "M": draw.maybe(0, draw.integer(1, 5)), "k": draw.maybe(0, 1, -1), **_where(draw)}
+        [],
+        {
+            "N": draw.integer(1, 5),
+            "M": draw.maybe(0, draw.integer(1, 5)),
+            "k": draw.one(OMIT, OMIT, 0, 1, -1),
+            **_where(draw),
+        },
     )
 
 

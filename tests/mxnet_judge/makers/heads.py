@@ -56,6 +56,17 @@ def regression_output(draw: Draw, name: str) -> Drawn:
     return Drawn([draw.data(shape), Label(draw.data(shape))], {"grad_scale": draw.maybe(0.5)})
 
 
+@maker("SVMOutput", cases=8)
+def svm_output(draw: Draw, name: str) -> Drawn:
+    shape = draw.shape(2, 2)
+    attributes = {
+        "margin": draw.maybe(0.5),
+        "regularization_coefficient": draw.maybe(0.5),
+        "use_linear": draw.maybe(True, False),
+    }
+    return Drawn([draw.data(shape), Label(draw.whole(shape[:1], 0, 1))], attributes)
+
+
 @maker("MakeLoss", cases=6)
 def make_loss(draw: Draw, name: str) -> Drawn:
     attributes = {

@@ -125,7 +125,7 @@ def batch_norm(draw: Draw, name: str) -> Drawn:
         "fix_gamma": draw.maybe(True, False),
         "use_global_stats": draw.maybe(True, False),
         "momentum": draw.maybe(0.9),
-        "output_mean_var": OMIT if draw.chance(0.9) else False,
+        "output_mean_var": OMIT if draw.chance(0.8) else False,
         "axis": axis,
     }
     if not older:

@@ -175,7 +175,10 @@ def slice_axis(draw: Draw, name: str) -> Drawn:
     begin = draw.integer(0, size - 1)
     end = draw.one(None, draw.integer(begin + 1, size), draw.integer(begin + 1, size) - size or None)
     begin = begin - size if draw.chance(0.3) else begin
-    return Drawn([draw.data(shape)], {"axis": axis, "begin": begin, "end": size + 2 if draw.chance(0.05) else end})
+    return Drawn(
+        [draw.data(shape)],
+        {"axis": axis, "begin": begin, "end": draw.one(OMIT, size + 2) if draw.chance(0.15) else end},
+    )
 
 
 @maker("slice_like", cases=16)
@@ -203,14 +206,15 @@ def slice_channel(draw: Draw, name: str) -> Drawn:
 @maker("_split_v2", cases=14)
 def split_v2(draw: Draw, name: str) -> Drawn:
     shape = list(draw.shape(1, 4, 4))
-    axis, squeeze = draw.axis(len(shape)), draw.maybe(True, False, False)
+    axis, squeeze = draw.one(OMIT, draw.axis(len(shape)), draw.axis(len(shape))), draw.maybe(True, False, False)
+    place = 0 if axis is OMIT else axis
     if draw.chance(0.5):
         number = draw.integer(1, 4)
-        shape[axis] = number * (1 if squeeze is True else draw.integer(1, 2))
+        shape[place] = number * (1 if squeeze is True else draw.integer(1, 2))
         attributes = {"indices": (0,), "sections": number, "axis": axis, "squeeze_axis": squeeze}
         return Drawn([draw.data(shape)], attributes, outputs=number)
-    shape[axis] = draw.integer(3, 6)
-    cuts = sorted({draw.integer(1, shape[axis] - 1) for _ in range(draw.integer(1, 2))})
+    shape[place] = draw.integer(3, 6)
+    cuts = sorted({draw.integer(1, shape[place] - 1) for _ in range(draw.integer(1, 2))})
     attributes = {"indices": (0, *cuts), "axis": axis, "squeeze_axis": draw.maybe(False), "sections": draw.maybe(0)}
     return Drawn([draw.data(shape)], attributes, outputs=len(cuts) + 1)
 
@@ -254,7 +258,7 @@ def broadcast_to(draw: Draw, name: str) -> Drawn:
     target = draw.shape(1, 4)
     shape = tuple(1 if draw.chance(0.5) else size for size in target)
     wanted = tuple(0 if size == found and draw.chance(0.4) else size for size, found in zip(target, shape, strict=True))
-    return Drawn([draw.data(shape)], {"shape": wanted})
+    return Drawn([draw.data(shape)], {"shape": OMIT if draw.chance(0.1) else wanted})
 
 
 @maker("broadcast_axis", "broadcast_axes", cases=10)
@@ -263,6 +267,8 @@ def broadcast_axis(draw: Draw, name: str) -> Drawn:
     axes = draw.axes(len(shape))
     for axis in axes:
         shape[axis] = 1
+    if draw.chance(0.1):
+        return Drawn([draw.data(shape)])
     if len(axes) == 1 and draw.chance(0.5):
         return Drawn([draw.data(shape)], {"axis": axes[0], "size": draw.integer(1, 4)})
     return Drawn([draw.data(shape)], {"axis": axes, "size": tuple(draw.integer(1, 4) for _ in axes)})

@@ -122,7 +122,7 @@ def arange(call: Call) -> ir.Value:
     call.require(step != 0 and (stop - start) / step > 0, f"no numbers from {start} to {stop} in steps of {step}")
     repeat = call.integer("repeat")
     size = (stop - start) / step
-    _require_size(call, size * repeat)
+    _require_size(call, max(size, 1) * repeat)
     return _node(call, _range(start, step, repeat, math.ceil(size) * repeat), result_dtype(call))
 
 
