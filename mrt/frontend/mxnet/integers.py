@@ -30,7 +30,7 @@ READS = frozenset({
 })  # fmt: skip
 INDEXED = frozenset({
     "Embedding", "take", "batch_take", "pick", "choose_element_0index", "gather_nd", "where", "one_hot", "SequenceMask",
-    "SequenceLast", "SequenceReverse",
+    "SequenceLast", "SequenceReverse", "softmax",
 })  # fmt: skip
 SUMS = frozenset({
     "elemwise_add", "_add", "_plus", "_Plus", "_grad_add", "elemwise_sub", "_sub", "_minus", "_Minus", "elemwise_mul",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 
 from mrt.frontend.mxnet.call import Call
 from mrt.frontend.mxnet.operators.registry import (
     LABEL_SLOT,
     Attribute,
+    Values,
     flag,
     ignored,
     integer,
@@ -16,22 +18,45 @@ from mrt.frontend.mxnet.operators.registry import (
     word,
 )
 
+OUTSIDE = -1e30  # far below any activation: its exponential beside one is 0
 SOFTMAX: dict[str, Attribute] = {"axis": integer(-1), "temperature": optional_real(), "dtype": word("float32")}
 
 
-@operator("softmax", attributes={**SOFTMAX, "use_length": flag(False, only=(False,))})
+NO_LENGTH = Attribute(flag(False).parse, False, only=(False, None), none_allowed=True)
+
+
+def _softmax_slots(values: Values) -> tuple[str, ...]:
+    return ("data", "length") if values["use_length"] else ("data",)
+
+
+@operator(
+    "softmax",
+    attributes={**SOFTMAX, "use_length": Attribute(flag(False).parse, False, none_allowed=True)},
+    slots=_softmax_slots,
+)
 def softmax(call: Call) -> ir.Value:
-    """Softmax(x / temperature)."""
-    return call.emit("Softmax", [_divided(call)], {"axis": call.axis(call.integer("axis"))})
+    """Softmax(x / temperature); with use_length over the first elements of the axis only, the others become 0."""
+    axis = call.axis(call.integer("axis"))
+    if len(call.inputs) == 1:
+        return call.emit("Softmax", [_divided(call)], {"axis": axis})
+    shape, length = call.shape(), call.inputs[1]
+    rest = [*shape[:axis], *shape[axis + 1 :]]
+    found = call.shape(length)
+    call.require([*found] == rest, f"length of shape {found}; expected {tuple(rest)}")
+    place = np.arange(shape[axis], dtype=np.float32).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    lengths = call.reshape(length, [*shape[:axis], 1, *shape[axis + 1 :]])
+    inside = call.emit("Less", [call.array(place), lengths])
+    among = call.emit("Where", [inside, _divided(call), call.constant(OUTSIDE)])
+    return call.emit("Where", [inside, call.emit("Softmax", [among], {"axis": axis}), call.constant(0.0)])
 
 
-@operator("log_softmax", attributes={**SOFTMAX, "use_length": flag(False, only=(False,))})
+@operator("log_softmax", attributes={**SOFTMAX, "use_length": NO_LENGTH})
 def log_softmax(call: Call) -> ir.Value:
     """The logarithm of softmax."""
     return call.emit("LogSoftmax", [_divided(call)], {"axis": call.axis(call.integer("axis"))})
 
 
-@operator("softmin", attributes={**SOFTMAX, "use_length": flag(False, only=(False,))})
+@operator("softmin", attributes={**SOFTMAX, "use_length": NO_LENGTH})
 def softmin(call: Call) -> ir.Value:
     """The softmax of the negative."""
     return call.emit("Softmax", [call.emit("Neg", [_divided(call)])], {"axis": call.axis(call.integer("axis"))})
@@ -76,13 +101,32 @@ def softmax_output(call: Call) -> ir.Value:
     return call.emit("Softmax", [call.data], {"axis": 1 if multiple or rank == 2 else rank - 1})
 
 
-@operator("LinearRegressionOutput", "MAERegressionOutput", attributes=ignored("grad_scale"), slots=("data", LABEL_SLOT))
+@operator(
+    "LinearRegressionOutput",
+    "MAERegressionOutput",
+    attributes=ignored("grad_scale"),
+    slots=("data", LABEL_SLOT),
+)
 def linear_regression_output(call: Call) -> ir.Value:
     """The input."""
     return call.emit("Identity", [call.data])
 
 
-@operator("LogisticRegressionOutput", attributes=ignored("grad_scale"), slots=("data", LABEL_SLOT))
+@operator(
+    "SVMOutput",
+    attributes=ignored("margin", "regularization_coefficient", "use_linear"),
+    slots=("data", LABEL_SLOT),
+)
+def svm_output(call: Call) -> ir.Value:
+    """The input."""
+    return call.emit("Identity", [call.data])
+
+
+@operator(
+    "LogisticRegressionOutput",
+    attributes=ignored("grad_scale"),
+    slots=("data", LABEL_SLOT),
+)
 def logistic_regression_output(call: Call) -> ir.Value:
     """The sigmoid of the input."""
     return call.emit("Sigmoid", [call.data])

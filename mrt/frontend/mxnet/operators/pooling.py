@@ -12,131 +12,179 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from mrt.frontend.mxnet.call import Call
-from mrt.frontend.mxnet.operators.nn import LAYOUTS, require_image, window_attribute
-from mrt.frontend.mxnet.operators.registry import Attribute, flag, ignored, integers, operator, word
+from mrt.frontend.mxnet.operators.convolution import (
+    LAYOUTS,
+    channels_back,
+    channels_first,
+    require_image,
+    require_layout,
+    window_attribute,
+)
+from mrt.frontend.mxnet.operators.registry import Attribute, flag, ignored, integers, operator, optional_integer, word
 from mrt.frontend.mxnet.writer import Attributes
 
 POOLING: dict[str, Attribute] = {
     "kernel": integers(),
-    "pool_type": word("max", "avg", "sum", default="max"),
     "global_pool": flag(False),
     "pooling_convention": word("valid", "full", default="valid"),
     "stride": integers(),
     "pad": integers(),
 }
-GLOBAL = {"max": "GlobalMaxPool", "avg": "GlobalAveragePool"}
 
 
 @operator(
     "Pooling",
+    "CuDNNPooling",
     attributes={
         **POOLING,
+        "pool_type": word("max", "avg", "sum", "lp", default="max"),
+        "p_value": optional_integer(),
         "count_include_pad": Attribute(flag(True).parse, True, none_allowed=True),
-        "layout": LAYOUTS,
-        **ignored("cudnn_off", "p_value"),
+        "layout": word(*LAYOUTS),
+        **ignored("cudnn_off"),
     },
 )
 def pooling(call: Call) -> ir.Value:
     """Averages divide by the window inside the padded input, or inside the input without count_include_pad."""
-    if call.flag("global_pool"):
-        return _global_pool(call)
-    require_image(call, call.integers("kernel"))
-    windows = _windows(call)
-    if call.values["count_include_pad"] is False:
-        return _pool(call, windows)
-    return _pool_counting_padding(call, windows)
+    whole = call.flag("global_pool")
+    spatial = len(call.shape()) - 2
+    if whole:
+        call.require_rank(3, 5)
+        require_layout(call, spatial)
+    else:
+        require_image(call, call.integers("kernel"))
+    data = channels_first(call, call.data, spatial=spatial)
+    kind = call.word("pool_type")
+    if kind == "lp":
+        result = _norms(call, data, whole=whole)
+    elif whole:
+        result = _over_all(call, kind, data)
+    else:
+        result = _pool(call, kind, _windows(call, data), data)
+    return channels_back(call, result, spatial=spatial)
 
 
-@operator("Pooling_v1", attributes=POOLING)
+def _norms(call: Call, data: ir.Value, *, whole: bool) -> ir.Value:
+    """(sum x^p)^(1/p), for p of 1, which is the sum with its sign, or 2."""
+    p = call.optional_integer("p_value")
+    call.require(p in (1, 2), f"p_value={p}: supported: 1, 2")
+    powers = data if p == 1 else call.emit("Mul", [data, data])
+    total = _over_all(call, "sum", powers) if whole else _pool(call, "sum", _windows(call, powers), powers)
+    return total if p == 1 else call.emit("Sqrt", [total])
+
+
+@operator("Pooling_v1", attributes={**POOLING, "pool_type": word("max", "avg", "sum", default="max")})
 def pooling_v1(call: Call) -> ir.Value:
-    """The older one: averages always divide by the whole kernel."""
+    """The older one: averages always divide by the whole kernel, and to a maximum too the padding is zeros.
+
+    Padding with zeros in front of a MaxPool is a form that onnxruntime gets wrong: it takes them for MaxPool's own pads.
+    """
+    kind = call.word("pool_type")
     if call.flag("global_pool"):
-        return _global_pool(call)
+        call.require_rank(4, 4)
+        return _over_all(call, kind, call.data)
     kernel = call.integers("kernel")
     call.require(len(kernel) == 2, f"kernel={kernel}: expected 2 numbers")
     call.require_rank(4, 4)
-    return _pool(call, _windows(call), divisor_is_kernel=True)
+    windows = _windows(call, call.data)
+    if kind != "max":
+        return _fill(call, windows, _sums(call, kind, windows, call.data, counting=True))
+    call.require(not any(windows.missing), "a window lies wholly in the padding")
+    producer = call.data.producer()
+    harmless = not any(windows.pads) or (producer is not None and producer.op_type == "Relu")
+    call.require(harmless, f"pad={windows.pads}: a maximum over zeros outside is supported after a relu only")
+    return call.emit("MaxPool", [call.data], _attributes(windows, windows.pads, windows.ends))
 
 
-def _global_pool(call: Call) -> ir.Value:
+def _over_all(call: Call, kind: str, data: ir.Value) -> ir.Value:
     """kernel, stride and pad do not matter."""
-    call.require_rank(3, 5)
-    if call.word("pool_type") == "sum":
-        axes = call.constant([*range(2, len(call.shape()))])
-        return call.emit("ReduceSum", [call.data, axes], {"keepdims": 1})
-    return call.emit(GLOBAL[call.word("pool_type")], [call.data])
+    if kind == "sum":
+        axes = call.constant([*range(2, len(call.shape(data)))])
+        return call.emit("ReduceSum", [data, axes], {"keepdims": 1})
+    return call.emit("GlobalMaxPool" if kind == "max" else "GlobalAveragePool", [data])
 
 
 @dataclass(frozen=True)
 class _Windows:
+    """By axis. `missing` windows begin behind the input and hold nothing of it.
+
+    The last of the others needs `ends` behind the input, and sticks out of the padded input by `overhang`.
+    """
+
     kernel: list[int]
     strides: list[int]
     pads: list[int]
+    ends: list[int]
     overhang: list[int]
+    missing: list[int]
 
 
-def _windows(call: Call) -> _Windows:
-    kernel, sizes = list(call.integers("kernel")), call.shape()[2:]
+def _windows(call: Call, data: ir.Value) -> _Windows:
+    kernel, sizes = list(call.integers("kernel")), call.shape(data)[2:]
     strides, pads = window_attribute(call, "stride", 1, 1), window_attribute(call, "pad", 0, 0)
-    overhang = []
+    windows = _Windows(kernel, strides, pads, [], [], [])
     for size, window, stride, pad in zip(sizes, kernel, strides, pads, strict=True):
-        call.require(window <= size + 2 * pad, f"kernel={tuple(kernel)} exceeds the padded input")
-        steps = (size + 2 * pad - window) / stride
-        count = 1 + (math.ceil(steps) if call.word("pooling_convention") == "full" else math.floor(steps))
-        last = (count - 1) * stride - pad
-        call.require(pad < window and last < size, "a window lies wholly in the padding")
-        overhang.append(max(0, last + window - size - pad))
-    return _Windows(kernel, strides, pads, overhang)
+        padded = size + 2 * pad
+        call.require(window <= padded, f"kernel={tuple(kernel)} exceeds the padded input")
+        call.require(pad < window, "a window lies wholly in the padding")
+        full = call.word("pooling_convention") == "full"
+        count = 1 + (math.ceil((padded - window) / stride) if full else (padded - window) // stride)
+        kept = min(count, -(-(size + pad) // stride))
+        reach = (kept - 1) * stride - pad + window - size
+        windows.missing.append(count - kept)
+        windows.overhang.append(max(0, reach - pad))
+        windows.ends.append(max(reach, 0) if kept < count else max(reach, pad))
+    return windows
 
 
-def _pool(call: Call, windows: _Windows, *, divisor_is_kernel: bool = False) -> ir.Value:
-    """Padding is nothing to a maximum or a sum; an average divides by the elements, or by the kernel."""
-    ends = [pad + extra for pad, extra in zip(windows.pads, windows.overhang, strict=True)]
-    attributes: Attributes = {
+def _attributes(windows: _Windows, pads: list[int] | None, ends: list[int]) -> dict[str, int | list[int]]:
+    return {
         "kernel_shape": windows.kernel,
         "strides": windows.strides,
-        "pads": windows.pads + ends,
+        "pads": (pads or [0] * len(windows.kernel)) + ends,
         "ceil_mode": 0,
     }
-    kind = call.word("pool_type")
+
+
+def _pool(call: Call, kind: str, windows: _Windows, data: ir.Value) -> ir.Value:
+    """A maximum over nothing is refused: in MXNet it is the least float. A sum or an average of nothing is 0."""
     if kind == "max":
-        return call.emit("MaxPool", [call.data], attributes)
-    whole = int(divisor_is_kernel or kind == "sum")
-    average = call.emit("AveragePool", [call.data], {**attributes, "count_include_pad": whole})
+        call.require(not any(windows.missing), "a window lies wholly in the padding")
+        return call.emit("MaxPool", [data], _attributes(windows, windows.pads, windows.ends))
+    if kind == "sum" or call.values["count_include_pad"] is False:
+        return _fill(call, windows, _sums(call, kind, windows, data, counting=False))
+    return _fill(call, windows, _average_counting_padding(call, windows, data))
+
+
+def _fill(call: Call, windows: _Windows, pooled: ir.Value) -> ir.Value:
+    """0 for the windows that hold nothing."""
+    if not any(windows.missing):
+        return pooled
+    pads = [0] * (len(windows.kernel) + 4) + windows.missing
+    return call.emit("Pad", [pooled, call.constant(pads), call.constant(0.0)], {"mode": "constant"})
+
+
+def _sums(call: Call, kind: str, windows: _Windows, data: ir.Value, *, counting: bool) -> ir.Value:
+    """A sum is as many averages over the whole kernel; an average divides by it, or by the elements it holds."""
+    whole = int(counting or kind == "sum")
+    attributes: Attributes = {**_attributes(windows, windows.pads, windows.ends), "count_include_pad": whole}
+    average = call.emit("AveragePool", [data], attributes)
     if kind == "avg":
         return average
     return call.emit("Mul", [average, call.constant(float(math.prod(windows.kernel)))])
 
 
-def _pool_counting_padding(call: Call, windows: _Windows) -> ir.Value:
+def _average_counting_padding(call: Call, windows: _Windows, data: ir.Value) -> ir.Value:
     """The padding counts but the overhang does not: where both exist, the padding must become data."""
     if not any(windows.overhang):
-        return _pool(call, windows, divisor_is_kernel=True)
-    if call.word("pool_type") != "avg" or not any(windows.pads):
-        return _pool(call, windows)
+        return _sums(call, "avg", windows, data, counting=True)
+    if not any(windows.pads):
+        return _sums(call, "avg", windows, data, counting=False)
+    attributes: Attributes = {**_attributes(windows, None, windows.overhang), "count_include_pad": 0}
+    return call.emit("AveragePool", [_padded(call, windows, data)], attributes)
+
+
+def _padded(call: Call, windows: _Windows, data: ir.Value) -> ir.Value:
+    """Zeros around the data as `pad` says."""
     pads = [0, 0, *windows.pads]
-    padded = call.emit("Pad", [call.data, call.constant(pads + pads), call.constant(0.0)], {"mode": "constant"})
-    attributes: Attributes = {
-        "kernel_shape": windows.kernel,
-        "strides": windows.strides,
-        "pads": [0] * len(windows.pads) + windows.overhang,
-        "ceil_mode": 0,
-        "count_include_pad": 0,
-    }
-    return call.emit("AveragePool", [padded], attributes)
-
-
-@operator("_contrib_AdaptiveAvgPooling2D", attributes={"output_size": integers()})
-def adaptive_average_pooling(call: Call) -> ir.Value:
-    """One result per channel, or equal windows where the sizes divide."""
-    call.require_rank(4, 4)
-    sizes = call.integers("output_size") or (1,)
-    call.require(len(sizes) <= 2 and min(sizes) >= 1, f"output_size={sizes}: expected 1 or 2 positive numbers")
-    wanted = sizes if len(sizes) == 2 else sizes * 2
-    if wanted == (1, 1):
-        return call.emit("GlobalAveragePool", [call.data])
-    found = call.shape()[2:]
-    divides = all(size % target == 0 for size, target in zip(found, wanted, strict=True))
-    call.require(divides, f"output_size={wanted} does not divide {found}")
-    kernel = [size // target for size, target in zip(found, wanted, strict=True)]
-    return call.emit("AveragePool", [call.data], {"kernel_shape": kernel, "strides": kernel, "pads": [0, 0, 0, 0]})
+    return call.emit("Pad", [data, call.constant(pads + pads), call.constant(0.0)], {"mode": "constant"})

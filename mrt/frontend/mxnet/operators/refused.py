@@ -28,6 +28,17 @@ REFUSED: dict[str, str] = {
         ("_contrib_Proposal", "_contrib_MultiProposal", "_contrib_bipartite_matching", "_contrib_box_encode",
          "ROIPooling", "_contrib_PSROIPooling", "_contrib_RROIAlign"), "no ONNX operator rounds and orders as it does",
     ),
+    **dict.fromkeys(
+        ("CTCLoss", "ctc_loss", "_contrib_CTCLoss", "_contrib_ctc_loss", "IdentityAttachKLSparseReg",
+         "softmax_cross_entropy"), "it is a loss, for training only: cut it off and name the output in front of it",
+    ),
+    **dict.fromkeys(
+        ("SpatialTransformer", "GridGenerator", "BilinearSampler", "_contrib_DeformableConvolution",
+         "_contrib_ModulatedDeformableConvolution", "_contrib_DeformablePSROIPooling"),
+        "where it reads its input depends on computed numbers",
+    ),
+    **dict.fromkeys(("Correlation", "im2col", "col2im", "_contrib_count_sketch", "_contrib_fft", "_contrib_ifft"),
+                    _NO_ONNX),
     **dict.fromkeys(("_foreach", "_while_loop", "_cond"), "it runs a graph of its own"),
 }  # fmt: skip
 

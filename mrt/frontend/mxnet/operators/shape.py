@@ -1,4 +1,4 @@
-"""Moving elements without changing them: reshape, transpose, concatenate, pad, slice, repeat."""
+"""The same elements in another shape, or in another order of axes."""
 
 from __future__ import annotations
 
@@ -11,19 +11,12 @@ from mrt.frontend.mxnet.call import Call
 from mrt.frontend.mxnet.literals import parse_integer
 from mrt.frontend.mxnet.operators.registry import (
     Attribute,
-    Values,
-    count,
     flag,
-    ignored,
-    indices,
     integer,
     integers,
     operator,
     optional_integer,
     optional_integers,
-    positive,
-    real,
-    word,
 )
 
 
@@ -55,9 +48,9 @@ def reshape(call: Call) -> ir.Value:
 
 
 def _reshaped(call: Call, shape: Sequence[int], codes: Sequence[int], *, reverse: bool) -> list[int]:
+    """reverse turns everything round, also the order of -4 and its two numbers, which then stand before it."""
     if not reverse:
         return _forward(call, shape, codes)
-    call.require(-4 not in codes, "shape with -4 and reverse=True, which MXNet refuses")
     return _forward(call, shape[::-1], codes[::-1])[::-1]
 
 
@@ -118,6 +111,29 @@ def _target_shape(call: Call) -> list[int]:
     return shape
 
 
+@operator(
+    "reshape_like",
+    attributes={name: optional_integer() for name in ("lhs_begin", "lhs_end", "rhs_begin", "rhs_end")},
+    slots=("lhs", "rhs"),
+)
+def reshape_like(call: Call) -> ir.Value:
+    """A range of dimensions becomes a range of the other input's; without ranges, all become all."""
+    shape, wanted = call.shape(), call.shape(call.inputs[1])
+    ours, theirs = _range(call, "lhs", len(shape)), _range(call, "rhs", len(wanted))
+    result = [*shape[: ours.start], *wanted[theirs], *shape[ours.stop :]]
+    call.require(math.prod(result) == math.prod(shape), f"cannot reshape {shape} to {tuple(result)}")
+    return call.reshape(call.data, result)
+
+
+def _range(call: Call, side: str, rank: int) -> slice:
+    begin, end = call.optional_integer(f"{side}_begin"), call.optional_integer(f"{side}_end")
+    first = 0 if begin is None else begin + rank if begin < 0 else begin
+    last = rank if end is None else end + rank if end < 0 else end
+    fits = 0 <= first < last <= rank
+    call.require(fits, f"{side}_begin={begin}, {side}_end={end} of {rank} dimensions: expected some of them")
+    return slice(first, last)
+
+
 @operator("transpose", attributes={"axes": integers()})
 def transpose(call: Call) -> ir.Value:
     """No axes: reversed."""
@@ -146,126 +162,11 @@ def expand_dims(call: Call) -> ir.Value:
 
 @operator("squeeze", attributes={"axis": optional_integers()})
 def squeeze(call: Call) -> ir.Value:
-    """Without axes of size 1, all or those given; never without any axis."""
+    """Without axes of size 1, all or those given, which may be none; never without any axis."""
     shape = call.shape()
     given = call.integers("axis")
-    axes = {call.axis(axis) for axis in given} if given else {i for i, size in enumerate(shape) if size == 1}
+    every = call.values["axis"] is None
+    axes = {i for i, size in enumerate(shape) if size == 1} if every else {call.axis(axis) for axis in given}
     call.require(all(shape[axis] == 1 for axis in axes), f"axis={given} of shape {shape} is not of size 1")
+    call.require(every or len(axes) == len(given), f"axis={given} names an axis twice")
     return call.reshape(call.data, [size for i, size in enumerate(shape) if i not in axes] or [1])
-
-
-def _all_inputs(values: Values) -> tuple[str, ...]:
-    number = values["num_args"]
-    assert isinstance(number, int)
-    return ("data",) * number
-
-
-@operator("Concat", "concat", attributes={"num_args": count(), "dim": integer(1)}, slots=_all_inputs)
-def concat(call: Call) -> ir.Value:
-    """One after the other along an axis."""
-    return call.emit("Concat", call.inputs, {"axis": call.axis(call.integer("dim"))})
-
-
-@operator(
-    "Pad",
-    "pad",
-    attributes={
-        "mode": word("constant", "edge", "reflect", required=True),
-        "pad_width": integers(None),
-        "constant_value": real(0.0),
-    },
-)
-def pad(call: Call) -> ir.Value:
-    """pad_width is (before, after) per axis; ONNX wants all before, then all after."""
-    width, shape = list(call.integers("pad_width")), call.shape()
-    call.require(len(width) == 2 * len(shape), f"pad_width={tuple(width)} does not fit an input of shape {shape}")
-    call.require(min(width) >= 0, f"pad_width={tuple(width)} is negative")
-    mode = call.word("mode")
-    if mode == "reflect":
-        fits = all(amount < shape[index // 2] for index, amount in enumerate(width))
-        call.require(fits, f"pad_width={tuple(width)} reflects more than an input of shape {shape} has")
-    value = [call.constant(call.real("constant_value"))] if mode == "constant" else []
-    return call.emit("Pad", [call.data, call.constant(width[0::2] + width[1::2]), *value], {"mode": mode})
-
-
-@operator("slice", "crop", attributes={"begin": indices(), "end": indices(), "step": indices(required=False)})
-def slice_(call: Call) -> ir.Value:
-    """As numpy, on the first axes; None is the default of each."""
-    begins, ends, shape = call.indices("begin"), call.indices("end"), call.shape()
-    steps = call.indices("step") or (None,) * len(begins)
-    fits = 0 < len(begins) == len(ends) == len(steps) <= len(shape)
-    call.require(fits, f"begin, end and step of {len(begins)}, {len(ends)} and {len(steps)} items on shape {shape}")
-    call.require(0 not in steps, "step holds 0")
-    taken = [slice(begin, end, step) for begin, end, step in zip(begins, ends, steps, strict=True)]
-    return _slice(call, dict(enumerate(taken)))
-
-
-@operator(
-    "slice_axis",
-    attributes={
-        "axis": Attribute(parse_integer, required=True),
-        "begin": Attribute(parse_integer, required=True),
-        "end": optional_integer(),
-    },
-)
-def slice_axis(call: Call) -> ir.Value:
-    """begin to end of one axis; what lies outside is refused, as MXNet does."""
-    axis, begin, end = call.axis(call.integer("axis")), call.integer("begin"), call.optional_integer("end")
-    size = call.shape()[axis]
-    begin = begin + size if begin < 0 else begin
-    end = size if end is None else end + size if end < 0 else end
-    call.require(0 <= begin < end <= size, f"begin={begin}, end={end} on an axis of size {size}")
-    return _slice(call, {axis: slice(begin, end)})
-
-
-def _slice(call: Call, taken: dict[int, slice]) -> ir.Value:
-    """Every number written out, inside the axis; only a slice down to the first element must end before it."""
-    ranges = [slice_.indices(call.shape()[axis]) for axis, slice_ in taken.items()]
-    ends = [end if end >= 0 else -call.shape()[axis] - 1 for axis, (_, end, _) in zip(taken, ranges, strict=True)]
-    numbers = [[begin for begin, _, _ in ranges], ends, [*taken], [step for _, _, step in ranges]]
-    return call.emit("Slice", [call.data, *(call.constant(number) for number in numbers)])
-
-
-def _outputs(values: Values) -> int:
-    number = values["num_outputs"]
-    assert isinstance(number, int)
-    return number
-
-
-@operator(
-    "SliceChannel",
-    "split",
-    attributes={"num_outputs": count(), "axis": integer(1), "squeeze_axis": flag(False)},
-    outputs=_outputs,
-)
-def slice_channel(call: Call) -> list[ir.Value]:
-    """Equal parts of an axis, each a Slice; squeeze_axis drops the axis, which must then have size 1."""
-    axis, number = call.axis(call.integer("axis")), call.integer("num_outputs")
-    shape = call.shape()
-    call.require(shape[axis] % number == 0, f"num_outputs={number} does not divide axis {axis} of size {shape[axis]}")
-    size = shape[axis] // number
-    parts = [_slice(call, {axis: slice(index * size, (index + 1) * size)}) for index in range(number)]
-    if not call.flag("squeeze_axis"):
-        return parts
-    call.require(size == 1, f"squeeze_axis=True on parts of size {size}")
-    rest = [*shape[:axis], *shape[axis + 1 :]] or [1]
-    return [call.reshape(part, rest) for part in parts]
-
-
-@operator(
-    "UpSampling",
-    attributes={
-        "scale": positive(),
-        "sample_type": word("nearest", required=True),
-        "num_args": count(),
-        **ignored("num_filter", "multi_input_mode", "workspace"),
-    },
-    slots=_all_inputs,
-)
-def up_sampling(call: Call) -> ir.Value:
-    """Every pixel becomes scale x scale of them."""
-    call.require(len(call.inputs) == 1, f"num_args={len(call.inputs)}: only one input is supported")
-    call.require_rank(4, 4)
-    scale = float(call.integer("scale"))
-    attributes = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-    return call.emit("Resize", [call.data, None, call.constant([1.0, 1.0, scale, scale])], attributes)

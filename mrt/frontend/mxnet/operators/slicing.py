@@ -1,0 +1,189 @@
+"""Taking a part of a tensor: slice and its relatives, split, crop. Every part is an ONNX Slice with its numbers written out."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import onnx_ir as ir
+
+from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.literals import parse_integer
+from mrt.frontend.mxnet.operators.registry import (
+    Attribute,
+    Values,
+    count,
+    flag,
+    indices,
+    integer,
+    integers,
+    operator,
+    optional_integer,
+)
+
+
+def cut(call: Call, taken: dict[int, slice], value: ir.Value | None = None) -> ir.Value:
+    """A Slice by axis, of the first input unless a value is given.
+
+    Every number lies inside the axis; only a slice down to the first element must end before it.
+    """
+    value = call.data if value is None else value
+    shape = call.shape(value)
+    ranges = [part.indices(shape[axis]) for axis, part in taken.items()]
+    ends = [end if end >= 0 else -shape[axis] - 1 for axis, (_, end, _) in zip(taken, ranges, strict=True)]
+    numbers = [[begin for begin, _, _ in ranges], ends, [*taken], [step for _, _, step in ranges]]
+    return call.emit("Slice", [value, *(call.constant(number) for number in numbers)])
+
+
+@operator(
+    "slice",
+    "crop",
+    "_sparse_slice",
+    attributes={"begin": indices(), "end": indices(), "step": indices(required=False)},
+)
+def slice_(call: Call) -> ir.Value:
+    """As numpy, on the first axes; None is the default of each."""
+    begins, ends, shape = call.indices("begin"), call.indices("end"), call.shape()
+    steps = call.indices("step") or (None,) * len(begins)
+    fits = 0 < len(begins) == len(ends) == len(steps) <= len(shape)
+    call.require(fits, f"begin, end and step of {len(begins)}, {len(ends)} and {len(steps)} items on shape {shape}")
+    call.require(0 not in steps, "step holds 0")
+    taken = [slice(begin, end, step) for begin, end, step in zip(begins, ends, steps, strict=True)]
+    return cut(call, dict(enumerate(taken)))
+
+
+@operator(
+    "slice_axis",
+    attributes={
+        "axis": Attribute(parse_integer, required=True),
+        "begin": Attribute(parse_integer, required=True),
+        "end": optional_integer(),
+    },
+)
+def slice_axis(call: Call) -> ir.Value:
+    """begin to end of one axis; what lies outside is refused, as MXNet does."""
+    axis, begin, end = call.axis(call.integer("axis")), call.integer("begin"), call.optional_integer("end")
+    size = call.shape()[axis]
+    begin = begin + size if begin < 0 else begin
+    end = size if end is None else end + size if end < 0 else end
+    call.require(0 <= begin < end <= size, f"begin={begin}, end={end} on an axis of size {size}")
+    return cut(call, {axis: slice(begin, end)})
+
+
+@operator("slice_like", attributes={"axes": integers()}, slots=("data", "shape_like"))
+def slice_like(call: Call) -> ir.Value:
+    """The first elements of each axis, as many as the other input has there; no axes: all of them."""
+    shape, wanted = call.shape(), call.shape(call.inputs[1])
+    axes = call.integers("axes")
+    if not axes:
+        call.require(len(shape) == len(wanted), f"shapes {shape} and {wanted} have different numbers of dimensions")
+        axes = tuple(range(len(shape)))
+    taken = {call.axis(axis): wanted[call.axis(axis, len(wanted))] for axis in axes}
+    for axis, size in taken.items():
+        call.require(size <= shape[axis], f"axis {axis} of {shape} is smaller than that of {wanted}")
+    return cut(call, {axis: slice(0, size) for axis, size in taken.items()})
+
+
+def _number(values: Values, name: str) -> int:
+    number = values[name]
+    assert isinstance(number, int)
+    return number
+
+
+@operator(
+    "SliceChannel",
+    "split",
+    attributes={"num_outputs": count(), "axis": integer(1), "squeeze_axis": flag(False)},
+    outputs=lambda values: _number(values, "num_outputs"),
+)
+def slice_channel(call: Call) -> list[ir.Value]:
+    """Equal parts of an axis, each a Slice; squeeze_axis drops the axis, which must then have size 1."""
+    number, axis, shape = call.integer("num_outputs"), call.axis(call.integer("axis")), call.shape()
+    call.require(shape[axis] % number == 0, f"num_outputs={number} does not divide axis {axis} of size {shape[axis]}")
+    size = shape[axis] // number
+    return _parts(call, [index * size for index in range(number + 1)])
+
+
+def _sections() -> Attribute:
+    """0 stands for indices; otherwise how many parts there are."""
+
+    def parse(text: str) -> int:
+        value = parse_integer(text)
+        if not 0 <= value <= 10_000:
+            raise ValueError("expected an integer from 0 to 10000")
+        return value
+
+    return Attribute(parse, 0)
+
+
+def _split_outputs(values: Values) -> int:
+    given = values["indices"]
+    assert isinstance(given, tuple)
+    return _number(values, "sections") or max(len(given), 1)
+
+
+@operator(
+    "_split_v2",
+    attributes={
+        "indices": integers(None),
+        "axis": integer(1),
+        "squeeze_axis": flag(False),
+        "sections": _sections(),
+    },
+    outputs=_split_outputs,
+)
+def split_v2(call: Call) -> list[ir.Value]:
+    """As numpy: parts that begin at each of the indices, the first of which is 0; or sections, the first ones longer."""
+    sections, begins = call.integer("sections"), call.integers("indices")
+    size = call.shape()[call.axis(call.integer("axis"))]
+    if sections:
+        call.require(sections <= size, f"sections={sections} on an axis of size {size}")
+        least, longer = divmod(size, sections)
+        return _parts(call, [index * least + min(index, longer) for index in range(sections + 1)])
+    bounds = [*begins, size]
+    ascending = begins[:1] == (0,) and all(begin < end for begin, end in pairwise(bounds))
+    call.require(ascending, f"indices={begins} on an axis of size {size}: expected 0 first, then ever larger ones")
+    return _parts(call, bounds)
+
+
+def _parts(call: Call, bounds: list[int]) -> list[ir.Value]:
+    axis, shape = call.axis(call.integer("axis")), call.shape()
+    parts = [cut(call, {axis: slice(begin, end)}) for begin, end in pairwise(bounds)]
+    if not call.flag("squeeze_axis"):
+        return parts
+    largest = max(end - begin for begin, end in pairwise(bounds))
+    call.require(largest == 1, f"squeeze_axis=True on parts of size {largest}")
+    call.require(len(shape) > 1, "squeeze_axis=True leaves no dimension, which to MXNet is an unknown shape")
+    rest = [*shape[:axis], *shape[axis + 1 :]]
+    return [call.reshape(part, rest) for part in parts]
+
+
+def _crop_slots(values: Values) -> tuple[str, ...]:
+    return ("data", "crop_like")[: _number(values, "num_args")]
+
+
+@operator(
+    "Crop",
+    attributes={
+        "num_args": Attribute(count().parse, required=True, only=(1, 2)),
+        "offset": integers((0, 0)),
+        "h_w": integers((0, 0)),
+        "center_crop": flag(False),
+    },
+    slots=_crop_slots,
+)
+def crop(call: Call) -> ir.Value:
+    """A window of rows and columns as large as h_w, or as the second input, at an offset or in the middle."""
+    call.require_rank(4, 4)
+    rows, columns = call.shape()[2:]
+    size, offset = call.integers("h_w"), call.integers("offset")
+    if len(call.inputs) == 2:
+        reference = call.shape(call.inputs[1])
+        call.require(len(reference) == 4, f"crop_like of shape {reference}: expected 4 dimensions")
+        size = reference[2:]
+    call.require(len(size) == len(offset) == 2, f"h_w={size}, offset={offset}: expected 2 numbers each")
+    call.require(0 < size[0] <= rows and 0 < size[1] <= columns, f"h_w={size} on an input of shape {call.shape()}")
+    if call.flag("center_crop"):
+        offset = (rows - size[0]) // 2, (columns - size[1]) // 2
+    inside = 0 <= offset[0] <= rows - size[0] and 0 <= offset[1] <= columns - size[1]
+    call.require(inside, f"offset={offset}, h_w={size} leaves an input of shape {call.shape()}")
+    return cut(call, {2 + axis: slice(offset[axis], offset[axis] + size[axis]) for axis in (0, 1)})
