@@ -25,6 +25,7 @@ from mrt.frontend.mxnet.writer import RefusalError, Writer
 HINT = "supported: mrt operators --frontend mxnet"
 MAX_PROBLEMS = 200
 FLOAT_DTYPES = ("-1", "0", "1", "2", "None")  # as MXNet numbers them: none, float32, float64, float16
+INTEGER_DTYPES = {"3": "uint8", "4": "int32", "5": "int8", "6": "int64", "7": "bool"}
 GLUON_MARKS = ("lr_mult", "wd_mult", "init")  # hidden keys of a variable that is a parameter in Gluon
 
 Shape = tuple[int, ...]
@@ -84,7 +85,7 @@ def plan(symbol: Symbol) -> Plan:
     problems += _wrong_heads(symbol, outputs)
     variables = tuple(symbol.nodes[index] for index in sorted(wanted) if symbol.nodes[index].operator is None)
     problems += [
-        f"{node.name} (input): dtype {node.hidden['dtype']} is not a float" for node in variables if _is_integral(node)
+        f"{node.name} (input): dtype {node.hidden['dtype']} is unknown" for node in variables if _dtype(node) is None
     ]
     refuse_all(problems)
     return Plan(symbol, tuple(uses), variables, frozenset(_parameter_names(symbol, uses)))
@@ -149,8 +150,10 @@ def _wrong_heads(symbol: Symbol, outputs: Mapping[int, int]) -> list[str]:
     return problems
 
 
-def _is_integral(node: SymbolNode) -> bool:
-    return node.hidden.get("dtype", "0") not in FLOAT_DTYPES
+def _dtype(node: SymbolNode) -> str | None:
+    """The dtype that a variable says it has; float32 for any float and where it says nothing."""
+    number = node.hidden.get("dtype", "0")
+    return "float32" if number in FLOAT_DTYPES else INTEGER_DTYPES.get(number)
 
 
 def _parameter_names(symbol: Symbol, uses: Iterable[Use]) -> Iterable[str]:
@@ -170,8 +173,9 @@ def build(made: Plan, shapes: Mapping[str, Shape], known: Mapping[str, Shape]) -
     for node in made.variables:
         name = writer.claim(node.name)
         is_input = node.name in sized
-        values[Edge(node.id, 0)] = (
-            writer.variable(name, sized[node.name]) if is_input else writer.parameter(name, known.get(node.name))
+        values[Edge(node.id, 0)] = integers.mark(
+            writer.variable(name, sized[node.name]) if is_input else writer.parameter(name, known.get(node.name)),
+            _dtype(node) or "float32",
         )
     names = _node_names(made, writer)
     problems: list[str] = []

@@ -342,9 +342,19 @@ def test_a_parameter_without_array_is_refused(folder):
         load_mxnet(folder / "m-symbol.json")
 
 
-def test_an_input_of_integers_is_refused(tmp_path):
-    write_symbol(tmp_path / "m.json", [variable("x", __shape__="(1, 3)", __dtype__="3"), node("relu", "r", [0])])
-    with pytest.raises(Unsupported, match=r"x \(input\): dtype 3 is not a float"):
+def test_an_input_of_an_unknown_dtype_is_refused(tmp_path):
+    write_symbol(tmp_path / "m.json", [variable("x", __shape__="(1, 3)", __dtype__="99"), node("relu", "r", [0])])
+    with pytest.raises(Unsupported, match=r"x \(input\): dtype 99 is unknown"):
+        load_mxnet(tmp_path / "m.json")
+
+
+def test_an_input_of_integers_may_be_cast_and_looked_up_but_not_divided(tmp_path):
+    image = variable("x", __shape__="(1, 3)", __dtype__="3")
+    cast = node("Cast", "c", [0], dtype="float32")
+    write_symbol(tmp_path / "m.json", [image, cast, node("_div_scalar", "r", [1], scalar="255")])
+    assert [node.op_type for node in load_mxnet(tmp_path / "m.json").graph] == ["Identity", "Div"]
+    write_symbol(tmp_path / "m.json", [image, node("_div_scalar", "r", [0], scalar="255")])
+    with pytest.raises(Unsupported, match=r"r \(_div_scalar\): input 'x' is uint8 in MXNet; supported: float32"):
         load_mxnet(tmp_path / "m.json")
 
 
