@@ -47,7 +47,7 @@ CANONICAL_OPERATORS: dict[str, str] = {
     # normalisation; scale and shift are initializers
     "LayerNormalization": "(x, scale, shift), both of the shape of x from axis >= 0 on; one output",
     "InstanceNormalization": "(x, scale[C], shift[C])",
-    "LRN": "size odd, alpha >= 0, beta, bias > 0",
+    "LRN": "rank 4; size odd, alpha >= 0, beta, bias > 0",
     # windows and reductions
     "MaxPool": "2-D, one output; kernel_shape, strides, pads (not ceil_mode: pads extended at the end), dilations 1",
     "AveragePool": "2-D, count_include_pad 0 and some padding, dilations 1; otherwise it was rewritten to Conv",
@@ -70,6 +70,12 @@ CANONICAL_OPERATORS: dict[str, str] = {
     "GatherElements": "(x, indices), axis >= 0; at least one of them computed",
     # images
     "Resize": "linear, (N,C,H,W) to sizes of H and W; align_corners, half_pixel or asymmetric by size / size",
+}  # fmt: skip
+
+DOMAIN = "mrt"  # of functions in the model: what ONNX has no operator of a static shape for
+OWN_OPERATORS = {
+    "NonMaxSuppression": "(boxes[B,N,4], scores[B,N], classes[B,N]); keep, candidates, least_score, overlap, inclusive, "
+                         "gaps, background; indices, N for none",
 }  # fmt: skip
 
 TRUTHS = frozenset({"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or", "Not"})
@@ -110,6 +116,8 @@ def check(model: ir.Model) -> None:
 
 
 def _node_trouble(node: ir.Node) -> str | None:
+    if node.domain == DOMAIN and node.op_type in OWN_OPERATORS:
+        return None if shape_of(node.outputs[0]) is not None else "the shape of its result is not known"
     if node.domain != "" or node.op_type not in CANONICAL_OPERATORS:
         return "it has no integer form for values that are only known when it runs"
     if any(
@@ -242,7 +250,7 @@ def _is_instance_norm(node: ir.Node) -> bool:
 
 def _is_response(node: ir.Node) -> bool:
     positive = real(node, "alpha", 1e-4) >= 0 and real(node, "bias", 1.0) > 0
-    return (rank_of(first(node)) or 0) > 2 and integer(node, "size", 0) % 2 == 1 and positive
+    return rank_of(first(node)) == 4 and integer(node, "size", 0) % 2 == 1 and positive
 
 
 def _is_concat(node: ir.Node) -> bool:
