@@ -62,8 +62,11 @@ def _as_held(call: Call, number: float, dtype: str) -> float:
 
 
 def _fill(number: float) -> Handler:
+    """An unknown dimension of zeros (0: the batch of a first state) is 1, which zeros of any size come from."""
+
     def handler(call: Call) -> ir.Value:
-        return _filled(call, call.integers("shape"), number)
+        shape = call.integers("shape")
+        return _filled(call, tuple(size or 1 for size in shape) if number == 0 else shape, number)
 
     return handler
 
