@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from mrt.errors import BadModel, BadOption
-from mrt.frontend.mxnet.params import Array, read_params
+from mrt.frontend.mxnet.params import Array, ParameterFile, read_params, read_params_from
 
 PREFIXES = ("arg:", "aux:")
 LAST_EPOCH = 10**9
@@ -73,9 +74,8 @@ def params_beside(symbol_path: Path) -> list[str]:
 
 
 def read_parameters(path: Path) -> Parameters:
-    """Arrays are views of the file's bytes: nothing is copied."""
-    data = read_bytes(path)
-    file = read_params(data, str(path))
+    """Everything in the file, read once."""
+    file = _read_params(path)
     if file.arrays and not file.names:
         raise BadModel(f"{path}: its {len(file.arrays)} arrays have no names; expected a checkpoint")
     arrays: dict[str, Array | None] = {}
@@ -84,7 +84,18 @@ def read_parameters(path: Path) -> Parameters:
         if plain in arrays:
             raise BadModel(f"{path}: parameter {plain!r} occurs twice, as {name!r} and with another prefix")
         arrays[plain] = array
-    return Parameters(path, arrays, hashlib.sha256(data).digest())
+    return Parameters(path, arrays, file.digest)
+
+
+def _read_params(path: Path) -> ParameterFile:
+    """Array by array, except from what is no plain file and says no size."""
+    try:
+        if not path.is_file():
+            return read_params(path.read_bytes(), str(path))
+        with path.open("rb") as file:
+            return read_params_from(file, os.fstat(file.fileno()).st_size, str(path))
+    except OSError as error:
+        raise BadModel(f"{path}: cannot be read ({error.strerror})") from None
 
 
 def joined_sha256(symbol: bytes, parameters: bytes) -> str:

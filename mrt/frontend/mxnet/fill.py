@@ -19,7 +19,7 @@ BLOCK = 2**20  # numbers looked at together
 
 
 def fill(built: Built, made: Plan, arrays: Mapping[str, Array | None], path: Path | None) -> list[str]:
-    """Set every parameter, as a view of the file where it is float32 already. What was converted, as notes."""
+    """Set every parameter, without a copy where the file has float32 already. What was converted, as notes."""
     variables = {node.name for node in made.symbol.nodes.values() if node.operator is None}
     troubles = [f"{name}: not in the symbol" for name in arrays if name not in variables]
     converted: dict[str, list[str]] = {}

@@ -6,11 +6,13 @@ An array starts with the number of its version; the oldest version has none and 
 
 from __future__ import annotations
 
+import hashlib
+import io
 import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -38,12 +40,18 @@ class ParameterFile:
 
     names: tuple[str, ...]
     arrays: tuple[Array | None, ...]
+    digest: bytes  # SHA-256 of the whole file
 
 
 def read_params(data: bytes, source: str) -> ParameterFile:
-    """Every array is a view into `data`. Raises BadModel starting with `source`."""
+    """From the bytes of a file. Raises BadModel starting with `source`."""
+    return read_params_from(io.BytesIO(data), len(data), source)
+
+
+def read_params_from(file: BinaryIO, size: int, source: str) -> ParameterFile:
+    """From an open file of `size` bytes. Each array has memory of its own, so that one no longer needed can go."""
     try:
-        return _read_file(_Reader(data))
+        return _read_file(_Reader(file, size))
     except _MalformedError as lie:
         raise BadModel(f"{source}: {lie}") from None
 
@@ -53,31 +61,35 @@ class _MalformedError(Exception):
 
 
 class _Reader:
-    """A position in the bytes. Nothing is taken, or allocated, beyond their end."""
+    """A position in the file. Nothing is read, or memory taken, beyond its end."""
 
-    def __init__(self, data: bytes) -> None:
-        self.data = data
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self.file = file
+        self.size = size
         self.position = 0
         self.where = "header"
+        self.digest = hashlib.sha256()
 
     @property
     def left(self) -> int:
-        return len(self.data) - self.position
+        return self.size - self.position
 
     def refuse(self, trouble: str) -> _MalformedError:
         return _MalformedError(f"{self.where}, byte {self.position}: {trouble}")
 
-    def skip(self, count: int) -> int:
-        """Advance over `count` bytes and return where they began."""
+    def take(self, count: int) -> bytes:
+        """The next `count` bytes."""
         if count > self.left:
             raise self.refuse(f"truncated; {count} bytes needed, {self.left} left")
-        start = self.position
+        data = self.file.read(count)
+        if len(data) < count:
+            raise self.refuse("the file became shorter while it was read")
         self.position += count
-        return start
+        self.digest.update(data)
+        return data
 
     def number(self, form: str) -> int:
-        start = self.skip(struct.calcsize("<" + form))
-        return int(struct.unpack_from("<" + form, self.data, start)[0])
+        return int(struct.unpack("<" + form, self.take(struct.calcsize("<" + form)))[0])
 
     def count(self, what: str, smallest: int) -> int:
         """A u64 number of things of at least `smallest` bytes each."""
@@ -100,7 +112,7 @@ def _read_file(reader: _Reader) -> ParameterFile:
     names = _read_names(reader, count)
     if reader.left:
         raise reader.refuse(f"{reader.left} trailing bytes")
-    return ParameterFile(names, tuple(arrays))
+    return ParameterFile(names, tuple(arrays), reader.digest.digest())
 
 
 def _read_names(reader: _Reader, arrays: int) -> tuple[str, ...]:
@@ -111,10 +123,9 @@ def _read_names(reader: _Reader, arrays: int) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for index in range(count):
         reader.where = f"name {index + 1} of {count}"
-        length = reader.number("Q")
-        start = reader.skip(length)
+        encoded = reader.take(reader.number("Q"))
         try:
-            name = reader.data[start : start + length].decode("utf-8")
+            name = encoded.decode("utf-8")
         except UnicodeDecodeError:
             raise reader.refuse("not UTF-8") from None
         if name in names:
@@ -160,7 +171,7 @@ def _read_shape(reader: _Reader, *, numpy_semantics: bool) -> tuple[int, ...] | 
 
 
 def _read_values(reader: _Reader, shape: tuple[int, ...]) -> Array:
-    reader.skip(8)  # the device it was saved from: kind and number
+    reader.take(8)  # the device it was saved from: kind and number
     flag = reader.number("i")
     if flag not in DTYPES:
         raise reader.refuse(f"dtype {REFUSED_DTYPES.get(flag, f'number {flag}')} is not supported")
@@ -170,5 +181,4 @@ def _read_values(reader: _Reader, shape: tuple[int, ...]) -> Array:
         raise reader.refuse(f"truncated; shape {shape} of {dtype.name} needs more than the {reader.left} bytes left")
     if math.prod(dimension for dimension in shape if dimension) > MAX_ELEMENTS:  # beside a dimension of 0
         raise reader.refuse(f"shape {shape} is too large")
-    start = reader.skip(count * dtype.itemsize)
-    return np.frombuffer(reader.data, dtype, count, start).reshape(shape)
+    return np.frombuffer(reader.take(count * dtype.itemsize), dtype, count).reshape(shape)
