@@ -43,6 +43,7 @@ from mrt.rewrite.lower_triangles import lower_triangles
 from mrt.rewrite.lower_volumes import lower_volumes
 from mrt.rewrite.lower_wide_pools import lower_wide_pools
 from mrt.rewrite.note_inputs import note_inputs
+from mrt.rewrite.pull_slices import fold_products_with_zero, pull_slices
 from mrt.rewrite.remove_identities import remove_identities
 from mrt.rewrite.remove_reshape_pairs import remove_reshape_pairs
 from mrt.rewrite.write_biases import write_biases
@@ -75,6 +76,8 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         write_comparisons,
         write_orders,
         lower_split,
+        fold_products_with_zero,
+        pull_slices,
         lower_depth_to_space,
         lower_lookups,
         lower_einsum,
@@ -127,11 +130,10 @@ def rewrite(model: ir.Model) -> None:
 
 def save(model: ir.Model, path: Path) -> None:
     """Write a rewritten model as one .onnx file, whole or not at all."""
-    proto = ir.to_proto(model)
-    onnx.checker.check_model(proto, full_check=True)
     unfinished = path.with_name(f"{path.name}.unfinished")
     try:
-        unfinished.write_bytes(proto.SerializeToString(deterministic=True))
+        unfinished.write_bytes(ir.to_proto(model).SerializeToString(deterministic=True))
+        onnx.checker.check_model(unfinished, full_check=True)  # the file: fewer copies of the weights than of an object
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
