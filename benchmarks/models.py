@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,7 +19,7 @@ from cvm.cost import cost
 from cvm.execution import Executable
 from mrt import frontend
 from mrt.config import Config, ModelSettings, load_config
-from mrt.convert import convert, open_data
+from mrt.convert import convert, load, open_data
 
 SHARED = Path(os.environ.get("MRT_SHARED", ROOT.parent / "shared")) / "data"
 IMAGES = SHARED / "images" / "imagenet_calibration"
@@ -85,19 +84,18 @@ def prepare(name: str) -> Model:
     config = _config(SOURCES[name])
     settings = config.model
     files = [digest(path) for path in (settings.path, settings.params) if path is not None]
-    options = [repr(config.preprocessing), repr(config.calibration), repr(config.quantization)]
+    options = [settings.random_weights, repr(config.preprocessing), repr(config.calibration), repr(config.quantization)]
     samples = config.calibration_data.samples
 
     def make_float(folder: Path) -> None:
-        assert settings.path is not None
-        model = frontend.load(settings.path, params=settings.params, shapes=settings.shapes).model
+        model = load(config).model
         (folder / f"{name}.onnx").write_bytes(ir.to_proto(model).SerializeToString(deterministic=True))
 
     def make_program(folder: Path) -> None:
         program = convert(config, table=None, progress=lambda what, done, total: None).proven.program
         (folder / f"{name}.cvm").write_bytes(cvm_format.encode(program))
 
-    float_folder = made(f"{name}-float", [files, converter()], make_float)
+    float_folder = made(f"{name}-float", [files, settings.random_weights, converter()], make_float)
     program_folder = made(f"{name}-program", [files, options, samples, converter()], make_program)
     return Model(name, config, float_folder / f"{name}.onnx", program_folder / f"{name}.cvm")
 
@@ -112,13 +110,4 @@ def _config(source: Source) -> Config:
 
 def _with_weights(symbol: Path) -> ModelSettings:
     """A symbol of the zoo has no weights: seeded ones serve to measure speed."""
-    from tests.mxnet_files import random_parameters, write_params
-
-    shapes, params = {"data": (1, 3, 224, 224)}, symbol.name.replace("-symbol.json", "-0000.params")
-
-    def make(folder: Path) -> None:
-        write_params(folder / params, random_parameters(symbol, shapes, SEED))
-        shutil.copyfile(symbol, folder / symbol.name)
-
-    folder = made("zoo-weights", [digest(symbol), SEED], make)
-    return ModelSettings(folder / symbol.name, folder / params, shapes=shapes)
+    return ModelSettings(symbol, random_weights=SEED, shapes={"data": (1, 3, 224, 224)})

@@ -7,9 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from mrt.frontend.mxnet.build import build, plan
-from mrt.frontend.mxnet.symbol import read_symbol
-
 FLAGS = {"float32": 0, "float64": 1, "float16": 2, "uint8": 3, "int32": 4, "int8": 5, "int64": 6, "bool": 7, "int16": 8}
 
 
@@ -51,22 +48,3 @@ def symbol_json(nodes: Sequence[dict], heads: Sequence[int | tuple[int, int]] | 
 
 def write_symbol(path: Path, nodes: Sequence[dict], heads: Sequence[int | tuple[int, int]] | None = None) -> None:
     path.write_text(json.dumps(symbol_json(nodes, heads)))
-
-
-def random_parameters(symbol_path: Path, shapes: Mapping[str, tuple[int, ...]], seed: int = 0) -> dict[str, np.ndarray]:
-    """He-normal weights, gamma and variance near 1, the rest small: numbers for a symbol that has none."""
-    built = build(plan(read_symbol(symbol_path.read_bytes(), symbol_path.name)), shapes, {})
-    generator = np.random.default_rng(seed)
-    arrays = {}
-    for name, parameter in built.writer.parameters.items():
-        (shape,) = parameter.wanted
-        normal = generator.standard_normal(shape)
-        if name.endswith(("gamma", "var")):
-            values = 1 + 0.1 * np.abs(normal)
-        elif name.endswith("weight"):
-            values = normal * np.sqrt(2 / np.prod(shape[1:]))
-        else:
-            values = 0.1 * normal
-        prefix = "aux:" if name.endswith(("_mean", "_var")) else "arg:"
-        arrays[prefix + name] = values.astype(np.float32)
-    return arrays
