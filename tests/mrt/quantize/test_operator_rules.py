@@ -81,6 +81,21 @@ def pointwise(operator: str, *constants, **attributes):
     return lambda m: m.add(operator, m.add("Clip", "x", f32(0.25), f32(4.0)), *constants, **attributes)
 
 
+def within(operator: str, low: float, high: float):
+    return lambda m: m.add(operator, m.add("Clip", "x", f32(low), f32(high)))
+
+
+def over_a_sum(operator: str):
+    """Of a sum of squares of 0.5 .. 50, which no narrow form holds as exactly as its accumulator does."""
+
+    def build(m: FloatModel) -> str:
+        spread = m.add("Mul", "x", f32(np.geomspace(0.2, 2, 4).reshape(4, 1, 1)))
+        total = m.add("ReduceSum", m.add("Mul", spread, spread), np.array([2, 3]), keepdims=1)
+        return m.add("Div", spread, m.add("Sqrt", total)) if operator == "Div" else m.add(operator, total)
+
+    return build
+
+
 ROWS = {
     "Conv": [conv(), conv(strides=[2, 2]), conv(strides=[3, 2], pads=(0, 1, 2, 0)), conv(dilations=[2, 2]),
              conv(group=2), conv(group=4), conv(pads=(0, 0, 0, 0), strides=[2, 3])],
@@ -111,17 +126,30 @@ ROWS = {
               node("Slice", np.array([1, 0]), np.array([4, 5]), np.array([1, 3]), np.array([2, 2])),
               lambda m: m.add("Slice", m.add("Relu", "x"), *(np.array([v]) for v in (1, 3, 1, 1)))],
     "Pad": [node("Pad", np.array([0, 1, 2, 0, 0, 0, 1, 3]), f32(0.5))],
-    "Div": [node("Div", f32(3.0)), lambda m: m.add("Div", f32(2.0), m.add("Clip", "x", f32(0.5), f32(4)))],
+    "Div": [node("Div", f32(3.0)), lambda m: m.add("Div", f32(2.0), m.add("Clip", "x", f32(0.5), f32(4))), over_a_sum("Div"),
+            lambda m: m.add("Div", "x", m.add("Add", m.conv("x", normal(4, 4, 1, 1), normal(4)), f32(20.0)))],
     "Pow": [node("Pow", f32(2.0)), pointwise("Pow", f32(0.3)), node("Pow", f32(3.0))],
     "Elu": [node("Elu", alpha=0.7)], "Celu": [node("Celu", alpha=0.7)],
     "Selu": [node("Selu", alpha=1.6732632, gamma=1.050701)],
     "HardSigmoid": [node("HardSigmoid", alpha=0.2, beta=0.5)],
     "Gelu": [node("Gelu", approximate="none"), node("Gelu", approximate="tanh")],
     "Sigmoid": [node("Sigmoid"), lambda m: m.add("Mul", "x", m.add("Sigmoid", "x"))],
-    "Log": [pointwise("Log")], "Sqrt": [pointwise("Sqrt")], "Reciprocal": [pointwise("Reciprocal")],
-    **{name: [node(name)] for name in ("Tanh", "Exp", "Erf", "Abs", "Softplus", "Softsign", "HardSwish", "Mish")},
+    "Log": [pointwise("Log")], "Sqrt": [pointwise("Sqrt"), over_a_sum("Sqrt")],
+    "Reciprocal": [pointwise("Reciprocal"), over_a_sum("Reciprocal")],
+    **{name: [node(name)] for name in ("Tanh", "Exp", "Erf", "Abs", "Softplus", "Softsign", "HardSwish", "Mish", "Sin", "Cos",
+                                       "Atan", "Sinh", "Cosh", "Asinh")},
+    **{name: [within(name, -0.9, 0.9)] for name in ("Asin", "Acos", "Atanh", "Tan")},
+    "Acosh": [within("Acosh", 1.1, 4.0)],
+    "Shrink": [node("Shrink", lambd=0.5, bias=0.5)],
+    "LayerNormalization": [node("LayerNormalization", normal(7, 6), normal(7, 6), axis=2, epsilon=1e-5, stash_type=1)],
+    "InstanceNormalization": [node("InstanceNormalization", normal(4), normal(4), epsilon=1e-5)],
+    "LRN": [node("LRN", size=3, alpha=0.5, beta=0.75, bias=1.0)],
+    "LogSoftmax": [node("LogSoftmax", axis=-1)],
 }  # fmt: skip
-STEPS = {name: [node(name)] for name in ("Floor", "Ceil", "Sign")}  # not continuous: a rounded input may step elsewhere
+STEPS = {  # not continuous: a rounded input may step elsewhere
+    **{name: [node(name)] for name in ("Floor", "Ceil", "Sign", "Round")},
+    "ThresholdedRelu": [node("ThresholdedRelu", alpha=0.5)],
+}
 
 
 @pytest.mark.parametrize(("operator", "index"), [(name, i) for name, rows in ROWS.items() for i in range(len(rows))])
