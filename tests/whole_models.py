@@ -1,5 +1,4 @@
-"""Models of ONNX operators taken all the way: read, rewritten, calibrated, quantised at 16 bits, proven and run, beside
-onnxruntime on the file itself."""
+"""Models of ONNX operators taken all the way: read, rewritten, calibrated, quantised, proven and run, beside onnxruntime."""
 
 from __future__ import annotations
 

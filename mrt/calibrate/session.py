@@ -50,7 +50,7 @@ def whole_intervals(model: ir.Model) -> dict[str, tuple[int, int]]:
         words = value.metadata_props.get("mrt.indices") or value.metadata_props.get("mrt.compared")
         if words is not None:
             low, high = (int(word) for word in words.split())
-            found[str(value.name)] = low, high
+            found[str(value.name)] = (low, high) if "mrt.indices" not in value.metadata_props else (0, high)
         elif value.dtype in (ir.DataType.INT8, ir.DataType.UINT8):
             limits = np.iinfo(value.dtype.numpy())
             found[str(value.name)] = int(limits.min), int(limits.max)

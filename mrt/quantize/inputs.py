@@ -1,7 +1,8 @@
 """Inputs that are whole numbers: which integers the program takes for them.
 
-The rewritten model says on an input what it is for: "mrt.indices" is the interval of the axes that it looks things up in,
-"mrt.compared" that of the constants it is held against. Without a word the interval is what calibration saw.
+The rewritten model says on an input what it is for: "mrt.indices" is the interval of the axis that it looks things up in
+(places from behind only if calibration saw some), "mrt.compared" that of the constants it is held against. Without a word
+the interval is what calibration saw.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ def input_interval(net: Lowering, value: ir.Value) -> Format | None:
     if value.dtype == ir.DataType.FLOAT and indices is None:
         return None
     dtype, low, high = _DTYPES.get(value.dtype or ir.DataType.FLOAT, ("i32", *DTYPE_RANGES["i32"]))
+    seen = net.table.ranges.get(name_of(value))
     if indices is not None:
-        low, high = max(low, indices[0]), min(high, indices[1])
+        from_behind = seen is not None and seen.min < 0
+        low, high = max(low, indices[0] if from_behind else 0), min(high, indices[1])
     elif dtype == "i32":
         low, high = _seen(net, value, low, high)
     return Format(dtype, 1.0, 0, low, high)

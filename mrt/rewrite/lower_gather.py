@@ -26,7 +26,7 @@ def lower_gather(model: ir.Model) -> int:
         wanted = [int(index) for index in indices.reshape(-1)]
         if not all(-size <= index < size for index in wanted):
             continue
-        runs = runs_of([index % size for index in wanted])
+        runs = runs_of([index % size for index in wanted], MOST_PIECES)
         if len(runs) > MOST_PIECES:
             continue
         patch = Patch(node)
@@ -44,10 +44,12 @@ def lower_gather(model: ir.Model) -> int:
     return count
 
 
-def runs_of(indices: list[int]) -> list[range]:
-    """Cut a list into the longest ranges with a step of 1 or more, or of -1, from the front."""
+def runs_of(indices: list[int], most: int) -> list[range]:
+    """Cut a list into the longest ranges with a step of 1 or more, or of -1, from the front; stops beyond `most` of them."""
     runs: list[range] = []
     for index in indices:
+        if len(runs) > most:
+            break
         last = runs[-1] if runs else None
         if last is not None and len(last) == 1 and index > last[0]:
             runs[-1] = range(last[0], index + 1, index - last[0])

@@ -6,9 +6,9 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.rewrite.edit import Patch, constant_integers, first, nodes, operand, shape_of, word
-from mrt.rewrite.fold_constants import LARGEST_RESULT
 from mrt.rewrite.write_pads import pads_of_every_axis
 
+LONGEST_AXIS = 1 << 20  # of a padded value, whose every place is written down
 _MODES = {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}  # ONNX's word, numpy's
 
 
@@ -24,7 +24,7 @@ def lower_paddings(model: ir.Model) -> int:
         if mode not in _MODES or shape is None or pads is None:
             continue
         every = pads_of_every_axis(node, pads, len(shape))
-        if every is None or min(every) < 0 or not any(every) or max(every) + max(shape) > LARGEST_RESULT:
+        if every is None or min(every) < 0 or not any(every) or max(every) + max(shape) > LONGEST_AXIS:
             continue
         patch, value = Patch(node), first(node)
         for axis, size in enumerate(shape):

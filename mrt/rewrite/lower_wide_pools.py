@@ -75,13 +75,15 @@ def _powers(node: ir.Node) -> bool:
     if window is None or x is None or y is None or _is_large(window, x, y):
         return False
     patch, p = Patch(node), integer(node, "p", 2)
+    if p < 1:
+        return False
     patch.finish(_root(patch, _total(patch, _raised(patch, first(node), p), window, x, y), p))
     return True
 
 
 def _all_powers(node: ir.Node) -> bool:
     shape = shape_of(first(node))
-    if shape is None or len(shape) < 3:
+    if shape is None or len(shape) < 3 or integer(node, "p", 2) < 1:
         return False
     patch, p = Patch(node), integer(node, "p", 2)
     axes = patch.axes(list(range(2, len(shape))))
