@@ -28,6 +28,7 @@ from mrt.quantize import (  # noqa: F401 they register rules
     resize,
     softmax,
 )
+from mrt.quantize.detection import suppress
 from mrt.quantize.inputs import input_interval
 from mrt.quantize.lowering import Lowering, constant_of, identity, name_of, shape_of
 from mrt.quantize.masks import without_masks
@@ -40,6 +41,9 @@ from mrt.quantize.whole import lower_whole
 HEAD_OPERATORS = frozenset({"Reshape", "Transpose", "Slice", "Concat", "Softmax", "Relu", "Clip", "Neg", "Pad", "ArgMax",
                             "TopK", "Gather", "GatherElements", "Cast"})
 """Operators through which a model's output is still a head: its inputs keep 16 bits too."""
+
+DETECTOR_OPERATORS = HEAD_OPERATORS | {"NonMaxSuppression", "Add", "Sub", "Mul", "Div", "Min", "Max", "Where"}
+"""The same in a model that chooses among boxes: what makes boxes of offsets needs more than 8 bits."""
 
 
 def quantize(
@@ -77,6 +81,8 @@ def _lower(net: Lowering, node: ir.Node, curves: Mapping[str, Curve]) -> None:
     try:
         if name_of(value) in curves:
             lower_curve(net, value, curves[name_of(value)])
+        elif node.domain:
+            suppress(net, node)
         elif lower_whole(net, node):
             pass
         elif node.op_type in RULES:
@@ -107,10 +113,11 @@ def _needed(graph: ir.Graph, nodes: Sequence[ir.Node], curves: Mapping[str, Curv
 def _heads(graph: ir.Graph, nodes: Sequence[ir.Node], curves: Mapping[str, Curve]) -> frozenset[str]:
     """Names of the values that lead to outputs through movement, softmax and curves only: they keep 16 bits."""
     outputs = {name_of(value) for value in graph.outputs}
+    operators = DETECTOR_OPERATORS if any(node.domain for node in nodes) else HEAD_OPERATORS
     heads, others = set(outputs), set[str]()  # others: read by something that is not on the way to a head
     for node in reversed(nodes):
         made = {name_of(value) for value in node.outputs}
-        passes = not made & others and bool(made & heads) and (node.op_type in HEAD_OPERATORS or bool(made & curves.keys()))
+        passes = not made & others and bool(made & heads) and (node.op_type in operators or bool(made & curves.keys()))
         (heads if passes else others).update(_read(node, curves))
     return frozenset(heads - (others - outputs))
 
