@@ -23,14 +23,24 @@ class NoJudgeError(Exception):
 def ask(cases: Sequence[Case], python: Path, folder: Path, tell: Callable[[int], None]) -> list[Answer]:
     """mxnet's answer to each case; `tell` hears how many there are so far.
 
-    Where the library that MXNet computes with by default does not know a case, MXNet's own code is asked instead.
+    MXNet's own code is asked instead of oneDNN, which it uses by default, where oneDNN does not know the case; and of
+    a Deconvolution's target_shape, where oneDNN keeps the pad that target_shape replaces.
     """
     answers = _ask(cases, python, folder, tell, {})
-    again = [number for number, answer in enumerate(answers) if ONE_DNN.search(answer.refusal or "")]
+    again = [
+        number
+        for number, (case, answer) in enumerate(zip(cases, answers, strict=True))
+        if ONE_DNN.search(answer.refusal or "") or _has_target_shape(case)
+    ]
     second = _ask([cases[number] for number in again], python, folder, lambda _: None, {"MXNET_MKLDNN_ENABLED": "0"})
     for number, answer in zip(again, second, strict=True):
         answers[number] = answer
     return answers
+
+
+def _has_target_shape(case: Case) -> bool:
+    rows = [row for row in case.symbol["nodes"] if row["op"].lower().endswith("deconvolution")]
+    return any("target_shape" in row["attrs"] for row in rows)
 
 
 def _ask(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mrt.frontend.mxnet.operators.aliases import known_name
 from tests.mxnet_judge.case import Case
 
 REFUSES = ("mrt refuses",)
@@ -15,7 +16,7 @@ DIFFERS = ("differ",)
 
 @dataclass(frozen=True)
 class Known:
-    """Holds for cases of these outcomes that use one of `operators`, where `detail` is found in what was said."""
+    """Holds where a case of these outcomes uses one of `operators`, by its first name, and `detail` was said."""
 
     why: str
     operators: tuple[str, ...]
@@ -27,7 +28,7 @@ class Known:
         """Whether a node of the case has one of the operators, with attributes for which this is known."""
         if not re.search(self.detail, detail):
             return False
-        rows = [row for row in case.symbol["nodes"] if row["op"] in self.operators]
+        rows = [row for row in case.symbol["nodes"] if known_name(row["op"]) in self.operators]
         return any(self.where(row["attrs"]) for row in rows)
 
 
@@ -41,7 +42,7 @@ KNOWN: tuple[Known, ...] = (
         ("Pooling", "Pooling_v1"), REFUSES, "a window lies wholly in the padding",
     ),
     Known(
-        "MXNet's own code, asked where oneDNN refuses, spreads a dilated kernel as if it were not; oneDNN does not",
+        "MXNet's own code, asked where there is a target_shape, spreads a dilated kernel as if it were not; oneDNN does not",
         ("Deconvolution",), DIFFERS, "", lambda attributes: "target_shape" in attributes and "2" in attributes["dilate"],
     ),
     Known(
@@ -61,6 +62,10 @@ KNOWN: tuple[Known, ...] = (
         ("reverse", "flip", "broadcast_axis", "broadcast_axes", "cumsum", "_np_cumsum"), ACCEPTS, "index = -",
     ),
     Known(
+        "bounds in the wrong order are taken for a mistake; numpy gives them a meaning, and MXNet elsewhere refuses them",
+        ("clip",), REFUSES, "is above a_max",
+    ),
+    Known(
         "MXNet's code for it is compiled for a few dimensions only",
         ("tile",), ACCEPTS, "Too many reduction axes",
     ),
@@ -69,7 +74,7 @@ KNOWN: tuple[Known, ...] = (
         ("Reshape", "reshape"), ACCEPTS, "died or hung", lambda attributes: "target_shape" in attributes,
     ),
     Known(
-        "MXNet's own code, asked where oneDNN refuses, cuts an odd number of elements off at a stride of 2 or more only",
+        "MXNet's own code, asked where there is a target_shape, cuts an odd number of elements off at a stride of 2 or more only",
         ("Deconvolution",), ACCEPTS, "must be samller than stride",
     ),
     Known(
@@ -99,6 +104,10 @@ KNOWN: tuple[Known, ...] = (
     Known(
         "roots of another order than 1 and 2 are not among ONNX's operators",
         ("Pooling",), REFUSES, "p_value=3",
+    ),
+    Known(
+        "its padding is zeros to a maximum too, which is the usual one after a relu only",
+        ("Pooling_v1",), REFUSES, "a maximum over zeros outside",
     ),
     Known(
         "bounds of the state inside the recurrence are not among those of ONNX's LSTM",

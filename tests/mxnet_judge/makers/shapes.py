@@ -236,7 +236,7 @@ def crop(draw: Draw, name: str) -> Drawn:
 @maker("tile", cases=14)
 def tile(draw: Draw, name: str) -> Drawn:
     return Drawn(
-        [draw.data(draw.shape(1, 4, 3))], {"reps": tuple(draw.integer(1, 3) for _ in range(draw.integer(1, 5)))}
+        [draw.data(draw.shape(1, 4, 3))], {"reps": tuple(draw.integer(1, 3) for _ in range(draw.integer(1, 4)))}
     )
 
 

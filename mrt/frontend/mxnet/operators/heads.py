@@ -73,8 +73,9 @@ def _divided(call: Call) -> ir.Value:
 @operator("SoftmaxActivation", attributes={"mode": word("instance", "channel", default="instance")})
 def softmax_activation(call: Call) -> ir.Value:
     """Over axis 1 (channel); over the last axis (instance), whatever its documentation says of flattening."""
-    call.require_rank(2)
-    axis = 1 if call.word("mode") == "channel" else len(call.shape()) - 1
+    channel = call.word("mode") == "channel"
+    call.require_rank(3 if channel else 2)
+    axis = 1 if channel else len(call.shape()) - 1
     return call.emit("Softmax", [call.data], {"axis": axis})
 
 
