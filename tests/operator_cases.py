@@ -56,8 +56,10 @@ _PADS = [0, 0, 1, 2, 0, 0, 0, 3]
 _UNARY = [
     "Abs", "Ceil", "Elu", "Erf", "Exp", "Floor", "HardSigmoid", "Identity", "LeakyRelu", "Neg", "Relu", "Selu", "Sigmoid",
     "Sign", "Softplus", "Softsign", "Tanh", "Celu", "HardSwish", "Mish", "Gelu",
+    "Sin", "Cos", "Tan", "Atan", "Sinh", "Cosh", "Asinh", "Round", "Shrink", "ThresholdedRelu", "Swish",
 ]  # fmt: skip
-_SINCE = {"Erf": 9, "Sign": 9, "Celu": 12, "HardSwish": 14, "Mish": 18, "Gelu": 20}
+_SINCE = {"Erf": 9, "Sign": 9, "Celu": 12, "HardSwish": 14, "Mish": 18, "Gelu": 20, "Sinh": 9, "Cosh": 9, "Asinh": 9,
+          "Round": 11, "Shrink": 9, "ThresholdedRelu": 10, "Swish": 24}
 
 
 CASES: list[Case] = [
@@ -81,6 +83,18 @@ CASES: list[Case] = [
     _one("square", "Pow", 7, "k", weights={"k": 2.0}),
     _one("prelu", "PRelu", 7, "k", weights={"k": _normal(3, 1, 1)}),
     _one("leaky relu by its own slope", "LeakyRelu", 7, alpha=0.3),
+    *(Case(f"{name.lower()} of what it is defined on", 9, [node("HardSigmoid", "x", "h"), node(name, "h", "y")])
+      for name in ("Asin", "Acos")),
+    Case("acosh of what it is defined on", 9, [node("Add", "x k", "h"), node("Acosh", "h", "y")], weights={"k": 1.0},
+         positive=True),
+    Case("atanh of what it is defined on", 9, [node("Tanh", "x", "h"), node("Mul", "h k", "m"), node("Atanh", "m", "y")],
+         weights={"k": 0.9}),
+    *(_one(f"power {k}", "Pow", 7, "k", weights={"k": k}, positive=True) for k in (0.5, -0.5, -1.0, 1.0, 0.3)),
+    _one("shrink by its own numbers", "Shrink", 9, lambd=0.3, bias=0.2),
+    _one("thresholded relu by its own number", "ThresholdedRelu", 10, alpha=0.3),
+    _one("prelu by one number", "PRelu", 7, "k", weights={"k": [0.2]}),
+    _one("div of a lower rank", "Div", 7, "z", others={"z": (7, 1)}, positive=True),
+    _one("sum of six dimensions", "Add", 7, "z", shape=(2, 1, 2, 3, 1, 2), others={"z": (2, 2, 1, 2, 1)}),
     # limits
     _one("clip by attributes", "Clip", 7, min=0.0, max=0.5),
     _one("clip by one attribute", "Clip", 7, min=0.0),
@@ -94,6 +108,27 @@ CASES: list[Case] = [
     _one("batch norm of opset 15", "BatchNormalization", 15, "g b m v", weights=_BN, training_mode=0),
     _one("batch norm of rank 2", "BatchNormalization", 9, "g b m v", weights=_BN, shape=(2, 3)),
     _one("batch norm of rank 3", "BatchNormalization", 9, "g b m v", weights=_BN, shape=(2, 3, 5)),
+    *(_one(f"layer norm from axis {axis}", "LayerNormalization", 17, "g b", axis=axis, epsilon=1e-3,
+           weights={"g": _normal(7, 6) if axis == 2 else _normal(6), "b": _normal(6)}) for axis in (2, -1, 3)),
+    _one("layer norm without a bias", "LayerNormalization", 17, "g", weights={"g": _normal(6)}),
+    _one("layer norm by a computed scale", "LayerNormalization", 17, "g", others={"g": (6,)}),
+    _one("instance norm", "InstanceNormalization", 7, "g b", weights={"g": _normal(3), "b": _normal(3)}),
+    _one("instance norm of rank 3", "InstanceNormalization", 7, "g b", weights={"g": _normal(3), "b": _normal(3)},
+         shape=(2, 3, 5), epsilon=1e-2),
+    _one("instance norm by computed numbers", "InstanceNormalization", 7, "g b", others={"g": (3,), "b": (3,)}),
+    _one("group norm", "GroupNormalization", 21, "g b", num_groups=2, shape=(2, 6, 4, 5),
+         weights={"g": _normal(6), "b": _normal(6)}),
+    Case("group norm of opset 17, as PyTorch writes it", 17, [
+        node("Reshape", "x groups", "r"), node("InstanceNormalization", "r g b", "n"), node("Shape", "x", "s"),
+        node("Reshape", "n s", "m"), node("Mul", "m k", "w"), node("Add", "w c", "y"),
+    ], (2, 6, 4, 5), {"groups": np.array([0, 2, -1]), "g": [1.0, 1.0], "b": [0.0, 0.0], "k": _normal(6, 1, 1),
+                      "c": _normal(6, 1, 1)}),
+    _one("rms norm", "RMSNormalization", 23, "g", weights={"g": _normal(6)}, epsilon=1e-4),
+    *(_one(f"norm {p} along axis {axis}", "LpNormalization", 7, p=p, axis=axis) for p in (1, 2) for axis in (1, -1)),
+    _one("mean variance normalisation", "MeanVarianceNormalization", 9),
+    _one("mean variance normalisation of channels", "MeanVarianceNormalization", 13, axes=[1]),
+    _one("local response", "LRN", 7, size=3, alpha=0.3, beta=0.6, bias=1.5),
+    _one("local response by default", "LRN", 13, size=5),
     # softmax before and after opset 13
     *(_one(f"{name.lower()} of opset {opset}, axis {axis}", name, opset, axis=axis)
       for name in ("Softmax", "LogSoftmax") for opset, axis in ((7, 1), (11, -1), (12, 2), (13, 1), (13, -1), (13, 0))),
@@ -160,6 +195,9 @@ CASES: list[Case] = [
     *(_one(f"{name.lower()} of opset {opset}", name, opset, axes=[1, -1] if opset >= 11 else [1, 3], keepdims=keep)
       for name in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare")
       for opset, keep in ((7, 1), (11, 0))),
+    *(_one(f"{name.lower()} of opset {opset}", name, opset, axes=axes, keepdims=keep, positive=True, shape=(2, 3, 4, 5))
+      for name in ("ReduceLogSum", "ReduceLogSumExp", "ReduceProd")
+      for opset, axes, keep in ((7, [1, 3], 1), (11, [-1], 0), (13, [0, 2], 0))),
     _one("reduce mean of opset 18", "ReduceMean", 18, "a", weights={"a": np.array([-1])}),
     _one("reduce sum of opset 13", "ReduceSum", 13, "a", weights={"a": np.array([3, 2])}, keepdims=0),
     _one("reduce max over all", "ReduceMax", 7),

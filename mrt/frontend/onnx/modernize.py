@@ -16,7 +16,8 @@ from mrt.frontend.onnx.newer import NEWER
 OPSET = 20
 ALWAYS = 1000  # above every opset
 
-_REDUCTIONS = ("ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSumSquare")
+_REDUCTIONS = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
+               "ReduceSumSquare")  # fmt: skip
 
 
 def modernize(model: ir.Model) -> None:
