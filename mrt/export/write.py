@@ -19,6 +19,7 @@ import onnxruntime as ort
 from mrt.errors import BadModel
 
 LARGEST_FILE = 2**31 - 2**26  # protobuf takes less than 2 GB; the graph itself needs some
+SMALLEST_APART = 1024  # bytes of a tensor
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
@@ -74,9 +75,22 @@ def _write(model: ir.Model, path: Path) -> Draft:
     files = [path]
     if sum(sizes) > LARGEST_FILE:
         files.append(path.with_name(f"{path.name}.data"))
-        model = ir.external_data.unload_from_model(model, path.parent, files[1].name)
-    path.write_bytes(ir.to_proto(model).SerializeToString(deterministic=True))
+        proto = _with_weights_in(model, files[1])
+    else:
+        proto = ir.to_proto(model)
+    path.write_bytes(proto.SerializeToString(deterministic=True))
     return Draft(tuple(files))
+
+
+def _with_weights_in(model: ir.Model, file: Path) -> onnx.ModelProto:
+    """Weights written to the file; lists of sizes and axes stay, for whoever infers shapes. The model is not changed."""
+    kept = {value: value.const_value for value in model.graph.initializers.values()}
+    try:
+        ir.external_data.unload_from_model(model, file.parent, file.name, size_threshold_bytes=SMALLEST_APART)
+        return ir.to_proto(model)
+    finally:
+        for value, tensor in kept.items():
+            value.const_value = tensor
 
 
 def run(session: ort.InferenceSession, feeds: Arrays) -> dict[str, npt.NDArray[Any]]:
