@@ -30,7 +30,10 @@ def with_bias(values: Values) -> tuple[str, ...]:
     slots=with_bias,
 )
 def fully_connected(call: Call) -> ir.Value:
-    """Gemm on rows: all but the first axis flattened, or (flatten=False) every last axis a row."""
+    """Gemm on rows: all but the first axis flattened, or (flatten=False) every last axis a row.
+
+    Of zeros, as the first state of an unrolled cell is, only the bias remains.
+    """
     shape, hidden = call.shape(), call.integer("num_hidden")
     flattened = call.flag("flatten")
     call.require_rank(1)
@@ -42,9 +45,19 @@ def fully_connected(call: Call) -> ir.Value:
     width = call.shape(rows)[1]
     weight = call.parameter(1, (hidden, width))
     bias = [call.parameter(2, (hidden,))] if len(call.inputs) == 3 else []
-    attributes = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 1}
-    product = call.emit("Gemm", [rows, weight, *bias], attributes)
+    if bias and _is_zeros(call.data):
+        product = call.emit("Expand", [*bias, call.constant([call.shape(rows)[0], hidden])])
+    else:
+        attributes = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 1}
+        product = call.emit("Gemm", [rows, weight, *bias], attributes)
     return product if flattened or len(shape) == 2 else call.reshape(product, [*shape[:-1], hidden])
+
+
+def _is_zeros(value: ir.Value) -> bool:
+    """Whether it was made of zeros by `_zeros`."""
+    node = value.producer()
+    source = node.inputs[0] if node is not None and node.op_type == "Identity" else None
+    return source is not None and source.const_value is not None and not source.const_value.numpy().any()
 
 
 ACTIVATIONS = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "softrelu": "Softplus", "softsign": "Softsign"}

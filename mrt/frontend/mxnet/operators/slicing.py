@@ -71,16 +71,21 @@ def slice_axis(call: Call) -> ir.Value:
 
 @operator("slice_like", attributes={"axes": integers()}, slots=("data", "shape_like"))
 def slice_like(call: Call) -> ir.Value:
-    """The first elements of each axis, as many as the other input has there; no axes: all of them."""
+    """The first elements of each axis, as many as the other input has there; no axes: all of them.
+
+    A negative axis counts from the end of the first input, in both.
+    """
     shape, wanted = call.shape(), call.shape(call.inputs[1])
     axes = call.integers("axes")
     if not axes:
         call.require(len(shape) == len(wanted), f"shapes {shape} and {wanted} have different numbers of dimensions")
         axes = tuple(range(len(shape)))
-    taken = {call.axis(axis): wanted[call.axis(axis, len(wanted))] for axis in axes}
-    for axis, size in taken.items():
+    taken = dict.fromkeys(call.axis(axis) for axis in axes)
+    for axis in taken:
+        call.require(axis < len(wanted), f"axis {axis} is outside the {len(wanted)} dimensions of the other input")
+    for axis, size in ((axis, wanted[axis]) for axis in taken):
         call.require(size <= shape[axis], f"axis {axis} of {shape} is smaller than that of {wanted}")
-    return cut(call, {axis: slice(0, size) for axis, size in taken.items()})
+    return cut(call, {axis: slice(0, wanted[axis]) for axis in taken})
 
 
 def _number(values: Values, name: str) -> int:
