@@ -143,6 +143,7 @@ BINARY: dict[str, Callable[[Decimal, Decimal], Decimal]] = {
     "Max": max,
     "Min": min,
     "Pow": power,
+    "Mod": PRECISION.remainder,  # of the dividend's sign, as fmod
     "Greater": lambda x, y: ONE if x > y else ZERO,
     "GreaterOrEqual": lambda x, y: ONE if x >= y else ZERO,
     "Less": lambda x, y: ONE if x < y else ZERO,
@@ -151,5 +152,5 @@ BINARY: dict[str, Callable[[Decimal, Decimal], Decimal]] = {
     "And": min,
     "Or": max,
 }
-CURVED = frozenset(UNARY) - {"Abs", "Neg", "Relu", "Not", "Cast"} | {"Div", "Pow"}
+CURVED = frozenset(UNARY) - {"Abs", "Neg", "Relu", "Not", "Cast"} | {"Div", "Mod", "Pow"}
 ELEMENTWISE = frozenset(UNARY) | frozenset(BINARY) | {"Clip", "Where"}

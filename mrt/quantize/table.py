@@ -91,12 +91,17 @@ def lower_curve(net: Lowering, value: ir.Value, curve: Curve) -> None:
     reals = net.curves.reals(points, lambda: _evaluate(value, curve, float(x.scale[0]), x.zero_point, reachable))
     numbers = [real for real in reals.values() if not real.is_nan()] or [Decimal(0)]
     ends = float(min(numbers)), float(max(numbers))
-    target = net.format(value, reach=ends)
+    target = net.format(value, head=True if _only_divides(value) else None, reach=ends)
     if x.whole and all(number == number.to_integral_value() for number in numbers) and max(map(abs, ends)) < 2**15:
         target = Format("i16", 1.0, 0, -(2**15), 2**15 - 1)  # whole numbers of whole numbers stay what they are
     values = net.curves.entries((points, target), lambda: _entries(reals, reachable, target))
     table = net.builder.emit("table", x.value, net.constant(values))
     net.define(value, Tensor(table, np.array([target.scale]), target.zero_point, x.layout))
+
+
+def _only_divides(value: ir.Value) -> bool:
+    """A divisor, whose small values matter as much as its great ones, gets 16 bits."""
+    return bool(value.uses()) and all(use.node.op_type == "Div" and use.idx == 1 for use in value.uses())
 
 
 def _recipe(value: ir.Value, curve: Curve) -> Hashable:

@@ -52,6 +52,7 @@ from mrt.rewrite.write_clips import write_clips
 from mrt.rewrite.write_comparisons import write_comparisons
 from mrt.rewrite.write_defaults import write_defaults
 from mrt.rewrite.write_gemm import write_gemm
+from mrt.rewrite.write_masks import write_masks
 from mrt.rewrite.write_movements import write_movements
 from mrt.rewrite.write_normalizations import write_normalizations
 from mrt.rewrite.write_orders import write_orders
@@ -92,6 +93,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         write_clips,
         lower_division,
         write_quotients,
+        write_masks,
         lower_global_pools,
         write_reductions,
         lower_log_sum_exp,
