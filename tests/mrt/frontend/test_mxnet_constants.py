@@ -27,6 +27,7 @@ ROWS = [
     row("_linspace", [], [0, 0.25, 0.5, 0.75, 1], start="0", stop="1", num="5"),
     row("_linspace", [], [2, 1.25, 0.5, -0.25], start="2", stop="-1", num="4", endpoint="False"),
     row("_zeros", [], [[0], [0]], shape="(2, 1)"),
+    row("_zeros", [], [[0, 0, 0]], shape="(0, 3)"),  # the batch of a first state, broadcast later
     row("_zeros_without_dtype", [], [0, 0], shape="(2,)"),
     row("_ones", [], [1, 1], shape="2", dtype="int32"),
     row("_full", [], [1.5, 1.5], shape="(2,)", value="1.5"),
@@ -44,7 +45,7 @@ REFUSALS = [
     (row("_arange", [], X, start="0", stop="5", step="0"), "no numbers from 0.0 to 5.0 in steps of 0.0"),
     (row("_arange", [], X, start="1e15"), "a result of 1000000000000000 numbers; expected 1 to 2^28"),
     (row("_arange", [], X, start="0", infer_range="True"), "infer_range='True': not supported"),
-    (row("_zeros", [], X, shape="(2, 0)"), "shape=(2, 0): MXNet infers it from what follows"),
+    (row("_ones", [], X, shape="(2, 0)"), "shape=(2, 0): MXNet infers it from what follows"),
     (row("_zeros", [], X, shape="(100000, 100000)"), "a result of 10000000000 numbers; expected 1 to 2^28"),
     (row("_eye", [], X, N="100000"), "a result of 10000000000 numbers; expected 1 to 2^28"),
     (row("_eye", [], X, N="2", M="-3"), "expected 1 to 2^28"),

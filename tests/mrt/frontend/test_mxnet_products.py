@@ -79,6 +79,7 @@ ROWS = [
 
 REFUSALS = [
     (row("dot", [A, A], A), "axes of 3 and 2 numbers are multiplied"),
+    (row("dot", [A[0], A[0]], A, transpose_b="True"), "two vectors, one transposed, which MXNet refuses"),
     (row("batch_dot", [A, B], A), "has 2 dimensions; expected at least 3"),
     (row("batch_dot", [MANY[:1], MORE], A), "shapes (1, 4, 5), (2, 5, 3): expected matrices, with the same axes"),
     (row("batch_dot", [MANY, MANY], A), "shapes do not fit"),

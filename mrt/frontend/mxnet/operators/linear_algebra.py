@@ -39,6 +39,8 @@ def dot(call: Call) -> ir.Value:
     """The last axis of the left with the first of the right; transposed, the first of the left, the last of the right."""
     left, right = call.inputs
     ranks = [len(call.shape(value)) for value in call.inputs]
+    turned = call.flag("transpose_a") or call.flag("transpose_b")
+    call.require(not turned or ranks != [1, 1], "two vectors, one transposed, which MXNet refuses")
     if call.flag("transpose_a") and ranks[0] > 1:
         left = move_axes(call, left, [*range(1, ranks[0]), 0])
     if call.flag("transpose_b") and ranks[1] > 1:
