@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -423,60 +422,9 @@ def _print_notes(notes: Iterable[str]) -> None:
 
 
 def _settings(model: Path | None, options: dict[str, Any]) -> Config:
-    """The config file, if any, with the command line's options over it."""
-    from mrt.config import Config, load_config
+    from mrt.settings import settings_of
 
-    config = load_config(options["config"]) if options.get("config") else Config()
-    named = _given({name: options.get(name) for name in (*WEIGHT_SOURCES, "outputs")})
-    if "outputs" in named:
-        named["outputs"] = _parse_outputs(named["outputs"])
-    shapes = {**config.model.shapes, **dict(map(_parse_shape, options.get("shapes") or ()))}
-    if model is not None:
-        other = {} if config.model.path is None else {**dict.fromkeys(WEIGHT_SOURCES), "outputs": ()}
-        named = {**other, **named, "path": model}  # what the file says of weights is of its own model
-    elif named.keys() & set(WEIGHT_SOURCES):
-        named = {**dict.fromkeys(WEIGHT_SOURCES), **named}
-    config = replace(config, model=replace(config.model, **{"shapes": shapes, **named}))
-    if config.model.path is None:
-        raise BadOption("no model is given: name its file, or a --config whose [model] has a path")
-    data = _given({"path": options.get("data"), "samples": options.get("samples")})
-    which = "evaluation_data" if options.get("evaluation") else "calibration_data"
-    config = replace(config, **{which: replace(getattr(config, which), **data)})
-    bits = options.get("bits")
-    precision = {
-        "weight_bits": bits if options.get("weight_bits") is None else options["weight_bits"],
-        "activation_bits": bits if options.get("activation_bits") is None else options["activation_bits"],
-        "scales": options.get("scales"),
-        "scheme": options.get("scheme"),
-    }
-    quantization = replace(config.quantization, **_given(precision))
-    observer = _given({"observer": options.get("observer"), "bits": precision["activation_bits"]})
-    return replace(config, quantization=quantization, calibration=replace(config.calibration, **observer))
-
-
-WEIGHT_SOURCES = ("params", "epoch", "random_weights")  # of an MXNet model, at most one of them
-
-
-def _parse_outputs(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names):
-        raise BadOption(f"--outputs {text}: expected names with commas between them")
-    return names
-
-
-def _given(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def _parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
-    name, equals, sizes = text.rpartition("=")
-    try:
-        shape = tuple(int(size) for size in sizes.split(","))
-    except ValueError:
-        shape = ()
-    if not (equals and name and shape and all(0 < size < 2**31 for size in shape)):
-        raise BadOption(f"--shape {text}: expected NAME=1,3,224,224 with dimensions of 1 or more")
-    return name, shape
+    return settings_of(model, options)
 
 
 @contextmanager

@@ -40,11 +40,11 @@ class ModelSettings:
 
     path: Path | None = None
     params: Path | None = None
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    labels: Path | None = None
     epoch: int | None = None
     random_weights: int | None = None
     outputs: tuple[str, ...] = ()
-    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    labels: Path | None = None
 
 
 @dataclass(frozen=True)

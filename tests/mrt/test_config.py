@@ -14,6 +14,9 @@ FULL = """
 [model]
 path = "net-symbol.json"
 params = "../net.params"
+epoch = 3
+random_weights = 4
+outputs = ["conv0", "relu1"]
 shapes = { data = [1, 3, 8, 8] }
 labels = "classes.txt"
 
@@ -60,7 +63,13 @@ def test_every_entry_is_read(tmp_path: Path) -> None:
     shared = {"scale": 0.25, "mean": (1.0, 2.5, 3.0), "std": (2.0,)}
     assert load(tmp_path, FULL) == Config(
         model=ModelSettings(
-            tmp_path / "net-symbol.json", tmp_path / "../net.params", {"data": (1, 3, 8, 8)}, tmp_path / "classes.txt"
+            tmp_path / "net-symbol.json",
+            tmp_path / "../net.params",
+            {"data": (1, 3, 8, 8)},
+            tmp_path / "classes.txt",
+            epoch=3,
+            random_weights=4,
+            outputs=("conv0", "relu1"),
         ),
         preprocessing=Preprocessing(layout="NHWC", **shared),
         inputs={"mask": Preprocessing(layout="as is", color="BGR", resize=9, crop=8, **shared)},
@@ -101,7 +110,11 @@ def test_each_input_has_its_own_preprocessing_or_the_general_one(tmp_path: Path)
             "[modle]",
             "unknown key 'modle'; known are model, preprocessing, inputs, calibration, evaluation, quantization",
         ),
-        ("[model]\npth = 'a'", "unknown key 'pth' in [model]; known are path, params, shapes, labels"),
+        ("[model]\noutputs = 'conv0'", "[model] outputs = 'conv0': expected a list of names"),
+        (
+            "[model]\npth = 'a'",
+            "unknown key 'pth' in [model]; known are path, params, epoch, random_weights, outputs, shapes, labels",
+        ),
         (
             "[preprocessing]\nmeans = 1",
             "unknown key 'means' in [preprocessing]; known are layout, color, scale, mean, std",

@@ -1,0 +1,70 @@
+"""The options of a command over its config file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mrt.config import Config, ModelSettings, load_config
+from mrt.errors import BadOption
+
+WEIGHT_SOURCES = ("params", "epoch", "random_weights")  # of an MXNet model, at most one of them
+
+
+def settings_of(model: Path | None, options: Mapping[str, Any]) -> Config:
+    """The config file, if any, with the command line's options over it."""
+    config = load_config(options["config"]) if options.get("config") else Config()
+    config = replace(config, model=_model_settings(config.model, model, options))
+    if config.model.path is None:
+        raise BadOption("no model is given: name its file, or a --config whose [model] has a path")
+    data = _given({"path": options.get("data"), "samples": options.get("samples")})
+    which = "evaluation_data" if options.get("evaluation") else "calibration_data"
+    config = replace(config, **{which: replace(getattr(config, which), **data)})
+    bits = options.get("bits")
+    precision = {
+        "weight_bits": bits if options.get("weight_bits") is None else options["weight_bits"],
+        "activation_bits": bits if options.get("activation_bits") is None else options["activation_bits"],
+        "scales": options.get("scales"),
+        "scheme": options.get("scheme"),
+    }
+    quantization = replace(config.quantization, **_given(precision))
+    observer = _given({"observer": options.get("observer"), "bits": precision["activation_bits"]})
+    return replace(config, quantization=quantization, calibration=replace(config.calibration, **observer))
+
+
+def _model_settings(file: ModelSettings, model: Path | None, options: Mapping[str, Any]) -> ModelSettings:
+    """What the file says of weights and outputs is of its own model, and at most one source of weights is used."""
+    named = _given({name: options.get(name) for name in (*WEIGHT_SOURCES, "outputs")})
+    if "outputs" in named:
+        named["outputs"] = _parse_outputs(named["outputs"])
+    if named.keys() & set(WEIGHT_SOURCES):
+        named = {**dict.fromkeys(WEIGHT_SOURCES), **named}
+    if model is not None:
+        other = {} if file.path is None else {**dict.fromkeys(WEIGHT_SOURCES), "outputs": ()}
+        named = {**other, **named, "path": model}
+    shapes = {**file.shapes, **dict(map(_parse_shape, options.get("shapes") or ()))}
+    return replace(file, **{"shapes": shapes, **named})
+
+
+def _parse_outputs(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise BadOption(f"--outputs {text}: expected names with commas between them")
+    return names
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    name, equals, sizes = text.rpartition("=")
+    try:
+        shape = tuple(int(size) for size in sizes.split(","))
+    except ValueError:
+        shape = ()
+    if not (equals and name and shape and all(0 < size < 2**31 for size in shape)):
+        raise BadOption(f"--shape {text}: expected NAME=1,3,224,224 with dimensions of 1 or more")
+    return name, shape
