@@ -59,7 +59,6 @@ ROWS = [
     row("Pooling_v1", numbers(1, 1, 4, 4), np.reshape([-5, -2, 0, -4, -1, 0, 0, 0, 0], (1, 1, 3, 3)), kernel="(1, 1)",
         stride="(2, 2)", pool_type="avg", pooling_convention="full"),
     row("Pooling_v1", numbers(1, 2, 2, 2), np.reshape([0, 0.5], (1, 2, 1, 1)), pool_type="avg", global_pool="1"),
-    row("CuDNNPooling", numbers(1, 1, 2, 2), [[[[5]]]], kernel="(2, 2)"),
 ]  # fmt: skip
 
 SQUARE = numbers(1, 1, 4, 4)

@@ -34,7 +34,6 @@ POOLING: dict[str, Attribute] = {
 
 @operator(
     "Pooling",
-    "CuDNNPooling",
     attributes={
         **POOLING,
         "pool_type": word("max", "avg", "sum", "lp", default="max"),
