@@ -26,9 +26,9 @@ _DTYPES = {
 
 
 def input_interval(net: Lowering, value: ir.Value) -> Format | None:
-    """The dtype and interval of a whole input, at scale 1; None for an input of floats that are no indices."""
+    """The dtype and interval of a whole input, at scale 1; None for an input of floats that are not cut to whole ones."""
     indices = _words(value, "mrt.indices")
-    if value.dtype == ir.DataType.FLOAT and indices is None:
+    if value.dtype == ir.DataType.FLOAT and indices is None and _words(value, "mrt.compared") is None:
         return None
     dtype, low, high = _DTYPES.get(value.dtype or ir.DataType.FLOAT, ("i32", *DTYPE_RANGES["i32"]))
     seen = net.table.ranges.get(name_of(value))

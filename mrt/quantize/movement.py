@@ -24,7 +24,7 @@ from mrt.quantize.lowering import (
 )
 from mrt.quantize.rules import rule
 from mrt.quantize.tensor import Format, Layout, Tensor
-from mrt.quantize.whole import computed, is_whole, whole_operand
+from mrt.quantize.whole import computed, fits_whole, is_whole, whole_operand
 
 
 def movable(net: Lowering, value: ir.Value | None) -> Tensor:
@@ -38,9 +38,22 @@ def movable(net: Lowering, value: ir.Value | None) -> Tensor:
 @rule("Reshape")
 def reshape(net: Lowering, node: ir.Node) -> None:
     """Row-major order is that of the float model's axes."""
-    x = net.logical(movable(net, node.inputs[0]))
     shape = shape_of(node.outputs[0])
-    net.define(node.outputs[0], replace(x, value=net.reshaped(x.value, shape), layout=identity(len(shape))))
+    array = constant_of(node.inputs[0])
+    if array is not None:
+        return _constant_output(net, node, array.reshape(shape))
+    x = net.logical(movable(net, node.inputs[0]))
+    return net.define(node.outputs[0], replace(x, value=net.reshaped(x.value, shape), layout=identity(len(shape))))
+
+
+def _constant_output(net: Lowering, node: ir.Node, array: FloatArray) -> None:
+    """What the model gives whatever its inputs are: whole numbers as they are, others in 16 bits."""
+    layout = identity(array.ndim)
+    if fits_whole(array):
+        return net.define(node.outputs[0], Tensor(net.constant(array.astype(np.int32)), np.ones(1), 0, layout))
+    target = net.format(node.outputs[0], reach=(float(array.min()), float(array.max())))
+    value = net.constant(quantized(array, target).astype(DTYPES[target.dtype]))
+    return net.define(node.outputs[0], Tensor(value, np.array([target.scale]), target.zero_point, layout))
 
 
 @rule("Transpose")

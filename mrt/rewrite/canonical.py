@@ -258,6 +258,8 @@ def _is_concat(node: ir.Node) -> bool:
 
 
 def _is_reshape(node: ir.Node) -> bool:
+    if constant(first(node)) is not None and not node.outputs[0].is_graph_output():
+        return False  # a constant goes through a Reshape only to become an output
     return constant_integers(operand(node, 1)) == shape_of(node.outputs[0]) and integer(node, "allowzero", 0) == 0
 
 
@@ -332,7 +334,7 @@ def _is_resize(node: ir.Node) -> bool:
     )
 
 
-_TAKE_CONSTANT_FIRST = ("Div", "Pow", "Concat", "MatMul", "Where", "Gather", "GatherElements")
+_TAKE_CONSTANT_FIRST = ("Reshape", "Div", "Pow", "Concat", "MatMul", "Where", "Gather", "GatherElements")
 _FORMS: dict[str, Callable[[ir.Node], bool]] = {
     "Conv": _is_sum_of_products,
     "ConvTranspose": _is_sum_of_products,

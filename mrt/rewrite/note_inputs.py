@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from mrt.rewrite.canonical import WHOLE_NUMBERS
 from mrt.rewrite.edit import constant, first, integer, operand, shape_of
 
 INDICES, COMPARED = "mrt.indices", "mrt.compared"
+INTEGERS: frozenset[ir.DataType | None] = frozenset(WHOLE_NUMBERS)
 _MOVES = ("Cast", "Floor", "Clip", "Reshape", "Transpose", "Slice", "Concat")
 _COMPARISONS = ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual")
 
@@ -30,7 +32,8 @@ def note_inputs(model: ir.Model) -> int:
 
     "-100 99" are the places of an axis of 100, from behind and from the front, "0 99" those that a Clip lets through; of
     the constants it says the least and the greatest.
-    An input of floats is one of indices if it does nothing else; one of an integer type if it looks up anything.
+    An input of floats is one of indices if it does nothing else; one of an integer type if it looks up anything. One
+    of floats that is cut to whole numbers by all that read it is taken for whole: "mrt.compared" says so, if only "0 0".
     """
     count = 0
     for value in model.graph.inputs:
@@ -42,8 +45,9 @@ def note_inputs(model: ir.Model) -> int:
             value.metadata_props[INDICES] = f"{-min(sizes) if from_behind else 0} {min(sizes) - 1}"
             count += 1
         ends = [end for use in uses for end in _held_against(use)]
-        if ends and value.dtype != ir.DataType.FLOAT:
-            value.metadata_props[COMPARED] = f"{min(ends)} {max(ends)}"
+        cut = bool(uses) and all(_is_of_whole_numbers(use) for use in uses)
+        if (cut or (ends and value.dtype != ir.DataType.FLOAT)) and INDICES not in value.metadata_props:
+            value.metadata_props[COMPARED] = f"{min(ends, default=0)} {max(ends, default=0)}"
             count += 1
     return count
 
@@ -53,10 +57,17 @@ def _uses(value: ir.Value, *, cut: bool, clipped: bool) -> Iterator[Use]:
     for use in value.uses():
         node = use.node
         if node.op_type in _MOVES and use.idx == 0 and not node.outputs[0].is_graph_output():
-            now_cut, now_clipped = cut or node.op_type in ("Cast", "Floor"), clipped or node.op_type == "Clip"
-            yield from _uses(node.outputs[0], cut=now_cut, clipped=now_clipped)
+            moved = node.outputs[0]
+            now_cut, now_clipped = cut or moved.dtype in INTEGERS, clipped or node.op_type == "Clip"
+            yield from _uses(moved, cut=now_cut, clipped=now_clipped)
         else:
             yield Use(node, use.idx, cut, clipped)
+
+
+def _is_of_whole_numbers(use: Use) -> bool:
+    """Whether a reader computes with whole numbers; one that casts them back may want any number cut off."""
+    operand_read = use.node.inputs[use.place]
+    return use.cut and operand_read is not None and operand_read.dtype in INTEGERS and use.node.op_type != "Cast"
 
 
 def _size(use: Use) -> int | None:

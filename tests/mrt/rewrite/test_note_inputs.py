@@ -1,0 +1,58 @@
+"""note_inputs: what is written on inputs that hold indices, and on which inputs nothing may be."""
+
+import numpy as np
+import onnx
+import pytest
+
+from mrt.rewrite.note_inputs import note_inputs
+from tests.graphs import graph_of, node
+
+TABLE = {"t": np.zeros((7, 2), np.float32)}
+LIMITS = {"low": np.float32(0), "high": np.float32(6)}
+NUMBERS = {"n": np.arange(-2, 5)}
+CUT = node("Cast", "x", "c", to=7)
+
+
+def noted(nodes, weights, kind=onnx.TensorProto.FLOAT):
+    model = graph_of(nodes, {"x": (3, 1)}, weights, kind=kind)
+    note_inputs(model)
+    return dict(model.graph.inputs[0].metadata_props)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "weights", "expected"),
+    [
+        ([CUT, node("Gather", "t c", "y")], TABLE, {"mrt.indices": "-7 6"}),
+        ([node("Clip", "x low high", "a"), node("Cast", "a", "c", to=6), node("Gather", "t c", "y", axis=0)],
+         TABLE | LIMITS, {"mrt.indices": "0 6"}),
+        ([CUT, node("Equal", "c n", "e"), node("Cast", "e", "y", to=1)], NUMBERS, {"mrt.compared": "-2 4"}),
+        ([CUT, node("Add", "c n", "d"), node("Gather", "t d", "y")], TABLE | NUMBERS, {"mrt.compared": "0 0"}),
+    ],
+)  # fmt: skip
+def test_floats_that_are_only_indices(nodes, weights, expected):
+    assert noted(nodes, weights) == expected
+
+
+@pytest.mark.parametrize(
+    ("nodes", "weights"),
+    [
+        ([node("Floor", "x", "y")], {}),
+        ([CUT, node("Cast", "c", "y", to=1)], {}),
+        ([CUT, node("Gather", "t c", "g"), node("Relu", "x", "y")], TABLE),
+        ([node("Equal", "x low", "e"), node("Cast", "e", "y", to=1)], LIMITS),
+        ([node("Cast", "x", "b", to=9), node("Cast", "b", "y", to=1)], {}),
+    ],
+)
+def test_floats_that_are_more_than_indices_stay_floats(nodes, weights):
+    assert noted(nodes, weights) == {}
+
+
+def test_integers_look_up_the_shorter_of_two_axes():
+    nodes = [node("Gather", "t x", "a"), node("Gather", "s x", "b"), node("Add", "a b", "y")]
+    weights = TABLE | {"s": np.zeros((4, 2), np.float32)}
+    assert noted(nodes, weights, onnx.TensorProto.INT64) == {"mrt.indices": "-4 3"}
+
+
+def test_integers_that_are_only_numbers():
+    nodes = [node("Cast", "x", "f", to=1), node("Relu", "f", "y")]
+    assert noted(nodes, {}, onnx.TensorProto.INT32) == {}
