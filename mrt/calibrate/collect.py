@@ -17,7 +17,7 @@ import onnx_ir as ir
 from mrt.calibrate.observers import Observer
 from mrt.calibrate.samples import Sample, Samples
 from mrt.calibrate.session import FloatSession, model_inputs
-from mrt.calibrate.table import CalibrationOptions, CalibrationTable
+from mrt.calibrate.table import ONE_RANGE, CalibrationOptions, CalibrationTable
 from mrt.errors import BadData
 
 Array = npt.NDArray[Any]
@@ -25,9 +25,6 @@ Progress = Callable[[int, int], None]  # runs done, runs in all
 MAX_EXPOSED_BYTES = 512 * 2**20  # values exposed by one run; a model with more is run once for each group of values
 SUMS_OF_PRODUCTS = ("Conv", "ConvTranspose", "Gemm")
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
-
-ONE_RANGE = "mrt.one_range"
-"""Metadata by which rewriting says which values are watched as one: those with the same word, such as a state's steps."""
 
 
 class Watch:

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from cvm.errors import Invalid
 from cvm.program import Input, Meaning, Program, TensorType
-from mrt.calibrate.table import CalibrationTable
+from mrt.calibrate.table import ONE_RANGE, CalibrationTable
 from mrt.errors import BadOption, NotProvable, Unsupported
 from mrt.quantize import (  # noqa: F401 they register rules
     comparison,
@@ -38,8 +38,24 @@ from mrt.quantize.table import Curve, find_curves, lower_curve
 from mrt.quantize.tensor import Tensor
 from mrt.quantize.whole import lower_whole
 
-HEAD_OPERATORS = frozenset({"Reshape", "Transpose", "Slice", "Concat", "Softmax", "Relu", "Clip", "Neg", "Pad", "ArgMax",
-                            "TopK", "Gather", "GatherElements", "Cast"})
+HEAD_OPERATORS = frozenset(
+    {
+        "Reshape",
+        "Transpose",
+        "Slice",
+        "Concat",
+        "Softmax",
+        "Relu",
+        "Clip",
+        "Neg",
+        "Pad",
+        "ArgMax",
+        "TopK",
+        "Gather",
+        "GatherElements",
+        "Cast",
+    }
+)
 """Operators through which a model's output is still a head: its inputs keep 16 bits too."""
 
 DETECTOR_OPERATORS = HEAD_OPERATORS | {"NonMaxSuppression", "Add", "Sub", "Mul", "Div", "Min", "Max", "Where"}
@@ -67,6 +83,11 @@ def quantize(
     for value in model.graph.outputs:
         _emit_output(net, value)
     return net.builder.finish(provenance or {}, labels)
+
+
+def _alike(nodes: Sequence[ir.Node]) -> frozenset[str]:
+    values = (value for node in nodes for value in node.outputs)
+    return frozenset(name_of(value) for value in values if ONE_RANGE in value.metadata_props)
 
 
 def _check_layers(graph: ir.Graph, options: QuantizeOptions) -> None:

@@ -24,12 +24,19 @@ Rule = Callable[["Lowering", ir.Node], None]
 class Lowering:
     """What the rules of the operators share."""
 
-    def __init__(self, table: CalibrationTable, options: QuantizeOptions, heads: frozenset[str]) -> None:
+    def __init__(
+        self,
+        table: CalibrationTable,
+        options: QuantizeOptions,
+        heads: frozenset[str],
+        alike: frozenset[str] = frozenset(),
+    ) -> None:
         self.builder = ProgramBuilder()
         self.curves = CurveMemo()
         self.table = table
         self.options = options
         self.heads = heads
+        self.alike = alike  # values watched as one with others: their format may not depend on what is proven of each
         self._tensors: dict[str, Tensor] = {}
 
     # -- float values and what they have become -------------------------------------------------
@@ -99,10 +106,13 @@ class Lowering:
         """The format of a value at a given precision; `reach`, unless given, is that of the value's tensor."""
         if name not in self.table.ranges:
             raise MrtError(f"the calibration table has no range for '{name}': calibrate this model again")
+        if reach is None:
+            anything = (-np.inf, np.inf)
+            reach = anything if bits > 8 and name in self.alike else self.reach(self._tensors[name])
         return choose_format(
             self.table.ranges[name],
             bits,
-            reach=self.reach(self._tensors[name]) if reach is None else reach,
+            reach=reach,
             scales=self.options.scales,
             scheme=self.options.scheme,
         )

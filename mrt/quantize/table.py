@@ -86,7 +86,8 @@ def lower_curve(net: Lowering, value: ir.Value, curve: Curve) -> None:
     x = net.settled(curve.root)
     integers = np.arange(-128, 128) if net.dtype(x) == "i8" else np.arange(-32768, 32768)
     proven = net.builder.bounds[x.value]
-    reachable = integers.clip(proven.min, proven.max)
+    alike = name_of(curve.root) in net.alike  # one table for all its twins, whatever is proven of each
+    reachable = integers if alike else integers.clip(proven.min, proven.max)
     points = (_recipe(value, curve), float(x.scale[0]), x.zero_point, int(reachable[0]), int(reachable[-1]))
     reals = net.curves.reals(points, lambda: _evaluate(value, curve, float(x.scale[0]), x.zero_point, reachable))
     numbers = [real for real in reals.values() if not real.is_nan()] or [Decimal(0)]

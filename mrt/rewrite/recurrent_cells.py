@@ -60,7 +60,7 @@ class Cell:
         """Some of the gates that lie side by side in [batch, gates * hidden]."""
         bounds = {"starts": first * self.hidden, "ends": stop * self.hidden, "axes": 1, "steps": 1}
         operands = (self.constant(np.array([number], np.int64), role) for role, number in bounds.items())
-        return self.patch.add("Slice", value, *operands)
+        return self.alike(self.patch.add("Slice", value, *operands), f"gates{first}to{stop}")
 
     def constant(self, array: Array, role: str) -> ir.Value:
         """A constant of all steps: equal ones are one initializer."""

@@ -4,9 +4,9 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from mrt.calibrate.collect import ONE_RANGE, calibrate
+from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
-from mrt.calibrate.table import CalibrationOptions
+from mrt.calibrate.table import ONE_RANGE, CalibrationOptions
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.rewrite import recurrent_cells, rewrite
 from tests.float_models import run_real
