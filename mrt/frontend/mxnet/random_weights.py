@@ -25,6 +25,7 @@ from mrt.frontend.mxnet.params import Array
 from mrt.frontend.mxnet.power import powers
 
 MAX_SEED = 2**63 - 1
+MAX_NUMBERS = 2**29  # 2 GB of float32
 BLOCK = 2**18  # numbers drawn together
 SMALL = 0.1
 
@@ -54,14 +55,28 @@ def fill_randomly(built: Built, made: Plan, seed: int) -> None:
     """Give every parameter of the graph its numbers."""
     roles = _roles(made)
     variances = _variances(built)
-    for name, parameter in built.writer.parameters.items():
-        shape = parameter.shape or (parameter.wanted[0] if parameter.wanted else None)
-        if shape is None:
-            raise BadModel(f"--random-weights: nothing says the shape of parameter {name!r}")
+    for name, shape in _shapes(built).items():
+        parameter = built.writer.parameters[name]
         role = roles.get(name, Role("", _slot_by_name(name)))
         middle, spread, above = _scale(role, shape, variances.get(parameter.value, 1.0))
         set_numbers(parameter.value, draw(f"{seed} {name}", shape, middle, spread, above=above))
     set_ones(built)
+
+
+def _shapes(built: Built) -> dict[str, Shape]:
+    """All of them known, and together no more than a computer has room for."""
+    shapes: dict[str, Shape] = {}
+    for name, parameter in built.writer.parameters.items():
+        shape = parameter.shape or (parameter.wanted[0] if parameter.wanted else None)
+        if shape is None:
+            raise BadModel(f"--random-weights: nothing says the shape of parameter {name!r}")
+        shapes[name] = shape
+    total = sum(math.prod(shape) for shape in shapes.values())
+    if total > MAX_NUMBERS:
+        raise BadModel(
+            f"--random-weights: the parameters have {total} numbers in all; at most {MAX_NUMBERS} are invented"
+        )
+    return shapes
 
 
 def _roles(made: Plan) -> dict[str, Role]:

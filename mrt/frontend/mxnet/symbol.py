@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from mrt.errors import BadModel
@@ -22,6 +22,9 @@ NO_VERSION = 800  # a file that does not say was written by 0.8.0
 FIRST_WITH_AUXILIARY_INPUTS = 900
 # Inputs that 0.8 left out of the file: its loader adds variables of these names.
 AUXILIARY_INPUTS: Mapping[str, tuple[int, tuple[str, ...]]] = {"BatchNorm": (3, ("moving_mean", "moving_var"))}
+# Up to 0.9.4 an axis of -1 meant that none was given; now it is the last one.
+FIRST_WITH_LAST_AXIS = 905
+WITHOUT_AXIS = ("argmax", "argmin")
 # User keys of old files that are not attributes of operators, alone or as the end of a longer key.
 USER_KEYS = ("ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage")
 FUSED = "_sg_"  # operators of backends hold what they replaced as a subgraph; they are refused by name, all at once
@@ -71,6 +74,8 @@ def read_symbol(data: bytes, source: str) -> Symbol:
         nodes = {index: _read_node(index, item, len(items)) for index, item in enumerate(items)}
         if version < FIRST_WITH_AUXILIARY_INPUTS:
             nodes = _add_auxiliary_inputs(nodes)
+        if version < FIRST_WITH_LAST_AXIS:
+            nodes = {index: _without_old_axis(node) for index, node in nodes.items()}
         _refuse_repeated_variables(nodes)
         heads = tuple(_read_edge(item, len(items), "heads") for item in _list(top["heads"], "heads"))
         if not heads:
@@ -217,6 +222,12 @@ def _add_auxiliary_inputs(nodes: dict[int, SymbolNode]) -> dict[int, SymbolNode]
         inputs = (*node.inputs, *(Edge(first + offset, 0) for offset in range(len(names))))
         completed[node.id] = SymbolNode(node.id, node.operator, node.name, node.attributes, node.hidden, inputs)
     return completed
+
+
+def _without_old_axis(node: SymbolNode) -> SymbolNode:
+    if node.operator not in WITHOUT_AXIS or node.attributes.get("axis", "").strip() != "-1":
+        return node
+    return replace(node, attributes={key: text for key, text in node.attributes.items() if key != "axis"})
 
 
 def _refuse_repeated_variables(nodes: Mapping[int, SymbolNode]) -> None:

@@ -217,3 +217,11 @@ def test_the_file_of_version_0_8_is_read():
     ]  # fmt: skip
     dense_layer = next(node for node in symbol.nodes.values() if node.name == "fc1")
     assert dense_layer.attributes == {"no_bias": "False", "num_hidden": "128"}
+
+
+@pytest.mark.parametrize(("version", "kept"), [(904, {}), (905, {"axis": "-1"}), (10901, {"axis": "-1"})])
+def test_an_axis_of_minus_1_meant_none_up_to_0_9_4(version, kept):
+    """MXNet 1.9.1 gives argmax of shape (2, 3) the shape (1,) for such an old file, (2,) for a newer one."""
+    top = symbol_json([variable("x"), node("argmax", "y", [0], axis="-1")])
+    top["attrs"]["mxnet_version"] = ["int", version]
+    assert read(top).nodes[1].attributes == kept

@@ -7,7 +7,7 @@ import onnx_ir as ir
 import onnxruntime
 import pytest
 
-from mrt.errors import BadModel, BadOption
+from mrt.errors import BadModel, BadOption, Unsupported
 from mrt.frontend import load
 from mrt.frontend.mxnet import Source, read_mxnet
 from mrt.frontend.mxnet.random_weights import draw
@@ -152,3 +152,15 @@ def test_a_file_that_is_missing_is_said_with_the_way_round(tmp_path):
     write_symbol(tmp_path / "m.json", residual_network(1))
     with pytest.raises(BadModel, match="--random-weights SEED"):
         load(tmp_path / "m.json")
+
+
+def test_the_memory_for_weights_is_bounded(tmp_path):
+    huge = node("FullyConnected", "fc", [0, 1], num_hidden="2000000000", no_bias="True")
+    write_symbol(tmp_path / "m.json", [variable("data", __shape__="(1, 1)"), variable("w"), huge])
+    with pytest.raises((BadModel, Unsupported), match="2000000000"):
+        load(tmp_path / "m.json", random_weights=0)
+    many = [variable("data", __shape__="(1, 30000)"), variable("w")]
+    many.append(node("FullyConnected", "fc", [0, 1], num_hidden="30000", no_bias="True"))
+    write_symbol(tmp_path / "m.json", many)
+    with pytest.raises(BadModel, match="900000000 numbers in all; at most 536870912 are invented"):
+        load(tmp_path / "m.json", random_weights=0)
