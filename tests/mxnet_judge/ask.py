@@ -13,6 +13,7 @@ from tests.mxnet_judge.case import Answer, Case, answer_from_json, case_to_json,
 
 JUDGE = Path(__file__).with_name("judge.py")
 PATIENCE = 60.0  # seconds without a new answer after which the process counts as stuck
+CRASHED = Answer(refusal="the process of mxnet died or hung")
 ONE_DNN = re.compile(r"could not create a (descriptor|primitive)|MKLDNN doesn't support")
 
 
@@ -34,7 +35,11 @@ def ask(cases: Sequence[Case], python: Path, folder: Path, tell: Callable[[int],
     ]
     second = _ask([cases[number] for number in again], python, folder, lambda _: None, {"MXNET_MKLDNN_ENABLED": "0"})
     for number, answer in zip(again, second, strict=True):
-        answers[number] = answer
+        if "natively supported" not in (answer.refusal or ""):
+            answers[number] = answer
+    for number, answer in enumerate(answers):
+        if answer == CRASHED:  # perhaps of what another case did to the memory: once more, alone
+            answers[number] = _ask([cases[number]], python, folder, lambda _: None, {})[0]
     return answers
 
 
@@ -58,8 +63,7 @@ def _ask(
             raise NoJudgeError(f"{python} {JUDGE} ended before its first case: {died}")
         first = max(done, lines[-1].get("started", -1)) + 1
     found = {line["number"]: answer_from_json(line) for line in read_lines(answers) if "number" in line}
-    crashed = Answer(refusal="the process of mxnet died or hung")
-    return [found.get(number, crashed) for number in range(len(cases))]
+    return [found.get(number, CRASHED) for number in range(len(cases))]
 
 
 def _run(command: Sequence[str], settings: Mapping[str, str], tell: Callable[[int], None]) -> str:

@@ -98,6 +98,14 @@ KNOWN: tuple[Known, ...] = (
         ("_split_v2",), REFUSES, "sections=[0-9]+ on an axis of size",
     ),
     Known(
+        "known to MXNet for one axis, where it then refuses; it only passes where a global pool ignores it",
+        ("Pooling",), REFUSES, "pooling_convention='same'",
+    ),
+    Known(
+        "of two vectors nothing can be transposed; MXNet says so, and the front end lets it pass",
+        ("dot",), ACCEPTS, "Cannot transpose vectors",
+    ),
+    Known(
         "an average over a window wholly behind the input: MXNet's own code divides 0 by 0, oneDNN says 0",
         ("Pooling",), DIFFERS, "mxnet nan", lambda attributes: attributes.get("pool_type") == "avg",
     ),

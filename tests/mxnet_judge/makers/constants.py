@@ -11,18 +11,15 @@ from tests.mxnet_judge.makers.registry import Drawn, maker
 def _where(draw: Draw) -> dict[str, Any]:
     """Attributes that say where and as what it is held."""
     return {
-        "ctx": draw.maybe("cpu(0)") if draw.chance(0.3) else OMIT,
-        "dtype": draw.maybe("float32") if draw.chance(0.5) else OMIT,
+        "ctx": draw.maybe("cpu(0)"),
+        "dtype": draw.maybe("float32"),
     }
 
 
-@maker("_zeros", "_ones", "_full", cases=6)
+@maker("_zeros", "_ones", "_full", cases=8)
 def filled(draw: Draw, name: str) -> Drawn:
     value = {"value": draw.real(-3, 3)} if name == "_full" else {}
-    place = _where(draw)
-    if place["dtype"] is OMIT and name == "_full" and draw.chance(0.3):
-        place["dtype"] = "float32"
-    return Drawn([], {"shape": OMIT if draw.chance(0.1) else draw.shape(1, 4), **value, **place})
+    return Drawn([], {"shape": OMIT if draw.chance(0.2) else draw.shape(1, 4), **value, **_where(draw)})
 
 
 @maker("_zeros_without_dtype", cases=4)
@@ -35,10 +32,10 @@ def zeros_without_dtype(draw: Draw, name: str) -> Drawn:
 
 @maker("_arange", cases=16)
 def arange(draw: Draw, name: str) -> Drawn:
-    start, step = draw.one(0.0, draw.real(-3, 3)), draw.one(1.0, 2.0, 0.25)
+    start, step = draw.one(0.0, draw.integer(-12, 12) / 4), draw.one(1.0, 2.0, 0.25)
     attributes = {
         "start": start,
-        "stop": start + step * draw.integer(1, 6) if draw.chance(0.8) or start <= 0 else draw.maybe(None),
+        "stop": start + step * draw.integer(1, 6) if draw.chance(0.5) or start <= 0 else draw.maybe(None),
         "step": step if step != 1.0 else draw.maybe(1.0),
         "repeat": draw.maybe(1, 2),
         "infer_range": draw.maybe(False),

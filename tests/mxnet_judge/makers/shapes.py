@@ -177,7 +177,7 @@ def slice_axis(draw: Draw, name: str) -> Drawn:
     begin = begin - size if draw.chance(0.3) else begin
     return Drawn(
         [draw.data(shape)],
-        {"axis": axis, "begin": begin, "end": draw.one(OMIT, size + 2) if draw.chance(0.15) else end},
+        {"axis": axis, "begin": begin, "end": size + 2 if draw.chance(0.1) else end},
     )
 
 
@@ -205,9 +205,9 @@ def slice_channel(draw: Draw, name: str) -> Drawn:
 
 @maker("_split_v2", cases=14)
 def split_v2(draw: Draw, name: str) -> Drawn:
-    shape = list(draw.shape(1, 4, 4))
+    shape = list(draw.shape(2, 4, 4))
     axis, squeeze = draw.one(OMIT, draw.axis(len(shape)), draw.axis(len(shape))), draw.maybe(True, False, False)
-    place = 0 if axis is OMIT else axis
+    place = 1 if axis is OMIT else axis
     if draw.chance(0.5):
         number = draw.integer(1, 4)
         shape[place] = number * (1 if squeeze is True else draw.integer(1, 2))

@@ -20,18 +20,18 @@ BATCH_NORM: dict[str, Attribute] = {
 BATCH_NORM_SLOTS = ("data", "gamma", "beta", "moving_mean", "moving_var")
 
 
-@operator("BatchNorm_v1", attributes=BATCH_NORM, slots=BATCH_NORM_SLOTS)
+OF_ALL = {name: BATCH_NORM[name] for name in ("eps", "fix_gamma", "output_mean_var", "momentum", "use_global_stats")}
+
+
+@operator("BatchNorm_v1", attributes=OF_ALL, slots=BATCH_NORM_SLOTS)
 def batch_norm_v1(call: Call) -> ir.Value:
     """The older one, on axis 1."""
     return _batch_norm(call, 1)
 
 
-SYNC_BATCH_NORM = {name: BATCH_NORM[name] for name in ("eps", "fix_gamma", "output_mean_var")}
-
-
 @operator(
     "_contrib_SyncBatchNorm",
-    attributes={**SYNC_BATCH_NORM, **ignored("momentum", "use_global_stats", "ndev", "key")},
+    attributes={**OF_ALL, **ignored("ndev", "key")},
     slots=BATCH_NORM_SLOTS,
 )
 def sync_batch_norm(call: Call) -> ir.Value:

@@ -17,7 +17,6 @@ from mrt.frontend.mxnet.operators.registry import (
     integer,
     integers,
     operator,
-    optional_integer,
 )
 
 
@@ -56,7 +55,7 @@ def slice_(call: Call) -> ir.Value:
     attributes={
         "axis": Attribute(parse_integer, required=True),
         "begin": Attribute(parse_integer, required=True),
-        "end": optional_integer(),
+        "end": Attribute(parse_integer, required=True, none_allowed=True),
     },
 )
 def slice_axis(call: Call) -> ir.Value:
