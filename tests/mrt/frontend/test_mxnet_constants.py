@@ -75,6 +75,8 @@ INTEGRAL = [
     ([node("Cast", "i", [0], dtype="int32"), node("_plus_scalar", "y", [1], scalar="2")], [[4, 5, 0], [2, 1, 7]]),
     ([node("Cast", "i", [0], dtype="int32"), node("_mul_scalar", "y", [1], scalar="-3")], [[-6, -9, 6], [0, 3, -15]]),
     ([node("Cast", "i", [0], dtype="int64"), node("transpose", "y", [1])], [[2, 0], [3, -1], [-2, 5]]),
+    ([node("_mul_scalar", "m", [0], scalar="100"), node("Cast", "i", [1], dtype="int32"),
+      node("Cast", "y", [2], dtype="uint8")], [[19, 44, 6], [50, 131, 244]]),
     ([node("argmax", "i", [0], axis="1"), node("_div_scalar", "y", [1], scalar="4")], [0.25, 0.5]),
     ([node("topk", "i", [0], dtype="int32"), node("Cast", "f", [1], dtype="float32"),
       node("_div_scalar", "y", [2], scalar="4")], [[0.25], [0.5]]),
@@ -99,6 +101,12 @@ def test_arithmetic_that_truncates_integers_is_refused(second, trouble, tmp_path
     with pytest.raises(Exception, match="unsupported") as refused:
         integral(tmp_path, node("Cast", "i", [0], dtype="int32"), second)
     assert trouble in str(refused.value)
+
+
+def test_arithmetic_of_bytes_which_wraps_is_refused(tmp_path):
+    with pytest.raises(Exception, match="unsupported") as refused:
+        integral(tmp_path, node("Cast", "i", [0], dtype="uint8"), node("_plus_scalar", "y", [1], scalar="1"))
+    assert "y (_plus_scalar): input 'i' is uint8 in MXNet; supported: float32" in str(refused.value)
 
 
 def test_a_constant_that_feeds_a_network_needs_no_input_of_its_own(tmp_path):

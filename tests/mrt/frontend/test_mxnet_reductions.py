@@ -47,6 +47,7 @@ ROWS = [
     row("topk", TIES, [[0, 1, 0, 1], [1, 0, 0, 1]], k="2", ret_typ="mask", is_ascend="True"),
     row("topk", TIES, [[1, 1, 1, 1], [0, 0, 0, 0]], axis="0", ret_typ="mask"),
     row("topk", TIES, [[1, 0, 1, 1], [0, 0, 0, 0]], axis="None", k="3", ret_typ="mask"),
+    row("topk", TIES, [[1, 1, 1, 1], [1, 1, 1, 1]], ret_typ="mask", k="0"),
     row("topk", TIES, [0, 2, 3], axis="None", k="3"),
     row("topk", TIES, [[0, 2, 3, 1], [0, 1, 2, 3]], k="0", dtype="int32"),
     row("topk", TIES, [[0, 0, 0, 0], [1, 1, 1, 1]], k="-1", axis="0"),
