@@ -9,13 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
 import onnx_ir as ir
 
 from mrt.rewrite.canonical import DOMAIN, OWN_OPERATORS
 from mrt.rewrite.edit import (
     Patch,
-    constant,
     constant_integers,
     first,
     fresh_name,
@@ -23,7 +21,6 @@ from mrt.rewrite.edit import (
     integers,
     nodes,
     operand,
-    replace_by_constant,
     shape_of,
     word,
 )
@@ -237,17 +234,3 @@ _PULLS: dict[str, Callable[[Patch, ir.Node, Cut], ir.Value]] = {
     SUPPRESSION: _pull_suppression,
 }
 assert SUPPRESSION in OWN_OPERATORS
-
-
-def fold_products_with_zero(model: ir.Model) -> int:
-    """x * 0 -> 0, where the zeros are a constant: how a detector makes a tensor of x's shape. Equal for every finite x."""
-    count = 0
-    for node in nodes(model, "Mul"):
-        shape, dtype = shape_of(node.outputs[0]), node.outputs[0].dtype
-        zeros = [array for value in node.inputs if (array := constant(value)) is not None and not array.any()]
-        if not zeros or shape is None or dtype != ir.DataType.FLOAT or node.outputs[0].is_graph_output():
-            continue
-        replace_by_constant(node.outputs[0], np.zeros(shape, np.float32))
-        model.graph.remove(node, safe=True)
-        count += 1
-    return count

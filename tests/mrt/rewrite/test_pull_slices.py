@@ -1,4 +1,4 @@
-"""pull_slices and fold_products_with_zero: before and after on the smallest detectors, and where they must not apply."""
+"""pull_slices: before and after on the smallest detectors, and where they must not apply."""
 
 import numpy as np
 import onnx_ir as ir
@@ -8,7 +8,7 @@ import pytest
 from mrt.frontend.mxnet import load_mxnet
 from mrt.frontend.mxnet.suppression import function
 from mrt.rewrite import rewrite
-from mrt.rewrite.pull_slices import fold_products_with_zero, pull_slices
+from mrt.rewrite.pull_slices import pull_slices
 from tests.graphs import graph_of, node
 from tests.mxnet_files import node as mx_node
 from tests.mxnet_files import variable, write_symbol
@@ -90,17 +90,6 @@ def test_models_that_choose_no_boxes_are_left_alone():
     ends = {name: np.array([value]) for name, value in (("a", 0), ("e", 2), ("d", 1), ("one", 1))}
     model = graph_of([node("Concat", "x x", "j", axis=1), node("Slice", "j a e d one", "y")], {"x": (2, 2)}, ends)
     assert pull_slices(model) == 0
-
-
-def test_a_product_with_zeros_is_zeros():
-    model = graph_of([node("Mul", "x z", "p"), node("Add", "p x", "y")], {"x": (2, 3)}, {"z": np.float32([[0, 0, 0]])})
-    assert fold_products_with_zero(model) == 1
-    assert operators(model) == ["Add"]
-
-
-def test_a_product_with_some_zeros_stays():
-    model = graph_of([node("Mul", "x z", "p"), node("Add", "p x", "y")], {"x": (2, 3)}, {"z": np.float32([[0, 1, 0]])})
-    assert fold_products_with_zero(model) == 0
 
 
 def test_the_function_is_what_its_domain_is_named_after():
