@@ -136,6 +136,13 @@ def test_what_does_not_exist_or_is_of_another_kind_is_refused(tmp_path: Path) ->
         open_samples(tmp_path / "a.npy", {"a": (1, 1), "b": (1, 1)})
 
 
+def test_synthetic_samples_of_an_interval_are_whole_and_reach_its_ends() -> None:
+    (sample,) = synthetic_samples({"a": (1, 300), "b": (1, 300)}, 1, intervals={"a": (-2, 3)})
+    assert sorted(set(sample["a"].ravel().tolist())) == [-2, -1, 0, 1, 2, 3]
+    assert sample["a"].dtype == np.float32
+    assert not np.array_equal(sample["b"], np.floor(sample["b"]))
+
+
 def test_synthetic_samples_are_the_same_every_time() -> None:
     first = [sample["a"] for sample in synthetic_samples({"a": (1, 3)}, 2, seed=7)]
     again = [sample["a"] for sample in synthetic_samples({"a": (1, 3)}, 2, seed=7)]

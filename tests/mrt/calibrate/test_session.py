@@ -1,10 +1,11 @@
 """FloatSession: what onnxruntime says when it cannot run a model."""
 
 import numpy as np
+import onnx
 import pytest
 
-from mrt.calibrate.session import FloatSession
-from mrt.errors import BadModel
+from mrt.calibrate.session import FloatSession, whole_intervals
+from mrt.errors import BadData, BadModel
 from tests.graphs import graph_of, node
 
 
@@ -14,3 +15,47 @@ def test_a_model_that_cannot_be_run_is_refused_without_a_word_of_the_library_on_
     with pytest.raises(BadModel, match=r"the float model cannot be run: .*Dilation not supported"):
         session.run({"x": np.zeros((1, 1, 8, 8), np.float32)})
     assert capfd.readouterr() == ("", "")
+
+
+def _of_integers(kind):
+    return FloatSession(graph_of([node("Cast", "x", "y", to=1)], {"x": (1, 3)}, kind=kind))
+
+
+def test_integer_inputs_take_whole_numbers_given_as_floats():
+    answer = _of_integers(onnx.TensorProto.INT32).run({"x": np.array([[1.0, -7.0, 300.0]], np.float32)})
+    assert answer["y"].tolist() == [[1.0, -7.0, 300.0]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "found"),
+    [
+        (onnx.TensorProto.INT64, [0, 0.5, 2], r"0.0..2.0 are not all numbers of int64"),
+        (onnx.TensorProto.UINT8, [0, 256, 2], r"0.0..256.0 are not all numbers of uint8"),
+        (onnx.TensorProto.BOOL, [0, 1, 2], r"0.0..2.0 are not all numbers of bool"),
+    ],
+)
+def test_what_an_integer_input_cannot_hold_is_refused(kind, values, found):
+    with pytest.raises(BadData, match=f"input 'x': {found}, the model's type"):
+        _of_integers(kind).run({"x": np.array([values], np.float32)})
+
+
+def test_a_session_that_is_asked_for_nothing_gives_nothing():
+    model = graph_of([node("ArgMax", "x", "y", axis=1)], {"x": (1, 3)})
+    assert FloatSession(model, []).run({"x": np.zeros((1, 3), np.float32)}) == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "notes", "expected"),
+    [
+        (onnx.TensorProto.INT64, {"mrt.indices": "-9 8"}, {"x": (0, 8)}),
+        (onnx.TensorProto.FLOAT, {"mrt.indices": "0 8"}, {"x": (0, 8)}),
+        (onnx.TensorProto.INT64, {"mrt.compared": "-9 8"}, {"x": (-9, 8)}),
+        (onnx.TensorProto.UINT8, {}, {"x": (0, 255)}),
+        (onnx.TensorProto.BOOL, {}, {"x": (0, 1)}),
+        (onnx.TensorProto.FLOAT, {}, {}),
+    ],
+)
+def test_whole_numbers_that_inputs_may_meet(kind, notes, expected):
+    model = graph_of([node("Cast", "x", "y", to=10)], {"x": (1, 3)}, kind=kind)
+    model.graph.inputs[0].metadata_props.update(notes)
+    assert whole_intervals(model) == expected

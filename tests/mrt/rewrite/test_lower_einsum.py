@@ -1,0 +1,29 @@
+"""lower_einsum: which nodes an equation becomes, and which equations stay."""
+
+import pytest
+
+from mrt.rewrite.lower_einsum import lower_einsum
+from tests.graphs import apply_pass, graph_of, node, operators_of
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes", "operators"),
+    [
+        ("ij,jk->ik", [(2, 3), (3, 4)], ["MatMul"]),
+        ("bij,bkj->bik", [(2, 3, 4), (2, 5, 4)], ["Transpose", "MatMul"]),
+        ("i,j->ji", [(2,), (3,)], ["Mul", "Transpose"]),
+        ("ijk->ki", [(2, 3, 4)], ["ReduceSum", "Transpose"]),
+        ("ij,ij->", [(2, 3), (2, 3)], ["MatMul"]),
+        ("ij,ij->ij", [(2, 3), (2, 3)], ["Mul"]),
+    ],
+)
+def test_letters_become_products_and_sums(equation, shapes, operators):
+    names = "xz"[: len(shapes)]
+    model = graph_of([node("Einsum", " ".join(names), "y", equation=equation)], dict(zip(names, shapes, strict=True)))
+    assert apply_pass(lower_einsum, model) == 1
+    assert [name for name in operators_of(model) if name not in ("Reshape", "Identity")] == operators
+
+
+@pytest.mark.parametrize(("equation", "shape"), [("ii->i", (3, 3)), ("...i->i...", (2, 3))])
+def test_diagonals_and_ellipses_stay(equation, shape):
+    assert lower_einsum(graph_of([node("Einsum", "x", "y", equation=equation)], {"x": shape})) == 0
