@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -26,7 +27,7 @@ MEASURES = ("benchmarks/zoo.py", "benchmarks/zoo_figures.py")
 
 
 @click.command()
-@click.option("--only", default="", help="Names of architectures, divided by commas; all unless given.")
+@click.option("--only", default="", help="Names divided by commas: the page is of these alone.")
 @click.option("--kept", is_flag=True, help="Take kept figures, whatever the converter was when they were measured.")
 @click.option("--output", default=ROOT / "docs" / "results.md", show_default="docs/results.md", type=FILE)
 def main(only: str, kept: bool, output: Path) -> None:
@@ -72,16 +73,21 @@ def figures_of(item: Architecture, *, kept: bool) -> Figures:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content["key"] == key or (kept and content["key"][0] == key[0]):
             return Figures(**content["figures"])
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.zoo_figures", item.name], cwd=ROOT, text=True, capture_output=True
-    )
-    if done.returncode != 0:
-        reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-        return Figures(item.name, item.shapes["data"][2], failure=reason)
-    figures = json.loads(done.stdout)
-    CACHE.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"key": key, "figures": figures}, indent=1), encoding="utf-8")
-    return Figures(**figures)
+    figures = measured(item)
+    if figures.failure is None:
+        CACHE.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"key": key, "figures": asdict(figures)}, indent=1), encoding="utf-8")
+    return figures
+
+
+def measured(item: Architecture) -> Figures:
+    """The figures that a process of its own prints; if it dies, its last words."""
+    words = [sys.executable, "-m", "benchmarks.zoo_figures", item.name]
+    done = subprocess.run(words, cwd=ROOT, text=True, capture_output=True)
+    if done.returncode == 0:
+        return Figures(**json.loads(done.stdout))
+    reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    return Figures(item.name, item.shapes["data"][2], failure=reason)
 
 
 if __name__ == "__main__":
