@@ -107,6 +107,13 @@ def test_an_older_name_is_the_same_operator(alias):
     assert OPERATORS[alias].handler is OPERATORS[ALIASES[alias]].handler
 
 
-def test_every_comparison_has_three_forms():
-    for word in ("equal", "not_equal", "greater", "greater_equal", "lesser", "lesser_equal"):
+BROADCAST = [
+    "broadcast_equal", "broadcast_not_equal", "broadcast_greater", "broadcast_greater_equal", "broadcast_lesser",
+    "broadcast_lesser_equal", "broadcast_logical_and", "broadcast_logical_or", "broadcast_logical_xor",
+]  # fmt: skip
+
+
+def test_every_comparison_has_rows_in_its_three_forms():
+    assert [f"broadcast_{word}" for word in COMPARED] == BROADCAST
+    for word in COMPARED:
         assert {f"_{word}", f"broadcast_{word}", f"_{word}_scalar"} <= OPERATORS.keys()
