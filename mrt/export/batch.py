@@ -32,8 +32,13 @@ def with_any_batch(model: ir.Model, batch: int, other: ir.Model, other_batch: in
             ours = constant(value)
             if value is None or ours is None:
                 continue
-            found = constant(theirs.get(str(value.name)))
-            if found is not None and not _same(ours, found):
+            twin_value = theirs.get(str(value.name))
+            if shape_of(twin_value) != ours.shape:
+                made = _repeated(node, ours, shape_of(twin_value), (batch, other_batch), size)
+                node.replace_input_with(index, made)
+                continue
+            found = constant(twin_value)
+            if found is not None and not np.array_equal(ours, found):
                 factors = _factors(node, ours, found, batch, other_batch)
                 twins = {str(item.name): shape_of(item) for item in twin_values(twin)}
                 node.replace_input_with(index, _for_any_batch(node, factors, batch, twins, size))
@@ -70,14 +75,27 @@ def _require_batch_first(ours: list[ir.Value], theirs: list[ir.Value], batch: in
             raise BatchDependence(f"{value.name!r} of shape {shape} does not have the batch as its first dimension")
 
 
-def _same(ours: Array, theirs: Array) -> bool:
-    return ours.shape == theirs.shape and bool(np.array_equal(ours, theirs))
+def _repeated(
+    node: ir.Node, ours: Array, theirs: tuple[int, ...] | None, batches: tuple[int, int], size: _BatchSize
+) -> ir.Value:
+    """A constant with one axis as long as the batch, the same all along it: expanded from one."""
+    axes = [axis for axis, length in enumerate(ours.shape) if theirs is None or theirs[axis : axis + 1] != (length,)]
+    one = ours[(slice(None),) * axes[0] + (slice(1),)] if axes else ours
+    grows = theirs is not None and len(theirs) == ours.ndim and [(ours.shape[a], theirs[a]) for a in axes] == [batches]
+    if not grows or not np.array_equal(np.broadcast_to(one, ours.shape), ours):
+        raise BatchDependence(f"{node.name} ({node.op_type}): a constant of shape {ours.shape} depends on the batch")
+    factors = [(0, 1) if axis == axes[0] else (length, 0) for axis, length in enumerate(ours.shape)]
+    name = f"{node.name}.one"
+    repeated = _add(size.graph, node, "Expand", f"{node.name}.repeated", [add_constant(size.graph, one, name),
+                                                                          size.list_of(node, factors)])  # fmt: skip
+    repeated.type = ir.TensorType(ir.DataType.from_numpy(ours.dtype))
+    return repeated
 
 
 def _factors(node: ir.Node, ours: Array, theirs: Array, batch: int, other_batch: int) -> list[tuple[int, int]]:
     """Each number of a list of integers as (a, k), meaning a + k * batch."""
-    if ours.dtype != np.int64 or ours.ndim != 1 or ours.shape != theirs.shape:
-        raise BatchDependence(f"{node.name} ({node.op_type}): a constant of shape {ours.shape} depends on the batch")
+    if ours.dtype != np.int64 or ours.ndim != 1:
+        raise BatchDependence(f"{node.name} ({node.op_type}): numbers of shape {ours.shape} depend on the batch")
     factors = []
     for one, two in zip(ours.tolist(), theirs.tolist(), strict=True):
         slope, rest = divmod(two - one, other_batch - batch)

@@ -61,6 +61,12 @@ def test_a_list_that_grows_with_the_batch_is_computed(tmp_path):
     assert answers(tmp_path / "m.onnx")[0].tolist() == X.tolist()
 
 
+def test_a_constant_as_long_as_the_batch_is_repeated(tmp_path):
+    nodes = [DATA, node("ones_like", "ones", [0]), node("elemwise_add", "y", [0, 1])]
+    assert exported(tmp_path, nodes).fixed_because == ""
+    assert answers(tmp_path / "m.onnx")[0].tolist() == (X + 1).tolist()
+
+
 def test_a_model_that_mixes_samples_keeps_its_batch_and_says_why(tmp_path):
     nodes = [DATA, node("mean", "middle", [0], axis="0", keepdims="True"), node("broadcast_sub", "y", [0, 1])]
     result = exported(tmp_path, nodes, shape=(5, 4, 6, 6))
