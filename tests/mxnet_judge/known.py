@@ -55,7 +55,7 @@ KNOWN: tuple[Known, ...] = (
     ),
     Known(
         "only MXNet for graphics cards has it; it means what the operator without CuDNN in its name does",
-        ("CuDNNBatchNorm", "CuDNNPooling"), ACCEPTS, "is not registered",
+        ("CuDNNBatchNorm",), ACCEPTS, "is not registered",
     ),
     Known(
         "MXNet takes an axis from the back elsewhere, but not here",

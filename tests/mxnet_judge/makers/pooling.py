@@ -12,7 +12,6 @@ from tests.mxnet_judge.makers.registry import Drawn, maker
 from tests.mxnet_judge.sketch import Parameter
 
 
-@maker("CuDNNPooling", cases=4)
 @maker("Pooling", cases=150)
 @maker("Pooling_v1", cases=30)
 def pooling(draw: Draw, name: str) -> Drawn:
