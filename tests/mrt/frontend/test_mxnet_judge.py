@@ -99,25 +99,28 @@ def test_an_operator_of_which_nothing_was_compared_is_named():
 
 
 JUDGE_THAT_DIES = """
-import os, sys
-answers, first = open(sys.argv[2], "a"), int(sys.argv[3])
-for number in range(first, 4):
-    answers.write('{"started": %d}\\n' % number)
-    answers.flush()
-    if number in (1, 3):
-        os.abort()
-    answers.write('{"number": %d, "refusal": "no"}\\n' % number)
-    answers.flush()
+import json, os, sys
+answers = open(sys.argv[2], "a")
+for number, line in enumerate(open(sys.argv[1])):
+    if number >= int(sys.argv[3]):
+        answers.write('{"started": %d}\\n' % number)
+        answers.flush()
+        case = json.loads(line)["id"]
+        if case in ("relu:1", "relu:3") or (case == "relu:4" and number):
+            os.abort()
+        answers.write('{"number": %d, "refusal": "no"}\\n' % number)
+        answers.flush()
 """
 
 
-def test_the_judge_is_started_again_after_a_case_that_kills_it(tmp_path, monkeypatch):
+def test_the_judge_is_started_again_after_a_case_that_kills_it_and_asked_it_once_more_alone(tmp_path, monkeypatch):
     script = tmp_path / "dies.py"
     script.write_text(JUDGE_THAT_DIES)
     monkeypatch.setattr("tests.mxnet_judge.ask.JUDGE", script)
-    answers = ask(CASES[:4], Path(sys.executable), tmp_path, lambda _: None)
+    cases = [generate.one(f"relu:{number}") for number in range(5)]
+    answers = ask(cases, Path(sys.executable), tmp_path, lambda _: None)
     died = "the process of mxnet died or hung"
-    assert [answer.refusal for answer in answers] == ["no", died, "no", died]
+    assert [answer.refusal for answer in answers] == ["no", died, "no", died, "no"]
 
 
 def test_what_was_read_is_what_is_run(tmp_path):
