@@ -123,7 +123,7 @@ def test_paths_may_be_relative(tmp_path, monkeypatch):
     assert os.listdir(tmp_path).count("p.cvm") == 1
 
 
-@pytest.mark.parametrize("command", ["convert", "calibrate", "evaluate", "rewrite", "operators"])
+@pytest.mark.parametrize("command", ["convert", "calibrate", "evaluate", "rewrite", "export", "operators"])
 def test_every_command_has_help_that_fits_a_terminal(command):
     text = mrt(command, "--help")
     assert max(map(len, text.splitlines())) <= 100
