@@ -49,7 +49,7 @@ format: setup
 slow: setup  ## the tests that read large models or run for minutes
 	$(BIN)/pytest -q -m slow
 
-test-mxnet: setup $(MXNET_STAMP)  ## what real mxnet says to 2000 random symbols; MXNET="--only Pooling" chooses
+test-mxnet: setup $(MXNET_STAMP)  ## what real mxnet says to 4000 random symbols; MXNET="--only Pooling" chooses
 	$(BIN)/python -m tests.mxnet_judge --mxnet $(MXNET_VENV)/bin/python $(MXNET)
 
 $(MXNET_STAMP): tests/mxnet_judge/requirements.txt
