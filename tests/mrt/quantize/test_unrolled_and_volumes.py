@@ -1,16 +1,19 @@
 """Recurrent cells and three spatial axes, from the float operator to integers: close to onnxruntime on the float operator."""
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import pytest
 
 from mrt.calibrate.collect import calibrate
-from mrt.calibrate.samples import synthetic_samples
+from mrt.calibrate.samples import Samples, synthetic_samples
 from mrt.calibrate.table import ONE_RANGE, CalibrationOptions
+from mrt.frontend import load
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.rewrite import recurrent_cells, rewrite
 from tests.float_models import run_real
 from tests.graphs import graph_of, node, run, shapes_of
+from tests.shared_data import SHARED, needs_shared
 
 RNG = np.random.default_rng(5)
 SAMPLES = 10
@@ -70,6 +73,24 @@ def test_the_steps_of_a_cell_share_weights_and_tables():
     assert sizes.count(24 * 5) == sizes.count(24 * 6) == 2  # one W and one R for each direction, whatever the steps
     tables = [item for item in program.instructions if item.name == "table"]
     assert len(tables) == 18 and len({item.operands[1] for item in tables}) < 18
+
+
+@pytest.mark.slow
+@needs_shared
+def test_a_real_tagger_of_bytes_in_eight_bits_gives_each_byte_its_tag():
+    path, steps = SHARED / "onnx" / "tract_byte_sb_bidi_lstm.onnx", 12
+    text = b"The quick brown fox jumps over the lazy dog. It was a dark night! Was it? Yes; it rained. "
+    rows = np.frombuffer(text[: len(text) // steps * steps], np.uint8).reshape(-1, 1, steps)
+    samples = Samples(("input",), len(rows), None, "a text", lambda: ({"input": row} for row in rows))
+    model = load(path, shapes={"input": (1, steps)}).model
+    rewrite(model)
+    table = calibrate(model, samples, CalibrationOptions(), model_sha256="0" * 64)
+    program = quantize(model, table, QuantizeOptions())
+    for row in rows:
+        (expected,) = run(onnx.load(path), {"input": row}).values()
+        (found,) = run_real(program, {"input": row}).values()
+        assert np.array_equal(found.argmax(-1), expected.argmax(-1))
+        assert np.abs(found - expected).max() < 0.05 * np.abs(expected).max()
 
 
 def test_calibration_reads_the_word_that_rewriting_writes():

@@ -21,10 +21,10 @@ LARGE = [
     "mobilenetv1_0.25_keras_fp32", "mobilenetv2_torchvision_fp32", "squeezenet1.1_fp32", "ultraface_rfb320",
     "yolox_nano",
 ]  # fmt: skip
-ELSEWHERE = ["magika_v3_3"]  # takes integers: tests/mrt/quantize/test_whole_models.py
+# Take integers: tests/mrt/quantize/test_whole_models.py and test_unrolled_and_volumes.py.
+ELSEWHERE = ["magika_v3_3", "tract_byte_sb_bidi_lstm"]
 REFUSED = {
     "style_candy": "crop (Crop): unsupported operator (ONNX opset 7)",
-    "tract_byte_sb_bidi_lstm": "LSTM_9 (LSTM): unsupported operator (ONNX opset 9)",
 }
 
 pytestmark = needs_shared
