@@ -255,7 +255,8 @@ ROWS = [
 ALIASES = {
     "Softmax": "SoftmaxOutput", "MAERegressionOutput": "LinearRegressionOutput", "_copy": "identity",
     "BlockGrad": "identity", "stop_gradient": "identity", "make_loss": "identity", "cast": "Cast",
-    "_sparse_FullyConnected": "FullyConnected", "flatten": "Flatten", "reshape": "Reshape", "concat": "Concat", "swapaxes": "SwapAxis", "pad": "Pad",
+    "_sparse_FullyConnected": "FullyConnected", "flatten": "Flatten", "reshape": "Reshape",
+    "concat": "Concat", "swapaxes": "SwapAxis", "pad": "Pad",
     "crop": "slice", "split": "SliceChannel", "ElementWiseSum": "add_n", "sum_axis": "sum", "max_axis": "max",
     "min_axis": "min", "broadcast_plus": "broadcast_add", "broadcast_minus": "broadcast_sub",
     "_add": "elemwise_add", "_plus": "elemwise_add", "_Plus": "elemwise_add", "_grad_add": "elemwise_add",
