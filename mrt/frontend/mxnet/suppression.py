@@ -1,6 +1,7 @@
 """Non-maximum suppression as one node of domain "mrt": ONNX's own operator of that name has no static shape.
 
-The function's body is what it means; onnxruntime runs it. `cvm/SPEC.md`, nms, says the same of integers.
+The body of the function is what it means; onnxruntime runs it. Its operators are those of opset 13, so that a model with it
+can be written at any later one. `cvm/SPEC.md`, nms, says the same of integers.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ NonMaxSuppression <keep, candidates, least_score, overlap, inclusive, gaps, back
   one = Constant <value = int64[1] {1}> ()
   flat = Constant <value = int64[1] {-1}> ()
   zero = Constant <value = float {0.0}> ()
-  nowhere = Constant <value = int64 {0}> ()
+  first = Constant <value = int64 {0}> ()
   lowest = Constant <value = float {-3.4028234663852886e38}> ()
   keep_count = Constant <value_int: int = @keep> ()
   count = Constant <value_int: int = @candidates> ()
@@ -50,11 +51,13 @@ NonMaxSuppression <keep, candidates, least_score, overlap, inclusive, gaps, back
   label = GatherElements <axis = 1> (classes, order)
   rows = Unsqueeze (order, flat)
   box = GatherND <batch_dims = 1> (boxes, rows)
-  x0_column, y0_column, x1_column, y1_column = Split <axis = 2, num_outputs = 4> (box)
-  x0 = Squeeze (x0_column, flat)
-  y0 = Squeeze (y0_column, flat)
-  x1 = Squeeze (x1_column, flat)
-  y1 = Squeeze (y1_column, flat)
+  second = Constant <value = int64 {1}> ()
+  third = Constant <value = int64 {2}> ()
+  fourth = Constant <value = int64 {3}> ()
+  x0 = Gather <axis = 2> (box, first)
+  y0 = Gather <axis = 2> (box, second)
+  x1 = Gather <axis = 2> (box, third)
+  y1 = Gather <axis = 2> (box, fourth)
   signed_width = Sub (x1, x0)
   signed_height = Sub (y1, y0)
   width = Max (signed_width, zero)
@@ -62,8 +65,7 @@ NonMaxSuppression <keep, candidates, least_score, overlap, inclusive, gaps, back
   area = Mul (width, height)
   invalid = Not (valid)
   none = And (valid, invalid)
-  step = Constant <value = int64 {1}> ()
-  places = Range (nowhere, count, step)
+  places = Range (first, count, second)
   true = Constant <value = bool {1}> ()
   kept = Loop (count, true, none) <body = consider (int64 j, bool go, bool[B, C] before) => (bool on, bool[B, C] after) {
     on = Identity (go)
@@ -97,8 +99,8 @@ NonMaxSuppression <keep, candidates, least_score, overlap, inclusive, gaps, back
     real = And (rival, exists)
     hit = And (real, too_much)
     hits = Cast <to = 1> (hit)
-    most = ReduceMax <keepdims = 1> (hits, one)
-    free = Equal (most, zero)
+    number = ReduceSum <keepdims = 1> (hits, one)
+    free = Equal (number, zero)
     stays = And (is_valid, free)
     here = Equal (places, place)
     added = And (stays, here)
@@ -106,7 +108,7 @@ NonMaxSuppression <keep, candidates, least_score, overlap, inclusive, gaps, back
   }>
   shown = Or (kept, with_gaps)
   from_behind = Sub (count, places)
-  rank = Where (shown, from_behind, nowhere)
+  rank = Where (shown, from_behind, first)
   keep_shape = Reshape (keep_count, flat)
   ranks, chosen = TopK <axis = 1> (rank, keep_shape)
   picked = GatherElements <axis = 1> (order, chosen)

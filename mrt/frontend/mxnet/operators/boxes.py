@@ -20,7 +20,7 @@ FORMATS = ("corner", "center")
 def halves(call: Call, boxes: ir.Value) -> list[ir.Value]:
     """The first two and the last two numbers of every box."""
     axis = len(call.shape(boxes)) - 1
-    return call.emit_all("Split", [boxes], {"axis": axis, "num_outputs": 2}, outputs=2)
+    return call.emit_all("Split", [boxes, call.constant([2, 2])], {"axis": axis}, outputs=2)
 
 
 def _joined(call: Call, parts: Sequence[ir.Value]) -> ir.Value:
