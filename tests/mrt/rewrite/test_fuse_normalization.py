@@ -42,7 +42,7 @@ def test_the_difference_may_be_computed_twice_and_epsilon_left_out():
 
 def test_a_variance_over_one_less_is_another_factor():
     variance = [node("Mul", "d d", "q"), node("ReduceSum", "q a", "t"), node("Mul", "t k", "v")]
-    model = graph_of([*MEAN, *variance, *ROOT], SHAPE, {**CONSTANTS, "k": 1 / 15})
+    model = graph_of([*MEAN, *variance, *ROOT], SHAPE, {**CONSTANTS, "k": 1 / 15, "e": 0.5})
     assert apply_pass(fuse_normalization, model) == 1
     assert operators_of(model) == ["LayerNormalization", "Mul"]
 
