@@ -81,6 +81,11 @@ EXACT = {
         [node("ArgMax", "x", "i", axis=1, keepdims=0), node("Cast", "i", "f", to=1), node("Div", "f k", "g"),
          node("Floor", "g", "h"), node("Mul", "h k", "l"), node("Sub", "f l", "y")],
         samples(x=(2, 50, 3)), {"k": f32(7)}),
+    **{f"{op} of whole numbers and {k}": ([node("Cast", "i", "g", to=1), *to_float(op, "g k")],
+                                          [{"i": np.arange(-4, 5)}], {"k": f32(k)})
+       for op in ("Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Equal") for k in (1.5, 2)},
+    "quotients that 1/41 would miss": ([node("Cast", "i", "g", to=1), node("Div", "g k", "h"), node("Floor", "h", "y")],
+                                       [{"i": np.arange(100)}], {"k": f32(41)}),
     "floats cut off": ([node("Mul", "x k", "a"), node("Cast", "a", "i", to=7), node("Cast", "i", "y", to=1)],
                        samples(x=IMAGE), {"k": f32(3)}),
     "a look at integers": ([node("Gather", "t i", "y")], whole(-6, 5, (2, 3)), {"t": np.arange(12).reshape(6, 2) * 1000}),
@@ -92,7 +97,8 @@ CLOSE = {
                    node("Cast", "c", "q", to=1), node("Mul", "q x", "y")], samples(x=(1, 2, 6, 6)), {}),
     "a choice": (75, [node("Greater", "x z", "c"), node("Where", "c x z", "y")], samples(x=IMAGE, z=(3, 5, 4)), {}),
     "a choice of truths given": (75, [node("Where", "m x z", "y")], [
-        feeds | more for feeds, more in zip(whole(0, 1, (2, 1, 4), np.bool_, "m"), samples(x=(2, 3, 4), z=(3, 4)), strict=True)], {}),
+        feeds | more for feeds, more in zip(
+            whole(0, 1, (2, 1, 4), np.bool_, "m"), samples(x=(2, 3, 4), z=(3, 4)), strict=True)], {}),
     "what TopK found": (75, [node("TopK", "x k", "y i", axis=2)], samples(x=IMAGE), {"k": np.array([3])}),
     "an embedding": (75, [node("Gather", "t i", "y")], whole(0, 9, (2, 3), np.int32), {"t": normal(10, 4)}),
     "an embedding from behind": (75, [node("Add", "i m", "j"), node("Gather", "t j", "y")], whole(0, 9, (2, 3)),
