@@ -78,6 +78,10 @@ KNOWN: tuple[Known, ...] = (
         ("Deconvolution",), ACCEPTS, "must be samller than stride",
     ),
     Known(
+        "MXNet has no dilated transposed convolution of three axes",
+        ("Deconvolution",), ACCEPTS, "[Dd]ilate is not supported in 3d",
+    ),
+    Known(
         "MXNet wants an attribute to be written that changes nothing at inference",
         ("_contrib_SparseEmbedding",), ACCEPTS, "deterministic",
     ),
