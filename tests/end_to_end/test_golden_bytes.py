@@ -15,10 +15,10 @@ from mrt.cli import cli
 ROOT = Path(__file__).resolve().parent.parent.parent
 TABLES = Path(__file__).resolve().parent / "golden"
 PROGRAMS = [
-    ("resnet_digits8", "", "22c65ef9d390b455117067a358ccade431c04aead46b11a3eacfba65d72ba9c8"),
-    ("resnet_digits8", "--scales shift", "52667ae5d9db26889a9a8e3a12ff848fe4f489f0e1cf6a883ab4b745c570985c"),
-    ("resnet_digits8", "--activation-bits 16", "706fa1b1fca3f1675ab43418e4460674a446e324fcb937ee9945af1504b2b6ed"),
-    ("resnet_digits8", "--bits 4 --scheme affine", "22438773e5cd857d5135881441dd47d7015539c50cbb7b3dbdb9e6d5b6a2c1a7"),
+    ("resnet_digits8", "", "0f505bf8ac9fa7698a3f58f73bc4dc7ca5bd91054b942d27336b35648bb596dd"),
+    ("resnet_digits8", "--scales shift", "99072865b526c4020b1a812b93ad9939a47826b1f12ecf46a2d55e602fc82f08"),
+    ("resnet_digits8", "--activation-bits 16", "bdd227e9e5bd99ecb1820b92c6ac3633af0da0e78d7ed34cd8908c7a5204dfe7"),
+    ("resnet_digits8", "--bits 4 --scheme affine", "b8c7c58528b415f04f12b38807fa53eaa58f266e5f41c436529a67c721093b93"),
     ("lenet_digits28", "", "6c009eab4309672ee2b32b7e08abd1101fd9552cde03b6fa42e8f1b9f1fcfda4"),
     ("lenet_digits28", "--scales shift", "a4f2db49e12be5298f8f6714cbf505f31a5bb797cc827baf0ad10fd96b560ecd"),
     ("lenet_digits28", "--activation-bits 16", "0687e880e1b4f83f336d528363f4b0cb4ab6a432a6f45378d51e02655e0ae51d"),
