@@ -75,7 +75,7 @@ def quantize(
     _check_layers(model.graph, options)
     curves = find_curves(nodes)
     needed = _needed(model.graph, nodes, curves)
-    net = Lowering(without_masks(nodes, table), options, _heads(model.graph, needed, curves))
+    net = Lowering(without_masks(nodes, table), options, _heads(model.graph, needed, curves), _alike(needed))
     for value in model.graph.inputs:
         _declare(net, value)
     for node in needed:

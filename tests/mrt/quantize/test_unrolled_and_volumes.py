@@ -63,8 +63,10 @@ def test_a_cell_of_eight_bits_stays_close(operator):
 
 @pytest.mark.slow
 def test_at_16_bits_only_the_weights_are_coarse():
-    _, found = converted(cell("LSTM", 4, 1), 16)
+    program, found = converted(cell("LSTM", 4, 1), 16)
     assert found > 38
+    tables = {item.operands[1] for item in program.instructions if item.name == "table"}
+    assert len(tables) == 3  # sigmoid of gates, tanh of proposals, tanh of cells: 128 KB each, for all steps
 
 
 def test_the_steps_of_a_cell_share_weights_and_tables():
