@@ -41,7 +41,7 @@ class Cell:
 
     def from_input(self, x: ir.Value, first: int, stop: int, *, both: bool = True) -> ir.Value:
         """x @ W.T + b of some gates, with the recurrence's bias where it may be added right here."""
-        bias = self.direction.bias.sum(axis=0) if both else self.direction.bias[0]
+        bias = self.direction.bias[0] + self.direction.bias[1] if both else self.direction.bias[0]
         return self._product(x, self.direction.weights, bias, (first, stop))
 
     def from_state(self, state: ir.Value, first: int, stop: int, *, bias: bool = False) -> ir.Value:

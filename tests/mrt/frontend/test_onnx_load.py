@@ -126,4 +126,4 @@ def test_operators_are_listed_sorted():
     names = operators("onnx")
     assert names == sorted(names)
     assert {"Conv", "Gemm", "Softmax", "Upsample"} <= set(names)
-    assert "LSTM" not in names
+    assert "Loop" not in names
