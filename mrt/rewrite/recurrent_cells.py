@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,8 +79,9 @@ class Cell:
         rows = slice(gates[0] * self.hidden, gates[1] * self.hidden)
         known = constant(x)
         if known is not None:  # a constant state in front of the first step
-            product = known.astype(np.float64) @ weights[rows].T.astype(np.float64) + bias[rows]
-            return self.constant(to_single(product), "product")
+            matrix = weights[rows].astype(np.float64)
+            sums = [[math.fsum(row) for row in (matrix * state).tolist()] for state in known.astype(np.float64)]
+            return self.constant(to_single(np.array(sums) + bias[rows]), "product")
         w = self.constant(np.ascontiguousarray(weights[rows]), "weight")
         b = self.constant(to_single(bias[rows].astype(np.float64)), "bias")
         return self.patch.add("Gemm", x, w, b, transA=0, transB=1, alpha=1.0, beta=1.0)

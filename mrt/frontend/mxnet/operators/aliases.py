@@ -9,6 +9,7 @@ _SPARSE = (
     "broadcast_div", "cbrt", "ceil", "cos", "cosh", "degrees", "dot", "exp", "expm1", "fix", "floor", "log", "log10",
     "log1p", "log2", "make_loss", "mean", "negative", "norm", "radians", "relu", "rint", "round", "rsqrt", "sigmoid",
     "sign", "sin", "sinh", "sqrt", "square", "sum", "tan", "tanh", "trunc", "where", "zeros_like",
+    "LinearRegressionOutput", "MAERegressionOutput", "LogisticRegressionOutput",
 )  # fmt: skip
 _NPX = {
     "activation": "Activation", "arange_like": "_contrib_arange_like", "batch_dot": "batch_dot",
