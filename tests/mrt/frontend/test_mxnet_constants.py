@@ -12,6 +12,7 @@ X = np.ones((3, 4), np.float32)
 
 ROWS = [
     row("zeros_like", X, np.zeros((3, 4))),
+    row("zeros_like", X, np.zeros((3, 4)), dtype="int64"),
     row("ones_like", X, np.ones((3, 4))),
     row("_contrib_arange_like", X, np.arange(12).reshape(3, 4)),
     row("_contrib_arange_like", X, [1, 1.5, 2], axis="0", start="1", step=".5"),

@@ -12,7 +12,7 @@ LARGE = 0.1  # the share of cases whose data reach far beyond where functions ar
 ANYWHERE = (
     "relu", "sigmoid", "tanh", "exp", "abs", "negative", "erf", "floor", "ceil", "sign", "softsign", "square", "round",
     "rint", "fix", "trunc", "cbrt", "expm1", "sin", "cos", "tan", "arctan", "sinh", "cosh", "arcsinh", "degrees",
-    "radians", "logical_not", "identity", "_copy", "BlockGrad", "stop_gradient", "make_loss", "zeros_like", "ones_like",
+    "radians", "logical_not", "identity", "_copy", "BlockGrad", "stop_gradient", "make_loss",
     "reciprocal", "rcbrt", "_copyto", "_contrib_round_ste", "_contrib_sign_ste",
 )  # fmt: skip
 POSITIVE = ("log", "log2", "log10", "log1p", "sqrt", "rsqrt", "arccosh")
@@ -52,6 +52,12 @@ def anywhere(draw: Draw, name: str) -> Drawn:
     if draw.chance(0.3):
         data = data + np.float32(0.5)
     return Drawn([data * np.float32(20) if draw.chance(LARGE) else data])
+
+
+@maker("zeros_like", "ones_like", cases=6)
+def filled_like(draw: Draw, name: str) -> Drawn:
+    """MXNet does not look at the dtype."""
+    return Drawn([draw.data(draw.shape(1, 5))], {"dtype": draw.maybe("int64", "float32")})
 
 
 @maker(*POSITIVE, cases=6)

@@ -88,8 +88,9 @@ def _fill_like(number: float) -> Handler:
     return handler
 
 
-operator("zeros_like")(_fill_like(0.0))
-operator("ones_like")(_fill_like(1.0))
+# MXNet takes a dtype here and does not look at it: the result has that of the input.
+operator("zeros_like", attributes=ignored("dtype"))(_fill_like(0.0))
+operator("ones_like", attributes=ignored("dtype"))(_fill_like(1.0))
 
 
 @operator("_eye", attributes={"N": positive(), "M": integer(0), "k": integer(0), **CREATED}, slots=())
