@@ -58,8 +58,21 @@ _UNARY = [
     "Sign", "Softplus", "Softsign", "Tanh", "Celu", "HardSwish", "Mish", "Gelu",
     "Sin", "Cos", "Tan", "Atan", "Sinh", "Cosh", "Asinh", "Round", "Shrink", "ThresholdedRelu", "Swish",
 ]  # fmt: skip
-_SINCE = {"Erf": 9, "Sign": 9, "Celu": 12, "HardSwish": 14, "Mish": 18, "Gelu": 20, "Sinh": 9, "Cosh": 9, "Asinh": 9,
-          "Round": 11, "Shrink": 9, "ThresholdedRelu": 10, "Swish": 24}
+_SINCE = {
+    "Erf": 9,
+    "Sign": 9,
+    "Celu": 12,
+    "HardSwish": 14,
+    "Mish": 18,
+    "Gelu": 20,
+    "Sinh": 9,
+    "Cosh": 9,
+    "Asinh": 9,
+    "Round": 11,
+    "Shrink": 9,
+    "ThresholdedRelu": 10,
+    "Swish": 24,
+}
 
 
 CASES: list[Case] = [

@@ -92,7 +92,18 @@ def test_the_reference_machine_has_no_floating_point():
 
 INEXACT = {"dot", "matmul", "einsum", "tensordot", "inner", "mean", "std", "var", "exp", "exp2", "log", "log2", "log10",
            "tanh", "sin", "cos", "power", "float_power", "linalg", "cumsum", "average", "norm", "sinh", "cosh"}  # fmt: skip
-EXACT_MATH = {"floor", "ceil", "frexp", "gcd", "ldexp", "inf", "isfinite", "isqrt", "fsum", "prod"}  # prod of whole numbers
+EXACT_MATH = {
+    "floor",
+    "ceil",
+    "frexp",
+    "gcd",
+    "ldexp",
+    "inf",
+    "isfinite",
+    "isqrt",
+    "fsum",
+    "prod",
+}  # prod of whole numbers
 EXACT_SUMS = {"weights.py"}  # sums integers, see _best_clip
 
 

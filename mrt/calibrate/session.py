@@ -39,7 +39,9 @@ def _cast(name: str, values: Array, dtype: np.dtype[Any]) -> Array:
         return np.asarray(values, dtype)
     low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     if np.any((values != np.floor(values)) | (values < low) | (values > high)):
-        raise BadData(f"input '{name}': {values.min()}..{values.max()} are not all numbers of {dtype}, the model's type")
+        raise BadData(
+            f"input '{name}': {values.min()}..{values.max()} are not all numbers of {dtype}, the model's type"
+        )
     return np.asarray(values, dtype)
 
 

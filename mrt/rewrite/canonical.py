@@ -80,7 +80,23 @@ OWN_OPERATORS = {
 
 TRUTHS = frozenset({"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or", "Not"})
 ARITHMETIC_OF_WHOLE_NUMBERS = frozenset(
-    {"Add", "Sub", "Mul", "Div", "Mod", "Max", "Min", "Neg", "Abs", "Sign", "Clip", "Relu", "ReduceSum", "ReduceMax", "ReduceMin"}
+    {
+        "Add",
+        "Sub",
+        "Mul",
+        "Div",
+        "Mod",
+        "Max",
+        "Min",
+        "Neg",
+        "Abs",
+        "Sign",
+        "Clip",
+        "Relu",
+        "ReduceSum",
+        "ReduceMax",
+        "ReduceMin",
+    }
 )
 MOVE_ANYTHING = frozenset(
     {"Concat", "Reshape", "Transpose", "Slice", "Pad", "Where", "Cast", "Gather", "GatherElements", "TopK"}

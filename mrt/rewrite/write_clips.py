@@ -57,8 +57,7 @@ def _write_whole(node: ir.Node) -> bool:
     ends = (max(widest.min, -(2**31)), min(widest.max, 2**31 - 1))
     patch = Patch(node)
     arrays = [
-        np.array(end if limit is None else limit.reshape(-1)[0], kind)
-        for limit, end in zip(limits, ends, strict=True)
+        np.array(end if limit is None else limit.reshape(-1)[0], kind) for limit, end in zip(limits, ends, strict=True)
     ]
     operands = [patch.constant(array, role) for array, role in zip(arrays, ("min", "max"), strict=True)]
     patch.finish(patch.add("Clip", first(node), *operands))
