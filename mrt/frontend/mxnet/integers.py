@@ -1,8 +1,9 @@
 """What MXNet holds in an integer dtype. Here everything is float32, which holds integers up to 2^24 exactly.
 
 So a value that MXNet holds as an integer is marked, and an operator may read it only where it means the same on float32:
-where it moves elements, where it reads an index, where it casts, and in sums, products and comparisons of int32 and
-int64. Elsewhere (a division, which truncates; a mean) the node is refused: a Cast to float32 in front says what is meant.
+where it moves elements, where it reads an index, where it casts, and in sums, products, quotients (which MXNet cuts toward
+0) and comparisons of int32 and int64. Elsewhere (a mean) the node is refused: a Cast to float32 in front says what is
+meant.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ SUMS = frozenset({
     "broadcast_lesser_equal", "logical_not", "square", "sum", "sum_axis", "_np_cumsum", "cumsum",
     "_plus_scalar", "_minus_scalar", "_rminus_scalar", "_mul_scalar", "_mod_scalar", "_maximum_scalar",
     "_minimum_scalar", "_equal_scalar", "_not_equal_scalar", "_greater_scalar", "_greater_equal_scalar",
-    "_lesser_scalar", "_lesser_equal_scalar", "_mod", "broadcast_mod",
+    "_lesser_scalar", "_lesser_equal_scalar", "_mod", "broadcast_mod", "elemwise_div", "_div", "_Div", "broadcast_div",
+    "_div_scalar",
 })  # fmt: skip
 
 

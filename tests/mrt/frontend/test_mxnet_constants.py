@@ -78,6 +78,11 @@ INTEGRAL = [
     ([node("Cast", "i", [0], dtype="int64"), node("transpose", "y", [1])], [[2, 0], [3, -1], [-2, 5]]),
     ([node("_mul_scalar", "m", [0], scalar="100"), node("Cast", "i", [1], dtype="int32"),
       node("Cast", "y", [2], dtype="uint8")], [[19, 44, 6], [50, 131, 244]]),
+    ([node("_mul_scalar", "m", [0], scalar="10"), node("Cast", "i", [1], dtype="int64"),
+      node("_div_scalar", "y", [2], scalar="4")], [[6, 7, -6], [1, -3, 12]]),  # of 27, 30, -25, 5, -12, 50
+    ([node("Cast", "i", [0], dtype="int64"), node("_mul_scalar", "m", [1], scalar="7"),
+      node("shape_array", "s", [0]), node("SliceChannel", "p", [3], num_outputs="2", axis="0"),
+      node("broadcast_div", "y", [2, (4, 1)])], [[4, 7, -4], [0, -2, 11]]),  # 14, 21, -14, 0, -7, 35 by 3
     ([node("argmax", "i", [0], axis="1"), node("_div_scalar", "y", [1], scalar="4")], [0.25, 0.5]),
     ([node("topk", "i", [0], dtype="int32"), node("Cast", "f", [1], dtype="float32"),
       node("_div_scalar", "y", [2], scalar="4")], [[0.25], [0.5]]),
@@ -91,7 +96,8 @@ def test_arithmetic_that_means_the_same_on_integers_is_done(nodes, expected, tmp
 
 
 TRUNCATED = [
-    (node("_div_scalar", "y", [1], scalar="2"), "y (_div_scalar): input 'i' is int32 in MXNet"),
+    (node("_rdiv_scalar", "y", [1], scalar="2"), "y (_rdiv_scalar): input 'i' is int32 in MXNet"),
+    (node("_div_scalar", "y", [1], scalar="0"), "y (_div_scalar): a division of integers by 0"),
     (node("mean", "y", [1]), "y (mean): input 'i' is int32 in MXNet; supported: float32, so put a Cast in front"),
     (node("_plus_scalar", "y", [1], scalar="1.5"), "scalar=1.5 with an input that is int32; expected an integer"),
 ]

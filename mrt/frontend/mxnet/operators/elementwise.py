@@ -87,6 +87,19 @@ def _modulo(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
     return call.emit("Where", [call.emit("Equal", [right, nothing]), nothing, result])
 
 
+def _quotient(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
+    """Of integers cut toward 0. By 0 MXNet has no answer (it stops): refused, or if it is computed, as if by 1."""
+    if not any(integers.dtype_of(value) for value in (left, right)):
+        return call.emit("Div", [left, right])
+    if right.const_value is None:
+        is_zero = call.emit("Equal", [right, call.constant(0.0)])
+        right = call.emit("Where", [is_zero, call.constant(1.0), right])
+    else:
+        call.require(bool(np.all(right.const_value.numpy())), "a division of integers by 0")
+    whole = [call.emit("Cast", [value], {"to": ir.DataType.INT32}) for value in (left, right)]
+    return call.emit("Cast", [call.emit("Div", whole)], {"to": ir.DataType.FLOAT})
+
+
 def _hypot(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
     """sqrt(l^2 + r^2)."""
     squares = [call.emit("Mul", [value, value]) for value in (left, right)]
@@ -97,7 +110,7 @@ def _binary(target: str) -> Binary:
     def emit(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
         return call.emit(target, [left, right])
 
-    return {"Mod": _modulo, "Hypot": _hypot}.get(target, emit)
+    return {"Mod": _modulo, "Div": _quotient, "Hypot": _hypot}.get(target, emit)
 
 
 def _same_shape(binary: Binary) -> Handler:
