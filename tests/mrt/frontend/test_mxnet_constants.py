@@ -83,6 +83,10 @@ INTEGRAL = [
     ([node("Cast", "i", [0], dtype="int64"), node("_mul_scalar", "m", [1], scalar="7"),
       node("shape_array", "s", [0]), node("SliceChannel", "p", [3], num_outputs="2", axis="0"),
       node("broadcast_div", "y", [2, (4, 1)])], [[4, 7, -4], [0, -2, 11]]),  # 14, 21, -14, 0, -7, 35 by 3
+    ([node("Cast", "i", [0], dtype="int64"), node("_mod_scalar", "y", [1], scalar="3")], [[2, 0, 1], [0, 2, 2]]),
+    ([node("Cast", "i", [0], dtype="int64"), node("_mod_scalar", "y", [1], scalar="-3")], [[-1, 0, -2], [0, -1, -1]]),
+    ([node("Cast", "i", [0], dtype="int64"), node("zeros_like", "z", [1]), node("broadcast_mod", "y", [1, 2])],
+     [[0, 0, 0], [0, 0, 0]]),
     ([node("argmax", "i", [0], axis="1"), node("_div_scalar", "y", [1], scalar="4")], [0.25, 0.5]),
     ([node("topk", "i", [0], dtype="int32"), node("Cast", "f", [1], dtype="float32"),
       node("_div_scalar", "y", [2], scalar="4")], [[0.25], [0.5]]),

@@ -78,6 +78,8 @@ def require_one_shape(call: Call) -> None:
 
 def _modulo(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
     """What is left takes the sign of the divisor; 0 where the divisor is 0. ONNX's takes that of the dividend."""
+    if _are_integers(left, right):
+        return _of_integers(call, "Mod", left, right)
     nothing = call.constant(0.0)
     rest = call.emit("Mod", [left, right], {"fmod": 1})
     opposite = call.emit("Less", [call.emit("Mul", [call.emit("Sign", [rest]), right]), nothing])
@@ -87,17 +89,27 @@ def _modulo(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
     return call.emit("Where", [call.emit("Equal", [right, nothing]), nothing, result])
 
 
+def _of_integers(call: Call, target: str, left: ir.Value, right: ir.Value) -> ir.Value:
+    """Div, cut toward 0, or Mod, with the sign of the divisor; by 0 what each gives by 1.
+
+    For a rest that is MXNet's answer; for a quotient MXNet has none (it stops).
+    """
+    is_zero = call.emit("Equal", [right, call.constant(0.0)])
+    divisor = call.emit("Where", [is_zero, call.constant(1.0), right])
+    whole = [call.emit("Cast", [value], {"to": ir.DataType.INT32}) for value in (left, divisor)]
+    return call.emit("Cast", [call.emit(target, whole)], {"to": ir.DataType.FLOAT})
+
+
+def _are_integers(*values: ir.Value) -> bool:
+    return any(integers.dtype_of(value) for value in values)
+
+
 def _quotient(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
-    """Of integers cut toward 0. By 0 MXNet has no answer (it stops): refused, or if it is computed, as if by 1."""
-    if not any(integers.dtype_of(value) for value in (left, right)):
+    if not _are_integers(left, right):
         return call.emit("Div", [left, right])
-    if right.const_value is None:
-        is_zero = call.emit("Equal", [right, call.constant(0.0)])
-        right = call.emit("Where", [is_zero, call.constant(1.0), right])
-    else:
+    if right.const_value is not None:
         call.require(bool(np.all(right.const_value.numpy())), "a division of integers by 0")
-    whole = [call.emit("Cast", [value], {"to": ir.DataType.INT32}) for value in (left, right)]
-    return call.emit("Cast", [call.emit("Div", whole)], {"to": ir.DataType.FLOAT})
+    return _of_integers(call, "Div", left, right)
 
 
 def _hypot(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
