@@ -51,6 +51,21 @@ def _of_batch_norm(node: ir.Node, channels: int) -> Affine | None:
     return Affine(scale, beta - mean * scale)
 
 
+def negative_variance(node: ir.Node) -> str | None:
+    """What is wrong with the stored variance of a BatchNormalization that has no square root in float either."""
+    variance = constant(operand(node, 4))
+    if variance is None or variance.ndim != 1 or integer(node, "training_mode", 0):
+        return None
+    epsilon = float(np.float32(real(node, "epsilon", 1e-5)))
+    wrong = np.flatnonzero(~(variance.astype(np.float64) + epsilon > 0))
+    if not wrong.size:
+        return None
+    return (
+        f"its variance is {float(variance[wrong[0]])} in channel {wrong[0]}, with epsilon {epsilon:.6g}: their sum must be "
+        f"above 0, or the float model gives no number ({wrong.size} of {variance.size} channels)"
+    )
+
+
 def _of_constant(node: ir.Node, shape: tuple[int, ...]) -> Affine | None:
     array = constant(operand(node, 1))
     vector = None if array is None else per_channel(array, shape)

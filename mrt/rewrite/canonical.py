@@ -13,6 +13,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
+from mrt.rewrite.affine import negative_variance
 from mrt.rewrite.edit import (
     constant,
     constant_integers,
@@ -134,6 +135,8 @@ def check(model: ir.Model) -> None:
 def _node_trouble(node: ir.Node) -> str | None:
     if node.domain == DOMAIN and node.op_type in OWN_OPERATORS:
         return None if shape_of(node.outputs[0]) is not None else "the shape of its result is not known"
+    if node.domain == "" and node.op_type == "BatchNormalization" and (trouble := negative_variance(node)):
+        return trouble
     if node.domain != "" or node.op_type not in CANONICAL_OPERATORS:
         return "it has no integer form for values that are only known when it runs"
     if any(

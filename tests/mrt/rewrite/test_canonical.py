@@ -28,6 +28,15 @@ def test_all_offences_at_once():
     ]
 
 
+def test_a_negative_stored_variance_is_named_with_its_channel():
+    parameters = {"g": [1.0] * 3, "b": [0.0] * 3, "m": [0.0] * 3, "v": [1.0, -0.25, -0.125]}
+    norm = node("BatchNormalization", "x g b m v", "y", epsilon=0.125)
+    assert problems(graph_of([norm], {"x": _X}, parameters)) == [
+        "BatchNormalization:y (BatchNormalization): its variance is -0.25 in channel 1, with epsilon 0.125: their sum must "
+        "be above 0, or the float model gives no number (2 of 3 channels)"
+    ]
+
+
 def test_a_convolution_in_form_passes():
     check(graph_of([node("Conv", "x w b", "y", group=1, **_WINDOW)], {"x": _X}, _W))
 
