@@ -28,6 +28,8 @@ MAX_SEED = 2**63 - 1
 MAX_NUMBERS = 2**29  # 2 GB of float32
 BLOCK = 2**18  # numbers drawn together
 SMALL = 0.1
+GLUON_CONSTANT = "Constant_"  # how the __init__ of such a variable begins; its name and a number follow
+MAX_NAMED = 8
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ def check_seed(seed: int) -> None:
 
 def fill_randomly(built: Built, made: Plan, seed: int) -> None:
     """Give every parameter of the graph its numbers."""
+    _refuse_constants(built, made)
     roles = _roles(made)
     variances = _variances(built)
     for name, shape in _shapes(built).items():
@@ -61,6 +64,19 @@ def fill_randomly(built: Built, made: Plan, seed: int) -> None:
         middle, spread, above = _scale(role, shape, variances.get(parameter.value, 1.0))
         set_numbers(parameter.value, draw(f"{seed} {name}", shape, middle, spread, above=above))
     set_ones(built)
+
+
+def _refuse_constants(built: Built, made: Plan) -> None:
+    """What Gluon holds as a Constant (anchors, offsets, scales of the image) is no weight: other numbers mean nothing."""
+    initializers = {node.name: node.hidden.get("init", "") for node in made.symbol.nodes.values()}
+    constants = [name for name in built.writer.parameters if initializers.get(name, "").startswith(GLUON_CONSTANT)]
+    if constants:
+        named = ", ".join(repr(name) for name in constants[:MAX_NAMED])
+        more = f" and {len(constants) - MAX_NAMED} more" if len(constants) > MAX_NAMED else ""
+        raise BadModel(
+            f"--random-weights: {named}{more}: fixed numbers of the model (a Gluon Constant), which cannot be invented; "
+            "give the parameter file, or end before they are used with --outputs"
+        )
 
 
 def _shapes(built: Built) -> dict[str, Shape]:

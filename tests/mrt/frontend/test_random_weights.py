@@ -164,3 +164,27 @@ def test_the_memory_for_weights_is_bounded(tmp_path):
     write_symbol(tmp_path / "m.json", many)
     with pytest.raises(BadModel, match="900000000 numbers in all; at most 536870912 are invented"):
         load(tmp_path / "m.json", random_weights=0)
+
+
+def with_anchors() -> list[dict]:
+    """A Relu, and anchors as Gluon writes them added to it."""
+    return [
+        variable("data", __shape__="(1, 4)"),
+        node("relu", "last", [0]),
+        variable("anchors_0", __shape__="(1, 4)", __init__="Constant_anchors_0_139734278739344"),
+        node("broadcast_add", "boxes", [1, 2]),
+    ]
+
+
+def test_constants_of_gluon_are_not_invented(tmp_path):
+    write_symbol(tmp_path / "m.json", with_anchors())
+    with pytest.raises(
+        BadModel, match=r"--random-weights: 'anchors_0': fixed numbers of the model \(a Gluon Constant\)"
+    ):
+        load(tmp_path / "m.json", random_weights=0)
+
+
+def test_what_ends_before_constants_of_gluon_has_random_weights(tmp_path):
+    write_symbol(tmp_path / "m.json", with_anchors())
+    graph = load(tmp_path / "m.json", random_weights=0, outputs=("last",)).model.graph
+    assert [value.name for value in graph.outputs] == ["last"]
