@@ -5,6 +5,7 @@ Nothing here needs the numbers of a parameter; they are filled in when all shape
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -141,11 +142,11 @@ def _wrong_outputs(symbol: Symbol, edges: Iterable[Edge], outputs: Mapping[int, 
 def _wrong_heads(symbol: Symbol, outputs: Mapping[int, int]) -> list[str]:
     """Each output of the model is computed, and listed once."""
     problems = _wrong_outputs(symbol, symbol.heads, outputs, "heads")
-    for edge in dict.fromkeys(symbol.heads):
+    for edge, times in Counter(symbol.heads).items():
         node = symbol.nodes[edge.node]
         if node.operator is None:
             problems.append(f"heads: {node.name} is a variable; expected the output of an operator")
-        if symbol.heads.count(edge) > 1:
+        if times > 1:
             problems.append(f"heads: output {edge.output} of {node.name} is listed twice")
     return problems
 

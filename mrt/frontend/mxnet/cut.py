@@ -18,14 +18,15 @@ def node_names(symbol: Symbol) -> dict[str, int]:
     """The id of every operator's node by a name of its own: act, act_2, act_3 where the file repeats one."""
     taken = {node.name for node in symbol.nodes.values() if node.operator is None}
     names: dict[str, int] = {}
+    numbered: dict[str, int] = {}  # by wanted name: where to go on
     for index, node in symbol.nodes.items():
         if node.operator is not None:
             wanted = name = node.name or "node"
-            number = 1
+            number = numbered.get(wanted, 1)
             while name in taken or name in names:
                 number += 1
                 name = f"{wanted}_{number}"
-            names[name] = index
+            names[name], numbered[wanted] = index, number
     return names
 
 

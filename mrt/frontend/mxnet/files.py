@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 from mrt.errors import BadModel, BadOption
 from mrt.frontend.mxnet.params import Array, ParameterFile, read_params, read_params_from
+from mrt.frontend.mxnet.symbol import MAX_BYTES
 
 PREFIXES = ("arg:", "aux:")
 LAST_EPOCH = 10**9
@@ -24,10 +26,11 @@ class Parameters:
     digest: bytes
 
 
-def read_bytes(path: Path) -> bytes:
-    """Raise BadModel where the file cannot be read."""
+def read_symbol_bytes(path: Path) -> bytes:
+    """No more than one byte above what a symbol file may have. Raise BadModel where it cannot be read."""
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
     except OSError as error:
         raise BadModel(f"{path}: cannot be read ({error.strerror})") from None
 
@@ -90,6 +93,8 @@ def read_parameters(path: Path) -> Parameters:
 def _read_params(path: Path) -> ParameterFile:
     """Array by array, except from what is no plain file and says no size."""
     try:
+        if stat.S_ISCHR(path.stat().st_mode):
+            raise BadModel(f"{path}: is a device; expected a parameter file")
         if not path.is_file():
             return read_params(path.read_bytes(), str(path))
         with path.open("rb") as file:
@@ -101,9 +106,3 @@ def _read_params(path: Path) -> ParameterFile:
 def joined_sha256(symbol: bytes, parameters: bytes) -> str:
     """SHA-256 of the SHA-256 of the symbol's bytes followed by that of the parameters' bytes, which is given."""
     return hashlib.sha256(hashlib.sha256(symbol).digest() + parameters).hexdigest()
-
-
-def model_sha256(symbol_path: Path, params_path: Path | None = None) -> str:
-    """The hash that names a model of these files (no parameters: as of an empty file)."""
-    parameters = b"" if params_path is None else read_bytes(params_path)
-    return joined_sha256(read_bytes(symbol_path), hashlib.sha256(parameters).digest())

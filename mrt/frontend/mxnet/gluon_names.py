@@ -23,7 +23,8 @@ from mrt.frontend.mxnet.symbol import Symbol
 
 Arrays = dict[str, Array | None]
 Signature = tuple[tuple[str, Shape], ...]
-_COUNTED = re.compile(r"(.*?)([0-9]+)")
+_COUNTED = re.compile(r"(.*?[^0-9]|)([0-9]{1,18})")
+MAX_PARAMETERS = 5_000  # every pair of layers of one shape is compared
 
 
 @dataclass
@@ -55,6 +56,8 @@ def match_names(
     if not any("." in name for name in arrays):
         return arrays, []
     try:
+        if len(variables) > MAX_PARAMETERS:
+            raise _DoubtError(f"it has {len(variables)} variables, and at most {MAX_PARAMETERS} are compared")
         names = _matched(arrays, shapes(), _Order(symbol))
     except _DoubtError as doubt:
         raise BadModel(

@@ -21,7 +21,7 @@ Literal = bool | int | float | str | tuple[int | None, ...] | Reals | None
 
 MAX_LENGTH = 10_000
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}L?")
-_REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_REAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _INFINITE = re.compile(r"[+-]?(inf|infinity)", re.IGNORECASE)
 _FLAGS = {
     "True": True,

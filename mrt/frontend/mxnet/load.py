@@ -16,8 +16,8 @@ from mrt.frontend.mxnet.files import (
     find_params,
     joined_sha256,
     params_beside,
-    read_bytes,
     read_parameters,
+    read_symbol_bytes,
 )
 from mrt.frontend.mxnet.fill import fill
 from mrt.frontend.mxnet.gluon_names import match_names
@@ -59,7 +59,7 @@ def load_mxnet(
 def read_mxnet(source: Source) -> Loaded:
     """The model as the options want it."""
     _check_options(source)
-    data = read_bytes(source.symbol)
+    data = read_symbol_bytes(source.symbol)
     symbol = read_symbol(data, str(source.symbol))
     names = tuple(node_names(symbol))
     left: list[str] = []

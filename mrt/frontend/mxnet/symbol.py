@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -17,6 +18,7 @@ from mrt.errors import BadModel
 MAX_BYTES = 64 * 2**20
 MAX_NODES = 100_000
 MAX_NAME = 10_000
+MAX_SHOWN = 100  # characters of a text in a message
 NEXT_MAJOR_VERSION = 20_000
 NO_VERSION = 800  # a file that does not say was written by 0.8.0
 FIRST_WITH_AUXILIARY_INPUTS = 900
@@ -96,7 +98,7 @@ def _refuse(trouble: str) -> NoReturn:
 
 def _parse(data: bytes) -> dict[str, Any]:
     if len(data) > MAX_BYTES:
-        _refuse(f"{len(data)} bytes; a symbol file of at most {MAX_BYTES} is read")
+        _refuse(f"more than {MAX_BYTES} bytes, which is the most that a symbol file may have")
     try:
         top = json.loads(data.decode("utf-8"), object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
     except UnicodeDecodeError:
@@ -111,8 +113,8 @@ def _parse(data: bytes) -> dict[str, Any]:
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     keys = dict(pairs)
     if len(keys) != len(pairs):
-        names = [name for name, _ in pairs]
-        _refuse(f"key {next(name for name in names if names.count(name) > 1)!r} occurs twice in one object")
+        repeated = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        _refuse(f"key {repeated[:MAX_SHOWN]!r} occurs twice in one object")
     return keys
 
 
@@ -144,7 +146,7 @@ def _text(item: Any, where: str) -> str:
 
 def _refuse_unknown_keys(item: Mapping[str, Any], known: set[str], required: set[str], where: str) -> None:
     if unknown := sorted(set(item) - known):
-        _refuse(f"{where}: unknown key {unknown[0]!r}; expected {', '.join(sorted(known))}")
+        _refuse(f"{where}: unknown key {unknown[0][:MAX_SHOWN]!r}; expected {', '.join(sorted(known))}")
     if missing := sorted(required - set(item)):
         _refuse(f"{where}: key {missing[0]!r} is missing")
 

@@ -14,8 +14,9 @@ from mrt.frontend.mxnet.params import Array
 
 OPSET = 20
 IR_VERSION = 10
-MAX_ELEMENTS = 2**28  # of one value: a gigabyte of float32
+MAX_ELEMENTS = 2**28  # of one value, and of all constants together: a gigabyte of float32
 MAX_RANK = 16
+MAX_NODES = 2**16
 
 Attributes = Mapping[str, int | float | str | Sequence[int] | Sequence[str]]
 
@@ -39,20 +40,32 @@ class Writer:
 
     nodes: list[ir.Node] = field(default_factory=list)
     constants: list[ir.Value] = field(default_factory=list)
+    constant_numbers: int = 0
     parameters: dict[str, Parameter] = field(default_factory=dict)
     ones: dict[str, ir.Value] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+    numbered: dict[str, int] = field(default_factory=dict)  # by wanted name: up to which number all are taken
     functions: dict[ir.OperatorIdentifier, ir.Function] = field(default_factory=dict)
 
     def claim(self, name: str) -> str:
         """A name that no other value has: the wanted one if it is free, else with a number."""
-        wanted, number = name or "node", 1
-        name = wanted
+        wanted = name or "node"
+        number = self.numbered.get(wanted, 1)
+        name = wanted if number == 1 else f"{wanted}_{number}"
         while name in self.names:
             number += 1
             name = f"{wanted}_{number}"
+        self.numbered[wanted] = number
         self.names.add(name)
         return name
+
+    def release(self, name: str) -> None:
+        """Another value may have the name."""
+        self.names.discard(name)
+        wanted, _, number = name.rpartition("_")
+        self.numbered.pop(name, None)
+        if wanted in self.numbered and number.isdecimal() and len(number) < 10:
+            self.numbered[wanted] = min(self.numbered[wanted], max(int(number), 1))
 
     def variable(self, name: str, shape: tuple[int, ...] | None) -> ir.Value:
         """A float32 value that no node computes."""
@@ -86,8 +99,15 @@ class Writer:
             self.ones[value.name] = self.variable(self.claim(f"{value.name}_ones"), shape_of(value))
         return self.ones[value.name]
 
+    def require_room(self, numbers: float) -> None:
+        """Refuse so many more numbers of constants, before they take memory."""
+        if self.constant_numbers + numbers > MAX_ELEMENTS:
+            raise RefusalError(f"{numbers:.0f} numbers, with which all constants would have more than 2^28")
+
     def constant(self, prefix: str, array: Array) -> ir.Value:
         """An initializer."""
+        self.require_room(array.size)
+        self.constant_numbers += array.size
         name = self.claim(f"{prefix}_constant")
         value = ir.Value(
             name=name,
@@ -107,6 +127,8 @@ class Writer:
         self, prefix: str, operator: str, inputs: Sequence[ir.Value | None], attributes: Attributes, *, outputs: int
     ) -> list[ir.Value]:
         """Add a node with that many outputs, the first of which is named as by `emit`."""
+        if len(self.nodes) >= MAX_NODES:
+            raise RefusalError(f"more than {MAX_NODES} nodes of ONNX")
         name = self.claim(f"{prefix}_{operator.lower()}")
         node = ir.node(operator, inputs, dict(attributes), name=name, num_outputs=outputs)
         for index, output in enumerate(node.outputs):
@@ -138,7 +160,7 @@ class Writer:
         node = value.producer()
         assert node is not None
         assert value.name is not None
-        self.names.discard(value.name)
+        self.release(value.name)
         value.name = node.name = name
 
     def model(

@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 
 from mrt.errors import BadModel, BadOption, Unsupported
-from mrt.frontend.mxnet import Source, find_params, load_mxnet, model_sha256, read_mxnet
+from mrt.frontend.mxnet import Source, find_params, load_mxnet, read_mxnet
 from tests.mxnet_files import node, params_bytes, symbol_json, variable, write_params, write_symbol
 from tests.shared_data import SHARED, needs_shared
 
@@ -136,7 +136,7 @@ def test_the_same_files_give_the_same_bytes(folder):
 def test_the_digest_is_that_of_both_files(folder):
     digests = [hashlib.sha256((folder / name).read_bytes()).digest() for name in ("m-symbol.json", "m-0000.params")]
     expected = hashlib.sha256(digests[0] + digests[1]).hexdigest()
-    assert model_sha256(folder / "m-symbol.json", folder / "m-0000.params") == expected
+    assert read_mxnet(Source(folder / "m-symbol.json", folder / "m-0000.params")).sha256 == expected
 
 
 @pytest.mark.parametrize("name", ["m.params", "m-0000.params", "m-0120.params"])

@@ -12,7 +12,6 @@ import onnx_ir as ir
 from mrt.frontend.mxnet.call import Call
 from mrt.frontend.mxnet.operators.registry import flag, integer, integers, operator, real, reals, word
 from mrt.frontend.mxnet.params import Array
-from mrt.frontend.mxnet.writer import MAX_ELEMENTS
 
 FORMATS = ("corner", "center")
 
@@ -120,7 +119,7 @@ def multi_box_prior(call: Call) -> ir.Value:
     call.require(min(steps) > 0 or steps == (-1.0, -1.0), f"steps={steps}: expected positive numbers, or none")
     height, width = call.shape()[2:]
     shapes = len(sizes) + len(ratios) - 1
-    call.require(height * width * shapes * 4 <= MAX_ELEMENTS, f"{height * width * shapes} boxes are too many")
+    call.writer.require_room(height * width * shapes * 4)
     boxes = _priors(
         height, width, [(s, ratios[0]) for s in sizes] + [(sizes[0], r) for r in ratios[1:]], steps, offsets
     )

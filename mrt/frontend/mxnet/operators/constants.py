@@ -35,11 +35,12 @@ CREATED: dict[str, Attribute] = {**ignored("ctx"), "dtype": dtype_attribute("flo
 
 def _node(call: Call, numbers: Array, dtype: str = "float32") -> ir.Value:
     """Emit a tensor that is there from the start."""
-    return integers.mark(call.emit("Identity", [call.array(numbers.astype(np.float32))]), dtype)
+    return integers.mark(call.emit("Identity", [call.array(numbers.astype(np.float32, copy=False))]), dtype)
 
 
 def _require_size(call: Call, elements: float) -> None:
     call.require(1 <= elements <= MAX_ELEMENTS, f"a result of {elements:.0f} numbers; expected 1 to 2^28")
+    call.writer.require_room(elements)
 
 
 def _filled(call: Call, shape: tuple[int, ...], number: float) -> ir.Value:
@@ -47,7 +48,7 @@ def _filled(call: Call, shape: tuple[int, ...], number: float) -> ir.Value:
     call.require(known, f"shape={shape}: MXNet infers it from what follows; expected positive numbers")
     _require_size(call, math.prod(shape))
     dtype = result_dtype(call)
-    return _node(call, np.full(shape, _as_held(call, number, dtype)), dtype)
+    return _node(call, np.full(shape, _as_held(call, number, dtype), np.float32), dtype)
 
 
 def _as_held(call: Call, number: float, dtype: str) -> float:
@@ -83,7 +84,8 @@ def full(call: Call) -> ir.Value:
 
 def _fill_like(number: float) -> Handler:
     def handler(call: Call) -> ir.Value:
-        return _node(call, np.full(call.shape(), number))
+        _require_size(call, math.prod(call.shape()))
+        return _node(call, np.full(call.shape(), number, np.float32))
 
     return handler
 
@@ -163,6 +165,7 @@ def arange_like(call: Call) -> ir.Value:
     """As many numbers as an axis has, or in the input's shape."""
     axis, shape = call.optional_integer("axis"), call.shape()
     wanted = shape if axis is None else (shape[call.axis(axis)],)
+    _require_size(call, math.prod(wanted))
     numbers = _range(call.real("start"), call.real("step"), call.integer("repeat"), math.prod(wanted))
     return _node(call, numbers.reshape(wanted))
 
@@ -185,4 +188,9 @@ def index_array(call: Call) -> ir.Value:
     shape = call.shape()
     axes = [call.axis(axis) for axis in call.integers("axes")] or [*range(len(shape))]
     _require_size(call, math.prod(shape) * len(axes))
-    return _node(call, np.stack([np.indices(shape, sparse=False)[axis] for axis in axes], -1), "int64")
+    places = np.empty((*shape, len(axes)), np.float32)
+    for number, axis in enumerate(axes):
+        places[..., number] = np.arange(shape[axis]).reshape(
+            [-1 if other == axis else 1 for other in range(len(shape))]
+        )
+    return _node(call, places, "int64")

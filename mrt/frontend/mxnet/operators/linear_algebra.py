@@ -10,7 +10,6 @@ import onnx_ir as ir
 
 from mrt.frontend.mxnet.call import Call
 from mrt.frontend.mxnet.operators.registry import Attribute, flag, ignored, integer, operator, real
-from mrt.frontend.mxnet.writer import MAX_ELEMENTS
 
 TRANSPOSES = {"transpose_a": flag(False), "transpose_b": flag(False)}
 PRODUCT: dict[str, Attribute] = {**TRANSPOSES, **ignored("forward_stype")}
@@ -151,7 +150,7 @@ def diag(call: Call) -> ir.Value:
 def _diagonal_matrix(call: Call, k: int) -> ir.Value:
     """As many zeros as it is shifted by, below the numbers or above them; then every row times its unit."""
     size = call.shape()[0] + abs(k)
-    call.require(size * size <= MAX_ELEMENTS, f"a matrix of {size} rows and columns: more than 2^28 numbers")
+    call.writer.require_room(size * size)
     pads = [0, k] if k >= 0 else [-k, 0]
     column = call.emit("Pad", [call.data, call.constant(pads)], {"mode": "constant"})
     return call.emit("Mul", [call.reshape(column, [size, 1]), call.array(np.eye(size, k=k, dtype=np.float32))])

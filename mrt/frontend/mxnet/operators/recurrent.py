@@ -125,8 +125,9 @@ class _Layers:
         return self.features if layer == 0 else self.size * self.directions
 
     def _weights_before(self, layer: int) -> int:
-        columns = [self._width(index) + self.size for index in range(layer)]
-        return self.directions * self.rows * sum(columns)
+        deeper = max(layer - 1, 0) * (self.size * self.directions + self.size)
+        columns = self.features + self.size + deeper if layer else 0
+        return self.directions * self.rows * columns
 
     def emit(self, value: ir.Value, layer: int) -> list[ir.Value]:
         """The output of a layer and its last states."""

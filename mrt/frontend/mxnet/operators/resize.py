@@ -171,11 +171,9 @@ def adaptive_average_pooling(call: Call) -> ir.Value:
 
 def _bins(size: int, number: int) -> Array:
     """[size, number]: what each element adds to each bin, which goes from floor(i size / number) to a ceiling."""
-    weights = np.zeros((size, number), np.float32)
-    for index in range(number):
-        begin, end = index * size // number, -(-(index + 1) * size // number)
-        weights[begin:end, index] = 1 / (end - begin)
-    return weights
+    bins, element = np.arange(number), np.arange(size)[:, None]
+    begin, end = bins * size // number, -(-(bins + 1) * size // number)
+    return np.where((element >= begin) & (element < end), (1 / (end - begin)).astype(np.float32), np.float32(0))
 
 
 def _one_axis(call: Call, value: ir.Value, weights: Array) -> ir.Value:
