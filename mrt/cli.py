@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 PATH = click.Path(path_type=Path)
 NO, BAD, INTERRUPTED, CLOSED_PIPE = 1, 2, 130, 141
+LONGEST_LINE = 500  # characters of a line of an error
 
 NOISE = """\
 mrt: warning: no --data was given, so the ranges were measured on synthetic noise, not on your data. The program runs and is
@@ -62,8 +63,16 @@ def main() -> None:
 
 
 def _fail(ctx: click.Context, message: str, code: int) -> NoReturn:
-    click.echo(f"mrt: {message}", err=True)
+    click.echo("mrt: " + "\n".join(map(_printable, message.split("\n"))), err=True)
     ctx.exit(code)
+
+
+def _printable(line: str) -> str:
+    """A line in which the names of a model neither command the terminal nor fill it."""
+    shown = line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}... ({len(line)} characters)"
+    return "".join(
+        item if item.isprintable() else item.encode("unicode_escape", "surrogatepass").decode() for item in shown
+    )
 
 
 EXAMPLES = """

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 
 from mrt.cli import cli
+from tests.mxnet_files import node, variable, write_symbol
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DIGITS = ROOT / "calibration_data/digits8"
@@ -224,3 +225,13 @@ def test_noise_instead_of_data_is_said_loudly(folder):
     assert result.exit_code == 0
     assert "synthetic noise" in result.stderr
     assert (folder / "resnet_digits8.cvm").is_file()
+
+
+def test_names_of_a_model_neither_command_the_terminal_nor_fill_it(tmp_path):
+    nodes = [variable("data", __shape__="(1, 4)"), node("Evil\x1b[31m", "n\x1b[2J\nmrt: fine" + "x" * 5_000, [0])]
+    write_symbol(tmp_path / "m-symbol.json", nodes)
+    said = refused(tmp_path, "export", "m-symbol.json", "--random-weights", "1", "-o", "m.onnx")
+    assert "\x1b" not in said
+    assert r"n\x1b[2J\nmrt: fine" in said
+    assert "characters)" in said
+    assert len(said) < 1000

@@ -17,6 +17,7 @@ IR_VERSION = 10
 MAX_ELEMENTS = 2**28  # of one value, and of all constants together: a gigabyte of float32
 MAX_RANK = 16
 MAX_NODES = 2**16
+MOST_SIZES = 1000  # numbers of a constant that shapes may follow from
 
 Attributes = Mapping[str, int | float | str | Sequence[int] | Sequence[str]]
 
@@ -191,7 +192,7 @@ def _infer(node: ir.Node) -> None:
             {
                 value.name or "": numpy_helper.from_array(value.const_value.numpy())
                 for value in values
-                if value.const_value
+                if value.const_value is not None and value.const_value.size <= MOST_SIZES
             },
             opset_imports=[helper.make_opsetid("", OPSET)],
             ir_version=IR_VERSION,
