@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from cvm.program import DTYPE_RANGES, DTYPES, IntArray
+from mrt.errors import Unsupported
 from mrt.quantize.builder import Handle
 from mrt.quantize.elementwise import HALF_RANGE, arranged, laid_out
 from mrt.quantize.fixed_point import MAX_RATIO, SMALLEST_SCALE, FloatArray, power_of_two_at_least
@@ -43,6 +44,10 @@ def compare(net: Lowering, node: ir.Node) -> None:
     else:
         x = _steps(net, node.inputs[0], layout)
         left = net.recast(x, "i32").value
+        if np.isnan(threshold).any():
+            raise Unsupported(
+                [f"{node.name} ({node.op_type}): it compares with NaN, which no number equals or exceeds"]
+            )
         right = net.constant(_threshold(x, _arranged_reals(threshold, layout), rounding))
     operands = (right, left) if swapped else (left, right)
     _define(net, node, net.builder.emit(instruction, *operands), layout)
@@ -50,7 +55,8 @@ def compare(net: Lowering, node: ir.Node) -> None:
 
 def _steps(net: Lowering, value: ir.Value | None, layout: Layout) -> Tensor:
     """An operand whose integers can be held against a threshold: nothing left to clip, its scales where they belong."""
-    tensor = net.wide(value)
+    tensor = net.source(value)
+    tensor = tensor if tensor.whole else net.wide(value)
     if tensor.clipped or (not tensor.per_tensor and tensor.layout != layout):
         tensor = net.settled(value)
     return laid_out(net, value, tensor, layout)

@@ -165,7 +165,12 @@ def pad(net: Lowering, node: ir.Node) -> None:
 
 
 def _can_stand_for(net: Lowering, x: Tensor, real: float) -> bool:
-    """Whether a real number lies where x can be itself, or is 0, which has an integer in every format."""
+    """Whether a real number lies where x can be itself, or is 0, which has an integer in every format.
+
+    Between whole numbers there is nothing: there a step is too coarse.
+    """
+    if x.whole and real != int(real):
+        return False
     proven = net.builder.bounds[x.value]
     steps = real / float(x.scale[0]) + x.zero_point
     return x.low <= real <= x.high and (real == 0 or proven.min - 0.5 <= steps < proven.max + 0.5)

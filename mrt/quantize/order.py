@@ -53,7 +53,8 @@ def take_along_last(net: Lowering, values: Handle, indices: Handle) -> Handle:
 
 def _ordered(net: Lowering, value: ir.Value | None) -> Tensor:
     """The most exact form whose integers are in the order of the reals."""
-    tensor = net.wide(value)
+    tensor = net.source(value)
+    tensor = tensor if tensor.whole else net.wide(value)
     if net.dtype(tensor) in ("bool", "u8"):
         return net.recast(tensor, "i16")
     return tensor if tensor.per_tensor and not tensor.clipped else net.settled(value)

@@ -6,8 +6,6 @@ of `rules.py` wherever every operand is whole.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import onnx_ir as ir
 
@@ -27,7 +25,8 @@ WHOLE_RULES: dict[str, Rule] = {}
 
 def lower_whole(net: Lowering, node: ir.Node) -> bool:
     """Lower a node whose operands are all whole; False where there is no rule, or its i32 cannot be proven and another can."""
-    if node.op_type not in WHOLE_RULES or not all(is_whole(net, value) for value in node.inputs):
+    _refuse_beyond_i32(node)
+    if node.op_type not in WHOLE_RULES or not _takes_whole(net, node):
         return False
     try:
         WHOLE_RULES[node.op_type](net, node)
@@ -36,6 +35,26 @@ def lower_whole(net: Lowering, node: ir.Node) -> bool:
             raise
         return False
     return True
+
+
+def _takes_whole(net: Lowering, node: ir.Node) -> bool:
+    """Whether every operand is whole; limits of a Clip may lie beyond i32, where they limit nothing."""
+    if node.op_type != "Clip":
+        return all(is_whole(net, value) for value in node.inputs)
+    limits = (require_constant(node, index) for index in (1, 2))
+    return is_whole(net, node.inputs[0]) and all(bool(np.all(limit == np.floor(limit))) for limit in limits)
+
+
+def _refuse_beyond_i32(node: ir.Node) -> None:
+    """A constant of an integer type that i32 does not hold has no integers here; the ends of a Clip or Slice only limit."""
+    if node.outputs[0].dtype in (ir.DataType.FLOAT, ir.DataType.BOOL) or node.op_type in ("Clip", "Slice"):
+        return
+    for value in node.inputs:
+        array = constant_of(value)
+        if array is not None and not fits_whole(array):
+            raise Unsupported(
+                [f"{node.name} ({node.op_type}): a constant of {array.min():.0f}..{array.max():.0f} does not fit i32"]
+            )
 
 
 def is_whole(net: Lowering, value: ir.Value | None) -> bool:
@@ -112,8 +131,10 @@ def _clip(net: Lowering, node: ir.Node) -> None:
     x, layout = _single(net, node)
     low, high = 0, I32[1]
     if node.op_type == "Clip":
-        ends = [float(require_constant(node, index).item()) for index in (1, 2)]
-        low, high = (int(min(max(end, I32[0]), I32[1])) for end in (math.ceil(ends[0]), math.floor(ends[1])))
+        ends = [require_constant(node, index).item() for index in (1, 2)]
+        if ends[0] > I32[1] or ends[1] < I32[0]:
+            raise Unproven("clamp.fits", f"limits {ends[0]:.0f}..{ends[1]:.0f} leave nothing of i32")
+        low, high = (int(min(max(end, I32[0]), I32[1])) for end in ends)
     _define(net, node, net.builder.emit("clamp", x, min=min(low, high), max=high), layout)
 
 

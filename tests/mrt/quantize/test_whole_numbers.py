@@ -1,0 +1,72 @@
+"""Indices, counts and truths stay exact whatever stands beside them, and what i32 does not hold is refused by name."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto
+
+from mrt.errors import Unsupported
+from mrt.quantize import QuantizeOptions
+from tests.float_models import FloatModel, convert, f32, run_real
+
+SIXTEEN = QuantizeOptions(8, 16)
+ROWS = (3, 8)
+X = f32(np.roll(np.eye(3, 8), 2, axis=1) * 5)  # the greatest of each row: 2, 3, 4
+TABLE = f32(np.arange(10) / 4)
+
+
+def best(m: FloatModel) -> str:
+    return m.add("ArgMax", "x", axis=1, keepdims=1, select_last_index=0)
+
+
+def as_float(m: FloatModel, value: str) -> str:
+    return m.add("Cast", value, to=TensorProto.FLOAT)
+
+
+def answers(m: FloatModel, *outputs: str) -> list[list[float]]:
+    found = run_real(convert(m, *outputs, options=SIXTEEN), {"x": X})
+    return [found[name].ravel().tolist() for name in outputs]
+
+
+@pytest.mark.parametrize("most", [2**40, 2**63 - 1])
+def test_a_limit_beyond_i32_leaves_the_other_one_in_force(most):
+    m = FloatModel(x=ROWS)
+    held = m.add("Clip", best(m), np.array(3), np.array(most))
+    assert answers(m, m.add("Gather", TABLE, held, axis=0))[0] == pytest.approx([0.75, 0.75, 1.0], abs=1e-4)
+
+
+@pytest.mark.parametrize("operator", ["Add", "Mul", "Max"])
+def test_a_whole_constant_beyond_i32_is_refused(operator):
+    m = FloatModel(x=ROWS)
+    output = as_float(m, m.add(operator, best(m), np.array(2**40)))
+    with pytest.raises(Unsupported, match=rf"\({operator}\): a constant of {2**40}..{2**40} does not fit i32"):
+        convert(m, output, options=SIXTEEN)
+
+
+def test_whole_numbers_beyond_16_bits_are_compared_exactly_however_often_they_are_read():
+    m = FloatModel(x=ROWS)
+    number = m.add("Mul", best(m), np.array(20011))
+    same, above = m.add("Equal", number, np.array(60033)), m.add("Greater", number, np.array(60032))
+    assert answers(m, as_float(m, same), as_float(m, above)) == [[0, 1, 0], [0, 1, 1]]
+
+
+def test_the_greatest_of_whole_numbers_beyond_16_bits_is_found_however_often_they_are_read():
+    m = FloatModel(x=ROWS)
+    number = m.add("Mul", best(m), np.array(20011))
+    place = m.add("ArgMax", number, axis=0, keepdims=0, select_last_index=0)
+    assert answers(m, as_float(m, place), as_float(m, number)) == [[2], [40022, 60033, 80044]]
+
+
+def test_a_comparison_with_nan_is_refused():
+    m = FloatModel(x=ROWS)
+    output = as_float(m, m.add("Greater", "x", f32([np.nan] + [0] * 7)))
+    with pytest.raises(Unsupported, match=r"\(Greater\): it compares with NaN"):
+        convert(m, output, options=SIXTEEN)
+
+
+def test_truths_are_padded_with_a_fraction():
+    m = FloatModel(x=ROWS)
+    truths = as_float(m, m.add("Greater", "x", f32(3.0)))
+    padded = m.add("Pad", truths, np.array([0, 1, 0, 0]), f32(0.5), mode="constant")
+    assert answers(m, padded)[0] == pytest.approx(
+        np.pad(X > 3, [(0, 0), (1, 0)], constant_values=0).ravel() + 0.5 * (np.arange(27) % 9 == 0), abs=1e-4
+    )
