@@ -14,6 +14,8 @@ import onnx_ir as ir
 
 LEAST, MOST = 1e-12, 1e12
 HE_GAIN = 2.0  # of a product with weights of variance 2 / fan-in
+GATE_STEPS = ("Add", "Mul", "Div", "Clip", "Sigmoid", "HardSigmoid")  # of a gate, each by a number
+MOST_GATE_STEPS = 5
 
 Rule = Callable[[ir.Node, list[float]], float]
 
@@ -48,7 +50,25 @@ def _weighted(node: ir.Node, inputs: list[float]) -> float:
 
 
 def _product(node: ir.Node, inputs: list[float]) -> float:
+    """Of independent values. A value times a gate made of itself (swish, hard-swish) keeps one half, as by Relu."""
+    for data, gate in ((0, 1), (1, 0)):
+        if _is_gate_of(node.inputs[gate], node.inputs[data]):
+            return inputs[data] / 2
     return math.prod(inputs)
+
+
+def _is_gate_of(value: ir.Value | None, data: ir.Value | None) -> bool:
+    """Whether `value` is a sigmoid of `data`, or a clipped line, found a few steps back; more than data itself."""
+    bounded = False
+    for _ in range(MOST_GATE_STEPS):
+        maker = None if value is None else value.producer()
+        if maker is None or maker.op_type not in GATE_STEPS:
+            return False
+        bounded |= maker.op_type in ("Clip", "Sigmoid", "HardSigmoid")
+        value = maker.inputs[0]
+        if value is data:
+            return bounded
+    return False
 
 
 def _sum(node: ir.Node, inputs: list[float]) -> float:

@@ -74,13 +74,36 @@ def residual_network(blocks: int) -> list[dict]:
     return nodes
 
 
-def test_forty_residual_blocks_keep_their_size(tmp_path):
-    write_symbol(tmp_path / "m.json", residual_network(40))
+def size_of_answer(tmp_path, nodes: list[dict]) -> float:
+    """The root of the mean square of what the network makes of normal numbers."""
+    write_symbol(tmp_path / "m.json", nodes)
     model = load(tmp_path / "m.json", random_weights=1).model
     session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString(), providers=["CPUExecutionProvider"])
     x = np.random.default_rng(0).normal(size=(1, 16, 8, 8)).astype(np.float32)
     (y,) = session.run(None, {"data": x})
-    assert 0.5 < np.sqrt(np.square(y).mean()) < 20
+    return float(np.sqrt(np.square(y).mean()))
+
+
+def test_forty_residual_blocks_keep_their_size(tmp_path):
+    assert 0.5 < size_of_answer(tmp_path, residual_network(40)) < 20
+
+
+def hard_swish(nodes: list[dict], name: str, last: int) -> int:
+    """x * clip(x + 3, 0, 6) / 6, as Gluon writes it; its number."""
+    nodes.append(node("_plus_scalar", f"{name}_plus", [last], scalar="3"))
+    nodes.append(node("clip", f"{name}_clip", [len(nodes) - 1], a_min="0", a_max="6"))
+    nodes.append(node("_div_scalar", f"{name}_div", [len(nodes) - 1], scalar="6"))
+    nodes.append(node("elemwise_mul", f"{name}_mul", [last, len(nodes) - 1]))
+    return len(nodes) - 1
+
+
+def test_forty_hard_swishes_keep_their_size(tmp_path):
+    nodes, last = [variable("data", __shape__="(1, 16, 8, 8)")], 0
+    for index in range(40):
+        shape = {"kernel": "(3, 3)", "pad": "(1, 1)", "num_filter": "16", "no_bias": "True"}
+        convolved = layer(nodes, "Convolution", f"conv{index}", last, ["weight"], **shape)
+        last = hard_swish(nodes, f"act{index}", layer(nodes, "BatchNorm", f"bn{index}", convolved, STATISTICS))
+    assert 0.05 < size_of_answer(tmp_path, nodes) < 2
 
 
 def numbers(path, **options) -> dict[str, np.ndarray]:
