@@ -204,5 +204,7 @@ def _read_labels(path: Path | None) -> list[str]:
 
 
 def check_destination(path: Path, inputs: list[Path | None]) -> None:
-    """Before the work: the place of the result can be written and is none of the inputs."""
-    require_writable([path], inputs=[item for item in inputs if item is not None])
+    """Before the work: the place of the result can be written and is none of the inputs, named or found beside one."""
+    named = [item for item in inputs if item is not None]
+    found = [file for item in named for file in frontend.parameters_beside(item)]
+    require_writable([path], inputs=[*named, *found])

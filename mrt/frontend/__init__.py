@@ -79,6 +79,13 @@ def kind_of(path: Path) -> Frontend:
     raise BadModel(f"{path}: unknown kind of file; expected an .onnx file or an MXNet symbol .json file")
 
 
+def parameters_beside(path: Path) -> list[Path]:
+    """The files that would be read with this one if no parameters are named."""
+    from mrt.frontend.mxnet.files import params_beside
+
+    return [path.parent / name for name in params_beside(path)]
+
+
 def operators(frontend: Frontend) -> list[str]:
     """The names of the operators that a front end reads, sorted."""
     if frontend == "onnx":

@@ -235,3 +235,12 @@ def test_names_of_a_model_neither_command_the_terminal_nor_fill_it(tmp_path):
     assert r"n\x1b[2J\nmrt: fine" in said
     assert "characters)" in said
     assert len(said) < 1000
+
+
+@pytest.mark.parametrize("command", ["export", "convert", "rewrite"])
+def test_parameters_that_are_found_beside_the_model_are_not_written_over(folder, command):
+    parameters = folder / "resnet_digits8-0000.params"
+    before = parameters.read_bytes()
+    said = refused(folder, command, "resnet_digits8-symbol.json", *SHAPE, "-o", parameters.name)
+    assert "resnet_digits8-0000.params: cannot be written: it is also an input" in said
+    assert parameters.read_bytes() == before
