@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.quantize.builder import Handle
-from mrt.quantize.fixed_point import FloatArray, multipliers_and_shifts, quantize_array, usable_scale
+from mrt.quantize.fixed_point import FloatArray, quantize_array, usable_scale
 from mrt.quantize.functions import power
 from mrt.quantize.lowering import Lowering
 from mrt.quantize.roots import Arithmetic
@@ -21,19 +21,21 @@ SQUARE_BITS = 30
 
 @rule("LRN")
 def local_response(net: Lowering, node: ir.Node) -> None:
-    """Squares in i32, summed along the channels, at 15 bits into a table of 65536 factors; x in 16 bits times the factor."""
+    """Squares in i32, summed along the channels; the root of the sum in 15 bits picks one of 65536 factors; x times that.
+
+    The root, not the sum: it tells small sums apart, where the factor changes most, however great others may be.
+    """
     x = net.widen(net.precise(node.inputs[0]))
     a, size = Arithmetic(net.builder, len(x.layout)), node.attributes["size"].as_int()
     shift = (size - 1).bit_length()
     squares = a.mul(x.value, x.value, shift)
     total = _windowed(net, a, a.clamp(squares, 0, 2 ** (SQUARE_BITS - shift)), x.layout.index(1), size)
     greatest = net.builder.bounds[total].max
-    multiplier, bits = multipliers_and_shifts([(2**INDEX_BITS - 1) / max(greatest, 1)])
-    index = net.builder.emit(
-        "rescale", total, net.constant(multiplier), net.constant(bits), input_zp=0, output_zp=0, dtype="i16"
-    )
-    step = np.ldexp(float(x.scale[0]) ** 2, shift) * max(greatest, 1) / (2**INDEX_BITS - 1)
-    factors = _factors(node, step * np.arange(2**INDEX_BITS, dtype=np.float64))
+    spare = max(SQUARE_BITS - greatest.bit_length(), 0)
+    root = a.clamp(net.builder.emit("isqrt", a.left(total, spare)), 0, 2**INDEX_BITS - 1)
+    index = net.builder.emit("cast", root, dtype="i16")
+    roots = np.arange(2**INDEX_BITS, dtype=np.float64)  # of all sums from r^2 to (r + 1)^2: r (r + 1) stands for them
+    factors = _factors(node, np.ldexp(float(x.scale[0]) ** 2, shift - spare) * (roots * (roots + 1)))
     scale = usable_scale(float(factors[0]) / 32767, net.options.scales)
     values = np.full(65536, 32767, np.int16)  # the index is never below 0
     values[32768:] = quantize_array(factors, scale, 0, 32767)
