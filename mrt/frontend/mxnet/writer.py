@@ -114,7 +114,7 @@ class Writer:
             name=name,
             shape=ir.Shape(array.shape),
             type=ir.TensorType(ir.DataType.from_numpy(array.dtype)),
-            const_value=ir.tensor(array, name=name),
+            const_value=ir.Tensor(array, name=name),
         )
         self.constants.append(value)
         return value
@@ -187,7 +187,7 @@ def _infer(node: ir.Node) -> None:
     try:
         types = shape_inference.infer_node_outputs(
             schema,
-            ir.to_proto(node),
+            ir.serde.serialize_node(node),
             {value.name or "": _type_proto(value) for value in values},
             {
                 value.name or "": numpy_helper.from_array(value.const_value.numpy())
