@@ -35,7 +35,7 @@ def local_response(net: Lowering, node: ir.Node) -> None:
     root = a.clamp(net.builder.emit("isqrt", a.left(total, spare)), 0, 2**INDEX_BITS - 1)
     index = net.builder.emit("cast", root, dtype="i16")
     roots = np.arange(2**INDEX_BITS, dtype=np.float64)  # of all sums from r^2 to (r + 1)^2: r (r + 1) stands for them
-    factors = _factors(node, np.ldexp(float(x.scale[0]) ** 2, shift - spare) * (roots * (roots + 1)))
+    factors = _factors(node, np.ldexp(x.scale * x.scale, shift - spare) * (roots * (roots + 1)))
     scale = usable_scale(float(factors[0]) / 32767, net.options.scales)
     values = np.full(65536, 32767, np.int16)  # the index is never below 0
     values[32768:] = quantize_array(factors, scale, 0, 32767)

@@ -67,7 +67,8 @@ def _normalised(net: Lowering, x: Tensor, axes: list[int], epsilon: float) -> Te
     greatest = net.builder.emit("abs", deviation)
     for axis in axes:
         greatest = net.builder.emit("reduce_max", greatest, axis=axis)
-    added = epsilon * count / float(x.scale[0]) ** 2  # to the sum of squared deviations, in units of x's integers
+    # what epsilon adds to the sum of squared deviations, in units of x's integers
+    added = epsilon * count / float(x.scale[0] * x.scale[0])
     at_shift = np.ldexp(added, [2 * MEAN_BITS - square_bits - 2 * bits for bits in range(MOST_SHIFT + 1)])
     least_shift = int(np.count_nonzero(at_shift > EPSILON_LIMIT))
     excess = a.clamp(excess_bits(a, greatest, MANTISSA_BITS), min(least_shift, MOST_SHIFT), MOST_SHIFT)
