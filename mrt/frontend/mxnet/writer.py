@@ -18,6 +18,7 @@ MAX_ELEMENTS = 2**28  # of one value, and of all constants together: a gigabyte 
 MAX_RANK = 16
 MAX_NODES = 2**16
 MOST_SIZES = 1000  # numbers of a constant that shapes may follow from
+MOST_SHOWN = 8  # shapes in a refusal
 
 Attributes = Mapping[str, int | float | str | Sequence[int] | Sequence[str]]
 
@@ -198,7 +199,8 @@ def _infer(node: ir.Node) -> None:
             ir_version=IR_VERSION,
         )
     except (RuntimeError, shape_inference.InferenceError) as error:
-        raise RefusalError(f"shapes do not fit: {str(error).splitlines()[0]}") from None
+        shapes = ", ".join(str(shape_of(value)) for value in values[:MOST_SHOWN])
+        raise RefusalError(f"shapes do not fit: {shapes}: {str(error).splitlines()[0]}") from None
     for output in node.outputs:
         tensor = types[output.name or ""].tensor_type
         shape = tuple(dimension.dim_value for dimension in tensor.shape.dim)
