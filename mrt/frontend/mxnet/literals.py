@@ -20,6 +20,7 @@ class Reals:
 Literal = bool | int | float | str | tuple[int | None, ...] | Reals | None
 
 MAX_LENGTH = 10_000
+LARGEST_FLOAT = 3.4028234663852886e38  # of float32
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}L?")
 _REAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _INFINITE = re.compile(r"[+-]?(inf|infinity)", re.IGNORECASE)
@@ -54,10 +55,12 @@ def parse_integer(text: str) -> int:
 
 
 def parse_real(text: str) -> float:
-    """A finite decimal number."""
+    """A decimal number of float32's range."""
     value = parse_bound(text)
     if math.isinf(value):
         raise ValueError("expected a finite number")
+    if abs(value) > LARGEST_FLOAT:
+        raise ValueError("expected a number that fits float32")
     return value
 
 

@@ -178,3 +178,16 @@ def test_names_of_gluon_are_matched_among_so_many_parameters_only(gluon_files, m
     monkeypatch.setattr("mrt.frontend.mxnet.gluon_names.MAX_PARAMETERS", 2)
     with pytest.raises(BadModel, match="it has 3 variables, and at most 2 are compared"):
         read_mxnet(Source(gluon_files / "m-symbol.json"))
+
+
+@pytest.mark.parametrize("number", ["1e300", "-3.5e38", "9" * 400])
+def test_a_number_beyond_float32_is_refused_before_it_becomes_infinite(tmp_path, number):
+    with pytest.raises(Unsupported, match=r"expected a (finite number|number that fits float32)"):
+        read(tmp_path, [node("_full", "z", [], shape="(2,)", value=number)])
+
+
+def test_a_bound_beyond_float32_bounds_nothing(tmp_path):
+    chain = [variable("x", __shape__="(1, 4)"), node("clip", "c", [0], a_min="-1e300", a_max="6")]
+    (clip,) = read(tmp_path, chain).graph
+    assert clip.inputs[1] is None
+    assert clip.inputs[2].const_value.numpy() == 6

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -10,7 +9,8 @@ import onnx_ir as ir
 
 from mrt.frontend.mxnet import integers
 from mrt.frontend.mxnet.call import Call
-from mrt.frontend.mxnet.operators.registry import Attribute, Handler, Values, bound, count, ignored, operator, real
+from mrt.frontend.mxnet.literals import LARGEST_FLOAT
+from mrt.frontend.mxnet.operators.registry import Attribute, Handler, all_inputs, bound, count, ignored, operator, real
 
 Binary = Callable[[Call, ir.Value, ir.Value], ir.Value]
 
@@ -53,7 +53,6 @@ REVERSED_SCALAR = {
     "Mod": ("_rmod_scalar", "_RModScalar"),
     "Pow": ("_rpower_scalar", "_RPowerScalar"),
 }
-ANY_FLOAT = 3.4028234663852886e38
 
 
 def scalar_attributes() -> dict[str, Attribute]:
@@ -64,7 +63,6 @@ def scalar_attributes() -> dict[str, Attribute]:
 def scalar(call: Call) -> float:
     """The number; of integers MXNet would drop the fraction of it."""
     number = call.real("scalar")
-    call.require(abs(number) <= ANY_FLOAT, f"scalar={number} does not fit float32")
     if dtype := integers.dtype_of(call.data):
         call.require(number.is_integer(), f"scalar={number} with an input that is {dtype}; expected an integer")
     return number
@@ -170,18 +168,11 @@ _register(REVERSED_SCALAR, _reversed_scalar, scalar=True)
 
 @operator("clip", attributes={"a_min": bound(), "a_max": bound()})
 def clip(call: Call) -> ir.Value:
-    """Clip; an infinite bound is left out."""
+    """Clip; a bound that no float32 reaches is left out."""
     low, high = call.real("a_min"), call.real("a_max")
     call.require(low <= high, f"a_min={low} is above a_max={high}")
-    bounds = [None if math.isinf(number) else call.constant(number) for number in (low, high)]
+    bounds = [None if abs(number) > LARGEST_FLOAT else call.constant(number) for number in (low, high)]
     return call.emit("Clip", [call.data, *bounds])
-
-
-def all_inputs(values: Values) -> tuple[str, ...]:
-    """As many as num_args says."""
-    number = values["num_args"]
-    assert isinstance(number, int)
-    return ("data",) * number
 
 
 @operator("add_n", "ElementWiseSum", attributes={"num_args": count()}, slots=all_inputs)

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from mrt.frontend.mxnet.call import Call
 from mrt.frontend.mxnet.operators.registry import (
-    Values,
+    all_inputs,
     count,
     integer,
     integers,
@@ -21,13 +21,6 @@ from mrt.frontend.mxnet.operators.registry import (
     word,
 )
 from mrt.frontend.mxnet.operators.slicing import cut
-
-
-def all_inputs(values: Values) -> tuple[str, ...]:
-    """As many inputs as num_args says."""
-    number = values["num_args"]
-    assert isinstance(number, int)
-    return ("data",) * number
 
 
 @operator("Concat", "concat", "_sparse_concat", attributes={"num_args": count(), "dim": integer(1)}, slots=all_inputs)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from mrt.frontend.mxnet.call import Call
-from mrt.frontend.mxnet.operators.movement import all_inputs
 from mrt.frontend.mxnet.operators.registry import (
     PARAMETERS_SLOT,
     Attribute,
     Values,
+    all_inputs,
     count,
     flag,
     ignored,

@@ -135,6 +135,13 @@ def count() -> Attribute:
     return Attribute(parse, required=True)
 
 
+def all_inputs(values: Values) -> tuple[str, ...]:
+    """The slots of an operator with as many inputs as its num_args says."""
+    number = values["num_args"]
+    assert isinstance(number, int)
+    return ("data",) * number
+
+
 def real(default: float | None = None) -> Attribute:
     """A finite number; required unless it has a default."""
     return Attribute(parse_real, default, required=default is None)

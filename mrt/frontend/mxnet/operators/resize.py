@@ -8,9 +8,9 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.frontend.mxnet.call import Call
-from mrt.frontend.mxnet.operators.movement import all_inputs
 from mrt.frontend.mxnet.operators.registry import (
     Values,
+    all_inputs,
     count,
     flag,
     ignored,
