@@ -6,6 +6,7 @@ import math
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from mrt.errors import BadData
 
 Array = npt.NDArray[Any]
+Opener = Callable[[], AbstractContextManager[IO[bytes]]]
 _READ_ERRORS = (OSError, EOFError, ValueError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError)
 
 
@@ -26,7 +28,7 @@ class StoredArray:
     where: str  # "digits.npz: array 'x'", for messages
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    _open: Callable[[], IO[bytes]]
+    _open: Opener
 
     def rows(self) -> Iterator[Array]:
         """The array's entries along its first axis, in order."""
@@ -67,15 +69,16 @@ def open_npz(path: Path) -> dict[str, StoredArray | BadData]:
     return arrays
 
 
-def _member_opener(path: Path, member: str) -> Callable[[], IO[bytes]]:
-    def open_member() -> IO[bytes]:
-        archive = zipfile.ZipFile(path)  # closed with the member, which keeps the only reference
-        return archive.open(member)
+def _member_opener(path: Path, member: str) -> Opener:
+    @contextmanager
+    def open_member() -> Iterator[IO[bytes]]:
+        with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
+            yield stream
 
     return open_member
 
 
-def _describe(opener: Callable[[], IO[bytes]], where: str, size: int) -> StoredArray:
+def _describe(opener: Opener, where: str, size: int) -> StoredArray:
     """Read the header alone and hold it against the size of the file, so that truncation shows before any work."""
     try:
         with opener() as stream:
