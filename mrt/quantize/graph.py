@@ -33,6 +33,7 @@ from mrt.quantize.inputs import input_interval
 from mrt.quantize.lowering import Lowering, constant_of, identity, name_of, shape_of
 from mrt.quantize.masks import without_masks
 from mrt.quantize.options import QuantizeOptions
+from mrt.quantize.pictures import BYTES, declare_picture, with_pictures
 from mrt.quantize.rules import RULES
 from mrt.quantize.table import Curve, find_curves, lower_curve
 from mrt.quantize.tensor import Tensor
@@ -75,7 +76,8 @@ def quantize(
     _check_layers(model.graph, options)
     curves = find_curves(nodes)
     needed = _needed(model.graph, nodes, curves)
-    net = Lowering(without_masks(nodes, table), options, _heads(model.graph, needed, curves), _alike(needed))
+    table, options = with_pictures(model.graph, nodes, without_masks(nodes, table), options)
+    net = Lowering(table, options, _heads(model.graph, needed, curves), _alike(needed))
     for value in model.graph.inputs:
         _declare(net, value)
     for node in needed:
@@ -145,6 +147,8 @@ def _heads(graph: ir.Graph, nodes: Sequence[ir.Node], curves: Mapping[str, Curve
 
 def _declare(net: Lowering, value: ir.Value) -> None:
     """A program input at the value's own range: unsigned if calibration saw nothing negative."""
+    if BYTES in value.metadata_props:
+        return declare_picture(net, value)
     name, shape = name_of(value), shape_of(value)
     if (whole := input_interval(net, value)) is not None:
         item = Input(name, TensorType(whole.dtype, shape), whole.least, whole.most)

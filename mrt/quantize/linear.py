@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -12,12 +12,14 @@ import onnx_ir as ir
 from cvm.errors import Unproven
 from cvm.program import DTYPES, Attribute, IntArray
 from mrt.quantize.builder import Handle
-from mrt.quantize.decompose import emit_in_parts
+from mrt.quantize.decompose import emit_in_parts, provable_parts
 from mrt.quantize.fixed_point import FloatArray
+from mrt.quantize.halves import sum_of_products
 from mrt.quantize.lowering import Lowering, constant_of, identity, name_of, require_constant, shape_of
+from mrt.quantize.rounding import Layer
 from mrt.quantize.rules import rule
 from mrt.quantize.tensor import NHWC, Tensor
-from mrt.quantize.weights import mean_error, quantize_bias, quantize_weights, weight_scales
+from mrt.quantize.weights import quantize_bias, quantize_weights, weight_scales
 from mrt.quantize.window import fit_window, tap_counts
 
 MATMUL_PARTS = 4
@@ -71,13 +73,15 @@ def gemm(net: Lowering, node: ir.Node) -> None:
     x = net.logical(net.operand(node.inputs[0]))
     weights, bias, scales = _parameters(net, node, x, require_constant(node, 1))
 
-    def part(start: int, stop: int) -> Handle:
-        piece = _last_axis(net, x.value, start, stop)
-        w = net.constant(weights[:, start:stop])
-        b = net.constant(bias if start == 0 else np.zeros_like(bias))
-        return net.builder.emit("dense", piece, w, b, input_zp=x.zero_point)
+    def products(w: IntArray, b: IntArray) -> list[Handle]:
+        def part(start: int, stop: int) -> Handle:
+            piece = _last_axis(net, x.value, start, stop)
+            operands = net.constant(w[:, start:stop]), net.constant(b if start == 0 else np.zeros_like(b))
+            return net.builder.emit("dense", piece, *operands, input_zp=x.zero_point)
 
-    total, shift = emit_in_parts(net.builder, weights.shape[1], part)
+        return provable_parts(w.shape[1], part)
+
+    total, shift = sum_of_products(net.builder, weights, bias, products)
     net.define(node.outputs[0], Tensor(total, np.ldexp(scales, shift), 0, identity(2)))
 
 
@@ -103,11 +107,12 @@ def matmul(net: Lowering, node: ir.Node) -> None:
 
 
 def _matrices(net: Lowering, node: ir.Node) -> tuple[Tensor, Tensor]:
-    """Both operands with two axes or more, in 16 bits if a computed one has them."""
+    """Both operands with two axes or more, in 16 bits if a computed one has them or a constant one is to."""
     computed = {
         index: net.logical(net.operand(value)) for index, value in enumerate(node.inputs) if constant_of(value) is None
     }
-    dtype = "i16" if any(net.dtype(tensor) == "i16" for tensor in computed.values()) else "i8"
+    fine = len(computed) < 2 and net.options.weight_bits_of(name_of(node.outputs[0])) > 8
+    dtype = "i16" if fine or any(net.dtype(tensor) == "i16" for tensor in computed.values()) else "i8"
     left, right = (
         net.widen(computed[index], dtype) if index in computed else _constant_matrix(net, node, index, dtype)
         for index in (0, 1)
@@ -162,17 +167,26 @@ def _with_two_axes(net: Lowering, tensor: Tensor, vector: tuple[int, int]) -> Te
 def _parameters(
     net: Lowering, node: ir.Node, x: Tensor, weights: FloatArray, shares: FloatArray | float = 1.0
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Integer weights and bias, and the scale of the accumulator, per output channel; `shares` as for `mean_error`."""
-    bias = require_constant(node, 2)
+    """Integer weights and bias, and the scale of the accumulator, per output channel; `shares` as for `mean_error`.
+
+    Where the input has a scale for each channel, the weights take up how it differs from the largest.
+    """
     bits = net.options.weight_bits_of(name_of(node.outputs[0]))
-    input_scale = float(x.scale[0])
-    scales = weight_scales(weights, bias, input_scale, bits=bits, scales=net.options.scales)
-    accumulator = scales * input_scale
-    integers = quantize_weights(weights, scales, bits=bits)
-    means = net.table.channel_means.get(name_of(node.inputs[0]))
-    if net.options.bias_correction and means is not None:
-        bias = bias - mean_error(integers, weights, scales, means, shares)
+    layer = Layer(node, x, _by_channel(weights, x), require_constant(node, 2), bits, shares)
+    scales = weight_scales(layer.weights, layer.bias, layer.input_scale, bits=bits, scales=net.options.scales)
+    accumulator = scales * layer.input_scale
+    integers, bias = net.rounding(net, layer, scales)
     return integers, quantize_bias(bias, accumulator), accumulator
+
+
+def _by_channel(weights: FloatArray, x: Tensor) -> FloatArray:
+    """The weights [O,..,C/groups] for an input whose channels all have the largest one's scale."""
+    if x.per_tensor:
+        return weights
+    inputs = weights.shape[-1]
+    relative = (x.scale / x.scale.max()).reshape(-1, inputs)  # [groups, C/groups]
+    per_output: FloatArray = np.repeat(relative, len(weights) // len(relative), axis=0)
+    return np.multiply(weights, per_output.reshape(len(weights), *[1] * (weights.ndim - 2), inputs))
 
 
 def _shares(node: ir.Node, *, transposed: bool = False) -> FloatArray:
@@ -196,25 +210,44 @@ def _convolve(
     groups: int,
     attributes: Mapping[str, Attribute],
 ) -> tuple[Handle, int]:
-    """A convolution, cut where the proof asks for it: along the input channels, else by single products of a window."""
+    """A convolution, cut where the proof asks for it; its sum and the shift of that."""
 
-    def emit(piece: Handle, w: IntArray, start: int) -> Handle:
-        b = net.constant(bias if start == 0 else np.zeros_like(bias))
-        return net.builder.emit(name, piece, net.constant(w), b, groups=groups, **attributes)
+    def emit(piece: Handle, w: IntArray, b: IntArray) -> Handle:
+        return net.builder.emit(name, piece, net.constant(w), net.constant(b), groups=groups, **attributes)
+
+    def products(w: IntArray, b: IntArray) -> list[Handle]:
+        return _convolution_parts(net, value, w, b, groups, emit)
+
+    return sum_of_products(net.builder, weights, bias, products)
+
+
+def _convolution_parts(
+    net: Lowering,
+    value: Handle,
+    weights: IntArray,
+    bias: IntArray,
+    groups: int,
+    emit: Callable[[Handle, IntArray, IntArray], Handle],
+) -> list[Handle]:
+    """As few parts as can be proven: cut along the input channels, else by single products of a window."""
+
+    def bias_of(start: int) -> IntArray:
+        return bias if start == 0 else np.zeros_like(bias)
 
     def channels(start: int, stop: int) -> Handle:
-        return emit(_last_axis(net, value, start, stop), weights[..., start:stop], start)
+        return emit(_last_axis(net, value, start, stop), weights[..., start:stop], bias_of(start))
 
     def products(start: int, stop: int) -> Handle:
-        return emit(value, np.where((order >= start) & (order < stop), weights, 0).astype(np.int8), start)
+        chosen = np.where((order >= start) & (order < stop), weights, 0).astype(np.int8)
+        return emit(value, chosen, bias_of(start))
 
     if groups == 1 and weights.shape[3] > 1:
         try:
-            return emit_in_parts(net.builder, weights.shape[3], channels)
+            return provable_parts(weights.shape[3], channels)
         except Unproven:  # one channel alone is too much
             pass
     order = np.arange(weights[0].size).reshape(1, *weights.shape[1:])
-    return emit_in_parts(net.builder, order.size, products)
+    return provable_parts(order.size, products)
 
 
 def _last_axis(net: Lowering, value: Handle, start: int, stop: int) -> Handle:

@@ -16,6 +16,7 @@ from mrt.quantize.builder import Handle, ProgramBuilder
 from mrt.quantize.curve_memo import CurveMemo
 from mrt.quantize.fixed_point import MAX_RATIO, FloatArray, multipliers_and_shifts, quantize_array
 from mrt.quantize.options import QuantizeOptions
+from mrt.quantize.rounding import Rounding, nearest
 from mrt.quantize.tensor import HEAD_BITS, NHWC, Format, Interval, Layout, Tensor, choose_format
 
 Rule = Callable[["Lowering", ir.Node], None]
@@ -30,6 +31,7 @@ class Lowering:
         options: QuantizeOptions,
         heads: frozenset[str],
         alike: frozenset[str] = frozenset(),
+        rounding: Rounding = nearest,
     ) -> None:
         self.builder = ProgramBuilder()
         self.curves = CurveMemo()
@@ -37,6 +39,7 @@ class Lowering:
         self.options = options
         self.heads = heads
         self.alike = alike  # values watched as one with others: their format may not depend on what is proven of each
+        self.rounding = rounding
         self._tensors: dict[str, Tensor] = {}
 
     # -- float values and what they have become -------------------------------------------------

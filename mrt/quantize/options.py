@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from mrt.errors import BadOption
 
 ACTIVATION_BITS = (*range(2, 9), 16)
-WEIGHT_BITS = tuple(range(2, 9))
+WEIGHT_BITS = tuple(range(2, 16))
 SCALES = ("real", "shift")
 SCHEMES = ("symmetric", "affine")
 
@@ -23,7 +23,7 @@ class LayerBits:
 
 @dataclass(frozen=True)
 class QuantizeOptions:
-    """`weight_bits` 2..8 and `activation_bits` 2..8 or 16, sign included.
+    """`weight_bits` 2..15 and `activation_bits` 2..8 or 16, sign included. Weights beyond 8 bits cost two products each.
 
     `layers` overrides them for a layer, named as its output in the rewritten model. `bias_correction` takes off what rounding
     the weights adds to a layer's output on average.
@@ -40,7 +40,7 @@ class QuantizeOptions:
         for where, bits in (("", LayerBits(self.weight_bits, self.activation_bits)), *self.layers.items()):
             prefix = f"layer '{where}': " if where else ""
             if bits.weight_bits is not None and bits.weight_bits not in WEIGHT_BITS:
-                raise BadOption(f"{prefix}{bits.weight_bits} weight bits; allowed are 2..8")
+                raise BadOption(f"{prefix}{bits.weight_bits} weight bits; allowed are 2..15")
             if bits.activation_bits is not None and bits.activation_bits not in ACTIVATION_BITS:
                 raise BadOption(f"{prefix}{bits.activation_bits} activation bits; allowed are 2..8 and 16")
         if self.scales not in SCALES:

@@ -27,10 +27,10 @@ def weight_scales(weights: FloatArray, bias: FloatArray, input_scale: float, *, 
 
 
 def quantize_weights(weights: FloatArray, scales: FloatArray, *, bits: int) -> IntArray:
-    """i8 weights, nearest, half up, within +-(2^(bits-1) - 1)."""
+    """i8 weights, i16 beyond 8 bits: nearest, half up, within +-(2^(bits-1) - 1)."""
     most = 2 ** (bits - 1) - 1
     per_channel = scales.reshape(-1, *[1] * (weights.ndim - 1))
-    return quantize_array(weights, per_channel, -most, most).astype(np.int8)
+    return quantize_array(weights, per_channel, -most, most).astype(np.int8 if bits <= 8 else np.int16)
 
 
 def quantize_bias(bias: FloatArray, accumulator_scales: FloatArray) -> IntArray:
@@ -42,7 +42,7 @@ def mean_error(
     integers: IntArray,
     weights: FloatArray,
     scales: FloatArray,
-    means: Sequence[float],
+    means: Sequence[float] | FloatArray,
     shares: FloatArray | float = 1.0,
 ) -> FloatArray:
     """What rounding the weights adds to each output channel on average, given the mean of each input channel.
