@@ -153,6 +153,11 @@ SHARED_OPTIONS = {
     "samples": click.option(
         "--samples", type=click.IntRange(1), metavar="N", help="Use at most N, at equal distances."
     ),
+    "input_dtype": click.option(
+        "--input-dtype",
+        type=click.Choice(["real", "u8"]),
+        help="u8: the program takes pictures' own bytes, NHWC in RGB, and prepares them itself (default: real).",
+    ),
     "observer": click.option("--observer", type=click.Choice(OBSERVERS), help="How ranges are chosen (default: mse)."),
 }
 
@@ -168,7 +173,7 @@ SHARED_OPTIONS = {
     "--table", "table_path", type=PATH, metavar="T", help="A calibration table by `mrt calibrate`, instead of data."
 )
 @click.option("--bits", type=int, metavar="B", help="Sets both of the next two (default: 8).")
-@click.option("--weight-bits", type=int, metavar="B", help="Precision of weights, 2..8.")
+@click.option("--weight-bits", type=int, metavar="B", help="Precision of weights, 2..15; beyond 8, two products each.")
 @click.option("--activation-bits", type=int, metavar="B", help="Precision of values between layers, 2..8 or 16.")
 @click.option(
     "--scales", type=click.Choice(["real", "shift"]), help="Any ratio, or powers of two only (default: real)."

@@ -58,11 +58,11 @@ def test_the_observers_range_counts_below_16_bits_and_what_was_seen_at_16():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"weight_bits": 9}, "9 weight bits; allowed are 2..8"),
+        ({"weight_bits": 16}, "16 weight bits; allowed are 2..15"),
         ({"activation_bits": 12}, "12 activation bits; allowed are 2..8 and 16"),
         ({"scales": "half"}, "scales 'half'; allowed are real and shift"),
         ({"scheme": "x"}, "scheme 'x'; allowed are symmetric and affine"),
-        ({"layers": {"conv": LayerBits(weight_bits=1)}}, "layer 'conv': 1 weight bits; allowed are 2..8"),
+        ({"layers": {"conv": LayerBits(weight_bits=1)}}, "layer 'conv': 1 weight bits; allowed are 2..15"),
     ],
 )
 def test_options_out_of_range_are_refused(options, sentence):
