@@ -1,4 +1,4 @@
-"""Nodes of opsets 7 to 26 take the form that the same operator has in opset 20."""
+"""Nodes of opsets 7 to 28 take the form that the same operator has in opset 20."""
 
 from __future__ import annotations
 

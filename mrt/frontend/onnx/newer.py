@@ -81,8 +81,28 @@ def spell_swish(node: ir.Node) -> None:
     s.finish("Mul", s.x, s.add("Sigmoid", scaled))
 
 
+def spell_space_to_depth(node: ir.Node) -> None:
+    """Since opset 28 it may leave the channels in front of the places of their block, which is a Transpose behind."""
+    mode = node.attributes.pop("mode", None)
+    if mode is None or mode.as_string() != "CRD":
+        return
+    s, size = _Spelling(node), node.attributes["blocksize"].as_int()
+    blocks = s.add("SpaceToDepth", s.x, blocksize=size)
+    shape = s.add("Shape", blocks)
+    image = s.add("Slice", shape, s.integers(2), s.integers(4))
+    apart = s.add("Reshape", blocks, s.add("Concat", s.integers(0, size * size, -1), image, axis=0))
+    s.finish("Reshape", s.add("Transpose", apart, perm=[0, 2, 1, 3, 4]), shape)
+
+
+def spell_range(node: ir.Node) -> None:
+    """Since opset 27 it says how it counts in float16; float32 and whole numbers count as they did."""
+    node.attributes.pop("stash_type", None)
+
+
 NEWER: dict[str, tuple[int, Callable[[ir.Node], None]]] = {
     "GroupNormalization": (21, spell_group_norm),
     "RMSNormalization": (23, spell_rms_norm),
+    "Range": (27, spell_range),
+    "SpaceToDepth": (28, spell_space_to_depth),
     "Swish": (24, spell_swish),
 }

@@ -11,7 +11,7 @@ from mrt.errors import BadModel
 
 LARGEST_FILE = (1 << 31) - 1  # what protobuf itself can read
 OLDEST_OPSET = 7  # numpy-style broadcasting begins here
-NEWEST_OPSET = 26  # the newest that onnxruntime 1.31 runs
+NEWEST_OPSET = 28  # the newest that onnx 1.23 describes
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
 
