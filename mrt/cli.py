@@ -181,7 +181,7 @@ SHARED_OPTIONS = {
 @click.option(
     "--scheme", type=click.Choice(["symmetric", "affine"]), help="Zero point of signed values (default: symmetric)."
 )
-@_options("observer", "shape", "config")
+@_options("observer", "input_dtype", "shape", "config")
 @click.option("-o", "--output", type=PATH, metavar="OUT.cvm", help="Default: the model's name with .cvm, beside it.")
 def convert(model: Path | None, table_path: Path | None, output: Path | None, **options: Any) -> None:
     """Convert MODEL (.onnx, or MXNet symbol .json) to a proven integer program.
@@ -226,7 +226,7 @@ def convert(model: Path | None, table_path: Path | None, output: Path | None, **
     metavar="B",
     help="Activation precision that `entropy` and `mse` fit to, 2..8 or 16 (default: 8).",
 )
-@_options("shape", "config")
+@_options("input_dtype", "shape", "config")
 @click.option("-o", "--output", type=PATH, required=True, metavar="TABLE.json", help="Where to write the table.")
 def calibrate(model: Path | None, output: Path, **options: Any) -> None:
     """Measure the range of every value of MODEL on samples, and write a calibration table.
@@ -273,11 +273,12 @@ def evaluate(
     from mrt import convert as pipeline
     from mrt.evaluate import evaluate as compare_outputs
     from mrt.evaluate.gate import parse_gate
+    from mrt.pictures import config_for
 
     model, program = _model_and_program(model, program, options, "mrt evaluate MODEL P.cvm --data D")
     limits = [parse_gate(gate) for gate in gates]
-    settings = _settings(model, {**options, "evaluation": True})
     executable = cvm.load(program)
+    settings = config_for(executable.program, _settings(model, {**options, "evaluation": True}))
     loaded = pipeline.load_to_run(settings)
     _warn_of_another_model(program, executable, loaded.sha256)
     samples = pipeline.open_data(loaded.model, settings, settings.evaluation_data)
@@ -318,12 +319,14 @@ def compare(
     from mrt.evaluate import layers_report
     from mrt.evaluate.layers import compare_layers
     from mrt.evaluate.page import page
+    from mrt.pictures import config_for
 
     model, program = _model_and_program(model, program, options, "mrt compare MODEL P.cvm --data D")
     settings = _settings(model, {**options, "evaluation": True})
     if html is not None:
         pipeline.check_destination(html, [settings.model.path, settings.model.params, program])
     executable = cvm.load(program)
+    settings = config_for(executable.program, settings)
     loaded = pipeline.rewritten(settings)
     _warn_of_another_model(program, executable, loaded.sha256)
     samples = pipeline.open_data(loaded.model, settings, settings.evaluation_data)
@@ -365,7 +368,7 @@ def _warn_of_another_model(path: Path, program: Proven, sha256: str) -> None:
         "mrt rewrite model.onnx --outputs conv5,pool2 -o inner.onnx",
     ),
 )
-@_options(*MODEL_OPTIONS, "shape", "config")
+@_options(*MODEL_OPTIONS, "input_dtype", "shape", "config")
 @click.option(
     "-o", "--output", type=PATH, required=True, metavar="OUT.onnx", help="Where to write the rewritten model."
 )

@@ -154,6 +154,7 @@ def _read_preprocessing(table: _Table, base: Preprocessing) -> Preprocessing:
         "std": table.take("std", _numbers),
         "resize": table.take("resize", _whole),
         "crop": table.take("crop", _whole),
+        "input_dtype": table.take("input_dtype", _text),
     }
     table.finish(", ".join(taken))
     try:

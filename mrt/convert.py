@@ -25,6 +25,8 @@ from mrt.config import Config, DataSettings
 from mrt.errors import BadData, BadModel, BadOption, NotProvable
 from mrt.export import Exported, export
 from mrt.frontend import LoadedModel
+from mrt.pictures import outside, table_key, take_bytes
+from mrt.pictures import provenance as picture_provenance
 from mrt.quantize import quantize
 from mrt.rewrite.choose_outputs import choose_outputs, require_known
 from mrt.rewrite.write_windows import write_windows
@@ -66,7 +68,7 @@ def convert(config: Config, *, table: CalibrationTable | None, progress: Progres
         table = _calibrate(loaded, config, progress)
     else:
         fitted = replace(table.options, bits=config.quantization.activation_bits)
-        table.require(model_sha256=loaded.sha256, options=fitted)
+        table.require(model_sha256=table_key(loaded.sha256, loaded.model, config), options=fitted)
     labels = _read_labels(config.model.labels)
     program = quantize(
         loaded.model, table, config.quantization, provenance=_provenance(loaded, table, config), labels=labels
@@ -114,6 +116,7 @@ def load_to_run(config: Config) -> LoadedModel:
     loaded = _load(config)
     if loaded.outputs_left:
         return _rewritten(loaded, config)
+    take_bytes(loaded.model, config)
     write_windows(loaded.model)
     return loaded
 
@@ -124,6 +127,7 @@ def rewritten(config: Config) -> LoadedModel:
 
 
 def _rewritten(loaded: LoadedModel, config: Config) -> LoadedModel:
+    take_bytes(loaded.model, config)
     rewrite.rewrite(loaded.model)
     if loaded.outputs_left:
         choose_outputs(loaded.model, config.model.outputs, loaded.names)
@@ -144,7 +148,7 @@ def open_data(model: ir.Model, config: Config, data: DataSettings) -> Samples:
     if data.path is None:
         raise BadOption("no data is given: --data, or a --config that names some")
     shapes = _input_shapes(model)
-    preprocessing = config.preprocessing_of(list(shapes))
+    preprocessing = outside(model, config.preprocessing_of(list(shapes)))
     return open_samples(data.path, shapes, preprocessing, data.samples, arrays=data.arrays, labels=data.labels)
 
 
@@ -167,7 +171,8 @@ def _calibrate(loaded: LoadedModel, config: Config, progress: Progress) -> Calib
     def report(done: int, total: int) -> None:
         progress("calibrating", done, total)
 
-    return calibrate(loaded.model, samples, config.calibration, model_sha256=loaded.sha256, progress=report)
+    key = table_key(loaded.sha256, loaded.model, config)
+    return calibrate(loaded.model, samples, config.calibration, model_sha256=key, progress=report)
 
 
 def _input_shapes(model: ir.Model) -> dict[str, tuple[int, ...]]:
@@ -184,6 +189,7 @@ def _provenance(loaded: LoadedModel, table: CalibrationTable, config: Config) ->
     return {
         "model_sha256": loaded.sha256,
         "model_format": loaded.origin,
+        **picture_provenance(loaded.model, config),
         "table_sha256": hashlib.sha256(table.text().encode()).hexdigest(),
         "weight_bits": str(options.weight_bits),
         "activation_bits": str(options.activation_bits),

@@ -17,6 +17,12 @@ def settings_of(model: Path | None, options: Mapping[str, Any]) -> Config:
     """The config file, if any, with the command line's options over it."""
     config = load_config(options["config"]) if options.get("config") else Config()
     config = replace(config, model=_model_settings(config.model, model, options))
+    if (input_dtype := options.get("input_dtype")) is not None:
+        config = replace(
+            config,
+            preprocessing=replace(config.preprocessing, input_dtype=input_dtype),
+            inputs={name: replace(item, input_dtype=input_dtype) for name, item in config.inputs.items()},
+        )
     if config.model.path is None:
         raise BadOption("no model is given: name its file, or a --config whose [model] has a path")
     data = _given({"path": options.get("data"), "samples": options.get("samples")})

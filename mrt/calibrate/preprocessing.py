@@ -1,13 +1,14 @@
 """From what a file holds to what a model eats: layout, colour order, scale, mean, deviation, one sample at a time.
 
 value = (x * scale - mean) / std, in float64, then float32. Arrays keep their size; `images.py` resizes and crops
-pictures first.
+pictures first. Where a program takes bytes (`input_dtype` is "u8"), colour order and arithmetic are its own business; what
+is left here is `outside`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from mrt.errors import BadData, BadOption
 FloatArray = npt.NDArray[np.float32]
 LAYOUTS = ("as is", "NCHW", "NHWC", "HW")
 COLORS = ("RGB", "BGR")
+INPUT_DTYPES = ("real", "u8")
 MAX_SIDE = 65536
 
 
@@ -32,10 +34,12 @@ class Preprocessing:
     std: tuple[float, ...] = (1.0,)
     resize: int | None = None  # pictures only: the shorter side becomes this long
     crop: int | None = None  # pictures only: the centre square of this side is kept
+    input_dtype: str = "real"  # what the program takes: prepared numbers at its own scale, or "u8": the picture's bytes
 
     def __post_init__(self) -> None:
         _require(self.layout in LAYOUTS, "layout", self.layout, " | ".join(LAYOUTS))
         _require(self.color in COLORS, "color", self.color, " | ".join(COLORS))
+        _require(self.input_dtype in INPUT_DTYPES, "input_dtype", self.input_dtype, " | ".join(INPUT_DTYPES))
         _require(math.isfinite(self.scale) and self.scale != 0, "scale", self.scale, "a finite number other than 0")
         _require(bool(self.mean) and all(map(math.isfinite, self.mean)), "mean", self.mean, "finite numbers")
         _require(bool(self.std) and all(0 < item < math.inf for item in self.std), "std", self.std, "positive numbers")
@@ -47,6 +51,8 @@ class Preprocessing:
         values = _arranged(sample, shape, self.layout)
         if values is None:
             raise BadData(f"{where}: {_mismatch(sample, shape, self.layout)}")
+        if self.input_dtype == "u8":
+            _require_bytes(values, where)
         axis = channel_axis(shape)
         if self.color == "BGR":
             if axis is None or shape[axis] != 3:
@@ -56,6 +62,14 @@ class Preprocessing:
             return np.ascontiguousarray(values, np.float32)
         mean, std = (_per_channel(item, shape, axis, where) for item in (self.mean, self.std))
         return np.ascontiguousarray((values.astype(np.float64) * self.scale - mean) / std, np.float32)
+
+    def outside(self, layout: str) -> Preprocessing:
+        """What is left to do for a program that takes bytes, always NHWC: size and order of axes.
+
+        `layout` is the order of the model's own input, which "as is" goes by.
+        """
+        layout = layout if self.layout == "as is" else self.layout
+        return replace(self, layout=layout, color="RGB", scale=1.0, mean=(0.0,), std=(1.0,))
 
     def _is_identity(self) -> bool:
         return self.scale == 1 and set(self.mean) == {0} and set(self.std) == {1}
@@ -87,6 +101,16 @@ def _arranged(sample: npt.NDArray[Any], shape: tuple[int, ...], layout: str) -> 
         return sample if sample.shape == shape else None
     squeezed = tuple(size for size in shape if size != 1)
     return sample.reshape(shape) if tuple(size for size in sample.shape if size != 1) == squeezed else None
+
+
+def _require_bytes(values: npt.NDArray[Any], where: str) -> None:
+    """Integers of 0..255: numbers that were scaled before would all become 0 or 1."""
+    if values.dtype.kind not in "biu":
+        raise BadData(
+            f"{where}: holds {values.dtype}; with input_dtype = 'u8' the program takes a picture's own bytes, 0..255 (uint8)"
+        )
+    if values.size and (values.min() < 0 or values.max() > 255):
+        raise BadData(f"{where}: holds {values.min()}..{values.max()}; input_dtype = 'u8' means bytes, 0..255")
 
 
 def _mismatch(sample: npt.NDArray[Any], shape: tuple[int, ...], layout: str) -> str:

@@ -53,6 +53,8 @@ def whole_intervals(model: ir.Model) -> dict[str, tuple[int, int]]:
         if words is not None:
             low, high = (int(word) for word in words.split())
             found[str(value.name)] = (low, high) if "mrt.indices" not in value.metadata_props else (0, high)
+        elif "mrt.bytes" in value.metadata_props:
+            found[str(value.name)] = 0, 255
         elif value.dtype in (ir.DataType.INT8, ir.DataType.UINT8):
             limits = np.iinfo(value.dtype.numpy())
             found[str(value.name)] = int(limits.min), int(limits.max)

@@ -12,6 +12,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 from mrt.rewrite import canonical
 from mrt.rewrite.fold_constants import fold_constants
 from mrt.rewrite.fold_products_with_zero import fold_products_with_zero
+from mrt.rewrite.fold_turned_channels import fold_turned_channels
 from mrt.rewrite.fuse_affine_behind import fuse_affine_behind
 from mrt.rewrite.fuse_affine_in_front import fuse_affine_in_front
 from mrt.rewrite.fuse_normalization import fuse_normalization
@@ -43,7 +44,9 @@ from mrt.rewrite.lower_split import lower_split
 from mrt.rewrite.lower_triangles import lower_triangles
 from mrt.rewrite.lower_volumes import lower_volumes
 from mrt.rewrite.lower_wide_pools import lower_wide_pools
+from mrt.rewrite.merge_transposes import merge_transposes
 from mrt.rewrite.note_inputs import note_inputs
+from mrt.rewrite.pad_pictures import pad_pictures
 from mrt.rewrite.pull_slices import pull_slices
 from mrt.rewrite.remove_identities import remove_identities
 from mrt.rewrite.remove_reshape_pairs import remove_reshape_pairs
@@ -108,10 +111,13 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         lower_leaky_relu,
         lower_softmax,
         remove_reshape_pairs,
+        merge_transposes,
         write_gemm,
         lower_matmul,
         write_biases,
         fuse_pads,
+        fold_turned_channels,
+        pad_pictures,
         fuse_affine_behind,
         fuse_affine_in_front,
     ),
