@@ -17,7 +17,7 @@ PLANS ?= 200000
 CROSS_PLANS ?= 3000
 NO_ENGINE := the engine was not built, everything runs on the reference; CVM_REQUIRE_ENGINE=1 make setup shows why
 
-.PHONY: demo test setup check lint types format slow conformance fuzz bench results sanitize sanitized plans cross-check aarch64 determinism wheels test-mxnet clean
+.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sanitize sanitized plans cross-check aarch64 determinism wheels test-mxnet clean
 
 demo: setup  ## convert a real MXNet checkpoint, measure it, prove it, run it and replay it
 	$(BIN)/python -m benchmarks.demo
@@ -70,6 +70,9 @@ bench: $(BENCH_STAMP)  ## our engine against its peers, in one run; BENCH="--mod
 
 results: setup  ## docs/results.md: every published architecture, converted; RESULTS="--only resnet50_v1" chooses
 	$(BIN)/python -m benchmarks.results $(RESULTS)
+
+accuracy: $(BENCH_STAMP)  ## docs/accuracy.md: ours and the peers' integers on the same images; ACCURACY="--models cifar10_resnet20" chooses
+	$(BIN)/python -m benchmarks.accuracy $(ACCURACY)
 
 $(BENCH_STAMP): $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'

@@ -1,0 +1,73 @@
+"""What `make accuracy` compares: the models, and for each the ways to quantise it, ours and the peers'. One line each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.models import SHARED
+
+SAMPLES = 100  # images that everyone calibrates on
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A trained model with a ready config, and how many images judge it."""
+
+    name: str
+    images: int
+
+    @property
+    def path(self) -> Path:
+        """Its file."""
+        return SHARED / "onnx" / f"{self.name}_fp32.onnx"
+
+    @property
+    def absent(self) -> str | None:
+        """Why it cannot be measured, if so."""
+        if self.path.exists() and (SHARED / "images").is_dir():
+            return None
+        return f"{self.name}: {self.path} is absent (MRT_SHARED may name the folder that holds data/)"
+
+
+SUBJECTS = (
+    Subject("squeezenet1.1", 500),
+    Subject("mobilenetv2_torchvision", 500),
+    Subject("mobilenetv1_0.25_keras", 500),
+    Subject("cifar10_resnet20", 2000),
+)
+
+OURS = "mrt"
+YARDSTICK = "onnxruntime"  # whose time everyone's is a multiple of
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to quantise: a peer's recipe, or `mrt convert` with options and lines under [quantization] of the config."""
+
+    key: str
+    title: str
+    recipe: str = OURS
+    options: tuple[str, ...] = ()
+    settings: str = ""
+    only: tuple[str, ...] = ()  # models; all, if none is named
+
+    def is_for(self, model: str) -> bool:
+        """Whether this model is measured so."""
+        return not self.only or model in self.only
+
+
+VARIANTS = (
+    Variant(YARDSTICK, "onnxruntime, defaults", recipe="onnxruntime"),
+    Variant("onnxruntime-minmax", "onnxruntime, per channel, minmax", recipe="onnxruntime-minmax"),
+    Variant("onnxruntime-percentile", "onnxruntime, per channel, percentile 99.999", recipe="onnxruntime-percentile"),
+    Variant("nncf", "NNCF", recipe="nncf"),
+    Variant("mrt", "**mrt**, 8 bits"),
+    Variant("mrt-affine", "mrt, `--scheme affine`", options=("--scheme", "affine")),
+    Variant("mrt-shift", "mrt, powers of two only, `--scales shift`", options=("--scales", "shift")),
+    Variant("mrt-16", "mrt, `--activation-bits 16`", options=("--activation-bits", "16")),
+    Variant("mrt-minmax", "mrt, `--observer minmax`", options=("--observer", "minmax")),
+    Variant("mrt-percentile", "mrt, `--observer percentile`", options=("--observer", "percentile")),
+    Variant("mrt-uncorrected", "mrt, without bias correction", settings="bias_correction = false"),
+    Variant("mrt-4", "mrt, `--weight-bits 4`", options=("--weight-bits", "4"), only=("cifar10_resnet20",)),
+)
