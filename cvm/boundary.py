@@ -126,6 +126,7 @@ def _quantize(item: Input, meaning: Meaning, array: npt.NDArray[Any]) -> IntArra
     if array.dtype.kind not in "biuf":
         raise BadInput(f"input '{item.name}': holds {array.dtype}; expected real numbers")
     samples = _samples_of(item, array)
+    bytes_themselves = item.type.dtype == "u8" and meaning.scale == 1 and meaning.zero_point == 0
     result = np.empty(samples.shape, DTYPES[item.type.dtype])
     rows = max(1, _BLOCK // math.prod(samples.shape[1:]))
     for start in range(0, len(samples), rows):
@@ -134,9 +135,20 @@ def _quantize(item: Input, meaning: Meaning, array: npt.NDArray[Any]) -> IntArra
             if np.isnan(block).any():
                 sample, *index = _first(np.isnan(block))
                 raise BadInput(f"{_place(item, start + sample, tuple(index))}: value is NaN")
+            if bytes_themselves and (block != np.floor(block)).any():
+                raise _no_byte(item, start, block)
             exact = np.floor(block / meaning.scale + 0.5) + meaning.zero_point
         result[start : start + rows] = np.clip(exact, item.lo, item.hi)
     return result.reshape(array.shape)
+
+
+def _no_byte(item: Input, start: int, block: RealArray) -> BadInput:
+    sample, *index = _first(block != np.floor(block))
+    value = block[sample, *index]
+    return BadInput(
+        f"{_place(item, start + sample, tuple(index))}: value {value} is a fraction; this input takes whole numbers "
+        f"{item.lo}..{item.hi}, as a picture's bytes are (uint8)"
+    )
 
 
 def dequantize(program: Program, arrays: Mapping[str, IntArray]) -> dict[str, RealArray]:

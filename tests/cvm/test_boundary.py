@@ -181,6 +181,19 @@ def test_nan_is_refused_with_its_place() -> None:
         boundary.quantize(program, {"x": np.asarray([[0, 0, 0], [0, 0, 0], [0, np.nan, 0]], np.float32)})
 
 
+def test_an_input_of_bytes_takes_no_fractions() -> None:
+    def given(values: list[float], scale: float = 1.0) -> list[int]:
+        program = one_input("u8", (3,), 0, 255, Metadata(inputs={"x": Meaning(scale, 0)}))
+        return list(boundary.quantize(program, {"x": np.asarray(values)})["x"].tolist())
+
+    assert given([0.0, 255.0, 300.0]) == [0, 255, 255]
+    assert given([0.25, 0.5, 1.0], scale=0.25) == [1, 2, 4]
+    with pytest.raises(
+        BadInput, match=r"^input 'x', sample 0, index \[1\]: value 0.25 is a fraction; this input takes whole"
+    ):
+        given([0.0, 0.25, 1.0])
+
+
 def test_quantizing_in_blocks_finds_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boundary, "_BLOCK", 6)
     values = np.arange(15, dtype=np.float64).reshape(5, 3) / 2
