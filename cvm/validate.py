@@ -79,11 +79,13 @@ def prove(form: WellFormed) -> Proven:
     live: dict[int, Bounds] = {}
     for number, item in enumerate(program.inputs):
         live[number] = bounds.full(item.type, item.lo, item.hi)
-    for number, array in enumerate(program.constants, program.first_constant):
-        live[number] = bounds.of_constant(array, types[number])
-    intervals = [(live[number].min, live[number].max) for number in range(program.first_instruction)]
+    intervals = [(item.lo, item.hi) for item in program.inputs] + [(0, 0)] * len(program.constants)
     for index, instruction in enumerate(program.instructions):
         number = program.first_instruction + index
+        for value, array in zip(instruction.operands, _constants_of(program, instruction), strict=True):
+            if array is not None and value not in live:
+                live[value] = bounds.of_constant(array, types[value])
+                intervals[value] = (live[value].min, live[value].max)
         operands = tuple(live[value] for value in instruction.operands)
         try:
             result = infer_bounds(instruction, types, _constants_of(program, instruction), operands, types[number])
@@ -284,11 +286,16 @@ def _check_proof_work(form: WellFormed) -> None:
     """V13, second part: a small file must not demand a large proof."""
     program, types = form.program, form.types
     last_use = program.last_uses()
-    live = work = sum(type_.channels for type_ in types[: program.first_instruction])
+    live = sum(type_.channels for type_ in types[: program.first_constant])
+    work = sum(type_.channels for type_ in types[: program.first_instruction])
     constants = range(program.first_constant, program.first_instruction)
+    next_constant = program.first_constant  # they are in the order of their first use (V12)
     allowed = _allowed_work(program)
     for index, instruction in enumerate(program.instructions):
         number = program.first_instruction + index
+        while next_constant in constants and next_constant in instruction.operands:
+            live += types[next_constant].channels
+            next_constant += 1
         live += types[number].channels
         work += types[number].channels + sum(types[value].channels for value in instruction.operands)
         work += sum(types[value].elements for value in instruction.operands if value in constants)

@@ -63,6 +63,28 @@ def test_a_reading_more_is_refused_before_any_rule_reads() -> None:
         check(sums(1041))
 
 
+def tables(count: int, *, alive: bool) -> Program:
+    """Tables of 2^16 entries, each of its own; if all are to stay alive, they are read once more, the last one first."""
+    entries = tuple(np.arange(WIDE, dtype=np.int32).astype(np.int16) + np.int16(number) for number in range(count))
+    one = Input("x", TensorType("i16", (2,)), -1, 1)
+    order = [*range(count), *(range(count - 1, -1, -1) if alive else ())]
+    reads = tuple(
+        Instruction("table", (count + place, 1 + table) if place else (0, 1)) for place, table in enumerate(order)
+    )
+    return Program((one,), entries, reads, (Output("y", count + len(reads)),))
+
+
+def test_constants_count_only_while_they_are_still_to_be_read() -> None:
+    # 40 tables of 2^16 entries: 40 * 2^16 intervals in all, but never more than one table's at once.
+    assert len(validate(tables(40, alive=False)).intervals) == 81
+
+
+def test_constants_that_are_read_again_count_until_then() -> None:
+    # The 32nd table comes while the 31 before it wait for their second reading: 32 * 2^16 + the two values of 2 channels.
+    with pytest.raises(Invalid, match=r"%72 = table: .* 2097156 intervals at once \(at most 2097152\)"):
+        validate(tables(40, alive=True))
+
+
 HUGE = 10**5000  # more digits than Python prints
 
 
