@@ -13,6 +13,7 @@ import onnx_ir as ir
 from mrt.errors import BadModel
 from mrt.frontend.onnx.ceil import settle_ceil_mode
 from mrt.frontend.onnx.cut import cut, value_names
+from mrt.frontend.onnx.experimental import spell_experimental
 from mrt.frontend.onnx.external import bring_in
 from mrt.frontend.onnx.inputs import Shapes, fix_inputs, forget_shapes
 from mrt.frontend.onnx.modernize import modernize
@@ -51,6 +52,7 @@ def read_onnx(path: Path, shapes: Shapes | None = None, outputs: Sequence[str] =
     names = value_names(proto)
     left = cut(proto, outputs)
     drop_unused_outputs(proto)
+    spell_experimental(proto, opset)
     refuse_unsupported(proto, opset)
     if others := bring_in(proto, path):
         data = b"".join([hashlib.sha256(data).digest(), *others])

@@ -8,6 +8,7 @@ from typing import Any
 import onnx
 
 from mrt.errors import Unsupported
+from mrt.frontend.onnx.experimental import EXPERIMENTAL, LEFT
 from mrt.frontend.onnx.read import DEFAULT_DOMAINS
 
 Attributes = Mapping[str, Any]
@@ -24,18 +25,6 @@ def _need(**allowed: tuple[Any, ...]) -> Check:
             if name in attributes and attributes[name] not in values:
                 expected = " or ".join(_show(value) for value in values)
                 return f"{name}={_show(attributes[name])}; expected {expected}"
-        return None
-
-    return check
-
-
-def _ones(*names: str) -> Check:
-    """Attributes whose every entry must be 1."""
-
-    def check(node: onnx.NodeProto, attributes: Attributes) -> str | None:
-        for name in names:
-            if any(entry != 1 for entry in attributes.get(name, ())):
-                return f"{name}={_show(attributes[name])}; expected all 1"
         return None
 
     return check
@@ -101,7 +90,7 @@ OPERATORS: dict[str, tuple[Check, ...]] = {
     "AveragePool": _all(_PADDING, _up_to_three_dimensional),
     "BatchNormalization": _all(_need(spatial=(1,), training_mode=(0,)), _one_output),
     "Conv": _all(_PADDING, _up_to_three_dimensional),
-    "ConvTranspose": _all(_PADDING, _up_to_three_dimensional, _ones("dilations")),
+    "ConvTranspose": _all(_PADDING, _up_to_three_dimensional),
     "DepthToSpace": _all(_need(mode=(b"DCR", b"CRD"))),
     "Dropout": _all(_one_output),
     "Gelu": _all(_need(approximate=(b"none", b"tanh"))),
@@ -115,11 +104,19 @@ OPERATORS: dict[str, tuple[Check, ...]] = {
     "MatMul": (),
     "MaxPool": _all(_PADDING, _up_to_three_dimensional, _need(storage_order=(0,)), _one_output),
     "Pad": _all(_need(mode=(b"constant", b"edge", b"reflect", b"wrap"))),
-    "RMSNormalization": _all(_need(axis=(-1,))),
+    "RMSNormalization": (),
     "Resize": _all(_need(**_RESIZE)),
     "Softmax": (),
     "Upsample": _all(_need(mode=(b"nearest", b"linear"))),
 }
+
+
+def _experimental(node: onnx.NodeProto, attributes: Attributes) -> str | None:
+    """What `spell_experimental` left."""
+    return f"an experimental operator, which ONNX dropped with opset {LEFT}; expected an older model, and its form there"
+
+
+OPERATORS.update(dict.fromkeys(EXPERIMENTAL, (_experimental,)))
 
 
 def refuse_unsupported(proto: onnx.ModelProto, opset: int) -> None:
