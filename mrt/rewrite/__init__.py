@@ -23,6 +23,7 @@ from mrt.rewrite.lift_constants import lift_constants
 from mrt.rewrite.lower_average_pool import lower_average_pool
 from mrt.rewrite.lower_batch_norm import lower_batch_norm
 from mrt.rewrite.lower_depth_to_space import lower_depth_to_space
+from mrt.rewrite.lower_dilations import lower_dilations
 from mrt.rewrite.lower_division import lower_division
 from mrt.rewrite.lower_einsum import lower_einsum
 from mrt.rewrite.lower_expand import lower_expand
@@ -93,6 +94,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         lower_interpolation,
         lower_expand,
         write_windows,
+        lower_dilations,
         write_binaries,
         write_clips,
         lower_division,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,8 @@ LARGEST_SIDE = 16383  # of an image that the machine's resize takes, and below, 
 MOST_STEPS = 2**11
 ROUNDING = 1e-6  # of a factor that was written in float32
 
-_MODES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric")
+_CROP = "tf_crop_and_resize"
+_MODES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", _CROP)
 _ROUNDINGS: dict[str, Callable[[Single], Single]] = {
     "round_prefer_floor": lambda x: np.ceil(x - np.float32(0.5)),
     "round_prefer_ceil": lambda x: np.floor(x + np.float32(0.5)),
@@ -34,23 +36,31 @@ _ROUNDINGS: dict[str, Callable[[Single], Single]] = {
 def lower_interpolation(model: ir.Model) -> int:
     """Resize -> a Gather for each axis (nearest), a canonical linear Resize of an image, or a MatMul for each axis.
 
-    Applies to known shapes and constant scales, without antialias. Equal; linear and cubic up to rounding.
+    Applies to known shapes, constant scales and, where a part is cut out, a constant one. Equal; linear and cubic up to
+    rounding.
     """
     count = 0
     for node in nodes(model, "Resize"):
         x, y, scales = shape_of(first(node)), shape_of(node.outputs[0]), _scales(node)
         mode = word(node, "coordinate_transformation_mode", "half_pixel")
-        if x is None or y is None or scales is None or mode not in _MODES or integer(node, "antialias", 0):
+        if x is None or y is None or scales is None or mode not in _MODES or (mode == _CROP and _region(node) is None):
             continue
         axes = [axis for axis in range(len(x)) if x[axis] != y[axis] or scales[axis] != 1.0]
-        kind = word(node, "mode", "nearest")
-        if kind == "linear" and (plain := _plain_mode(mode, x, y, scales)) and _suits_the_machine(plain, x, y):
+        if mode == _CROP:
+            axes = list(range(len(x)))
+        kind, smooth = word(node, "mode", "nearest"), integer(node, "antialias", 0)
+        if (
+            kind == "linear"
+            and not smooth
+            and (plain := _plain_mode(mode, x, y, scales))
+            and _suits_the_machine(plain, x, y)
+        ):
             count += _write(node, plain, y)
         elif kind == "nearest" and max(y, default=1) <= LARGEST_RESULT:
-            _look_up(node, mode, axes, scales)
+            _look_up(node, axes, scales)
             count += 1
         elif kind in ("linear", "cubic") and all(x[axis] * y[axis] <= LARGEST_RESULT for axis in axes):
-            _multiply(node, mode, axes, scales)
+            _multiply(node, axes, scales)
             count += 1
     return count
 
@@ -61,14 +71,39 @@ def _scales(node: ir.Node) -> list[float] | None:
     every = [large / small for small, large in zip(x, y, strict=False)]
     given = constant(operand(node, 2))
     if given is None or given.size == 0:
-        return every if constant(operand(node, 3)) is not None else None
+        return _scales_to_sizes(node, every)
     for axis, scale in zip(integers(node, "axes") or range(len(x)), given.tolist(), strict=True):
         every[axis] = float(scale)
     return every
 
 
+def _scales_to_sizes(node: ir.Node, every: list[float]) -> list[float] | None:
+    """Those that sizes amount to: one for all axes where the ratio of the sides is kept."""
+    sizes, policy = constant(operand(node, 3)), word(node, "keep_aspect_ratio_policy", "stretch")
+    if sizes is None or policy == "stretch":
+        return None if sizes is None else every
+    x = shape_of(first(node)) or ()
+    axes = [axis % len(x) for axis in integers(node, "axes") or range(len(x))]
+    wanted = [size / x[axis] for size, axis in zip(sizes.tolist(), axes, strict=True)]
+    one = min(wanted) if policy == "not_larger" else max(wanted)
+    return [one if axis in axes else 1.0 for axis in range(len(x))]
+
+
+def _region(node: ir.Node) -> dict[int, tuple[float, float]] | None:
+    """By axis, where the part to cut out starts and ends, as shares of the axis; None where that is not constant."""
+    numbers = constant(operand(node, 1))
+    rank = len(shape_of(first(node)) or ())
+    axes = [axis % rank for axis in integers(node, "axes") or range(rank)]
+    if numbers is None or numbers.size != 2 * len(axes):
+        return None
+    starts, ends = numbers[: len(axes)].tolist(), numbers[len(axes) :].tolist()
+    return dict(zip(axes, zip(starts, ends, strict=True), strict=True))
+
+
 def _plain_mode(mode: str, x: Sequence[int], y: Sequence[int], scales: Sequence[float]) -> str | None:
     """align_corners, half_pixel or asymmetric where the factors are the quotients of the sizes."""
+    if mode == _CROP:
+        return None
     if mode != "align_corners" and any(
         abs(scale * small - large) > ROUNDING * large for scale, small, large in zip(scales, x, y, strict=True)
     ):
@@ -120,33 +155,72 @@ def _coordinates(mode: str, small: int, large: int, scale: float) -> Single:
     return offset + (place + half) / factor - half
 
 
-def _look_up(node: ir.Node, mode: str, axes: Sequence[int], scales: Sequence[float]) -> None:
+def _places(node: ir.Node, axes: Sequence[int], scales: Sequence[float]) -> dict[int, Single]:
+    """By axis, the coordinates in the old one."""
     x, y = shape_of(first(node)) or (), shape_of(node.outputs[0]) or ()
-    rounding = _ROUNDINGS[word(node, "nearest_mode", "round_prefer_floor")]
-    patch, value = Patch(node), first(node)
-    for axis in axes:
-        places = rounding(_coordinates(mode, x[axis], y[axis], scales[axis])).clip(0, x[axis] - 1).astype(np.int64)
-        value = patch.add("Gather", value, patch.constant(places, "places"), axis=axis)
-    if value is first(node):
-        value = patch.add("Reshape", value, patch.axes(y, "shape"), allowzero=0)
+    mode = word(node, "coordinate_transformation_mode", "half_pixel")
+    if mode != _CROP:
+        return {axis: _coordinates(mode, x[axis], y[axis], scales[axis]) for axis in axes}
+    parts = (_region(node) or {}).items()
+    found = {axis: _cropped(x[axis], y[axis], *ends) for axis, ends in parts}
+    return {axis: places for axis, places in found.items() if not np.array_equal(places, np.arange(x[axis]))}
+
+
+def _cropped(small: int, large: int, start: float, end: float) -> Single:
+    if large == 1:
+        return np.array([0.5 * (start + end) * (small - 1)], np.float32)
+    steps = np.arange(large) * ((end - start) * (small - 1) / (large - 1))
+    return (start * (small - 1) + steps).astype(np.float32)
+
+
+def _finish(patch: Patch, node: ir.Node, value: ir.Value, places: dict[int, Single]) -> None:
+    """What lies outside of the old image is the extrapolation value, where a part is cut out."""
+    x, y = shape_of(first(node)) or (), shape_of(node.outputs[0]) or ()
+    outside = np.zeros(y, np.bool_)
+    if word(node, "coordinate_transformation_mode", "half_pixel") == _CROP:
+        for axis, coordinates in places.items():
+            beyond = (coordinates < 0) | (coordinates > x[axis] - 1)
+            outside |= beyond.reshape([-1 if other == axis else 1 for other in range(len(y))])
+    if outside.any():
+        far = patch.constant(np.array(real(node, "extrapolation_value", 0.0), np.float32), "extrapolation")
+        value = patch.add("Where", patch.constant(outside, "outside"), far, value)
     patch.finish(value)
 
 
-def _multiply(node: ir.Node, mode: str, axes: Sequence[int], scales: Sequence[float]) -> None:
+def _look_up(node: ir.Node, axes: Sequence[int], scales: Sequence[float]) -> None:
     x, y = shape_of(first(node)) or (), shape_of(node.outputs[0]) or ()
+    rounding = _ROUNDINGS[word(node, "nearest_mode", "round_prefer_floor")]
+    patch, value, places = Patch(node), first(node), _places(node, axes, scales)
+    for axis, coordinates in places.items():
+        sources = rounding(coordinates).clip(0, x[axis] - 1).astype(np.int64)
+        value = patch.add("Gather", value, patch.constant(sources, "places"), axis=axis)
+    if value is first(node):
+        value = patch.add("Reshape", value, patch.axes(y, "shape"), allowzero=0)
+    _finish(patch, node, value, places)
+
+
+def _multiply(node: ir.Node, axes: Sequence[int], scales: Sequence[float]) -> None:
+    x = shape_of(first(node)) or ()
     last = len(x) - 1
-    patch, value = Patch(node), first(node)
-    for axis in axes:
-        coordinates = _coordinates(mode, x[axis], y[axis], scales[axis]).astype(np.float64)
-        weights = _linear(coordinates, x[axis])
-        if word(node, "mode", "nearest") == "cubic":
-            excluded = bool(integer(node, "exclude_outside", 0))
-            weights = _cubic(coordinates, x[axis], real(node, "cubic_coeff_a", -0.75), excluded=excluded)
+    patch, value, places = Patch(node), first(node), _places(node, axes, scales)
+    for axis, coordinates in places.items():
+        weights = _weights(node, coordinates.astype(np.float64), x[axis], scales[axis])
         swap = tuple({axis: last, last: axis}.get(index, index) for index in range(len(x)))
         turned = patch.add("Transpose", value, perm=swap)
         product = patch.add("MatMul", turned, patch.constant(weights.astype(np.float32), "weights"))
         value = patch.add("Transpose", product, perm=swap)
-    patch.finish(value)
+    _finish(patch, node, value, places)
+
+
+def _weights(node: ir.Node, coordinates: Matrix, size: int, scale: float) -> Matrix:
+    """[size, places]. Antialias widens the kernel by what the axis shrinks."""
+    smooth, cubic = integer(node, "antialias", 0), word(node, "mode", "nearest") == "cubic"
+    if not smooth and not cubic:
+        return _linear(coordinates, size)
+    a = real(node, "cubic_coeff_a", -0.75)
+    kernel = Kernel(2, lambda x: _keys(x, a)) if cubic else Kernel(1, lambda x: (1 - x).clip(0, 1))
+    excluded = bool(integer(node, "exclude_outside", 0))
+    return _spread(coordinates, size, kernel, min(scale, 1.0) if smooth else 1.0, excluded=excluded)
 
 
 def _linear(coordinates: Matrix, size: int) -> Matrix:
@@ -160,16 +234,25 @@ def _linear(coordinates: Matrix, size: int) -> Matrix:
     return weights
 
 
-def _cubic(coordinates: Matrix, size: int, a: float, *, excluded: bool) -> Matrix:
-    """[size, places]: Keys' cubic over four neighbours; those outside are the border's, or left out."""
+@dataclass(frozen=True)
+class Kernel:
+    """The share of a neighbour by its distance, which is 0 from `reach` on."""
+
+    reach: int
+    share: Callable[[Matrix], Matrix]
+
+
+def _spread(coordinates: Matrix, size: int, kernel: Kernel, shrink: float, *, excluded: bool) -> Matrix:
+    """[size, places]: the shares of all neighbours in reach; those outside are the border's, or left out."""
     start = np.floor(coordinates)
     weights, places = np.zeros((size, coordinates.size)), np.arange(coordinates.size)
-    for step in range(-1, 3):
+    first_step = math.floor(-kernel.reach / shrink) + 1
+    for step in range(first_step, 2 - first_step):
         taps = (start + step).astype(np.int64)
-        share = _keys(np.abs(coordinates - start - step), a)
+        share = kernel.share(np.abs(coordinates - start - step) * shrink)
         inside = (taps >= 0) & (taps < size)
         np.add.at(weights, (taps.clip(0, size - 1), places), np.where(inside | (not excluded), share, 0.0))
-    if excluded:
+    if excluded or shrink != 1.0:
         weights /= np.add.reduce(weights, axis=0)
     return weights
 

@@ -51,5 +51,5 @@ def _has_factors(node: ir.Node, x: tuple[int, ...], y: tuple[int, ...]) -> bool:
         return False
     scales, axes = constant(operand(node, 2)), integers(node, "axes") or tuple(range(len(x)))
     if scales is None or scales.size == 0:
-        return True
+        return word(node, "keep_aspect_ratio_policy", "stretch") == "stretch"
     return all(float(scale) * x[axis] == y[axis] for scale, axis in zip(scales, axes, strict=True))

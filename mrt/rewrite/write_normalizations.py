@@ -46,7 +46,7 @@ def _write_layer_norm(node: ir.Node, shape: Shape) -> bool:
     axis = integer(node, "axis", -1) % len(shape)
     parts = [constant(operand(node, 1)), constant(operand(node, 2))]
     if any(output.uses() or output.is_graph_output() for output in node.outputs[1:]):
-        return False
+        return _write_moments(node, shape, axis)
     if integer(node, "axis", -1) == axis and all(part is not None and part.shape == shape[axis:] for part in parts):
         return False
     patch = Patch(node)
@@ -62,6 +62,24 @@ def _write_layer_norm(node: ir.Node, shape: Shape) -> bool:
     patch.take_over(value)
     assert node.graph is not None
     node.graph.remove(node, safe=True)
+    return True
+
+
+def _write_moments(node: ir.Node, shape: Shape, axis: int) -> bool:
+    """Its second output is the mean, its third the reciprocal of the deviation."""
+    axes = tuple(range(axis, len(shape)))
+    for output, role in zip(node.outputs[1:], ("mean", "deviation"), strict=False):
+        if not output.uses() and not output.is_graph_output():
+            continue
+        patch = Patch(node, output)
+        value = patch.add("ReduceMean", first(node), patch.axes(axes), keepdims=1)
+        if role == "deviation":
+            centred = patch.add("Sub", first(node), value)
+            squares = patch.add("Mul", centred, centred)
+            variance = patch.add("ReduceMean", squares, patch.axes(axes), keepdims=1)
+            epsilon = patch.constant(np.array(real(node, "epsilon", 1e-5), np.float32), "epsilon")
+            value = patch.add("Reciprocal", patch.add("Sqrt", patch.add("Add", variance, epsilon)))
+        patch.take_over(value)
     return True
 
 

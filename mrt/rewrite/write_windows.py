@@ -40,7 +40,7 @@ def write_windows(model: ir.Model) -> int:
         if node.op_type in ("Conv", "ConvTranspose"):
             wanted["group"] = (integer(node, "group", 1),)
         if node.op_type == "ConvTranspose":
-            wanted["output_padding"] = integers(node, "output_padding") or (0,) * len(window.kernel)
+            wanted["output_padding"] = _output_padding(node, window)
         written = {name: _written(node, name) for name in wanted}
         if written == wanted and "auto_pad" not in node.attributes and "output_shape" not in node.attributes:
             continue
@@ -99,10 +99,18 @@ def _pads_of_transposed(node: ir.Node, window: Window, x: tuple[int, ...], y: tu
         return window
     if mode == "VALID" and "output_shape" not in node.attributes:
         return Window(window.kernel, window.strides, window.dilations, (0, 0) * len(x))
-    totals = [have - want for have, want in zip(full, y, strict=True)]
-    if min(totals) < 0:
-        return None
+    totals = [max(have - want, 0) for have, want in zip(full, y, strict=True)]
     return Window(window.kernel, window.strides, window.dilations, _split(totals, upper=mode == "SAME_UPPER"))
+
+
+def _output_padding(node: ir.Node, window: Window) -> tuple[int, ...]:
+    """What is appended, and whatever a wanted shape has beyond that."""
+    extra = integers(node, "output_padding") or (0,) * len(window.kernel)
+    if "output_shape" not in node.attributes and word(node, "auto_pad", "NOTSET") == "NOTSET":
+        return extra
+    x, y = (shape_of(value) or () for value in (first(node), node.outputs[0]))
+    full = [s * (size - 1) + e for size, s, e in zip(x[2:], window.strides, window.extent, strict=True)]
+    return tuple(max(want - have, o) for want, have, o in zip(y[2:], full, extra, strict=True))
 
 
 def _split(totals: list[int], *, upper: bool) -> tuple[int, ...]:

@@ -67,11 +67,14 @@ def spell_group_norm(node: ir.Node) -> None:
 
 
 def spell_rms_norm(node: ir.Node) -> None:
-    """x / Sqrt(mean of x * x + epsilon) * scale, over the last axis."""
+    """x / Sqrt(mean of x * x + epsilon) * scale, over the axes from `axis` on, which are first made one."""
     s, scale = _Spelling(node), node.inputs[1]
-    mean = s.add("ReduceMean", s.add("Mul", s.x, s.x), s.integers(-1))
+    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else -1
+    rows = s.x if axis == -1 else s.add("Flatten", s.x, axis=axis)
+    mean = s.add("ReduceMean", s.add("Mul", rows, rows), s.integers(-1))
     root = s.add("Sqrt", s.add("Add", mean, s.constant(np.array(_epsilon(node), np.float32))))
-    s.finish("Mul", s.add("Div", s.x, root), scale)
+    normal = s.add("Div", rows, root)
+    s.finish("Mul", normal if axis == -1 else s.add("Reshape", normal, s.add("Shape", s.x)), scale)
 
 
 def spell_swish(node: ir.Node) -> None:

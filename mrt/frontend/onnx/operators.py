@@ -76,11 +76,12 @@ _RESIZE: dict[str, tuple[Any, ...]] = {
         b"half_pixel",
         b"half_pixel_symmetric",
         b"pytorch_half_pixel",
+        b"tf_crop_and_resize",
     ),
     "mode": (b"nearest", b"linear", b"cubic"),
     "nearest_mode": (b"floor", b"ceil", b"round_prefer_floor", b"round_prefer_ceil"),
-    "antialias": (0,),
-    "keep_aspect_ratio_policy": (b"stretch",),
+    "antialias": (0, 1),
+    "keep_aspect_ratio_policy": (b"stretch", b"not_larger", b"not_smaller"),
 }
 
 _PADDING = _need(auto_pad=(b"NOTSET", b"SAME_UPPER", b"SAME_LOWER", b"VALID"))

@@ -58,5 +58,35 @@ def test_steps_that_the_machine_does_not_have_become_a_matrix():
     assert operators_of(model) == ["Transpose", "MatMul", "Transpose"]
 
 
-def test_smoothing_stays():
-    assert lower_interpolation(_to(3, 2, mode="linear", antialias=1)) == 0
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("excluded", [0, 1])
+def test_smoothing_widens_the_kernel(mode, excluded):
+    model = _to(3, 2, mode=mode, antialias=1, exclude_outside=excluded)
+    assert apply_pass(lower_interpolation, model, 1e-5) == 1
+    assert operators_of(model) == ["Transpose", "MatMul", "Transpose"] * 2
+
+
+def test_a_smoothed_half_weighs_four_neighbours():
+    model = _to(5, 2, mode="linear", antialias=1)
+    lower_interpolation(model)
+    # from 4 to 2: places 0.5 and 2.5, distances 1/2 and 3/2 of a triangle 2 wide; the border's stand for those outside
+    assert constant_named(model, "y.weights").T.tolist() == [[0.5, 0.375, 0.125, 0], [0, 0.125, 0.375, 0.5]]
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+def test_a_part_that_reaches_outside_is_filled(mode):
+    sizes, region = np.array([1, 2, 3, 3]), np.float32([0, 0, 0.25, -0.5, 1, 1, 1.25, 0.75])
+    crop = node("Resize", "x r - s", "y", mode=mode, coordinate_transformation_mode="tf_crop_and_resize",
+                extrapolation_value=7.0)  # fmt: skip
+    model = graph_of([crop], IMAGE, {"s": sizes, "r": region})
+    assert apply_pass(lower_interpolation, model, 1e-5) == 1
+    # rows at 1, 3, 5 of 0..4; columns at -1.5, 0.375, 2.25 of 0..3
+    assert constant_named(model, "y.outside")[0, 0].tolist() == [[True, False, False]] * 2 + [[True] * 3]
+
+
+def test_one_factor_for_both_sides_keeps_their_ratio():
+    square = {"x": (1, 2, 4, 4)}
+    resize = node("Resize", "x - - s", "y", axes=[2, 3], keep_aspect_ratio_policy="not_larger")
+    model = graph_of([resize], square, {"s": np.array([7, 6])})
+    assert apply_pass(lower_interpolation, model, 0) == 1
+    assert tuple(model.graph.outputs[0].shape) == (1, 2, 6, 6)

@@ -24,9 +24,12 @@ def test_a_computed_scale_and_shift_stand_behind():
     assert operators_of(model) == ["LayerNormalization", "Mul", "Add"]
 
 
-def test_a_layer_norm_whose_mean_is_read_stays():
-    nodes = [node("LayerNormalization", "x g", "a m"), node("Mul", "a m", "y")]
-    assert write_normalizations(graph_of(nodes, SHAPE, {"g": [1.0] * 5})) == 0
+def test_the_mean_and_deviation_of_a_layer_norm_are_computed_beside_it():
+    nodes = [node("LayerNormalization", "x g", "a m d"), node("Mul", "a m", "b"), node("Mul", "b d", "y")]
+    model = graph_of(nodes, SHAPE, {"g": [1.0] * 5})
+    assert apply_pass(write_normalizations, model, 1e-5) > 0
+    norm = next(entry for entry in model.graph if entry.op_type == "LayerNormalization")
+    assert not any(output.uses() for output in norm.outputs[1:])
 
 
 def test_an_instance_norm_only_gets_its_epsilon():

@@ -50,6 +50,15 @@ def test_a_transposed_convolution_to_a_given_shape():
     assert "output_shape" not in model.graph[0].attributes
 
 
+def test_a_transposed_convolution_to_a_greater_shape_is_continued_behind():
+    # full size: 2 * 3 + 3 = 9 and 2 * 2 + 3 = 7; wanted 10 and 7
+    deconv = node("ConvTranspose", "x w", "y", strides=[2, 2], output_shape=[10, 7])
+    model = graph_of([deconv], {"x": (1, 1, 4, 3)}, {"w": np.ones((1, 1, 3, 3), np.float32)})
+    write_windows(model)
+    assert integers(model.graph[0], "pads") == (0, 0, 0, 0)
+    assert integers(model.graph[0], "output_padding") == (1, 0)
+
+
 def test_written_windows_stay():
     model = _convolution()
     apply_pass(write_windows, model)
