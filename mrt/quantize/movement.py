@@ -50,9 +50,10 @@ def _constant_output(net: Lowering, node: ir.Node, array: FloatArray) -> None:
     """What the model gives whatever its inputs are: whole numbers as they are, others in 16 bits."""
     layout = identity(array.ndim)
     if fits_whole(array):
-        return net.define(node.outputs[0], Tensor(net.constant(array.astype(np.int32)), np.ones(1), 0, layout))
+        whole = net.reshaped(net.constant(array.astype(np.int32)), array.shape)  # a constant has one axis or more
+        return net.define(node.outputs[0], Tensor(whole, np.ones(1), 0, layout))
     target = net.format(node.outputs[0], reach=(float(array.min()), float(array.max())))
-    value = net.constant(quantized(array, target).astype(DTYPES[target.dtype]))
+    value = net.reshaped(net.constant(quantized(array, target).astype(DTYPES[target.dtype])), array.shape)
     return net.define(node.outputs[0], Tensor(value, np.array([target.scale]), target.zero_point, layout))
 
 

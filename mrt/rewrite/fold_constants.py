@@ -9,13 +9,13 @@ import onnx
 import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 
-from mrt.rewrite.edit import Array, constant, integer, nodes, replace_by_constant, shape_of
+from mrt.rewrite.edit import Array, Patch, constant, first, integer, nodes, replace_by_constant, shape_of
 
 # Results larger than this and than all operands together are left to run time, not to the memory of the converter.
 LARGEST_RESULT = 1 << 22
 
 _NAMES_OF_MOVEMENT = """
-Cast Ceil Clip Concat ConstantOfShape DepthToSpace Equal Expand Flatten Floor Gather GatherElements GatherND
+Cast Ceil Clip Concat Constant ConstantOfShape DepthToSpace Equal Expand Flatten Floor Gather GatherElements GatherND
 Greater GreaterOrEqual Identity Less LessOrEqual Max Min Neg Abs Not And Or Xor OneHot Pad Range ReduceMax ReduceMin
 Relu Reshape Round ScatterElements ScatterND Sign Slice SpaceToDepth Split Squeeze Tile Transpose Trilu Unsqueeze Where
 """
@@ -26,21 +26,42 @@ FOLDABLE = MOVEMENT | EXACTLY_ROUNDED | INTEGERS_ONLY
 
 
 def fold_constants(model: ir.Model) -> int:
-    """Operator of constants -> constant; Shape and Size of a known shape -> constant.
+    """Operator of constants -> constant; Shape and Size of a known shape -> constant; an output is a Reshape of one.
 
     Applies to movement, comparisons, integer arithmetic and the exactly rounded float operators, on results of known
     and bounded size. Safe because none of these depends on the order of a sum or on a mathematics library.
     """
     count = 0
     for node in nodes(model, *_OF_A_SHAPE, *sorted(FOLDABLE)):
+        if _is_held(node):
+            continue
         results = _shape(node) if node.op_type in _OF_A_SHAPE else _evaluate(node)
-        if results is None or any(output.is_graph_output() for output in node.outputs):
+        if results is None:
             continue
         for output, result in zip(node.outputs, results, strict=True):
-            replace_by_constant(output, result)
+            if output.is_graph_output():
+                _hold(node, output, result)
+            else:
+                replace_by_constant(output, result)
         model.graph.remove(node, safe=True)
         count += 1
     return count
+
+
+def _is_held(node: ir.Node) -> bool:
+    """Whether a node is what `_hold` leaves."""
+    return (
+        node.op_type == "Reshape" and node.outputs[0].is_graph_output() and constant(first(node)) is not None
+        and constant(node.inputs[1]) is not None
+    )  # fmt: skip
+
+
+def _hold(node: ir.Node, output: ir.Value, result: Array) -> None:
+    """An output has to be the value of a node: the constant through a Reshape to its own shape."""
+    patch = Patch(node, output)
+    patch.take_over(
+        patch.add("Reshape", patch.constant(result, "value"), patch.axes(result.shape, "shape"), allowzero=0)
+    )
 
 
 _OF_A_SHAPE = ("Shape", "Size", "EyeLike")  # of their operand's, whatever it holds
@@ -69,6 +90,8 @@ def _identity_matrix(node: ir.Node, shape: tuple[int, ...]) -> list[Array] | Non
 def _evaluate(node: ir.Node) -> list[Array] | None:
     operands = {value.name or "": constant(value) for value in node.inputs if value is not None}
     arrays = [array for array in operands.values() if array is not None]
+    if node.op_type == "Range" and len(arrays) == 3 and arrays[0].dtype.kind == "f":
+        return _count(node, *(float(array.reshape(())) for array in arrays))
     if len(arrays) != len(operands) or not _is_exact(node, arrays) or not _is_bounded(node, arrays):
         return None
     proto = ir.to_proto(node)
@@ -86,9 +109,17 @@ def _evaluate(node: ir.Node) -> list[Array] | None:
     return arrays if all(_is_finite(array) for array in arrays) else None
 
 
+def _count(node: ir.Node, start: float, limit: float, delta: float) -> list[Array] | None:
+    """A Range of floats: start + i * delta in float64, where a machine that adds up delta would err with every step."""
+    length = math.ceil((limit - start) / delta) if delta and math.isfinite((limit - start) / delta) else 0
+    if not 0 < length <= LARGEST_RESULT or node.outputs[0].dtype is None:
+        return None
+    return [(start + np.arange(length, dtype=np.float64) * delta).astype(node.outputs[0].dtype.numpy())]
+
+
 def _is_exact(node: ir.Node, arrays: list[Array]) -> bool:
-    """Float sums of more than two terms and powers are not exactly rounded; float Range accumulates."""
-    if node.op_type in INTEGERS_ONLY or node.op_type == "Range":
+    """Float sums of more than two terms and powers are not exactly rounded."""
+    if node.op_type in INTEGERS_ONLY:
         return all(array.dtype.kind in "iub" for array in arrays)
     return True
 

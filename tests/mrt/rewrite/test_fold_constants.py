@@ -58,9 +58,29 @@ def test_a_large_result_stays():
     assert fold_constants(model) == 0
 
 
-def test_a_constant_output_of_the_graph_stays():
+def test_a_constant_output_of_the_graph_is_held_by_a_reshape():
     model = graph_of([node("Add", "a a", "y"), node("Relu", "x", "z")], {"x": (2,)}, {"a": 1.0}, outputs="y z")
+    assert apply_pass(fold_constants, model) == 1
+    assert operators_of(model) == ["Reshape", "Relu"]
     assert apply_pass(fold_constants, model) == 0
+
+
+def test_a_range_of_floats_does_not_add_up_the_errors_of_its_step():
+    model = graph_of(
+        [node("Range", "a b c", "r"), node("Add", "x r", "y")], {"x": (1000,)}, {"a": 0.0, "b": 100.0, "c": 0.1}
+    )
+    fold_constants(model)
+    folded = constant_named(model, "r")
+    assert folded.dtype == np.float32
+    assert folded[[1, 10, 999]].tolist() == np.float32([0.1, 1.0, 99.9]).tolist()
+
+
+def test_a_constant_node_that_is_an_output_is_held_too():
+    model = graph_of(
+        [node("Constant", "", "y", value_floats=[1.0, 2.0]), node("Relu", "x", "z")], {"x": (2,)}, outputs="y z"
+    )
+    assert apply_pass(fold_constants, model) == 1
+    assert operators_of(model) == ["Reshape", "Relu"]
 
 
 def test_a_shape_that_is_not_known_stays():
