@@ -182,15 +182,22 @@ SHARED_OPTIONS = {
     "--scheme", type=click.Choice(["symmetric", "affine"]), help="Zero point of signed values (default: symmetric)."
 )
 @_options("observer", "input_dtype", "shape", "config")
+@click.option(
+    "--report", "report_path", type=PATH, metavar="F", help="Also write what became of every operator: .html, .json, .txt."
+)
 @click.option("-o", "--output", type=PATH, metavar="OUT.cvm", help="Default: the model's name with .cvm, beside it.")
-def convert(model: Path | None, table_path: Path | None, output: Path | None, **options: Any) -> None:
+def convert(
+    model: Path | None, table_path: Path | None, report_path: Path | None, output: Path | None, **options: Any
+) -> None:
     """Convert MODEL (.onnx, or MXNet symbol .json) to a proven integer program.
 
     Parameters of an MXNet model are found beside its JSON. With no data, it is calibrated on noise, which costs accuracy.
     """
     from cvm import format as cvm_format
+    from cvm.files import text_writer, write_all
     from mrt import convert as pipeline
     from mrt.calibrate.table import CalibrationTable
+    from mrt.report import writer_for
 
     for name in ("data", "samples", "observer"):
         if table_path is not None and options[name] is not None:
@@ -198,7 +205,11 @@ def convert(model: Path | None, table_path: Path | None, output: Path | None, **
     settings = _settings(model, options)
     assert settings.model.path is not None
     destination = output or pipeline.default_output(settings.model.path)
-    pipeline.check_destination(destination, [settings.model.path, settings.model.params, table_path])
+    sources = [settings.model.path, settings.model.params, table_path]
+    pipeline.check_destination(destination, sources)
+    if report_path is not None:
+        pipeline.check_destination(report_path, [*sources, destination])
+    write_report = None if report_path is None else writer_for(report_path)
     table = CalibrationTable.load(table_path) if table_path is not None else None
     with _progress() as progress:
         result = pipeline.convert(settings, table=table, progress=progress)
@@ -206,6 +217,11 @@ def convert(model: Path | None, table_path: Path | None, output: Path | None, **
     click.echo(f"wrote {destination}")
     for name, value in result.summary().items():
         click.echo(f"  {name:<14} {value}")
+    report = result.report(destination)
+    click.echo("\n".join(report.summary()))
+    if report_path is not None and write_report is not None:
+        write_all({report_path: text_writer(write_report(report))})
+        click.echo(f"wrote {report_path}")
     _print_notes(result.model.notes)
     if result.synthetic:
         click.secho(NOISE, err=True, fg="yellow")

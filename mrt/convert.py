@@ -15,7 +15,7 @@ from cvm.cost import cost
 from cvm.errors import Invalid
 from cvm.files import require_writable
 from cvm.proof import bits, slack, tightest
-from cvm.validate import Proven, validate
+from cvm.validate import Proven, check, validate
 from mrt import frontend, rewrite
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import Samples, open_samples, synthetic_samples
@@ -28,6 +28,8 @@ from mrt.frontend import LoadedModel
 from mrt.pictures import outside, table_key, take_bytes
 from mrt.pictures import provenance as picture_provenance
 from mrt.quantize import quantize
+from mrt.quantize.owners import Owners
+from mrt.report import FloatGraph, Report, float_graph
 from mrt.rewrite.choose_outputs import choose_outputs, require_known
 from mrt.rewrite.write_windows import write_windows
 
@@ -39,10 +41,13 @@ Progress = Callable[[str, int, int], None]  # what is being done, how much of it
 class Conversion:
     """A program, proven, and what it was made from."""
 
+    name: str  # of the model's file
     proven: Proven
     model: LoadedModel  # rewritten
     table: CalibrationTable
     synthetic: bool  # calibrated on noise
+    before: FloatGraph  # the model as it was read
+    owners: Mapping[int, str]  # which float value an instruction was written for
 
     def summary(self) -> dict[str, str]:
         """What a person wants to know of it, in order."""
@@ -59,10 +64,18 @@ class Conversion:
             "calibrated on": f"{self.table.samples} {'synthetic ' if self.synthetic else ''}samples",
         }
 
+    def report(self, path: Path) -> Report:
+        """What became of every float operator; that only integers are left is checked on the file that was written."""
+        form = check(cvm_format.read(path)) if path.is_file() else self.proven
+        names = {"origin": self.model.origin, "program_id": cvm_format.program_id(form.program)}
+        return Report.of(form, self.before, float_graph(self.model.model), self.owners, model=self.name, **names)
+
 
 def convert(config: Config, *, table: CalibrationTable | None, progress: Progress) -> Conversion:
     """All stages but the writing."""
-    loaded = rewritten(config)
+    loaded = _load(config)
+    before = float_graph(loaded.model)
+    loaded = _rewritten(loaded, config)
     synthetic = table is None and config.calibration_data.path is None
     if table is None:
         table = _calibrate(loaded, config, progress)
@@ -70,16 +83,16 @@ def convert(config: Config, *, table: CalibrationTable | None, progress: Progres
         fitted = replace(table.options, bits=config.quantization.activation_bits)
         table.require(model_sha256=table_key(loaded.sha256, loaded.model, config), options=fitted)
     labels = _read_labels(config.model.labels)
-    program = quantize(
-        loaded.model, table, config.quantization, provenance=_provenance(loaded, table, config), labels=labels
-    )
+    owners, provenance = Owners(), _provenance(loaded, table, config)
+    program = quantize(loaded.model, table, config.quantization, provenance=provenance, labels=labels, owners=owners)
     try:
         proven = validate(program)
     except Invalid as problem:
         raise NotProvable(
             f"the program written is refused: {problem}; this is a fault of mrt, please report it"
         ) from None
-    return Conversion(proven, loaded, table, synthetic)
+    assert config.model.path is not None
+    return Conversion(config.model.path.name, proven, loaded, table, synthetic, before, owners.of_number)
 
 
 def make_table(config: Config, progress: Progress) -> CalibrationTable:

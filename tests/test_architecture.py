@@ -15,6 +15,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours
     "mrt/quantize": FLOAT_GRAPH | {"cvm", "mrt.errors", "mrt.calibrate.table", "mrt.quantize"},
     "mrt/export": FLOAT_GRAPH | {"onnxruntime", "mrt.errors", "mrt.frontend", "mrt.rewrite.edit", "mrt.export"},
     "mrt/evaluate": FLOAT_GRAPH | {"cvm", "mrt.errors", "mrt.calibrate", "mrt.evaluate"},
+    "mrt/report": {"onnx_ir", "numpy", "cvm", "mrt.errors", "mrt.report"},
     "mrt/config.py": {"mrt.errors", "mrt.calibrate.table", "mrt.calibrate.preprocessing", "mrt.quantize.options"},
     "mrt/convert.py": {"onnx_ir", "cvm", "mrt"},
     "mrt/cli.py": {"click", "rich", "cvm", "mrt"},

@@ -91,9 +91,14 @@ class ProgramBuilder:
             value = self.emit("reshape", value, shape=self.types[value].shape)
         self._outputs[name] = _Result(value, meaning)
 
+    @property
+    def written(self) -> list[Handle]:
+        """The instructions that outputs need, in the program's order."""
+        return sorted(self._live())
+
     def finish(self, provenance: Mapping[str, str], labels: Sequence[str] = ()) -> Program:
         """The program: inputs, the constants in order of first use, the instructions that outputs need."""
-        instructions = [(handle, self._instructions[handle]) for handle in sorted(self._live())]
+        instructions = [(handle, self._instructions[handle]) for handle in self.written]
         order = list(self._inputs)
         order += dict.fromkeys(v for _, item in instructions for v in item.operands if v in self._constants)
         constants = tuple(self._constants[handle] for handle in order[len(self._inputs) :])

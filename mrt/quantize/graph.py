@@ -33,6 +33,7 @@ from mrt.quantize.inputs import input_interval
 from mrt.quantize.lowering import Lowering, constant_of, identity, name_of, shape_of
 from mrt.quantize.masks import without_masks
 from mrt.quantize.options import QuantizeOptions
+from mrt.quantize.owners import Owners
 from mrt.quantize.pictures import BYTES, declare_picture, with_pictures
 from mrt.quantize.rules import RULES
 from mrt.quantize.table import Curve, find_curves, lower_curve
@@ -70,8 +71,13 @@ def quantize(
     *,
     provenance: Mapping[str, str] | None = None,
     labels: Sequence[str] = (),
+    owners: Owners | None = None,
 ) -> Program:
-    """A canonical float model as a program. Every instruction is proven as it is written; `NotProvable` says which cannot be."""
+    """A canonical float model as a program. Every instruction is proven as it is written; `NotProvable` says which cannot be.
+
+    `owners`, if given, notes for which float value each instruction was written.
+    """
+    owners = owners or Owners()
     nodes = list(model.graph)
     _check_layers(model.graph, options)
     curves = find_curves(nodes)
@@ -79,12 +85,17 @@ def quantize(
     table, options = with_pictures(model.graph, nodes, without_masks(nodes, table), options)
     net = Lowering(table, options, _heads(model.graph, needed, curves), _alike(needed))
     for value in model.graph.inputs:
-        _declare(net, value)
+        with owners.noting(net.builder, name_of(value)):
+            _declare(net, value)
     for node in needed:
-        _lower(net, node, curves)
+        with owners.noting(net.builder, name_of(node.outputs[0])):
+            _lower(net, node, curves)
     for value in model.graph.outputs:
-        _emit_output(net, value)
-    return net.builder.finish(provenance or {}, labels)
+        with owners.noting(net.builder, name_of(value)):
+            _emit_output(net, value)
+    program = net.builder.finish(provenance or {}, labels)
+    owners.finish(program, net.builder.written)
+    return program
 
 
 def _alike(nodes: Sequence[ir.Node]) -> frozenset[str]:

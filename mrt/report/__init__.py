@@ -1,0 +1,7 @@
+"""What became of a model's float operators, and the check that only integers are left."""
+
+from mrt.report.fates import FloatGraph, float_graph
+from mrt.report.report import Report
+from mrt.report.write import writer_for
+
+__all__ = ["FloatGraph", "Report", "float_graph", "writer_for"]

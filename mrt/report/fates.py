@@ -1,0 +1,180 @@
+"""What became of each float operator: told by the names of values, for rewriting keeps a name only for an equal value.
+
+A value that has its name before and after rewriting is a landmark. Every operator belongs to the landmarks that it is
+computed for, those reached from it without passing another; so does every operator of the rewritten graph, and every
+instruction by the value that it was written for. What lies between the same landmarks on either side is the same computation.
+Where several operators lie there together, they became the rest together: no more is known of each, and no more is said.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import onnx_ir as ir
+
+from cvm.program import Program
+
+FOLDED, REMOVED, UNUSED, KEPT, REWRITTEN, FUSED = "folded", "removed", "unused", "kept", "rewritten", "fused"
+MEANINGS = {
+    FOLDED: "computed once, at conversion: a constant",
+    REMOVED: "changes nothing, or nothing at inference",
+    UNUSED: "no output needs it",
+    KEPT: "one operator of the same kind, quantised",
+    REWRITTEN: "other operators of the same meaning",
+    FUSED: "together with its neighbours one computation",
+}
+_SHAPES = ("Shape", "Size")  # of values whose shape is fixed: constants
+_NOTHING = ("Identity", "Dropout")
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A node of a float graph; values by name."""
+
+    name: str
+    kind: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FloatGraph:
+    """The operators of a graph in order, and the names of what is given to it: inputs that are no constants."""
+
+    operators: tuple[Operator, ...]
+    inputs: frozenset[str]
+
+    @cached_property
+    def made(self) -> dict[str, Operator]:
+        """Values by name: the operator that makes each."""
+        return {name: item for item in self.operators for name in item.outputs}
+
+    @cached_property
+    def depending(self) -> frozenset[str]:
+        """The values that depend on what the inputs hold."""
+        found = set(self.inputs)
+        for item in self.operators:
+            if item.kind not in _SHAPES and found.intersection(item.inputs):
+                found.update(item.outputs)
+        return frozenset(found)
+
+    def landmarks_of(self, landmarks: frozenset[str]) -> list[frozenset[str]]:
+        """For each operator, the landmarks it is computed for."""
+        ahead: dict[str, frozenset[str]] = {}
+        results: list[frozenset[str]] = []
+        for item in reversed(self.operators):
+            own = [frozenset({name}) if name in landmarks else ahead.get(name, frozenset()) for name in item.outputs]
+            reached = frozenset().union(*own)
+            for name in item.inputs:
+                ahead[name] = ahead.get(name, frozenset()) | reached
+            results.append(reached)
+        return results[::-1]
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What became of one operator. `into` are landmarks, `places` the rewritten operators there, `instructions` by name."""
+
+    operator: Operator
+    what: str
+    into: tuple[str, ...] = ()
+    places: tuple[Operator, ...] = ()
+    instructions: Mapping[str, int] = field(default_factory=dict)
+    together: int = 1  # operators that share these
+    taken_up_by: str = ""  # where it has no instruction of its own: the value whose instructions do its work
+
+
+def float_graph(model: ir.Model) -> FloatGraph:
+    """What a report needs to know of a graph, before passes change it."""
+    operators = []
+    for node in model.graph:
+        outputs = tuple(str(value.name) for value in node.outputs if value.name)
+        kind = f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
+        inputs = tuple(str(value.name) for value in node.inputs if value is not None and value.name)
+        operators.append(Operator(node.name or (outputs or ("?",))[0], kind, inputs, outputs))
+    given = (str(value.name) for value in model.graph.inputs if value.name not in model.graph.initializers)
+    return FloatGraph(tuple(operators), frozenset(given))
+
+
+def fates(before: FloatGraph, after: FloatGraph, program: Program, owners: Mapping[int, str]) -> list[Fate]:
+    """One for every operator of `before`, in order; `owners` says which value of `after` an instruction was written for."""
+    landmarks = frozenset(before.made) & frozenset(after.made)
+    ahead = before.landmarks_of(landmarks)
+    plain = [_plain_fate(item, names, before, landmarks) for item, names in zip(before.operators, ahead, strict=True)]
+    land = _Land(
+        Counter(name for names, what in zip(ahead, plain, strict=True) if what is None for name in names),
+        _by_landmark(after.operators, after.landmarks_of(landmarks)),
+        after.operators,
+        _instructions_by_value(program, owners),
+    )
+    return [
+        _fate(item, tuple(sorted(names)), land) if what is None else Fate(item, what)
+        for item, names, what in zip(before.operators, ahead, plain, strict=True)
+    ]
+
+
+def _plain_fate(item: Operator, ahead: frozenset[str], before: FloatGraph, landmarks: frozenset[str]) -> str | None:
+    """The fate of an operator that leaves nothing in the rewritten graph; None for others."""
+    if not before.depending.intersection(item.outputs):
+        return FOLDED
+    if not ahead:
+        return UNUSED
+    return REMOVED if item.kind in _NOTHING and not landmarks.intersection(item.outputs) else None
+
+
+@dataclass(frozen=True)
+class _Land:
+    """What lies at each landmark."""
+
+    before: Mapping[str, int]  # how many operators of the model
+    after: Mapping[str, Sequence[Operator]]  # which of the rewritten ones
+    rewritten: Sequence[Operator]  # all of them, in order
+    instructions: Mapping[str, Counter[str]]  # of each rewritten value
+
+
+def _fate(item: Operator, into: tuple[str, ...], land: _Land) -> Fate:
+    """Of an operator that is still there in some form; `into` are its landmarks."""
+    places = tuple(dict.fromkeys(other for name in into for other in land.after[name]))
+    together = max(land.before[name] for name in into)
+    alone = KEPT if [other.kind for other in places] == [item.kind] else REWRITTEN
+    instructions: Counter[str] = Counter()
+    for name in dict.fromkeys(name for other in places for name in other.outputs):
+        instructions.update(land.instructions.get(name, {}))
+    return Fate(
+        item,
+        alone if together == 1 else FUSED,
+        into,
+        places,
+        dict(sorted(instructions.items())),
+        together,
+        "" if instructions else _next_with_instructions(into, land),
+    )
+
+
+def _by_landmark(operators: Iterable[Operator], ahead: Sequence[frozenset[str]]) -> dict[str, list[Operator]]:
+    found: dict[str, list[Operator]] = {}
+    for item, names in zip(operators, ahead, strict=True):
+        for name in names:
+            found.setdefault(name, []).append(item)
+    return found
+
+
+def _instructions_by_value(program: Program, owners: Mapping[int, str]) -> dict[str, Counter[str]]:
+    found: dict[str, Counter[str]] = {}
+    for number, item in enumerate(program.instructions, program.first_instruction):
+        found.setdefault(owners.get(number, ""), Counter())[item.name] += 1
+    return found
+
+
+def _next_with_instructions(start: Iterable[str], land: _Land) -> str:
+    """The first value downstream, in the order of the graph, for which the program has instructions."""
+    reached = set(start)
+    for item in land.rewritten:
+        if reached.intersection(item.inputs):
+            reached.update(item.outputs)
+            if found := [name for name in item.outputs if name in land.instructions]:
+                return found[0]
+    return ""

@@ -1,0 +1,25 @@
+"""The report in the form that a file's name asks for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from mrt.errors import BadOption
+from mrt.report.page import page
+from mrt.report.report import Report
+
+WRITERS: dict[str, Callable[[Report], str]] = {
+    ".json": lambda report: json.dumps(report.to_json(), indent=1) + "\n",
+    ".html": page,
+    ".txt": Report.text,
+}
+
+
+def writer_for(path: Path) -> Callable[[Report], str]:
+    """Before the work: what writes a file of this name; BadOption if nothing does."""
+    try:
+        return WRITERS[path.suffix.lower()]
+    except KeyError:
+        raise BadOption(f"--report {path}: expected a name that ends in {', '.join(WRITERS)}") from None
