@@ -27,6 +27,7 @@ from mrt.quantize import (  # noqa: F401 they register rules
     reduction,
     resize,
     softmax,
+    whole_division,
 )
 from mrt.quantize.detection import suppress
 from mrt.quantize.inputs import input_interval

@@ -92,7 +92,7 @@ def in_i32(net: Lowering, value: ir.Value | None, layout: Layout) -> Handle:
     return net.recast(whole_operand(net, value, layout), "i32").value
 
 
-_INSTRUCTIONS = {"Add": "add", "Sub": "sub", "Mul": "mul", "Max": "maximum", "Min": "minimum", "Div": "intdiv"}
+_INSTRUCTIONS = {"Add": "add", "Sub": "sub", "Mul": "mul", "Max": "maximum", "Min": "minimum"}
 
 
 def _binary(net: Lowering, node: ir.Node) -> None:
@@ -101,29 +101,6 @@ def _binary(net: Lowering, node: ir.Node) -> None:
     left, right = (in_i32(net, value, layout) for value in node.inputs)
     shift = {"shift": 0} if node.op_type == "Mul" else {}
     _define(net, node, net.builder.emit(_INSTRUCTIONS[node.op_type], left, right, **shift), layout)
-
-
-def _divide(net: Lowering, node: ir.Node) -> None:
-    """Of integer types alone: truncated toward zero, as ONNX does."""
-    if node.outputs[0].dtype == ir.DataType.FLOAT:
-        raise Unproven("intdiv.fits", "a quotient of floats is no whole number")
-    _binary(net, node)
-
-
-def _modulus(net: Lowering, node: ir.Node) -> None:
-    """x - trunc(x / k) * k, and without fmod the divisor once more where that is negative."""
-    x, layout = _single(net, node)
-    divisor = require_constant(node, 1)
-    if divisor.size != 1 or divisor.item() < 1:
-        raise Unsupported([f"{node.name} (Mod): the divisor is {divisor.tolist()}; expected one number above 0"])
-    k, emit = _scalar(net, int(divisor.item()), layout), net.builder.emit
-    rest = emit("sub", x, emit("mul", emit("intdiv", x, k), k, shift=0))
-    most, least = int(divisor.item()) - 1, min(0, net.builder.bounds[x].min)
-    rest = emit("clamp", rest, min=-most if least < 0 else 0, max=most)
-    if least < 0 and not node.attributes["fmod"].as_int():
-        negative = emit("greater", _scalar(net, 0, layout), rest)
-        rest = emit("clamp", emit("select", negative, emit("add", rest, k), rest), min=0, max=most)
-    _define(net, node, rest, layout)
 
 
 def _clip(net: Lowering, node: ir.Node) -> None:
@@ -168,15 +145,11 @@ def _single(net: Lowering, node: ir.Node) -> tuple[Handle, Layout]:
     return net.recast(tensor, "i32").value, tensor.layout
 
 
-def _scalar(net: Lowering, number: int, layout: Layout) -> Handle:
-    return net.constant(np.full([1] * len(layout), number, np.int32))
-
-
 def _define(net: Lowering, node: ir.Node, value: Handle, layout: Layout) -> None:
     net.define(node.outputs[0], Tensor(value, np.ones(1), 0, layout))
 
 
 WHOLE_RULES |= dict.fromkeys(("Add", "Sub", "Mul", "Max", "Min"), _binary)
-WHOLE_RULES |= {"Div": _divide, "Mod": _modulus, "Sign": _sign, "Relu": _clip, "Clip": _clip}
+WHOLE_RULES |= {"Sign": _sign, "Relu": _clip, "Clip": _clip}
 WHOLE_RULES |= dict.fromkeys(("Neg", "Abs", "Floor", "Ceil"), _unary)
 WHOLE_RULES |= dict.fromkeys(("ReduceSum", "ReduceMax", "ReduceMin"), _reduce)

@@ -35,6 +35,7 @@ from mrt.rewrite.lower_log_sum_exp import lower_log_sum_exp
 from mrt.rewrite.lower_lookups import lower_lookups
 from mrt.rewrite.lower_matmul import lower_matmul
 from mrt.rewrite.lower_max_pool import lower_max_pool
+from mrt.rewrite.lower_modulus import lower_modulus
 from mrt.rewrite.lower_one_dimensional import lower_one_dimensional
 from mrt.rewrite.lower_paddings import lower_paddings
 from mrt.rewrite.lower_products import lower_products
@@ -97,6 +98,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         lower_dilations,
         write_binaries,
         write_clips,
+        lower_modulus,
         lower_division,
         write_quotients,
         write_masks,

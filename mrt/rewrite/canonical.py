@@ -63,7 +63,7 @@ CANONICAL_OPERATORS: dict[str, str] = {
     **dict.fromkeys(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or"),
                     "two operands, the first one computed"),
     "Not": "one computed operand", "Where": "(truths, x, y), at least one of them computed",
-    "Cast": "to float, bool or an integer type", "Mod": "of whole numbers by a constant, or of floats by a scalar, fmod 1",
+    "Cast": "to float, bool or an integer type", "Mod": "of whole numbers, or of floats by a scalar, fmod 1",
     # indices: whole numbers
     "ArgMax": "(x), axis >= 0, select_last_index 0; of equals the first",
     "TopK": "(x, k), axis >= 0, sorted 1; values and indices",
@@ -335,7 +335,7 @@ def _is_gather(node: ir.Node) -> bool:
 
 def _is_modulus(node: ir.Node) -> bool:
     if first(node).dtype in WHOLE_NUMBERS:
-        return constant(operand(node, 1)) is not None
+        return len(node.inputs) == 2
     return integer(node, "fmod", 0) == 1 and scalar(operand(node, 1)) not in (None, 0.0)
 
 
