@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from cvm.program import Program
 from mrt.quantize.builder import Handle, ProgramBuilder
 
+_NARROWING = ("rescale", "clamp", "cast")
+
 
 class Owners:
     """Notes, while rules write, the handles that appear; in the end, the numbers that they have in the program."""
@@ -26,13 +28,13 @@ class Owners:
     def finish(self, program: Program, live: list[Handle]) -> None:
         """`live` are the handles of the program's instructions in order.
 
-        A value that stands for a float value was written for that one, whoever asked for it first; so was the rescale
-        whose only purpose is the clamp behind it.
+        The narrow form of a float value was written for that one, whoever asked for it first; so was the rescale whose
+        only purpose is the clamp behind it.
         """
         said = program.metadata.values if program.metadata is not None else {}
         first = program.first_instruction
-        for number, handle in enumerate(live, first):
-            stands_for = said[number].source if number in said else ""
+        for number, (handle, item) in enumerate(zip(live, program.instructions, strict=True), first):
+            stands_for = said[number].source if number in said and item.name in _NARROWING else ""
             self.of_number[number] = stands_for or self._of_handle.get(handle, "")
         for number, item in enumerate(program.instructions, first):
             maker = item.operands[0]

@@ -15,7 +15,7 @@ body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); max-width: 1100p
 h1 { font-size: 1.4rem } h2 { font-size: 1.1rem; margin-top: 2rem }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
 th, td { text-align: left; vertical-align: top; padding: .15rem .6rem; border-bottom: 1px solid var(--line) }
-td { overflow-wrap: anywhere }
+td { overflow-wrap: anywhere } td:first-child { white-space: nowrap }
 .statement { border-left: 4px solid var(--good); padding: .3rem 1rem }
 """
 

@@ -117,7 +117,7 @@ def became(fate: Fate) -> str:
     """An operator's fate in a few words, with the values by which it is found in the rewritten model."""
     if not fate.places:
         return fate.what
-    kinds = shortened([item.kind for item in fate.places])
+    kinds = spelled(Counter(item.kind for item in fate.places))
     if fate.what == FUSED:
         return f"fused with {fate.together - 1} more into {kinds} '{shortened(fate.into)}'"
     return fate.what if fate.what == KEPT else f"{fate.what} as {kinds}"
