@@ -17,8 +17,8 @@ LONGEST_SUM = 1024  # a running sum of more would need a matrix of more than 2^2
 def lower_triangles(model: ir.Model) -> int:
     """Trilu(x, k) -> Where(mask, x, 0); CumSum(x, axis) -> MatMul by a triangle; ReverseSequence(x, lengths) -> Gather.
 
-    Applies where shapes, k, the axis and the lengths are constant; CumSum to floats and at most 1024 terms. Equal, a
-    CumSum up to the order of its sum.
+    Applies where shapes, k, the axis and the lengths are constant; CumSum to at most 1024 terms, and of whole numbers
+    is a sum of Pads, each moved twice as far as the one before. Equal, a CumSum of floats up to the order of its sum.
     """
     lower = {"Trilu": _trilu, "CumSum": _cumulate, "ReverseSequence": _reverse}
     return sum(lower[node.op_type](node) for node in nodes(model, *lower))
@@ -39,12 +39,12 @@ def _trilu(node: ir.Node) -> bool:
 
 def _cumulate(node: ir.Node) -> bool:
     shape, axis = shape_of(first(node)), scalar(operand(node, 1))
-    if not shape or axis is None or first(node).dtype != ir.DataType.FLOAT:
+    if not shape or axis is None or shape[int(axis) % len(shape)] > LONGEST_SUM:
         return False
     place, last = int(axis) % len(shape), len(shape) - 1
     size = shape[place]
-    if size > LONGEST_SUM:
-        return False
+    if first(node).dtype != ir.DataType.FLOAT:
+        return _cumulate_whole(node, shape, place)
     triangle = np.triu(np.ones((size, size), np.float32), integer(node, "exclusive", 0))
     if integer(node, "reverse", 0):
         triangle = np.ascontiguousarray(triangle.T)
@@ -54,6 +54,31 @@ def _cumulate(node: ir.Node) -> bool:
     product = patch.add("MatMul", turned, patch.constant(triangle, "triangle"))
     patch.finish(patch.add("Transpose", product, perm=swap))
     return True
+
+
+def _cumulate_whole(node: ir.Node, shape: tuple[int, ...], axis: int) -> bool:
+    """After the n-th step every place holds the sum of the 2^n elements up to it."""
+    patch, value, backwards = Patch(node), first(node), integer(node, "reverse", 0)
+    distance = 1
+    if integer(node, "exclusive", 0):
+        value = _moved(patch, value, shape, axis, -1 if backwards else 1)
+    while distance < shape[axis]:
+        moved = _moved(patch, value, shape, axis, -distance if backwards else distance)
+        value = patch.add("Add", value, moved)
+        distance *= 2
+    if value is first(node):
+        value = patch.add("Reshape", value, patch.axes(shape, "shape"), allowzero=0)
+    patch.finish(value)
+    return True
+
+
+def _moved(patch: Patch, value: ir.Value, shape: tuple[int, ...], axis: int, distance: int) -> ir.Value:
+    """Every element so many places on, zeros behind it; those that leave the end are gone."""
+    pads = [0] * (2 * len(shape))
+    pads[axis], pads[axis + len(shape)] = distance, -distance
+    assert patch.output.dtype is not None
+    zero = patch.constant(np.zeros((), patch.output.dtype.numpy()), "zero")
+    return patch.add("Pad", value, patch.axes(pads, "pads"), zero, mode="constant")
 
 
 def _reverse(node: ir.Node) -> bool:
