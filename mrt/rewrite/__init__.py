@@ -11,6 +11,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from mrt.rewrite import canonical
 from mrt.rewrite.fold_constants import fold_constants
+from mrt.rewrite.fold_functions import fold_functions
 from mrt.rewrite.fold_products_with_zero import fold_products_with_zero
 from mrt.rewrite.fold_turned_channels import fold_turned_channels
 from mrt.rewrite.fuse_affine_behind import fuse_affine_behind
@@ -76,6 +77,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
     (lift_constants, fold_constants, remove_identities),
     (
         fold_constants,
+        fold_functions,
         remove_identities,
         write_reshapes,
         write_movements,
