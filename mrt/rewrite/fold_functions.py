@@ -21,48 +21,50 @@ from mrt.rewrite.edit import (
     shape_of,
 )
 
-DIGITS = Context(prec=34, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+PRECISION = Context(prec=34, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 ONE, TWO, FAR = Decimal(1), Decimal(2), Decimal(100000)
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582")
 MOST_RESULTS, MOST_TERMS = 1 << 16, 1 << 22  # tens of microseconds and a fraction of one each
 
 
 def _exp(x: Decimal) -> Decimal:
-    return Decimal(0) if x < -FAR else Decimal("Infinity") if x > FAR else DIGITS.exp(x)
+    return Decimal(0) if x < -FAR else Decimal("Infinity") if x > FAR else PRECISION.exp(x)
 
 
 def _sigmoid(x: Decimal) -> Decimal:
-    return DIGITS.divide(ONE, DIGITS.add(ONE, _exp(-x)))
+    return PRECISION.divide(ONE, PRECISION.add(ONE, _exp(-x)))
 
 
 def _tanh(x: Decimal) -> Decimal:
-    return DIGITS.subtract(ONE, DIGITS.divide(TWO, DIGITS.add(_exp(DIGITS.multiply(TWO, x)), ONE)))
+    return PRECISION.subtract(ONE, PRECISION.divide(TWO, PRECISION.add(_exp(PRECISION.multiply(TWO, x)), ONE)))
 
 
 def _softplus(x: Decimal) -> Decimal:
-    return x if x > FAR else DIGITS.ln(DIGITS.add(ONE, _exp(x)))
+    return x if x > FAR else PRECISION.ln(PRECISION.add(ONE, _exp(x)))
 
 
 def _sine(x: Decimal) -> Decimal:
     """The Taylor series of what is left without whole turns: at most 30 terms."""
-    turn = DIGITS.multiply(TWO, PI)
-    x = DIGITS.subtract(x, DIGITS.multiply(DIGITS.divide(x, turn).to_integral_value("ROUND_HALF_EVEN", DIGITS), turn))
-    square, term, total, n = DIGITS.multiply(x, x), x, x, 1
+    turn = PRECISION.multiply(TWO, PI)
+    x = PRECISION.subtract(
+        x, PRECISION.multiply(PRECISION.divide(x, turn).to_integral_value("ROUND_HALF_EVEN", PRECISION), turn)
+    )
+    square, term, total, n = PRECISION.multiply(x, x), x, x, 1
     while term.copy_abs() > Decimal("1e-40"):
         n += 2
-        term = DIGITS.divide(DIGITS.multiply(term, square), Decimal(-n * (n - 1)))
-        total = DIGITS.add(total, term)
+        term = PRECISION.divide(PRECISION.multiply(term, square), Decimal(-n * (n - 1)))
+        total = PRECISION.add(total, term)
     return total
 
 
 def _cosine(x: Decimal) -> Decimal:
-    return _sine(DIGITS.add(x, DIGITS.divide(PI, TWO)))
+    return _sine(PRECISION.add(x, PRECISION.divide(PI, TWO)))
 
 
 FUNCTIONS: dict[str, Callable[[Decimal], Decimal]] = {
     "Cos": _cosine,
     "Exp": _exp,
-    "Log": DIGITS.ln,
+    "Log": PRECISION.ln,
     "Sigmoid": _sigmoid,
     "Sin": _sine,
     "Softplus": _softplus,
@@ -118,7 +120,7 @@ def _power(x: Array, y: Array | None, shape: tuple[int, ...]) -> Array | None:
         return None
     bases, exponents = (np.broadcast_to(array, shape).ravel() for array in (x, y))
     pairs = zip(bases, exponents, strict=True)
-    return _written([DIGITS.power(Decimal(float(b)), Decimal(float(e))) if e else ONE for b, e in pairs], shape)
+    return _written([PRECISION.power(Decimal(float(b)), Decimal(float(e))) if e else ONE for b, e in pairs], shape)
 
 
 def _written(numbers: list[Decimal], shape: tuple[int, ...]) -> Array:
