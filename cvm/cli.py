@@ -95,7 +95,8 @@ _PROGRAM = click.argument("program_path", metavar="P.cvm", type=FILE)
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for other programs to read.")
 _INPUT_HELP = (
     "An .npz with one array per input, by name (`x` will do for an only input; other arrays are left alone), "
-    "or an .npy for an only input. Many samples lie along the first axis."
+    "or an .npy for an only input. Many samples lie along the first axis. For a program that takes a picture's bytes, "
+    "also a picture of its size, or a folder of them."
 )
 _RUNNING = (
     click.option("--input", "input_path", type=FILE, required=True, metavar="X.npz", help=_INPUT_HELP),

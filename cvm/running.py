@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from cvm.arrays import ArrayFile
 from cvm.cost import Allowance, cost
 from cvm.execution import Result
 from cvm.machine import Machine, choose, require
-from cvm.program import IntArray
+from cvm.pictures import Pictures, are_pictures
+from cvm.program import IntArray, Program
 from cvm.receipt import Receipt, SampleReceipt
 from cvm.trace import SampleTrace, Trace
 from cvm.validate import WellFormed, check, validate
@@ -76,8 +77,7 @@ def prepare(
     allowance.require(form)
     if real:
         boundary.require_scales(program)
-    file = ArrayFile(input_path, tuple(item.name for item in program.inputs))
-    arrays = boundary.read_inputs(program, file, real=real)
+    arrays = boundary.read_inputs(program, _open(input_path, program), real=real)
     return Job(
         form,
         choose(form, engine, checked=checked),
@@ -88,6 +88,13 @@ def prepare(
         threads,
         progress,
     )
+
+
+def _open(path: Path, program: Program) -> Mapping[str, npt.NDArray[Any]]:
+    """The arrays of a file, or the pixels of pictures, by input name."""
+    if are_pictures(path, program):
+        return Pictures(path, program)
+    return ArrayFile(path, tuple(item.name for item in program.inputs))
 
 
 def record(job: Job, *, receipt: bool, trace: bool) -> Record:

@@ -103,6 +103,14 @@ def test_a_config_can_ask_for_it_and_a_table_belongs_to_it(folder, tmp_path):
     assert "the calibration table is for the model" in mrt("convert", *words, code=2)
 
 
+def test_a_folder_of_picture_files_runs_as_it_is(folder, tmp_path):
+    result = cvm_command("run", folder / "p.cvm", "--input", folder / "pictures", "-o", tmp_path / "y.npz")
+    assert result.exit_code == 0, result.output
+    (scores,) = np.load(tmp_path / "y.npz").values()
+    order = sorted(range(360), key=lambda index: f"{index}.png")
+    assert np.mean(scores.argmax(1) == TEST["y"][order]) >= 0.95
+
+
 def test_arrays_of_bytes_run_as_they_are_and_as_reals_alike(folder, tmp_path):
     np.savez(tmp_path / "x.npz", data=_bytes("test"))
     for option in ((), ("--real",)):

@@ -1,0 +1,81 @@
+"""Picture files as the input of a program that takes bytes: the decoded pixels as they are, neither resized nor computed with.
+
+Pillow decodes. Two versions of it may decode a JPEG differently: a receipt holds the digest of the pixels, not of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from cvm.errors import BadInput
+from cvm.program import Input, IntArray, Program
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
+_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+
+
+def are_pictures(path: Path, program: Program) -> bool:
+    """Whether a path is read as pictures: a file whose name says so, or for a program that takes some, a folder."""
+    return path.suffix.lower() in SUFFIXES or (path.is_dir() and _fitting(program) is not None)
+
+
+class Pictures(Mapping[str, IntArray]):
+    """The picture of a file, or those of a folder in the order of their names, for a program's only input; read when asked for."""
+
+    def __init__(self, path: Path, program: Program) -> None:
+        self._input = _input_of_pictures(path, program)
+        found = path.iterdir() if path.is_dir() else iter([path])
+        self._paths = sorted(item for item in found if item.suffix.lower() in SUFFIXES)
+        if not self._paths:
+            raise BadInput(f"{path}: holds no pictures ({', '.join(SUFFIXES[:3])}, ...)")
+
+    def __getitem__(self, name: str) -> IntArray:
+        if name != self._input.name:
+            raise KeyError(name)
+        return np.stack([_read(path, self._input) for path in self._paths])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([self._input.name])
+
+    def __len__(self) -> int:
+        return 1
+
+
+def _input_of_pictures(path: Path, program: Program) -> Input:
+    if (item := _fitting(program)) is not None:
+        return item
+    found = ", ".join(f"'{item.name}' {item.type.dtype}{list(item.type.shape)}" for item in program.inputs)
+    raise BadInput(f"{path}: pictures are for one input u8[1,H,W,C]; this program's is {found}; give an .npz or .npy")
+
+
+def _fitting(program: Program) -> Input | None:
+    """The only input, if a picture fits it."""
+    if len(program.inputs) != 1:
+        return None
+    (item,) = program.inputs
+    shape = item.type.shape
+    fits = item.type.dtype == "u8" and len(shape) == 4 and shape[0] == 1 and shape[3] in _MODES
+    return item if fits else None
+
+
+def _read(path: Path, item: Input) -> IntArray:
+    """[H,W,C] uint8. The size is compared before anything is decoded."""
+    try:
+        from PIL import Image
+    except ImportError:
+        raise BadInput(f"{path}: reading pictures needs pillow (pip install pillow); arrays do not") from None
+    _, height, width, channels = item.type.shape
+    try:
+        with Image.open(path) as picture:
+            if picture.size != (width, height):
+                found = "x".join(map(str, picture.size))
+                raise BadInput(
+                    f"{path}: is {found} pixels, the input '{item.name}' {width}x{height}; resize or crop it first"
+                )
+            pixels = np.asarray(picture.convert(_MODES[channels]), np.uint8)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as problem:
+        raise BadInput(f"{path}: cannot be read as a picture: {problem}") from None
+    return pixels.reshape(height, width, channels)
