@@ -309,6 +309,15 @@ CASES: list[Case] = [
            others={"u": (2, 2)}, shape=(3, 4), axis=1) for name, opset in (("Scatter", 9), ("ScatterElements", 11))),
     Case("an identity matrix", 9, [node("EyeLike", "x", "e", k=1), node("Add", "x e", "y")], shape=(3, 4)),
     _one("a lower triangle", "Trilu", 14, "k", weights={"k": np.array(-1)}, upper=0),
+    *(_one(f"hardmax of opset {opset}, axis {axis}", "Hardmax", opset, axis=axis)
+      for opset, axis in ((7, 1), (11, 2), (13, 1), (13, -1))),
+    _one("what a condition keeps", "Compress", 11, "c", weights={"c": np.array([True, False, True, True])}, axis=2),
+    _one("what a condition keeps of all", "Compress", 9, "c", weights={"c": np.array([False, True, True])}),
+    _one("the middle, cut out and surrounded", "CenterCropPad", 18, "s", weights={"s": np.array([4, 9])}, axes=[2, 3]),
+    Case("a cast to the type of another", 15, [node("CastLike", "x k", "i"), node("CastLike", "i x", "y")],
+         weights={"k": np.array([1])}),
+    *(Case(f"what {name} replaces", 20, [node(name, "x", "n"), node("Where", "n k x", "y")], weights={"k": 3.0})
+      for name in ("IsNaN", "IsInf")),
     _one("running sums from behind", "CumSum", 11, "a", weights={"a": np.array(-2)}, reverse=1, exclusive=1),
     _one("sequences turned round", "ReverseSequence", 10, "l", weights={"l": np.array([3, 1])}, batch_axis=0, time_axis=1),
     # movement

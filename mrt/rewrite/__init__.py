@@ -42,8 +42,10 @@ from mrt.rewrite.lower_paddings import lower_paddings
 from mrt.rewrite.lower_products import lower_products
 from mrt.rewrite.lower_recurrent import lower_recurrent
 from mrt.rewrite.lower_resize import lower_resize
+from mrt.rewrite.lower_selections import lower_selections
 from mrt.rewrite.lower_softmax import lower_softmax
 from mrt.rewrite.lower_split import lower_split
+from mrt.rewrite.lower_suppression import lower_suppression
 from mrt.rewrite.lower_triangles import lower_triangles
 from mrt.rewrite.lower_volumes import lower_volumes
 from mrt.rewrite.lower_wide_pools import lower_wide_pools
@@ -88,7 +90,9 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         fold_products_with_zero,
         pull_slices,
         lower_depth_to_space,
+        lower_suppression,
         lower_lookups,
+        lower_selections,
         lower_einsum,
         lower_paddings,
         lower_triangles,

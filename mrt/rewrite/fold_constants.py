@@ -28,8 +28,9 @@ FOLDABLE = MOVEMENT | EXACTLY_ROUNDED | INTEGERS_ONLY
 def fold_constants(model: ir.Model) -> int:
     """Operator of constants -> constant; Shape and Size of a known shape -> constant; an output is a Reshape of one.
 
-    Applies to movement, comparisons, integer arithmetic and the exactly rounded float operators, on results of known
-    and bounded size. Safe because none of these depends on the order of a sum or on a mathematics library.
+    IsNaN and IsInf -> false: calibration refuses a model that has such values, and a program has none. Applies to
+    movement, comparisons, integer arithmetic and the exactly rounded float operators, on results of known and bounded
+    size. Safe because none of these depends on the order of a sum or on a mathematics library.
     """
     count = 0
     for node in nodes(model, *_OF_A_SHAPE, *sorted(FOLDABLE)):
@@ -64,7 +65,7 @@ def _hold(node: ir.Node, output: ir.Value, result: Array) -> None:
     )
 
 
-_OF_A_SHAPE = ("Shape", "Size", "EyeLike")  # of their operand's, whatever it holds
+_OF_A_SHAPE = ("Shape", "Size", "EyeLike", "IsNaN", "IsInf")  # of their operand's, whatever it holds
 
 
 def _shape(node: ir.Node) -> list[Array] | None:
@@ -73,6 +74,8 @@ def _shape(node: ir.Node) -> list[Array] | None:
         return None
     if node.op_type == "EyeLike":
         return _identity_matrix(node, shape)
+    if node.op_type in ("IsNaN", "IsInf"):
+        return [np.zeros(shape, np.bool_)] if math.prod(shape) <= LARGEST_RESULT else None
     if node.op_type == "Size":
         return [np.array(math.prod(shape), np.int64)]
     start, end = integer(node, "start", 0), integer(node, "end", len(shape))

@@ -164,6 +164,7 @@ CHANGES: dict[str, tuple[tuple[int, Callable[[ir.Node], None]], ...]] = {
     "BatchNormalization": ((9, _drop("spatial")), (14, _drop("momentum"))),
     "Clip": ((11, _move_to_inputs("min", "max", dtype=np.float32)),),
     "Dropout": ((12, _drop("ratio", "seed")),),
+    "Hardmax": ((13, _flatten_softmax),),
     "LogSoftmax": ((13, _flatten_softmax),),
     "MeanVarianceNormalization": ((ALWAYS, _name_axes),),
     "Pad": ((11, _pad_to_inputs),),

@@ -64,10 +64,11 @@ _REDUCTIONS = (
 _NORMALISATION = "GroupNormalization InstanceNormalization LRN LayerNormalization MeanVarianceNormalization"
 # Nothing of these is left when their operands are known at conversion; what is left is refused after folding, by name.
 _PLUMBING = (
-    "And Cast Constant ConstantOfShape CumSum Equal Expand EyeLike Gather GatherElements GatherND Greater GreaterOrEqual "
-    "Less LessOrEqual Mod Not Or Range Scatter ScatterElements ScatterND Shape Size Tile Trilu Where Xor"
+    "And Cast CastLike CenterCropPad Compress Constant ConstantOfShape CumSum Equal Expand EyeLike Gather "
+    "GatherElements GatherND Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual Mod Not Or Range Scatter "
+    "ScatterElements ScatterND Shape Size Tile Trilu Where Xor"
 )
-_ORDER = "ArgMax ArgMin Einsum GlobalLpPool OneHot ReverseSequence TopK"
+_ORDER = "ArgMax ArgMin Einsum GlobalLpPool Hardmax OneHot ReverseSequence TopK"
 
 _RESIZE: dict[str, tuple[Any, ...]] = {
     "coordinate_transformation_mode": (
@@ -104,6 +105,7 @@ OPERATORS: dict[str, tuple[Check, ...]] = {
     "LpPool": _all(_PADDING, _up_to_three_dimensional),
     "MatMul": (),
     "MaxPool": _all(_PADDING, _up_to_three_dimensional, _need(storage_order=(0,)), _one_output),
+    "NonMaxSuppression": _all(_need(center_point_box=(0, 1))),
     "Pad": _all(_need(mode=(b"constant", b"edge", b"reflect", b"wrap"))),
     "RMSNormalization": (),
     "Resize": _all(_need(**_RESIZE)),
@@ -114,7 +116,9 @@ OPERATORS: dict[str, tuple[Check, ...]] = {
 
 def _experimental(node: onnx.NodeProto, attributes: Attributes) -> str | None:
     """What `spell_experimental` left."""
-    return f"an experimental operator, which ONNX dropped with opset {LEFT}; expected an older model, and its form there"
+    return (
+        f"an experimental operator, which ONNX dropped with opset {LEFT}; expected an older model, and its form there"
+    )
 
 
 OPERATORS.update(dict.fromkeys(EXPERIMENTAL, (_experimental,)))
