@@ -5,15 +5,23 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from mrt.calibrate.table import OBSERVERS
-from mrt.errors import BadOption, GateMissed, MrtError, NotProvable
+from mrt.cli_options import (
+    MODEL_OPTIONS,
+    PATH,
+    check_table_options,
+    examples,
+    shared_options,
+    take_target,
+    tuning_options,
+)
+from mrt.errors import BadOption, GateMissed, MrtError, NotProvable, TargetMissed
 
 if TYPE_CHECKING:
     from cvm.validate import Proven
@@ -21,7 +29,6 @@ if TYPE_CHECKING:
     from mrt.convert import Progress
     from mrt.evaluate import Report
 
-PATH = click.Path(path_type=Path)
 NO, BAD, INTERRUPTED, CLOSED_PIPE = 1, 2, 130, 141
 LONGEST_LINE = 500  # characters of a line of an error
 
@@ -39,7 +46,7 @@ class Commands(click.Group):
 
         try:
             return super().invoke(ctx)
-        except (NotProvable, Unproven, GateMissed) as problem:
+        except (NotProvable, Unproven, GateMissed, TargetMissed) as problem:
             _fail(ctx, str(problem), NO)
         except (MrtError, CvmError) as problem:
             _fail(ctx, str(problem), BAD)
@@ -88,7 +95,7 @@ Start with:
 \b
 Exit codes:
   0  done
-  1  the program cannot be proven, or --fail-below was missed
+  1  the program cannot be proven, or a target or --fail-below was missed
   2  bad input or usage
 """
 
@@ -99,76 +106,13 @@ def cli() -> None:
     """Turn a trained MXNet or ONNX model into a proven program of integers (.cvm)."""
 
 
-def _examples(*lines: str) -> str:
-    """Commands to copy, each on a line of its own."""
-    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
-
-
-def _options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Attach options of the shared list, so that the same one reads the same everywhere."""
-
-    def attach(command: Callable[..., None]) -> Callable[..., None]:
-        for name in reversed(names):
-            command = SHARED_OPTIONS[name](command)
-        return command
-
-    return attach
-
-
-MODEL_OPTIONS = ("model", "params", "epoch", "random_weights", "outputs")
-
-SHARED_OPTIONS = {
-    "model": click.argument("model", type=PATH, required=False),
-    "config": click.option(
-        "--config", type=PATH, metavar="C.toml", help="Read these settings; options here win over it."
-    ),
-    "params": click.option("--params", type=PATH, metavar="F", help="MXNet parameters, if not found beside the JSON."),
-    "epoch": click.option(
-        "--epoch", type=click.IntRange(0), metavar="N", help="MXNet parameters of this epoch: PREFIX-000N.params."
-    ),
-    "random_weights": click.option(
-        "--random-weights",
-        type=click.IntRange(0),
-        metavar="SEED",
-        help="Invent well-scaled weights for an MXNet symbol that has none: for shapes, speed and tests.",
-    ),
-    "outputs": click.option(
-        "--outputs",
-        metavar="NAME,...",
-        help="End in these nodes or values instead: to cut off a head, or to look at an inner value.",
-    ),
-    "shape": click.option(
-        "--shape",
-        "shapes",
-        multiple=True,
-        metavar="NAME=1,3,224,224",
-        help="Shape of an input that the file leaves open.",
-    ),
-    "data": click.option(
-        "--data",
-        type=PATH,
-        metavar="D",
-        help="Samples: .npz (arrays by input name, or x; labels y), .npy, or a folder of images.",
-    ),
-    "samples": click.option(
-        "--samples", type=click.IntRange(1), metavar="N", help="Use at most N, at equal distances."
-    ),
-    "input_dtype": click.option(
-        "--input-dtype",
-        type=click.Choice(["real", "u8"]),
-        help="u8: the program takes pictures' own bytes, NHWC in RGB, and prepares them itself (default: real).",
-    ),
-    "observer": click.option("--observer", type=click.Choice(OBSERVERS), help="How ranges are chosen (default: mse)."),
-}
-
-
 @cli.command(
     short_help="Turn a model into a proven integer program.",
-    epilog=_examples(
+    epilog=examples(
         "mrt convert model.json --bits 8", "mrt convert model.onnx --data calibration.npz --samples 100 -o model.cvm"
     ),
 )
-@_options(*MODEL_OPTIONS, "data", "samples")
+@shared_options(*MODEL_OPTIONS, "data", "samples")
 @click.option(
     "--table", "table_path", type=PATH, metavar="T", help="A calibration table by `mrt calibrate`, instead of data."
 )
@@ -181,13 +125,23 @@ SHARED_OPTIONS = {
 @click.option(
     "--scheme", type=click.Choice(["symmetric", "affine"]), help="Zero point of signed values (default: symmetric)."
 )
-@_options("observer", "input_dtype", "shape", "config")
+@shared_options("observer", "input_dtype", "shape", "config")
+@tuning_options
 @click.option(
-    "--report", "report_path", type=PATH, metavar="F", help="Also write what became of every operator: .html, .json, .txt."
+    "--report",
+    "report_path",
+    type=PATH,
+    metavar="F",
+    help="Also write what became of every operator: .html, .json, .txt.",
 )
 @click.option("-o", "--output", type=PATH, metavar="OUT.cvm", help="Default: the model's name with .cvm, beside it.")
 def convert(
-    model: Path | None, table_path: Path | None, report_path: Path | None, output: Path | None, **options: Any
+    model: Path | None,
+    table_path: Path | None,
+    report_path: Path | None,
+    config_path: Path | None,
+    output: Path | None,
+    **options: Any,
 ) -> None:
     """Convert MODEL (.onnx, or MXNet symbol .json) to a proven integer program.
 
@@ -198,25 +152,33 @@ def convert(
     from mrt import convert as pipeline
     from mrt.calibrate.table import CalibrationTable
     from mrt.report import writer_for
+    from mrt.settings import written_settings
+    from mrt.tune.report import outcome_text
 
-    for name in ("data", "samples", "observer"):
-        if table_path is not None and options[name] is not None:
-            raise BadOption(f"--table and --{name}: the table already says what was seen; leave one of them out")
+    target = take_target(options)
+    check_table_options(table_path, options, tuning=target is not None)
     settings = _settings(model, options)
     assert settings.model.path is not None
     destination = output or pipeline.default_output(settings.model.path)
     sources = [settings.model.path, settings.model.params, table_path]
     pipeline.check_destination(destination, sources)
-    if report_path is not None:
-        pipeline.check_destination(report_path, [*sources, destination])
+    for extra in (report_path, config_path):
+        if extra is not None:
+            pipeline.check_destination(extra, [*sources, destination])
     write_report = None if report_path is None else writer_for(report_path)
     table = CalibrationTable.load(table_path) if table_path is not None else None
     with _progress() as progress:
-        result = pipeline.convert(settings, table=table, progress=progress)
+        result = pipeline.convert(settings, table=table, progress=progress, target=target)
     cvm_format.write(result.proven.program, destination)
     click.echo(f"wrote {destination}")
     for name, value in result.summary().items():
         click.echo(f"  {name:<14} {value}")
+    if result.tuned is not None:
+        click.echo(outcome_text(result.tuned))
+    if config_path is not None:
+        found = written_settings(options["config"], result.config, config_path.parent, with_table=table is not None)
+        write_all({config_path: text_writer(found)})
+        click.echo(f"wrote {config_path}")
     report = result.report(destination)
     click.echo("\n".join(report.summary()))
     if report_path is not None and write_report is not None:
@@ -229,12 +191,12 @@ def convert(
 
 @cli.command(
     short_help="Measure the range of every value on samples.",
-    epilog=_examples(
+    epilog=examples(
         "mrt calibrate model.onnx --data images/ --observer mse -o table.json",
         "mrt convert model.onnx --table table.json",
     ),
 )
-@_options(*MODEL_OPTIONS, "data", "samples", "observer")
+@shared_options(*MODEL_OPTIONS, "data", "samples", "observer")
 @click.option(
     "--bits",
     "activation_bits",
@@ -242,7 +204,7 @@ def convert(
     metavar="B",
     help="Activation precision that `entropy` and `mse` fit to, 2..8 or 16 (default: 8).",
 )
-@_options("input_dtype", "shape", "config")
+@shared_options("input_dtype", "shape", "config")
 @click.option("-o", "--output", type=PATH, required=True, metavar="TABLE.json", help="Where to write the table.")
 def calibrate(model: Path | None, output: Path, **options: Any) -> None:
     """Measure the range of every value of MODEL on samples, and write a calibration table.
@@ -263,13 +225,13 @@ def calibrate(model: Path | None, output: Path, **options: Any) -> None:
 
 @cli.command(
     short_help="Compare a program with its float model.",
-    epilog=_examples(
+    epilog=examples(
         "mrt evaluate model.onnx model.cvm --data test.npz", "mrt evaluate --config model.toml model.cvm --json"
     ),
 )
-@_options("model")
+@shared_options("model")
 @click.argument("program", type=PATH, required=False)
-@_options(*MODEL_OPTIONS[1:], "data", "samples", "shape", "config")
+@shared_options(*MODEL_OPTIONS[1:], "data", "samples", "shape", "config")
 @click.option(
     "--threads", type=click.IntRange(1), default=1, metavar="N", help="Threads for the integer side (default: 1)."
 )
@@ -310,14 +272,14 @@ def evaluate(
 
 @cli.command(
     short_help="Say which layers lose most, value by value.",
-    epilog=_examples(
+    epilog=examples(
         "mrt compare model.onnx model.cvm --data images/ --samples 20",
         "mrt compare model.onnx model.cvm --data images/ --html layers.html",
     ),
 )
-@_options("model")
+@shared_options("model")
 @click.argument("program", type=PATH, required=False)
-@_options(*MODEL_OPTIONS[1:], "data", "samples", "shape", "config")
+@shared_options(*MODEL_OPTIONS[1:], "data", "samples", "shape", "config")
 @click.option("--worst", type=click.IntRange(1), default=20, metavar="N", help="Rows of the table (default: 20).")
 @click.option("--json", "as_json", is_flag=True, help="Print all layers as one JSON object.")
 @click.option("--html", type=PATH, metavar="F.html", help="Also write a page with plots that needs nothing else.")
@@ -379,12 +341,12 @@ def _warn_of_another_model(path: Path, program: Proven, sha256: str) -> None:
 
 @cli.command(
     short_help="Write the simpler float model that is quantised.",
-    epilog=_examples(
+    epilog=examples(
         "mrt rewrite model-symbol.json --shape data=1,3,224,224 -o simple.onnx",
         "mrt rewrite model.onnx --outputs conv5,pool2 -o inner.onnx",
     ),
 )
-@_options(*MODEL_OPTIONS, "input_dtype", "shape", "config")
+@shared_options(*MODEL_OPTIONS, "input_dtype", "shape", "config")
 @click.option(
     "-o", "--output", type=PATH, required=True, metavar="OUT.onnx", help="Where to write the rewritten model."
 )
@@ -406,13 +368,13 @@ def rewrite(model: Path | None, output: Path, **options: Any) -> None:
 
 @cli.command(
     short_help="Write an MXNet model as plain ONNX.",
-    epilog=_examples(
+    epilog=examples(
         "mrt export model-symbol.json --shape data=1,3,224,224 -o model.onnx",
         "mrt export model-symbol.json --params model-0012.params --opset 13 -o model.onnx",
         "mrt export ssd-symbol.json --outputs cls_preds,loc_preds -o headless.onnx",
     ),
 )
-@_options(*MODEL_OPTIONS, "shape", "config")
+@shared_options(*MODEL_OPTIONS, "shape", "config")
 @click.option("--opset", type=int, metavar="N", help="The ONNX operator set to write, 11 to 26 (default: 17).")
 @click.option(
     "--dynamic-batch/--fixed-batch",

@@ -22,12 +22,16 @@ MAX_SAMPLES = 10**9
 
 @dataclass(frozen=True)
 class DataSettings:
-    """Where samples are, and the names of arrays in an .npz by input name, or by `x` for the only input."""
+    """Where samples are, and the names of arrays in an .npz by input name, or by `x` for the only input.
+
+    `held_back` of them, at equal distances, are left out of calibration.
+    """
 
     path: Path | None = None
     samples: int | None = None  # at most so many, at equal distances; None for all
     arrays: Mapping[str, str] = field(default_factory=dict)
     labels: str | None = None
+    held_back: int = 0
 
 
 @dataclass(frozen=True)
@@ -165,13 +169,13 @@ def _read_preprocessing(table: _Table, base: Preprocessing) -> Preprocessing:
 
 def _read_calibration(table: _Table, folder: Path, bits: int) -> tuple[DataSettings, CalibrationOptions]:
     """The data and the options; unless said, the observer fits the precision of the activations."""
-    data = _read_data(table, folder)
+    data = replace(_read_data(table, folder), held_back=table.take("held_back", _sample_count, 0))
     taken = {
         "observer": table.take("observer", _one_of(OBSERVERS)),
         "percentile": table.take("percentile", _number),
         "bits": table.take("bits", _whole, bits),
     }
-    table.finish("data, samples, arrays, labels, observer, percentile, bits")
+    table.finish("data, samples, arrays, labels, held_back, observer, percentile, bits")
     try:
         return data, CalibrationOptions(**{name: value for name, value in taken.items() if value is not None})
     except BadOption as problem:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from cvm.proof import bits, slack, tightest
 from cvm.validate import Proven, check, validate
 from mrt import frontend, rewrite
 from mrt.calibrate.collect import calibrate
+from mrt.calibrate.held_back import MOST, count_to_hold_back, split
 from mrt.calibrate.samples import Samples, open_samples, synthetic_samples
 from mrt.calibrate.session import model_inputs, whole_intervals
 from mrt.calibrate.table import CalibrationTable
@@ -27,11 +30,14 @@ from mrt.export import Exported, export
 from mrt.frontend import LoadedModel
 from mrt.pictures import outside, table_key, take_bytes
 from mrt.pictures import provenance as picture_provenance
-from mrt.quantize import quantize
+from mrt.quantize import QuantizeOptions, quantize
+from mrt.quantize.curve_memo import CurveMemo
 from mrt.quantize.owners import Owners
 from mrt.report import FloatGraph, Report, float_graph
 from mrt.rewrite.choose_outputs import choose_outputs, require_known
 from mrt.rewrite.write_windows import write_windows
+from mrt.tune import Outcome, Target, tune
+from mrt.tune.judge import Judge
 
 SYNTHETIC_SAMPLES = 32
 Progress = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
@@ -48,6 +54,8 @@ class Conversion:
     synthetic: bool  # calibrated on noise
     before: FloatGraph  # the model as it was read
     owners: Mapping[int, str]  # which float value an instruction was written for
+    config: Config  # with the precisions that a search found
+    tuned: Outcome | None = None
 
     def summary(self) -> dict[str, str]:
         """What a person wants to know of it, in order."""
@@ -71,17 +79,23 @@ class Conversion:
         return Report.of(form, self.before, float_graph(self.model.model), self.owners, model=self.name, **names)
 
 
-def convert(config: Config, *, table: CalibrationTable | None, progress: Progress) -> Conversion:
-    """All stages but the writing."""
+def convert(
+    config: Config, *, table: CalibrationTable | None, progress: Progress, target: Target | None = None
+) -> Conversion:
+    """All stages but the writing. With a target, options that meet it are searched for before the program is made."""
     loaded = _load(config)
     before = float_graph(loaded.model)
     loaded = _rewritten(loaded, config)
     synthetic = table is None and config.calibration_data.path is None
+    if target is not None:
+        config = _holding_back(loaded.model, config, table)
     if table is None:
         table = _calibrate(loaded, config, progress)
     else:
         fitted = replace(table.options, bits=config.quantization.activation_bits)
         table.require(model_sha256=table_key(loaded.sha256, loaded.model, config), options=fitted)
+    tuned = None if target is None else _tune(loaded.model, table, config, target, progress)
+    config = config if tuned is None else replace(config, quantization=tuned.options)
     labels = _read_labels(config.model.labels)
     owners, provenance = Owners(), _provenance(loaded, table, config)
     program = quantize(loaded.model, table, config.quantization, provenance=provenance, labels=labels, owners=owners)
@@ -92,7 +106,38 @@ def convert(config: Config, *, table: CalibrationTable | None, progress: Progres
             f"the program written is refused: {problem}; this is a fault of mrt, please report it"
         ) from None
     assert config.model.path is not None
-    return Conversion(config.model.path.name, proven, loaded, table, synthetic, before, owners.of_number)
+    return Conversion(config.model.path.name, proven, loaded, table, synthetic, before, owners.of_number, config, tuned)
+
+
+def _holding_back(model: ir.Model, config: Config, table: CalibrationTable | None) -> Config:
+    """With so many samples set aside for the search; with a table that was given, all are there for it."""
+    data = config.calibration_data
+    if data.path is None:
+        raise BadOption(
+            "a target needs samples to be measured on: --data, or a --config whose [calibration] names some"
+        )
+    if table is not None or data.held_back:
+        return config
+    count = count_to_hold_back(open_data(model, config, data))
+    return replace(config, calibration_data=replace(data, held_back=count))
+
+
+def _tune(model: ir.Model, table: CalibrationTable, config: Config, target: Target, progress: Progress) -> Outcome:
+    """The cheapest options found that meet the target on the samples held back."""
+    samples = open_data(model, config, replace(config.calibration_data, held_back=0))
+    count = config.calibration_data.held_back or min(len(samples) - 1, MOST)
+    rest, held = split(samples, count)
+    memo = CurveMemo()
+    if target.kind == "drop" and held.labels is None:
+        raise BadData(f"{samples.source}: has no labels, which --target-drop needs; use --target-agreement")
+
+    def make(options: QuantizeOptions) -> Proven:
+        return validate(quantize(model, table, options, memo=memo))
+
+    classes = target.kind != "snr"
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        judge = Judge(model, list(held), pool, labels=held.labels, others=rest, classes=classes)
+        return tune(model, make, judge, config.quantization, target, progress)
 
 
 def make_table(config: Config, progress: Progress) -> CalibrationTable:
@@ -162,7 +207,8 @@ def open_data(model: ir.Model, config: Config, data: DataSettings) -> Samples:
         raise BadOption("no data is given: --data, or a --config that names some")
     shapes = _input_shapes(model)
     preprocessing = outside(model, config.preprocessing_of(list(shapes)))
-    return open_samples(data.path, shapes, preprocessing, data.samples, arrays=data.arrays, labels=data.labels)
+    samples = open_samples(data.path, shapes, preprocessing, data.samples, arrays=data.arrays, labels=data.labels)
+    return split(samples, data.held_back)[0] if data.held_back else samples
 
 
 def default_output(model: Path) -> Path:

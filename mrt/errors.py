@@ -32,3 +32,7 @@ class NotProvable(MrtError):
 
 class GateMissed(MrtError):
     """A figure that --fail-below asked for was not reached; exit code 1."""
+
+
+class TargetMissed(MrtError):
+    """No precision that there is meets what --target-agreement, --target-drop or --target-snr asks for; exit code 1."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mrt.calibrate.preprocessing import Preprocessing
 from mrt.config import Config, ModelSettings, load_config
 from mrt.errors import BadOption
+from mrt.tune.settings_file import PATHS, settings_text
 
 WEIGHT_SOURCES = ("params", "epoch", "random_weights")  # of an MXNet model, at most one of them
 
@@ -59,6 +62,42 @@ def _parse_outputs(text: str) -> tuple[str, ...]:
     if not all(names):
         raise BadOption(f"--outputs {text}: expected names with commas between them")
     return names
+
+
+def written_settings(file: Path | None, config: Config, folder: Path, *, with_table: bool) -> str:
+    """The config file, if any, with what this conversion used of model, data and precisions over it, as TOML for `folder`."""
+    content = tomllib.loads(file.read_text(encoding="utf-8")) if file is not None else {}
+    base = Path() if file is None else file.parent
+    for table, key in PATHS:
+        if key in content.get(table, {}):
+            content[table][key] = str(base / content[table][key])
+    model, data = config.model, config.calibration_data
+    used = {
+        "model": {
+            **{name: getattr(model, name) for name in WEIGHT_SOURCES},
+            "path": model.path,
+            "outputs": model.outputs or None,
+            "shapes": dict(model.shapes) or None,
+        },
+        "calibration": {
+            "data": data.path,
+            "samples": data.samples,
+            "held_back": data.held_back or None,
+            "observer": config.calibration.observer,
+            "bits": config.calibration.bits,
+        },
+    }
+    for table, entries in used.items():
+        own = {name: str(value) if isinstance(value, Path) else value for name, value in _given(entries).items()}
+        content[table] = {**content.get(table, {}), **own}
+    for name in (*WEIGHT_SOURCES, "outputs"):
+        if used["model"][name] is None:
+            content["model"].pop(name, None)
+    if config.preprocessing.input_dtype != Preprocessing().input_dtype:
+        content["preprocessing"] = {**content.get("preprocessing", {}), "input_dtype": config.preprocessing.input_dtype}
+    how = "by this file and the same --table" if with_table else "by this file"
+    title = f"Converting {how} gives the same program without a search."
+    return settings_text(content, config.quantization, folder=folder, title=title)
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours
     "mrt/export": FLOAT_GRAPH | {"onnxruntime", "mrt.errors", "mrt.frontend", "mrt.rewrite.edit", "mrt.export"},
     "mrt/evaluate": FLOAT_GRAPH | {"cvm", "mrt.errors", "mrt.calibrate", "mrt.evaluate"},
     "mrt/report": {"onnx_ir", "numpy", "cvm", "mrt.errors", "mrt.report"},
+    "mrt/tune": FLOAT_GRAPH | {"cvm", "mrt.errors", "mrt.calibrate", "mrt.quantize", "mrt.evaluate.scores", "mrt.tune"},
     "mrt/config.py": {"mrt.errors", "mrt.calibrate.table", "mrt.calibrate.preprocessing", "mrt.quantize.options"},
     "mrt/convert.py": {"onnx_ir", "cvm", "mrt"},
     "mrt/cli.py": {"click", "rich", "cvm", "mrt"},

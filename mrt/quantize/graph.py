@@ -29,6 +29,7 @@ from mrt.quantize import (  # noqa: F401 they register rules
     softmax,
     whole_division,
 )
+from mrt.quantize.curve_memo import CurveMemo
 from mrt.quantize.detection import suppress
 from mrt.quantize.inputs import input_interval
 from mrt.quantize.lowering import Lowering, constant_of, identity, name_of, shape_of
@@ -73,10 +74,12 @@ def quantize(
     provenance: Mapping[str, str] | None = None,
     labels: Sequence[str] = (),
     owners: Owners | None = None,
+    memo: CurveMemo | None = None,
 ) -> Program:
     """A canonical float model as a program. Every instruction is proven as it is written; `NotProvable` says which cannot be.
 
-    `owners`, if given, notes for which float value each instruction was written.
+    `owners`, if given, notes for which float value each instruction was written; `memo` spares what was computed for another
+    program of the same model.
     """
     owners = owners or Owners()
     nodes = list(model.graph)
@@ -85,6 +88,7 @@ def quantize(
     needed = _needed(model.graph, nodes, curves)
     table, options = with_pictures(model.graph, nodes, without_masks(nodes, table), options)
     net = Lowering(table, options, _heads(model.graph, needed, curves), _alike(needed))
+    net.curves = memo or net.curves
     for value in model.graph.inputs:
         with owners.noting(net.builder, name_of(value)):
             _declare(net, value)

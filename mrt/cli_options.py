@@ -1,0 +1,135 @@
+"""The options that several commands of `mrt` share, and those that steer a search for mixed precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mrt.calibrate.table import OBSERVERS
+from mrt.errors import BadOption
+
+if TYPE_CHECKING:
+    from mrt.tune import Target
+
+PATH = click.Path(path_type=Path)
+
+
+def examples(*lines: str) -> str:
+    """Commands to copy, each on a line of its own."""
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
+
+
+def shared_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Attach options of the shared list, so that the same one reads the same everywhere."""
+
+    def attach(command: Callable[..., None]) -> Callable[..., None]:
+        for name in reversed(names):
+            command = SHARED_OPTIONS[name](command)
+        return command
+
+    return attach
+
+
+MODEL_OPTIONS = ("model", "params", "epoch", "random_weights", "outputs")
+
+SHARED_OPTIONS = {
+    "model": click.argument("model", type=PATH, required=False),
+    "config": click.option(
+        "--config", type=PATH, metavar="C.toml", help="Read these settings; options here win over it."
+    ),
+    "params": click.option("--params", type=PATH, metavar="F", help="MXNet parameters, if not found beside the JSON."),
+    "epoch": click.option(
+        "--epoch", type=click.IntRange(0), metavar="N", help="MXNet parameters of this epoch: PREFIX-000N.params."
+    ),
+    "random_weights": click.option(
+        "--random-weights",
+        type=click.IntRange(0),
+        metavar="SEED",
+        help="Invent well-scaled weights for an MXNet symbol that has none: for shapes, speed and tests.",
+    ),
+    "outputs": click.option(
+        "--outputs",
+        metavar="NAME,...",
+        help="End in these nodes or values instead: to cut off a head, or to look at an inner value.",
+    ),
+    "shape": click.option(
+        "--shape",
+        "shapes",
+        multiple=True,
+        metavar="NAME=1,3,224,224",
+        help="Shape of an input that the file leaves open.",
+    ),
+    "data": click.option(
+        "--data",
+        type=PATH,
+        metavar="D",
+        help="Samples: .npz (arrays by input name, or x; labels y), .npy, or a folder of images.",
+    ),
+    "samples": click.option(
+        "--samples", type=click.IntRange(1), metavar="N", help="Use at most N, at equal distances."
+    ),
+    "input_dtype": click.option(
+        "--input-dtype",
+        type=click.Choice(["real", "u8"]),
+        help="u8: the program takes pictures' own bytes, NHWC in RGB, and prepares them itself (default: real).",
+    ),
+    "observer": click.option("--observer", type=click.Choice(OBSERVERS), help="How ranges are chosen (default: mse)."),
+}
+
+
+TARGETS = {"target_agreement": "agreement", "target_drop": "drop", "target_snr": "snr"}
+
+
+def tuning_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Attach what asks for automatic mixed precision."""
+    for attach in (
+        click.option(
+            "--write-config",
+            "config_path",
+            type=PATH,
+            metavar="F.toml",
+            help="Also write the settings with the precisions found: to convert again without a search.",
+        ),
+        click.option(
+            "--target-snr",
+            type=float,
+            metavar="DB",
+            help="The same for models that are no classifiers: signal to noise.",
+        ),
+        click.option(
+            "--target-drop",
+            type=float,
+            metavar="POINTS",
+            help="The same, by top-1 points lost, e.g. 0.5; needs labels.",
+        ),
+        click.option(
+            "--target-agreement",
+            type=float,
+            metavar="X",
+            help="Raise the bits of what hurts most until so many top-1 are float's, e.g. 0.98, on held-back samples.",
+        ),
+    ):
+        command = attach(command)
+    return command
+
+
+def take_target(options: dict[str, Any]) -> Target | None:
+    """The target among a command's options, which are taken out; BadOption for more than one."""
+    given = {kind: value for name, kind in TARGETS.items() if (value := options.pop(name)) is not None}
+    if not given:
+        return None
+    if len(given) > 1:
+        raise BadOption(f"{' and '.join(f'--target-{kind}' for kind in given)}: one target at a time")
+    from mrt.tune import Target
+
+    return Target(*next(iter(given.items())))
+
+
+def check_table_options(table: Path | None, options: Mapping[str, Any], *, tuning: bool) -> None:
+    """BadOption for options that a given table makes pointless; a search still needs samples to measure on."""
+    for name in ("observer",) if tuning else ("data", "samples", "observer"):
+        if table is not None and options[name] is not None:
+            raise BadOption(f"--table and --{name}: the table already says what was seen; leave one of them out")

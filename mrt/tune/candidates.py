@@ -1,0 +1,131 @@
+"""What can be given more bits: values between layers, and weights; those that share a format or their numbers go together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import onnx_ir as ir
+
+from cvm.program import Program
+from cvm.validate import Proven
+from mrt.calibrate.table import ONE_RANGE
+from mrt.quantize import LayerBits, QuantizeOptions
+
+NARROW, FINE_WEIGHTS, WIDE_VALUES = 8, 15, 16
+PASSES_ON = frozenset(
+    {"max_pool2d", "reshape", "transpose", "concat", "slice", "pad", "tile", "reverse", "clamp", "gather", "select"}
+)
+"""Instructions whose results hold their operands' integers, in their format."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """The value or the weights of the layers of these names, from `before` bits to `after`."""
+
+    weights: bool
+    names: tuple[str, ...]
+    before: int
+    after: int
+
+
+def raised(options: QuantizeOptions, chosen: Iterable[Candidate]) -> QuantizeOptions:
+    """The options with these candidates at `after` bits."""
+    layers = dict(options.layers)
+    for item in chosen:
+        for name in item.names:
+            own = layers.get(name, LayerBits())
+            layers[name] = (
+                replace(own, weight_bits=item.after) if item.weights else replace(own, activation_bits=item.after)
+            )
+    return replace(options, layers=layers)
+
+
+def find_candidates(model: ir.Model, start: Proven, options: QuantizeOptions) -> list[Candidate]:
+    """All there are for a program made with these options: those under 8 bits to 8 first, where there are any."""
+    found = [
+        *_candidates(_value_groups(model, start), options, weights=False),
+        *_candidates(_weight_groups(model), options, weights=True),
+    ]
+    under = [item for item in found if item.before < NARROW]
+    return under or found
+
+
+def _candidates(groups: Iterable[Sequence[str]], options: QuantizeOptions, *, weights: bool) -> Iterator[Candidate]:
+    most = FINE_WEIGHTS if weights else WIDE_VALUES
+    bits_of = options.weight_bits_of if weights else options.activation_bits_of
+    for names in groups:
+        before = min(map(bits_of, names))
+        if before < most:
+            yield Candidate(weights, tuple(names), before, NARROW if before < NARROW else most)
+
+
+def _weight_groups(model: ir.Model) -> list[list[str]]:
+    """Names of layers by the weights they use: the steps of an unrolled network share theirs."""
+    groups: dict[int, list[str]] = {}
+    for node in model.graph:
+        places = {"Conv": (1,), "ConvTranspose": (1,), "Gemm": (1,), "MatMul": (0, 1)}.get(node.op_type, ())
+        for value in (node.inputs[place] for place in places):
+            if value is not None and value.const_value is not None:
+                groups.setdefault(id(value), []).append(str(node.outputs[0].name))
+    return list(groups.values())
+
+
+def _value_groups(model: ir.Model, start: Proven) -> list[list[str]]:
+    """Names of the values that the program holds in 8 bits, those of one format and origin together."""
+    words = {str(value.name): value.metadata_props.get(ONE_RANGE) for value in _values(model)}
+    sets = _Sets()
+    for number, operands in _passing(start.program):
+        for operand in operands:
+            if start.types[number].dtype == start.types[operand].dtype == "i8":
+                sets.join(number, operand)
+    named = [(number, name) for number, name in _sources(start.program) if start.types[number].dtype == "i8"]
+    for number, name in named:
+        if name in words:
+            sets.join(number, words[name] or f"={name}")
+    groups: dict[object, list[str]] = {}
+    for number, name in named:
+        if name in words and name not in (group := groups.setdefault(sets.of(number), [])):
+            group.append(name)
+    return list(groups.values())
+
+
+def _values(model: ir.Model) -> Iterator[ir.Value]:
+    yield from model.graph.inputs
+    for node in model.graph:
+        yield from node.outputs
+
+
+def _passing(program: Program) -> Iterator[tuple[int, Sequence[int]]]:
+    for number, item in enumerate(program.instructions, program.first_instruction):
+        if item.name in PASSES_ON:
+            yield (
+                number,
+                [value for value in item.operands if not 0 <= value - len(program.inputs) < len(program.constants)],
+            )
+
+
+def _sources(program: Program) -> list[tuple[int, str]]:
+    """Which float value each value of the program stands for, in order."""
+    assert program.metadata is not None
+    inner: Mapping[int, str] = {number: meaning.source for number, meaning in program.metadata.values.items()}
+    return sorted([*((number, item.name) for number, item in enumerate(program.inputs)), *inner.items()])
+
+
+class _Sets:
+    """Disjoint sets of whatever can be hashed."""
+
+    def __init__(self) -> None:
+        self._above: dict[object, object] = {}
+
+    def of(self, item: object) -> object:
+        """The one that stands for the set."""
+        while (above := self._above.get(item, item)) != item:
+            item = above
+        return item
+
+    def join(self, left: object, right: object) -> None:
+        """One set of two."""
+        left, right = self.of(left), self.of(right)
+        if left != right:
+            self._above[left] = right

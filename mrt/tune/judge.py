@@ -1,0 +1,155 @@
+"""Programs against the float model on held-back samples: what a target asks about, and how far two programs are apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from cvm import boundary, machine
+from cvm.validate import Proven
+from mrt.calibrate.samples import Sample
+from mrt.calibrate.session import FloatSession
+from mrt.errors import BadData
+from mrt.evaluate.scores import Noise, ranking
+from mrt.tune.margins import Contest, expected_disagreement, is_distribution
+
+Outputs = dict[str, npt.NDArray[Any]]
+LEAST_LOSS = 0.25  # of disagreements: fewer are never expected to cost a right answer
+LOW_MARGINS = 1 / 3  # the samples that tell what a disagreement costs: those with the lowest margins
+
+
+@dataclass(frozen=True)
+class ClassScore:
+    """Of a classifier. `drop` and `expected_drop` are points of top-1 (0 without labels)."""
+
+    agreement: float
+    expected_disagreement: float
+    labelled: bool
+    drop: float
+    expected_drop: float
+
+
+@dataclass(frozen=True)
+class Score:
+    """`worst_snr_db` is the least over the outputs; infinite where nothing differs."""
+
+    worst_snr_db: float
+    classes: ClassScore | None
+
+
+@dataclass(frozen=True)
+class Pending:
+    """Runs under way."""
+
+    futures: Sequence[Future[Outputs]]
+
+    def outputs(self) -> list[Outputs]:
+        """Their results, in the order of the samples."""
+        return [future.result() for future in self.futures]
+
+
+class Judge:
+    """Knows the float answers. `classes` says that the first output is to be judged as a classifier's."""
+
+    def __init__(
+        self,
+        model: ir.Model,
+        samples: Sequence[Sample],
+        pool: ThreadPoolExecutor,
+        *,
+        labels: Sequence[int] | None = None,
+        others: Iterable[Sample] = (),
+        classes: bool = False,
+    ) -> None:
+        session = FloatSession(model)
+        self.samples = samples
+        self._pool = pool
+        self._real = [session.run(sample) for sample in samples]
+        self._first = session.names[0]
+        self._labels = labels
+        self._contests: list[Contest] = []
+        self._margins: list[float] = []
+        if classes:
+            self._contests = [self._contest(real) for real in self._real]
+            more = [self._contest(session.run(sample)) for sample in others]
+            self._margins = [float(contest.margins[0]) for contest in (*self._contests, *more)]
+
+    def _contest(self, real: Outputs) -> Contest:
+        output = real[self._first]
+        if ranking(output, 2) is None:
+            raise BadData(
+                f"output '{self._first}' of shape {list(output.shape)} is no vector of classes: use --target-snr"
+            )
+        return Contest.of(output)
+
+    def start(self, program: Proven, count: int | None = None) -> Pending:
+        """Begin to run a program on the first `count` samples, or on all."""
+        runs, source = machine.choose(program), program.program
+
+        def one(sample: Sample) -> Outputs:
+            return dict(boundary.dequantize(source, runs.run(boundary.quantize(source, sample))))
+
+        return Pending([self._pool.submit(one, sample) for sample in self.samples[:count]])
+
+    def score(self, program: Proven) -> Score:
+        """How a program does on all samples."""
+        outputs = self.start(program).outputs()
+        noises = {name: Noise() for name in self._real[0]}
+        for real, found in zip(self._real, outputs, strict=True):
+            for name, noise in noises.items():
+                noise.add(real[name], found[name])
+        ratios = [noise.noise / noise.signal if noise.signal else 0.0 for noise in noises.values()]
+        worst = -10 * math.log10(max(ratios)) if max(ratios) > 0 else math.inf
+        return Score(worst, self._class_score(outputs) if self._contests else None)
+
+    def _class_score(self, outputs: Sequence[Outputs]) -> ClassScore:
+        found = [output[self._first].reshape(-1) for output in outputs]
+        noises = [contest.noise(item) for contest, item in zip(self._contests, found, strict=True)]
+        expected = expected_disagreement(self._margins, [math.sqrt(float(np.mean(noise**2))) for noise in noises])
+        best = [int(np.argmax(item)) for item in found]
+        same = [int(contest.classes[0]) == winner for contest, winner in zip(self._contests, best, strict=True)]
+        drop = 0.0
+        if self._labels is not None:
+            right = sum(int(c.classes[0]) == label for c, label in zip(self._contests, self._labels, strict=True))
+            drop = 100 * (right - sum(map(int.__eq__, best, self._labels))) / len(best)
+        return ClassScore(
+            sum(same) / len(same), expected, self._labels is not None, drop, 100 * expected * self._loss()
+        )
+
+    def _loss(self) -> float:
+        """What a disagreement costs: how much more often the best class is right than the second, where they are close."""
+        if self._labels is None:
+            return 1.0
+        pairs = sorted(zip(self._contests, self._labels, strict=True), key=lambda pair: float(pair[0].margins[0]))
+        close = pairs[: max(1, math.ceil(len(pairs) * LOW_MARGINS))]
+        ahead = sum((int(c.classes[0]) == label) - (int(c.classes[1]) == label) for c, label in close)
+        return max(ahead / len(close), LEAST_LOSS)
+
+    def distance(self, left: Sequence[Outputs], right: Sequence[Outputs]) -> float:
+        """The power of the difference between two programs' outputs, in what the judge looks at; for comparison only."""
+        return math.fsum(
+            self._apart(real, a, b) for real, a, b in zip(self._real[: len(left)], left, right, strict=True)
+        )
+
+    def _apart(self, real: Outputs, left: Outputs, right: Outputs) -> float:
+        if self._contests:
+            return _class_distance(left[self._first], right[self._first])
+        total = 0.0
+        for name, exact in real.items():
+            signal = float(np.sum(exact.astype(np.float64) ** 2))
+            total += float(np.sum((left[name] - right[name]) ** 2)) / signal if signal else 0.0
+        return total
+
+
+def _class_distance(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> float:
+    """What is common to all classes overturns nothing; between probabilities, the distance of Hellinger."""
+    if is_distribution(left) and is_distribution(right):
+        return float(np.sum((np.sqrt(left) - np.sqrt(right)) ** 2))
+    return float(np.var(left - right)) * left.size

@@ -1,0 +1,85 @@
+"""How far the best class is ahead, and how often noise of a given size overturns that: a finer measure than counting."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+CONTENDERS = 5  # classes whose differences from the best one are watched
+LEAST_SHARE = 1e-3  # of the best probability: what is below is no contender, and its logarithm all rounding
+SUM_TOLERANCE = 1e-2  # of probabilities, from 1: those of a program are rounded
+LOW_SHARE, FEWEST_LOW = 0.1, 8  # the margins near 0, see `expected_disagreement`
+
+
+def is_distribution(output: npt.NDArray[Any]) -> bool:
+    """Whether an output holds probabilities: then logarithms of them are compared, as the softmax's inputs would be."""
+    return bool(output.min() >= 0) and abs(float(output.sum(dtype=np.float64)) - 1) < SUM_TOLERANCE
+
+
+@dataclass(frozen=True)
+class Contest:
+    """One sample in float: the classes that could win, best first, and by how much the best is ahead of each other."""
+
+    classes: npt.NDArray[np.intp]
+    logarithmic: bool
+    floor: float
+    margins: FloatArray
+
+    @classmethod
+    def of(cls, output: npt.NDArray[Any]) -> Contest:
+        """Of a float output, a vector of classes; of equals the lower index is better."""
+        flat = output.reshape(-1).astype(np.float64)
+        order = np.argsort(-flat, kind="stable")[: CONTENDERS + 1]
+        logarithmic, floor = is_distribution(flat), float(flat[order[0]]) * LEAST_SHARE
+        if logarithmic:
+            order = order[: max(2, int((flat[order] >= floor).sum()))]
+        return cls(order, logarithmic, floor, _ahead(flat[order], logarithmic, floor))
+
+    def noise(self, output: npt.NDArray[Any]) -> FloatArray:
+        """By how much each margin is another in the output of a program."""
+        found = output.reshape(-1).astype(np.float64)[self.classes]
+        return _ahead(found, self.logarithmic, self.floor) - self.margins
+
+
+def _ahead(scores: FloatArray, logarithmic: bool, floor: float) -> FloatArray:
+    if logarithmic:
+        scores = np.log(np.maximum(scores, max(floor, 1e-30)))
+    ahead: FloatArray = scores[0] - scores[1:]
+    return ahead
+
+
+def expected_disagreement(margins: Sequence[float], deviations: Sequence[float]) -> float:
+    """How often normal noise turns a margin over, on average over the margins and over the deviations, one a sample.
+
+    Samples differ in their noise, some by far. Most of what is overturned are margins near 0, of which samples hold few: the
+    lowest tenth, at least 8, is spread evenly from 0 to the greatest of them.
+    """
+    ordered = sorted(margins)
+    low = min(max(math.ceil(len(ordered) * LOW_SHARE), FEWEST_LOW), len(ordered))
+    return math.fsum(_overturned(ordered, low, item) for item in deviations) / len(deviations)
+
+
+def _overturned(ordered: Sequence[float], low: int, deviation: float) -> float:
+    if deviation == 0:
+        return 0.0
+    near = low * _average_tail(ordered[low - 1] / deviation)
+    return (near + math.fsum(_tail(margin / deviation) for margin in ordered[low:])) / len(ordered)
+
+
+def _tail(x: float) -> float:
+    """How often a normal number exceeds x."""
+    return math.erfc(x / math.sqrt(2)) / 2
+
+
+def _average_tail(x: float) -> float:
+    """The average of `_tail` from 0 to x."""
+    if x == 0:
+        return 0.5
+    density = (1 - math.exp(-x * x / 2)) / math.sqrt(2 * math.pi)
+    return _tail(x) + density / x

@@ -1,0 +1,67 @@
+"""What a search bought and what it costs, for people."""
+
+from __future__ import annotations
+
+from mrt.tune.candidates import Candidate
+from mrt.tune.search import Outcome
+from mrt.tune.target import describe
+
+WIDEST_NAME = 60
+
+
+def outcome_text(outcome: Outcome) -> str:
+    """A table of what was raised, and the program before and after."""
+    lines = [f"mixed precision for {outcome.target}, on {outcome.samples} held-back samples:"]
+    lines += _table(outcome)
+    lines += [
+        f"  before: {describe(outcome.before)}",
+        f"  after:  {describe(outcome.after)}",
+        "  "
+        + "; ".join(
+            _change(name, before, after)
+            for name, before, after in (
+                (
+                    "multiply-accumulates",
+                    outcome.price_before.work.multiply_accumulates,
+                    outcome.price_after.work.multiply_accumulates,
+                ),
+                ("bytes moved", outcome.price_before.work.bytes_moved, outcome.price_after.work.bytes_moved),
+                ("bytes of constants", outcome.price_before.constant_bytes, outcome.price_after.constant_bytes),
+            )
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def _table(outcome: Outcome) -> list[str]:
+    if not outcome.bought:
+        return ["  nothing had to be raised"]
+    rows = [("bits", "gain dB", "MACs", "bytes moved", "layer")]
+    for item in outcome.bought:
+        candidate, work = item.candidate, item.work
+        rows.append(
+            (
+                f"{candidate.before} -> {candidate.after}",
+                f"{item.gain_db:.2f}",
+                f"{work.multiply_accumulates:+,}",
+                f"{work.bytes_moved:+,}",
+                _name(candidate),
+            )
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    return [
+        "  " + "  ".join([*(cell.rjust(width) for cell, width in zip(row, widths, strict=False)), row[4]])
+        for row in rows
+    ]
+
+
+def _name(candidate: Candidate) -> str:
+    """The layer, its kind, and how many more go with it."""
+    name = candidate.names[0]
+    shown = name if len(name) <= WIDEST_NAME else f"{name[:WIDEST_NAME]}..."
+    more = f" and {len(candidate.names) - 1} with it" if len(candidate.names) > 1 else ""
+    return f"{'weights of' if candidate.weights else 'value'} {shown}{more}"
+
+
+def _change(name: str, before: int, after: int) -> str:
+    return f"{name} {before:,} -> {after:,} ({100 * (after - before) / max(before, 1):+.1f} %)"

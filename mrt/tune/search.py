@@ -1,0 +1,144 @@
+"""Raise what is worth most for its cost, until the target is met; then lower again what is not needed.
+
+The search chooses options and nothing else: the program is what those options give, with or without a search.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from cvm.cost import Work, cost
+from cvm.validate import Proven
+from mrt.errors import TargetMissed
+from mrt.quantize import QuantizeOptions
+from mrt.tune.candidates import Candidate, find_candidates, raised
+from mrt.tune.judge import Judge, Score
+from mrt.tune.sensitivity import Make, Measured, measure, size
+from mrt.tune.target import Target, describe
+
+Progress = Callable[[str, int, int], None]
+MOST_LOWERINGS = 16  # candidates tried for lowering, dearest first
+
+
+@dataclass(frozen=True)
+class Bought:
+    """One candidate that was raised: what it cost, and its share of the gain, in dB that add up over all of them."""
+
+    candidate: Candidate
+    gain_db: float
+    work: Work
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a program costs."""
+
+    work: Work
+    constant_bytes: int
+
+    @classmethod
+    def of(cls, program: Proven) -> Price:
+        """Of one sample, and of the file."""
+        return cls(cost(program).work, size(program.program))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The options found, and what they were bought for."""
+
+    target: Target
+    samples: int
+    options: QuantizeOptions
+    bought: tuple[Bought, ...]
+    before: Score
+    after: Score
+    price_before: Price
+    price_after: Price
+
+
+def tune(
+    model: ir.Model, make: Make, judge: Judge, options: QuantizeOptions, target: Target, progress: Progress
+) -> Outcome:
+    """The cheapest options found that meet the target; TargetMissed, with the best reached, if none do."""
+    start = make(options)
+    before = after = judge.score(start)
+    price = Price.of(start)
+    bought: list[Bought] = []
+    while not target.met(after):
+        candidates = find_candidates(model, make(options), options)
+        if not candidates:
+            raise TargetMissed(_missed(target, before, after, len(judge.samples)))
+        everything = raised(options, candidates)
+        best = judge.score(make(everything))
+        if not target.met(best) and not find_candidates(model, make(everything), everything):
+            raise TargetMissed(_missed(target, before, best, len(judge.samples)))
+        found = measure(make, judge, options, candidates, lambda done, total: progress("measuring layers", done, total))
+        if target.met(best):
+            chosen = _Trial(make, judge, options, target, progress).fewest(found)
+            options = raised(options, [item.candidate for item in chosen])
+        else:  # 8 bits everywhere are not enough
+            chosen, options = found, everything
+        bought += _gains(found, chosen)
+        after = judge.score(make(options))
+    return Outcome(target, len(judge.samples), options, tuple(bought), before, after, price, Price.of(make(options)))
+
+
+@dataclass
+class _Trial:
+    """Programs with some of the candidates raised, each held against the target once."""
+
+    make: Make
+    judge: Judge
+    options: QuantizeOptions
+    target: Target
+    progress: Progress
+    done: int = 0
+
+    def meets(self, chosen: Sequence[Measured]) -> bool:
+        """Whether the target is met with these."""
+        self.done += 1
+        self.progress("raising layers", self.done, max(self.done, MOST_LOWERINGS))
+        program = self.make(raised(self.options, [item.candidate for item in chosen]))
+        return self.target.met(self.judge.score(program))
+
+    def fewest(self, ordered: Sequence[Measured]) -> list[Measured]:
+        """The shortest prefix that meets the target, less those that turn out not to be needed."""
+        fails, meets = 0, len(ordered)
+        while meets - fails > 1:
+            middle = (fails + meets) // 2
+            if self.meets(ordered[:middle]):
+                meets = middle
+            else:
+                fails = middle
+        return self._without_the_needless(list(ordered[:meets]))
+
+    def _without_the_needless(self, chosen: list[Measured]) -> list[Measured]:
+        """Lowered again, dearest first, as long as the target stays met."""
+        costly = sorted((item for item in chosen if item.work.cost > 0), key=lambda item: -item.work.cost)
+        for item in costly[:MOST_LOWERINGS]:
+            rest = [other for other in chosen if other is not item]
+            if self.meets(rest):
+                chosen = rest
+        return chosen
+
+
+def _gains(found: Sequence[Measured], chosen: Sequence[Measured]) -> list[Bought]:
+    """The gain of each over those before it, from the noises as measured one by one."""
+    left = math.fsum(item.noise for item in found)
+    rows: list[Bought] = []
+    for item in chosen:
+        after = max(left - item.noise, 1e-6 * left)  # the last one leaves next to nothing, not nothing
+        rows.append(Bought(item.candidate, 10 * math.log10(left / after), item.work))
+        left = after
+    return rows
+
+
+def _missed(target: Target, before: Score, best: Score, samples: int) -> str:
+    return (
+        f"{target} cannot be met: with everything as fine as it gets, {describe(best)} on {samples} held-back samples"
+        f" (at the start {describe(before)}); nothing is written"
+    )

@@ -1,0 +1,66 @@
+"""What a search is to reach, and when it counts as reached.
+
+Held-back samples are few: of 33, one is 3 %. So a target must be met by what was counted and also, with room, by what is
+expected of other samples: agreement from how large the noise is beside the float model's margins, SNR by a few tenths of a dB.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from mrt.errors import BadOption
+from mrt.tune.judge import Score
+
+ROOM = (
+    0.5  # of the disagreement that is allowed, so much may be expected: how many margins are near 0 is known to a third
+)
+SNR_ROOM_DB = 0.3
+
+
+@dataclass(frozen=True)
+class Target:
+    """`kind` agreement: a fraction of equal top-1; drop: points of top-1 lost to float; snr: dB at the worst output."""
+
+    kind: str
+    value: float
+
+    def __post_init__(self) -> None:
+        if self.kind == "agreement" and not 0 < self.value < 1:
+            raise BadOption(f"--target-agreement {self.value:g}: expected a fraction between 0 and 1, such as 0.98")
+        if self.kind == "drop" and not 0 < self.value < 100:
+            raise BadOption(f"--target-drop {self.value:g}: expected points of top-1 accuracy, such as 0.5")
+        if self.kind == "snr" and not 0 < self.value < 90:
+            raise BadOption(f"--target-snr {self.value:g}: expected decibels above 0 and below 90, such as 30")
+
+    def met(self, score: Score) -> bool:
+        """Whether the target is reached, with room."""
+        if self.kind == "snr":
+            return score.worst_snr_db >= self.value + SNR_ROOM_DB
+        classes = score.classes
+        assert classes is not None, "a judge of classes scores classes"
+        if self.kind == "agreement":
+            return classes.agreement >= self.value and classes.expected_disagreement <= ROOM * (1 - self.value)
+        return classes.drop <= self.value and classes.expected_drop <= ROOM * self.value
+
+    def __str__(self) -> str:
+        if self.kind == "agreement":
+            return f"agreement with float of {100 * self.value:g} %"
+        if self.kind == "drop":
+            return f"at most {self.value:g} points of top-1 lost"
+        return f"a signal to noise of {self.value:g} dB"
+
+
+def describe(score: Score) -> str:
+    """What was found, in a line."""
+    snr = "no difference" if math.isinf(score.worst_snr_db) else f"{score.worst_snr_db:.1f} dB"
+    if score.classes is None:
+        return snr
+    classes = score.classes
+    parts = [
+        f"agreement {100 * classes.agreement:.1f} %",
+        f"expected {100 * (1 - classes.expected_disagreement):.2f} %",
+    ]
+    if classes.labelled:
+        parts.append(f"top-1 drop {classes.drop:.1f} points, expected {classes.expected_drop:.2f}")
+    return ", ".join([*parts, snr])
