@@ -31,6 +31,7 @@ layout = "as is"
 color = "BGR"
 resize = 9
 crop = 8
+input_dtype = "u8"
 
 [calibration]
 data = "images"
@@ -72,7 +73,7 @@ def test_every_entry_is_read(tmp_path: Path) -> None:
             outputs=("conv0", "relu1"),
         ),
         preprocessing=Preprocessing(layout="NHWC", **shared),
-        inputs={"mask": Preprocessing(layout="as is", color="BGR", resize=9, crop=8, **shared)},
+        inputs={"mask": Preprocessing(layout="as is", color="BGR", resize=9, crop=8, input_dtype="u8", **shared)},
         calibration_data=DataSettings(tmp_path / "images", 10, {"data": "x_calibration"}, "y_calibration"),
         calibration=CalibrationOptions("percentile", percentile=99.9, bits=16),
         evaluation_data=DataSettings(tmp_path / "test.npz"),

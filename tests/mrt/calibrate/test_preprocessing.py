@@ -84,6 +84,7 @@ def test_three_means_for_one_channel_are_refused() -> None:
     [
         ({"layout": "CHWN"}, "layout = 'CHWN': expected as is | NCHW | NHWC | HW"),
         ({"color": "CMYK"}, "color = 'CMYK': expected RGB | BGR"),
+        ({"input_dtype": "u16"}, "input_dtype = 'u16': expected real | u8"),
         ({"scale": 0.0}, "scale = 0.0: expected a finite number other than 0"),
         ({"mean": (float("nan"),)}, "mean = (nan,): expected finite numbers"),
         ({"mean": ()}, "mean = (): expected finite numbers"),
