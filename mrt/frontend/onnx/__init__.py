@@ -15,6 +15,7 @@ from mrt.frontend.onnx.ceil import settle_ceil_mode
 from mrt.frontend.onnx.cut import cut, value_names
 from mrt.frontend.onnx.experimental import spell_experimental
 from mrt.frontend.onnx.external import bring_in
+from mrt.frontend.onnx.functions import write_out_functions
 from mrt.frontend.onnx.inputs import Shapes, fix_inputs, forget_shapes
 from mrt.frontend.onnx.modernize import modernize
 from mrt.frontend.onnx.operands import check_operands
@@ -49,6 +50,7 @@ def read_onnx(path: Path, shapes: Shapes | None = None, outputs: Sequence[str] =
     data = read_bytes(path)
     proto = parse(data, path)
     opset = opset_of(proto, path)
+    proto = write_out_functions(proto, path)
     names = value_names(proto)
     left = cut(proto, outputs)
     drop_unused_outputs(proto)

@@ -175,13 +175,6 @@ def test_a_node_with_a_graph_of_its_own(path):
     assert "Identity:y (Identity): body: attributes that are graphs" in refusal(path, proto, Unsupported)
 
 
-def test_functions_of_the_models_own(path):
-    proto = build(_RELU, _SHAPE)
-    proto.functions.append(helper.make_function("mine", "Twice", ["a"], ["b"], [node("Add", "a a", "b")], []))
-    expected = "  function 'mine:Twice': functions of a model's own are not supported"
-    assert expected in refusal(path, proto, Unsupported)
-
-
 @pytest.mark.parametrize(("kind", "name"), [(8, "string"), (13, "uint64")])
 def test_inputs_that_no_program_takes(path, kind, name):
     proto = build([node("Cast", "x", "y", to=1)], _SHAPE, kind=kind)
