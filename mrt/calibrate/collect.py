@@ -1,13 +1,15 @@
-"""Runs the float model over samples, every value exposed, and watches.
+"""Runs the float model over samples, every value exposed, and watches, while a second thread reads and runs the next.
 
-Memory holds the values of one sample and one observer for each value, however many samples there are.
+Memory holds the values of two samples and one observer for each value, however many samples there are.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from mrt.errors import BadData
 
 Array = npt.NDArray[Any]
 Progress = Callable[[int, int], None]  # runs done, runs in all
-MAX_EXPOSED_BYTES = 512 * 2**20  # values exposed by one run; a model with more is run once for each group of values
+MAX_EXPOSED_BYTES = 256 * 2**20  # values exposed by one run; a model with more is run once for each group of values
 SUMS_OF_PRODUCTS = ("Conv", "ConvTranspose", "Gemm")
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
 
@@ -65,13 +67,13 @@ def calibrate(
     digest = hashlib.sha256()
     groups = _groups(model)
     for number, names in enumerate(groups):
-        session = FloatSession(model, names)
-        for index, sample in enumerate(samples):
-            if number == 0:
-                _see_inputs(sample, watches, digest)
-            _see(session.run(sample), watches, f"{samples.source}, sample {index}")
-            if progress is not None:
-                progress(number * len(samples) + index + 1, len(groups) * len(samples))
+        with closing(_runs(FloatSession(model, names), samples)) as runs:
+            for index, (sample, values) in enumerate(runs):
+                if number == 0:
+                    _see_inputs(sample, watches, digest)
+                _see(values, watches, f"{samples.source}, sample {index}")
+                if progress is not None:
+                    progress(number * len(samples) + index + 1, len(groups) * len(samples))
     means = {name: watch.channel_means for name, watch in watches.items()}
     return CalibrationTable(
         model_sha256=model_sha256,
@@ -81,6 +83,21 @@ def calibrate(
         ranges={name: watch.observer.range() for name, watch in watches.items()},
         channel_means={name: item for name, item in means.items() if item is not None},
     )
+
+
+def _runs(session: FloatSession, samples: Samples) -> Generator[tuple[Sample, dict[str, Array]]]:
+    """Each sample, in order, with what the model makes of it; the next is under way while the caller looks at one."""
+    stream = iter(samples)
+
+    def run_next() -> tuple[Sample, dict[str, Array]] | None:
+        sample = next(stream, None)
+        return None if sample is None else (sample, session.run(sample))
+
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(run_next)
+        while (found := waiting.result()) is not None:
+            waiting = thread.submit(run_next)
+            yield found
 
 
 def _produced(model: ir.Model) -> list[ir.Value]:

@@ -1,5 +1,8 @@
 """Calibration of small models whose every value can be worked out by hand."""
 
+import threading
+from collections.abc import Iterator
+
 import numpy as np
 import onnx
 import onnx_ir as ir
@@ -7,10 +10,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from mrt.calibrate import collect
-from mrt.calibrate.collect import calibrate
+from mrt.calibrate.collect import Watch, calibrate
 from mrt.calibrate.samples import Sample, Samples, synthetic_samples
 from mrt.calibrate.session import FloatSession, model_inputs
-from mrt.calibrate.table import CalibrationOptions, Range
+from mrt.calibrate.table import OBSERVERS, CalibrationOptions, Range
 from mrt.errors import BadData, BadModel
 
 MINMAX = CalibrationOptions()
@@ -93,6 +96,48 @@ def test_values_too_many_to_hold_are_seen_in_several_runs(monkeypatch: pytest.Mo
     )
     assert parts.text() == whole.text()
     assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def convolution() -> ir.Model:
+    weights = np.random.default_rng(0).standard_normal((8, 3, 3, 3)).astype(np.float32)
+    nodes = [helper.make_node("Conv", ["x", "w"], ["sum"]), helper.make_node("Relu", ["sum"], ["y"])]
+    return build(nodes, [info("x", [1, 3, 20, 20])], [info("y", [1, 8, 18, 18])], {"w": weights})
+
+
+@pytest.mark.parametrize("observer", OBSERVERS)
+def test_running_ahead_gives_the_table_of_one_sample_after_another(observer: str) -> None:
+    model, options = convolution(), CalibrationOptions(observer)
+    samples = synthetic_samples({"x": (1, 3, 20, 20)}, 12)
+    session, watches = (
+        FloatSession(model, ["sum", "y"]),
+        {name: Watch(options, by_channel=True) for name in ["x", "sum", "y"]},
+    )
+    for sample in samples:
+        for name, values in {**sample, **session.run(sample)}.items():
+            watches[name].update(values)
+    table = calibrate(model, samples, options, model_sha256="")
+    assert table.ranges == {name: watch.observer.range() for name, watch in watches.items()}
+    assert table.channel_means == {"x": watches["x"].channel_means}
+    assert table.text() == calibrate(model, samples, options, model_sha256="").text()
+
+
+def test_at_most_one_sample_is_read_ahead_and_none_after_a_failure() -> None:
+    events: list[str] = []
+
+    def read() -> Iterator[Sample]:
+        for number in range(100):
+            events.append("read")
+            yield {"x": np.array([[number, -float("inf") if number == 3 else 1]], np.float32)}
+
+    with pytest.raises(BadData):
+        calibrate(
+            dense_relu(), Samples(("x",), 100, None, "rows", read), MINMAX, model_sha256="",
+            progress=lambda done, total: events.append("seen"),
+        )  # fmt: skip
+    assert events.count("seen") == 3
+    assert 4 <= events.count("read") <= 5
+    assert all(events[:end].count("read") <= events[:end].count("seen") + 2 for end in range(len(events)))
+    assert not any(thread.name.startswith("ThreadPoolExecutor") for thread in threading.enumerate())
 
 
 @pytest.mark.parametrize("observer", ["percentile", "entropy", "mse"])
