@@ -119,8 +119,21 @@ def _recipe(value: ir.Value, curve: Curve) -> Hashable:
 
 
 def _entries(reals: dict[int, Decimal], reachable: IntArray, target: Format) -> IntArray:
-    entries = {integer: _quantized(real, target) for integer, real in reals.items()}
+    entries = {integer: _quantized(real, target) for integer, real in _numbers(reals).items()}
     return np.array([entries[int(integer)] for integer in reachable], DTYPES[target.dtype])
+
+
+def _numbers(reals: dict[int, Decimal]) -> dict[int, Decimal]:
+    """Where the function is no number, as Acosh is right below 1, that of the nearest integer: what rounding came from."""
+    known = np.array([integer for integer, real in reals.items() if not real.is_nan()])
+    if not 0 < known.size < len(reals):
+        return reals
+    behind = np.searchsorted(known, list(reals)).clip(1, known.size - 1) if known.size > 1 else np.ones(len(reals), int)
+    pairs = zip(known[behind - 1], known[behind % known.size], strict=True)
+    return {
+        integer: reals[int(before if integer - before <= after - integer else after)]
+        for integer, (before, after) in zip(reals, pairs, strict=True)
+    }
 
 
 def _evaluate(value: ir.Value, curve: Curve, scale: float, zero_point: int, integers: IntArray) -> dict[int, Decimal]:
@@ -155,7 +168,7 @@ def _apply(node: ir.Node, operands: list[Decimal]) -> Decimal:
 
 
 def _quantized(real: Decimal, target: Format) -> int:
-    """Half up, saturated; what is no number becomes the least integer."""
+    """Half up, saturated; where the function is nowhere a number, the least integer."""
     if real.is_nan():
         return target.least
     if real.is_infinite():

@@ -39,6 +39,7 @@ from mrt.rewrite.lower_max_pool import lower_max_pool
 from mrt.rewrite.lower_modulus import lower_modulus
 from mrt.rewrite.lower_one_dimensional import lower_one_dimensional
 from mrt.rewrite.lower_paddings import lower_paddings
+from mrt.rewrite.lower_powers import lower_powers
 from mrt.rewrite.lower_products import lower_products
 from mrt.rewrite.lower_recurrent import lower_recurrent
 from mrt.rewrite.lower_resize import lower_resize
@@ -106,6 +107,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         write_clips,
         lower_modulus,
         lower_division,
+        lower_powers,
         write_quotients,
         write_masks,
         lower_global_pools,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
@@ -17,8 +18,9 @@ _BOOL = ir.TensorType(ir.DataType.BOOL)
 def lower_lookups(model: ir.Model) -> int:
     """OneHot -> Where(index = 0, 1, 2, ..); GatherND -> Gather of a flattened axis; Scatter* -> Gather of old and new.
 
-    Applies to a constant depth, and for ScatterND and ScatterElements to constant indices, none twice, without a
-    reduction. Always equal.
+    Scatter* that adds, multiplies or takes the greater or lesser -> the same of x and the updates looked up, once more
+    for indices that come twice. Applies to a constant depth, and for ScatterND and ScatterElements to constant indices,
+    none twice if nothing is reduced. Equal, up to the order of sums and products.
     """
     lower = {"OneHot": _one_hot, "GatherND": _gather_nd, "ScatterND": _scatter, "ScatterElements": _scatter}
     return sum(lower[node.op_type](node) for node in nodes(model, *lower))
@@ -85,12 +87,15 @@ def _whole(value: ir.Value) -> ir.Value:
     return value
 
 
+_REDUCTIONS = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
+_NEUTRAL = {"add": 0, "mul": 1}
+MOST_ROUNDS = 16  # of updates that meet in one place
+
+
 def _scatter(node: ir.Node) -> bool:
-    """Old rows, then new ones, in one axis; every place of the result looks up which it is."""
+    """Of one axis of rows, every place of the result looks up which update it takes."""
     x, indices, updates = shape_of(first(node)), constant(operand(node, 1)), operand(node, 2)
-    if x is None or indices is None or updates is None or word(node, "reduction", "none") != "none":
-        return False
-    if math.prod(x) > LARGEST_RESULT:
+    if x is None or indices is None or updates is None or math.prod(x) > LARGEST_RESULT or not shape_of(updates):
         return False
     if node.op_type == "ScatterND":
         depth = indices.shape[-1]
@@ -98,17 +103,53 @@ def _scatter(node: ir.Node) -> bool:
         rows, rest = math.prod(x[:depth]), x[depth:]
     else:
         places, rows, rest = _places_of_elements(node, indices, x), math.prod(x), ()
-    if len(set(places.tolist())) != places.size or not shape_of(updates):
+    rounds = _rounds(places)
+    reduction = word(node, "reduction", "none")
+    if len(rounds) > (1 if reduction == "none" else MOST_ROUNDS):
         return False
-    sources = np.arange(rows, dtype=np.int64)
-    sources[places] = rows + np.arange(places.size)
     patch = Patch(node)
     old = patch.add("Reshape", first(node), patch.axes((rows, *rest), "old"), allowzero=0)
     new = patch.add("Reshape", updates, patch.axes((places.size, *rest), "new"), allowzero=0)
-    both = patch.add("Concat", old, new, axis=0)
-    chosen = patch.add("Gather", both, patch.constant(sources, "sources"), axis=0)
-    patch.finish(patch.add("Reshape", chosen, patch.axes(x, "shape"), allowzero=0))
+    for order in rounds:
+        old = _update(patch, old, new, _Update(reduction, places, order, rows, rest))
+    patch.finish(patch.add("Reshape", old, patch.axes(x, "shape"), allowzero=0))
     return True
+
+
+def _rounds(places: Array) -> list[Array]:
+    """The numbers of the updates, such that no place comes twice in a round."""
+    seen: dict[int, int] = {}
+    turns = []
+    for place in places.tolist():
+        turns.append(seen.get(place, 0))
+        seen[place] = turns[-1] + 1
+    return [np.flatnonzero(np.array(turns) == turn) for turn in range(max(turns, default=0) + 1)]
+
+
+@dataclass(frozen=True)
+class _Update:
+    reduction: str
+    places: Array
+    order: Array  # the updates that take part
+    rows: int
+    rest: tuple[int, ...]
+
+
+def _update(patch: Patch, old: ir.Value, new: ir.Value, update: _Update) -> ir.Value:
+    """Where nothing is updated, a row takes part as itself or, in sums and products, as 0 or 1."""
+    neutral, behind = _NEUTRAL.get(update.reduction), update.places[update.order]
+    if neutral is None:
+        sources = np.arange(update.rows, dtype=np.int64)
+        sources[behind] = update.rows + update.order
+        both = patch.add("Concat", old, new, axis=0)
+    else:
+        sources = np.full(update.rows, update.places.size, np.int64)
+        sources[behind] = update.order
+        assert patch.output.dtype is not None
+        row = np.full((1, *update.rest), neutral, patch.output.dtype.numpy())
+        both = patch.add("Concat", new, patch.constant(row, "neutral"), axis=0)
+    chosen = patch.add("Gather", both, patch.constant(sources, "sources"), axis=0)
+    return chosen if update.reduction == "none" else patch.add(_REDUCTIONS[update.reduction], old, chosen)
 
 
 def _from_front(indices: Array, sizes: tuple[int, ...]) -> Array:

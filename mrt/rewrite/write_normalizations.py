@@ -31,8 +31,8 @@ def write_normalizations(model: ir.Model) -> int:
     """LayerNormalization, InstanceNormalization: axis from the front, scale and shift constant and of full shape.
 
     MeanVarianceNormalization -> one of the two.
-    A computed scale or shift becomes Mul and Add behind. LpNormalization -> x / Sqrt(sum x * x), x / sum |x|.
-    Applies where shapes are known. Equal to rounding; where all of x is 0, LpNormalization gives 0 and its quotient NaN.
+    A computed scale or shift becomes Mul and Add behind. LpNormalization -> x / Sqrt(sum x * x), x / sum |x|, the sums
+    kept above 0, so that where all of x is 0 the quotient is. Applies where shapes are known. Equal to rounding.
     """
     count = 0
     for node in nodes(model, *_WRITERS):
@@ -118,7 +118,8 @@ def _write_lp_norm(node: ir.Node, shape: Shape) -> bool:
     one = integer(node, "p", 2) == 1
     parts = patch.add("Abs", first(node)) if one else patch.add("Mul", first(node), first(node))
     norm = patch.add("ReduceSum", parts, patch.axes((axis,)), keepdims=1, noop_with_empty_axes=0)
-    patch.finish(patch.add("Div", first(node), norm if one else patch.add("Sqrt", norm)))
+    above_zero = patch.add("Add", norm, patch.constant(np.array(NO_EPSILON, np.float32), "epsilon"))
+    patch.finish(patch.add("Div", first(node), above_zero if one else patch.add("Sqrt", above_zero)))
     return True
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.lower_lookups import lower_lookups
-from tests.graphs import apply_pass, graph_of, node, operators_of
+from tests.graphs import apply_pass, graph_of, node, operators_of, run
 
 ROWS = {"x": (4, 3), "u": (2, 3)}
 
@@ -29,12 +29,27 @@ def test_rows_written_at_known_places():
     assert operators_of(model) == ["Reshape", "Reshape", "Concat", "Gather", "Reshape"]
 
 
-@pytest.mark.parametrize(
-    ("indices", "reduction"), [([[1], [1]], "none"), ([[1], [-3]], "none"), ([[1], [2]], "add")], ids=str
-)
-def test_places_written_twice_or_added_to_stay(indices, reduction):
+@pytest.mark.parametrize(("indices", "reduction"), [([[1], [1]], "none"), ([[1], [-3]], "none")], ids=str)
+def test_places_written_twice_stay(indices, reduction):
     model = graph_of([node("ScatterND", "x i u", "y", reduction=reduction)], ROWS, {"i": np.array(indices)})
     assert lower_lookups(model) == 0
+
+
+@pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
+@pytest.mark.parametrize("indices", [[[3], [1]], [[1], [-3]]], ids=["apart", "in one place"])
+def test_rows_are_reduced_at_known_places(indices, reduction):
+    model = graph_of([node("ScatterND", "x i u", "y", reduction=reduction)], ROWS, {"i": np.array(indices)}, opset=20)
+    assert apply_pass(lower_lookups, model) == 1
+    assert "ScatterND" not in operators_of(model)
+
+
+def test_elements_that_meet_are_all_added():
+    indices = np.array([[0, 0, 1], [0, 2, 0]])
+    scatter = node("ScatterElements", "x i u", "y", reduction="add", axis=1)
+    model = graph_of([scatter], {"x": (2, 3), "u": (2, 3)}, {"i": indices})
+    assert apply_pass(lower_lookups, model) == 1
+    feeds = {"x": np.zeros((2, 3), np.float32), "u": np.float32([[1, 2, 3], [4, 5, 6]])}
+    assert run(model, feeds)["y"].tolist() == [[3, 3, 0], [10, 0, 5]]
 
 
 def test_computed_places_to_write_to_stay():
