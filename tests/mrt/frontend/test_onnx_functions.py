@@ -59,5 +59,5 @@ def test_calls_that_multiply(tmp_path):
 def test_functions_nested_deeper_than_the_library_follows(tmp_path):
     chain = [f"f{i} (a) => (b) {{ b = own.f{i + 1} (a) }}" for i in range(2000)]
     model_of(tmp_path, "y = own.f0 (x)", *chain, "f2000 (a) => (b) { b = Relu (a) }")
-    with pytest.raises(BadModel, match="its functions cannot be written out: .*depth exceeds limit"):
+    with pytest.raises(BadModel, match=r"its functions cannot be written out: .*depth exceeds limit"):
         load_onnx(tmp_path / "m.onnx")
