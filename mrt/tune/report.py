@@ -7,11 +7,13 @@ from mrt.tune.search import Outcome
 from mrt.tune.target import describe
 
 WIDEST_NAME = 60
+FEW = 16  # held-back samples: with fewer the text says so
 
 
 def outcome_text(outcome: Outcome) -> str:
     """A table of what was raised, and the program before and after."""
-    lines = [f"mixed precision for {outcome.target}, on {outcome.samples} held-back samples:"]
+    few = ", too few to be sure" if outcome.samples < FEW else ""
+    lines = [f"mixed precision for {outcome.target}, on {outcome.samples} held-back samples{few}:"]
     lines += _table(outcome)
     lines += [
         f"  before: {describe(outcome.before)}",

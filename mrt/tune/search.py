@@ -78,17 +78,17 @@ def tune(
             raise TargetMissed(_missed(target, before, best, len(judge.samples)))
         found = measure(make, judge, options, candidates, lambda done, total: progress("measuring layers", done, total))
         if target.met(best):
-            chosen = _Trial(make, judge, options, target, progress).fewest(found)
+            chosen = Trial(make, judge, options, target, progress).fewest(found)
             options = raised(options, [item.candidate for item in chosen])
         else:  # 8 bits everywhere are not enough
             chosen, options = found, everything
-        bought += _gains(found, chosen)
+        bought += gains(found, chosen)
         after = judge.score(make(options))
     return Outcome(target, len(judge.samples), options, tuple(bought), before, after, price, Price.of(make(options)))
 
 
 @dataclass
-class _Trial:
+class Trial:
     """Programs with some of the candidates raised, each held against the target once."""
 
     make: Make
@@ -126,7 +126,7 @@ class _Trial:
         return chosen
 
 
-def _gains(found: Sequence[Measured], chosen: Sequence[Measured]) -> list[Bought]:
+def gains(found: Sequence[Measured], chosen: Sequence[Measured]) -> list[Bought]:
     """The gain of each over those before it, from the noises as measured one by one."""
     left = math.fsum(item.noise for item in found)
     rows: list[Bought] = []

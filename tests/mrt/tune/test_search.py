@@ -1,0 +1,106 @@
+"""Which candidates a search keeps, where noises simply add up: the expectations are sums done by hand."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from cvm.cost import Work
+from cvm.validate import validate
+from mrt.quantize import QuantizeOptions, quantize
+from mrt.tune import Target
+from mrt.tune.candidates import Candidate
+from mrt.tune.judge import Score
+from mrt.tune.search import Trial, gains
+from mrt.tune.sensitivity import Measured, measure
+from mrt.tune.target import ROOM, SNR_ROOM_DB
+from tests.float_models import FloatModel, calibrated
+
+RNG = np.random.default_rng(9)
+
+
+@dataclass
+class Sums:
+    """In place of programs: noise left is the sum over the candidates that are not raised."""
+
+    noises: dict[str, float]
+
+    def make(self, options: QuantizeOptions) -> QuantizeOptions:
+        return options
+
+    def score(self, options: QuantizeOptions) -> Score:
+        left = sum(noise for name, noise in self.noises.items() if name not in options.layers)
+        return Score(-10 * math.log10(left) if left else math.inf, None)
+
+
+def found(name: str, noise: float, cost: int) -> Measured:
+    return Measured(Candidate(True, (name,), 8, 15), noise, Work(multiply_accumulates=cost))
+
+
+def kept(rows: list[Measured], allowed: float) -> set[str]:
+    """What is raised so that at most `allowed` noise is left."""
+    sums = Sums({item.candidate.names[0]: item.noise for item in rows})
+    target = Target("snr", -10 * math.log10(allowed) - SNR_ROOM_DB)
+    trial = Trial(sums.make, sums, QuantizeOptions(), target, lambda what, done, total: None)  # type: ignore[arg-type]
+    return {item.candidate.names[0] for item in trial.fewest(sorted(rows, key=lambda item: -item.worth))}
+
+
+ROWS = [found("a", 0.05, 1), found("b", 0.03, 2), found("c", 0.01, 5), found("d", 0.004, 6)]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "names"), [(0.045, {"a"}), (0.0145, {"a", "b"}), (0.0045, {"a", "b", "c"}), (0.001, set("abcd"))]
+)
+def test_the_best_worth_is_raised_first_and_no_more_than_needed(allowed, names):
+    assert kept(ROWS, allowed) == names
+
+
+def test_what_a_dear_one_makes_needless_is_lowered_again():
+    # by worth: a, b, then c, which alone would do; b is the dearest that can go, a is too little to do without c
+    rows = [found("a", 0.010, 10), found("b", 0.010, 20), found("c", 0.090, 1000)]
+    assert kept(rows, 0.0201) == {"c"}
+
+
+def test_gains_in_decibels_add_up_to_the_whole():
+    rows = gains(ROWS, ROWS[:2])
+    assert sum(row.gain_db for row in rows) == pytest.approx(10 * math.log10(0.094 / 0.014))
+    assert rows[0].gain_db == pytest.approx(10 * math.log10(0.094 / 0.044))
+
+
+def test_a_target_has_room_beyond_what_is_counted():
+    assert Target("snr", 30).met(Score(30 + SNR_ROOM_DB, None))
+    assert not Target("snr", 30).met(Score(30 + SNR_ROOM_DB - 0.01, None))
+    assert ROOM < 1
+
+
+class Recorder:
+    """A judge whose outputs are the programs themselves, and whose distance is their difference in constants' bytes."""
+
+    def start(self, program, count):
+        del count
+        self.program = program
+        return self
+
+    def outputs(self):
+        return [self.program]
+
+    def distance(self, left, right) -> float:
+        sizes = [sum(array.nbytes for array in item.program.constants) for item in (left[0], right[0])]
+        return float(abs(sizes[0] - sizes[1]))
+
+
+def test_a_raised_weight_costs_as_many_products_again():
+    model = FloatModel(x=(1, 3, 8, 8))
+    first = model.add("Relu", model.conv("x", RNG.normal(size=(4, 3, 3, 3)), np.zeros(4), name="first"))
+    model.conv(first, RNG.normal(size=(5, 4, 1, 1)), np.zeros(5), name="second")
+    graph, table = calibrated(model.proto("second"), model.inputs, 3)
+    rows = measure(
+        lambda options: validate(quantize(graph, table, options)),
+        Recorder(),  # type: ignore[arg-type]
+        QuantizeOptions(),
+        [Candidate(True, ("first",), 8, 15), Candidate(True, ("second",), 8, 15)],
+        lambda done, total: None,
+    )
+    products = {row.candidate.names[0]: row.work.multiply_accumulates for row in rows}
+    assert products == {"first": 6 * 6 * 4 * 3 * 9, "second": 6 * 6 * 5 * 4}
