@@ -14,6 +14,7 @@ from mrt.rewrite.fold_constants import fold_constants
 from mrt.rewrite.fold_functions import fold_functions
 from mrt.rewrite.fold_products_with_zero import fold_products_with_zero
 from mrt.rewrite.fold_turned_channels import fold_turned_channels
+from mrt.rewrite.fold_windows import fold_windows
 from mrt.rewrite.fuse_affine_behind import fuse_affine_behind
 from mrt.rewrite.fuse_affine_in_front import fuse_affine_in_front
 from mrt.rewrite.fuse_normalization import fuse_normalization
@@ -28,6 +29,7 @@ from mrt.rewrite.lower_dilations import lower_dilations
 from mrt.rewrite.lower_division import lower_division
 from mrt.rewrite.lower_einsum import lower_einsum
 from mrt.rewrite.lower_expand import lower_expand
+from mrt.rewrite.lower_fourier import lower_fourier
 from mrt.rewrite.lower_gather import lower_gather
 from mrt.rewrite.lower_global_pools import lower_global_pools
 from mrt.rewrite.lower_interpolation import lower_interpolation
@@ -81,6 +83,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
     (
         fold_constants,
         fold_functions,
+        fold_windows,
         remove_identities,
         write_reshapes,
         write_movements,
@@ -95,6 +98,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         lower_lookups,
         lower_selections,
         lower_einsum,
+        lower_fourier,
         lower_paddings,
         lower_triangles,
         lower_gather,

@@ -39,14 +39,20 @@ def fold_constants(model: ir.Model) -> int:
         results = _shape(node) if node.op_type in _OF_A_SHAPE else _evaluate(node)
         if results is None:
             continue
-        for output, result in zip(node.outputs, results, strict=True):
-            if output.is_graph_output():
-                _hold(node, output, result)
-            else:
-                replace_by_constant(output, result)
-        model.graph.remove(node, safe=True)
+        put_constant(node, *results)
         count += 1
     return count
+
+
+def put_constant(node: ir.Node, *results: Array) -> None:
+    """Initializers in the place of a node."""
+    for output, result in zip(node.outputs, results, strict=True):
+        if output.is_graph_output():
+            _hold(node, output, result)
+        else:
+            replace_by_constant(output, result)
+    assert node.graph is not None
+    node.graph.remove(node, safe=True)
 
 
 def _is_held(node: ir.Node) -> bool:
@@ -60,6 +66,7 @@ def _is_held(node: ir.Node) -> bool:
 def _hold(node: ir.Node, output: ir.Value, result: Array) -> None:
     """An output has to be the value of a node: the constant through a Reshape to its own shape."""
     patch = Patch(node, output)
+    output.shape, output.type = ir.Shape(result.shape), ir.TensorType(ir.DataType.from_numpy(result.dtype))
     patch.take_over(
         patch.add("Reshape", patch.constant(result, "value"), patch.axes(result.shape, "shape"), allowzero=0)
     )

@@ -154,6 +154,13 @@ def _count_pieces(node: ir.Node) -> None:
         node.attributes["num_outputs"] = ir.AttrInt64("num_outputs", len(node.outputs))
 
 
+def _transformed_axis(node: ir.Node) -> None:
+    """The axis was an attribute, and 1 by default."""
+    axis = _as_constant(node, "axis", np.int64) or _constant(node, "axis", np.array(1))
+    node.resize_inputs(3)
+    node.replace_input_with(2, axis)
+
+
 def _name_axes(node: ir.Node) -> None:
     """The library infers its shape from a body of other operators, to which it does not hand the default."""
     if "axes" not in node.attributes:
@@ -163,6 +170,7 @@ def _name_axes(node: ir.Node) -> None:
 CHANGES: dict[str, tuple[tuple[int, Callable[[ir.Node], None]], ...]] = {
     "BatchNormalization": ((9, _drop("spatial")), (14, _drop("momentum"))),
     "Clip": ((11, _move_to_inputs("min", "max", dtype=np.float32)),),
+    "DFT": ((20, _transformed_axis),),
     "Dropout": ((12, _drop("ratio", "seed")),),
     "Hardmax": ((13, _flatten_softmax),),
     "LogSoftmax": ((13, _flatten_softmax),),

@@ -68,7 +68,10 @@ _PLUMBING = (
     "GatherElements GatherND Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual Mod Not Or Range Scatter "
     "ScatterElements ScatterND Shape Size Tile Trilu Where Xor"
 )
-_ORDER = "ArgMax ArgMin Einsum GlobalLpPool Hardmax OneHot ReverseSequence TopK"
+_ORDER = (
+    "ArgMax ArgMin BlackmanWindow DFT Einsum GlobalLpPool HammingWindow HannWindow Hardmax MelWeightMatrix OneHot "
+    "ReverseSequence STFT TopK"
+)
 
 _RESIZE: dict[str, tuple[Any, ...]] = {
     "coordinate_transformation_mode": (
@@ -124,6 +127,14 @@ def _experimental(node: onnx.NodeProto, attributes: Attributes) -> str | None:
 OPERATORS.update(dict.fromkeys(EXPERIMENTAL, (_experimental,)))
 
 
+_NO_LOOP = "loops are not unrolled; export the model without one, or end in front of it with --outputs"
+_WITH_GRAPHS = {
+    "If": "its condition is only known when it runs; fix shapes with --shape, or end in front of it with --outputs",
+    "Loop": _NO_LOOP,
+    "Scan": _NO_LOOP,
+}
+
+
 def refuse_unsupported(proto: onnx.ModelProto, opset: int) -> None:
     """Raise Unsupported with one line for each function, node and attribute that is not accepted."""
     problems = [
@@ -147,6 +158,8 @@ def _place(node: onnx.NodeProto, index: int) -> str:
 def _troubles(node: onnx.NodeProto, opset: int) -> list[str]:
     if node.domain not in DEFAULT_DOMAINS:
         return [f"operator of the domain '{node.domain}'"]
+    if node.op_type in _WITH_GRAPHS:
+        return [_WITH_GRAPHS[node.op_type]]
     if node.op_type not in OPERATORS:
         return [f"unsupported operator (ONNX opset {opset})"]
     subgraphs = [a.name for a in node.attribute if a.HasField("g") or a.graphs]
