@@ -171,6 +171,12 @@ CASES: list[Case] = [
          strides=[2, 2], output_shape=[16, 14]),
     _one("dilated transposed conv", "ConvTranspose", 11, "w", weights={"w": _normal(3, 4, 3, 2)}, dilations=[2, 3],
          strides=[1, 2], pads=[1, 0, 0, 1]),
+    *(_one(f"columns to an image, {name}", "Col2Im", 18, "s b", shape=(2, 12, columns), **attributes,
+           weights={"s": np.array([7, 6]), "b": np.array([2, 3])})
+      for name, columns, attributes in (("overlapping", 24, {}), ("apart", 6, {"strides": [2, 3]}),
+                                        ("dilated and padded", 18, {"dilations": [2, 2], "pads": [1, 0, 0, 1]}))),
+    *(Case(f"max pool of {kind} bytes", 12, [node("Cast", "x", "b", to=to), node("MaxPool", "b", "m", kernel_shape=[2, 2]),
+                                             node("Cast", "m", "y", to=1)]) for kind, to in (("signed", 3),)),
     _one("transposed conv of rank 3", "ConvTranspose", 11, "w", weights={"w": _normal(3, 4, 3)}, shape=(2, 3, 9),
          strides=[2]),
     # pools

@@ -24,6 +24,7 @@ from mrt.rewrite.infer_shapes import infer_shapes
 from mrt.rewrite.lift_constants import lift_constants
 from mrt.rewrite.lower_average_pool import lower_average_pool
 from mrt.rewrite.lower_batch_norm import lower_batch_norm
+from mrt.rewrite.lower_columns import lower_columns
 from mrt.rewrite.lower_depth_to_space import lower_depth_to_space
 from mrt.rewrite.lower_dilations import lower_dilations
 from mrt.rewrite.lower_division import lower_division
@@ -58,6 +59,7 @@ from mrt.rewrite.pad_pictures import pad_pictures
 from mrt.rewrite.pull_slices import pull_slices
 from mrt.rewrite.remove_identities import remove_identities
 from mrt.rewrite.remove_reshape_pairs import remove_reshape_pairs
+from mrt.rewrite.widen_types import widen_types
 from mrt.rewrite.write_biases import write_biases
 from mrt.rewrite.write_binaries import write_binaries
 from mrt.rewrite.write_clips import write_clips
@@ -85,6 +87,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         fold_functions,
         fold_windows,
         remove_identities,
+        widen_types,
         write_reshapes,
         write_movements,
         write_pads,
@@ -105,6 +108,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         lower_resize,
         lower_interpolation,
         lower_expand,
+        lower_columns,
         write_windows,
         lower_dilations,
         write_binaries,

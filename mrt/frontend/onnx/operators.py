@@ -94,6 +94,7 @@ OPERATORS: dict[str, tuple[Check, ...]] = {
     **dict.fromkeys(f"{_ELEMENTWISE} {_MOVEMENT} {_REDUCTIONS} {_NORMALISATION} {_PLUMBING} {_ORDER}".split(), ()),
     "AveragePool": _all(_PADDING, _up_to_three_dimensional),
     "BatchNormalization": _all(_need(spatial=(1,), training_mode=(0,)), _one_output),
+    "Col2Im": (),
     "Conv": _all(_PADDING, _up_to_three_dimensional),
     "ConvTranspose": _all(_PADDING, _up_to_three_dimensional),
     "DepthToSpace": _all(_need(mode=(b"DCR", b"CRD"))),
