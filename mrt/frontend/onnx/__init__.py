@@ -11,6 +11,7 @@ import onnx
 import onnx_ir as ir
 
 from mrt.errors import BadModel
+from mrt.frontend.onnx.ancient import write_ancient
 from mrt.frontend.onnx.branches import settle_branches
 from mrt.frontend.onnx.ceil import settle_ceil_mode
 from mrt.frontend.onnx.cut import cut, value_names
@@ -63,6 +64,7 @@ def read_onnx(path: Path, shapes: Shapes | None = None, outputs: Sequence[str] =
     _check(proto, path)
     model = _to_ir(proto, path)
     fix_inputs(model, shapes or {})
+    write_ancient(model)
     write_weights(model)
     modernize(model)
     model = _with_shapes(model, path)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 
-class _Spelling:
+class Spelling:
     """New nodes in front of the one that they stand for, which becomes the last of them."""
 
     def __init__(self, node: ir.Node) -> None:
@@ -54,7 +54,7 @@ def _epsilon(node: ir.Node) -> float:
 
 def spell_group_norm(node: ir.Node) -> None:
     """Since opset 21 scale and bias have one entry for each channel; before, one for each group."""
-    s, groups = _Spelling(node), node.attributes["num_groups"].as_int()
+    s, groups = Spelling(node), node.attributes["num_groups"].as_int()
     scale, bias = node.inputs[1], node.inputs[2]
     shape = s.add("Shape", s.x)
     grouped = s.add("Reshape", s.x, s.integers(0, groups, -1))
@@ -68,7 +68,7 @@ def spell_group_norm(node: ir.Node) -> None:
 
 def spell_rms_norm(node: ir.Node) -> None:
     """x / Sqrt(mean of x * x + epsilon) * scale, over the axes from `axis` on, which are first made one."""
-    s, scale = _Spelling(node), node.inputs[1]
+    s, scale = Spelling(node), node.inputs[1]
     axis = node.attributes["axis"].as_int() if "axis" in node.attributes else -1
     rows = s.x if axis == -1 else s.add("Flatten", s.x, axis=axis)
     mean = s.add("ReduceMean", s.add("Mul", rows, rows), s.integers(-1))
@@ -79,7 +79,7 @@ def spell_rms_norm(node: ir.Node) -> None:
 
 def spell_swish(node: ir.Node) -> None:
     """x * Sigmoid(alpha * x)."""
-    s, alpha = _Spelling(node), node.attributes.get("alpha")
+    s, alpha = Spelling(node), node.attributes.get("alpha")
     scaled = s.x if alpha is None else s.add("Mul", s.x, s.constant(np.array(alpha.as_float(), np.float32)))
     s.finish("Mul", s.x, s.add("Sigmoid", scaled))
 
@@ -89,7 +89,7 @@ def spell_space_to_depth(node: ir.Node) -> None:
     mode = node.attributes.pop("mode", None)
     if mode is None or mode.as_string() != "CRD":
         return
-    s, size = _Spelling(node), node.attributes["blocksize"].as_int()
+    s, size = Spelling(node), node.attributes["blocksize"].as_int()
     blocks = s.add("SpaceToDepth", s.x, blocksize=size)
     shape = s.add("Shape", blocks)
     image = s.add("Slice", shape, s.integers(2), s.integers(4))

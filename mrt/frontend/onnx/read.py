@@ -10,7 +10,7 @@ import onnx
 from mrt.errors import BadModel
 
 LARGEST_FILE = (1 << 31) - 1  # what protobuf itself can read
-OLDEST_OPSET = 7  # numpy-style broadcasting begins here
+OLDEST_OPSET = 1
 NEWEST_OPSET = 28  # the newest that onnx 1.23 describes
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
