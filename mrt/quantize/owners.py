@@ -37,6 +37,6 @@ class Owners:
             stands_for = said[number].source if number in said and item.name in _NARROWING else ""
             self.of_number[number] = stands_for or self._of_handle.get(handle, "")
         for number, item in enumerate(program.instructions, first):
-            maker = item.operands[0]
-            if item.name == "clamp" and maker >= first and maker not in said:
-                self.of_number[maker] = self.of_number[number]
+            maker = item.operands[0] - first
+            if item.name == "clamp" and maker >= 0 and program.instructions[maker].name == "rescale":
+                self.of_number[item.operands[0]] = self.of_number[number]

@@ -56,6 +56,19 @@ def test_everything_done_to_a_byte_goes_into_the_first_convolution(turned, chann
     assert model.graph.inputs[0].metadata_props[BYTES] == ("NHWC" if channels_last else "NCHW")
 
 
+def test_a_batch_normalization_in_front_of_the_convolution_goes_with_them():
+    norm = {name: RNG.uniform(0.5, 2, 3).astype(np.float32) for name in ("g", "v", "s", "m")} | {
+        "s": np.zeros(3, np.float32)
+    }
+    nodes = [node("BatchNormalization", "x g s m v", "n"), node("Conv", "n w b", "y", pads=[1, 1, 1, 1])]
+    bare, taken = (graph_of(nodes, {"x": (1, 3, 6, 7)}, WEIGHTS | norm) for _ in range(2))
+    pixels = Pixels(IMAGENET.scale, (-1.0, -0.5, -0.75), False, False)
+    take_pictures(taken, "x", pixels)
+    rewrite(taken)
+    assert operators_of(taken) == ["Transpose", "Concat", "Concat", "Conv"]
+    assert_same(run(bare, {"x": _prepared(pixels)}), run(taken, {"x": PICTURE}), 1e-5)
+
+
 def test_the_border_holds_the_bytes_that_stand_for_zero():
     model = _convolution()
     take_pictures(model, "x", Pixels((0.5, 1.0, 2.0), (-50.0, -20.0, -300.0), False, False))
