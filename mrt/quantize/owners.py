@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from cvm.program import Program
 from mrt.quantize.builder import Handle, ProgramBuilder
 
-_NARROWING = ("rescale", "clamp", "cast")
-
 
 class Owners:
     """Notes, while rules write, the handles that appear; in the end, the numbers that they have in the program."""
@@ -33,8 +31,8 @@ class Owners:
         """
         said = program.metadata.values if program.metadata is not None else {}
         first = program.first_instruction
-        for number, (handle, item) in enumerate(zip(live, program.instructions, strict=True), first):
-            stands_for = said[number].source if number in said and item.name in _NARROWING else ""
+        for number, handle in enumerate(live, first):
+            stands_for = said[number].source if number in said else ""
             self.of_number[number] = stands_for or self._of_handle.get(handle, "")
         for number, item in enumerate(program.instructions, first):
             maker = item.operands[0] - first
