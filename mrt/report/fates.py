@@ -63,13 +63,14 @@ class FloatGraph:
 
     def landmarks_of(self, landmarks: frozenset[str]) -> list[frozenset[str]]:
         """For each operator, the landmarks it is computed for."""
-        ahead: dict[str, frozenset[str]] = {}
+        ahead: dict[str, set[str]] = {name: set() for name in self.made}
         results: list[frozenset[str]] = []
         for item in reversed(self.operators):
-            own = [frozenset({name}) if name in landmarks else ahead.get(name, frozenset()) for name in item.outputs]
-            reached = frozenset().union(*own)
+            own = [{name} if name in landmarks else ahead[name] for name in item.outputs]
+            reached = frozenset[str]().union(*own)
             for name in item.inputs:
-                ahead[name] = ahead.get(name, frozenset()) | reached
+                if name in ahead:
+                    ahead[name] |= reached
             results.append(reached)
         return results[::-1]
 
