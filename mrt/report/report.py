@@ -45,7 +45,7 @@ class Report:
         counts = Counter(fate.what for fate in self.fates)
         kinds = by_kind(self.fates)
         shown = kinds if len(kinds) <= most + 1 else kinds[:most]  # the last row says more than "and 1 more"
-        rows = [(f"{item.count} {item.kind}", spelled(item.fates), ", ".join(item.instructions)) for item in shown]
+        rows = [(f"{item.count} {item.kind}", spelled(item.fates), shortened(item.instructions, 6)) for item in shown]
         more = f"    and {len(kinds) - len(shown)} more kinds; --report F lists every operator"
         return [
             f"  {'operators':<14} {len(self.fates)} in float: {spelled(dict(counts.most_common()))}",
