@@ -57,6 +57,7 @@ from mrt.rewrite.merge_transposes import merge_transposes
 from mrt.rewrite.note_inputs import note_inputs
 from mrt.rewrite.pad_pictures import pad_pictures
 from mrt.rewrite.pull_slices import pull_slices
+from mrt.rewrite.pull_transposes import pull_transposes
 from mrt.rewrite.remove_identities import remove_identities
 from mrt.rewrite.remove_reshape_pairs import remove_reshape_pairs
 from mrt.rewrite.widen_types import widen_types
@@ -131,6 +132,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         lower_leaky_relu,
         lower_softmax,
         remove_reshape_pairs,
+        pull_transposes,
         merge_transposes,
         write_gemm,
         lower_matmul,

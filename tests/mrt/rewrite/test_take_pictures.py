@@ -8,6 +8,7 @@ from mrt.rewrite.edit import integers, shape_of
 from mrt.rewrite.fold_turned_channels import fold_turned_channels
 from mrt.rewrite.merge_transposes import merge_transposes
 from mrt.rewrite.pad_pictures import pad_pictures
+from mrt.rewrite.pull_transposes import pull_transposes
 from mrt.rewrite.take_pictures import BYTES, Pixels, take_pictures
 from tests.graphs import apply_pass, assert_same, constant_named, graph_of, node, operators_of, run
 
@@ -67,6 +68,27 @@ def test_a_batch_normalization_in_front_of_the_convolution_goes_with_them():
     rewrite(taken)
     assert operators_of(taken) == ["Transpose", "Concat", "Concat", "Conv"]
     assert_same(run(bare, {"x": _prepared(pixels)}), run(taken, {"x": PICTURE}), 1e-5)
+
+
+def test_a_model_that_scales_its_own_nhwc_picture_is_folded_too():
+    nodes = [
+        node("Mul", "x k", "m"),
+        node("Sub", "m c", "d"),
+        node("Transpose", "d", "t", perm=[0, 3, 1, 2]),
+        node("Conv", "t w b", "y", pads=[1, 1, 1, 1]),
+    ]
+    own = {"k": np.array(1 / 64, np.float32), "c": np.array([2.0, 1.5, 0.5], np.float32)}
+    bare, taken = (graph_of(nodes, {"x": (1, 6, 7, 3)}, WEIGHTS | own) for _ in range(2))
+    take_pictures(taken, "x", Pixels((1.0,) * 3, (0.0,) * 3, False, True))
+    rewrite(taken)
+    assert operators_of(taken) == ["Transpose", "Concat", "Concat", "Conv"]
+    assert_same(run(bare, {"x": PICTURE}), run(taken, {"x": PICTURE}), 1e-5)
+
+
+def test_transposes_of_what_is_no_picture_stay_where_they_are():
+    nodes = [node("Mul", "x k", "m"), node("Transpose", "m", "y", perm=[0, 3, 1, 2])]
+    model = graph_of(nodes, {"x": (1, 6, 7, 3)}, {"k": np.array(0.5, np.float32)})
+    assert apply_pass(pull_transposes, model) == 0
 
 
 def test_the_border_holds_the_bytes_that_stand_for_zero():
