@@ -96,12 +96,13 @@ def test_a_step_is_a_byte_though_only_dark_pictures_were_seen():
     assert (meaning.scale, meaning.zero_point) == (1.0, -128)
 
 
-def test_what_is_no_convolution_reads_the_prepared_picture_in_16_bits():
+@pytest.mark.parametrize("scales", ["real", "shift"])
+def test_what_is_no_convolution_reads_the_prepared_picture_in_16_bits(scales):
     model = FloatModel(x=SHAPE)
     flat = model.add("Reshape", "x", np.array([1, 192]))
     model.gemm(flat, np.eye(6, 192) * 127, np.zeros(6))
     graph = ir.from_proto(model.proto("v1"))
-    proven = _program(graph)
+    proven = _program(graph, scales=scales)
     dense = next(item for item in proven.program.instructions if item.name == "dense")
     assert proven.types[dense.operands[0]].dtype == "i16"
     assert _snr_db(graph, proven) > 75
