@@ -160,12 +160,10 @@ def convert(
     settings = _settings(model, options)
     assert settings.model.path is not None
     destination = output or pipeline.default_output(settings.model.path)
-    sources = [settings.model.path, settings.model.params, table_path]
-    pipeline.check_destination(destination, sources)
-    for extra in (report_path, config_path):
-        if extra is not None:
-            pipeline.check_destination(extra, [*sources, destination])
     write_report = None if report_path is None else writer_for(report_path)
+    sources = [settings.model.path, settings.model.params, table_path]
+    extras = [path for path in (report_path, config_path) if path is not None]
+    pipeline.check_destination(destination, sources, *extras)
     table = CalibrationTable.load(table_path) if table_path is not None else None
     with _progress() as progress:
         result = pipeline.convert(settings, table=table, progress=progress, target=target)

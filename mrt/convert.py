@@ -268,8 +268,11 @@ def _read_labels(path: Path | None) -> list[str]:
         raise BadData(f"{path}: class names cannot be read ({problem})") from None
 
 
-def check_destination(path: Path, inputs: list[Path | None]) -> None:
-    """Before the work: the place of the result can be written and is none of the inputs, named or found beside one."""
+def check_destination(path: Path, inputs: list[Path | None], *others: Path) -> None:
+    """Before the work: the place of the result can be written and is none of the inputs, named or found beside one.
+
+    `others` are places of more results: the same goes for them, and all differ.
+    """
     named = [item for item in inputs if item is not None]
     found = [file for item in named for file in frontend.parameters_beside(item)]
-    require_writable([path], inputs=[*named, *found])
+    require_writable([path, *others], inputs=[*named, *found])

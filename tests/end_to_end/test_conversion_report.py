@@ -69,6 +69,7 @@ def test_other_forms_name_every_operator(converted, ending, tmp_path):
 
 
 def test_a_report_that_cannot_be_written_is_refused_before_the_work(tmp_path):
-    for name, sentence in (("r.pdf", "expected a name that ends in .json, .html, .txt"), ("p.cvm", "is")):
-        found = mrt(*WORDS, "-o", tmp_path / "p.cvm", "--report", tmp_path / name, code=2)
-        assert sentence in found and not (tmp_path / "p.cvm").exists()
+    places = (("r.pdf", "expected a name that ends in .json, .html, .txt"), ("p.txt", "is named for two outputs"))
+    for name, sentence in places:
+        found = mrt(*WORDS, "-o", tmp_path / "p.txt", "--report", tmp_path / name, code=2)
+        assert sentence in found and not (tmp_path / "p.txt").exists()

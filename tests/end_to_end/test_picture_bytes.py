@@ -56,7 +56,7 @@ layout = "NHWC"
 scale = "1/240"
 [calibration]
 data = "calibration.npz"
-samples = 64
+samples = 24
 [evaluation]
 data = "pictures"
 """
