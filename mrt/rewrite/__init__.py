@@ -25,6 +25,7 @@ from mrt.rewrite.lift_constants import lift_constants
 from mrt.rewrite.lower_average_pool import lower_average_pool
 from mrt.rewrite.lower_batch_norm import lower_batch_norm
 from mrt.rewrite.lower_columns import lower_columns
+from mrt.rewrite.lower_computed import lower_computed
 from mrt.rewrite.lower_depth_to_space import lower_depth_to_space
 from mrt.rewrite.lower_dilations import lower_dilations
 from mrt.rewrite.lower_division import lower_division
@@ -110,6 +111,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         lower_interpolation,
         lower_expand,
         lower_columns,
+        lower_computed,
         write_windows,
         lower_dilations,
         write_binaries,

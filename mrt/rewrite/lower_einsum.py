@@ -10,6 +10,10 @@ import onnx_ir as ir
 
 from mrt.rewrite.edit import Patch, constant, nodes, shape_of, word
 
+Shape = tuple[int, ...]
+
+DIGITS = "0123456789"  # letters of an equation are none of these
+
 
 @dataclass(frozen=True)
 class Term:
@@ -22,23 +26,28 @@ class Term:
 def lower_einsum(model: ir.Model) -> int:
     """Einsum(a, b, ..) -> for each next operand Transpose, Reshape, MatMul (Mul where nothing is summed), Reshape.
 
-    Applies to known shapes and letters that no operand has twice; an ellipsis stays. Equal up to the order of sums.
+    A letter that an operand has twice is its diagonal, looked up; an ellipsis is letters of its own. Applies to known
+    shapes. Equal up to the order of sums.
     """
     count = 0
     for node in nodes(model, "Einsum"):
-        equation = _parse(word(node, "equation", ""), len(node.inputs))
-        shapes = [shape_of(value) for value in node.inputs]
-        if equation is None or any(shape is None for shape in shapes):
+        shapes = [shape for value in node.inputs if (shape := shape_of(value)) is not None]
+        if len(shapes) < len(node.inputs):
+            continue
+        equation = _parse(word(node, "equation", ""), shapes)
+        if equation is None:
             continue
         operands, result = equation
-        sizes = {letter: size for letters, shape in zip(operands, shapes, strict=True)
-                 for letter, size in zip(letters, shape or (), strict=True)}  # fmt: skip
-        terms = [
-            Term(value, letters) for value, letters in zip(node.inputs, operands, strict=True) if value is not None
-        ]
+        sizes: dict[str, int] = {}
+        for letters, shape in zip(operands, shapes, strict=True):
+            sizes |= {letter: size for letter, size in zip(letters, shape, strict=True) if sizes.get(letter, 1) == 1}
         patch = Patch(node)
         einsum = _Einsum(patch, sizes)
-        total, *others = terms
+        total, *others = (
+            einsum.plain(Term(value, letters), shape)
+            for value, letters, shape in zip(node.inputs, operands, shapes, strict=True)
+            if value is not None
+        )
         for index, other in enumerate(others):
             later = set(result).union(*(term.letters for term in others[index + 1 :]))
             total = einsum.product(total, other, later)
@@ -48,13 +57,26 @@ def lower_einsum(model: ir.Model) -> int:
     return count
 
 
-def _parse(equation: str, count: int) -> tuple[list[str], str] | None:
+def _parse(equation: str, shapes: list[Shape]) -> tuple[list[str], str] | None:
+    """The letters of the operands and of the result, digits for what an ellipsis stands for, the last axis last."""
     left, arrow, right = equation.replace(" ", "").partition("->")
-    operands = left.split(",")
-    everything = "".join(operands)
-    if "." in equation or len(operands) != count or any(len(set(letters)) < len(letters) for letters in operands):
+    written = left.split(",")
+    if len(written) != len(shapes):
         return None
-    result = right if arrow else "".join(sorted(letter for letter in set(everything) if everything.count(letter) == 1))
+    ranks = [len(shape) - len(letters.replace("...", "")) for letters, shape in zip(written, shapes, strict=True)]
+    hidden = [rank for rank, letters in zip(ranks, written, strict=True) if "..." in letters]
+    if min(ranks) < 0 or max(hidden, default=0) > len(DIGITS) or any(
+        rank and "..." not in letters for rank, letters in zip(ranks, written, strict=True)
+    ):  # fmt: skip
+        return None
+    everywhere = DIGITS[len(DIGITS) - max(hidden, default=0) :]
+    operands = [
+        letters.replace("...", everywhere[len(everywhere) - rank :])
+        for letters, rank in zip(written, ranks, strict=True)
+    ]
+    everything = "".join(operands)
+    once = "".join(sorted(letter for letter in set(left) - set(",.") if left.count(letter) == 1))
+    result = right.replace("...", everywhere) if arrow else everywhere + once
     return (operands, result) if set(result) <= set(everything) and len(set(result)) == len(result) else None
 
 
@@ -64,6 +86,26 @@ class _Einsum:
     def __init__(self, patch: Patch, sizes: dict[str, int]) -> None:
         self._patch = patch
         self._sizes = sizes
+
+    def plain(self, term: Term, shape: Shape) -> Term:
+        """Every letter once, and without the axes of 1 that are repeated."""
+        repeated = {letter for letter, size in zip(term.letters, shape, strict=True) if size < self._sizes[letter]}
+        if repeated:
+            kept = "".join(letter for letter in term.letters if letter not in repeated)
+            term = Term(self._shaped(term, [self._sizes[letter] for letter in kept]), kept)
+        while twice := next((letter for letter in term.letters if term.letters.count(letter) > 1), None):
+            term = self._diagonal(term, twice)
+        return term
+
+    def _diagonal(self, term: Term, letter: str) -> Term:
+        places = [axis for axis, other in enumerate(term.letters) if other == letter]
+        one, two = places[:2]
+        rest = [axis for axis in range(len(term.letters)) if axis not in (one, two)]
+        others, size = "".join(term.letters[axis] for axis in rest), self._sizes[letter]
+        turned = Term(self._patch.add("Transpose", term.value, perm=(*rest, one, two)), "")
+        flat = self._shaped(turned, [*(self._sizes[other] for other in others), size * size])
+        along = self._patch.axes([place * (size + 1) for place in range(size)], "diagonal")
+        return Term(self._patch.add("Gather", flat, along, axis=len(rest)), others + letter)
 
     def summed(self, term: Term, kept: set[str]) -> Term:
         """Without the axes that nobody needs."""
