@@ -26,7 +26,7 @@ MOST_LOWERINGS = 16  # candidates tried for lowering, dearest first
 
 @dataclass(frozen=True)
 class Bought:
-    """One candidate that was raised: what it cost, and its share of the gain, in dB that add up over all of them."""
+    """One candidate that was raised: what it cost, and its share of the SNR gained."""
 
     candidate: Candidate
     gain_db: float
@@ -82,8 +82,10 @@ def tune(
             options = raised(options, [item.candidate for item in chosen])
         else:  # 8 bits everywhere are not enough
             chosen, options = found, everything
-        bought += gains(found, chosen)
-        after = judge.score(make(options))
+        reached, after = after, judge.score(make(options))
+        if target.met(best) and not target.met(after):  # what made no difference on a few samples made one on all
+            options, after = everything, best
+        bought += gains(chosen, reached, after)
     return Outcome(target, len(judge.samples), options, tuple(bought), before, after, price, Price.of(make(options)))
 
 
@@ -126,15 +128,12 @@ class Trial:
         return chosen
 
 
-def gains(found: Sequence[Measured], chosen: Sequence[Measured]) -> list[Bought]:
-    """The gain of each over those before it, from the noises as measured one by one."""
-    left = math.fsum(item.noise for item in found)
-    rows: list[Bought] = []
-    for item in chosen:
-        after = max(left - item.noise, 1e-6 * left)  # the last one leaves next to nothing, not nothing
-        rows.append(Bought(item.candidate, 10 * math.log10(left / after), item.work))
-        left = after
-    return rows
+def gains(chosen: Sequence[Measured], before: Score, after: Score) -> list[Bought]:
+    """What all of them gained in the worst output's SNR, each by its share of the noise that they take off."""
+    whole = after.worst_snr_db - before.worst_snr_db
+    noise = math.fsum(item.noise for item in chosen)
+    shares = [item.noise / noise * whole if math.isfinite(whole) else 0.0 for item in chosen]
+    return [Bought(item.candidate, share, item.work) for item, share in zip(chosen, shares, strict=True)]
 
 
 def _missed(target: Target, before: Score, best: Score, samples: int) -> str:

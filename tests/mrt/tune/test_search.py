@@ -8,8 +8,8 @@ import pytest
 
 from cvm.cost import Work
 from cvm.validate import validate
-from mrt.quantize import QuantizeOptions, quantize
-from mrt.tune import Target
+from mrt.quantize import LayerBits, QuantizeOptions, quantize
+from mrt.tune import Target, tune
 from mrt.tune.candidates import Candidate
 from mrt.tune.judge import Score
 from mrt.tune.search import Trial, gains
@@ -62,10 +62,10 @@ def test_what_a_dear_one_makes_needless_is_lowered_again():
     assert kept(rows, 0.0201) == {"c"}
 
 
-def test_gains_in_decibels_add_up_to_the_whole():
-    rows = gains(ROWS, ROWS[:2])
-    assert sum(row.gain_db for row in rows) == pytest.approx(10 * math.log10(0.094 / 0.014))
-    assert rows[0].gain_db == pytest.approx(10 * math.log10(0.094 / 0.044))
+def test_the_measured_gain_is_shared_out_by_noise():
+    rows = gains(ROWS[:2], Score(20.0, None), Score(28.0, None))
+    assert [row.gain_db for row in rows] == pytest.approx([5.0, 3.0])
+    assert [row.gain_db for row in gains(ROWS[:1], Score(20.0, None), Score(math.inf, None))] == [0.0]
 
 
 def test_a_target_has_room_beyond_what_is_counted():
@@ -104,3 +104,32 @@ def test_a_raised_weight_costs_as_many_products_again():
     )
     products = {row.candidate.names[0]: row.work.multiply_accumulates for row in rows}
     assert products == {"first": 6 * 6 * 4 * 3 * 9, "second": 6 * 6 * 5 * 4}
+
+
+class Deaf(Recorder):
+    """A judge to whom no single candidate makes a difference, though all of them together meet the target."""
+
+    samples = (None,)
+
+    def score(self, proven) -> Score:
+        products = sum(item.name == "dense" for item in proven.program.instructions)
+        return Score(40.0 if products > 1 else 20.0, None)
+
+    def distance(self, left, right) -> float:
+        return 0.0
+
+
+def test_where_nothing_shows_on_the_few_samples_everything_is_raised_rather_than_searched_for_ever():
+    model = FloatModel(x=(1, 12))
+    model.gemm("x", RNG.normal(size=(6, 12)), np.zeros(6))
+    graph, table = calibrated(model.proto("v0"), model.inputs, 3)
+    outcome = tune(
+        graph,
+        lambda options: validate(quantize(graph, table, options)),
+        Deaf(),  # type: ignore[arg-type]
+        QuantizeOptions(),
+        Target("snr", 30),
+        lambda what, done, total: None,
+    )
+    assert outcome.bought == ()
+    assert outcome.options.layers == {"x": LayerBits(None, 16), "v0": LayerBits(15, None)}
