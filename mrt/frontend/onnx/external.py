@@ -3,21 +3,46 @@
 from __future__ import annotations
 
 import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import onnx
+import onnx_ir as ir
 
 from mrt.errors import BadModel
 from mrt.frontend.onnx.read import LARGEST_FILE, tensors
 
+LARGEST_DATA = 1 << 36  # bytes of all weights: as many as a program's constants
 
-def bring_in(proto: onnx.ModelProto, path: Path) -> list[bytes]:
-    """Copy them into the protobuf; the SHA-256 of each file they came from, in the order of their paths.
 
-    Reads nothing outside the model's folder, and no more than the largest model has.
+@dataclass(frozen=True)
+class Brought:
+    """Arrays by the name of their initializer, read from the disk where they are used; the SHA-256 of each file."""
+
+    arrays: Mapping[str, npt.NDArray[Any]]
+    digests: Sequence[bytes]
+
+    def hand_to(self, model: ir.Model) -> None:
+        """Give the initializers of a model their arrays."""
+        for name, array in self.arrays.items():
+            model.graph.initializers[name].const_value = ir.tensor(array, name=name)
+
+
+def bring_in(proto: onnx.ModelProto, path: Path) -> Brought:
+    """Open the files of initializers, and copy what other tensors keep in files into the protobuf.
+
+    Reads nothing outside the model's folder, and no more than the largest model has; the files are in the order of their
+    paths. A weight of gigabytes takes memory only while it is read.
     """
     files: set[Path] = set()
-    total = 0
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    total = copied = 0
+    initializers = {id(tensor) for tensor in proto.graph.initializer}
     for tensor in tensors(proto.graph):
         if tensor.data_location != onnx.TensorProto.EXTERNAL:
             continue
@@ -26,13 +51,37 @@ def bring_in(proto: onnx.ModelProto, path: Path) -> list[bytes]:
         file = _file(path.parent, fields.get("location", ""), where)
         offset, length = _part(fields, file.stat().st_size, where)
         total += length
-        if total > LARGEST_FILE:
-            raise BadModel(f"{path}: more than {LARGEST_FILE} bytes of data; the largest model has as many")
+        if total > LARGEST_DATA:
+            raise BadModel(f"{path}: more than {LARGEST_DATA} bytes of data; the largest model has as many")
+        files.add(file)
+        if id(tensor) in initializers:
+            arrays[tensor.name] = _opened(tensor, file, (offset, length), where)
+            continue
+        copied += length
+        if copied > LARGEST_FILE:
+            raise BadModel(f"{path}: more than {LARGEST_FILE} bytes of data beside its initializers")
         tensor.raw_data = _read(file, offset, length)
         tensor.data_location = onnx.TensorProto.DEFAULT
         del tensor.external_data[:]
-        files.add(file)
-    return [_digest(file) for file in sorted(files)]
+    return Brought(arrays, [_digest(file) for file in sorted(files)])
+
+
+def _opened(tensor: onnx.TensorProto, file: Path, part: tuple[int, int], where: str) -> npt.NDArray[Any]:
+    """The file's own bytes as an array that may not be written to."""
+    kind, shape, (offset, length) = ir.DataType(tensor.data_type), tuple(tensor.dims), part
+    if kind == ir.DataType.STRING or kind.bitwidth < 8:
+        raise BadModel(f"{where} has type {kind.name}; expected floats, integers or booleans")
+    needed = math.prod(shape) * kind.bitwidth // 8
+    if min(shape, default=0) < 0 or needed != length:
+        raise BadModel(
+            f"{where}: its data has {length} bytes; its shape {list(shape)} of {kind.name.lower()} needs {needed}"
+        )
+    if not length:
+        return np.zeros(shape, kind.numpy())
+    try:
+        return np.memmap(file, kind.numpy(), "r", offset, shape)
+    except OSError as error:
+        raise BadModel(f"{file}: cannot be read ({error.strerror})") from None
 
 
 def _file(folder: Path, location: str, where: str) -> Path:

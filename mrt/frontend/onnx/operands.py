@@ -64,6 +64,18 @@ def _p_relu(node: ir.Node, shapes: list[tuple[int, ...]]) -> str | None:
     return None if fits else f"slope {list(slope)} does not broadcast to its input {list(x)}"
 
 
+def _layer_norm(node: ir.Node, shapes: list[tuple[int, ...]]) -> str | None:
+    x, *others = shapes
+    axis = _integer(node, "axis", -1)
+    rest = x[axis % len(x) :] if x else ()
+    for role, shape in zip(("scale", "bias"), others, strict=False):
+        if len(shape) > len(rest) or any(
+            s not in (1, n) for s, n in zip(reversed(shape), reversed(rest), strict=False)
+        ):
+            return f"{role} {list(shape)} does not broadcast to {list(rest)}"
+    return None
+
+
 def _integer(node: ir.Node, name: str, default: int) -> int:
     return node.attributes[name].as_int() if name in node.attributes else default
 
@@ -74,4 +86,11 @@ def _shape(value: ir.Value | None) -> tuple[int, ...] | None:
     return tuple(int(str(size)) for size in value.shape)
 
 
-_CHECKS = {"Conv": _convolution, "ConvTranspose": _convolution, "Gemm": _gemm, "Reshape": _reshape, "PRelu": _p_relu}
+_CHECKS = {
+    "Conv": _convolution,
+    "ConvTranspose": _convolution,
+    "Gemm": _gemm,
+    "Reshape": _reshape,
+    "PRelu": _p_relu,
+    "LayerNormalization": _layer_norm,
+}

@@ -11,13 +11,13 @@ from onnx_ir.passes.common import LiftConstantsToInitializersPass
 
 from mrt.errors import BadModel
 
-_OTHER_FLOATS = (ir.DataType.FLOAT16, ir.DataType.DOUBLE)
+_OTHER_FLOATS = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE)
 # An infinity is a limit or a mask in these and no number to compute with.
 _TAKE_INFINITY = ("Add", "Clip", "Max", "Min", "Pad", "Where")
 
 
 def write_weights(model: ir.Model) -> None:
-    """Constant nodes become initializers, float16 and float64 become float32, casts to them casts to float32.
+    """Constant nodes become initializers, float16, bfloat16 and float64 become float32, casts to them casts to float32.
 
     Refuses NaN anywhere, and infinities that are more than a limit, naming the initializer.
     """
@@ -56,12 +56,14 @@ def _write_initializer(value: ir.Value) -> None:
         value.type, value.shape = ir.TensorType(tensor.dtype), ir.Shape(_array(tensor, value.name).shape)
         return
     if tensor.dtype not in (*_OTHER_FLOATS, ir.DataType.FLOAT):
-        raise BadModel(f"initializer '{value.name}' has type {tensor.dtype.name}; expected float16, float32 or float64")
+        raise BadModel(
+            f"initializer '{value.name}' has type {tensor.dtype.name}; expected float16, bfloat16, float32 or float64"
+        )
     array = _array(tensor, value.name)
     if np.isnan(array).any():
         raise BadModel(f"initializer '{value.name}' holds NaN")
     with np.errstate(over="ignore"):
-        single = array.astype(np.float32)
+        single = array.astype(np.float32, copy=False)
     is_limit = all(use.node.op_type in _TAKE_INFINITY for use in value.uses())
     if not is_limit and not np.isfinite(single).all():
         raise BadModel(f"initializer '{value.name}' holds infinities, or numbers too large for float32")

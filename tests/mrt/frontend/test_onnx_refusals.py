@@ -267,6 +267,16 @@ def test_a_reshape_that_loses_elements(path):
     )
 
 
+def test_a_scale_that_makes_a_size_negative(path):
+    proto = build([node("Resize", "x - s", "y")], _SHAPE, {"s": np.array([1, 1, 1, -2], np.float32)})
+    assert "m.onnx: the shapes do not fit together: 'y' would have the shape " in refusal(path, proto)
+
+
+def test_a_scale_of_another_length_than_what_is_normalised(path):
+    proto = build([node("LayerNormalization", "x k", "y", axis=-1)], _SHAPE, {"k": np.ones(3, np.float32)})
+    assert "LayerNormalization:y (LayerNormalization): scale [3] does not broadcast to [" in refusal(path, proto)
+
+
 def test_an_operand_that_nobody_makes(path):
     proto = build([node("Add", "x x", "y")], _SHAPE)
     proto.graph.node[0].input[1] = "ghost"
