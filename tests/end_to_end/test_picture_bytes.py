@@ -13,6 +13,7 @@ import cvm
 from mrt.cli import cli
 from tests.command import cvm as cvm_command
 from tests.command import said
+from tests.shared_data import needs_shared
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DIGITS = ROOT / "calibration_data/digits8"
@@ -137,6 +138,20 @@ def test_a_config_that_prepares_otherwise_is_refused(folder):
     other.write_text((folder / "c.toml").read_text().replace("1/240", "1/255"))
     found = mrt("evaluate", "--config", other, folder / "p.cvm", code=2)
     assert "the config's scale is 0.00392" in found and "the program computes with 0.004166" in found
+
+
+@pytest.mark.slow
+@needs_shared
+@pytest.mark.parametrize(
+    ("name", "first", "gain"), [("cifar10_resnet20", "relu_5", 1.0), ("squeezenet1.1", "c0r", 0.7)]
+)
+def test_the_first_layer_has_less_noise_than_of_prepared_numbers_in_8_bits(name, first, gain, tmp_path):
+    config, decibels = ROOT / f"configs/{name}.toml", {}
+    for dtype in ("real", "u8"):
+        mrt("convert", "--config", config, "--samples", 30, "--input-dtype", dtype, "-o", tmp_path / "p.cvm")
+        layers = json.loads(mrt("compare", "--config", config, tmp_path / "p.cvm", "--samples", 10, "--json"))["layers"]
+        decibels[dtype] = next(layer["snr_db"] for layer in layers if layer["source"] == first)
+    assert decibels["u8"] > decibels["real"] + gain
 
 
 def test_synthetic_calibration_is_on_bytes(folder, tmp_path):
