@@ -319,6 +319,10 @@ CASES: list[Case] = [
       for opset, axis in ((7, 1), (11, 2), (13, 1), (13, -1))),
     _one("what a condition keeps", "Compress", 11, "c", weights={"c": np.array([True, False, True, True])}, axis=2),
     _one("what a condition keeps of all", "Compress", 9, "c", weights={"c": np.array([False, True, True])}),
+    *(_one(f"pad {mode} of less than nothing", "Pad", 19, "p", weights={"p": np.array([0, 0, -1, 2, 0, 0, 2, -2])}, mode=mode)
+      for mode in ("edge", "reflect", "wrap")),
+    *(_one(f"{name} over no axis", name, 18, "a", weights={"a": np.zeros(0, np.int64)}, noop_with_empty_axes=1)
+      for name in ("ReduceProd", "ReduceLogSumExp")),
     _one("the middle, cut out and surrounded", "CenterCropPad", 18, "s", weights={"s": np.array([4, 9])}, axes=[2, 3]),
     Case("a cast to the type of another", 15, [node("CastLike", "x k", "i"), node("CastLike", "i x", "y")],
          weights={"k": np.array([1])}),

@@ -19,9 +19,13 @@ def lower_log_sum_exp(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "ReduceLogSumExp"):
         shape, axes, result = shape_of(first(node)), axes_of(node), shape_of(node.outputs[0])
-        if shape is None or not axes or result is None:
+        if shape is None or axes is None or result is None:
             continue
         patch = Patch(node)
+        if not axes:  # the logarithm of one exponential
+            patch.finish(patch.add("Reshape", first(node), patch.axes(result, "shape"), allowzero=0))
+            count += 1
+            continue
         kept = tuple(axis for axis in range(len(shape)) if axis not in axes)
         rows = (math.prod(shape[axis] for axis in kept), math.prod(shape[axis] for axis in axes))
         x = patch.add("Transpose", first(node), perm=(*kept, *axes))

@@ -15,7 +15,7 @@ _MODES = {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}  # ONNX's word, 
 def lower_paddings(model: ir.Model) -> int:
     """Pad(edge, reflect, wrap) -> a Gather by constant indices for each axis that is padded. Always equal.
 
-    Applies where the shape and the pads are known and none is negative.
+    What negative pads take away is gone before anything is padded. Applies where the shape and the pads are known.
     """
     count = 0
     for node in nodes(model, "Pad"):
@@ -24,13 +24,17 @@ def lower_paddings(model: ir.Model) -> int:
         if mode not in _MODES or shape is None or pads is None:
             continue
         every = pads_of_every_axis(node, pads, len(shape))
-        if every is None or min(every) < 0 or not any(every) or max(every) + max(shape) > LONGEST_AXIS:
+        if every is None or not any(every) or max(every) + max(shape) > LONGEST_AXIS:
+            continue
+        left = [size + min(every[axis], 0) + min(every[axis + len(shape)], 0) for axis, size in enumerate(shape)]
+        if min(left) < 1:
             continue
         patch, value = Patch(node), first(node)
         for axis, size in enumerate(shape):
             before, after = every[axis], every[axis + len(shape)]
             if before or after:
-                indices = np.pad(np.arange(size, dtype=np.int64), (before, after), mode=_MODES[mode])  # type: ignore[call-overload]
+                kept = np.arange(max(-before, 0), size + min(after, 0), dtype=np.int64)
+                indices = np.pad(kept, (max(before, 0), max(after, 0)), mode=_MODES[mode])  # type: ignore[call-overload]
                 value = patch.add("Gather", value, patch.constant(indices, "indices"), axis=axis)
         patch.finish(value)
         count += 1

@@ -1,4 +1,4 @@
-"""Powers by a tensor of exponents are choices between powers by one; powers of whole numbers are products."""
+"""Powers by a tensor of exponents are choices between powers by one, or exponentials; of whole numbers they are products."""
 
 from __future__ import annotations
 
@@ -15,30 +15,48 @@ GREATEST_WHOLE_EXPONENT = 30  # of 2, in i32
 def lower_powers(model: ir.Model) -> int:
     """Pow(x, [a, b, ..]) -> Where(exponent = b, Pow(x, b), Pow(x, a)); Pow(whole x, 5) -> x * (x * x) * (x * x).
 
-    Applies to constant exponents, few of them different; of whole numbers to whole ones from 0 on. Equal to rounding.
+    Pow(x, y) -> Exp(y * Log(x)) where y is computed or has many different numbers. Applies to floats, and to whole numbers
+    by few constant ones from 0 on. Equal to rounding; by Exp for x above 0 alone, and calibration refuses what it meets
+    of others, for it is no number.
     """
-    count = 0
-    for node in nodes(model, "Pow"):
-        x, exponents = first(node), constant(operand(node, 1))
-        if constant(x) is not None or exponents is None or not exponents.size:
-            continue
-        different = sorted({float(exponent) for exponent in exponents.reshape(-1)})
-        whole = x.dtype in WHOLE_NUMBERS
-        if len(different) > MOST_EXPONENTS or (whole and not all(map(_is_small, different))):
-            continue
-        if exponents.size == 1 and not whole:
-            continue
-        patch = Patch(node)
-        power = _whole_power if whole else _power
-        value = power(patch, x, different[0])
-        for exponent in different[1:]:
-            chosen = patch.constant(exponents == exponent, "chosen")
-            value = patch.add("Where", chosen, power(patch, x, exponent), value)
-        if len(different) == 1:
-            value = _spread(patch, value, exponents)
-        patch.finish(value)
-        count += 1
-    return count
+    return sum(map(_lower, nodes(model, "Pow")))
+
+
+def _lower(node: ir.Node) -> bool:
+    x, exponents = first(node), constant(operand(node, 1))
+    if exponents is None or constant(x) is not None:
+        return _exponential(node)
+    different = sorted({float(exponent) for exponent in exponents.reshape(-1)})
+    whole = x.dtype in WHOLE_NUMBERS
+    if not different or (whole and not (len(different) <= MOST_EXPONENTS and all(map(_is_small, different)))):
+        return False
+    if not whole and len(different) > MOST_EXPONENTS:
+        return _exponential(node)
+    if exponents.size == 1 and not whole:
+        return False
+    patch = Patch(node)
+    power = _whole_power if whole else _power
+    value = power(patch, x, different[0])
+    for exponent in different[1:]:
+        chosen = patch.constant(exponents == exponent, "chosen")
+        value = patch.add("Where", chosen, power(patch, x, exponent), value)
+    patch.finish(value if len(different) > 1 else _spread(patch, value, exponents))
+    return True
+
+
+def _exponential(node: ir.Node) -> bool:
+    """A constant base has to be above 0; one number for a base has a table of its own."""
+    x, y = first(node), operand(node, 1)
+    base = constant(x)
+    if y is None or any(value.dtype != ir.DataType.FLOAT for value in (x, y, node.outputs[0])):
+        return False
+    if base is not None and (base.size == 1 or constant(y) is not None or not (base > 0).all()):
+        return False
+    patch = Patch(node)
+    logarithm = patch.add("Log", x)
+    logarithm.shape = x.shape
+    patch.finish(patch.add("Exp", patch.add("Mul", logarithm, y)))
+    return True
 
 
 def _is_small(exponent: float) -> bool:

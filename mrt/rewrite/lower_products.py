@@ -20,9 +20,9 @@ def lower_products(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "ReduceProd"):
         shape, axes, result = shape_of(first(node)), axes_of(node), shape_of(node.outputs[0])
-        if shape is None or not axes or result is None or node.outputs[0].dtype != ir.DataType.FLOAT:
+        if shape is None or axes is None or result is None or node.outputs[0].dtype != ir.DataType.FLOAT:
             continue
-        if max(shape[axis] for axis in axes) > MOST_FACTORS:
+        if max((shape[axis] for axis in axes), default=1) > MOST_FACTORS:
             continue
         patch, value = Patch(node), first(node)
         for axis in axes:

@@ -27,9 +27,28 @@ def test_powers_of_whole_numbers_are_products():
     assert run(model, {"x": np.array([7, 7, -7, -3])})["y"].tolist() == [1, 7, 49, -243]
 
 
-@pytest.mark.parametrize(
-    ("exponents", "kind"), [([0.3], 1), (np.array([-1, 2]), 7), (np.arange(17, dtype=np.float32), 1)], ids=str
-)
-def test_one_exponent_and_fractions_of_whole_numbers_and_many_exponents_stay(exponents, kind):
+@pytest.mark.parametrize(("exponents", "kind"), [([0.3], 1), (np.array([-1, 2]), 7), (np.arange(17), 7)], ids=str)
+def test_one_exponent_and_fractions_and_many_powers_of_whole_numbers_stay(exponents, kind):
     shape = {"x": (len(exponents),)}
     assert lower_powers(graph_of([node("Pow", "x e", "y")], shape, {"e": exponents}, kind=kind)) == 0
+
+
+def test_computed_and_many_exponents_are_exponentials():
+    feeds = {"x": np.float32([2, 3, 0.5]), "e": np.float32([3, -1, 2])}
+    model = graph_of([node("Pow", "x e", "y")], {"x": (3,), "e": (3,)})
+    assert lower_powers(model) == 1
+    assert operators_of(model) == ["Log", "Mul", "Exp"]
+    assert run(model, feeds)["y"] == pytest.approx([8, 1 / 3, 0.25], rel=1e-6)
+    many = graph_of([node("Pow", "x e", "y")], {"x": (17,)}, {"e": np.arange(17, dtype=np.float32) / 8})
+    assert lower_powers(many) == 1
+    assert operators_of(many) == ["Log", "Mul", "Exp"]
+
+
+def test_powers_of_several_constants_are_exponentials():
+    model = graph_of([node("Pow", "b x", "y")], {"x": (3,)}, {"b": [2.0, 3.0, 0.5]})
+    assert apply_pass(lower_powers, model, 1e-5) == 1
+
+
+@pytest.mark.parametrize("base", [2.0, [2.0, -3.0, 1.0]], ids=str)
+def test_one_base_and_bases_below_zero_stay(base):
+    assert lower_powers(graph_of([node("Pow", "b x", "y")], {"x": (3,)}, {"b": base})) == 0

@@ -61,7 +61,7 @@ def test_mean_variance_normalisation_over_any_axes(shape, axes, operators):
 
 
 @pytest.mark.parametrize(
-    ("p", "operators"), [(1, ["Abs", "ReduceSum", "Div"]), (2, ["Mul", "ReduceSum", "Sqrt", "Div"])]
+    ("p", "operators"), [(1, ["Abs", "ReduceSum", "Add", "Div"]), (2, ["Mul", "ReduceSum", "Add", "Sqrt", "Div"])]
 )
 def test_a_norm_is_a_quotient(p, operators):
     model = graph_of([node("LpNormalization", "x", "y", axis=1, p=p)], SHAPE)
