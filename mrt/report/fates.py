@@ -9,7 +9,7 @@ Where several operators lie there together, they became the rest together: no mo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -94,10 +94,19 @@ def float_graph(model: ir.Model) -> FloatGraph:
     for node in model.graph:
         outputs = tuple(str(value.name) for value in node.outputs if value.name)
         kind = f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
-        inputs = tuple(str(value.name) for value in node.inputs if value is not None and value.name)
-        operators.append(Operator(node.name or (outputs or ("?",))[0], kind, inputs, outputs))
+        operators.append(Operator(node.name or (outputs or ("?",))[0], kind, tuple(_read(node)), outputs))
     given = (str(value.name) for value in model.graph.inputs if value.name not in model.graph.initializers)
     return FloatGraph(tuple(operators), frozenset(given))
+
+
+def _read(node: ir.Node) -> Iterator[str]:
+    """Names of the values that a node reads, those that its branches read included."""
+    yield from (value.name for value in node.inputs if value is not None and value.name)
+    for attribute in node.attributes.values():
+        graphs = [attribute.as_graph()] if attribute.type == ir.AttributeType.GRAPH else []
+        for graph in attribute.as_graphs() if attribute.type == ir.AttributeType.GRAPHS else graphs:
+            for inner in graph:
+                yield from _read(inner)
 
 
 def fates(before: FloatGraph, after: FloatGraph, program: Program, owners: Mapping[int, str]) -> list[Fate]:

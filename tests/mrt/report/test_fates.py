@@ -5,6 +5,7 @@ import json
 import numpy as np
 import onnx_ir as ir
 import pytest
+from onnx import TensorProto, helper
 
 from cvm.validate import validate
 from mrt.calibrate.collect import calibrate
@@ -112,6 +113,21 @@ def test_two_operators_that_became_one_table_share_it():
     fates = report_of(graph_of(nodes, {"x": (1, 8)})).fates
     assert [dict(fate.instructions) for fate in fates] == [{}, {"table": 1}]
     assert fates[0].taken_up_by == "y"
+
+
+def test_what_a_branch_reads_is_read_by_the_node_that_has_it():
+    branches = {
+        name: helper.make_graph(
+            [helper.make_node(kind, ["x"], [f"{kind}_y"])],
+            name,
+            [],
+            [helper.make_tensor_value_info(f"{kind}_y", TensorProto.FLOAT, [1, 4])],
+        )
+        for name, kind in (("then_branch", "Relu"), ("else_branch", "Neg"))
+    }
+    model = graph_of([node("If", "c", "y", **branches)], {"x": (1, 4)}, {"c": np.array(True)})
+    graph = float_graph(model)
+    assert graph.operators[0].inputs == ("c", "x", "x") and "y" in graph.depending
 
 
 def test_instructions_and_operators_are_counted_by_kind(report):
