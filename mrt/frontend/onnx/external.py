@@ -42,8 +42,7 @@ def bring_in(proto: onnx.ModelProto, path: Path) -> Brought:
     files: set[Path] = set()
     arrays: dict[str, npt.NDArray[Any]] = {}
     total = copied = 0
-    initializers = {id(tensor) for tensor in proto.graph.initializer}
-    for tensor in tensors(proto.graph):
+    for place, tensor in enumerate(tensors(proto.graph)):
         if tensor.data_location != onnx.TensorProto.EXTERNAL:
             continue
         fields = {entry.key: entry.value for entry in tensor.external_data}
@@ -54,7 +53,7 @@ def bring_in(proto: onnx.ModelProto, path: Path) -> Brought:
         if total > LARGEST_DATA:
             raise BadModel(f"{path}: more than {LARGEST_DATA} bytes of data; the largest model has as many")
         files.add(file)
-        if id(tensor) in initializers:
+        if place < len(proto.graph.initializer):  # which come first
             arrays[tensor.name] = _opened(tensor, file, (offset, length), where)
             continue
         copied += length

@@ -129,6 +129,19 @@ def test_arrays_stay_on_the_disk_until_they_are_read(tmp_path):
     assert isinstance(array, np.memmap) and not array.flags.writeable
 
 
+def test_a_constant_node_is_read_at_once(tmp_path):
+    proto = build([node("Add", "x c", "y")], {"x": (2, 3)})
+    constant = onnx.helper.make_node("Constant", [], ["c"], value=onnx.numpy_helper.from_array(np.ones(3, np.float32)))
+    constant.attribute[0].t.ClearField("raw_data")
+    constant.attribute[0].t.data_location = onnx.TensorProto.EXTERNAL
+    constant.attribute[0].t.external_data.add(key="location", value="d")
+    proto.graph.node.insert(0, constant)
+    (tmp_path / "d").write_bytes(np.arange(3, dtype=np.float32).tobytes())
+    (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
+    (found,) = run(frontend.load(tmp_path / "m.onnx").model, {"x": np.zeros((2, 3), np.float32)}).values()
+    assert found.tolist() == [[0, 1, 2], [0, 1, 2]]
+
+
 def test_another_initializer_of_a_type_without_whole_bytes(tmp_path):
     path = _save(tmp_path)
     proto = onnx.load(path, load_external_data=False)
