@@ -14,6 +14,9 @@ from mrt.errors import BadData, BadModel
 
 Array = npt.NDArray[Any]
 
+MOST_INSIDE = 1 << 30  # bytes of weights in one protobuf, which can hold twice as many
+SMALL = 1 << 12  # bytes of a weight that stays inside
+
 
 class FloatSession:
     """A model ready to run, giving the values of the names asked for (its outputs, unless said)."""
@@ -21,7 +24,8 @@ class FloatSession:
     def __init__(self, model: ir.Model, names: Iterable[str] | None = None) -> None:
         self.names = [str(value.name) for value in model.graph.outputs] if names is None else list(names)
         self._dtypes = {str(value.name): _numpy_dtype(value) for value in model_inputs(model)}
-        self._session = _open(_exposing(model, self.names))
+        proto, self._arrays = _exposing(model, self.names)  # kept: the library reads them where they lie
+        self._session = _open(proto, self._arrays)
 
     def run(self, sample: Mapping[str, Array]) -> dict[str, Array]:
         """The values by name for one sample; inputs are cast to what the model declares."""
@@ -72,19 +76,34 @@ def _numpy_dtype(value: ir.Value) -> np.dtype[Any]:
     return np.dtype(np.float32) if value.dtype is None else value.dtype.numpy()
 
 
-def _exposing(model: ir.Model, names: list[str]) -> bytes:
-    """The model's bytes with every one of `names` among its outputs; the model itself stays as it is."""
+def _exposing(model: ir.Model, names: list[str]) -> tuple[bytes, dict[str, Array]]:
+    """The model's bytes with every one of `names` among its outputs, and weights apart if those are beyond a protobuf.
+
+    The model itself stays as it is.
+    """
     outputs = {value.name for value in model.graph.outputs}
     missing = [name for name in names if name not in outputs]
     if missing:
         model = model.clone()
         produced = {value.name: value for node in model.graph for value in node.outputs}
         model.graph.outputs.extend(produced[name] for name in missing)
-    return bytes(ir.to_proto(model).SerializeToString())
+    if sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value) <= MOST_INSIDE:
+        return bytes(ir.to_proto(model).SerializeToString()), {}
+    apart, arrays = model.clone(), {}
+    for value in apart.graph.initializers.values():
+        tensor = value.const_value
+        if value.name and tensor is not None and tensor.nbytes > SMALL:
+            array = arrays[value.name] = np.ascontiguousarray(tensor.numpy())
+            shape = ir.Shape(array.shape)
+            value.const_value = ir.ExternalTensor("none", 0, array.nbytes, tensor.dtype, shape=shape, name=value.name)
+    return bytes(ir.to_proto(apart).SerializeToString()), arrays
 
 
-def _open(model: bytes) -> ort.InferenceSession:
+def _open(model: bytes, arrays: Mapping[str, Array]) -> ort.InferenceSession:
     options = ort.SessionOptions()
+    if arrays:
+        values = [ort.OrtValue.ortvalue_from_numpy(array) for array in arrays.values()]
+        options.add_external_initializers(list(arrays), values)
     options.intra_op_num_threads = 1  # sums are then added in one order
     options.inter_op_num_threads = 1
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC

@@ -4,6 +4,7 @@ import numpy as np
 import onnx
 import pytest
 
+from mrt.calibrate import session
 from mrt.calibrate.session import FloatSession, whole_intervals
 from mrt.errors import BadData, BadModel
 from tests.graphs import graph_of, node
@@ -59,3 +60,14 @@ def test_whole_numbers_that_inputs_may_meet(kind, notes, expected):
     model = graph_of([node("Cast", "x", "y", to=10)], {"x": (1, 3)}, kind=kind)
     model.graph.inputs[0].metadata_props.update(notes)
     assert whole_intervals(model) == expected
+
+
+def test_weights_beyond_a_protobuf_are_handed_over_apart(monkeypatch):
+    weights = {"w": np.arange(4096, dtype=np.float32).reshape(64, 64) / 4096, "b": np.ones(64, np.float32)}
+    model = graph_of([node("MatMul", "x w", "h"), node("Add", "h b", "y")], {"x": (1, 64)}, weights)
+    expected = FloatSession(model).run({"x": np.ones((1, 64), np.float32)})["y"]
+    monkeypatch.setattr(session, "MOST_INSIDE", 1000)
+    sample = {"x": np.ones((1, 64), np.float32)}
+    found = FloatSession(model, ["h", "y"]).run(sample)
+    assert np.array_equal(found["y"], expected) and np.array_equal(found["h"] + 1, expected)
+    assert model.graph.initializers["w"].const_value.numpy()[0, 1] == 1 / 4096  # the model stays as it was
