@@ -17,7 +17,7 @@ LONGEST_WINDOW = 1 << 13
 
 # a - b cos x + c cos 2x
 _TERMS = {"HannWindow": (0.5, 0.5, 0.0), "HammingWindow": (25 / 46, 21 / 46, 0.0), "BlackmanWindow": (0.42, 0.5, 0.08)}
-_CONTEXT = Context(prec=40)
+PRECISION = Context(prec=40)
 
 
 def fold_windows(model: ir.Model) -> int:
@@ -65,9 +65,8 @@ def _mel(bins: float, length: float, rate: float, low: float, high: float) -> Ar
 
 def _corner(step: int, steps: int, settings: tuple[float, ...]) -> int:
     """mel = 2595 log10(1 + f / 700)."""
-    c = _CONTEXT
     length, rate, low, high = (Decimal(number) for number in settings)
-    ends = [c.ln(1 + edge / 700) for edge in (low, high)]
-    exponent = c.add(ends[0], c.multiply(c.subtract(ends[1], ends[0]), Decimal(step) / steps))
-    hertz = c.multiply(Decimal(700), c.subtract(c.exp(exponent), Decimal(1)))
-    return math.floor(c.divide(c.multiply(length + 1, hertz), rate))
+    ends = [PRECISION.ln(1 + edge / 700) for edge in (low, high)]
+    exponent = PRECISION.add(ends[0], PRECISION.multiply(PRECISION.subtract(ends[1], ends[0]), Decimal(step) / steps))
+    hertz = PRECISION.multiply(Decimal(700), PRECISION.subtract(PRECISION.exp(exponent), Decimal(1)))
+    return math.floor(PRECISION.divide(PRECISION.multiply(length + 1, hertz), rate))
