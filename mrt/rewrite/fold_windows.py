@@ -65,8 +65,10 @@ def _mel(bins: float, length: float, rate: float, low: float, high: float) -> Ar
 
 def _corner(step: int, steps: int, settings: tuple[float, ...]) -> int:
     """mel = 2595 log10(1 + f / 700)."""
+    p = PRECISION
     length, rate, low, high = (Decimal(number) for number in settings)
-    ends = [PRECISION.ln(1 + edge / 700) for edge in (low, high)]
-    exponent = PRECISION.add(ends[0], PRECISION.multiply(PRECISION.subtract(ends[1], ends[0]), Decimal(step) / steps))
-    hertz = PRECISION.multiply(Decimal(700), PRECISION.subtract(PRECISION.exp(exponent), Decimal(1)))
-    return math.floor(PRECISION.divide(PRECISION.multiply(length + 1, hertz), rate))
+    least, most = (p.ln(p.add(Decimal(1), p.divide(edge, Decimal(700)))) for edge in (low, high))
+    share = p.divide(Decimal(step), Decimal(steps))
+    exponent = p.add(least, p.multiply(p.subtract(most, least), share))
+    hertz = p.multiply(Decimal(700), p.subtract(PRECISION.exp(exponent), Decimal(1)))
+    return math.floor(p.divide(p.multiply(p.add(length, Decimal(1)), hertz), rate))
