@@ -17,6 +17,7 @@ from mrt.frontend.onnx.experimental import spell_experimental
 from mrt.frontend.onnx.external import bring_in
 from mrt.frontend.onnx.functions import write_out_functions
 from mrt.frontend.onnx.inputs import Shapes, fix_inputs, forget_shapes
+from mrt.frontend.onnx.learned import spell_learned
 from mrt.frontend.onnx.library import check, find_shapes, to_ir
 from mrt.frontend.onnx.modernize import modernize
 from mrt.frontend.onnx.operands import check_operands
@@ -57,6 +58,7 @@ def read_onnx(path: Path, shapes: Shapes | None = None, outputs: Sequence[str] =
     left = cut(proto, outputs)
     drop_unused_outputs(proto)
     spell_experimental(proto, opset)
+    spell_learned(proto)
     refuse_unsupported(proto, opset)
     brought = bring_in(proto, path)
     if brought.digests:

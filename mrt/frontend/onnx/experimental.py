@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -25,11 +25,11 @@ _TYPES = {
 }
 
 
-class _Nodes:
+class Nodes:
     """The nodes that one node becomes; the last of them has its output."""
 
-    def __init__(self, node: onnx.NodeProto, taken: set[str]) -> None:
-        self.node, self.x, self._taken = node, node.input[0], taken
+    def __init__(self, node: onnx.NodeProto, taken: set[str], of_one_axis: Collection[str] = ()) -> None:
+        self.node, self.x, self._taken, self.of_one_axis = node, node.input[0], taken, of_one_axis
         self.made: list[onnx.NodeProto] = []
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
@@ -52,34 +52,34 @@ class _Nodes:
         return self.made
 
 
-def _scaled(s: _Nodes, x: str, factor: float) -> str:
+def _scaled(s: Nodes, x: str, factor: float) -> str:
     return s.add("Mul", x, s.real(factor))
 
 
-def _number(s: _Nodes, attributes: Attributes) -> float:
+def _number(s: Nodes, attributes: Attributes) -> float:
     scale = attributes.get("scale", 1.0)
     if isinstance(scale, float):
         return scale
     raise Unsupported([f"{s.node.name or s.node.output[0]} ({s.node.op_type}): scale={list(scale)}; expected a number"])
 
 
-def _affine(s: _Nodes, attributes: Attributes) -> None:
+def _affine(s: Nodes, attributes: Attributes) -> None:
     """alpha * x + beta."""
     s.add("Add", _scaled(s, s.x, attributes.get("alpha", 1.0)), s.real(attributes.get("beta", 0.0)))
 
 
-def _scale(s: _Nodes, attributes: Attributes) -> None:
+def _scale(s: Nodes, attributes: Attributes) -> None:
     """scale * x."""
     _scaled(s, s.x, _number(s, attributes))
 
 
-def _image_scaler(s: _Nodes, attributes: Attributes) -> None:
+def _image_scaler(s: Nodes, attributes: Attributes) -> None:
     """scale * x + bias, one bias for each channel of NCHW."""
     bias = attributes.get("bias") or [0.0]
     s.add("Add", _scaled(s, s.x, _number(s, attributes)), s.real(*bias, axes=2))
 
 
-def _crop(s: _Nodes, attributes: Attributes) -> None:
+def _crop(s: Nodes, attributes: Attributes) -> None:
     """Without a border of left, top, right and bottom; or a height and width from the left and top one on."""
     border, size = attributes.get("border", ()), attributes.get("scale", ())
     size = () if isinstance(size, float) else size
@@ -96,17 +96,17 @@ def _crop(s: _Nodes, attributes: Attributes) -> None:
         s.add("Identity", x)
 
 
-def _parametric_softplus(s: _Nodes, attributes: Attributes) -> None:
+def _parametric_softplus(s: Nodes, attributes: Attributes) -> None:
     """alpha * ln(1 + exp(beta * x))."""
     _scaled(s, s.add("Softplus", _scaled(s, s.x, attributes.get("beta", 1.0))), attributes.get("alpha", 1.0))
 
 
-def _scaled_tanh(s: _Nodes, attributes: Attributes) -> None:
+def _scaled_tanh(s: Nodes, attributes: Attributes) -> None:
     """alpha * tanh(beta * x)."""
     _scaled(s, s.add("Tanh", _scaled(s, s.x, attributes.get("beta", 1.0))), attributes.get("alpha", 1.0))
 
 
-EXPERIMENTAL: dict[str, Callable[[_Nodes, Attributes], None]] = {
+EXPERIMENTAL: dict[str, Callable[[Nodes, Attributes], None]] = {
     "Affine": _affine,
     "Crop": _crop,
     "ImageScaler": _image_scaler,
@@ -125,7 +125,7 @@ def spell_experimental(proto: onnx.ModelProto, opset: int) -> None:
     spelled: list[onnx.NodeProto] = []
     for node in nodes:
         if _is_experimental(node):
-            one = _Nodes(node, taken)
+            one = Nodes(node, taken)
             attributes = {item.name: helper.get_attribute_value(item) for item in node.attribute}
             EXPERIMENTAL[node.op_type](one, attributes)
             spelled += one.finish()

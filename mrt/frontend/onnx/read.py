@@ -51,7 +51,7 @@ def parse(data: bytes, path: Path) -> onnx.ModelProto:
 
 def opset_of(proto: onnx.ModelProto, path: Path) -> int:
     """The version of the default operator set, if it is one we read."""
-    versions = [entry.version for entry in proto.opset_import if entry.domain in DEFAULT_DOMAINS]
+    versions = list(dict.fromkeys(entry.version for entry in proto.opset_import if entry.domain in DEFAULT_DOMAINS))
     if len(versions) != 1:
         raise BadModel(f"{path}: names {len(versions)} versions of the default operator set; expected one")
     if not OLDEST_OPSET <= versions[0] <= NEWEST_OPSET:

@@ -56,6 +56,16 @@ def test_other_floats_become_float32(tmp_path, dtype):
     assert_same(before, run(model, feeds), half_a_bit)
 
 
+def test_weights_of_bfloat16_are_widened(tmp_path):
+    proto = build([node("Mul", "x w", "y")], {"x": (1, 3, 2, 2)}, {"w": _W})
+    bits = (_W.view(np.uint32) >> 16).astype(np.uint16)  # the upper half of a float32
+    tensor = onnx.TensorProto(name="w", data_type=onnx.TensorProto.BFLOAT16, dims=_W.shape, raw_data=bits.tobytes())
+    proto.graph.initializer[0].CopyFrom(tensor)
+    proto.graph.node.insert(0, onnx.helper.make_node("Cast", ["w"], ["wide"], to=1))
+    proto.graph.node[1].input[1] = "wide"
+    assert constant_named(loaded(tmp_path, proto), "w").tobytes() == (bits.astype(np.uint32) << 16).tobytes()
+
+
 def test_initializers_that_are_also_inputs_are_constants(tmp_path):
     proto = build([node("Mul", "x w", "y")], {"x": (1, 3, 2, 2)}, {"w": _W}, opset=8)
     assert [value.name for value in proto.graph.input] == ["x", "w"]

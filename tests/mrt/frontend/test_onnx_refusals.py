@@ -86,6 +86,15 @@ def test_an_opset_outside_the_range(path, opset):
     assert refusal(path, proto) == f"m.onnx: opset {opset}; supported are 1 to 28"
 
 
+def test_one_opset_said_twice_is_one(path):
+    proto = build(_RELU, _SHAPE)
+    proto.opset_import.add(domain="", version=20)
+    onnx.save(proto, path)
+    assert load_onnx(path)[0].graph.num_nodes() == 1
+    proto.opset_import[1].version = 19
+    assert refusal(path, proto) == "m.onnx: names 2 versions of the default operator set; expected one"
+
+
 def test_no_default_operator_set(path):
     proto = build(_RELU, _SHAPE)
     proto.opset_import[0].domain = "com.example"
