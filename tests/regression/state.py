@@ -1,0 +1,64 @@
+"""The state of one model: converted at 8 bits and with 16-bit activations, run in integers and held against float."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import onnx_ir as ir
+
+from mrt.calibrate.samples import Samples, synthetic_samples
+from mrt.calibrate.session import model_inputs, whole_intervals
+from mrt.config import Config
+from mrt.convert import convert, load_to_run, open_data
+from mrt.errors import MrtError
+from mrt.evaluate import evaluate
+from tests.regression.cases import LEFT_OUT_AT_16, Case
+
+State = Mapping[str, Any]
+EXACT = "exact"
+TIMES = (0.5, 2, 8, 32)  # seconds of a processor, where classes end
+CLASSES = (*(f"under {limit} s" for limit in TIMES), "longer")
+
+
+def state_of(case: Case) -> State:
+    """Signal to noise in dB (the worst output's) by bits, or why it is refused; classes kept of so many; time class."""
+    config, state = case.config, dict[str, Any]()
+    for bits in (8, 16):
+        if bits == 16 and case.name in LEFT_OUT_AT_16:
+            state["16 bits"] = f"left out: {LEFT_OUT_AT_16[case.name]}"
+            continue
+        options = replace(config.quantization, activation_bits=bits)
+        fitted = replace(config, quantization=options, calibration=replace(config.calibration, bits=bits))
+        start = time.process_time()
+        try:
+            conversion = convert(fitted, table=None, progress=lambda what, done, total: None)
+        except MrtError as problem:
+            state[f"{bits} bits"] = "refused: " + " ".join(str(problem).split())
+            continue
+        taken = time.process_time() - start
+        model = load_to_run(config).model
+        report = evaluate(model, conversion.proven, _samples(config, model, conversion.model.model))
+        ratios = [EXACT if ratio is None else round(ratio, 1) for ratio in report.snr_db.values()]
+        state[f"{bits} bits"] = min(ratios, key=decibels)
+        if bits == 8:
+            state["time"] = CLASSES[bisect(TIMES, taken)]
+            if report.agreement is not None and config.evaluation_data.path is not None:
+                state["same class"] = f"{round(report.agreement * report.samples)} of {report.samples}"
+    return state
+
+
+def _samples(config: Config, model: ir.Model, rewritten: ir.Model) -> Samples:
+    """The evaluation data or, of a model without, noise that is not the calibration's."""
+    if config.evaluation_data.path is not None:
+        return open_data(model, config, config.evaluation_data)
+    shapes = {str(value.name): tuple(value.shape.numpy()) for value in model_inputs(rewritten)}
+    return synthetic_samples(shapes, config.evaluation_data.samples or 1, seed=1, intervals=whole_intervals(rewritten))
+
+
+def decibels(ratio: float | str) -> float:
+    """A ratio as a number: no difference is better than any."""
+    return float("inf") if isinstance(ratio, str) else ratio
