@@ -184,6 +184,10 @@ CASES: list[Case] = [
     _one("max pool without strides", "MaxPool", 7, kernel_shape=[3, 2]),
     *(_one(f"max pool rounding up {h}x{w}", "MaxPool", 12, kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1,
            shape=(1, 2, h, w)) for h, w in ((7, 6), (8, 9), (4, 5))),
+    *(_one(f"{name.lower()} rounding up where auto_pad says the size", name, 19, kernel_shape=[3, 2], strides=[2, 2],
+           auto_pad="SAME_UPPER", ceil_mode=1, shape=(1, 2, 8, 6)) for name in ("MaxPool", "AveragePool", "LpPool")),
+    *(_one(f"dilated {name.lower()} rounding up past the end", name, 19, kernel_shape=[2, 2], strides=[3, 3],
+           pads=[1, 1, 1, 1], dilations=[1, 2], ceil_mode=1, shape=(1, 2, 4, 4)) for name in ("MaxPool", "LpPool")),
     _one("max pool rounding up past the end", "MaxPool", 12, kernel_shape=[2, 2], strides=[3, 3], pads=[1, 1, 1, 1],
          ceil_mode=1, shape=(1, 2, 4, 4)),
     *(_one(f"{name.lower()} {mode.lower()}", name, 11, kernel_shape=[3, 2], strides=[2, 2], auto_pad=mode)

@@ -44,6 +44,8 @@ def write_windows(model: ir.Model) -> int:
         written = {name: _written(node, name) for name in wanted}
         if written == wanted and "auto_pad" not in node.attributes and "output_shape" not in node.attributes:
             continue
+        if word(node, "auto_pad", "NOTSET").startswith("SAME"):
+            drop_attributes(node, "ceil_mode")  # the size is what the strides make of it, whatever the rounding
         drop_attributes(node, "auto_pad", "output_shape")
         set_attributes(node, **{name: value[0] if name == "group" else value for name, value in wanted.items()})
         count += 1

@@ -1,4 +1,7 @@
-"""ceil_mode drops a last window that would begin in the end padding; the library's shape inference forgets to."""
+"""ceil_mode drops a last window that would begin in the end padding, and says nothing where auto_pad sets the size.
+
+The library's shape inference forgets both.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ def settle_ceil_mode(model: ir.Model) -> bool:
     Inference has to run again afterwards, since every size behind the pool was wrong too.
     """
     for node in model.graph:
-        if node.op_type in ("MaxPool", "AveragePool") and _ints(node, "ceil_mode", (0,))[0] and _settle(node):
+        if node.op_type in ("MaxPool", "AveragePool", "LpPool") and _ints(node, "ceil_mode", (0,))[0] and _settle(node):
             return True
     return False
 
@@ -21,6 +24,9 @@ def settle_ceil_mode(model: ir.Model) -> bool:
 def _settle(node: ir.Node) -> bool:
     x, y = _sizes(node.inputs[0]), _sizes(node.outputs[0])
     kernel = _ints(node, "kernel_shape", ())
+    if "auto_pad" in node.attributes and node.attributes["auto_pad"].as_string().startswith("SAME"):
+        node.attributes["ceil_mode"] = ir.AttrInt64("ceil_mode", 0)
+        return True
     if x is None or y is None or "auto_pad" in node.attributes:
         return False
     spatial = len(kernel)
@@ -31,7 +37,8 @@ def _settle(node: ir.Node) -> bool:
     dropped = [start >= size + begin for start, size, begin in zip(starts, x, begins, strict=True)]
     if not any(dropped):
         return False
-    overhang = [start + k - size - begin for start, k, size, begin in zip(starts, kernel, x, begins, strict=True)]
+    extents = [(k - 1) * d + 1 for k, d in zip(kernel, _ints(node, "dilations", (1,) * spatial), strict=True)]
+    overhang = [start + e - size - begin for start, e, size, begin in zip(starts, extents, x, begins, strict=True)]
     grown = [end if drop else max(end, over) for end, drop, over in zip(ends, dropped, overhang, strict=True)]
     if grown != ends and any(pads) and _ints(node, "count_include_pad", (0,))[0]:
         raise Unsupported([f"{node.name or node.outputs[0].name} ({node.op_type}): ceil_mode=1 with counted padding"])
