@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from onnx import helper, numpy_helper
 
 from mrt.errors import Unsupported
 from mrt.frontend.onnx.experimental import Nodes
+from mrt.frontend.onnx.trees import read_trees, spell_trees
 
 DOMAIN = "ai.onnx.ml"
 Attributes = Mapping[str, Any]
@@ -62,17 +63,26 @@ def _regressor(s: Nodes, attributes: Attributes) -> None:
 
 def _classifier(s: Nodes, attributes: Attributes) -> None:
     """The label of the greatest sum, and the sums, or what is made of them."""
-    labels, transform = attributes.get("classlabels_ints", ()), _word(attributes, "post_transform", "NONE")
-    functions = {"NONE": "Identity", "SOFTMAX": "Softmax", "LOGISTIC": "Sigmoid"}
+    labels = attributes.get("classlabels_ints", ())
     if len(labels) < 2 or len(attributes.get("intercepts", labels)) != len(labels):
         raise _refuse(s.node, "expected two or more labels that are integers, and a row of coefficients for each")
+    _choose(s, attributes, _linear(s, attributes, len(labels)), labels)
+
+
+def _choose(s: Nodes, attributes: Attributes, sums: str, labels: Sequence[int]) -> None:
+    transform = _word(attributes, "post_transform", "NONE")
+    functions = {"NONE": "Identity", "SOFTMAX": "Softmax", "LOGISTIC": "Sigmoid"}
     if transform not in functions:
         raise _refuse(s.node, f"post_transform={transform}; expected {', '.join(functions)}")
-    sums = _linear(s, attributes, len(labels))
     s.add(functions[transform], sums, **({"axis": 1} if transform == "SOFTMAX" else {}))
     s.made[-1].output[0] = s.node.output[1]
     places = s.add("ArgMax", sums, axis=1, keepdims=0)
     s.add("Gather", _constant(s, labels, np.int64), places, axis=0)
+
+
+def _columns(s: Nodes, attributes: Attributes) -> None:
+    """A dictionary for each row: here the tensor itself, whose columns are in the order of the labels."""
+    s.add("Identity", s.x)
 
 
 def _feature_extractor(s: Nodes, attributes: Attributes) -> None:
@@ -82,12 +92,39 @@ def _feature_extractor(s: Nodes, attributes: Attributes) -> None:
     s.add("Gather", rows, places, axis=1)
 
 
+def _trees(s: Nodes, attributes: Attributes, role: str, results: int) -> str:
+    base = np.array(attributes.get("base_values", np.zeros(results)), np.float32)
+    found = read_trees(attributes, role, results)
+    if isinstance(found, str) or base.size != results:
+        raise _refuse(s.node, found if isinstance(found, str) else f"{base.size} base values for {results} results")
+    return spell_trees(s, found, base)
+
+
+def _tree_regressor(s: Nodes, attributes: Attributes) -> None:
+    """The sum of what the leaves say."""
+    for name, expected in (("post_transform", "NONE"), ("aggregate_function", "SUM")):
+        if (word := _word(attributes, name, expected)) != expected:
+            raise _refuse(s.node, f"{name}={word}; expected {expected}")
+    _trees(s, attributes, "target", int(attributes.get("n_targets", 1)))
+
+
+def _tree_classifier(s: Nodes, attributes: Attributes) -> None:
+    """The label of the greatest sum, and the sums."""
+    labels, named = attributes.get("classlabels_int64s", ()), set(attributes.get("class_ids", ()))
+    if len(labels) < 2 or len(named) < 2:
+        raise _refuse(s.node, "expected two or more labels that are integers, and weights for more than one of them")
+    _choose(s, attributes, _trees(s, attributes, "class", len(labels)), labels)
+
+
 LEARNED: dict[str, tuple[Callable[[Nodes, Attributes], None], int]] = {
     "ArrayFeatureExtractor": (_feature_extractor, 2),
     "LinearClassifier": (_classifier, 1),
     "LinearRegressor": (_regressor, 1),
     "Normalizer": (_normalizer, 1),
     "Scaler": (_scaler, 1),
+    "TreeEnsembleClassifier": (_tree_classifier, 1),
+    "TreeEnsembleRegressor": (_tree_regressor, 1),
+    "ZipMap": (_columns, 1),
 }
 
 
@@ -106,6 +143,10 @@ def spell_learned(proto: onnx.ModelProto) -> None:
         one = Nodes(node, taken, rows)
         LEARNED[node.op_type][0](one, {item.name: helper.get_attribute_value(item) for item in node.attribute})
         spelled += one.finish()
+    zipped = {name for node in nodes if node.op_type == "ZipMap" and node.domain == DOMAIN for name in node.output}
+    for value in proto.graph.output:
+        if value.name in zipped:
+            value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
     del nodes[:]
     nodes.extend(spelled)
 
@@ -117,6 +158,6 @@ def _is_learned(node: onnx.NodeProto) -> bool:
     declared = onnx.defs.get_schema(node.op_type, DOMAIN).attributes
     kinds = {name: str(attribute.type).rpartition(".")[2] for name, attribute in declared.items()}
     typed = all(kinds.get(a.name) == onnx.AttributeProto.AttributeType.Name(a.type) for a in node.attribute)
-    outputs = 2 if node.op_type == "LinearClassifier" else 1
+    outputs = 2 if node.op_type.endswith("Classifier") else 1
     names = [*node.input, *node.output]
     return typed and len(node.input) == LEARNED[node.op_type][1] and len(node.output) == outputs and all(names)

@@ -26,8 +26,33 @@ FORMS = {
 }
 
 
+# Feature 0 at 0.25: yes, a leaf; no, feature 2 at -0.5: two leaves. The second tree is one leaf.
+NODES = {
+    "nodes_treeids": [0, 0, 0, 0, 0, 1], "nodes_nodeids": [0, 1, 2, 3, 4, 0], "nodes_featureids": [0, 0, 2, 0, 0, 0],
+    "nodes_values": [0.25, 0.0, -0.5, 0.0, 0.0, 0.0], "nodes_truenodeids": [1, 0, 3, 0, 0, 0],
+    "nodes_falsenodeids": [2, 0, 4, 0, 0, 0],
+}  # fmt: skip
+
+
+def trees(mode, **more):
+    return NODES | {"nodes_modes": [mode, "LEAF", mode, "LEAF", "LEAF", "LEAF"]} | more
+
+
+def leaves(role):
+    names = ("treeids", "nodeids", "ids", "weights")
+    rows = [(0, 1, 0, 1.5), (0, 3, 1, 2.0), (0, 4, 0, -1.0), (0, 4, 1, 0.25), (1, 0, 0, 0.125), (1, 0, 1, -0.5)]
+    return {f"{role}_{name}": list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+
+
+for kind in ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT"):
+    FORMS[f"TreeEnsembleRegressor {kind}"] = (
+        "TreeEnsembleRegressor", trees(kind, n_targets=2, base_values=[0.5, -0.5], **leaves("target")))  # fmt: skip
+FORMS["TreeEnsembleClassifier"] = (
+    "TreeEnsembleClassifier", trees("BRANCH_LEQ", classlabels_int64s=[0, 1], **leaves("class")))  # fmt: skip
+
+
 def model_of(folder, operator, attributes, inputs="x", weights=()):
-    outputs = ["label", "y"] if operator == "LinearClassifier" else ["y"]
+    outputs = ["label", "y"] if operator.endswith("Classifier") else ["y"]
     one = helper.make_node(operator, inputs.split(), outputs, name="one", domain="ai.onnx.ml", **attributes)
     values = [helper.make_empty_tensor_value_info(name) for name in outputs]
     for value in values:
@@ -68,6 +93,22 @@ def test_columns_by_their_places(tmp_path):
             WEIGHTS | {"targets": 2, "post_transform": "PROBIT"},
             "post_transform=PROBIT; expected NONE",
         ),
+        (
+            "TreeEnsembleRegressor",
+            trees("BRANCH_EQ", n_targets=2, **leaves("target")),
+            "tree 0: questions of the kinds BRANCH_EQ",
+        ),
+        (
+            "TreeEnsembleRegressor",
+            trees("BRANCH_LEQ", n_targets=2, **leaves("target")) | {"nodes_truenodeids": [1, 0, 0, 0, 0, 0]},
+            "tree 0: its nodes are no tree",
+        ),
+        (
+            "TreeEnsembleRegressor",
+            trees("BRANCH_LEQ", n_targets=3, **leaves("target")),
+            "no tree whose every leaf speaks of result 2; runtimes read that in different ways",
+        ),
+        ("TreeEnsembleRegressor", trees("BRANCH_LEQ", **leaves("target")), "a weight for result 1 of 1"),
         ("Scaler", {"offset": "much"}, r"one \(Scaler\): operator of the domain 'ai.onnx.ml'"),
         ("Imputer", {}, r"one \(Imputer\): operator of the domain 'ai.onnx.ml'"),
     ],
@@ -76,3 +117,9 @@ def test_what_is_not_supported_is_named(operator, attributes, sentence, tmp_path
     model_of(tmp_path, operator, attributes)
     with pytest.raises(Unsupported, match=sentence):
         load_onnx(tmp_path / "m.onnx")
+
+
+def test_dictionaries_of_columns_are_the_columns(tmp_path):
+    model_of(tmp_path, "ZipMap", {"classlabels_int64s": [0, 1, 2]})
+    (found,) = run(load_onnx(tmp_path / "m.onnx")[0], {"x": X}).values()
+    assert np.array_equal(found, X)
