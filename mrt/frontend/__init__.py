@@ -89,7 +89,7 @@ def parameters_beside(path: Path) -> list[Path]:
 def operators(frontend: Frontend) -> list[str]:
     """The names of the operators that a front end reads, sorted."""
     if frontend == "onnx":
-        return sorted(onnx.OPERATORS)
+        return sorted([*onnx.OPERATORS, *(f"ai.onnx.ml.{name}" for name in onnx.LEARNED)])
     from mrt.frontend.mxnet import OPERATORS
 
     return sorted(OPERATORS)

@@ -17,7 +17,7 @@ from mrt.frontend.onnx.experimental import spell_experimental
 from mrt.frontend.onnx.external import bring_in
 from mrt.frontend.onnx.functions import write_out_functions
 from mrt.frontend.onnx.inputs import Shapes, fix_inputs, forget_shapes
-from mrt.frontend.onnx.learned import spell_learned
+from mrt.frontend.onnx.learned import LEARNED, spell_learned
 from mrt.frontend.onnx.library import check, find_shapes, to_ir
 from mrt.frontend.onnx.modernize import modernize
 from mrt.frontend.onnx.operands import check_operands
@@ -25,7 +25,7 @@ from mrt.frontend.onnx.operators import OPERATORS, refuse_unsupported
 from mrt.frontend.onnx.read import drop_unused_outputs, opset_of, parse, read_bytes
 from mrt.frontend.onnx.weights import write_weights
 
-__all__ = ["OPERATORS", "Read", "load_onnx", "read_onnx"]
+__all__ = ["LEARNED", "OPERATORS", "Read", "load_onnx", "read_onnx"]
 
 
 def load_onnx(path: Path, shapes: Shapes | None = None) -> tuple[ir.Model, bytes]:
