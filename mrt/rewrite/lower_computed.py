@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 import onnx_ir as ir
 
-from mrt.rewrite.edit import Patch, constant, first, nodes, operand, real, shape_of
+from mrt.rewrite.edit import Patch, constant, first, integer, nodes, operand, real, set_attributes, shape_of
+from mrt.rewrite.fold_constants import LARGEST_RESULT
 
 
 def lower_computed(model: ir.Model) -> int:
     """Clip(x, low, high) -> Min(Max(x, low), high); PRelu(x, s) -> Relu(x) - s * Relu(-x); Conv(x, W, b) -> Conv(x, W) + b.
 
-    BatchNormalization(x, g, b, m, v) -> (x - m) * (g / Sqrt(v + epsilon)) + b. Applies where limits, slopes, a bias or any
-    number of a normalisation are computed. Equal to rounding.
+    BatchNormalization(x, g, b, m, v) -> (x - m) * (g / Sqrt(v + epsilon)) + b. Conv(x, W) -> MatMul(W, the windows of x, by
+    a Conv of ones). Applies where limits, slopes, a bias, weights or any number of a normalisation are computed. Equal to
+    rounding.
     """
     return sum(_LOWER[node.op_type](node) for node in nodes(model, *_LOWER))
 
@@ -47,7 +50,7 @@ def _prelu(node: ir.Node) -> bool:
 
 def _bias(node: ir.Node) -> bool:
     bias, shape = operand(node, 2), shape_of(node.outputs[0])
-    if bias is None or not _is_computed(bias) or shape is None:
+    if bias is None or shape is None or not (_is_computed(bias) or _is_computed(operand(node, 1))):
         return False
     patch = Patch(node)
     value = patch.add(node.op_type, first(node), operand(node, 1))
@@ -55,6 +58,29 @@ def _bias(node: ir.Node) -> bool:
     assert maker is not None
     maker.attributes.update(node.attributes)
     patch.finish(patch.add("Add", value, _per_channel(patch, bias, len(shape))))
+    return True
+
+
+def _convolution(node: ir.Node) -> bool:
+    """Every window as a column: one channel for each place of the kernel in each channel."""
+    weights, x, y = shape_of(operand(node, 1)), shape_of(first(node)), shape_of(node.outputs[0])
+    if not _is_computed(operand(node, 1)) or weights is None or x is None or y is None or operand(node, 2) is not None:
+        return _bias(node)
+    taps, groups, places = math.prod(weights[2:]), integer(node, "group", 1), math.prod(y[2:])
+    if x[1] * taps**2 > LARGEST_RESULT:
+        return False
+    patch = Patch(node)
+    ones = np.tile(np.eye(taps, dtype=np.float32), (x[1], 1)).reshape(x[1] * taps, 1, *weights[2:])
+    columns = patch.add("Conv", first(node), patch.constant(ones, "ones"))
+    maker = columns.producer()
+    assert maker is not None
+    maker.attributes.update(node.attributes)
+    set_attributes(maker, group=x[1], kernel_shape=weights[2:])
+    inner = weights[1] * taps
+    columns = patch.add("Reshape", columns, patch.axes((x[0], groups, inner, places), "columns"), allowzero=0)
+    rows = patch.axes((1, groups, weights[0] // groups, inner), "rows")
+    product = patch.add("MatMul", patch.add("Reshape", operand(node, 1), rows, allowzero=0), columns)
+    patch.finish(patch.add("Reshape", product, patch.axes(y, "image"), allowzero=0))
     return True
 
 
@@ -78,7 +104,7 @@ def _per_channel(patch: Patch, value: ir.Value | None, rank: int) -> ir.Value:
 _LOWER: dict[str, Callable[[ir.Node], bool]] = {
     "Clip": _clip,
     "PRelu": _prelu,
-    "Conv": _bias,
+    "Conv": _convolution,
     "ConvTranspose": _bias,
     "BatchNormalization": _batch_norm,
 }

@@ -38,6 +38,21 @@ def test_a_computed_bias_is_added_behind(operator, shape):
     assert operators_of(model) == [operator, "Reshape", "Add"]
 
 
+@pytest.mark.parametrize(
+    ("image", "weights", "attributes"),
+    [
+        ((2, 4, 5, 6), (6, 2, 3, 2), {"group": 2, "pads": [1, 0, 1, 1], "strides": [2, 1]}),
+        ((1, 3, 9), (2, 3, 3), {"dilations": [2]}),
+        ((1, 2, 6, 6), (2, 2, 3, 3), {"auto_pad": "SAME_UPPER"}),
+    ],
+)
+def test_computed_weights_are_multiplied_with_every_window(image, weights, attributes):
+    model = graph_of([node("Conv", "x w b", "y", **attributes)], {"x": image, "w": weights, "b": weights[:1]})
+    assert apply_pass(lower_computed, model, 1e-5) == 1
+    assert apply_pass(lower_computed, model, 1e-5) == 1
+    assert operators_of(model) == ["Conv", "Reshape", "Reshape", "MatMul", "Reshape", "Reshape", "Add"]
+
+
 @pytest.mark.parametrize("computed", ["g", "b", "m"])
 def test_a_normalisation_by_computed_numbers(computed):
     known = {name: value for name, value in NUMBERS.items() if name != computed}
