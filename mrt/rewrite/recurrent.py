@@ -43,6 +43,7 @@ class Recurrent:
     inputs: int
     hidden: int
     batches_first: bool
+    clip: float | None  # what gates are held to, below and above 0, in front of their activation
     directions: tuple[Direction, ...]
 
 
@@ -66,15 +67,16 @@ def read_recurrent(node: ir.Node) -> Recurrent | str:
     if isinstance(functions, str):
         return functions
     directions = _directions(node, weights, recurrence, functions)
-    return Recurrent(node, steps, batch, shape[2], hidden, batches_first, directions)
+    clip = real(node, "clip", 0.0) if "clip" in node.attributes else None
+    return Recurrent(node, steps, batch, shape[2], hidden, batches_first, clip, directions)
 
 
 def _trouble(node: ir.Node, steps: int, rows: int) -> str | None:
     lengths, bias, peepholes = operand(node, 4), operand(node, 3), operand(node, 7)
     if steps > MOST_STEPS:
         return f"{steps} steps; at most {MOST_STEPS} are unrolled"
-    if "clip" in node.attributes:
-        return f"clip={real(node, 'clip', 0.0)}; expected none"
+    if real(node, "clip", 1.0) <= 0:
+        return f"clip={real(node, 'clip', 1.0)}; expected more than 0"
     if integer(node, "input_forget", 0):
         return "input_forget=1; expected 0"
     if lengths is not None:

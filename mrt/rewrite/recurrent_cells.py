@@ -29,7 +29,7 @@ class Cell:
 
     def __init__(self, patch: Patch, what: Recurrent, direction: Direction, name: str) -> None:
         self.patch, self.hidden, self.batch = patch, what.hidden, what.batch
-        self.direction, self._name = direction, name
+        self.direction, self._name, self._clip = direction, name, what.clip
         self._constants: dict[object, ir.Value] = {}
 
     def step(self, x: ir.Value, state: State) -> State:
@@ -56,6 +56,15 @@ class Cell:
         if state is not None:
             total = self.patch.add("Add", total, self.from_state(state, first, stop))
         return self.alike(total, f"gates{first}")
+
+    def clipped(self, x: ir.Value) -> ir.Value:
+        """What an activation of gates reads."""
+        if self._clip is None:
+            return x
+        ends = (
+            self.constant(np.array(end, np.float32), role) for end, role in ((-self._clip, "low"), (self._clip, "high"))
+        )
+        return self.alike(self.patch.add("Clip", x, *ends), "clipped")
 
     def gates(self, value: ir.Value, first: int, stop: int) -> ir.Value:
         """Some of the gates that lie side by side in [batch, gates * hidden]."""
@@ -92,7 +101,7 @@ class RnnCell(Cell):
 
     def step(self, x: ir.Value, state: State) -> State:
         """One addition, one activation."""
-        hidden = self.activate(0, self.preactivation(x, state.hidden, 0, 1))
+        hidden = self.activate(0, self.clipped(self.preactivation(x, state.hidden, 0, 1)))
         return State(self.alike(hidden, "hidden"))
 
 
@@ -102,9 +111,9 @@ class LstmCell(Cell):
     def step(self, x: ir.Value, state: State) -> State:
         """Gates lie in the order input, output, forget, cell."""
         add, total = self.patch.add, self.preactivation(x, state.hidden, 0, 4)
-        proposal = self.activate(1, self.gates(total, 3, 4))
+        proposal = self.activate(1, self.clipped(self.gates(total, 3, 4)))
         if self.direction.peepholes is None:
-            opened = self.activate(0, self.gates(total, 0, 3))
+            opened = self.activate(0, self.clipped(self.gates(total, 0, 3)))
             enter, leave, forget = (self.gates(opened, index, index + 1) for index in range(3))
         else:
             enter, forget = (self._peeping(total, gate, state.cell) for gate in (0, 2))
@@ -123,7 +132,7 @@ class LstmCell(Cell):
         if cell is not None and self.direction.peepholes is not None:
             factor = self.constant(self.direction.peepholes[gate], f"peephole{gate}")
             seen = self.patch.add("Add", seen, self.patch.add("Mul", cell, factor))
-        return self.activate(0, self.alike(seen, f"gate{gate}"))
+        return self.activate(0, self.clipped(self.alike(seen, f"gate{gate}")))
 
 
 class GruCell(Cell):
@@ -136,9 +145,9 @@ class GruCell(Cell):
     def step(self, x: ir.Value, state: State) -> State:
         """Gates lie in the order update, reset, hidden."""
         add, old = self.patch.add, state.hidden
-        opened = self.activate(0, self.preactivation(x, old, 0, 2))
+        opened = self.activate(0, self.clipped(self.preactivation(x, old, 0, 2)))
         update, reset = self.gates(opened, 0, 1), self.gates(opened, 1, 2)
-        proposal = self.activate(1, self.alike(self._proposal(x, old, reset), "proposal"))
+        proposal = self.activate(1, self.clipped(self.alike(self._proposal(x, old, reset), "proposal")))
         kept = self.alike(add("Sub", self.constant(np.ones((), np.float32), "one"), update), "kept")
         new = add("Mul", kept, proposal)
         if old is not None:

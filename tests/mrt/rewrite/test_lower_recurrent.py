@@ -40,6 +40,9 @@ FORMS = {
     **{f"{name} from a computed state": (name, {"operands": "x w r b - h0"}) for name in GATES},
     **{f"{name} from a constant state": (name, {"operands": "x w r b lengths k0"}) for name in GATES},
     **{f"{name} from zeros": (name, {"operands": "x w r b - zeros"}) for name in GATES},
+    **{f"{name} clipped": (name, {"operands": "x w r b - h0", "clip": 0.75}) for name in GATES},
+    "GRU clipped, reset behind": ("GRU", {"operands": "x w r b - h0", "clip": 0.5, "linear_before_reset": 1}),
+    "LSTM clipped, with peepholes": ("LSTM", {"operands": "x w r b - h0 c0 p", "clip": 0.75}),
     "LSTM from two states, both ways": ("LSTM", {"operands": "x w r b - h0 c0", "directions": 2,
                                                  "direction": "bidirectional"}),
     "LSTM with peepholes": ("LSTM", {"operands": "x w r b - h0 c0 p"}),
@@ -102,7 +105,7 @@ def test_an_output_that_nobody_reads_is_not_made():
 @pytest.mark.parametrize(
     ("operator", "form", "sentence"),
     [
-        ("LSTM", {"clip": 3.0}, "LSTM:y (LSTM): clip=3.0; expected none"),
+        ("LSTM", {"clip": -3.0}, "LSTM:y (LSTM): clip=-3.0; expected more than 0"),
         ("LSTM", {"input_forget": 1}, "LSTM:y (LSTM): input_forget=1; expected 0"),
         (
             "RNN",
