@@ -4,7 +4,6 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from mrt.errors import Unsupported
 from mrt.frontend import load
 from mrt.rewrite import rewrite
 from tests.graphs import assert_same, run, seeded, shapes_of
@@ -18,14 +17,11 @@ QUICK = [
     "mlperftiny_dscnn_kws_fp32", "mlperftiny_resnet8_cifar10_fp32", "mnist_cntk", "vnncomp_ibp_3_3_8",
 ]  # fmt: skip
 LARGE = [
-    "mobilenetv1_0.25_keras_fp32", "mobilenetv2_torchvision_fp32", "squeezenet1.1_fp32", "ultraface_rfb320",
-    "yolox_nano",
+    "mobilenetv1_0.25_keras_fp32", "mobilenetv2_torchvision_fp32", "squeezenet1.1_fp32", "style_candy",
+    "ultraface_rfb320", "yolox_nano",
 ]  # fmt: skip
 # Take integers: tests/mrt/quantize/test_whole_models.py and test_unrolled_and_volumes.py.
 ELSEWHERE = ["magika_v3_3", "tract_byte_sb_bidi_lstm"]
-REFUSED = {
-    "style_candy": "crop (Crop): unsupported operator (ONNX opset 7)",
-}
 
 pytestmark = needs_shared
 
@@ -40,16 +36,9 @@ def test_rewritten_equals_original(name):
     assert_same(run(onnx.load(path), feeds), run(model, feeds), MODEL_ROUNDING)
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused_with_the_reason(name):
-    with pytest.raises(Unsupported) as caught:
-        load(SHARED / "onnx" / f"{name}.onnx")
-    assert REFUSED[name] in str(caught.value)
-
-
 def test_no_model_is_left_out():
     names = {path.stem for path in (SHARED / "onnx").glob("*.onnx")}
-    assert names == {*QUICK, *LARGE, *REFUSED, *ELSEWHERE}
+    assert names == {*QUICK, *LARGE, *ELSEWHERE}
 
 
 @pytest.mark.parametrize(
