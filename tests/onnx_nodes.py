@@ -34,6 +34,7 @@ Arrays = dict[str, np.ndarray]
 SCALED = 4  # calibration samples besides the case's own
 UNUSED = "unused"  # the input of a program that needs none
 OLDEST_OPSET = 7
+DOMAINS = ("", "ai.onnx.ml")
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,11 @@ class NodeCase:
     def node(self) -> onnx.NodeProto:
         return self.model.graph.node[0]
 
+    @property
+    def operator(self) -> str:
+        """As `mrt operators` lists it."""
+        return f"{self.node.domain}.{self.node.op_type}" if self.node.domain else self.node.op_type
+
 
 def cases_in(module: str) -> list[NodeCase]:
     """The cases that one module of the package makes, such as `relu`."""
@@ -58,7 +64,7 @@ def cases_in(module: str) -> list[NodeCase]:
 
 @cache
 def all_cases() -> dict[str, list[NodeCase]]:
-    """By operator, every case of one node of ONNX's own domain. Makes them all, which takes ten seconds."""
+    """By operator, every case of one node that is not for training. Makes them all, which takes ten seconds."""
     from onnx.backend.test.loader import load_model_tests
 
     with warnings.catch_warnings():
@@ -66,7 +72,7 @@ def all_cases() -> dict[str, list[NodeCase]]:
         load_model_tests(kind="node")
     found: dict[str, list[NodeCase]] = {}
     for case in _cases():
-        found.setdefault(case.node.op_type, []).append(case)
+        found.setdefault(case.operator, []).append(case)
     return found
 
 
@@ -80,11 +86,8 @@ def _cases() -> Iterator[NodeCase]:
     from onnx.backend.test.case.node import _NodeTestCases as made
 
     for case in made:
-        if (
-            len(case.model.graph.node) == 1
-            and not case.model.graph.node[0].domain
-            and not case.name.endswith("_expanded")
-        ):
+        nodes = case.model.graph.node
+        if len(nodes) == 1 and nodes[0].domain in DOMAINS and not case.name.endswith("_expanded"):
             yield _named(case)
 
 
@@ -181,9 +184,13 @@ def _with_initializers(case: NodeCase, known: set[str]) -> onnx.ModelProto:
     kept = [value for value in model.graph.input if value.name not in known]
     del model.graph.input[:]
     model.graph.input.extend(kept or [helper.make_tensor_value_info(UNUSED, onnx.TensorProto.FLOAT, [1])])
+    model.ir_version = max(model.ir_version, 4)  # since when initializers need not be inputs too
     model.graph.initializer.extend(
         numpy_helper.from_array(np.asarray(case.given[name]), name) for name in case.given if name in known
     )
+    if case.node.domain:
+        model.opset_import.append(helper.make_opsetid("", OLDEST_OPSET))  # every model has to name one
+        return model
     opset = model.opset_import[0]
     if opset.version < OLDEST_OPSET and _since(case.node.op_type, OLDEST_OPSET) <= opset.version:
         opset.version = OLDEST_OPSET  # in which the operator is still the same

@@ -47,7 +47,7 @@ QUICK = {
 
 def verdict(case: NodeCase, folder: Path, *, bits: int = 16) -> str | None:
     """What is wrong with the program's answer, or why there is none; None if all is well."""
-    operator = case.node.op_type
+    operator = case.operator
     terms = Terms(
         tuple(DATA["known"].get(operator, ())), operator not in DATA["unscaled"], operator in DATA["at_steps"], bits
     )
