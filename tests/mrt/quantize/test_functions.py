@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from mrt.quantize import functions, trigonometry
+from mrt.quantize import functions, precision, trigonometry
 
 DIGITS = Decimal("1e-28")
 
@@ -70,3 +70,16 @@ def test_what_is_no_number_is_nan(found):
 
 def test_log_of_zero_is_minus_infinity():
     assert functions.UNARY["Log"](None, Decimal(0)) == Decimal("-Infinity")
+
+
+@pytest.mark.parametrize("scale", [Decimal("1e-20"), Decimal("0.0001"), Decimal(1), Decimal(40)])
+def test_a_power_of_e_made_of_three_is_that_of_the_whole_series(scale):
+    """Decimal's own exp rounds correctly."""
+    for number in range(-300, 301, 7):
+        x = precision.multiply(Decimal(number), precision.multiply(scale, Decimal("0.01234567")))
+        whole = precision.PRECISION.exp(x)
+        assert abs(functions.exp(x) - whole) <= whole * Decimal("1e-32")
+
+
+def test_e_to_the_0_is_1_exactly():
+    assert functions.exp(Decimal(0)) == 1
