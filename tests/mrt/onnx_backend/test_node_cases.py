@@ -5,8 +5,10 @@ one, and of each case that is left out why.
 """
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cvm.errors import CvmError
@@ -63,6 +65,13 @@ def test_a_case_of_each_family(module, name, tmp_path):
     case = next(case for case in cases_in(module) if case.name == name)
     assert name not in LEFT_OUT
     assert verdict(case, tmp_path) is None
+
+
+def test_a_table_gives_the_edge_of_the_functions_domain_where_rounding_leaves_it(tmp_path):
+    case = next(case for case in cases_in("acosh") if case.name == "test_acosh_example")
+    at_edge = replace(case, given={"x": np.float32([9.8, 2.7, 1.0])})  # 1 is 26 steps of 9.8 / 255, or 0.9992
+    found = answer(at_edge, Terms(scaled=False, bits=8), tmp_path).found["y"]
+    assert found[2] == pytest.approx(0.27, abs=0.02)  # acosh of the next, 27 steps or 1.0376
 
 
 def test_what_is_left_out_is_named_once_and_supported_operators_are_not_refused():
