@@ -9,6 +9,7 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
+from mrt.errors import BadOption
 from mrt.rewrite import canonical
 from mrt.rewrite.fold_constants import fold_constants
 from mrt.rewrite.fold_functions import fold_functions
@@ -151,6 +152,8 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
 # Far more rounds than any model needs; more means that two passes undo each other.
 MOST_ROUNDS = 1000
 
+MOST_BYTES = (1 << 31) - (1 << 24)  # of weights in one protobuf, with room for the rest
+
 
 def rewrite(model: ir.Model) -> None:
     """Bring a float model to the form of `mrt.rewrite.canonical`, in place; raise Unsupported for what has none."""
@@ -163,6 +166,10 @@ def rewrite(model: ir.Model) -> None:
 
 def save(model: ir.Model, path: Path) -> None:
     """Write a rewritten model as one .onnx file, whole or not at all."""
+    if (
+        size := sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value)
+    ) > MOST_BYTES:
+        raise BadOption(f"{path}: {size} bytes of weights; one .onnx file holds at most {MOST_BYTES}")
     unfinished = path.with_name(f"{path.name}.unfinished")
     try:
         unfinished.write_bytes(ir.to_proto(model).SerializeToString(deterministic=True))

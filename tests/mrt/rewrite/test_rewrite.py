@@ -5,7 +5,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from mrt.errors import Unsupported
+from mrt.errors import BadOption, Unsupported
 from mrt.rewrite import STAGES, rewrite, save
 from tests.graphs import assert_same, graph_of, node, operators_of, run, seeded, shapes_of
 
@@ -103,3 +103,11 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
     with pytest.raises(IsADirectoryError):
         save(model, tmp_path / "out.onnx")
     assert [file.name for file in tmp_path.iterdir()] == ["out.onnx"]
+
+
+def test_more_weights_than_one_file_holds_are_refused_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr("mrt.rewrite.MOST_BYTES", 15)
+    model = graph_of([node("Add", "x w", "y")], {"x": (1, 4)}, {"w": np.ones(4, np.float32)})
+    with pytest.raises(BadOption, match=r"16 bytes of weights; one \.onnx file holds at most 15"):
+        save(model, tmp_path / "out.onnx")
+    assert not list(tmp_path.iterdir())
