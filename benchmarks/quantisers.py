@@ -48,12 +48,9 @@ def _per_channel(method: str, **extra: float) -> Callable[[Path, Samples, Path],
 
     def make(model: Path, samples: Samples, result: Path) -> None:
         from onnxruntime.quantization import CalibrationMethod, QuantFormat, quantize_static
-        from onnxruntime.quantization.shape_inference import quant_pre_process
 
-        prepared = result.with_name("prepared.onnx")
-        quant_pre_process(str(model), str(prepared), skip_symbolic_shape=True)
         quantize_static(
-            str(prepared),
+            str(_prepared(model, result)),
             str(result),
             Images(samples),
             quant_format=QuantFormat.QDQ,
@@ -66,11 +63,21 @@ def _per_channel(method: str, **extra: float) -> Callable[[Path, Samples, Path],
 
 
 def _nncf(model: Path, samples: Samples, result: Path) -> None:
-    """Its post-training quantisation of the same ONNX model, defaults, which correct biases."""
+    """Its defaults, which correct biases, after the same preparation: without, convolutions may have none to correct."""
     import nncf
     import onnx
 
-    onnx.save(nncf.quantize(onnx.load(model), nncf.Dataset(list(samples)), subset_size=len(samples)), result)
+    prepared = onnx.load(_prepared(model, result))
+    onnx.save(nncf.quantize(prepared, nncf.Dataset(list(samples)), subset_size=len(samples)), result)
+
+
+def _prepared(model: Path, result: Path) -> Path:
+    """The model as onnxruntime simplifies it before quantisation: normalisations folded, shapes written down."""
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    path = result.with_name("prepared.onnx")
+    quant_pre_process(str(model), str(path), skip_symbolic_shape=True)
+    return path
 
 
 _ONNXRUNTIME = ("onnxruntime.quantization", "onnxruntime.quantization.shape_inference")
@@ -79,7 +86,7 @@ RECIPES = {
     "onnxruntime": Recipe(_ONNXRUNTIME, _onnxruntime),
     "onnxruntime-minmax": Recipe(_ONNXRUNTIME, _per_channel("MinMax")),
     "onnxruntime-percentile": Recipe(_ONNXRUNTIME, _per_channel("Percentile", CalibPercentile=99.999)),
-    "nncf": Recipe(("onnx", "nncf", "nncf.onnx"), _nncf),
+    "nncf": Recipe((*_ONNXRUNTIME, "onnx", "nncf", "nncf.onnx"), _nncf),
 }
 
 
