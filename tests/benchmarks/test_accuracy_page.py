@@ -67,9 +67,9 @@ def test_kept_figures_of_ours_hold_until_the_converter_changes_and_the_peers_lon
 
 @needs_shared
 def test_figures_come_from_a_conversion_by_the_command():
-    found = measure(Figures("cifar10_resnet20", "mrt"), 2, 4)
-    assert found.failure is None and found.images == 4
-    assert found.agreement >= 0.75 and found.snr_db > 20
+    found = measure(Figures("cifar10_resnet20", "mrt"), 8, 8)
+    assert found.failure is None and found.images == 8
+    assert found.agreement >= 0.75 and found.snr_db > 15
     assert 0 < found.seconds < 60 and 250_000 < found.program_bytes < 300_000 and found.products == 40_551_040
 
 
