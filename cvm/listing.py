@@ -71,7 +71,10 @@ def _constant(array: IntArray) -> str:
 
 
 def _meaning(meaning: Meaning | None) -> str:
-    return f", scale {meaning.scale!r}, zero point {meaning.zero_point}" if meaning else ""
+    if meaning is None:
+        return ""
+    channels = f" times {min(meaning.channels):.3g}..{max(meaning.channels):.3g} by channel" if meaning.channels else ""
+    return f", scale {meaning.scale!r}{channels}, zero point {meaning.zero_point}"
 
 
 def _source(metadata: Metadata, number: int) -> str:

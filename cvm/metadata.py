@@ -8,7 +8,7 @@ from typing import TypeVar
 from cvm import cbor
 from cvm.errors import Malformed
 from cvm.limits import MAX_CONSTANTS, MAX_INPUTS, MAX_INSTRUCTIONS, MAX_METADATA_BYTES, MAX_NAME_BYTES, MAX_TEXT_BYTES
-from cvm.program import DTYPE_RANGES, Meaning, Metadata
+from cvm.program import DTYPE_RANGES, MAX_CHANNELS, Meaning, Metadata
 
 K = TypeVar("K", int, str)
 V = TypeVar("V")
@@ -42,7 +42,7 @@ def decode(data: bytes, origin: int) -> Metadata:
     reader.key("labels", "metadata")
     labels = tuple(_text(reader) for _ in range(reader.array("labels", 0, _ANY_COUNT)))
     reader.key("values", "metadata")
-    values = _mapping(reader, "values", _value, _meaning)
+    values = _mapping(reader, "values", _value, _meaning_of_value)
     reader.key("outputs", "metadata")
     outputs = _mapping(reader, "outputs", _name, _meaning)
     reader.key("provenance", "metadata")
@@ -52,7 +52,12 @@ def decode(data: bytes, origin: int) -> Metadata:
 
 
 def _encode_meanings(meanings: Mapping[K, Meaning]) -> Mapping[K, cbor.Value]:
-    return {key: [float(item.scale), item.zero_point, item.source] for key, item in meanings.items()}
+    return {key: _encode_meaning(item) for key, item in meanings.items()}
+
+
+def _encode_meaning(item: Meaning) -> cbor.Value:
+    channels = [[float(factor) for factor in item.channels]] if item.channels else []
+    return [float(item.scale), item.zero_point, item.source, *channels]
 
 
 def _mapping(
@@ -82,8 +87,23 @@ def _value(reader: cbor.Reader) -> int:
 
 def _meaning(reader: cbor.Reader) -> Meaning:
     reader.array("meaning (scale, zero point, source)", 3, 3)
+    return Meaning(_scale(reader, "scale"), reader.integer("zero point", *DTYPE_RANGES["i32"]), _text(reader))
+
+
+def _meaning_of_value(reader: cbor.Reader) -> Meaning:
+    parts = reader.array("meaning (scale, zero point, source, factors of channels)", 3, 4)
+    scale, zero_point, source = (
+        _scale(reader, "scale"),
+        reader.integer("zero point", *DTYPE_RANGES["i32"]),
+        _text(reader),
+    )
+    count = reader.array("factors of channels", 1, MAX_CHANNELS) if parts == 4 else 0
+    return Meaning(scale, zero_point, source, tuple(_scale(reader, "factor of a channel") for _ in range(count)))
+
+
+def _scale(reader: cbor.Reader, what: str) -> float:
     start = reader.at
-    scale = reader.real("scale")
+    scale = reader.real(what)
     if not 0 < scale < float("inf"):
-        raise reader.fault(f"scale {scale}; expected a finite number above 0", start)
-    return Meaning(scale, reader.integer("zero point", *DTYPE_RANGES["i32"]), _text(reader))
+        raise reader.fault(f"{what} {scale}; expected a finite number above 0", start)
+    return scale

@@ -98,11 +98,15 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What an integer stands for: real = scale * (integer - zero_point). `source` names the float tensor."""
+    """What an integer stands for: real = scale * (integer - zero_point). `source` names the float tensor.
+
+    With `channels`, the scale of index i of the last axis is scale * channels[i]; inputs and outputs have none.
+    """
 
     scale: float
     zero_point: int
     source: str = ""
+    channels: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ def cli() -> None:
 @click.option(
     "--scheme", type=click.Choice(["symmetric", "affine"]), help="Zero point of signed values (default: symmetric)."
 )
-@shared_options("observer", "input_dtype", "shape", "config")
+@shared_options("observer", "refine", "input_dtype", "shape", "config")
 @tuning_options
 @click.option(
     "--report",
@@ -202,7 +202,7 @@ def convert(
     metavar="B",
     help="Activation precision that `entropy` and `mse` fit to, 2..8 or 16 (default: 8).",
 )
-@shared_options("input_dtype", "shape", "config")
+@shared_options("refine", "input_dtype", "shape", "config")
 @click.option("-o", "--output", type=PATH, required=True, metavar="TABLE.json", help="Where to write the table.")
 def calibrate(model: Path | None, output: Path, **options: Any) -> None:
     """Measure the range of every value of MODEL on samples, and write a calibration table.

@@ -77,6 +77,12 @@ SHARED_OPTIONS = {
         help="u8: the program takes pictures' own bytes, NHWC in RGB, and prepares them itself (default: real).",
     ),
     "observer": click.option("--observer", type=click.Choice(OBSERVERS), help="How ranges are chosen (default: mse)."),
+    "refine": click.option(
+        "--refine",
+        metavar="STAGES",
+        help="What a second look at the samples decides: scales (of channels), weights (their rounding), biases, "
+        "or none, divided by commas (default: all).",
+    ),
 }
 
 
@@ -130,6 +136,6 @@ def take_target(options: dict[str, Any]) -> Target | None:
 
 def check_table_options(table: Path | None, options: Mapping[str, Any], *, tuning: bool) -> None:
     """BadOption for options that a given table makes pointless; a search still needs samples to measure on."""
-    for name in ("observer",) if tuning else ("data", "samples", "observer"):
+    for name in ("observer",) if tuning else ("data", "samples", "observer", "refine"):
         if table is not None and options[name] is not None:
             raise BadOption(f"--table and --{name}: the table already says what was seen; leave one of them out")

@@ -16,6 +16,7 @@ from mrt.calibrate.preprocessing import Preprocessing
 from mrt.calibrate.table import OBSERVERS, CalibrationOptions
 from mrt.errors import BadOption
 from mrt.quantize.options import ACTIVATION_BITS, SCALES, SCHEMES, WEIGHT_BITS, LayerBits, QuantizeOptions
+from mrt.refine.options import STAGES, RefineOptions
 
 MAX_SAMPLES = 10**9
 
@@ -62,6 +63,7 @@ class Config:
     calibration: CalibrationOptions = field(default_factory=CalibrationOptions)
     evaluation_data: DataSettings = field(default_factory=DataSettings)
     quantization: QuantizeOptions = field(default_factory=QuantizeOptions)
+    refinement: RefineOptions = field(default_factory=RefineOptions)
 
     def preprocessing_of(self, names: list[str]) -> dict[str, Preprocessing]:
         """The preprocessing of each of the model's inputs; BadOption if the file prepares one that the model lacks."""
@@ -131,8 +133,11 @@ def _read_config(top: _Table, folder: Path) -> Config:
     evaluation = top.table("evaluation")
     evaluation_data = _read_data(evaluation, folder)
     evaluation.finish("data, samples, arrays, labels")
-    top.finish("model, preprocessing, inputs, calibration, evaluation, quantization, layers")
-    return Config(model, preprocessing, inputs, calibration_data, calibration, evaluation_data, quantization)
+    refinement = _read_refinement(top.table("refinement"))
+    top.finish("model, preprocessing, inputs, calibration, evaluation, quantization, refinement, layers")
+    return Config(
+        model, preprocessing, inputs, calibration_data, calibration, evaluation_data, quantization, refinement
+    )
 
 
 def _read_model(table: _Table, folder: Path) -> ModelSettings:
@@ -189,6 +194,12 @@ def _read_data(table: _Table, folder: Path) -> DataSettings:
         arrays=table.take("arrays", _mapping_of(_text), {}),
         labels=table.take("labels", _text),
     )
+
+
+def _read_refinement(table: _Table) -> RefineOptions:
+    settings = RefineOptions(**{stage: table.take(stage, _flag, True) for stage in STAGES})
+    table.finish(", ".join(STAGES))
+    return settings
 
 
 def _read_quantization(table: _Table, layers: Mapping[str, _Table]) -> QuantizeOptions:

@@ -33,6 +33,7 @@ from mrt.pictures import provenance as picture_provenance
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.quantize.curve_memo import CurveMemo
 from mrt.quantize.owners import Owners
+from mrt.refine import RefineOptions, refine
 from mrt.report import FloatGraph, Report, float_graph
 from mrt.rewrite.choose_outputs import choose_outputs, require_known
 from mrt.rewrite.write_windows import write_windows
@@ -89,13 +90,18 @@ def convert(
     synthetic = table is None and config.calibration_data.path is None
     if target is not None:
         config = _holding_back(loaded.model, config, table)
+    given = table is not None
     if table is None:
         table = _calibrate(loaded, config, progress)
     else:
         fitted = replace(table.options, bits=config.quantization.activation_bits)
         table.require(model_sha256=table_key(loaded.sha256, loaded.model, config), options=fitted)
-    tuned = None if target is None else _tune(loaded.model, table, config, target, progress)
-    config = config if tuned is None else replace(config, quantization=tuned.options)
+    stages = config.refinement if not given and not synthetic else RefineOptions.of(())
+    tuned = None
+    if target is not None:
+        tuned = _tune(loaded.model, table, config, target, progress)
+        config = replace(config, quantization=tuned.options)
+    table = _refined(loaded.model, table, config, stages, progress)
     labels = _read_labels(config.model.labels)
     owners, provenance = Owners(), _provenance(loaded, table, config)
     program = quantize(loaded.model, table, config.quantization, provenance=provenance, labels=labels, owners=owners)
@@ -141,8 +147,9 @@ def _tune(model: ir.Model, table: CalibrationTable, config: Config, target: Targ
 
 
 def make_table(config: Config, progress: Progress) -> CalibrationTable:
-    """Load, rewrite and calibrate."""
-    return _calibrate(rewritten(config), config, progress)
+    """Load, rewrite, calibrate and refine."""
+    loaded = rewritten(config)
+    return _refined(loaded.model, _calibrate(loaded, config, progress), config, config.refinement, progress)
 
 
 def load(config: Config) -> LoadedModel:
@@ -232,6 +239,17 @@ def _calibrate(loaded: LoadedModel, config: Config, progress: Progress) -> Calib
 
     key = table_key(loaded.sha256, loaded.model, config)
     return calibrate(loaded.model, samples, config.calibration, model_sha256=key, progress=report)
+
+
+def _refined(
+    model: ir.Model, table: CalibrationTable, config: Config, stages: RefineOptions, progress: Progress
+) -> CalibrationTable:
+    """The table with what a second look at the samples decides."""
+    if not stages.any:
+        return table
+    return refine(
+        model, table, config.quantization, stages, open_data(model, config, config.calibration_data), progress
+    )
 
 
 def _input_shapes(model: ir.Model) -> dict[str, tuple[int, ...]]:

@@ -11,6 +11,7 @@ from typing import Any
 from mrt.calibrate.preprocessing import Preprocessing
 from mrt.config import Config, ModelSettings, load_config
 from mrt.errors import BadOption
+from mrt.refine.options import STAGES, RefineOptions
 from mrt.tune.settings_file import PATHS, settings_text
 
 WEIGHT_SOURCES = ("params", "epoch", "random_weights")  # of an MXNet model, at most one of them
@@ -40,7 +41,15 @@ def settings_of(model: Path | None, options: Mapping[str, Any]) -> Config:
     }
     quantization = replace(config.quantization, **_given(precision))
     observer = _given({"observer": options.get("observer"), "bits": precision["activation_bits"]})
+    if (stages := options.get("refine")) is not None:
+        config = replace(config, refinement=_parse_stages(stages))
     return replace(config, quantization=quantization, calibration=replace(config.calibration, **observer))
+
+
+def _parse_stages(text: str) -> RefineOptions:
+    if text in ("all", "none"):
+        return RefineOptions.of(STAGES if text == "all" else ())
+    return RefineOptions.of([stage.strip() for stage in text.split(",")])
 
 
 def _model_settings(file: ModelSettings, model: Path | None, options: Mapping[str, Any]) -> ModelSettings:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+import string
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mrt.calibrate.decisions import Decisions, digest, file_of, read_layers
 from mrt.errors import BadData, BadOption
 
 FORMAT = "mrt calibration table"
@@ -64,6 +66,11 @@ class CalibrationTable:
     data_sha256: str  # over the prepared samples, so that two tables can be told apart
     ranges: Mapping[str, Range]
     channel_means: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    decisions: Decisions = field(default_factory=Decisions)
+
+    def scales_of_channels(self, name: str) -> tuple[float, ...] | None:
+        """Relative to the scale of the value, if channels of it shall have scales of their own."""
+        return self.decisions.channel_scales.get(name)
 
     def require(self, *, model_sha256: str, options: CalibrationOptions | None = None) -> None:
         """BadData unless the table was made for this model and, where given, with options that amount to these."""
@@ -82,7 +89,7 @@ class CalibrationTable:
         """The file's content: JSON, sorted, one value a line, floats that read back to the same bits."""
         ranges = {name: [item.min, item.max, item.lo, item.hi] for name, item in self.ranges.items()}
         lines = [
-            f'"channel_means": {_object({name: list(means) for name, means in self.channel_means.items()})}',
+            f'"channel_means": {_object(self.channel_means)}',
             f'"data_sha256": {json.dumps(self.data_sha256)}',
             f'"format": {json.dumps(FORMAT)}',
             f'"model_sha256": {json.dumps(self.model_sha256)}',
@@ -91,17 +98,24 @@ class CalibrationTable:
             f'"samples": {self.samples}',
             f'"version": {VERSION}',
         ]
-        return "{\n" + ",\n".join(lines) + "\n}\n"
+        if self.decisions.channel_scales:
+            lines.append(f'"channel_scales": {_object(self.decisions.channel_scales)}')
+        if self.decisions.layers:
+            lines.append(f'"layers": {self._layers_text()}')
+        return "{\n" + ",\n".join(sorted(lines)) + "\n}\n"
+
+    def _layers_text(self) -> str:
+        """Which layers were decided on, for which options, and the SHA-256 of the file with their integers."""
+        decided = self.decisions
+        content = {"key": decided.key, "names": sorted(decided.layers), "sha256": digest(decided.encoded())}
+        return json.dumps(content, sort_keys=True)
 
     def save(self, path: Path) -> None:
-        """Write the file whole or not at all."""
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            temporary.write_text(self.text(), encoding="utf-8")
-            temporary.replace(path)
-        except OSError as problem:
-            temporary.unlink(missing_ok=True)
-            raise BadData(f"{path}: cannot be written ({problem.strerror})") from None
+        """Write the file whole or not at all; before it, beside it, the integers of layers if there are any."""
+        if self.decisions.layers:
+            encoded = self.decisions.encoded()
+            _write(file_of(path, digest(encoded)), encoded)
+        _write(path, self.text().encode())
 
     @classmethod
     def load(cls, path: Path) -> CalibrationTable:
@@ -114,7 +128,7 @@ class CalibrationTable:
         except (ValueError, RecursionError) as problem:
             raise BadData(f"{path}: is not a calibration table ({problem})") from None
         try:
-            return _from_json(content)
+            return _from_json(content, path)
         except (_LieError, BadOption) as problem:
             raise BadData(f"{path}: {problem}; calibrate again") from None
 
@@ -123,15 +137,19 @@ class _LieError(Exception):
     """What is wrong with the content of a table."""
 
 
-def _from_json(content: Any) -> CalibrationTable:
+def _from_json(content: Any, path: Path) -> CalibrationTable:
     _expect(isinstance(content, dict) and content.get("format") == FORMAT, f"is not a '{FORMAT}'")
     _expect(content.get("version") == VERSION, f"has version {content.get('version')}, expected {VERSION}")
     keys = {"channel_means", "data_sha256", "format", "model_sha256", "options", "ranges", "samples", "version"}
-    _expect(set(content) == keys, f"has the entries {sorted(content)}, expected {sorted(keys)}")
+    _expect(
+        set(content) - {"channel_scales", "layers"} == keys,
+        f"has the entries {sorted(content)}, expected {sorted(keys)}",
+    )
     _expect(type(content["samples"]) is int and content["samples"] > 0, "samples must be a whole number above 0")
     for key in ("data_sha256", "model_sha256"):
         _expect(isinstance(content[key], str), f"{key} must be text")
-    for key in ("ranges", "channel_means", "options"):
+    content = {"channel_scales": {}, "layers": {}} | content
+    for key in ("ranges", "channel_means", "channel_scales", "layers", "options"):
         _expect(isinstance(content[key], dict), f"{key} must be an object")
     return CalibrationTable(
         model_sha256=content["model_sha256"],
@@ -140,7 +158,25 @@ def _from_json(content: Any) -> CalibrationTable:
         data_sha256=content["data_sha256"],
         ranges={name: _read_range(name, item) for name, item in content["ranges"].items()},
         channel_means={name: _numbers(name, item) for name, item in content["channel_means"].items()},
+        decisions=_read_decisions(content["channel_scales"], content["layers"], path),
     )
+
+
+def _read_decisions(channel_scales: dict[str, Any], layers: dict[str, Any], path: Path) -> Decisions:
+    scales = {name: _numbers(name, item) for name, item in channel_scales.items()}
+    for name, numbers in scales.items():
+        _expect(
+            bool(numbers) and 0 < min(numbers) <= max(numbers) <= 1, f"channel scales of '{name}' are not in (0, 1]"
+        )
+    if not layers:
+        return Decisions(channel_scales=scales)
+    _expect(set(layers) == {"key", "names", "sha256"}, "layers must have a key, names and sha256")
+    names, sha256 = layers["names"], layers["sha256"]
+    good = isinstance(names, list) and all(isinstance(name, str) for name in names) and names == sorted(set(names))
+    _expect(good and isinstance(layers["key"], dict), "layers must have sorted names and an object as key")
+    _expect(isinstance(sha256, str) and len(sha256) == 64, "the sha256 of layers must be 64 digits")
+    _expect(all(digit in string.hexdigits for digit in sha256), "the sha256 of layers must be 64 digits")
+    return Decisions(layers["key"], scales, read_layers(file_of(path, sha256), names, sha256))
 
 
 def _read_options(content: dict[str, Any]) -> CalibrationOptions:
@@ -177,8 +213,8 @@ def _expect(good: bool, problem: str) -> None:
         raise _LieError(problem)
 
 
-def _object(content: Mapping[str, list[float]]) -> str:
-    rows = [f"  {json.dumps(name)}: {json.dumps(numbers)}" for name, numbers in sorted(content.items())]
+def _object(content: Mapping[str, Sequence[float]]) -> str:
+    rows = [f"  {json.dumps(name)}: {json.dumps(list(numbers))}" for name, numbers in sorted(content.items())]
     return "{\n" + ",\n".join(rows) + "\n}" if rows else "{}"
 
 
@@ -195,3 +231,13 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constants(name: str) -> float:
     raise ValueError(f"{name} is not a number")
+
+
+def _write(path: Path, content: bytes) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    except OSError as problem:
+        temporary.unlink(missing_ok=True)
+        raise BadData(f"{path}: cannot be written ({problem.strerror})") from None

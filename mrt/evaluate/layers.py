@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import onnx_ir as ir
 
 from cvm import boundary, machine
@@ -90,7 +91,9 @@ def _layers(model: ir.Model, program: Proven) -> list[Layer]:
     return [
         _layer(program, number, meaning)
         for number, meaning in sorted((metadata.values if metadata is not None else {}).items())
-        if number >= program.program.first_instruction and sizes.get(meaning.source) == program.types[number].elements
+        if number >= program.program.first_instruction
+        and sizes.get(meaning.source) == program.types[number].elements
+        and len(meaning.channels) in (0, program.types[number].channels)
     ]
 
 
@@ -98,6 +101,10 @@ def _layer(program: Proven, number: int, meaning: Meaning) -> Layer:
     instruction = program.program.instructions[number - program.program.first_instruction]
     low, high = ((end - meaning.zero_point) * meaning.scale for end in program.intervals[number])
     return Layer(number, instruction.name, meaning.source, program.types[number].dtype, meaning.scale, low, high)
+
+
+def _factors(meaning: Meaning) -> npt.NDArray[np.float64]:
+    return np.array(meaning.channels or (1.0,))
 
 
 def _size(value: ir.Value) -> int | None:
@@ -111,7 +118,7 @@ def _add(layer: Layer, program: Proven, real: Array, value: IntArray) -> None:
     metadata = program.program.metadata
     assert metadata is not None
     meaning = metadata.values[layer.number]
-    integer = (value.astype(np.float64) - meaning.zero_point) * meaning.scale
+    integer = (value.astype(np.float64) - meaning.zero_point) * meaning.scale * _factors(meaning)
     exact = real.astype(np.float64)
     candidates = [order.reshape(-1) for order in _orders(exact) if order.shape == integer.shape] or [exact.reshape(-1)]
     flat = integer.reshape(-1)

@@ -6,7 +6,7 @@ Values are handles in order of creation; `finish` drops what no output needs and
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -120,6 +120,46 @@ class ProgramBuilder:
                 provenance=dict(provenance),
             ),
         )
+
+    @property
+    def inputs(self) -> dict[Handle, Input]:
+        """The program's inputs, in order."""
+        return {handle: item for handle, (item, _) in self._inputs.items()}
+
+    def header(self) -> Program:
+        """A program of the inputs alone, with what they mean."""
+        meanings = {item.name: meaning for item, meaning in self._inputs.values()}
+        return Program(tuple(self.inputs.values()), (), (), (), Metadata(inputs=meanings))
+
+    def part(self, target: Handle, known: Set[Handle]) -> tuple[Program, list[Handle]]:
+        """The program that computes one value from others that are known, and those of them that it reads, in order."""
+        live: set[Handle] = set()
+        waiting = [target]
+        while waiting:
+            handle = waiting.pop()
+            if handle not in live:
+                live.add(handle)
+                if handle not in known and handle in self._instructions:
+                    waiting.extend(self._instructions[handle].operands)
+        read = sorted(live & known)
+        steps = sorted(live - known - self._constants.keys())
+        constants = list(
+            dict.fromkeys(v for step in steps for v in self._instructions[step].operands if v in self._constants)
+        )
+        number = {handle: index for index, handle in enumerate((*read, *constants, *steps))}
+        inputs = (
+            Input(f"v{handle}", self.types[handle], self.bounds[handle].min, self.bounds[handle].max) for handle in read
+        )
+        instructions = (self._instructions[handle] for handle in steps)
+        return Program(
+            inputs=tuple(inputs),
+            constants=tuple(self._constants[handle] for handle in constants),
+            instructions=tuple(
+                Instruction(item.name, tuple(number[v] for v in item.operands), item.attributes)
+                for item in instructions
+            ),
+            outputs=(Output("value", number[target]),),
+        ), read
 
     def _new(self, type_: TensorType, proven: Bounds) -> Handle:
         self.types.append(type_)

@@ -37,6 +37,7 @@ from mrt.quantize.masks import without_masks
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.owners import Owners
 from mrt.quantize.pictures import BYTES, declare_picture, with_pictures
+from mrt.quantize.rounding import Rounding, as_decided
 from mrt.quantize.rules import RULES
 from mrt.quantize.table import Curve, find_curves, lower_curve
 from mrt.quantize.tensor import Tensor
@@ -75,11 +76,12 @@ def quantize(
     labels: Sequence[str] = (),
     owners: Owners | None = None,
     memo: CurveMemo | None = None,
+    rounding: Rounding = as_decided,
 ) -> Program:
     """A canonical float model as a program. Every instruction is proven as it is written; `NotProvable` says which cannot be.
 
     `owners`, if given, notes for which float value each instruction was written; `memo` spares what was computed for another
-    program of the same model.
+    program of the same model; `rounding` makes integers of weights.
     """
     owners = owners or Owners()
     nodes = list(model.graph)
@@ -87,7 +89,7 @@ def quantize(
     curves = find_curves(nodes)
     needed = _needed(model.graph, nodes, curves)
     table, options = with_pictures(model.graph, nodes, without_masks(nodes, table), options)
-    net = Lowering(table, options, _heads(model.graph, needed, curves), _alike(needed))
+    net = Lowering(table, options, _heads(model.graph, needed, curves), _alike(needed), rounding)
     net.curves = memo or net.curves
     for value in model.graph.inputs:
         with owners.noting(net.builder, name_of(value)):

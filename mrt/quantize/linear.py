@@ -174,9 +174,9 @@ def _parameters(
     bits = net.options.weight_bits_of(name_of(node.outputs[0]))
     layer = Layer(node, x, _by_channel(weights, x), require_constant(node, 2), bits, shares)
     scales = weight_scales(layer.weights, layer.bias, layer.input_scale, bits=bits, scales=net.options.scales)
-    accumulator = scales * layer.input_scale
-    integers, bias = net.rounding(net, layer, scales)
-    return integers, quantize_bias(bias, accumulator), accumulator
+    rounded = net.rounding(net, layer, scales)
+    accumulator = rounded.scales * layer.input_scale
+    return rounded.weights, quantize_bias(rounded.bias, accumulator), accumulator
 
 
 def _by_channel(weights: FloatArray, x: Tensor) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,9 +14,9 @@ from mrt.calibrate.table import CalibrationTable
 from mrt.errors import MrtError, Unsupported
 from mrt.quantize.builder import Handle, ProgramBuilder
 from mrt.quantize.curve_memo import CurveMemo
-from mrt.quantize.fixed_point import MAX_RATIO, FloatArray, multipliers_and_shifts, quantize_array
+from mrt.quantize.fixed_point import MAX_RATIO, FloatArray, multipliers_and_shifts, quantize_array, usable_scale
 from mrt.quantize.options import QuantizeOptions
-from mrt.quantize.rounding import Rounding, nearest
+from mrt.quantize.rounding import Rounding, as_decided
 from mrt.quantize.tensor import HEAD_BITS, NHWC, Format, Interval, Layout, Tensor, choose_format
 
 Rule = Callable[["Lowering", ir.Node], None]
@@ -31,7 +31,7 @@ class Lowering:
         options: QuantizeOptions,
         heads: frozenset[str],
         alike: frozenset[str] = frozenset(),
-        rounding: Rounding = nearest,
+        rounding: Rounding = as_decided,
     ) -> None:
         self.builder = ProgramBuilder()
         self.curves = CurveMemo()
@@ -62,7 +62,11 @@ class Lowering:
             return tensor
         if tensor.whole and (dtype := self.narrowest(tensor)) in ("i8", "i16"):
             return self.recast(tensor, dtype)
-        return self.bring(tensor, self.format(value), name_of(value))
+        target = self.format(value)
+        relative = self.table.scales_of_channels(name_of(value))
+        if relative is not None and target.dtype == "i8" and _reaches_no_clip(tensor, target):
+            return self._bring_by_channel(tensor, target, relative, name_of(value))
+        return self.bring(tensor, target, name_of(value))
 
     def narrowest(self, tensor: Tensor) -> str:
         """The narrowest of i8, i16 and i32 in which the integers of a tensor are proven to lie."""
@@ -153,6 +157,17 @@ class Lowering:
         self.builder.annotate(value, Meaning(target.scale, target.zero_point, source))
         return result
 
+    def _bring_by_channel(self, tensor: Tensor, target: Format, relative: Sequence[float], source: str) -> Tensor:
+        """As `bring`, each index of the last axis at a scale of its own: `relative` to the format's."""
+        factors = tuple(usable_scale(item, self.options.scales) for item in relative)
+        scale = target.scale * np.array(factors)
+        value = self.rescale(tensor, tensor.scale / scale, target.dtype, target.zero_point)
+        low = target.zero_point if tensor.low >= 0 else target.least
+        if self.builder.bounds[value].min < low:
+            value = self.builder.emit("clamp", value, min=low, max=target.most)
+        self.builder.annotate(value, Meaning(target.scale, target.zero_point, source, factors))
+        return Tensor(value, scale, target.zero_point, tensor.layout)
+
     def rescale(self, tensor: Tensor, ratios: FloatArray, dtype: str, zero_point: int) -> Handle:
         """integer -> nearest to (integer - tensor.zero_point) * ratio + zero_point, per tensor or per channel."""
         if self.dtype(tensor) == "bool":
@@ -216,6 +231,12 @@ class Lowering:
     def logical(self, tensor: Tensor) -> Tensor:
         """A tensor with its axes in the float model's order."""
         return self.arrange(tensor, identity(len(tensor.layout)))
+
+
+def _reaches_no_clip(tensor: Tensor, target: Format) -> bool:
+    """Whether the format itself ends before any clip that the tensor still needs, but one at 0."""
+    end = (target.most - target.zero_point) * target.scale
+    return tensor.layout[-1] == 1 and tensor.low in (0.0, -np.inf) and tensor.high >= end * (1 - 2.0**-20)
 
 
 def identity(rank: int) -> Layout:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from mrt.errors import BadOption
 
@@ -47,6 +48,11 @@ class QuantizeOptions:
             raise BadOption(f"scales '{self.scales}'; allowed are {' and '.join(SCALES)}")
         if self.scheme not in SCHEMES:
             raise BadOption(f"scheme '{self.scheme}'; allowed are {' and '.join(SCHEMES)}")
+
+    def key(self) -> dict[str, Any]:
+        """Everything that shapes a program, as it is written down."""
+        layers = {name: asdict(bits) for name, bits in sorted(self.layers.items())}
+        return {**asdict(replace(self, layers={})), "layers": layers}
 
     def weight_bits_of(self, value: str) -> int:
         """The precision of the weights of the layer that gives this value."""

@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from cvm.program import IntArray
+from mrt.errors import BadData
 from mrt.quantize.fixed_point import FloatArray
 from mrt.quantize.tensor import Tensor
 from mrt.quantize.weights import mean_error, quantize_weights
@@ -45,16 +46,41 @@ class Layer:
         return str(self.node.outputs[0].name)
 
 
-Rounding = Callable[["Lowering", Layer, FloatArray], tuple[IntArray, FloatArray]]
-"""Gives the integers of the weights at these scales (one per output channel), and the bias, still real."""
+@dataclass(frozen=True, eq=False)
+class Rounded:
+    """Integers of the weights, the scale of each output channel with which they count, and the bias [O], still real."""
+
+    weights: IntArray
+    scales: FloatArray
+    bias: FloatArray
 
 
-def nearest(net: Lowering, layer: Layer, scales: FloatArray) -> tuple[IntArray, FloatArray]:
+Rounding = Callable[["Lowering", Layer, FloatArray], Rounded]
+"""Rounds the weights of a layer at these scales, one per output channel."""
+
+
+def as_decided(net: Lowering, layer: Layer, scales: FloatArray) -> Rounded:
+    """What the calibration table says of this layer for these options; where it says nothing, `nearest`."""
+    decision = net.table.decisions.layer(layer.name, net.options.key())
+    if decision is None:
+        return nearest(net, layer, scales)
+    most = 2 ** (layer.bits - 1) - 1
+    if decision.weights.shape != layer.weights.shape or decision.bias.size != layer.bias.size:
+        raise BadData(
+            f"the calibration table has weights of shape {list(decision.weights.shape)} for '{layer.name}', "
+            f"which needs {list(layer.weights.shape)}: calibrate this model again"
+        )
+    if np.abs(decision.weights.astype(np.int32)).max(initial=0) > most:
+        raise BadData(f"the calibration table has weights beyond {most} for '{layer.name}': calibrate this model again")
+    return Rounded(decision.weights, scales * decision.gains, decision.bias)
+
+
+def nearest(net: Lowering, layer: Layer, scales: FloatArray) -> Rounded:
     """Each weight to the nearest integer; the bias gives back what that adds on average, as far as the means are known."""
     integers = quantize_weights(layer.weights, scales, bits=layer.bits)
     means = net.table.channel_means.get(layer.input_name)
     if not net.options.bias_correction or means is None:
-        return integers, layer.bias
+        return Rounded(integers, scales, layer.bias)
     relative = layer.input.scale / layer.input_scale  # the weights are for channels at the largest scale
     expected = np.asarray(means) / relative
-    return integers, layer.bias - mean_error(integers, layer.weights, scales, expected, layer.shares)
+    return Rounded(integers, scales, layer.bias - mean_error(integers, layer.weights, scales, expected, layer.shares))

@@ -36,10 +36,10 @@ def _write_transpose(node: ir.Node) -> bool:
 
 
 def _write_concat(node: ir.Node) -> bool:
-    axis = integer(node, "axis", 0)
-    if axis >= 0:
+    axis, rank = integer(node, "axis", 0), rank_of(first(node)) or 0
+    if not -rank <= axis < 0:
         return False
-    set_attributes(node, axis=axis + (rank_of(first(node)) or 0))
+    set_attributes(node, axis=axis + rank)
     return True
 
 

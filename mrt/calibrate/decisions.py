@@ -1,0 +1,98 @@
+"""What was found on samples about single layers, besides ranges: part of a calibration table.
+
+The scales of channels are written in the table itself; integers of weights fill an .npz beside it, named by its SHA-256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mrt.calibrate.arrays import StoredArray, open_npz
+from mrt.errors import BadData
+
+Array = npt.NDArray[Any]
+PARTS = ("weights", "gains", "bias")
+
+
+@dataclass(frozen=True, eq=False)
+class LayerDecision:
+    """Weights [O,..,C/groups] as integers, i8 or i16; the factor [O] on the scales they were rounded at; the real bias [O]."""
+
+    weights: Array
+    gains: npt.NDArray[np.float64]
+    bias: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """`key` says for which options the layers hold. `channel_scales`, by value: relative to the value's scale, at most 1."""
+
+    key: Mapping[str, Any] = field(default_factory=dict)
+    channel_scales: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    layers: Mapping[str, LayerDecision] = field(default_factory=dict)
+
+    def layer(self, name: str, key: Mapping[str, Any]) -> LayerDecision | None:
+        """What was decided of a layer, if it was for these options."""
+        return self.layers.get(name) if self.key == key else None
+
+    def encoded(self) -> bytes:
+        """The layers as an .npz, in order of their names; the same bytes each time."""
+        arrays = {
+            f"{part}{index}": getattr(layer, part)
+            for index, (_, layer) in enumerate(sorted(self.layers.items()))
+            for part in PARTS
+        }
+        stream = io.BytesIO()
+        np.savez(stream, **arrays)
+        return stream.getvalue()
+
+
+def digest(encoded: bytes) -> str:
+    """The name of a file of layers."""
+    return hashlib.sha256(encoded).hexdigest()
+
+
+def file_of(table: Path, sha256: str) -> Path:
+    """Where the layers of a table lie: beside it."""
+    return table.with_name(f"{table.stem}.{sha256[:16]}.npz")
+
+
+def read_layers(path: Path, names: list[str], sha256: str) -> dict[str, LayerDecision]:
+    """The layers of these names, in order; BadData for anything that `encoded` would not have written."""
+    try:
+        content = path.read_bytes()
+    except OSError as problem:
+        raise BadData(f"{path}: cannot be read ({problem.strerror}); it belongs to the calibration table") from None
+    if digest(content) != sha256:
+        raise BadData(f"{path}: is not the file that the calibration table was written with; calibrate again")
+    arrays = open_npz(path)
+    size = sum(item.dtype.itemsize * math.prod(item.shape) for item in arrays.values() if isinstance(item, StoredArray))
+    if size > len(content) or len(arrays) != len(PARTS) * len(names):
+        raise BadData(f"{path}: holds something else than {len(names)} layers; calibrate again")
+    return {name: _layer(path, arrays, index) for index, name in enumerate(sorted(names))}
+
+
+def _layer(path: Path, arrays: Mapping[str, StoredArray | BadData], index: int) -> LayerDecision:
+    weights, gains, bias = (_array(path, arrays.get(f"{part}{index}"), part) for part in PARTS)
+    if gains.shape != bias.shape or weights.shape[:1] != bias.shape:
+        raise BadData(f"{path}: layer {index} has arrays that do not belong together; calibrate again")
+    return LayerDecision(weights, gains, bias)
+
+
+def _array(path: Path, stored: StoredArray | BadData | None, part: str) -> Array:
+    allowed = ("int8", "int16") if part == "weights" else ("float64",)
+    if not isinstance(stored, StoredArray) or stored.dtype.name not in allowed or not stored.shape:
+        raise BadData(f"{path}: lacks {part} of {' or '.join(allowed)}; calibrate again")
+    array = np.stack(list(stored.rows())) if stored.shape[0] else np.empty(stored.shape, stored.dtype)
+    if part != "weights" and not np.isfinite(array).all():
+        raise BadData(f"{path}: has {part} that are no finite numbers; calibrate again")
+    return array

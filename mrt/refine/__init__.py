@@ -1,0 +1,6 @@
+"""What is decided on samples besides ranges: scales of channels, biases, the rounding of weights. It becomes part of the table."""
+
+from mrt.refine.options import STAGES, RefineOptions
+from mrt.refine.stages import refine
+
+__all__ = ["STAGES", "RefineOptions", "refine"]

@@ -1,0 +1,109 @@
+"""What the weights of a layer are multiplied with: the inputs of single outputs as rows, their means and covariance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
+
+from cvm.program import IntArray
+from mrt.calibrate.session import Array
+
+Floats = npt.NDArray[np.float64]
+Image = npt.NDArray[np.float32]
+POSITIONS = 100  # of one sample's outputs that count for the covariance, at equal distances
+
+
+@dataclass(frozen=True)
+class Window:
+    """How a convolution meets an image [1,H,W,C]: `pads` are top, left, bottom, right and hold zeros."""
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    pads: tuple[int, ...]
+
+    def patches(self, image: Image) -> Image:
+        """[OH, OW, KH, KW, C], a view of the padded image."""
+        top, left, bottom, right = self.pads
+        padded = np.pad(image[0], ((top, bottom), (left, right), (0, 0)))
+        extent = tuple((size - 1) * step + 1 for size, step in zip(self.kernel, self.dilation, strict=True))
+        views = sliding_window_view(padded, extent, axis=(0, 1))
+        views = views[:: self.stride[0], :: self.stride[1], :, :: self.dilation[0], :: self.dilation[1]]
+        return views.transpose(0, 1, 3, 4, 2)
+
+
+class Columns:
+    """Gathers the inputs of a layer with weights of this shape [O,KH,KW,C/groups], or [O,K] without a window."""
+
+    def __init__(self, shape: tuple[int, ...], window: Window | None) -> None:
+        self._shape, self._window = shape, window
+        self._means: list[Floats] = []  # [KH,KW,C] over all outputs of each sample
+        self._rows = 0  # chosen outputs so far; the sums below are over these
+        self._sums: Floats | float = 0.0  # [groups, K]
+        self._products: Floats | float = 0.0  # [groups, K, K]
+        self._outputs: Floats | float = 0.0  # [O]: of what the float model has there
+        self._cross: Floats | float = 0.0  # [groups, K, O/groups]
+
+    def add(self, integers: Image, outputs: Array) -> None:
+        """One sample's input, zero points taken off: [1,H,W,C], or [N,K]; and the float model's `chosen_places` [rows,O]."""
+        patches = integers[:, None, None, None, :] if self._window is None else self._window.patches(integers)
+        self._means.append(_tap_means(patches))
+        rows = _chosen(patches, patches.shape[-1] // self._shape[-1])
+        by_group = outputs.astype(np.float32).reshape(rows.shape[1], len(rows), -1).transpose(1, 0, 2)
+        across = rows.transpose(0, 2, 1)
+        self._rows += rows.shape[1]
+        self._sums = self._sums + rows.sum(axis=1, dtype=np.float64)
+        self._products = self._products + np.matmul(across, rows).astype(np.float64)
+        self._outputs = self._outputs + outputs.sum(axis=0, dtype=np.float64)
+        self._cross = self._cross + np.matmul(across, by_group).astype(np.float64)
+
+    def means_of(self, integers: IntArray) -> Floats:
+        """[samples, O]: the mean of each output's sum of products with these weights."""
+        inputs = self._shape[-1]
+        groups = self._means[0].shape[-1] // inputs
+        taps = np.stack(self._means).reshape(len(self._means), -1, groups, inputs)
+        met = taps.transpose(2, 1, 3, 0).reshape(groups, -1, len(taps))  # [groups, K, samples]
+        rows = integers.reshape(groups, -1, met.shape[1]).astype(np.float64)
+        return np.asarray(np.matmul(rows, met).reshape(-1, len(taps)).T)
+
+    def covariance(self) -> Floats:
+        """[groups, K, K]: of the inputs of one output."""
+        means = np.asarray(self._sums) / self._rows
+        return np.asarray(self._products / self._rows - means[:, :, None] * means[:, None, :])
+
+    def agreement(self, integers: IntArray, scales: Floats) -> tuple[Floats, Floats]:
+        """[O], [O]: the covariance of what these weights compute with the float outputs, and its own variance."""
+        covariance = self.covariance()
+        groups, length = covariance.shape[:2]
+        weights = (integers.reshape(len(integers), -1) * scales[:, None]).reshape(groups, -1, length)
+        means = np.asarray(self._sums) / self._rows
+        outputs = np.asarray(self._outputs / self._rows).reshape(groups, 1, -1)
+        cross = self._cross / self._rows - means[:, :, None] * outputs
+        variance = (np.matmul(weights, covariance) * weights).sum(axis=2)
+        return (weights * cross.transpose(0, 2, 1)).sum(axis=2).reshape(-1), variance.reshape(-1)
+
+
+def _chosen(patches: Image, groups: int) -> Image:
+    """[groups, outputs, KH*KW*C/groups]: some of the outputs, at equal distances over the image."""
+    channels = patches.shape[-1]
+    chosen = patches[chosen_places(*patches.shape[:2])]
+    rows = chosen.reshape(-1, *patches.shape[2:4], groups, channels // groups)
+    return np.ascontiguousarray(rows.transpose(3, 0, 1, 2, 4).reshape(groups, len(rows), -1))
+
+
+def _tap_means(patches: Image) -> Floats:
+    """[KH, KW, C]: the mean of what each tap meets."""
+    total = np.empty(patches.shape[2:], np.float64)
+    for row, column in np.ndindex(total.shape[:2]):
+        total[row, column] = patches[:, :, row, column].sum(axis=(0, 1), dtype=np.float64)
+    return np.asarray(total / (patches.shape[0] * patches.shape[1]))
+
+
+def chosen_places(height: int, width: int) -> tuple[slice, slice]:
+    """At most POSITIONS or so of an image's places, at equal distances."""
+    step = max(1, math.ceil(math.sqrt(height * width / POSITIONS)))
+    return slice(step // 2, None, step), slice(step // 2, None, step)

@@ -1,0 +1,40 @@
+"""Which of the stages that look at samples again are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from mrt.errors import BadOption
+
+STAGES = ("scales", "weights", "biases")
+
+
+@dataclass(frozen=True)
+class RefineOptions:
+    """`scales`: one for each channel, where readers allow it. `weights`: rounded to second order.
+
+    `biases`: the mean and the gain of each output channel as in float, for what the layers before really give.
+    """
+
+    scales: bool = True
+    weights: bool = True
+    biases: bool = True
+
+    @classmethod
+    def of(cls, stages: Collection[str]) -> RefineOptions:
+        """These stages and no others; BadOption for a name that is none."""
+        for stage in stages:
+            if stage not in STAGES:
+                raise BadOption(f"'{stage}' is no stage; there are {', '.join(STAGES)}, all and none")
+        return cls(**{stage: stage in stages for stage in STAGES})
+
+    @property
+    def layers(self) -> bool:
+        """Whether layers are gone through one after another."""
+        return self.biases or self.weights
+
+    @property
+    def any(self) -> bool:
+        """Whether there is anything to do."""
+        return self.scales or self.layers

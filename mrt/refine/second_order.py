@@ -1,0 +1,53 @@
+"""Weights rounded one after another, the error of each taken up by those still to come (GPTQ, arXiv 2210.17323)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cvm.program import IntArray
+from mrt.quantize.fixed_point import FloatArray
+
+DAMPING = 0.01  # of the mean of the diagonal, so that the matrix can be inverted
+BLOCK = 64  # weights after whose rounding the error is handed on to all that are left
+
+
+def round_to_second_order(weights: FloatArray, scales: FloatArray, covariance: FloatArray, bits: int) -> IntArray:
+    """Integers for weights [O,..,C/groups] at scales [O], for inputs with this covariance [groups,K,K]."""
+    groups, length = covariance.shape[:2]
+    steps = (weights.reshape(len(weights), -1) / scales[:, None]).reshape(groups, -1, length)
+    most = 2 ** (bits - 1) - 1
+    diagonal = np.einsum("gkk->gk", covariance)
+    order = np.argsort(
+        -diagonal, axis=1, kind="stable"
+    )  # what is met most is rounded first, while others can make up for it
+    factors = _factors(covariance, order)
+    left = np.take_along_axis(steps, order[:, None, :], axis=2)
+    rounded = _round(left, factors, most)
+    result = np.empty_like(rounded)
+    np.put_along_axis(result, np.broadcast_to(order[:, None, :], rounded.shape), rounded, axis=2)
+    return result.reshape(weights.shape).astype(np.int8 if bits <= 8 else np.int16)
+
+
+def _factors(covariance: FloatArray, order: IntArray) -> FloatArray:
+    """The upper Cholesky factor of the inverse of each damped matrix, rows and columns in this order."""
+    length = covariance.shape[1]
+    ordered = np.take_along_axis(np.take_along_axis(covariance, order[:, :, None], axis=1), order[:, None, :], axis=2)
+    means = np.trace(ordered, axis1=1, axis2=2) / length
+    damped = ordered + np.eye(length) * (DAMPING * means + np.where(means > 0, 0.0, 1.0))[:, None, None]
+    return np.linalg.cholesky(np.linalg.inv(damped)).transpose(0, 2, 1)
+
+
+def _round(left: FloatArray, factors: FloatArray, most: int) -> FloatArray:
+    """[groups, O, K]; the errors of a block are handed on within it at once, and beyond it in one product."""
+    length = left.shape[2]
+    rounded = np.empty_like(left)
+    for start in range(0, length, BLOCK):
+        stop = min(start + BLOCK, length)
+        errors = np.empty((*left.shape[:2], stop - start))
+        for index in range(start, stop):
+            rounded[:, :, index] = np.clip(np.floor(left[:, :, index] + 0.5), -most, most)
+            error = (left[:, :, index] - rounded[:, :, index]) / factors[:, None, index, index]
+            left[:, :, index:stop] -= error[:, :, None] * factors[:, None, index, index:stop]
+            errors[:, :, index - start] = error
+        left[:, :, stop:] -= np.matmul(errors, factors[:, start:stop, stop:])
+    return rounded

@@ -1,0 +1,58 @@
+"""The integers that samples give to the values of a program that is still being written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from cvm import boundary
+from cvm.errors import Unproven
+from cvm.machine import Machine, Reference, choose
+from cvm.program import IntArray
+from cvm.validate import check, prove
+from mrt.calibrate.samples import Sample
+from mrt.quantize.builder import Handle, ProgramBuilder
+
+
+class Simulation:
+    """Computes values when they are asked for, from those it keeps; `forget` what will not be read again."""
+
+    def __init__(self, builder: ProgramBuilder, samples: Sequence[Sample]) -> None:
+        self._builder = builder
+        self._samples = samples
+        self._kept: dict[Handle, list[IntArray]] = {}
+
+    def values(self, handle: Handle) -> list[IntArray]:
+        """The value's integers, for each sample."""
+        if handle not in self._kept:
+            self._see_inputs()
+            self._kept[handle] = self._computed(handle)
+        return self._kept[handle]
+
+    def forget(self, living: Iterable[Handle]) -> None:
+        """Keep only these, and what cannot be computed again."""
+        keep = {*living, *self._builder.inputs}
+        self._kept = {handle: values for handle, values in self._kept.items() if handle in keep}
+
+    def _see_inputs(self) -> None:
+        missing = [handle for handle in self._builder.inputs if handle not in self._kept]
+        if missing:
+            program = self._builder.header()
+            integers = [boundary.quantize(program, sample) for sample in self._samples]
+            for handle in missing:
+                name = self._builder.inputs[handle].name
+                self._kept[handle] = [item[name] for item in integers]
+
+    def _computed(self, handle: Handle) -> list[IntArray]:
+        part, known = self._builder.part(handle, frozenset(self._kept))
+        machine = _machine(check(part))
+        machine.prepare(traced=False)
+        names = [item.name for item in part.inputs]
+        columns = zip(*(self._kept[item] for item in known), strict=True)
+        return [machine.run(dict(zip(names, column, strict=True)))[part.outputs[0].name] for column in columns]
+
+
+def _machine(form: object) -> Machine:
+    try:
+        return choose(prove(form))  # type: ignore[arg-type]
+    except Unproven:  # a part forgets what is known of single channels of its inputs; the whole was proven with it
+        return Reference(form)  # type: ignore[arg-type]
