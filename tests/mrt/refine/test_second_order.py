@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+
+from mrt.quantize.weights import quantize_weights
+from mrt.refine.second_order import BLOCK, round_to_second_order
+
+
+def noise(errors, covariance):
+    """The variance of what errors [G,O,K] in the weights do to the outputs, by its definition."""
+    return np.einsum("gok,gkl,gol->", errors, covariance, errors)
+
+
+def correlated(groups, length, seed=0):
+    rng = np.random.default_rng(seed)
+    factors = rng.normal(size=(groups, length, length // 2 + 1)) @ rng.normal(size=(groups, length // 2 + 1, length))
+    return factors @ factors.transpose(0, 2, 1) + 0.05 * np.eye(length)
+
+
+def test_of_two_inputs_that_are_always_equal_the_second_makes_up_for_the_first():
+    # 0.4 + 0.4 = 0.8: nearest gives 0 + 0; 0 + 1 is as near as integers come.
+    found = round_to_second_order(np.array([[0.4, 0.4]]), np.ones(1), np.ones((1, 2, 2)), bits=8)
+    assert sorted(found[0].tolist()) == [0, 1]
+
+
+def test_inputs_that_have_nothing_in_common_leave_every_weight_at_the_nearest_integer():
+    weights = np.random.default_rng(1).normal(size=(5, 3, 3, 4))
+    scales = np.abs(weights).reshape(5, -1).max(axis=1) / 127
+    found = round_to_second_order(weights, scales, np.eye(36)[None], bits=8)
+    assert np.array_equal(found, quantize_weights(weights, scales, bits=8))
+
+
+@pytest.mark.parametrize("bits", [3, 4, 8, 12])
+@pytest.mark.parametrize(("groups", "outputs", "length"), [(1, 7, 40), (3, 2, 9), (1, 3, 2 * BLOCK + 5)])
+def test_correlated_inputs_leave_less_noise_than_nearest_weights_and_integers_stay_inside_their_bits(
+    bits, groups, outputs, length
+):
+    weights = np.random.default_rng(2).normal(size=(groups * outputs, 1, 1, length))
+    most = 2 ** (bits - 1) - 1
+    scales = np.abs(weights).reshape(len(weights), -1).max(axis=1) / most
+    covariance = correlated(groups, length)
+    steps = weights.reshape(groups, outputs, length) / scales.reshape(groups, outputs, 1)
+    found = round_to_second_order(weights, scales, covariance, bits=bits)
+    near = quantize_weights(weights, scales, bits=bits)
+    assert np.abs(found.astype(int)).max() <= most
+    assert found.dtype == (np.int8 if bits <= 8 else np.int16)
+    assert noise(found.reshape(steps.shape) - steps, covariance) < 0.7 * noise(
+        near.reshape(steps.shape) - steps, covariance
+    )
+
+
+def test_inputs_that_are_always_zero_leave_the_nearest_integers():
+    weights = np.array([[0.6, -1.4], [3.0, 2.2]])
+    found = round_to_second_order(weights, np.ones(2), np.zeros((1, 2, 2)), bits=8)
+    assert found.tolist() == [[1, -1], [3, 2]]

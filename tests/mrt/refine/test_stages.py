@@ -1,0 +1,188 @@
+import re
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from cvm.program import Program
+from cvm.validate import validate
+from mrt.calibrate.collect import calibrate
+from mrt.calibrate.samples import synthetic_samples
+from mrt.calibrate.table import CalibrationOptions, CalibrationTable
+from mrt.errors import BadData, BadOption
+from mrt.evaluate import evaluate
+from mrt.evaluate.layers import compare_layers
+from mrt.quantize import LayerBits, QuantizeOptions, quantize
+from mrt.refine import STAGES, RefineOptions, refine
+from mrt.refine.equalize import candidates, channel_scales
+from mrt.refine.simulation import Simulation
+from tests.float_models import FloatModel
+
+
+def network(unequal: float = 1.0) -> FloatModel:
+    """Convolutions of all kinds and a sum; the channels of the first differ by powers of `unequal`."""
+    rng = np.random.default_rng(5)
+    sizes = unequal ** np.arange(6)[:, None, None, None]
+    model = FloatModel(x=(1, 3, 12, 12))
+    y = model.conv("x", rng.normal(size=(6, 3, 3, 3)) * sizes, rng.normal(size=6) * sizes.ravel(), pads=(1, 1, 1, 1))
+    y = model.add("Relu", y, name="first")
+    y = model.conv(y, rng.normal(size=(6, 1, 3, 3)) / sizes, rng.normal(size=6), pads=(1, 1, 1, 1), group=6)
+    y = model.add("Relu", y, name="second")
+    y = model.conv(y, rng.normal(size=(6, 6, 1, 1)), rng.normal(size=6), name="third")
+    z = model.conv(y, rng.normal(size=(6, 6, 3, 3)), rng.normal(size=6), pads=(1, 1, 1, 1), name="fourth")
+    model.conv(model.add("Add", y, z, name="sum"), rng.normal(size=(5, 6, 2, 2)), rng.normal(size=5), name="out")
+    return model
+
+
+def prepared(model: FloatModel) -> tuple[ir.Model, CalibrationTable, object]:
+    graph, samples = ir.from_proto(model.proto("out")), synthetic_samples(model.inputs, 40, 0)
+    return graph, calibrate(graph, samples, CalibrationOptions(), model_sha256="0" * 64), samples
+
+
+def silent(*_: object) -> None:
+    pass
+
+
+def snr(graph: ir.Model, program: Program, samples: object) -> float:
+    return evaluate(graph, validate(program), samples).to_json()["snr_db"]
+
+
+def same_constants(graph: ir.Model, one: CalibrationTable, two: CalibrationTable, options: QuantizeOptions) -> bool:
+    pairs = zip(*(quantize(graph, table, options).constants for table in (one, two)), strict=True)
+    return all(np.array_equal(a, b) for a, b in pairs)
+
+
+def refined(model: FloatModel, *stages: str, options: QuantizeOptions | None = None) -> float:
+    graph, table, samples = prepared(model)
+    options = options or QuantizeOptions()
+    table = refine(graph, table, options, RefineOptions.of(stages), samples, silent)
+    return snr(graph, quantize(graph, table, options), synthetic_samples(model.inputs, 40, 1))
+
+
+def test_channels_that_differ_in_size_gain_scales_of_their_own():
+    graph, table, samples = prepared(network(unequal=0.4))
+    found = refine(graph, table, QuantizeOptions(), RefineOptions.of(["scales"]), samples, silent)
+    scales = found.decisions.channel_scales["first"]
+    assert scales[0] > 0.5 and max(scales) <= 1
+    assert all(small < great for great, small in pairwise(scales))
+    assert refined(network(unequal=0.4), "scales") > refined(network(unequal=0.4)) + 6
+
+
+def test_4_bit_weights_lose_less_when_they_are_rounded_to_second_order():
+    """Sixteen channels made of three: what one weight's rounding does, others can undo."""
+    rng = np.random.default_rng(6)
+    model = FloatModel(x=(1, 3, 12, 12))
+    y = model.conv("x", rng.normal(size=(16, 3, 1, 1)), np.zeros(16))
+    model.conv(y, rng.normal(size=(8, 16, 1, 1)), np.zeros(8), name="out")
+    options = QuantizeOptions(layers={"out": LayerBits(weight_bits=4)})
+    assert refined(model, "weights", options=options) > refined(model, options=options) + 3
+
+
+def test_means_and_gains_give_back_what_clipping_before_takes_away():
+    graph, table, samples = prepared(network())
+    range_ = table.ranges["second"]
+    table = replace(table, ranges=dict(table.ranges) | {"second": replace(range_, hi=range_.hi * 0.2)})
+    plain = snr(graph, quantize(graph, table, QuantizeOptions()), samples)
+    found = refine(graph, table, QuantizeOptions(), RefineOptions.of(["biases"]), samples, silent)
+    assert snr(graph, quantize(graph, found, QuantizeOptions()), samples) > plain + 1
+
+
+def test_the_values_between_layers_that_only_convolutions_and_sums_read_are_candidates():
+    graph, _, _ = prepared(network())
+    assert [value.name for value in candidates(graph)] == ["first", "second", "third", "sum"]
+    model = FloatModel(x=(1, 3, 4, 4))
+    pooled = model.add("MaxPool", model.add("Relu", "x"), kernel_shape=[2, 2], strides=[1, 1], pads=[0, 0, 0, 0])
+    model.add("Sigmoid", pooled, name="out")
+    assert candidates(ir.from_proto(model.proto("out"))) == []
+
+
+def test_nothing_is_decided_about_values_of_16_bits():
+    graph, table, samples = prepared(network(unequal=0.4))
+    found = refine(graph, table, QuantizeOptions(activation_bits=16), RefineOptions.of(["scales"]), samples, silent)
+    assert found.decisions.channel_scales == {}
+    assert channel_scales(graph, table, QuantizeOptions(activation_bits=16), {}, 1.0) == {}
+
+
+def test_what_was_decided_holds_for_its_options_only():
+    graph, table, samples = prepared(network())
+    found = refine(graph, table, QuantizeOptions(), RefineOptions.of(["weights"]), samples, silent)
+    assert not same_constants(graph, found, table, QuantizeOptions())
+    assert same_constants(graph, found, table, QuantizeOptions(weight_bits=6))
+
+
+def test_a_table_with_decisions_reads_back_to_the_same_program(tmp_path):
+    graph, table, samples = prepared(network(unequal=0.4))
+    found = refine(graph, table, QuantizeOptions(), RefineOptions(), samples, silent)
+    found.save(tmp_path / "t.json")
+    again = CalibrationTable.load(tmp_path / "t.json")
+    assert again.text() == found.text()
+    one, two = (validate(quantize(graph, item, QuantizeOptions())).program for item in (found, again))
+    assert all(np.array_equal(a, b) for a, b in zip(one.constants, two.constants, strict=True))
+    assert one.instructions == two.instructions and one.metadata == two.metadata
+
+
+def test_layers_that_are_damaged_lacking_or_of_another_model_are_refused(tmp_path):
+    graph, table, samples = prepared(network())
+    found = refine(graph, table, QuantizeOptions(), RefineOptions.of(["weights"]), samples, silent)
+    found.save(tmp_path / "t.json")
+    (layers,) = tmp_path.glob("t.*.npz")
+    content = layers.read_bytes()
+    layers.write_bytes(content[:-9] + b"damaged!!")
+    with pytest.raises(BadData, match="is not the file that the calibration table was written with"):
+        CalibrationTable.load(tmp_path / "t.json")
+    layers.unlink()
+    with pytest.raises(BadData, match=re.escape(f"{layers}: cannot be read")):
+        CalibrationTable.load(tmp_path / "t.json")
+    decision = found.decisions.layers["third"]
+    wrong = replace(decision, weights=decision.weights[:, :, :, :2])
+    lie = replace(found, decisions=replace(found.decisions, layers={"third": wrong}))
+    with pytest.raises(BadData, match="'third', which needs"):
+        quantize(graph, lie, QuantizeOptions())
+
+
+def test_values_with_scales_by_channel_are_compared_with_their_float_twins():
+    graph, table, samples = prepared(network(unequal=0.4))
+    found = refine(graph, table, QuantizeOptions(), RefineOptions.of(["scales"]), samples, silent)
+    program = validate(quantize(graph, found, QuantizeOptions()))
+    layers = {layer.source: layer for layer in compare_layers(graph, program, samples)}
+    assert {"first", "second"} <= layers.keys()
+    assert min(layer.snr_db for layer in layers.values()) > 25
+
+
+def test_a_simulation_computes_what_the_program_computes():
+    graph, table, _ = prepared(network())
+    samples = list(synthetic_samples({"x": (1, 3, 12, 12)}, 3, 2))
+    seen: dict[int, list[np.ndarray]] = {}
+
+    def rounding(net, layer, scales):
+        from mrt.quantize.rounding import nearest
+
+        simulation = seen.setdefault("simulation", Simulation(net.builder, samples))
+        seen[layer.name] = simulation.values(layer.input.value)
+        return nearest(net, layer, scales)
+
+    program = validate(quantize(graph, table, QuantizeOptions(), rounding=rounding))
+    from cvm import boundary
+    from cvm.reference.interpreter import run
+
+    for index, sample in enumerate(samples):
+        values: dict[int, np.ndarray] = {}
+        run(program, boundary.quantize(program.program, sample), observe=values.__setitem__)
+        reads = {
+            number: item.operands[0]
+            for number, item in enumerate(program.program.instructions, program.program.first_instruction)
+            if item.name == "conv2d"
+        }
+        found = [values[operand] for operand in list(reads.values())[1:]]
+        wanted = [seen[name][index] for name in list(seen)[2:]]
+        assert len(found) == len(wanted) == 4
+        assert all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
+
+
+def test_stages_have_names():
+    assert RefineOptions.of(STAGES) == RefineOptions()
+    assert not RefineOptions.of([]).any
+    with pytest.raises(BadOption, match="'weight' is no stage; there are scales, weights, biases, all and none"):
+        RefineOptions.of(["weight"])
