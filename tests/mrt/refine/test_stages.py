@@ -9,7 +9,8 @@ import pytest
 from cvm.program import Program
 from cvm.validate import validate
 from mrt.calibrate.collect import calibrate
-from mrt.calibrate.samples import synthetic_samples
+from mrt.calibrate.samples import Samples, synthetic_samples
+from mrt.calibrate.session import FloatSession
 from mrt.calibrate.table import CalibrationOptions, CalibrationTable
 from mrt.errors import BadData, BadOption
 from mrt.evaluate import evaluate
@@ -18,7 +19,7 @@ from mrt.quantize import LayerBits, QuantizeOptions, quantize
 from mrt.refine import STAGES, RefineOptions, refine
 from mrt.refine.equalize import candidates, channel_scales
 from mrt.refine.simulation import Simulation
-from tests.float_models import FloatModel
+from tests.float_models import FloatModel, run_real
 
 
 def network(unequal: float = 1.0) -> FloatModel:
@@ -36,7 +37,7 @@ def network(unequal: float = 1.0) -> FloatModel:
     return model
 
 
-def prepared(model: FloatModel) -> tuple[ir.Model, CalibrationTable, object]:
+def prepared(model: FloatModel) -> tuple[ir.Model, CalibrationTable, Samples]:
     graph, samples = ir.from_proto(model.proto("out")), synthetic_samples(model.inputs, 40, 0)
     return graph, calibrate(graph, samples, CalibrationOptions(), model_sha256="0" * 64), samples
 
@@ -45,7 +46,7 @@ def silent(*_: object) -> None:
     pass
 
 
-def snr(graph: ir.Model, program: Program, samples: object) -> float:
+def snr(graph: ir.Model, program: Program, samples: Samples) -> float:
     return evaluate(graph, validate(program), samples).to_json()["snr_db"]
 
 
@@ -87,6 +88,22 @@ def test_means_and_gains_give_back_what_clipping_before_takes_away():
     plain = snr(graph, quantize(graph, table, QuantizeOptions()), samples)
     found = refine(graph, table, QuantizeOptions(), RefineOptions.of(["biases"]), samples, silent)
     assert snr(graph, quantize(graph, found, QuantizeOptions()), samples) > plain + 1
+
+
+def test_the_means_of_outputs_are_those_of_the_float_model():
+    graph, table, samples = prepared(network())
+    range_ = table.ranges["second"]
+    table = replace(table, ranges=dict(table.ranges) | {"second": replace(range_, hi=range_.hi * 0.2)})
+    found = refine(graph, table, QuantizeOptions(), RefineOptions.of(["biases"]), samples, silent)
+    off = [np.abs(mean_errors(graph, item, samples)).max() for item in (table, found)]
+    assert off[1] < off[0] / 10
+
+
+def mean_errors(graph: ir.Model, table: CalibrationTable, samples: Samples) -> np.ndarray:
+    """[O]: what the program's outputs have more than the float model's, on average."""
+    program, session = quantize(graph, table, QuantizeOptions()), FloatSession(graph)
+    pairs = [(run_real(program, sample)["out"], session.run(sample)["out"]) for sample in samples]
+    return np.mean([(integer - real).mean(axis=(0, 2, 3)) for integer, real in pairs], axis=0)
 
 
 def test_the_values_between_layers_that_only_convolutions_and_sums_read_are_candidates():
