@@ -28,6 +28,7 @@ class Channels:
     high: Floats
     counts: npt.NDArray[np.int64]
     highest: int  # the bin, among all of float32, that is the last of `counts`
+    samples: int = 0
     elements: int = 0  # of each channel
     sums: Floats = field(default_factory=lambda: np.zeros(0))
     squares: Floats = field(default_factory=lambda: np.zeros(0))
@@ -38,7 +39,7 @@ class Channels:
         zeros = np.zeros(channels)
         counts = np.zeros((channels, BINS), np.int64)
         highest = int(_bin(np.array([max(largest, 1e-30)], np.float32))[0])
-        return cls(zeros.copy(), zeros.copy(), counts, highest, 0, zeros.copy(), zeros.copy())
+        return cls(zeros.copy(), zeros.copy(), counts, highest, sums=zeros.copy(), squares=zeros.copy())
 
     @property
     def mean(self) -> Floats:
@@ -57,6 +58,7 @@ class Channels:
         self.high = np.maximum(self.high, rows.max(axis=1))
         self.sums += rows.sum(axis=1, dtype=np.float64)
         self.squares += np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+        self.samples += 1
         self.elements += rows.shape[1]
         bins = np.clip(_bin(rows) - (self.highest - BINS + 1), 0, BINS - 1)
         bins += np.arange(len(rows), dtype=bins.dtype)[:, None] * BINS

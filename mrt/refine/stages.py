@@ -12,13 +12,13 @@ from mrt.calibrate.decisions import Decisions
 from mrt.calibrate.samples import Sample, Samples, evenly_spaced
 from mrt.calibrate.table import CalibrationTable
 from mrt.quantize import QuantizeOptions, quantize
-from mrt.quantize.lowering import shape_of
+from mrt.quantize.lowering import name_of, shape_of
 from mrt.refine.channels import watch_channels
 from mrt.refine.equalize import SECOND_ORDER, channel_scales, watched
 from mrt.refine.options import RefineOptions
 from mrt.refine.sequential import LAYERS, Sequential
 
-CHANNEL_SAMPLES = 32  # in which the channels of values are watched: each has hundreds of places
+WATCHED = 2**29  # numbers, at most, that are looked at to learn what channels do
 MOST_SAMPLES, FEWEST_SAMPLES = 48, 4  # gone through layer by layer
 MEMORY = 256 * 2**20  # bytes that the inputs of all layers of all these samples may take
 
@@ -59,7 +59,9 @@ def _channel_scales(
         return {}
     largest = {name: max(abs(table.ranges[name].min), abs(table.ranges[name].max)) for name in names}
 
-    chosen = _evenly(samples, min(CHANNEL_SAMPLES, len(samples)))
+    sizes = {name_of(value): math.prod(shape_of(value)) for node in model.graph for value in node.outputs}
+    count = max(FEWEST_SAMPLES, WATCHED // max(sum(sizes[name] for name in names), 1))
+    chosen = _evenly(samples, min(count, len(samples)))
 
     def report(done: int) -> None:
         progress("equalizing channels", done, len(chosen))
