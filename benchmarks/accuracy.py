@@ -48,7 +48,7 @@ def main(models: list[str], variants: list[str], images: int | None, samples: in
         if variant.key in variants and variant.is_for(subject.name)
     ]
     if not rows:
-        console.print(f"{output} stays as it is: there is nothing to measure", highlight=False)
+        console.print(f"{output} stays as it is: there is nothing to measure", highlight=False, soft_wrap=True)
         return
     columns = (TextColumn("{task.description:<48}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     results: list[Figures] = []
@@ -72,7 +72,7 @@ def _present(models: Sequence[str], console: Console) -> list[Subject]:
         if subject.absent is None:
             found.append(subject)
         else:
-            console.print(f"left out: {subject.absent}", highlight=False)
+            console.print(f"left out: {subject.absent}", highlight=False, soft_wrap=True)
     return found
 
 

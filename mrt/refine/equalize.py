@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import onnx_ir as ir
 
 from mrt.calibrate.table import ONE_RANGE, CalibrationTable
@@ -24,7 +23,8 @@ LEAST_SCALE = 1 / 64  # of the whole value's
 WORTH_IT = 0.98  # a power is taken for 2 % less noise or more
 ROUNDING = 1 / 12  # the variance of a rounding error, in steps squared
 SECOND_ORDER = 0.4  # of the noise of nearest weights is left by second-order rounding, as measured
-FEWEST, FEW, TAIL = 100, 10_000, 1.56e6  # see _margin
+FEWEST, FEW, TAIL = 100, 10_000, 1.56e6  # numbers seen; see _tops
+SILENCE = 8  # samples; a channel silent in more may end below the largest, by as much as they are more
 INDEPENDENT = 128  # numbers of one sample, at most, that tell something new about its channel
 THRESHOLDS_FROM, THRESHOLDS = 1 / 12, 64  # the least threshold tried, of the largest magnitude; how many
 
@@ -129,7 +129,12 @@ def _noise(reader: _Reader, relative: Floats, step: float, variance: Floats, lef
 
 
 def _tops(item: Channels, steps: int) -> Floats:
-    """Where each channel should end: by least squared error, or beyond the maximum where few numbers were seen but zeros."""
+    """Where each channel should end: by least squared error, or beyond the maximum where little was seen.
+
+    Beyond by so many times the mean magnitude that clipping is rarer than rounding is coarse: for an exponential tail the
+    expected square of what is clipped falls below a 12th of a step's square there. A channel that was silent may speak
+    elsewhere; but its weights, that nothing has ever tested, may be so large that they spoil the others'.
+    """
     centres, largest = item.centres(), np.maximum(item.high, -item.low)
     best, least = largest.copy(), np.full(len(largest), np.inf)
     for share in np.geomspace(1.0, THRESHOLDS_FROM, THRESHOLDS):
@@ -138,18 +143,9 @@ def _tops(item: Channels, steps: int) -> Floats:
         inside = np.where(centres < step / 2, centres**2, ROUNDING * step**2)
         error = (item.counts * np.where(centres <= top[:, None], inside, (centres - top[:, None]) ** 2)).sum(axis=1)
         best, least = np.where(error < least, top, best), np.minimum(error, least)
+    known = max(3, min(item.elements, INDEPENDENT * item.samples))
     active = item.counts[:, 1:].sum(axis=1)
-    spread = (item.counts[:, 1:] * centres[1:]).sum(axis=1) / np.maximum(active, 1)
-    known = np.minimum(active, INDEPENDENT * item.samples)
-    return np.where(known >= FEW, best, largest + np.maximum(spread, 1e-30) * _margin(known))
-
-
-def _margin(known: npt.NDArray[np.int64]) -> Floats:
-    """How many mean magnitudes beyond the maximum of so few numbers make clipping rarer than rounding is coarse.
-
-    For an exponential tail the expected square of what is clipped falls below a 12th of a step's square there. A channel of
-    which almost nothing was seen can be anything.
-    """
-    count = np.maximum(known, 3).astype(np.float64)
-    margin = np.maximum(0.0, np.log(TAIL / (count * np.log(count) ** 2)))
-    return np.where(known < FEWEST, np.inf, margin)
+    if known < FEW:
+        mean = (item.counts[:, 1:] * centres[1:]).sum(axis=1) / np.maximum(active, 1)
+        best = largest + mean * max(0.0, float(np.log(TAIL / (known * np.log(known) ** 2))))
+    return np.where(active < FEWEST, np.maximum(best, largest.max() * min(1.0, SILENCE / item.samples)), best)

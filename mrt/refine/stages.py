@@ -19,7 +19,7 @@ from mrt.refine.options import RefineOptions
 from mrt.refine.sequential import LAYERS, Sequential
 
 WATCHED = 2**29  # numbers, at most, that are looked at to learn what channels do
-MOST_SAMPLES, FEWEST_SAMPLES = 48, 4  # gone through layer by layer
+MOST_SAMPLES, FEWEST_SAMPLES = 100, 4  # gone through layer by layer
 MEMORY = 256 * 2**20  # bytes that the inputs of all layers of all these samples may take
 
 Progress = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
