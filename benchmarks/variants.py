@@ -69,6 +69,9 @@ VARIANTS = (
     Variant("mrt-mixed", "mrt, mixed precision, `--target-agreement 0.988`", options=("--target-agreement", "0.988")),
     Variant("mrt-minmax", "mrt, `--observer minmax`", options=("--observer", "minmax")),
     Variant("mrt-percentile", "mrt, `--observer percentile`", options=("--observer", "percentile")),
+    Variant("mrt-unrefined", "mrt, `--refine none`", options=("--refine", "none")),
+    Variant("mrt-scales", "mrt, `--refine scales`", options=("--refine", "scales")),
+    Variant("mrt-weights", "mrt, `--refine scales,weights`", options=("--refine", "scales,weights")),
     Variant("mrt-uncorrected", "mrt, without bias correction", settings="bias_correction = false"),
     Variant("mrt-4", "mrt, `--weight-bits 4`", options=("--weight-bits", "4"), only=("cifar10_resnet20",)),
 )

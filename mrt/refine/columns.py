@@ -61,13 +61,13 @@ class Columns:
         self._outputs = self._outputs + outputs.sum(axis=0, dtype=np.float64)
         self._cross = self._cross + np.matmul(across, by_group).astype(np.float64)
 
-    def means_of(self, integers: IntArray) -> Floats:
+    def means_of(self, weights: IntArray | Floats) -> Floats:
         """[samples, O]: the mean of each output's sum of products with these weights."""
         inputs = self._shape[-1]
         groups = self._means[0].shape[-1] // inputs
         taps = np.stack(self._means).reshape(len(self._means), -1, groups, inputs)
         met = taps.transpose(2, 1, 3, 0).reshape(groups, -1, len(taps))  # [groups, K, samples]
-        rows = integers.reshape(groups, -1, met.shape[1]).astype(np.float64)
+        rows = weights.reshape(groups, -1, met.shape[1]).astype(np.float64)
         return np.asarray(np.matmul(rows, met).reshape(-1, len(taps)).T)
 
     def covariance(self) -> Floats:

@@ -63,7 +63,8 @@ class Sequential:
         columns = self._columns(net, layer)
         if self._options.weights:
             integers = round_to_second_order(layer.weights, scales, columns.covariance(), layer.bits)
-            rounded = Rounded(integers, scales, layer.bias)
+            added = columns.means_of(integers - _steps(layer, scales)).mean(axis=0) * scales * layer.input_scale
+            rounded = Rounded(integers, scales, layer.bias - added)
         if self._options.biases:
             rounded = self._matched(layer, columns, rounded, gains=net.options.scales == "real")
         self.decisions[layer.name] = LayerDecision(rounded.weights, rounded.scales / scales, rounded.bias)
@@ -89,6 +90,11 @@ class Sequential:
         means = columns.means_of(rounded.weights) * scales * layer.input_scale + layer.bias
         errors = means - np.stack(self._outputs[layer.name].means)
         return Rounded(rounded.weights, scales, layer.bias - _certain_part(errors))
+
+
+def _steps(layer: Layer, scales: FloatArray) -> FloatArray:
+    """The weights as real numbers of steps."""
+    return layer.weights / scales.reshape(-1, *[1] * (layer.weights.ndim - 1))
 
 
 def _window(layer: Layer) -> Window | None:

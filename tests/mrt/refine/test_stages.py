@@ -9,6 +9,7 @@ import pytest
 from cvm.program import Program
 from cvm.validate import validate
 from mrt.calibrate.collect import calibrate
+from mrt.calibrate.decisions import LayerDecision
 from mrt.calibrate.samples import Samples, synthetic_samples
 from mrt.calibrate.session import FloatSession
 from mrt.calibrate.table import CalibrationOptions, CalibrationTable
@@ -99,9 +100,25 @@ def test_the_means_of_outputs_are_those_of_the_float_model():
     assert off[1] < off[0] / 10
 
 
-def mean_errors(graph: ir.Model, table: CalibrationTable, samples: Samples) -> np.ndarray:
+def test_weights_rounded_to_second_order_add_nothing_to_the_mean():
+    graph, table, samples = prepared(network())
+    options = QuantizeOptions(weight_bits=3)
+    found = refine(graph, table, options, RefineOptions.of(["weights"]), samples, silent)
+    bare = replace(found, decisions=replace(found.decisions, layers=without_bias(graph, found)))
+    off = [np.abs(mean_errors(graph, item, samples, options)).max() for item in (bare, found)]
+    assert off[1] < off[0] / 2
+
+
+def without_bias(graph: ir.Model, table: CalibrationTable) -> dict[str, LayerDecision]:
+    biases = {node.outputs[0].name: node.inputs[2].const_value.numpy() for node in graph.graph if len(node.inputs) == 3}
+    return {name: replace(item, bias=biases[name].astype(float)) for name, item in table.decisions.layers.items()}
+
+
+def mean_errors(
+    graph: ir.Model, table: CalibrationTable, samples: Samples, options: QuantizeOptions | None = None
+) -> np.ndarray:
     """[O]: what the program's outputs have more than the float model's, on average."""
-    program, session = quantize(graph, table, QuantizeOptions()), FloatSession(graph)
+    program, session = quantize(graph, table, options or QuantizeOptions()), FloatSession(graph)
     pairs = [(run_real(program, sample)["out"], session.run(sample)["out"]) for sample in samples]
     return np.mean([(integer - real).mean(axis=(0, 2, 3)) for integer, real in pairs], axis=0)
 
