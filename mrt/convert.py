@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import onnx_ir as ir
@@ -273,7 +273,7 @@ def _provenance(loaded: LoadedModel, table: CalibrationTable, config: Config) ->
         "scales": options.scales,
         "scheme": options.scheme,
         "bias_correction": str(options.bias_correction).lower(),
-        "layers": json.dumps({name: asdict(bits) for name, bits in sorted(options.layers.items())}),
+        "layers": json.dumps(options.key()["layers"]),
     }
 
 

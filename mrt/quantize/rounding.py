@@ -61,7 +61,8 @@ Rounding = Callable[["Lowering", Layer, FloatArray], Rounded]
 
 def as_decided(net: Lowering, layer: Layer, scales: FloatArray) -> Rounded:
     """What the calibration table says of this layer for these options; where it says nothing, `nearest`."""
-    decision = net.table.decisions.layer(layer.name, net.options.key())
+    decisions = net.table.decisions
+    decision = decisions.layer(layer.name, net.options.key()) if decisions.layers else None
     if decision is None:
         return nearest(net, layer, scales)
     most = 2 ** (layer.bits - 1) - 1

@@ -80,7 +80,7 @@ def channel_scales(
         steps = 255 if seen.min >= 0 else 127
         whole = max(abs(seen.lo), abs(seen.hi))
         tops = _tops(channels[name], steps)
-        full = np.clip(np.nan_to_num(tops / whole, nan=1.0), LEAST_SCALE, 1.0)
+        full = np.clip(tops / whole, LEAST_SCALE, 1.0)
         best = _best_power(value, full, whole / steps, channels, left)
         if best > 0:
             chosen[name] = tuple((full**best).astype(np.float16).astype(np.float64).tolist())  # short in the file

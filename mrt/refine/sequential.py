@@ -57,14 +57,15 @@ class Sequential:
 
     def __call__(self, net: Lowering, layer: Layer, scales: FloatArray) -> Rounded:
         """Weights rounded for the inputs that there are, then gains and bias with which the outputs are nearest to float's."""
-        rounded = nearest(net, layer, scales)
         if layer.name not in self._outputs:
-            return rounded
+            return nearest(net, layer, scales)
         columns = self._columns(net, layer)
         if self._options.weights:
             integers = round_to_second_order(layer.weights, scales, columns.covariance(), layer.bits)
             added = columns.means_of(integers - _steps(layer, scales)).mean(axis=0) * scales * layer.input_scale
             rounded = Rounded(integers, scales, layer.bias - added)
+        else:
+            rounded = nearest(net, layer, scales)
         if self._options.biases:
             rounded = self._matched(layer, columns, rounded, gains=net.options.scales == "real")
         self.decisions[layer.name] = LayerDecision(rounded.weights, rounded.scales / scales, rounded.bias)

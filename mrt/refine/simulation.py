@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from cvm import boundary
 from cvm.errors import Unproven
 from cvm.machine import Machine, Reference, choose
 from cvm.program import IntArray
-from cvm.validate import check, prove
+from cvm.validate import WellFormed, check, prove
 from mrt.calibrate.samples import Sample
 from mrt.quantize.builder import Handle, ProgramBuilder
 
 
 class Simulation:
-    """Computes values when they are asked for, from those it keeps; `forget` what will not be read again."""
+    """Computes values when they are asked for, from those asked for before, which it keeps."""
 
     def __init__(self, builder: ProgramBuilder, samples: Sequence[Sample]) -> None:
         self._builder = builder
@@ -27,11 +27,6 @@ class Simulation:
             self._see_inputs()
             self._kept[handle] = self._computed(handle)
         return self._kept[handle]
-
-    def forget(self, living: Iterable[Handle]) -> None:
-        """Keep only these, and what cannot be computed again."""
-        keep = {*living, *self._builder.inputs}
-        self._kept = {handle: values for handle, values in self._kept.items() if handle in keep}
 
     def _see_inputs(self) -> None:
         missing = [handle for handle in self._builder.inputs if handle not in self._kept]
@@ -51,8 +46,8 @@ class Simulation:
         return [machine.run(dict(zip(names, column, strict=True)))[part.outputs[0].name] for column in columns]
 
 
-def _machine(form: object) -> Machine:
+def _machine(form: WellFormed) -> Machine:
     try:
-        return choose(prove(form))  # type: ignore[arg-type]
+        return choose(prove(form))
     except Unproven:  # a part forgets what is known of single channels of its inputs; the whole was proven with it
-        return Reference(form)  # type: ignore[arg-type]
+        return Reference(form)

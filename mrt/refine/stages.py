@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import onnx_ir as ir
@@ -16,13 +15,11 @@ from mrt.quantize.lowering import name_of, shape_of
 from mrt.refine.channels import watch_channels
 from mrt.refine.equalize import SECOND_ORDER, channel_scales, watched
 from mrt.refine.options import RefineOptions
-from mrt.refine.sequential import LAYERS, Sequential
+from mrt.refine.sequential import LAYERS, Progress, Sequential
 
 WATCHED = 2**29  # numbers, at most, that are looked at to learn what channels do
 MOST_SAMPLES, FEWEST_SAMPLES = 100, 4  # gone through layer by layer
 MEMORY = 256 * 2**20  # bytes that the inputs of all layers of all these samples may take
-
-Progress = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
 
 
 def refine(
