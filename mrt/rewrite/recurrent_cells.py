@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +25,7 @@ class State:
     cell: ir.Value | None = None
 
 
-class Cell:
+class Cell(ABC):
     """The constants of one direction, made once, and what all kinds of cells do with them."""
 
     def __init__(self, patch: Patch, what: Recurrent, direction: Direction, name: str) -> None:
@@ -32,9 +33,9 @@ class Cell:
         self.direction, self._name, self._clip = direction, name, what.clip
         self._constants: dict[object, ir.Value] = {}
 
+    @abstractmethod
     def step(self, x: ir.Value, state: State) -> State:
         """The state behind one step whose operand is [batch, inputs]."""
-        raise NotImplementedError
 
     def activate(self, index: int, x: ir.Value) -> ir.Value:
         """One of the direction's activations."""
