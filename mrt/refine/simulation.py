@@ -50,4 +50,4 @@ def _machine(form: WellFormed) -> Machine:
     try:
         return choose(prove(form))
     except Unproven:  # a part forgets what is known of single channels of its inputs; the whole was proven with it
-        return Reference(form)
+        return Reference(form, checked=True)

@@ -6,6 +6,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
+from cvm.errors import Unproven
 from cvm.program import Program
 from cvm.validate import validate
 from mrt.calibrate.collect import calibrate
@@ -185,7 +186,13 @@ def test_values_with_scales_by_channel_are_compared_with_their_float_twins():
     assert min(layer.snr_db for layer in layers.values()) > 25
 
 
-def test_a_simulation_computes_what_the_program_computes():
+@pytest.mark.parametrize("provable", [True, False])
+def test_a_simulation_computes_what_the_program_computes(provable, monkeypatch):
+    def prove_nothing(_):
+        raise Unproven("add.fits", "too large")
+
+    if not provable:
+        monkeypatch.setattr("mrt.refine.simulation.prove", prove_nothing)
     graph, table, _ = prepared(network())
     samples = list(synthetic_samples({"x": (1, 3, 12, 12)}, 3, 2))
     seen: dict[int, list[np.ndarray]] = {}
