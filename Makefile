@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PYTEST := $(BIN)/pytest -q -n auto --maxprocesses 4 --dist worksteal  # as many processes as there are processors
 STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.bench_installed
 ENGINE_SOURCES := cvm/instructions.toml $(shell find cvm/engine -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name CMakeLists.txt)
@@ -23,7 +24,7 @@ demo: setup  ## convert a real MXNet checkpoint, measure it, prove it, run it an
 	$(BIN)/python -m benchmarks.demo
 
 test: setup  ## the fast tests
-	$(BIN)/pytest -q
+	$(PYTEST)
 
 setup: $(STAMP)
 
@@ -47,7 +48,7 @@ format: setup
 	$(BIN)/ruff check --fix .
 
 slow: setup  ## the tests that read large models or run for minutes
-	$(BIN)/pytest -q -m slow
+	$(PYTEST) -m slow
 
 test-mxnet: setup $(MXNET_STAMP)  ## what real mxnet says to 4000 random symbols; MXNET="--only Pooling" chooses
 	$(BIN)/python -m tests.mxnet_judge --mxnet $(MXNET_VENV)/bin/python $(MXNET)
