@@ -10,6 +10,7 @@ import onnx_ir as ir
 from mrt.calibrate.decisions import Decisions
 from mrt.calibrate.samples import Sample, Samples, evenly_spaced
 from mrt.calibrate.table import CalibrationTable
+from mrt.one_thread import one_thread
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.quantize.lowering import name_of, shape_of
 from mrt.refine.channels import watch_channels
@@ -22,6 +23,7 @@ MOST_SAMPLES, FEWEST_SAMPLES = 100, 4  # gone through layer by layer
 MEMORY = 256 * 2**20  # bytes that the inputs of all layers of all these samples may take
 
 
+@one_thread()
 def refine(
     model: ir.Model,
     table: CalibrationTable,
