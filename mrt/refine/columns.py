@@ -11,8 +11,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from cvm.program import IntArray
 from mrt.calibrate.session import Array
+from mrt.refine.moments import Floats, Moments
 
-Floats = npt.NDArray[np.float64]
 Image = npt.NDArray[np.float32]
 POSITIONS = 100  # of one sample's outputs that count for the covariance, at equal distances
 
@@ -26,14 +26,31 @@ class Window:
     dilation: tuple[int, int]
     pads: tuple[int, ...]
 
-    def patches(self, image: Image) -> Image:
-        """[OH, OW, KH, KW, C], a view of the padded image."""
+    def padded(self, image: Image) -> Image:
+        """[H,W,C] with the pads."""
         top, left, bottom, right = self.pads
-        padded = np.pad(image[0], ((top, bottom), (left, right), (0, 0)))
+        return np.pad(image[0], ((top, bottom), (left, right), (0, 0))) if any(self.pads) else image[0]
+
+    def patches(self, padded: Image) -> Image:
+        """[OH, OW, KH, KW, C], a view of the padded image."""
         extent = tuple((size - 1) * step + 1 for size, step in zip(self.kernel, self.dilation, strict=True))
         views = sliding_window_view(padded, extent, axis=(0, 1))
         views = views[:: self.stride[0], :: self.stride[1], :, :: self.dilation[0], :: self.dilation[1]]
         return views.transpose(0, 1, 3, 4, 2)
+
+    def tap_means(self, padded: Image) -> Floats:
+        """[KH, KW, C]: the mean of what each tap meets: sums of rows first, which are exact of whole numbers in float32."""
+        outputs = [
+            (size - (taps - 1) * dilation - 1) // stride + 1
+            for size, taps, dilation, stride in zip(padded.shape, self.kernel, self.dilation, self.stride, strict=False)
+        ]
+        total = np.empty((*self.kernel, padded.shape[2]), np.float64)
+        for row in range(self.kernel[0]):
+            line = padded[row * self.dilation[0] :: self.stride[0]][: outputs[0]].sum(axis=0)
+            for column in range(self.kernel[1]):
+                met = line[column * self.dilation[1] :: self.stride[1]][: outputs[1]]
+                total[row, column] = met.sum(axis=0, dtype=np.float64)
+        return np.asarray(total / math.prod(outputs))
 
 
 class Columns:
@@ -42,24 +59,20 @@ class Columns:
     def __init__(self, shape: tuple[int, ...], window: Window | None) -> None:
         self._shape, self._window = shape, window
         self._means: list[Floats] = []  # [KH,KW,C] over all outputs of each sample
-        self._rows = 0  # chosen outputs so far; the sums below are over these
-        self._sums: Floats | float = 0.0  # [groups, K]
-        self._products: Floats | float = 0.0  # [groups, K, K]
-        self._outputs: Floats | float = 0.0  # [O]: of what the float model has there
-        self._cross: Floats | float = 0.0  # [groups, K, O/groups]
+        self._chosen = Moments()  # of some outputs' inputs, by group, beside what the float model has there
 
     def add(self, integers: Image, outputs: Array) -> None:
         """One sample's input, zero points taken off: [1,H,W,C], or [N,K]; and the float model's `chosen_places` [rows,O]."""
-        patches = integers[:, None, None, None, :] if self._window is None else self._window.patches(integers)
-        self._means.append(_tap_means(patches))
+        if self._window is None:
+            patches = integers[:, None, None, None, :]
+            self._means.append(patches.mean(axis=(0, 1), dtype=np.float64))
+        else:
+            padded = self._window.padded(integers)
+            patches = self._window.patches(padded)
+            self._means.append(self._window.tap_means(padded))
         rows = _chosen(patches, patches.shape[-1] // self._shape[-1])
         by_group = outputs.astype(np.float32).reshape(rows.shape[1], len(rows), -1).transpose(1, 0, 2)
-        across = rows.transpose(0, 2, 1)
-        self._rows += rows.shape[1]
-        self._sums = self._sums + rows.sum(axis=1, dtype=np.float64)
-        self._products = self._products + np.matmul(across, rows).astype(np.float64)
-        self._outputs = self._outputs + outputs.sum(axis=0, dtype=np.float64)
-        self._cross = self._cross + np.matmul(across, by_group).astype(np.float64)
+        self._chosen.add(rows, by_group)
 
     def means_of(self, weights: IntArray | Floats) -> Floats:
         """[samples, O]: the mean of each output's sum of products with these weights."""
@@ -72,19 +85,15 @@ class Columns:
 
     def covariance(self) -> Floats:
         """[groups, K, K]: of the inputs of one output."""
-        means = np.asarray(self._sums) / self._rows
-        return np.asarray(self._products / self._rows - means[:, :, None] * means[:, None, :])
+        return self._chosen.covariance
 
     def agreement(self, integers: IntArray, scales: Floats) -> tuple[Floats, Floats]:
         """[O], [O]: the covariance of what these weights compute with the float outputs, and its own variance."""
-        covariance = self.covariance()
+        covariance = self._chosen.covariance
         groups, length = covariance.shape[:2]
         weights = (integers.reshape(len(integers), -1) * scales[:, None]).reshape(groups, -1, length)
-        means = np.asarray(self._sums) / self._rows
-        outputs = np.asarray(self._outputs / self._rows).reshape(groups, 1, -1)
-        cross = self._cross / self._rows - means[:, :, None] * outputs
         variance = (np.matmul(weights, covariance) * weights).sum(axis=2)
-        return (weights * cross.transpose(0, 2, 1)).sum(axis=2).reshape(-1), variance.reshape(-1)
+        return (weights * self._chosen.cross.transpose(0, 2, 1)).sum(axis=2).reshape(-1), variance.reshape(-1)
 
 
 def _chosen(patches: Image, groups: int) -> Image:
@@ -95,15 +104,9 @@ def _chosen(patches: Image, groups: int) -> Image:
     return np.ascontiguousarray(rows.transpose(3, 0, 1, 2, 4).reshape(groups, len(rows), -1))
 
 
-def _tap_means(patches: Image) -> Floats:
-    """[KH, KW, C]: the mean of what each tap meets."""
-    total = np.empty(patches.shape[2:], np.float64)
-    for row, column in np.ndindex(total.shape[:2]):
-        total[row, column] = patches[:, :, row, column].sum(axis=(0, 1), dtype=np.float64)
-    return np.asarray(total / (patches.shape[0] * patches.shape[1]))
-
-
 def chosen_places(height: int, width: int) -> tuple[slice, slice]:
-    """At most POSITIONS or so of an image's places, at equal distances."""
+    """At most POSITIONS or so of an image's places, at equal distances; of an image narrower than that, one line."""
     step = max(1, math.ceil(math.sqrt(height * width / POSITIONS)))
-    return slice(step // 2, None, step), slice(step // 2, None, step)
+    down = height if height < step else math.ceil(height / POSITIONS) if width < step else step
+    across = width if width < step else math.ceil(width / POSITIONS) if height < step else step
+    return slice(down // 2, None, down), slice(across // 2, None, across)
