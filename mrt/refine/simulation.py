@@ -25,6 +25,7 @@ class Simulation:
         """The value's integers, for each sample."""
         if handle not in self._kept:
             self._see_inputs()
+        if handle not in self._kept:  # it may have been an input
             self._kept[handle] = self._computed(handle)
         return self._kept[handle]
 

@@ -1,0 +1,44 @@
+import numpy as np
+import onnx
+import pytest
+
+from mrt.calibrate.collect import calibrate
+from mrt.calibrate.samples import synthetic_samples
+from mrt.calibrate.table import CalibrationOptions
+from mrt.frontend.onnx import load_onnx
+from mrt.quantize import QuantizeOptions
+from mrt.refine import RefineOptions, refine
+from mrt.refine.columns import POSITIONS, chosen_places
+from mrt.rewrite import rewrite
+from tests.graphs import build, node
+
+RNG = np.random.default_rng(4)
+
+
+@pytest.mark.parametrize(("height", "width"), [(1, 640), (640, 1), (2, 5000), (1, 1), (3, 4), (56, 56), (7, 400)])
+def test_places_are_chosen_of_lines_as_of_images(height, width):
+    chosen = np.ones((height, width))[chosen_places(height, width)].size
+    assert min(height * width, POSITIONS) / 2 <= chosen <= 2 * POSITIONS
+
+
+def decisions(tmp_path, nodes, shape, weights):
+    """What refinement finds for a model of one layer: nothing is to go wrong on the way."""
+    onnx.save(build(nodes, {"x": shape}, weights), tmp_path / "m.onnx")
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    rewrite(model)
+    samples = synthetic_samples({"x": shape}, 8, 0)
+    table = calibrate(model, samples, CalibrationOptions(), model_sha256="0" * 64)
+    stages = RefineOptions.of(["weights", "biases"])
+    return refine(model, table, QuantizeOptions(), stages, samples, lambda *_: None).decisions
+
+
+def test_a_convolution_along_one_axis_is_refined(tmp_path):
+    weights = {"w": RNG.normal(size=(4, 2, 3)).astype(np.float32)}
+    assert decisions(tmp_path, [node("Conv", "x w", "y", kernel_shape=[3])], (1, 2, 640), weights).layers
+
+
+def test_a_layer_that_reads_the_input_as_it_lies_is_refined(tmp_path):
+    """Channels last, as TensorFlow's exporters write: the Transpose in front costs no instruction."""
+    weights = {"w": RNG.normal(size=(4, 3, 3, 3)).astype(np.float32)}
+    nodes = [node("Transpose", "x", "t", perm=[0, 3, 1, 2]), node("Conv", "t w", "y", kernel_shape=[3, 3])]
+    assert decisions(tmp_path, nodes, (1, 12, 12, 3), weights).layers
