@@ -1,30 +1,32 @@
-"""Tables of 65536 entries take seconds to compute and the steps of an unrolled network need the same few again and again."""
+"""The steps of an unrolled network need the same few tables again and again, and a search for bits the same many."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from cvm.program import IntArray
 
-Reals = dict[int, Decimal]
-MOST_REALS = 8  # functions whose exact values are kept, of 10 MB each; tables themselves are part of the program
+if TYPE_CHECKING:
+    from mrt.quantize.sampled_curve import SampledCurve
+
+MOST_SAMPLED = 8  # curves that are kept as sampled, of 2 MB and more each; tables themselves are part of the program
 
 
 class CurveMemo:
     """What curves were found to be, by what they compute and on which integers."""
 
     def __init__(self) -> None:
-        self._reals: dict[Hashable, Reals] = {}
+        self._sampled: dict[Hashable, SampledCurve] = {}
         self._entries: dict[Hashable, IntArray] = {}
 
-    def reals(self, key: Hashable, compute: Callable[[], Reals]) -> Reals:
-        """The exact value at each integer; the functions used last are kept."""
-        found = self._reals.pop(key, None)
-        self._reals[key] = compute() if found is None else found
-        if len(self._reals) > MOST_REALS:
-            self._reals.pop(next(iter(self._reals)))
-        return self._reals[key]
+    def sampled(self, key: Hashable, sample: Callable[[], SampledCurve]) -> SampledCurve:
+        """The curve at each integer; those used last are kept."""
+        found = self._sampled.pop(key, None)
+        self._sampled[key] = sample() if found is None else found
+        if len(self._sampled) > MOST_SAMPLED:
+            self._sampled.pop(next(iter(self._sampled)))
+        return self._sampled[key]
 
     def entries(self, key: Hashable, compute: Callable[[], IntArray]) -> IntArray:
         """The integers of a table."""

@@ -29,6 +29,7 @@ from mrt.quantize import (  # noqa: F401 they register rules
     softmax,
     whole_division,
 )
+from mrt.quantize.curve import Curve
 from mrt.quantize.curve_memo import CurveMemo
 from mrt.quantize.detection import suppress
 from mrt.quantize.inputs import input_interval
@@ -39,7 +40,7 @@ from mrt.quantize.owners import Owners
 from mrt.quantize.pictures import BYTES, declare_picture, with_pictures
 from mrt.quantize.rounding import Rounding, as_decided
 from mrt.quantize.rules import RULES
-from mrt.quantize.table import Curve, find_curves, lower_curve
+from mrt.quantize.table import find_curves, lower_curve
 from mrt.quantize.tensor import Tensor
 from mrt.quantize.whole import lower_whole
 

@@ -7,8 +7,11 @@ from decimal import Decimal
 import numpy as np
 import onnx_ir as ir
 
+from cvm.program import IntArray
 from mrt.errors import Unsupported
+from mrt.quantize import enclosed_functions
 from mrt.quantize.builder import Handle
+from mrt.quantize.enclosure import Enclosure, rounded
 from mrt.quantize.lowering import Lowering, identity, name_of
 from mrt.quantize.precision import HALF, PRECISION, add, exp, multiply
 from mrt.quantize.rules import rule
@@ -61,15 +64,15 @@ def _logits(net: Lowering, node: ir.Node) -> Tensor:
     return net.bring(tensor, target, name_of(source))
 
 
-def _exponentials(scale: float, least: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+def _exponentials(scale: float, least: int) -> IntArray:
     """max(least, round(ONE * exp(scale * d))) for d = -32768..0; above 0, which cannot occur, ONE."""
-    values = np.full(65536, ONE, np.int32)
-    values[:32769] = least
     step = Decimal(scale)
-    for d in range(0, -32769, -1):
-        steps = add(multiply(exp(multiply(step, Decimal(d))), Decimal(ONE)), HALF)
-        rounded = int(steps.to_integral_value("ROUND_FLOOR", PRECISION))
-        if rounded < 1:
-            break  # exp only falls from here on
-        values[d + 32768] = rounded
+
+    def exactly(place: int) -> int:
+        power = exp(multiply(step, Decimal(place - 32768)))
+        return max(least, int(add(multiply(power, Decimal(ONE)), HALF).to_integral_value("ROUND_FLOOR", PRECISION)))
+
+    powers = enclosed_functions.exp(Enclosure.of(scale) * Enclosure.of(np.arange(-32768, 1)))
+    values = np.full(65536, ONE, np.int32)
+    values[:32769] = rounded(powers * Enclosure.of(ONE), least, ONE, exactly)
     return values
