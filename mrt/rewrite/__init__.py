@@ -14,6 +14,8 @@ from mrt.rewrite import canonical
 from mrt.rewrite.fold_constants import fold_constants
 from mrt.rewrite.fold_functions import fold_functions
 from mrt.rewrite.fold_products_with_zero import fold_products_with_zero
+from mrt.rewrite.fold_rows import fold_rows
+from mrt.rewrite.fold_searches import fold_searches
 from mrt.rewrite.fold_turned_channels import fold_turned_channels
 from mrt.rewrite.fold_windows import fold_windows
 from mrt.rewrite.fuse_affine_behind import fuse_affine_behind
@@ -84,10 +86,12 @@ Pass = Callable[[ir.Model], int]
 # Each stage is repeated until nothing changes, then the next begins, and all again: fusions see every operator in its
 # written form, and a BatchNormalization is lowered only when no fusion took it.
 STAGES: tuple[tuple[Pass, ...], ...] = (
-    (lift_constants, fold_constants, remove_identities),
+    (lift_constants, fold_constants, fold_searches, remove_identities),
     (
         fold_constants,
+        fold_searches,
         fold_functions,
+        fold_rows,
         fold_windows,
         remove_identities,
         widen_types,

@@ -23,6 +23,7 @@ from mrt.frontend.onnx.modernize import modernize
 from mrt.frontend.onnx.operands import check_operands
 from mrt.frontend.onnx.operators import OPERATORS, refuse_unsupported
 from mrt.frontend.onnx.read import drop_unused_outputs, opset_of, parse, read_bytes
+from mrt.frontend.onnx.stored import write_stored_weights
 from mrt.frontend.onnx.weights import write_weights
 
 __all__ = ["LEARNED", "OPERATORS", "Read", "load_onnx", "read_onnx"]
@@ -67,6 +68,7 @@ def read_onnx(path: Path, shapes: Shapes | None = None, outputs: Sequence[str] =
     model = to_ir(proto, path)
     brought.hand_to(model)
     fix_inputs(model, shapes or {})
+    write_stored_weights(model)
     write_ancient(model)
     write_weights(model)
     modernize(model)

@@ -9,7 +9,10 @@ import onnx
 
 from mrt.errors import Unsupported
 from mrt.frontend.onnx.experimental import EXPERIMENTAL, LEFT
+from mrt.frontend.onnx.learned import DOMAIN as LEARNED_DOMAIN
+from mrt.frontend.onnx.learned import LEARNED
 from mrt.frontend.onnx.read import DEFAULT_DOMAINS
+from mrt.frontend.onnx.refused import reason, reason_of_domain
 
 Attributes = Mapping[str, Any]
 Check = Callable[[onnx.NodeProto, Attributes], str | None]
@@ -65,8 +68,8 @@ _NORMALISATION = "GroupNormalization InstanceNormalization LRN LayerNormalizatio
 # Nothing of these is left when their operands are known at conversion; what is left is refused after folding, by name.
 _PLUMBING = (
     "And Cast CastLike CenterCropPad Compress Constant ConstantOfShape CumSum Equal Expand EyeLike Gather "
-    "GatherElements GatherND Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual Mod Not Or Range Scatter "
-    "ScatterElements ScatterND Shape Size Tile Trilu Where Xor"
+    "DequantizeLinear GatherElements GatherND Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual Mod NonZero Not Or Range "
+    "Scatter ScatterElements ScatterND Shape Size Tile Trilu Unique Where Xor"
 )
 _ORDER = (
     "ArgMax ArgMin BlackmanWindow DFT Einsum GlobalLpPool HammingWindow HannWindow Hardmax MelWeightMatrix OneHot "
@@ -158,11 +161,11 @@ def _place(node: onnx.NodeProto, index: int) -> str:
 
 def _troubles(node: onnx.NodeProto, opset: int) -> list[str]:
     if node.domain not in DEFAULT_DOMAINS:
-        return [f"operator of the domain '{node.domain}'"]
+        return [reason_of_domain(node.domain, node.op_type, LEARNED if node.domain == LEARNED_DOMAIN else ())]
     if node.op_type in _WITH_GRAPHS:
         return [_WITH_GRAPHS[node.op_type]]
     if node.op_type not in OPERATORS:
-        return [f"unsupported operator (ONNX opset {opset})"]
+        return [reason(node.op_type, opset)]
     subgraphs = [a.name for a in node.attribute if a.HasField("g") or a.graphs]
     references = [a.name for a in node.attribute if a.ref_attr_name]
     if subgraphs or references:

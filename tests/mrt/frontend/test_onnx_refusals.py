@@ -147,10 +147,12 @@ def test_every_unsupported_node_at_once(path):
     proto.opset_import.append(helper.make_opsetid("com.example", 1))
     assert refusal(path, proto, Unsupported).splitlines() == [
         "7 unsupported:",
-        "  Multinomial:a (Multinomial): unsupported operator (ONNX opset 20)",
+        "  Multinomial:a (Multinomial): unsupported operator (ONNX opset 20): random numbers, which no program draws; "
+        "export the model for inference, make them an input, or end in front of it with --outputs",
         "  MaxPool:c (MaxPool): storage_order=1; expected 0",
         "  Pad:d (Pad): mode=mirror; expected constant or edge or reflect or wrap",
-        "  Pool:e (Pool): operator of the domain 'com.example'",
+        "  Pool:e (Pool): operator of the domain 'com.example': its author's own; export the model with operators of ONNX, "
+        "or end in front of it with --outputs",
         "  Conv:f (Conv): kernel_shape=[3, 3, 3, 3]; expected 1 to 3 dimensions",
         "  BatchNormalization:y (BatchNormalization): training_mode=1; expected 0",
         "  BatchNormalization:y (BatchNormalization): second output 'z'; expected one output",

@@ -1,0 +1,69 @@
+"""Why an ONNX operator is refused, and the way round: what follows its name in the message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mrt.frontend.onnx.stored import QUANTISED
+
+_CUT = "end in front of it with --outputs"
+_OF_TRAINING = f"a loss, which belongs to training; {_CUT}"
+_RANDOM = f"random numbers, which no program draws; export the model for inference, make them an input, or {_CUT}"
+_TEXT = "text, of which no program is made; prepare it outside, and let the model begin with numbers"
+_SEQUENCE = f"sequences and optionals whose length is only known when it runs; export without them, or {_CUT}"
+_WHOLE_PRODUCT = f"a product of so many numbers leaves every range; {_CUT}"
+
+
+def _each(names: str, reason: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), reason)
+
+
+REASONS: dict[str, str] = {
+    **_each("ConvInteger DynamicQuantizeLinear MatMulInteger QLinearConv QLinearMatMul QuantizeLinear", QUANTISED),
+    **_each("Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike", _RANDOM),
+    **_each("NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss Adagrad Adam Momentum Gradient", _OF_TRAINING),
+    **_each("RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer", _TEXT),
+    "ImageDecoder": "compressed pictures, of which no program is made; decode them outside",
+    **_each(
+        "Optional OptionalGetElement OptionalHasElement SequenceErase SequenceInsert SequenceLength SequenceMap",
+        _SEQUENCE,
+    ),
+    **_each("ConcatFromSequence SequenceAt SequenceConstruct SequenceEmpty SplitToSequence", _SEQUENCE),
+    **_each("CumProd Det", _WHOLE_PRODUCT),
+    "DeformConv": f"it reads at places that are computed for each pixel; {_CUT}",
+    "RoiAlign": f"it reads at places that are computed; {_CUT}, and pool the regions outside",
+    "MaxRoiPool": f"it reads at places that are computed; {_CUT}, and pool the regions outside",
+    "TensorScatter": f"it writes at places that are computed; {_CUT}",
+    "BitCast": f"single bits of numbers; {_CUT}",
+}
+
+_ORT = (
+    "written by onnxruntime's optimiser; convert the model from before that, or save it with optimisation level basic"
+)
+_FRAMEWORK = "an operator of the framework, for which its exporter found no ONNX"
+_DOMAINS = {
+    "com.microsoft": _ORT,
+    "com.microsoft.nchwc": _ORT,
+    "com.ms.internal.nhwc": _ORT,
+    "org.pytorch.aten": f"{_FRAMEWORK}; export with a newer opset, or {_CUT}",
+    "org.pytorch._caffe2": f"{_FRAMEWORK}; export with a newer opset, or {_CUT}",
+    "ai.onnx.training": _OF_TRAINING,
+    "ai.onnx.preview.training": _OF_TRAINING,
+    "qonnx.custom_op.general": QUANTISED,
+    "finn.custom_op.general": QUANTISED,
+}
+
+
+def reason(operator: str, opset: int) -> str:
+    """What is said of an operator of the default domain that is not supported."""
+    known = f"unsupported operator (ONNX opset {opset})"
+    return f"{known}: {REASONS[operator]}" if operator in REASONS else known
+
+
+def reason_of_domain(domain: str, operator: str, supported: Iterable[str]) -> str:
+    """What is said of an operator of another domain, of which these are supported."""
+    known, names = f"operator of the domain '{domain}'", sorted(supported)
+    if operator in names:
+        return f"{known} with operands or attributes that it does not have there"
+    why = _DOMAINS.get(domain, f"its author's own; export the model with operators of ONNX, or {_CUT}")
+    return f"{known}, of which are supported: {', '.join(names)}; or {_CUT}" if names else f"{known}: {why}"

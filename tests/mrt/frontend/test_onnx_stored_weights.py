@@ -1,0 +1,51 @@
+"""DequantizeLinear of weights is the float tensor that onnxruntime makes of them; of anything computed it is refused."""
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+
+from mrt.errors import Unsupported
+from mrt.frontend.onnx import load_onnx
+from tests.graphs import build, node, run
+
+INTEGERS = np.arange(-60, 60, 10, dtype=np.int8).reshape(3, 4)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "attributes", "opset"),
+    [
+        ({"a": INTEGERS, "s": np.float32(0.1), "z": np.int8(3)}, {}, 13),
+        ({"a": INTEGERS, "s": np.float32([0.1, 0.7, 0.3]), "z": np.int8([1, -2, 0])}, {"axis": 0}, 13),
+        ({"a": INTEGERS, "s": np.float32([0.1, 0.7, 0.3, 2.5])}, {}, 13),
+        ({"a": INTEGERS.astype(np.int32), "s": np.float32(0.1)}, {}, 10),
+        ({"a": INTEGERS, "s": np.float32([[0.1, 0.7], [0.2, 0.9], [5, 3]]), "z": np.int8([[0, 1], [2, 3], [4, 5]])},
+         {"block_size": 2}, 21),
+        ({"a": (INTEGERS // 10).astype(ml_dtypes.int4), "s": np.float32(0.1)}, {}, 21),
+        ({"a": INTEGERS.astype(ml_dtypes.float8_e4m3fn), "s": np.float32(0.1)}, {}, 19),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("as_node", [False, True])
+def test_weights_kept_as_integers_are_what_onnxruntime_makes_of_them(arrays, attributes, opset, as_node, tmp_path):
+    nodes = [node("DequantizeLinear", " ".join(arrays), "c", **attributes), node("Mul", "x c", "y")]
+    proto = build(nodes, {"x": (1,)}, arrays, opset=opset)
+    proto.ir_version = 10
+    expected = run(proto, {"x": np.ones(1, np.float32)})["y"]
+    if as_node:  # a Constant in the place of an initializer
+        made = onnx.helper.make_node("Constant", [], ["a"], value=proto.graph.initializer.pop(0))
+        proto.graph.node.insert(0, made)
+    onnx.save(proto, tmp_path / "m.onnx")
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    assert "a" not in model.graph.initializers
+    assert run(model, {"x": np.ones(1, np.float32)})["y"].tolist() == expected.tolist()
+
+
+def test_integers_that_are_computed_are_refused(tmp_path):
+    scale = {"s": np.float32(0.1), "z": np.int8(0)}
+    proto = build([node("DequantizeLinear", "x s z", "y")], {"x": (1, 4)}, scale, kind=onnx.TensorProto.INT8)
+    proto.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    onnx.save(proto, tmp_path / "m.onnx")
+    with pytest.raises(
+        Unsupported, match=r"DequantizeLinear:y \(DequantizeLinear\): models that are quantised already"
+    ):
+        load_onnx(tmp_path / "m.onnx")
