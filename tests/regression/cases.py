@@ -17,7 +17,6 @@ PICTURES, ARRAYS, NOISE = 24, 200, 4  # samples to compare on: of a folder of pi
 
 FEW = {"onnx/style_candy": 1}  # samples, of a model of 20 billion multiply-accumulates
 SHAPES = {"onnx/tract_byte_sb_bidi_lstm": {"input": (1, 4)}}  # where the file leaves one open
-LEFT_OUT_AT_16 = {"onnx/yolox_nano": "its 110 curves of 65,536 entries each take minutes"}
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from mrt.config import Config
 from mrt.convert import convert, load_to_run, open_data
 from mrt.errors import MrtError
 from mrt.evaluate import evaluate
-from tests.regression.cases import LEFT_OUT_AT_16, Case
+from tests.regression.cases import Case
 
 State = Mapping[str, Any]
 EXACT = "exact"
@@ -28,9 +28,6 @@ def state_of(case: Case) -> State:
     """Signal to noise in dB (the worst output's) by bits, or why it is refused; classes kept of so many; time class."""
     config, state = case.config, dict[str, Any]()
     for bits in (8, 16):
-        if bits == 16 and case.name in LEFT_OUT_AT_16:
-            state["16 bits"] = f"left out: {LEFT_OUT_AT_16[case.name]}"
-            continue
         options = replace(config.quantization, activation_bits=bits)
         fitted = replace(config, quantization=options, calibration=replace(config.calibration, bits=bits))
         start = time.process_time()

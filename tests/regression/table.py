@@ -14,7 +14,6 @@ WORSE_DB, BETTER_DB = 0.5, 2.0  # other processors add floats in other orders, w
 WORSE_SAMPLES, BETTER_SAMPLES = 1, 2  # of those whose class is kept
 CLASSES_APART = 1  # a loaded machine takes longer
 REFUSED = "refused: "
-LEFT_OUT = "left out: "
 
 
 def load() -> dict[str, State]:
@@ -67,7 +66,7 @@ def _verdict(figure: str, before: object, now: object) -> str | None:
 
 
 def _is_words(figure: object) -> bool:
-    return str(figure).startswith((REFUSED, LEFT_OUT))
+    return str(figure).startswith(REFUSED)
 
 
 def _samples(figure: object) -> tuple[int, int]:
