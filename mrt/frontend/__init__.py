@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -89,7 +89,8 @@ def parameters_beside(path: Path) -> list[Path]:
 def operators(frontend: Frontend) -> list[str]:
     """The names of the operators that a front end reads, sorted."""
     if frontend == "onnx":
-        return sorted([*onnx.OPERATORS, *(f"ai.onnx.ml.{name}" for name in onnx.LEARNED)])
+        others: dict[str, Iterable[str]] = {"ai.onnx.ml": onnx.LEARNED, "com.microsoft": onnx.MICROSOFT}
+        return sorted([*onnx.OPERATORS, *(f"{domain}.{name}" for domain, names in others.items() for name in names)])
     from mrt.frontend.mxnet import OPERATORS
 
     return sorted(OPERATORS)

@@ -19,6 +19,7 @@ from mrt.frontend.onnx.functions import write_out_functions
 from mrt.frontend.onnx.inputs import Shapes, fix_inputs, forget_shapes
 from mrt.frontend.onnx.learned import LEARNED, spell_learned
 from mrt.frontend.onnx.library import check, find_shapes, to_ir
+from mrt.frontend.onnx.microsoft import MICROSOFT, adopt, spell_microsoft
 from mrt.frontend.onnx.modernize import modernize
 from mrt.frontend.onnx.operands import check_operands
 from mrt.frontend.onnx.operators import OPERATORS, refuse_unsupported
@@ -26,7 +27,7 @@ from mrt.frontend.onnx.read import drop_unused_outputs, opset_of, parse, read_by
 from mrt.frontend.onnx.stored import write_stored_weights
 from mrt.frontend.onnx.weights import write_weights
 
-__all__ = ["LEARNED", "OPERATORS", "Read", "load_onnx", "read_onnx"]
+__all__ = ["LEARNED", "MICROSOFT", "OPERATORS", "Read", "load_onnx", "read_onnx"]
 
 
 def load_onnx(path: Path, shapes: Shapes | None = None) -> tuple[ir.Model, bytes]:
@@ -58,6 +59,7 @@ def read_onnx(path: Path, shapes: Shapes | None = None, outputs: Sequence[str] =
     names = value_names(proto)
     left = cut(proto, outputs)
     drop_unused_outputs(proto)
+    adopt(proto, opset)
     spell_experimental(proto, opset)
     spell_learned(proto)
     refuse_unsupported(proto, opset)
@@ -72,6 +74,7 @@ def read_onnx(path: Path, shapes: Shapes | None = None, outputs: Sequence[str] =
     write_ancient(model)
     write_weights(model)
     modernize(model)
+    spell_microsoft(model)
     find_shapes(model, path)
     while settle_ceil_mode(model):
         forget_shapes(model)

@@ -11,6 +11,7 @@ import onnx
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
+from mrt.frontend.onnx.microsoft import DOMAIN as MICROSOFT_DOMAIN
 from mrt.frontend.onnx.newer import NEWER
 
 OPSET = 20
@@ -24,6 +25,8 @@ def modernize(model: ir.Model) -> None:
     """Bring the model to opset 20 of the default domain alone, each node meaning what it meant."""
     opset = model.graph.opset_imports.get("", model.graph.opset_imports.get("ai.onnx", OPSET))
     for node in list(model.graph):
+        if node.domain == MICROSOFT_DOMAIN:
+            continue
         node.domain, node.version = "", None
         for below, change in CHANGES.get(node.op_type, ()):
             if opset < below:
@@ -40,7 +43,7 @@ def modernize(model: ir.Model) -> None:
 def _refuse_unknown_attributes(model: ir.Model) -> None:
     """An attribute that opset 20 does not have came with a newer one, and changes the meaning."""
     problems = []
-    for node in model.graph:
+    for node in [node for node in model.graph if not node.domain]:
         known, name = onnx.defs.get_schema(node.op_type, OPSET).attributes, node.name or node.outputs[0].name
         problems += [
             f"{name} ({node.op_type}): attribute {attribute} is not one of opset {OPSET}"

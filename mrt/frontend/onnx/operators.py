@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import onnx
@@ -11,6 +11,8 @@ from mrt.errors import Unsupported
 from mrt.frontend.onnx.experimental import EXPERIMENTAL, LEFT
 from mrt.frontend.onnx.learned import DOMAIN as LEARNED_DOMAIN
 from mrt.frontend.onnx.learned import LEARNED
+from mrt.frontend.onnx.microsoft import DOMAIN as MICROSOFT_DOMAIN
+from mrt.frontend.onnx.microsoft import MICROSOFT, is_spelled
 from mrt.frontend.onnx.read import DEFAULT_DOMAINS
 from mrt.frontend.onnx.refused import reason, reason_of_domain
 
@@ -131,6 +133,7 @@ def _experimental(node: onnx.NodeProto, attributes: Attributes) -> str | None:
 OPERATORS.update(dict.fromkeys(EXPERIMENTAL, (_experimental,)))
 
 
+_OTHERS: dict[str, Iterable[str]] = {LEARNED_DOMAIN: LEARNED, MICROSOFT_DOMAIN: MICROSOFT}
 _NO_LOOP = "loops are not unrolled; export the model without one, or end in front of it with --outputs"
 _WITH_GRAPHS = {
     "If": "its condition is only known when it runs; fix shapes with --shape, or end in front of it with --outputs",
@@ -160,8 +163,10 @@ def _place(node: onnx.NodeProto, index: int) -> str:
 
 
 def _troubles(node: onnx.NodeProto, opset: int) -> list[str]:
+    if node.domain == MICROSOFT_DOMAIN and is_spelled(node):
+        return []
     if node.domain not in DEFAULT_DOMAINS:
-        return [reason_of_domain(node.domain, node.op_type, LEARNED if node.domain == LEARNED_DOMAIN else ())]
+        return [reason_of_domain(node.domain, node.op_type, _OTHERS.get(node.domain, ()))]
     if node.op_type in _WITH_GRAPHS:
         return [_WITH_GRAPHS[node.op_type]]
     if node.op_type not in OPERATORS:

@@ -47,6 +47,7 @@ _DOMAINS = {
     "com.ms.internal.nhwc": _ORT,
     "org.pytorch.aten": f"{_FRAMEWORK}; export with a newer opset, or {_CUT}",
     "org.pytorch._caffe2": f"{_FRAMEWORK}; export with a newer opset, or {_CUT}",
+    "ai.onnx.ml": f"a classical model or its preparation; {_CUT}",
     "ai.onnx.training": _OF_TRAINING,
     "ai.onnx.preview.training": _OF_TRAINING,
     "qonnx.custom_op.general": QUANTISED,
@@ -66,4 +67,4 @@ def reason_of_domain(domain: str, operator: str, supported: Iterable[str]) -> st
     if operator in names:
         return f"{known} with operands or attributes that it does not have there"
     why = _DOMAINS.get(domain, f"its author's own; export the model with operators of ONNX, or {_CUT}")
-    return f"{known}, of which are supported: {', '.join(names)}; or {_CUT}" if names else f"{known}: {why}"
+    return f"{known}: {why}" + (f"; of it are supported {', '.join(names)}" if names else "")
