@@ -33,7 +33,7 @@ from mrt.pictures import provenance as picture_provenance
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.quantize.curve_memo import CurveMemo
 from mrt.quantize.owners import Owners
-from mrt.refine import RefineOptions, refine
+from mrt.refine import FloatNotes, RefineOptions, refine
 from mrt.report import FloatGraph, Report, float_graph
 from mrt.rewrite.choose_outputs import choose_outputs, require_known
 from mrt.rewrite.write_windows import write_windows
@@ -90,18 +90,19 @@ def convert(
     synthetic = table is None and config.calibration_data.path is None
     if target is not None:
         config = _holding_back(loaded.model, config, table)
-    given = table is not None
+    stages = config.refinement if table is None and not synthetic else RefineOptions.of(())
+    notes = None
     if table is None:
-        table = _calibrate(loaded, config, progress)
+        table, notes = _calibrate(loaded, config, stages, progress)
     else:
         fitted = replace(table.options, bits=config.quantization.activation_bits)
         table.require(model_sha256=table_key(loaded.sha256, loaded.model, config), options=fitted)
-    stages = config.refinement if not given and not synthetic else RefineOptions.of(())
     tuned = None
     if target is not None:
         tuned = _tune(loaded.model, table, config, target, progress)
         config = replace(config, quantization=tuned.options)
-    table = _refined(loaded.model, table, config, stages, progress)
+    if notes is not None:
+        table = refine(loaded.model, table, config.quantization, stages, notes, progress)
     labels = _read_labels(config.model.labels)
     owners, provenance = Owners(), _provenance(loaded, table, config)
     program = quantize(loaded.model, table, config.quantization, provenance=provenance, labels=labels, owners=owners)
@@ -149,7 +150,9 @@ def _tune(model: ir.Model, table: CalibrationTable, config: Config, target: Targ
 def make_table(config: Config, progress: Progress) -> CalibrationTable:
     """Load, rewrite, calibrate and refine."""
     loaded = rewritten(config)
-    return _refined(loaded.model, _calibrate(loaded, config, progress), config, config.refinement, progress)
+    stages = config.refinement
+    table, notes = _calibrate(loaded, config, stages, progress)
+    return table if notes is None else refine(loaded.model, table, config.quantization, stages, notes, progress)
 
 
 def load(config: Config) -> LoadedModel:
@@ -224,7 +227,10 @@ def default_output(model: Path) -> Path:
     return model.parent / f"{stem}.cvm"
 
 
-def _calibrate(loaded: LoadedModel, config: Config, progress: Progress) -> CalibrationTable:
+def _calibrate(
+    loaded: LoadedModel, config: Config, stages: RefineOptions, progress: Progress
+) -> tuple[CalibrationTable, FloatNotes | None]:
+    """The table, and what the stages need to know besides, if there are any."""
     if config.calibration_data.path is None:
         samples = synthetic_samples(
             _input_shapes(loaded.model),
@@ -238,18 +244,10 @@ def _calibrate(loaded: LoadedModel, config: Config, progress: Progress) -> Calib
         progress("calibrating", done, total)
 
     key = table_key(loaded.sha256, loaded.model, config)
-    return calibrate(loaded.model, samples, config.calibration, model_sha256=key, progress=report)
-
-
-def _refined(
-    model: ir.Model, table: CalibrationTable, config: Config, stages: RefineOptions, progress: Progress
-) -> CalibrationTable:
-    """The table with what a second look at the samples decides."""
-    if not stages.any:
-        return table
-    return refine(
-        model, table, config.quantization, stages, open_data(model, config, config.calibration_data), progress
-    )
+    notes = FloatNotes(loaded.model, stages, len(samples)) if stages.any else None
+    onlookers = [] if notes is None else [notes]
+    table = calibrate(loaded.model, samples, config.calibration, model_sha256=key, onlookers=onlookers, progress=report)
+    return table, notes
 
 
 def _input_shapes(model: ir.Model) -> dict[str, tuple[int, ...]]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from mrt.calibrate.observers import Observer
 from mrt.calibrate.samples import Sample, Samples
 from mrt.calibrate.session import FloatSession, model_inputs
 from mrt.calibrate.table import ONE_RANGE, CalibrationOptions, CalibrationTable
+from mrt.calibrate.thinning import Thinning
 from mrt.errors import BadData
 
 Array = npt.NDArray[Any]
@@ -38,18 +39,25 @@ class Watch:
         self._sums: npt.NDArray[np.float64] | None = None
         self._count = 0  # elements of each channel
 
-    def update(self, values: Array) -> None:
-        """See the value for one more sample."""
-        self.observer.update(values)
-        if self._by_channel and values.ndim > 1:
-            sums = values.sum(axis=tuple(axis for axis in range(values.ndim) if axis != 1), dtype=np.float64)
+    def update(self, values: Array, few: Array) -> None:
+        """See the value for one more sample: all of it for the ends of its range; for the rest `few` of it, thinned."""
+        self.observer.update(values, few)
+        if self._by_channel and few.ndim > 1:
+            sums = few.sum(axis=tuple(axis for axis in range(few.ndim) if axis != 1), dtype=np.float64)
             self._sums = sums if self._sums is None else self._sums + sums
-            self._count += values.size // values.shape[1]
+            self._count += few.size // few.shape[1]
 
     @property
     def channel_means(self) -> tuple[float, ...] | None:
         """The means, if they were wanted."""
         return None if self._sums is None else tuple((self._sums / self._count + 0.0).tolist())
+
+
+class Onlooker(Protocol):
+    """Wants to know more of the values than calibration does, and sees them on the same occasion."""
+
+    def see(self, index: int, sample: Sample, values: Mapping[str, Array], few: Mapping[str, Array]) -> None:
+        """What nodes give for a sample, and the same thinned; some names at a time where a run would expose too much."""
 
 
 def calibrate(
@@ -58,6 +66,7 @@ def calibrate(
     options: CalibrationOptions,
     *,
     model_sha256: str,
+    onlookers: Sequence[Onlooker] = (),
     progress: Progress | None = None,
 ) -> CalibrationTable:
     """The range of every float input and node output of the rewritten model over the samples, one sample a run."""
@@ -65,13 +74,16 @@ def calibrate(
         raise BadData(f"{samples.source}: holds no samples; expected at least one")
     watches = _watches(model, options)
     digest = hashlib.sha256()
-    groups = _groups(model)
+    groups, thinning = _groups(model), Thinning.of(len(samples))
     for number, names in enumerate(groups):
         with closing(_runs(FloatSession(model, names), samples)) as runs:
             for index, (sample, values) in enumerate(runs):
                 if number == 0:
                     _see_inputs(sample, watches, digest)
-                _see(values, watches, f"{samples.source}, sample {index}")
+                few = {name: thinning.few(array, index) for name, array in values.items()}
+                _see(values, watches, few, f"{samples.source}, sample {index}")
+                for onlooker in onlookers:
+                    onlooker.see(index, sample, values, few)
                 if progress is not None:
                     progress(number * len(samples) + index + 1, len(groups) * len(samples))
     means = {name: watch.channel_means for name, watch in watches.items()}
@@ -142,14 +154,14 @@ def _bytes(value: ir.Value) -> int:
 
 def _see_inputs(sample: Sample, watches: dict[str, Watch], digest: Any) -> None:
     for name, values in sample.items():
-        watches[name].update(values)
+        watches[name].update(values, values)
         digest.update(np.ascontiguousarray(values, "<f4").data)
 
 
-def _see(values: dict[str, Array], watches: dict[str, Watch], where: str) -> None:
+def _see(values: dict[str, Array], watches: dict[str, Watch], thinned: Mapping[str, Array], where: str) -> None:
     for name, array in values.items():
         try:
-            watches[name].update(array)
+            watches[name].update(array, thinned[name])
         except BadData as problem:
             raise BadData(
                 f"{where}: the model's value '{name}' has {problem}; leave the sample out or mend the model"

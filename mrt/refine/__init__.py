@@ -1,6 +1,7 @@
 """What is decided on samples besides ranges: scales of channels, biases, the rounding of weights. It becomes part of the table."""
 
+from mrt.refine.float_notes import FloatNotes
 from mrt.refine.options import STAGES, RefineOptions
 from mrt.refine.stages import refine
 
-__all__ = ["STAGES", "RefineOptions", "refine"]
+__all__ = ["STAGES", "FloatNotes", "RefineOptions", "refine"]

@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import onnx_ir as ir
 
-from mrt.calibrate.samples import Sample
-from mrt.calibrate.session import Array, FloatSession
+from mrt.calibrate.session import Array
 
 Floats = npt.NDArray[np.float64]
 
 BINS_PER_OCTAVE = 16  # of magnitudes, by the leading four bits of their fraction
 OCTAVES = 12  # below the largest; what is smaller falls into the lowest bin
 BINS = BINS_PER_OCTAVE * OCTAVES
+SMALLEST = 1e-30  # the largest magnitude, as long as nothing larger was seen
 _FRACTION_BITS = 23 - 4  # of float32, behind those that choose a bin
 
 
 @dataclass
 class Channels:
-    """Axis 1 of one value. `counts` [C, BINS] are of magnitudes, the highest bin ending at `magnitude_top`."""
+    """Axis 1 of one value. `counts` [C, BINS] are of magnitudes, the highest bin being that of the largest seen."""
 
     low: Floats
     high: Floats
+    sums: Floats
+    squares: Floats
     counts: npt.NDArray[np.int64]
     highest: int  # the bin, among all of float32, that is the last of `counts`
     samples: int = 0
-    elements: int = 0  # of each channel
-    sums: Floats = field(default_factory=lambda: np.zeros(0))
-    squares: Floats = field(default_factory=lambda: np.zeros(0))
+    elements: int = 0  # of each channel, that sums, squares and counts are over
 
     @classmethod
-    def of(cls, channels: int, largest: float) -> Channels:
-        """Nothing seen yet; no magnitude will be above `largest` by much."""
-        zeros = np.zeros(channels)
-        counts = np.zeros((channels, BINS), np.int64)
-        highest = int(_bin(np.array([max(largest, 1e-30)], np.float32))[0])
-        return cls(zeros.copy(), zeros.copy(), counts, highest, sums=zeros.copy(), squares=zeros.copy())
+    def of(cls, channels: int) -> Channels:
+        """Nothing seen yet."""
+        low, high, sums, squares = np.zeros((4, channels))
+        return cls(low, high, sums, squares, np.zeros((channels, BINS), np.int64), _highest_bin(0.0))
 
     @property
     def mean(self) -> Floats:
@@ -51,18 +47,36 @@ class Channels:
         """Of each channel."""
         return np.maximum(self.squares / max(self.elements, 1) - self.mean**2, 0.0)
 
-    def add(self, values: Array) -> None:
-        """See one sample [N, C, ...]."""
-        rows = np.ascontiguousarray(np.moveaxis(values, 1, 0)).reshape(len(self.low), -1)
+    def add(self, values: Array, few: Array) -> None:
+        """See one sample [N, C, ...]: all of it for the range; for the rest `few` of it, thinned."""
+        self.add_spread(few)
+        rows = _rows(values)
         self.low = np.minimum(self.low, rows.min(axis=1))
         self.high = np.maximum(self.high, rows.max(axis=1))
-        self.sums += rows.sum(axis=1, dtype=np.float64)
-        self.squares += np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+        self._rise_to(_highest_bin(max(-float(self.low.min()), float(self.high.max()))))
+        bins = _bin(_rows(few))
+        bins -= self.highest - BINS + 1
+        np.maximum(bins, 0, out=bins)
+        bins += np.arange(len(bins), dtype=bins.dtype)[:, None] * BINS
+        self.counts += np.bincount(bins.reshape(-1), minlength=self.counts.size).reshape(self.counts.shape)
+
+    def add_spread(self, few: Array) -> None:
+        """As `add`, but only for mean and variance."""
+        rows = _rows(few).astype(np.float64)
+        self.sums += rows.sum(axis=1)
+        rows *= rows
+        self.squares += rows.sum(axis=1)
         self.samples += 1
         self.elements += rows.shape[1]
-        bins = np.clip(_bin(rows) - (self.highest - BINS + 1), 0, BINS - 1)
-        bins += np.arange(len(rows), dtype=bins.dtype)[:, None] * BINS
-        self.counts += np.bincount(bins.reshape(-1), minlength=self.counts.size).reshape(self.counts.shape)
+
+    def _rise_to(self, highest: int) -> None:
+        """Make this the last bin, if the last is lower; what falls below the first is counted there."""
+        up = min(highest - self.highest, BINS)
+        if up > 0:
+            counts = np.zeros_like(self.counts)
+            counts[:, : BINS - up] = self.counts[:, up:]
+            counts[:, 0] += self.counts[:, :up].sum(axis=1)
+            self.counts, self.highest = counts, highest
 
     def centres(self) -> Floats:
         """[BINS]: the middle of each bin."""
@@ -76,22 +90,16 @@ class Channels:
         return bits.view(np.float32).astype(np.float64)
 
 
+def _rows(values: Array) -> Array:
+    """[C, numbers of each channel]."""
+    return np.ascontiguousarray(np.moveaxis(values, 1, 0)).reshape(values.shape[1], -1)
+
+
 def _bin(values: Array) -> npt.NDArray[np.int32]:
     """The exponent and the leading four bits of the fraction, as one number that grows with the magnitude."""
     bits = np.ascontiguousarray(values, np.float32).view(np.int32)
     return (bits & np.int32(0x7FFFFFFF)) >> _FRACTION_BITS
 
 
-def watch_channels(
-    model: ir.Model, samples: Iterable[Sample], largest: Mapping[str, float], report: Callable[[int], None]
-) -> dict[str, Channels]:
-    """Statistics of the values named in `largest`, with the largest magnitude of each; `report` hears of each sample."""
-    session = FloatSession(model, sorted(largest))
-    found: dict[str, Channels] = {}
-    for done, sample in enumerate(samples, 1):
-        for name, values in session.run(sample).items():
-            if name not in found:
-                found[name] = Channels.of(values.shape[1], largest[name])
-            found[name].add(values)
-        report(done)
-    return found
+def _highest_bin(largest: float) -> int:
+    return int(_bin(np.array([max(largest, SMALLEST)], np.float32))[0])

@@ -5,54 +5,34 @@ Each layer's inputs are the integers that the program, as far as it is written, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
 import numpy as np
-import onnx_ir as ir
 
 from mrt.calibrate.decisions import LayerDecision
-from mrt.calibrate.samples import Sample
-from mrt.calibrate.session import Array, FloatSession
 from mrt.quantize.fixed_point import FloatArray
-from mrt.quantize.lowering import Lowering, name_of, shape_of
+from mrt.quantize.lowering import Lowering
 from mrt.quantize.rounding import Layer, Rounded, nearest
-from mrt.refine.columns import Columns, Window, chosen_places
+from mrt.refine.columns import Columns, Window
+from mrt.refine.float_notes import FloatNotes
 from mrt.refine.options import RefineOptions
 from mrt.refine.second_order import round_to_second_order
 from mrt.refine.simulation import Simulation
 
-LAYERS = ("Conv", "Gemm")
-MAX_ROW = 5000  # weights of one output beyond which their covariance is too large to invert
 MOST_GAIN = 1.25
 
 Progress = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
 
 
-@dataclass
-class _Outputs:
-    """What a layer computes in the float model: by sample, the mean of each channel, and some places [places, O]."""
-
-    means: list[FloatArray] = field(default_factory=list)
-    chosen: list[Array] = field(default_factory=list)
-
-    def add(self, values: Array) -> None:
-        """One sample: [1,O,H,W], or [N,O]."""
-        self.means.append(values.mean(axis=tuple(axis for axis in range(values.ndim) if axis != 1), dtype=np.float64))
-        if values.ndim == 4:
-            values = values[0].transpose(1, 2, 0)[chosen_places(*values.shape[2:])]
-        self.chosen.append(values.reshape(-1, values.shape[-1]))
-
-
 class Sequential:
     """A rounding (`mrt.quantize.rounding`) that notes what it decides for each layer."""
 
-    def __init__(self, model: ir.Model, samples: Sequence[Sample], options: RefineOptions, progress: Progress) -> None:
+    def __init__(self, notes: FloatNotes, options: RefineOptions, progress: Progress) -> None:
         self.decisions: dict[str, LayerDecision] = {}
-        self._samples = samples
+        self._samples = notes.samples
         self._options = options
         self._progress = progress
-        self._outputs = _outputs(model, samples)
+        self._outputs = notes.layers
         self._simulation: Simulation | None = None
 
     def __call__(self, net: Lowering, layer: Layer, scales: FloatArray) -> Rounded:
@@ -118,21 +98,3 @@ def _certain_part(errors: FloatArray) -> FloatArray:
     mean = errors.mean(axis=0)
     uncertainty = errors.var(axis=0, ddof=1) / len(errors) if len(errors) > 1 else mean**2
     return np.asarray(mean * np.maximum(0.0, 1.0 - uncertainty / np.maximum(mean**2, 1e-300)))
-
-
-def _outputs(model: ir.Model, samples: Sequence[Sample]) -> dict[str, _Outputs]:
-    names = [name_of(node.outputs[0]) for node in model.graph if _can_be_refined(node)]
-    found = {name: _Outputs() for name in names}
-    session = FloatSession(model, names)
-    for sample in samples:
-        for name, values in session.run(sample).items():
-            found[name].add(values)
-    return found
-
-
-def _can_be_refined(node: ir.Node) -> bool:
-    """One image a sample, and no more weights to an output than can be weighed against each other."""
-    if node.op_type not in LAYERS or node.inputs[1] is None or node.inputs[1].const_value is None:
-        return False
-    output, inner = shape_of(node.outputs[0]), shape_of(node.inputs[1])[1:]
-    return (node.op_type == "Gemm" or output[0] == 1) and int(np.prod(inner)) <= MAX_ROW

@@ -114,7 +114,7 @@ def test_running_ahead_gives_the_table_of_one_sample_after_another(observer: str
     )
     for sample in samples:
         for name, values in {**sample, **session.run(sample)}.items():
-            watches[name].update(values)
+            watches[name].update(values, values)
     table = calibrate(model, samples, options, model_sha256="")
     assert table.ranges == {name: watch.observer.range() for name, watch in watches.items()}
     assert table.channel_means == {"x": watches["x"].channel_means}

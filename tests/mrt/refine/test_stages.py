@@ -18,10 +18,11 @@ from mrt.errors import BadData, BadOption
 from mrt.evaluate import evaluate
 from mrt.evaluate.layers import compare_layers
 from mrt.quantize import LayerBits, QuantizeOptions, quantize
-from mrt.refine import STAGES, RefineOptions, refine
+from mrt.refine import STAGES, RefineOptions
 from mrt.refine.equalize import candidates, channel_scales
 from mrt.refine.simulation import Simulation
 from tests.float_models import FloatModel, run_real
+from tests.refining import refine
 
 
 def network(unequal: float = 1.0) -> FloatModel:
@@ -44,10 +45,6 @@ def prepared(model: FloatModel) -> tuple[ir.Model, CalibrationTable, Samples]:
     return graph, calibrate(graph, samples, CalibrationOptions(), model_sha256="0" * 64), samples
 
 
-def silent(*_: object) -> None:
-    pass
-
-
 def snr(graph: ir.Model, program: Program, samples: Samples) -> float:
     return evaluate(graph, validate(program), samples).to_json()["snr_db"]
 
@@ -60,13 +57,13 @@ def same_constants(graph: ir.Model, one: CalibrationTable, two: CalibrationTable
 def refined(model: FloatModel, *stages: str, options: QuantizeOptions | None = None) -> float:
     graph, table, samples = prepared(model)
     options = options or QuantizeOptions()
-    table = refine(graph, table, options, RefineOptions.of(stages), samples, silent)
+    table = refine(graph, table, options, RefineOptions.of(stages), samples)
     return snr(graph, quantize(graph, table, options), synthetic_samples(model.inputs, 40, 1))
 
 
 def test_channels_that_differ_in_size_gain_scales_of_their_own():
     graph, table, samples = prepared(network(unequal=0.4))
-    found = refine(graph, table, QuantizeOptions(), RefineOptions.of(["scales"]), samples, silent)
+    found = refine(graph, table, QuantizeOptions(), RefineOptions.of(["scales"]), samples)
     scales = found.decisions.channel_scales["first"]
     assert scales[0] > 0.5 and max(scales) <= 1
     assert all(small < great for great, small in pairwise(scales))
@@ -88,7 +85,7 @@ def test_means_and_gains_give_back_what_clipping_before_takes_away():
     range_ = table.ranges["second"]
     table = replace(table, ranges=dict(table.ranges) | {"second": replace(range_, hi=range_.hi * 0.2)})
     plain = snr(graph, quantize(graph, table, QuantizeOptions()), samples)
-    found = refine(graph, table, QuantizeOptions(), RefineOptions.of(["biases"]), samples, silent)
+    found = refine(graph, table, QuantizeOptions(), RefineOptions.of(["biases"]), samples)
     assert snr(graph, quantize(graph, found, QuantizeOptions()), samples) > plain + 1
 
 
@@ -96,7 +93,7 @@ def test_the_means_of_outputs_are_those_of_the_float_model():
     graph, table, samples = prepared(network())
     range_ = table.ranges["second"]
     table = replace(table, ranges=dict(table.ranges) | {"second": replace(range_, hi=range_.hi * 0.2)})
-    found = refine(graph, table, QuantizeOptions(), RefineOptions.of(["biases"]), samples, silent)
+    found = refine(graph, table, QuantizeOptions(), RefineOptions.of(["biases"]), samples)
     off = [np.abs(mean_errors(graph, item, samples)).max() for item in (table, found)]
     assert off[1] < off[0] / 10
 
@@ -104,7 +101,7 @@ def test_the_means_of_outputs_are_those_of_the_float_model():
 def test_weights_rounded_to_second_order_add_nothing_to_the_mean():
     graph, table, samples = prepared(network())
     options = QuantizeOptions(weight_bits=3)
-    found = refine(graph, table, options, RefineOptions.of(["weights"]), samples, silent)
+    found = refine(graph, table, options, RefineOptions.of(["weights"]), samples)
     bare = replace(found, decisions=replace(found.decisions, layers=without_bias(graph, found)))
     off = [np.abs(mean_errors(graph, item, samples, options)).max() for item in (bare, found)]
     assert off[1] < off[0] / 2
@@ -135,21 +132,21 @@ def test_the_values_between_layers_that_only_convolutions_and_sums_read_are_cand
 
 def test_nothing_is_decided_about_values_of_16_bits():
     graph, table, samples = prepared(network(unequal=0.4))
-    found = refine(graph, table, QuantizeOptions(activation_bits=16), RefineOptions.of(["scales"]), samples, silent)
+    found = refine(graph, table, QuantizeOptions(activation_bits=16), RefineOptions.of(["scales"]), samples)
     assert found.decisions.channel_scales == {}
     assert channel_scales(graph, table, QuantizeOptions(activation_bits=16), {}, 1.0) == {}
 
 
 def test_what_was_decided_holds_for_its_options_only():
     graph, table, samples = prepared(network())
-    found = refine(graph, table, QuantizeOptions(), RefineOptions.of(["weights"]), samples, silent)
+    found = refine(graph, table, QuantizeOptions(), RefineOptions.of(["weights"]), samples)
     assert not same_constants(graph, found, table, QuantizeOptions())
     assert same_constants(graph, found, table, QuantizeOptions(weight_bits=6))
 
 
 def test_a_table_with_decisions_reads_back_to_the_same_program(tmp_path):
     graph, table, samples = prepared(network(unequal=0.4))
-    found = refine(graph, table, QuantizeOptions(), RefineOptions(), samples, silent)
+    found = refine(graph, table, QuantizeOptions(), RefineOptions(), samples)
     found.save(tmp_path / "t.json")
     again = CalibrationTable.load(tmp_path / "t.json")
     assert again.text() == found.text()
@@ -160,7 +157,7 @@ def test_a_table_with_decisions_reads_back_to_the_same_program(tmp_path):
 
 def test_layers_that_are_damaged_lacking_or_of_another_model_are_refused(tmp_path):
     graph, table, samples = prepared(network())
-    found = refine(graph, table, QuantizeOptions(), RefineOptions.of(["weights"]), samples, silent)
+    found = refine(graph, table, QuantizeOptions(), RefineOptions.of(["weights"]), samples)
     found.save(tmp_path / "t.json")
     (layers,) = tmp_path.glob("t.*.npz")
     content = layers.read_bytes()
@@ -179,7 +176,7 @@ def test_layers_that_are_damaged_lacking_or_of_another_model_are_refused(tmp_pat
 
 def test_values_with_scales_by_channel_are_compared_with_their_float_twins():
     graph, table, samples = prepared(network(unequal=0.4))
-    found = refine(graph, table, QuantizeOptions(), RefineOptions.of(["scales"]), samples, silent)
+    found = refine(graph, table, QuantizeOptions(), RefineOptions.of(["scales"]), samples)
     program = validate(quantize(graph, found, QuantizeOptions()))
     layers = {layer.source: layer for layer in compare_layers(graph, program, samples)}
     assert {"first", "second"} <= layers.keys()

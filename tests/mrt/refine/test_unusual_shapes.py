@@ -7,10 +7,11 @@ from mrt.calibrate.samples import synthetic_samples
 from mrt.calibrate.table import CalibrationOptions
 from mrt.frontend.onnx import load_onnx
 from mrt.quantize import QuantizeOptions
-from mrt.refine import RefineOptions, refine
+from mrt.refine import RefineOptions
 from mrt.refine.columns import POSITIONS, chosen_places
 from mrt.rewrite import rewrite
 from tests.graphs import build, node
+from tests.refining import refine
 
 RNG = np.random.default_rng(4)
 
@@ -29,7 +30,7 @@ def decisions(tmp_path, nodes, shape, weights):
     samples = synthetic_samples({"x": shape}, 8, 0)
     table = calibrate(model, samples, CalibrationOptions(), model_sha256="0" * 64)
     stages = RefineOptions.of(["weights", "biases"])
-    return refine(model, table, QuantizeOptions(), stages, samples, lambda *_: None).decisions
+    return refine(model, table, QuantizeOptions(), stages, samples).decisions
 
 
 def test_a_convolution_along_one_axis_is_refined(tmp_path):

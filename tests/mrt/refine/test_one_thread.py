@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mrt.one_thread import openblas, one_thread
+from mrt.refine.one_thread import one_thread, openblas
 
 
 def threads() -> int | None:

@@ -1,0 +1,90 @@
+"""What refining must know of the float model: noted while calibration runs it, so that it runs once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.calibrate.samples import Sample, evenly_spaced
+from mrt.calibrate.session import Array
+from mrt.quantize.fixed_point import FloatArray
+from mrt.quantize.lowering import name_of, shape_of
+from mrt.refine.channels import Channels
+from mrt.refine.columns import chosen_places
+from mrt.refine.equalize import candidates, watched
+from mrt.refine.options import RefineOptions
+
+LAYERS = ("Conv", "Gemm")
+MAX_ROW = 5000  # weights of one output beyond which their covariance is too large to invert
+MOST_SAMPLES, FEWEST_SAMPLES = 100, 4  # gone through layer by layer
+MEMORY = 256 * 2**20  # bytes that the inputs of all layers of all these samples may take
+
+
+@dataclass
+class LayerOutputs:
+    """What a layer computes in the float model: by sample, the mean of each channel, and some places [places, O]."""
+
+    means: list[FloatArray] = field(default_factory=list)
+    chosen: list[Array] = field(default_factory=list)
+
+    def add(self, values: Array) -> None:
+        """One sample: [1,O,H,W], or [N,O]."""
+        self.means.append(values.mean(axis=tuple(axis for axis in range(values.ndim) if axis != 1), dtype=np.float64))
+        if values.ndim == 4:
+            values = values[0].transpose(1, 2, 0)[chosen_places(*values.shape[2:])]
+        self.chosen.append(values.reshape(-1, values.shape[-1]))
+
+
+class FloatNotes:
+    """An `Onlooker` of calibration that notes what these stages need.
+
+    Of channels, something of every sample; of layers, the outputs for samples at equal distances, as many as memory allows.
+    """
+
+    def __init__(self, model: ir.Model, stages: RefineOptions, samples: int) -> None:
+        self.channels: dict[str, Channels] = {}
+        self.layers: dict[str, LayerOutputs] = {}
+        self._samples: dict[int, Sample] = {}
+        self._chosen = frozenset(evenly_spaced(samples, _count(model, samples)) if stages.layers else ())
+        self._watched = frozenset(watched(model) if stages.scales else ())
+        self._counted = frozenset(map(name_of, candidates(model)))
+        if stages.layers:
+            refined = (name_of(node.outputs[0]) for node in model.graph if _can_be_refined(node))
+            self.layers = {name: LayerOutputs() for name in refined}
+
+    @property
+    def samples(self) -> list[Sample]:
+        """Those that `layers` is about, in order."""
+        return list(self._samples.values())
+
+    def see(self, index: int, sample: Sample, values: Mapping[str, Array], few: Mapping[str, Array]) -> None:
+        """One run of the float model."""
+        for name in self._watched & values.keys():
+            channels = self.channels.setdefault(name, Channels.of(values[name].shape[1]))
+            if name in self._counted:
+                channels.add(values[name], few[name])
+            else:
+                channels.add_spread(few[name])
+        if index in self._chosen:
+            self._samples[index] = sample
+            for name in self.layers.keys() & values.keys():
+                self.layers[name].add(values[name])
+
+
+def _count(model: ir.Model, samples: int) -> int:
+    """How many samples to go through layer by layer."""
+    inputs = [node.inputs[0] for node in model.graph if node.op_type in LAYERS]
+    size = sum(math.prod(shape_of(value)) for value in inputs)
+    return min(MOST_SAMPLES, max(FEWEST_SAMPLES, MEMORY // max(size, 1)), samples)
+
+
+def _can_be_refined(node: ir.Node) -> bool:
+    """One image a sample, and no more weights to an output than can be weighed against each other."""
+    if node.op_type not in LAYERS or node.inputs[1] is None or node.inputs[1].const_value is None:
+        return False
+    output, inner = shape_of(node.outputs[0]), shape_of(node.inputs[1])[1:]
+    return (node.op_type == "Gemm" or output[0] == 1) and int(np.prod(inner)) <= MAX_ROW

@@ -1,0 +1,19 @@
+"""Refining a table over samples, with notes of its own: as `mrt convert` does it, but for a table that a test made up."""
+
+import onnx_ir as ir
+
+from mrt.calibrate.collect import calibrate
+from mrt.calibrate.samples import Samples
+from mrt.calibrate.table import CalibrationOptions, CalibrationTable
+from mrt.quantize import QuantizeOptions
+from mrt.refine import FloatNotes, RefineOptions
+from mrt.refine import refine as refine_with
+
+
+def refine(
+    model: ir.Model, table: CalibrationTable, options: QuantizeOptions, stages: RefineOptions, samples: Samples
+) -> CalibrationTable:
+    """The table with what the stages decide."""
+    notes = FloatNotes(model, stages, len(samples))
+    calibrate(model, samples, CalibrationOptions("minmax"), model_sha256="", onlookers=[notes])
+    return refine_with(model, table, options, stages, notes, lambda *_: None)
