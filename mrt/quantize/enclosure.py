@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +42,11 @@ class Enclosure:
         """Exactly these."""
         exact = np.asarray(numbers, np.float64)
         return cls(exact, exact)
+
+    @property
+    def ends(self) -> tuple[FloatArray, ...]:
+        """Both, or what it is exactly."""
+        return (self.low,) if self.low is self.high else (self.low, self.high)
 
     @property
     def unknown(self) -> Truths:
@@ -176,5 +182,5 @@ def _extremes(
     operation: Callable[[FloatArray, FloatArray], FloatArray], x: Enclosure, y: Enclosure
 ) -> tuple[FloatArray, FloatArray]:
     """The least and the greatest of what two ends give."""
-    corners = [operation(a, b) for a in (x.low, x.high) for b in (y.low, y.high)]
-    return np.minimum.reduce(corners), np.maximum.reduce(corners)
+    corners = [operation(a, b) for a in x.ends for b in y.ends]
+    return reduce(np.minimum, corners), reduce(np.maximum, corners)

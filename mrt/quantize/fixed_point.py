@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -19,25 +18,21 @@ MAX_RATIO = 2.0**28  # one step of the source already goes beyond what 8 and 16 
 SMALLEST_SCALE = 2.0**-200  # of the smallest float32 number at 16 bits, with room; products of four still fit float64
 
 
-def multiplier_and_shift(ratio: float) -> tuple[int, int]:
+def multipliers_and_shifts(ratios: npt.ArrayLike) -> tuple[IntArray, IntArray]:
     """ratio ~ multiplier / 2^shift in rescale's canonical form (SPEC rescale.C8), 0 <= ratio < 2^29; nearest, half to even.
 
-    Ratios under 2^-32 lose precision, those under 2^-63 become 0: canonical form has no larger shift.
+    The i32 and i8 operands of a rescale. Ratios under 2^-32 lose precision, those under 2^-63 become 0: canonical form has
+    no larger shift.
     """
-    if not 0 <= ratio < 2.0**29:
+    exact = np.asarray(ratios, np.float64)
+    for ratio in exact[~((exact >= 0) & (exact < 2.0**29))]:
         raise ValueError(f"ratio {ratio} is outside 0..2^29")
-    _, exponent = math.frexp(ratio)  # ratio = fraction * 2^exponent, fraction in [0.5, 1)
-    shift = min(MULTIPLIER_BITS - exponent, MAX_SHIFT)
-    multiplier = round(math.ldexp(ratio, shift))
-    if multiplier == 2**MULTIPLIER_BITS:  # the fraction rounded up to 1
-        return 2 ** (MULTIPLIER_BITS - 1), shift - 1
-    return (multiplier, shift) if multiplier >= 2**30 else (multiplier, MAX_SHIFT)
-
-
-def multipliers_and_shifts(ratios: Iterable[float]) -> tuple[IntArray, IntArray]:
-    """The i32 and i8 operands of a rescale by these ratios."""
-    pairs = [multiplier_and_shift(float(ratio)) for ratio in ratios]
-    return np.array([pair[0] for pair in pairs], np.int32), np.array([pair[1] for pair in pairs], np.int8)
+    _, exponents = np.frexp(exact)  # ratio = fraction * 2^exponent, fraction in [0.5, 1)
+    shifts = np.minimum(MULTIPLIER_BITS - exponents, MAX_SHIFT)
+    multipliers = np.rint(np.ldexp(exact, shifts))
+    carried = multipliers == 2.0**MULTIPLIER_BITS  # the fraction rounded up to 1
+    multipliers, shifts = np.where(carried, 2.0 ** (MULTIPLIER_BITS - 1), multipliers), shifts - carried
+    return multipliers.astype(np.int32), np.where(multipliers >= 2.0**30, shifts, MAX_SHIFT).astype(np.int8)
 
 
 def usable_scale(ideal: float, scales: str) -> float:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mrt.quantize.fixed_point import multiplier_and_shift, power_of_two_at_least, quantize_array
+from mrt.quantize.fixed_point import multipliers_and_shifts, power_of_two_at_least, quantize_array
 
 
 @pytest.mark.parametrize(
@@ -22,13 +22,14 @@ from mrt.quantize.fixed_point import multiplier_and_shift, power_of_two_at_least
     ],
 )
 def test_the_canonical_pair_of_a_ratio(ratio, multiplier, shift):
-    assert multiplier_and_shift(ratio) == (multiplier, shift)
+    found = multipliers_and_shifts([1.0, ratio])
+    assert [operand.tolist() for operand in found] == [[2**30, multiplier], [30, shift]]
 
 
 @pytest.mark.parametrize("ratio", [2.0**29, -1.0, float("inf"), float("nan")])
 def test_a_ratio_that_rescale_cannot_express(ratio):
     with pytest.raises(ValueError, match="outside"):
-        multiplier_and_shift(ratio)
+        multipliers_and_shifts([1.0, ratio])
 
 
 @pytest.mark.parametrize(("scale", "power"), [(1.0, 1.0), (1.0000001, 2.0), (0.3, 0.5), (0.25, 0.25), (5.0, 8.0)])
