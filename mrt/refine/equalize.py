@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import onnx_ir as ir
 
+from cvm.program import IntArray
 from mrt.calibrate.table import ONE_RANGE, CalibrationTable
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.lowering import constant_of, name_of
@@ -136,16 +138,31 @@ def _tops(item: Channels, steps: int) -> Floats:
     elsewhere; but its weights, that nothing has ever tested, may be so large that they spoil the others'.
     """
     centres, largest = item.centres(), np.maximum(item.high, -item.low)
-    best, least = largest.copy(), np.full(len(largest), np.inf)
-    for share in np.geomspace(1.0, THRESHOLDS_FROM, THRESHOLDS):
-        top = largest * share
-        step = (top / steps)[:, None]
-        inside = np.where(centres < step / 2, centres**2, ROUNDING * step**2)
-        error = (item.counts * np.where(centres <= top[:, None], inside, (centres - top[:, None]) ** 2)).sum(axis=1)
-        best, least = np.where(error < least, top, best), np.minimum(error, least)
+    tops = largest[:, None] * np.geomspace(1.0, THRESHOLDS_FROM, THRESHOLDS)
+    best = np.take_along_axis(tops, _errors(item.counts, centres, tops, steps).argmin(axis=1)[:, None], axis=1)[:, 0]
     known = max(3, min(item.elements, INDEPENDENT * item.samples))
     active = item.counts[:, 1:].sum(axis=1)
     if known < FEW:
         mean = (item.counts[:, 1:] * centres[1:]).sum(axis=1) / np.maximum(active, 1)
         best = largest + mean * max(0.0, float(np.log(TAIL / (known * np.log(known) ** 2))))
     return np.where(active < FEWEST, np.maximum(best, largest.max() * min(1.0, SILENCE / item.samples)), best)
+
+
+def _errors(counts: IntArray, centres: Floats, tops: Floats, steps: int) -> Floats:
+    """[C, thresholds]: squared errors of magnitudes counted [C, bins], of `tops` [C, thresholds].
+
+    A magnitude below half a step becomes 0, one up to the top is rounded, one beyond is clipped to it.
+    """
+    step = tops / steps
+    rounded, clipped = np.searchsorted(centres, step / 2), np.searchsorted(centres, tops, side="right")
+    number, first, second = (np.pad(np.cumsum(counts * centres**power, axis=1), ((0, 0), (1, 0))) for power in range(3))
+
+    def between(sums: Floats, start: npt.NDArray[np.int64], stop: npt.NDArray[np.int64] | None) -> Floats:
+        end = sums[:, -1:] if stop is None else np.take_along_axis(sums, stop, axis=1)
+        return np.asarray(end - np.take_along_axis(sums, start, axis=1))
+
+    above = [between(sums, clipped, None) for sums in (number, first, second)]
+    lost = above[2] - 2 * tops * above[1] + tops**2 * above[0]
+    return np.asarray(
+        np.take_along_axis(second, rounded, axis=1) + ROUNDING * step**2 * between(number, rounded, clipped) + lost
+    )

@@ -64,11 +64,12 @@ class FloatNotes:
     def see(self, index: int, sample: Sample, values: Mapping[str, Array], few: Mapping[str, Array]) -> None:
         """One run of the float model."""
         for name in self._watched & values.keys():
-            channels = self.channels.setdefault(name, Channels.of(values[name].shape[1]))
+            if name not in self.channels:
+                self.channels[name] = Channels.of(values[name].shape[1])
             if name in self._counted:
-                channels.add(values[name], few[name])
+                self.channels[name].add(values[name], few[name])
             else:
-                channels.add_spread(few[name])
+                self.channels[name].add_spread(few[name])
         if index in self._chosen:
             self._samples[index] = sample
             for name in self.layers.keys() & values.keys():
