@@ -18,8 +18,8 @@ from mrt.quantize.rules import rule
 from mrt.quantize.tensor import Format, Layout, Tensor
 from mrt.quantize.whole import I32, computed, is_whole, whole_operand
 
-# instruction, whether its operands change places, and how a real constant becomes an integer one without moving the truth:
-# q > c where q > floor(c), q >= c where q >= ceil(c), and so on
+# instruction, whether its operands change places, and how a real constant becomes one that whole numbers are held against
+# without moving the truth: q > c where q > floor(c), q >= c where q >= ceil(c), and so on
 _COMPARISONS = {
     "Equal": ("equal", False, np.rint),
     "Greater": ("greater", False, np.floor),
@@ -63,9 +63,10 @@ def _steps(net: Lowering, value: ir.Value | None, layout: Layout) -> Tensor:
 
 
 def _threshold(x: Tensor, reals: FloatArray, rounding: np.ufunc) -> IntArray:
+    """Of other than whole numbers, the integer that an equal number has: columns of a table often hold a threshold itself."""
     with np.errstate(over="ignore"):
         steps = reals / x.scale + x.zero_point
-    integers = np.clip(rounding(steps), *I32)
+    integers = np.clip(rounding(steps) if x.whole else np.floor(steps + 0.5), *I32)
     if rounding is np.rint and x.whole:
         integers = np.where(steps == integers, integers, I32[1])  # no whole number equals a fraction
     thresholds: IntArray = integers.astype(np.int32)

@@ -61,7 +61,7 @@ def read_onnx(path: Path, shapes: Shapes | None = None, outputs: Sequence[str] =
     drop_unused_outputs(proto)
     adopt(proto, opset)
     spell_experimental(proto, opset)
-    spell_learned(proto)
+    spell_learned(proto, opset)
     refuse_unsupported(proto, opset)
     brought = bring_in(proto, path)
     if brought.digests:

@@ -26,11 +26,14 @@ _TYPES = {
 
 
 class Nodes:
-    """The nodes that one node becomes; the last of them has its output."""
+    """The nodes that one node becomes, in operators of this opset; the last of them has its output."""
 
-    def __init__(self, node: onnx.NodeProto, taken: set[str], of_one_axis: Collection[str] = ()) -> None:
-        self.node, self.x, self._taken, self.of_one_axis = node, node.input[0], taken, of_one_axis
+    def __init__(
+        self, node: onnx.NodeProto, taken: set[str], of_one_axis: Collection[str] = (), opset: int = LEFT
+    ) -> None:
+        self.node, self.x, self._taken, self.of_one_axis, self.opset = node, node.input[0], taken, of_one_axis, opset
         self.made: list[onnx.NodeProto] = []
+        self.notes: list[str] = []
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """A node of one output."""
@@ -45,6 +48,21 @@ class Nodes:
         """A constant of float32: one number, or one for each channel in front of so many axes."""
         array = np.array(values, np.float32).reshape(-1, *(1,) * axes) if axes else np.array(values[0], np.float32)
         return self.add("Constant", value=numpy_helper.from_array(array))
+
+    def apart(self, x: str) -> str:
+        """One more axis of 1, behind."""
+        return self._along("Unsqueeze", 13, x, -1)
+
+    def reduce(self, operator: str, x: str, axis: int) -> str:
+        """A reduction of one axis, which is kept."""
+        return self._along(operator, 13 if operator == "ReduceSum" else 18, x, axis, keepdims=1)
+
+    def _along(self, operator: str, since: int, x: str, axis: int, **attributes: int) -> str:
+        """The axis is an operand since this opset, and was an attribute before."""
+        if self.opset < since:
+            return self.add(operator, x, axes=[axis], **attributes)
+        axes = self.add("Constant", value=numpy_helper.from_array(np.array([axis], np.int64)))
+        return self.add(operator, x, axes, **attributes)
 
     def finish(self) -> list[onnx.NodeProto]:
         """The nodes, ending in the old one's name and output."""

@@ -7,42 +7,31 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 
-from mrt.errors import Unsupported
 from mrt.frontend.onnx.experimental import Nodes
+from mrt.frontend.onnx.features import (
+    constant,
+    refuse,
+    spell_binarizer,
+    spell_imputer,
+    spell_label_encoder,
+    spell_normalizer,
+    spell_one_hot,
+    spell_vectorizer,
+    word,
+)
 from mrt.frontend.onnx.trees import read_trees, spell_trees
 
 DOMAIN = "ai.onnx.ml"
+MOST_SHOWN = 20  # labels in a note
 Attributes = Mapping[str, Any]
-
-
-def _constant(s: Nodes, values: Any, kind: type[np.generic] = np.float32) -> str:
-    return s.add("Constant", value=numpy_helper.from_array(np.array(values, kind)))
-
-
-def _refuse(node: onnx.NodeProto, trouble: str) -> Unsupported:
-    return Unsupported([f"{node.name or node.output[0]} ({node.op_type}): {trouble}"])
-
-
-def _word(attributes: Attributes, name: str, default: str) -> str:
-    value = attributes.get(name, default)
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
 def _scaler(s: Nodes, attributes: Attributes) -> None:
     """(x - offset) * scale."""
-    centred = s.add("Sub", s.x, _constant(s, attributes.get("offset", [0.0])))
-    s.add("Mul", centred, _constant(s, attributes.get("scale", [1.0])))
-
-
-def _normalizer(s: Nodes, attributes: Attributes) -> None:
-    """Each row by its own norm."""
-    norms = {"L1": 1, "L2": 2}
-    norm = _word(attributes, "norm", "MAX")
-    if norm not in norms:
-        raise _refuse(s.node, f"norm={norm}; expected L1 or L2")
-    s.add("LpNormalization", s.x, axis=1, p=norms[norm])
+    centred = s.add("Sub", s.x, constant(s, attributes.get("offset", [0.0])))
+    s.add("Mul", centred, constant(s, attributes.get("scale", [1.0])))
 
 
 def _linear(s: Nodes, attributes: Attributes, rows: int) -> str:
@@ -50,34 +39,34 @@ def _linear(s: Nodes, attributes: Attributes, rows: int) -> str:
     weights = np.array(attributes.get("coefficients", ()), np.float32)
     bias = np.array(attributes.get("intercepts", np.zeros(rows)), np.float32)
     if rows < 1 or not weights.size or weights.size % rows or bias.size != rows:
-        raise _refuse(s.node, f"{weights.size} coefficients and {bias.size} intercepts for {rows} results")
-    w, b = _constant(s, weights.reshape(rows, -1)), _constant(s, bias)
+        raise refuse(s.node, f"{weights.size} coefficients and {bias.size} intercepts for {rows} results")
+    w, b = constant(s, weights.reshape(rows, -1)), constant(s, bias)
     return s.add("Gemm", s.x, w, b, transB=1)
 
 
 def _regressor(s: Nodes, attributes: Attributes) -> None:
-    if _word(attributes, "post_transform", "NONE") != "NONE":
-        raise _refuse(s.node, f"post_transform={_word(attributes, 'post_transform', '')}; expected NONE")
+    if word(attributes, "post_transform", "NONE") != "NONE":
+        raise refuse(s.node, f"post_transform={word(attributes, 'post_transform', '')}; expected NONE")
     _linear(s, attributes, int(attributes.get("targets", 1)))
 
 
 def _classifier(s: Nodes, attributes: Attributes) -> None:
     """The label of the greatest sum, and the sums, or what is made of them."""
-    labels = attributes.get("classlabels_ints", ())
+    labels = _labels(s, attributes, "classlabels_ints")
     if len(labels) < 2 or len(attributes.get("intercepts", labels)) != len(labels):
-        raise _refuse(s.node, "expected two or more labels that are integers, and a row of coefficients for each")
+        raise refuse(s.node, f"{len(labels)} labels; expected two or more, and a row of coefficients for each")
     _choose(s, attributes, _linear(s, attributes, len(labels)), labels)
 
 
 def _choose(s: Nodes, attributes: Attributes, sums: str, labels: Sequence[int]) -> None:
-    transform = _word(attributes, "post_transform", "NONE")
+    transform = word(attributes, "post_transform", "NONE")
     functions = {"NONE": "Identity", "SOFTMAX": "Softmax", "LOGISTIC": "Sigmoid"}
     if transform not in functions:
-        raise _refuse(s.node, f"post_transform={transform}; expected {', '.join(functions)}")
+        raise refuse(s.node, f"post_transform={transform}; expected {', '.join(functions)}")
     s.add(functions[transform], sums, **({"axis": 1} if transform == "SOFTMAX" else {}))
     s.made[-1].output[0] = s.node.output[1]
     places = s.add("ArgMax", sums, axis=1, keepdims=0)
-    s.add("Gather", _constant(s, labels, np.int64), places, axis=0)
+    s.add("Gather", constant(s, labels, np.int64), places, axis=0)
 
 
 def _columns(s: Nodes, attributes: Attributes) -> None:
@@ -87,8 +76,8 @@ def _columns(s: Nodes, attributes: Attributes) -> None:
 
 def _feature_extractor(s: Nodes, attributes: Attributes) -> None:
     """The columns of these places; of one row, that row of places."""
-    places = s.add("Reshape", s.node.input[1], _constant(s, [-1], np.int64))
-    rows = s.add("Reshape", s.x, _constant(s, [1, -1], np.int64)) if s.node.input[0] in s.of_one_axis else s.x
+    places = s.add("Reshape", s.node.input[1], constant(s, [-1], np.int64))
+    rows = s.add("Reshape", s.x, constant(s, [1, -1], np.int64)) if s.node.input[0] in s.of_one_axis else s.x
     s.add("Gather", rows, places, axis=1)
 
 
@@ -96,31 +85,75 @@ def _trees(s: Nodes, attributes: Attributes, role: str, results: int) -> str:
     base = np.array(attributes.get("base_values", np.zeros(results)), np.float32)
     found = read_trees(attributes, role, results)
     if isinstance(found, str) or base.size != results:
-        raise _refuse(s.node, found if isinstance(found, str) else f"{base.size} base values for {results} results")
+        raise refuse(s.node, found if isinstance(found, str) else f"{base.size} base values for {results} results")
     return spell_trees(s, found, base)
 
 
 def _tree_regressor(s: Nodes, attributes: Attributes) -> None:
     """The sum of what the leaves say."""
     for name, expected in (("post_transform", "NONE"), ("aggregate_function", "SUM")):
-        if (word := _word(attributes, name, expected)) != expected:
-            raise _refuse(s.node, f"{name}={word}; expected {expected}")
+        if (found := word(attributes, name, expected)) != expected:
+            raise refuse(s.node, f"{name}={found}; expected {expected}")
     _trees(s, attributes, "target", int(attributes.get("n_targets", 1)))
 
 
 def _tree_classifier(s: Nodes, attributes: Attributes) -> None:
-    """The label of the greatest sum, and the sums."""
-    labels, named = attributes.get("classlabels_int64s", ()), set(attributes.get("class_ids", ()))
-    if len(labels) < 2 or len(named) < 2:
-        raise _refuse(s.node, "expected two or more labels that are integers, and weights for more than one of them")
+    """The label of the greatest sum, and the sums; or of two labels the second where one sum says so."""
+    labels, named = _labels(s, attributes, "classlabels_int64s"), set(attributes.get("class_ids", ()))
+    if len(labels) == 2 and len(named) == 1:
+        _choose_of_two(s, attributes, labels)
+        return
+    if len(labels) < 2 or not named:
+        raise refuse(s.node, f"{len(labels)} labels and weights for {len(named)} of them; expected two or more")
     _choose(s, attributes, _trees(s, attributes, "class", len(labels)), labels)
 
 
+def _choose_of_two(s: Nodes, attributes: Attributes, labels: Sequence[int]) -> None:
+    """One sum: a share between 0 and 1 where no weight is negative, else a number to either side of 0."""
+    transform = word(attributes, "post_transform", "NONE")
+    if transform not in ("NONE", "LOGISTIC"):
+        raise refuse(s.node, f"post_transform={transform}; expected NONE or LOGISTIC")
+    ids = [0] * len(attributes["class_ids"])
+    total = _trees(s, {**attributes, "class_ids": ids}, "class", 1)
+    share = min(attributes.get("class_weights", ()), default=0.0) >= 0
+    if transform == "LOGISTIC":
+        both = [s.add("Sigmoid", value) for value in (s.add("Neg", total), total)]
+    else:
+        both = [s.add("Sub", constant(s, 1.0), total) if share else s.add("Neg", total), total]
+    s.add("Concat", *both, axis=1)
+    s.made[-1].output[0] = s.node.output[1]
+    second = s.add("Cast", s.add("Greater", total, constant(s, 0.5 if share else 0.0)), to=onnx.TensorProto.INT64)
+    places = s.add("Reshape", second, constant(s, [-1], np.int64))
+    s.add("Gather", constant(s, labels, np.int64), places, axis=0)
+
+
+def _labels(s: Nodes, attributes: Attributes, name: str) -> Sequence[int]:
+    """Of text, the places: a program has numbers only."""
+    texts = attributes.get("classlabels_strings", ())
+    if not texts:
+        return tuple(attributes.get(name, ()))
+    s.notes.append(_meaning(s.node.output[0], [item.decode(errors="replace") for item in texts]))
+    return range(len(texts))
+
+
+def _meaning(output: str, texts: Sequence[str]) -> str:
+    shown = ", ".join(f"{place} is {text!r}" for place, text in enumerate(texts[:MOST_SHOWN]))
+    return f"'{output}' is the place of a label: {shown}{', ..' if len(texts) > MOST_SHOWN else ''}"
+
+
+ANY = 1 << 16  # operands
+
+# What spells an operator, and how many operands it has at most.
 LEARNED: dict[str, tuple[Callable[[Nodes, Attributes], None], int]] = {
     "ArrayFeatureExtractor": (_feature_extractor, 2),
+    "Binarizer": (spell_binarizer, 1),
+    "FeatureVectorizer": (spell_vectorizer, ANY),
+    "Imputer": (spell_imputer, 1),
+    "LabelEncoder": (spell_label_encoder, 1),
     "LinearClassifier": (_classifier, 1),
     "LinearRegressor": (_regressor, 1),
-    "Normalizer": (_normalizer, 1),
+    "Normalizer": (spell_normalizer, 1),
+    "OneHotEncoder": (spell_one_hot, 1),
     "Scaler": (_scaler, 1),
     "TreeEnsembleClassifier": (_tree_classifier, 1),
     "TreeEnsembleRegressor": (_tree_regressor, 1),
@@ -128,7 +161,7 @@ LEARNED: dict[str, tuple[Callable[[Nodes, Attributes], None], int]] = {
 }
 
 
-def spell_learned(proto: onnx.ModelProto) -> None:
+def spell_learned(proto: onnx.ModelProto, opset: int) -> None:
     """Replace them by operators of the default domain; what is left is refused by its name."""
     nodes = proto.graph.node
     if not any(node.domain == DOMAIN for node in nodes):
@@ -136,17 +169,23 @@ def spell_learned(proto: onnx.ModelProto) -> None:
     taken = {name for node in nodes for name in (*node.input, *node.output)}
     rows = {tensor.name for tensor in proto.graph.initializer if len(tensor.dims) == 1}
     spelled: list[onnx.NodeProto] = []
+    notes: list[str] = []
     for node in nodes:
         if not _is_learned(node):
             spelled.append(onnx.NodeProto.FromString(node.SerializeToString()))
             continue
-        one = Nodes(node, taken, rows)
+        one = Nodes(node, taken, rows, opset)
         LEARNED[node.op_type][0](one, {item.name: helper.get_attribute_value(item) for item in node.attribute})
         spelled += one.finish()
+        notes += one.notes
     zipped = {name for node in nodes if node.op_type == "ZipMap" and node.domain == DOMAIN for name in node.output}
     for value in proto.graph.output:
         if value.name in zipped:
             value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+        elif notes and value.type.tensor_type.elem_type == onnx.TensorProto.STRING:
+            value.type.tensor_type.elem_type = onnx.TensorProto.INT64
+    if notes:
+        proto.metadata_props.add(key="mrt_notes", value="\n".join(notes))
     del nodes[:]
     nodes.extend(spelled)
 
@@ -160,4 +199,5 @@ def _is_learned(node: onnx.NodeProto) -> bool:
     typed = all(kinds.get(a.name) == onnx.AttributeProto.AttributeType.Name(a.type) for a in node.attribute)
     outputs = 2 if node.op_type.endswith("Classifier") else 1
     names = [*node.input, *node.output]
-    return typed and len(node.input) == LEARNED[node.op_type][1] and len(node.output) == outputs and all(names)
+    most = LEARNED[node.op_type][1]
+    return typed and (most == ANY or len(node.input) == most) and len(node.output) == outputs and all(names)

@@ -63,8 +63,8 @@ def reason(operator: str, opset: int) -> str:
 
 def reason_of_domain(domain: str, operator: str, supported: Iterable[str]) -> str:
     """What is said of an operator of another domain, of which these are supported."""
-    known, names = f"operator of the domain '{domain}'", sorted(supported)
-    if operator in names:
+    known = f"operator of the domain '{domain}'"
+    if operator in supported:
         return f"{known} with operands or attributes that it does not have there"
     why = _DOMAINS.get(domain, f"its author's own; export the model with operators of ONNX, or {_CUT}")
-    return f"{known}: {why}" + (f"; of it are supported {', '.join(names)}" if names else "")
+    return f"{known}: {why}"

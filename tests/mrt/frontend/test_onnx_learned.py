@@ -51,6 +51,24 @@ FORMS["TreeEnsembleClassifier"] = (
     "TreeEnsembleClassifier", trees("BRANCH_LEQ", classlabels_int64s=[0, 1], **leaves("class")))  # fmt: skip
 
 
+# One sum of two classes: numbers to either side of 0, or shares between 0 and 1.
+ONE_SUM = {"class_treeids": [0, 0, 0, 1], "class_nodeids": [1, 3, 4, 0], "class_ids": [0, 0, 0, 0]}
+for name, numbers in (("sides", [1.5, -2.0, -1.0, 0.125]), ("shares", [0.5, 0.125, 0.25, 0.25])):
+    for transform in ("NONE", "LOGISTIC"):
+        FORMS[f"TreeEnsembleClassifier of one sum, {name}, {transform}"] = (
+            "TreeEnsembleClassifier",
+            trees("BRANCH_LEQ", classlabels_int64s=[4, 9], post_transform=transform, class_weights=numbers, **ONE_SUM),
+        )
+FORMS |= {
+    "Binarizer": ("Binarizer", {"threshold": 0.25}),
+    "Imputer": ("Imputer", {"imputed_value_floats": [1.0, 2.0, 3.0], "replaced_value_float": float(X[1, 2])}),
+    "Imputer of one number": ("Imputer", {"imputed_value_floats": [7.0], "replaced_value_float": float(X[1, 2])}),
+    "Imputer of NaN": ("Imputer", {"imputed_value_floats": [7.0], "replaced_value_float": float("nan")}),
+    "Normalizer MAX": ("Normalizer", {"norm": "MAX"}),
+    "OneHotEncoder": ("OneHotEncoder", {"cats_int64s": [1, 0, -1, 5]}),
+}
+
+
 def model_of(folder, operator, attributes, inputs="x", weights=()):
     outputs = ["label", "y"] if operator.endswith("Classifier") else ["y"]
     one = helper.make_node(operator, inputs.split(), outputs, name="one", domain="ai.onnx.ml", **attributes)
@@ -81,13 +99,20 @@ def test_columns_by_their_places(tmp_path):
 @pytest.mark.parametrize(
     ("operator", "attributes", "sentence"),
     [
-        ("Normalizer", {"norm": "MAX"}, r"one \(Normalizer\): norm=MAX; expected L1 or L2"),
-        ("LinearRegressor", WEIGHTS | {"targets": 4}, r"6 coefficients and 2 intercepts for 4 results"),
+        ("Normalizer", {"norm": "L3"}, r"one \(Normalizer\): norm=L3; expected L1, L2 or MAX"),
+        ("OneHotEncoder", {"cats_strings": ["a"]}, "its categories are text; encode it outside"),
+        ("OneHotEncoder", {"cats_int64s": [1], "zeros": 0}, "zeros=0 stops at an unknown category"),
+        ("Imputer", {}, "it has no values to put in the place of others"),
+        ("LabelEncoder", {"keys_int64s": [1], "values_strings": ["a"]}, "its values are text; encode it outside"),
         (
-            "LinearClassifier",
-            WEIGHTS | {"classlabels_strings": ["a", "b"]},
-            "expected two or more labels that are integers",
+            "LabelEncoder",
+            {"keys_int64s": [1, 10**9], "values_int64s": [1, 2]},
+            "keys from 1 to 1000000000; expected whole",
         ),
+        ("LabelEncoder", {"keys_floats": [0.5], "values_int64s": [1]}, "keys from 0.5 to 0.5; expected whole numbers"),
+        ("LabelEncoder", {"keys_int64s": [1, 2], "values_int64s": [1]}, "2 keys and 1 values"),
+        ("LinearRegressor", WEIGHTS | {"targets": 4}, r"6 coefficients and 2 intercepts for 4 results"),
+        ("LinearClassifier", WEIGHTS, "0 labels; expected two or more, and a row of coefficients for each"),
         (
             "LinearRegressor",
             WEIGHTS | {"targets": 2, "post_transform": "PROBIT"},
@@ -110,7 +135,7 @@ def test_columns_by_their_places(tmp_path):
         ),
         ("TreeEnsembleRegressor", trees("BRANCH_LEQ", **leaves("target")), "a weight for result 1 of 1"),
         ("Scaler", {"offset": "much"}, r"one \(Scaler\): operator of the domain 'ai.onnx.ml'"),
-        ("Imputer", {}, r"one \(Imputer\): operator of the domain 'ai.onnx.ml'"),
+        ("SVMRegressor", {}, r"one \(SVMRegressor\): operator of the domain 'ai.onnx.ml': a classical model"),
     ],
 )
 def test_what_is_not_supported_is_named(operator, attributes, sentence, tmp_path):
@@ -123,3 +148,46 @@ def test_dictionaries_of_columns_are_the_columns(tmp_path):
     model_of(tmp_path, "ZipMap", {"classlabels_int64s": [0, 1, 2]})
     (found,) = run(load_onnx(tmp_path / "m.onnx")[0], {"x": X}).values()
     assert np.array_equal(found, X)
+
+
+@pytest.mark.parametrize(
+    ("keys", "values"),
+    [
+        ({"keys_int64s": [3, -1, 0, 3]}, {"values_floats": [0.5, 1.5, 2.5, 9.0], "default_float": -7.0}),
+        ({"keys_int64s": [3, -1, 0]}, {"values_int64s": [5, 6, 7]}),
+    ],
+)
+def test_a_table_of_labels(keys, values, tmp_path):
+    nodes = [
+        helper.make_node("Cast", ["x"], ["i"], to=onnx.TensorProto.INT64),
+        helper.make_node("LabelEncoder", ["i"], ["c"], domain="ai.onnx.ml", **keys, **values),
+        helper.make_node("Cast", ["c"], ["y"], to=onnx.TensorProto.FLOAT),
+    ]
+    ends = [helper.make_tensor_value_info(name, 1, [5, 3]) for name in "xy"]
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 2)]
+    proto = helper.make_model(helper.make_graph(nodes, "g", ends[:1], ends[1:]), opset_imports=opsets, ir_version=8)
+    onnx.save(proto, tmp_path / "m.onnx")
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    assert_same(run(proto, {"x": X * 4}), run(model, {"x": X * 4}))
+
+
+def test_columns_side_by_side(tmp_path):
+    made = helper.make_node("FeatureVectorizer", ["x", "x"], ["y"], domain="ai.onnx.ml", inputdimensions=[3, 3])
+    ends = [helper.make_tensor_value_info("x", 1, [5, 3]), helper.make_tensor_value_info("y", 1, [5, 6])]
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
+    proto = helper.make_model(helper.make_graph([made], "g", ends[:1], ends[1:]), opset_imports=opsets, ir_version=8)
+    onnx.save(proto, tmp_path / "m.onnx")
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    assert_same(run(proto, {"x": X}), run(model, {"x": X}))
+
+
+def test_labels_of_text_are_their_places_and_a_note_says_so(tmp_path):
+    texts = WEIGHTS | {"classlabels_strings": ["no", "yes"]}
+    proto = model_of(tmp_path, "LinearClassifier", texts)
+    proto.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.STRING
+    onnx.save(proto, tmp_path / "m.onnx")
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    assert model.metadata_props["mrt_notes"] == "'label' is the place of a label: 0 is 'no', 1 is 'yes'"
+    found, expected = run(model, {"x": X}), run(proto, {"x": X})
+    assert [("no", "yes")[place] for place in found["label"]] == expected["label"].tolist()
+    assert np.allclose(found["y"], expected["y"])
