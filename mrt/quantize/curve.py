@@ -34,6 +34,11 @@ class Curve:
         return self.nodes[-1].outputs[0].dtype
 
     @property
+    def rises(self) -> bool:
+        """Whether it is certain never to fall."""
+        return all(map(enclosed_functions.rises, self.nodes))
+
+    @property
     def recipe(self) -> Hashable:
         """What it computes, without names: equal for the same function of another root."""
         places: dict[str, object] = {name_of(self.root): 0}

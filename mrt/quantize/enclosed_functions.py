@@ -158,3 +158,12 @@ BINARY: dict[str, Callable[[Enclosure, Enclosure], Enclosure]] = {
     "And": Enclosure.at_most,
     "Or": Enclosure.at_least,
 }
+RISING = frozenset({"Sigmoid", "Tanh", "Exp", "Log", "Sqrt", "Erf", "Softplus", "Softsign", "Atan", "Sinh", "Asinh"})
+RISING_BY_POSITIVE = frozenset({"Elu", "Celu", "Selu"})
+
+
+def rises(node: ir.Node) -> bool:
+    """Whether it is certain never to fall."""
+    if node.op_type in RISING_BY_POSITIVE:
+        return all(attribute.as_float() > 0 for attribute in node.attributes.values())
+    return node.op_type in RISING

@@ -14,10 +14,12 @@ import numpy.typing as npt
 
 from cvm.program import DTYPES, IntArray
 from mrt.quantize.curve import Curve
-from mrt.quantize.enclosure import Enclosure, rounded
+from mrt.quantize.enclosure import NEAR_ZERO, Enclosure, rounded
 from mrt.quantize.fixed_point import FloatArray
-from mrt.quantize.precision import HALF, PRECISION, add, divide, multiply
+from mrt.quantize.precision import HALF, ONE, PRECISION, add, divide, multiply
 from mrt.quantize.tensor import Format, Interval
+
+ERROR = Decimal(NEAR_ZERO)
 
 
 class SampledCurve:
@@ -69,11 +71,22 @@ class SampledCurve:
         best = low[exact].max(initial=-np.inf) if exact.any() else np.nan
         candidates = np.flatnonzero(~(exact | self._enclosed.undefined | (high < np.fmax.reduce(low))))
         most = high[candidates].max(initial=-np.inf)
+        if self._curve.rises and candidates.size:
+            most = np.fmin(most, self._highest(sign))
         for place in candidates[np.argsort(np.minimum(candidates, low.size - 1 - candidates), kind="stable")]:
             if best >= most:
                 break
             best = np.fmax(best, sign * float(self.exactly(int(place))))
         return 0.0 if np.isnan(best) else float(best)
+
+    def _highest(self, sign: int) -> float:
+        """What no number times `sign` of a rising curve exceeds: the last or first with what decimal forms err. Or NaN.
+
+        It saves all the numbers that saturate within a margin of each other.
+        """
+        end = self.exactly(self._steps.size - 1 if sign > 0 else 0)
+        error = multiply(ERROR, add(ONE, end.copy_abs()))
+        return float(add(end if sign > 0 else end.copy_negate(), error))
 
 
 def _nearest(real: Decimal, scale: float, least: int, most: int) -> int:

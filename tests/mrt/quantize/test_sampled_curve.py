@@ -9,6 +9,7 @@ import pytest
 from mrt.quantize import enclosed_functions, enclosure, functions
 from mrt.quantize.curve import Curve
 from mrt.quantize.enclosure import Enclosure
+from mrt.quantize.precision import multiply
 from mrt.quantize.sampled_curve import SampledCurve
 from mrt.quantize.tensor import Format
 from tests.curves import CURVES, SILU, one
@@ -122,12 +123,15 @@ def test_a_whole_table_is_byte_for_byte_what_65536_decimals_made_it(name, scale,
     assert hashlib.sha256(entries.tobytes()).hexdigest()[:16] == digest
 
 
+@pytest.mark.parametrize(
+    "scale", [0.00073, 0.00113]
+)  # at the latter, most of the numbers next to 1 are within a margin
 @pytest.mark.parametrize("name", ["Sigmoid", "Tanh", "Exp", "Log", "Sqrt", "Erf", "Gelu", "HardSwish", "Mish", "SiLU"])
-def test_hardly_any_entry_is_computed_in_decimal(name, monkeypatch):
+def test_hardly_any_entry_is_computed_in_decimal(name, scale, monkeypatch):
     computed = []
     exactly = Curve.exactly
     monkeypatch.setattr(Curve, "exactly", lambda self, real: computed.append(real) or exactly(self, real))
-    sampled = SampledCurve(CURVES[name], 0.00073, 0, ALL)
+    sampled = SampledCurve(CURVES[name], scale, 0, ALL)
     sampled.entries(i16(sampled.ends()[1] / 32767))
     assert len(computed) < 100
 
@@ -149,6 +153,21 @@ def test_nowhere_a_number_is_the_least_integer_everywhere():
     sampled = SampledCurve(one("Sqrt"), 1.0, 0, np.arange(-5, -1))
     assert sampled.ends() == (0.0, 0.0)
     assert sampled.entries(i16(1.0)).tolist() == [-32768] * 4
+
+
+@pytest.mark.parametrize("name", sorted(enclosed_functions.RISING | enclosed_functions.RISING_BY_POSITIVE))
+def test_the_ends_of_a_rising_function_are_those_of_all_its_numbers(name):
+    for scale in (0.6, 0.9, 1.0, 1.2):  # of which some saturate within a margin of each other
+        integers = np.arange(-31, 32)
+        numbers = [one(name).exactly(multiply(Decimal(scale), Decimal(int(integer)))) for integer in integers]
+        floats = [float(number) for number in numbers if not number.is_nan()]
+        assert floats == sorted(floats)
+        assert SampledCurve(one(name), scale, 0, integers).ends() == (min(floats), max(floats))
+
+
+def test_a_function_turned_upside_down_does_not_rise():
+    assert one("Elu", alpha=1.0).rises
+    assert not one("Elu", alpha=-1.0).rises
 
 
 def test_beyond_float64_exp_is_saturated_and_its_end_infinite():
