@@ -106,6 +106,7 @@ def _open(model: bytes, arrays: Mapping[str, Array]) -> ort.InferenceSession:
         options.add_external_initializers(list(arrays), values)
     options.intra_op_num_threads = 1  # sums are then added in one order
     options.inter_op_num_threads = 1
+    options.enable_cpu_mem_arena = False  # it keeps, in powers of two, what many values exposed at once took
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.log_severity_level = 4  # what fails is raised, and said once by whoever catches it
     try:

@@ -5,11 +5,12 @@ Each layer's inputs are the integers that the program, as far as it is written, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from mrt.calibrate.decisions import LayerDecision
+from mrt.calibrate.session import Array
 from mrt.quantize.fixed_point import FloatArray
 from mrt.quantize.lowering import Lowering
 from mrt.quantize.rounding import Layer, Rounded, nearest
@@ -25,21 +26,22 @@ Progress = Callable[[str, int, int], None]  # what is being done, how much of it
 
 
 class Sequential:
-    """A rounding (`mrt.quantize.rounding`) that notes what it decides for each layer."""
+    """A rounding (`mrt.quantize.rounding`) that keeps what it decides for each layer, and uses up what was noted of it."""
 
     def __init__(self, notes: FloatNotes, options: RefineOptions, progress: Progress) -> None:
         self.decisions: dict[str, LayerDecision] = {}
         self._samples = notes.samples
         self._options = options
         self._progress = progress
-        self._outputs = notes.layers
+        self._notes, self._layers = notes.layers, len(notes.layers)
         self._simulation: Simulation | None = None
 
     def __call__(self, net: Lowering, layer: Layer, scales: FloatArray) -> Rounded:
         """Weights rounded for the inputs that there are, then gains and bias with which the outputs are nearest to float's."""
-        if layer.name not in self._outputs:
+        outputs = self._notes.pop(layer.name, None)
+        if outputs is None:
             return nearest(net, layer, scales)
-        columns = self._columns(net, layer)
+        columns = self._columns(net, layer, outputs.chosen)
         if self._options.weights:
             integers = round_to_second_order(layer.weights, scales, columns.covariance(), layer.bits)
             added = columns.means_of(integers - _steps(layer, scales)).mean(axis=0) * scales * layer.input_scale
@@ -47,30 +49,34 @@ class Sequential:
         else:
             rounded = nearest(net, layer, scales)
         if self._options.biases:
-            rounded = self._matched(layer, columns, rounded, gains=net.options.scales == "real")
+            gains = net.options.scales == "real"
+            rounded = _matched(layer, columns, rounded, means=np.stack(outputs.means), gains=gains)
         self.decisions[layer.name] = LayerDecision(rounded.weights, rounded.scales / scales, rounded.bias)
-        self._progress("refining layers", len(self.decisions), len(self._outputs))
+        self._progress("refining layers", len(self.decisions), self._layers)
         return rounded
 
-    def _columns(self, net: Lowering, layer: Layer) -> Columns:
+    def _columns(self, net: Lowering, layer: Layer, chosen: Sequence[Array]) -> Columns:
         """What the weights meet, and what comes of it in float."""
         if self._simulation is None:
             self._simulation = Simulation(net.builder, self._samples)
         columns = Columns(layer.weights.shape, _window(layer))
         zero = np.float32(layer.input.zero_point)
         inputs = self._simulation.values(layer.input.value)
-        for integers, outputs in zip(inputs, self._outputs[layer.name].chosen, strict=True):
+        for integers, outputs in zip(inputs, chosen, strict=True):
             columns.add(integers.astype(np.float32) - zero, outputs)
         return columns
 
-    def _matched(self, layer: Layer, columns: Columns, rounded: Rounded, *, gains: bool) -> Rounded:
-        """The same weights, with the gain and the bias of each output channel that fit the float outputs best."""
-        scales = rounded.scales
-        if gains:
-            scales = scales * _gains(*columns.agreement(rounded.weights, scales * layer.input_scale))
-        means = columns.means_of(rounded.weights) * scales * layer.input_scale + layer.bias
-        errors = means - np.stack(self._outputs[layer.name].means)
-        return Rounded(rounded.weights, scales, layer.bias - _certain_part(errors))
+
+def _matched(layer: Layer, columns: Columns, rounded: Rounded, *, means: FloatArray, gains: bool) -> Rounded:
+    """The same weights, with the gain and the bias of each output channel that fit the float outputs best.
+
+    `means` [samples, O] are those of the float outputs.
+    """
+    scales = rounded.scales
+    if gains:
+        scales = scales * _gains(*columns.agreement(rounded.weights, scales * layer.input_scale))
+    errors = columns.means_of(rounded.weights) * scales * layer.input_scale + layer.bias - means
+    return Rounded(rounded.weights, scales, layer.bias - _certain_part(errors))
 
 
 def _steps(layer: Layer, scales: FloatArray) -> FloatArray:
