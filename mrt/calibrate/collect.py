@@ -1,4 +1,4 @@
-"""Runs the float model over samples, every value exposed, and watches, while a second thread reads and runs the next.
+"""Runs the float model over samples, every value exposed, while a second thread looks at what the last gave.
 
 Memory holds the values of two samples and one observer for each value, however many samples there are.
 """
@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,6 +26,7 @@ from mrt.errors import BadData
 
 Array = npt.NDArray[Any]
 Progress = Callable[[int, int], None]  # runs done, runs in all
+See = Callable[[int, Sample, Mapping[str, Array]], None]  # the number of a sample, it, and what nodes give for it
 MAX_EXPOSED_BYTES = 256 * 2**20  # values exposed by one run; a model with more is run once for each group of values
 SUMS_OF_PRODUCTS = ("Conv", "ConvTranspose", "Gemm")
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
@@ -75,17 +77,20 @@ def calibrate(
     watches = _watches(model, options)
     digest = hashlib.sha256()
     groups, thinning = _groups(model), Thinning.of(len(samples))
+
+    def see(first: bool, index: int, sample: Sample, values: Mapping[str, Array]) -> None:
+        if first:
+            _see_inputs(sample, watches, digest)
+        few = {name: thinning.few(array, index) for name, array in values.items()}
+        _see(values, watches, few, f"{samples.source}, sample {index}")
+        for onlooker in onlookers:
+            onlooker.see(index, sample, values, few)
+
     for number, names in enumerate(groups):
-        with closing(_runs(FloatSession(model, names), samples)) as runs:
-            for index, (sample, values) in enumerate(runs):
-                if number == 0:
-                    _see_inputs(sample, watches, digest)
-                few = {name: thinning.few(array, index) for name, array in values.items()}
-                _see(values, watches, few, f"{samples.source}, sample {index}")
-                for onlooker in onlookers:
-                    onlooker.see(index, sample, values, few)
+        with closing(_runs(FloatSession(model, names), samples, partial(see, number == 0))) as runs:
+            for done in runs:
                 if progress is not None:
-                    progress(number * len(samples) + index + 1, len(groups) * len(samples))
+                    progress(number * len(samples) + done, len(groups) * len(samples))
     means = {name: watch.channel_means for name, watch in watches.items()}
     return CalibrationTable(
         model_sha256=model_sha256,
@@ -97,19 +102,22 @@ def calibrate(
     )
 
 
-def _runs(session: FloatSession, samples: Samples) -> Generator[tuple[Sample, dict[str, Array]]]:
-    """Each sample, in order, with what the model makes of it; the next is under way while the caller looks at one."""
-    stream = iter(samples)
+def _runs(session: FloatSession, samples: Samples, see: See) -> Generator[int]:
+    """Run the model on each sample, in order, and say how many have been seen: by a second thread, one behind.
 
-    def run_next() -> tuple[Sample, dict[str, Array]] | None:
-        sample = next(stream, None)
-        return None if sample is None else (sample, session.run(sample))
-
+    It is the caller's thread that runs the model, so that the memory of its values is there again for what comes after.
+    """
     with ThreadPoolExecutor(1) as thread:
-        waiting = thread.submit(run_next)
-        while (found := waiting.result()) is not None:
-            waiting = thread.submit(run_next)
-            yield found
+        seeing: Future[None] | None = None
+        for index, sample in enumerate(samples):
+            values = session.run(sample)
+            if seeing is not None:
+                seeing.result()
+                yield index
+            seeing = thread.submit(see, index, sample, values)
+        if seeing is not None:
+            seeing.result()
+            yield len(samples)
 
 
 def _produced(model: ir.Model) -> list[ir.Value]:
@@ -158,7 +166,7 @@ def _see_inputs(sample: Sample, watches: dict[str, Watch], digest: Any) -> None:
         digest.update(np.ascontiguousarray(values, "<f4").data)
 
 
-def _see(values: dict[str, Array], watches: dict[str, Watch], thinned: Mapping[str, Array], where: str) -> None:
+def _see(values: Mapping[str, Array], watches: dict[str, Watch], thinned: Mapping[str, Array], where: str) -> None:
     for name, array in values.items():
         try:
             watches[name].update(array, thinned[name])
