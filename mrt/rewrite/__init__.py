@@ -50,6 +50,7 @@ from mrt.rewrite.lower_powers import lower_powers
 from mrt.rewrite.lower_products import lower_products
 from mrt.rewrite.lower_recurrent import lower_recurrent
 from mrt.rewrite.lower_resize import lower_resize
+from mrt.rewrite.lower_sampling import lower_sampling
 from mrt.rewrite.lower_selections import lower_selections
 from mrt.rewrite.lower_softmax import lower_softmax
 from mrt.rewrite.lower_split import lower_split
@@ -114,6 +115,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         lower_gather,
         lower_resize,
         lower_interpolation,
+        lower_sampling,
         lower_expand,
         lower_columns,
         lower_computed,

@@ -170,11 +170,19 @@ def _name_axes(node: ir.Node) -> None:
         node.attributes["axes"] = ir.AttrInt64s("axes", [0, 2, 3])
 
 
+def _rename_interpolation(node: ir.Node) -> None:
+    """Interpolation is of as many axes as there are, and not named after two."""
+    mode = node.attributes.get("mode")
+    if mode is not None:
+        node.attributes["mode"] = ir.AttrString("mode", mode.as_string().removeprefix("bi"))
+
+
 CHANGES: dict[str, tuple[tuple[int, Callable[[ir.Node], None]], ...]] = {
     "BatchNormalization": ((9, _drop("spatial")), (14, _drop("momentum"))),
     "Clip": ((11, _move_to_inputs("min", "max", dtype=np.float32)),),
     "DFT": ((20, _transformed_axis),),
     "Dropout": ((12, _drop("ratio", "seed")),),
+    "GridSample": ((20, _rename_interpolation),),
     "Hardmax": ((13, _flatten_softmax),),
     "LogSoftmax": ((13, _flatten_softmax),),
     "MeanVarianceNormalization": ((ALWAYS, _name_axes),),

@@ -74,7 +74,7 @@ _PLUMBING = (
     "Scatter ScatterElements ScatterND Shape Size Tile Trilu Unique Where Xor"
 )
 _ORDER = (
-    "ArgMax ArgMin BlackmanWindow DFT Einsum GlobalLpPool HammingWindow HannWindow Hardmax MelWeightMatrix OneHot "
+    "AffineGrid ArgMax ArgMin BlackmanWindow DFT Einsum GlobalLpPool HammingWindow HannWindow Hardmax MelWeightMatrix OneHot "
     "ReverseSequence STFT TopK"
 )
 
@@ -93,6 +93,11 @@ _RESIZE: dict[str, tuple[Any, ...]] = {
     "keep_aspect_ratio_policy": (b"stretch", b"not_larger", b"not_smaller"),
 }
 
+_GRID: dict[str, tuple[Any, ...]] = {
+    "mode": (b"bilinear", b"linear", b"nearest", b"bicubic", b"cubic"),
+    "padding_mode": (b"zeros", b"border", b"reflection"),
+}
+
 _PADDING = _need(auto_pad=(b"NOTSET", b"SAME_UPPER", b"SAME_LOWER", b"VALID"))
 
 OPERATORS: dict[str, tuple[Check, ...]] = {
@@ -106,6 +111,7 @@ OPERATORS: dict[str, tuple[Check, ...]] = {
     "Dropout": _all(_one_output),
     "Gelu": _all(_need(approximate=(b"none", b"tanh"))),
     "Gemm": (),
+    "GridSample": _all(_need(**_GRID)),
     **dict.fromkeys(("GRU", "LSTM", "RNN"), ()),
     "GlobalAveragePool": (),
     "GlobalMaxPool": (),
