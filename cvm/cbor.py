@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 
 from cvm.errors import Malformed
 from cvm.limits import MAX_NAME_BYTES
@@ -27,7 +26,7 @@ _KINDS = (
     "a simple",
 )
 _LEAST = {1: 24, 2: 2**8, 4: 2**16, 8: 2**32}  # least argument that needs so many bytes
-_FLOATS = {0xF9: ">e", 0xFA: ">f", 0xFB: ">d"}  # shortest first
+_FLOATS = {0xF9: struct.Struct(">e"), 0xFA: struct.Struct(">f"), 0xFB: struct.Struct(">d")}  # shortest first
 
 Value = int | bool | float | str | Sequence["Value"] | Mapping[int, "Value"] | Mapping[str, "Value"]
 
@@ -82,10 +81,12 @@ def _float(value: float) -> bytes:
     if math.isnan(value):
         raise Malformed("not a number cannot be written")
     for initial, layout in _FLOATS.items():
-        with suppress(OverflowError):  # too large for the shorter kinds
-            data = struct.pack(layout, value)
-            if struct.unpack(layout, data)[0] == value:
-                return bytes((initial,)) + data
+        try:
+            data = layout.pack(value)
+        except OverflowError:  # too large for the shorter kinds
+            continue
+        if layout.unpack(data)[0] == value:
+            return bytes((initial,)) + data
     raise AssertionError("eight bytes hold every float")
 
 
@@ -122,10 +123,10 @@ class Reader:
         layout = _FLOATS.get(self.data[start]) if start < len(self.data) else None
         if layout is None:
             raise self.fault(f"expected {what} (a float), found {self._found()}")
-        self.at += 1 + struct.calcsize(layout)
+        self.at += 1 + layout.size
         if self.at > len(self.data):
             raise self.fault(f"{what} is cut off by the end", start)
-        value = float(struct.unpack(layout, self.data[start + 1 : self.at])[0])
+        value = float(layout.unpack_from(self.data, start + 1)[0])
         if math.isnan(value) or _float(value) != self.data[start : self.at]:
             raise self.fault(f"{what} is a float that is not a number or not in its shortest form", start)
         return value

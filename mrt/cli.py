@@ -147,7 +147,6 @@ def convert(
 
     Parameters of an MXNet model are found beside its JSON. With no data, it is calibrated on noise, which costs accuracy.
     """
-    from cvm import format as cvm_format
     from cvm.files import text_writer, write_all
     from mrt import convert as pipeline
     from mrt.calibrate.table import CalibrationTable
@@ -167,7 +166,7 @@ def convert(
     table = CalibrationTable.load(table_path) if table_path is not None else None
     with _progress() as progress:
         result = pipeline.convert(settings, table=table, progress=progress, target=target)
-    cvm_format.write(result.proven.program, destination)
+    write_all({destination: result.write})
     click.echo(f"wrote {destination}")
     for name, value in result.summary().items():
         click.echo(f"  {name:<14} {value}")

@@ -8,7 +8,9 @@ import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import IO
 
 import onnx_ir as ir
 
@@ -58,15 +60,23 @@ class Conversion:
     config: Config  # with the precisions that a search found
     tuned: Outcome | None = None
 
+    @cached_property
+    def data(self) -> bytes:
+        """The program's file."""
+        return cvm_format.encode(self.proven.program)
+
+    def write(self, file: IO[bytes]) -> None:
+        """Write the program's file."""
+        file.write(self.data)
+
     def summary(self) -> dict[str, str]:
         """What a person wants to know of it, in order."""
         program = self.proven.program
-        data = cvm_format.encode(program)
         number = tightest(self.proven)
         room = "-" if number is None else bits(slack("i32", self.proven.intervals[number]))
         return {
-            "program id": cvm_format.program_id(data),
-            "size": f"{len(data):,} bytes",
+            "program id": cvm_format.program_id(self.data),
+            "size": f"{len(self.data):,} bytes",
             "instructions": f"{len(program.instructions):,}",
             "proof": f"every value fits; tightest slack {room} bits",
             "cost": f"{cost(self.proven).total:,}",
