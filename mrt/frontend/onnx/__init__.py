@@ -10,8 +10,8 @@ from pathlib import Path
 import onnx_ir as ir
 
 from mrt.frontend.onnx.ancient import write_ancient
-from mrt.frontend.onnx.branches import settle_branches
 from mrt.frontend.onnx.ceil import settle_ceil_mode
+from mrt.frontend.onnx.control import settle_control
 from mrt.frontend.onnx.cut import cut, value_names
 from mrt.frontend.onnx.experimental import spell_experimental
 from mrt.frontend.onnx.external import bring_in
@@ -55,7 +55,7 @@ def read_onnx(path: Path, shapes: Shapes | None = None, outputs: Sequence[str] =
     proto = parse(data, path)
     opset = opset_of(proto, path)
     proto = write_out_functions(proto, path)
-    settle_branches(proto, shapes or {})
+    settle_control(proto, shapes or {})
     names = value_names(proto)
     left = cut(proto, outputs)
     drop_unused_outputs(proto)

@@ -60,7 +60,7 @@ def _drop_unused(graph: onnx.GraphProto, needed: set[str]) -> None:
     for node in reversed(graph.node):
         if needed & set(node.output):
             kept.append(node)
-            needed |= set(node.input) | {name for value in node.attribute for name in _captured(value)}
+            needed |= set(node.input) | {name for value in node.attribute for name in captured(value)}
     kept.reverse()
     nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in kept]
     del graph.node[:]
@@ -70,9 +70,9 @@ def _drop_unused(graph: onnx.GraphProto, needed: set[str]) -> None:
             values.remove(value)
 
 
-def _captured(attribute: onnx.AttributeProto) -> set[str]:
+def captured(attribute: onnx.AttributeProto) -> set[str]:
     """What the bodies of an If or a Loop read, from inside or outside."""
     graphs = [*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])]
     nodes = [node for graph in graphs for node in graph.node]
     names = {value.name for graph in graphs for value in graph.output} | {name for node in nodes for name in node.input}
-    return names | {name for node in nodes for item in node.attribute for name in _captured(item)}
+    return names | {name for node in nodes for item in node.attribute for name in captured(item)}

@@ -11,6 +11,7 @@ from mrt.errors import Unsupported
 from mrt.frontend.onnx.experimental import EXPERIMENTAL, LEFT
 from mrt.frontend.onnx.learned import DOMAIN as LEARNED_DOMAIN
 from mrt.frontend.onnx.learned import LEARNED
+from mrt.frontend.onnx.loops import MOST_STEPS
 from mrt.frontend.onnx.microsoft import DOMAIN as MICROSOFT_DOMAIN
 from mrt.frontend.onnx.microsoft import MICROSOFT, is_spelled
 from mrt.frontend.onnx.read import DEFAULT_DOMAINS
@@ -140,7 +141,10 @@ OPERATORS.update(dict.fromkeys(EXPERIMENTAL, (_experimental,)))
 
 
 _OTHERS: dict[str, Iterable[str]] = {LEARNED_DOMAIN: LEARNED, MICROSOFT_DOMAIN: MICROSOFT}
-_NO_LOOP = "loops are not unrolled; export the model without one, or end in front of it with --outputs"
+_NO_LOOP = (
+    f"how often it runs is not known at conversion, or more than {MOST_STEPS} times; fix shapes with --shape, export the "
+    "model without it, or end in front of it with --outputs"
+)
 _WITH_GRAPHS = {
     "If": "its condition is only known when it runs; fix shapes with --shape, or end in front of it with --outputs",
     "Loop": _NO_LOOP,

@@ -1,0 +1,180 @@
+"""Loops and sequences that are known at conversion become plain nodes, and give what onnxruntime gives; others are refused."""
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from mrt.errors import Unsupported
+from mrt.frontend.onnx import load_onnx
+from mrt.rewrite import canonical, rewrite
+from tests.graphs import run
+
+RNG = np.random.default_rng(6)
+SHAPE = (2, 4)
+W = RNG.normal(size=(4, 4)).astype(np.float32) / 2
+CONSTANTS = {"w": W, "four": np.array(4), "many": np.array(2**40), "yes": np.array(True), "one": np.array(1),
+             "three": np.array(3), "zero": np.array(0)}  # fmt: skip
+
+
+def value(name, shape=None, kind=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def node(operator, inputs, outputs, **attributes):
+    return helper.make_node(operator, inputs.split(), outputs.split(), name=f"{operator}:{outputs}", **attributes)
+
+
+def body(nodes, states, outputs, kinds=()):
+    """A Loop's body: iteration, condition, states."""
+    begins = [value("i", [], TensorProto.INT64), value("c", [], TensorProto.BOOL), *(value(name) for name in states)]
+    named = dict(kinds)
+    ends = [value(name, None, named.get(name, TensorProto.FLOAT)) for name in outputs]
+    ends[0] = value(outputs[0], [], TensorProto.BOOL)
+    return helper.make_graph(nodes, "body", begins, ends)
+
+
+def model_of(nodes, opset=13, outputs="y", inputs=None):
+    held = [numpy_helper.from_array(array, name) for name, array in CONSTANTS.items()]
+    begins = [value(name, shape) for name, shape in (inputs or {"x": SHAPE}).items()]
+    graph = helper.make_graph(nodes, "g", begins, [value(name) for name in outputs.split()], held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+def check(proto, folder, inputs=None):
+    """Equal to onnxruntime's, and of canonical operators in the end."""
+    feeds = {name: RNG.normal(size=shape).astype(np.float32) for name, shape in (inputs or {"x": SHAPE}).items()}
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    expected = dict(zip([item.name for item in session.get_outputs()], session.run(None, feeds), strict=True))
+    onnx.save(proto, folder / "m.onnx")
+    model, _ = load_onnx(folder / "m.onnx")
+    rewrite(model)
+    assert all(entry.op_type in canonical.CANONICAL_OPERATORS for entry in model.graph)
+    for name, found in run(model, feeds).items():
+        assert found.shape == expected[name].shape
+        assert np.allclose(found, expected[name], atol=1e-5), name
+
+
+STEP = [node("MatMul", "s w", "p"), node("Tanh", "p", "t"), node("Identity", "c", "go")]
+
+
+@pytest.mark.parametrize("opset", [11, 13, 18])
+def test_a_loop_of_so_many_steps(opset, tmp_path):
+    """The body reads a weight from outside, gives a state and keeps what each step gave."""
+    made = node("Loop", "four yes x", "last every", body=body(STEP, ["s"], ["go", "t", "t"]))
+    check(model_of([made, node("Relu", "last", "y"), node("Neg", "every", "z")], opset, "y z"), tmp_path)
+
+
+def test_a_loop_that_decides_whether_to_go_on(tmp_path):
+    inner = [*STEP[:2], node("Add", "i one", "next"), node("Less", "next three", "go")]
+    made = node("Loop", "many yes x", "last", body=body(inner, ["s"], ["go", "t"]))
+    check(model_of([made, node("Relu", "last", "y")]), tmp_path)
+
+
+def test_a_loop_that_counts_in_its_body(tmp_path):
+    inner = [node("Cast", "i", "f", to=1), node("Mul", "s f", "t"), node("Add", "t x", "u"), STEP[2]]
+    made = node("Loop", "four yes x", "last", body=body(inner, ["s"], ["go", "u"]))
+    check(model_of([made, node("Relu", "last", "y")]), tmp_path)
+
+
+def test_loops_in_loops(tmp_path):
+    inner = helper.make_graph(
+        [node("Add", "b x", "bb"), node("Identity", "d", "dd")], "inner",
+        [value("j", [], TensorProto.INT64), value("d", [], TensorProto.BOOL), value("b")],
+        [value("dd", [], TensorProto.BOOL), value("bb")],
+    )  # fmt: skip
+    outer = [node("Loop", "three yes s", "t", body=inner), node("Tanh", "t", "u"), STEP[2]]
+    made = node("Loop", "one yes x", "last", body=body(outer, ["s"], ["go", "u"]))
+    check(model_of([made, node("Relu", "last", "y")]), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "attributes", [{}, {"scan_input_axes": [1], "scan_output_axes": [1]},
+                   {"scan_input_directions": [1], "scan_output_directions": [1]}]
+)  # fmt: skip
+def test_a_scan_over_rows_or_columns(attributes, tmp_path):
+    axis = attributes.get("scan_input_axes", [0])[0]
+    length = SHAPE[1 - axis]
+    inner = helper.make_graph(
+        [node("Add", "s r", "t"), node("Tanh", "t", "k")], "body", [value("s", [length]), value("r", [length])],
+        [value("t", [length]), value("k", [length])],
+    )  # fmt: skip
+    made = node("Scan", "first x", "last y", body=inner, num_scan_inputs=1, **attributes)
+    nodes = [node("Constant", "", "first", value=numpy_helper.from_array(np.ones(length, np.float32))), made]
+    check(model_of([*nodes, node("Neg", "last", "z")], outputs="y z"), tmp_path)
+
+
+def test_a_list_that_a_loop_fills(tmp_path):
+    """As scripted modules gather the results of their steps."""
+    inner = [*STEP[:2], node("SequenceInsert", "q t", "r"), STEP[2]]
+    graph = body(inner, ["s"], ["go", "t"])
+    graph.input.append(helper.make_tensor_sequence_value_info("q", TensorProto.FLOAT, None))
+    graph.output.append(helper.make_tensor_sequence_value_info("r", TensorProto.FLOAT, None))
+    nodes = [
+        node("SequenceEmpty", "", "none", dtype=1),
+        node("Loop", "three yes x none", "last all", body=graph),
+        node("ConcatFromSequence", "all", "y", axis=1, new_axis=1),
+    ]
+    check(model_of(nodes), tmp_path)
+
+
+@pytest.mark.parametrize("opset", [11, 13])
+def test_pieces_of_a_tensor(opset, tmp_path):
+    nodes = [
+        node("SplitToSequence", "x three", "pieces", axis=1),  # of 3 and of 1
+        node("SequenceAt", "pieces zero", "a"),
+        node("SequenceAt", "pieces one", "b"),
+        node("Mul", "a b", "y"),
+        node("SplitToSequence", "x", "columns", axis=1, keepdims=0),
+        node("SequenceErase", "columns one", "fewer"),
+        node("SequenceInsert", "fewer b0 zero", "more"),
+        node("SequenceLength", "more", "n"),
+        node("Cast", "n", "f", to=1),
+        node("ConcatFromSequence", "more", "joined", axis=0),
+        node("Mul", "joined f", "z"),
+    ]
+    nodes.insert(0, node("ReduceMax", "x", "b0", axes=[1], keepdims=0))
+    check(model_of(nodes, opset, "y z"), tmp_path)
+
+
+def test_sequences_that_are_built(tmp_path):
+    nodes = [
+        node("Relu", "x", "r"),
+        node("SequenceConstruct", "x r", "both"),
+        node("Identity", "both", "same"),
+        node("SequenceAt", "both one", "a"),
+        node("ConcatFromSequence", "both", "b", axis=0),
+        node("Neg", "a", "y"),
+        node("Neg", "b", "z"),
+    ]
+    check(model_of(nodes, 16, outputs="y z"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("made", "trouble"),
+    [
+        (
+            node("Loop", "n yes x", "y", body=body(STEP, ["s"], ["go", "t"])),
+            "how often it runs is not known at conversion",
+        ),
+        (node("Loop", "many yes x", "y", body=body(STEP, ["s"], ["go", "t"])), "or more than 1024 times"),
+    ],
+)
+def test_loops_of_unknown_or_endless_length_are_refused(made, trouble, tmp_path):
+    count = [node("ReduceMax", "x", "m", keepdims=0), node("Cast", "m", "n", to=7)]
+    onnx.save(model_of([*count, made]), tmp_path / "m.onnx")
+    with pytest.raises(Unsupported, match=rf"Loop:y \(Loop\): .*{trouble}"):
+        load_onnx(tmp_path / "m.onnx")
+
+
+def test_a_place_in_a_sequence_that_is_computed_is_refused(tmp_path):
+    nodes = [
+        node("ReduceMax", "x", "m", keepdims=0),
+        node("Cast", "m", "n", to=7),
+        node("SequenceConstruct", "x x", "both"),
+        node("SequenceAt", "both n", "y"),
+    ]
+    onnx.save(model_of(nodes), tmp_path / "m.onnx")
+    with pytest.raises(Unsupported, match=r"SequenceAt:y \(SequenceAt\): .*whose length is only known when it runs"):
+        load_onnx(tmp_path / "m.onnx")
