@@ -13,7 +13,7 @@ from cvm.program import IntArray
 from mrt.calibrate.session import Array
 from mrt.refine.moments import Floats, Moments
 
-Image = npt.NDArray[np.float32]
+Images = npt.NDArray[np.float32]  # [N,H,W,C]
 POSITIONS = 100  # of one sample's outputs that count for the covariance, at equal distances
 
 
@@ -26,31 +26,29 @@ class Window:
     dilation: tuple[int, int]
     pads: tuple[int, ...]
 
-    def padded(self, image: Image) -> Image:
-        """[H,W,C] with the pads."""
+    def padded(self, images: Images) -> Images:
+        """The images with the pads."""
         top, left, bottom, right = self.pads
-        return np.pad(image[0], ((top, bottom), (left, right), (0, 0))) if any(self.pads) else image[0]
+        return np.pad(images, ((0, 0), (top, bottom), (left, right), (0, 0))) if any(self.pads) else images
 
-    def patches(self, padded: Image) -> Image:
-        """[OH, OW, KH, KW, C], a view of the padded image."""
+    def patches(self, padded: Images) -> Images:
+        """[N, OH, OW, KH, KW, C], a view of padded images."""
         extent = tuple((size - 1) * step + 1 for size, step in zip(self.kernel, self.dilation, strict=True))
-        views = sliding_window_view(padded, extent, axis=(0, 1))
-        views = views[:: self.stride[0], :: self.stride[1], :, :: self.dilation[0], :: self.dilation[1]]
-        return views.transpose(0, 1, 3, 4, 2)
+        views = sliding_window_view(padded, extent, axis=(1, 2))
+        views = views[:, :: self.stride[0], :: self.stride[1], :, :: self.dilation[0], :: self.dilation[1]]
+        return views.transpose(0, 1, 2, 4, 5, 3)
 
-    def tap_means(self, padded: Image) -> Floats:
-        """[KH, KW, C]: the mean of what each tap meets: sums of rows first, which are exact of whole numbers in float32."""
-        outputs = [
-            (size - (taps - 1) * dilation - 1) // stride + 1
-            for size, taps, dilation, stride in zip(padded.shape, self.kernel, self.dilation, self.stride, strict=False)
-        ]
-        total = np.empty((*self.kernel, padded.shape[2]), np.float64)
+    def tap_means(self, padded: Images) -> Floats:
+        """[N, KH, KW, C]: the mean of what each tap meets: sums of rows first, which are exact of whole numbers in float32."""
+        sizes = zip(padded.shape[1:3], self.kernel, self.dilation, self.stride, strict=True)
+        high, wide = ((size - (taps - 1) * dilation - 1) // stride + 1 for size, taps, dilation, stride in sizes)
+        total = np.empty((len(padded), *self.kernel, padded.shape[3]), np.float64)
         for row in range(self.kernel[0]):
-            line = padded[row * self.dilation[0] :: self.stride[0]][: outputs[0]].sum(axis=0)
+            line = padded[:, row * self.dilation[0] :: self.stride[0]][:, :high].sum(axis=1)
             for column in range(self.kernel[1]):
-                met = line[column * self.dilation[1] :: self.stride[1]][: outputs[1]]
-                total[row, column] = met.sum(axis=0, dtype=np.float64)
-        return np.asarray(total / math.prod(outputs))
+                met = line[:, column * self.dilation[1] :: self.stride[1]][:, :wide]
+                total[:, row, column] = met.sum(axis=1, dtype=np.float64)
+        return np.asarray(total / (high * wide))
 
 
 class Columns:
@@ -58,27 +56,31 @@ class Columns:
 
     def __init__(self, shape: tuple[int, ...], window: Window | None) -> None:
         self._shape, self._window = shape, window
-        self._means: list[Floats] = []  # [KH,KW,C] over all outputs of each sample
+        self._taps: list[Floats] = []  # [samples,KH,KW,C]: means over all outputs of each sample
         self._chosen = Moments()  # of some outputs' inputs, by group, beside what the float model has there
 
-    def add(self, integers: Image, outputs: Array) -> None:
-        """One sample's input, zero points taken off: [1,H,W,C], or [N,K]; and the float model's `chosen_places` [rows,O]."""
+    def add(self, inputs: Images, outputs: Array) -> None:
+        """Inputs of some samples, zero points taken off: [samples,H,W,C], or [samples,N,K].
+
+        And the float model's outputs at `chosen_places` of each sample: [rows,O].
+        """
         if self._window is None:
-            patches = integers[:, None, None, None, :]
-            self._means.append(patches.mean(axis=(0, 1), dtype=np.float64))
+            patches = inputs[:, :, None, None, None, :]
+            self._taps.append(inputs.mean(axis=1, dtype=np.float64)[:, None, None, :])
         else:
-            padded = self._window.padded(integers)
+            padded = self._window.padded(inputs)
             patches = self._window.patches(padded)
-            self._means.append(self._window.tap_means(padded))
+            self._taps.append(self._window.tap_means(padded))
         rows = _chosen(patches, patches.shape[-1] // self._shape[-1])
         by_group = outputs.astype(np.float32).reshape(rows.shape[1], len(rows), -1).transpose(1, 0, 2)
         self._chosen.add(rows, by_group)
 
     def means_of(self, weights: IntArray | Floats) -> Floats:
         """[samples, O]: the mean of each output's sum of products with these weights."""
+        means = np.concatenate(self._taps)
         inputs = self._shape[-1]
-        groups = self._means[0].shape[-1] // inputs
-        taps = np.stack(self._means).reshape(len(self._means), -1, groups, inputs)
+        groups = means.shape[-1] // inputs
+        taps = means.reshape(len(means), -1, groups, inputs)
         met = taps.transpose(2, 1, 3, 0).reshape(groups, -1, len(taps))  # [groups, K, samples]
         rows = weights.reshape(groups, -1, met.shape[1]).astype(np.float64)
         return np.asarray(np.matmul(rows, met).reshape(-1, len(taps)).T)
@@ -96,11 +98,11 @@ class Columns:
         return (weights * self._chosen.cross.transpose(0, 2, 1)).sum(axis=2).reshape(-1), variance.reshape(-1)
 
 
-def _chosen(patches: Image, groups: int) -> Image:
+def _chosen(patches: Images, groups: int) -> Images:
     """[groups, outputs, KH*KW*C/groups]: some of the outputs, at equal distances over the image."""
     channels = patches.shape[-1]
-    chosen = patches[chosen_places(*patches.shape[:2])]
-    rows = chosen.reshape(-1, *patches.shape[2:4], groups, channels // groups)
+    chosen = patches[(slice(None), *chosen_places(*patches.shape[1:3]))]
+    rows = chosen.reshape(-1, *patches.shape[3:5], groups, channels // groups)
     return np.ascontiguousarray(rows.transpose(3, 0, 1, 2, 4).reshape(groups, len(rows), -1))
 
 

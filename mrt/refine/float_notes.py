@@ -34,9 +34,8 @@ class LayerOutputs:
     def add(self, values: Array) -> None:
         """One sample: [1,O,H,W], or [N,O]."""
         self.means.append(values.mean(axis=tuple(axis for axis in range(values.ndim) if axis != 1), dtype=np.float64))
-        if values.ndim == 4:
-            values = values[0].transpose(1, 2, 0)[chosen_places(*values.shape[2:])]
-        self.chosen.append(values.reshape(-1, values.shape[-1]))
+        image = values[0].transpose(1, 2, 0) if values.ndim == 4 else values[:, None, :]
+        self.chosen.append(image[chosen_places(*image.shape[:2])].reshape(-1, image.shape[-1]))
 
 
 class FloatNotes:

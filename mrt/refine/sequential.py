@@ -16,11 +16,13 @@ from mrt.quantize.lowering import Lowering
 from mrt.quantize.rounding import Layer, Rounded, nearest
 from mrt.refine.columns import Columns, Window
 from mrt.refine.float_notes import FloatNotes
+from mrt.refine.moments import BLOCK
 from mrt.refine.options import RefineOptions
 from mrt.refine.second_order import round_to_second_order
 from mrt.refine.simulation import Simulation
 
 MOST_GAIN = 1.25
+TOGETHER = 2**19  # numbers of a layer's inputs, at most, that are gone through in one go, if one sample has no more
 
 Progress = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
 
@@ -59,11 +61,13 @@ class Sequential:
         """What the weights meet, and what comes of it in float."""
         if self._simulation is None:
             self._simulation = Simulation(net.builder, self._samples)
-        columns = Columns(layer.weights.shape, _window(layer))
-        zero = np.float32(layer.input.zero_point)
-        inputs = self._simulation.values(layer.input.value)
-        for integers, outputs in zip(inputs, chosen, strict=True):
-            columns.add(integers.astype(np.float32) - zero, outputs)
+        window = _window(layer)
+        columns, join = Columns(layer.weights.shape, window), np.stack if window is None else np.concatenate
+        inputs, zero = self._simulation.values(layer.input.value), np.float32(layer.input.zero_point)
+        count = max(1, min(BLOCK // len(chosen[0]), TOGETHER // inputs[0].size))
+        for start in range(0, len(inputs), count):
+            some = slice(start, start + count)
+            columns.add(join(inputs[some]).astype(np.float32) - zero, np.concatenate(chosen[some]))
         return columns
 
 

@@ -38,15 +38,16 @@ def test_means_covariance_and_agreement_are_those_of_the_convolution(window, gro
     weights = rng.integers(-9, 10, (outputs, *window.kernel, 4 // groups))
     scales = rng.uniform(0.5, 2, outputs)
     columns, places, real = Columns(weights.shape, window), [], []
-    for _ in range(3):
-        image = rng.integers(-20, 30, (1, 9, 8, 4)).astype(np.float32)
-        whole = convolved(image, weights, window, groups) * scales
-        at = whole[chosen_places(*whole.shape[:2])].reshape(-1, outputs)
+    for count in (2, 1):
+        images = rng.integers(-20, 30, (count, 9, 8, 4)).astype(np.float32)
+        whole = [convolved(image[None], weights, window, groups) * scales for image in images]
+        at = np.concatenate([item[chosen_places(*item.shape[:2])].reshape(-1, outputs) for item in whole])
         float_side = at * 1.5 + rng.normal(size=at.shape)
-        columns.add(image, float_side)
+        columns.add(images, float_side)
         places.append(at)
         real.append(float_side)
-        assert np.allclose(columns.means_of(weights)[-1] * scales, whole.mean(axis=(0, 1)))
+        means = [item.mean(axis=(0, 1)) for item in whole]
+        assert np.allclose(columns.means_of(weights)[-count:] * scales, means)
     found, twin = np.concatenate(places), np.concatenate(real)
     covariance, variance = columns.agreement(weights, scales)
     assert np.allclose(variance, found.var(axis=0), rtol=1e-4)
@@ -54,8 +55,17 @@ def test_means_covariance_and_agreement_are_those_of_the_convolution(window, gro
 
 
 def test_rows_of_a_matrix_are_their_own_columns():
-    rows = np.array([[1.0, 2.0], [3.0, -2.0]], np.float32)
+    rows = np.array([[[1.0, 2.0], [3.0, -2.0]], [[1.0, -2.0], [3.0, 2.0]]], np.float32)
     columns = Columns((1, 2), None)
-    columns.add(rows, np.zeros((2, 1)))
-    assert columns.covariance().tolist() == [[[1.0, -2.0], [-2.0, 4.0]]]
-    assert columns.means_of(np.array([[10, 1]])).tolist() == [[20.0]]
+    columns.add(rows[:1], np.zeros((2, 1)))
+    columns.add(rows[1:], np.zeros((2, 1)))
+    assert columns.covariance().tolist() == [[[1.0, 0.0], [0.0, 4.0]]]
+    assert columns.means_of(np.array([[10, 1]])).tolist() == [[20.0], [20.0]]
+
+
+def test_of_a_matrix_with_many_rows_some_count_for_the_covariance():
+    rows = np.arange(400, dtype=np.float32).reshape(1, 400, 1)
+    columns = Columns((1, 1), None)
+    columns.add(rows, np.zeros((100, 1)))
+    assert columns.covariance().tolist() == [[[np.var(np.arange(2.0, 400, 4))]]]
+    assert columns.means_of(np.array([[1]])).tolist() == [[199.5]]

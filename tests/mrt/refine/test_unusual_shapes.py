@@ -43,3 +43,8 @@ def test_a_layer_that_reads_the_input_as_it_lies_is_refined(tmp_path):
     weights = {"w": RNG.normal(size=(4, 3, 3, 3)).astype(np.float32)}
     nodes = [node("Transpose", "x", "t", perm=[0, 3, 1, 2]), node("Conv", "t w", "y", kernel_shape=[3, 3])]
     assert decisions(tmp_path, nodes, (1, 12, 12, 3), weights).layers
+
+
+def test_a_matrix_with_more_rows_than_count_is_refined(tmp_path):
+    weights = {"w": RNG.normal(size=(4, 3)).astype(np.float32)}
+    assert decisions(tmp_path, [node("Gemm", "x w", "y")], (401, 4), weights).layers
