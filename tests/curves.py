@@ -83,6 +83,8 @@ CURVES: dict[str, Curve] = {
     "inverse square": one("Pow", "x", -2.0),
     "power 0": one("Pow", "x", 0.0),
     "powers of 2": one("Pow", 2.0, "x"),
+    "powers of minus 0": chain(("Clip", "x", -0.0, 1.0), ("Pow", "-1", "x")),
+    "power of a quarter": chain(("Relu", "x"), ("Pow", "-1", 0.25)),
     "SiLU": SILU,
     "SiLU spelled out": chain(("Neg", "x"), ("Exp", "-1"), ("Add", "-1", 1.0), ("Div", "x", "-1")),
     "what tanh leaves of 1": chain(("Tanh", "x"), ("Sub", 1.0, "-1")),

@@ -82,7 +82,7 @@ def power(x: Enclosure, y: Enclosure) -> Enclosure:
     exponent = float(y.low.ravel()[0])
     constant = y.low.size == 1 and exponent == float(y.high.ravel()[0])
     if not constant or abs(exponent) > MOST_FACTORS or exponent != np.floor(exponent):
-        return exp(y * x.rising(np.log))
+        return exp(y * x.rising(np.log)).known((x.low > 0) | ((x.low >= 0) & (y.low > 0)))  # 1 / -0 is minus infinity
     result = ONE
     for _ in range(abs(int(exponent))):
         result = result * x
