@@ -90,6 +90,7 @@ CURVES: dict[str, Curve] = {
     "what tanh leaves of 1": chain(("Tanh", "x"), ("Sub", 1.0, "-1")),
     "what cancels": chain(("Exp", "x"), ("Sub", "-1", 1.0), ("Div", "-1", "x")),
     "Exp of Exp": chain(("Exp", "x"), ("Exp", "-1")),
+    "Sin of Exp": chain(("Exp", "x"), ("Sin", "-1")),
     "Log of Sigmoid": chain(("Sigmoid", "x"), ("Log", "-1")),
     "Tanh of a clip": chain(("Clip", "x", -1.0, 1.0), ("Tanh", "-1")),
     "whole part": chain(("Div", "x", 3.0), ("Floor", "-1"), ("Mul", "-1", 3.0), ("Sub", "x", "-1")),

@@ -8,11 +8,12 @@ from mrt.quantize.precision import HALF, ONE, PI, PRECISION, TWO, ZERO, add, div
 
 TINY = Decimal("1e-36")
 HALF_PI = divide(PI, TWO)
+FARTHEST = Decimal("1e33")  # beyond, 34 digits do not tell one turn from the next
 
 
 def sine(x: Decimal) -> Decimal:
     """The Taylor series, after whole turns are taken off and the rest is folded into a quarter of one."""
-    if x.is_infinite():
+    if x.copy_abs() > FARTHEST:
         return Decimal("NaN")
     turns = divide(x, multiply(TWO, PI)).to_integral_value("ROUND_HALF_EVEN", PRECISION)
     x = subtract(x, multiply(turns, multiply(TWO, PI)))
