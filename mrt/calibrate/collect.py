@@ -20,9 +20,10 @@ import onnx_ir as ir
 from mrt.calibrate.observers import Observer
 from mrt.calibrate.samples import Sample, Samples
 from mrt.calibrate.session import FloatSession, model_inputs
-from mrt.calibrate.table import ONE_RANGE, CalibrationOptions, CalibrationTable
+from mrt.calibrate.table import CalibrationOptions, CalibrationTable
 from mrt.calibrate.thinning import Thinning
 from mrt.errors import BadData
+from mrt.words import ONE_RANGE
 
 Array = npt.NDArray[Any]
 Progress = Callable[[int, int], None]  # runs done, runs in all

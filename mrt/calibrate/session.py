@@ -11,6 +11,7 @@ import onnx_ir as ir
 import onnxruntime as ort
 
 from mrt.errors import BadData, BadModel
+from mrt.words import BYTES, COMPARED, INDICES
 
 Array = npt.NDArray[Any]
 
@@ -53,11 +54,11 @@ def whole_intervals(model: ir.Model) -> dict[str, tuple[int, int]]:
     """For each input that takes whole numbers: some that it may meet, as far as the rewritten model says."""
     found: dict[str, tuple[int, int]] = {}
     for value in model_inputs(model):
-        words = value.metadata_props.get("mrt.indices") or value.metadata_props.get("mrt.compared")
+        words = value.metadata_props.get(INDICES) or value.metadata_props.get(COMPARED)
         if words is not None:
             low, high = (int(word) for word in words.split())
-            found[str(value.name)] = (low, high) if "mrt.indices" not in value.metadata_props else (0, high)
-        elif "mrt.bytes" in value.metadata_props:
+            found[str(value.name)] = (low, high) if INDICES not in value.metadata_props else (0, high)
+        elif BYTES in value.metadata_props:
             found[str(value.name)] = 0, 255
         elif value.dtype in (ir.DataType.INT8, ir.DataType.UINT8):
             limits = np.iinfo(value.dtype.numpy())

@@ -19,8 +19,6 @@ from mrt.errors import BadData, BadOption
 
 FORMAT = "mrt calibration table"
 VERSION = 1
-ONE_RANGE = "mrt.one_range"
-"""Metadata by which rewriting says which values are watched as one: those with the same word, such as a state's steps."""
 OBSERVERS = ("minmax", "percentile", "entropy", "mse")
 
 

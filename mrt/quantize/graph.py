@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from cvm.errors import Invalid
 from cvm.program import Input, Meaning, Program, TensorType
-from mrt.calibrate.table import ONE_RANGE, CalibrationTable
+from mrt.calibrate.table import CalibrationTable
 from mrt.errors import BadOption, NotProvable, Unsupported
 from mrt.quantize import (  # noqa: F401 they register rules
     comparison,
@@ -37,12 +37,13 @@ from mrt.quantize.lowering import Lowering, constant_of, identity, name_of, shap
 from mrt.quantize.masks import without_masks
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.owners import Owners
-from mrt.quantize.pictures import BYTES, declare_picture, with_pictures
+from mrt.quantize.pictures import declare_picture, with_pictures
 from mrt.quantize.rounding import Rounding, as_decided
 from mrt.quantize.rules import RULES
 from mrt.quantize.table import find_curves, lower_curve
 from mrt.quantize.tensor import Tensor
 from mrt.quantize.whole import lower_whole
+from mrt.words import BYTES, ONE_RANGE
 
 HEAD_OPERATORS = frozenset(
     {

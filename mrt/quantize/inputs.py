@@ -14,6 +14,7 @@ import onnx_ir as ir
 from cvm.program import DTYPE_RANGES
 from mrt.quantize.lowering import Lowering, name_of
 from mrt.quantize.tensor import Format
+from mrt.words import COMPARED, INDICES
 
 _DTYPES = {
     ir.DataType.BOOL: ("bool", 0, 1),
@@ -27,8 +28,8 @@ _DTYPES = {
 
 def input_interval(net: Lowering, value: ir.Value) -> Format | None:
     """The dtype and interval of a whole input, at scale 1; None for an input of floats that are not cut to whole ones."""
-    indices = _words(value, "mrt.indices")
-    if value.dtype == ir.DataType.FLOAT and indices is None and _words(value, "mrt.compared") is None:
+    indices = _words(value, INDICES)
+    if value.dtype == ir.DataType.FLOAT and indices is None and _words(value, COMPARED) is None:
         return None
     dtype, low, high = _DTYPES.get(value.dtype or ir.DataType.FLOAT, ("i32", *DTYPE_RANGES["i32"]))
     seen = net.table.ranges.get(name_of(value))
@@ -42,7 +43,7 @@ def input_interval(net: Lowering, value: ir.Value) -> Format | None:
 
 def _seen(net: Lowering, value: ir.Value, low: int, high: int) -> tuple[int, int]:
     """What calibration saw, and what the model compares with; a little less would still be a guess."""
-    seen, compared = net.table.ranges.get(name_of(value)), _words(value, "mrt.compared")
+    seen, compared = net.table.ranges.get(name_of(value)), _words(value, COMPARED)
     ends = [seen.min, seen.max] if seen is not None else []
     ends += compared or ()
     if not ends:

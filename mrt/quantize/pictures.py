@@ -18,8 +18,8 @@ from mrt.calibrate.table import CalibrationTable, Range
 from mrt.quantize.lowering import Lowering, constant_of, identity, name_of, shape_of
 from mrt.quantize.options import LayerBits, QuantizeOptions
 from mrt.quantize.tensor import Tensor
+from mrt.words import BYTES
 
-BYTES = "mrt.bytes"
 _LEAST, _MOST = 0, 255
 _MOVEMENT = frozenset({"Transpose", "Reshape", "Slice", "Concat", "Pad"})
 _PREPARATION = _MOVEMENT | {"Mul", "Add", "Sub", "Div"}

@@ -15,10 +15,11 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from cvm.program import IntArray
-from mrt.calibrate.table import ONE_RANGE, CalibrationTable
+from mrt.calibrate.table import CalibrationTable
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.lowering import constant_of, name_of
 from mrt.refine.channels import Channels, Floats
+from mrt.words import ONE_RANGE
 
 POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 LEAST_SCALE = 1 / 64  # of the whole value's

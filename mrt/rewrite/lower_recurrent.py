@@ -8,7 +8,8 @@ import onnx_ir as ir
 from mrt.errors import Unsupported
 from mrt.rewrite.edit import Patch, constant, first, integer, nodes, operand
 from mrt.rewrite.recurrent import GATES, Direction, Recurrent, read_recurrent
-from mrt.rewrite.recurrent_cells import ONE_RANGE, Cell, GruCell, LstmCell, RnnCell, State
+from mrt.rewrite.recurrent_cells import Cell, GruCell, LstmCell, RnnCell, State
+from mrt.words import ONE_RANGE
 
 
 def lower_recurrent(model: ir.Model) -> int:

@@ -10,8 +10,8 @@ import onnx_ir as ir
 
 from mrt.rewrite.canonical import WHOLE_NUMBERS
 from mrt.rewrite.edit import constant, first, integer, operand, shape_of
+from mrt.words import COMPARED, INDICES
 
-INDICES, COMPARED = "mrt.indices", "mrt.compared"
 INTEGERS: frozenset[ir.DataType | None] = frozenset(WHOLE_NUMBERS)
 _MOVES = ("Cast", "Floor", "Clip", "Reshape", "Transpose", "Slice", "Concat")
 _COMPARISONS = ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual")

@@ -17,7 +17,7 @@ import onnx_ir as ir
 
 from mrt.rewrite.affine import Affine, affine_of, to_single
 from mrt.rewrite.edit import Patch, first, integers, nodes, operand, set_attributes, shape_of, sole_user
-from mrt.rewrite.take_pictures import BYTES
+from mrt.words import BYTES
 
 
 def pad_pictures(model: ir.Model) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.rewrite.edit import Patch, constant, first, integers, nodes, operand, producer, shape_of, sole_user
-from mrt.rewrite.take_pictures import BYTES
+from mrt.words import BYTES
 
 
 def pull_transposes(model: ir.Model) -> int:

@@ -12,9 +12,7 @@ import onnx_ir as ir
 from mrt.rewrite.affine import to_single
 from mrt.rewrite.edit import Array, Patch, constant
 from mrt.rewrite.recurrent import Direction, Recurrent
-
-ONE_RANGE = "mrt.one_range"
-"""Metadata of a value: calibration watches values with the same word here as one."""
+from mrt.words import ONE_RANGE
 
 
 @dataclass(frozen=True)

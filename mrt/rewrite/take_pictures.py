@@ -12,8 +12,8 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.rewrite.edit import Array, Attribute, add_constant, fresh_name, set_attributes, shape_of
+from mrt.words import BYTES
 
-BYTES = "mrt.bytes"
 TO_PLANES, TO_PIXELS = (0, 3, 1, 2), (0, 2, 3, 1)  # permutations from NHWC and back
 
 

@@ -7,10 +7,11 @@ import pytest
 
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import Samples, synthetic_samples
-from mrt.calibrate.table import ONE_RANGE, CalibrationOptions
+from mrt.calibrate.table import CalibrationOptions
 from mrt.frontend import load
 from mrt.quantize import QuantizeOptions, quantize
-from mrt.rewrite import recurrent_cells, rewrite
+from mrt.rewrite import rewrite
+from mrt.words import ONE_RANGE
 from tests.float_models import run_real
 from tests.graphs import graph_of, node, run, shapes_of
 from tests.shared_data import SHARED, needs_shared
@@ -93,10 +94,6 @@ def test_a_real_tagger_of_bytes_in_eight_bits_gives_each_byte_its_tag():
         (found,) = run_real(program, {"input": row}).values()
         assert np.array_equal(found.argmax(-1), expected.argmax(-1))
         assert np.abs(found - expected).max() < 0.05 * np.abs(expected).max()
-
-
-def test_calibration_reads_the_word_that_rewriting_writes():
-    assert ONE_RANGE == recurrent_cells.ONE_RANGE
 
 
 def test_values_watched_as_one_have_one_range():
