@@ -16,6 +16,7 @@ from mrt.rewrite.fold_functions import fold_functions
 from mrt.rewrite.fold_products_with_zero import fold_products_with_zero
 from mrt.rewrite.fold_rows import fold_rows
 from mrt.rewrite.fold_searches import fold_searches
+from mrt.rewrite.fold_truths import fold_truths
 from mrt.rewrite.fold_turned_channels import fold_turned_channels
 from mrt.rewrite.fold_windows import fold_windows
 from mrt.rewrite.fuse_affine_behind import fuse_affine_behind
@@ -63,6 +64,7 @@ from mrt.rewrite.note_inputs import note_inputs
 from mrt.rewrite.pad_pictures import pad_pictures
 from mrt.rewrite.pull_slices import pull_slices
 from mrt.rewrite.pull_transposes import pull_transposes
+from mrt.rewrite.remove_empties import remove_empties
 from mrt.rewrite.remove_identities import remove_identities
 from mrt.rewrite.remove_reshape_pairs import remove_reshape_pairs
 from mrt.rewrite.widen_types import widen_types
@@ -91,9 +93,11 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
     (
         fold_constants,
         fold_searches,
+        fold_truths,
         fold_functions,
         fold_rows,
         fold_windows,
+        remove_empties,
         remove_identities,
         widen_types,
         write_reshapes,

@@ -16,8 +16,8 @@ _MOVEMENT = ("Reshape", "Transpose", "Identity")
 def write_masks(model: ir.Model) -> int:
     """Add(x, mask), Where(c, x, fill) -> the same with -1e9 for -inf, in front of a Softmax.
 
-    Applies when nothing but movement lies between. Equal, except for a row with all entries shut out: NaN becomes a
-    number.
+    Applies when nothing but movement lies between and, behind a choice, its sum with the logits. Equal, except for a row
+    with all entries shut out: NaN becomes a number.
     """
     count = 0
     for node in nodes(model, "Add", "Where"):
@@ -33,7 +33,8 @@ def write_masks(model: ir.Model) -> int:
 
 
 def _leads_to_softmax(node: ir.Node) -> bool:
+    between = (*_MOVEMENT, "Add") if node.op_type == "Where" else _MOVEMENT
     reader = sole_user(node.outputs[0])
-    while reader is not None and reader.op_type in _MOVEMENT:
+    while reader is not None and reader.op_type in between:
         reader = sole_user(reader.outputs[0])
     return reader is not None and reader.op_type == "Softmax"

@@ -15,7 +15,7 @@ from mrt.frontend.onnx.control import settle_control
 from mrt.frontend.onnx.cut import cut, value_names
 from mrt.frontend.onnx.experimental import spell_experimental
 from mrt.frontend.onnx.external import bring_in
-from mrt.frontend.onnx.functions import write_out_functions
+from mrt.frontend.onnx.functions import write_out_composed, write_out_functions
 from mrt.frontend.onnx.inputs import Shapes, fix_inputs, forget_shapes
 from mrt.frontend.onnx.learned import LEARNED, spell_learned
 from mrt.frontend.onnx.library import check, find_shapes, to_ir
@@ -55,6 +55,7 @@ def read_onnx(path: Path, shapes: Shapes | None = None, outputs: Sequence[str] =
     proto = parse(data, path)
     opset = opset_of(proto, path)
     proto = write_out_functions(proto, path)
+    proto = write_out_composed(proto)
     settle_control(proto, shapes or {})
     names = value_names(proto)
     left = cut(proto, outputs)

@@ -9,8 +9,10 @@ import onnx
 import onnx.inliner
 
 from mrt.errors import BadModel
+from mrt.frontend.onnx.read import DEFAULT_DOMAINS
 
 MOST_NODES = 1 << 17
+COMPOSED = ("Attention", "CausalConvWithState", "LinearAttention", "RotaryEmbedding", "SwiGLU")
 Key = tuple[str, str, str]
 
 
@@ -73,3 +75,14 @@ def _measure(start: Key, bodies: dict[Key, onnx.FunctionProto], sizes: dict[Key,
         if circular := [call for call in missing if call in open_calls]:
             raise BadModel(f"{path}: function '{circular[0][0]}:{circular[0][1]}' calls itself")
         waiting += missing
+
+
+def write_out_composed(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The same model without the operators that ONNX itself defines as functions of others, and that have no other form here."""
+    if not any(node.op_type in COMPOSED and node.domain in DEFAULT_DOMAINS for node in proto.graph.node):
+        return proto
+    names = [(domain, name) for domain in DEFAULT_DOMAINS for name in COMPOSED]
+    try:
+        return onnx.inliner.inline_selected_functions(proto, names, inline_schema_functions=True)
+    except Exception:  # forms that the library has no body for are refused with the other operators
+        return proto

@@ -9,6 +9,7 @@ import onnx
 
 from mrt.errors import Unsupported
 from mrt.frontend.onnx.experimental import EXPERIMENTAL, LEFT
+from mrt.frontend.onnx.functions import COMPOSED
 from mrt.frontend.onnx.learned import DOMAIN as LEARNED_DOMAIN
 from mrt.frontend.onnx.learned import LEARNED
 from mrt.frontend.onnx.loops import MOST_STEPS
@@ -138,6 +139,14 @@ def _experimental(node: onnx.NodeProto, attributes: Attributes) -> str | None:
 
 
 OPERATORS.update(dict.fromkeys(EXPERIMENTAL, (_experimental,)))
+
+
+def _composed(node: onnx.NodeProto, attributes: Attributes) -> str | None:
+    """What `write_out_composed` left."""
+    return "a form that ONNX does not define by other operators; export the model with those, or end in front of it with --outputs"
+
+
+OPERATORS.update(dict.fromkeys(COMPOSED, (_composed,)))
 
 
 _OTHERS: dict[str, Iterable[str]] = {LEARNED_DOMAIN: LEARNED, MICROSOFT_DOMAIN: MICROSOFT}
