@@ -27,7 +27,7 @@ def check_table(call: Call) -> TensorType:
 def bound_table(call: Call) -> Bounds:
     """The least and greatest entry each channel's interval can pick."""
     first = DTYPE_RANGES[call.types[0].dtype][0]
-    return _range_of(call.constant(1).astype(np.int64), call.bounds[0].lo - first, call.bounds[0].hi - first)
+    return _range_of(call.constant(1), call.bounds[0].lo - first, call.bounds[0].hi - first)
 
 
 def _range_of(values: IntArray, start: IntArray, end: IntArray) -> Bounds:
