@@ -18,9 +18,7 @@ from mrt.quantize.fixed_point import FloatArray
 
 Truths = npt.NDArray[np.bool_]
 
-MARGIN = (
-    2.0**-40
-)  # of an end: 2^13 times the last bit, in which libraries and numpy's vector forms are right to a few units
+MARGIN = 2.0**-40  # of an end: 2^13 times 2^-53, of which libraries and numpy's vector forms err by a few
 NEAR_ZERO = 2.0**-100  # the decimal forms take 34 digits of terms about as large as 1, whatever is left of these
 EXACT = 2.0**26  # sums and products of whole numbers below it are exact, here and in decimal
 GREATEST = float(np.finfo(np.float64).max)
@@ -150,9 +148,8 @@ def outward(low: FloatArray, high: FloatArray, exact: npt.ArrayLike = False) -> 
     low, high = np.minimum(low, GREATEST), np.maximum(high, -GREATEST)
     below = np.where(exact, low, low - (np.abs(low) * MARGIN + NEAR_ZERO))
     above = np.where(exact, high, high + (np.abs(high) * MARGIN + NEAR_ZERO))
-    return Enclosure(below, above).known(
-        np.isfinite(np.maximum(below, -above))
-    )  # not if NaN, nor if any number will do
+    says_something = np.isfinite(np.maximum(below, -above))  # is no NaN, nor would any number do
+    return Enclosure(below, above).known(says_something)
 
 
 def near(number: float) -> Enclosure:
