@@ -9,7 +9,7 @@ import hashlib
 import io
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +40,9 @@ class Decisions:
     channel_scales: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     layers: Mapping[str, LayerDecision] = field(default_factory=dict)
 
-    def layer(self, name: str, key: Mapping[str, Any]) -> LayerDecision | None:
-        """What was decided of a layer, if it was for these options."""
-        return self.layers.get(name) if self.key == key else None
+    def for_options(self, key: Mapping[str, Any]) -> Decisions:
+        """What holds for these options: layers only if they were decided for them."""
+        return self if self.key == key else replace(self, layers={})
 
     def encoded(self) -> bytes:
         """The layers as an .npz, in order of their names; the same bytes each time."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
@@ -90,6 +91,7 @@ def quantize(
     _check_layers(model.graph, options)
     curves = find_curves(nodes)
     needed = _needed(model.graph, nodes, curves)
+    table = replace(table, decisions=table.decisions.for_options(options.key()))
     table, options = with_pictures(model.graph, nodes, without_masks(nodes, table), options)
     net = Lowering(table, options, _heads(model.graph, needed, curves), _alike(needed), rounding)
     net.curves = memo or net.curves

@@ -60,9 +60,8 @@ Rounding = Callable[["Lowering", Layer, FloatArray], Rounded]
 
 
 def as_decided(net: Lowering, layer: Layer, scales: FloatArray) -> Rounded:
-    """What the calibration table says of this layer for these options; where it says nothing, `nearest`."""
-    decisions = net.table.decisions
-    decision = decisions.layer(layer.name, net.options.key()) if decisions.layers else None
+    """What the calibration table says of this layer; where it says nothing, `nearest`."""
+    decision = net.table.decisions.layers.get(layer.name)
     if decision is None:
         return nearest(net, layer, scales)
     most = 2 ** (layer.bits - 1) - 1

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from PIL import Image
 
 import cvm
+from cvm import format as cvm_format
 from mrt.cli import cli
 from tests.command import cvm as cvm_command
 from tests.command import said
@@ -73,6 +74,19 @@ def test_the_program_takes_the_bytes_of_a_picture_and_names_the_digit(folder):
     picture = np.asarray(Image.open(folder / "pictures/7.png"))[:, :, np.newaxis]
     outputs = program.run({"data": picture[np.newaxis]})
     assert int(next(iter(outputs.values())).argmax()) == int(TEST["y"][7])
+
+
+def test_the_program_has_the_weights_that_were_decided_on_the_samples(folder, tmp_path):
+    words = ("--config", folder / "c.toml", "--input-dtype", "u8")
+    mrt("calibrate", *words, "-o", tmp_path / "t.json")
+    mrt("convert", *words, "--table", tmp_path / "t.json", "-o", tmp_path / "p.cvm")
+    program = cvm_format.read(tmp_path / "p.cvm")
+    (layers,) = tmp_path.glob("t.*.npz")
+    decided = {name: array for name, array in np.load(layers).items() if name.startswith("weights") and array.ndim == 4}
+    assert len(decided) > 5
+    for name, weights in decided.items():
+        assert any(np.array_equal(weights, constant) for constant in program.constants), name
+    assert (tmp_path / "p.cvm").read_bytes() == (folder / "p.cvm").read_bytes()
 
 
 def test_evaluate_gives_the_float_model_the_prepared_picture_and_the_program_its_bytes(folder):
