@@ -60,7 +60,10 @@ class Onlooker(Protocol):
     """Wants to know more of the values than calibration does, and sees them on the same occasion."""
 
     def see(self, index: int, sample: Sample, values: Mapping[str, Array], few: Mapping[str, Array]) -> None:
-        """What nodes give for a sample, and the same thinned; some names at a time where a run would expose too much."""
+        """What nodes give for a sample, and the same thinned; some names at a time where a run would expose too much.
+
+        The arrays are written over afterwards: what is to be kept of them is copied.
+        """
 
 
 def calibrate(
@@ -106,12 +109,14 @@ def calibrate(
 def _runs(session: FloatSession, samples: Samples, see: See) -> Generator[int]:
     """Run the model on each sample, in order, and say how many have been seen: by a second thread, one behind.
 
-    It is the caller's thread that runs the model, so that the memory of its values is there again for what comes after.
+    Two samples' values are all the memory that it takes: each is written over those of the last but one.
     """
     with ThreadPoolExecutor(1) as thread:
         seeing: Future[None] | None = None
+        values: dict[str, Array] | None = None
+        before: dict[str, Array] | None = None  # seen already
         for index, sample in enumerate(samples):
-            values = session.run(sample)
+            values, before = session.run(sample, into=before), values
             if seeing is not None:
                 seeing.result()
                 yield index

@@ -27,15 +27,36 @@ class FloatSession:
         self._dtypes = {str(value.name): _numpy_dtype(value) for value in model_inputs(model)}
         proto, self._arrays = _exposing(model, self.names)  # kept: the library reads them where they lie
         self._session = _open(proto, self._arrays)
+        self._fixed = all(_is_fixed(output.shape) for output in self._session.get_outputs())
 
-    def run(self, sample: Mapping[str, Array]) -> dict[str, Array]:
-        """The values by name for one sample; inputs are cast to what the model declares."""
+    def run(self, sample: Mapping[str, Array], into: Mapping[str, Array] | None = None) -> dict[str, Array]:
+        """The values by name for one sample; inputs are cast to what the model declares.
+
+        `into` are values of an earlier sample that nobody needs any more: these may be written over them.
+        """
         feeds = {name: _cast(name, sample[name], dtype) for name, dtype in self._dtypes.items()}
         try:
+            if into is not None and self._fixed:
+                return self._run_into(feeds, into)
             results = self._session.run(self.names, feeds) if self.names else []  # of no names it would give all
         except Exception as problem:  # onnxruntime raises its own classes, straight below Exception
             raise BadModel(f"the float model cannot be run: {_first_line(problem)}") from None
         return dict(zip(self.names, results, strict=True))
+
+    def _run_into(self, feeds: Mapping[str, Array], into: Mapping[str, Array]) -> dict[str, Array]:
+        binding = self._session.io_binding()
+        for name, array in feeds.items():
+            binding.bind_cpu_input(name, np.ascontiguousarray(array))
+        for name in self.names:
+            array = into[name]
+            binding.bind_output(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
+        self._session.run_with_iobinding(binding)
+        return {name: into[name] for name in self.names}
+
+
+def _is_fixed(shape: Iterable[int | str | None]) -> bool:
+    """Whether the value has this shape for every sample, and holds something."""
+    return all(isinstance(size, int) and size > 0 for size in shape)
 
 
 def _cast(name: str, values: Array, dtype: np.dtype[Any]) -> Array:

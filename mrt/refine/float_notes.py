@@ -35,7 +35,7 @@ class LayerOutputs:
         """One sample: [1,O,H,W], or [N,O]."""
         self.means.append(values.mean(axis=tuple(axis for axis in range(values.ndim) if axis != 1), dtype=np.float64))
         image = values[0].transpose(1, 2, 0) if values.ndim == 4 else values[:, None, :]
-        self.chosen.append(image[chosen_places(*image.shape[:2])].reshape(-1, image.shape[-1]))
+        self.chosen.append(np.array(image[chosen_places(*image.shape[:2])]).reshape(-1, image.shape[-1]))
 
 
 class FloatNotes:

@@ -71,3 +71,20 @@ def test_weights_beyond_a_protobuf_are_handed_over_apart(monkeypatch):
     found = FloatSession(model, ["h", "y"]).run(sample)
     assert np.array_equal(found["y"], expected) and np.array_equal(found["h"] + 1, expected)
     assert model.graph.initializers["w"].const_value.numpy()[0, 1] == 1 / 4096  # the model stays as it was
+
+
+def test_values_are_written_over_those_of_an_earlier_sample() -> None:
+    model = graph_of([node("Neg", "x", "h"), node("Relu", "h", "y")], {"x": (2, 3)})
+    session = FloatSession(model, ["h", "y"])
+    first = session.run({"x": np.ones((2, 3), np.float32)})
+    sample = {"x": np.arange(-6, 6, dtype=np.float32).reshape(3, 4)[:2, ::2][:, [0, 1, 1]]}
+    second = session.run(sample, into=first)
+    assert second["h"] is first["h"] and second["y"] is first["y"]
+    assert second["h"].tolist() == [[6, 4, 4], [2, 0, 0]] and second["y"].tolist() == [[6, 4, 4], [2, 0, 0]]
+
+
+def test_values_whose_shape_is_not_fixed_are_new_for_each_sample() -> None:
+    model = graph_of([node("NonZero", "x", "places"), node("Cast", "places", "y", to=1)], {"x": (1, 3)})
+    session = FloatSession(model, ["y"])
+    first = session.run({"x": np.float32([[1, 0, 0]])})
+    assert session.run({"x": np.float32([[1, 0, 2]])}, into=first)["y"].tolist() == [[0, 0], [0, 2]]
