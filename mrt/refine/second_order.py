@@ -20,34 +20,51 @@ def round_to_second_order(weights: FloatArray, scales: FloatArray, covariance: F
     order = np.argsort(
         -diagonal, axis=1, kind="stable"
     )  # what is met most is rounded first, while others can make up for it
-    factors = _factors(covariance, order)
-    left = np.take_along_axis(steps, order[:, None, :], axis=2)
-    rounded = _round(left, factors, most)
-    result = np.empty_like(rounded)
+    left = np.take_along_axis(steps, order[:, None, :], axis=2).transpose(0, 2, 1)
+    rounded = _round(np.ascontiguousarray(left), _factors(covariance, order), most).transpose(0, 2, 1)
+    result = np.empty_like(steps)
     np.put_along_axis(result, np.broadcast_to(order[:, None, :], rounded.shape), rounded, axis=2)
     return result.reshape(weights.shape).astype(np.int8 if bits <= 8 else np.int16)
 
 
 def _factors(covariance: FloatArray, order: IntArray) -> FloatArray:
-    """The upper Cholesky factor of the inverse of each damped matrix, rows and columns in this order."""
+    """The upper Cholesky factor of the inverse of each damped matrix, rows and columns in this order.
+
+    It is the inverse of R, upper as well, where the matrix is R times R transposed: the lower factor, all turned round.
+    """
     length = covariance.shape[1]
-    ordered = np.take_along_axis(np.take_along_axis(covariance, order[:, :, None], axis=1), order[:, None, :], axis=2)
-    means = np.trace(ordered, axis1=1, axis2=2) / length
-    damped = ordered + np.eye(length) * (DAMPING * means + np.where(means > 0, 0.0, 1.0))[:, None, None]
-    return np.linalg.cholesky(np.linalg.inv(damped)).transpose(0, 2, 1)
+    turned = order[:, ::-1]
+    damped = np.take_along_axis(np.take_along_axis(covariance, turned[:, :, None], axis=1), turned[:, None, :], axis=2)
+    means = np.trace(damped, axis1=1, axis2=2) / length
+    diagonal = np.arange(length)
+    damped[:, diagonal, diagonal] += (DAMPING * means + np.where(means > 0, 0.0, 1.0))[:, None]
+    return _inverse(np.linalg.cholesky(damped)[:, ::-1, ::-1].astype(np.float64, copy=False))
+
+
+def _inverse(upper: FloatArray) -> FloatArray:
+    """Of triangular matrices: by halves, so that most of the work is in products."""
+    length = upper.shape[1]
+    if length <= BLOCK:
+        return np.linalg.inv(upper).astype(np.float64, copy=False)
+    half = length // 2
+    inverse = np.zeros(upper.shape)
+    inverse[:, :half, :half] = _inverse(upper[:, :half, :half])
+    inverse[:, half:, half:] = _inverse(upper[:, half:, half:])
+    inverse[:, :half, half:] = -inverse[:, :half, :half] @ upper[:, :half, half:] @ inverse[:, half:, half:]
+    return inverse
 
 
 def _round(left: FloatArray, factors: FloatArray, most: int) -> FloatArray:
-    """[groups, O, K]; the errors of a block are handed on within it at once, and beyond it in one product."""
-    length = left.shape[2]
+    """[groups, K, O]; the errors of a block are handed on within it at once, and beyond it in one product."""
+    length = left.shape[1]
     rounded = np.empty_like(left)
     for start in range(0, length, BLOCK):
         stop = min(start + BLOCK, length)
-        errors = np.empty((*left.shape[:2], stop - start))
+        errors = np.empty((len(left), stop - start, left.shape[2]))
         for index in range(start, stop):
-            rounded[:, :, index] = np.clip(np.floor(left[:, :, index] + 0.5), -most, most)
-            error = (left[:, :, index] - rounded[:, :, index]) / factors[:, None, index, index]
-            left[:, :, index:stop] -= error[:, :, None] * factors[:, None, index, index:stop]
-            errors[:, :, index - start] = error
-        left[:, :, stop:] -= np.matmul(errors, factors[:, start:stop, stop:])
+            rounded[:, index] = np.clip(np.floor(left[:, index] + 0.5), -most, most)
+            error = (left[:, index] - rounded[:, index]) / factors[:, index, index, None]
+            left[:, index:stop] -= factors[:, index, index:stop, None] * error[:, None, :]
+            errors[:, index - start] = error
+        left[:, stop:] -= np.matmul(factors[:, start:stop, stop:].transpose(0, 2, 1), errors)
     return rounded
