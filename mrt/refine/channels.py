@@ -92,7 +92,7 @@ class Channels:
 
 def _rows(values: Array) -> Array:
     """[C, numbers of each channel]."""
-    return np.ascontiguousarray(np.moveaxis(values, 1, 0)).reshape(values.shape[1], -1)
+    return values.swapaxes(0, 1).reshape(values.shape[1], -1)
 
 
 def _bin(values: Array) -> npt.NDArray[np.int32]:
