@@ -36,7 +36,7 @@ class FloatSession:
         """
         feeds = {name: _cast(name, sample[name], dtype) for name, dtype in self._dtypes.items()}
         try:
-            if into is not None and self._fixed:
+            if into is not None and self._fixed and self.names:  # a binding of no names is refused
                 return self._run_into(feeds, into)
             results = self._session.run(self.names, feeds) if self.names else []  # of no names it would give all
         except Exception as problem:  # onnxruntime raises its own classes, straight below Exception

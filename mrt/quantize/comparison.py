@@ -30,6 +30,7 @@ _COMPARISONS = {
 _DTYPES_OF_WHOLE = {
     ir.DataType.INT8: (-(2**7), 2**7 - 1), ir.DataType.UINT8: (0, 2**8 - 1), ir.DataType.INT16: (-(2**15), 2**15 - 1),
     ir.DataType.UINT16: (0, 2**16 - 1), ir.DataType.UINT32: (0, 2**31 - 1),
+    ir.DataType.UINT64: (0, 2**31 - 1),
 }  # fmt: skip
 
 

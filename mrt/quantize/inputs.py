@@ -23,6 +23,7 @@ _DTYPES = {
     ir.DataType.INT16: ("i16", -(2**15), 2**15 - 1),
     ir.DataType.UINT16: ("i32", 0, 2**16 - 1),
     ir.DataType.UINT32: ("i32", 0, 2**31 - 1),
+    ir.DataType.UINT64: ("i32", 0, 2**31 - 1),
 }
 
 

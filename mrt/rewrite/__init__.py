@@ -28,6 +28,7 @@ from mrt.rewrite.infer_shapes import infer_shapes
 from mrt.rewrite.lift_constants import lift_constants
 from mrt.rewrite.lower_average_pool import lower_average_pool
 from mrt.rewrite.lower_batch_norm import lower_batch_norm
+from mrt.rewrite.lower_bits import lower_bits
 from mrt.rewrite.lower_columns import lower_columns
 from mrt.rewrite.lower_computed import lower_computed
 from mrt.rewrite.lower_depth_to_space import lower_depth_to_space
@@ -127,6 +128,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         lower_dilations,
         write_binaries,
         write_clips,
+        lower_bits,
         lower_modulus,
         lower_division,
         lower_powers,

@@ -105,7 +105,7 @@ MOVE_ANYTHING = frozenset(
 GIVE_OTHERS = TRUTHS | ARITHMETIC_OF_WHOLE_NUMBERS | MOVE_ANYTHING | {"ArgMax"}
 WHOLE_NUMBERS = frozenset(
     {ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.UINT8, ir.DataType.UINT16,
-     ir.DataType.UINT32}
+     ir.DataType.UINT32, ir.DataType.UINT64}
 )  # fmt: skip
 
 MOST_DIMENSIONS = 6  # of a tensor of an integer program

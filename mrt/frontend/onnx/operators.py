@@ -71,9 +71,10 @@ _REDUCTIONS = (
 _NORMALISATION = "GroupNormalization InstanceNormalization LRN LayerNormalization MeanVarianceNormalization"
 # Nothing of these is left when their operands are known at conversion; what is left is refused after folding, by name.
 _PLUMBING = (
-    "And Cast CastLike CenterCropPad Compress Constant ConstantOfShape CumSum Equal Expand EyeLike Gather "
-    "DequantizeLinear GatherElements GatherND Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual Mod NonZero Not Or Range "
-    "Scatter ScatterElements ScatterND Shape Size Tile Trilu Unique Where Xor"
+    "And BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike CenterCropPad Compress Constant "
+    "ConstantOfShape CumSum Equal Expand EyeLike Gather DequantizeLinear GatherElements GatherND Greater "
+    "GreaterOrEqual IsInf IsNaN Less LessOrEqual Mod NonZero Not Or Range Scatter ScatterElements ScatterND Shape "
+    "Size Tile Trilu Unique Where Xor"
 )
 _ORDER = (
     "AffineGrid ArgMax ArgMin BlackmanWindow DFT Einsum GlobalLpPool HammingWindow HannWindow Hardmax MelWeightMatrix OneHot "
@@ -235,7 +236,7 @@ def _is_text(data: bytes) -> bool:
 _INPUTS = (
     onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE, onnx.TensorProto.BOOL,
     onnx.TensorProto.INT8, onnx.TensorProto.INT16, onnx.TensorProto.INT32, onnx.TensorProto.INT64,
-    onnx.TensorProto.UINT8, onnx.TensorProto.UINT16, onnx.TensorProto.UINT32,
+    onnx.TensorProto.UINT8, onnx.TensorProto.UINT16, onnx.TensorProto.UINT32, onnx.TensorProto.UINT64,
 )  # fmt: skip
 
 
@@ -249,7 +250,7 @@ def _input_troubles(proto: onnx.ModelProto) -> list[tuple[str, str]]:
             found.append((entry.name, "not a tensor"))
         elif entry.type.tensor_type.elem_type not in _INPUTS:
             kind = _type_name(entry.type.tensor_type.elem_type)
-            found.append((entry.name, f"holds {kind}; expected floats, bool or integers other than uint64"))
+            found.append((entry.name, f"holds {kind}; expected floats, bool or integers"))
     return found
 
 

@@ -13,7 +13,8 @@ from mrt.errors import BadModel
 
 _OTHER_FLOATS = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE)
 # An infinity is a limit or a mask in these and no number to compute with.
-_TAKE_INFINITY = ("Add", "Cast", "CastLike", "Clip", "Equal", "Max", "Min", "Pad", "Where")
+_TAKE_INFINITY = ("Add", "Clip", "Equal", "Max", "Min", "Pad", "Where")
+_HAND_ON = ("Cast", "CastLike", "Identity")
 
 
 def write_weights(model: ir.Model) -> None:
@@ -64,12 +65,25 @@ def _write_initializer(value: ir.Value) -> None:
         raise BadModel(f"initializer '{value.name}' holds NaN")
     with np.errstate(over="ignore"):
         single = array.astype(np.float32, copy=False)
-    is_limit = all(use.node.op_type in _TAKE_INFINITY for use in value.uses())
-    if not is_limit and not np.isfinite(single).all():
+    if not np.isfinite(single).all() and not _only_limits(value):
         raise BadModel(f"initializer '{value.name}' holds infinities, or numbers too large for float32")
     if single.dtype != array.dtype:
         value.const_value = ir.tensor(single, name=value.name)
     value.type, value.shape = ir.TensorType(ir.DataType.FLOAT), ir.Shape(array.shape)
+
+
+def _only_limits(value: ir.Value) -> bool:
+    """Whether every reader, also behind casts, takes an infinity."""
+    waiting, seen = [value], set[str | None]()
+    while waiting:
+        item = waiting.pop()
+        seen.add(item.name)
+        for use in item.uses():
+            if use.node.op_type in _HAND_ON:
+                waiting += [output for output in use.node.outputs if output.name not in seen]
+            elif use.node.op_type not in _TAKE_INFINITY:
+                return False
+    return True
 
 
 _INTEGERS = (
