@@ -10,6 +10,7 @@ import io
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +56,10 @@ class Decisions:
         np.savez(stream, **arrays)
         return stream.getvalue()
 
-
-def digest(encoded: bytes) -> str:
-    """The name of a file of layers."""
-    return hashlib.sha256(encoded).hexdigest()
+    @cached_property
+    def sha256(self) -> str:
+        """Of what is `encoded`, which is made for it once and not kept: the name of the file."""
+        return hashlib.sha256(self.encoded()).hexdigest()
 
 
 def file_of(table: Path, sha256: str) -> Path:
@@ -72,7 +73,7 @@ def read_layers(path: Path, names: list[str], sha256: str) -> dict[str, LayerDec
         content = path.read_bytes()
     except OSError as problem:
         raise BadData(f"{path}: cannot be read ({problem.strerror}); it belongs to the calibration table") from None
-    if digest(content) != sha256:
+    if hashlib.sha256(content).hexdigest() != sha256:
         raise BadData(f"{path}: is not the file that the calibration table was written with; calibrate again")
     arrays = open_npz(path)
     size = sum(item.dtype.itemsize * math.prod(item.shape) for item in arrays.values() if isinstance(item, StoredArray))

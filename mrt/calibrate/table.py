@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mrt.calibrate.decisions import Decisions, digest, file_of, read_layers
+from mrt.calibrate.decisions import Decisions, file_of, read_layers
 from mrt.errors import BadData, BadOption
 
 FORMAT = "mrt calibration table"
@@ -105,14 +105,13 @@ class CalibrationTable:
     def _layers_text(self) -> str:
         """Which layers were decided on, for which options, and the SHA-256 of the file with their integers."""
         decided = self.decisions
-        content = {"key": decided.key, "names": sorted(decided.layers), "sha256": digest(decided.encoded())}
+        content = {"key": decided.key, "names": sorted(decided.layers), "sha256": decided.sha256}
         return json.dumps(content, sort_keys=True)
 
     def save(self, path: Path) -> None:
         """Write the file whole or not at all; before it, beside it, the integers of layers if there are any."""
         if self.decisions.layers:
-            encoded = self.decisions.encoded()
-            _write(file_of(path, digest(encoded)), encoded)
+            _write(file_of(path, self.decisions.sha256), self.decisions.encoded())
         _write(path, self.text().encode())
 
     @classmethod
