@@ -21,6 +21,7 @@ from mrt.frontend.onnx.features import (
     spell_vectorizer,
     word,
 )
+from mrt.frontend.onnx.support_vectors import spell_classifier, spell_regressor
 from mrt.frontend.onnx.trees import read_trees, spell_trees
 
 DOMAIN = "ai.onnx.ml"
@@ -141,6 +142,10 @@ def _meaning(output: str, texts: Sequence[str]) -> str:
     return f"'{output}' is the place of a label: {shown}{', ..' if len(texts) > MOST_SHOWN else ''}"
 
 
+def _support_vectors(s: Nodes, attributes: Attributes) -> None:
+    spell_classifier(s, attributes, _labels(s, attributes, "classlabels_ints"))
+
+
 ANY = 1 << 16  # operands
 
 # What spells an operator, and how many operands it has at most.
@@ -154,6 +159,8 @@ LEARNED: dict[str, tuple[Callable[[Nodes, Attributes], None], int]] = {
     "LinearRegressor": (_regressor, 1),
     "Normalizer": (spell_normalizer, 1),
     "OneHotEncoder": (spell_one_hot, 1),
+    "SVMClassifier": (_support_vectors, 1),
+    "SVMRegressor": (spell_regressor, 1),
     "Scaler": (_scaler, 1),
     "TreeEnsembleClassifier": (_tree_classifier, 1),
     "TreeEnsembleRegressor": (_tree_regressor, 1),

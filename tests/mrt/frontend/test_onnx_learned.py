@@ -69,6 +69,24 @@ FORMS |= {
 }
 
 
+VECTORS = np.random.default_rng(3).normal(size=(6, 3)).astype(np.float32).ravel().tolist()
+KERNELS = {"LINEAR": [0.0, 0.0, 0.0], "POLY": [0.5, 1.0, 3.0], "RBF": [0.25, 0.0, 3.0], "SIGMOID": [0.5, 0.1, 0.0]}
+LINEAR = {"kernel_type": "LINEAR", "kernel_params": KERNELS["LINEAR"], "rho": [0.1]}
+SHARES = [0.5, -1.0, 0.25, 2.0, -0.75, 0.125]
+THREE = {"rho": [0.1, -0.2, 0.05], "classlabels_ints": [3, 1, 2], "vectors_per_class": [1, 3, 2]}
+for kernel, numbers in KERNELS.items():
+    form = {"kernel_type": kernel, "support_vectors": VECTORS, "kernel_params": numbers}
+    FORMS[f"SVMRegressor {kernel}"] = ("SVMRegressor", form | {"coefficients": SHARES, "rho": [0.2], "n_supports": 6})
+    FORMS[f"SVMClassifier {kernel}"] = ("SVMClassifier", form | THREE | {"coefficients": [*SHARES, *SHARES[::-1]]})
+FORMS |= {
+    "SVMRegressor of one class": (
+        "SVMRegressor",
+        LINEAR | {"coefficients": [0.5, -1.0], "n_supports": 2, "support_vectors": VECTORS[:6], "one_class": 1},
+    ),
+    "SVMRegressor of weights alone": ("SVMRegressor", LINEAR | {"coefficients": [0.5, -1.0, 2.0]}),
+}
+
+
 def model_of(folder, operator, attributes, inputs="x", weights=()):
     outputs = ["label", "y"] if operator.endswith("Classifier") else ["y"]
     one = helper.make_node(operator, inputs.split(), outputs, name="one", domain="ai.onnx.ml", **attributes)
@@ -135,7 +153,18 @@ def test_columns_by_their_places(tmp_path):
         ),
         ("TreeEnsembleRegressor", trees("BRANCH_LEQ", **leaves("target")), "a weight for result 1 of 1"),
         ("Scaler", {"offset": "much"}, r"one \(Scaler\): operator of the domain 'ai.onnx.ml'"),
-        ("SVMRegressor", {}, r"one \(SVMRegressor\): operator of the domain 'ai.onnx.ml': a classical model"),
+        ("SVMRegressor", {}, r"0 coefficients and 0 numbers of rho for 0 vectors"),
+        (
+            "SVMClassifier",
+            {"vectors_per_class": [1, 1], "classlabels_ints": [0, 1]},
+            "2 classes with vectors; expected three",
+        ),
+        (
+            "SVMClassifier",
+            {"vectors_per_class": [1, 1, 1], "classlabels_ints": [0, 1, 2], "prob_a": [1.0]},
+            "its probabilities are found by iteration; export it without probabilities",
+        ),
+        ("DictVectorizer", {}, r"one \(DictVectorizer\): operator of the domain 'ai.onnx.ml': a classical model"),
     ],
 )
 def test_what_is_not_supported_is_named(operator, attributes, sentence, tmp_path):
