@@ -40,7 +40,7 @@ class Histogram:
         scale = np.array(math.ldexp(1.0, -self.exponent), dtype)
         flat = values.reshape(-1)
         for start in range(0, flat.size, _BLOCK):
-            bins = (flat[start : start + _BLOCK].astype(dtype, copy=False) * scale).astype(np.int64)
+            bins = (flat[start : start + _BLOCK].astype(dtype, copy=False) * scale).astype(np.int32)
             bins += CENTRE
             self.counts += np.bincount(bins, minlength=self.counts.size)
 
