@@ -58,6 +58,7 @@ from mrt.rewrite.lower_softmax import lower_softmax
 from mrt.rewrite.lower_split import lower_split
 from mrt.rewrite.lower_suppression import lower_suppression
 from mrt.rewrite.lower_triangles import lower_triangles
+from mrt.rewrite.lower_unpooling import lower_unpooling
 from mrt.rewrite.lower_volumes import lower_volumes
 from mrt.rewrite.lower_wide_pools import lower_wide_pools
 from mrt.rewrite.merge_transposes import merge_transposes
@@ -125,6 +126,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         lower_columns,
         lower_computed,
         write_windows,
+        lower_unpooling,
         lower_dilations,
         write_binaries,
         write_clips,
