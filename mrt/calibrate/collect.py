@@ -1,4 +1,4 @@
-"""Runs the float model over samples, every value exposed, while a second thread looks at what the last gave.
+"""Runs the float model over samples, every value exposed, while other threads look at what the last gave.
 
 Memory holds the values of two samples and one observer for each value, however many samples there are.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from functools import partial
 from typing import Any, Protocol
@@ -27,7 +27,8 @@ from mrt.words import ONE_RANGE
 
 Array = npt.NDArray[Any]
 Progress = Callable[[int, int], None]  # runs done, runs in all
-See = Callable[[int, Sample, Mapping[str, Array]], None]  # the number of a sample, it, and what nodes give for it
+Values = Mapping[str, Array]
+See = Callable[[int, Sample, Values, Values], None]  # as `Onlooker.see`
 MAX_EXPOSED_BYTES = 256 * 2**20  # values exposed by one run; a model with more is run once for each group of values
 SUMS_OF_PRODUCTS = ("Conv", "ConvTranspose", "Gemm")
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
@@ -59,10 +60,10 @@ class Watch:
 class Onlooker(Protocol):
     """Wants to know more of the values than calibration does, and sees them on the same occasion."""
 
-    def see(self, index: int, sample: Sample, values: Mapping[str, Array], few: Mapping[str, Array]) -> None:
+    def see(self, index: int, sample: Sample, values: Values, few: Values) -> None:
         """What nodes give for a sample, and the same thinned; some names at a time where a run would expose too much.
 
-        The arrays are written over afterwards: what is to be kept of them is copied.
+        The arrays are written over afterwards: what is to be kept of them is copied. Each onlooker has a thread of its own.
         """
 
 
@@ -80,18 +81,16 @@ def calibrate(
         raise BadData(f"{samples.source}: holds no samples; expected at least one")
     watches = _watches(model, options)
     digest = hashlib.sha256()
-    groups, thinning = _groups(model), Thinning.of(len(samples))
+    groups = _groups(model)
 
-    def see(first: bool, index: int, sample: Sample, values: Mapping[str, Array]) -> None:
+    def watch(first: bool, index: int, sample: Sample, values: Values, few: Values) -> None:
         if first:
             _see_inputs(sample, watches, digest)
-        few = {name: thinning.few(array, index) for name, array in values.items()}
         _see(values, watches, few, f"{samples.source}, sample {index}")
-        for onlooker in onlookers:
-            onlooker.see(index, sample, values, few)
 
     for number, names in enumerate(groups):
-        with closing(_runs(FloatSession(model, names), samples, partial(see, number == 0))) as runs:
+        looks: list[See] = [partial(watch, number == 0), *(onlooker.see for onlooker in onlookers)]
+        with closing(_runs(FloatSession(model, names), samples, looks)) as runs:
             for done in runs:
                 if progress is not None:
                     progress(number * len(samples) + done, len(groups) * len(samples))
@@ -106,24 +105,32 @@ def calibrate(
     )
 
 
-def _runs(session: FloatSession, samples: Samples, see: See) -> Generator[int]:
-    """Run the model on each sample, in order, and say how many have been seen: by a second thread, one behind.
+def _runs(session: FloatSession, samples: Samples, looks: Sequence[See]) -> Generator[int]:
+    """Run the model on each sample, in order, and say how many have been seen: by each onlooker in a thread, one behind.
 
     Two samples' values are all the memory that it takes: each is written over those of the last but one.
     """
-    with ThreadPoolExecutor(1) as thread:
-        seeing: Future[None] | None = None
+    thinning = Thinning.of(len(samples))
+    with ThreadPoolExecutor(len(looks)) as threads:
+        seeing: list[Future[None]] = []
         values: dict[str, Array] | None = None
         before: dict[str, Array] | None = None  # seen already
         for index, sample in enumerate(samples):
             values, before = session.run(sample, into=before), values
-            if seeing is not None:
-                seeing.result()
+            few = {name: thinning.few(array, index) for name, array in values.items()}
+            if _all_done(seeing):
                 yield index
-            seeing = thread.submit(see, index, sample, values)
-        if seeing is not None:
-            seeing.result()
+            seeing = [threads.submit(look, index, sample, values, few) for look in looks]
+        if _all_done(seeing):
             yield len(samples)
+
+
+def _all_done(seeing: Sequence[Future[None]]) -> bool:
+    """Wait for all; whether there were any. The first that failed, in order, says why."""
+    wait(seeing)
+    for item in seeing:
+        item.result()
+    return bool(seeing)
 
 
 def _produced(model: ir.Model) -> list[ir.Value]:
@@ -172,10 +179,10 @@ def _see_inputs(sample: Sample, watches: dict[str, Watch], digest: Any) -> None:
         digest.update(np.ascontiguousarray(values, "<f4").data)
 
 
-def _see(values: Mapping[str, Array], watches: dict[str, Watch], thinned: Mapping[str, Array], where: str) -> None:
+def _see(values: Values, watches: dict[str, Watch], few: Values, where: str) -> None:
     for name, array in values.items():
         try:
-            watches[name].update(array, thinned[name])
+            watches[name].update(array, few[name])
         except BadData as problem:
             raise BadData(
                 f"{where}: the model's value '{name}' has {problem}; leave the sample out or mend the model"

@@ -60,6 +60,7 @@ class FloatNotes:
         """Those that `layers` is about, in order."""
         return list(self._samples.values())
 
+    @np.errstate(invalid="ignore")  # what is not finite is for calibration to refuse, which looks at the same time
     def see(self, index: int, sample: Sample, values: Mapping[str, Array], few: Mapping[str, Array]) -> None:
         """One run of the float model."""
         for name in self._watched & values.keys():

@@ -46,6 +46,39 @@ def given(*rows: list[float]) -> Samples:
     return Samples(("x",), len(samples), None, "rows", lambda: iter(samples))
 
 
+class Diary:
+    """An onlooker that writes down what it sees."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, list[float], dict[str, list[float]]]] = []
+
+    def see(self, index, sample, values, few) -> None:
+        assert all(few[name] is values[name] for name in values)  # small ones are not thinned
+        self.seen.append(
+            (index, sample["x"].ravel().tolist(), {name: v.ravel().tolist() for name, v in values.items()})
+        )
+
+
+def test_an_onlooker_sees_every_sample_in_order_with_all_its_values() -> None:
+    diary = Diary()
+    calibrate(dense_relu(), given([1, 2], [3, -1], [0, 0]), MINMAX, model_sha256="", onlookers=[diary])
+    assert diary.seen == [
+        (0, [1, 2], {"sum": [-1, 3], "y": [0, 3]}),
+        (1, [3, -1], {"sum": [4, 7], "y": [4, 7]}),
+        (2, [0, 0], {"sum": [0, 1], "y": [0, 1]}),
+    ]
+
+
+def test_what_an_onlooker_does_not_like_ends_calibration() -> None:
+    class Judge:
+        def see(self, index, sample, values, few) -> None:
+            if index == 1:
+                raise BadData("not this one")
+
+    with pytest.raises(BadData, match="not this one"):
+        calibrate(dense_relu(), given([1, 2], [3, -1], [0, 0]), MINMAX, model_sha256="", onlookers=[Judge()])
+
+
 def test_every_value_has_the_range_seen() -> None:
     table = calibrate(dense_relu(), given([1, 2], [3, -1]), MINMAX, model_sha256="aa")
     # sums: [1 - 2, 2 + 1] and [3 + 1, 6 + 1]

@@ -18,7 +18,7 @@ from mrt.errors import BadData, BadOption
 from mrt.evaluate import evaluate
 from mrt.evaluate.layers import compare_layers
 from mrt.quantize import LayerBits, QuantizeOptions, quantize
-from mrt.refine import STAGES, RefineOptions
+from mrt.refine import STAGES, FloatNotes, RefineOptions
 from mrt.refine.equalize import candidates, channel_scales
 from mrt.refine.simulation import Simulation
 from tests.float_models import FloatModel, run_real
@@ -224,3 +224,12 @@ def test_stages_have_names():
     assert not RefineOptions.of([]).any
     with pytest.raises(BadOption, match="'weight' is no stage; there are scales, weights, biases, all and none"):
         RefineOptions.of(["weight"])
+
+
+def test_a_value_that_is_not_finite_is_said_without_a_warning_before():
+    graph = ir.from_proto(network().proto("out"))
+    samples = [{"x": np.full((1, 3, 12, 12), 3e38, np.float32)}]
+    given = Samples(("x",), 1, None, "one", lambda: iter(samples))
+    notes = FloatNotes(graph, RefineOptions(), 1)
+    with pytest.raises(BadData, match="NaN or infinity"):
+        calibrate(graph, given, CalibrationOptions(), model_sha256="", onlookers=[notes])
