@@ -13,6 +13,7 @@ from mrt.frontend.onnx.ancient import write_ancient
 from mrt.frontend.onnx.ceil import settle_ceil_mode
 from mrt.frontend.onnx.control import settle_control
 from mrt.frontend.onnx.cut import cut, value_names
+from mrt.frontend.onnx.dynamic import read_dynamic
 from mrt.frontend.onnx.experimental import spell_experimental
 from mrt.frontend.onnx.external import bring_in
 from mrt.frontend.onnx.functions import write_out_composed, write_out_functions
@@ -61,6 +62,7 @@ def read_onnx(path: Path, shapes: Shapes | None = None, outputs: Sequence[str] =
     left = cut(proto, outputs)
     drop_unused_outputs(proto)
     adopt(proto, opset)
+    read_dynamic(proto)
     spell_experimental(proto, opset)
     spell_learned(proto, opset)
     refuse_unsupported(proto, opset)

@@ -21,6 +21,7 @@ from mrt.frontend.onnx.features import (
     spell_vectorizer,
     word,
 )
+from mrt.frontend.onnx.read import add_note
 from mrt.frontend.onnx.support_vectors import spell_classifier, spell_regressor
 from mrt.frontend.onnx.trees import read_trees, spell_trees
 
@@ -191,8 +192,8 @@ def spell_learned(proto: onnx.ModelProto, opset: int) -> None:
             value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
         elif notes and value.type.tensor_type.elem_type == onnx.TensorProto.STRING:
             value.type.tensor_type.elem_type = onnx.TensorProto.INT64
-    if notes:
-        proto.metadata_props.add(key="mrt_notes", value="\n".join(notes))
+    for note in notes:
+        add_note(proto, note)
     del nodes[:]
     nodes.extend(spelled)
 

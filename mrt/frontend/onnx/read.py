@@ -70,6 +70,18 @@ def drop_unused_outputs(proto: onnx.ModelProto) -> None:
             del node.output[1:]
 
 
+NOTES = "mrt_notes"  # key of the model's metadata under which one reads what was changed on the way, one a line
+
+
+def add_note(proto: onnx.ModelProto, note: str) -> None:
+    """Say something to the user about how the model was read."""
+    for entry in proto.metadata_props:
+        if entry.key == NOTES:
+            entry.value += f"\n{note}"
+            return
+    proto.metadata_props.add(key=NOTES, value=note)
+
+
 def _refuse_tensors(proto: onnx.ModelProto, path: Path) -> None:
     for tensor in tensors(proto.graph):
         if tensor.data_type not in onnx.TensorProto.DataType.values():

@@ -52,6 +52,7 @@ _DOMAINS = {
     "ai.onnx.preview.training": _OF_TRAINING,
     "qonnx.custom_op.general": QUANTISED,
     "finn.custom_op.general": QUANTISED,
+    "onnx.brevitas": QUANTISED,
 }
 
 
