@@ -1,0 +1,105 @@
+"""Small graphs as exporters write them, from the file to the integers of 16 bits, held against onnxruntime on the file."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from mrt.calibrate.collect import calibrate
+from mrt.calibrate.samples import synthetic_samples
+from mrt.calibrate.table import CalibrationOptions
+from mrt.frontend.onnx import load_onnx
+from mrt.quantize import QuantizeOptions, quantize
+from mrt.rewrite import rewrite
+from tests.float_models import run_real
+from tests.graphs import build, node, run
+
+RNG = np.random.default_rng(21)
+SAMPLES = 6
+
+
+def weights(*shape, scale=1.0):
+    return (RNG.normal(size=shape) * scale).astype(np.float32)
+
+
+def decibels(proto, folder, shape):
+    """Signal to noise of the only float output over some samples of its own calibration."""
+    onnx.save(proto, folder / "m.onnx")
+    model, _ = load_onnx(folder / "m.onnx")
+    rewrite(model)
+    samples = synthetic_samples({"x": shape}, SAMPLES, 0)
+    table = calibrate(model, samples, CalibrationOptions(observer="minmax"), model_sha256="0" * 64)
+    program = quantize(model, table, QuantizeOptions(8, 16))
+    name = proto.graph.output[0].name
+    signal = noise = 0.0
+    for sample in samples:
+        expected, found = run(proto, sample)[name], run_real(program, sample)[name]
+        assert found.shape == expected.shape
+        signal += float((expected.astype(np.float64) ** 2).sum())
+        noise += float(((expected - found) ** 2).sum())
+    return 10 * np.log10(signal / noise)
+
+
+@pytest.mark.slow
+def test_a_spatial_transformer_samples_next_to_the_places_it_computes(tmp_path):
+    nodes = [
+        node("GlobalAveragePool", "x", "m"),
+        node("Flatten", "m", "f"),
+        node("Gemm", "f w b", "t6", transB=1),
+        node("Reshape", "t6 s", "t"),
+        node("AffineGrid", "t size", "g"),
+        node("GridSample", "x g", "y", padding_mode="zeros"),
+    ]
+    arrays = {"w": weights(6, 2, scale=0.3), "b": np.float32([0.9, 0.2, 0.1, -0.2, 0.8, 0.05]),
+              "s": np.array([-1, 2, 3]), "size": np.array([1, 2, 9, 9])}  # fmt: skip
+    assert decibels(build(nodes, {"x": (1, 2, 9, 9)}, arrays), tmp_path, (1, 2, 9, 9)) > 30
+
+
+def test_a_constant_grid_is_a_product(tmp_path):
+    grid = RNG.uniform(-1.1, 1.1, (1, 6, 5, 2)).astype(np.float32)
+    proto = build([node("GridSample", "x g", "y")], {"x": (1, 3, 8, 8)}, {"g": grid})
+    assert decibels(proto, tmp_path, (1, 3, 8, 8)) > 45
+
+
+def test_queries_and_places_that_were_learned(tmp_path):
+    """A detector's decoder: CumSum of a mask of ones gives sines, queries are products of weights."""
+    ones = numpy_helper.from_array(np.array([1.0], np.float32))
+    nodes = [
+        node("ConstantOfShape", "sizes", "o", value=ones),
+        node("CumSum", "o one", "c"),
+        node("Sin", "c", "places"),
+        node("Add", "x places", "keys"),
+        node("MatMul", "q wq", "queries"),
+        node("LayerNormalization", "queries ln lb", "normal"),
+        node("Transpose", "keys", "k", perm=[0, 2, 1]),
+        node("MatMul", "normal k", "scores"),
+        node("Softmax", "scores", "shares"),
+        node("MatMul", "shares keys", "y"),
+    ]
+    arrays = {"sizes": np.array([1, 7, 6]), "one": np.array(1), "q": weights(1, 4, 6), "wq": weights(6, 6, scale=0.5),
+              "ln": np.ones(6, np.float32), "lb": weights(6, scale=0.1)}  # fmt: skip
+    assert decibels(build(nodes, {"x": (1, 7, 6)}, arrays), tmp_path, (1, 7, 6)) > 42
+
+
+def test_a_loop_over_the_columns_of_its_input(tmp_path):
+    """A recurrent cell that someone wrote out as a Scan."""
+    inner = helper.make_graph(
+        [node("MatMul", "s w", "p"), node("Add", "p r", "a"), node("Tanh", "a", "t"), node("Identity", "t", "k")],
+        "body",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 5]) for name in ("s", "r")],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 5]) for name in ("t", "k")],
+    )
+    made = helper.make_node("Scan", ["zero", "x"], ["last", "y"], body=inner, num_scan_inputs=1)
+    arrays = {"w": weights(5, 5, scale=0.5), "zero": np.zeros((1, 5), np.float32)}
+    assert decibels(build([made], {"x": (6, 1, 5)}, arrays, opset=17), tmp_path, (6, 1, 5)) > 40
+
+
+@pytest.mark.parametrize("operator", ["Less", "Greater"])
+def test_a_column_that_holds_the_threshold_of_a_tree(operator, tmp_path):
+    """Halves of the largest number of the samples, which is where the threshold lies too."""
+    shape = (1, 8)
+    (sample, *_) = synthetic_samples({"x": shape}, SAMPLES, 0)
+    limit = sample["x"].ravel()[3]
+    nodes = [node(operator, "x c", "t"), node("Cast", "t", "f", to=1), node("MatMul", "f w", "y")]
+    proto = build(nodes, {"x": shape}, {"c": np.float32(limit), "w": weights(8, 3)})
+    assert decibels(proto, tmp_path, shape) > 45
