@@ -26,6 +26,7 @@ from mrt.frontend.onnx.operands import check_operands
 from mrt.frontend.onnx.operators import OPERATORS, refuse_unsupported
 from mrt.frontend.onnx.read import drop_unused_outputs, opset_of, parse, read_bytes
 from mrt.frontend.onnx.stored import write_stored_weights
+from mrt.frontend.onnx.transposed import settle_transposed
 from mrt.frontend.onnx.weights import write_weights
 
 __all__ = ["LEARNED", "MICROSOFT", "OPERATORS", "Read", "load_onnx", "read_onnx"]
@@ -79,7 +80,7 @@ def read_onnx(path: Path, shapes: Shapes | None = None, outputs: Sequence[str] =
     modernize(model)
     spell_microsoft(model)
     find_shapes(model, path)
-    while settle_ceil_mode(model):
+    while settle_ceil_mode(model) or settle_transposed(model):
         forget_shapes(model)
         find_shapes(model, path)
     check_operands(model)

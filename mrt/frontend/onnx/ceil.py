@@ -27,6 +27,10 @@ def _settle(node: ir.Node) -> bool:
     if "auto_pad" in node.attributes and node.attributes["auto_pad"].as_string().startswith("SAME"):
         node.attributes["ceil_mode"] = ir.AttrInt64("ceil_mode", 0)
         return True
+    if "auto_pad" in node.attributes and node.attributes["auto_pad"].as_string() == "VALID":
+        node.attributes.pop("auto_pad")
+        node.attributes["pads"] = ir.AttrInt64s("pads", [0] * 2 * len(kernel))
+        return True
     if x is None or y is None or "auto_pad" in node.attributes:
         return False
     spatial = len(kernel)
