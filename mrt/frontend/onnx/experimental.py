@@ -34,6 +34,7 @@ class Nodes:
         self.node, self.x, self._taken, self.of_one_axis, self.opset = node, node.input[0], taken, of_one_axis, opset
         self.made: list[onnx.NodeProto] = []
         self.notes: list[str] = []
+        self.texts: dict[str, list[str]] = {}  # initializers that are no numbers
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """A node of one output."""

@@ -77,7 +77,13 @@ def _columns(s: Nodes, attributes: Attributes) -> None:
 
 
 def _feature_extractor(s: Nodes, attributes: Attributes) -> None:
-    """The columns of these places; of one row, that row of places."""
+    """The columns of these places; of one row, that row of places. Of a list of texts the places are what is left."""
+    texts = s.texts.get(s.node.input[0])
+    if texts is not None:
+        s.notes.append(_meaning(s.node.output[0], texts))
+        whole = s.add("Cast", s.node.input[1], to=onnx.TensorProto.INT64)
+        s.add("Reshape", whole, constant(s, [1, -1], np.int64))
+        return
     places = s.add("Reshape", s.node.input[1], constant(s, [-1], np.int64))
     rows = s.add("Reshape", s.x, constant(s, [1, -1], np.int64)) if s.node.input[0] in s.of_one_axis else s.x
     s.add("Gather", rows, places, axis=1)
@@ -175,6 +181,7 @@ def spell_learned(proto: onnx.ModelProto, opset: int) -> None:
     if not any(node.domain == DOMAIN for node in nodes):
         return
     taken = {name for node in nodes for name in (*node.input, *node.output)}
+    texts = {tensor.name: _texts(tensor) for tensor in proto.graph.initializer if _is_text(tensor)}
     rows = {tensor.name for tensor in proto.graph.initializer if len(tensor.dims) == 1}
     spelled: list[onnx.NodeProto] = []
     notes: list[str] = []
@@ -183,6 +190,7 @@ def spell_learned(proto: onnx.ModelProto, opset: int) -> None:
             spelled.append(onnx.NodeProto.FromString(node.SerializeToString()))
             continue
         one = Nodes(node, taken, rows, opset)
+        one.texts = texts
         LEARNED[node.op_type][0](one, {item.name: helper.get_attribute_value(item) for item in node.attribute})
         spelled += one.finish()
         notes += one.notes
@@ -196,6 +204,17 @@ def spell_learned(proto: onnx.ModelProto, opset: int) -> None:
         add_note(proto, note)
     del nodes[:]
     nodes.extend(spelled)
+    read = {name for node in spelled for name in node.input}
+    for tensor in [tensor for tensor in proto.graph.initializer if tensor.name in texts and tensor.name not in read]:
+        proto.graph.initializer.remove(tensor)
+
+
+def _is_text(tensor: onnx.TensorProto) -> bool:
+    return tensor.data_type == onnx.TensorProto.STRING and len(tensor.dims) == 1
+
+
+def _texts(tensor: onnx.TensorProto) -> list[str]:
+    return [item.decode(errors="replace") for item in tensor.string_data]
 
 
 def _is_learned(node: onnx.NodeProto) -> bool:

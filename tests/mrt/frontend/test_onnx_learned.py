@@ -220,3 +220,22 @@ def test_labels_of_text_are_their_places_and_a_note_says_so(tmp_path):
     found, expected = run(model, {"x": X}), run(proto, {"x": X})
     assert [("no", "yes")[place] for place in found["label"]] == expected["label"].tolist()
     assert np.allclose(found["y"], expected["y"])
+
+
+def test_a_text_that_is_looked_up_is_its_place(tmp_path):
+    """As exporters end a network whose classes have names."""
+    nodes = [
+        helper.make_node("ArgMax", ["x"], ["best"], axis=1, keepdims=0),
+        helper.make_node("ArrayFeatureExtractor", ["names", "best"], ["found"], domain="ai.onnx.ml"),
+        helper.make_node("Reshape", ["found", "row"], ["label"]),
+    ]
+    names = helper.make_tensor("names", onnx.TensorProto.STRING, [3], [b"a", b"b", b"c"])
+    row = numpy_helper.from_array(np.array([-1]), "row")
+    ends = [helper.make_tensor_value_info("x", 1, [5, 3]), helper.make_tensor_value_info("label", 8, [5])]
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], [names, row])
+    proto = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    onnx.save(proto, tmp_path / "m.onnx")
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    assert model.metadata_props["mrt_notes"] == "'found' is the place of a label: 0 is 'a', 1 is 'b', 2 is 'c'"
+    assert ["abc"[place] for place in run(model, {"x": X})["label"]] == run(proto, {"x": X})["label"].tolist()
