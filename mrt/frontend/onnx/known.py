@@ -61,7 +61,7 @@ class Known:
     def _constant(self, name: str) -> Array | None:
         tensor = self._constants.get(name)
         external = tensor is not None and tensor.data_location == onnx.TensorProto.EXTERNAL
-        if tensor is None or external or np.prod([float(size) for size in tensor.dims]) > LARGEST:
+        if tensor is None or external or not is_small(tensor):
             return None
         return _quietly(lambda: numpy_helper.to_array(tensor))
 
@@ -127,6 +127,11 @@ def _inferred(proto: onnx.ModelProto, shapes: Shapes) -> dict[str, tuple[int, ..
     return dict(_static((*copy.graph.value_info, *copy.graph.input, *proto.graph.initializer)))
 
 
+def is_small(tensor: onnx.TensorProto) -> bool:
+    """Whether what a tensor holds may decide a shape or a condition."""
+    return bool(np.prod([float(size) for size in tensor.dims]) <= LARGEST)
+
+
 def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
     """A copy of what shapes follow from: of large initializers their own shape alone."""
     copy = onnx.ModelProto(ir_version=proto.ir_version)
@@ -135,10 +140,10 @@ def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
     copy.graph.input.extend(proto.graph.input)
     copy.graph.output.extend(proto.graph.output)
     for tensor in proto.graph.initializer:
-        if np.prod([float(size) for size in tensor.dims]) > LARGEST:
-            copy.graph.initializer.add(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
-        else:
+        if is_small(tensor):
             copy.graph.initializer.add().CopyFrom(tensor)
+        else:
+            copy.graph.initializer.add(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
     return copy
 
 

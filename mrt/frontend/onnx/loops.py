@@ -11,7 +11,7 @@ from onnx import helper, numpy_helper
 
 from mrt.frontend.onnx.branches import rename
 from mrt.frontend.onnx.functions import MOST_NODES
-from mrt.frontend.onnx.known import Known, Shapes
+from mrt.frontend.onnx.known import Known, Shapes, is_small
 from mrt.frontend.onnx.read import DEFAULT_DOMAINS
 
 MOST_STEPS = 1024
@@ -144,7 +144,8 @@ class _Steps:
         copy = onnx.ModelProto(ir_version=self.proto.ir_version)
         copy.opset_import.extend(self.proto.opset_import)
         copy.graph.node.extend([*self.proto.graph.node, *self.made])
-        copy.graph.initializer.extend([*self.proto.graph.initializer, *self.tensors])
+        copy.graph.initializer.extend(tensor for tensor in self.proto.graph.initializer if is_small(tensor))
+        copy.graph.initializer.extend(self.tensors)
         found = Known(copy, None).value(name)
         return None if found is None or found.size != 1 else bool(found.reshape(()))
 
