@@ -37,6 +37,23 @@ class Channels:
         low, high, sums, squares = np.zeros((4, channels))
         return cls(low, high, sums, squares, np.zeros((channels, BINS), np.int64), _highest_bin(0.0))
 
+    @classmethod
+    def together(cls, *parts: Channels) -> Channels:
+        """What was seen of disjoint samples."""
+        whole = cls.of(len(parts[0].low))
+        for part in parts:
+            whole.low, whole.high = np.minimum(whole.low, part.low), np.maximum(whole.high, part.high)
+            whole.sums, whole.squares = whole.sums + part.sums, whole.squares + part.squares
+            whole.samples, whole.elements = whole.samples + part.samples, whole.elements + part.elements
+            whole._rise_to(part.highest)
+            whole.counts += part._counts_up_to(whole.highest)
+        return whole
+
+    @property
+    def largest(self) -> Floats:
+        """The largest magnitude of each channel."""
+        return np.maximum(self.high, -self.low)
+
     @property
     def mean(self) -> Floats:
         """Of each channel."""
@@ -70,13 +87,19 @@ class Channels:
         self.elements += rows.shape[1]
 
     def _rise_to(self, highest: int) -> None:
-        """Make this the last bin, if the last is lower; what falls below the first is counted there."""
+        """Make this the last bin, if the last is lower."""
+        if highest > self.highest:
+            self.counts, self.highest = self._counts_up_to(highest), highest
+
+    def _counts_up_to(self, highest: int) -> npt.NDArray[np.int64]:
+        """The counts with this as the last bin; what falls below the first is counted there."""
         up = min(highest - self.highest, BINS)
-        if up > 0:
-            counts = np.zeros_like(self.counts)
-            counts[:, : BINS - up] = self.counts[:, up:]
-            counts[:, 0] += self.counts[:, :up].sum(axis=1)
-            self.counts, self.highest = counts, highest
+        if up == 0:
+            return self.counts
+        counts = np.zeros_like(self.counts)
+        counts[:, : BINS - up] = self.counts[:, up:]
+        counts[:, 0] += self.counts[:, :up].sum(axis=1)
+        return counts
 
     def centres(self) -> Floats:
         """[BINS]: the middle of each bin."""

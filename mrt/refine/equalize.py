@@ -8,37 +8,23 @@ of the way; SmoothQuant, arXiv 2211.10438, chooses one power for a whole model).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import onnx_ir as ir
 
-from cvm.program import IntArray
 from mrt.calibrate.table import CalibrationTable
 from mrt.quantize import QuantizeOptions
-from mrt.quantize.lowering import constant_of, name_of
+from mrt.quantize.lowering import constant_of, name_of, shape_of
 from mrt.refine.channels import Channels, Floats
+from mrt.refine.ends import ROUNDING, channel_ends
 from mrt.words import ONE_RANGE
 
 POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 LEAST_SCALE = 1 / 64  # of the whole value's
 WORTH_IT = 0.98  # a power is taken for 2 % less noise or more
-ROUNDING = 1 / 12  # the variance of a rounding error, in steps squared
 SECOND_ORDER = 0.4  # of the noise of nearest weights is left by second-order rounding, as measured
-FEWEST, FEW, TAIL = 100, 10_000, 1.56e6  # numbers seen; see _tops
-SILENCE = 8  # samples; a channel silent in more may end below the largest, by as much as they are more
-INDEPENDENT = 128  # numbers of one sample, at most, that tell something new about its channel
-THRESHOLDS_FROM, THRESHOLDS = 1 / 12, 64  # the least threshold tried, of the largest magnitude; how many
 
-
-@dataclass(frozen=True)
-class _Reader:
-    """A convolution that reads a value: its weights [O,C/groups,KH,KW], and the variance of all it computes."""
-
-    weights: Floats
-    groups: int
-    power: float
+Halves = Mapping[str, tuple[Channels, Channels]]  # by value: what was seen of one half of the samples, and of the other
 
 
 def candidates(model: ir.Model) -> list[ir.Value]:
@@ -68,13 +54,14 @@ def watched(model: ir.Model) -> list[str]:
 
 
 def channel_scales(
-    model: ir.Model, table: CalibrationTable, options: QuantizeOptions, channels: Mapping[str, Channels], left: float
+    model: ir.Model, table: CalibrationTable, options: QuantizeOptions, halves: Halves, left: float
 ) -> dict[str, tuple[float, ...]]:
     """For each value that gains by them, its channels' scales relative to the whole value's: at most 1.
 
     `left` is the share of the noise of nearest weights that the rounding to come leaves.
     """
     chosen: dict[str, tuple[float, ...]] = {}
+    spread = {name: Channels.together(*both) for name, both in halves.items()}
     for value in candidates(model):
         name = name_of(value)
         seen = table.ranges[name]
@@ -82,88 +69,64 @@ def channel_scales(
             continue
         steps = 255 if seen.min >= 0 else 127
         whole = max(abs(seen.lo), abs(seen.hi))
-        tops = _tops(channels[name], steps)
-        full = np.clip(tops / whole, LEAST_SCALE, 1.0)
-        best = _best_power(value, full, whole / steps, channels, left)
+        importance = _importance(value, spread)
+        ends = channel_ends(halves[name], steps, importance, (LEAST_SCALE * whole, whole))
+        best = _best_power(value, ends / whole, whole / steps, spread, importance, left)
         if best > 0:
-            chosen[name] = tuple((full**best).astype(np.float16).astype(np.float64).tolist())  # short in the file
+            chosen[name] = tuple(
+                ((ends / whole) ** best).astype(np.float16).astype(np.float64).tolist()
+            )  # short in the file
     return chosen
 
 
-def _best_power(value: ir.Value, full: Floats, step: float, channels: Mapping[str, Channels], left: float) -> float:
-    readers = [_reader(use.node, channels) for use in value.uses() if use.node.op_type == "Conv"]
-    sums = [use.node.outputs[0] for use in value.uses() if use.node.op_type != "Conv"]
-    variance = channels[name_of(value)].variance
+def _importance(value: ir.Value, spread: Mapping[str, Channels]) -> Floats:
+    """[C]: what the readers make of an error of 1 in a channel, squared, over the variance of what they compute."""
+    total = np.zeros(shape_of(value)[1])
+    for use in value.uses():
+        power = _power(spread[name_of(use.node.outputs[0])])
+        if use.node.op_type != "Conv":
+            total += 1 / power
+            continue
+        weights, groups = _weights(use.node)
+        squares = (weights**2).sum(axis=(2, 3)).reshape(groups, -1, weights.shape[1])
+        total += squares.sum(axis=1).reshape(-1) / power
+    return total
+
+
+def _best_power(
+    value: ir.Value, full: Floats, step: float, spread: Mapping[str, Channels], importance: Floats, left: float
+) -> float:
+    readers = [use.node for use in value.uses() if use.node.op_type == "Conv"]
+    variance = spread[name_of(value)].variance
     best, least = 0.0, np.inf
     for power in POWERS:
         relative = full**power
-        noise = sum(_noise(reader, relative, step, variance, left) for reader in readers)
-        for behind in sums:
-            noise += ROUNDING * float(((relative * step) ** 2).sum()) / _power(channels[name_of(behind)])
+        noise = ROUNDING * float((importance * (relative * step) ** 2).sum())
+        for node in readers:
+            noise += left * _weight_noise(node, relative, variance) / _power(spread[name_of(node.outputs[0])])
         if noise < least * WORTH_IT:
             best, least = power, noise
     return best
 
 
-def _reader(node: ir.Node, channels: Mapping[str, Channels]) -> _Reader:
+def _weights(node: ir.Node) -> tuple[Floats, int]:
+    """[O,C/groups,KH,KW], and the groups."""
     weights = constant_of(node.inputs[1])
     assert weights is not None
-    return _Reader(weights, node.attributes["group"].as_int(), _power(channels[name_of(node.outputs[0])]))
+    return weights, node.attributes["group"].as_int()
 
 
 def _power(item: Channels) -> float:
     return max(float(item.variance.sum()), 1e-30)
 
 
-def _noise(reader: _Reader, relative: Floats, step: float, variance: Floats, left: float) -> float:
-    """Noise behind a convolution over its signal: of the value's rounding, and of its weights' rounding."""
-    weights, per_group = reader.weights, reader.weights.shape[1]
-    repeats = len(weights) // reader.groups
+def _weight_noise(node: ir.Node, relative: Floats, variance: Floats) -> float:
+    """The variance behind a convolution of what rounding its weights to the nearest does."""
+    weights, groups = _weights(node)
 
-    def spread(of_channel: Floats) -> Floats:
-        return np.repeat(of_channel.reshape(reader.groups, per_group), repeats, axis=0)[:, :, None, None]
+    def over_outputs(of_channel: Floats) -> Floats:
+        return np.repeat(of_channel.reshape(groups, -1), len(weights) // groups, axis=0)[:, :, None, None]
 
-    scaled = weights * spread(relative)
-    of_value = ROUNDING * float(((scaled * step) ** 2).sum())
-    weight_steps = np.abs(scaled).max(axis=(1, 2, 3)) / 127
-    met = (spread(variance / relative**2) * np.ones_like(weights)).sum(axis=(1, 2, 3))
-    of_weights = ROUNDING * left * float((weight_steps**2 * met).sum())
-    return (of_value + of_weights) / reader.power
-
-
-def _tops(item: Channels, steps: int) -> Floats:
-    """Where each channel should end: by least squared error, or beyond the maximum where little was seen.
-
-    Beyond by so many times the mean magnitude that clipping is rarer than rounding is coarse: for an exponential tail the
-    expected square of what is clipped falls below a 12th of a step's square there. A channel that was silent may speak
-    elsewhere; but its weights, that nothing has ever tested, may be so large that they spoil the others'.
-    """
-    centres, largest = item.centres(), np.maximum(item.high, -item.low)
-    tops = largest[:, None] * np.geomspace(1.0, THRESHOLDS_FROM, THRESHOLDS)
-    best = np.take_along_axis(tops, _errors(item.counts, centres, tops, steps).argmin(axis=1)[:, None], axis=1)[:, 0]
-    known = max(3, min(item.elements, INDEPENDENT * item.samples))
-    active = item.counts[:, 1:].sum(axis=1)
-    if known < FEW:
-        mean = (item.counts[:, 1:] * centres[1:]).sum(axis=1) / np.maximum(active, 1)
-        best = largest + mean * max(0.0, float(np.log(TAIL / (known * np.log(known) ** 2))))
-    return np.where(active < FEWEST, np.maximum(best, largest.max() * min(1.0, SILENCE / item.samples)), best)
-
-
-def _errors(counts: IntArray, centres: Floats, tops: Floats, steps: int) -> Floats:
-    """[C, thresholds]: squared errors of magnitudes counted [C, bins], of `tops` [C, thresholds].
-
-    A magnitude below half a step becomes 0, one up to the top is rounded, one beyond is clipped to it.
-    """
-    step = tops / steps
-    rounded, clipped = np.searchsorted(centres, step / 2), np.searchsorted(centres, tops, side="right")
-    number, first, second = (np.pad(np.cumsum(counts * centres**power, axis=1), ((0, 0), (1, 0))) for power in range(3))
-
-    def between(sums: Floats, start: npt.NDArray[np.int64], stop: npt.NDArray[np.int64] | None) -> Floats:
-        end = sums[:, -1:] if stop is None else np.take_along_axis(sums, stop, axis=1)
-        return np.asarray(end - np.take_along_axis(sums, start, axis=1))
-
-    above = [between(sums, clipped, None) for sums in (number, first, second)]
-    lost = above[2] - 2 * tops * above[1] + tops**2 * above[0]
-    return np.asarray(
-        np.take_along_axis(second, rounded, axis=1) + ROUNDING * step**2 * between(number, rounded, clipped) + lost
-    )
+    steps = np.abs(weights * over_outputs(relative)).max(axis=(1, 2, 3)) / 127
+    met = (over_outputs(variance / relative**2) * np.ones_like(weights)).sum(axis=(1, 2, 3))
+    return ROUNDING * float((steps**2 * met).sum())

@@ -41,11 +41,12 @@ class LayerOutputs:
 class FloatNotes:
     """An `Onlooker` of calibration that notes what these stages need.
 
-    Of channels, something of every sample; of layers, the outputs for samples at equal distances, as many as memory allows.
+    Of channels, something of every sample, of those at even and at odd places apart; of layers, the outputs for samples at equal
+    distances, as many as memory allows.
     """
 
     def __init__(self, model: ir.Model, stages: RefineOptions, samples: int) -> None:
-        self.channels: dict[str, Channels] = {}
+        self.channels: dict[str, tuple[Channels, Channels]] = {}
         self.layers: dict[str, LayerOutputs] = {}
         self._samples: dict[int, Sample] = {}
         self._chosen = frozenset(evenly_spaced(samples, _count(model, samples)) if stages.layers else ())
@@ -65,11 +66,13 @@ class FloatNotes:
         """One run of the float model."""
         for name in self._watched & values.keys():
             if name not in self.channels:
-                self.channels[name] = Channels.of(values[name].shape[1])
+                count = values[name].shape[1]
+                self.channels[name] = Channels.of(count), Channels.of(count)
+            half = self.channels[name][index % 2]
             if name in self._counted:
-                self.channels[name].add(values[name], few[name])
+                half.add(values[name], few[name])
             else:
-                self.channels[name].add_spread(few[name])
+                half.add_spread(few[name])
         if index in self._chosen:
             self._samples[index] = sample
             for name in self.layers.keys() & values.keys():

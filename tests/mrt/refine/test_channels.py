@@ -36,6 +36,15 @@ def test_no_order_of_samples_leaves_a_trace_in_the_counts():
     assert one.counts[0, -1] == 1 and one.counts.sum() == 16
 
 
+def test_halves_together_are_what_one_would_have_seen():
+    rng = np.random.default_rng(7)
+    samples = [rng.normal(size=(1, 3, 6)).astype(np.float32) * size for size in (1, 300, 1e-3, 5)]
+    one, two = Channels.together(seen(*samples[::2]), seen(*samples[1::2])), seen(*samples)
+    for name in ("low", "high", "counts", "highest", "samples", "elements"):
+        assert np.array_equal(getattr(one, name), getattr(two, name)), name
+    assert np.allclose(one.mean, two.mean) and np.allclose(one.variance, two.variance)
+
+
 def test_a_magnitude_is_counted_between_the_edges_of_its_bin():
     values = np.float32([[[0.0, 1.0, -1.0624, 1.0626, 7.99]]])
     item = seen(values)
