@@ -46,6 +46,8 @@ def parse(data: bytes, path: Path) -> onnx.ModelProto:
     if not proto.graph.output:
         raise BadModel(f"{path}: the graph has no outputs")
     _refuse_tensors(proto, path)
+    if not _has_readable_names(proto.graph):
+        raise BadModel(f"{path}: a name in it is no text (UTF-8)")
     return proto
 
 
@@ -80,6 +82,25 @@ def add_note(proto: onnx.ModelProto, note: str) -> None:
             entry.value += f"\n{note}"
             return
     proto.metadata_props.add(key=NOTES, value=note)
+
+
+def _has_readable_names(graph: onnx.GraphProto) -> bool:
+    """Of nodes, their operands, results and attributes, and of tensors: the library hands out bytes for what is no text."""
+    waiting = [graph]
+    try:
+        while waiting:
+            item = waiting.pop()
+            names: list[object] = [value.name for value in (*item.input, *item.output, *item.initializer)]
+            for node in item.node:
+                names += [node.name, node.op_type, node.domain, *node.input, *node.output]
+                names += [attribute.name for attribute in node.attribute]
+                for attribute in node.attribute:
+                    waiting += [*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])]
+            if not all(isinstance(name, str) for name in names):
+                return False
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _refuse_tensors(proto: onnx.ModelProto, path: Path) -> None:

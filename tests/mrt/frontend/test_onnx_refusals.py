@@ -306,3 +306,11 @@ def test_an_attribute_of_another_type_than_the_operator_declares(path):
     proto = build([node("MaxPool", "x", "y", kernel_shape=[2, 2])], _SHAPE)
     proto.graph.node[0].attribute[0].type = onnx.AttributeProto.GRAPH
     assert "attribute kernel_shape is of type GRAPH; expected INTS" in refusal(path, proto, Unsupported)
+
+
+@pytest.mark.parametrize("name", ["Relu:y", "wanted"])
+def test_a_name_that_is_no_text(path, name):
+    made = [node("Relu", "x", "wanted"), node("Relu", "wanted", "y")]
+    data = build(made, _SHAPE).SerializeToString()
+    path.write_bytes(data.replace(name.encode(), b"\xff" * len(name)))
+    assert refusal(path) == "m.onnx: a name in it is no text (UTF-8)"
