@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import onnx_ir as ir
+from threadpoolctl import threadpool_limits
 
 from mrt.calibrate.decisions import Decisions
 from mrt.calibrate.table import CalibrationTable
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.refine.equalize import SECOND_ORDER, channel_scales
 from mrt.refine.float_notes import FloatNotes
-from mrt.refine.one_thread import one_thread
 from mrt.refine.options import RefineOptions
 from mrt.refine.sequential import Progress, Sequential
 
 
-@one_thread()
 def refine(
     model: ir.Model,
     table: CalibrationTable,
@@ -25,7 +24,22 @@ def refine(
     notes: FloatNotes,
     progress: Progress,
 ) -> CalibrationTable:
-    """The table with what the stages decide, for a program with these options. The notes are from these stages too."""
+    """The table with what the stages decide, for a program with these options. The notes are from these stages too.
+
+    Products of matrices have one thread, so that their sums are added in one order however many processors there are.
+    """
+    with threadpool_limits(limits=1, user_api="blas"):
+        return replace(table, decisions=_decisions(model, table, options, stages, notes, progress))
+
+
+def _decisions(
+    model: ir.Model,
+    table: CalibrationTable,
+    options: QuantizeOptions,
+    stages: RefineOptions,
+    notes: FloatNotes,
+    progress: Progress,
+) -> Decisions:
     decisions = Decisions(options.key())
     if stages.scales:
         left = SECOND_ORDER if stages.weights else 1.0
@@ -35,4 +49,4 @@ def refine(
         sequential = Sequential(notes, stages, progress)
         quantize(model, replace(table, decisions=decisions), options, rounding=sequential)
         decisions = replace(decisions, layers=sequential.decisions)
-    return replace(table, decisions=decisions)
+    return decisions
