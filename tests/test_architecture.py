@@ -19,7 +19,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours
     "mrt/tune": FLOAT_GRAPH
     | {"cvm", "mrt.errors", "mrt.calibrate", "mrt.quantize", "mrt.evaluate.scores", "mrt.tune", "mrt.words"},
     "mrt/refine": FLOAT_GRAPH | {"cvm", "mrt.errors", "mrt.calibrate", "mrt.quantize", "mrt.refine", "mrt.words"},
-    "mrt/refine/stages.py": {"threadpoolctl"},
+    "mrt/refine/stages.py": {"onnx_ir", "threadpoolctl", "mrt.calibrate", "mrt.quantize", "mrt.refine"},
     "mrt/config.py": {"mrt.errors", "mrt.calibrate", "mrt.quantize.options", "mrt.refine.options"},
     "mrt/convert.py": {"onnx_ir", "cvm", "mrt"},
     "mrt/cli.py": {"click", "rich", "cvm", "mrt"},
