@@ -27,7 +27,7 @@ def describe() -> dict[str, str | int]:
         "processor": _field("model name") or platform.processor() or platform.machine(),
         "instruction sets": " ".join(isa_flags()) or "unknown",
         "cores": os.cpu_count() or 0,
-        "system": f"{platform.system()} {platform.release()}",
+        "system": platform.system(),
         "python": platform.python_version(),
         **{package: _version(package) for package in PACKAGES},
     }
