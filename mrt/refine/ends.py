@@ -21,14 +21,13 @@ ROUNDING = 1 / 12  # the variance of a rounding error, in steps squared
 
 
 def channel_ends(
-    halves: tuple[Channels, Channels], steps: int, importance: Floats, limits: tuple[float, float]
+    item: Channels, halves: tuple[Channels, Channels], steps: int, importance: Floats, limits: tuple[float, float]
 ) -> Floats:
-    """[C]: the magnitude of each channel's `steps`. `importance` [C]: of an error's square. `limits`: the least, the greatest.
+    """[C]: the magnitude of each channel's `steps`. `item`: both halves together. `importance` [C]: of an error's square.
 
-    A silent channel may speak elsewhere; but its weights, that nothing has ever tested, may be so large that they spoil the
-    others'.
+    `limits` are the least and the greatest. A silent channel may speak elsewhere; but its weights, that nothing has ever
+    tested, may be so large that they spoil the others'.
     """
-    item = Channels.together(*halves)
     ends = _fitting(item, steps) * _factor(halves, steps, importance, limits)
     silent = item.counts[:, 1:].sum(axis=1) < FEWEST
     least = item.largest.max() * min(1.0, SILENCE / max(item.samples, 1))

@@ -70,12 +70,12 @@ def channel_scales(
         steps = 255 if seen.min >= 0 else 127
         whole = max(abs(seen.lo), abs(seen.hi))
         importance = _importance(value, spread)
-        ends = channel_ends(halves[name], steps, importance, (LEAST_SCALE * whole, whole))
-        best = _best_power(value, ends / whole, whole / steps, spread, importance, left)
-        if best > 0:
-            chosen[name] = tuple(
-                ((ends / whole) ** best).astype(np.float16).astype(np.float64).tolist()
-            )  # short in the file
+        limits = LEAST_SCALE * whole, whole
+        relative = channel_ends(spread[name], halves[name], steps, importance, limits) / whole
+        power = _best_power(value, relative, whole / steps, spread, importance, left)
+        if power > 0:
+            short = (relative**power).astype(np.float16)  # in the file
+            chosen[name] = tuple(short.astype(np.float64).tolist())
     return chosen
 
 

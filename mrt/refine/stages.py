@@ -28,25 +28,14 @@ def refine(
 
     Products of matrices have one thread, so that their sums are added in one order however many processors there are.
     """
-    with threadpool_limits(limits=1, user_api="blas"):
-        return replace(table, decisions=_decisions(model, table, options, stages, notes, progress))
-
-
-def _decisions(
-    model: ir.Model,
-    table: CalibrationTable,
-    options: QuantizeOptions,
-    stages: RefineOptions,
-    notes: FloatNotes,
-    progress: Progress,
-) -> Decisions:
     decisions = Decisions(options.key())
-    if stages.scales:
-        left = SECOND_ORDER if stages.weights else 1.0
-        scales = channel_scales(model, table, options, notes.channels, left)
-        decisions = replace(decisions, channel_scales=scales)
-    if stages.layers:
-        sequential = Sequential(notes, stages, progress)
-        quantize(model, replace(table, decisions=decisions), options, rounding=sequential)
-        decisions = replace(decisions, layers=sequential.decisions)
-    return decisions
+    with threadpool_limits(limits=1, user_api="blas"):
+        if stages.scales:
+            left = SECOND_ORDER if stages.weights else 1.0
+            scales = channel_scales(model, table, options, notes.channels, left)
+            decisions = replace(decisions, channel_scales=scales)
+        if stages.layers:
+            sequential = Sequential(notes, stages, progress)
+            quantize(model, replace(table, decisions=decisions), options, rounding=sequential)
+            decisions = replace(decisions, layers=sequential.decisions)
+    return replace(table, decisions=decisions)

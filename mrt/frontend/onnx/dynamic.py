@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from mrt.frontend.onnx.experimental import Nodes
 from mrt.frontend.onnx.read import DEFAULT_DOMAINS, add_note
 
 NOTE = (
@@ -73,21 +72,14 @@ class _Reader:
 
     def _product(self, node: onnx.NodeProto, operator: str) -> None:
         """Of weights without their zero point; that of the values is 0."""
-        weights = self._add("Cast", node, node.input[1], to=onnx.TensorProto.FLOAT)
+        nodes = Nodes(node, self.taken)
+        weights = nodes.add("Cast", node.input[1], to=onnx.TensorProto.FLOAT)
         if len(node.input) > 3 and node.input[3]:
-            zero = self._add("Cast", node, node.input[3], to=onnx.TensorProto.FLOAT)
+            zero = nodes.add("Cast", node.input[3], to=onnx.TensorProto.FLOAT)
             if operator == "Conv" and self.ranks.get(node.input[3], 0) == 1:
                 shape = numpy_helper.from_array(np.array([-1, *[1] * (self.ranks.get(node.input[1], 4) - 1)], np.int64))
-                zero = self._add("Reshape", node, zero, self._add("Constant", node, value=shape))
-            weights = self._add("Sub", node, weights, zero)
+                zero = nodes.add("Reshape", zero, nodes.add("Constant", value=shape))
+            weights = nodes.add("Sub", weights, zero)
         made = helper.make_node(operator, [node.input[0], weights], node.output, name=node.name)
         made.attribute.extend(node.attribute)
-        self.made.append(made)
-
-    def _add(self, operator: str, node: onnx.NodeProto, *inputs: str, **attributes: Any) -> str:
-        name = f"{node.output[0]}.{operator.lower()}"
-        while name in self.taken:
-            name += "_"
-        self.taken.add(name)
-        self.made.append(helper.make_node(operator, inputs, [name], name=name, **attributes))
-        return name
+        self.made += [*nodes.made, made]

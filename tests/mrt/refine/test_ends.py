@@ -16,7 +16,8 @@ def halves(samples: np.ndarray) -> tuple[Channels, Channels]:
 
 def ends(samples: np.ndarray, importance: object = None, limits: tuple[float, float] = EVERY) -> np.ndarray:
     weights = np.ones(samples.shape[1]) if importance is None else np.asarray(importance, float)
-    return channel_ends(halves(samples), 255, weights, limits)
+    both = halves(samples)
+    return channel_ends(Channels.together(*both), both, 255, weights, limits)
 
 
 def loss(values: np.ndarray, tops: np.ndarray) -> float:
