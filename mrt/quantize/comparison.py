@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import onnx_ir as ir
 
-from cvm.program import DTYPE_RANGES, DTYPES, IntArray
+from cvm.program import DTYPES, IntArray
 from mrt.errors import Unsupported
 from mrt.quantize.builder import Handle
+from mrt.quantize.cutting import cut_off
 from mrt.quantize.elementwise import HALF_RANGE, arranged, laid_out
 from mrt.quantize.fixed_point import MAX_RATIO, SMALLEST_SCALE, FloatArray, power_of_two_at_least
 from mrt.quantize.lowering import Lowering, common_layout, constant_of, quantized, shape_of
@@ -143,7 +143,7 @@ def cast(net: Lowering, node: ir.Node) -> None:
     if to == ir.DataType.BOOL:
         x = _truths(net, x if x.whole else net.settled(node.inputs[0]))
     elif to != ir.DataType.FLOAT:
-        x = x if x.whole else _cut_off(net, net.settled(node.inputs[0]))
+        x = x if x.whole else cut_off(net, node)
         x = _within(net, x, _DTYPES_OF_WHOLE.get(to, I32))
     net.define(node.outputs[0], x)
 
@@ -157,15 +157,6 @@ def _truths(net: Lowering, x: Tensor) -> Tensor:
     else:
         value = net.recast(x, "bool").value
     return Tensor(value, np.ones(1), 0, x.layout)
-
-
-def _cut_off(net: Lowering, x: Tensor) -> Tensor:
-    """A table of scale * (q - zero point) cut off toward zero, in exact fractions."""
-    low, high = DTYPE_RANGES[net.dtype(x)]
-    step = Fraction(float(x.scale[0]))
-    numbers = [int(step * (integer - x.zero_point)) for integer in range(low, high + 1)]
-    entries = np.clip(np.array(numbers, np.float64), *I32).astype(np.int32)
-    return Tensor(net.builder.emit("table", x.value, net.constant(entries)), np.ones(1), 0, x.layout)
 
 
 def _within(net: Lowering, x: Tensor, limits: tuple[int, int]) -> Tensor:

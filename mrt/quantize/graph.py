@@ -29,6 +29,7 @@ from mrt.quantize import (  # noqa: F401 they register rules
     resize,
     softmax,
     whole_division,
+    whole_products,
 )
 from mrt.quantize.curve import Curve
 from mrt.quantize.curve_memo import CurveMemo

@@ -16,6 +16,7 @@ from mrt.quantize.functions import ELEMENTWISE
 from mrt.quantize.lowering import Lowering, constant_of, name_of, shape_of
 from mrt.quantize.sampled_curve import SampledCurve
 from mrt.quantize.tensor import Format, Tensor
+from mrt.quantize.whole_values import always_whole
 
 _KINDS = (ir.DataType.FLOAT, ir.DataType.BOOL)
 
@@ -73,8 +74,8 @@ def lower_curve(net: Lowering, value: ir.Value, curve: Curve) -> None:
     sampled = net.curves.sampled(key, lambda: SampledCurve(curve, scale, x.zero_point, np.arange(first, last + 1)))
     ends = sampled.ends()
     target = net.format(value, head=True if _only_divides(value) else None, reach=ends)
-    if x.whole and max(map(abs, ends)) < 2**15 and sampled.is_whole():
-        target = Format("i16", 1.0, 0, -(2**15), 2**15 - 1)  # whole numbers of whole numbers stay what they are
+    if (x.whole or always_whole(value)) and max(map(abs, ends)) < 2**15 and sampled.is_whole():
+        target = Format("i16", 1.0, 0, -(2**15), 2**15 - 1)  # whole numbers stay what they are
     values = net.curves.entries((key, target), lambda: sampled.entries(target)[reachable - first])
     table = net.builder.emit("table", x.value, net.constant(values))
     net.define(value, Tensor(table, np.array([target.scale]), target.zero_point, x.layout))
