@@ -15,13 +15,7 @@ from tests.float_models import run_real
 from tests.graphs import build, node, run
 
 RNG = np.random.default_rng(21)
-START = RNG.bit_generator.state
 SAMPLES = 6
-
-
-@pytest.fixture(autouse=True)
-def the_same_weights_whatever_ran_before():
-    RNG.bit_generator.state = START
 
 
 def weights(*shape, scale=1.0):
