@@ -41,9 +41,14 @@ class Layer:
         return str(self.node.inputs[0].name)  # type: ignore[union-attr]
 
     @property
-    def name(self) -> str:
+    def output(self) -> ir.Value:
         """The float value that is computed."""
-        return str(self.node.outputs[0].name)
+        return self.node.outputs[0]
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.output.name)
 
 
 @dataclass(frozen=True, eq=False)

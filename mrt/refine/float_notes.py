@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
 import onnx_ir as ir
 
 from mrt.calibrate.samples import Sample, evenly_spaced
 from mrt.calibrate.session import Array
-from mrt.quantize.fixed_point import FloatArray
 from mrt.quantize.lowering import name_of, shape_of
 from mrt.refine.channels import Channels
 from mrt.refine.columns import chosen_places
@@ -24,20 +21,6 @@ MOST_SAMPLES, FEWEST_SAMPLES = 100, 4  # gone through layer by layer
 MEMORY = 256 * 2**20  # bytes that the inputs of all layers of all these samples may take
 
 
-@dataclass
-class LayerOutputs:
-    """What a layer computes in the float model: by sample, the mean of each channel, and some places [places, O]."""
-
-    means: list[FloatArray] = field(default_factory=list)
-    chosen: list[Array] = field(default_factory=list)
-
-    def add(self, values: Array) -> None:
-        """One sample: [1,O,H,W], or [N,O]."""
-        self.means.append(values.mean(axis=tuple(axis for axis in range(values.ndim) if axis != 1), dtype=np.float64))
-        image = values[0].transpose(1, 2, 0) if values.ndim == 4 else values[:, None, :]
-        self.chosen.append(np.array(image[chosen_places(*image.shape[:2])]).reshape(-1, image.shape[-1]))
-
-
 class FloatNotes:
     """An `Onlooker` of calibration that notes what these stages need.
 
@@ -47,36 +30,39 @@ class FloatNotes:
 
     def __init__(self, model: ir.Model, stages: RefineOptions, samples: int) -> None:
         self.channels: dict[str, tuple[Channels, Channels]] = {}
-        self.layers: dict[str, LayerOutputs] = {}
+        self.layers: dict[str, list[Array]] = {}  # by sample: outputs [places, O]
         self._samples: dict[int, Sample] = {}
         self._chosen = frozenset(evenly_spaced(samples, _count(model, samples)) if stages.layers else ())
         self._watched = frozenset(watched(model) if stages.scales else ())
         self._counted = frozenset(map(name_of, candidates(model)))
         if stages.layers:
             refined = (name_of(node.outputs[0]) for node in model.graph if _can_be_refined(node))
-            self.layers = {name: LayerOutputs() for name in refined}
+            self.layers = {name: [] for name in refined}
 
     @property
     def samples(self) -> list[Sample]:
         """Those that `layers` is about, in order."""
         return list(self._samples.values())
 
-    @np.errstate(invalid="ignore")  # what is not finite is for calibration to refuse, which looks at the same time
-    def see(self, index: int, sample: Sample, values: Mapping[str, Array], few: Mapping[str, Array]) -> None:
-        """One run of the float model."""
-        for name in self._watched & values.keys():
-            if name not in self.channels:
-                count = values[name].shape[1]
-                self.channels[name] = Channels.of(count), Channels.of(count)
-            half = self.channels[name][index % 2]
+    def see(self, index: int, sample: Sample, name: str, values: Array, few: Array) -> None:
+        """One value of one run of the float model."""
+        if name in self._watched:
+            count = values.shape[1]
+            half = self.channels.setdefault(name, (Channels.of(count), Channels.of(count)))[index % 2]
             if name in self._counted:
-                half.add(values[name], few[name])
+                half.add(values, few)
             else:
-                half.add_spread(few[name])
+                half.add_spread(few)
         if index in self._chosen:
             self._samples[index] = sample
-            for name in self.layers.keys() & values.keys():
-                self.layers[name].add(values[name])
+            if name in self.layers:
+                self.layers[name].append(_at_chosen_places(values))
+
+
+def _at_chosen_places(values: Array) -> Array:
+    """[places, O] of a layer's outputs [1,O,H,W], or [N,O]."""
+    image = values[0].transpose(1, 2, 0) if values.ndim == 4 else values[:, None, :]
+    return np.array(image[chosen_places(*image.shape[:2])]).reshape(-1, image.shape[-1])
 
 
 def _count(model: ir.Model, samples: int) -> int:

@@ -5,7 +5,8 @@ Each layer's inputs are the integers that the program, as far as it is written, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -14,14 +15,14 @@ from mrt.calibrate.session import Array
 from mrt.quantize.fixed_point import FloatArray
 from mrt.quantize.lowering import Lowering
 from mrt.quantize.rounding import Layer, Rounded, nearest
-from mrt.refine.columns import Columns, Window
+from mrt.refine.columns import Images, Window, products, rows_of
 from mrt.refine.float_notes import FloatNotes
-from mrt.refine.moments import BLOCK
+from mrt.refine.matching import Matching, ends_behind
+from mrt.refine.moments import BLOCK, Moments
 from mrt.refine.options import RefineOptions
 from mrt.refine.second_order import round_to_second_order
 from mrt.refine.simulation import Simulation
 
-MOST_GAIN = 1.25
 TOGETHER = 2**19  # numbers of a layer's inputs, at most, that are gone through in one go, if one sample has no more
 
 Progress = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
@@ -43,44 +44,47 @@ class Sequential:
         outputs = self._notes.pop(layer.name, None)
         if outputs is None:
             return nearest(net, layer, scales)
-        columns = self._columns(net, layer, outputs.chosen)
-        if self._options.weights:
-            integers = round_to_second_order(layer.weights, scales, columns.covariance(), layer.bits)
-            added = columns.means_of(integers - _steps(layer, scales)).mean(axis=0) * scales * layer.input_scale
-            rounded = Rounded(integers, scales, layer.bias - added)
-        else:
-            rounded = nearest(net, layer, scales)
+        rounded = self._rounded(net, layer, scales, len(outputs[0]))
         if self._options.biases:
-            gains = net.options.scales == "real"
-            rounded = _matched(layer, columns, rounded, means=np.stack(outputs.means), gains=gains)
+            rounded = self._matched(net, layer, rounded, outputs)
         self.decisions[layer.name] = LayerDecision(rounded.weights, rounded.scales / scales, rounded.bias)
         self._progress("refining layers", len(self.decisions), self._layers)
         return rounded
 
-    def _columns(self, net: Lowering, layer: Layer, chosen: Sequence[Array]) -> Columns:
-        """What the weights meet, and what comes of it in float."""
+    def _rounded(self, net: Lowering, layer: Layer, scales: FloatArray, places: int) -> Rounded:
+        """The weights alone, and the bias that gives back what their rounding adds on average."""
+        if not self._options.weights:
+            return nearest(net, layer, scales)
+        moments = Moments()
+        for _, rows in self._rows(net, layer, places):
+            moments.add(rows)
+        integers = round_to_second_order(layer.weights, scales, moments.covariance, layer.bits)
+        errors = (integers - _steps(layer, scales)).reshape(len(moments.means), -1, moments.means.shape[1])
+        added = np.matmul(errors, moments.means[:, :, None]).reshape(-1) * scales * layer.input_scale
+        return Rounded(integers, scales, layer.bias - added)
+
+    def _matched(self, net: Lowering, layer: Layer, rounded: Rounded, outputs: Sequence[Array]) -> Rounded:
+        """The same weights, with the gain and the bias of each output channel that fit the float outputs best."""
+        matching = Matching(ends_behind(layer.output))
+        accumulator = rounded.scales * layer.input_scale
+        for samples, rows in self._rows(net, layer, len(outputs[0])):
+            wanted = np.stack(outputs[samples])
+            computed = products(rows, rounded.weights) * accumulator + rounded.bias
+            matching.add(computed.reshape(wanted.shape), wanted)
+        gains, added = matching.result(gains=net.options.scales == "real")
+        return Rounded(rounded.weights, rounded.scales * gains, rounded.bias * gains + added)
+
+    def _rows(self, net: Lowering, layer: Layer, places: int) -> Iterator[tuple[slice, Images]]:
+        """What the weights meet, for some samples at a time, about as many rows as a block of `Moments` has."""
         if self._simulation is None:
             self._simulation = Simulation(net.builder, self._samples)
-        window = _window(layer)
-        columns, join = Columns(layer.weights.shape, window), np.stack if window is None else np.concatenate
+        window, length = _window(layer), math.prod(layer.weights.shape[1:])
+        join = np.stack if window is None else np.concatenate
         inputs, zero = self._simulation.values(layer.input.value), np.float32(layer.input.zero_point)
-        count = max(1, min(BLOCK // len(chosen[0]), TOGETHER // inputs[0].size))
+        count = max(1, min(BLOCK // places, TOGETHER // inputs[0].size))
         for start in range(0, len(inputs), count):
             some = slice(start, start + count)
-            columns.add(join(inputs[some]).astype(np.float32) - zero, np.concatenate(chosen[some]))
-        return columns
-
-
-def _matched(layer: Layer, columns: Columns, rounded: Rounded, *, means: FloatArray, gains: bool) -> Rounded:
-    """The same weights, with the gain and the bias of each output channel that fit the float outputs best.
-
-    `means` [samples, O] are those of the float outputs.
-    """
-    scales = rounded.scales
-    if gains:
-        scales = scales * _gains(*columns.agreement(rounded.weights, scales * layer.input_scale))
-    errors = columns.means_of(rounded.weights) * scales * layer.input_scale + layer.bias - means
-    return Rounded(rounded.weights, scales, layer.bias - _certain_part(errors))
+            yield some, rows_of(join(inputs[some]).astype(np.float32) - zero, window, length)
 
 
 def _steps(layer: Layer, scales: FloatArray) -> FloatArray:
@@ -94,17 +98,3 @@ def _window(layer: Layer) -> Window | None:
     stride, dilation, pads = (layer.node.attributes[name].as_ints() for name in ("strides", "dilations", "pads"))
     kernel = layer.weights.shape[1:3]
     return Window((kernel[0], kernel[1]), (stride[0], stride[1]), (dilation[0], dilation[1]), tuple(pads))
-
-
-def _gains(covariance: FloatArray, variance: FloatArray) -> FloatArray:
-    """The slope of float outputs over computed ones, half by the channel, half by the layer: a channel's own is uncertain."""
-    whole = covariance.sum() / max(variance.sum(), 1e-300)
-    own = np.where(variance > 0, covariance / np.maximum(variance, 1e-300), whole)
-    return np.asarray(np.clip((own + whole) / 2, 1 / MOST_GAIN, MOST_GAIN))
-
-
-def _certain_part(errors: FloatArray) -> FloatArray:
-    """[O]: the mean of errors [samples, O], drawn to 0 as far as it may be the chance of few samples (James-Stein)."""
-    mean = errors.mean(axis=0)
-    uncertainty = errors.var(axis=0, ddof=1) / len(errors) if len(errors) > 1 else mean**2
-    return np.asarray(mean * np.maximum(0.0, 1.0 - uncertainty / np.maximum(mean**2, 1e-300)))

@@ -3,7 +3,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from mrt.refine.columns import Columns, Window, chosen_places
+from mrt.refine.columns import Window, chosen_places, products, rows_of
 from tests.graphs import run
 
 
@@ -33,39 +33,30 @@ CASES = [
 
 
 @pytest.mark.parametrize(("window", "groups", "outputs"), CASES)
-def test_means_covariance_and_agreement_are_those_of_the_convolution(window, groups, outputs):
+def test_products_of_rows_are_those_of_the_convolution(window, groups, outputs):
     rng = np.random.default_rng(3)
     weights = rng.integers(-9, 10, (outputs, *window.kernel, 4 // groups))
-    scales = rng.uniform(0.5, 2, outputs)
-    columns, places, real = Columns(weights.shape, window), [], []
-    for count in (2, 1):
-        images = rng.integers(-20, 30, (count, 9, 8, 4)).astype(np.float32)
-        whole = [convolved(image[None], weights, window, groups) * scales for image in images]
-        at = np.concatenate([item[chosen_places(*item.shape[:2])].reshape(-1, outputs) for item in whole])
-        float_side = at * 1.5 + rng.normal(size=at.shape)
-        columns.add(images, float_side)
-        places.append(at)
-        real.append(float_side)
-        means = [item.mean(axis=(0, 1)) for item in whole]
-        assert np.allclose(columns.means_of(weights)[-count:] * scales, means)
-    found, twin = np.concatenate(places), np.concatenate(real)
-    covariance, variance = columns.agreement(weights, scales)
-    assert np.allclose(variance, found.var(axis=0), rtol=1e-4)
-    assert np.allclose(covariance, ((found - found.mean(0)) * (twin - twin.mean(0))).mean(0), rtol=1e-3, atol=1e-2)
+    images = rng.integers(-20, 30, (2, 9, 8, 4)).astype(np.float32)
+    whole = [convolved(image[None], weights, window, groups) for image in images]
+    expected = np.concatenate([item[chosen_places(*item.shape[:2])].reshape(-1, outputs) for item in whole])
+    rows = rows_of(images, window, weights[0].size)
+    assert rows.shape == (groups, len(expected), weights[0].size)
+    assert products(rows, weights).tolist() == expected.tolist()
 
 
-def test_rows_of_a_matrix_are_their_own_columns():
-    rows = np.array([[[1.0, 2.0], [3.0, -2.0]], [[1.0, -2.0], [3.0, 2.0]]], np.float32)
-    columns = Columns((1, 2), None)
-    columns.add(rows[:1], np.zeros((2, 1)))
-    columns.add(rows[1:], np.zeros((2, 1)))
-    assert columns.covariance().tolist() == [[[1.0, 0.0], [0.0, 4.0]]]
-    assert columns.means_of(np.array([[10, 1]])).tolist() == [[20.0], [20.0]]
+def test_rows_of_a_matrix_are_as_they_are():
+    inputs = np.array([[[1.0, 2.0], [3.0, -2.0]], [[1.0, -2.0], [3.0, 2.0]]], np.float32)
+    assert rows_of(inputs, None, 2).tolist() == [[[1.0, 2.0], [3.0, -2.0], [1.0, -2.0], [3.0, 2.0]]]
 
 
-def test_of_a_matrix_with_many_rows_some_count_for_the_covariance():
-    rows = np.arange(400, dtype=np.float32).reshape(1, 400, 1)
-    columns = Columns((1, 1), None)
-    columns.add(rows, np.zeros((100, 1)))
-    assert columns.covariance().tolist() == [[[np.var(np.arange(2.0, 400, 4))]]]
-    assert columns.means_of(np.array([[1]])).tolist() == [[199.5]]
+def test_of_a_matrix_with_many_rows_some_count():
+    inputs = np.arange(400, dtype=np.float32).reshape(1, 400, 1)
+    assert rows_of(inputs, None, 1)[0, :, 0].tolist() == list(range(2, 400, 4))
+
+
+@pytest.mark.parametrize("most", [127, 32767])
+def test_products_too_great_for_float32_are_exact(most):
+    rows = np.full((1, 1, 3001), 255, np.float32)
+    weights = np.full((1, 3001), most)
+    weights[0, 0] = 1
+    assert products(rows, weights).tolist() == [[255.0 * (3000 * most + 1)]]

@@ -1,0 +1,87 @@
+"""The gain and the bias of each output channel with which what integers compute comes nearest to float.
+
+What a clip behind the layer takes away does not count: an output does only if float's or the integers' lies within.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from mrt.quantize.fixed_point import FloatArray
+from mrt.quantize.lowering import constant_of
+from mrt.quantize.tensor import Interval
+
+MOST_GAIN = 1.25
+
+
+class Matching:
+    """Gathers pairs of outputs, each [samples, places, O], of which those within the ends count."""
+
+    def __init__(self, ends: Interval) -> None:
+        self._low, self._high = ends
+        self._counts: list[FloatArray] = []  # [samples, O], as are the sums
+        self._sums: list[FloatArray] = []  # of the integers' outputs
+        self._wanted: list[FloatArray] = []  # of float's
+        self._squares: FloatArray | float = 0.0  # [O]
+        self._products: FloatArray | float = 0.0  # [O]
+
+    def add(self, computed: FloatArray, wanted: FloatArray) -> None:
+        """See some samples."""
+        counts = self._within(computed, wanted)
+        computed, wanted = computed * counts, wanted * counts
+        self._counts.append(counts.sum(axis=1, dtype=np.float64))
+        self._sums.append(computed.sum(axis=1))
+        self._wanted.append(wanted.sum(axis=1))
+        self._squares = self._squares + np.einsum("npo,npo->o", computed, computed)
+        self._products = self._products + np.einsum("npo,npo->o", computed, wanted)
+
+    def _within(self, computed: FloatArray, wanted: FloatArray) -> npt.NDArray[np.bool_]:
+        counts: npt.NDArray[np.bool_] = np.ones(computed.shape, np.bool_)
+        if self._low > -math.inf:
+            counts &= np.maximum(computed, wanted) > self._low
+        if self._high < math.inf:
+            counts &= np.minimum(computed, wanted) < self._high
+        return counts
+
+    def result(self, *, gains: bool) -> tuple[FloatArray, FloatArray]:
+        """[O], [O]: the gains, or ones, and what is to be added then."""
+        counts, sums, wanted = (np.concatenate(item) for item in (self._counts, self._sums, self._wanted))
+        gain = self._gains(counts, sums, wanted) if gains else np.ones(counts.shape[1])
+        return gain, _certain_part(wanted - gain * sums, counts)
+
+    def _gains(self, counts: FloatArray, sums: FloatArray, wanted: FloatArray) -> FloatArray:
+        """The slope of float outputs over computed ones; as much speaks for 1 as the mean channel has to say."""
+        number = np.maximum(counts.sum(axis=0), 1.0)
+        variance = np.maximum(self._squares - sums.sum(axis=0) ** 2 / number, 0.0)
+        covariance = self._products - sums.sum(axis=0) * wanted.sum(axis=0) / number
+        prior = max(float(variance.mean()), 1e-300)
+        return np.asarray(np.clip((covariance + prior) / (variance + prior), 1 / MOST_GAIN, MOST_GAIN))
+
+
+def _certain_part(errors: FloatArray, counts: FloatArray) -> FloatArray:
+    """[O]: the mean error, of sums [samples, O], drawn to 0 as far as it may be the chance of few samples (James-Stein)."""
+    number, samples = np.maximum(counts.sum(axis=0), 1.0), len(errors)
+    mean = errors.sum(axis=0) / number
+    spread = ((errors - counts * mean) ** 2).sum(axis=0) / number**2
+    uncertainty = spread * samples / (samples - 1) if samples > 1 else mean**2
+    return np.asarray(mean * np.maximum(0.0, 1.0 - uncertainty / np.maximum(mean**2, 1e-300)))
+
+
+def ends_behind(value: ir.Value) -> Interval:
+    """Where a Relu or Clip that alone reads the value cuts it off."""
+    readers = [use.node for use in value.uses()]
+    if len(readers) == 1 and readers[0].op_type == "Relu":
+        return 0.0, math.inf
+    if len(readers) == 1 and readers[0].op_type == "Clip":
+        return _bound(readers[0].inputs, 1, -math.inf), _bound(readers[0].inputs, 2, math.inf)
+    return -math.inf, math.inf
+
+
+def _bound(inputs: Sequence[ir.Value | None], index: int, otherwise: float) -> float:
+    array = constant_of(inputs[index]) if index < len(inputs) else None
+    return otherwise if array is None else float(array.ravel()[0])
