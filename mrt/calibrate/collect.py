@@ -1,16 +1,19 @@
 """Runs the float model over samples, every value exposed, while other threads look at what the last gave.
 
-Memory holds the values of two samples and one observer for each value, however many samples there are.
+Memory holds the values of two samples and one observer for each value, however many samples there are. Each value has
+one thread at a time, that does all that is to be done with it while it is in the cache; so nothing depends on how many
+threads there are.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,8 +31,11 @@ from mrt.words import ONE_RANGE
 Array = npt.NDArray[Any]
 Progress = Callable[[int, int], None]  # runs done, runs in all
 Values = Mapping[str, Array]
-See = Callable[[int, Sample, Values, Values], None]  # as `Onlooker.see`
+Look = Callable[[Sequence[str], int, Sample, Values], None]  # as `_Gathering.see`
+Seen = tuple[int, Sample]  # how many samples have been seen, the last of them
 MAX_EXPOSED_BYTES = 256 * 2**20  # values exposed by one run; a model with more is run once for each group of values
+SHARES = 16  # parts of about equal size, of the values of one run, that threads take one after another
+MOST_THREADS = 8
 SUMS_OF_PRODUCTS = ("Conv", "ConvTranspose", "Gemm")
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
 
@@ -60,10 +66,11 @@ class Watch:
 class Onlooker(Protocol):
     """Wants to know more of the values than calibration does, and sees them on the same occasion."""
 
-    def see(self, index: int, sample: Sample, values: Values, few: Values) -> None:
-        """What nodes give for a sample, and the same thinned; some names at a time where a run would expose too much.
+    def see(self, index: int, sample: Sample, name: str, values: Array, few: Array) -> None:
+        """A value that a node gives for a sample, and the same thinned.
 
-        The arrays are written over afterwards: what is to be kept of them is copied. Each onlooker has a thread of its own.
+        The arrays are written over afterwards: what is to be kept of them is copied. Samples come in order; the values of
+        one come in any, from several threads at once.
         """
 
 
@@ -81,17 +88,15 @@ def calibrate(
         raise BadData(f"{samples.source}: holds no samples; expected at least one")
     watches = _watches(model, options)
     digest = hashlib.sha256()
+    gathering = _Gathering(watches, onlookers, Thinning.of(len(samples)), samples.source)
     groups = _groups(model)
-
-    def watch(first: bool, index: int, sample: Sample, values: Values, few: Values) -> None:
-        if first:
-            _see_inputs(sample, watches, digest)
-        _see(values, watches, few, f"{samples.source}, sample {index}")
-
     for number, names in enumerate(groups):
-        looks: list[See] = [partial(watch, number == 0), *(onlooker.see for onlooker in onlookers)]
-        with closing(_runs(FloatSession(model, names), samples, looks)) as runs:
-            for done in runs:
+        inputs = [str(value.name) for value in model_inputs(model)] if number == 0 else []
+        shares = _shares([*inputs, *names], watches, model)
+        with closing(_runs(FloatSession(model, names), samples, shares, gathering.see)) as runs:
+            for done, sample in runs:
+                for name in inputs:
+                    digest.update(np.ascontiguousarray(sample[name], "<f4").data)
                 if progress is not None:
                     progress(number * len(samples) + done, len(groups) * len(samples))
     means = {name: watch.channel_means for name, watch in watches.items()}
@@ -105,24 +110,54 @@ def calibrate(
     )
 
 
-def _runs(session: FloatSession, samples: Samples, looks: Sequence[See]) -> Generator[int]:
-    """Run the model on each sample, in order, and say how many have been seen: by each onlooker in a thread, one behind.
+@dataclass(frozen=True)
+class _Gathering:
+    """All that is to be known of values."""
+
+    watches: Mapping[str, Watch]
+    onlookers: Sequence[Onlooker]
+    thinning: Thinning
+    source: str
+
+    def see(self, names: Sequence[str], index: int, sample: Sample, values: Values) -> None:
+        """Some values of one sample, one after another: inputs, and what nodes give."""
+        for name in names:
+            if name in sample:
+                self._watch(name, index, sample[name], sample[name])
+                continue
+            few = self.thinning.few(values[name], index)
+            self._watch(name, index, values[name], few)
+            for onlooker in self.onlookers:
+                onlooker.see(index, sample, name, values[name], few)
+
+    def _watch(self, name: str, index: int, values: Array, few: Array) -> None:
+        try:
+            self.watches[name].update(values, few)
+        except BadData as problem:
+            raise BadData(
+                f"{self.source}, sample {index}: the model's value '{name}' has {problem}"
+                "; leave the sample out or mend the model"
+            ) from None
+
+
+def _runs(session: FloatSession, samples: Samples, shares: Sequence[Sequence[str]], look: Look) -> Generator[Seen]:
+    """Run the model on each sample, in order, and say how many have been seen, and the last: by threads, one behind.
 
     Two samples' values are all the memory that it takes: each is written over those of the last but one.
     """
-    thinning = Thinning.of(len(samples))
-    with ThreadPoolExecutor(len(looks)) as threads:
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, MOST_THREADS)) as threads:
         seeing: list[Future[None]] = []
         values: dict[str, Array] | None = None
         before: dict[str, Array] | None = None  # seen already
+        last: Sample = {}
         for index, sample in enumerate(samples):
             values, before = session.run(sample, into=before), values
-            few = {name: thinning.few(array, index) for name, array in values.items()}
             if _all_done(seeing):
-                yield index
-            seeing = [threads.submit(look, index, sample, values, few) for look in looks]
+                yield index, last
+            seeing = [threads.submit(look, names, index, sample, values) for names in shares]
+            last = sample
         if _all_done(seeing):
-            yield len(samples)
+            yield len(samples), last
 
 
 def _all_done(seeing: Sequence[Future[None]]) -> bool:
@@ -167,23 +202,24 @@ def _groups(model: ir.Model) -> list[list[str]]:
     return groups
 
 
+def _shares(names: Sequence[str], watches: Mapping[str, Watch], model: ir.Model) -> list[list[str]]:
+    """The names in `SHARES` parts or so of about equal size; those that have a watch together stay together, in order."""
+    sizes = {str(value.name): _bytes(value) for value in (*model_inputs(model), *_produced(model))}
+    together: dict[int, list[str]] = {}
+    for name in names:
+        together.setdefault(id(watches[name]), []).append(name)
+    shares: list[list[str]] = [[]]
+    most, filled = sum(sizes[name] for name in names) / SHARES, 0
+    for some in together.values():
+        if filled >= most:
+            shares.append([])
+            filled = 0
+        shares[-1].extend(some)
+        filled += sum(sizes[name] for name in some)
+    return shares
+
+
 def _bytes(value: ir.Value) -> int:
     """The value's size; a dimension that is not known counts as 1."""
     sizes = [] if value.shape is None else [size for size in value.shape if isinstance(size, int)]
     return 4 * math.prod(sizes)
-
-
-def _see_inputs(sample: Sample, watches: dict[str, Watch], digest: Any) -> None:
-    for name, values in sample.items():
-        watches[name].update(values, values)
-        digest.update(np.ascontiguousarray(values, "<f4").data)
-
-
-def _see(values: Values, watches: dict[str, Watch], few: Values, where: str) -> None:
-    for name, array in values.items():
-        try:
-            watches[name].update(array, few[name])
-        except BadData as problem:
-            raise BadData(
-                f"{where}: the model's value '{name}' has {problem}; leave the sample out or mend the model"
-            ) from None

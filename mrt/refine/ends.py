@@ -43,16 +43,15 @@ def _fitting(item: Channels, steps: int) -> Floats:
 
 def _factor(halves: tuple[Channels, Channels], steps: int, importance: Floats, limits: tuple[float, float]) -> float:
     """How far beyond the ends that fit one half the other half should end."""
+    if not all(half.elements for half in halves):
+        return 1.0
     fitting = [_fitting(half, steps) for half in halves]
-
-    def error(factor: float) -> float:
-        total = 0.0
-        for own, other in zip(halves, reversed(fitting), strict=True):
-            ends = np.clip(other * factor, *limits)[:, None]
-            total += float((importance * _errors(own.counts, own.centres(), ends, steps)[:, 0]).sum())
-        return total
-
-    return min(FACTORS, key=error) if all(half.elements for half in halves) else 1.0
+    total = np.zeros(len(FACTORS))
+    for own, other in zip(halves, reversed(fitting), strict=True):
+        ends = np.clip(other[:, None] * np.array(FACTORS), *limits)
+        errors = importance[:, None] * _errors(own.counts, own.centres(), ends, steps)
+        total += np.ascontiguousarray(errors.T).sum(axis=1)
+    return FACTORS[int(total.argmin())]
 
 
 def _errors(counts: IntArray, centres: Floats, tops: Floats, steps: int) -> Floats:
