@@ -74,6 +74,8 @@ def _meaning(meaning: Meaning | None) -> str:
     if meaning is None:
         return ""
     channels = f" times {min(meaning.channels):.3g}..{max(meaning.channels):.3g} by channel" if meaning.channels else ""
+    if meaning.centres:
+        channels += f", plus {min(meaning.centres):.3g}..{max(meaning.centres):.3g} by channel"
     return f", scale {meaning.scale!r}{channels}, zero point {meaning.zero_point}"
 
 

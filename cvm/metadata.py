@@ -56,8 +56,10 @@ def _encode_meanings(meanings: Mapping[K, Meaning]) -> Mapping[K, cbor.Value]:
 
 
 def _encode_meaning(item: Meaning) -> cbor.Value:
-    channels = [[float(factor) for factor in item.channels]] if item.channels else []
-    return [float(item.scale), item.zero_point, item.source, *channels]
+    if len(item.centres) not in (0, len(item.channels)):
+        raise Malformed(f"a meaning has {len(item.centres)} centres and {len(item.channels)} factors of channels")
+    by_channel = [[float(number) for number in numbers] for numbers in (item.channels, item.centres) if numbers]
+    return [float(item.scale), item.zero_point, item.source, *by_channel]
 
 
 def _mapping(
@@ -91,14 +93,24 @@ def _meaning(reader: cbor.Reader) -> Meaning:
 
 
 def _meaning_of_value(reader: cbor.Reader) -> Meaning:
-    parts = reader.array("meaning (scale, zero point, source, factors of channels)", 3, 4)
+    parts = reader.array("meaning (scale, zero point, source, factors of channels, centres)", 3, 5)
     scale, zero_point, source = (
         _scale(reader, "scale"),
         reader.integer("zero point", *DTYPE_RANGES["i32"]),
         _text(reader),
     )
-    count = reader.array("factors of channels", 1, MAX_CHANNELS) if parts == 4 else 0
-    return Meaning(scale, zero_point, source, tuple(_scale(reader, "factor of a channel") for _ in range(count)))
+    count = reader.array("factors of channels", 1, MAX_CHANNELS) if parts > 3 else 0
+    factors = tuple(_scale(reader, "factor of a channel") for _ in range(count))
+    count = reader.array("centres of channels", len(factors), len(factors)) if parts > 4 else 0
+    return Meaning(scale, zero_point, source, factors, tuple(_finite(reader, "centre") for _ in range(count)))
+
+
+def _finite(reader: cbor.Reader, what: str) -> float:
+    start = reader.at
+    number = reader.real(what)
+    if not -float("inf") < number < float("inf"):
+        raise reader.fault(f"{what} {number}; expected a finite number", start)
+    return number
 
 
 def _scale(reader: cbor.Reader, what: str) -> float:

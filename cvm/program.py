@@ -100,13 +100,15 @@ class Instruction:
 class Meaning:
     """What an integer stands for: real = scale * (integer - zero_point). `source` names the float tensor.
 
-    With `channels`, the scale of index i of the last axis is scale * channels[i]; inputs and outputs have none.
+    With `channels`, the scale of index i of the last axis is scale * channels[i]; with `centres`, as many, centres[i] is
+    added. Inputs and outputs have neither.
     """
 
     scale: float
     zero_point: int
     source: str = ""
     channels: tuple[float, ...] = ()
+    centres: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

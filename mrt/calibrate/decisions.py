@@ -35,10 +35,14 @@ class LayerDecision:
 
 @dataclass(frozen=True)
 class Decisions:
-    """`key` says for which options the layers hold. `channel_scales`, by value: relative to the value's scale, at most 1."""
+    """`key` says for which options the layers hold; the others are by value.
+
+    `channel_scales` are relative to the value's scale, at most 1; its channels are counted from `centres`.
+    """
 
     key: Mapping[str, Any] = field(default_factory=dict)
     channel_scales: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    centres: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     layers: Mapping[str, LayerDecision] = field(default_factory=dict)
 
     def for_options(self, key: Mapping[str, Any]) -> Decisions:

@@ -98,6 +98,8 @@ class CalibrationTable:
         ]
         if self.decisions.channel_scales:
             lines.append(f'"channel_scales": {_object(self.decisions.channel_scales)}')
+        if self.decisions.centres:
+            lines.append(f'"centres": {_object(self.decisions.centres)}')
         if self.decisions.layers:
             lines.append(f'"layers": {self._layers_text()}')
         return "{\n" + ",\n".join(sorted(lines)) + "\n}\n"
@@ -139,14 +141,14 @@ def _from_json(content: Any, path: Path) -> CalibrationTable:
     _expect(content.get("version") == VERSION, f"has version {content.get('version')}, expected {VERSION}")
     keys = {"channel_means", "data_sha256", "format", "model_sha256", "options", "ranges", "samples", "version"}
     _expect(
-        set(content) - {"channel_scales", "layers"} == keys,
+        set(content) - {"channel_scales", "centres", "layers"} == keys,
         f"has the entries {sorted(content)}, expected {sorted(keys)}",
     )
     _expect(type(content["samples"]) is int and content["samples"] > 0, "samples must be a whole number above 0")
     for key in ("data_sha256", "model_sha256"):
         _expect(isinstance(content[key], str), f"{key} must be text")
-    content = {"channel_scales": {}, "layers": {}} | content
-    for key in ("ranges", "channel_means", "channel_scales", "layers", "options"):
+    content = {"channel_scales": {}, "centres": {}, "layers": {}} | content
+    for key in ("ranges", "channel_means", "channel_scales", "centres", "layers", "options"):
         _expect(isinstance(content[key], dict), f"{key} must be an object")
     return CalibrationTable(
         model_sha256=content["model_sha256"],
@@ -155,25 +157,28 @@ def _from_json(content: Any, path: Path) -> CalibrationTable:
         data_sha256=content["data_sha256"],
         ranges={name: _read_range(name, item) for name, item in content["ranges"].items()},
         channel_means={name: _numbers(name, item) for name, item in content["channel_means"].items()},
-        decisions=_read_decisions(content["channel_scales"], content["layers"], path),
+        decisions=_read_decisions(content, path),
     )
 
 
-def _read_decisions(channel_scales: dict[str, Any], layers: dict[str, Any], path: Path) -> Decisions:
-    scales = {name: _numbers(name, item) for name, item in channel_scales.items()}
+def _read_decisions(content: dict[str, Any], path: Path) -> Decisions:
+    scales, centres = (
+        {name: _numbers(name, item) for name, item in content[key].items()} for key in ("channel_scales", "centres")
+    )
     for name, numbers in scales.items():
         _expect(
             bool(numbers) and 0 < min(numbers) <= max(numbers) <= 1, f"channel scales of '{name}' are not in (0, 1]"
         )
+    layers = content["layers"]
     if not layers:
-        return Decisions(channel_scales=scales)
+        return Decisions(channel_scales=scales, centres=centres)
     _expect(set(layers) == {"key", "names", "sha256"}, "layers must have a key, names and sha256")
     names, sha256 = layers["names"], layers["sha256"]
     good = isinstance(names, list) and all(isinstance(name, str) for name in names) and names == sorted(set(names))
     _expect(good and isinstance(layers["key"], dict), "layers must have sorted names and an object as key")
     _expect(isinstance(sha256, str) and len(sha256) == 64, "the sha256 of layers must be 64 digits")
     _expect(all(digit in string.hexdigits for digit in sha256), "the sha256 of layers must be 64 digits")
-    return Decisions(layers["key"], scales, read_layers(file_of(path, sha256), names, sha256))
+    return Decisions(layers["key"], scales, centres, read_layers(file_of(path, sha256), names, sha256))
 
 
 def _read_options(content: dict[str, Any]) -> CalibrationOptions:

@@ -107,6 +107,10 @@ def _factors(meaning: Meaning) -> npt.NDArray[np.float64]:
     return np.array(meaning.channels or (1.0,))
 
 
+def _centres(meaning: Meaning) -> npt.NDArray[np.float64]:
+    return np.array(meaning.centres or (0.0,))
+
+
 def _size(value: ir.Value) -> int | None:
     if value.shape is None or not value.shape.is_static():
         return None
@@ -118,7 +122,7 @@ def _add(layer: Layer, program: Proven, real: Array, value: IntArray) -> None:
     metadata = program.program.metadata
     assert metadata is not None
     meaning = metadata.values[layer.number]
-    integer = (value.astype(np.float64) - meaning.zero_point) * meaning.scale * _factors(meaning)
+    integer = (value.astype(np.float64) - meaning.zero_point) * meaning.scale * _factors(meaning) + _centres(meaning)
     exact = real.astype(np.float64)
     candidates = [order.reshape(-1) for order in _orders(exact) if order.shape == integer.shape] or [exact.reshape(-1)]
     flat = integer.reshape(-1)

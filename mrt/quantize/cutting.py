@@ -21,14 +21,14 @@ def cut_off(net: Lowering, node: ir.Node) -> Tensor:
 
     Raises Unsupported where whole numbers would be lost: between steps of more than 1, or in sums that are not exact.
     """
-    value = node.inputs[0]
+    value, name = node.inputs[0], node.name or name_of(node.outputs[0])
     if always_whole(value):
-        raise Unsupported([f"{node.name} (Cast): sums of whole numbers that cannot be held exactly in i32 here"])
+        raise Unsupported([f"{name} (Cast): sums of whole numbers that cannot be held exactly in i32 here"])
     x = _fine(net, value)
     step = Fraction(float(x.scale[0]))
     if step > 1:
         raise Unsupported(
-            [f"{node.name} (Cast): '{name_of(value)}' is held in steps of {float(step):.3g}, between which whole numbers"
+            [f"{name} (Cast): '{name_of(value)}' is held in steps of {float(step):.3g}, between which whole numbers"
              " are lost; give it more bits, or make it an input of whole numbers"]
         )  # fmt: skip
     low, high = DTYPE_RANGES[net.dtype(x)]

@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from cvm.program import IntArray
 from mrt.quantize.builder import Handle
+from mrt.quantize.centres import summed
 from mrt.quantize.fixed_point import SMALLEST_SCALE, FloatArray, quantize_array, usable_scale
 from mrt.quantize.lowering import Lowering, common_layout, constant_of, identity, name_of, require_constant, shape_of
 from mrt.quantize.rules import rule
@@ -90,7 +91,7 @@ def _combine(net: Lowering, node: ir.Node, instruction: str) -> None:
         else:
             operands.append(_at_scale(net, laid_out(net, value, tensor, layout), scale))
     result = net.builder.emit(instruction, *operands)
-    net.define(node.outputs[0], Tensor(result, np.array([scale]), 0, layout))
+    net.define(node.outputs[0], Tensor(result, np.array([scale]), 0, layout, centres=summed(node, *computed)))
 
 
 def _fine_scale(net: Lowering, node: ir.Node, computed: list[Tensor | None]) -> float:

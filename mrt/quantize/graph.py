@@ -31,6 +31,7 @@ from mrt.quantize import (  # noqa: F401 they register rules
     whole_division,
     whole_products,
 )
+from mrt.quantize.centres import centrable
 from mrt.quantize.curve import Curve
 from mrt.quantize.curve_memo import CurveMemo
 from mrt.quantize.detection import suppress
@@ -94,7 +95,9 @@ def quantize(
     needed = _needed(model.graph, nodes, curves)
     table = replace(table, decisions=table.decisions.for_options(options.key()))
     table, options = with_pictures(model.graph, nodes, without_masks(nodes, table), options)
-    net = Lowering(table, options, _heads(model.graph, needed, curves), _alike(needed), rounding)
+    net = Lowering(
+        table, options, _heads(model.graph, needed, curves), _alike(needed), centrable(model.graph), rounding
+    )
     net.curves = memo or net.curves
     for value in model.graph.inputs:
         with owners.noting(net.builder, name_of(value)):

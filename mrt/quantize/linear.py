@@ -12,6 +12,7 @@ import onnx_ir as ir
 from cvm.errors import Unproven
 from cvm.program import DTYPES, Attribute, IntArray
 from mrt.quantize.builder import Handle
+from mrt.quantize.centres import output_centres, taken_up
 from mrt.quantize.decompose import emit_in_parts, provable_parts
 from mrt.quantize.fixed_point import FloatArray
 from mrt.quantize.halves import sum_of_products
@@ -35,7 +36,7 @@ def conv(net: Lowering, node: ir.Node) -> None:
     value, pad = fit_window(net, x.value, extent, stride, tuple(node.attributes["pads"].as_ints()))
     attributes: dict[str, Attribute] = {"pad": pad, "stride": stride, "dilation": dilation, "input_zp": x.zero_point}
     total, shift = _convolve(net, "conv2d", value, weights, bias, node.attributes["group"].as_int(), attributes)
-    net.define(node.outputs[0], Tensor(total, np.ldexp(scales, shift), 0, NHWC))
+    net.define(node.outputs[0], Tensor(total, np.ldexp(scales, shift), 0, NHWC, centres=output_centres(net, node)))
 
 
 @rule("ConvTranspose")
@@ -169,10 +170,12 @@ def _parameters(
 ) -> tuple[IntArray, IntArray, FloatArray]:
     """Integer weights and bias, and the scale of the accumulator, per output channel; `shares` as for `mean_error`.
 
-    Where the input has a scale for each channel, the weights take up how it differs from the largest.
+    Where the input has a scale for each channel, the weights take up how it differs from the largest; centres go into the bias.
     """
     bits = net.options.weight_bits_of(name_of(node.outputs[0]))
-    layer = Layer(node, x, _by_channel(weights, x), require_constant(node, 2), bits, shares)
+    centres = output_centres(net, node) if node.op_type == "Conv" else np.zeros(1)
+    bias = require_constant(node, 2) + taken_up(x, weights) - centres
+    layer = Layer(node, x, _by_channel(weights, x), bias, centres, bits, shares)
     scales = weight_scales(layer.weights, layer.bias, layer.input_scale, bits=bits, scales=net.options.scales)
     rounded = net.rounding(net, layer, scales)
     accumulator = rounded.scales * layer.input_scale

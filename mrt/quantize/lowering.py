@@ -31,6 +31,7 @@ class Lowering:
         options: QuantizeOptions,
         heads: frozenset[str],
         alike: frozenset[str] = frozenset(),
+        centrable: frozenset[str] = frozenset(),
         rounding: Rounding = as_decided,
     ) -> None:
         self.builder = ProgramBuilder()
@@ -39,6 +40,7 @@ class Lowering:
         self.options = options
         self.heads = heads
         self.alike = alike  # values watched as one with others: their format may not depend on what is proven of each
+        self.centrable = centrable  # values whose channels may have centres
         self.rounding = rounding
         self._tensors: dict[str, Tensor] = {}
 
@@ -54,6 +56,10 @@ class Lowering:
     def source(self, value: ir.Value | None) -> Tensor:
         """The first form of a computed value, as its rule left it: often a wide accumulator."""
         return self._tensors[name_of(value)]
+
+    def known(self, value: ir.Value | None) -> Tensor | None:
+        """As `source`, if the value has been computed by now."""
+        return self._tensors.get(name_of(value))
 
     def settled(self, value: ir.Value | None) -> Tensor:
         """The narrow form of a computed value (8 or 16 bits, one scale, no clip left to apply)."""
@@ -153,9 +159,9 @@ class Lowering:
         if not same:
             value = self.rescale(tensor, ratios, target.dtype, target.zero_point)
         value = self._clamp(value, tensor, target)
-        result = Tensor(value, np.array([target.scale]), target.zero_point, tensor.layout)
-        self.builder.annotate(value, Meaning(target.scale, target.zero_point, source))
-        return result
+        factors = (1.0,) * tensor.centres.size if tensor.centred else ()
+        self.builder.annotate(value, _meaning(tensor, target, source, factors))
+        return Tensor(value, np.array([target.scale]), target.zero_point, tensor.layout, centres=tensor.centres)
 
     def _bring_by_channel(self, tensor: Tensor, target: Format, relative: Sequence[float], source: str) -> Tensor:
         """As `bring`, each index of the last axis at a scale of its own: `relative` to the format's."""
@@ -165,8 +171,8 @@ class Lowering:
         low = target.zero_point if tensor.low >= 0 else target.least
         if self.builder.bounds[value].min < low:
             value = self.builder.emit("clamp", value, min=low, max=target.most)
-        self.builder.annotate(value, Meaning(target.scale, target.zero_point, source, factors))
-        return Tensor(value, scale, target.zero_point, tensor.layout)
+        self.builder.annotate(value, _meaning(tensor, target, source, factors))
+        return Tensor(value, scale, target.zero_point, tensor.layout, centres=tensor.centres)
 
     def rescale(self, tensor: Tensor, ratios: FloatArray, dtype: str, zero_point: int) -> Handle:
         """integer -> nearest to (integer - tensor.zero_point) * ratio + zero_point, per tensor or per channel."""
@@ -231,6 +237,11 @@ class Lowering:
     def logical(self, tensor: Tensor) -> Tensor:
         """A tensor with its axes in the float model's order."""
         return self.arrange(tensor, identity(len(tensor.layout)))
+
+
+def _meaning(tensor: Tensor, target: Format, source: str, factors: tuple[float, ...]) -> Meaning:
+    centres = tuple(tensor.centres.tolist()) if tensor.centred else ()
+    return Meaning(target.scale, target.zero_point, source, factors, centres)
 
 
 def _reaches_no_clip(tensor: Tensor, target: Format) -> bool:

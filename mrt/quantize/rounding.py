@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """A sum of products whose weights [O,..,C/groups] are to be rounded. `shares` as for `mean_error`."""
+    """A sum of products whose weights [O,..,C/groups] are to be rounded.
+
+    `bias` [O] is that of outputs counted from `centres`; `shares` as for `mean_error`.
+    """
 
     node: ir.Node
     input: Tensor
     weights: FloatArray
     bias: FloatArray
+    centres: FloatArray
     bits: int
     shares: FloatArray | float
 
@@ -87,5 +91,5 @@ def nearest(net: Lowering, layer: Layer, scales: FloatArray) -> Rounded:
     if not net.options.bias_correction or means is None:
         return Rounded(integers, scales, layer.bias)
     relative = layer.input.scale / layer.input_scale  # the weights are for channels at the largest scale
-    expected = np.asarray(means) / relative
+    expected = (np.asarray(means) - layer.input.centres) / relative
     return Rounded(integers, scales, layer.bias - mean_error(integers, layer.weights, scales, expected, layer.shares))

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from cvm.program import DTYPE_RANGES
 from mrt.quantize.curve import Curve
 from mrt.quantize.functions import ELEMENTWISE
 from mrt.quantize.lowering import Lowering, constant_of, name_of, shape_of
@@ -74,8 +75,10 @@ def lower_curve(net: Lowering, value: ir.Value, curve: Curve) -> None:
     sampled = net.curves.sampled(key, lambda: SampledCurve(curve, scale, x.zero_point, np.arange(first, last + 1)))
     ends = sampled.ends()
     target = net.format(value, head=True if _only_divides(value) else None, reach=ends)
-    if (x.whole or always_whole(value)) and max(map(abs, ends)) < 2**15 and sampled.is_whole():
-        target = Format("i16", 1.0, 0, -(2**15), 2**15 - 1)  # whole numbers stay what they are
+    reach, made_whole = max(map(abs, ends)), always_whole(value)
+    if (made_whole or (x.whole and reach < 2**15)) and reach < 2**31 and sampled.is_whole():
+        dtype = "i16" if reach < 2**15 else "i32"
+        target = Format(dtype, 1.0, 0, *DTYPE_RANGES[dtype])  # whole numbers stay what they are
     values = net.curves.entries((key, target), lambda: sampled.entries(target)[reachable - first])
     table = net.builder.emit("table", x.value, net.constant(values))
     net.define(value, Tensor(table, np.array([target.scale]), target.zero_point, x.layout))

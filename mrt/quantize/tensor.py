@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from cvm.program import DTYPE_RANGES
 from mrt.calibrate.table import Range
@@ -21,9 +23,10 @@ HEADROOM = 2.0  # 16-bit formats can afford to reach beyond what calibration saw
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """real = clip(scale * (integer - zero_point), low, high).
+    """real = clip(scale * (integer - zero_point) + centre, low, high).
 
-    `scale` has one entry, or one per index of the last (physical) axis. `low` and `high` are what a Relu or Clip asked for
+    `scale` has one entry, or one per index of the last (physical) axis, and so have the `centres` (see centres.py: they are 0
+    but between convolutions and sums). `low` and `high` are what a Relu or Clip asked for
     and the integers do not yet obey: whoever brings the tensor to a format obeys them.
     """
 
@@ -33,6 +36,12 @@ class Tensor:
     layout: Layout
     low: float = -math.inf
     high: float = math.inf
+    centres: FloatArray = field(default_factory=lambda: np.zeros(1))
+
+    @property
+    def centred(self) -> bool:
+        """Whether any channel is counted from elsewhere than 0."""
+        return bool(np.any(self.centres))
 
     @property
     def per_tensor(self) -> bool:
@@ -47,7 +56,12 @@ class Tensor:
     @property
     def whole(self) -> bool:
         """Whether the integers are the reals themselves, as those of indices, counts and truths are."""
-        return self.per_tensor and float(self.scale[0]) == 1.0 and self.zero_point == 0 and not self.clipped
+        return (
+            self.per_tensor
+            and float(self.scale[0]) == 1.0
+            and self.zero_point == 0
+            and not (self.clipped or self.centred)
+        )
 
 
 @dataclass(frozen=True)

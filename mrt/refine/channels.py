@@ -20,7 +20,10 @@ _FRACTION_BITS = 23 - 4  # of float32, behind those that choose a bin
 
 @dataclass
 class Channels:
-    """Axis 1 of one value. `counts` [C, BINS] are of magnitudes, the highest bin being that of the largest seen."""
+    """Axis 1 of one value. `counts` [C, 2, BINS]: of magnitudes, first of what is not negative, then of what is.
+
+    The highest bin is that of the largest magnitude seen.
+    """
 
     low: Floats
     high: Floats
@@ -34,8 +37,9 @@ class Channels:
     @classmethod
     def of(cls, channels: int) -> Channels:
         """Nothing seen yet."""
-        low, high, sums, squares = np.zeros((4, channels))
-        return cls(low, high, sums, squares, np.zeros((channels, BINS), np.int64), _highest_bin(0.0))
+        sums, squares = np.zeros((2, channels))
+        low, high = np.full(channels, np.inf), np.full(channels, -np.inf)
+        return cls(low, high, sums, squares, np.zeros((channels, 2, BINS), np.int64), _highest_bin(0.0))
 
     @classmethod
     def together(cls, *parts: Channels) -> Channels:
@@ -52,7 +56,7 @@ class Channels:
     @property
     def largest(self) -> Floats:
         """The largest magnitude of each channel."""
-        return np.maximum(self.high, -self.low)
+        return np.maximum(np.maximum(self.high, -self.low), 0.0)
 
     @property
     def mean(self) -> Floats:
@@ -70,11 +74,14 @@ class Channels:
         rows = _rows(values)
         self.low = np.minimum(self.low, rows.min(axis=1))
         self.high = np.maximum(self.high, rows.max(axis=1))
-        self._rise_to(_highest_bin(max(-float(self.low.min()), float(self.high.max()))))
-        bins = _bin(_rows(few))
+        self._rise_to(_highest_bin(float(self.largest.max())))
+        rows = _rows(few)
+        bins = _bin(rows)
         bins -= self.highest - BINS + 1
         np.maximum(bins, 0, out=bins)
-        bins += np.arange(len(bins), dtype=bins.dtype)[:, None] * BINS
+        if self.low.min() < 0:
+            bins += (rows < 0) * np.int32(BINS)
+        bins += np.arange(len(bins), dtype=bins.dtype)[:, None] * (2 * BINS)
         self.counts += np.bincount(bins.reshape(-1), minlength=self.counts.size).reshape(self.counts.shape)
 
     def add_spread(self, few: Array) -> None:
@@ -97,20 +104,35 @@ class Channels:
         if up == 0:
             return self.counts
         counts = np.zeros_like(self.counts)
-        counts[:, : BINS - up] = self.counts[:, up:]
-        counts[:, 0] += self.counts[:, :up].sum(axis=1)
+        counts[..., : BINS - up] = self.counts[..., up:]
+        counts[..., 0] += self.counts[..., :up].sum(axis=-1)
         return counts
 
-    def centres(self) -> Floats:
-        """[BINS]: the middle of each bin."""
-        edges = self.edges()
-        lower = np.concatenate([[0.0], edges[:-1]])
-        return (lower + edges) / 2
+    def about(self, centres: Floats) -> Magnitudes:
+        """How large the numbers of each channel are if they are counted from these centres [C]."""
+        largest = np.maximum(self.high - centres, centres - self.low)
+        if not centres.any():
+            return Magnitudes(self.counts.sum(axis=1), _middles(self.highest), largest)
+        edges = np.stack(
+            [_lower_edges(self.highest), _upper_edges(self.highest)]
+        )  # half of each bin counts at either: it may be a wide one
+        signed = np.stack([edges, -edges], axis=1).reshape(-1)
+        distances = np.abs(np.clip(signed, self.low[:, None], self.high[:, None]) - centres[:, None])
+        weights = np.stack([self.counts, self.counts], axis=1) / 2
+        highest = _highest_bin(float(largest.max()))
+        bins = np.maximum(_bin(distances.astype(np.float32)) - (highest - BINS + 1), 0)
+        bins += np.arange(len(bins), dtype=bins.dtype)[:, None] * BINS
+        counts = np.bincount(bins.reshape(-1), weights.reshape(-1), minlength=len(bins) * BINS)
+        return Magnitudes(counts.reshape(-1, BINS), _middles(highest), largest)
 
-    def edges(self) -> Floats:
-        """[BINS]: the upper end of each bin."""
-        bits = (np.arange(self.highest - BINS + 2, self.highest + 2, dtype=np.int32) << _FRACTION_BITS).astype(np.int32)
-        return bits.view(np.float32).astype(np.float64)
+
+@dataclass(frozen=True)
+class Magnitudes:
+    """`counts` [C, BINS] of magnitudes in bins with these `middles` [BINS]; the `largest` [C]."""
+
+    counts: npt.NDArray[np.int64] | Floats
+    middles: Floats
+    largest: Floats
 
 
 def _rows(values: Array) -> Array:
@@ -126,3 +148,17 @@ def _bin(values: Array) -> npt.NDArray[np.int32]:
 
 def _highest_bin(largest: float) -> int:
     return int(_bin(np.array([max(largest, SMALLEST)], np.float32))[0])
+
+
+def _middles(highest: int) -> Floats:
+    """[BINS]: the middle of each bin, if this is the last."""
+    return np.asarray((_lower_edges(highest) + _upper_edges(highest)) / 2)
+
+
+def _lower_edges(highest: int) -> Floats:
+    return np.concatenate([[0.0], _upper_edges(highest)[:-1]])
+
+
+def _upper_edges(highest: int) -> Floats:
+    bits = (np.arange(highest - BINS + 2, highest + 2, dtype=np.int32) << _FRACTION_BITS).astype(np.int32)
+    return bits.view(np.float32).astype(np.float64)

@@ -1,4 +1,4 @@
-"""One scale for each channel of a value between layers, where its readers can take up how the channels differ.
+"""One scale, and one centre, for each channel of a value between layers, where its readers can take up how channels differ.
 
 A convolution takes the difference up in its weights, which then differ more in size themselves; so the scales go only part of
 the way: the power, for each value, that promises the least noise behind its readers (Nagel et al., arXiv 1906.04721, go half
@@ -8,15 +8,18 @@ of the way; SmoothQuant, arXiv 2211.10438, chooses one power for a whole model).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
 
+from mrt.calibrate.decisions import Decisions
 from mrt.calibrate.table import CalibrationTable
 from mrt.quantize import QuantizeOptions
+from mrt.quantize.centres import centrable, is_sum
 from mrt.quantize.lowering import constant_of, name_of, shape_of
 from mrt.refine.channels import Channels, Floats
-from mrt.refine.ends import ROUNDING, channel_ends
+from mrt.refine.ends import ROUNDING, channel_centres, channel_ends
 from mrt.words import ONE_RANGE
 
 POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -53,14 +56,21 @@ def watched(model: ir.Model) -> list[str]:
     return sorted({name_of(value) for value in (*values, *behind)})
 
 
-def channel_scales(
-    model: ir.Model, table: CalibrationTable, options: QuantizeOptions, halves: Halves, left: float
-) -> dict[str, tuple[float, ...]]:
-    """For each value that gains by them, its channels' scales relative to the whole value's: at most 1.
+def with_channels(
+    decisions: Decisions,
+    model: ir.Model,
+    table: CalibrationTable,
+    options: QuantizeOptions,
+    halves: Halves,
+    left: float,
+) -> Decisions:
+    """With scales of channels relative to the whole value's, at most 1, for each value that gains by them; and with centres.
 
     `left` is the share of the noise of nearest weights that the rounding to come leaves.
     """
-    chosen: dict[str, tuple[float, ...]] = {}
+    scales: dict[str, tuple[float, ...]] = {}
+    centres: dict[str, tuple[float, ...]] = {}
+    can_have_centres = centrable(model.graph) if options.scheme == "symmetric" else frozenset()
     spread = {name: Channels.together(*both) for name, both in halves.items()}
     for value in candidates(model):
         name = name_of(value)
@@ -71,12 +81,35 @@ def channel_scales(
         whole = max(abs(seen.lo), abs(seen.hi))
         importance = _importance(value, spread)
         limits = LEAST_SCALE * whole, whole
-        relative = channel_ends(spread[name], halves[name], steps, importance, limits) / whole
-        power = _best_power(value, relative, whole / steps, spread, importance, left)
-        if power > 0:
-            short = (relative**power).astype(np.float16)  # in the file
-            chosen[name] = tuple(short.astype(np.float64).tolist())
-    return chosen
+        around = np.zeros(len(importance))
+        if name in can_have_centres and seen.min < 0:
+            around = _centres(value, spread[name], steps, centres)
+            centres[name] = tuple(around.tolist())
+        relative = channel_ends(halves[name], around, steps, importance, limits) / whole
+        most = relative.max()
+        power = _best_power(value, relative / most, most * whole / steps, spread, importance, left)
+        if power > 0 or most < WORTH_IT:
+            short = (most * (relative / most) ** power).astype(np.float16)  # in the file
+            scales[name] = tuple(short.astype(np.float64).tolist())
+    return replace(decisions, channel_scales=scales, centres=centres)
+
+
+def _centres(value: ir.Value, seen: Channels, steps: int, before: Mapping[str, tuple[float, ...]]) -> Floats:
+    """The best, or for a sum whose operands leave no choice theirs; in float32, for the file."""
+    node = value.producer()
+    assert node is not None
+    if is_sum(node) and not any(_is_free(operand) for operand in node.inputs):
+        left, right = (np.array(before.get(name_of(operand), (0.0,))) for operand in node.inputs)
+        centres = np.broadcast_to(left - right if node.op_type == "Sub" else left + right, len(seen.low))
+    else:
+        centres = channel_centres(seen, steps)
+    return centres.astype(np.float32).astype(np.float64)
+
+
+def _is_free(operand: ir.Value | None) -> bool:
+    """Whether a convolution computes this for the sum alone: its bias can take up any difference."""
+    node = None if operand is None else operand.producer()
+    return node is not None and node.op_type == "Conv" and len(node.outputs[0].uses()) == 1
 
 
 def _importance(value: ir.Value, spread: Mapping[str, Channels]) -> Floats:

@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.calibrate.samples import Sample, evenly_spaced
+from mrt.calibrate.seen import Seen
 from mrt.calibrate.session import Array
 from mrt.quantize.lowering import name_of, shape_of
 from mrt.refine.channels import Channels
@@ -44,19 +45,19 @@ class FloatNotes:
         """Those that `layers` is about, in order."""
         return list(self._samples.values())
 
-    def see(self, index: int, sample: Sample, name: str, values: Array, few: Array) -> None:
+    def see(self, index: int, sample: Sample, name: str, seen: Seen) -> None:
         """One value of one run of the float model."""
         if name in self._watched:
-            count = values.shape[1]
+            count = seen.values.shape[1]
             half = self.channels.setdefault(name, (Channels.of(count), Channels.of(count)))[index % 2]
             if name in self._counted:
-                half.add(values, few)
+                half.add(seen.values, seen.few)
             else:
-                half.add_spread(few)
+                half.add_spread(seen.few)
         if index in self._chosen:
             self._samples[index] = sample
             if name in self.layers:
-                self.layers[name].append(_at_chosen_places(values))
+                self.layers[name].append(_at_chosen_places(seen.values))
 
 
 def _at_chosen_places(values: Array) -> Array:

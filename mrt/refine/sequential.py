@@ -68,7 +68,7 @@ class Sequential:
         matching = Matching(ends_behind(layer.output))
         accumulator = rounded.scales * layer.input_scale
         for samples, rows in self._rows(net, layer, len(outputs[0])):
-            wanted = np.stack(outputs[samples])
+            wanted = np.stack(outputs[samples]) - layer.centres
             computed = products(rows, rounded.weights) * accumulator + rounded.bias
             matching.add(computed.reshape(wanted.shape), wanted)
         gains, added = matching.result(gains=net.options.scales == "real")

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 from mrt.calibrate.decisions import Decisions
 from mrt.calibrate.table import CalibrationTable
 from mrt.quantize import QuantizeOptions, quantize
-from mrt.refine.equalize import SECOND_ORDER, channel_scales
+from mrt.refine.equalize import SECOND_ORDER, with_channels
 from mrt.refine.float_notes import FloatNotes
 from mrt.refine.options import RefineOptions
 from mrt.refine.sequential import Progress, Sequential
@@ -32,8 +32,7 @@ def refine(
     with threadpool_limits(limits=1, user_api="blas"):
         if stages.scales:
             left = SECOND_ORDER if stages.weights else 1.0
-            scales = channel_scales(model, table, options, notes.channels, left)
-            decisions = replace(decisions, channel_scales=scales)
+            decisions = with_channels(decisions, model, table, options, notes.channels, left)
         if stages.layers:
             sequential = Sequential(notes, stages, progress)
             quantize(model, replace(table, decisions=decisions), options, rounding=sequential)

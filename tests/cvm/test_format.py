@@ -77,6 +77,14 @@ def test_metadata_follows_the_program_without_padding() -> None:
     assert data == file_format.encode(CAST) + prefix + section
 
 
+def test_factors_and_centres_of_channels_follow_the_source_of_a_value() -> None:
+    metadata = Metadata(values={1: Meaning(0.5, 0, "", (0.5, 1.0), (-1.5, 0.0))})
+    data = file_format.encode(replace(CAST, metadata=metadata))
+    assert bytes.fromhex("a10185f93800006082f93800f93c0082f9be00f90000") in data
+    read = file_format.decode(data).metadata
+    assert read is not None and read.values[1] == metadata.values[1]
+
+
 def test_the_header_is_what_cbor2_writes_canonically() -> None:
     program = random_program(5)
     data = file_format.encode(program)
@@ -164,6 +172,9 @@ def test_split_parts_program_and_metadata() -> None:
         (replace(CAST, metadata=Metadata({"x": Meaning(float("inf"), 0)})), "scale inf"),
         (replace(CAST, metadata=Metadata({"x": Meaning(float("nan"), 0)})), "not a number"),
         (replace(CAST, metadata=Metadata({"x": Meaning(0.0, 0)})), "scale 0.0"),
+        (replace(CAST, metadata=Metadata(values={1: Meaning(1.0, 0, "", (1.0,), (float("inf"),))})), "centre inf"),
+        (replace(CAST, metadata=Metadata(values={1: Meaning(1.0, 0, "", (1.0,), (0.0, 1.0))})), "2 centres and 1 factors"),
+        (replace(CAST, metadata=Metadata(values={1: Meaning(1.0, 0, "", (), (0.0,))})), "1 centres and 0 factors"),
         (replace(CAST, metadata=Metadata({"x": Meaning(1.0, 2**31)})), "zero point is 2147483648"),
     ],
 )  # fmt: skip

@@ -14,26 +14,26 @@ def test_ranges_means_and_variances_are_those_of_all_samples():
     samples = np.random.default_rng(4).normal(size=(4, 1, 3, 5, 4)).astype(np.float32)
     samples[:, :, 0] = np.maximum(samples[:, :, 0], 0)
     found, every = seen(*samples), samples[:, 0].transpose(1, 0, 2, 3).reshape(3, -1)
-    assert np.allclose(found.high, np.maximum(every.max(axis=1), 0))
-    assert np.allclose(found.low, np.minimum(every.min(axis=1), 0))
+    assert np.allclose(found.high, every.max(axis=1)) and np.allclose(found.low, every.min(axis=1))
+    assert np.allclose(found.largest, np.abs(every).max(axis=1))
     assert np.allclose(found.mean, every.mean(axis=1)) and np.allclose(found.variance, every.var(axis=1))
-    assert found.counts.sum(axis=1).tolist() == [80, 80, 80]
+    assert found.counts.sum(axis=(1, 2)).tolist() == [80, 80, 80]
 
 
 def test_the_range_is_that_of_all_numbers_and_the_rest_of_few():
     values = np.arange(24, dtype=np.float32).reshape(1, 2, 4, 3)
     found = Channels.of(2)
     found.add(values, values[:, :, 1::2])
-    assert (found.low.tolist(), found.high.tolist()) == ([0, 0], [11, 23])
+    assert (found.low.tolist(), found.high.tolist()) == ([0, 12], [11, 23])
     assert (found.mean.tolist(), found.elements) == ([7, 19], 6)  # of 3, 4, 5, 9, 10, 11
-    assert found.counts.sum(axis=1).tolist() == [6, 6]
+    assert found.counts.sum(axis=(1, 2)).tolist() == [6, 6]
 
 
 def test_no_order_of_samples_leaves_a_trace_in_the_counts():
     samples = [np.float32([[[size, size / 3, size * 1e-5, 0]]]) for size in (1e-20, 2.0, 7e-3, 900.0)]
     one, two = seen(*samples), seen(*reversed(samples))
     assert one.highest == two.highest and np.array_equal(one.counts, two.counts)
-    assert one.counts[0, -1] == 1 and one.counts.sum() == 16
+    assert one.counts[0, 0, -1] == 1 and one.counts.sum() == 16
 
 
 def test_halves_together_are_what_one_would_have_seen():
@@ -45,13 +45,34 @@ def test_halves_together_are_what_one_would_have_seen():
     assert np.allclose(one.mean, two.mean) and np.allclose(one.variance, two.variance)
 
 
-def test_a_magnitude_is_counted_between_the_edges_of_its_bin():
-    values = np.float32([[[0.0, 1.0, -1.0624, 1.0626, 7.99]]])
-    item = seen(values)
-    edges = item.edges()
-    for number in (1.0, 1.0624, 1.0626, 7.99):
-        place = int(np.searchsorted(edges, number, side="right"))
-        assert item.counts[0, place] >= 1
-    assert item.counts[0, 0] == 1  # zero is among the smallest
-    assert np.allclose(edges[BINS_PER_OCTAVE:] / edges[:-BINS_PER_OCTAVE], 2)
-    assert np.all(item.centres() < edges)
+def test_a_magnitude_is_counted_in_the_bin_with_the_middle_next_to_it():
+    item = seen(np.float32([[[0.0, 1.02, -1.05, 1.09, 7.9]]]))
+    middles = item.about(np.zeros(1)).middles
+    for number, sign in ((1.02, 0), (1.05, 1), (1.09, 0), (7.9, 0)):
+        assert item.counts[0, sign, np.abs(middles - number).argmin()] >= 1
+    assert item.counts[0, 0, 0] == 1  # zero is among the smallest
+    assert np.allclose(middles[1 + BINS_PER_OCTAVE :] / middles[1:-BINS_PER_OCTAVE], 2)
+
+
+def test_magnitudes_about_0_are_of_both_signs():
+    item = seen(np.float32([[[1.0, -1.0, 1.0, -8.0]]]))
+    found = item.about(np.zeros(1))
+    assert found.largest.tolist() == [8]
+    assert item.counts.sum(axis=2).tolist() == [[2, 2]]
+    assert found.counts[0, np.abs(found.middles - 1.03).argmin()] == 3
+
+
+def test_magnitudes_about_a_centre_are_distances_from_it():
+    """Distances 0 (5), 1 (4 and 6), 9 (-4) and 5 (10) of the first channel; of the second all are 1 or 3."""
+    item = seen(np.float32([[[5, 4, 6, -4, 10], [-2, -4, -4, -2, 0]]]))
+    found = item.about(np.array([5.0, -3.0]))
+    assert found.largest.tolist() == [9, 3]
+    assert found.counts.sum(axis=1).tolist() == [5, 5]
+    widths = 2.0 ** (1 / BINS_PER_OCTAVE + 0.01)
+
+    def near(channel: int, distance: float, error: float) -> int:
+        return int(found.counts[channel, np.abs(found.middles - distance) <= error * widths].sum())
+
+    # a middle is within 1/32 of the number that was counted there, or so
+    assert near(0, 0.0, 5 / 16) == 1 and near(0, 1.0, 6 / 16) == 2 and near(0, 9.0, 0.6) == 1 and near(0, 5.0, 0.6) == 1
+    assert near(1, 1.0, 4 / 16) == 4 and near(1, 3.0, 0.3) == 1

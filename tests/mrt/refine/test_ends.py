@@ -1,7 +1,7 @@
 import numpy as np
 
 from mrt.refine.channels import Channels
-from mrt.refine.ends import channel_ends
+from mrt.refine.ends import channel_centres, channel_ends
 
 EVERY = (0.0, np.inf)
 
@@ -16,8 +16,7 @@ def halves(samples: np.ndarray) -> tuple[Channels, Channels]:
 
 def ends(samples: np.ndarray, importance: object = None, limits: tuple[float, float] = EVERY) -> np.ndarray:
     weights = np.ones(samples.shape[1]) if importance is None else np.asarray(importance, float)
-    both = halves(samples)
-    return channel_ends(Channels.together(*both), both, 255, weights, limits)
+    return channel_ends(halves(samples), np.zeros(samples.shape[1]), 255, weights, limits)
 
 
 def loss(values: np.ndarray, tops: np.ndarray) -> float:
@@ -70,3 +69,17 @@ def test_a_silent_channel_ends_at_the_share_of_the_largest_that_the_samples_vouc
 
 def test_ends_keep_to_their_limits():
     assert np.all((found := ends(sparse(1, 12), limits=(2.0, 3.0))) >= 2) and np.all(found <= 3)
+
+
+def test_a_channel_is_counted_from_the_middle_of_its_range_and_ends_there():
+    seen = np.random.default_rng(8).uniform(-1, 1, size=(16, 3, 400)) + np.array([[30], [-7], [0]])
+    centres = channel_centres(Channels.together(*halves(seen)), 127)
+    assert np.allclose(centres, [30, -7, 0], atol=0.05)
+    found = channel_ends(halves(seen), centres, 127, np.ones(3), EVERY)
+    assert np.allclose(found, 1, rtol=0.15)
+
+
+def test_a_channel_with_a_long_tail_is_counted_from_nearer_to_its_mean():
+    seen = np.random.default_rng(9).lognormal(0, 1, size=(40, 1, 2000)) - 3
+    (centre,) = channel_centres(Channels.together(*halves(seen)), 127)
+    assert seen.mean() < centre < (seen.min() + seen.max()) / 2 - 0.5

@@ -10,7 +10,7 @@ from cvm.errors import Unproven
 from cvm.program import Program
 from cvm.validate import validate
 from mrt.calibrate.collect import calibrate
-from mrt.calibrate.decisions import LayerDecision
+from mrt.calibrate.decisions import Decisions, LayerDecision
 from mrt.calibrate.samples import Samples, synthetic_samples
 from mrt.calibrate.session import FloatSession
 from mrt.calibrate.table import CalibrationOptions, CalibrationTable
@@ -19,7 +19,7 @@ from mrt.evaluate import evaluate
 from mrt.evaluate.layers import compare_layers
 from mrt.quantize import LayerBits, QuantizeOptions, quantize
 from mrt.refine import STAGES, FloatNotes, RefineOptions
-from mrt.refine.equalize import candidates, channel_scales
+from mrt.refine.equalize import candidates, with_channels
 from mrt.refine.simulation import Simulation
 from tests.float_models import FloatModel, run_real
 from tests.refining import refine
@@ -68,6 +68,20 @@ def test_channels_that_differ_in_size_gain_scales_of_their_own():
     assert scales[0] > 0.5 and max(scales) <= 1
     assert all(small < great for great, small in pairwise(scales))
     assert refined(network(unequal=0.4), "scales") > refined(network(unequal=0.4)) + 6
+
+
+def test_channels_that_lie_far_from_0_gain_centres_of_their_own():
+    """Channels at 0, 30, -60 and so on, of one size; beside them the same with a scheme that has one zero point for all."""
+    rng = np.random.default_rng(11)
+    model = FloatModel(x=(1, 3, 12, 12))
+    y = model.conv("x", rng.normal(size=(4, 3, 1, 1)), [0, 30, -60, 10], name="far")
+    model.conv(y, rng.normal(size=(5, 4, 1, 1)), rng.normal(size=5), name="out")
+    graph, table, samples = prepared(model)
+    found = refine(graph, table, QuantizeOptions(), RefineOptions.of(["scales"]), samples)
+    assert np.allclose(found.decisions.centres["far"], [0, 30, -60, 10], atol=4)
+    assert refined(model, "scales") > refined(model) + 15
+    affine = QuantizeOptions(scheme="affine")
+    assert refine(graph, table, affine, RefineOptions.of(["scales"]), samples).decisions.centres == {}
 
 
 def test_4_bit_weights_lose_less_when_they_are_rounded_to_second_order():
@@ -133,8 +147,8 @@ def test_the_values_between_layers_that_only_convolutions_and_sums_read_are_cand
 def test_nothing_is_decided_about_values_of_16_bits():
     graph, table, samples = prepared(network(unequal=0.4))
     found = refine(graph, table, QuantizeOptions(activation_bits=16), RefineOptions.of(["scales"]), samples)
-    assert found.decisions.channel_scales == {}
-    assert channel_scales(graph, table, QuantizeOptions(activation_bits=16), {}, 1.0) == {}
+    assert found.decisions.channel_scales == found.decisions.centres == {}
+    assert with_channels(Decisions(), graph, table, QuantizeOptions(activation_bits=16), {}, 1.0) == Decisions()
 
 
 def test_what_was_decided_holds_for_its_options_only():
@@ -147,6 +161,7 @@ def test_what_was_decided_holds_for_its_options_only():
 def test_a_table_with_decisions_reads_back_to_the_same_program(tmp_path):
     graph, table, samples = prepared(network(unequal=0.4))
     found = refine(graph, table, QuantizeOptions(), RefineOptions(), samples)
+    assert found.decisions.channel_scales and found.decisions.centres and found.decisions.layers
     found.save(tmp_path / "t.json")
     again = CalibrationTable.load(tmp_path / "t.json")
     assert again.text() == found.text()
