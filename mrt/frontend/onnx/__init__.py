@@ -20,12 +20,13 @@ from mrt.frontend.onnx.functions import write_out_composed, write_out_functions
 from mrt.frontend.onnx.inputs import Shapes, fix_inputs, forget_shapes
 from mrt.frontend.onnx.learned import LEARNED, spell_learned
 from mrt.frontend.onnx.library import check, find_shapes, to_ir
-from mrt.frontend.onnx.microsoft import MICROSOFT, adopt, spell_microsoft
+from mrt.frontend.onnx.microsoft import OPERANDS as MICROSOFT
+from mrt.frontend.onnx.microsoft import adopt, spell_microsoft
 from mrt.frontend.onnx.modernize import modernize
 from mrt.frontend.onnx.operands import check_operands
 from mrt.frontend.onnx.operators import OPERATORS, refuse_unsupported
+from mrt.frontend.onnx.quantised import read_quantised
 from mrt.frontend.onnx.read import drop_unused_outputs, opset_of, parse, read_bytes
-from mrt.frontend.onnx.stored import write_stored_weights
 from mrt.frontend.onnx.transposed import settle_transposed
 from mrt.frontend.onnx.weights import write_weights
 
@@ -74,7 +75,7 @@ def read_onnx(path: Path, shapes: Shapes | None = None, outputs: Sequence[str] =
     model = to_ir(proto, path)
     brought.hand_to(model)
     fix_inputs(model, shapes or {})
-    write_stored_weights(model)
+    read_quantised(model)
     write_ancient(model)
     write_weights(model)
     modernize(model)

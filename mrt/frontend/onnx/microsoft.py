@@ -9,6 +9,7 @@ import onnx
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
+from mrt.frontend.onnx.integer_operators import OF_MICROSOFT
 from mrt.frontend.onnx.newer import Spelling, spell_rms_norm
 from mrt.frontend.onnx.read import DEFAULT_DOMAINS
 
@@ -34,7 +35,22 @@ _KINDS = onnx.AttributeProto
 _TYPES = {
     **dict.fromkeys(("activation", "auto_pad"), _KINDS.STRING),
     **dict.fromkeys(("dilations", "kernel_shape", "pads", "strides"), _KINDS.INTS),
-    **dict.fromkeys(("axis", "group", "stash_type", "transA", "transB", "transBatchA", "transBatchB"), _KINDS.INT),
+    **dict.fromkeys(
+        (
+            "axis",
+            "ceil_mode",
+            "channels_last",
+            "count_include_pad",
+            "group",
+            "opset",
+            "stash_type",
+            "transA",
+            "transB",
+            "transBatchA",
+            "transBatchB",
+        ),
+        _KINDS.INT,
+    ),
     **dict.fromkeys(
         ("activation_alpha", "activation_beta", "activation_gamma", "alpha", "beta", "epsilon"), _KINDS.FLOAT
     ),
@@ -210,4 +226,5 @@ OPERANDS: dict[str, tuple[int, int]] = {
     "SkipLayerNormalization": (3, 5),
     "SkipSimplifiedLayerNormalization": (3, 4),
     "TransposeMatMul": (2, 2),
+    **OF_MICROSOFT,
 }

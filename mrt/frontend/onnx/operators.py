@@ -14,7 +14,7 @@ from mrt.frontend.onnx.learned import DOMAIN as LEARNED_DOMAIN
 from mrt.frontend.onnx.learned import LEARNED
 from mrt.frontend.onnx.loops import MOST_STEPS
 from mrt.frontend.onnx.microsoft import DOMAIN as MICROSOFT_DOMAIN
-from mrt.frontend.onnx.microsoft import MICROSOFT, is_spelled
+from mrt.frontend.onnx.microsoft import OPERANDS, is_spelled
 from mrt.frontend.onnx.read import DEFAULT_DOMAINS
 from mrt.frontend.onnx.refused import reason, reason_of_domain
 
@@ -73,7 +73,7 @@ _NORMALISATION = "GroupNormalization InstanceNormalization LRN LayerNormalizatio
 _PLUMBING = (
     "And BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike CenterCropPad Compress Constant "
     "ConstantOfShape CumSum Equal Expand EyeLike Gather DequantizeLinear GatherElements GatherND Greater "
-    "GreaterOrEqual IsInf IsNaN Less LessOrEqual Mod NonZero Not Or Range Scatter ScatterElements ScatterND Shape "
+    "GreaterOrEqual IsInf IsNaN Less LessOrEqual Mod NonZero Not Or QuantizeLinear Range Scatter ScatterElements ScatterND Shape "
     "Size Tile Trilu Unique Where Xor"
 )
 _ORDER = (
@@ -126,6 +126,8 @@ OPERATORS: dict[str, tuple[Check, ...]] = {
     "MaxUnpool": (),
     "NonMaxSuppression": _all(_need(center_point_box=(0, 1))),
     "Pad": _all(_need(mode=(b"constant", b"edge", b"reflect", b"wrap"))),
+    "QLinearConv": _all(_PADDING, _up_to_three_dimensional),
+    "QLinearMatMul": (),
     "RMSNormalization": (),
     "Resize": _all(_need(**_RESIZE)),
     "Softmax": (),
@@ -151,7 +153,7 @@ def _composed(node: onnx.NodeProto, attributes: Attributes) -> str | None:
 OPERATORS.update(dict.fromkeys(COMPOSED, (_composed,)))
 
 
-_OTHERS: dict[str, Iterable[str]] = {LEARNED_DOMAIN: LEARNED, MICROSOFT_DOMAIN: MICROSOFT}
+_OTHERS: dict[str, Iterable[str]] = {LEARNED_DOMAIN: LEARNED, MICROSOFT_DOMAIN: OPERANDS}
 _NO_LOOP = (
     f"how often it runs is not known at conversion, or more than {MOST_STEPS} times; fix shapes with --shape, export the "
     "model without it, or end in front of it with --outputs"

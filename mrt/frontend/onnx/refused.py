@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mrt.frontend.onnx.stored import QUANTISED
-
+QUANTISED = "integers in a form that is not read; convert the float model that this one was made from"
 _CUT = "end in front of it with --outputs"
 _OF_TRAINING = f"a loss, which belongs to training; {_CUT}"
 _RANDOM = f"random numbers, which no program draws; export the model for inference, make them an input, or {_CUT}"
@@ -19,7 +18,7 @@ def _each(names: str, reason: str) -> dict[str, str]:
 
 
 REASONS: dict[str, str] = {
-    **_each("ConvInteger DynamicQuantizeLinear MatMulInteger QLinearConv QLinearMatMul QuantizeLinear", QUANTISED),
+    **_each("ConvInteger DynamicQuantizeLinear MatMulInteger", QUANTISED),
     **_each("Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike", _RANDOM),
     **_each("NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss Adagrad Adam Momentum Gradient", _OF_TRAINING),
     **_each("RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer", _TEXT),

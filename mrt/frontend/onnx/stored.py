@@ -1,41 +1,34 @@
-"""Weights that a file keeps as small integers with a scale become the floats that they stand for."""
+"""Weights that a file keeps as small integers with a scale become the floats that they stand for, and the other way round."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from mrt.errors import Unsupported
-
 Array = npt.NDArray[Any]
 
-QUANTISED = "models that are quantised already are not read; convert the float model that this one was made from"
+# The least and the greatest number of the types in which files keep integers for reals.
+HOLD = {
+    ir.DataType.UINT8: (0, 2**8 - 1), ir.DataType.INT8: (-(2**7), 2**7 - 1), ir.DataType.UINT16: (0, 2**16 - 1),
+    ir.DataType.INT16: (-(2**15), 2**15 - 1), ir.DataType.INT32: (-(2**31), 2**31 - 1), ir.DataType.UINT4: (0, 15),
+    ir.DataType.INT4: (-8, 7), ir.DataType.UINT2: (0, 3), ir.DataType.INT2: (-2, 1),
+}  # fmt: skip
 
 
-def write_stored_weights(model: ir.Model) -> None:
+def fold_dequantized(node: ir.Node) -> bool | str:
     """DequantizeLinear(integers, scale, zero point), all constant -> an initializer, (integers - zero point) * scale.
 
     One scale, one for each index of an axis, or one for each block of it; both steps are rounded once, as onnxruntime
-    rounds them. Raises Unsupported where the integers are computed.
+    rounds them. False where an operand is computed; or what is wrong.
     """
-    problems = []
-    for node in [node for node in model.graph if node.op_type == "DequantizeLinear"]:
-        operands = [ir.convenience.get_const_tensor(value) for value in node.inputs if value is not None]
-        trouble = (
-            QUANTISED if None in operands else _fold(node, [item.numpy() for item in operands if item is not None])
-        )
-        if trouble is not None:
-            problems.append(f"{node.name or node.outputs[0].name} (DequantizeLinear): {trouble}")
-    if problems:
-        raise Unsupported(problems)
-
-
-def _fold(node: ir.Node, parts: list[Array]) -> str | None:
-    """What is wrong, if anything is."""
+    parts = _constants(node)
+    if parts is None:
+        return False
     x = parts[0]
     spread = [_spread(node, part, x.shape) for part in parts[1:]]
     scale, zero = spread[0], spread[1] if len(spread) > 1 else np.zeros((), np.int8)
@@ -45,12 +38,38 @@ def _fold(node: ir.Node, parts: list[Array]) -> str | None:
     moved = (x.astype(whole) - zero.astype(whole)).astype(np.float32)
     kind = scale.dtype if scale.dtype == np.float16 else np.dtype(np.float32)
     _hold(node, (moved * scale.astype(np.float32)).astype(kind))
-    return None
+    return True
+
+
+def fold_quantized(node: ir.Node) -> bool | str:
+    """QuantizeLinear(weights, scale, zero point), all constant -> an initializer of integers, rounded half to even."""
+    parts = _constants(node)
+    if parts is None:
+        return False
+    x = parts[0]
+    spread = [_spread(node, part, x.shape) for part in parts[1:]]
+    scale, zero = spread[0], spread[1] if len(spread) > 1 else np.zeros((), np.uint8)
+    if scale is None or zero is None:
+        return f"scale {list(parts[1].shape)} and zero point do not fit its weights {list(x.shape)}"
+    kind = ir.DataType.from_numpy(zero.dtype)
+    if kind not in HOLD:
+        return f"weights of type {kind.name.lower()}; expected integers of up to 32 bits"
+    with np.errstate(divide="ignore", invalid="ignore"):
+        steps = np.rint(x.astype(np.float32) / scale.astype(np.float32)) + zero.astype(np.float32)
+    if np.isnan(steps).any():
+        return "scales of 0"
+    _hold(node, np.clip(steps, *HOLD[kind]).astype(zero.dtype))
+    return True
+
+
+def _constants(node: ir.Node) -> list[Array] | None:
+    operands = [ir.convenience.get_const_tensor(value) for value in node.inputs if value is not None]
+    return None if None in operands else [item.numpy() for item in operands if item is not None]
 
 
 def _hold(node: ir.Node, array: Array) -> None:
-    """The node becomes an Identity of an initializer; what it read goes where nothing else reads it."""
-    graph, operands = node.graph, [value for value in node.inputs if value is not None]
+    """An initializer in the place of the node, or in front of it where the model ends there; what only it read goes."""
+    graph, operands = node.graph, list(node.inputs)
     assert isinstance(graph, ir.Graph)
     taken = {value.name for other in graph for value in other.outputs} | set(graph.initializers)
     name = f"{node.outputs[0].name}.stored"
@@ -59,18 +78,30 @@ def _hold(node: ir.Node, array: Array) -> None:
     tensor = ir.tensor(array, name=name)
     value = ir.Value(name=name, shape=ir.Shape(array.shape), type=ir.TensorType(tensor.dtype), const_value=tensor)
     graph.register_initializer(value)
-    node.op_type = "Identity"
+    node.op_type, node.domain = "Identity", ""
     node.attributes.clear()
     node.resize_inputs(1)
     node.replace_input_with(0, value)
+    release(node, operands)
+    if not node.outputs[0].is_graph_output():
+        node.outputs[0].replace_all_uses_with(value)
+        graph.remove(node, safe=True)
+
+
+def release(node: ir.Node, operands: Sequence[ir.Value | None]) -> None:
+    """Constants that a node read go where nothing else reads them."""
+    graph = node.graph
+    assert isinstance(graph, ir.Graph)
     for operand in operands:
-        maker = operand.producer()
-        if operand.uses() or operand.is_graph_output():
+        if operand is None or operand.uses() or operand.is_graph_output() or operand.is_graph_input():
             continue
-        if maker is not None:
-            graph.remove(maker, safe=True)
-        elif not operand.is_graph_input():
+        maker = operand.producer()
+        if maker is None:
             graph.initializers.pop(operand.name or "", None)
+        elif maker.op_type in ("Constant", "Identity"):
+            read = list(maker.inputs)
+            graph.remove(maker, safe=True)
+            release(node, read)
 
 
 def _spread(node: ir.Node, part: Array, shape: tuple[int, ...]) -> Array | None:

@@ -55,5 +55,5 @@ def test_products_of_integers_that_are_given_are_refused(tmp_path):
     proto = build([node("MatMulInteger", "x w", "y")], {"x": (2, 3)}, {"w": np.ones((3, 4), np.int8)}, kind=kind)
     proto.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT32
     onnx.save(proto, tmp_path / "m.onnx")
-    with pytest.raises(Unsupported, match=r"\(MatMulInteger\): .*models that are quantised already are not read"):
+    with pytest.raises(Unsupported, match=r"\(MatMulInteger\): .*integers in a form that is not read"):
         load_onnx(tmp_path / "m.onnx")

@@ -1,11 +1,10 @@
-"""DequantizeLinear of weights is the float tensor that onnxruntime makes of them; of anything computed it is refused."""
+"""DequantizeLinear of weights is the float tensor that onnxruntime makes of them."""
 
 import ml_dtypes
 import numpy as np
 import onnx
 import pytest
 
-from mrt.errors import Unsupported
 from mrt.frontend.onnx import load_onnx
 from tests.graphs import build, node, run
 
@@ -38,14 +37,3 @@ def test_weights_kept_as_integers_are_what_onnxruntime_makes_of_them(arrays, att
     model, _ = load_onnx(tmp_path / "m.onnx")
     assert "a" not in model.graph.initializers
     assert run(model, {"x": np.ones(1, np.float32)})["y"].tolist() == expected.tolist()
-
-
-def test_integers_that_are_computed_are_refused(tmp_path):
-    scale = {"s": np.float32(0.1), "z": np.int8(0)}
-    proto = build([node("DequantizeLinear", "x s z", "y")], {"x": (1, 4)}, scale, kind=onnx.TensorProto.INT8)
-    proto.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.FLOAT
-    onnx.save(proto, tmp_path / "m.onnx")
-    with pytest.raises(
-        Unsupported, match=r"DequantizeLinear:y \(DequantizeLinear\): models that are quantised already"
-    ):
-        load_onnx(tmp_path / "m.onnx")
