@@ -22,11 +22,15 @@ def spell_integer_operators(model: ir.Model) -> None:
 
 
 def _real(s: Spelling, integers: Operand, scale: Operand, zero: Operand, **attributes: int) -> ir.Value:
+    if integers is None or scale is None:
+        raise _refuse(s.node, "an operand is missing")
     operands = [integers, scale, *([] if zero is None else [zero])]
     return s.add("DequantizeLinear", *operands, **attributes)
 
 
 def _finish(s: Spelling, value: ir.Value, scale: Operand, zero: Operand) -> None:
+    if scale is None:
+        raise _refuse(s.node, "the scale of its result is missing")
     s.finish("QuantizeLinear", value, scale, *([] if zero is None else [zero]))
 
 
@@ -50,8 +54,10 @@ def _bias(s: Spelling, bias: Operand, scales: Sequence[Operand]) -> ir.Value:
     """Counted in products of both scales, and without a zero point."""
     parts = [None if scale is None else ir.convenience.get_const_tensor(scale) for scale in scales]
     arrays = [part.numpy() for part in parts if part is not None]
-    if len(arrays) != len(scales):
-        raise _refuse(s.node, "its scales are computed; expected constants")
+    if len(arrays) != len(scales) or arrays[0].size != 1:
+        raise _refuse(
+            s.node, "its scales are computed, or its input has several; expected constants, and one of the input"
+        )
     product = (arrays[0].astype(np.float32) * arrays[1].astype(np.float32)).reshape(-1)
     return _real(s, bias, s.constant(product if product.size > 1 else product.reshape(())), None, axis=0)
 
@@ -114,7 +120,9 @@ def _softmax(node: ir.Node) -> None:
 def _concat(node: ir.Node) -> None:
     s, kept = Spelling(node), _kept(node)
     ys, yz, *rest = node.inputs
-    parts = [_real(s, *rest[place : place + 3]) for place in range(0, len(rest) - 2, 3)]
+    if len(rest) % 3:
+        raise _refuse(node, f"{len(rest)} operands behind its scale and zero point; expected three for each part")
+    parts = [_real(s, *rest[place : place + 3]) for place in range(0, len(rest), 3)]
     _finish(s, _computed(s, "Concat", *parts, kept=kept), ys, yz)
 
 

@@ -234,6 +234,19 @@ def test_a_scale_that_is_computed_is_refused(tmp_path):
         loaded(proto, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("operands", "sentence"),
+    [("s z q s z q", "4 operands behind its scale"), ("s z q s z - s z", "an operand is missing")],
+)
+def test_integers_without_their_scales_are_refused(operands, sentence, tmp_path):
+    proto = pair(np.uint8(0))
+    proto.graph.node.insert(1, node("QLinearConcat", operands, "c", axis=1, domain="com.microsoft"))
+    proto.graph.node[2].input[0] = "c"
+    proto.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
+    with pytest.raises(Unsupported, match=rf"QLinearConcat:c \(QLinearConcat\): .*{sentence}"):
+        loaded(proto, tmp_path)
+
+
 @needs_shared
 @pytest.mark.slow
 def test_a_classifier_of_pictures_answers_as_the_float_model_that_was_quantised(tmp_path):
