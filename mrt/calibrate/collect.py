@@ -1,17 +1,16 @@
-"""Runs the float model over samples, every value exposed, while other threads look at what the last gave.
+"""Runs the float model over samples, every value exposed, while another thread looks at what the last gave.
 
-Memory holds the values of two samples and one observer for each value, however many samples there are. Each value has
-one thread at a time, that does all that is to be done with it while it is in the cache; so nothing depends on how many
-threads there are.
+Memory holds the values of two samples and one observer for each value, however many samples there are. One thread looks
+at one value after another, and does all that is to be done with it while it is in the cache: two would mostly wait for
+each other, since numpy's work on so few numbers is short.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-import os
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -22,6 +21,7 @@ import onnx_ir as ir
 
 from mrt.calibrate.observers import Observer
 from mrt.calibrate.samples import Sample, Samples
+from mrt.calibrate.seen import Seen
 from mrt.calibrate.session import FloatSession, model_inputs
 from mrt.calibrate.table import CalibrationOptions, CalibrationTable
 from mrt.calibrate.thinning import Thinning
@@ -31,11 +31,9 @@ from mrt.words import ONE_RANGE
 Array = npt.NDArray[Any]
 Progress = Callable[[int, int], None]  # runs done, runs in all
 Values = Mapping[str, Array]
-Look = Callable[[Sequence[str], int, Sample, Values], None]  # as `_Gathering.see`
-Seen = tuple[int, Sample]  # how many samples have been seen, the last of them
+Look = Callable[[int, Sample, Values], None]  # at a sample and what nodes gave for it
 MAX_EXPOSED_BYTES = 256 * 2**20  # values exposed by one run; a model with more is run once for each group of values
-SHARES = 16  # parts of about equal size, of the values of one run, that threads take one after another
-MOST_THREADS = 8
+CUTS = ("Relu", "Clip")
 SUMS_OF_PRODUCTS = ("Conv", "ConvTranspose", "Gemm")
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
 
@@ -49,13 +47,13 @@ class Watch:
         self._sums: npt.NDArray[np.float64] | None = None
         self._count = 0  # elements of each channel
 
-    def update(self, values: Array, few: Array) -> None:
-        """See the value for one more sample: all of it for the ends of its range; for the rest `few` of it, thinned."""
-        self.observer.update(values, few)
-        if self._by_channel and few.ndim > 1:
-            sums = few.sum(axis=tuple(axis for axis in range(few.ndim) if axis != 1), dtype=np.float64)
-            self._sums = sums if self._sums is None else self._sums + sums
-            self._count += few.size // few.shape[1]
+    def update(self, seen: Seen, few: Array) -> None:
+        """See the value for one more sample: all of it for the ends of its range, `few` of it for its histogram."""
+        if seen.values.size:
+            self.observer.count(few, *seen.range)
+        if self._by_channel and seen.few.ndim > 1:
+            self._sums = seen.sums if self._sums is None else self._sums + seen.sums
+            self._count += seen.few.size // seen.few.shape[1]
 
     @property
     def channel_means(self) -> tuple[float, ...] | None:
@@ -66,12 +64,8 @@ class Watch:
 class Onlooker(Protocol):
     """Wants to know more of the values than calibration does, and sees them on the same occasion."""
 
-    def see(self, index: int, sample: Sample, name: str, values: Array, few: Array) -> None:
-        """A value that a node gives for a sample, and the same thinned.
-
-        The arrays are written over afterwards: what is to be kept of them is copied. Samples come in order; the values of
-        one come in any, from several threads at once.
-        """
+    def see(self, index: int, sample: Sample, name: str, seen: Seen) -> None:
+        """A value that a node gives for a sample."""
 
 
 def calibrate(
@@ -88,15 +82,14 @@ def calibrate(
         raise BadData(f"{samples.source}: holds no samples; expected at least one")
     watches = _watches(model, options)
     digest = hashlib.sha256()
-    gathering = _Gathering(watches, onlookers, Thinning.of(len(samples)), samples.source)
     groups = _groups(model)
+    thinning = Thinning.of(len(samples))
     for number, names in enumerate(groups):
-        inputs = [str(value.name) for value in model_inputs(model)] if number == 0 else []
-        shares = _shares([*inputs, *names], watches, model)
-        with closing(_runs(FloatSession(model, names), samples, shares, gathering.see)) as runs:
-            for done, sample in runs:
-                for name in inputs:
-                    digest.update(np.ascontiguousarray(sample[name], "<f4").data)
+        gathering = _Gathering(
+            watches, onlookers, thinning, _cut_off(model), samples.source, digest if number == 0 else None
+        )
+        with closing(_runs(FloatSession(model, names), samples, gathering.see)) as runs:
+            for done in runs:
                 if progress is not None:
                     progress(number * len(samples) + done, len(groups) * len(samples))
     means = {name: watch.channel_means for name, watch in watches.items()}
@@ -117,55 +110,49 @@ class _Gathering:
     watches: Mapping[str, Watch]
     onlookers: Sequence[Onlooker]
     thinning: Thinning
+    cut_off: frozenset[str]
     source: str
+    digest: Any  # of the inputs, unless they have been seen already
 
-    def see(self, names: Sequence[str], index: int, sample: Sample, values: Values) -> None:
-        """Some values of one sample, one after another: inputs, and what nodes give."""
-        for name in names:
-            if name in sample:
-                self._watch(name, index, sample[name], sample[name])
-                continue
-            few = self.thinning.few(values[name], index)
-            self._watch(name, index, values[name], few)
+    def see(self, index: int, sample: Sample, values: Values) -> None:
+        """What nodes give for a sample, and the sample."""
+        where = f"{self.source}, sample {index}: the model's"
+        if self.digest is not None:
+            for name, array in sample.items():
+                self.digest.update(np.ascontiguousarray(array, "<f4").data)
+                self._watch(name, Seen(array, array), array, f"{where} input")
+        for name, array in values.items():
+            seen = Seen(array, self.thinning.few(array, index))
+            few = self.thinning.fewer(array, index) if name in self.cut_off else seen.few
+            self._watch(name, seen, few, f"{where} value")
             for onlooker in self.onlookers:
-                onlooker.see(index, sample, name, values[name], few)
+                onlooker.see(index, sample, name, seen)
 
-    def _watch(self, name: str, index: int, values: Array, few: Array) -> None:
+    def _watch(self, name: str, seen: Seen, few: Array, what: str) -> None:
         try:
-            self.watches[name].update(values, few)
+            self.watches[name].update(seen, few)
         except BadData as problem:
-            raise BadData(
-                f"{self.source}, sample {index}: the model's value '{name}' has {problem}"
-                "; leave the sample out or mend the model"
-            ) from None
+            raise BadData(f"{what} '{name}' has {problem}; leave the sample out or mend the model") from None
 
 
-def _runs(session: FloatSession, samples: Samples, shares: Sequence[Sequence[str]], look: Look) -> Generator[Seen]:
-    """Run the model on each sample, in order, and say how many have been seen, and the last: by threads, one behind.
+def _runs(session: FloatSession, samples: Samples, look: Look) -> Generator[int]:
+    """Run the model on each sample, in order, and say how many have been seen: by another thread, one behind.
 
     Two samples' values are all the memory that it takes: each is written over those of the last but one.
     """
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, MOST_THREADS)) as threads:
-        seeing: list[Future[None]] = []
+    with ThreadPoolExecutor(1) as thread:
+        seeing: Future[None] | None = None
         values: dict[str, Array] | None = None
         before: dict[str, Array] | None = None  # seen already
-        last: Sample = {}
         for index, sample in enumerate(samples):
             values, before = session.run(sample, into=before), values
-            if _all_done(seeing):
-                yield index, last
-            seeing = [threads.submit(look, names, index, sample, values) for names in shares]
-            last = sample
-        if _all_done(seeing):
-            yield len(samples), last
-
-
-def _all_done(seeing: Sequence[Future[None]]) -> bool:
-    """Wait for all; whether there were any. The first that failed, in order, says why."""
-    wait(seeing)
-    for item in seeing:
-        item.result()
-    return bool(seeing)
+            if seeing is not None:
+                seeing.result()
+                yield index
+            seeing = thread.submit(look, index, sample, values)
+        if seeing is not None:
+            seeing.result()
+            yield len(samples)
 
 
 def _produced(model: ir.Model) -> list[ir.Value]:
@@ -188,6 +175,16 @@ def _feeds_a_sum_of_products(value: ir.Value) -> bool:
     return any(use.node.op_type in SUMS_OF_PRODUCTS and use.idx == 0 for use in value.uses())
 
 
+def _cut_off(model: ir.Model) -> frozenset[str]:
+    """The values that nothing but a Relu or a Clip reads: what is then quantised is what that leaves of them."""
+    found = set()
+    for value in _produced(model):
+        uses = [use.node.op_type for use in value.uses()]
+        if len(uses) == 1 and uses[0] in CUTS and not value.is_graph_output():
+            found.add(str(value.name))
+    return frozenset(found)
+
+
 def _groups(model: ir.Model) -> list[list[str]]:
     """Names of the produced values, cut where a run would expose too much at once."""
     groups: list[list[str]] = [[]]
@@ -200,23 +197,6 @@ def _groups(model: ir.Model) -> list[list[str]]:
         groups[-1].append(str(value.name))
         exposed += size
     return groups
-
-
-def _shares(names: Sequence[str], watches: Mapping[str, Watch], model: ir.Model) -> list[list[str]]:
-    """The names in `SHARES` parts or so of about equal size; those that have a watch together stay together, in order."""
-    sizes = {str(value.name): _bytes(value) for value in (*model_inputs(model), *_produced(model))}
-    together: dict[int, list[str]] = {}
-    for name in names:
-        together.setdefault(id(watches[name]), []).append(name)
-    shares: list[list[str]] = [[]]
-    most, filled = sum(sizes[name] for name in names) / SHARES, 0
-    for some in together.values():
-        if filled >= most:
-            shares.append([])
-            filled = 0
-        shares[-1].extend(some)
-        filled += sum(sizes[name] for name in some)
-    return shares
 
 
 def _bytes(value: ir.Value) -> int:

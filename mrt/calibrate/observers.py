@@ -22,16 +22,18 @@ class Observer:
         self.max = -math.inf
         self.histogram = None if options.observer == "minmax" else Histogram()
 
-    def update(self, values: npt.NDArray[Any], few: npt.NDArray[Any] | None = None) -> None:
-        """See one more array; BadData if it holds NaN or infinity. The histogram counts `few` of it, if they are given."""
-        if values.size == 0:
-            return
-        least, most = float(values.min()), float(values.max())
+    def update(self, values: npt.NDArray[Any]) -> None:
+        """See one more array; BadData if it holds NaN or infinity."""
+        if values.size:
+            self.count(values, float(values.min()), float(values.max()))
+
+    def count(self, few: npt.NDArray[Any], least: float, most: float) -> None:
+        """As `update`, of an array with these ends; the histogram counts few of its numbers."""
         if not (math.isfinite(least) and math.isfinite(most)):
             raise BadData("NaN or infinity among the values")
         self.min, self.max = min(self.min, least), max(self.max, most)
         if self.histogram is not None:
-            self.histogram.add(values if few is None else few, max(abs(least), abs(most)))
+            self.histogram.add(few, max(abs(least), abs(most)))
 
     def merge(self, other: Observer) -> None:
         """Become what one observer would be that saw the values of both."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 OF_ALL_SAMPLES = 2**23  # numbers of one value that are enough, over all samples
 OF_ONE_SAMPLE = 2**16  # of which no sample gives fewer, if it has as many
+HARDLY = 8  # times fewer of a value that hardly matters
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,15 @@ class Thinning:
 
         They are other rows of each sample, in turn, so that all count alike: the first and the last are unlike the rest.
         """
-        if values.ndim != 4 or values.size <= self.most:
-            return values
-        step = min(-(-values.size // self.most), values.shape[2])
-        return np.ascontiguousarray(values[:, :, sample % step :: step])
+        return _rows(values, sample, self.most)
+
+    def fewer(self, values: npt.NDArray[Any], sample: int) -> npt.NDArray[Any]:
+        """As `few`, of a value that hardly matters."""
+        return _rows(values, sample, self.most // HARDLY)
+
+
+def _rows(values: npt.NDArray[Any], sample: int, most: int) -> npt.NDArray[Any]:
+    if values.ndim != 4 or values.size <= most:
+        return values
+    step = min(-(-values.size // most), values.shape[2])
+    return np.ascontiguousarray(values[:, :, sample % step :: step])

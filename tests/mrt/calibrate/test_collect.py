@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from mrt.calibrate import collect
 from mrt.calibrate.collect import Watch, calibrate
 from mrt.calibrate.samples import Sample, Samples, synthetic_samples
+from mrt.calibrate.seen import Seen
 from mrt.calibrate.session import FloatSession, model_inputs
 from mrt.calibrate.table import OBSERVERS, CalibrationOptions, Range
 from mrt.errors import BadData, BadModel
@@ -52,9 +53,9 @@ class Diary:
     def __init__(self) -> None:
         self.seen: dict[str, list[tuple[int, list[float], list[float]]]] = {}
 
-    def see(self, index, sample, name, values, few) -> None:
-        assert few is values  # small ones are not thinned
-        self.seen.setdefault(name, []).append((index, sample["x"].ravel().tolist(), values.ravel().tolist()))
+    def see(self, index, sample, name, seen) -> None:
+        assert seen.few is seen.values  # small ones are not thinned
+        self.seen.setdefault(name, []).append((index, sample["x"].ravel().tolist(), seen.values.ravel().tolist()))
 
 
 def test_an_onlooker_sees_all_that_nodes_give_sample_by_sample() -> None:
@@ -68,7 +69,7 @@ def test_an_onlooker_sees_all_that_nodes_give_sample_by_sample() -> None:
 
 def test_what_an_onlooker_does_not_like_ends_calibration() -> None:
     class Judge:
-        def see(self, index, sample, name, values, few) -> None:
+        def see(self, index, sample, name, seen) -> None:
             if index == 1:
                 raise BadData("not this one")
 
@@ -144,7 +145,7 @@ def test_running_ahead_gives_the_table_of_one_sample_after_another(observer: str
     )
     for sample in samples:
         for name, values in {**sample, **session.run(sample)}.items():
-            watches[name].update(values, values)
+            watches[name].update(Seen(values, values), values)
     table = calibrate(model, samples, options, model_sha256="")
     assert table.ranges == {name: watch.observer.range() for name, watch in watches.items()}
     assert table.channel_means == {"x": watches["x"].channel_means}
