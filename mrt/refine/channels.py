@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mrt.calibrate.session import Array
+from mrt.calibrate.seen import Seen, rows_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -16,6 +16,7 @@ OCTAVES = 12  # below the largest; what is smaller falls into the lowest bin
 BINS = BINS_PER_OCTAVE * OCTAVES
 SMALLEST = 1e-30  # the largest magnitude, as long as nothing larger was seen
 _FRACTION_BITS = 23 - 4  # of float32, behind those that choose a bin
+_ALL_BINS = 2 ** (8 + 4) - 1  # of float32
 
 
 @dataclass
@@ -68,28 +69,29 @@ class Channels:
         """Of each channel."""
         return np.maximum(self.squares / max(self.elements, 1) - self.mean**2, 0.0)
 
-    def add(self, values: Array, few: Array) -> None:
-        """See one sample [N, C, ...]: all of it for the range; for the rest `few` of it, thinned."""
-        self.add_spread(few)
-        rows = _rows(values)
-        self.low = np.minimum(self.low, rows.min(axis=1))
-        self.high = np.maximum(self.high, rows.max(axis=1))
+    def add(self, seen: Seen) -> None:
+        """See one sample [N, C, ...]: all of it for the range; for the rest few of it, thinned."""
+        self.add_spread(seen)
+        low, high = seen.ends
+        self.low, self.high = np.minimum(self.low, low), np.maximum(self.high, high)
         self._rise_to(_highest_bin(float(self.largest.max())))
-        rows = _rows(few)
-        bins = _bin(rows)
-        bins -= self.highest - BINS + 1
-        np.maximum(bins, 0, out=bins)
-        if self.low.min() < 0:
-            bins += (rows < 0) * np.int32(BINS)
-        bins += np.arange(len(bins), dtype=bins.dtype)[:, None] * (2 * BINS)
+        rows = rows_of(seen.few)
+        bits = np.add(rows, 0, dtype=np.float32).view(np.int32)  # a copy, in which no zero is negative
+        bins = _bin(bits)
+        lowest = self.highest - BINS + 1
+        np.maximum(bins, lowest, out=bins)
+        if low.min() < 0:
+            bits >>= 31
+            bits &= BINS
+            bins += bits
+        bins += (np.arange(len(bins), dtype=bins.dtype) * (2 * BINS) - lowest)[:, None]
         self.counts += np.bincount(bins.reshape(-1), minlength=self.counts.size).reshape(self.counts.shape)
 
-    def add_spread(self, few: Array) -> None:
+    def add_spread(self, seen: Seen) -> None:
         """As `add`, but only for mean and variance."""
-        rows = _rows(few).astype(np.float64)
-        self.sums += rows.sum(axis=1)
-        rows *= rows
-        self.squares += rows.sum(axis=1)
+        self.sums += seen.sums
+        rows = rows_of(seen.few)
+        self.squares += np.square(rows, dtype=np.float64).sum(axis=1)
         self.samples += 1
         self.elements += rows.shape[1]
 
@@ -120,7 +122,7 @@ class Channels:
         distances = np.abs(np.clip(signed, self.low[:, None], self.high[:, None]) - centres[:, None])
         weights = np.stack([self.counts, self.counts], axis=1) / 2
         highest = _highest_bin(float(largest.max()))
-        bins = np.maximum(_bin(distances.astype(np.float32)) - (highest - BINS + 1), 0)
+        bins = np.maximum(_bin(distances.astype(np.float32).view(np.int32)) - (highest - BINS + 1), 0)
         bins += np.arange(len(bins), dtype=bins.dtype)[:, None] * BINS
         counts = np.bincount(bins.reshape(-1), weights.reshape(-1), minlength=len(bins) * BINS)
         return Magnitudes(counts.reshape(-1, BINS), _middles(highest), largest)
@@ -135,19 +137,15 @@ class Magnitudes:
     largest: Floats
 
 
-def _rows(values: Array) -> Array:
-    """[C, numbers of each channel]."""
-    return values.swapaxes(0, 1).reshape(values.shape[1], -1)
-
-
-def _bin(values: Array) -> npt.NDArray[np.int32]:
-    """The exponent and the leading four bits of the fraction, as one number that grows with the magnitude."""
-    bits = np.ascontiguousarray(values, np.float32).view(np.int32)
-    return (bits & np.int32(0x7FFFFFFF)) >> _FRACTION_BITS
+def _bin(bits: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Of the bits of float32s: the exponent and the leading four bits of the fraction, as one number that grows with them."""
+    bins = bits >> _FRACTION_BITS
+    bins &= _ALL_BINS
+    return bins
 
 
 def _highest_bin(largest: float) -> int:
-    return int(_bin(np.array([max(largest, SMALLEST)], np.float32))[0])
+    return int(_bin(np.array([max(largest, SMALLEST)], np.float32).view(np.int32))[0])
 
 
 def _middles(highest: int) -> Floats:

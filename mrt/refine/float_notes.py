@@ -51,9 +51,9 @@ class FloatNotes:
             count = seen.values.shape[1]
             half = self.channels.setdefault(name, (Channels.of(count), Channels.of(count)))[index % 2]
             if name in self._counted:
-                half.add(seen.values, seen.few)
+                half.add(seen)
             else:
-                half.add_spread(seen.few)
+                half.add_spread(seen)
         if index in self._chosen:
             self._samples[index] = sample
             if name in self.layers:

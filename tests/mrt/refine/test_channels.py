@@ -1,12 +1,13 @@
 import numpy as np
 
+from mrt.calibrate.seen import Seen
 from mrt.refine.channels import BINS_PER_OCTAVE, Channels
 
 
 def seen(*samples: np.ndarray) -> Channels:
     item = Channels.of(samples[0].shape[1])
     for sample in samples:
-        item.add(sample, sample)
+        item.add(Seen(sample, sample))
     return item
 
 
@@ -23,7 +24,7 @@ def test_ranges_means_and_variances_are_those_of_all_samples():
 def test_the_range_is_that_of_all_numbers_and_the_rest_of_few():
     values = np.arange(24, dtype=np.float32).reshape(1, 2, 4, 3)
     found = Channels.of(2)
-    found.add(values, values[:, :, 1::2])
+    found.add(Seen(values, values[:, :, 1::2]))
     assert (found.low.tolist(), found.high.tolist()) == ([0, 12], [11, 23])
     assert (found.mean.tolist(), found.elements) == ([7, 19], 6)  # of 3, 4, 5, 9, 10, 11
     assert found.counts.sum(axis=(1, 2)).tolist() == [6, 6]

@@ -1,5 +1,6 @@
 import numpy as np
 
+from mrt.calibrate.seen import Seen
 from mrt.refine.channels import Channels
 from mrt.refine.ends import channel_centres, channel_ends
 
@@ -10,7 +11,7 @@ def halves(samples: np.ndarray) -> tuple[Channels, Channels]:
     """[samples, C, numbers] as seen, one half and the other."""
     both = Channels.of(samples.shape[1]), Channels.of(samples.shape[1])
     for index, sample in enumerate(samples.astype(np.float32)):
-        both[index % 2].add(sample[np.newaxis], sample[np.newaxis])
+        both[index % 2].add(Seen(sample[np.newaxis], sample[np.newaxis]))
     return both
 
 
