@@ -18,7 +18,7 @@ MOST_TAPS = 256  # of a dilated pool, along one axis
 def lower_wide_pools(model: ir.Model) -> int:
     """Dilated MaxPool -> Max of lookups; LpPool -> (Conv of |x|^p by ones)^(1/p); and others, each by its own function.
 
-    GlobalLpPool -> ReduceL1 or ReduceL2, else the same by ReduceSum. Dilated AveragePool without padding -> Conv / count.
+    GlobalLpPool -> ReduceL1 or ReduceL2, else the same by ReduceSum. AveragePool of dilations, where counts differ -> Conv / count.
     Applies where the window is written out. Equal but for rounding.
     """
     lower = {"MaxPool": _dilated_max, "AveragePool": _dilated_average, "LpPool": _powers, "GlobalLpPool": _all_powers}
@@ -54,7 +54,8 @@ def _dilated_average(node: ir.Node) -> bool:
     window, x, y = window_of(node), shape_of(first(node)), shape_of(node.outputs[0])
     if window is None or x is None or y is None or all(step == 1 for step in window.dilations):
         return False
-    if integer(node, "count_include_pad", 0) or not (any(window.pads) or integer(node, "ceil_mode", 0)):
+    with_pads, ceil = integer(node, "count_include_pad", 0), integer(node, "ceil_mode", 0)
+    if not ceil and (with_pads or not any(window.pads)):
         return False  # the same number everywhere: a convolution
     if _is_large(window, x, y):
         return False
@@ -62,7 +63,8 @@ def _dilated_average(node: ir.Node) -> bool:
     for place in range(len(window.kernel)):
         taps = np.arange(window.kernel[place]) * window.dilations[place] - window.pads[place]
         indices = np.arange(y[place + 2])[:, None] * window.strides[place] + taps
-        inside = np.count_nonzero((indices >= 0) & (indices < x[place + 2]), axis=1)
+        before, behind = (window.pads[place], window.pads[place + len(window.kernel)]) if with_pads else (0, 0)
+        inside = np.count_nonzero((indices >= -before) & (indices < x[place + 2] + behind), axis=1)
         counts = np.multiply.outer(counts, inside)
     patch = Patch(node)
     total = _total(patch, first(node), window, x, y)

@@ -5,9 +5,11 @@ The library's shape inference forgets both.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import onnx_ir as ir
 
-from mrt.errors import Unsupported
+from mrt.frontend.onnx.newer import Spelling
 
 
 def settle_ceil_mode(model: ir.Model) -> bool:
@@ -44,11 +46,21 @@ def _settle(node: ir.Node) -> bool:
     extents = [(k - 1) * d + 1 for k, d in zip(kernel, _ints(node, "dilations", (1,) * spatial), strict=True)]
     overhang = [start + e - size - begin for start, e, size, begin in zip(starts, extents, x, begins, strict=True)]
     grown = [end if drop else max(end, over) for end, drop, over in zip(ends, dropped, overhang, strict=True)]
-    if grown != ends and any(pads) and _ints(node, "count_include_pad", (0,))[0]:
-        raise Unsupported([f"{node.name or node.outputs[0].name} ({node.op_type}): ceil_mode=1 with counted padding"])
+    if grown != ends and _ints(node, "count_include_pad", (0,))[0]:
+        if any(pads):
+            _write_padding(node, begins, ends)
+        grown = [more - end for more, end in zip(grown, ends, strict=True)]
+        begins = (0,) * spatial
+        node.attributes["count_include_pad"] = ir.AttrInt64("count_include_pad", 0)
     node.attributes["ceil_mode"] = ir.AttrInt64("ceil_mode", 0)
     node.attributes["pads"] = ir.AttrInt64s("pads", [*begins, *grown])
     return True
+
+
+def _write_padding(node: ir.Node, begins: Sequence[int], ends: Sequence[int]) -> None:
+    """Padding that counts is part of the input; what a window has beyond it does not count."""
+    s = Spelling(node)
+    node.replace_input_with(0, s.add("Pad", s.x, s.integers(0, 0, *begins, 0, 0, *ends)))
 
 
 def _sizes(value: ir.Value | None) -> tuple[int, ...] | None:
