@@ -48,8 +48,10 @@ class FloatNotes:
     def see(self, index: int, sample: Sample, name: str, seen: Seen) -> None:
         """One value of one run of the float model."""
         if name in self._watched:
-            count = seen.values.shape[1]
-            half = self.channels.setdefault(name, (Channels.of(count), Channels.of(count)))[index % 2]
+            if name not in self.channels:
+                count = seen.values.shape[1]
+                self.channels[name] = Channels.of(count), Channels.of(count)
+            half = self.channels[name][index % 2]
             if name in self._counted:
                 half.add(seen)
             else:
