@@ -8,6 +8,8 @@ from cvm.program import IntArray
 from mrt.quantize.fixed_point import FloatArray
 
 DAMPING = 0.01  # of the mean of the diagonal, so that the matrix can be inverted
+FACTORS = (1.0, 0.99, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.08, 1.1, 1.12, 1.15)  # of a scale, that are tried
+LONGEST = 256  # weights of an output; of more it hardly depends on the scale how well they fit
 BLOCK = 64  # weights after whose rounding the error is handed on to all that are left
 
 
@@ -25,6 +27,25 @@ def round_to_second_order(weights: FloatArray, scales: FloatArray, covariance: F
     result = np.empty_like(steps)
     np.put_along_axis(result, np.broadcast_to(order[:, None, :], rounded.shape), rounded, axis=2)
     return result.reshape(weights.shape).astype(np.int8 if bits <= 8 else np.int16)
+
+
+def round_at_best_scales(
+    weights: FloatArray, scales: FloatArray, covariance: FloatArray, bits: int
+) -> tuple[IntArray, FloatArray]:
+    """As `round_to_second_order`, with each output at that of a few scales at which its weights happen to fit best: also [O]."""
+    groups, length = covariance.shape[:2]
+    real = weights.reshape(groups, -1, length)
+    best, chosen = round_to_second_order(weights, scales, covariance, bits), scales
+    least = np.full(len(scales), np.inf)
+    for factor in FACTORS if length <= LONGEST else ():
+        tried = scales * factor
+        found = round_to_second_order(weights, tried, covariance, bits)
+        errors = found.reshape(real.shape) * tried.reshape(groups, -1, 1) - real
+        noise = (np.matmul(errors, covariance) * errors).sum(axis=2).reshape(-1)
+        better = noise < least
+        least, chosen = np.where(better, noise, least), np.where(better, tried, chosen)
+        best = np.where(better.reshape(-1, *[1] * (weights.ndim - 1)), found, best)
+    return best, chosen
 
 
 def _factors(covariance: FloatArray, order: IntArray) -> FloatArray:

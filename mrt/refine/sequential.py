@@ -20,7 +20,7 @@ from mrt.refine.float_notes import FloatNotes
 from mrt.refine.matching import Matching, ends_behind
 from mrt.refine.moments import BLOCK, Moments
 from mrt.refine.options import RefineOptions
-from mrt.refine.second_order import round_to_second_order
+from mrt.refine.second_order import round_at_best_scales, round_to_second_order
 from mrt.refine.simulation import Simulation
 
 TOGETHER = 2**19  # numbers of a layer's inputs, at most, that are gone through in one go, if one sample has no more
@@ -58,7 +58,10 @@ class Sequential:
         moments = Moments()
         for _, rows in self._rows(net, layer, places):
             moments.add(rows)
-        integers = round_to_second_order(layer.weights, scales, moments.covariance, layer.bits)
+        if net.options.scales == "real":
+            integers, scales = round_at_best_scales(layer.weights, scales, moments.covariance, layer.bits)
+        else:
+            integers = round_to_second_order(layer.weights, scales, moments.covariance, layer.bits)
         errors = (integers - _steps(layer, scales)).reshape(len(moments.means), -1, moments.means.shape[1])
         added = np.matmul(errors, moments.means[:, :, None]).reshape(-1) * scales * layer.input_scale
         return Rounded(integers, scales, layer.bias - added)

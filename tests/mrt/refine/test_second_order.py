@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from mrt.quantize.weights import quantize_weights
-from mrt.refine.second_order import BLOCK, round_to_second_order
+from mrt.refine.second_order import BLOCK, FACTORS, LONGEST, round_at_best_scales, round_to_second_order
 
 
 def noise(errors, covariance):
@@ -52,3 +52,34 @@ def test_inputs_that_are_always_zero_leave_the_nearest_integers():
     weights = np.array([[0.6, -1.4], [3.0, 2.2]])
     found = round_to_second_order(weights, np.ones(2), np.zeros((1, 2, 2)), bits=8)
     assert found.tolist() == [[1, -1], [3, 2]]
+
+
+def test_few_weights_find_a_scale_at_which_they_fit():
+    weights = np.array([[127.5, 63.75, 31.875], [127.0, 1.0, -64.0]]) / 1.02
+    found, scales = round_at_best_scales(weights, np.ones(2), np.eye(3)[None], bits=8)
+    assert scales[0] in FACTORS and scales[0] > 1  # not clipped, as 125 is at 1
+    assert np.abs(found[0] * scales[0] - weights[0]).max() < 0.3
+    again, kept = round_at_best_scales(np.array([[127.0, 1.0, -64.0]]), np.ones(1), np.eye(3)[None], bits=8)
+    assert again.tolist() == [[127, 1, -64]] and kept.tolist() == [1]
+
+
+@pytest.mark.parametrize(("groups", "length"), [(4, 9), (1, 40)])
+def test_each_output_has_no_more_noise_than_at_the_scale_given(groups, length):
+    weights = np.random.default_rng(3).normal(size=(groups * 3, 1, 1, length))
+    scales, covariance = np.abs(weights).reshape(len(weights), -1).max(axis=1) / 127, correlated(groups, length)
+
+    def noises(found, at):
+        errors = (found * at.reshape(-1, 1, 1, 1) - weights).reshape(groups, 3, length)
+        return np.einsum("gok,gkl,gol->go", errors, covariance, errors)
+
+    plain = noises(round_to_second_order(weights, scales, covariance, 8), scales)
+    best = noises(*round_at_best_scales(weights, scales, covariance, 8))
+    assert np.all(best <= plain) and best.sum() < 0.85 * plain.sum()
+
+
+def test_many_weights_keep_their_scale():
+    weights = np.random.default_rng(4).normal(size=(2, LONGEST + 1))
+    scales = np.abs(weights).max(axis=1) / 127
+    found, kept = round_at_best_scales(weights, scales, np.eye(LONGEST + 1)[None], 8)
+    assert np.array_equal(kept, scales)
+    assert np.array_equal(found, round_to_second_order(weights, scales, np.eye(LONGEST + 1)[None], 8))
