@@ -11,6 +11,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from mrt.errors import BadOption
 from mrt.rewrite import canonical
+from mrt.rewrite.add_masks_last import add_masks_last
 from mrt.rewrite.fold_constants import fold_constants
 from mrt.rewrite.fold_functions import fold_functions
 from mrt.rewrite.fold_products_with_zero import fold_products_with_zero
@@ -84,6 +85,7 @@ from mrt.rewrite.write_pads import write_pads
 from mrt.rewrite.write_quotients import write_quotients
 from mrt.rewrite.write_reductions import write_reductions
 from mrt.rewrite.write_reshapes import write_reshapes
+from mrt.rewrite.write_shut_rows import write_shut_rows
 from mrt.rewrite.write_windows import write_windows
 
 Pass = Callable[[ir.Model], int]
@@ -95,6 +97,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
     (
         fold_constants,
         fold_searches,
+        write_shut_rows,
         fold_truths,
         fold_functions,
         fold_rows,
@@ -135,6 +138,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         lower_division,
         lower_powers,
         write_quotients,
+        add_masks_last,
         write_masks,
         lower_global_pools,
         write_reductions,

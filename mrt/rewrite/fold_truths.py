@@ -14,8 +14,7 @@ from mrt.rewrite.fold_constants import LARGEST_RESULT, put_constant
 def fold_truths(model: ir.Model) -> int:
     """Equal(x, infinity) -> false; Where(all true, x, y) -> x, Where(all false, x, y) -> y, as large as the result is.
 
-    Applies to known shapes. Equal for the finite numbers that a program has: as IsInf, so this test finds none. Attention
-    gives 0 for a query that a mask leaves no key, where the softmax of equal logits then gives their mean.
+    Applies to known shapes. Equal for the finite numbers that a program has: as IsInf, so this test finds none.
     """
     return sum(_never_infinite(node) for node in nodes(model, "Equal")) + sum(map(_decided, nodes(model, "Where")))
 

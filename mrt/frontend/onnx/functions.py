@@ -82,7 +82,20 @@ def write_out_composed(proto: onnx.ModelProto) -> onnx.ModelProto:
     if not any(node.op_type in COMPOSED and node.domain in DEFAULT_DOMAINS for node in proto.graph.node):
         return proto
     names = [(domain, name) for domain in DEFAULT_DOMAINS for name in COMPOSED]
+    stated = len(proto.graph.value_info)
+    proto.graph.value_info.extend(_types_of_constants(proto.graph))  # which the library does not look up itself
     try:
-        return onnx.inliner.inline_selected_functions(proto, names, inline_schema_functions=True)
+        written = onnx.inliner.inline_selected_functions(proto, names, inline_schema_functions=True)
     except Exception:  # forms that the library has no body for are refused with the other operators
-        return proto
+        written = proto
+    del written.graph.value_info[stated:]
+    return written
+
+
+def _types_of_constants(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
+    known = {value.name for value in (*graph.input, *graph.value_info)}
+    return [
+        onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+        for tensor in graph.initializer
+        if tensor.name not in known
+    ]

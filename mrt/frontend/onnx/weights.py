@@ -13,7 +13,7 @@ from mrt.errors import BadModel
 
 _OTHER_FLOATS = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE)
 # An infinity is a limit or a mask in these and no number to compute with.
-_TAKE_INFINITY = ("Add", "Clip", "Equal", "Max", "Min", "Pad", "Where")
+_TAKE_INFINITY = ("Add", "Clip", "Equal", "Max", "Min", "Pad", "ReduceMax", "Shape", "Where")
 _HAND_ON = ("Cast", "CastLike", "Identity")
 
 
