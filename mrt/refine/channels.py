@@ -80,12 +80,14 @@ class Channels:
         bins = _bin(bits)
         lowest = self.highest - BINS + 1
         np.maximum(bins, lowest, out=bins)
-        if low.min() < 0:
+        signs = 2 if low.min() < 0 else 1
+        if signs == 2:
             bits >>= 31
             bits &= BINS
             bins += bits
-        bins += (np.arange(len(bins), dtype=bins.dtype) * (2 * BINS) - lowest)[:, None]
-        self.counts += np.bincount(bins.reshape(-1), minlength=self.counts.size).reshape(self.counts.shape)
+        bins += (np.arange(len(bins), dtype=bins.dtype) * (signs * BINS) - lowest)[:, None]
+        counts = np.bincount(bins.reshape(-1), minlength=len(bins) * signs * BINS)
+        self.counts[:, :signs] += counts.reshape(len(bins), signs, BINS)
 
     def add_spread(self, seen: Seen) -> None:
         """As `add`, but only for mean and variance."""

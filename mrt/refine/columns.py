@@ -6,13 +6,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
 from cvm.program import IntArray
-from mrt.refine.moments import Floats
+from mrt.calibrate.seen import Array
+from mrt.refine.moments import Floats, Rows
 
-Images = npt.NDArray[np.float32]  # [N,H,W,C]
 POSITIONS = 100  # of one sample's outputs that count, at equal distances
 EXACT = 2**24  # up to here every whole number is a float32
 FEWEST = 64  # products at a time for which float32 is worth the trouble
@@ -20,19 +19,23 @@ FEWEST = 64  # products at a time for which float32 is worth the trouble
 
 @dataclass(frozen=True)
 class Window:
-    """How a convolution meets an image [1,H,W,C]: `pads` are top, left, bottom, right and hold zeros."""
+    """How a convolution meets an image [1,H,W,C]: `pads` are top, left, bottom, right."""
 
     kernel: tuple[int, int]
     stride: tuple[int, int]
     dilation: tuple[int, int]
     pads: tuple[int, ...]
 
-    def padded(self, images: Images) -> Images:
-        """The images with the pads."""
-        top, left, bottom, right = self.pads
-        return np.pad(images, ((0, 0), (top, bottom), (left, right), (0, 0))) if any(self.pads) else images
+    def padded(self, images: Array, zero: int) -> Array:
+        """The images with the pads, of this number."""
+        if not any(self.pads):
+            return images
+        (top, left, bottom, right), (count, height, width, channels) = self.pads, images.shape
+        padded = np.full((count, top + height + bottom, left + width + right, channels), zero, images.dtype)
+        padded[:, top : top + height, left : left + width] = images
+        return padded
 
-    def patches(self, padded: Images) -> Images:
+    def patches(self, padded: Array) -> Array:
         """[N, OH, OW, KH, KW, C], a view of padded images."""
         extent = tuple((size - 1) * step + 1 for size, step in zip(self.kernel, self.dilation, strict=True))
         views = sliding_window_view(padded, extent, axis=(1, 2))
@@ -40,20 +43,21 @@ class Window:
         return views.transpose(0, 1, 2, 4, 5, 3)
 
 
-def rows_of(inputs: Images, window: Window | None, length: int) -> Images:
+def rows_of(inputs: Array, window: Window | None, length: int, zero: int = 0) -> Rows:
     """[groups, outputs, length]: what the weights of an output meet, for some of the outputs of each sample.
 
-    Inputs of some samples, zero points taken off: [samples,H,W,C], or [samples,N,K] without a window.
+    Inputs of some samples, of which `zero` stands for 0: [samples,H,W,C], or [samples,N,K] without a window.
     """
-    patches = inputs[:, :, None, None, None, :] if window is None else window.patches(window.padded(inputs))
+    patches = inputs[:, :, None, None, None, :] if window is None else window.patches(window.padded(inputs, zero))
     chosen = patches[(slice(None), *chosen_places(*patches.shape[1:3]))]
     taps, channels = math.prod(patches.shape[3:5]), patches.shape[-1]
     groups = taps * channels // length
     rows = chosen.reshape(-1, *patches.shape[3:5], groups, channels // groups)
-    return np.ascontiguousarray(rows.transpose(3, 0, 1, 2, 4).reshape(groups, len(rows), -1))
+    numbers = rows.transpose(3, 0, 1, 2, 4).reshape(groups, len(rows), -1).astype(np.float32, order="C")
+    return np.subtract(numbers, np.float32(zero), out=numbers)
 
 
-def products(rows: Images, weights: IntArray) -> Floats:
+def products(rows: Rows, weights: IntArray) -> Floats:
     """[outputs, O]: the sums of products of rows [groups, outputs, K] of whole numbers with weights [O, ...], exactly."""
     groups, count, length = rows.shape
     columns = weights.reshape(groups, -1, length).transpose(0, 2, 1).astype(np.float32)

@@ -15,10 +15,10 @@ from mrt.calibrate.session import Array
 from mrt.quantize.fixed_point import FloatArray
 from mrt.quantize.lowering import Lowering
 from mrt.quantize.rounding import Layer, Rounded, nearest
-from mrt.refine.columns import Images, Window, products, rows_of
+from mrt.refine.columns import Window, products, rows_of
 from mrt.refine.float_notes import FloatNotes
 from mrt.refine.matching import Matching, ends_behind
-from mrt.refine.moments import BLOCK, Moments
+from mrt.refine.moments import BLOCK, Moments, Rows
 from mrt.refine.options import RefineOptions
 from mrt.refine.second_order import round_at_best_scales, round_to_second_order
 from mrt.refine.simulation import Simulation
@@ -77,17 +77,17 @@ class Sequential:
         gains, added = matching.result(gains=net.options.scales == "real")
         return Rounded(rounded.weights, rounded.scales * gains, rounded.bias * gains + added)
 
-    def _rows(self, net: Lowering, layer: Layer, places: int) -> Iterator[tuple[slice, Images]]:
+    def _rows(self, net: Lowering, layer: Layer, places: int) -> Iterator[tuple[slice, Rows]]:
         """What the weights meet, for some samples at a time, about as many rows as a block of `Moments` has."""
         if self._simulation is None:
             self._simulation = Simulation(net.builder, self._samples)
         window, length = _window(layer), math.prod(layer.weights.shape[1:])
         join = np.stack if window is None else np.concatenate
-        inputs, zero = self._simulation.values(layer.input.value), np.float32(layer.input.zero_point)
+        inputs, zero = self._simulation.values(layer.input.value), int(layer.input.zero_point)
         count = max(1, min(BLOCK // places, TOGETHER // inputs[0].size))
         for start in range(0, len(inputs), count):
             some = slice(start, start + count)
-            yield some, rows_of(join(inputs[some]).astype(np.float32) - zero, window, length)
+            yield some, rows_of(join(inputs[some]), window, length, zero)
 
 
 def _steps(layer: Layer, scales: FloatArray) -> FloatArray:
