@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import onnx_ir as ir
@@ -13,12 +14,15 @@ from mrt.rewrite.lower_max_pool import pads_to_the_end
 from mrt.rewrite.write_windows import Window, window_of
 
 MOST_TAPS = 256  # of a dilated pool, along one axis
+MOST_DIMENSIONS = 6  # of a tensor of an integer program
+SMALLEST = 1e-30  # in the place of a divisor that is 0, as the dividend is
 
 
 def lower_wide_pools(model: ir.Model) -> int:
-    """Dilated MaxPool -> Max of lookups; LpPool -> (Conv of |x|^p by ones)^(1/p); and others, each by its own function.
+    """Dilated MaxPool -> Max of lookups; LpPool -> Sqrt(Conv of x * x by ones), or of |x|; GlobalLpPool -> ReduceL2 or ReduceL1.
 
-    GlobalLpPool -> ReduceL1 or ReduceL2, else the same by ReduceSum. AveragePool of dilations, where counts differ -> Conv / count.
+    Both of other powers -> sums of powers of what is divided by the greatest. AveragePool of dilations, where counts differ ->
+    Conv / count.
     Applies where the window is written out. Equal but for rounding.
     """
     lower = {"MaxPool": _dilated_max, "AveragePool": _dilated_average, "LpPool": _powers, "GlobalLpPool": _all_powers}
@@ -77,9 +81,14 @@ def _powers(node: ir.Node) -> bool:
     if window is None or x is None or y is None or _is_large(window, x, y):
         return False
     patch, p = Patch(node), integer(node, "p", 2)
-    if p < 1:
+    if p in (1, 2):
+        total = _total(patch, _raised(patch, first(node), p), window, x, y)
+        patch.finish(patch.add("Sqrt", total) if p == 2 else total)
+        return True
+    if p < 1 or len(x) + 1 > MOST_DIMENSIONS or math.prod(window.kernel) * math.prod(y) > LARGEST_RESULT:
         return False
-    patch.finish(_root(patch, _total(patch, _raised(patch, first(node), p), window, x, y), p))
+    taps = _taps(patch, patch.add("Abs", first(node)), window, x, y)
+    patch.finish(patch.add("Reshape", _norm(patch, taps, p, (0,)), patch.axes(y, "shape"), allowzero=0))
     return True
 
 
@@ -92,8 +101,7 @@ def _all_powers(node: ir.Node) -> bool:
     if p in (1, 2):
         patch.finish(patch.add(f"ReduceL{p}", first(node), axes, keepdims=1, noop_with_empty_axes=0))
     else:
-        total = patch.add("ReduceSum", _raised(patch, first(node), p), axes, keepdims=1, noop_with_empty_axes=0)
-        patch.finish(_root(patch, total, p))
+        patch.finish(_norm(patch, patch.add("Abs", first(node)), p, range(2, len(shape))))
     return True
 
 
@@ -105,16 +113,37 @@ def _is_large(window: Window, x: tuple[int, ...], y: tuple[int, ...]) -> bool:
 
 
 def _raised(patch: Patch, x: ir.Value, p: int) -> ir.Value:
-    if p == 2:
-        return patch.add("Mul", x, x)
-    size = patch.add("Abs", x)
-    return size if p == 1 else patch.add("Pow", size, patch.constant(np.array(p, np.float32), "p"))
+    return patch.add("Mul", x, x) if p == 2 else patch.add("Abs", x)
 
 
-def _root(patch: Patch, x: ir.Value, p: int) -> ir.Value:
-    if p == 1:
-        return patch.add("Identity", x)
-    return patch.add("Sqrt", x) if p == 2 else patch.add("Pow", x, patch.constant(np.array(1 / p, np.float32), "root"))
+def _norm(patch: Patch, sizes: ir.Value, p: int, axes: Iterable[int]) -> ir.Value:
+    """m * (sum of (size / m)^p)^(1/p), m the greatest size: of small numbers the powers would vanish beside those of great ones."""
+    over = patch.axes(list(axes), "over")
+    greatest = patch.add("ReduceMax", sizes, over, keepdims=1, noop_with_empty_axes=0)
+    divisor = patch.add("Max", greatest, patch.constant(np.array(SMALLEST, np.float32), "smallest"))
+    powers = patch.add("Pow", patch.add("Div", sizes, divisor), patch.constant(np.array(p, np.float32), "p"))
+    total = patch.add("ReduceSum", powers, over, keepdims=1, noop_with_empty_axes=0)
+    root = patch.add("Pow", total, patch.constant(np.array(1 / p, np.float32), "root"))
+    return patch.add("Mul", root, greatest)
+
+
+def _taps(patch: Patch, value: ir.Value, window: Window, x: tuple[int, ...], y: tuple[int, ...]) -> ir.Value:
+    """[taps, N, C, ..]: what each place of the kernel sees, 0 outside."""
+    rank = len(window.kernel)
+    pads = pads_to_the_end(window, x[2:], y[2:])
+    if any(pads):
+        zero = patch.constant(np.zeros((), np.float32), "padding")
+        value = patch.add(
+            "Pad", value, patch.axes((0, 0, *pads[:rank], 0, 0, *pads[rank:]), "pads"), zero, mode="constant"
+        )
+    axes, steps = patch.axes(list(range(2, rank + 2)), "spatial"), patch.axes(window.strides, "strides")
+    parts = []
+    for place in np.ndindex(*window.kernel):
+        starts = [tap * step for tap, step in zip(place, window.dilations, strict=True)]
+        ends = [start + (size - 1) * step + 1 for start, size, step in zip(starts, y[2:], window.strides, strict=True)]
+        part = patch.add("Slice", value, patch.axes(starts, "starts"), patch.axes(ends, "ends"), axes, steps)
+        parts.append(patch.add("Reshape", part, patch.axes((1, *y), "one"), allowzero=0))
+    return parts[0] if len(parts) == 1 else patch.add("Concat", *parts, axis=0)
 
 
 def _total(patch: Patch, value: ir.Value, window: Window, x: tuple[int, ...], y: tuple[int, ...]) -> ir.Value:
