@@ -10,6 +10,7 @@ from mrt.quantize.fixed_point import FloatArray
 DAMPING = 0.01  # of the mean of the diagonal, so that the matrix can be inverted
 FACTORS = (1.0, 0.99, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.08, 1.1, 1.12, 1.15)  # of a scale, that are tried
 LONGEST = 256  # weights of an output; of more it hardly depends on the scale how well they fit
+TOGETHER = 2**21  # weights, at all scales that are tried at once
 BLOCK = 64  # weights after whose rounding the error is handed on to all that are left
 
 
@@ -17,16 +18,7 @@ def round_to_second_order(weights: FloatArray, scales: FloatArray, covariance: F
     """Integers for weights [O,..,C/groups] at scales [O], for inputs with this covariance [groups,K,K]."""
     groups, length = covariance.shape[:2]
     steps = (weights.reshape(len(weights), -1) / scales[:, None]).reshape(groups, -1, length)
-    most = 2 ** (bits - 1) - 1
-    diagonal = np.einsum("gkk->gk", covariance)
-    order = np.argsort(
-        -diagonal, axis=1, kind="stable"
-    )  # what is met most is rounded first, while others can make up for it
-    left = np.take_along_axis(steps, order[:, None, :], axis=2).transpose(0, 2, 1)
-    rounded = _round(np.ascontiguousarray(left), _factors(covariance, order), most).transpose(0, 2, 1)
-    result = np.empty_like(steps)
-    np.put_along_axis(result, np.broadcast_to(order[:, None, :], rounded.shape), rounded, axis=2)
-    return result.reshape(weights.shape).astype(np.int8 if bits <= 8 else np.int16)
+    return _integers(_Rounding(covariance).rounded(steps, bits), weights.shape, bits)
 
 
 def round_at_best_scales(
@@ -34,18 +26,46 @@ def round_at_best_scales(
 ) -> tuple[IntArray, FloatArray]:
     """As `round_to_second_order`, with each output at that of a few scales at which its weights happen to fit best: also [O]."""
     groups, length = covariance.shape[:2]
-    real = weights.reshape(groups, -1, length)
-    best, chosen = round_to_second_order(weights, scales, covariance, bits), scales
-    least = np.full(len(scales), np.inf)
-    for factor in FACTORS if length <= LONGEST else ():
-        tried = scales * factor
-        found = round_to_second_order(weights, tried, covariance, bits)
-        errors = found.reshape(real.shape) * tried.reshape(groups, -1, 1) - real
-        noise = (np.matmul(errors, covariance) * errors).sum(axis=2).reshape(-1)
-        better = noise < least
-        least, chosen = np.where(better, noise, least), np.where(better, tried, chosen)
-        best = np.where(better.reshape(-1, *[1] * (weights.ndim - 1)), found, best)
-    return best, chosen
+    if length > LONGEST:
+        return round_to_second_order(weights, scales, covariance, bits), scales
+    rounding, real = _Rounding(covariance), weights.reshape(groups, -1, 1, length)
+    best, chosen = np.zeros(real.shape), scales.reshape(groups, -1, 1)
+    least = np.full(chosen.shape, np.inf)
+    together = max(1, TOGETHER // weights.size)
+    for start in range(0, len(FACTORS), together):
+        tried = scales.reshape(groups, -1, 1) * np.array(FACTORS[start : start + together])
+        found = rounding.rounded((real / tried[..., None]).reshape(groups, -1, length), bits)
+        errors = (found.reshape(*tried.shape, length) * tried[..., None] - real).reshape(found.shape)
+        noise = (np.matmul(errors, covariance) * errors).sum(axis=2).reshape(tried.shape)
+        first = noise.argmin(axis=2, keepdims=True)
+        better = np.take_along_axis(noise, first, axis=2) < least
+        least = np.where(better, np.take_along_axis(noise, first, axis=2), least)
+        chosen = np.where(better, np.take_along_axis(tried, first, axis=2), chosen)
+        found = np.take_along_axis(found.reshape(*tried.shape, length), first[..., None], axis=2)
+        best = np.where(better[..., None], found, best)
+    return _integers(best, weights.shape, bits), chosen.reshape(-1)
+
+
+def _integers(rounded: FloatArray, shape: tuple[int, ...], bits: int) -> IntArray:
+    return rounded.reshape(shape).astype(np.int8 if bits <= 8 else np.int16)
+
+
+class _Rounding:
+    """For inputs with this covariance [groups,K,K]."""
+
+    def __init__(self, covariance: FloatArray) -> None:
+        diagonal = np.einsum("gkk->gk", covariance)
+        # What is met most is rounded first, while others can make up for it.
+        self._order = np.argsort(-diagonal, axis=1, kind="stable")
+        self._factors = _factors(covariance, self._order)
+
+    def rounded(self, steps: FloatArray, bits: int) -> FloatArray:
+        """Whole numbers for weights [groups,n,K] in steps; each of the n for itself."""
+        left = np.take_along_axis(steps, self._order[:, None, :], axis=2).transpose(0, 2, 1)
+        rounded = _round(np.ascontiguousarray(left), self._factors, 2 ** (bits - 1) - 1).transpose(0, 2, 1)
+        result = np.empty_like(steps)
+        np.put_along_axis(result, np.broadcast_to(self._order[:, None, :], rounded.shape), rounded, axis=2)
+        return result
 
 
 def _factors(covariance: FloatArray, order: IntArray) -> FloatArray:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from cvm import boundary
 from cvm.errors import Unproven
@@ -13,8 +11,6 @@ from cvm.program import IntArray
 from cvm.validate import WellFormed, check, prove
 from mrt.calibrate.samples import Sample
 from mrt.quantize.builder import Handle, ProgramBuilder
-
-MOST_THREADS = 8  # each has a sample
 
 
 class Simulation:
@@ -48,12 +44,7 @@ class Simulation:
         machine.prepare(traced=False)
         names = [item.name for item in part.inputs]
         columns = zip(*(self._kept[item] for item in known), strict=True)
-
-        def run(column: tuple[IntArray, ...]) -> IntArray:
-            return machine.run(dict(zip(names, column, strict=True)))[part.outputs[0].name]
-
-        with ThreadPoolExecutor(min(os.cpu_count() or 1, MOST_THREADS)) as threads:
-            return list(threads.map(run, columns))
+        return [machine.run(dict(zip(names, column, strict=True)))[part.outputs[0].name] for column in columns]
 
 
 def _machine(form: WellFormed) -> Machine:
