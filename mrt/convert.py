@@ -38,6 +38,7 @@ from mrt.quantize.owners import Owners
 from mrt.refine import FloatNotes, RefineOptions, refine
 from mrt.report import FloatGraph, Report, float_graph
 from mrt.rewrite.choose_outputs import choose_outputs, require_known
+from mrt.rewrite.fill_silent_channels import fill_silent_channels
 from mrt.rewrite.write_windows import write_windows
 from mrt.tune import Outcome, Target, tune
 from mrt.tune.judge import Judge
@@ -209,6 +210,7 @@ def _rewritten(loaded: LoadedModel, config: Config) -> LoadedModel:
     rewrite.rewrite(loaded.model)
     if loaded.outputs_left:
         choose_outputs(loaded.model, config.model.outputs, loaded.names)
+    fill_silent_channels(loaded.model)
     return loaded
 
 

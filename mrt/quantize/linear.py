@@ -20,6 +20,7 @@ from mrt.quantize.lowering import Lowering, constant_of, identity, name_of, requ
 from mrt.quantize.rounding import Layer
 from mrt.quantize.rules import rule
 from mrt.quantize.tensor import NHWC, Tensor
+from mrt.quantize.twins import nudges
 from mrt.quantize.weights import quantize_bias, quantize_weights, weight_scales
 from mrt.quantize.window import fit_window, tap_counts
 
@@ -173,7 +174,7 @@ def _parameters(
     Where the input has a scale for each channel, the weights take up how it differs from the largest; centres go into the bias.
     """
     bits = net.options.weight_bits_of(name_of(node.outputs[0]))
-    centres = output_centres(net, node) if node.op_type == "Conv" else np.zeros(1)
+    centres = output_centres(net, node) - nudges(net, node) if node.op_type == "Conv" else np.zeros(1)
     bias = require_constant(node, 2) + taken_up(x, weights) - centres
     layer = Layer(node, x, _by_channel(weights, x), bias, centres, bits, shares)
     scales = weight_scales(layer.weights, layer.bias, layer.input_scale, bits=bits, scales=net.options.scales)
