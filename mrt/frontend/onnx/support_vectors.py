@@ -27,8 +27,7 @@ def spell_regressor(s: Nodes, attributes: Attributes) -> None:
     vectors = _vectors(s, attributes, count) if count else np.zeros((0, 0), np.float32)
     if rho.size != 1 or not weights.size or (count and weights.size != count):
         raise refuse(s.node, f"{weights.size} coefficients and {rho.size} numbers of rho for {count} vectors")
-    seen = _kernel(s, attributes, vectors) if count else s.x
-    total = s.add("Gemm", seen, constant(s, weights.reshape(1, -1)), constant(s, rho), transB=1)
+    total = _sums(s, attributes, vectors, weights.reshape(1, -1), rho)
     if attributes.get("one_class", 0):
         above = s.add("Greater", total, constant(s, 0.0))
         s.add("Where", above, constant(s, 1.0), constant(s, -1.0))
@@ -37,9 +36,9 @@ def spell_regressor(s: Nodes, attributes: Attributes) -> None:
 def spell_classifier(s: Nodes, attributes: Attributes, labels: Sequence[int]) -> None:
     """A sum for each pair of classes, which votes for one of them; the label is the first of those with most votes."""
     sizes = [int(size) for size in attributes.get("vectors_per_class", ())]
-    if len(sizes) < 3 or len(labels) != len(sizes) or min(sizes) < 1:
-        raise refuse(s.node, f"{len(sizes)} classes with vectors; expected three or more; {_ADVICE}")
-    if attributes.get("prob_a", ()):
+    if len(sizes) < 2 or len(labels) != len(sizes) or min(sizes) < 1:
+        raise refuse(s.node, f"{len(sizes)} classes with vectors; expected two or more; {_ADVICE}")
+    if attributes.get("prob_a", ()) and len(sizes) > 2:
         raise refuse(s.node, f"its probabilities are found by iteration; {_ADVICE}")
     if (transform := word(attributes, "post_transform", "NONE")) != "NONE":
         raise refuse(s.node, f"post_transform={transform}; expected NONE")
@@ -48,8 +47,10 @@ def spell_classifier(s: Nodes, attributes: Attributes, labels: Sequence[int]) ->
     if weights.size != (len(sizes) - 1) * count or rho.size != len(pairs):
         raise refuse(s.node, f"{weights.size} coefficients and {rho.size} numbers of rho for {count} vectors")
     rows = _rows_of_pairs(weights.reshape(len(sizes) - 1, count), sizes, pairs)
-    seen = _kernel(s, attributes, _vectors(s, attributes, count))
-    sums = s.add("Gemm", seen, constant(s, rows), constant(s, rho), transB=1)
+    sums = _sums(s, attributes, _vectors(s, attributes, count), rows, rho)
+    if len(sizes) == 2:
+        _choose_of_two(s, attributes, sums, labels)
+        return
     s.add("Identity", sums)
     s.made[-1].output[0] = s.node.output[1]
     first = s.add("Cast", s.add("Greater", sums, constant(s, 0.0)), to=onnx.TensorProto.FLOAT)
@@ -60,6 +61,27 @@ def spell_classifier(s: Nodes, attributes: Attributes, labels: Sequence[int]) ->
     votes = s.add("Add", s.add("MatMul", first, constant(s, for_first - for_second)), constant(s, for_second.sum(0)))
     places = s.add("ArgMax", votes, axis=1, keepdims=0)
     s.add("Gather", constant(s, labels, np.int64), places, axis=0)
+
+
+def _choose_of_two(s: Nodes, attributes: Attributes, total: str, labels: Sequence[int]) -> None:
+    """The first class above 0; the sum comes second, behind its negative. Or the probabilities, by Platt's curve of the sum.
+
+    onnxruntime looks for these by iteration, and stops within 0.005 of them.
+    """
+    weights, slope, start = (_floats(attributes, name) for name in ("coefficients", "prob_a", "prob_b"))
+    if weights.min() >= 0 or slope.size != start.size or slope.size > 1:
+        raise refuse(
+            s.node, f"weights of one sign, or {slope.size} and {start.size} numbers for probabilities; {_ADVICE}"
+        )
+    if slope.size:
+        steep = s.add("Add", s.add("Mul", total, constant(s, slope[0])), constant(s, start[0]))
+        scores = [s.add("Sigmoid", value) for value in (s.add("Neg", steep), steep)]
+    else:
+        scores = [s.add("Neg", total), total]
+    s.add("Concat", *scores, axis=1)
+    s.made[-1].output[0] = s.node.output[1]
+    second = s.add("Cast", s.add("Not", s.add("Greater", total, constant(s, 0.0))), to=onnx.TensorProto.INT64)
+    s.add("Gather", constant(s, labels, np.int64), s.add("Reshape", second, constant(s, [-1], np.int64)), axis=0)
 
 
 _ADVICE = "export it without probabilities, or end in front of it with --outputs"
@@ -86,19 +108,26 @@ def _vectors(s: Nodes, attributes: Attributes, count: int) -> Array:
     return vectors.reshape(count, -1)
 
 
+def _sums(s: Nodes, attributes: Attributes, vectors: Array, rows: Array, rho: Array) -> str:
+    """What rows of weights make of the kernels; linear ones are weighed before x is seen, since most of them cancel."""
+    if vectors.size and word(attributes, "kernel_type", "LINEAR") == "LINEAR":
+        together = rows.astype(np.float64) @ vectors.astype(np.float64)
+        return s.add("Gemm", s.x, constant(s, together.astype(np.float32)), constant(s, rho), transB=1)
+    seen = _kernel(s, attributes, vectors) if vectors.size else s.x
+    return s.add("Gemm", seen, constant(s, rows), constant(s, rho), transB=1)
+
+
 def _kernel(s: Nodes, attributes: Attributes, vectors: Array) -> str:
     """[rows, vectors]."""
     kind, numbers = word(attributes, "kernel_type", "LINEAR"), _floats(attributes, "kernel_params")
     gamma, start, degree = (float(number) for number in (numbers if numbers.size == 3 else (0.0, 0.0, 0.0)))
-    if kind not in ("LINEAR", "POLY", "RBF", "SIGMOID") or (kind != "LINEAR" and numbers.size != 3):
+    if kind not in ("POLY", "RBF", "SIGMOID") or numbers.size != 3:
         raise refuse(
             s.node, f"kernel_type={kind} with {numbers.size} parameters; expected LINEAR, POLY, RBF or SIGMOID"
         )
     if kind == "RBF":
         return _distances(s, vectors, gamma)
     products = s.add("MatMul", s.x, constant(s, vectors.T))
-    if kind == "LINEAR":
-        return products
     moved = s.add("Add", s.add("Mul", products, constant(s, gamma)), constant(s, start))
     if kind == "SIGMOID":
         return s.add("Tanh", moved)

@@ -108,6 +108,18 @@ def test_it_means_what_onnxruntime_computes(name, tmp_path):
     assert_same(run(proto, {"x": X}), run(model, {"x": X}))
 
 
+@pytest.mark.parametrize("probable", [False, True])
+@pytest.mark.parametrize("kernel", ["LINEAR", "RBF"])
+def test_support_vectors_of_two_classes(kernel, probable, tmp_path):
+    form = {"kernel_type": kernel, "support_vectors": VECTORS, "kernel_params": [0.25, 0.5, 3.0], "rho": [0.1],
+            "coefficients": SHARES, "vectors_per_class": [2, 4], "classlabels_ints": [5, 9]}  # fmt: skip
+    proto = model_of(tmp_path, "SVMClassifier", form | ({"prob_a": [-1.5], "prob_b": [0.2]} if probable else {}))
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    expected, found = run(proto, {"x": X}), run(model, {"x": X})
+    assert found["label"].tolist() == expected["label"].tolist() and set(found["label"]) == {5, 9}
+    assert np.abs(found["y"] - expected["y"]).max() < (0.005 if probable else 1e-5)
+
+
 def test_columns_by_their_places(tmp_path):
     proto = model_of(tmp_path, "ArrayFeatureExtractor", {}, "x places", {"places": np.array([2, 0])})
     model, _ = load_onnx(tmp_path / "m.onnx")
@@ -156,8 +168,14 @@ def test_columns_by_their_places(tmp_path):
         ("SVMRegressor", {}, r"0 coefficients and 0 numbers of rho for 0 vectors"),
         (
             "SVMClassifier",
-            {"vectors_per_class": [1, 1], "classlabels_ints": [0, 1]},
-            "2 classes with vectors; expected three",
+            LINEAR
+            | {
+                "vectors_per_class": [1, 1],
+                "classlabels_ints": [0, 1],
+                "coefficients": [1.0, 2.0],
+                "support_vectors": VECTORS[:6],
+            },
+            "weights of one sign, or 0 and 0 numbers for probabilities",
         ),
         (
             "SVMClassifier",
