@@ -37,7 +37,7 @@ class LayerDecision:
 class Decisions:
     """`key` says for which options the layers hold; the others are by value.
 
-    `channel_scales` are relative to the value's scale, at most 1; its channels are counted from `centres`.
+    `channel_scales` are relative to the value's scale; its channels are counted from `centres`.
     """
 
     key: Mapping[str, Any] = field(default_factory=dict)

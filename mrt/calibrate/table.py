@@ -19,6 +19,7 @@ from mrt.errors import BadData, BadOption
 
 FORMAT = "mrt calibration table"
 VERSION = 1
+MOST_RELATIVE = 2**16  # times the scale of a value, below which those of its channels are
 OBSERVERS = ("minmax", "percentile", "entropy", "mse")
 
 
@@ -167,7 +168,8 @@ def _read_decisions(content: dict[str, Any], path: Path) -> Decisions:
     )
     for name, numbers in scales.items():
         _expect(
-            bool(numbers) and 0 < min(numbers) <= max(numbers) <= 1, f"channel scales of '{name}' are not in (0, 1]"
+            bool(numbers) and 0 < min(numbers) <= max(numbers) < MOST_RELATIVE,
+            f"channel scales of '{name}' are not between 0 and {MOST_RELATIVE}",
         )
     layers = content["layers"]
     if not layers:

@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.calibrate.decisions import Decisions
-from mrt.calibrate.table import CalibrationTable
+from mrt.calibrate.table import MOST_RELATIVE, CalibrationTable
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.centres import centrable, is_sum
 from mrt.quantize.lowering import constant_of, name_of, shape_of
@@ -64,7 +64,7 @@ def with_channels(
     halves: Halves,
     left: float,
 ) -> Decisions:
-    """With scales of channels relative to the whole value's, at most 1, for each value that gains by them; and with centres.
+    """With scales of channels, relative to the whole value's, for each value that gains by them; and with centres.
 
     `left` is the share of the noise of nearest weights that the rounding to come leaves.
     """
@@ -80,7 +80,10 @@ def with_channels(
         steps = 255 if seen.min >= 0 else 127
         whole = max(abs(seen.lo), abs(seen.hi))
         importance = _importance(value, spread)
-        limits = LEAST_SCALE * whole, whole
+        most_seen = max(
+            abs(seen.min), abs(seen.max)
+        )  # the whole value may end before that, its loudest channels need not
+        limits = LEAST_SCALE * whole, most_seen
         around = np.zeros(len(importance))
         if name in can_have_centres and seen.min < 0:
             around = _centres(value, spread[name], steps, centres)
@@ -89,7 +92,7 @@ def with_channels(
         most = relative.max()
         power = _best_power(value, relative / most, most * whole / steps, spread, importance, left)
         if power > 0 or most < WORTH_IT:
-            short = (most * (relative / most) ** power).astype(np.float16)  # in the file
+            short = np.minimum(most * (relative / most) ** power, MOST_RELATIVE / 2).astype(np.float16)  # in the file
             scales[name] = tuple(short.astype(np.float64).tolist())
     return replace(decisions, channel_scales=scales, centres=centres)
 
