@@ -30,6 +30,27 @@ def test_small_images_and_what_is_no_image_stay_whole() -> None:
         assert Thinning(24).few(values, 1) is values
 
 
+def test_of_what_hardly_matters_an_eighth_is_left() -> None:
+    image = np.arange(2 * 16 * 5).reshape(1, 2, 16, 5)
+    assert Thinning(160).few(image, 3) is image
+    assert Thinning(160).fewer(image, 3)[0, :, :, 0].tolist() == [[15, 55], [95, 135]]
+
+
+def test_of_what_only_a_clip_reads_an_eighth_is_counted_but_all_of_it_for_the_ends(monkeypatch) -> None:
+    monkeypatch.setattr("mrt.calibrate.thinning.OF_ONE_SAMPLE", 256)
+    monkeypatch.setattr("mrt.calibrate.thinning.OF_ALL_SAMPLES", 0)
+    model = FloatModel(x=(1, 1, 16, 16))
+    inner = model.add("Neg", "x")
+    outer = model.add("Relu", inner)
+    graph, samples = ir.from_proto(model.proto(outer)), synthetic_samples(model.inputs, 32)
+    numbers = -np.stack([sample["x"][0, 0] for sample in samples])
+    ranges = calibrate(graph, samples, CalibrationOptions("percentile", percentile=99.0), model_sha256="").ranges
+    assert (ranges[inner].min, ranges[inner].max) == (numbers.min(), numbers.max())
+    few = np.stack([image[index % 8 :: 8] for index, image in enumerate(numbers)])
+    assert (few > ranges[inner].hi).sum() == 10  # of 1024, at most 1 %
+    assert (numbers > ranges[outer].hi).sum() == 81  # of 8192
+
+
 def test_the_fewer_samples_the_more_of_each_is_looked_at() -> None:
     assert [Thinning.of(count).most for count in (1, 64, 1000)] == [2**23, 2**17, OF_ONE_SAMPLE]
 
