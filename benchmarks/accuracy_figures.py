@@ -35,6 +35,7 @@ from mrt.config import Config, load_config
 from mrt.convert import load_to_run, open_data
 from mrt.errors import MrtError
 from mrt.evaluate.scores import Hits, Noise, ranking
+from mrt.pictures import config_for
 
 Array = npt.NDArray[Any]
 TOP = 5
@@ -112,6 +113,8 @@ def _calibration(config: Config, samples: int) -> Samples:
 
 def _evaluate(figures: Figures, config: Config, program: Path, images: int) -> None:
     """Beside the float model in onnxruntime, on the first output."""
+    if program.suffix == ".cvm":
+        config = config_for(cvm.load(program).program, config)
     model = load_to_run(config).model
     samples = open_data(model, config, replace(config.evaluation_data, samples=images))
     session = FloatSession(model)

@@ -63,6 +63,7 @@ VARIANTS = (
     Variant("onnxruntime-percentile", "onnxruntime, per channel, percentile 99.999", recipe="onnxruntime-percentile"),
     Variant("nncf", "NNCF", recipe="nncf"),
     Variant("mrt", "**mrt**, 8 bits"),
+    Variant("mrt-bytes", "**mrt**, 8 bits, `--input-dtype u8`", options=("--input-dtype", "u8")),
     Variant("mrt-affine", "mrt, `--scheme affine`", options=("--scheme", "affine")),
     Variant("mrt-shift", "mrt, powers of two only, `--scales shift`", options=("--scales", "shift")),
     Variant("mrt-16", "mrt, `--activation-bits 16`", options=("--activation-bits", "16")),

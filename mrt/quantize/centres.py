@@ -13,6 +13,7 @@ from mrt.errors import BadData
 from mrt.quantize.fixed_point import FloatArray
 from mrt.quantize.lowering import Lowering, constant_of, name_of
 from mrt.quantize.tensor import Tensor
+from mrt.sums import row_sums
 
 SUMS = ("Add", "Sub")
 
@@ -99,4 +100,5 @@ def taken_up(x: Tensor, weights: FloatArray) -> FloatArray:
     inputs = weights.shape[-1]
     centres = x.centres.reshape(-1, inputs)  # [groups, C/groups]
     met = np.repeat(centres, len(weights) // len(centres), axis=0)
-    return np.asarray((weights.reshape(len(weights), -1, inputs).sum(axis=1) * met).sum(axis=1))
+    terms = weights.reshape(len(weights), -1, inputs) * met[:, None, :]
+    return row_sums(terms.reshape(len(weights), -1))

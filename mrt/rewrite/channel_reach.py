@@ -10,6 +10,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from mrt.rewrite.edit import constant, integer, integers, operand, scalar
+from mrt.sums import row_sums
 from mrt.words import BYTES
 
 Floats = npt.NDArray[np.float64]
@@ -72,17 +73,11 @@ def _of_convolution(node: ir.Node, least: Floats, greatest: Floats) -> Reach | N
         np.repeat(np.broadcast_to(ends, groups * inputs).reshape(groups, inputs), len(weights) // groups, axis=0)
         for ends in (least, greatest)
     ]
-    positive, negative = (
-        part.astype(np.float64).reshape(*weights.shape[:2], -1).sum(axis=2) for part in _signs(weights)
-    )
+    taps = weights.astype(np.float64).reshape(*weights.shape[:2], -1)
+    positive, negative = row_sums(np.maximum(taps, 0)), row_sums(np.minimum(taps, 0))
     added = np.zeros(len(weights)) if bias is None else bias.astype(np.float64)
-    low = (positive * by_output[0] + negative * by_output[1]).sum(axis=1) + added
-    high = (positive * by_output[1] + negative * by_output[0]).sum(axis=1) + added
-    most = np.maximum(np.abs(by_output[0]), np.abs(by_output[1]))
-    products = ((positive - negative) * most).sum(axis=1)
+    low = row_sums(positive * by_output[0] + negative * by_output[1]) + added
+    high = row_sums(positive * by_output[1] + negative * by_output[0]) + added
+    products = row_sums((positive - negative) * np.maximum(np.abs(by_output[0]), np.abs(by_output[1])))
     spare = np.where(products > 0, _ROUNDING * (products + np.abs(added)), 0.0)
     return low - spare, high + spare
-
-
-def _signs(weights: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    return np.maximum(weights, 0), np.minimum(weights, 0)

@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from mrt.rewrite.channel_reach import Floats, Reach, channel_reach
 from mrt.rewrite.edit import add_constant, constant, integer, integers, nodes, operand, shape_of, sole_user
+from mrt.sums import row_sums
 from mrt.words import TWINS
 
 _CLIPS = ("Relu", "Clip")
@@ -77,7 +78,7 @@ def _fill(chain: _Chain, known: Mapping[str, Reach]) -> int:
     padded = any(any(integers(reader, "pads") or ()) for reader in chain.readers)
     silent = (reach[0] == reach[1]) & ((reach[1] == 0) | (not padded))
     loudness = np.where(silent, -1.0, _loudness(chain, reach[1]))
-    places = np.flatnonzero(silent)[: int((~silent).sum())]
+    places = np.flatnonzero(silent)[: np.count_nonzero(~silent)]
     if not places.size:
         return 0
     twins = np.argsort(-loudness, kind="stable")[: places.size]
@@ -93,8 +94,9 @@ def _fill(chain: _Chain, known: Mapping[str, Reach]) -> int:
 
 def _loudness(chain: _Chain, greatest: Floats) -> Floats:
     """[C]: what the readers make of an error that is as large as the channel may be."""
-    squares = sum((_array(reader, 1).astype(np.float64) ** 2).sum(axis=(0, 2, 3)) for reader in chain.readers)
-    return np.asarray(squares * np.minimum(greatest, np.finfo(np.float32).max) ** 2)
+    weights = [np.moveaxis(_array(reader, 1).astype(np.float64), 1, 0) for reader in chain.readers]
+    squares = sum(row_sums((item * item).reshape(len(item), -1)) for item in weights)
+    return np.asarray(squares * np.square(np.minimum(greatest, np.finfo(np.float32).max)))
 
 
 def _with_rows(array: Floats, places: npt.NDArray[np.int64], twins: npt.NDArray[np.int64]) -> Floats:
@@ -107,7 +109,8 @@ def _with_halves(
     weights: Floats, bias: Floats, places: npt.NDArray[np.int64], twins: npt.NDArray[np.int64], said: Floats
 ) -> tuple[Floats, Floats]:
     """The reader's weights, halved for both, and its bias with what the silent channels always said."""
-    added = (weights[:, places].astype(np.float64).sum(axis=(2, 3)) * said).sum(axis=1)
+    met = weights[:, places].astype(np.float64).reshape(len(weights), len(places), -1) * said[:, None]
+    added = row_sums(met.reshape(len(weights), -1))
     weights = weights.copy()
     weights[:, twins] /= 2
     weights[:, places] = weights[:, twins]
