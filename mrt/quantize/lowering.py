@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -69,10 +69,26 @@ class Lowering:
         if tensor.whole and (dtype := self.narrowest(tensor)) in ("i8", "i16"):
             return self.recast(tensor, dtype)
         target = self.format(value)
-        relative = self.table.scales_of_channels(name_of(value))
-        if relative is not None and target.dtype == "i8" and _reaches_no_clip(tensor, target):
-            return self._bring_by_channel(tensor, target, relative, name_of(value))
+        factors = self.factors_of_channels(name_of(value), target)
+        if factors is not None and target.dtype == "i8" and _reaches_no_clip(tensor, target):
+            return self._bring_by_channel(tensor, target, factors, name_of(value))
         return self.bring(tensor, target, name_of(value))
+
+    def factors_of_channels(self, name: str, target: Format) -> tuple[float, ...] | None:
+        """What the scale of each channel is to that of the format, if channels have scales of their own.
+
+        Of powers of two the scale of the format is one already: a channel's is the next above what it needs, not above that.
+        """
+        relative = self.table.scales_of_channels(name)
+        if relative is None:
+            return None
+        spare = 1.0
+        if self.options.scales == "shift":
+            needed = self.format_for(
+                name, self.options.activation_bits_of(name), reach=(target.lowest, np.inf), scales="real"
+            )
+            spare = needed.scale / target.scale
+        return tuple(usable_scale(item * spare, self.options.scales) for item in relative)
 
     def narrowest(self, tensor: Tensor) -> str:
         """The narrowest of i8, i16 and i32 in which the integers of a tensor are proven to lie."""
@@ -115,7 +131,7 @@ class Lowering:
         bits = HEAD_BITS if is_head else self.options.activation_bits_of(name)
         return self.format_for(name, bits, reach=reach)
 
-    def format_for(self, name: str, bits: int, *, reach: Interval | None = None) -> Format:
+    def format_for(self, name: str, bits: int, *, reach: Interval | None = None, scales: str | None = None) -> Format:
         """The format of a value at a given precision; `reach`, unless given, is that of the value's tensor."""
         if name not in self.table.ranges:
             raise MrtError(f"the calibration table has no range for '{name}': calibrate this model again")
@@ -126,7 +142,7 @@ class Lowering:
             self.table.ranges[name],
             bits,
             reach=reach,
-            scales=self.options.scales,
+            scales=scales or self.options.scales,
             scheme=self.options.scheme,
         )
 
@@ -163,9 +179,8 @@ class Lowering:
         self.builder.annotate(value, _meaning(tensor, target, source, factors))
         return Tensor(value, np.array([target.scale]), target.zero_point, tensor.layout, centres=tensor.centres)
 
-    def _bring_by_channel(self, tensor: Tensor, target: Format, relative: Sequence[float], source: str) -> Tensor:
-        """As `bring`, each index of the last axis at a scale of its own: `relative` to the format's."""
-        factors = tuple(usable_scale(item, self.options.scales) for item in relative)
+    def _bring_by_channel(self, tensor: Tensor, target: Format, factors: tuple[float, ...], source: str) -> Tensor:
+        """As `bring`, each index of the last axis at a scale of its own: so many times the format's."""
         scale = target.scale * np.array(factors)
         value = self.rescale(tensor, tensor.scale / scale, target.dtype, target.zero_point)
         low = target.zero_point if tensor.low >= 0 else target.least

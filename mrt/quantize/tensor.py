@@ -74,6 +74,11 @@ class Format:
     least: int
     most: int
 
+    @property
+    def lowest(self) -> float:
+        """The least real."""
+        return (self.least - self.zero_point) * self.scale
+
 
 def limits(bits: int) -> tuple[str, int, int]:
     """dtype, least and greatest integer of a signed precision: the whole type at 8 and 16 bits, else +-(2^(bits-1) - 1)."""

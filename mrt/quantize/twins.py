@@ -27,8 +27,8 @@ def nudges(net: Lowering, node: ir.Node) -> FloatArray:
     name, bits = name_of(value), net.options.activation_bits_of(name_of(value))
     if bits > 8:
         return np.zeros(1)
-    relative = net.table.scales_of_channels(name) or (1.0,) * shape_of(value)[1]
-    steps = net.format_for(name, bits, reach=(0.0, math.inf)).scale * np.array(relative)
+    target = net.format_for(name, bits, reach=(0.0, math.inf))
+    steps = target.scale * np.array(net.factors_of_channels(name, target) or (1.0,) * shape_of(value)[1])
     found = np.zeros(steps.size)
     for one, other in _pairs(word, name, steps.size):
         found[one], found[other] = steps[one] / 4, -steps[other] / 4

@@ -70,6 +70,18 @@ def test_channels_that_differ_in_size_gain_scales_of_their_own():
     assert refined(network(unequal=0.4), "scales") > refined(network(unequal=0.4)) + 6
 
 
+def test_of_powers_of_two_each_channel_has_the_next_above_what_it_needs():
+    graph, table, samples = prepared(network(unequal=0.4))
+    options = QuantizeOptions(scales="shift")
+    found = refine(graph, table, options, RefineOptions.of(["scales"]), samples)
+    meanings = quantize(graph, found, options).metadata.values.values()
+    meaning = next(item for item in meanings if item.source == "first")
+    needed = np.array(found.decisions.channel_scales["first"]) * table.ranges["first"].hi / 255
+    scales = meaning.scale * np.array(meaning.channels)
+    assert np.all(scales >= needed) and np.all(scales < 2 * needed)
+    assert np.all(np.log2(scales) % 1 == 0)
+
+
 def test_channels_that_lie_far_from_0_gain_centres_of_their_own():
     """Channels at 0, 30, -60 and so on, of one size; beside them the same with a scheme that has one zero point for all."""
     rng = np.random.default_rng(11)
