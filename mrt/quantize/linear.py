@@ -25,19 +25,21 @@ from mrt.quantize.weights import quantize_bias, quantize_weights, weight_scales
 from mrt.quantize.window import fit_window, tap_counts
 
 MATMUL_PARTS = 4
+NO_CENTRES = np.zeros(1)
 
 
 @rule("Conv")
 def conv(net: Lowering, node: ir.Node) -> None:
     """conv2d on NHWC; the window is first made to divide exactly."""
     x = net.image(net.operand(node.inputs[0]))
-    weights, bias, scales = _parameters(net, node, x, require_constant(node, 1).transpose(0, 2, 3, 1), _shares(node))
+    centres, source = output_centres(net, node), require_constant(node, 1).transpose(0, 2, 3, 1)
+    weights, bias, scales = _parameters(net, node, x, source, _shares(node), centres - nudges(net, node))
     stride, dilation = (tuple(node.attributes[name].as_ints()) for name in ("strides", "dilations"))
     extent = tuple((size - 1) * step + 1 for size, step in zip(weights.shape[1:3], dilation, strict=True))
     value, pad = fit_window(net, x.value, extent, stride, tuple(node.attributes["pads"].as_ints()))
     attributes: dict[str, Attribute] = {"pad": pad, "stride": stride, "dilation": dilation, "input_zp": x.zero_point}
     total, shift = _convolve(net, "conv2d", value, weights, bias, node.attributes["group"].as_int(), attributes)
-    net.define(node.outputs[0], Tensor(total, np.ldexp(scales, shift), 0, NHWC, centres=output_centres(net, node)))
+    net.define(node.outputs[0], Tensor(total, np.ldexp(scales, shift), 0, NHWC, centres=centres))
 
 
 @rule("ConvTranspose")
@@ -167,14 +169,18 @@ def _with_two_axes(net: Lowering, tensor: Tensor, vector: tuple[int, int]) -> Te
 
 
 def _parameters(
-    net: Lowering, node: ir.Node, x: Tensor, weights: FloatArray, shares: FloatArray | float = 1.0
+    net: Lowering,
+    node: ir.Node,
+    x: Tensor,
+    weights: FloatArray,
+    shares: FloatArray | float = 1.0,
+    centres: FloatArray = NO_CENTRES,
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Integer weights and bias, and the scale of the accumulator, per output channel; `shares` as for `mean_error`.
+    """Integer weights and bias, and the scale of the accumulator, per output channel; as in `Layer`.
 
     Where the input has a scale for each channel, the weights take up how it differs from the largest; centres go into the bias.
     """
     bits = net.options.weight_bits_of(name_of(node.outputs[0]))
-    centres = output_centres(net, node) - nudges(net, node) if node.op_type == "Conv" else np.zeros(1)
     bias = require_constant(node, 2) + taken_up(x, weights) - centres
     layer = Layer(node, x, _by_channel(weights, x), bias, centres, bits, shares)
     scales = weight_scales(layer.weights, layer.bias, layer.input_scale, bits=bits, scales=net.options.scales)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,15 +26,19 @@ class Moments:
         self._count += rows.shape[1]
         self._sums = self._sums + rows.sum(axis=1, dtype=np.float64)
         products = np.matmul(rows.transpose(0, 2, 1), rows)
-        self._products = self._products + products.astype(np.float64)
+        if isinstance(self._products, float):
+            self._products = products.astype(np.float64)
+        else:
+            self._products += products  # in place: of a long layer they are large
 
-    @property
+    @cached_property
     def means(self) -> Floats:
         """[groups, K]."""
         return np.asarray(self._sums / self._count)
 
-    @property
+    @cached_property
     def covariance(self) -> Floats:
         """[groups, K, K]."""
-        means = self.means
-        return np.asarray(self._products / self._count - means[:, :, None] * means[:, None, :])
+        self._products /= self._count
+        self._products -= self.means[:, :, None] * self.means[:, None, :]
+        return np.asarray(self._products)

@@ -26,14 +26,10 @@ def fold_dequantized(node: ir.Node) -> bool | str:
     One scale, one for each index of an axis, or one for each block of it; both steps are rounded once, as onnxruntime
     rounds them. False where an operand is computed; or what is wrong.
     """
-    parts = _constants(node)
-    if parts is None:
-        return False
-    x = parts[0]
-    spread = [_spread(node, part, x.shape) for part in parts[1:]]
-    scale, zero = spread[0], spread[1] if len(spread) > 1 else np.zeros((), np.int8)
-    if scale is None or zero is None:
-        return f"scale {list(parts[1].shape)} and zero point do not fit its weights {list(x.shape)}"
+    parts = _constants(node, np.zeros((), np.int8))
+    if parts is None or isinstance(parts, str):
+        return parts or False
+    x, scale, zero = parts
     whole = np.int64 if x.dtype.kind in "iu" or "int" in x.dtype.name else np.float64
     moved = (x.astype(whole) - zero.astype(whole)).astype(np.float32)
     kind = scale.dtype if scale.dtype == np.float16 else np.dtype(np.float32)
@@ -43,14 +39,10 @@ def fold_dequantized(node: ir.Node) -> bool | str:
 
 def fold_quantized(node: ir.Node) -> bool | str:
     """QuantizeLinear(weights, scale, zero point), all constant -> an initializer of integers, rounded half to even."""
-    parts = _constants(node)
-    if parts is None:
-        return False
-    x = parts[0]
-    spread = [_spread(node, part, x.shape) for part in parts[1:]]
-    scale, zero = spread[0], spread[1] if len(spread) > 1 else np.zeros((), np.uint8)
-    if scale is None or zero is None:
-        return f"scale {list(parts[1].shape)} and zero point do not fit its weights {list(x.shape)}"
+    parts = _constants(node, np.zeros((), np.uint8))
+    if parts is None or isinstance(parts, str):
+        return parts or False
+    x, scale, zero = parts
     kind = ir.DataType.from_numpy(zero.dtype)
     if kind not in HOLD:
         return f"weights of type {kind.name.lower()}; expected integers of up to 32 bits"
@@ -62,9 +54,17 @@ def fold_quantized(node: ir.Node) -> bool | str:
     return True
 
 
-def _constants(node: ir.Node) -> list[Array] | None:
+def _constants(node: ir.Node, no_zero: Array) -> tuple[Array, Array, Array] | str | None:
+    """What is folded, its scale and its zero point, spread as it is; what is wrong; or None where an operand is computed."""
     operands = [ir.convenience.get_const_tensor(value) for value in node.inputs if value is not None]
-    return None if None in operands else [item.numpy() for item in operands if item is not None]
+    if None in operands:
+        return None
+    x, *parts = (item.numpy() for item in operands if item is not None)
+    spread = [_spread(node, part, x.shape) for part in parts]
+    scale, zero = spread[0], spread[1] if len(spread) > 1 else no_zero
+    if scale is None or zero is None:
+        return f"scale {list(parts[0].shape)} and zero point do not fit its weights {list(x.shape)}"
+    return x, scale, zero
 
 
 def _hold(node: ir.Node, array: Array) -> None:
