@@ -105,17 +105,13 @@ def _meaning_of_value(reader: cbor.Reader) -> Meaning:
     return Meaning(scale, zero_point, source, factors, tuple(_finite(reader, "centre") for _ in range(count)))
 
 
-def _finite(reader: cbor.Reader, what: str) -> float:
+def _finite(reader: cbor.Reader, what: str, expected: str = "a finite number", above: float = -float("inf")) -> float:
     start = reader.at
     number = reader.real(what)
-    if not -float("inf") < number < float("inf"):
-        raise reader.fault(f"{what} {number}; expected a finite number", start)
+    if not above < number < float("inf"):
+        raise reader.fault(f"{what} {number}; expected {expected}", start)
     return number
 
 
 def _scale(reader: cbor.Reader, what: str) -> float:
-    start = reader.at
-    scale = reader.real(what)
-    if not 0 < scale < float("inf"):
-        raise reader.fault(f"{what} {scale}; expected a finite number above 0", start)
-    return scale
+    return _finite(reader, what, "a finite number above 0", above=0.0)

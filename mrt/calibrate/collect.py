@@ -83,11 +83,9 @@ def calibrate(
     watches = _watches(model, options)
     digest = hashlib.sha256()
     groups = _groups(model)
-    thinning = Thinning.of(len(samples))
+    thinning, cut_off = Thinning.of(len(samples)), _cut_off(model)
     for number, names in enumerate(groups):
-        gathering = _Gathering(
-            watches, onlookers, thinning, _cut_off(model), samples.source, digest if number == 0 else None
-        )
+        gathering = _Gathering(watches, onlookers, thinning, cut_off, samples.source, digest if number == 0 else None)
         with closing(_runs(FloatSession(model, names), samples, gathering.see)) as runs:
             for done in runs:
                 if progress is not None:

@@ -12,7 +12,15 @@ from cvm.program import IntArray
 from mrt.quantize.builder import Handle
 from mrt.quantize.centres import summed
 from mrt.quantize.fixed_point import SMALLEST_SCALE, FloatArray, quantize_array, usable_scale
-from mrt.quantize.lowering import Lowering, common_layout, constant_of, identity, name_of, require_constant, shape_of
+from mrt.quantize.lowering import (
+    Lowering,
+    clip_ends,
+    common_layout,
+    constant_of,
+    identity,
+    name_of,
+    shape_of,
+)
 from mrt.quantize.rules import rule
 from mrt.quantize.tensor import Format, Layout, Tensor
 
@@ -33,7 +41,7 @@ def relu(net: Lowering, node: ir.Node) -> None:
 def clip(net: Lowering, node: ir.Node) -> None:
     """As Relu, with both ends."""
     x = net.source(node.inputs[0])
-    low, high = (float(require_constant(node, index).ravel()[0]) for index in (1, 2))
+    low, high = clip_ends(node)
     ends = (min(max(end, low), high) for end in (x.low, x.high))
     net.define(node.outputs[0], replace(x, low=next(ends), high=next(ends)))
 

@@ -315,6 +315,12 @@ def require_constant(node: ir.Node, index: int) -> FloatArray:
     return array
 
 
+def clip_ends(node: ir.Node) -> Interval:
+    """Where a Clip stops numbers; the canonical form promises both ends."""
+    low, high = (float(require_constant(node, index).ravel()[0]) for index in (1, 2))
+    return low, high
+
+
 def integers_of(node: ir.Node, index: int) -> tuple[int, ...]:
     """A constant integer vector among a node's inputs."""
     return tuple(int(item) for item in require_constant(node, index).ravel())

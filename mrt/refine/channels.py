@@ -117,9 +117,8 @@ class Channels:
         largest = np.maximum(self.high - centres, centres - self.low)
         if not centres.any():
             return Magnitudes(self.counts.sum(axis=1), _middles(self.highest), largest)
-        edges = np.stack(
-            [_lower_edges(self.highest), _upper_edges(self.highest)]
-        )  # half of each bin counts at either: it may be a wide one
+        # Half of each bin counts at either edge: it may be a wide one.
+        edges = np.stack([_lower_edges(self.highest), _upper_edges(self.highest)])
         signed = np.stack([edges, -edges], axis=1).reshape(-1)
         distances = np.abs(np.clip(signed, self.low[:, None], self.high[:, None]) - centres[:, None])
         weights = np.stack([self.counts, self.counts], axis=1) / 2

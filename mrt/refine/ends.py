@@ -31,14 +31,18 @@ def channel_centres(item: Channels, steps: int) -> Floats:
 
 
 def channel_ends(
-    halves: tuple[Channels, Channels], centres: Floats, steps: int, importance: Floats, limits: tuple[float, float]
+    item: Channels,
+    halves: tuple[Channels, Channels],
+    centres: Floats,
+    steps: int,
+    importance: Floats,
+    limits: tuple[float, float],
 ) -> Floats:
-    """[C]: how far from its centre each channel's `steps` reach. `importance` [C]: of an error's square.
+    """[C]: how far from its centre each channel's `steps` reach. `item`: both halves. `importance` [C]: of an error's square.
 
     `limits` are the least and the greatest. A silent channel may speak elsewhere; but its weights, that nothing has ever
     tested, may be so large that they spoil the others'.
     """
-    item = Channels.together(*halves)
     seen = item.about(centres)
     ends = _fitting(seen, steps)[0]
     if all(half.elements for half in halves):

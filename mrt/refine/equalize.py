@@ -80,15 +80,13 @@ def with_channels(
         steps = 255 if seen.min >= 0 else 127
         whole = max(abs(seen.lo), abs(seen.hi))
         importance = _importance(value, spread)
-        most_seen = max(
-            abs(seen.min), abs(seen.max)
-        )  # the whole value may end before that, its loudest channels need not
-        limits = LEAST_SCALE * whole, most_seen
+        # The whole value may end before what was seen of it; its loudest channels need not.
+        limits = LEAST_SCALE * whole, max(abs(seen.min), abs(seen.max))
         around = np.zeros(len(importance))
         if name in can_have_centres and seen.min < 0:
             around = _centres(value, spread[name], steps, centres)
             centres[name] = tuple(around.tolist())
-        relative = channel_ends(halves[name], around, steps, importance, limits) / whole
+        relative = channel_ends(spread[name], halves[name], around, steps, importance, limits) / whole
         most = relative.max()
         power = _best_power(value, relative / most, most * whole / steps, spread, importance, left)
         if power > 0 or most < WORTH_IT:

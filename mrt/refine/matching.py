@@ -6,14 +6,13 @@ What a clip behind the layer takes away does not count: an output does only if f
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
 from mrt.quantize.fixed_point import FloatArray
-from mrt.quantize.lowering import constant_of
+from mrt.quantize.lowering import clip_ends
 from mrt.quantize.tensor import Interval
 
 MOST_GAIN = 1.25
@@ -78,10 +77,5 @@ def ends_behind(value: ir.Value) -> Interval:
     if len(readers) == 1 and readers[0].op_type == "Relu":
         return 0.0, math.inf
     if len(readers) == 1 and readers[0].op_type == "Clip":
-        return _bound(readers[0].inputs, 1, -math.inf), _bound(readers[0].inputs, 2, math.inf)
+        return clip_ends(readers[0])
     return -math.inf, math.inf
-
-
-def _bound(inputs: Sequence[ir.Value | None], index: int, otherwise: float) -> float:
-    array = constant_of(inputs[index]) if index < len(inputs) else None
-    return otherwise if array is None else float(array.ravel()[0])

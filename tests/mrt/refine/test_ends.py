@@ -17,7 +17,8 @@ def halves(samples: np.ndarray) -> tuple[Channels, Channels]:
 
 def ends(samples: np.ndarray, importance: object = None, limits: tuple[float, float] = EVERY) -> np.ndarray:
     weights = np.ones(samples.shape[1]) if importance is None else np.asarray(importance, float)
-    return channel_ends(halves(samples), np.zeros(samples.shape[1]), 255, weights, limits)
+    both = halves(samples)
+    return channel_ends(Channels.together(*both), both, np.zeros(samples.shape[1]), 255, weights, limits)
 
 
 def loss(values: np.ndarray, tops: np.ndarray) -> float:
@@ -74,9 +75,11 @@ def test_ends_keep_to_their_limits():
 
 def test_a_channel_is_counted_from_the_middle_of_its_range_and_ends_there():
     seen = np.random.default_rng(8).uniform(-1, 1, size=(16, 3, 400)) + np.array([[30], [-7], [0]])
-    centres = channel_centres(Channels.together(*halves(seen)), 127)
+    both = halves(seen)
+    item = Channels.together(*both)
+    centres = channel_centres(item, 127)
     assert np.allclose(centres, [30, -7, 0], atol=0.05)
-    found = channel_ends(halves(seen), centres, 127, np.ones(3), EVERY)
+    found = channel_ends(item, both, centres, 127, np.ones(3), EVERY)
     assert np.allclose(found, 1, rtol=0.15)
 
 
