@@ -18,6 +18,7 @@ from mrt.quantize import (  # noqa: F401 they register rules
     division,
     elementwise,
     indexing,
+    joining,
     linear,
     local_response,
     log_softmax,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -50,8 +50,9 @@ class Lowering:
         """`value` is represented by `tensor` from here on."""
         self._tensors[name_of(value)] = tensor
         if self._is_settled(tensor):
-            meaning = Meaning(float(tensor.scale[0]), tensor.zero_point, name_of(value))
-            self.builder.annotate(tensor.value, meaning)
+            scale = float(tensor.scale.max())
+            factors = () if tensor.per_tensor else tuple((tensor.scale / scale).tolist())
+            self.builder.annotate(tensor.value, Meaning(scale, tensor.zero_point, name_of(value), factors))
 
     def source(self, value: ir.Value | None) -> Tensor:
         """The first form of a computed value, as its rule left it: often a wide accumulator."""
@@ -70,8 +71,8 @@ class Lowering:
             return self.recast(tensor, dtype)
         target = self.format(value)
         factors = self.factors_of_channels(name_of(value), target)
-        if factors is not None and target.dtype == "i8" and _reaches_no_clip(tensor, target):
-            return self._bring_by_channel(tensor, target, factors, name_of(value))
+        if factors is not None and self.can_bring_by_channel(tensor, target):
+            return self.bring_by_channel(tensor, target, factors, name_of(value))
         return self.bring(tensor, target, name_of(value))
 
     def factors_of_channels(self, name: str, target: Format) -> tuple[float, ...] | None:
@@ -106,7 +107,8 @@ class Lowering:
         return replace(tensor, value=self.builder.emit("cast", tensor.value, dtype=dtype))
 
     def _is_settled(self, tensor: Tensor) -> bool:
-        return self.dtype(tensor) in ("i8", "i16") and tensor.per_tensor and not tensor.clipped
+        """An i8 tensor has scales of channels only where all that read it can take them up."""
+        return not tensor.clipped and self.dtype(tensor) in (("i8", "i16") if tensor.per_tensor else ("i8",))
 
     def wide(self, value: ir.Value | None) -> Tensor:
         """The most exact form that costs no extra memory: the accumulator if nobody else needs the narrow form."""
@@ -179,7 +181,11 @@ class Lowering:
         self.builder.annotate(value, _meaning(tensor, target, source, factors))
         return Tensor(value, np.array([target.scale]), target.zero_point, tensor.layout, centres=tensor.centres)
 
-    def _bring_by_channel(self, tensor: Tensor, target: Format, factors: tuple[float, ...], source: str) -> Tensor:
+    def can_bring_by_channel(self, tensor: Tensor, target: Format) -> bool:
+        """Whether `bring_by_channel` can."""
+        return target.dtype == "i8" and _reaches_no_clip(tensor, target)
+
+    def bring_by_channel(self, tensor: Tensor, target: Format, factors: Sequence[float], source: str = "") -> Tensor:
         """As `bring`, each index of the last axis at a scale of its own: so many times the format's."""
         scale = target.scale * np.array(factors)
         value = self.rescale(tensor, tensor.scale / scale, target.dtype, target.zero_point)
@@ -254,9 +260,9 @@ class Lowering:
         return self.arrange(tensor, identity(len(tensor.layout)))
 
 
-def _meaning(tensor: Tensor, target: Format, source: str, factors: tuple[float, ...]) -> Meaning:
+def _meaning(tensor: Tensor, target: Format, source: str, factors: Sequence[float]) -> Meaning:
     centres = tuple(tensor.centres.tolist()) if tensor.centred else ()
-    return Meaning(target.scale, target.zero_point, source, factors, centres)
+    return Meaning(target.scale, target.zero_point, source, tuple(factors), centres)
 
 
 def _reaches_no_clip(tensor: Tensor, target: Format) -> bool:

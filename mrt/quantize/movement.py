@@ -12,7 +12,6 @@ from mrt.quantize.builder import Handle
 from mrt.quantize.fixed_point import FloatArray
 from mrt.quantize.lowering import (
     Lowering,
-    common_layout,
     constant_of,
     identity,
     integers_of,
@@ -23,8 +22,8 @@ from mrt.quantize.lowering import (
     shape_of,
 )
 from mrt.quantize.rules import rule
-from mrt.quantize.tensor import Format, Layout, Tensor
-from mrt.quantize.whole import computed, fits_whole, is_whole, whole_operand
+from mrt.quantize.tensor import Format, Tensor
+from mrt.quantize.whole import fits_whole
 
 
 def movable(net: Lowering, value: ir.Value | None) -> Tensor:
@@ -63,42 +62,6 @@ def transpose(net: Lowering, node: ir.Node) -> None:
     x = movable(net, node.inputs[0])
     perm = tuple(node.attributes["perm"].as_ints())
     net.define(node.outputs[0], replace(x, layout=tuple(perm.index(axis) for axis in x.layout)))
-
-
-@rule("Concat")
-def concat(net: Lowering, node: ir.Node) -> None:
-    """The parts are brought to one format, straight from their accumulators where nobody else reads them."""
-    if all(is_whole(net, value) for value in node.inputs):
-        return _concat_whole(net, node)
-    parts = [net.wide(value) if (array := constant_of(value)) is None else array for value in node.inputs]
-    ends = [net.reach(part) if isinstance(part, Tensor) else (part.min(), part.max()) for part in parts]
-    target = net.format(node.outputs[0], reach=(min(low for low, _ in ends), max(high for _, high in ends)))
-    layout = common_layout((part for part in parts if isinstance(part, Tensor)), len(shape_of(node.outputs[0])))
-    brought = [
-        net.arrange(net.bring(part, target), layout).value
-        if isinstance(part, Tensor)
-        else _part(net, part, target, layout)
-        for part in parts
-    ]
-    axis = layout.index(node.attributes["axis"].as_int())
-    value = net.builder.emit("concat", *brought, axis=axis)
-    return net.define(node.outputs[0], Tensor(value, np.array([target.scale]), target.zero_point, layout))
-
-
-def _concat_whole(net: Lowering, node: ir.Node) -> None:
-    """Whole numbers are joined as they are, in i32 unless all have one dtype."""
-    layout = common_layout(computed(net, node), len(shape_of(node.outputs[0])))
-    parts = [whole_operand(net, value, layout) for value in node.inputs]
-    dtypes = {net.dtype(part) for part in parts}
-    joined = parts if len(dtypes) == 1 else [net.recast(part, "i32") for part in parts]
-    axis = layout.index(node.attributes["axis"].as_int())
-    value = net.builder.emit("concat", *(part.value for part in joined), axis=axis)
-    net.define(node.outputs[0], Tensor(value, np.ones(1), 0, layout))
-
-
-def _part(net: Lowering, array: FloatArray, target: Format, layout: Layout) -> Handle:
-    """A constant in the format and layout of the parts it is joined to."""
-    return net.constant(quantized(array, target).astype(DTYPES[target.dtype]).transpose(layout))
 
 
 @rule("Slice")
