@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 import onnx_ir as ir
@@ -54,10 +55,10 @@ def _part(net: Lowering, value: ir.Value | None) -> Tensor | FloatArray:
 
 def _by_channel(net: Lowering, parts: list[Tensor], target: Format, factors: Sequence[float]) -> list[Handle]:
     """Images, each channel in the format times its factor among those of all parts."""
-    ends = np.cumsum([net.shape(part)[-1] for part in parts])
+    sizes = [net.shape(part)[-1] for part in parts]
     return [
-        net.bring_by_channel(part, target, factors[end - net.shape(part)[-1] : end]).value
-        for part, end in zip(parts, ends, strict=True)
+        net.bring_by_channel(part, target, factors[end - size : end]).value
+        for part, size, end in zip(parts, sizes, accumulate(sizes), strict=True)
     ]
 
 
