@@ -41,8 +41,8 @@ _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
 class Watch:
     """What is gathered about one value: its range and, where wanted, the mean of each index of axis 1."""
 
-    def __init__(self, options: CalibrationOptions, *, by_channel: bool = False) -> None:
-        self.observer = Observer(options)
+    def __init__(self, options: CalibrationOptions, *, by_channel: bool = False, summed: int = 1) -> None:
+        self.observer = Observer(options, summed)
         self._by_channel = by_channel
         self._sums: npt.NDArray[np.float64] | None = None
         self._count = 0  # elements of each channel
@@ -164,13 +164,22 @@ def _watches(model: ir.Model, options: CalibrationOptions) -> dict[str, Watch]:
         groups.setdefault(value.metadata_props.get(ONE_RANGE, f"={value.name}"), []).append(value)
     watches: dict[str, Watch] = {}
     for values in groups.values():
-        watch = Watch(options, by_channel=any(map(_feeds_a_sum_of_products, values)))
+        by_channel, summed = any(map(_feeds_a_sum_of_products, values)), min(map(_summed_together, values))
+        watch = Watch(options, by_channel=by_channel, summed=summed)
         watches |= dict.fromkeys((str(value.name) for value in values), watch)
     return watches
 
 
 def _feeds_a_sum_of_products(value: ir.Value) -> bool:
     return any(use.node.op_type in SUMS_OF_PRODUCTS and use.idx == 0 for use in value.uses())
+
+
+def _summed_together(value: ir.Value) -> int:
+    """How many numbers of the value each of its readers adds to one, at the least; 1 unless all do nothing else."""
+    if value.is_graph_output() or not value.uses() or any(use.node.op_type != "ReduceSum" for use in value.uses()):
+        return 1
+    sums = (use.node.outputs[0] for use in value.uses())
+    return min(_size(value) // max(_size(output), 1) for output in sums)
 
 
 def _cut_off(model: ir.Model) -> frozenset[str]:
@@ -188,7 +197,7 @@ def _groups(model: ir.Model) -> list[list[str]]:
     groups: list[list[str]] = [[]]
     exposed = 0
     for value in _produced(model):
-        size = _bytes(value)
+        size = 4 * _size(value)
         if groups[-1] and exposed + size > MAX_EXPOSED_BYTES:
             groups.append([])
             exposed = 0
@@ -197,7 +206,6 @@ def _groups(model: ir.Model) -> list[list[str]]:
     return groups
 
 
-def _bytes(value: ir.Value) -> int:
-    """The value's size; a dimension that is not known counts as 1."""
-    sizes = [] if value.shape is None else [size for size in value.shape if isinstance(size, int)]
-    return 4 * math.prod(sizes)
+def _size(value: ir.Value) -> int:
+    """How many numbers the value holds; a dimension that is not known counts as 1."""
+    return math.prod([] if value.shape is None else [size for size in value.shape if isinstance(size, int)])

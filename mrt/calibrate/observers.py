@@ -14,10 +14,14 @@ from mrt.errors import BadData
 
 
 class Observer:
-    """Least and greatest value and, for every observer but minmax, a histogram."""
+    """Least and greatest value and, for every observer but minmax, a histogram.
 
-    def __init__(self, options: CalibrationOptions) -> None:
+    `summed`: how many of the values are only ever summed together.
+    """
+
+    def __init__(self, options: CalibrationOptions, summed: int = 1) -> None:
         self.options = options
+        self._summed = summed
         self.min = math.inf
         self.max = -math.inf
         self.histogram = None if options.observer == "minmax" else Histogram()
@@ -50,6 +54,6 @@ class Observer:
         low, high = self.min + 0.0, self.max + 0.0  # a negative zero would be one more spelling of the same table
         if self.histogram is None:
             return Range(low, high, low, high)
-        lo, hi = PICKERS[self.options.observer](self.histogram, low, high, self.options)
+        lo, hi = PICKERS[self.options.observer](self.histogram, low, high, self.options, self._summed)
         lo = min(max(lo, low), high)
         return Range(low, high, lo, max(lo, min(hi, high)))

@@ -1,7 +1,8 @@
 """Where to clip, chosen from a histogram: by percentile, by squared error, or by information lost.
 
-Each picker gets the histogram, the least and greatest value, and the options, and gives (lo, hi). For mse and entropy
-the range is symmetric around 0, or one-sided if no value is negative: the two forms in which activations are quantised.
+Each picker gets the histogram, the least and greatest value, the options, and how many of the values are only ever summed
+together; it gives (lo, hi). For mse and entropy the range is symmetric around 0, or one-sided if no value is negative: the two
+forms in which activations are quantised.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ import numpy.typing as npt
 from mrt.calibrate.histogram import CENTRE, HALF, Histogram
 from mrt.calibrate.table import CalibrationOptions
 
-Picker = Callable[[Histogram, float, float, CalibrationOptions], tuple[float, float]]
+Picker = Callable[[Histogram, float, float, CalibrationOptions, int], tuple[float, float]]
 Floats = npt.NDArray[np.float64]
 _CANDIDATES = 128  # thresholds tried, at equal distances
 
 
-def percentile(histogram: Histogram, low: float, high: float, options: CalibrationOptions) -> tuple[float, float]:
+def percentile(
+    histogram: Histogram, low: float, high: float, options: CalibrationOptions, summed: int = 1
+) -> tuple[float, float]:
     """The least interval of whole bins that leaves out at most (100 - percentile) % of the values on either side."""
     counts, width = histogram.counts, histogram.width
     total = int(counts.sum())
@@ -31,8 +34,13 @@ def percentile(histogram: Histogram, low: float, high: float, options: Calibrati
     return min(bottom, bottom - 1 if bottom <= 0 else bottom) * width, (top + 1 if top >= 0 else top) * width
 
 
-def mse(histogram: Histogram, low: float, high: float, options: CalibrationOptions) -> tuple[float, float]:
-    """The threshold with the least squared error of rounding and clipping; of equals, the largest."""
+def mse(
+    histogram: Histogram, low: float, high: float, options: CalibrationOptions, summed: int = 1
+) -> tuple[float, float]:
+    """The threshold with the least squared error of rounding and clipping; of equals, the largest.
+
+    In a sum of n values what rounding does to them mostly cancels, and what clipping takes off them adds up: it counts n times.
+    """
     magnitudes, steps = _magnitudes(histogram, low, options)
     centres = np.arange(HALF) + 0.5
     used = magnitudes > 0
@@ -41,13 +49,16 @@ def mse(histogram: Histogram, low: float, high: float, options: CalibrationOptio
     for threshold in _candidates(magnitudes, steps):
         grid = threshold / steps
         rounded = np.minimum(np.floor(centres / grid + 0.5), steps) * grid
-        error = float(np.sum(weights * (centres - rounded) ** 2))
+        errors = weights * (centres - rounded) ** 2
+        error = float(np.sum(np.where(centres > threshold, summed * errors, errors)))
         if error < best_error:
             best, best_error = threshold, error
     return _interval(best, histogram, low, high)
 
 
-def entropy(histogram: Histogram, low: float, high: float, options: CalibrationOptions) -> tuple[float, float]:
+def entropy(
+    histogram: Histogram, low: float, high: float, options: CalibrationOptions, summed: int = 1
+) -> tuple[float, float]:
     """The threshold that loses the least information (Kullback-Leibler) to rounding; of equals, the largest."""
     counts, steps = _magnitudes(histogram, low, options)
     magnitudes = counts.astype(np.float64)

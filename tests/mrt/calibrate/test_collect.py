@@ -93,6 +93,22 @@ def test_what_feeds_a_sum_of_products_has_means_by_channel() -> None:
     assert table.channel_means == {"x": (2.0, 0.5)}
 
 
+@pytest.mark.parametrize(("also_read", "clipped"), [(False, False), (True, True)])
+def test_a_value_that_is_only_summed_is_hardly_clipped(also_read: bool, clipped: bool) -> None:
+    """2000 small numbers and one of 50: clipping it costs one square, or, of a sum of 2001 terms, 2001 of them."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["y"]),
+        helper.make_node("ReduceSum", ["y", "axes"], ["sum"]),
+        *([helper.make_node("Sqrt", ["y"], ["root"])] if also_read else []),
+    ]
+    outputs = [info("sum", [1, 1]), *([info("root", [1, 2001])] if also_read else [])]
+    model = build(nodes, [info("x", [1, 2001])], outputs, {"axes": np.array([1], np.int64)})
+    small = np.abs(np.random.Generator(np.random.PCG64(1)).standard_normal(2000))
+    row = np.append(small, 50.0).tolist()
+    table = calibrate(model, given(row), CalibrationOptions("mse", bits=3), model_sha256="0")
+    assert (table.ranges["y"].hi < 40) is clipped
+
+
 def test_means_are_over_places_and_samples() -> None:
     nodes = [helper.make_node("Conv", ["x", "w", "b"], ["y"])]
     weights = {"w": np.ones((1, 2, 1, 1), np.float32), "b": np.zeros(1, np.float32)}

@@ -68,6 +68,14 @@ def test_mse_weighs_clipping_against_rounding() -> None:
     assert 23.5 < observe("mse", with_outlier(small, 50.0)).range().hi < 25.7
 
 
+def test_of_values_that_are_only_summed_clipping_counts_as_often_as_there_are_terms() -> None:
+    """As above, but 10 (50 - t)^2 + 200000 (t / 127)^2 / 12, which is least at t = 45.3."""
+    small = np.random.Generator(np.random.PCG64(1)).standard_normal(200_000)
+    observer = Observer(CalibrationOptions("mse"), summed=10)
+    observer.update(with_outlier(small, 50.0))
+    assert 44.2 < observer.range().hi < 46.4
+
+
 def test_values_that_are_never_negative_have_twice_the_steps() -> None:
     """As above with 255 steps: (50 - t)^2 + 200000 (t / 255)^2 / 12 is least at t = 39.8."""
     small = np.abs(np.random.Generator(np.random.PCG64(1)).standard_normal(200_000))
