@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,10 +11,12 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from cvm.program import IntArray
 from mrt.calibrate.seen import Array
-from mrt.refine.moments import Floats, Rows
+from mrt.refine.moments import BLOCK, Floats, Rows
 
 POSITIONS = 100  # of one sample's outputs that count, at equal distances
 EXACT = 2**24  # up to here every whole number is a float32
+TOGETHER = 2**19  # numbers of a layer's inputs, at most, that are gone through in one go, if one sample has no more
+KEPT = 2**24  # numbers of rows of one layer that are worth their memory
 FEWEST = 64  # products at a time for which float32 is worth the trouble
 
 
@@ -55,6 +58,27 @@ def rows_of(inputs: Array, window: Window | None, length: int, zero: int = 0) ->
     rows = chosen.reshape(-1, *patches.shape[3:5], groups, channels // groups)
     numbers = rows.transpose(3, 0, 1, 2, 4).reshape(groups, len(rows), -1).astype(np.float32, order="C")
     return np.subtract(numbers, np.float32(zero), out=numbers)
+
+
+class LayerInputs:
+    """What the weights of a layer meet, some samples at a time: of the first time it is asked for, kept if it is little."""
+
+    def __init__(self, inputs: Sequence[Array], window: Window | None, length: int, zero: int, places: int) -> None:
+        count = max(1, min(BLOCK // places, TOGETHER // inputs[0].size))
+        self._inputs, self._window, self._length, self._zero = inputs, window, length, zero
+        self.blocks = [slice(start, start + count) for start in range(0, len(inputs), count)]
+        width = inputs[0].shape[-1] * (1 if window is None else math.prod(window.kernel))
+        self._kept: dict[int, Rows] | None = {} if len(inputs) * places * width <= KEPT else None
+
+    def rows(self, index: int) -> Rows:
+        """Those of a block, as `rows_of` has them; from any thread."""
+        if self._kept is not None and index in self._kept:
+            return self._kept[index]
+        join = np.stack if self._window is None else np.concatenate
+        found = rows_of(join(self._inputs[self.blocks[index]]), self._window, self._length, self._zero)
+        if self._kept is not None:
+            self._kept[index] = found
+        return found
 
 
 def products(rows: Rows, weights: IntArray) -> Floats:

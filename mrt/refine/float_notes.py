@@ -19,7 +19,7 @@ from mrt.refine.options import RefineOptions
 LAYERS = ("Conv", "Gemm")
 MAX_ROW = 5000  # weights of one output beyond which their covariance is too large to invert
 MOST_SAMPLES, FEWEST_SAMPLES = 100, 4  # gone through layer by layer
-MEMORY = 256 * 2**20  # bytes that the inputs of all layers of all these samples may take
+MEMORY = 2**30  # bytes that what is kept of all these samples may take
 
 
 class FloatNotes:
@@ -70,9 +70,18 @@ def _at_chosen_places(values: Array) -> Array:
 
 def _count(model: ir.Model, samples: int) -> int:
     """How many samples to go through layer by layer."""
-    inputs = [node.inputs[0] for node in model.graph if node.op_type in LAYERS]
-    size = sum(math.prod(shape_of(value)) for value in inputs)
-    return min(MOST_SAMPLES, max(FEWEST_SAMPLES, MEMORY // max(size, 1)), samples)
+    layers = [node for node in model.graph if _can_be_refined(node)]
+    noted = sum(4 * _places(shape_of(node.outputs[0])) * shape_of(node.outputs[0])[1] for node in layers)
+    largest = max((math.prod(shape_of(node.inputs[0])) for node in layers), default=0)  # as integers, one after another
+    return min(MOST_SAMPLES, max(FEWEST_SAMPLES, MEMORY // max(noted + 2 * largest, 1)), samples)
+
+
+def _places(shape: tuple[int, ...]) -> int:
+    """How many of them are chosen of a layer's outputs [1,O,H,W], or [N,O]."""
+    if len(shape) == 2:
+        return shape[0]
+    sizes = zip(shape[2:], chosen_places(*shape[2:]), strict=True)
+    return math.prod(len(range(size)[some]) for size, some in sizes)
 
 
 def _can_be_refined(node: ir.Node) -> bool:

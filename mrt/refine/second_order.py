@@ -7,7 +7,7 @@ import numpy as np
 from cvm.program import IntArray
 from mrt.quantize.fixed_point import FloatArray
 
-DAMPING = 0.01  # of the mean of the diagonal, so that the matrix can be inverted
+DAMPING = 0.03  # of the mean of the diagonal, so that the matrix can be inverted
 FACTORS = (1.0, 0.99, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.08, 1.1, 1.12, 1.15)  # of a scale, that are tried
 LONGEST = 256  # weights of an output; of more it hardly depends on the scale how well they fit
 TOGETHER = 2**20  # weights, at all scales that are tried at once

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,27 +17,28 @@ from mrt.calibrate.session import Array
 from mrt.quantize.fixed_point import FloatArray
 from mrt.quantize.lowering import Lowering
 from mrt.quantize.rounding import Layer, Rounded, nearest
-from mrt.refine.columns import Window, products, rows_of
+from mrt.refine.columns import LayerInputs, Window, products
 from mrt.refine.float_notes import FloatNotes
-from mrt.refine.matching import Matching, ends_behind
-from mrt.refine.moments import BLOCK, Moments, Rows
+from mrt.refine.in_order import in_order
+from mrt.refine.matching import Matching, Pair, ends_behind
+from mrt.refine.moments import Moments, sums_of
 from mrt.refine.options import RefineOptions
 from mrt.refine.second_order import round_at_best_scales, round_to_second_order
 from mrt.refine.simulation import Simulation
 
-TOGETHER = 2**19  # numbers of a layer's inputs, at most, that are gone through in one go, if one sample has no more
-
+Result = TypeVar("Result")
 Progress = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
 
 
 class Sequential:
     """A rounding (`mrt.quantize.rounding`) that keeps what it decides for each layer, and uses up what was noted of it."""
 
-    def __init__(self, notes: FloatNotes, options: RefineOptions, progress: Progress) -> None:
+    def __init__(self, notes: FloatNotes, options: RefineOptions, progress: Progress, pool: Executor) -> None:
         self.decisions: dict[str, LayerDecision] = {}
         self._samples = notes.samples
         self._options = options
         self._progress = progress
+        self._pool = pool
         self._notes, self._layers = notes.layers, len(notes.layers)
         self._simulation: Simulation | None = None
 
@@ -44,20 +47,21 @@ class Sequential:
         outputs = self._notes.pop(layer.name, None)
         if outputs is None:
             return nearest(net, layer, scales)
-        rounded = self._rounded(net, layer, scales, len(outputs[0]))
+        inputs = self._inputs(net, layer, len(outputs[0]))
+        rounded = self._rounded(net, layer, scales, inputs)
         if self._options.biases:
-            rounded = self._matched(net, layer, rounded, outputs)
+            rounded = self._matched(net, layer, rounded, inputs, outputs)
         self.decisions[layer.name] = LayerDecision(rounded.weights, rounded.scales / scales, rounded.bias)
         self._progress("refining layers", len(self.decisions), self._layers)
         return rounded
 
-    def _rounded(self, net: Lowering, layer: Layer, scales: FloatArray, places: int) -> Rounded:
+    def _rounded(self, net: Lowering, layer: Layer, scales: FloatArray, inputs: LayerInputs) -> Rounded:
         """The weights alone, and the bias that gives back what their rounding adds on average."""
         if not self._options.weights:
             return nearest(net, layer, scales)
         moments = Moments()
-        for _, rows in self._rows(net, layer, places):
-            moments.add(rows)
+        for block in self._of_blocks(inputs, lambda index: sums_of(inputs.rows(index))):
+            moments.add(*block)
         if net.options.scales == "real":
             integers, scales = round_at_best_scales(layer.weights, scales, moments.covariance, layer.bits)
         else:
@@ -66,28 +70,32 @@ class Sequential:
         added = np.matmul(errors, moments.means[:, :, None]).reshape(-1) * scales * layer.input_scale
         return Rounded(integers, scales, layer.bias - added)
 
-    def _matched(self, net: Lowering, layer: Layer, rounded: Rounded, outputs: Sequence[Array]) -> Rounded:
+    def _matched(
+        self, net: Lowering, layer: Layer, rounded: Rounded, inputs: LayerInputs, outputs: Sequence[Array]
+    ) -> Rounded:
         """The same weights, with the gain and the bias of each output channel that fit the float outputs best."""
         matching = Matching(ends_behind(layer.output))
         accumulator = rounded.scales * layer.input_scale
-        for samples, rows in self._rows(net, layer, len(outputs[0])):
-            wanted = np.stack(outputs[samples]) - layer.centres
-            computed = products(rows, rounded.weights) * accumulator + rounded.bias
-            matching.add(computed.reshape(wanted.shape), wanted)
+
+        def pair(index: int) -> Pair:
+            wanted = np.stack(outputs[inputs.blocks[index]]) - layer.centres
+            computed = products(inputs.rows(index), rounded.weights) * accumulator + rounded.bias
+            return matching.pair(computed.reshape(wanted.shape), wanted)
+
+        for block in self._of_blocks(inputs, pair):
+            matching.add(block)
         gains, added = matching.result(gains=net.options.scales == "real")
         return Rounded(rounded.weights, rounded.scales * gains, rounded.bias * gains + added)
 
-    def _rows(self, net: Lowering, layer: Layer, places: int) -> Iterator[tuple[slice, Rows]]:
-        """What the weights meet, for some samples at a time, about as many rows as a block of `Moments` has."""
+    def _of_blocks(self, inputs: LayerInputs, work: Callable[[int], Result]) -> Iterator[Result]:
+        return in_order(self._pool, work, range(len(inputs.blocks)))
+
+    def _inputs(self, net: Lowering, layer: Layer, places: int) -> LayerInputs:
+        """What the weights meet."""
         if self._simulation is None:
-            self._simulation = Simulation(net.builder, self._samples)
-        window, length = _window(layer), math.prod(layer.weights.shape[1:])
-        join = np.stack if window is None else np.concatenate
-        inputs, zero = self._simulation.values(layer.input.value), int(layer.input.zero_point)
-        count = max(1, min(BLOCK // places, TOGETHER // inputs[0].size))
-        for start in range(0, len(inputs), count):
-            some = slice(start, start + count)
-            yield some, rows_of(join(inputs[some]), window, length, zero)
+            self._simulation = Simulation(net.builder, self._samples, self._pool)
+        values, length = self._simulation.values(layer.input.value), math.prod(layer.weights.shape[1:])
+        return LayerInputs(values, _window(layer), length, int(layer.input.zero_point), places)
 
 
 def _steps(layer: Layer, scales: FloatArray) -> FloatArray:

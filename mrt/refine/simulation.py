@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
 
 from cvm import boundary
 from cvm.errors import Unproven
@@ -11,14 +12,18 @@ from cvm.program import IntArray
 from cvm.validate import WellFormed, check, prove
 from mrt.calibrate.samples import Sample
 from mrt.quantize.builder import Handle, ProgramBuilder
+from mrt.refine.in_order import in_order
+
+MEMORY = 2**29  # bytes of values that are kept
 
 
 class Simulation:
-    """Computes values when they are asked for, from those asked for before, which it keeps."""
+    """Computes values when they are asked for, from those asked for before: the inputs, and the last as far as memory allows."""
 
-    def __init__(self, builder: ProgramBuilder, samples: Sequence[Sample]) -> None:
+    def __init__(self, builder: ProgramBuilder, samples: Sequence[Sample], pool: Executor) -> None:
         self._builder = builder
         self._samples = samples
+        self._pool = pool
         self._kept: dict[Handle, list[IntArray]] = {}
 
     def values(self, handle: Handle) -> list[IntArray]:
@@ -27,7 +32,15 @@ class Simulation:
             self._see_inputs()
         if handle not in self._kept:  # it may have been an input
             self._kept[handle] = self._computed(handle)
+            self._forget()
         return self._kept[handle]
+
+    def _forget(self) -> None:
+        """Drop the oldest values that are no inputs, and not the last."""
+        old = [handle for handle in self._kept if handle not in self._builder.inputs][:-1]
+        size = sum(map(_bytes, self._kept.values()))
+        while old and size > MEMORY:
+            size -= _bytes(self._kept.pop(old.pop(0)))
 
     def _see_inputs(self) -> None:
         missing = [handle for handle in self._builder.inputs if handle not in self._kept]
@@ -44,7 +57,15 @@ class Simulation:
         machine.prepare(traced=False)
         names = [item.name for item in part.inputs]
         columns = zip(*(self._kept[item] for item in known), strict=True)
-        return [machine.run(dict(zip(names, column, strict=True)))[part.outputs[0].name] for column in columns]
+
+        def run(column: tuple[IntArray, ...]) -> IntArray:
+            return machine.run(dict(zip(names, column, strict=True)))[part.outputs[0].name]
+
+        return list(in_order(self._pool, run, columns))
+
+
+def _bytes(values: list[IntArray]) -> int:
+    return sum(array.nbytes for array in values)
 
 
 def _machine(form: WellFormed) -> Machine:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import onnx_ir as ir
@@ -34,7 +36,8 @@ def refine(
             left = SECOND_ORDER if stages.weights else 1.0
             decisions = with_channels(decisions, model, table, options, notes.channels, left)
         if stages.layers:
-            sequential = Sequential(notes, stages, progress)
-            quantize(model, replace(table, decisions=decisions), options, rounding=sequential)
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                sequential = Sequential(notes, stages, progress, pool)
+                quantize(model, replace(table, decisions=decisions), options, rounding=sequential)
             decisions = replace(decisions, layers=sequential.decisions)
     return replace(table, decisions=decisions)

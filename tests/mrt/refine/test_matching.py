@@ -14,7 +14,8 @@ EVERYTHING = -math.inf, math.inf
 def matched(computed, wanted, ends=EVERYTHING, gains=True, at_once=7):
     matching = Matching(ends)
     for start in range(0, len(computed), at_once):
-        matching.add(computed[start : start + at_once], wanted[start : start + at_once])
+        some = slice(start, start + at_once)
+        matching.add(matching.pair(computed[some], wanted[some]))
     return matching.result(gains=gains)
 
 

@@ -1,4 +1,5 @@
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 
@@ -210,13 +211,14 @@ def test_values_with_scales_by_channel_are_compared_with_their_float_twins():
     assert min(layer.snr_db for layer in layers.values()) > 25
 
 
-@pytest.mark.parametrize("provable", [True, False])
-def test_a_simulation_computes_what_the_program_computes(provable, monkeypatch):
+@pytest.mark.parametrize(("provable", "memory"), [(True, 2**29), (False, 2**29), (True, 0)])
+def test_a_simulation_computes_what_the_program_computes(provable, memory, monkeypatch):
     def prove_nothing(_):
         raise Unproven("add.fits", "too large")
 
     if not provable:
         monkeypatch.setattr("mrt.refine.simulation.prove", prove_nothing)
+    monkeypatch.setattr("mrt.refine.simulation.MEMORY", memory)
     graph, table, _ = prepared(network())
     samples = list(synthetic_samples({"x": (1, 3, 12, 12)}, 3, 2))
     seen: dict[int, list[np.ndarray]] = {}
@@ -224,11 +226,12 @@ def test_a_simulation_computes_what_the_program_computes(provable, monkeypatch):
     def rounding(net, layer, scales):
         from mrt.quantize.rounding import nearest
 
-        simulation = seen.setdefault("simulation", Simulation(net.builder, samples))
+        simulation = seen.setdefault("simulation", Simulation(net.builder, samples, pool))
         seen[layer.name] = simulation.values(layer.input.value)
         return nearest(net, layer, scales)
 
-    program = validate(quantize(graph, table, QuantizeOptions(), rounding=rounding))
+    with ThreadPoolExecutor(2) as pool:
+        program = validate(quantize(graph, table, QuantizeOptions(), rounding=rounding))
     from cvm import boundary
     from cvm.reference.interpreter import run
 
@@ -244,6 +247,16 @@ def test_a_simulation_computes_what_the_program_computes(provable, monkeypatch):
         wanted = [seen[name][index] for name in list(seen)[2:]]
         assert len(found) == len(wanted) == 4
         assert all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
+
+
+def test_what_is_decided_does_not_depend_on_how_many_threads_there_are(monkeypatch):
+    graph, table, samples = prepared(network())
+    found = []
+    for threads in (1, 3):
+        monkeypatch.setattr("mrt.refine.stages.os.cpu_count", lambda threads=threads: threads)
+        found.append(refine(graph, table, QuantizeOptions(), RefineOptions(), samples).decisions)
+    assert found[0].layers
+    assert found[0].encoded() == found[1].encoded()
 
 
 def test_stages_have_names():
