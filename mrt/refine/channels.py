@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mrt.calibrate.counting import count_magnitudes, magnitude_bins, magnitude_edges
 from mrt.calibrate.seen import Seen, rows_of
 
 Floats = npt.NDArray[np.float64]
@@ -15,8 +16,6 @@ BINS_PER_OCTAVE = 16  # of magnitudes, by the leading four bits of their fractio
 OCTAVES = 12  # below the largest; what is smaller falls into the lowest bin
 BINS = BINS_PER_OCTAVE * OCTAVES
 SMALLEST = 1e-30  # the largest magnitude, as long as nothing larger was seen
-_FRACTION_BITS = 23 - 4  # of float32, behind those that choose a bin
-_ALL_BINS = 2 ** (8 + 4) - 1  # of float32
 
 
 @dataclass
@@ -75,27 +74,14 @@ class Channels:
         low, high = seen.ends
         self.low, self.high = np.minimum(self.low, low), np.maximum(self.high, high)
         self._rise_to(_highest_bin(float(self.largest.max())))
-        rows = rows_of(seen.few)
-        bits = np.add(rows, 0, dtype=np.float32).view(np.int32)  # a copy, in which no zero is negative
-        bins = _bin(bits)
-        lowest = self.highest - BINS + 1
-        np.maximum(bins, lowest, out=bins)
-        signs = 2 if low.min() < 0 else 1
-        if signs == 2:
-            bits >>= 31
-            bits &= BINS
-            bins += bits
-        bins += (np.arange(len(bins), dtype=bins.dtype) * (signs * BINS) - lowest)[:, None]
-        counts = np.bincount(bins.reshape(-1), minlength=len(bins) * signs * BINS)
-        self.counts[:, :signs] += counts.reshape(len(bins), signs, BINS)
+        count_magnitudes(self.counts, rows_of(seen.few), self.highest)
 
     def add_spread(self, seen: Seen) -> None:
         """As `add`, but only for mean and variance."""
         self.sums += seen.sums
-        rows = rows_of(seen.few)
-        self.squares += np.square(rows, dtype=np.float64).sum(axis=1)
+        self.squares += seen.squares
         self.samples += 1
-        self.elements += rows.shape[1]
+        self.elements += seen.few.size // seen.few.shape[1]
 
     def _rise_to(self, highest: int) -> None:
         """Make this the last bin, if the last is lower."""
@@ -123,7 +109,7 @@ class Channels:
         distances = np.abs(np.clip(signed, self.low[:, None], self.high[:, None]) - centres[:, None])
         weights = np.stack([self.counts, self.counts], axis=1) / 2
         highest = _highest_bin(float(largest.max()))
-        bins = np.maximum(_bin(distances.astype(np.float32).view(np.int32)) - (highest - BINS + 1), 0)
+        bins = np.maximum(magnitude_bins(distances.astype(np.float32).view(np.int32)) - (highest - BINS + 1), 0)
         bins += np.arange(len(bins), dtype=bins.dtype)[:, None] * BINS
         counts = np.bincount(bins.reshape(-1), weights.reshape(-1), minlength=len(bins) * BINS)
         return Magnitudes(counts.reshape(-1, BINS), _middles(highest), largest)
@@ -138,15 +124,8 @@ class Magnitudes:
     largest: Floats
 
 
-def _bin(bits: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Of the bits of float32s: the exponent and the leading four bits of the fraction, as one number that grows with them."""
-    bins = bits >> _FRACTION_BITS
-    bins &= _ALL_BINS
-    return bins
-
-
 def _highest_bin(largest: float) -> int:
-    return int(_bin(np.array([max(largest, SMALLEST)], np.float32).view(np.int32))[0])
+    return int(magnitude_bins(np.array([max(largest, SMALLEST)], np.float32).view(np.int32))[0])
 
 
 def _middles(highest: int) -> Floats:
@@ -159,5 +138,4 @@ def _lower_edges(highest: int) -> Floats:
 
 
 def _upper_edges(highest: int) -> Floats:
-    bits = (np.arange(highest - BINS + 2, highest + 2, dtype=np.int32) << _FRACTION_BITS).astype(np.int32)
-    return bits.view(np.float32).astype(np.float64)
+    return magnitude_edges(highest - BINS + 2, highest + 2)
