@@ -1,4 +1,4 @@
-"""Ends, sums and counts of one value's numbers: by `mrt._counting` where that was built, without the interpreter's lock, else by numpy.
+"""Ends, sums and counts of one value's numbers: by `mrt._counting`, without the interpreter's lock, or by numpy without it.
 
 Both give the same bits on every processor: counts are whole numbers, and a sum has one order. LANES sums begin at 0 and
 take the numbers of a row in turn; then the lanes are added, one after another. `MRT_COUNTING` names a built extension
@@ -46,8 +46,7 @@ def moments(rows: Array) -> tuple[Floats, Floats]:
     """[C], [C] of rows [C, n]: the sum of the numbers, and of their squares."""
     native = _native_for(rows)
     if native is None:
-        wide = rows.astype(np.float64)
-        return _lane_sums(wide), _lane_sums(wide * wide)
+        return _moments(rows)
     sums, squares = np.empty((2, len(rows)))
     native.moments(np.ascontiguousarray(rows), sums, squares)
     return sums, squares
@@ -122,11 +121,17 @@ def _ends(rows: Array) -> tuple[Array, Array]:
     return low + rows.dtype.type(0), high + rows.dtype.type(0)
 
 
-def _lane_sums(rows: Floats) -> Floats:
+def _moments(rows: Array) -> tuple[Floats, Floats]:
     count, length = rows.shape
-    lanes = np.zeros((count, math.ceil(length / LANES) * LANES))  # a 0 behind the last number changes no sum
-    lanes[:, :length] = rows
-    return row_sums(row_sums(lanes.reshape(count, -1, LANES).swapaxes(1, 2))) + 0.0  # of negative zeros alone, too
+    lanes = (np.arange(count)[:, None] * LANES + np.arange(length) % LANES).reshape(-1)
+    numbers = rows.astype(np.float64).reshape(-1)
+
+    def sums(weights: Floats) -> Floats:
+        """By bincount, which adds one number after another to what it has of a lane, 0 at first."""
+        of_lanes = np.bincount(lanes, weights, minlength=count * LANES).astype(np.float64, copy=False)
+        return row_sums(of_lanes.reshape(count, LANES))
+
+    return sums(numbers), sums(numbers * numbers)
 
 
 def _count_bins(counts: Counts, flat: Array, exponent: int) -> None:
