@@ -126,8 +126,8 @@ class Tally {
  public:
   explicit Tally(std::size_t places) : places_(places) {}
 
-  template <typename PlaceOf>
-  void add(const float* numbers, std::size_t count, std::int64_t* counts, PlaceOf place_of) {
+  template <typename Count, typename PlaceOf>
+  void add(const float* numbers, std::size_t count, Count* counts, PlaceOf place_of) {
     const bool two = count >= kWorthTwo * places_;
     if (two) second_.assign(places_, 0);
     std::int32_t places[kBlock];
@@ -142,7 +142,7 @@ class Tally {
       for (; index < some; ++index) ++counts[places[index]];
     }
     if (two) {
-      for (std::size_t place = 0; place < places_; ++place) counts[place] += second_[place];
+      for (std::size_t place = 0; place < places_; ++place) counts[place] += static_cast<Count>(second_[place]);
     }
   }
 
@@ -175,12 +175,13 @@ void count_bins(const Array<std::int64_t, 1>& counts, const Array<const float, 1
   }
 }
 
-void count_magnitudes(const Array<std::int64_t, 3>& counts, const Rows& rows, int highest) {
+template <typename Count>
+void count_magnitudes(const Array<Count, 3>& counts, const Rows& rows, int highest) {
   const std::size_t count = rows.shape(0), length = rows.shape(1), bins = counts.shape(2);
   require(counts.shape(0) == count && counts.shape(1) == 2 && bins > 0);
   const auto last = static_cast<std::int32_t>(bins) - 1;
   const std::int32_t lowest = highest - last;
-  std::int64_t* table = counts.data();
+  Count* table = counts.data();
   const float* row = rows.data();
   const nb::gil_scoped_release unlocked;
   Tally tally(2 * bins);
@@ -202,8 +203,10 @@ NB_MODULE(_counting, module) {
              nb::arg("squares").noconvert());
   module.def("count_bins", &count_bins, nb::arg("counts").noconvert(), nb::arg("numbers").noconvert(),
              nb::arg("exponent"));
-  module.def("count_magnitudes", &count_magnitudes, nb::arg("counts").noconvert(), nb::arg("rows").noconvert(),
-             nb::arg("highest"));
+  module.def("count_magnitudes", &count_magnitudes<std::int32_t>, nb::arg("counts").noconvert(),
+             nb::arg("rows").noconvert(), nb::arg("highest"));
+  module.def("count_magnitudes", &count_magnitudes<std::int64_t>, nb::arg("counts").noconvert(),
+             nb::arg("rows").noconvert(), nb::arg("highest"));
 }
 
 }  // namespace mrt

@@ -24,6 +24,7 @@ from mrt.sums import row_sums
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
+MagnitudeCounts = npt.NDArray[np.int32 | np.int64]
 
 LANES = 8
 _BLOCK = 2**16  # numbers that numpy goes through at a time, to stay in the cache
@@ -64,7 +65,7 @@ def count_bins(counts: Counts, values: Array, exponent: int) -> None:
         native.count_bins(counts, np.ascontiguousarray(values).reshape(-1), exponent)
 
 
-def count_magnitudes(counts: Counts, rows: Array, highest: int) -> None:
+def count_magnitudes(counts: MagnitudeCounts, rows: Array, highest: int) -> None:
     """Add rows [C, n] of finite numbers to counts [C, 2, bins] of magnitudes, first of what is not negative.
 
     The last bin is the `highest`, which there must be none beyond; the first takes what is lower.
@@ -144,7 +145,7 @@ def _count_bins(counts: Counts, flat: Array, exponent: int) -> None:
         counts += np.bincount(bins, minlength=counts.size)
 
 
-def _count_magnitudes(counts: Counts, rows: Array, highest: int) -> None:
+def _count_magnitudes(counts: MagnitudeCounts, rows: Array, highest: int) -> None:
     channels, _, size = counts.shape
     bits = np.add(rows, 0, dtype=np.float32).view(np.int32)  # a copy, in which no zero is negative
     lowest = highest - size + 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mrt.calibrate.counting import count_magnitudes, magnitude_bins, magnitude_edges
+from mrt.calibrate.counting import MagnitudeCounts, count_magnitudes, magnitude_bins, magnitude_edges
 from mrt.calibrate.seen import Seen, rows_of
 
 Floats = npt.NDArray[np.float64]
@@ -15,6 +15,7 @@ Floats = npt.NDArray[np.float64]
 BINS_PER_OCTAVE = 16  # of magnitudes, by the leading four bits of their fraction
 OCTAVES = 12  # below the largest; what is smaller falls into the lowest bin
 BINS = BINS_PER_OCTAVE * OCTAVES
+MOST_IN_INT32 = 2**31 - 1  # numbers of a channel whose counts fit
 SMALLEST = 1e-30  # the largest magnitude, as long as nothing larger was seen
 
 
@@ -29,7 +30,7 @@ class Channels:
     high: Floats
     sums: Floats
     squares: Floats
-    counts: npt.NDArray[np.int64]
+    counts: MagnitudeCounts  # of int32 as long as that suffices: most of the time goes into fetching them
     highest: int  # the bin, among all of float32, that is the last of `counts`
     samples: int = 0
     elements: int = 0  # of each channel, that sums, squares and counts are over
@@ -39,12 +40,13 @@ class Channels:
         """Nothing seen yet."""
         sums, squares = np.zeros((2, channels))
         low, high = np.full(channels, np.inf), np.full(channels, -np.inf)
-        return cls(low, high, sums, squares, np.zeros((channels, 2, BINS), np.int64), _highest_bin(0.0))
+        return cls(low, high, sums, squares, np.zeros((channels, 2, BINS), np.int32), _highest_bin(0.0))
 
     @classmethod
     def together(cls, *parts: Channels) -> Channels:
         """What was seen of disjoint samples."""
         whole = cls.of(len(parts[0].low))
+        whole.counts = whole.counts.astype(np.int64)
         for part in parts:
             whole.low, whole.high = np.minimum(whole.low, part.low), np.maximum(whole.high, part.high)
             whole.sums, whole.squares = whole.sums + part.sums, whole.squares + part.squares
@@ -72,8 +74,12 @@ class Channels:
         """See one sample [N, C, ...]: all of it for the range; for the rest few of it, thinned."""
         self.add_spread(seen)
         low, high = seen.ends
-        self.low, self.high = np.minimum(self.low, low), np.maximum(self.high, high)
-        self._rise_to(_highest_bin(float(self.largest.max())))
+        np.minimum(self.low, low, out=self.low)
+        np.maximum(self.high, high, out=self.high)
+        least, most = seen.range
+        self._rise_to(_highest_bin(max(most, -least)))
+        if self.elements > MOST_IN_INT32:
+            self.counts = self.counts.astype(np.int64, copy=False)
         count_magnitudes(self.counts, rows_of(seen.few), self.highest)
 
     def add_spread(self, seen: Seen) -> None:
@@ -88,7 +94,7 @@ class Channels:
         if highest > self.highest:
             self.counts, self.highest = self._counts_up_to(highest), highest
 
-    def _counts_up_to(self, highest: int) -> npt.NDArray[np.int64]:
+    def _counts_up_to(self, highest: int) -> MagnitudeCounts:
         """The counts with this as the last bin; what falls below the first is counted there."""
         up = min(highest - self.highest, BINS)
         if up == 0:
@@ -125,7 +131,7 @@ class Magnitudes:
 
 
 def _highest_bin(largest: float) -> int:
-    return int(magnitude_bins(np.array([max(largest, SMALLEST)], np.float32).view(np.int32))[0])
+    return int(magnitude_bins(np.array(max(largest, SMALLEST), np.float32).view(np.int32)))
 
 
 def _middles(highest: int) -> Floats:
