@@ -120,8 +120,8 @@ void moments(const Rows& rows, const Array<double, 1>& sums, const Array<double,
   }
 }
 
-// Counts numbers by place. Neighbours often have the same place, and one increment would wait for the other: every other
-// number is counted in a second table, as long as there are enough to pay for it.
+// Counts numbers by place. Neighbours often have the same place, and one increment would wait for the other: every
+// other number is counted in a second table, if there are enough to pay for it.
 class Tally {
  public:
   explicit Tally(std::size_t places) : places_(places) {}

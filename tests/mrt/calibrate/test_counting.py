@@ -177,6 +177,14 @@ def test_magnitudes_are_counted_by_sign_and_leading_bits(by: str, length: int, d
         assert counts.tolist() == (counts[::-1]).tolist()
 
 
+def test_magnitudes_are_counted_alike_in_narrow_and_in_wide_tables(by: str) -> None:
+    rows = numbers((3, 900), np.float32)
+    narrow, wide = np.ones((3, 2, BINS), np.int32), np.ones((3, 2, BINS), np.int64)
+    for counts in (narrow, wide):
+        counting.count_magnitudes(counts, rows, HIGHEST)
+    assert (narrow - 1).tolist() == (wide - 1).tolist() == magnitude_counts(rows.tolist(), HIGHEST)
+
+
 @pytest.mark.parametrize("highest", [BINS - 1, HIGHEST + 5, 16 * 254 + 15])
 def test_magnitudes_below_the_first_bin_are_counted_in_it(by: str, highest: int) -> None:
     rows = numbers((2, 700), np.float32, below=float(np.float32(2.0**-126)) if highest == BINS - 1 else 2.0)
