@@ -6,6 +6,7 @@ PYTEST := $(BIN)/pytest -q -n auto --maxprocesses 4 --dist worksteal  # as many 
 STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.bench_installed
 ENGINE_SOURCES := cvm/instructions.toml $(shell find cvm/engine -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name CMakeLists.txt)
+COUNTING_SOURCES := $(wildcard CMakeLists.txt mrt/calibrate/CMakeLists.txt mrt/calibrate/*.cpp)
 TOOLS_STAMP := $(VENV)/.tools_installed
 SANITIZED := build/sanitize
 AARCH64 := build/aarch64
@@ -28,7 +29,7 @@ test: setup  ## the fast tests
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml $(ENGINE_SOURCES)
+$(STAMP): pyproject.toml $(ENGINE_SOURCES) $(COUNTING_SOURCES)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@$(BIN)/python -c 'import cvm._engine' 2>/dev/null || echo 'setup: $(NO_ENGINE)' >&2
@@ -79,9 +80,14 @@ $(BENCH_STAMP): $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	touch $(BENCH_STAMP)
 
-sanitize: sanitized  ## the engine's tests on a build that finds reads and writes out of bounds and undefined behaviour
+sanitize: sanitized  ## the compiled code's tests on builds that find reads and writes out of bounds and undefined behaviour
+	PATH="$(CURDIR)/$(BIN):$$PATH" cmake -S mrt/calibrate -B $(SANITIZED)/counting -G Ninja -DCMAKE_CXX_COMPILER=g++ \
+	  -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all" \
+	  -DPython_EXECUTABLE="$(CURDIR)/$(BIN)/python"
+	PATH="$(CURDIR)/$(BIN):$$PATH" cmake --build $(SANITIZED)/counting
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
-	  CVM_ENGINE=$$(ls $(SANITIZED)/_engine*.so) $(BIN)/pytest -q tests/cvm/engine
+	  CVM_ENGINE=$$(ls $(SANITIZED)/_engine*.so) MRT_COUNTING=$$(ls $(SANITIZED)/counting/_counting*.so) \
+	  $(BIN)/pytest -q tests/cvm/engine tests/mrt/calibrate/test_counting.py
 
 plans: sanitized  ## random plans through the engine's door, most of them wrong; PLANS=N says how many
 	$(SANITIZED)/plans_fuzzer $(PLANS)

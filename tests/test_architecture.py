@@ -11,7 +11,7 @@ FLOAT_GRAPH = {"onnx", "onnx_ir", "numpy"}
 MAY_IMPORT = {  # third-party packages and rooms of ours
     "mrt/frontend": FLOAT_GRAPH | {"mrt.errors", "mrt.frontend"},
     "mrt/rewrite": FLOAT_GRAPH | {"mrt.errors", "mrt.rewrite", "mrt.sums", "mrt.words"},
-    "mrt/calibrate": FLOAT_GRAPH | {"onnxruntime", "PIL", "mrt.errors", "mrt.calibrate", "mrt.words"},
+    "mrt/calibrate": FLOAT_GRAPH | {"onnxruntime", "PIL", "mrt.errors", "mrt.calibrate", "mrt.sums", "mrt.words"},
     "mrt/quantize": FLOAT_GRAPH | {"cvm", "mrt.errors", "mrt.calibrate.table", "mrt.quantize", "mrt.sums", "mrt.words"},
     "mrt/export": FLOAT_GRAPH | {"onnxruntime", "mrt.errors", "mrt.frontend", "mrt.rewrite.edit", "mrt.export"},
     "mrt/evaluate": FLOAT_GRAPH | {"cvm", "mrt.errors", "mrt.calibrate", "mrt.evaluate"},

@@ -1,8 +1,8 @@
 """Runs the float model over samples, every value exposed, while another thread looks at what the last gave.
 
 Memory holds the values of two samples and one observer for each value, however many samples there are. One thread looks
-at one value after another, and does all that is to be done with it while it is in the cache: two would mostly wait for
-each other, since numpy's work on so few numbers is short.
+at one value after another, and does all that is to be done with it while it is in the cache. It takes about as long as the
+model, which has one thread, too; more threads would gain nothing unless the model ran on several samples at once.
 """
 
 from __future__ import annotations

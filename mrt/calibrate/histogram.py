@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mrt.calibrate.counting import count_bins
+
 HALF = 4096  # bins run from -(HALF - 1) to HALF - 1; the largest magnitude lies in the outer half
 CENTRE = HALF - 1  # where bin 0 lies in the counts
-_BLOCK = 2**16  # values binned at a time, to stay in the cache
 _FINEST = -140  # the exponent of the first width: below any float32 that could matter
 
 
@@ -34,15 +35,7 @@ class Histogram:
     def add(self, values: npt.NDArray[Any], magnitude: float) -> None:
         """Count finite values, of which the largest magnitude is known."""
         self._widen(exponent_for(magnitude))
-        # A power of two scales floats exactly, and the cast truncates toward zero: the bin rule in two passes.
-        narrow = values.dtype == np.float32 and self.exponent > -120  # else the scale does not fit float32
-        dtype = np.dtype(np.float32 if narrow else np.float64)
-        scale = np.array(math.ldexp(1.0, -self.exponent), dtype)
-        flat = values.reshape(-1)
-        for start in range(0, flat.size, _BLOCK):
-            bins = (flat[start : start + _BLOCK].astype(dtype, copy=False) * scale).astype(np.int32)
-            bins += CENTRE
-            self.counts += np.bincount(bins, minlength=self.counts.size)
+        count_bins(self.counts, values, self.exponent)
 
     def merge(self, other: Histogram) -> None:
         """Count what `other` counted, exactly as if it had been added here."""

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mrt.calibrate import counting
+
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
-_BLOCK = 2**16  # numbers gone through at a time, twice, to stay in the cache
 
 
 class Seen:
@@ -25,28 +26,27 @@ class Seen:
     @cached_property
     def ends(self) -> tuple[Array, Array]:
         """[C], [C]: the least and the greatest number of each index of axis 1, of all numbers; NaN where one is."""
-        rows = rows_of(self.values)
-        low, high = np.empty((2, len(rows)), rows.dtype)
-        step = max(1, _BLOCK // rows.shape[1])
-        for start in range(0, len(rows), step):
-            some = slice(start, start + step)
-            rows[some].min(axis=1, out=low[some])
-            rows[some].max(axis=1, out=high[some])
-        return low, high
+        return counting.ends(rows_of(self.values))
 
     @cached_property
     def range(self) -> tuple[float, float]:
         """The least and the greatest number of all; NaN if there is one."""
-        if self.values.ndim == 4:
-            low, high = self.ends
-            return float(low.min()), float(high.max())
-        return float(self.values.min()), float(self.values.max())
+        low, high = self.ends if self.values.ndim == 4 else counting.ends(self.values.reshape(1, -1))
+        return float(low.min()), float(high.max())
 
-    @cached_property
+    @property
     def sums(self) -> Floats:
         """[C]: the sum of few numbers of each index of axis 1."""
-        axes = tuple(axis for axis in range(self.few.ndim) if axis != 1)
-        return np.asarray(self.few.sum(axis=axes, dtype=np.float64))
+        return self._moments[0]
+
+    @property
+    def squares(self) -> Floats:
+        """[C]: the sum of their squares."""
+        return self._moments[1]
+
+    @cached_property
+    def _moments(self) -> tuple[Floats, Floats]:
+        return counting.moments(rows_of(self.few))
 
 
 def rows_of(values: Array) -> Array:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mrt.calibrate.counting import MagnitudeCounts, count_magnitudes, magnitude_bins, magnitude_edges
 from mrt.calibrate.seen import Seen, rows_of
 
 Floats = npt.NDArray[np.float64]
@@ -14,9 +15,8 @@ Floats = npt.NDArray[np.float64]
 BINS_PER_OCTAVE = 16  # of magnitudes, by the leading four bits of their fraction
 OCTAVES = 12  # below the largest; what is smaller falls into the lowest bin
 BINS = BINS_PER_OCTAVE * OCTAVES
+MOST_IN_INT32 = 2**31 - 1  # numbers of a channel whose counts fit
 SMALLEST = 1e-30  # the largest magnitude, as long as nothing larger was seen
-_FRACTION_BITS = 23 - 4  # of float32, behind those that choose a bin
-_ALL_BINS = 2 ** (8 + 4) - 1  # of float32
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Channels:
     high: Floats
     sums: Floats
     squares: Floats
-    counts: npt.NDArray[np.int64]
+    counts: MagnitudeCounts  # of int32 as long as that suffices: most of the time goes into fetching them
     highest: int  # the bin, among all of float32, that is the last of `counts`
     samples: int = 0
     elements: int = 0  # of each channel, that sums, squares and counts are over
@@ -40,12 +40,13 @@ class Channels:
         """Nothing seen yet."""
         sums, squares = np.zeros((2, channels))
         low, high = np.full(channels, np.inf), np.full(channels, -np.inf)
-        return cls(low, high, sums, squares, np.zeros((channels, 2, BINS), np.int64), _highest_bin(0.0))
+        return cls(low, high, sums, squares, np.zeros((channels, 2, BINS), np.int32), _highest_bin(0.0))
 
     @classmethod
     def together(cls, *parts: Channels) -> Channels:
         """What was seen of disjoint samples."""
         whole = cls.of(len(parts[0].low))
+        whole.counts = whole.counts.astype(np.int64)
         for part in parts:
             whole.low, whole.high = np.minimum(whole.low, part.low), np.maximum(whole.high, part.high)
             whole.sums, whole.squares = whole.sums + part.sums, whole.squares + part.squares
@@ -73,36 +74,27 @@ class Channels:
         """See one sample [N, C, ...]: all of it for the range; for the rest few of it, thinned."""
         self.add_spread(seen)
         low, high = seen.ends
-        self.low, self.high = np.minimum(self.low, low), np.maximum(self.high, high)
-        self._rise_to(_highest_bin(float(self.largest.max())))
-        rows = rows_of(seen.few)
-        bits = np.add(rows, 0, dtype=np.float32).view(np.int32)  # a copy, in which no zero is negative
-        bins = _bin(bits)
-        lowest = self.highest - BINS + 1
-        np.maximum(bins, lowest, out=bins)
-        signs = 2 if low.min() < 0 else 1
-        if signs == 2:
-            bits >>= 31
-            bits &= BINS
-            bins += bits
-        bins += (np.arange(len(bins), dtype=bins.dtype) * (signs * BINS) - lowest)[:, None]
-        counts = np.bincount(bins.reshape(-1), minlength=len(bins) * signs * BINS)
-        self.counts[:, :signs] += counts.reshape(len(bins), signs, BINS)
+        np.minimum(self.low, low, out=self.low)
+        np.maximum(self.high, high, out=self.high)
+        least, most = seen.range
+        self._rise_to(_highest_bin(max(most, -least)))
+        if self.elements > MOST_IN_INT32:
+            self.counts = self.counts.astype(np.int64, copy=False)
+        count_magnitudes(self.counts, rows_of(seen.few), self.highest)
 
     def add_spread(self, seen: Seen) -> None:
         """As `add`, but only for mean and variance."""
         self.sums += seen.sums
-        rows = rows_of(seen.few)
-        self.squares += np.square(rows, dtype=np.float64).sum(axis=1)
+        self.squares += seen.squares
         self.samples += 1
-        self.elements += rows.shape[1]
+        self.elements += seen.few.size // seen.few.shape[1]
 
     def _rise_to(self, highest: int) -> None:
         """Make this the last bin, if the last is lower."""
         if highest > self.highest:
             self.counts, self.highest = self._counts_up_to(highest), highest
 
-    def _counts_up_to(self, highest: int) -> npt.NDArray[np.int64]:
+    def _counts_up_to(self, highest: int) -> MagnitudeCounts:
         """The counts with this as the last bin; what falls below the first is counted there."""
         up = min(highest - self.highest, BINS)
         if up == 0:
@@ -123,7 +115,7 @@ class Channels:
         distances = np.abs(np.clip(signed, self.low[:, None], self.high[:, None]) - centres[:, None])
         weights = np.stack([self.counts, self.counts], axis=1) / 2
         highest = _highest_bin(float(largest.max()))
-        bins = np.maximum(_bin(distances.astype(np.float32).view(np.int32)) - (highest - BINS + 1), 0)
+        bins = np.maximum(magnitude_bins(distances.astype(np.float32).view(np.int32)) - (highest - BINS + 1), 0)
         bins += np.arange(len(bins), dtype=bins.dtype)[:, None] * BINS
         counts = np.bincount(bins.reshape(-1), weights.reshape(-1), minlength=len(bins) * BINS)
         return Magnitudes(counts.reshape(-1, BINS), _middles(highest), largest)
@@ -138,15 +130,8 @@ class Magnitudes:
     largest: Floats
 
 
-def _bin(bits: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Of the bits of float32s: the exponent and the leading four bits of the fraction, as one number that grows with them."""
-    bins = bits >> _FRACTION_BITS
-    bins &= _ALL_BINS
-    return bins
-
-
 def _highest_bin(largest: float) -> int:
-    return int(_bin(np.array([max(largest, SMALLEST)], np.float32).view(np.int32))[0])
+    return int(magnitude_bins(np.array(max(largest, SMALLEST), np.float32).view(np.int32)))
 
 
 def _middles(highest: int) -> Floats:
@@ -159,5 +144,4 @@ def _lower_edges(highest: int) -> Floats:
 
 
 def _upper_edges(highest: int) -> Floats:
-    bits = (np.arange(highest - BINS + 2, highest + 2, dtype=np.int32) << _FRACTION_BITS).astype(np.int32)
-    return bits.view(np.float32).astype(np.float64)
+    return magnitude_edges(highest - BINS + 2, highest + 2)

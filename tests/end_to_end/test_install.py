@@ -16,7 +16,7 @@ from tests.run_programs import doubler, save, save_array
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 pytestmark = pytest.mark.slow
-SOURCES = ("mrt", "cvm", "pyproject.toml", "README.md", "LICENSE")
+SOURCES = ("mrt", "cvm", "CMakeLists.txt", "pyproject.toml", "README.md", "LICENSE")
 
 
 def installed(folder: Path, **environment: str) -> Path:
@@ -55,20 +55,27 @@ def check_run(python: Path, folder: Path, *options: str, said: str) -> None:
         assert found["y"].tolist() == [[2, 4, 6]]
 
 
-def packages(python: Path) -> Path:
-    (found,) = python.parent.parent.rglob("site-packages/cvm")
+def package(python: Path, name: str) -> Path:
+    (found,) = python.parent.parent.rglob(f"site-packages/{name}")
     return found
+
+
+def extensions(python: Path) -> list[str]:
+    """Without what follows the first dot."""
+    found = [*package(python, "cvm").glob("_*.*"), *package(python, "mrt").glob("_*.*")]
+    return sorted(path.name.split(".")[0] for path in found if path.suffix != ".py")
 
 
 def test_without_a_compiler_everything_runs_on_the_reference(tmp_path: Path) -> None:
     python = installed(tmp_path, CXX=shutil.which("false") or "false", CVM_REQUIRE_ENGINE="")
-    assert not list(packages(python).glob("_engine*"))
+    assert extensions(python) == []
     check_run(python, tmp_path, said=NO_ENGINE)
 
 
 @pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="there is no C++ compiler here")
 def test_with_a_compiler_the_engine_is_there_and_its_sources_are_not(tmp_path: Path) -> None:
     python = installed(tmp_path, CVM_REQUIRE_ENGINE="1")
-    assert len(list(packages(python).glob("_engine*"))) == 1
-    assert not (packages(python) / "engine").exists()
+    assert extensions(python) == ["_counting", "_engine"]
+    assert not (package(python, "cvm") / "engine").exists()
+    assert {path.suffix for path in (package(python, "mrt") / "calibrate").iterdir()} <= {".py", ""}
     check_run(python, tmp_path, "--engine", "native", said="")

@@ -1,6 +1,8 @@
 import numpy as np
+import pytest
 
 from mrt.calibrate.seen import Seen
+from mrt.refine import channels
 from mrt.refine.channels import BINS_PER_OCTAVE, Channels
 
 
@@ -77,3 +79,16 @@ def test_magnitudes_about_a_centre_are_distances_from_it():
     # a middle is within 1/32 of the number that was counted there, or so
     assert near(0, 0.0, 5 / 16) == 1 and near(0, 1.0, 6 / 16) == 2 and near(0, 9.0, 0.6) == 1 and near(0, 5.0, 0.6) == 1
     assert near(1, 1.0, 4 / 16) == 4 and near(1, 3.0, 0.3) == 1
+
+
+def test_counts_grow_wider_before_they_can_overflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each channel sees 3 numbers a sample; 10 might be too many for int32."""
+    monkeypatch.setattr(channels, "MOST_IN_INT32", 10)
+    item, dtypes = Channels.of(2), []
+    for _ in range(5):
+        item.add(Seen(*[np.float32([[[1, 1, 1], [2, 2, -2]]])] * 2))
+        dtypes.append(item.counts.dtype)
+    assert dtypes == [np.int32] * 3 + [np.int64] * 2
+    assert item.counts[0, 0, -1 - BINS_PER_OCTAVE] == 15
+    assert item.counts[1, :, -1].tolist() == [10, 5]
+    assert Channels.together(seen(np.float32([[[4], [4]]])), item).counts.dtype == np.int64

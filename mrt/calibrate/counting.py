@@ -1,0 +1,155 @@
+"""Ends, sums and counts of one value's numbers: by `mrt._counting`, without the interpreter's lock, or by numpy without it.
+
+Both give the same bits on every processor: counts are whole numbers, and a sum has one order. LANES sums begin at 0 and
+take the numbers of a row in turn; then the lanes are added, one after another. `MRT_COUNTING` names a built extension
+file to use in place of the installed one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import math
+import os
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mrt.errors import BadOption
+from mrt.sums import row_sums
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+MagnitudeCounts = npt.NDArray[np.int32 | np.int64]
+
+LANES = 8
+_BLOCK = 2**16  # numbers that numpy goes through at a time, to stay in the cache
+_LEAST_NARROW = -119  # the exponent from which the factor of a bin's width is a float32
+_FRACTION_BITS = 23 - 4  # of float32, behind those that choose a bin of magnitude
+_ALL_BINS = 2 ** (8 + 4) - 1  # of float32
+
+
+def ends(rows: Array) -> tuple[Array, Array]:
+    """[C], [C] of rows [C, n]: the least and the greatest number, no zero negative; NaN where one is, inf and -inf of none."""
+    native = _native_for(rows)
+    if native is None:
+        return _ends(rows)
+    low, high = np.empty((2, len(rows)), np.float32)
+    native.ends(np.ascontiguousarray(rows), low, high)
+    return low, high
+
+
+def moments(rows: Array) -> tuple[Floats, Floats]:
+    """[C], [C] of rows [C, n]: the sum of the numbers, and of their squares."""
+    native = _native_for(rows)
+    if native is None:
+        return _moments(rows)
+    sums, squares = np.empty((2, len(rows)))
+    native.moments(np.ascontiguousarray(rows), sums, squares)
+    return sums, squares
+
+
+def count_bins(counts: Counts, values: Array, exponent: int) -> None:
+    """Add finite numbers to the counts of bins 2**exponent wide, bin 0 in the middle; truncated toward 0.
+
+    Beyond the last bins there must be none.
+    """
+    native = _native_for(values)
+    if native is None:
+        _count_bins(counts, values.reshape(-1), exponent)
+    else:
+        native.count_bins(counts, np.ascontiguousarray(values).reshape(-1), exponent)
+
+
+def count_magnitudes(counts: MagnitudeCounts, rows: Array, highest: int) -> None:
+    """Add rows [C, n] of finite numbers to counts [C, 2, bins] of magnitudes, first of what is not negative.
+
+    The last bin is the `highest`, which there must be none beyond; the first takes what is lower.
+    """
+    native = _native_for(rows)
+    if native is None:
+        _count_magnitudes(counts, rows, highest)
+    else:
+        native.count_magnitudes(counts, np.ascontiguousarray(rows), highest)
+
+
+def magnitude_bins(bits: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Of the bits of float32s: the exponent and the leading four bits of the fraction, as one number that grows with them."""
+    bins = bits >> _FRACTION_BITS
+    bins &= _ALL_BINS
+    return bins
+
+
+def magnitude_edges(first: int, stop: int) -> Floats:
+    """Where these bins of magnitude begin."""
+    return (np.arange(first, stop, dtype=np.int32) << _FRACTION_BITS).view(np.float32).astype(np.float64)
+
+
+def _native_for(values: Array) -> Any:
+    """The extension, if it takes these."""
+    return _native() if values.dtype == np.float32 and values.flags.aligned else None
+
+
+@cache
+def _native() -> Any:
+    path = os.environ.get("MRT_COUNTING")
+    try:
+        return importlib.import_module("mrt._counting") if path is None else _built(path)
+    except ModuleNotFoundError:
+        return None
+
+
+def _built(path: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("_counting", path)
+    if spec is None or spec.loader is None or not os.path.exists(path):
+        raise BadOption(f"MRT_COUNTING names {path}, which is not a built extension")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _ends(rows: Array) -> tuple[Array, Array]:
+    low, high = np.empty((2, len(rows)), rows.dtype)
+    step = max(1, _BLOCK // max(rows.shape[1], 1))
+    for start in range(0, len(rows), step):
+        some = slice(start, start + step)
+        rows[some].min(axis=1, out=low[some], initial=np.inf)
+        rows[some].max(axis=1, out=high[some], initial=-np.inf)
+    return low + rows.dtype.type(0), high + rows.dtype.type(0)
+
+
+def _moments(rows: Array) -> tuple[Floats, Floats]:
+    count, length = rows.shape
+    lanes = (np.arange(count)[:, None] * LANES + np.arange(length) % LANES).reshape(-1)
+    numbers = rows.astype(np.float64).reshape(-1)
+
+    def sums(weights: Floats) -> Floats:
+        """By bincount, which adds one number after another to what it has of a lane, 0 at first."""
+        of_lanes = np.bincount(lanes, weights, minlength=count * LANES).astype(np.float64, copy=False)
+        return row_sums(of_lanes.reshape(count, LANES))
+
+    return sums(numbers), sums(numbers * numbers)
+
+
+def _count_bins(counts: Counts, flat: Array, exponent: int) -> None:
+    # A power of two scales floats exactly, and the cast truncates toward zero: the bin rule in two passes.
+    dtype = np.dtype(np.float32 if flat.dtype == np.float32 and exponent >= _LEAST_NARROW else np.float64)
+    factor = np.array(math.ldexp(1.0, -exponent), dtype)
+    for start in range(0, flat.size, _BLOCK):
+        bins = (flat[start : start + _BLOCK].astype(dtype, copy=False) * factor).astype(np.int32)
+        bins += counts.size // 2
+        counts += np.bincount(bins, minlength=counts.size)
+
+
+def _count_magnitudes(counts: MagnitudeCounts, rows: Array, highest: int) -> None:
+    channels, _, size = counts.shape
+    bits = np.add(rows, 0, dtype=np.float32).view(np.int32)  # a copy, in which no zero is negative
+    lowest = highest - size + 1
+    places = np.maximum(magnitude_bins(bits), lowest) - lowest
+    places += (bits < 0) * np.int32(size)
+    places += (np.arange(channels, dtype=np.int32) * (2 * size))[:, None]
+    counts += np.bincount(places.reshape(-1), minlength=counts.size).reshape(counts.shape)
