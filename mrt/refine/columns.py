@@ -16,6 +16,7 @@ from mrt.refine.moments import BLOCK, Floats, Rows
 POSITIONS = 100  # of one sample's outputs that count, at equal distances
 EXACT = 2**24  # up to here every whole number is a float32
 TOGETHER = 2**19  # numbers of a layer's inputs, at most, that are gone through in one go, if one sample has no more
+ENOUGH_ROWS, ENOUGH_FOR_ONE = 2000, 20  # for the moments of a layer, and for each weight of an output
 KEPT = 2**24  # numbers of rows of one layer that are worth their memory
 FEWEST = 64  # products at a time for which float32 is worth the trouble
 
@@ -68,10 +69,15 @@ class LayerInputs:
         self._inputs, self._window, self._length, self._zero = inputs, window, length, zero
         self.blocks = [slice(start, start + count) for start in range(0, len(inputs), count)]
         width = inputs[0].shape[-1] * (1 if window is None else math.prod(window.kernel))
+        self._step = max(1, len(inputs) * places // max(ENOUGH_ROWS, ENOUGH_FOR_ONE * length))
         self._kept: dict[int, Rows] | None = {} if len(inputs) * places * width <= KEPT else None
 
+    def enough_for_moments(self) -> range:
+        """Blocks at equal distances, with rows for all weights of an output."""
+        return range(0, len(self.blocks), self._step)
+
     def rows(self, index: int) -> Rows:
-        """Those of a block, as `rows_of` has them; from any thread."""
+        """Those of a block, as `rows_of` has them."""
         if self._kept is not None and index in self._kept:
             return self._kept[index]
         join = np.stack if self._window is None else np.concatenate

@@ -16,7 +16,7 @@ from mrt.refine.channels import Channels, Floats, Magnitudes
 
 FACTORS = (1.0, 1.1, 1.2, 1.4, 1.7, 2.0, 2.5, 3.0)
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the way from a channel's mean to the middle of its range
-THRESHOLDS_FROM, THRESHOLDS = 1 / 12, 64  # the least threshold tried, of the largest magnitude; how many
+THRESHOLDS_FROM, THRESHOLDS = 1 / 12, 48  # the least threshold tried, of the largest magnitude; how many
 FEWEST = 100  # numbers; a channel with fewer was silent
 SILENCE = 8  # samples; a channel silent in more may end below the largest, by as much as they are more
 ROUNDING = 1 / 12  # the variance of a rounding error, in steps squared

@@ -6,8 +6,6 @@ What a clip behind the layer takes away does not count: an output does only if f
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -20,39 +18,26 @@ from mrt.quantize.tensor import Interval
 MOST_GAIN = 1.25
 
 
-@dataclass(frozen=True)
-class Pair:
-    """What counts of some samples' outputs: how many and their sums [samples, O], their squares and products [O]."""
-
-    counts: FloatArray
-    sums: FloatArray  # of the integers' outputs
-    wanted: FloatArray  # of float's
-    squares: FloatArray
-    products: FloatArray
-
-
 class Matching:
     """Gathers pairs of outputs, each [samples, places, O], of which those within the ends count."""
 
     def __init__(self, ends: Interval) -> None:
         self._low, self._high = ends
-        self._pairs: list[Pair] = []
+        self._counts: list[FloatArray] = []  # [samples, O], as are the sums
+        self._sums: list[FloatArray] = []  # of the integers' outputs
+        self._wanted: list[FloatArray] = []  # of float's
+        self._squares: FloatArray | float = 0.0  # [O]
+        self._products: FloatArray | float = 0.0  # [O]
 
-    def pair(self, computed: FloatArray, wanted: FloatArray) -> Pair:
-        """What `add` needs of some samples; from any thread."""
+    def add(self, computed: FloatArray, wanted: FloatArray) -> None:
+        """See some samples."""
         counts = self._within(computed, wanted)
         computed, wanted = computed * counts, wanted * counts
-        return Pair(
-            counts.sum(axis=1, dtype=np.float64),
-            computed.sum(axis=1),
-            wanted.sum(axis=1),
-            np.einsum("npo,npo->o", computed, computed),
-            np.einsum("npo,npo->o", computed, wanted),
-        )
-
-    def add(self, pair: Pair) -> None:
-        """See some samples."""
-        self._pairs.append(pair)
+        self._counts.append(counts.sum(axis=1, dtype=np.float64))
+        self._sums.append(computed.sum(axis=1))
+        self._wanted.append(wanted.sum(axis=1))
+        self._squares = self._squares + np.einsum("npo,npo->o", computed, computed)
+        self._products = self._products + np.einsum("npo,npo->o", computed, wanted)
 
     def _within(self, computed: FloatArray, wanted: FloatArray) -> npt.NDArray[np.bool_]:
         counts: npt.NDArray[np.bool_] = np.ones(computed.shape, np.bool_)
@@ -64,24 +49,17 @@ class Matching:
 
     def result(self, *, gains: bool) -> tuple[FloatArray, FloatArray]:
         """[O], [O]: the gains, or ones, and what is to be added then."""
-        counts, sums, wanted = (
-            np.concatenate([getattr(pair, part) for pair in self._pairs]) for part in ("counts", "sums", "wanted")
-        )
+        counts, sums, wanted = (np.concatenate(item) for item in (self._counts, self._sums, self._wanted))
         gain = self._gains(counts, sums, wanted) if gains else np.ones(counts.shape[1])
         return gain, _certain_part(wanted - gain * sums, counts)
 
     def _gains(self, counts: FloatArray, sums: FloatArray, wanted: FloatArray) -> FloatArray:
         """The slope of float outputs over computed ones; as much speaks for 1 as the mean channel has to say."""
         number = np.maximum(counts.sum(axis=0), 1.0)
-        variance = np.maximum(_total(pair.squares for pair in self._pairs) - sums.sum(axis=0) ** 2 / number, 0.0)
-        covariance = _total(pair.products for pair in self._pairs) - sums.sum(axis=0) * wanted.sum(axis=0) / number
+        variance = np.maximum(self._squares - sums.sum(axis=0) ** 2 / number, 0.0)
+        covariance = self._products - sums.sum(axis=0) * wanted.sum(axis=0) / number
         prior = max(float(variance.mean()), 1e-300)
         return np.asarray(np.clip((covariance + prior) / (variance + prior), 1 / MOST_GAIN, MOST_GAIN))
-
-
-def _total(items: Iterable[FloatArray]) -> FloatArray:
-    """One after another."""
-    return np.asarray(sum(items))
 
 
 def _certain_part(errors: FloatArray, counts: FloatArray) -> FloatArray:

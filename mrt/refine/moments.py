@@ -13,12 +13,6 @@ Rows = npt.NDArray[np.float32]
 BLOCK = 256  # rows to add at once: of whole numbers up to 255, they and their products add up to 2**24 and are exact
 
 
-def sums_of(rows: Rows) -> tuple[int, Rows, Rows]:
-    """Of a block of rows [groups, n, K]: how many, their sums [groups, K] and those of products [groups, K, K]."""
-    ones = np.ones((1, rows.shape[1]), np.float32)
-    return rows.shape[1], np.matmul(ones, rows)[:, 0], np.matmul(rows.transpose(0, 2, 1), rows)
-
-
 class Moments:
     """Of rows [groups, n, K]. What they are is asked for after the last was added."""
 
@@ -27,10 +21,11 @@ class Moments:
         self._sums: Any = 0.0  # [groups, K]
         self._products: Any = 0.0  # [groups, K, K]
 
-    def add(self, count: int, sums: Rows, products: Rows) -> None:
-        """See a block's `sums_of`."""
-        self._count += count
-        self._sums = self._sums + sums.astype(np.float64)
+    def add(self, rows: Rows) -> None:
+        """See some rows: best about as many as a block has."""
+        self._count += rows.shape[1]
+        self._sums = self._sums + np.matmul(np.ones((1, rows.shape[1]), np.float32), rows)[:, 0].astype(np.float64)
+        products = np.matmul(rows.transpose(0, 2, 1), rows)
         if isinstance(self._products, float):
             self._products = products.astype(np.float64)
         else:

@@ -9,9 +9,10 @@ from mrt.quantize.fixed_point import FloatArray
 
 DAMPING = 0.03  # of the mean of the diagonal, so that the matrix can be inverted
 FACTORS = (1.0, 0.99, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.08, 1.1, 1.12, 1.15)  # of a scale, that are tried
-LONGEST = 256  # weights of an output; of more it hardly depends on the scale how well they fit
+LONGEST = 64  # weights of an output; of more it hardly depends on the scale how well they fit
 TOGETHER = 2**20  # weights, at all scales that are tried at once
-BLOCK = 64  # weights after whose rounding the error is handed on to all that are left
+BLOCK = 16  # weights after whose rounding the error is handed on to all that are left
+SMALL = 64  # triangular matrices up to this size are inverted as they are
 
 
 def round_to_second_order(weights: FloatArray, scales: FloatArray, covariance: FloatArray, bits: int) -> IntArray:
@@ -85,7 +86,7 @@ def _factors(covariance: FloatArray, order: IntArray) -> FloatArray:
 def _inverse(upper: FloatArray) -> FloatArray:
     """Of triangular matrices: by halves, so that most of the work is in products."""
     length = upper.shape[1]
-    if length <= BLOCK:
+    if length <= SMALL:
         return np.linalg.inv(upper).astype(np.float64, copy=False)
     half = length // 2
     inverse = np.zeros(upper.shape)

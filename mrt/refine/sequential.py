@@ -6,9 +6,8 @@ Each layer's inputs are the integers that the program, as far as it is written, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from typing import TypeVar
 
 import numpy as np
 
@@ -19,14 +18,12 @@ from mrt.quantize.lowering import Lowering
 from mrt.quantize.rounding import Layer, Rounded, nearest
 from mrt.refine.columns import LayerInputs, Window, products
 from mrt.refine.float_notes import FloatNotes
-from mrt.refine.in_order import in_order
-from mrt.refine.matching import Matching, Pair, ends_behind
-from mrt.refine.moments import Moments, sums_of
+from mrt.refine.matching import Matching, ends_behind
+from mrt.refine.moments import Moments
 from mrt.refine.options import RefineOptions
 from mrt.refine.second_order import round_at_best_scales, round_to_second_order
 from mrt.refine.simulation import Simulation
 
-Result = TypeVar("Result")
 Progress = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
 
 
@@ -60,8 +57,8 @@ class Sequential:
         if not self._options.weights:
             return nearest(net, layer, scales)
         moments = Moments()
-        for block in self._of_blocks(inputs, lambda index: sums_of(inputs.rows(index))):
-            moments.add(*block)
+        for index in inputs.enough_for_moments():
+            moments.add(inputs.rows(index))
         if net.options.scales == "real":
             integers, scales = round_at_best_scales(layer.weights, scales, moments.covariance, layer.bits)
         else:
@@ -76,19 +73,12 @@ class Sequential:
         """The same weights, with the gain and the bias of each output channel that fit the float outputs best."""
         matching = Matching(ends_behind(layer.output))
         accumulator = rounded.scales * layer.input_scale
-
-        def pair(index: int) -> Pair:
-            wanted = np.stack(outputs[inputs.blocks[index]]) - layer.centres
+        for index, some in enumerate(inputs.blocks):
+            wanted = np.stack(outputs[some]) - layer.centres
             computed = products(inputs.rows(index), rounded.weights) * accumulator + rounded.bias
-            return matching.pair(computed.reshape(wanted.shape), wanted)
-
-        for block in self._of_blocks(inputs, pair):
-            matching.add(block)
+            matching.add(computed.reshape(wanted.shape), wanted)
         gains, added = matching.result(gains=net.options.scales == "real")
         return Rounded(rounded.weights, rounded.scales * gains, rounded.bias * gains + added)
-
-    def _of_blocks(self, inputs: LayerInputs, work: Callable[[int], Result]) -> Iterator[Result]:
-        return in_order(self._pool, work, range(len(inputs.blocks)))
 
     def _inputs(self, net: Lowering, layer: Layer, places: int) -> LayerInputs:
         """What the weights meet."""

@@ -14,8 +14,7 @@ EVERYTHING = -math.inf, math.inf
 def matched(computed, wanted, ends=EVERYTHING, gains=True, at_once=7):
     matching = Matching(ends)
     for start in range(0, len(computed), at_once):
-        some = slice(start, start + at_once)
-        matching.add(matching.pair(computed[some], wanted[some]))
+        matching.add(computed[start : start + at_once], wanted[start : start + at_once])
     return matching.result(gains=gains)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mrt.refine.moments import BLOCK, Moments, sums_of
+from mrt.refine.moments import BLOCK, Moments
 
 
 def test_moments_are_those_of_all_rows_however_many_came_at_once():
@@ -10,7 +10,7 @@ def test_moments_are_those_of_all_rows_however_many_came_at_once():
     rows = rng.normal(3, 2, (2, 3 * BLOCK, 4)).astype(np.float32)
     moments, start = Moments(), 0
     for count in (7, BLOCK - 8, 1, 30, BLOCK + 9, 2 * BLOCK):
-        moments.add(*sums_of(rows[:, start : start + count]))
+        moments.add(rows[:, start : start + count])
         start += count
     for group in range(2):
         exact = rows[group].astype(np.float64)
@@ -23,5 +23,5 @@ def test_products_of_bytes_are_added_exactly():
     rows[:, 50:] = 253
     moments = Moments()
     for _ in range(99):
-        moments.add(*sums_of(rows))
+        moments.add(rows)
     assert moments.covariance.tolist() == [[[1.0]]]
