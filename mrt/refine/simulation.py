@@ -12,7 +12,6 @@ from cvm.program import IntArray
 from cvm.validate import WellFormed, check, prove
 from mrt.calibrate.samples import Sample
 from mrt.quantize.builder import Handle, ProgramBuilder
-from mrt.refine.in_order import in_order
 
 MEMORY = 2**29  # bytes of values that are kept
 
@@ -61,7 +60,7 @@ class Simulation:
         def run(column: tuple[IntArray, ...]) -> IntArray:
             return machine.run(dict(zip(names, column, strict=True)))[part.outputs[0].name]
 
-        return list(in_order(self._pool, run, columns))
+        return list(self._pool.map(run, columns))
 
 
 def _bytes(values: list[IntArray]) -> int:
