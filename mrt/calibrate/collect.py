@@ -175,8 +175,15 @@ def _feeds_a_sum_of_products(value: ir.Value) -> bool:
 
 
 def _summed_together(value: ir.Value) -> int:
-    """How many numbers of the value each of its readers adds to one, at the least; 1 unless all do nothing else."""
-    if value.is_graph_output() or not value.uses() or any(use.node.op_type != "ReduceSum" for use in value.uses()):
+    """How many numbers of the value each of its readers adds to one, at the least; 1 unless all do nothing else.
+
+    Of what a layer gives, that is: squares, of which one may be all that matters of some sums and nothing of others, are
+    clipped like any other value.
+    """
+    node = value.producer()
+    if node is None or node.op_type not in (*CUTS, *SUMS_OF_PRODUCTS, "Add") or value.is_graph_output():
+        return 1
+    if not value.uses() or any(use.node.op_type != "ReduceSum" for use in value.uses()):
         return 1
     sums = (use.node.outputs[0] for use in value.uses())
     return min(_size(value) // max(_size(output), 1) for output in sums)

@@ -113,6 +113,8 @@ def _built(path: str) -> ModuleType:
 
 
 def _ends(rows: Array) -> tuple[Array, Array]:
+    if rows.dtype.kind != "f":  # bytes, whole numbers
+        rows = rows.astype(np.float64)
     low, high = np.empty((2, len(rows)), rows.dtype)
     step = max(1, _BLOCK // max(rows.shape[1], 1))
     for start in range(0, len(rows), step):

@@ -75,10 +75,11 @@ def _define(
     brought: list[Handle],
     layout: Layout,
     target: Format,
-    factors: Sequence[float] = (1.0,),
+    factors: Sequence[float] = (),
 ) -> None:
     value = net.builder.emit("concat", *brought, axis=layout.index(node.attributes["axis"].as_int()))
-    net.define(node.outputs[0], Tensor(value, target.scale * np.array(factors), target.zero_point, layout))
+    scale = target.scale * np.array(factors or (1.0,))
+    net.define(node.outputs[0], Tensor(value, scale, target.zero_point, layout, taken_up=bool(factors)))
 
 
 def _concat_whole(net: Lowering, node: ir.Node) -> None:

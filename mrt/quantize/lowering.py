@@ -107,8 +107,8 @@ class Lowering:
         return replace(tensor, value=self.builder.emit("cast", tensor.value, dtype=dtype))
 
     def _is_settled(self, tensor: Tensor) -> bool:
-        """An i8 tensor has scales of channels only where all that read it can take them up."""
-        return not tensor.clipped and self.dtype(tensor) in (("i8", "i16") if tensor.per_tensor else ("i8",))
+        narrow = self.dtype(tensor) in ("i8", "i16") and (tensor.per_tensor or tensor.taken_up)
+        return narrow and not tensor.clipped
 
     def wide(self, value: ir.Value | None) -> Tensor:
         """The most exact form that costs no extra memory: the accumulator if nobody else needs the narrow form."""
@@ -193,7 +193,7 @@ class Lowering:
         if self.builder.bounds[value].min < low:
             value = self.builder.emit("clamp", value, min=low, max=target.most)
         self.builder.annotate(value, _meaning(tensor, target, source, factors))
-        return Tensor(value, scale, target.zero_point, tensor.layout, centres=tensor.centres)
+        return Tensor(value, scale, target.zero_point, tensor.layout, centres=tensor.centres, taken_up=True)
 
     def rescale(self, tensor: Tensor, ratios: FloatArray, dtype: str, zero_point: int) -> Handle:
         """integer -> nearest to (integer - tensor.zero_point) * ratio + zero_point, per tensor or per channel."""

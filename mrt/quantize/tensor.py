@@ -27,7 +27,8 @@ class Tensor:
 
     `scale` has one entry, or one per index of the last (physical) axis, and so have the `centres` (see centres.py: they are 0
     but between convolutions and sums). `low` and `high` are what a Relu or Clip asked for
-    and the integers do not yet obey: whoever brings the tensor to a format obeys them.
+    and the integers do not yet obey: whoever brings the tensor to a format obeys them. `taken_up`: channels were given scales
+    of their own because whatever reads the tensor takes them up.
     """
 
     value: Handle
@@ -37,6 +38,7 @@ class Tensor:
     low: float = -math.inf
     high: float = math.inf
     centres: FloatArray = field(default_factory=lambda: np.zeros(1))
+    taken_up: bool = False
 
     @property
     def centred(self) -> bool:

@@ -93,11 +93,13 @@ def test_what_feeds_a_sum_of_products_has_means_by_channel() -> None:
     assert table.channel_means == {"x": (2.0, 0.5)}
 
 
-@pytest.mark.parametrize(("also_read", "clipped"), [(False, False), (True, True)])
-def test_a_value_that_is_only_summed_is_hardly_clipped(also_read: bool, clipped: bool) -> None:
+@pytest.mark.parametrize(
+    ("operator", "also_read", "clipped"), [("Relu", False, False), ("Relu", True, True), ("Abs", False, True)]
+)
+def test_what_a_layer_gives_to_a_sum_alone_is_hardly_clipped(operator: str, also_read: bool, clipped: bool) -> None:
     """2000 small numbers and one of 50: clipping it costs one square, or, of a sum of 2001 terms, 2001 of them."""
     nodes = [
-        helper.make_node("Relu", ["x"], ["y"]),
+        helper.make_node(operator, ["x"], ["y"]),
         helper.make_node("ReduceSum", ["y", "axes"], ["sum"]),
         *([helper.make_node("Sqrt", ["y"], ["root"])] if also_read else []),
     ]

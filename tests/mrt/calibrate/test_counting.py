@@ -88,6 +88,12 @@ def test_a_nan_anywhere_is_both_ends_and_infinities_are_ends(by: str, bad: int, 
     assert (low[1], high[2]) == (np.delete(rows[1], bad).min(), np.delete(rows[2], bad).max())
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.bool_])
+def test_ends_of_whole_numbers(by: str, dtype: type) -> None:
+    rows = np.array([[1, 0, 1], [0, 0, 0]]).astype(dtype)
+    assert [item.tolist() for item in counting.ends(rows)] == [[0, 0], [1, 0]]
+
+
 def test_ends_of_no_rows(by: str) -> None:
     assert [end.tolist() for end in counting.ends(np.zeros((0, 4), np.float32))] == [[], []]
 

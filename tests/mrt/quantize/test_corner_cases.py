@@ -261,3 +261,11 @@ def test_tables_and_joined_tensors_have_names_in_the_metadata():
     curve = model.add("Sigmoid", "x", name="curve")
     program = convert(model, model.add("Concat", curve, "x", axis=1, name="joined"))
     assert {item.source for item in program.metadata.values.values()} >= {"curve", "joined"}
+
+
+def test_channels_that_a_product_with_constants_leaves_at_different_scales_are_brought_to_one():
+    """The integers stay those of x: their greatest is not that of the reals."""
+    model = FloatModel(x=(1, 4, 6))
+    scaled = model.add("Mul", "x", np.array([1, 30, 0.1, 1, 1, 1], np.float32))
+    greatest = model.add("ReduceMax", scaled, np.array([2]), keepdims=1)
+    assert snr_db(model, greatest, options=QuantizeOptions(8, 8))[greatest] > 30
