@@ -33,6 +33,7 @@ from mrt.quantize import (  # noqa: F401 they register rules
     whole_products,
 )
 from mrt.quantize.centres import centrable
+from mrt.quantize.channel_scales import check_channel_scales
 from mrt.quantize.curve import Curve
 from mrt.quantize.curve_memo import CurveMemo
 from mrt.quantize.detection import suppress
@@ -92,6 +93,7 @@ def quantize(
     owners = owners or Owners()
     nodes = list(model.graph)
     _check_layers(model.graph, options)
+    check_channel_scales(model, table)
     curves = find_curves(nodes)
     needed = _needed(model.graph, nodes, curves)
     table = replace(table, decisions=table.decisions.for_options(options.key()))

@@ -17,54 +17,24 @@ from mrt.calibrate.decisions import Decisions
 from mrt.calibrate.table import MOST_RELATIVE, CalibrationTable
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.centres import centrable, is_sum
-from mrt.quantize.joining import joins_accumulators
+from mrt.quantize.channel_scales import candidates as candidates  # float_notes has them from here
+from mrt.quantize.channel_scales import readers
 from mrt.quantize.lowering import constant_of, name_of, shape_of
 from mrt.refine.channels import Channels, Floats
 from mrt.refine.ends import ROUNDING, channel_centres, channel_ends
-from mrt.words import ONE_RANGE
 
 POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 LEAST_SCALE = 1 / 64  # of the whole value's
 WORTH_IT = 0.98  # a power is taken for 2 % less noise or more
 SECOND_ORDER = 0.4  # of the noise of nearest weights is left by second-order rounding, as measured
-POOLS = ("MaxPool", "AveragePool")
 
 Halves = Mapping[str, tuple[Channels, Channels]]  # by value: what was seen of one half of the samples, and of the other
-
-
-def candidates(model: ir.Model) -> list[ir.Value]:
-    """Images between layers that only convolutions, directly or behind pools, and sums of two computed values read."""
-    return [value for node in model.graph for value in node.outputs if _can_have_scales(node, value)]
-
-
-def _can_have_scales(node: ir.Node, value: ir.Value) -> bool:
-    if value.shape is None or len(value.shape) != 4 or ONE_RANGE in value.metadata_props:
-        return False
-    if node.op_type in POOLS or (node.op_type == "Concat" and not joins_accumulators(node)):
-        return False  # their scales are those of what they move
-    readers = _readers(value)
-    convolutions = [reader for reader, index in readers if reader.op_type == "Conv" and index == 0]
-    sums = [use for use in value.uses() if is_sum(use.node)]
-    settled = bool(convolutions) or len(sums) > 1  # a single sum reads the accumulator, so that no scale is chosen
-    only_these = len(convolutions) + len(sums) == len(readers)
-    return settled and only_these and not any(item.is_graph_output() for item in _with_pooled(value))
-
-
-def _with_pooled(value: ir.Value) -> list[ir.Value]:
-    """The value, and what pools make of it."""
-    pooled = [use.node.outputs[0] for use in value.uses() if use.node.op_type in POOLS]
-    return [value, *(item for output in pooled for item in _with_pooled(output))]
-
-
-def _readers(value: ir.Value) -> list[tuple[ir.Node, int]]:
-    """What reads the value, directly or behind pools, and as which operand."""
-    return [(use.node, use.idx) for item in _with_pooled(value) for use in item.uses() if use.node.op_type not in POOLS]
 
 
 def watched(model: ir.Model) -> list[str]:
     """The values whose channels must be known: the candidates, and what their readers compute."""
     values = candidates(model)
-    behind = (output for value in values for node, _ in _readers(value) for output in node.outputs)
+    behind = (output for value in values for node, _ in readers(value) for output in node.outputs)
     return sorted({name_of(value) for value in (*values, *behind)})
 
 
@@ -128,7 +98,7 @@ def _is_free(operand: ir.Value | None) -> bool:
 def _importance(value: ir.Value, spread: Mapping[str, Channels]) -> Floats:
     """[C]: what the readers make of an error of 1 in a channel, squared, over the variance of what they compute."""
     total = np.zeros(shape_of(value)[1])
-    for node, _ in _readers(value):
+    for node, _ in readers(value):
         power = _power(spread[name_of(node.outputs[0])])
         if node.op_type != "Conv":
             total += 1 / power
@@ -142,13 +112,13 @@ def _importance(value: ir.Value, spread: Mapping[str, Channels]) -> Floats:
 def _best_power(
     value: ir.Value, full: Floats, step: float, spread: Mapping[str, Channels], importance: Floats, left: float
 ) -> float:
-    readers = [node for node, _ in _readers(value) if node.op_type == "Conv"]
+    convolutions = [node for node, _ in readers(value) if node.op_type == "Conv"]
     variance = spread[name_of(value)].variance
     best, least = 0.0, np.inf
     for power in POWERS:
         relative = full**power
         noise = ROUNDING * float((importance * (relative * step) ** 2).sum())
-        for node in readers:
+        for node in convolutions:
             noise += left * _weight_noise(node, relative, variance) / _power(spread[name_of(node.outputs[0])])
         if noise < least * WORTH_IT:
             best, least = power, noise

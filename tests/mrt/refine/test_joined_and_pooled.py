@@ -11,8 +11,8 @@ from mrt.calibrate.table import CalibrationOptions
 from mrt.evaluate import evaluate
 from mrt.evaluate.layers import compare_layers
 from mrt.quantize import QuantizeOptions, quantize
+from mrt.quantize.channel_scales import candidates
 from mrt.refine import RefineOptions
-from mrt.refine.equalize import candidates
 from tests.float_models import FloatModel
 from tests.refining import refine
 

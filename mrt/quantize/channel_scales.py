@@ -1,0 +1,59 @@
+"""Values between layers of which each channel may have a scale of its own: whatever reads them takes those up."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from mrt.calibrate.table import CalibrationTable
+from mrt.errors import BadData
+from mrt.quantize.centres import is_sum
+from mrt.quantize.joining import joins_accumulators
+from mrt.quantize.lowering import name_of, shape_of
+from mrt.words import ONE_RANGE
+
+POOLS = ("MaxPool", "AveragePool")
+
+
+def candidates(model: ir.Model) -> list[ir.Value]:
+    """Images between layers that only convolutions, directly or behind pools, and sums of two computed values read."""
+    return [value for node in model.graph for value in node.outputs if _can_have_scales(node, value)]
+
+
+def readers(value: ir.Value) -> list[tuple[ir.Node, int]]:
+    """What reads the value, directly or behind pools, and as which operand."""
+    return [(use.node, use.idx) for item in _with_pooled(value) for use in item.uses() if use.node.op_type not in POOLS]
+
+
+def check_channel_scales(model: ir.Model, table: CalibrationTable) -> None:
+    """BadData where the table has scales of channels for a value that can have none, or another number.
+
+    Of a value that nothing reads they say nothing: the table may be of a model that went on from there.
+    """
+    channels = {name_of(value): shape_of(value)[1] for value in candidates(model)}
+    values = (*model.graph.inputs, *(value for node in model.graph for value in node.outputs))
+    for value in values:
+        scales = table.scales_of_channels(name_of(value))
+        if scales is not None and value.uses() and channels.get(name_of(value)) != len(scales):
+            raise BadData(
+                f"the calibration table has {len(scales)} scales of channels for '{value.name}', which can have none or "
+                "another number: calibrate this model again"
+            )
+
+
+def _can_have_scales(node: ir.Node, value: ir.Value) -> bool:
+    if value.shape is None or len(value.shape) != 4 or ONE_RANGE in value.metadata_props:
+        return False
+    if node.op_type in POOLS or (node.op_type == "Concat" and not joins_accumulators(node)):
+        return False  # their scales are those of what they move
+    found = readers(value)
+    convolutions = [reader for reader, index in found if reader.op_type == "Conv" and index == 0]
+    sums = [use for use in value.uses() if is_sum(use.node)]
+    settled = bool(convolutions) or len(sums) > 1  # a single sum reads the accumulator, so that no scale is chosen
+    only_these = len(convolutions) + len(sums) == len(found)
+    return settled and only_these and not any(item.is_graph_output() for item in _with_pooled(value))
+
+
+def _with_pooled(value: ir.Value) -> list[ir.Value]:
+    """The value, and what pools make of it."""
+    pooled = [use.node.outputs[0] for use in value.uses() if use.node.op_type in POOLS]
+    return [value, *(item for output in pooled for item in _with_pooled(output))]

@@ -1,0 +1,51 @@
+"""Scales of channels in a table that does not belong to the model."""
+
+from dataclasses import replace
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from mrt.calibrate.collect import calibrate
+from mrt.calibrate.decisions import Decisions
+from mrt.calibrate.samples import synthetic_samples
+from mrt.calibrate.table import CalibrationOptions
+from mrt.errors import BadData
+from mrt.quantize import QuantizeOptions, quantize
+from tests.float_models import FloatModel
+
+
+def quantized(scales: dict[str, tuple[float, ...]], *outputs: str) -> None:
+    """Two convolutions with a pool between them, by a table with these scales of channels; or as much as outputs need."""
+    rng, model = np.random.default_rng(4), FloatModel(x=(1, 3, 8, 8))
+    model.conv("x", rng.normal(size=(4, 3, 1, 1)), rng.normal(size=4), name="first")
+    model.add("MaxPool", "first", name="pooled", kernel_shape=[2, 2], strides=[2, 2], pads=[0, 0, 0, 0])
+    if "last" in outputs:
+        model.conv("pooled", rng.normal(size=(2, 4, 1, 1)), rng.normal(size=2), name="last")
+    graph, samples = ir.from_proto(model.proto(*outputs)), synthetic_samples(model.inputs, 4, 0)
+    table = calibrate(graph, samples, CalibrationOptions("minmax"), model_sha256="0" * 64)
+    quantize(graph, replace(table, decisions=Decisions(channel_scales=scales)), QuantizeOptions())
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "outputs"),
+    [
+        ("first", 3, ["last"]),
+        ("first", 1, ["last"]),
+        ("x", 3, ["last"]),
+        ("pooled", 4, ["last"]),
+        ("first", 4, ["pooled"]),
+        ("pooled", 4, ["last", "pooled"]),
+        ("first", 4, ["last", "first"]),
+    ],
+)
+def test_a_table_with_scales_of_channels_that_cannot_be_is_refused(name: str, count: int, outputs: list[str]) -> None:
+    sentence = (
+        f"the calibration table has {count} scales of channels for '{name}', which can have none or another number"
+    )
+    with pytest.raises(BadData, match=sentence):
+        quantized({name: (0.5,) * count}, *outputs)
+
+
+def test_scales_of_channels_of_what_is_not_there_or_not_read_are_passed_over() -> None:
+    quantized({"first": (0.5,) * 4, "last": (0.5,) * 2, "elsewhere": (0.5,)}, "last")
