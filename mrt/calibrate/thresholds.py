@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from mrt.calibrate.histogram import CENTRE, HALF, Histogram
 from mrt.calibrate.table import CalibrationOptions
+from mrt.sums import row_sums
 
 Picker = Callable[[Histogram, float, float, CalibrationOptions, int], tuple[float, float]]
 Floats = npt.NDArray[np.float64]
@@ -50,7 +51,7 @@ def mse(
         grid = threshold / steps
         rounded = np.minimum(np.floor(centres / grid + 0.5), steps) * grid
         errors = weights * (centres - rounded) ** 2
-        error = float(np.sum(np.where(centres > threshold, summed * errors, errors)))
+        error = float(row_sums(np.where(centres > threshold, summed * errors, errors)))
         if error < best_error:
             best, best_error = threshold, error
     return _interval(best, histogram, low, high)
