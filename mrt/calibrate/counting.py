@@ -97,18 +97,23 @@ def _native_for(values: Array) -> Any:
 @cache
 def _native() -> Any:
     path = os.environ.get("MRT_COUNTING")
+    if path is not None:
+        return _built(path)
     try:
-        return importlib.import_module("mrt._counting") if path is None else _built(path)
-    except ModuleNotFoundError:
+        return importlib.import_module("mrt._counting")
+    except ImportError:  # absent, or built for another system: the answers are the same without it
         return None
 
 
 def _built(path: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location("_counting", path)
-    if spec is None or spec.loader is None or not os.path.exists(path):
-        raise BadOption(f"MRT_COUNTING names {path}, which is not a built extension")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        if spec is None or spec.loader is None:
+            raise ImportError
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    except ImportError:
+        raise BadOption(f"MRT_COUNTING names {path}, which is not a built extension") from None
     return module
 
 

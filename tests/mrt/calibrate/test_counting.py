@@ -2,11 +2,13 @@
 
 import math
 import os
+import re
 import struct
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -288,3 +290,24 @@ def test_a_file_that_is_no_extension_is_named(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("MRT_COUNTING", "nowhere.so")
     with pytest.raises(BadOption, match=r"MRT_COUNTING names nowhere\.so, which is not a built extension"):
         counting._native.__wrapped__()
+
+
+@pytest.mark.parametrize("name", ["text.so", "text.txt"])
+def test_so_is_one_that_cannot_be_loaded(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / name
+    path.write_text("no extension")
+    monkeypatch.setenv("MRT_COUNTING", str(path))
+    with pytest.raises(BadOption, match=f"MRT_COUNTING names {re.escape(str(path))}, which is not a built extension"):
+        counting._native.__wrapped__()
+
+
+@pytest.mark.parametrize("problem", [ImportError("wrong ELF class"), ModuleNotFoundError("mrt._counting")])
+def test_numpy_counts_where_the_installed_extension_cannot(
+    problem: ImportError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(name: str) -> None:
+        raise problem
+
+    monkeypatch.delenv("MRT_COUNTING", raising=False)
+    monkeypatch.setattr(counting.importlib, "import_module", refuse)
+    assert counting._native.__wrapped__() is None
