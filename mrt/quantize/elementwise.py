@@ -12,15 +12,7 @@ from cvm.program import IntArray
 from mrt.quantize.builder import Handle
 from mrt.quantize.centres import summed
 from mrt.quantize.fixed_point import SMALLEST_SCALE, FloatArray, quantize_array, usable_scale
-from mrt.quantize.lowering import (
-    Lowering,
-    clip_ends,
-    common_layout,
-    constant_of,
-    identity,
-    name_of,
-    shape_of,
-)
+from mrt.quantize.lowering import Lowering, clip_ends, common_layout, constant_of, identity, name_of, shape_of
 from mrt.quantize.rules import rule
 from mrt.quantize.tensor import Format, Layout, Tensor
 

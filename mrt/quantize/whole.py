@@ -15,7 +15,7 @@ from mrt.errors import Unsupported
 from mrt.quantize.builder import Handle
 from mrt.quantize.elementwise import arranged, laid_out
 from mrt.quantize.fixed_point import FloatArray
-from mrt.quantize.lowering import Lowering, Rule, common_layout, constant_of, integers_of, require_constant, shape_of
+from mrt.quantize.lowering import Lowering, Rule, clip_ends, common_layout, constant_of, integers_of, shape_of
 from mrt.quantize.rules import RULES
 from mrt.quantize.tensor import Layout, Tensor
 
@@ -41,8 +41,7 @@ def _takes_whole(net: Lowering, node: ir.Node) -> bool:
     """Whether every operand is whole; limits of a Clip may lie beyond i32, where they limit nothing."""
     if node.op_type != "Clip":
         return all(is_whole(net, value) for value in node.inputs)
-    limits = (require_constant(node, index) for index in (1, 2))
-    return is_whole(net, node.inputs[0]) and all(bool(np.all(limit == np.floor(limit))) for limit in limits)
+    return is_whole(net, node.inputs[0]) and all(end == np.floor(end) for end in clip_ends(node))
 
 
 def _refuse_beyond_i32(node: ir.Node) -> None:
@@ -108,7 +107,7 @@ def _clip(net: Lowering, node: ir.Node) -> None:
     x, layout = _single(net, node)
     low, high = 0, I32[1]
     if node.op_type == "Clip":
-        ends = [require_constant(node, index).item() for index in (1, 2)]
+        ends = clip_ends(node)
         if ends[0] > I32[1] or ends[1] < I32[0]:
             raise Unproven("clamp.fits", f"limits {ends[0]:.0f}..{ends[1]:.0f} leave nothing of i32")
         low, high = (int(min(max(end, I32[0]), I32[1])) for end in ends)
