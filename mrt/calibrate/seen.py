@@ -26,7 +26,7 @@ class Seen:
     @cached_property
     def ends(self) -> tuple[Array, Array]:
         """[C], [C]: the least and the greatest number of each index of axis 1, of all numbers; NaN where one is."""
-        return counting.ends(rows_of(self.values))
+        return counting.ends(rows_of_channels(self.values))
 
     @cached_property
     def range(self) -> tuple[float, float]:
@@ -46,9 +46,9 @@ class Seen:
 
     @cached_property
     def _moments(self) -> tuple[Floats, Floats]:
-        return counting.moments(rows_of(self.few))
+        return counting.moments(rows_of_channels(self.few))
 
 
-def rows_of(values: Array) -> Array:
+def rows_of_channels(values: Array) -> Array:
     """[C, numbers of each index of axis 1]."""
     return values.swapaxes(0, 1).reshape(values.shape[1], -1)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mrt.calibrate.counting import MagnitudeCounts, count_magnitudes, magnitude_bins, magnitude_edges
-from mrt.calibrate.seen import Seen, rows_of
+from mrt.calibrate.seen import Seen, rows_of_channels
 
 Floats = npt.NDArray[np.float64]
 
@@ -80,7 +80,7 @@ class Channels:
         self._rise_to(_highest_bin(max(most, -least)))
         if self.elements > MOST_IN_INT32:
             self.counts = self.counts.astype(np.int64, copy=False)
-        count_magnitudes(self.counts, rows_of(seen.few), self.highest)
+        count_magnitudes(self.counts, rows_of_channels(seen.few), self.highest)
 
     def add_spread(self, seen: Seen) -> None:
         """As `add`, but only for mean and variance."""
