@@ -43,7 +43,9 @@ def concat(net: Lowering, node: ir.Node) -> None:
     factors = net.factors_of_channels(name, target)
     images = [part for part in parts if isinstance(part, Tensor) and net.can_bring_by_channel(part, target)]
     if factors is not None and len(images) == len(parts) and joins_accumulators(node):
-        return _define(net, node, _by_channel(net, images, target, factors), images[0].layout, target, factors)
+        brought = _by_channel(net, images, target, factors)
+        scale = np.concatenate([part.scale for part in brought])
+        return _define(net, node, [part.value for part in brought], images[0].layout, target, scale)
     layout = common_layout((part for part in parts if isinstance(part, Tensor)), len(shape_of(node.outputs[0])))
     return _define(net, node, [_brought(net, part, target, layout) for part in parts], layout, target)
 
@@ -53,11 +55,11 @@ def _part(net: Lowering, value: ir.Value | None) -> Tensor | FloatArray:
     return net.wide(value) if array is None else array
 
 
-def _by_channel(net: Lowering, parts: list[Tensor], target: Format, factors: Sequence[float]) -> list[Handle]:
+def _by_channel(net: Lowering, parts: list[Tensor], target: Format, factors: Sequence[float]) -> list[Tensor]:
     """Images, each channel in the format times its factor among those of all parts."""
     sizes = [net.shape(part)[-1] for part in parts]
     return [
-        net.bring_by_channel(part, target, factors[end - size : end]).value
+        net.bring_by_channel(part, target, factors[end - size : end])
         for part, size, end in zip(parts, sizes, accumulate(sizes), strict=True)
     ]
 
@@ -75,11 +77,11 @@ def _define(
     brought: list[Handle],
     layout: Layout,
     target: Format,
-    factors: Sequence[float] = (),
+    scale: FloatArray | None = None,
 ) -> None:
     value = net.builder.emit("concat", *brought, axis=layout.index(node.attributes["axis"].as_int()))
-    scale = target.scale * np.array(factors or (1.0,))
-    net.define(node.outputs[0], Tensor(value, scale, target.zero_point, layout, taken_up=bool(factors)))
+    scales = np.array([target.scale]) if scale is None else scale
+    net.define(node.outputs[0], Tensor(value, scales, target.zero_point, layout, taken_up=scale is not None))
 
 
 def _concat_whole(net: Lowering, node: ir.Node) -> None:

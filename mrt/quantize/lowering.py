@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -20,6 +21,7 @@ from mrt.quantize.rounding import Rounding, as_decided
 from mrt.quantize.tensor import HEAD_BITS, NHWC, Format, Interval, Layout, Tensor, choose_format
 
 Rule = Callable[["Lowering", ir.Node], None]
+NEARLY = 2.0**-20  # of two ends, the share by which one may pass for the other
 
 
 class Lowering:
@@ -186,7 +188,8 @@ class Lowering:
         return target.dtype == "i8" and _reaches_no_clip(tensor, target)
 
     def bring_by_channel(self, tensor: Tensor, target: Format, factors: Sequence[float], source: str = "") -> Tensor:
-        """As `bring`, each index of the last axis at a scale of its own: so many times the format's."""
+        """As `bring`, each index of the last axis at a scale of its own: so many times the format's, but within the clip."""
+        factors = [self._within_clip(factor, tensor, target) for factor in factors]
         scale = target.scale * np.array(factors)
         value = self.rescale(tensor, tensor.scale / scale, target.dtype, target.zero_point)
         low = target.zero_point if tensor.low >= 0 else target.least
@@ -194,6 +197,13 @@ class Lowering:
             value = self.builder.emit("clamp", value, min=low, max=target.most)
         self.builder.annotate(value, _meaning(tensor, target, source, factors))
         return Tensor(value, scale, target.zero_point, tensor.layout, centres=tensor.centres, taken_up=True)
+
+    def _within_clip(self, factor: float, tensor: Tensor, target: Format) -> float:
+        """The factor, or the greatest with which a channel's integers end where the tensor's clip does."""
+        most = tensor.high / _end(target)
+        if factor <= most * (1 + NEARLY):
+            return factor
+        return most if self.options.scales == "real" else math.ldexp(1.0, math.floor(math.log2(most * (1 + NEARLY))))
 
     def rescale(self, tensor: Tensor, ratios: FloatArray, dtype: str, zero_point: int) -> Handle:
         """integer -> nearest to (integer - tensor.zero_point) * ratio + zero_point, per tensor or per channel."""
@@ -267,8 +277,12 @@ def _meaning(tensor: Tensor, target: Format, source: str, factors: Sequence[floa
 
 def _reaches_no_clip(tensor: Tensor, target: Format) -> bool:
     """Whether the format itself ends before any clip that the tensor still needs, but one at 0."""
-    end = (target.most - target.zero_point) * target.scale
-    return tensor.layout[-1] == 1 and tensor.low in (0.0, -np.inf) and tensor.high >= end * (1 - 2.0**-20)
+    return tensor.layout[-1] == 1 and tensor.low in (0.0, -np.inf) and tensor.high >= _end(target) * (1 - NEARLY)
+
+
+def _end(target: Format) -> float:
+    """The greatest real of a format."""
+    return (target.most - target.zero_point) * target.scale
 
 
 def identity(rank: int) -> Layout:

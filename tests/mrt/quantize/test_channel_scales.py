@@ -9,7 +9,7 @@ import pytest
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.decisions import Decisions
 from mrt.calibrate.samples import synthetic_samples
-from mrt.calibrate.table import CalibrationOptions
+from mrt.calibrate.table import CalibrationOptions, Range
 from mrt.errors import BadData
 from mrt.quantize import QuantizeOptions, quantize
 from tests.float_models import FloatModel
@@ -49,3 +49,30 @@ def test_a_table_with_scales_of_channels_that_cannot_be_is_refused(name: str, co
 
 def test_scales_of_channels_of_what_is_not_there_or_not_read_are_passed_over() -> None:
     quantized({"first": (0.5,) * 4, "last": (0.5,) * 2, "elsewhere": (0.5,)}, "last")
+
+
+@pytest.mark.parametrize(
+    ("scales", "factors", "ends"), [("real", (0.5, 2.5), (1.95, 6.0)), ("shift", (0.4, 1.5), (255 / 128, 255 / 64))]
+)
+@pytest.mark.parametrize("joined", [False, True])
+def test_no_channel_reaches_beyond_the_clip(
+    scales: str, factors: tuple[float, ...], ends: tuple[float, ...], joined: bool
+) -> None:
+    """A value cut off at 6 that has steps up to 3.9, of powers of two up to 255 / 64; a channel's may end further out."""
+    rng, model = np.random.default_rng(4), FloatModel(x=(1, 3, 8, 8))
+    for name in ("left", "right"):
+        model.conv("x", 9 * rng.normal(size=(1, 3, 1, 1)), np.zeros(1), name=name)
+        model.add("Clip", name, np.float32(0), np.float32(6), name=f"{name} clipped")
+    if joined:
+        value = model.add("Concat", "left clipped", "right clipped", name="value", axis=1)
+    else:
+        model.conv("x", 9 * rng.normal(size=(2, 3, 1, 1)), np.zeros(2), name="both")
+        value = model.add("Clip", "both", np.float32(0), np.float32(6), name="value")
+    model.conv(value, rng.normal(size=(2, 2, 1, 1)), np.zeros(2), name="last")
+    graph, samples = ir.from_proto(model.proto("last")), synthetic_samples(model.inputs, 4, 0)
+    table = calibrate(graph, samples, CalibrationOptions("minmax"), model_sha256="0" * 64)
+    ranges = {**table.ranges, "value": Range(0.0, 6.0, 0.0, 3.9)}
+    table = replace(table, ranges=ranges, decisions=Decisions(channel_scales={"value": factors}))
+    program = quantize(graph, table, QuantizeOptions(scales=scales))
+    meaning = next(item for item in program.metadata.values.values() if item.source == "value")
+    assert np.allclose(meaning.scale * 255 * np.array(meaning.channels), ends)
