@@ -17,8 +17,7 @@ from mrt.calibrate.decisions import Decisions
 from mrt.calibrate.table import MOST_RELATIVE, CalibrationTable
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.centres import centrable, is_sum
-from mrt.quantize.channel_scales import candidates as candidates  # float_notes has them from here
-from mrt.quantize.channel_scales import readers
+from mrt.quantize.channel_scales import candidates, readers
 from mrt.quantize.lowering import constant_of, name_of, shape_of
 from mrt.refine.channels import Channels, Floats
 from mrt.refine.ends import ROUNDING, channel_centres, channel_ends

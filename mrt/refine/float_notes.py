@@ -10,10 +10,11 @@ import onnx_ir as ir
 from mrt.calibrate.samples import Sample, evenly_spaced
 from mrt.calibrate.seen import Seen
 from mrt.calibrate.session import Array
+from mrt.quantize.channel_scales import candidates
 from mrt.quantize.lowering import name_of, shape_of
 from mrt.refine.channels import Channels
 from mrt.refine.columns import chosen_places
-from mrt.refine.equalize import candidates, watched
+from mrt.refine.equalize import watched
 from mrt.refine.options import RefineOptions
 
 LAYERS = ("Conv", "Gemm")

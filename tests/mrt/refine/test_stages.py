@@ -20,7 +20,7 @@ from mrt.evaluate import evaluate
 from mrt.evaluate.layers import compare_layers
 from mrt.quantize import LayerBits, QuantizeOptions, quantize
 from mrt.refine import STAGES, FloatNotes, RefineOptions
-from mrt.refine.equalize import candidates, with_channels
+from mrt.refine.equalize import with_channels
 from mrt.refine.simulation import Simulation
 from tests.float_models import FloatModel, run_real
 from tests.refining import refine
