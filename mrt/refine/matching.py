@@ -1,6 +1,8 @@
 """The gain and the bias of each output channel with which what integers compute comes nearest to float.
 
-What a clip behind the layer takes away does not count: an output does only if float's or the integers' lies within.
+What a clip behind the layer takes away does not count: an output does only if float's or the integers' lies within. A channel
+that lies beyond almost always is moved on the word of few outputs, and so might all the others be, into what the clip lets pass:
+it is moved only if what then comes out of the clip is nearer to float.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import onnx_ir as ir
 from mrt.quantize.fixed_point import FloatArray
 from mrt.quantize.lowering import clip_ends
 from mrt.quantize.tensor import Interval
+from mrt.refine.moments import Rows
 
 MOST_GAIN = 1.25
 
@@ -28,9 +31,12 @@ class Matching:
         self._wanted: list[FloatArray] = []  # of float's
         self._squares: FloatArray | float = 0.0  # [O]
         self._products: FloatArray | float = 0.0  # [O]
+        self._pairs: list[tuple[Rows, Rows]] = []  # what was seen, if there is a clip
 
     def add(self, computed: FloatArray, wanted: FloatArray) -> None:
         """See some samples."""
+        if self._clips:
+            self._pairs.append((computed.astype(np.float32), wanted.astype(np.float32)))
         counts = self._within(computed, wanted)
         computed, wanted = computed * counts, wanted * counts
         self._counts.append(counts.sum(axis=1, dtype=np.float64))
@@ -51,7 +57,22 @@ class Matching:
         """[O], [O]: the gains, or ones, and what is to be added then."""
         counts, sums, wanted = (np.concatenate(item) for item in (self._counts, self._sums, self._wanted))
         gain = self._gains(counts, sums, wanted) if gains else np.ones(counts.shape[1])
-        return gain, _certain_part(wanted - gain * sums, counts)
+        added = _certain_part(wanted - gain * sums, counts)
+        nearer = self._errors(gain, added) < self._errors(np.ones(gain.shape), np.zeros(gain.shape))
+        return (np.where(nearer, gain, 1.0), np.where(nearer, added, 0.0)) if self._clips else (gain, added)
+
+    @property
+    def _clips(self) -> bool:
+        return self._low > -math.inf or self._high < math.inf
+
+    def _errors(self, gain: FloatArray, added: FloatArray) -> FloatArray:
+        """[O]: the squared error of what comes out of the clip."""
+        total = np.zeros(gain.shape)
+        for computed, wanted in self._pairs:
+            moved = computed * gain.astype(np.float32) + added.astype(np.float32)
+            missed = np.clip(moved, self._low, self._high) - np.clip(wanted, self._low, self._high)
+            total += np.einsum("npo,npo->o", missed, missed)
+        return total
 
     def _gains(self, counts: FloatArray, sums: FloatArray, wanted: FloatArray) -> FloatArray:
         """The slope of float outputs over computed ones; as much speaks for 1 as the mean channel has to say."""

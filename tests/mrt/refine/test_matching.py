@@ -59,9 +59,20 @@ def test_what_is_cut_off_on_both_sides_does_not_count():
 
 
 def test_an_output_counts_if_one_side_alone_lies_within():
-    computed = np.array([-2.0, -2.0, 3.0, 3.0]).reshape(1, 4, 1).repeat(4, axis=0)
-    wanted = np.array([-9.0, 2.0, 3.0, 3.0]).reshape(1, 4, 1).repeat(4, axis=0)
-    assert np.allclose(matched(computed, wanted, (0.0, math.inf), gains=False)[1], 4 / 3)
+    computed = np.array([-9.0, -1.0, 1.0, 1.0]).reshape(1, 4, 1).repeat(4, axis=0)
+    wanted = np.array([-6.0, 2.0, 3.0, 3.0]).reshape(1, 4, 1).repeat(4, axis=0)
+    assert np.allclose(matched(computed, wanted, (0.0, math.inf), gains=False)[1], 7 / 3)
+
+
+def test_a_channel_is_not_moved_into_what_the_clip_lets_pass():
+    """One place in ten is 2 too low; raised by 2 on its word, the other nine would come out at 1 in place of 0."""
+    places = np.array([1.0] + [-1.0] * 9).reshape(1, 10, 1).repeat(4, axis=0)
+    wanted = np.where(places > 0, 3.0, -1.0)
+    gains, added = matched(places, wanted, (0.0, math.inf))
+    assert (gains.tolist(), added.tolist()) == ([1], [0])
+    nothing_there = np.where(places > 0, 1.0, -9.0)
+    gains, added = matched(nothing_there, wanted, (0.0, math.inf), gains=False)
+    assert (gains.tolist(), added.tolist()) == ([1], [2])
 
 
 def test_a_mean_that_may_be_chance_is_not_taken():
