@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -128,6 +129,14 @@ class Magnitudes:
     counts: npt.NDArray[np.int64] | Floats
     middles: Floats
     largest: Floats
+
+    @cached_property
+    def below(self) -> Floats:
+        """[3, C, BINS + 1]: below each bin, and in all, how many numbers there are, their sum, and that of their squares."""
+        sums = np.zeros((3, len(self.counts), self.middles.size + 1))
+        for power, total in enumerate(sums):
+            np.cumsum(self.counts * self.middles**power, axis=1, out=total[:, 1:])
+        return sums
 
 
 def _highest_bin(largest: float) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from mrt.refine.channels import Channels, Floats, Magnitudes
 
@@ -76,18 +75,14 @@ def _errors(seen: Magnitudes, tops: Floats, steps: int) -> Floats:
 
     A magnitude below half a step becomes 0, one up to the top is rounded, one beyond is clipped to it.
     """
-    step, middles = tops / steps, seen.middles
-    rounded, clipped = np.searchsorted(middles, step / 2), np.searchsorted(middles, tops, side="right")
-    number, first, second = (
-        np.pad(np.cumsum(seen.counts * middles**power, axis=1), ((0, 0), (1, 0))) for power in range(3)
+    step = tops / steps
+    of_channel = np.arange(len(tops))[:, None] * seen.below.shape[2]
+    rounded = of_channel + np.searchsorted(seen.middles, step / 2)
+    clipped = of_channel + np.searchsorted(seen.middles, tops, side="right")
+    number, first, second = (sums.reshape(-1) for sums in seen.below)
+    all_numbers, all_first, all_second = (sums[:, -1:] for sums in seen.below)
+    up_to_top = number[clipped]
+    lost = (
+        (all_second - second[clipped]) - 2 * tops * (all_first - first[clipped]) + tops**2 * (all_numbers - up_to_top)
     )
-
-    def between(sums: Floats, start: npt.NDArray[np.int64], stop: npt.NDArray[np.int64] | None) -> Floats:
-        end = sums[:, -1:] if stop is None else np.take_along_axis(sums, stop, axis=1)
-        return np.asarray(end - np.take_along_axis(sums, start, axis=1))
-
-    above = [between(sums, clipped, None) for sums in (number, first, second)]
-    lost = above[2] - 2 * tops * above[1] + tops**2 * above[0]
-    return np.asarray(
-        np.take_along_axis(second, rounded, axis=1) + ROUNDING * step**2 * between(number, rounded, clipped) + lost
-    )
+    return np.asarray(second[rounded] + ROUNDING * step**2 * (up_to_top - number[rounded]) + lost)
