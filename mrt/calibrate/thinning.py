@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-OF_ALL_SAMPLES = 2**23  # numbers of one value that are enough, over all samples
-OF_ONE_SAMPLE = 2**16  # of which no sample gives fewer, if it has as many
+OF_ALL_SAMPLES = 2**22  # numbers of one value that are enough, over all samples
+OF_ONE_SAMPLE = 2**15  # of which no sample gives fewer, if it has as many
 HARDLY = 8  # times fewer of a value that hardly matters
 
 
