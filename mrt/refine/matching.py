@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from mrt.calibrate.session import Array
 from mrt.quantize.fixed_point import FloatArray
 from mrt.quantize.lowering import clip_ends
 from mrt.quantize.tensor import Interval
-from mrt.refine.moments import Rows
 
 MOST_GAIN = 1.25
 
@@ -31,21 +31,23 @@ class Matching:
         self._wanted: list[FloatArray] = []  # of float's
         self._squares: FloatArray | float = 0.0  # [O]
         self._products: FloatArray | float = 0.0  # [O]
-        self._pairs: list[tuple[Rows, Rows]] = []  # what was seen, if there is a clip
+        self._pairs: list[tuple[Array, Array]] = []  # what was seen, if there is a clip
 
-    def add(self, computed: FloatArray, wanted: FloatArray) -> None:
+    def add(self, computed: Array, wanted: Array) -> None:
         """See some samples."""
+        computed, wanted = computed.astype(np.float32), wanted.astype(np.float32)
+        counts = np.ones(computed.shape, np.float32)
         if self._clips:
-            self._pairs.append((computed.astype(np.float32), wanted.astype(np.float32)))
-        counts = self._within(computed, wanted)
-        computed, wanted = computed * counts, wanted * counts
+            self._pairs.append((computed, wanted))
+            counts = self._within(computed, wanted).astype(np.float32)
+            computed, wanted = computed * counts, wanted * counts
         self._counts.append(counts.sum(axis=1, dtype=np.float64))
-        self._sums.append(computed.sum(axis=1))
-        self._wanted.append(wanted.sum(axis=1))
+        self._sums.append(computed.sum(axis=1, dtype=np.float64))
+        self._wanted.append(wanted.sum(axis=1, dtype=np.float64))
         self._squares = self._squares + np.einsum("npo,npo->o", computed, computed)
         self._products = self._products + np.einsum("npo,npo->o", computed, wanted)
 
-    def _within(self, computed: FloatArray, wanted: FloatArray) -> npt.NDArray[np.bool_]:
+    def _within(self, computed: Array, wanted: Array) -> npt.NDArray[np.bool_]:
         counts: npt.NDArray[np.bool_] = np.ones(computed.shape, np.bool_)
         if self._low > -math.inf:
             counts &= np.maximum(computed, wanted) > self._low

@@ -19,6 +19,7 @@ from mrt.errors import BadData, BadOption
 from mrt.evaluate import evaluate
 from mrt.evaluate.layers import compare_layers
 from mrt.quantize import LayerBits, QuantizeOptions, quantize
+from mrt.quantize.channel_scales import candidates
 from mrt.refine import STAGES, FloatNotes, RefineOptions
 from mrt.refine.equalize import with_channels
 from mrt.refine.simulation import Simulation
