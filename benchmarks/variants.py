@@ -64,6 +64,11 @@ VARIANTS = (
     Variant("nncf", "NNCF", recipe="nncf"),
     Variant("mrt", "**mrt**, 8 bits"),
     Variant("mrt-bytes", "**mrt**, 8 bits, `--input-dtype u8`", options=("--input-dtype", "u8")),
+    Variant(
+        "mrt-fine",
+        "mrt, 8 bits between layers, weights of 15, `--weight-bits 15 --input-dtype u8`",
+        options=("--weight-bits", "15", "--input-dtype", "u8"),
+    ),
     Variant("mrt-affine", "mrt, `--scheme affine`", options=("--scheme", "affine")),
     Variant("mrt-shift", "mrt, powers of two only, `--scales shift`", options=("--scales", "shift")),
     Variant("mrt-16", "mrt, `--activation-bits 16`", options=("--activation-bits", "16")),
@@ -74,5 +79,11 @@ VARIANTS = (
     Variant("mrt-scales", "mrt, `--refine scales`", options=("--refine", "scales")),
     Variant("mrt-weights", "mrt, `--refine scales,weights`", options=("--refine", "scales,weights")),
     Variant("mrt-uncorrected", "mrt, without bias correction", settings="bias_correction = false"),
+    Variant(
+        "mrt-unrefined-uncorrected",
+        "mrt, `--refine none`, without bias correction",
+        options=("--refine", "none"),
+        settings="bias_correction = false",
+    ),
     Variant("mrt-4", "mrt, `--weight-bits 4`", options=("--weight-bits", "4"), only=("cifar10_resnet20",)),
 )

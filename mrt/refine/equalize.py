@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.calibrate.decisions import Decisions
-from mrt.calibrate.table import MOST_RELATIVE, CalibrationTable
+from mrt.calibrate.table import MOST_RELATIVE, CalibrationTable, Range
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.centres import centrable, is_sum
 from mrt.quantize.channel_scales import candidates, readers
@@ -49,31 +49,53 @@ def with_channels(
 
     `left` is the share of the noise of nearest weights that the rounding to come leaves.
     """
+    spread = {name: Channels.together(*both) for name, both in halves.items()}
+    values = [value for value in candidates(model) if _has_few_steps(name_of(value), table, options)]
     scales: dict[str, tuple[float, ...]] = {}
     centres: dict[str, tuple[float, ...]] = {}
     can_have_centres = centrable(model.graph) if options.scheme == "symmetric" else frozenset()
-    spread = {name: Channels.together(*both) for name, both in halves.items()}
-    for value in candidates(model):
-        name = name_of(value)
-        seen = table.ranges[name]
-        if options.activation_bits_of(name) > 8 or seen.max == seen.min:
-            continue
-        steps = 255 if seen.min >= 0 else 127
-        whole = max(abs(seen.lo), abs(seen.hi))
-        importance = _importance(value, spread)
-        # The whole value may end before what was seen of it; its loudest channels need not.
-        limits = LEAST_SCALE * whole, max(abs(seen.min), abs(seen.max))
-        around = np.zeros(len(importance))
+    for value in values:
+        name, seen = name_of(value), table.ranges[name_of(value)]
+        around = np.zeros(shape_of(value)[1])
         if name in can_have_centres and seen.min < 0:
-            around = _centres(value, spread[name], steps, centres)
+            around = _centres(value, spread[name], _steps(seen), centres)
             centres[name] = tuple(around.tolist())
-        relative = channel_ends(spread[name], halves[name], around, steps, importance, limits) / whole
-        most = relative.max()
-        power = _best_power(value, relative / most, most * whole / steps, spread, importance, left)
-        if power > 0 or most < WORTH_IT:
-            short = np.minimum(most * (relative / most) ** power, MOST_RELATIVE / 2).astype(np.float16)  # in the file
-            scales[name] = tuple(short.astype(np.float64).tolist())
+        found = _scales(value, seen, halves[name], around, spread, left)
+        if found:
+            scales[name] = found
     return replace(decisions, channel_scales=scales, centres=centres)
+
+
+def _has_few_steps(name: str, table: CalibrationTable, options: QuantizeOptions) -> bool:
+    seen = table.ranges[name]
+    return options.activation_bits_of(name) <= 8 and seen.max != seen.min
+
+
+def _steps(seen: Range) -> int:
+    """How many an integer of the value may be from 0."""
+    return 255 if seen.min >= 0 else 127
+
+
+def _scales(
+    value: ir.Value,
+    seen: Range,
+    halves: tuple[Channels, Channels],
+    centres: Floats,
+    spread: Mapping[str, Channels],
+    left: float,
+) -> tuple[float, ...]:
+    """Of the channels, relative to the whole value's; none if it gains nothing by them."""
+    whole, importance = max(abs(seen.lo), abs(seen.hi)), _importance(value, spread)
+    # The whole value may end before what was seen of it; its loudest channels need not.
+    limits = LEAST_SCALE * whole, max(abs(seen.min), abs(seen.max))
+    steps = _steps(seen)
+    relative = channel_ends(spread[name_of(value)], halves, centres, steps, importance, limits) / whole
+    most = relative.max()
+    power = _best_power(value, relative / most, most * whole / steps, spread, importance, left)
+    if power == 0 and most >= WORTH_IT:
+        return ()
+    short = np.minimum(most * (relative / most) ** power, MOST_RELATIVE / 2).astype(np.float16)  # in the file
+    return tuple(short.astype(np.float64).tolist())
 
 
 def _centres(value: ir.Value, seen: Channels, steps: int, before: Mapping[str, tuple[float, ...]]) -> Floats:

@@ -104,9 +104,10 @@ def _round(left: FloatArray, factors: FloatArray, most: int) -> FloatArray:
         stop = min(start + BLOCK, length)
         errors = np.empty((len(left), stop - start, left.shape[2]))
         for index in range(start, stop):
-            rounded[:, index] = np.clip(np.floor(left[:, index] + 0.5), -most, most)
-            error = (left[:, index] - rounded[:, index]) / factors[:, index, index, None]
-            left[:, index:stop] -= factors[:, index, index:stop, None] * error[:, None, :]
-            errors[:, index - start] = error
+            now, whole, error = left[:, index], rounded[:, index], errors[:, index - start]
+            np.floor(np.add(now, 0.5, out=whole), out=whole)
+            np.minimum(np.maximum(whole, -most, out=whole), most, out=whole)  # what np.clip does, in half the time
+            np.divide(np.subtract(now, whole, out=error), factors[:, index, index, None], out=error)
+            left[:, index + 1 : stop] -= factors[:, index, index + 1 : stop, None] * error[:, None, :]
         left[:, stop:] -= np.matmul(factors[:, start:stop, stop:].transpose(0, 2, 1), errors)
     return rounded
