@@ -51,7 +51,11 @@ def mse(
         grid = threshold / steps
         rounded = np.minimum(np.floor(centres / grid + 0.5), steps) * grid
         errors = weights * (centres - rounded) ** 2
-        error = float(row_sums(np.where(centres > threshold, summed * errors, errors)))
+        clipped = errors[np.searchsorted(centres, threshold, side="right") :]
+        clipped *= summed
+        if row_sums(clipped) >= best_error:
+            break  # lower ones clip more still
+        error = float(row_sums(errors))
         if error < best_error:
             best, best_error = threshold, error
     return _interval(best, histogram, low, high)

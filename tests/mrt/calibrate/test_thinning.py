@@ -52,7 +52,7 @@ def test_of_what_only_a_clip_reads_an_eighth_is_counted_but_all_of_it_for_the_en
 
 
 def test_the_fewer_samples_the_more_of_each_is_looked_at() -> None:
-    assert [Thinning.of(count).most for count in (1, 64, 1000)] == [2**23, 2**17, OF_ONE_SAMPLE]
+    assert [Thinning.of(count).most for count in (1, 64, 1000)] == [2**22, 2**16, OF_ONE_SAMPLE]
 
 
 def test_the_ends_of_a_range_are_those_of_every_number_and_the_rest_is_of_few(monkeypatch) -> None:
