@@ -79,10 +79,8 @@ def _count(model: ir.Model, samples: int) -> int:
 
 def _places(shape: tuple[int, ...]) -> int:
     """How many of them are chosen of a layer's outputs [1,O,H,W], or [N,O]."""
-    if len(shape) == 2:
-        return shape[0]
-    sizes = zip(shape[2:], chosen_places(*shape[2:]), strict=True)
-    return math.prod(len(range(size)[some]) for size, some in sizes)
+    sides = (shape[0], 1) if len(shape) == 2 else shape[2:]
+    return math.prod(len(range(size)[some]) for size, some in zip(sides, chosen_places(*sides), strict=True))
 
 
 def _can_be_refined(node: ir.Node) -> bool:

@@ -31,14 +31,14 @@ class Matching:
         self._wanted: list[FloatArray] = []  # of float's
         self._squares: FloatArray | float = 0.0  # [O]
         self._products: FloatArray | float = 0.0  # [O]
-        self._pairs: list[tuple[Array, Array]] = []  # what was seen, if there is a clip
+        self._pairs: list[tuple[Array, Array]] = []  # computed, and what comes out of the clip of the float ones
 
     def add(self, computed: Array, wanted: Array) -> None:
         """See some samples."""
         computed, wanted = computed.astype(np.float32), wanted.astype(np.float32)
         counts = np.ones(computed.shape, np.float32)
         if self._clips:
-            self._pairs.append((computed, wanted))
+            self._pairs.append((computed, self._clipped(wanted)))
             counts = self._within(computed, wanted).astype(np.float32)
             computed, wanted = computed * counts, wanted * counts
         self._counts.append(counts.sum(axis=1, dtype=np.float64))
@@ -60,21 +60,24 @@ class Matching:
         counts, sums, wanted = (np.concatenate(item) for item in (self._counts, self._sums, self._wanted))
         gain = self._gains(counts, sums, wanted) if gains else np.ones(counts.shape[1])
         added = _certain_part(wanted - gain * sums, counts)
-        nearer = self._errors(gain, added) < self._errors(np.ones(gain.shape), np.zeros(gain.shape))
-        return (np.where(nearer, gain, 1.0), np.where(nearer, added, 0.0)) if self._clips else (gain, added)
+        return self._where_nearer(gain, added) if self._clips else (gain, added)
+
+    def _where_nearer(self, gain: FloatArray, added: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """These, or 1 and 0 for the channels of which they make a greater squared error come out of the clip."""
+        less = np.zeros(gain.shape)
+        for computed, wanted in self._pairs:
+            moved = computed * gain.astype(np.float32) + added.astype(np.float32)
+            for outputs, sign in ((computed, 1), (moved, -1)):
+                missed = self._clipped(outputs) - wanted
+                less += sign * np.einsum("npo,npo->o", missed, missed)
+        return np.where(less > 0, gain, 1.0), np.where(less > 0, added, 0.0)
 
     @property
     def _clips(self) -> bool:
         return self._low > -math.inf or self._high < math.inf
 
-    def _errors(self, gain: FloatArray, added: FloatArray) -> FloatArray:
-        """[O]: the squared error of what comes out of the clip."""
-        total = np.zeros(gain.shape)
-        for computed, wanted in self._pairs:
-            moved = computed * gain.astype(np.float32) + added.astype(np.float32)
-            missed = np.clip(moved, self._low, self._high) - np.clip(wanted, self._low, self._high)
-            total += np.einsum("npo,npo->o", missed, missed)
-        return total
+    def _clipped(self, outputs: Array) -> Array:
+        return np.minimum(np.maximum(outputs, np.float32(self._low)), np.float32(self._high))
 
     def _gains(self, counts: FloatArray, sums: FloatArray, wanted: FloatArray) -> FloatArray:
         """The slope of float outputs over computed ones; as much speaks for 1 as the mean channel has to say."""
