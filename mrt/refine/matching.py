@@ -2,7 +2,7 @@
 
 What a clip behind the layer takes away does not count: an output does only if float's or the integers' lies within. A channel
 that lies beyond almost always is moved on the word of few outputs, and so might all the others be, into what the clip lets pass:
-it is moved only if what then comes out of the clip is nearer to float.
+it is not moved where what then comes out of the clip is much further from float.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from mrt.quantize.lowering import clip_ends
 from mrt.quantize.tensor import Interval
 
 MOST_GAIN = 1.25
+MOST_HARM = 1.5  # times the squared error behind a clip: a mean that is right is worth some
 
 
 class Matching:
@@ -60,17 +61,18 @@ class Matching:
         counts, sums, wanted = (np.concatenate(item) for item in (self._counts, self._sums, self._wanted))
         gain = self._gains(counts, sums, wanted) if gains else np.ones(counts.shape[1])
         added = _certain_part(wanted - gain * sums, counts)
-        return self._where_nearer(gain, added) if self._clips else (gain, added)
+        return self._harmless(gain, added) if self._clips else (gain, added)
 
-    def _where_nearer(self, gain: FloatArray, added: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """These, or 1 and 0 for the channels of which they make a greater squared error come out of the clip."""
-        less = np.zeros(gain.shape)
+    def _harmless(self, gain: FloatArray, added: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """These, or 1 and 0 for the channels of which they make a much greater squared error come out of the clip."""
+        before, after = np.zeros((2, *gain.shape))
         for computed, wanted in self._pairs:
             moved = computed * gain.astype(np.float32) + added.astype(np.float32)
-            for outputs, sign in ((computed, 1), (moved, -1)):
+            for outputs, total in ((computed, before), (moved, after)):
                 missed = self._clipped(outputs) - wanted
-                less += sign * np.einsum("npo,npo->o", missed, missed)
-        return np.where(less > 0, gain, 1.0), np.where(less > 0, added, 0.0)
+                total += np.einsum("npo,npo->o", missed, missed)
+        harmless = after <= MOST_HARM * before
+        return np.where(harmless, gain, 1.0), np.where(harmless, added, 0.0)
 
     @property
     def _clips(self) -> bool:
