@@ -203,7 +203,7 @@ class Lowering:
         most = tensor.high / _end(target)
         if factor <= most * (1 + NEARLY):
             return factor
-        return most if self.options.scales == "real" else math.ldexp(1.0, math.floor(math.log2(most * (1 + NEARLY))))
+        return most if self.options.scales == "real" else math.ldexp(0.5, math.frexp(most * (1 + NEARLY))[1])
 
     def rescale(self, tensor: Tensor, ratios: FloatArray, dtype: str, zero_point: int) -> Handle:
         """integer -> nearest to (integer - tensor.zero_point) * ratio + zero_point, per tensor or per channel."""
