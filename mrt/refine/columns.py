@@ -69,6 +69,7 @@ class LayerInputs:
         self._inputs, self._window, self._length, self._zero = inputs, window, length, zero
         self.blocks = [slice(start, start + count) for start in range(0, len(inputs), count)]
         width = inputs[0].shape[-1] * (1 if window is None else math.prod(window.kernel))
+        self.groups = width // length
         self._step = max(1, len(inputs) * places // max(ENOUGH_ROWS, ENOUGH_FOR_ONE * length))
         self._kept: dict[int, Rows] | None = {} if len(inputs) * places * width <= KEPT else None
 

@@ -31,6 +31,13 @@ class Moments:
         else:
             self._products += products  # in place: of a long layer they are large
 
+    def together(self, other: Moments) -> Moments:
+        """Of the rows of both, before either is asked what they are."""
+        whole = Moments()
+        whole._count = self._count + other._count
+        whole._sums, whole._products = self._sums + other._sums, self._products + other._products
+        return whole
+
     @cached_property
     def means(self) -> Floats:
         """[groups, K]."""

@@ -7,17 +7,19 @@ from dataclasses import dataclass
 
 from mrt.errors import BadOption
 
-STAGES = ("scales", "weights", "biases")
+STAGES = ("scales", "fit", "weights", "biases")
 
 
 @dataclass(frozen=True)
 class RefineOptions:
-    """`scales`: one for each channel, where readers allow it. `weights`: rounded to second order.
+    """`scales`: one for each channel, where readers allow it. `fit`: weights as fit the integers that a layer meets.
 
+    `weights`: rounded to second order.
     `biases`: the mean and the gain of each output channel as in float, for what the layers before really give.
     """
 
     scales: bool = True
+    fit: bool = True
     weights: bool = True
     biases: bool = True
 
@@ -32,7 +34,7 @@ class RefineOptions:
     @property
     def layers(self) -> bool:
         """Whether layers are gone through one after another."""
-        return self.biases or self.weights
+        return self.fit or self.weights or self.biases
 
     @property
     def any(self) -> bool:

@@ -12,7 +12,6 @@ FACTORS = (1.0, 0.99, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.08, 1.1, 1.12, 1.15)
 LONGEST = 64  # weights of an output; of more it hardly depends on the scale how well they fit
 TOGETHER = 2**20  # weights, at all scales that are tried at once
 BLOCK = 16  # weights after whose rounding the error is handed on to all that are left
-SMALL = 64  # triangular matrices up to this size are inverted as they are
 
 
 def round_to_second_order(weights: FloatArray, scales: FloatArray, covariance: FloatArray, bits: int) -> IntArray:
@@ -70,9 +69,10 @@ class _Rounding:
 
 
 def _factors(covariance: FloatArray, order: IntArray) -> FloatArray:
-    """The upper Cholesky factor of the inverse of each damped matrix, rows and columns in this order.
+    """[groups,K,K]: how much of the error of a weight, a row, each later one, a column, best makes up for; in this order.
 
-    It is the inverse of R, upper as well, where the matrix is R times R transposed: the lower factor, all turned round.
+    Each damped matrix is R times R transposed with R upper, so the squared error is the sum of (errors times R)^2, column by
+    column: what is left of a column is 0 if its weight takes up R[j,i] / R[i,i] of each error j before it.
     """
     length = covariance.shape[1]
     turned = order[:, ::-1]
@@ -80,34 +80,22 @@ def _factors(covariance: FloatArray, order: IntArray) -> FloatArray:
     means = np.trace(damped, axis1=1, axis2=2) / length
     diagonal = np.arange(length)
     damped[:, diagonal, diagonal] += (DAMPING * means + np.where(means > 0, 0.0, 1.0))[:, None]
-    return _inverse(np.linalg.cholesky(damped)[:, ::-1, ::-1].astype(np.float64, copy=False))
+    upper = np.linalg.cholesky(damped)[:, ::-1, ::-1]
+    return np.asarray(upper / upper[:, diagonal, diagonal][:, None, :])
 
 
-def _inverse(upper: FloatArray) -> FloatArray:
-    """Of triangular matrices: by halves, so that most of the work is in products."""
-    length = upper.shape[1]
-    if length <= SMALL:
-        return np.linalg.inv(upper).astype(np.float64, copy=False)
-    half = length // 2
-    inverse = np.zeros(upper.shape)
-    inverse[:, :half, :half] = _inverse(upper[:, :half, :half])
-    inverse[:, half:, half:] = _inverse(upper[:, half:, half:])
-    inverse[:, :half, half:] = -inverse[:, :half, :half] @ upper[:, :half, half:] @ inverse[:, half:, half:]
-    return inverse
-
-
-def _round(left: FloatArray, factors: FloatArray, most: int) -> FloatArray:
+def _round(real: FloatArray, factors: FloatArray, most: int) -> FloatArray:
     """[groups, K, O]; the errors of a block are handed on within it at once, and beyond it in one product."""
-    length = left.shape[1]
+    length, left = real.shape[1], real.copy()
     rounded = np.empty_like(left)
     for start in range(0, length, BLOCK):
         stop = min(start + BLOCK, length)
         errors = np.empty((len(left), stop - start, left.shape[2]))
         for index in range(start, stop):
-            now, whole, error = left[:, index], rounded[:, index], errors[:, index - start]
-            np.floor(np.add(now, 0.5, out=whole), out=whole)
+            whole, error = rounded[:, index], errors[:, index - start]
+            np.floor(np.add(left[:, index], 0.5, out=whole), out=whole)
             np.minimum(np.maximum(whole, -most, out=whole), most, out=whole)  # what np.clip does, in half the time
-            np.divide(np.subtract(now, whole, out=error), factors[:, index, index, None], out=error)
-            left[:, index + 1 : stop] -= factors[:, index, index + 1 : stop, None] * error[:, None, :]
-        left[:, stop:] -= np.matmul(factors[:, start:stop, stop:].transpose(0, 2, 1), errors)
+            np.subtract(real[:, index], whole, out=error)
+            left[:, index + 1 : stop] += factors[:, index, index + 1 : stop, None] * error[:, None, :]
+        left[:, stop:] += np.matmul(factors[:, start:stop, stop:].transpose(0, 2, 1), errors)
     return rounded

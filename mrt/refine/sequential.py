@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from mrt.quantize.fixed_point import FloatArray
 from mrt.quantize.lowering import Lowering
 from mrt.quantize.rounding import Layer, Rounded, nearest
 from mrt.refine.columns import LayerInputs, Window, products
+from mrt.refine.fitting import LONGEST, Fitting, moved
 from mrt.refine.float_notes import FloatNotes
 from mrt.refine.matching import Matching, ends_behind
 from mrt.refine.moments import Moments
@@ -45,20 +47,38 @@ class Sequential:
         if outputs is None:
             return nearest(net, layer, scales)
         inputs = self._inputs(net, layer, len(outputs[0]))
-        rounded = self._rounded(net, layer, scales, inputs)
+        layer, moments = self._fitted(layer, inputs, outputs)
+        rounded = self._rounded(net, layer, scales, moments)
         if self._options.biases:
             rounded = self._matched(net, layer, rounded, inputs, outputs)
         self.decisions[layer.name] = LayerDecision(rounded.weights, rounded.scales / scales, rounded.bias)
         self._progress("refining layers", len(self.decisions), self._layers)
         return rounded
 
-    def _rounded(self, net: Lowering, layer: Layer, scales: FloatArray, inputs: LayerInputs) -> Rounded:
+    def _fitted(self, layer: Layer, inputs: LayerInputs, outputs: Sequence[Array]) -> tuple[Layer, Moments]:
+        """The layer with weights that fit these inputs, if that is asked for and they are few enough; and the inputs' moments."""
+        length, enough = math.prod(layer.weights.shape[1:]), inputs.enough_for_moments()
+        if not self._options.fit or length > LONGEST or len(enough) < 2:
+            moments = Moments()
+            for index in enough if self._options.weights else ():
+                moments.add(inputs.rows(index))
+            return layer, moments
+        weights = layer.weights.reshape(inputs.groups, -1, length) * layer.input_scale
+        low, high = ends_behind(layer.output)
+        halves = [Fitting(weights, layer.bias, low - layer.centres, high - layer.centres) for _ in (0, 1)]
+        for turn, index in enumerate(enough):
+            wanted = np.concatenate(outputs[inputs.blocks[index]]) - layer.centres
+            halves[turn % 2].add(inputs.rows(index), wanted.astype(np.float32))
+        moments = halves[0].moments.together(halves[1].moments)
+        added = moved(halves)
+        real = layer.weights + (added / layer.input_scale).reshape(layer.weights.shape)
+        bias = layer.bias - np.matmul(added, moments.means[:, :, None]).reshape(-1)
+        return replace(layer, weights=real, bias=bias), moments
+
+    def _rounded(self, net: Lowering, layer: Layer, scales: FloatArray, moments: Moments) -> Rounded:
         """The weights alone, and the bias that gives back what their rounding adds on average."""
         if not self._options.weights:
             return nearest(net, layer, scales)
-        moments = Moments()
-        for index in inputs.enough_for_moments():
-            moments.add(inputs.rows(index))
         if net.options.scales == "real":
             integers, scales = round_at_best_scales(layer.weights, scales, moments.covariance, layer.bits)
         else:

@@ -108,6 +108,16 @@ def test_4_bit_weights_lose_less_when_they_are_rounded_to_second_order():
     assert refined(model, "weights", options=options) > refined(model, options=options) + 3
 
 
+def test_weights_that_fit_the_inputs_pass_less_of_their_errors_on():
+    """Eight channels of 3 bits say what two would; the weights read one of them alone, that has few steps."""
+    rng = np.random.default_rng(7)
+    model = FloatModel(x=(1, 2, 12, 12))
+    model.conv("x", rng.normal(size=(8, 2, 1, 1)), np.zeros(8), name="many")
+    model.conv("many", np.eye(1, 8).reshape(1, 8, 1, 1), np.zeros(1), name="out")
+    options = QuantizeOptions(layers={"many": LayerBits(activation_bits=3)})
+    assert refined(model, "fit", options=options) > refined(model, options=options) + 1
+
+
 def test_means_and_gains_give_back_what_clipping_before_takes_away():
     graph, table, samples = prepared(network())
     range_ = table.ranges["second"]
@@ -263,7 +273,7 @@ def test_what_is_decided_does_not_depend_on_how_many_threads_there_are(monkeypat
 def test_stages_have_names():
     assert RefineOptions.of(STAGES) == RefineOptions()
     assert not RefineOptions.of([]).any
-    with pytest.raises(BadOption, match="'weight' is no stage; there are scales, weights, biases, all and none"):
+    with pytest.raises(BadOption, match="'weight' is no stage; there are scales, fit, weights, biases, all and none"):
         RefineOptions.of(["weight"])
 
 
