@@ -19,7 +19,6 @@ RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0)  # of the mean variance of an input
 LONGEST = 128  # weights of an output; with more, few samples say too little about each
 
 
-
 class Fitting:
     """Moments of rows, and with them those of what float's outputs have more than `weights` [groups,n,K] and `bias` make of them.
 

@@ -11,7 +11,8 @@ from onnx_ir.passes.common import shape_inference
 def infer_shapes(model: ir.Model) -> None:
     """Give every value the shape and type that ONNX's own inference finds; a known shape is never lost.
 
-    Where all are known, inference, which copies the whole model, has nothing to say. What stays unknown is for `canonical.check` to refuse; the library's own warning about it is kept quiet.
+    Where all are known, inference, which copies the whole model, has nothing to say. What stays unknown is for
+    `canonical.check` to refuse; the library's own warning about it is kept quiet.
     """
     if all(_is_known(value) for node in model.graph.all_nodes() for value in node.outputs):
         return
