@@ -78,6 +78,7 @@ VARIANTS = (
     Variant("mrt-unrefined", "mrt, `--refine none`", options=("--refine", "none")),
     Variant("mrt-scales", "mrt, `--refine scales`", options=("--refine", "scales")),
     Variant("mrt-weights", "mrt, `--refine scales,weights`", options=("--refine", "scales,weights")),
+    Variant("mrt-unfitted", "mrt, `--refine scales,weights,biases`", options=("--refine", "scales,weights,biases")),
     Variant("mrt-uncorrected", "mrt, without bias correction", settings="bias_correction = false"),
     Variant(
         "mrt-unrefined-uncorrected",
