@@ -37,8 +37,9 @@ class Matching:
     def add(self, computed: Array, wanted: Array) -> None:
         """See some samples."""
         computed, wanted = computed.astype(np.float32), wanted.astype(np.float32)
-        counts = np.ones(computed.shape, np.float32)
-        if self._clips:
+        if not self._clips:
+            counts = np.ones(computed.shape, np.float32)
+        else:
             self._pairs.append((computed, self._clipped(wanted)))
             counts = self._within(computed, wanted).astype(np.float32)
             computed, wanted = computed * counts, wanted * counts

@@ -64,6 +64,14 @@ def test_what_a_clip_takes_away_on_both_sides_does_not_count():
     assert moved(halves_of(inputs, outputs, weights, low=np.zeros(1)))[0, 0, 0] == pytest.approx(0.0, abs=1e-6)
 
 
+def test_a_constant_error_is_no_matter_of_weights():
+    """Inputs lie around 10, so that more weight would add about as much; but it goes with nothing."""
+    rng = np.random.default_rng(5)
+    inputs = rng.normal(size=(1, 4000, 2)) + 10
+    outputs = inputs[0].sum(axis=1, keepdims=True) + 3
+    assert moved(halves_of(inputs, outputs, np.ones((1, 1, 2)))) == pytest.approx(0.0, abs=1e-5)
+
+
 def test_of_a_silent_input_nothing_is_learnt():
     inputs = np.zeros((1, 4000, 2))
     added = moved(halves_of(inputs, np.ones((4000, 1)), np.ones((1, 1, 2))))

@@ -118,6 +118,21 @@ def test_weights_that_fit_the_inputs_pass_less_of_their_errors_on():
     assert refined(model, "fit", options=options) > refined(model, options=options) + 1
 
 
+def test_weights_that_fit_leave_the_means_of_outputs_alone():
+    """Of inputs that are never negative, other weights would add to them."""
+    rng = np.random.default_rng(8)
+    model = FloatModel(x=(1, 2, 12, 12))
+    y = model.add("Relu", model.conv("x", rng.normal(size=(8, 2, 1, 1)), np.ones(8)), name="many")
+    model.conv(y, np.eye(1, 8).reshape(1, 8, 1, 1), np.zeros(1), name="out")
+    graph, table, samples = prepared(model)
+    options = QuantizeOptions(layers={"many": LayerBits(activation_bits=3)})
+    found = refine(graph, table, options, RefineOptions.of(["fit"]), samples)
+    assert not same_constants(graph, found, table, options)
+    assert mean_errors(graph, found, samples, options) == pytest.approx(
+        mean_errors(graph, table, samples, options), abs=0.02
+    )
+
+
 def test_means_and_gains_give_back_what_clipping_before_takes_away():
     graph, table, samples = prepared(network())
     range_ = table.ranges["second"]
