@@ -1,4 +1,4 @@
-"""What is decided on samples besides ranges: scales of channels, biases, the rounding of weights. It becomes part of the table."""
+"""What is decided on samples besides ranges: scales of channels, weights, biases. It becomes part of the table."""
 
 from mrt.refine.float_notes import FloatNotes
 from mrt.refine.options import STAGES, RefineOptions

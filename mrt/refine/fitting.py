@@ -13,7 +13,8 @@ import numpy as np
 
 from mrt.calibrate.session import Array
 from mrt.quantize.fixed_point import FloatArray
-from mrt.refine.moments import Floats, Moments, Rows
+from mrt.refine.matching import either_within
+from mrt.refine.moments import Floats, Moments, Rows, damp
 
 RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0)  # of the mean variance of an input
 LONGEST = 128  # weights of an output; with more, few samples say too little about each
@@ -33,7 +34,6 @@ class Fitting:
             np.broadcast_to(item, groups * weights.shape[1]).reshape(groups, 1, -1).astype(np.float32)
             for item in (bias, low, high)
         )
-        self._count = 0
         self._sums: FloatArray = np.zeros((groups, weights.shape[1]))
         self._products: FloatArray = np.zeros(weights.shape)
 
@@ -42,17 +42,16 @@ class Fitting:
         self.moments.add(rows)
         floats = wanted.reshape(len(wanted), len(rows), -1).transpose(1, 0, 2)
         own = np.matmul(rows, self._weights) + self._bias
-        counts = (np.maximum(own, floats) > self._low) & (np.minimum(own, floats) < self._high)
-        more = np.where(counts, floats - own, np.float32(0))
-        self._count += len(wanted)
+        more = np.where(either_within(own, floats, self._low, self._high), floats - own, np.float32(0))
         self._sums += more.sum(axis=1, dtype=np.float64)
         self._products += np.matmul(more.transpose(0, 2, 1), rows)
 
     @property
     def covariance(self) -> Floats:
         """[groups, n, K]: of what outputs have more, with each input."""
-        means = self._sums / self._count
-        return np.asarray(self._products / self._count - means[:, :, None] * self.moments.means[:, None, :])
+        count = self.moments.count
+        means = self._sums / count
+        return np.asarray(self._products / count - means[:, :, None] * self.moments.means[:, None, :])
 
 
 def moved(halves: Sequence[Fitting]) -> FloatArray:
@@ -69,10 +68,7 @@ def moved(halves: Sequence[Fitting]) -> FloatArray:
 
 
 def _solved(inputs: Floats, found: FloatArray, ridge: float) -> FloatArray:
-    length = inputs.shape[1]
-    means = np.trace(inputs, axis1=1, axis2=2) / length
-    damped = inputs + (ridge * means + np.where(means > 0, 0.0, 1.0))[:, None, None] * np.eye(length)
-    return np.asarray(np.linalg.solve(damped, found.transpose(0, 2, 1)).transpose(0, 2, 1))
+    return np.asarray(np.linalg.solve(damp(inputs.copy(), ridge), found.transpose(0, 2, 1)).transpose(0, 2, 1))
 
 
 def _loss(added: FloatArray, inputs: Floats, found: FloatArray) -> float:

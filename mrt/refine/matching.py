@@ -41,21 +41,13 @@ class Matching:
             counts = np.ones(computed.shape, np.float32)
         else:
             self._pairs.append((computed, self._clipped(wanted)))
-            counts = self._within(computed, wanted).astype(np.float32)
+            counts = either_within(computed, wanted, self._low, self._high).astype(np.float32)
             computed, wanted = computed * counts, wanted * counts
         self._counts.append(counts.sum(axis=1, dtype=np.float64))
         self._sums.append(computed.sum(axis=1, dtype=np.float64))
         self._wanted.append(wanted.sum(axis=1, dtype=np.float64))
         self._squares = self._squares + np.einsum("npo,npo->o", computed, computed)
         self._products = self._products + np.einsum("npo,npo->o", computed, wanted)
-
-    def _within(self, computed: Array, wanted: Array) -> npt.NDArray[np.bool_]:
-        counts: npt.NDArray[np.bool_] = np.ones(computed.shape, np.bool_)
-        if self._low > -math.inf:
-            counts &= np.maximum(computed, wanted) > self._low
-        if self._high < math.inf:
-            counts &= np.minimum(computed, wanted) < self._high
-        return counts
 
     def result(self, *, gains: bool) -> tuple[FloatArray, FloatArray]:
         """[O], [O]: the gains, or ones, and what is to be added then."""
@@ -89,6 +81,16 @@ class Matching:
         covariance = self._products - sums.sum(axis=0) * wanted.sum(axis=0) / number
         prior = max(float(variance.mean()), 1e-300)
         return np.asarray(np.clip((covariance + prior) / (variance + prior), 1 / MOST_GAIN, MOST_GAIN))
+
+
+def either_within(one: Array, other: Array, low: Array | float, high: Array | float) -> npt.NDArray[np.bool_]:
+    """Of which pairs one at least is not taken away by a clip at these ends on the same side as the other."""
+    counts: npt.NDArray[np.bool_] = np.ones(one.shape, np.bool_)
+    if np.any(low > -np.inf):
+        counts &= np.maximum(one, other) > low
+    if np.any(high < np.inf):
+        counts &= np.minimum(one, other) < high
+    return counts
 
 
 def _certain_part(errors: FloatArray, counts: FloatArray) -> FloatArray:

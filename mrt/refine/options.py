@@ -14,8 +14,8 @@ STAGES = ("scales", "fit", "weights", "biases")
 class RefineOptions:
     """`scales`: one for each channel, where readers allow it. `fit`: weights as fit the integers that a layer meets.
 
-    `weights`: rounded to second order.
-    `biases`: the mean and the gain of each output channel as in float, for what the layers before really give.
+    `weights`: rounded to second order. `biases`: the mean and the gain of each output channel as in float, for what the layers
+    before really give.
     """
 
     scales: bool = True

@@ -6,6 +6,7 @@ import numpy as np
 
 from cvm.program import IntArray
 from mrt.quantize.fixed_point import FloatArray
+from mrt.refine.moments import damp
 
 DAMPING = 0.03  # of the mean of the diagonal, so that the matrix can be inverted
 FACTORS = (1.0, 0.99, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.08, 1.1, 1.12, 1.15)  # of a scale, that are tried
@@ -74,14 +75,12 @@ def _factors(covariance: FloatArray, order: IntArray) -> FloatArray:
     Each damped matrix is R times R transposed with R upper, so the squared error is the sum of (errors times R)^2, column by
     column: what is left of a column is 0 if its weight takes up R[j,i] / R[i,i] of each error j before it.
     """
-    length = covariance.shape[1]
     turned = order[:, ::-1]
-    damped = np.take_along_axis(np.take_along_axis(covariance, turned[:, :, None], axis=1), turned[:, None, :], axis=2)
-    means = np.trace(damped, axis1=1, axis2=2) / length
-    diagonal = np.arange(length)
-    damped[:, diagonal, diagonal] += (DAMPING * means + np.where(means > 0, 0.0, 1.0))[:, None]
-    upper = np.linalg.cholesky(damped)[:, ::-1, ::-1]
-    return np.asarray(upper / upper[:, diagonal, diagonal][:, None, :])
+    matrices = np.take_along_axis(
+        np.take_along_axis(covariance, turned[:, :, None], axis=1), turned[:, None, :], axis=2
+    )
+    upper = np.linalg.cholesky(damp(matrices, DAMPING))[:, ::-1, ::-1]
+    return np.asarray(upper / np.einsum("gkk->gk", upper)[:, None, :])
 
 
 def _round(real: FloatArray, factors: FloatArray, most: int) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Layer after layer, in the order of the program: weights rounded, and means and gains set, for what the layers before really give.
+"""Layer after layer, in the order of the program: weights fitted and rounded, means and gains set, for what comes before.
 
 Each layer's inputs are the integers that the program, as far as it is written, computes of the samples.
 """
@@ -59,10 +59,7 @@ class Sequential:
         """The layer with weights that fit these inputs, if that is asked for and they are few enough; and the inputs' moments."""
         length, enough = math.prod(layer.weights.shape[1:]), inputs.enough_for_moments()
         if not self._options.fit or length > LONGEST or len(enough) < 2:
-            moments = Moments()
-            for index in enough if self._options.weights else ():
-                moments.add(inputs.rows(index))
-            return layer, moments
+            return layer, _moments(inputs) if self._options.weights else Moments()
         weights = layer.weights.reshape(inputs.groups, -1, length) * layer.input_scale
         low, high = ends_behind(layer.output)
         halves = [Fitting(weights, layer.bias, low - layer.centres, high - layer.centres) for _ in (0, 1)]
@@ -106,6 +103,13 @@ class Sequential:
             self._simulation = Simulation(net.builder, self._samples, self._pool)
         values, length = self._simulation.values(layer.input.value), math.prod(layer.weights.shape[1:])
         return LayerInputs(values, _window(layer), length, int(layer.input.zero_point), places)
+
+
+def _moments(inputs: LayerInputs) -> Moments:
+    moments = Moments()
+    for index in inputs.enough_for_moments():
+        moments.add(inputs.rows(index))
+    return moments
 
 
 def _steps(layer: Layer, scales: FloatArray) -> FloatArray:

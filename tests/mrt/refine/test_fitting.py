@@ -6,11 +6,11 @@ from mrt.refine.fitting import RIDGES, Fitting, moved
 ANYTHING = np.array([-np.inf]), np.array([np.inf])
 
 
-def halves_of(inputs, outputs, weights, bias=0.0, low=ANYTHING[0], high=ANYTHING[1]):
+def halves_of(inputs, outputs, weights, low=ANYTHING[0], high=ANYTHING[1]):
     """Both halves of rows [groups, N, K] and float outputs [N, O]."""
     found = []
     for start in (0, 1):
-        found.append(Fitting(weights, np.full(outputs.shape[1], bias), low, high))
+        found.append(Fitting(weights, np.zeros(outputs.shape[1]), low, high))
         for block in range(start, 40, 2):
             some = slice(block * 100, block * 100 + 100)
             found[-1].add(inputs[:, some].astype(np.float32), outputs[some].astype(np.float32))
