@@ -302,7 +302,7 @@ def compare(
         pipeline.check_destination(html, [settings.model.path, settings.model.params, program])
     executable = cvm.load(program)
     settings = config_for(executable.program, settings)
-    loaded = pipeline.rewritten(settings)
+    loaded = pipeline.rewritten_for(executable.program, settings)
     _warn_of_another_model(program, executable, loaded.sha256)
     samples = pipeline.open_data(loaded.model, settings, settings.evaluation_data)
     with _progress() as progress:

@@ -80,8 +80,8 @@ SHARED_OPTIONS = {
     "refine": click.option(
         "--refine",
         metavar="STAGES",
-        help="What a second look at the samples decides: scales (of channels), fit (of weights to inputs), weights (their "
-        "rounding), biases, or none, divided by commas (default: all).",
+        help="What a second look at the samples decides: twins (of channels), scales (of channels), fit (of weights to "
+        "inputs), weights (their rounding), biases, or none, divided by commas (default: all).",
     ),
 }
 

@@ -18,6 +18,7 @@ from cvm import format as cvm_format
 from cvm.cost import cost
 from cvm.errors import Invalid
 from cvm.files import require_writable
+from cvm.program import Program
 from cvm.proof import bits, slack, tightest
 from cvm.validate import Proven, check, validate
 from mrt import frontend, rewrite
@@ -37,11 +38,13 @@ from mrt.quantize.curve_memo import CurveMemo
 from mrt.quantize.owners import Owners
 from mrt.refine import FloatNotes, RefineOptions, refine
 from mrt.report import FloatGraph, Report, float_graph
+from mrt.rewrite.add_twins import Twins, add_twins
 from mrt.rewrite.choose_outputs import choose_outputs, require_known
 from mrt.rewrite.fill_silent_channels import fill_silent_channels
 from mrt.rewrite.write_windows import write_windows
 from mrt.tune import Outcome, Target, tune
 from mrt.tune.judge import Judge
+from mrt.twins import choose_twins, read_twins, twins_provenance
 
 SYNTHETIC_SAMPLES = 32
 Progress = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
@@ -108,6 +111,7 @@ def convert(
     else:
         fitted = replace(table.options, bits=config.quantization.activation_bits)
         table.require(model_sha256=table_key(loaded.sha256, loaded.model, config), options=fitted)
+        add_twins(loaded.model, table.twins)
     tuned = None
     if target is not None:
         tuned = _tune(loaded.model, table, config, target, progress)
@@ -205,6 +209,13 @@ def rewritten(config: Config) -> LoadedModel:
     return _rewritten(_load(config), config)
 
 
+def rewritten_for(program: Program, config: Config) -> LoadedModel:
+    """As `rewritten`, with the twins that the program was made with."""
+    loaded = rewritten(config)
+    add_twins(loaded.model, read_twins(program))
+    return loaded
+
+
 def _rewritten(loaded: LoadedModel, config: Config) -> LoadedModel:
     take_bytes(loaded.model, config)
     rewrite.rewrite(loaded.model)
@@ -242,7 +253,7 @@ def default_output(model: Path) -> Path:
 def _calibrate(
     loaded: LoadedModel, config: Config, stages: RefineOptions, progress: Progress
 ) -> tuple[CalibrationTable, FloatNotes | None]:
-    """The table, and what the stages need to know besides, if there are any."""
+    """The table, and what the stages need to know besides, if there are any. First the model gets twins, if it shall."""
     if config.calibration_data.path is None:
         samples = synthetic_samples(
             _input_shapes(loaded.model),
@@ -255,11 +266,15 @@ def _calibrate(
     def report(done: int, total: int) -> None:
         progress("calibrating", done, total)
 
+    twins: Twins = {}
+    if stages.twins:
+        twins = choose_twins(loaded.model, samples, config.quantization, by_channel=stages.scales)
+        add_twins(loaded.model, twins)
     key = table_key(loaded.sha256, loaded.model, config)
     notes = FloatNotes(loaded.model, stages, len(samples)) if stages.any else None
     onlookers = [] if notes is None else [notes]
     table = calibrate(loaded.model, samples, config.calibration, model_sha256=key, onlookers=onlookers, progress=report)
-    return table, notes
+    return replace(table, twins=twins), notes
 
 
 def _input_shapes(model: ir.Model) -> dict[str, tuple[int, ...]]:
@@ -277,6 +292,7 @@ def _provenance(loaded: LoadedModel, table: CalibrationTable, config: Config) ->
         "model_sha256": loaded.sha256,
         "model_format": loaded.origin,
         **picture_provenance(loaded.model, config),
+        **twins_provenance(table.twins),
         "table_sha256": hashlib.sha256(table.text().encode()).hexdigest(),
         "weight_bits": str(options.weight_bits),
         "activation_bits": str(options.activation_bits),

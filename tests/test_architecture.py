@@ -19,6 +19,16 @@ MAY_IMPORT = {  # third-party packages and rooms of ours
     "mrt/tune": FLOAT_GRAPH
     | {"cvm", "mrt.errors", "mrt.calibrate", "mrt.quantize", "mrt.evaluate.scores", "mrt.tune", "mrt.words"},
     "mrt/refine": FLOAT_GRAPH | {"cvm", "mrt.errors", "mrt.calibrate", "mrt.quantize", "mrt.refine", "mrt.words"},
+    "mrt/twins": FLOAT_GRAPH
+    | {
+        "cvm.program",
+        "mrt.errors",
+        "mrt.calibrate",
+        "mrt.quantize",
+        "mrt.rewrite.add_twins",
+        "mrt.rewrite.channel_chains",
+    }
+    | {"mrt.rewrite.edit", "mrt.twins"},
     "mrt/refine/stages.py": {"onnx_ir", "threadpoolctl", "mrt.calibrate", "mrt.quantize", "mrt.refine"},
     "mrt/config.py": {"mrt.errors", "mrt.calibrate", "mrt.quantize.options", "mrt.refine.options"},
     "mrt/convert.py": {"onnx_ir", "cvm", "mrt"},

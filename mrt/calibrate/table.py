@@ -66,6 +66,7 @@ class CalibrationTable:
     ranges: Mapping[str, Range]
     channel_means: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     decisions: Decisions = field(default_factory=Decisions)
+    twins: Mapping[str, Sequence[int]] = field(default_factory=dict)  # that the model had (`mrt.rewrite.add_twins`)
 
     def scales_of_channels(self, name: str) -> tuple[float, ...] | None:
         """Relative to the scale of the value, if channels of it shall have scales of their own."""
@@ -101,6 +102,8 @@ class CalibrationTable:
             lines.append(f'"channel_scales": {_object(self.decisions.channel_scales)}')
         if self.decisions.centres:
             lines.append(f'"centres": {_object(self.decisions.centres)}')
+        if self.twins:
+            lines.append(f'"twins": {_object(self.twins)}')
         if self.decisions.layers:
             lines.append(f'"layers": {self._layers_text()}')
         return "{\n" + ",\n".join(sorted(lines)) + "\n}\n"
@@ -142,14 +145,14 @@ def _from_json(content: Any, path: Path) -> CalibrationTable:
     _expect(content.get("version") == VERSION, f"has version {content.get('version')}, expected {VERSION}")
     keys = {"channel_means", "data_sha256", "format", "model_sha256", "options", "ranges", "samples", "version"}
     _expect(
-        set(content) - {"channel_scales", "centres", "layers"} == keys,
+        set(content) - {"channel_scales", "centres", "layers", "twins"} == keys,
         f"has the entries {sorted(content)}, expected {sorted(keys)}",
     )
     _expect(type(content["samples"]) is int and content["samples"] > 0, "samples must be a whole number above 0")
     for key in ("data_sha256", "model_sha256"):
         _expect(isinstance(content[key], str), f"{key} must be text")
-    content = {"channel_scales": {}, "centres": {}, "layers": {}} | content
-    for key in ("ranges", "channel_means", "channel_scales", "centres", "layers", "options"):
+    content = {"channel_scales": {}, "centres": {}, "layers": {}, "twins": {}} | content
+    for key in ("ranges", "channel_means", "channel_scales", "centres", "layers", "twins", "options"):
         _expect(isinstance(content[key], dict), f"{key} must be an object")
     return CalibrationTable(
         model_sha256=content["model_sha256"],
@@ -159,6 +162,7 @@ def _from_json(content: Any, path: Path) -> CalibrationTable:
         ranges={name: _read_range(name, item) for name, item in content["ranges"].items()},
         channel_means={name: _numbers(name, item) for name, item in content["channel_means"].items()},
         decisions=_read_decisions(content, path),
+        twins={name: _read_twins(name, item) for name, item in content["twins"].items()},
     )
 
 
@@ -201,6 +205,12 @@ def _read_range(name: str, content: Any) -> Range:
         f"the range of '{name}' breaks min <= lo <= hi <= max: {list(numbers)}",
     )
     return item
+
+
+def _read_twins(name: str, content: Any) -> tuple[int, ...]:
+    good = isinstance(content, list) and all(type(item) is int and item >= 0 for item in content)
+    _expect(good, f"the twins of '{name}' must be channels, whole numbers from 0")
+    return tuple(content)
 
 
 def _numbers(name: str, content: Any) -> tuple[float, ...]:

@@ -7,17 +7,20 @@ from dataclasses import dataclass
 
 from mrt.errors import BadOption
 
-STAGES = ("scales", "fit", "weights", "biases")
+STAGES = ("twins", "scales", "fit", "weights", "biases")
 
 
 @dataclass(frozen=True)
 class RefineOptions:
-    """`scales`: one for each channel, where readers allow it. `fit`: weights as fit the integers that a layer meets.
+    """`twins`: second copies of the channels that say too little in 8 bits, before ranges are taken (`mrt.twins`).
+
+    `scales`: one for each channel, where readers allow it. `fit`: weights as fit the integers that a layer meets.
 
     `weights`: rounded to second order. `biases`: the mean and the gain of each output channel as in float, for what the layers
     before really give.
     """
 
+    twins: bool = True
     scales: bool = True
     fit: bool = True
     weights: bool = True
@@ -38,5 +41,5 @@ class RefineOptions:
 
     @property
     def any(self) -> bool:
-        """Whether there is anything to do."""
+        """Whether there is anything to do once ranges are known."""
         return self.scales or self.layers

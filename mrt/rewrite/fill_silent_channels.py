@@ -7,71 +7,25 @@ are rounded half a step apart (`mrt.quantize.twins`), so that together they are 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from mrt.rewrite.channel_chains import Chain, bias_of, channel_chains, set_weights, weights_of
 from mrt.rewrite.channel_reach import Floats, Reach, channel_reach
-from mrt.rewrite.edit import add_constant, constant, integer, integers, nodes, operand, shape_of, sole_user
+from mrt.rewrite.edit import integers
 from mrt.sums import row_sums
 from mrt.words import TWINS
-
-_CLIPS = ("Relu", "Clip")
-
-
-@dataclass(frozen=True)
-class _Chain:
-    """Convolutions that only clips lie between, the first of all channels, more by channel; `readers` mix the channels again."""
-
-    convolutions: tuple[ir.Node, ...]
-    clipped: tuple[ir.Value, ...]  # behind each of them
-    readers: tuple[ir.Node, ...]
 
 
 def fill_silent_channels(model: ir.Model) -> int:
     """Fill the places of silent channels, the loudest of the others first; how many."""
     known = channel_reach(model.graph)
-    chains = (_chain(node) for node in nodes(model, "Conv"))
-    return sum(_fill(chain, known) for chain in chains if chain is not None)
+    return sum(_fill(chain, known) for chain in channel_chains(model))
 
 
-def _chain(node: ir.Node) -> _Chain | None:
-    """The longest chain that begins with a convolution of all channels."""
-    convolutions, clipped = [node], []
-    if not _is_convolution(node) or integer(node, "group", 1) != 1:
-        return None
-    while True:
-        clip = sole_user(convolutions[-1].outputs[0])
-        if clip is None or clip.op_type not in _CLIPS:
-            return None
-        value = clip.outputs[0]
-        clipped.append(value)
-        readers = tuple(use.node for use in value.uses())
-        if (
-            not readers
-            or value.is_graph_output()
-            or not all(use.idx == 0 and _is_convolution(use.node) for use in value.uses())
-        ):
-            return None
-        if all(integer(reader, "group", 1) == 1 for reader in readers):
-            return _Chain(tuple(convolutions), tuple(clipped), readers)
-        if len(readers) > 1 or not _is_by_channel(readers[0]):
-            return None
-        convolutions.append(readers[0])
-
-
-def _is_convolution(node: ir.Node) -> bool:
-    return node.op_type == "Conv" and all(constant(operand(node, index)) is not None for index in (1, 2))
-
-
-def _is_by_channel(node: ir.Node) -> bool:
-    shape = shape_of(node.inputs[1])
-    return shape is not None and shape[1] == 1 and shape[0] == integer(node, "group", 1)
-
-
-def _fill(chain: _Chain, known: Mapping[str, Reach]) -> int:
+def _fill(chain: Chain, known: Mapping[str, Reach]) -> int:
     reach = known.get(str(chain.clipped[-1].name))
     if reach is None or reach[0].size == 1:
         return 0
@@ -83,18 +37,18 @@ def _fill(chain: _Chain, known: Mapping[str, Reach]) -> int:
         return 0
     twins = np.argsort(-loudness, kind="stable")[: places.size]
     for node in chain.convolutions:
-        _replace(node, *(_with_rows(_array(node, index), places, twins) for index in (1, 2)))
+        set_weights(node, *(_with_rows(array, places, twins) for array in (weights_of(node), bias_of(node))))
     for reader in chain.readers:
-        _replace(reader, *_with_halves(_array(reader, 1), _array(reader, 2), places, twins, reach[1][places]))
+        set_weights(reader, *_with_halves(weights_of(reader), bias_of(reader), places, twins, reach[1][places]))
     word = " ".join(f"{place}:{twin}" for place, twin in zip(places, twins, strict=True))
     for value in chain.clipped:
         value.metadata_props[TWINS] = word
     return int(places.size)
 
 
-def _loudness(chain: _Chain, greatest: Floats) -> Floats:
+def _loudness(chain: Chain, greatest: Floats) -> Floats:
     """[C]: what the readers make of an error that is as large as the channel may be."""
-    weights = [np.moveaxis(_array(reader, 1).astype(np.float64), 1, 0) for reader in chain.readers]
+    weights = [np.moveaxis(weights_of(reader).astype(np.float64), 1, 0) for reader in chain.readers]
     squares = sum(row_sums((item * item).reshape(len(item), -1)) for item in weights)
     return np.asarray(squares * np.square(np.minimum(greatest, np.finfo(np.float32).max)))
 
@@ -115,16 +69,3 @@ def _with_halves(
     weights[:, twins] /= 2
     weights[:, places] = weights[:, twins]
     return weights, (bias + added).astype(bias.dtype)
-
-
-def _array(node: ir.Node, index: int) -> Floats:
-    array = constant(operand(node, index))
-    assert array is not None
-    return array
-
-
-def _replace(node: ir.Node, weights: Floats, bias: Floats) -> None:
-    graph, name = node.graph, node.outputs[0].name
-    assert isinstance(graph, ir.Graph)
-    node.replace_input_with(1, add_constant(graph, weights, f"{name}.weight"))
-    node.replace_input_with(2, add_constant(graph, bias, f"{name}.bias"))

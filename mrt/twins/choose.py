@@ -1,0 +1,86 @@
+"""The channels whose twins take off most noise for their products, up to a share of all products."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import islice
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.calibrate.samples import Samples, evenly_spaced
+from mrt.quantize import QuantizeOptions
+from mrt.quantize.channel_scales import candidates
+from mrt.rewrite.add_twins import paired_channels
+from mrt.rewrite.channel_chains import Chain, channel_chains
+from mrt.rewrite.edit import nodes, shape_of
+from mrt.twins.noise import Floats, noise_of_channels
+
+MOST_SAMPLES = 8  # that the noise is taken from
+MOST_COST = 0.08  # of all products, for twins
+MOST_TWINS = 4096  # so that a program can say them in its provenance
+WORTH = 1.5  # share of the noise that a twin must take off, over its share of the products
+PAIRED, TAKEN_OFF = 1 / 4, 3 / 4  # of the noise of a channel: what it has beside a twin, and has no more
+MOST_BYTES = 2**30  # of values of one sample, of which the derivatives take as much again
+
+
+def choose_twins(
+    model: ir.Model, samples: Samples, options: QuantizeOptions, *, by_channel: bool
+) -> dict[str, list[int]]:
+    """For `add_twins`: channels by the chain that they are of. `by_channel`: they will have scales of their own."""
+    chains = list(channel_chains(model))
+    if not chains or _bytes(model) > MOST_BYTES:
+        return {}
+    scaled = frozenset(str(value.name) for value in candidates(model)) if by_channel else frozenset()
+    chosen = set(evenly_spaced(len(samples), MOST_SAMPLES))
+    few = (sample for index, sample in enumerate(islice(samples, max(chosen) + 1)) if index in chosen)
+    noise = noise_of_channels(model, few, options, scaled)
+    paired = {chain.name: paired_channels(chain) for chain in chains}
+    for chain in chains:
+        for value in chain.clipped:
+            if str(value.name) in noise:
+                noise[str(value.name)][paired[chain.name]] *= PAIRED
+    return _within_budget(model, chains, paired, noise)
+
+
+def _within_budget(
+    model: ir.Model, chains: list[Chain], paired: Mapping[str, list[int]], noise: Mapping[str, Floats]
+) -> dict[str, list[int]]:
+    """The best for its products first."""
+    left, products = math.fsum(float(item.sum()) for item in noise.values()), _products_of(model)
+    offers = []
+    for number, chain in enumerate(chains):
+        cost = _cost(chain) / products
+        gains = TAKEN_OFF * sum((noise.get(str(value.name), np.zeros(1)) for value in chain.clipped), np.zeros(1))
+        single = (channel for channel in range(gains.size) if channel not in paired[chain.name])
+        offers += [(float(gains[channel]), cost, number, channel) for channel in single]
+    found: dict[str, list[int]] = {}
+    spent = 0.0
+    for gain, cost, number, channel in sorted(offers, key=lambda offer: (-offer[0] / offer[1], offer[2:])):
+        if gain <= WORTH * cost * left or sum(map(len, found.values())) == MOST_TWINS:
+            break
+        if spent + cost <= MOST_COST:
+            found.setdefault(chains[number].name, []).append(channel)
+            spent, left = spent + cost, left - gain
+    return found
+
+
+def _cost(chain: Chain) -> float:
+    """Products of one channel: of what computes it, and of what reads it."""
+    return sum(map(_products, (*chain.convolutions, *chain.readers))) / chain.channels
+
+
+def _products_of(model: ir.Model) -> int:
+    return max(1, sum(_products(node) for node in nodes(model, "Conv", "Gemm", "ConvTranspose")))
+
+
+def _products(node: ir.Node) -> int:
+    """Of one run: each weight meets each place of the outputs, or of the inputs where those are spread out."""
+    weights = shape_of(node.inputs[1]) or ()
+    places = (shape_of(node.inputs[0] if node.op_type == "ConvTranspose" else node.outputs[0]) or (1, 1))[2:]
+    return math.prod(weights) * math.prod(places)
+
+
+def _bytes(model: ir.Model) -> int:
+    return 4 * sum(math.prod(shape_of(value) or ()) for node in model.graph for value in node.outputs)

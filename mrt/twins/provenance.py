@@ -1,0 +1,38 @@
+"""What a program says of the twins it was made with, so that its values can be compared with those of the same float model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from cvm.program import Program
+from mrt.errors import BadData
+from mrt.rewrite.add_twins import Twins
+
+PROVENANCE = "twins"  # {value: [channels]} as JSON
+
+
+def twins_provenance(twins: Twins) -> dict[str, str]:
+    """The entry; none where there are no twins."""
+    return {PROVENANCE: json.dumps(dict(twins), sort_keys=True, separators=(",", ":"))} if twins else {}
+
+
+def read_twins(program: Program) -> dict[str, list[int]]:
+    """What the program says, which may have come from anywhere; whether a model has such channels is for `add_twins` to judge."""
+    text = program.metadata.provenance.get(PROVENANCE) if program.metadata is not None else None
+    if text is None:
+        return {}
+    try:
+        content: Any = json.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise BadData(f"the program's provenance '{PROVENANCE}' cannot be used: {problem}") from None
+    if not isinstance(content, Mapping) or not all(map(_are_channels, content.values())):
+        raise BadData(
+            f"the program's provenance '{PROVENANCE}' cannot be used: expected channels by value, found {text[:80]}"
+        )
+    return dict(content)
+
+
+def _are_channels(item: Any) -> bool:
+    return isinstance(item, list) and all(type(channel) is int for channel in item)
