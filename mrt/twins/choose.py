@@ -63,7 +63,7 @@ def _within_budget(
         if spent + cost <= MOST_COST:
             found.setdefault(chains[number].name, []).append(channel)
             spent, left = spent + cost, left - gain
-    return found
+    return {name: sorted(channels) for name, channels in found.items()}
 
 
 def _cost(chain: Chain) -> float:

@@ -24,7 +24,7 @@ SEED = 0
 def noise_of_channels(
     model: ir.Model, samples: Iterable[Sample], options: QuantizeOptions, scaled: frozenset[str]
 ) -> dict[str, Floats]:
-    """[C] for each image of 8 bits or less between layers: the power of its noise, over that of the outputs.
+    """[C] for each image of 8 bits or less between layers: the power of its noise over that of the outputs, added up over samples.
 
     Values in `scaled` have a scale for each channel, of the others one is shared. What lies in front of an operator whose
     derivative is not known is left out.

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from mrt.rewrite.edit import Attribute, constant, constant_integers, first, integer, integers, operand, scalar, shape_of
+from mrt.rewrite.edit import (
+    Attribute,
+    constant,
+    constant_integers,
+    first,
+    integer,
+    integers,
+    operand,
+    scalar,
+    shape_of,
+    word,
+)
 
 
 class Writer(Protocol):
@@ -121,7 +132,7 @@ def _give_computed(write: Writer, node: ir.Node, index: int, part: Callable[[], 
         long = (1,) * (len(result) - len(source)) + source
         repeated = [axis for axis, (one, many) in enumerate(zip(long, result, strict=True)) if one != many]
         found = write.add("ReduceSum", found, write.constant(np.array(repeated, np.int64)), keepdims=1)
-        found = write.add("Reshape", found, write.constant(np.array(source, np.int64)))
+        found = _reshaped(write, found, source)
     write.give(value, found)
     return True
 
@@ -162,7 +173,7 @@ def _reduce_sum(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
         return False
     axes = tuple(axis % len(source) for axis in axes)
     kept = tuple(1 if axis in axes else size for axis, size in enumerate(source))
-    derivative = write.add("Reshape", derivative, write.constant(np.array(kept, np.int64)))
+    derivative = _reshaped(write, derivative, kept)
     write.give(first(node), write.add("Expand", derivative, write.constant(np.array(source, np.int64))))
     return True
 
@@ -171,7 +182,7 @@ def _reshape(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
     source = shape_of(node.inputs[0])
     if source is None:
         return False
-    write.give(first(node), write.add("Reshape", derivative, write.constant(np.array(source, np.int64))))
+    write.give(first(node), _reshaped(write, derivative, source))
     return True
 
 
@@ -182,6 +193,44 @@ def _transpose(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
     back = tuple(int(axis) for axis in np.argsort(perm))
     write.give(first(node), write.add("Transpose", derivative, perm=back))
     return True
+
+
+def _slice(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
+    """Back to the places that were taken, with zeros at the others."""
+    source, result = shape_of(node.inputs[0]), shape_of(node.outputs[0])
+    starts, axes, steps = (constant_integers(operand(node, index)) for index in (1, 3, 4))
+    if source is None or result is None or starts is None or axes is None or steps is None or min(steps) < 1:
+        return False
+    shape = list(result)
+    for axis, start, step in zip((axis % len(source) for axis in axes), starts, steps, strict=True):
+        size, taken = source[axis], shape[axis] * step
+        begin = max(start + size, 0) if start < 0 else min(start, size)
+        derivative = _reshaped(write, derivative, [*shape[: axis + 1], 1, *shape[axis + 1 :]])
+        derivative = _padded(write, derivative, len(source) + 1, axis + 1, (0, step - 1))
+        derivative = _reshaped(write, derivative, [*shape[:axis], taken, *shape[axis + 1 :]])
+        derivative = _padded(write, derivative, len(source), axis, (begin, size - begin - taken))
+        shape[axis] = size
+    write.give(first(node), derivative)
+    return True
+
+
+def _padded(write: Writer, value: ir.Value, rank: int, axis: int, ends: tuple[int, int]) -> ir.Value:
+    """With so many zeros on either side of one axis; fewer than none are taken away."""
+    pads = np.zeros((2, rank), np.int64)
+    pads[:, axis] = ends
+    return write.add("Pad", value, write.constant(pads.reshape(-1)))
+
+
+def _pad(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
+    pads = constant_integers(operand(node, 1))
+    if pads is None or word(node, "mode", "constant") != "constant" or operand(node, 3) is not None:
+        return False
+    write.give(first(node), write.add("Pad", derivative, write.constant(-np.array(pads, np.int64))))
+    return True
+
+
+def _reshaped(write: Writer, value: ir.Value, shape: Sequence[int]) -> ir.Value:
+    return write.add("Reshape", value, write.constant(np.array(shape, np.int64)))
 
 
 def _sigmoid(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
@@ -205,10 +254,12 @@ RULES: dict[str, Rule] = {
     "Gemm": _gemm,
     "MaxPool": _max_pool,
     "Mul": _product,
+    "Pad": _pad,
     "ReduceSum": _reduce_sum,
     "Relu": _clip,
     "Reshape": _reshape,
     "Sigmoid": _sigmoid,
+    "Slice": _slice,
     "Softmax": _softmax,
     "Sub": _difference,
     "Transpose": _transpose,

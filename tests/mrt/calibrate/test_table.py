@@ -1,6 +1,7 @@
 """The calibration table's file: readable, exact, strict, and only for the model and options it was made with."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,8 @@ def test_the_file_is_sorted_json_with_one_value_a_line(tmp_path: Path) -> None:
 
 def test_what_is_saved_loads_the_same(tmp_path: Path) -> None:
     third = CalibrationTable("aa", CalibrationOptions(), 1, "", {"é": Range(1 / 3, 1 / 3, 1 / 3, 1 / 3)})
-    for table in (TABLE, third):
+    fourth = replace(TABLE, twins={"z": (0, 2), "a": (1,)})
+    for table in (TABLE, third, fourth):
         table.save(tmp_path / "t.json")
         assert CalibrationTable.load(tmp_path / "t.json") == table
 
@@ -56,6 +58,10 @@ def lie(**changes) -> str:
     ("text", "sentence"),
     [
         ("hello", "is not a calibration table (Expecting value"),
+        (lie(twins=[1]), "twins must be an object"),
+        (lie(twins={"z": [0.5]}), "the twins of 'z' must be channels, whole numbers from 0"),
+        (lie(twins={"z": [-1]}), "the twins of 'z' must be channels"),
+        (lie(twins={"z": [True]}), "the twins of 'z' must be channels"),
         ("[]", "is not a 'mrt calibration table'"),
         ("[" * 100_000, "is not a calibration table (maximum recursion"),
         (TEXT.replace("0.25", "NaN"), "is not a calibration table (NaN is not a number)"),

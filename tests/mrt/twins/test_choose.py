@@ -1,0 +1,107 @@
+"""Which channels get twins: those that make most noise for their products."""
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from cvm.validate import validate
+from mrt.calibrate.collect import calibrate
+from mrt.calibrate.samples import synthetic_samples
+from mrt.calibrate.session import FloatSession
+from mrt.calibrate.table import CalibrationOptions
+from mrt.evaluate import evaluate
+from mrt.quantize import LayerBits, QuantizeOptions, quantize
+from mrt.refine import RefineOptions
+from mrt.rewrite.add_twins import add_twins
+from mrt.twins import choose_twins
+from mrt.twins.noise import noise_of_channels
+from tests.float_models import FloatModel
+from tests.refining import refine
+
+CHANNELS, LOUD = 40, [7, 30]
+PLAIN = QuantizeOptions()
+
+
+def network(last: str = "Relu") -> FloatModel:
+    """Two of many channels weigh far more than the others, for what comes behind them."""
+    rng = np.random.default_rng(6)
+    loudness = np.ones(CHANNELS)
+    loudness[LOUD] = 12, 8
+    model = FloatModel(x=(1, 3, 10, 10))
+    y = model.conv("x", rng.normal(size=(CHANNELS, 3, 3, 3)), 4 + rng.normal(size=CHANNELS))
+    y = model.add("Relu", y, name="first")
+    y = model.conv(y, rng.normal(size=(9, CHANNELS, 1, 1)) * loudness[:, None, None], rng.normal(size=9), name="mixed")
+    model.add(last, y, name="out")
+    return model
+
+
+def chosen(model: FloatModel, options: QuantizeOptions = PLAIN, *, by_channel: bool = True) -> dict[str, list[int]]:
+    graph = ir.from_proto(model.proto("out"))
+    return choose_twins(graph, synthetic_samples(model.inputs, 20, 0), options, by_channel=by_channel)
+
+
+def test_the_noise_is_what_a_linear_network_makes_of_rounding():
+    """Where nothing is clipped, weights tell what comes of an error, and steps how large errors are."""
+    rng = np.random.default_rng(2)
+    weights = rng.normal(size=(4, 6, 1, 1))
+    model = FloatModel(x=(1, 3, 8, 8))
+    y = model.add("Relu", model.conv("x", rng.normal(size=(6, 3, 1, 1)), np.full(6, 50.0)), name="first")
+    model.conv(y, weights, rng.normal(size=4), name="out")
+    graph, samples = ir.from_proto(model.proto("out")), synthetic_samples(model.inputs, 200, 0)
+    session = FloatSession(graph, ["first", "out"])
+    found = [session.run(sample) for sample in samples]
+    ends = np.max([item["first"].max(axis=(0, 2, 3)) for item in found], axis=0)
+    power = sum(1 / float((item["out"].astype(np.float64) ** 2).sum()) for item in found)
+    for scaled, size in ((frozenset({"first"}), ends), (frozenset(), ends.max())):
+        expected = 64 * (weights[:, :, 0, 0] ** 2).sum(axis=0) * (size / 255) ** 2 / 12 * power
+        noise = noise_of_channels(graph, samples, PLAIN, scaled)
+        assert list(noise) == ["first"]
+        assert noise["first"] == pytest.approx(expected, rel=0.1)
+    assert not noise_of_channels(graph, samples, QuantizeOptions(activation_bits=16), frozenset())
+
+
+def test_the_loudest_channels_are_chosen_and_no_more_than_is_worth_it():
+    assert chosen(network()) == {"first": LOUD}
+
+
+def test_what_has_16_bits_or_no_derivative_needs_no_twins():
+    assert chosen(network(), QuantizeOptions(layers={"first": LayerBits(activation_bits=16)})) == {}
+    assert chosen(network("Erf")) == {}
+    assert chosen(without_layers()) == {}
+
+
+def without_layers() -> FloatModel:
+    model = FloatModel(x=(1, 3, 10, 10))
+    model.add("Relu", "x", name="out")
+    return model
+
+
+def test_channels_that_have_a_twin_get_no_other(monkeypatch):
+    model = network()
+    graph, samples = ir.from_proto(model.proto("out")), synthetic_samples(model.inputs, 20, 0)
+    add_twins(graph, {"first": [LOUD[0]]})
+    assert choose_twins(graph, samples, PLAIN, by_channel=True) == {"first": [LOUD[1]]}
+    monkeypatch.setattr("mrt.twins.choose.MOST_COST", 1.0)
+    monkeypatch.setattr("mrt.twins.choose.WORTH", 0.0)
+    every = choose_twins(graph, samples, PLAIN, by_channel=True)["first"]
+    assert every == [channel for channel in range(CHANNELS) if channel != LOUD[0]]
+
+
+def test_the_budget_is_kept(monkeypatch):
+    monkeypatch.setattr("mrt.twins.choose.WORTH", 0.0)
+    assert len(chosen(network())["first"]) == int(0.08 * CHANNELS)
+
+
+def test_twins_take_off_noise():
+    model = network()
+    fine = LayerBits(weight_bits=15)
+    options = QuantizeOptions(layers={"x": LayerBits(activation_bits=16), "mixed": fine, "v0": fine})
+    ratios = []
+    for twins in ({}, {"first": LOUD}):
+        graph, samples = ir.from_proto(model.proto("out")), synthetic_samples(model.inputs, 30, 1)
+        add_twins(graph, twins)
+        table = calibrate(graph, samples, CalibrationOptions("minmax"), model_sha256="0" * 64)
+        table = refine(graph, table, options, RefineOptions.of(["scales"]), samples)
+        program = validate(quantize(graph, table, options))
+        ratios.append(evaluate(ir.from_proto(model.proto("out")), program, samples).to_json()["snr_db"])
+    assert ratios[1] > ratios[0] + 3
