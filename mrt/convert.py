@@ -78,6 +78,7 @@ class Conversion:
         program = self.proven.program
         number = tightest(self.proven)
         room = "-" if number is None else bits(slack("i32", self.proven.intervals[number]))
+        twins = sum(map(len, self.table.twins.values()))
         return {
             "program id": cvm_format.program_id(self.data),
             "size": f"{len(self.data):,} bytes",
@@ -85,6 +86,7 @@ class Conversion:
             "proof": f"every value fits; tightest slack {room} bits",
             "cost": f"{cost(self.proven).total:,}",
             "calibrated on": f"{self.table.samples} {'synthetic ' if self.synthetic else ''}samples",
+            **({"twins": f"{twins:,} of the channels (see --refine)"} if twins else {}),
         }
 
     def report(self, path: Path) -> Report:

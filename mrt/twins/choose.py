@@ -49,6 +49,8 @@ def _within_budget(
 ) -> dict[str, list[int]]:
     """The best for its products first."""
     left, products = math.fsum(float(item.sum()) for item in noise.values()), _products_of(model)
+    if not math.isfinite(left):
+        return {}  # of such samples calibration will say what is wrong
     offers = []
     for number, chain in enumerate(chains):
         cost = _cost(chain) / products

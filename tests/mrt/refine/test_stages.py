@@ -288,7 +288,9 @@ def test_what_is_decided_does_not_depend_on_how_many_threads_there_are(monkeypat
 def test_stages_have_names():
     assert RefineOptions.of(STAGES) == RefineOptions()
     assert not RefineOptions.of([]).any
-    with pytest.raises(BadOption, match="'weight' is no stage; there are scales, fit, weights, biases, all and none"):
+    with pytest.raises(
+        BadOption, match="'weight' is no stage; there are twins, scales, fit, weights, biases, all and none"
+    ):
         RefineOptions.of(["weight"])
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from cvm.validate import validate
 from mrt.calibrate.collect import calibrate
-from mrt.calibrate.samples import synthetic_samples
+from mrt.calibrate.samples import Samples, synthetic_samples
 from mrt.calibrate.session import FloatSession
 from mrt.calibrate.table import CalibrationOptions
 from mrt.evaluate import evaluate
@@ -16,23 +16,10 @@ from mrt.rewrite.add_twins import add_twins
 from mrt.twins import choose_twins
 from mrt.twins.noise import noise_of_channels
 from tests.float_models import FloatModel
+from tests.loud_channels import CHANNELS, LOUD, loud_network
 from tests.refining import refine
 
-CHANNELS, LOUD = 40, [7, 30]
 PLAIN = QuantizeOptions()
-
-
-def network(last: str = "Relu") -> FloatModel:
-    """Two of many channels weigh far more than the others, for what comes behind them."""
-    rng = np.random.default_rng(6)
-    loudness = np.ones(CHANNELS)
-    loudness[LOUD] = 12, 8
-    model = FloatModel(x=(1, 3, 10, 10))
-    y = model.conv("x", rng.normal(size=(CHANNELS, 3, 3, 3)), 4 + rng.normal(size=CHANNELS))
-    y = model.add("Relu", y, name="first")
-    y = model.conv(y, rng.normal(size=(9, CHANNELS, 1, 1)) * loudness[:, None, None], rng.normal(size=9), name="mixed")
-    model.add(last, y, name="out")
-    return model
 
 
 def chosen(model: FloatModel, options: QuantizeOptions = PLAIN, *, by_channel: bool = True) -> dict[str, list[int]]:
@@ -61,12 +48,12 @@ def test_the_noise_is_what_a_linear_network_makes_of_rounding():
 
 
 def test_the_loudest_channels_are_chosen_and_no_more_than_is_worth_it():
-    assert chosen(network()) == {"first": LOUD}
+    assert chosen(loud_network()) == {"first": LOUD}
 
 
 def test_what_has_16_bits_or_no_derivative_needs_no_twins():
-    assert chosen(network(), QuantizeOptions(layers={"first": LayerBits(activation_bits=16)})) == {}
-    assert chosen(network("Erf")) == {}
+    assert chosen(loud_network(), QuantizeOptions(layers={"first": LayerBits(activation_bits=16)})) == {}
+    assert chosen(loud_network("Erf")) == {}
     assert chosen(without_layers()) == {}
 
 
@@ -77,7 +64,7 @@ def without_layers() -> FloatModel:
 
 
 def test_channels_that_have_a_twin_get_no_other(monkeypatch):
-    model = network()
+    model = loud_network()
     graph, samples = ir.from_proto(model.proto("out")), synthetic_samples(model.inputs, 20, 0)
     add_twins(graph, {"first": [LOUD[0]]})
     assert choose_twins(graph, samples, PLAIN, by_channel=True) == {"first": [LOUD[1]]}
@@ -89,13 +76,13 @@ def test_channels_that_have_a_twin_get_no_other(monkeypatch):
 
 def test_the_budget_is_kept(monkeypatch):
     monkeypatch.setattr("mrt.twins.choose.WORTH", 0.0)
-    assert len(chosen(network())["first"]) == int(0.08 * CHANNELS)
+    assert len(chosen(loud_network())["first"]) == int(0.08 * CHANNELS)
 
 
 def test_twins_take_off_noise():
-    model = network()
+    model = loud_network()
     fine = LayerBits(weight_bits=15)
-    options = QuantizeOptions(layers={"x": LayerBits(activation_bits=16), "mixed": fine, "v0": fine})
+    options = QuantizeOptions(layers={"x": LayerBits(activation_bits=16), "mixed": fine, "spread": fine})
     ratios = []
     for twins in ({}, {"first": LOUD}):
         graph, samples = ir.from_proto(model.proto("out")), synthetic_samples(model.inputs, 30, 1)
@@ -105,3 +92,9 @@ def test_twins_take_off_noise():
         program = validate(quantize(graph, table, options))
         ratios.append(evaluate(ir.from_proto(model.proto("out")), program, samples).to_json()["snr_db"])
     assert ratios[1] > ratios[0] + 3
+
+
+def test_of_samples_that_are_not_finite_nothing_is_made():
+    model, samples = loud_network(), [{"x": np.full((1, 3, 10, 10), 3e38, np.float32)}]
+    given = Samples(("x",), 1, None, "one", lambda: iter(samples))
+    assert choose_twins(ir.from_proto(model.proto("out")), given, PLAIN, by_channel=True) == {}
