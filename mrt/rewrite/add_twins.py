@@ -33,7 +33,7 @@ def _require(name: str, channels: Sequence[int], chain: Chain | None) -> None:
         raise BadData(
             f"twins are wanted for channels of '{name}', which can have none: they were chosen for another model"
         )
-    single = sorted(set(range(chain.channels)) - set(paired_channels(chain)))
+    single = sorted(set(range(chain.channels)) - set(paired_channels(chain.clipped[0])))
     if not channels or len(set(channels)) != len(channels) or not set(channels) <= set(single):
         raise BadData(
             f"twins are wanted for the channels {str(list(channels))[:80]} of '{name}', where {len(single)} of "
@@ -41,12 +41,11 @@ def _require(name: str, channels: Sequence[int], chain: Chain | None) -> None:
         )
 
 
-def paired_channels(chain: Chain) -> list[int]:
-    """The channels that have a twin by now, and those that are one."""
-    words = chain.clipped[0].metadata_props.get(TWINS, "").split()
-    return [
-        int(number) for word in words for number in word.split(":") if number.isdecimal()
-    ]  # a file may say anything
+def paired_channels(value: ir.Value) -> list[int]:
+    """The channels of a clipped value that have a twin by now, and those that are one."""
+    known = {str(channel): channel for channel in range((shape_of(value) or (0, 0))[1])}
+    words = value.metadata_props.get(TWINS, "").replace(":", " ").split()
+    return [known[word] for word in words if word in known]  # a file may say anything
 
 
 def _add(chain: Chain, channels: list[int]) -> None:

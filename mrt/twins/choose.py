@@ -21,7 +21,7 @@ MOST_SAMPLES = 8  # that the noise is taken from
 MOST_COST = 0.08  # of all products, for twins
 MOST_TWINS = 4096  # so that a program can say them in its provenance
 WORTH = 1.5  # share of the noise that a twin must take off, over its share of the products
-PAIRED, TAKEN_OFF = 1 / 4, 3 / 4  # of the noise of a channel: what it has beside a twin, and has no more
+TAKEN_OFF = 3 / 4  # of the noise of a channel that gets a twin
 MOST_BYTES = 2**30  # of values of one sample, of which the derivatives take as much again
 
 
@@ -36,17 +36,10 @@ def choose_twins(
     chosen = set(evenly_spaced(len(samples), MOST_SAMPLES))
     few = (sample for index, sample in enumerate(islice(samples, max(chosen) + 1)) if index in chosen)
     noise = noise_of_channels(model, few, options, scaled)
-    paired = {chain.name: paired_channels(chain) for chain in chains}
-    for chain in chains:
-        for value in chain.clipped:
-            if str(value.name) in noise:
-                noise[str(value.name)][paired[chain.name]] *= PAIRED
-    return _within_budget(model, chains, paired, noise)
+    return _within_budget(model, chains, noise)
 
 
-def _within_budget(
-    model: ir.Model, chains: list[Chain], paired: Mapping[str, list[int]], noise: Mapping[str, Floats]
-) -> dict[str, list[int]]:
+def _within_budget(model: ir.Model, chains: list[Chain], noise: Mapping[str, Floats]) -> dict[str, list[int]]:
     """The best for its products first."""
     left, products = math.fsum(float(item.sum()) for item in noise.values()), _products_of(model)
     if not math.isfinite(left):
@@ -55,7 +48,8 @@ def _within_budget(
     for number, chain in enumerate(chains):
         cost = _cost(chain) / products
         gains = TAKEN_OFF * sum((noise.get(str(value.name), np.zeros(1)) for value in chain.clipped), np.zeros(1))
-        single = (channel for channel in range(gains.size) if channel not in paired[chain.name])
+        paired = paired_channels(chain.clipped[0])
+        single = (channel for channel in range(gains.size) if channel not in paired)
         offers += [(float(gains[channel]), cost, number, channel) for channel in single]
     found: dict[str, list[int]] = {}
     spent = 0.0

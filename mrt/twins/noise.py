@@ -11,6 +11,7 @@ import onnx_ir as ir
 from mrt.calibrate.samples import Sample
 from mrt.calibrate.session import FloatSession
 from mrt.quantize import QuantizeOptions
+from mrt.rewrite.add_twins import paired_channels
 from mrt.rewrite.edit import rank_of
 from mrt.twins.backward import Backward, sums_of_channels
 
@@ -48,6 +49,7 @@ def noise_of_channels(
         steps = _steps(values[name], options.activation_bits_of(name))
         size = greatest[name] if name in scaled else greatest[name].max()
         noise[name] = np.asarray(ROUNDING * square * (size / steps) ** 2)
+        noise[name][paired_channels(values[name])] /= 2  # two errors half a step apart, as large as one of half a step
     return noise
 
 

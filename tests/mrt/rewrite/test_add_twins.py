@@ -7,7 +7,7 @@ import pytest
 from mrt.calibrate.samples import synthetic_samples
 from mrt.calibrate.session import FloatSession
 from mrt.errors import BadData
-from mrt.rewrite.add_twins import add_twins
+from mrt.rewrite.add_twins import add_twins, paired_channels
 from mrt.words import TWINS
 from tests.float_models import FloatModel, f32
 
@@ -74,7 +74,7 @@ def test_what_the_model_cannot_have_is_refused(twins, sentence):
 
 def test_a_file_that_lies_about_twins_is_not_believed_here():
     graph = ir.from_proto(network().proto("out"))
-    next(value for node in graph.graph for value in node.outputs if value.name == "first").metadata_props[TWINS] = (
-        "a:b -1:"
-    )
+    first = next(value for node in graph.graph for value in node.outputs if value.name == "first")
+    first.metadata_props[TWINS] = f"a:b -1: 1:99 {'9' * 5000}:٣"
+    assert paired_channels(first) == [1]
     add_twins(graph, {"first": [0]})

@@ -98,3 +98,13 @@ def test_of_samples_that_are_not_finite_nothing_is_made():
     model, samples = loud_network(), [{"x": np.full((1, 3, 10, 10), 3e38, np.float32)}]
     given = Samples(("x",), 1, None, "one", lambda: iter(samples))
     assert choose_twins(ir.from_proto(model.proto("out")), given, PLAIN, by_channel=True) == {}
+
+
+def test_a_channel_and_its_twin_have_a_quarter_of_the_noise_together():
+    model = loud_network()
+    graphs = [ir.from_proto(model.proto("out")) for _ in range(2)]
+    add_twins(graphs[1], {"first": [3]})
+    samples = synthetic_samples(model.inputs, 5, 0)
+    alone, both = (noise_of_channels(graph, samples, PLAIN, frozenset({"first"}))["first"] for graph in graphs)
+    assert both[3] + both[CHANNELS] == pytest.approx(alone[3] / 4, rel=1e-3)
+    assert both[:3] == pytest.approx(alone[:3], rel=1e-3)
