@@ -4,11 +4,11 @@ import numpy as np
 
 from tests.float_models import FloatModel
 
-CHANNELS, LOUD = 40, [7, 30]
+CHANNELS, LOUD = 46, [7, 30]
 
 
 def loud_network(last: str = "Relu") -> FloatModel:
-    """They are those of `first`, which `mixed` reads."""
+    """They are those of `first`, which `mixed` reads, and would with their twins fill blocks of 8."""
     rng = np.random.default_rng(6)
     loudness = np.ones(CHANNELS)
     loudness[LOUD] = 12, 8

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -17,12 +18,13 @@ from mrt.rewrite.channel_chains import Chain, channel_chains
 from mrt.rewrite.edit import nodes, shape_of
 from mrt.twins.noise import Floats, noise_of_channels
 
+BLOCK = 8  # channels that machines compute together: of fewer, the rest would take as long and say nothing
 MOST_SAMPLES = 8  # that the noise is taken from
-MOST_COST = 0.08  # of all products, for twins
+MOST_COST = 0.12  # of all products, for twins
 MOST_TWINS = 4096  # so that a program can say them in its provenance
 WORTH = 1.5  # share of the noise that a twin must take off, over its share of the products
 TAKEN_OFF = 3 / 4  # of the noise of a channel that gets a twin
-MOST_BYTES = 2**30  # of values of one sample, of which the derivatives take as much again
+MOST_BYTES = 2**29  # of values of one sample, of which the derivatives take as much again
 
 
 def choose_twins(
@@ -44,22 +46,40 @@ def _within_budget(model: ir.Model, chains: list[Chain], noise: Mapping[str, Flo
     left, products = math.fsum(float(item.sum()) for item in noise.values()), _products_of(model)
     if not math.isfinite(left):
         return {}  # of such samples calibration will say what is wrong
-    offers = []
-    for number, chain in enumerate(chains):
-        cost = _cost(chain) / products
-        gains = TAKEN_OFF * sum((noise.get(str(value.name), np.zeros(1)) for value in chain.clipped), np.zeros(1))
-        paired = paired_channels(chain.clipped[0])
-        single = (channel for channel in range(gains.size) if channel not in paired)
-        offers += [(float(gains[channel]), cost, number, channel) for channel in single]
+    offers = [offer for chain in chains for offer in _offers(chain, noise, products)]
     found: dict[str, list[int]] = {}
-    spent = 0.0
-    for gain, cost, number, channel in sorted(offers, key=lambda offer: (-offer[0] / offer[1], offer[2:])):
-        if gain <= WORTH * cost * left or sum(map(len, found.values())) == MOST_TWINS:
+    spent, refused = 0.0, set()  # of a chain that is refused a block, a later one would lie beyond a gap
+    for offer in sorted(offers, key=lambda offer: -offer.gain / offer.cost):
+        if offer.gain <= WORTH * offer.cost * left or sum(map(len, found.values())) >= MOST_TWINS:
             break
-        if spent + cost <= MOST_COST:
-            found.setdefault(chains[number].name, []).append(channel)
-            spent, left = spent + cost, left - gain
+        if spent + offer.cost > MOST_COST:
+            refused.add(offer.name)
+        elif offer.name not in refused:
+            found.setdefault(offer.name, []).extend(offer.channels)
+            spent, left = spent + offer.cost, left - offer.gain
     return {name: sorted(channels) for name, channels in found.items()}
+
+
+@dataclass(frozen=True)
+class _Offer:
+    """Twins for some channels of a chain: the noise they take off, and their share of all products."""
+
+    name: str
+    channels: list[int]
+    gain: float
+    cost: float
+
+
+def _offers(chain: Chain, noise: Mapping[str, Floats], products: int) -> Iterator[_Offer]:
+    """The loudest channels first, as many together as fill a block of channels."""
+    gains = TAKEN_OFF * sum((noise.get(str(value.name), np.zeros(1)) for value in chain.clipped), np.zeros(1))
+    paired = set(paired_channels(chain.clipped[0]))
+    order = [int(channel) for channel in np.argsort(-gains, kind="stable") if channel not in paired]
+    start, stop = 0, -chain.channels % BLOCK or BLOCK
+    while start < len(order):
+        some = order[start:stop]
+        yield _Offer(chain.name, some, float(gains[some].sum()), len(some) * _cost(chain) / products)
+        start, stop = stop, stop + BLOCK
 
 
 def _cost(chain: Chain) -> float:

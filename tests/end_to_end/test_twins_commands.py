@@ -65,10 +65,10 @@ def test_every_value_of_the_program_can_be_compared_and_has_less_noise(folder):
 def test_a_table_or_a_program_with_twins_of_another_model_is_refused(folder, tmp_path):
     for layers in folder.glob("t.*.npz"):
         shutil.copy(layers, tmp_path)
-    (tmp_path / "t.json").write_text((folder / "t.json").read_text().replace('"first": [7', '"first": [40'))
+    (tmp_path / "t.json").write_text((folder / "t.json").read_text().replace('"first": [7', '"first": [46'))
     result = mrt("convert", folder / "m.onnx", "--table", tmp_path / "t.json", "-o", tmp_path / "p.cvm")
     assert (result.exit_code, list(tmp_path.glob("*.cvm"))) == (2, [])
-    assert "twins are wanted for the channels [40, 30] of 'first'" in result.stderr
+    assert "twins are wanted for the channels [46, 30] of 'first'" in result.stderr
     other = FloatModel(x=(1, 3, 10, 10))
     other.conv("x", np.ones((9, 3, 3, 3)), np.zeros(9), name="out")
     (tmp_path / "other.onnx").write_bytes(other.proto("out").SerializeToString())

@@ -74,9 +74,11 @@ def test_channels_that_have_a_twin_get_no_other(monkeypatch):
     assert every == [channel for channel in range(CHANNELS) if channel != LOUD[0]]
 
 
-def test_the_budget_is_kept(monkeypatch):
+def test_the_budget_is_kept_and_blocks_of_eight_are_filled(monkeypatch):
     monkeypatch.setattr("mrt.twins.choose.WORTH", 0.0)
-    assert len(chosen(loud_network())["first"]) == int(0.08 * CHANNELS)
+    for most, count in ((0.04, 0), (0.12, 2), (0.21, 2), (0.22, 10), (0.40, 18)):  # of 46, which cost alike
+        monkeypatch.setattr("mrt.twins.choose.MOST_COST", most)
+        assert len(chosen(loud_network()).get("first", [])) == count
 
 
 def test_twins_take_off_noise():
