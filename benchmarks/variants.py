@@ -79,6 +79,9 @@ VARIANTS = (
     Variant("mrt-scales", "mrt, `--refine scales`", options=("--refine", "scales")),
     Variant("mrt-weights", "mrt, `--refine scales,weights`", options=("--refine", "scales,weights")),
     Variant("mrt-unfitted", "mrt, `--refine scales,weights,biases`", options=("--refine", "scales,weights,biases")),
+    Variant(
+        "mrt-untwinned", "mrt, `--refine scales,fit,weights,biases`", options=("--refine", "scales,fit,weights,biases")
+    ),
     Variant("mrt-uncorrected", "mrt, without bias correction", settings="bias_correction = false"),
     Variant(
         "mrt-unrefined-uncorrected",

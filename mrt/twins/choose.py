@@ -19,7 +19,7 @@ from mrt.rewrite.edit import nodes, shape_of
 from mrt.twins.noise import Floats, noise_of_channels
 
 BLOCK = 8  # channels that machines compute together: of fewer, the rest would take as long and say nothing
-MOST_SAMPLES = 8  # that the noise is taken from
+MOST_SAMPLES = 4  # that the noise is taken from
 MOST_COST = 0.12  # of all products, for twins
 MOST_TWINS = 4096  # so that a program can say them in its provenance
 WORTH = 1.5  # share of the noise that a twin must take off, over its share of the products
@@ -75,10 +75,10 @@ def _offers(chain: Chain, noise: Mapping[str, Floats], products: int) -> Iterato
     gains = TAKEN_OFF * sum((noise.get(str(value.name), np.zeros(1)) for value in chain.clipped), np.zeros(1))
     paired = set(paired_channels(chain.clipped[0]))
     order = [int(channel) for channel in np.argsort(-gains, kind="stable") if channel not in paired]
-    start, stop = 0, -chain.channels % BLOCK or BLOCK
+    start, stop, cost = 0, -chain.channels % BLOCK or BLOCK, _cost(chain) / products
     while start < len(order):
         some = order[start:stop]
-        yield _Offer(chain.name, some, float(gains[some].sum()), len(some) * _cost(chain) / products)
+        yield _Offer(chain.name, some, float(gains[some].sum()), len(some) * cost)
         start, stop = stop, stop + BLOCK
 
 
