@@ -120,6 +120,9 @@ def cli() -> None:
 @click.option("--weight-bits", type=int, metavar="B", help="Precision of weights, 2..15; beyond 8, two products each.")
 @click.option("--activation-bits", type=int, metavar="B", help="Precision of values between layers, 2..8 or 16.")
 @click.option(
+    "--stream-bits", type=int, metavar="B", help="Precision of what residual blocks pass on (default: as other values)."
+)
+@click.option(
     "--scales", type=click.Choice(["real", "shift"]), help="Any ratio, or powers of two only (default: real)."
 )
 @click.option(

@@ -36,6 +36,7 @@ from mrt.pictures import provenance as picture_provenance
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.quantize.curve_memo import CurveMemo
 from mrt.quantize.owners import Owners
+from mrt.quantize.streams import with_stream_bits
 from mrt.refine import FloatNotes, RefineOptions, refine
 from mrt.report import FloatGraph, Report, float_graph
 from mrt.rewrite.add_twins import Twins, add_twins
@@ -103,6 +104,7 @@ def convert(
     loaded = _load(config)
     before = float_graph(loaded.model)
     loaded = _rewritten(loaded, config)
+    config = replace(config, quantization=with_stream_bits(loaded.model, config.quantization))
     synthetic = table is None and config.calibration_data.path is None
     if target is not None:
         config = _holding_back(loaded.model, config, table)
@@ -167,6 +169,7 @@ def _tune(model: ir.Model, table: CalibrationTable, config: Config, target: Targ
 def make_table(config: Config, progress: Progress) -> CalibrationTable:
     """Load, rewrite, calibrate and refine."""
     loaded = rewritten(config)
+    config = replace(config, quantization=with_stream_bits(loaded.model, config.quantization))
     stages = config.refinement
     table, notes = _calibrate(loaded, config, stages, progress)
     return table if notes is None else refine(loaded.model, table, config.quantization, stages, notes, progress)

@@ -36,6 +36,7 @@ def settings_of(model: Path | None, options: Mapping[str, Any]) -> Config:
     precision = {
         "weight_bits": bits if options.get("weight_bits") is None else options["weight_bits"],
         "activation_bits": bits if options.get("activation_bits") is None else options["activation_bits"],
+        "stream_bits": options.get("stream_bits"),
         "scales": options.get("scales"),
         "scheme": options.get("scheme"),
     }

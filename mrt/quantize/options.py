@@ -26,8 +26,9 @@ class LayerBits:
 class QuantizeOptions:
     """`weight_bits` 2..15 and `activation_bits` 2..8 or 16, sign included. Weights beyond 8 bits cost two products each.
 
-    `layers` overrides them for a layer, named as its output in the rewritten model. `bias_correction` takes off what rounding
-    the weights adds to a layer's output on average.
+    `stream_bits` are those of residual streams, where they are others (`mrt.quantize.streams`). `layers` overrides them for a
+    layer, named as its output in the rewritten model. `bias_correction` takes off what rounding the weights adds to a layer's
+    output on average.
     """
 
     weight_bits: int = 8
@@ -35,6 +36,7 @@ class QuantizeOptions:
     scales: str = "real"
     scheme: str = "symmetric"
     bias_correction: bool = True
+    stream_bits: int | None = None
     layers: Mapping[str, LayerBits] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -44,6 +46,8 @@ class QuantizeOptions:
                 raise BadOption(f"{prefix}{bits.weight_bits} weight bits; allowed are 2..15")
             if bits.activation_bits is not None and bits.activation_bits not in ACTIVATION_BITS:
                 raise BadOption(f"{prefix}{bits.activation_bits} activation bits; allowed are 2..8 and 16")
+        if self.stream_bits not in (None, *ACTIVATION_BITS):
+            raise BadOption(f"{self.stream_bits} bits of residual streams; allowed are 2..8 and 16")
         if self.scales not in SCALES:
             raise BadOption(f"scales '{self.scales}'; allowed are {' and '.join(SCALES)}")
         if self.scheme not in SCHEMES:
@@ -52,7 +56,8 @@ class QuantizeOptions:
     def key(self) -> dict[str, Any]:
         """Everything that shapes a program, as it is written down."""
         layers = {name: asdict(bits) for name, bits in sorted(self.layers.items())}
-        return {**asdict(replace(self, layers={})), "layers": layers}
+        plain = asdict(replace(self, layers={}))
+        return {**{name: value for name, value in plain.items() if value is not None}, "layers": layers}
 
     def weight_bits_of(self, value: str) -> int:
         """The precision of the weights of the layer that gives this value."""

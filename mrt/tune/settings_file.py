@@ -22,8 +22,12 @@ def settings_text(content: Mapping[str, Any], options: QuantizeOptions, *, folde
     for table, key in PATHS:
         if key in tables.get(table, {}):
             tables[table][key] = _relative(Path(tables[table][key]), folder)
-    own = {name: value for name, value in asdict(options).items() if name != "layers"}
-    kept = {name: value for name, value in tables.get("quantization", {}).items() if name not in {*own, "bits"}}
+    own = {name: value for name, value in asdict(options).items() if name != "layers" and value is not None}
+    kept = {
+        name: value
+        for name, value in tables.get("quantization", {}).items()
+        if name not in {*own, "bits", "stream_bits"}
+    }
     tables["quantization"] = {**kept, **own}
     tables["layers"] = {
         name: {key: value for key, value in asdict(bits).items() if value is not None}
