@@ -57,6 +57,8 @@ class Variant:
         return not self.only or model in self.only
 
 
+WITH_STREAMS = ("mobilenetv2_torchvision", "cifar10_resnet20")  # models with residual blocks
+
 VARIANTS = (
     Variant(YARDSTICK, "onnxruntime, defaults", recipe="onnxruntime"),
     Variant("onnxruntime-minmax", "onnxruntime, per channel, minmax", recipe="onnxruntime-minmax"),
@@ -72,7 +74,7 @@ VARIANTS = (
     Variant("mrt-affine", "mrt, `--scheme affine`", options=("--scheme", "affine")),
     Variant("mrt-shift", "mrt, powers of two only, `--scales shift`", options=("--scales", "shift")),
     Variant("mrt-16", "mrt, `--activation-bits 16`", options=("--activation-bits", "16")),
-    Variant("mrt-streams", "mrt, `--stream-bits 16`", options=("--stream-bits", "16")),
+    Variant("mrt-streams", "mrt, `--stream-bits 16`", options=("--stream-bits", "16"), only=WITH_STREAMS),
     Variant("mrt-mixed", "mrt, mixed precision, `--target-agreement 0.988`", options=("--target-agreement", "0.988")),
     Variant("mrt-minmax", "mrt, `--observer minmax`", options=("--observer", "minmax")),
     Variant("mrt-percentile", "mrt, `--observer percentile`", options=("--observer", "percentile")),
