@@ -59,6 +59,18 @@ class Variant:
 
 WITH_STREAMS = ("mobilenetv2_torchvision", "cifar10_resnet20")  # models with residual blocks
 
+STAGES = tuple(
+    Variant(key, f"mrt, `--refine {stages}`", options=("--refine", stages))
+    for key, stages in (
+        ("mrt-unrefined", "none"),
+        ("mrt-scales", "scales"),
+        ("mrt-centres", "scales,centres"),
+        ("mrt-weights", "scales,centres,weights"),
+        ("mrt-unfitted", "scales,centres,weights,biases"),
+        ("mrt-untwinned", "scales,centres,fit,weights,biases"),
+    )
+)
+
 VARIANTS = (
     Variant(YARDSTICK, "onnxruntime, defaults", recipe="onnxruntime"),
     Variant("onnxruntime-minmax", "onnxruntime, per channel, minmax", recipe="onnxruntime-minmax"),
@@ -78,13 +90,7 @@ VARIANTS = (
     Variant("mrt-mixed", "mrt, mixed precision, `--target-agreement 0.988`", options=("--target-agreement", "0.988")),
     Variant("mrt-minmax", "mrt, `--observer minmax`", options=("--observer", "minmax")),
     Variant("mrt-percentile", "mrt, `--observer percentile`", options=("--observer", "percentile")),
-    Variant("mrt-unrefined", "mrt, `--refine none`", options=("--refine", "none")),
-    Variant("mrt-scales", "mrt, `--refine scales`", options=("--refine", "scales")),
-    Variant("mrt-weights", "mrt, `--refine scales,weights`", options=("--refine", "scales,weights")),
-    Variant("mrt-unfitted", "mrt, `--refine scales,weights,biases`", options=("--refine", "scales,weights,biases")),
-    Variant(
-        "mrt-untwinned", "mrt, `--refine scales,fit,weights,biases`", options=("--refine", "scales,fit,weights,biases")
-    ),
+    *STAGES,
     Variant("mrt-uncorrected", "mrt, without bias correction", settings="bias_correction = false"),
     Variant(
         "mrt-unrefined-uncorrected",

@@ -80,7 +80,7 @@ SHARED_OPTIONS = {
     "refine": click.option(
         "--refine",
         metavar="STAGES",
-        help="What a second look at the samples decides: twins (of channels), scales (of channels), fit (of weights to "
+        help="What a second look at the samples decides: twins (of channels), scales and centres (of channels), fit (of weights to "
         "inputs), weights (their rounding), biases, or none, divided by commas (default: all).",
     ),
 }

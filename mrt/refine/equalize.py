@@ -16,7 +16,7 @@ import onnx_ir as ir
 from mrt.calibrate.decisions import Decisions
 from mrt.calibrate.table import MOST_RELATIVE, CalibrationTable, Range
 from mrt.quantize import QuantizeOptions
-from mrt.quantize.centres import centrable, is_sum
+from mrt.quantize.centres import is_sum
 from mrt.quantize.channel_scales import candidates, readers
 from mrt.quantize.lowering import constant_of, name_of, shape_of
 from mrt.refine.channels import Channels, Floats
@@ -44,8 +44,9 @@ def with_channels(
     options: QuantizeOptions,
     halves: Halves,
     left: float,
+    centred: frozenset[str],
 ) -> Decisions:
-    """With scales of channels, relative to the whole value's, for each value that gains by them; and with centres.
+    """With scales of channels, relative to the whole value's, for each value that gains by them; and centres of those `centred`.
 
     `left` is the share of the noise of nearest weights that the rounding to come leaves.
     """
@@ -53,11 +54,10 @@ def with_channels(
     values = [value for value in candidates(model) if _has_few_steps(name_of(value), table, options)]
     scales: dict[str, tuple[float, ...]] = {}
     centres: dict[str, tuple[float, ...]] = {}
-    can_have_centres = centrable(model.graph) if options.scheme == "symmetric" else frozenset()
     for value in values:
         name, seen = name_of(value), table.ranges[name_of(value)]
         around = np.zeros(shape_of(value)[1])
-        if name in can_have_centres and seen.min < 0:
+        if name in centred and seen.min < 0 and options.scheme == "symmetric":
             around = _centres(value, spread[name], _steps(seen), centres)
             centres[name] = tuple(around.tolist())
         found = _scales(value, seen, halves[name], around, spread, left)

@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 from mrt.errors import BadOption
 
-STAGES = ("twins", "scales", "fit", "weights", "biases")
+STAGES = ("twins", "scales", "centres", "fit", "weights", "biases")
 
 
 @dataclass(frozen=True)
 class RefineOptions:
     """`twins`: second copies of the channels that say too little in 8 bits, before ranges are taken (`mrt.twins`).
 
-    `scales`: one for each channel, where readers allow it. `fit`: weights as fit the integers that a layer meets.
-
-    `weights`: rounded to second order. `biases`: the mean and the gain of each output channel as in float, for what the layers
-    before really give.
+    `scales`: one for each channel, where readers allow it; `centres`: with these, from where signed channels are counted.
+    `fit`: weights as fit the integers that a layer meets. `weights`: rounded to second order. `biases`: the mean and the gain of
+    each output channel as in float, for what the layers before really give.
     """
 
     twins: bool = True
     scales: bool = True
+    centres: bool = True
     fit: bool = True
     weights: bool = True
     biases: bool = True

@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 from mrt.calibrate.decisions import Decisions
 from mrt.calibrate.table import CalibrationTable
 from mrt.quantize import QuantizeOptions, quantize
+from mrt.quantize.centres import centrable
 from mrt.refine.equalize import SECOND_ORDER, with_channels
 from mrt.refine.float_notes import FloatNotes
 from mrt.refine.options import RefineOptions
@@ -34,7 +35,8 @@ def refine(
     with threadpool_limits(limits=1, user_api="blas"):
         if stages.scales:
             left = SECOND_ORDER if stages.weights else 1.0
-            decisions = with_channels(decisions, model, table, options, notes.channels, left)
+            centred = centrable(model.graph) if stages.centres else frozenset()
+            decisions = with_channels(decisions, model, table, options, notes.channels, left, centred)
         if stages.layers:
             with ThreadPoolExecutor(os.cpu_count()) as pool:
                 sequential = Sequential(notes, stages, progress, pool)

@@ -25,7 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.savez(place / "d.npz", x=np.random.default_rng(6).normal(size=(40, 3, 10, 10)).astype(np.float32))
     done("calibrate", place / "m.onnx", "--data", place / "d.npz", "-o", place / "t.json")
     converted(place, "with.cvm")
-    converted(place, "without.cvm", "--refine", "scales,fit,weights,biases")
+    converted(place, "without.cvm", "--refine", "scales,centres,fit,weights,biases")
     return place
 
 

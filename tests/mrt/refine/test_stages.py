@@ -91,11 +91,13 @@ def test_channels_that_lie_far_from_0_gain_centres_of_their_own():
     y = model.conv("x", rng.normal(size=(4, 3, 1, 1)), [0, 30, -60, 10], name="far")
     model.conv(y, rng.normal(size=(5, 4, 1, 1)), rng.normal(size=5), name="out")
     graph, table, samples = prepared(model)
-    found = refine(graph, table, QuantizeOptions(), RefineOptions.of(["scales"]), samples)
+    both, affine = RefineOptions.of(["scales", "centres"]), QuantizeOptions(scheme="affine")
+    found = refine(graph, table, QuantizeOptions(), both, samples)
     assert np.allclose(found.decisions.centres["far"], [0, 30, -60, 10], atol=4)
-    assert refined(model, "scales") > refined(model) + 15
-    affine = QuantizeOptions(scheme="affine")
-    assert refine(graph, table, affine, RefineOptions.of(["scales"]), samples).decisions.centres == {}
+    assert refined(model, "scales", "centres") > max(refined(model), refined(model, "scales")) + 15
+    assert refine(graph, table, affine, both, samples).decisions.centres == {}
+    for stages in (["scales"], ["centres"]):
+        assert refine(graph, table, QuantizeOptions(), RefineOptions.of(stages), samples).decisions.centres == {}
 
 
 def test_4_bit_weights_lose_less_when_they_are_rounded_to_second_order():
@@ -187,7 +189,10 @@ def test_nothing_is_decided_about_values_of_16_bits():
     graph, table, samples = prepared(network(unequal=0.4))
     found = refine(graph, table, QuantizeOptions(activation_bits=16), RefineOptions.of(["scales"]), samples)
     assert found.decisions.channel_scales == found.decisions.centres == {}
-    assert with_channels(Decisions(), graph, table, QuantizeOptions(activation_bits=16), {}, 1.0) == Decisions()
+    assert (
+        with_channels(Decisions(), graph, table, QuantizeOptions(activation_bits=16), {}, 1.0, frozenset())
+        == Decisions()
+    )
 
 
 def test_what_was_decided_holds_for_its_options_only():
@@ -289,7 +294,7 @@ def test_stages_have_names():
     assert RefineOptions.of(STAGES) == RefineOptions()
     assert not RefineOptions.of([]).any
     with pytest.raises(
-        BadOption, match="'weight' is no stage; there are twins, scales, fit, weights, biases, all and none"
+        BadOption, match="'weight' is no stage; there are twins, scales, centres, fit, weights, biases, all and none"
     ):
         RefineOptions.of(["weight"])
 
