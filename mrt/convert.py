@@ -45,7 +45,7 @@ from mrt.rewrite.fill_silent_channels import fill_silent_channels
 from mrt.rewrite.write_windows import write_windows
 from mrt.tune import Outcome, Target, tune
 from mrt.tune.judge import Judge
-from mrt.twins import choose_twins, read_twins, twins_provenance
+from mrt.twins import ENOUGH_SAMPLES, choose_twins, read_twins, twins_provenance
 
 SYNTHETIC_SAMPLES = 32
 Progress = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
@@ -273,13 +273,22 @@ def _calibrate(
 
     twins: Twins = {}
     if stages.twins:
-        twins = choose_twins(loaded.model, samples, config.quantization, by_channel=stages.scales)
+        few = _few(loaded.model, config, samples)
+        twins = choose_twins(loaded.model, few, config.quantization, by_channel=stages.scales)
         add_twins(loaded.model, twins)
     key = table_key(loaded.sha256, loaded.model, config)
     notes = FloatNotes(loaded.model, stages, len(samples)) if stages.any else None
     onlookers = [] if notes is None else [notes]
     table = calibrate(loaded.model, samples, config.calibration, model_sha256=key, onlookers=onlookers, progress=report)
     return replace(table, twins=twins), notes
+
+
+def _few(model: ir.Model, config: Config, samples: Samples) -> Samples:
+    """Enough for twins, opened anew so that no others are read; where some are held back, all that are not."""
+    data = config.calibration_data
+    if data.path is None or data.held_back:
+        return samples
+    return open_data(model, config, replace(data, samples=min(ENOUGH_SAMPLES, len(samples))))
 
 
 def _input_shapes(model: ir.Model) -> dict[str, tuple[int, ...]]:

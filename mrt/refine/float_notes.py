@@ -20,7 +20,7 @@ from mrt.refine.options import RefineOptions
 LAYERS = ("Conv", "Gemm")
 MAX_ROW = 5000  # weights of one output beyond which their covariance is too large to invert
 MOST_SAMPLES, FEWEST_SAMPLES = 100, 4  # gone through layer by layer
-MEMORY = 2**28  # bytes that what is kept of all these samples may take
+MEMORY = 3 * 2**26  # bytes that what is kept of all these samples may take
 
 
 class FloatNotes:

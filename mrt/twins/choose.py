@@ -19,7 +19,7 @@ from mrt.rewrite.edit import nodes, shape_of
 from mrt.twins.noise import Floats, noise_of_channels
 
 BLOCK = 8  # channels that machines compute together: of fewer, the rest would take as long and say nothing
-MOST_SAMPLES = 4  # that the noise is taken from
+ENOUGH_SAMPLES = 4  # that the noise is taken from
 MOST_COST = 0.12  # of all products, for twins
 MOST_TWINS = 4096  # so that a program can say them in its provenance
 WORTH = 1.5  # share of the noise that a twin must take off, over its share of the products
@@ -35,7 +35,7 @@ def choose_twins(
     if not chains or _bytes(model) > MOST_BYTES:
         return {}
     scaled = frozenset(str(value.name) for value in candidates(model)) if by_channel else frozenset()
-    chosen = set(evenly_spaced(len(samples), MOST_SAMPLES))
+    chosen = set(evenly_spaced(len(samples), ENOUGH_SAMPLES))
     few = (sample for index, sample in enumerate(islice(samples, max(chosen) + 1)) if index in chosen)
     noise = noise_of_channels(model, few, options, scaled)
     return _within_budget(model, chains, noise)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ CLIPS = ("Relu", "Clip")
 HOLDING = ("MaxPool", "Concat")  # what they give are the integers that they take
 ROUNDING = 1 / 12  # the variance of a rounding error, in steps squared
 SEED = 0
+AT_ONCE = 2  # samples; each has all its values in memory
 
 
 def noise_of_channels(
@@ -38,12 +40,15 @@ def noise_of_channels(
     session, random = FloatSession(backward.model), np.random.Generator(np.random.PCG64(SEED))
     squares = {name: np.zeros(1) for name in added}
     greatest = {name: np.zeros(1) for name in added}
-    for sample in samples:
-        signs = {name: random.choice([-1.0, 1.0], shape) for name, shape in backward.signs.items()}
-        found = session.run({**sample, **signs})
-        for name, outputs in added.items():
-            squares[name] = squares[name] + found[outputs[0]]
-            greatest[name] = np.maximum(greatest[name], found[outputs[1]])
+    signed = (
+        {**sample, **{name: random.choice([-1.0, 1.0], shape) for name, shape in backward.signs.items()}}
+        for sample in samples
+    )
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for found in pool.map(session.run, signed):
+            for name, outputs in added.items():
+                squares[name] = squares[name] + found[outputs[0]]
+                greatest[name] = np.maximum(greatest[name], found[outputs[1]])
     noise = {}
     for name, square in squares.items():
         steps = _steps(values[name], options.activation_bits_of(name))
