@@ -107,6 +107,8 @@ def convert(
     config = replace(config, quantization=with_stream_bits(loaded.model, config.quantization))
     synthetic = table is None and config.calibration_data.path is None
     if target is not None:
+        # Twins make 8 bits say more, and would be paid for in vain where a search gives 16.
+        config = replace(config, refinement=replace(config.refinement, twins=False))
         config = _holding_back(loaded.model, config, table)
     stages = config.refinement if table is None and not synthetic else RefineOptions.of(())
     notes = None

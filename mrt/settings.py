@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +105,7 @@ def written_settings(file: Path | None, config: Config, folder: Path, *, with_ta
             content["model"].pop(name, None)
     if config.preprocessing.input_dtype != Preprocessing().input_dtype:
         content["preprocessing"] = {**content.get("preprocessing", {}), "input_dtype": config.preprocessing.input_dtype}
+    content["refinement"] = asdict(config.refinement)
     how = "by this file and the same --table" if with_table else "by this file"
     title = f"Converting {how} gives the same program without a search."
     return settings_text(content, config.quantization, folder=folder, title=title)

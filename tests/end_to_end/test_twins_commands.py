@@ -78,3 +78,11 @@ def test_a_table_or_a_program_with_twins_of_another_model_is_refused(folder, tmp
         "twins are wanted for channels of 'first', which can have none: they were chosen for another model"
         in result.stderr
     )
+
+
+def test_a_search_for_precisions_goes_without_and_says_so_in_its_settings(folder, tmp_path):
+    words = ("--target-snr", 38, "--write-config", tmp_path / "c.toml", "--refine", "twins,scales")
+    assert "of the channels" not in converted(folder, "tuned.cvm", *words)
+    assert "twins = false" in (tmp_path / "c.toml").read_text()
+    done("convert", "--config", tmp_path / "c.toml", "-o", folder / "again.cvm")
+    assert (folder / "again.cvm").read_bytes() == (folder / "tuned.cvm").read_bytes()
