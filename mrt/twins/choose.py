@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.calibrate.samples import Samples, evenly_spaced
+from mrt.errors import BadModel
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.channel_scales import candidates
 from mrt.rewrite.add_twins import paired_channels
@@ -24,7 +25,7 @@ MOST_COST = 0.12  # of all products, for twins
 MOST_TWINS = 4096  # so that a program can say them in its provenance
 WORTH = 1.5  # share of the noise that a twin must take off, over its share of the products
 TAKEN_OFF = 3 / 4  # of the noise of a channel that gets a twin
-MOST_BYTES = 2**29  # of values of one sample, of which the derivatives take as much again
+MOST_BYTES = 2**28  # of values of one sample, of which the derivatives take as much again
 
 
 def choose_twins(
@@ -37,7 +38,10 @@ def choose_twins(
     scaled = frozenset(str(value.name) for value in candidates(model)) if by_channel else frozenset()
     chosen = set(evenly_spaced(len(samples), ENOUGH_SAMPLES))
     few = (sample for index, sample in enumerate(islice(samples, max(chosen) + 1)) if index in chosen)
-    noise = noise_of_channels(model, few, options, scaled)
+    try:
+        noise = noise_of_channels(model, few, options, scaled)
+    except BadModel:  # the model runs, as calibration will see; but onnxruntime lacks what its derivative needs
+        return {}
     return _within_budget(model, chains, noise)
 
 

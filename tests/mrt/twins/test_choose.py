@@ -15,6 +15,7 @@ from mrt.refine import RefineOptions
 from mrt.rewrite.add_twins import add_twins
 from mrt.twins import choose_twins
 from mrt.twins.noise import noise_of_channels
+from mrt.twins.rules import RULES
 from tests.float_models import FloatModel
 from tests.loud_channels import CHANNELS, LOUD, loud_network
 from tests.refining import refine
@@ -110,3 +111,17 @@ def test_a_channel_and_its_twin_have_a_quarter_of_the_noise_together():
     alone, both = (noise_of_channels(graph, samples, PLAIN, frozenset({"first"}))["first"] for graph in graphs)
     assert both[3] + both[CHANNELS] == pytest.approx(alone[3] / 4, rel=1e-3)
     assert both[:3] == pytest.approx(alone[:3], rel=1e-3)
+
+
+def test_a_derivative_that_onnxruntime_cannot_run_costs_no_more_than_the_twins(monkeypatch):
+    def impossible(write, node, derivative):
+        write.give(node.inputs[0], write.add("NoSuchOperator", derivative))
+        return True
+
+    monkeypatch.setitem(RULES, "Conv", impossible)
+    assert chosen(loud_network()) == {}
+
+
+def test_models_too_large_to_run_backwards_have_none(monkeypatch):
+    monkeypatch.setattr("mrt.twins.choose.MOST_BYTES", 28_000)  # its values take 28,160
+    assert chosen(loud_network()) == {}
