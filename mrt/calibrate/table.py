@@ -208,9 +208,13 @@ def _read_range(name: str, content: Any) -> Range:
 
 
 def _read_twins(name: str, content: Any) -> tuple[int, ...]:
-    good = isinstance(content, list) and all(type(item) is int and item >= 0 for item in content)
-    _expect(good, f"the twins of '{name}' must be channels, whole numbers from 0")
+    _expect(are_channels(content), f"the twins of '{name}' must be channels, whole numbers from 0")
     return tuple(content)
+
+
+def are_channels(content: Any) -> bool:
+    """Whether what JSON gave is a list of channels; how many there are, it cannot know."""
+    return isinstance(content, list) and all(type(item) is int and item >= 0 for item in content)
 
 
 def _numbers(name: str, content: Any) -> tuple[float, ...]:

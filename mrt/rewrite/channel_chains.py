@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from mrt.rewrite.edit import Array, add_constant, constant, integer, nodes, operand, shape_of, sole_user
 
-_CLIPS = ("Relu", "Clip")
+CLIPS = ("Relu", "Clip")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def _chain(node: ir.Node) -> Chain | None:
     convolutions, clipped, pooled = [node], [], []
     while True:
         clip = sole_user(convolutions[-1].outputs[0])
-        if clip is None or clip.op_type not in _CLIPS:
+        if clip is None or clip.op_type not in CLIPS:
             return None
         value = clip.outputs[0]
         clipped.append(value)

@@ -13,11 +13,11 @@ from mrt.calibrate.samples import Sample
 from mrt.calibrate.session import FloatSession
 from mrt.quantize import QuantizeOptions
 from mrt.rewrite.add_twins import paired_channels
+from mrt.rewrite.channel_chains import CLIPS
 from mrt.rewrite.edit import rank_of
 from mrt.twins.backward import Backward, sums_of_channels
 
 Floats = npt.NDArray[np.float64]
-CLIPS = ("Relu", "Clip")
 HOLDING = ("MaxPool", "Concat")  # what they give are the integers that they take
 ROUNDING = 1 / 12  # the variance of a rounding error, in steps squared
 SEED = 0

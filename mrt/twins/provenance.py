@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cvm.program import Program
+from mrt.calibrate.table import are_channels
 from mrt.errors import BadData
 from mrt.rewrite.add_twins import Twins
 
@@ -27,12 +28,8 @@ def read_twins(program: Program) -> dict[str, list[int]]:
         content: Any = json.loads(text)
     except (ValueError, RecursionError) as problem:
         raise BadData(f"the program's provenance '{PROVENANCE}' cannot be used: {problem}") from None
-    if not isinstance(content, Mapping) or not all(map(_are_channels, content.values())):
+    if not isinstance(content, Mapping) or not all(map(are_channels, content.values())):
         raise BadData(
             f"the program's provenance '{PROVENANCE}' cannot be used: expected channels by value, found {text[:80]}"
         )
     return dict(content)
-
-
-def _are_channels(item: Any) -> bool:
-    return isinstance(item, list) and all(type(channel) is int for channel in item)

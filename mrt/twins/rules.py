@@ -120,7 +120,7 @@ def _product(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
 
 def _give_computed(write: Writer, node: ir.Node, index: int, part: Callable[[], ir.Value]) -> bool:
     """Nothing to a constant; to an operand that was repeated, the sum over where it went."""
-    value = first(node) if index == 0 else node.inputs[index]
+    value = node.inputs[index]
     assert value is not None
     if value.const_value is not None:
         return True
@@ -155,7 +155,7 @@ def _max_pool(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
     source = shape_of(node.inputs[0])
     if source is None or integer(node, "storage_order", 0):
         return False
-    attributes: dict[str, Attribute] = {name: integer(node, name, 0) for name in ("ceil_mode",)}
+    attributes: dict[str, Attribute] = {"ceil_mode": integer(node, "ceil_mode", 0)}
     for name in ("kernel_shape", "strides", "pads", "dilations"):
         found = integers(node, name)
         if found is not None:
