@@ -1,4 +1,4 @@
-"""Runs the float model over samples, every value exposed, while another thread looks at what the last gave.
+"""Runs the float model over samples, every value known, while another thread looks at what the last gave.
 
 Memory holds the values of two samples and one observer for each value, however many samples there are. One thread looks
 at one value after another, and does all that is to be done with it while it is in the cache. It takes about as long as the
@@ -19,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from mrt.calibrate.cuts import CUTS, Cut, cuts
 from mrt.calibrate.observers import Observer
 from mrt.calibrate.samples import Sample, Samples
-from mrt.calibrate.seen import Seen
+from mrt.calibrate.seen import Clipped, Seen
 from mrt.calibrate.session import FloatSession, model_inputs
 from mrt.calibrate.table import CalibrationOptions, CalibrationTable
 from mrt.calibrate.thinning import Thinning
@@ -33,7 +34,6 @@ Progress = Callable[[int, int], None]  # runs done, runs in all
 Values = Mapping[str, Array]
 Look = Callable[[int, Sample, Values], None]  # at a sample and what nodes gave for it
 MAX_EXPOSED_BYTES = 256 * 2**20  # values exposed by one run; a model with more is run once for each group of values
-CUTS = ("Relu", "Clip")
 SUMS_OF_PRODUCTS = ("Conv", "ConvTranspose", "Gemm")
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
 
@@ -49,7 +49,7 @@ class Watch:
 
     def update(self, seen: Seen, few: Array) -> None:
         """See the value for one more sample: all of it for the ends of its range, `few` of it for its histogram."""
-        if seen.values.size:
+        if few.size:
             self.observer.count(few, *seen.range)
         if self._by_channel and seen.few.ndim > 1:
             self._sums = seen.sums if self._sums is None else self._sums + seen.sums
@@ -83,9 +83,10 @@ def calibrate(
     watches = _watches(model, options)
     digest = hashlib.sha256()
     groups = _groups(model)
-    thinning, cut_off = Thinning.of(len(samples)), _cut_off(model)
+    thinning, cut_off, clipped = Thinning.of(len(samples)), _cut_off(model), cuts(model)
     for number, names in enumerate(groups):
-        gathering = _Gathering(watches, onlookers, thinning, cut_off, samples.source, digest if number == 0 else None)
+        of_inputs = digest if number == 0 else None
+        gathering = _Gathering(watches, onlookers, thinning, cut_off, clipped, samples.source, of_inputs)
         with closing(_runs(FloatSession(model, names), samples, gathering.see)) as runs:
             for done in runs:
                 if progress is not None:
@@ -109,6 +110,7 @@ class _Gathering:
     onlookers: Sequence[Onlooker]
     thinning: Thinning
     cut_off: frozenset[str]
+    clipped: Mapping[str, Sequence[Cut]]
     source: str
     digest: Any  # of the inputs, unless they have been seen already
 
@@ -121,10 +123,12 @@ class _Gathering:
                 self._watch(name, Seen(array, array), array, f"{where} input")
         for name, array in values.items():
             seen = Seen(array, self.thinning.few(array, index))
-            few = self.thinning.fewer(array, index) if name in self.cut_off else seen.few
-            self._watch(name, seen, few, f"{where} value")
-            for onlooker in self.onlookers:
-                onlooker.see(index, sample, name, seen)
+            clipped = ((cut.name, Clipped(seen, cut.low, cut.high)) for cut in self.clipped.get(name, ()))
+            for given, item in ((name, seen), *clipped):
+                few = self.thinning.fewer(item.values, index) if given in self.cut_off else item.few
+                self._watch(given, item, few, f"{where} value")
+                for onlooker in self.onlookers:
+                    onlooker.see(index, sample, given, item)
 
     def _watch(self, name: str, seen: Seen, few: Array, what: str) -> None:
         try:
@@ -200,10 +204,10 @@ def _cut_off(model: ir.Model) -> frozenset[str]:
 
 
 def _groups(model: ir.Model) -> list[list[str]]:
-    """Names of the produced values, cut where a run would expose too much at once."""
+    """Names of the values that the model is asked for, cut where a run would expose too much at once."""
     groups: list[list[str]] = [[]]
-    exposed = 0
-    for value in _produced(model):
+    exposed, known = 0, {cut.name for some in cuts(model).values() for cut in some}
+    for value in (value for value in _produced(model) if value.name not in known):
         size = 4 * _size(value)
         if groups[-1] and exposed + size > MAX_EXPOSED_BYTES:
             groups.append([])

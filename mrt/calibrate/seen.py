@@ -21,7 +21,12 @@ class Seen:
     """
 
     def __init__(self, values: Array, few: Array) -> None:
-        self.values, self.few = values, few
+        self._values, self.few = values, few
+
+    @property
+    def values(self) -> Array:
+        """All numbers."""
+        return self._values
 
     @cached_property
     def ends(self) -> tuple[Array, Array]:
@@ -47,6 +52,35 @@ class Seen:
     @cached_property
     def _moments(self) -> tuple[Floats, Floats]:
         return counting.moments(rows_of_channels(self.few))
+
+
+class Clipped(Seen):
+    """What a Relu or Clip with these ends makes of a value: what is asked of it follows from what was asked of that."""
+
+    def __init__(self, before: Seen, low: float, high: float) -> None:
+        self._before = before
+        self._low, self._high = np.float32(low), np.float32(high)
+        self.few = self._clip(before.few)
+
+    @property
+    def values(self) -> Array:
+        """All numbers."""
+        return self._clip(self._before.values)
+
+    @cached_property
+    def ends(self) -> tuple[Array, Array]:
+        """As of any other value."""
+        low, high = (self._clip(end) + np.float32(0) for end in self._before.ends)  # no zero is negative
+        return low, high
+
+    @cached_property
+    def range(self) -> tuple[float, float]:
+        """As of any other value."""
+        low, high = (float(self._clip(np.float32(end))) + 0.0 for end in self._before.range)
+        return low, high
+
+    def _clip(self, numbers: Array | np.float32) -> Array:
+        return np.asarray(np.minimum(np.maximum(numbers, self._low), self._high))
 
 
 def rows_of_channels(values: Array) -> Array:

@@ -50,7 +50,7 @@ class FloatNotes:
         """One value of one run of the float model."""
         if name in self._watched:
             if name not in self.channels:
-                count = seen.values.shape[1]
+                count = seen.few.shape[1]
                 self.channels[name] = Channels.of(count), Channels.of(count)
             half = self.channels[name][index % 2]
             if name in self._counted:

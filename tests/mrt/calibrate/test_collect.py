@@ -42,6 +42,12 @@ def dense_relu() -> ir.Model:
     return build(nodes, [info("x", [1, 2])], [info("y", [1, 2])], weights)
 
 
+def two_layers() -> ir.Model:
+    """y = w (w x), w = [[1, -1], [2, 0]] by output."""
+    nodes = [helper.make_node("Gemm", [name, "w"], [output], transB=1) for name, output in (("x", "sum"), ("sum", "y"))]
+    return build(nodes, [info("x", [1, 2])], [info("y", [1, 2])], {"w": np.array([[1, -1], [2, 0]], np.float32)})
+
+
 def given(*rows: list[float]) -> Samples:
     samples: list[Sample] = [{"x": np.array([row], np.float32)} for row in rows]
     return Samples(("x",), len(samples), None, "rows", lambda: iter(samples))
@@ -54,7 +60,7 @@ class Diary:
         self.seen: dict[str, list[tuple[int, list[float], list[float]]]] = {}
 
     def see(self, index, sample, name, seen) -> None:
-        assert seen.few is seen.values  # small ones are not thinned
+        assert np.array_equal(seen.few, seen.values)  # small ones are not thinned
         self.seen.setdefault(name, []).append((index, sample["x"].ravel().tolist(), seen.values.ravel().tolist()))
 
 
@@ -65,6 +71,33 @@ def test_an_onlooker_sees_all_that_nodes_give_sample_by_sample() -> None:
         "sum": [(0, [1, 2], [-1, 3]), (1, [3, -1], [4, 7]), (2, [0, 0], [0, 1])],
         "y": [(0, [1, 2], [0, 3]), (1, [3, -1], [4, 7]), (2, [0, 0], [0, 1])],
     }
+
+
+def test_the_model_is_not_asked_for_what_a_clip_gives() -> None:
+    assert collect._groups(dense_relu()) == [["sum"]]
+    assert collect._groups(clip_of_relu()) == [["sum", "y"]]  # of what it is given, "y" takes two clips
+
+
+def clip_of_relu() -> ir.Model:
+    nodes = [
+        helper.make_node("Gemm", ["x", "w"], ["sum"], transB=1),
+        helper.make_node("Relu", ["sum"], ["above"]),
+        helper.make_node("Clip", ["above", "low", "high"], ["y"]),
+    ]
+    weights = {"w": np.eye(2, dtype=np.float32), "low": np.float32(-1), "high": np.float32(2)}
+    return build(nodes, [info("x", [1, 2])], [info("y", [1, 2])], weights)
+
+
+def test_clips_of_clips_and_of_inputs_are_seen_as_they_are() -> None:
+    table = calibrate(clip_of_relu(), given([1, 5], [-3, 2]), MINMAX, model_sha256="")
+    assert {name: (item.min, item.max) for name, item in table.ranges.items()} == {
+        "x": (-3, 5),
+        "sum": (-3, 5),
+        "above": (0, 5),
+        "y": (0, 2),
+    }
+    of_input = build([helper.make_node("Relu", ["x"], ["y"])], [info("x", [1, 2])], [info("y", [1, 2])], {})
+    assert calibrate(of_input, given([-1, 3]), MINMAX, model_sha256="").ranges["y"].max == 3
 
 
 def test_what_an_onlooker_does_not_like_ends_calibration() -> None:
@@ -137,11 +170,11 @@ def test_the_same_samples_give_the_same_table_and_others_another_digest() -> Non
 
 
 def test_values_too_many_to_hold_are_seen_in_several_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = calibrate(dense_relu(), given([1, 2], [3, -1]), MINMAX, model_sha256="")
+    whole = calibrate(two_layers(), given([1, 2], [3, -1]), MINMAX, model_sha256="")
     monkeypatch.setattr(collect, "MAX_EXPOSED_BYTES", 8)
     steps: list[tuple[int, int]] = []
     parts = calibrate(
-        dense_relu(), given([1, 2], [3, -1]), MINMAX, model_sha256="", progress=lambda *step: steps.append(step)
+        two_layers(), given([1, 2], [3, -1]), MINMAX, model_sha256="", progress=lambda *step: steps.append(step)
     )
     assert parts.text() == whole.text()
     assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
