@@ -7,7 +7,7 @@ coarser than its bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -29,16 +29,9 @@ def with_pictures(
     graph: ir.Graph, nodes: Sequence[ir.Node], table: CalibrationTable, options: QuantizeOptions
 ) -> tuple[CalibrationTable, QuantizeOptions]:
     """The range of bytes for what is made of bytes alone, and 16 bits for what is computed from them, unless a layer says."""
-    pictures = {name_of(value) for value in graph.inputs if BYTES in value.metadata_props}
+    pictures, prepared = made_of_bytes(graph, nodes)
     if not pictures:
         return table, options
-    prepared: set[str] = set()
-    for node in nodes:
-        name = name_of(node.outputs[0])
-        if node.op_type in _MOVEMENT and all(_is_byte(value, pictures) for value in _numbers(node)):
-            pictures.add(name)
-        elif node.op_type in _PREPARATION and _is_prepared(node, pictures | prepared):
-            prepared.add(name)
     layers = {
         **dict.fromkeys(prepared, LayerBits(activation_bits=16)),
         **options.layers,
@@ -47,6 +40,19 @@ def with_pictures(
     bytes_range = Range(_LEAST, _MOST, _LEAST, _MOST)
     ranges = {**table.ranges, **dict.fromkeys(pictures, bytes_range)}
     return replace(table, ranges=ranges), replace(options, layers=layers)
+
+
+def made_of_bytes(graph: ir.Graph, nodes: Iterable[ir.Node]) -> tuple[set[str], set[str]]:
+    """The names of values that are bytes, and of those computed from them before anything else is done."""
+    pictures = {name_of(value) for value in graph.inputs if BYTES in value.metadata_props}
+    prepared: set[str] = set()
+    for node in nodes if pictures else ():
+        name = name_of(node.outputs[0])
+        if node.op_type in _MOVEMENT and all(_is_byte(value, pictures) for value in _numbers(node)):
+            pictures.add(name)
+        elif node.op_type in _PREPARATION and _is_prepared(node, pictures | prepared):
+            prepared.add(name)
+    return pictures, prepared
 
 
 def _numbers(node: ir.Node) -> list[ir.Value | None]:

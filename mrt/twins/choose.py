@@ -16,7 +16,7 @@ from mrt.quantize import QuantizeOptions
 from mrt.quantize.channel_scales import candidates
 from mrt.rewrite.add_twins import paired_channels
 from mrt.rewrite.channel_chains import Chain, channel_chains
-from mrt.rewrite.edit import nodes, shape_of
+from mrt.rewrite.edit import nodes, producer, shape_of
 from mrt.twins.noise import Floats, noise_of_channels
 
 BLOCK = 8  # channels that machines compute together: of fewer, the rest would take as long and say nothing
@@ -35,7 +35,7 @@ def choose_twins(
     chains = list(channel_chains(model))
     if not chains or _bytes(model) > MOST_BYTES:
         return {}
-    scaled = frozenset(str(value.name) for value in candidates(model)) if by_channel else frozenset()
+    scaled = _scaled(model) if by_channel else frozenset()
     chosen = set(evenly_spaced(len(samples), ENOUGH_SAMPLES))
     few = (sample for index, sample in enumerate(islice(samples, max(chosen) + 1)) if index in chosen)
     try:
@@ -43,6 +43,18 @@ def choose_twins(
     except BadModel:  # the model runs, as calibration will see; but onnxruntime lacks what its derivative needs
         return {}
     return _within_budget(model, chains, noise)
+
+
+def _scaled(model: ir.Model) -> frozenset[str]:
+    """The values that will have a scale for each channel: candidates, and what is joined to one of them."""
+    found = set(candidates(model))
+    joined = (value for item in found for value in _operands_of_join(item))
+    return frozenset(str(value.name) for value in (*found, *joined))
+
+
+def _operands_of_join(value: ir.Value) -> list[ir.Value]:
+    node = producer(value, "Concat")
+    return [] if node is None else [item for item in node.inputs if item is not None]
 
 
 def _within_budget(model: ir.Model, chains: list[Chain], noise: Mapping[str, Floats]) -> dict[str, list[int]]:

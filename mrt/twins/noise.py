@@ -12,6 +12,8 @@ import onnx_ir as ir
 from mrt.calibrate.samples import Sample
 from mrt.calibrate.session import FloatSession
 from mrt.quantize import QuantizeOptions
+from mrt.quantize.lowering import clip_ends
+from mrt.quantize.pictures import made_of_bytes
 from mrt.rewrite.add_twins import paired_channels
 from mrt.rewrite.channel_chains import CLIPS
 from mrt.rewrite.edit import rank_of
@@ -59,12 +61,13 @@ def noise_of_channels(
 
 
 def _rounded(model: ir.Model, options: QuantizeOptions) -> list[ir.Value]:
-    """The images that become integers of 8 bits or less: what clips give, and what else convolutions read."""
+    """The images that become integers of 8 bits or less: what clips give, and what else convolutions read; bytes are integers."""
+    exact = set().union(*made_of_bytes(model.graph, model.graph))
     return [
         value
         for node in model.graph
         for value in node.outputs
-        if rank_of(value) == 4 and options.activation_bits_of(str(value.name)) <= 8
+        if rank_of(value) == 4 and options.activation_bits_of(str(value.name)) <= 8 and value.name not in exact
         if node.op_type in CLIPS
         or (node.op_type not in HOLDING and any(use.node.op_type == "Conv" and use.idx == 0 for use in value.uses()))
     ]
@@ -84,6 +87,8 @@ def _held_by(value: ir.Value) -> str:
 
 
 def _steps(value: ir.Value, bits: int) -> int:
+    """How many an integer of the value may be from 0."""
     node = value.producer()
-    above_zero = node is not None and node.op_type in CLIPS
+    relu = node is not None and node.op_type == "Relu"
+    above_zero = relu or (node is not None and node.op_type == "Clip" and clip_ends(node)[0] >= 0)
     return int(2**bits if above_zero else 2 ** (bits - 1)) - 1
