@@ -17,9 +17,9 @@ BLOCK = 16  # weights after whose rounding the error is handed on to all that ar
 
 def round_to_second_order(weights: FloatArray, scales: FloatArray, covariance: FloatArray, bits: int) -> IntArray:
     """Integers for weights [O,..,C/groups] at scales [O], for inputs with this covariance [groups,K,K]."""
-    groups, length = covariance.shape[:2]
-    steps = (weights.reshape(len(weights), -1) / scales[:, None]).reshape(groups, -1, length)
-    return _integers(_Rounding(covariance).rounded(steps, bits), weights.shape, bits)
+    rounding = _Rounding(covariance)
+    steps = rounding.columns(weights) / scales.reshape(len(covariance), 1, -1)
+    return rounding.integers(_round(steps, rounding.factors, _most(bits)), weights.shape, bits)
 
 
 def round_at_best_scales(
@@ -29,57 +29,63 @@ def round_at_best_scales(
     groups, length = covariance.shape[:2]
     if length > LONGEST:
         return round_to_second_order(weights, scales, covariance, bits), scales
-    rounding, real = _Rounding(covariance), weights.reshape(groups, -1, 1, length)
-    best, chosen = np.zeros(real.shape), scales.reshape(groups, -1, 1)
-    least = np.full(chosen.shape, np.inf)
+    rounding, plain = _Rounding(covariance), scales.reshape(groups, 1, -1)
+    real = rounding.columns(weights)
+    best, chosen, least = np.zeros_like(real), plain, np.full(plain.shape, np.inf)
     together = max(1, TOGETHER // weights.size)
     for start in range(0, len(FACTORS), together):
-        tried = scales.reshape(groups, -1, 1) * np.array(FACTORS[start : start + together])
-        found = rounding.rounded((real / tried[..., None]).reshape(groups, -1, length), bits)
-        errors = (found.reshape(*tried.shape, length) * tried[..., None] - real).reshape(found.shape)
-        noise = (np.matmul(errors, covariance) * errors).sum(axis=2).reshape(tried.shape)
-        first = noise.argmin(axis=2, keepdims=True)
-        better = np.take_along_axis(noise, first, axis=2) < least
-        least = np.where(better, np.take_along_axis(noise, first, axis=2), least)
-        chosen = np.where(better, np.take_along_axis(tried, first, axis=2), chosen)
-        found = np.take_along_axis(found.reshape(*tried.shape, length), first[..., None], axis=2)
-        best = np.where(better[..., None], found, best)
-    return _integers(best, weights.shape, bits), chosen.reshape(-1)
+        factors = np.array(FACTORS[start : start + together])
+        tried = (factors[:, None] * plain).reshape(groups, 1, -1)  # all outputs at the first, all at the second, ...
+        found = _round(np.tile(real, len(factors)) / tried, rounding.factors, _most(bits))
+        errors = found * tried - np.tile(real, len(factors))
+        noise = (np.matmul(rounding.covariance, errors) * errors).sum(axis=1).reshape(groups, len(factors), -1)
+        first = noise.argmin(axis=1)[:, None]
+        places = first * plain.shape[2] + np.arange(plain.shape[2])
+        better = np.take_along_axis(noise, first, axis=1) < least
+        least = np.where(better, np.take_along_axis(noise, first, axis=1), least)
+        chosen = np.where(better, np.take_along_axis(tried, places, axis=2), chosen)
+        best = np.where(better, np.take_along_axis(found, places, axis=2), best)
+    return rounding.integers(best, weights.shape, bits), chosen.reshape(-1)
 
 
-def _integers(rounded: FloatArray, shape: tuple[int, ...], bits: int) -> IntArray:
-    return rounded.reshape(shape).astype(np.int8 if bits <= 8 else np.int16)
+def _most(bits: int) -> int:
+    return int(2 ** (bits - 1)) - 1
 
 
 class _Rounding:
-    """For inputs with this covariance [groups,K,K]."""
+    """For inputs with this covariance [groups,K,K]: weights as columns, in the order in which they are rounded.
+
+    What is met most is rounded first, while others can make up for it.
+    """
 
     def __init__(self, covariance: FloatArray) -> None:
-        diagonal = np.einsum("gkk->gk", covariance)
-        # What is met most is rounded first, while others can make up for it.
-        self._order = np.argsort(-diagonal, axis=1, kind="stable")
-        self._factors = _factors(covariance, self._order)
+        self._order = np.argsort(-np.einsum("gkk->gk", covariance), axis=1, kind="stable")
+        rows = np.take_along_axis(covariance, self._order[:, :, None], axis=1)
+        self.covariance = np.take_along_axis(rows, self._order[:, None, :], axis=2)
+        self.factors = _factors(self.covariance)
 
-    def rounded(self, steps: FloatArray, bits: int) -> FloatArray:
-        """Whole numbers for weights [groups,n,K] in steps; each of the n for itself."""
-        left = np.take_along_axis(steps, self._order[:, None, :], axis=2).transpose(0, 2, 1)
-        rounded = _round(np.ascontiguousarray(left), self._factors, 2 ** (bits - 1) - 1).transpose(0, 2, 1)
-        result = np.empty_like(steps)
-        np.put_along_axis(result, np.broadcast_to(self._order[:, None, :], rounded.shape), rounded, axis=2)
-        return result
+    def columns(self, weights: FloatArray) -> FloatArray:
+        """[groups,K,O/groups] of weights [O,..,C/groups]."""
+        groups, length = self._order.shape
+        columns = weights.reshape(groups, -1, length).transpose(0, 2, 1)
+        return np.take_along_axis(columns, self._order[:, :, None], axis=1)
+
+    def integers(self, columns: FloatArray, shape: tuple[int, ...], bits: int) -> IntArray:
+        """Weights of this shape again."""
+        weights = np.empty_like(columns)
+        np.put_along_axis(weights, self._order[:, :, None], columns, axis=1)
+        narrow = weights.transpose(0, 2, 1).astype(np.int8 if bits <= 8 else np.int16, order="C")
+        return narrow.reshape(shape)
 
 
-def _factors(covariance: FloatArray, order: IntArray) -> FloatArray:
-    """[groups,K,K]: how much of the error of a weight, a row, each later one, a column, best makes up for; in this order.
+def _factors(covariance: FloatArray) -> FloatArray:
+    """[groups,K,K]: how much of the error of a weight, a row, each later one, a column, best makes up for.
 
     Each damped matrix is R times R transposed with R upper, so the squared error is the sum of (errors times R)^2, column by
     column: what is left of a column is 0 if its weight takes up R[j,i] / R[i,i] of each error j before it.
     """
-    turned = order[:, ::-1]
-    matrices = np.take_along_axis(
-        np.take_along_axis(covariance, turned[:, :, None], axis=1), turned[:, None, :], axis=2
-    )
-    upper = np.linalg.cholesky(damp(matrices, DAMPING))[:, ::-1, ::-1]
+    turned = np.array(covariance[:, ::-1, ::-1])
+    upper = np.linalg.cholesky(damp(turned, DAMPING))[:, ::-1, ::-1]
     return np.asarray(upper / np.einsum("gkk->gk", upper)[:, None, :])
 
 
