@@ -88,19 +88,26 @@ class LayerInputs:
         return found
 
 
-def products(rows: Rows, weights: IntArray) -> Floats:
+def products(rows: Rows, weights: IntArray) -> Rows | Floats:
     """[outputs, O]: the sums of products of rows [groups, outputs, K] of whole numbers with weights [O, ...], exactly."""
     groups, count, length = rows.shape
     columns = weights.reshape(groups, -1, length).transpose(0, 2, 1).astype(np.float32)
-    greatest = max(float(np.abs(rows).max()), 1.0) * max(float(np.abs(columns).max()), 1.0)
-    total = np.zeros((groups, count, columns.shape[2]))
+    greatest = _greatest(rows) * _greatest(columns)
     step = max(1, int(EXACT / greatest))  # as many products as add up exactly in float32
-    if step < FEWEST:
-        total += np.matmul(rows.astype(np.float64), columns)
+    if step >= length:
+        total: Rows | Floats = np.matmul(rows, columns)
+    elif step < FEWEST:
+        total = np.matmul(rows.astype(np.float64), columns)
     else:
+        total = np.zeros((groups, count, columns.shape[2]))
         for start in range(0, length, step):
             total += np.matmul(rows[:, :, start : start + step], columns[:, start : start + step])
-    return np.asarray(total.transpose(1, 0, 2).reshape(count, -1))
+    return total.transpose(1, 0, 2).reshape(count, -1)
+
+
+def _greatest(numbers: Rows) -> float:
+    """The largest magnitude, or 1; without a copy."""
+    return max(float(numbers.max()), -float(numbers.min()), 1.0)
 
 
 def chosen_places(height: int, width: int) -> tuple[slice, slice]:

@@ -36,16 +36,15 @@ class Matching:
 
     def add(self, computed: Array, wanted: Array) -> None:
         """See some samples."""
-        computed, wanted = computed.astype(np.float32), wanted.astype(np.float32)
+        computed, wanted = computed.astype(np.float32, copy=False), wanted.astype(np.float32, copy=False)
         if not self._clips:
             counts = np.ones(computed.shape, np.float32)
         else:
             self._pairs.append((computed, self._clipped(wanted)))
             counts = either_within(computed, wanted, self._low, self._high).astype(np.float32)
             computed, wanted = computed * counts, wanted * counts
-        self._counts.append(counts.sum(axis=1, dtype=np.float64))
-        self._sums.append(computed.sum(axis=1, dtype=np.float64))
-        self._wanted.append(wanted.sum(axis=1, dtype=np.float64))
+        for sums, numbers in ((self._counts, counts), (self._sums, computed), (self._wanted, wanted)):
+            sums.append(_sums_of_places(numbers))
         self._squares = self._squares + np.einsum("npo,npo->o", computed, computed)
         self._products = self._products + np.einsum("npo,npo->o", computed, wanted)
 
@@ -60,9 +59,11 @@ class Matching:
         """These, or 1 and 0 for the channels of which they make a much greater squared error come out of the clip."""
         before, after = np.zeros((2, *gain.shape))
         for computed, wanted in self._pairs:
-            moved = computed * gain.astype(np.float32) + added.astype(np.float32)
+            moved = computed * gain.astype(np.float32)
+            moved += added.astype(np.float32)
             for outputs, total in ((computed, before), (moved, after)):
-                missed = self._clipped(outputs) - wanted
+                missed = self._clipped(outputs)
+                missed -= wanted
                 total += np.einsum("npo,npo->o", missed, missed)
         harmless = after <= MOST_HARM * before
         return np.where(harmless, gain, 1.0), np.where(harmless, added, 0.0)
@@ -72,7 +73,10 @@ class Matching:
         return self._low > -math.inf or self._high < math.inf
 
     def _clipped(self, outputs: Array) -> Array:
-        return np.minimum(np.maximum(outputs, np.float32(self._low)), np.float32(self._high))
+        if self._high == math.inf:
+            return np.maximum(outputs, np.float32(self._low))
+        clipped = np.maximum(outputs, np.float32(self._low))
+        return np.minimum(clipped, np.float32(self._high), out=clipped)
 
     def _gains(self, counts: FloatArray, sums: FloatArray, wanted: FloatArray) -> FloatArray:
         """The slope of float outputs over computed ones; as much speaks for 1 as the mean channel has to say."""
@@ -81,6 +85,12 @@ class Matching:
         covariance = self._products - sums.sum(axis=0) * wanted.sum(axis=0) / number
         prior = max(float(variance.mean()), 1e-300)
         return np.asarray(np.clip((covariance + prior) / (variance + prior), 1 / MOST_GAIN, MOST_GAIN))
+
+
+def _sums_of_places(numbers: Array) -> FloatArray:
+    """[samples, O]; of at most some hundred places, which float32 adds up well enough."""
+    ones = np.ones((1, numbers.shape[1]), np.float32)
+    return np.asarray(np.matmul(ones, numbers)[:, 0], np.float64)
 
 
 def either_within(one: Array, other: Array, low: Array | float, high: Array | float) -> npt.NDArray[np.bool_]:

@@ -12,7 +12,7 @@ DAMPING = 0.03  # of the mean of the diagonal, so that the matrix can be inverte
 FACTORS = (1.0, 0.99, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.08, 1.1, 1.12, 1.15)  # of a scale, that are tried
 LONGEST = 64  # weights of an output; of more it hardly depends on the scale how well they fit
 TOGETHER = 2**20  # weights, at all scales that are tried at once
-BLOCK = 16  # weights after whose rounding the error is handed on to all that are left
+BLOCK = 8  # weights, at most, whose errors are handed on one by one
 
 
 def round_to_second_order(weights: FloatArray, scales: FloatArray, covariance: FloatArray, bits: int) -> IntArray:
@@ -90,17 +90,26 @@ def _factors(covariance: FloatArray) -> FloatArray:
 
 
 def _round(real: FloatArray, factors: FloatArray, most: int) -> FloatArray:
-    """[groups, K, O]; the errors of a block are handed on within it at once, and beyond it in one product."""
-    length, left = real.shape[1], real.copy()
-    rounded = np.empty_like(left)
-    for start in range(0, length, BLOCK):
-        stop = min(start + BLOCK, length)
-        errors = np.empty((len(left), stop - start, left.shape[2]))
+    """[groups, K, O]: each after those before it."""
+    left, rounded, errors = real.copy(), np.empty_like(real), np.empty_like(real)
+
+    def round_some(start: int, stop: int) -> None:
+        """Halves, so that the errors of many are handed on to many in one product."""
+        if stop - start <= BLOCK:
+            return round_each(start, stop)
+        middle = (start + stop) // 2
+        round_some(start, middle)
+        handed_on = factors[:, start:middle, middle:stop].transpose(0, 2, 1)
+        left[:, middle:stop] += np.matmul(handed_on, errors[:, start:middle])
+        return round_some(middle, stop)
+
+    def round_each(start: int, stop: int) -> None:
         for index in range(start, stop):
-            whole, error = rounded[:, index], errors[:, index - start]
+            whole, error = rounded[:, index], errors[:, index]
             np.floor(np.add(left[:, index], 0.5, out=whole), out=whole)
             np.minimum(np.maximum(whole, -most, out=whole), most, out=whole)  # what np.clip does, in half the time
             np.subtract(real[:, index], whole, out=error)
             left[:, index + 1 : stop] += factors[:, index, index + 1 : stop, None] * error[:, None, :]
-        left[:, stop:] += np.matmul(factors[:, start:stop, stop:].transpose(0, 2, 1), errors)
+
+    round_some(0, real.shape[1])
     return rounded

@@ -59,18 +59,39 @@ class Sequential:
         """The layer with weights that fit these inputs, if that is asked for and they are few enough; and the inputs' moments."""
         length, enough = math.prod(layer.weights.shape[1:]), inputs.enough_for_moments()
         if not self._options.fit or length > LONGEST or len(enough) < 2:
-            return layer, _moments(inputs) if self._options.weights else Moments()
+            return layer, self._moments(inputs) if self._options.weights else Moments()
         weights = layer.weights.reshape(inputs.groups, -1, length) * layer.input_scale
         low, high = ends_behind(layer.output)
+        centres = layer.centres.astype(np.float32)
         halves = [Fitting(weights, layer.bias, low - layer.centres, high - layer.centres) for _ in (0, 1)]
-        for turn, index in enumerate(enough):
-            wanted = np.concatenate(outputs[inputs.blocks[index]]) - layer.centres
-            halves[turn % 2].add(inputs.rows(index), wanted.astype(np.float32))
+
+        def see(half: int) -> None:
+            for index in enough[half::2]:
+                wanted = np.concatenate(outputs[inputs.blocks[index]]) - centres
+                halves[half].add(inputs.rows(index), wanted)
+
+        self._in_halves(see)
         moments = halves[0].moments.together(halves[1].moments)
         added = moved(halves)
         real = layer.weights + (added / layer.input_scale).reshape(layer.weights.shape)
         bias = layer.bias - np.matmul(added, moments.means[:, :, None]).reshape(-1)
         return replace(layer, weights=real, bias=bias), moments
+
+    def _moments(self, inputs: LayerInputs) -> Moments:
+        halves, enough = (Moments(), Moments()), inputs.enough_for_moments()
+
+        def see(half: int) -> None:
+            for index in enough[half::2]:
+                halves[half].add(inputs.rows(index))
+
+        self._in_halves(see)
+        return halves[0].together(halves[1]) if halves[1].count else halves[0]
+
+    def _in_halves(self, see: Callable[[int], None]) -> None:
+        """Both at once: each adds up its own numbers in its own order, whoever is first."""
+        other = self._pool.submit(see, 1)
+        see(0)
+        other.result()
 
     def _rounded(self, net: Lowering, layer: Layer, scales: FloatArray, moments: Moments) -> Rounded:
         """The weights alone, and the bias that gives back what their rounding adds on average."""
@@ -89,10 +110,12 @@ class Sequential:
     ) -> Rounded:
         """The same weights, with the gain and the bias of each output channel that fit the float outputs best."""
         matching = Matching(ends_behind(layer.output))
-        accumulator = rounded.scales * layer.input_scale
+        accumulator, bias, centres = (
+            item.astype(np.float32) for item in (rounded.scales * layer.input_scale, rounded.bias, layer.centres)
+        )
         for index, some in enumerate(inputs.blocks):
-            wanted = np.stack(outputs[some]) - layer.centres
-            computed = products(inputs.rows(index), rounded.weights) * accumulator + rounded.bias
+            wanted = np.stack(outputs[some]) - centres
+            computed = products(inputs.rows(index), rounded.weights) * accumulator + bias
             matching.add(computed.reshape(wanted.shape), wanted)
         gains, added = matching.result(gains=net.options.scales == "real")
         return Rounded(rounded.weights, rounded.scales * gains, rounded.bias * gains + added)
@@ -103,13 +126,6 @@ class Sequential:
             self._simulation = Simulation(net.builder, self._samples, self._pool)
         values, length = self._simulation.values(layer.input.value), math.prod(layer.weights.shape[1:])
         return LayerInputs(values, _window(layer), length, int(layer.input.zero_point), places)
-
-
-def _moments(inputs: LayerInputs) -> Moments:
-    moments = Moments()
-    for index in inputs.enough_for_moments():
-        moments.add(inputs.rows(index))
-    return moments
 
 
 def _steps(layer: Layer, scales: FloatArray) -> FloatArray:
