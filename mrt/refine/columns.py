@@ -70,8 +70,9 @@ class LayerInputs:
         self.blocks = [slice(start, start + count) for start in range(0, len(inputs), count)]
         width = inputs[0].shape[-1] * (1 if window is None else math.prod(window.kernel))
         self.groups = width // length
-        self._step = max(1, len(inputs) * places // max(ENOUGH_ROWS, ENOUGH_FOR_ONE * length))
-        self._kept: dict[int, Rows] | None = {} if len(inputs) * places * width <= KEPT else None
+        self.count = len(inputs) * places  # rows
+        self._step = max(1, self.count // max(ENOUGH_ROWS, ENOUGH_FOR_ONE * length))
+        self._kept: dict[int, Rows] | None = {} if self.count * width <= KEPT else None
 
     def enough_for_moments(self) -> range:
         """Blocks at equal distances, with rows for all weights of an output."""

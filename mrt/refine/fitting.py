@@ -17,7 +17,12 @@ from mrt.refine.matching import either_within
 from mrt.refine.moments import Floats, Moments, Rows, damp
 
 RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0)  # of the mean variance of an input
-LONGEST = 128  # weights of an output; with more, few samples say too little about each
+LONGEST, ROWS = 128, 50  # weights of an output that any samples say enough about; rows for each, if there are more
+
+
+def can_be_fitted(length: int, rows: int) -> bool:
+    """Whether so many rows say enough about so many weights of an output."""
+    return length <= LONGEST or rows >= ROWS * length
 
 
 class Fitting:

@@ -18,7 +18,7 @@ from mrt.quantize.fixed_point import FloatArray
 from mrt.quantize.lowering import Lowering
 from mrt.quantize.rounding import Layer, Rounded, nearest
 from mrt.refine.columns import LayerInputs, Window, products
-from mrt.refine.fitting import LONGEST, Fitting, moved
+from mrt.refine.fitting import Fitting, can_be_fitted, moved
 from mrt.refine.float_notes import FloatNotes
 from mrt.refine.matching import Matching, ends_behind
 from mrt.refine.moments import Moments
@@ -58,7 +58,7 @@ class Sequential:
     def _fitted(self, layer: Layer, inputs: LayerInputs, outputs: Sequence[Array]) -> tuple[Layer, Moments]:
         """The layer with weights that fit these inputs, if that is asked for and they are few enough; and the inputs' moments."""
         length, enough = math.prod(layer.weights.shape[1:]), inputs.enough_for_moments()
-        if not self._options.fit or length > LONGEST or len(enough) < 2:
+        if not self._options.fit or not can_be_fitted(length, inputs.count) or len(enough) < 2:
             return layer, self._moments(inputs) if self._options.weights else Moments()
         weights = layer.weights.reshape(inputs.groups, -1, length) * layer.input_scale
         low, high = ends_behind(layer.output)

@@ -76,3 +76,9 @@ def test_of_a_silent_input_nothing_is_learnt():
     inputs = np.zeros((1, 4000, 2))
     added = moved(halves_of(inputs, np.ones((4000, 1)), np.ones((1, 1, 2))))
     assert np.array_equal(added, np.zeros((1, 1, 2)))
+
+
+def test_many_weights_are_fitted_only_where_there_are_many_rows():
+    assert can_be_fitted(LONGEST, 10)
+    assert not can_be_fitted(LONGEST + 1, ROWS * (LONGEST + 1) - 1)
+    assert can_be_fitted(LONGEST + 1, ROWS * (LONGEST + 1))
