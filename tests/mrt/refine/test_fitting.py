@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mrt.refine.fitting import RIDGES, Fitting, moved
+from mrt.refine.fitting import LONGEST, RIDGES, ROWS, Fitting, can_be_fitted, moved
 
 ANYTHING = np.array([-np.inf]), np.array([np.inf])
 
