@@ -142,6 +142,10 @@ class Program:
         """Value number of the first instruction's result."""
         return len(self.inputs) + len(self.constants)
 
+    def said_of(self, key: str) -> str | None:
+        """What its provenance has under this key, if there is such an entry."""
+        return None if self.metadata is None else self.metadata.provenance.get(key)
+
     def last_uses(self) -> dict[int, int]:
         """For every value that an instruction reads: the index of the last one that does."""
         return {value: index for index, item in enumerate(self.instructions) for value in item.operands}

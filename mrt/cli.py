@@ -333,8 +333,7 @@ def _model_and_program(
 
 
 def _warn_of_another_model(path: Path, program: Proven, sha256: str) -> None:
-    metadata = program.program.metadata
-    made_from = metadata.provenance.get("model_sha256") if metadata is not None else None
+    made_from = program.program.said_of("model_sha256")
     if made_from not in (None, sha256):
         click.echo(f"mrt: warning: {path} was made from another model (SHA-256 {made_from})", err=True)
 

@@ -117,7 +117,7 @@ def _per_channel(numbers: float | tuple[float, ...], channels: int, name: str) -
 
 def _read_provenance(program: Program) -> dict[str, dict[str, Any]]:
     """What the program says, believed only as far as a configuration could say it."""
-    text = program.metadata.provenance.get(PROVENANCE) if program.metadata is not None else None
+    text = program.said_of(PROVENANCE)
     if text is None:
         return {}
     try:

@@ -21,7 +21,7 @@ def twins_provenance(twins: Twins) -> dict[str, str]:
 
 def read_twins(program: Program) -> dict[str, list[int]]:
     """What the program says, which may have come from anywhere; whether a model has such channels is for `add_twins` to judge."""
-    text = program.metadata.provenance.get(PROVENANCE) if program.metadata is not None else None
+    text = program.said_of(PROVENANCE)
     if text is None:
         return {}
     try:
