@@ -21,7 +21,7 @@ from mrt.twins.noise import Floats, noise_of_channels
 
 BLOCK = 8  # channels that machines compute together: of fewer, the rest would take as long and say nothing
 ENOUGH_SAMPLES = 4  # that the noise is taken from
-MOST_COST = 0.12  # of all products, for twins
+MOST_COST = 0.15  # of all products, for twins
 MOST_TWINS = 4096  # so that a program can say them in its provenance
 WORTH = 1.5  # share of the noise that a twin must take off, over its share of the products
 TAKEN_OFF = 3 / 4  # of the noise of a channel that gets a twin
