@@ -91,6 +91,8 @@ VARIANTS = (
     Variant("mrt-minmax", "mrt, `--observer minmax`", options=("--observer", "minmax")),
     Variant("mrt-percentile", "mrt, `--observer percentile`", options=("--observer", "percentile")),
     *STAGES,
+    Variant("mrt-per-tensor", "mrt, one scale for all weights of a layer", settings="per_channel = false"),
+    Variant("mrt-signed", "mrt, without the unsigned range", settings="unsigned = false"),
     Variant("mrt-uncorrected", "mrt, without bias correction", settings="bias_correction = false"),
     Variant(
         "mrt-unrefined-uncorrected",

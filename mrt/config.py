@@ -210,10 +210,14 @@ def _read_quantization(table: _Table, layers: Mapping[str, _Table]) -> QuantizeO
         scales=table.take("scales", _one_of(SCALES), "real"),
         scheme=table.take("scheme", _one_of(SCHEMES), "symmetric"),
         bias_correction=table.take("bias_correction", _flag, True),
+        per_channel=table.take("per_channel", _flag, True),
+        unsigned=table.take("unsigned", _flag, True),
         stream_bits=table.take("stream_bits", _bits(ACTIVATION_BITS)),
         layers={name: _read_layer(item) for name, item in layers.items()},
     )
-    table.finish("bits, weight_bits, activation_bits, scales, scheme, bias_correction, stream_bits")
+    table.finish(
+        "bits, weight_bits, activation_bits, scales, scheme, bias_correction, per_channel, unsigned, stream_bits"
+    )
     return settings
 
 

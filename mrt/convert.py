@@ -315,6 +315,7 @@ def _provenance(loaded: LoadedModel, table: CalibrationTable, config: Config) ->
         "scales": options.scales,
         "scheme": options.scheme,
         "bias_correction": str(options.bias_correction).lower(),
+        **{word: "false" for word in ("per_channel", "unsigned") if not getattr(options, word)},
         "layers": json.dumps(options.key()["layers"]),
     }
 

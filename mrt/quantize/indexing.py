@@ -77,7 +77,10 @@ def _format_of_table(net: Lowering, value: ir.Value, array: FloatArray) -> Forma
     compared = all(use.node.op_type in COMPARISONS for use in value.uses())
     bits = HEAD_BITS if compared or name_of(value) in net.heads else net.options.activation_bits_of(name_of(value))
     options = net.options
-    return choose_format(Range(*ends, *ends), bits, reach=ends, scales=options.scales, scheme=options.scheme)
+    seen = Range(*ends, *ends)
+    return choose_format(
+        seen, bits, reach=ends, scales=options.scales, scheme=options.scheme, unsigned=options.unsigned
+    )
 
 
 def _indices(net: Lowering, value: ir.Value | None, size: int) -> Handle:

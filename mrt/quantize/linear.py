@@ -154,7 +154,7 @@ def _constant_matrix(net: Lowering, node: ir.Node, index: int, dtype: str) -> Te
     """Weights of a product: one scale for each column on the right, where it lasts; one for all on the left."""
     array, bits = require_constant(node, index), net.options.weight_bits_of(name_of(node.outputs[0]))
     rows = np.moveaxis(array, -1, 0) if index == 1 else array[None]
-    scales = weight_scales(rows, np.zeros(len(rows)), 1.0, bits=bits, scales=net.options.scales)
+    scales = _weight_scales(net, rows, np.zeros(len(rows)), 1.0, bits)
     integers = quantize_weights(rows, scales, bits=bits).astype(DTYPES[dtype])
     arranged = np.moveaxis(integers, 0, -1) if index == 1 else integers[0]
     return Tensor(net.constant(arranged), scales, 0, identity(array.ndim))
@@ -183,10 +183,15 @@ def _parameters(
     bits = net.options.weight_bits_of(name_of(node.outputs[0]))
     bias = require_constant(node, 2) + taken_up(x, weights) - centres
     layer = Layer(node, x, _by_channel(weights, x), bias, centres, bits, shares)
-    scales = weight_scales(layer.weights, layer.bias, layer.input_scale, bits=bits, scales=net.options.scales)
+    scales = _weight_scales(net, layer.weights, layer.bias, layer.input_scale, bits)
     rounded = net.rounding(net, layer, scales)
     accumulator = rounded.scales * layer.input_scale
     return rounded.weights, quantize_bias(rounded.bias, accumulator), accumulator
+
+
+def _weight_scales(net: Lowering, weights: FloatArray, bias: FloatArray, input_scale: float, bits: int) -> FloatArray:
+    options = net.options
+    return weight_scales(weights, bias, input_scale, bits=bits, scales=options.scales, per_channel=options.per_channel)
 
 
 def _by_channel(weights: FloatArray, x: Tensor) -> FloatArray:

@@ -148,6 +148,7 @@ class Lowering:
             reach=reach,
             scales=scales or self.options.scales,
             scheme=self.options.scheme,
+            unsigned=self.options.unsigned,
         )
 
     def reach(self, tensor: Tensor) -> Interval:

@@ -28,7 +28,8 @@ class QuantizeOptions:
 
     `stream_bits` are those of residual streams, where they are others (`mrt.quantize.streams`). `layers` overrides them for a
     layer, named as its output in the rewritten model. `bias_correction` takes off what rounding the weights adds to a layer's
-    output on average.
+    output on average. Weights have a scale for each output if `per_channel`, else one for the layer; values that are never
+    negative have the whole unsigned range if `unsigned`, else half of the signed one.
     """
 
     weight_bits: int = 8
@@ -36,6 +37,8 @@ class QuantizeOptions:
     scales: str = "real"
     scheme: str = "symmetric"
     bias_correction: bool = True
+    per_channel: bool = True
+    unsigned: bool = True
     stream_bits: int | None = None
     layers: Mapping[str, LayerBits] = field(default_factory=dict)
 
@@ -58,6 +61,15 @@ class QuantizeOptions:
         layers = {name: asdict(bits) for name, bits in sorted(self.layers.items())}
         plain = asdict(replace(self, layers={}))
         return {**{name: value for name, value in plain.items() if value is not None}, "layers": layers}
+
+    @property
+    def chooses_weight_scales(self) -> bool:
+        """Whether any scale will do for the weights of an output."""
+        return self.scales == "real" and self.per_channel
+
+    def steps_from_zero(self, bits: int, *, negative: bool) -> int:
+        """How many an integer of so many bits, 8 at most, may be from 0, of a value that is ever negative or not."""
+        return int(2 ** (bits - 1 if negative or not self.unsigned else bits)) - 1
 
     def weight_bits_of(self, value: str) -> int:
         """The precision of the weights of the layer that gives this value."""

@@ -91,8 +91,10 @@ def limits(bits: int) -> tuple[str, int, int]:
     return dtype, -most, most
 
 
-def choose_format(range_: Range, bits: int, *, reach: Interval, scales: str, scheme: str) -> Format:
-    """The format of a value with this range: unsigned if never negative, else signed around 0 (or anywhere: affine).
+def choose_format(
+    range_: Range, bits: int, *, reach: Interval, scales: str, scheme: str, unsigned: bool = True
+) -> Format:
+    """The format of a value with this range: `unsigned` if never negative, else signed around 0 (or anywhere: affine).
 
     `reach` are the least and the greatest real that any input can make of it.
     """
@@ -101,7 +103,7 @@ def choose_format(range_: Range, bits: int, *, reach: Interval, scales: str, sch
         alpha = min(max(abs(range_.min), abs(range_.max)) * HEADROOM, max(abs(end) for end in reach))
         return Format(dtype, usable_scale(alpha / most, scales), 0, least, most)
     half = 2 ** (bits - 1)
-    if reach[0] >= 0:
+    if reach[0] >= 0 and unsigned:
         return Format(dtype, usable_scale(range_.hi / (2 * half - 1), scales), -half, -half, half - 1)
     if scheme == "affine":
         low, high = min(range_.lo, 0.0), max(range_.hi, 0.0)

@@ -15,14 +15,21 @@ CLIP_CANDIDATES = 32  # thresholds tried for coarse weights, from the whole rang
 EXACT_ERROR_BITS = 8  # fractional bits of a rounding error when errors are compared as integers
 
 
-def weight_scales(weights: FloatArray, bias: FloatArray, input_scale: float, *, bits: int, scales: str) -> FloatArray:
-    """One scale per output channel (axis 0), such that weights fit `bits` and the bias fits i32 at input_scale * scale."""
+def weight_scales(
+    weights: FloatArray, bias: FloatArray, input_scale: float, *, bits: int, scales: str, per_channel: bool = True
+) -> FloatArray:
+    """One scale per output channel (axis 0), such that weights fit `bits` and the bias fits i32 at input_scale * scale.
+
+    All the same, the largest, unless `per_channel`.
+    """
     most = 2 ** (bits - 1) - 1
     rows = weights.reshape(weights.shape[0], -1)
     ideal = np.abs(rows).max(axis=1) / most
     if bits < 8:
         ideal = ideal * _best_clip(rows, np.where(ideal > 0, ideal, 1.0), most)
     ideal = np.maximum(ideal, np.abs(bias) / (input_scale * BIAS_LIMIT))
+    if not per_channel:
+        ideal = np.full_like(ideal, ideal.max(initial=0.0))
     return np.array([usable_scale(float(scale), scales) for scale in ideal])
 
 

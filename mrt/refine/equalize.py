@@ -56,11 +56,11 @@ def with_channels(
     centres: dict[str, tuple[float, ...]] = {}
     for value in values:
         name, seen = name_of(value), table.ranges[name_of(value)]
-        around = np.zeros(shape_of(value)[1])
+        around, steps = np.zeros(shape_of(value)[1]), options.steps_from_zero(8, negative=seen.min < 0)
         if name in centred and seen.min < 0 and options.scheme == "symmetric":
-            around = _centres(value, spread[name], _steps(seen), centres)
+            around = _centres(value, spread[name], steps, centres)
             centres[name] = tuple(around.tolist())
-        found = _scales(value, seen, halves[name], around, spread, left)
+        found = _scales(value, seen, halves[name], around, steps, spread, left)
         if found:
             scales[name] = found
     return replace(decisions, channel_scales=scales, centres=centres)
@@ -71,24 +71,19 @@ def _has_few_steps(name: str, table: CalibrationTable, options: QuantizeOptions)
     return options.activation_bits_of(name) <= 8 and seen.max != seen.min
 
 
-def _steps(seen: Range) -> int:
-    """How many an integer of the value may be from 0."""
-    return 255 if seen.min >= 0 else 127
-
-
 def _scales(
     value: ir.Value,
     seen: Range,
     halves: tuple[Channels, Channels],
     centres: Floats,
+    steps: int,
     spread: Mapping[str, Channels],
     left: float,
 ) -> tuple[float, ...]:
-    """Of the channels, relative to the whole value's; none if it gains nothing by them."""
+    """Of the channels, relative to the whole value's; none if it gains nothing by them. `steps`: most from 0, of an integer."""
     whole, importance = max(abs(seen.lo), abs(seen.hi)), _importance(value, spread)
     # The whole value may end before what was seen of it; its loudest channels need not.
     limits = LEAST_SCALE * whole, max(abs(seen.min), abs(seen.max))
-    steps = _steps(seen)
     relative = channel_ends(spread[name_of(value)], halves, centres, steps, importance, limits) / whole
     most = relative.max()
     power = _best_power(value, relative / most, most * whole / steps, spread, importance, left)

@@ -97,7 +97,7 @@ class Sequential:
         """The weights alone, and the bias that gives back what their rounding adds on average."""
         if not self._options.weights:
             return nearest(net, layer, scales)
-        if net.options.scales == "real":
+        if net.options.chooses_weight_scales:
             integers, scales = round_at_best_scales(layer.weights, scales, moments.covariance, layer.bits)
         else:
             integers = round_to_second_order(layer.weights, scales, moments.covariance, layer.bits)
@@ -117,7 +117,7 @@ class Sequential:
             wanted = np.stack(outputs[some]) - centres
             computed = products(inputs.rows(index), rounded.weights) * accumulator + bias
             matching.add(computed.reshape(wanted.shape), wanted)
-        gains, added = matching.result(gains=net.options.scales == "real")
+        gains, added = matching.result(gains=net.options.chooses_weight_scales)
         return Rounded(rounded.weights, rounded.scales * gains, rounded.bias * gains + added)
 
     def _inputs(self, net: Lowering, layer: Layer, places: int) -> LayerInputs:

@@ -53,7 +53,7 @@ def noise_of_channels(
                 greatest[name] = np.maximum(greatest[name], found[outputs[1]])
     noise = {}
     for name, square in squares.items():
-        steps = _steps(values[name], options.activation_bits_of(name))
+        steps = options.steps_from_zero(options.activation_bits_of(name), negative=_may_be_negative(values[name]))
         size = greatest[name] if name in scaled else greatest[name].max()
         noise[name] = np.asarray(ROUNDING * square * (size / steps) ** 2)
         noise[name][paired_channels(values[name])] /= 2  # two errors half a step apart, as large as one of half a step
@@ -86,9 +86,8 @@ def _held_by(value: ir.Value) -> str:
     return str(value.name)
 
 
-def _steps(value: ir.Value, bits: int) -> int:
-    """How many an integer of the value may be from 0."""
+def _may_be_negative(value: ir.Value) -> bool:
     node = value.producer()
-    relu = node is not None and node.op_type == "Relu"
-    above_zero = relu or (node is not None and node.op_type == "Clip" and clip_ends(node)[0] >= 0)
-    return int(2**bits if above_zero else 2 ** (bits - 1)) - 1
+    if node is None or node.op_type not in CLIPS:
+        return True
+    return node.op_type == "Clip" and clip_ends(node)[0] < 0

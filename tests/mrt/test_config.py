@@ -174,3 +174,11 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_bytes(b"\xff")
     with pytest.raises(BadOption, match=r"c\.toml: is not TOML"):
         load_config(tmp_path / "c.toml")
+
+
+def test_plain_weights_and_values_are_a_config_s_to_ask_for(tmp_path: Path) -> None:
+    path = tmp_path / "c.toml"
+    for text, expected in (("", (True, True)), ("per_channel = false\nunsigned = false", (False, False))):
+        path.write_text(f"[quantization]\n{text}\n", encoding="utf-8")
+        found = load_config(path).quantization
+        assert (found.per_channel, found.unsigned) == expected

@@ -11,8 +11,10 @@ ANYWHERE = (-float("inf"), float("inf"))
 NEVER_NEGATIVE = (0.0, float("inf"))
 
 
-def chosen(low, high, bits, *, reach=ANYWHERE, scales="real", scheme="symmetric") -> Format:
-    return choose_format(Range(low, high, low, high), bits, reach=reach, scales=scales, scheme=scheme)
+def chosen(low, high, bits, *, reach=ANYWHERE, scales="real", scheme="symmetric", unsigned=True) -> Format:
+    return choose_format(
+        Range(low, high, low, high), bits, reach=reach, scales=scales, scheme=scheme, unsigned=unsigned
+    )
 
 
 def test_signed_values_use_the_whole_type_at_8_bits():
@@ -21,6 +23,14 @@ def test_signed_values_use_the_whole_type_at_8_bits():
 
 def test_values_never_negative_use_the_unsigned_range():
     assert chosen(0.0, 255.0, 8, reach=NEVER_NEGATIVE) == Format("i8", 1.0, -128, -128, 127)
+
+
+def test_or_the_signed_one_if_the_unsigned_is_not_wanted():
+    assert chosen(0.0, 127.0, 8, reach=NEVER_NEGATIVE, unsigned=False) == Format("i8", 1.0, 0, -128, 127)
+    assert chosen(0.0, 7.0, 4, reach=NEVER_NEGATIVE, unsigned=False) == Format("i8", 1.0, 0, -7, 7)
+    assert QuantizeOptions().steps_from_zero(8, negative=False) == 255
+    assert QuantizeOptions().steps_from_zero(8, negative=True) == 127
+    assert QuantizeOptions(unsigned=False).steps_from_zero(8, negative=False) == 127
 
 
 def test_fewer_bits_are_symmetric():

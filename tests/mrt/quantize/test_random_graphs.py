@@ -30,6 +30,8 @@ def random_options(seed: int, graph: RandomGraph) -> QuantizeOptions:
         scales=str(rng.choice(["real", "shift"])),
         scheme=str(rng.choice(["symmetric", "affine"])),
         bias_correction=bool(rng.random() < 0.5),
+        per_channel=bool(rng.random() < 0.8),
+        unsigned=bool(rng.random() < 0.8),
         layers=layers,
     )
 

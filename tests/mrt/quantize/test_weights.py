@@ -15,6 +15,13 @@ def test_each_output_channel_has_its_own_scale():
     assert quantize_weights(weights, scales, bits=8).tolist() == [[127, -64], [127, 64]]  # 63.5 rounds up
 
 
+def test_or_all_have_the_coarsest_one():
+    weights = np.array([[127.0, -64.0], [0.5, 0.25]])
+    for bias, expected in ((NO_BIAS, 1.0), (np.array([0.0, 2.0**31]), 2.0)):
+        scales = weight_scales(weights, bias, 1.0, bits=8, scales="real", per_channel=False)
+        assert scales.tolist() == [expected, expected]
+
+
 def test_power_of_two_scales_are_not_below_the_ideal():
     scales = weight_scales(np.array([[127.0], [128.0]]), NO_BIAS, 1.0, bits=8, scales="shift")
     assert scales.tolist() == [1.0, 2.0]
