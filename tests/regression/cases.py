@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from benchmarks.zoo import Architecture, architectures
 from mrt.config import Config, DataSettings, ModelSettings, load_config
+from mrt.refine import RefineOptions
 from tests.shared_data import SHARED
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -14,6 +16,8 @@ FOLDERS = ("onnx", "mxnet/trained", "mxnet/untrained")
 SUFFIXES = ("-symbol.json", ".onnx")
 CALIBRATION = 16  # samples
 PICTURES, ARRAYS, NOISE = 24, 200, 4  # samples to compare on: of a folder of pictures, of an .npz, made up
+
+TOO_LARGE = "vgg"  # 140 million weights, for every day; `make results` has them
 
 FEW = {"onnx/style_candy": 1}  # samples, of a model of 20 billion multiply-accumulates
 SHAPES = {"onnx/tract_byte_sb_bidi_lstm": {"input": (1, 4)}}  # where the file leaves one open
@@ -25,6 +29,7 @@ class Case:
 
     name: str
     path: Path
+    bits: tuple[int, ...] = (8, 16)
 
     @property
     def config(self) -> Config:
@@ -44,6 +49,17 @@ class Case:
         )
 
 
+class Published(Case):
+    """An architecture without weights: with some from a seed, and plain rounding."""
+
+    @property
+    def config(self) -> Config:
+        """To convert and compare on a sample of noise each."""
+        shapes = Architecture(self.path.name.removesuffix(SUFFIXES[0]), self.path).shapes
+        model, data = ModelSettings(self.path, random_weights=0, shapes=shapes), DataSettings(samples=1)
+        return Config(model=model, calibration_data=data, evaluation_data=data, refinement=RefineOptions.of(()))
+
+
 def cases(only: str = "") -> list[Case]:
     """Those that are here, of names that hold the text."""
     found = [
@@ -51,6 +67,11 @@ def cases(only: str = "") -> list[Case]:
         for folder in FOLDERS
         for suffix in SUFFIXES
         for path in sorted((SHARED / folder).glob(f"*{suffix}"))
+    ]
+    found += [
+        Published(f"mxnet/published/{item.name}", item.path, bits=(8,))
+        for item in architectures()
+        if not item.name.startswith(TOO_LARGE)
     ]
     return [case for case in found if only in case.name]
 

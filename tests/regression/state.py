@@ -1,4 +1,4 @@
-"""The state of one model: converted at 8 bits and with 16-bit activations, run in integers and held against float."""
+"""The state of one model: converted at 8 bits and mostly with 16-bit activations too, run in integers and held against float."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CLASSES = (*(f"under {limit} s" for limit in TIMES), "longer")
 def state_of(case: Case) -> State:
     """Signal to noise in dB (the worst output's) by bits, or why it is refused; classes kept of so many; time class."""
     config, state = case.config, dict[str, Any]()
-    for bits in (8, 16):
+    for bits in case.bits:
         options = replace(config.quantization, activation_bits=bits)
         fitted = replace(config, quantization=options, calibration=replace(config.calibration, bits=bits))
         start = time.process_time()
