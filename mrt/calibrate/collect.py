@@ -82,8 +82,8 @@ def calibrate(
         raise BadData(f"{samples.source}: holds no samples; expected at least one")
     watches = _watches(model, options)
     digest = hashlib.sha256()
-    groups = _groups(model)
     thinning, cut_off, clipped = Thinning.of(len(samples)), _cut_off(model), cuts(model)
+    groups = _groups(model, clipped)
     for number, names in enumerate(groups):
         of_inputs = digest if number == 0 else None
         gathering = _Gathering(watches, onlookers, thinning, cut_off, clipped, samples.source, of_inputs)
@@ -203,10 +203,10 @@ def _cut_off(model: ir.Model) -> frozenset[str]:
     return frozenset(found)
 
 
-def _groups(model: ir.Model) -> list[list[str]]:
+def _groups(model: ir.Model, clipped: Mapping[str, Sequence[Cut]]) -> list[list[str]]:
     """Names of the values that the model is asked for, cut where a run would expose too much at once."""
     groups: list[list[str]] = [[]]
-    exposed, known = 0, {cut.name for some in cuts(model).values() for cut in some}
+    exposed, known = 0, {cut.name for some in clipped.values() for cut in some}
     for value in (value for value in _produced(model) if value.name not in known):
         size = 4 * _size(value)
         if groups[-1] and exposed + size > MAX_EXPOSED_BYTES:

@@ -73,10 +73,8 @@ class Matching:
         return self._low > -math.inf or self._high < math.inf
 
     def _clipped(self, outputs: Array) -> Array:
-        if self._high == math.inf:
-            return np.maximum(outputs, np.float32(self._low))
         clipped = np.maximum(outputs, np.float32(self._low))
-        return np.minimum(clipped, np.float32(self._high), out=clipped)
+        return clipped if self._high == math.inf else np.minimum(clipped, np.float32(self._high), out=clipped)
 
     def _gains(self, counts: FloatArray, sums: FloatArray, wanted: FloatArray) -> FloatArray:
         """The slope of float outputs over computed ones; as much speaks for 1 as the mean channel has to say."""

@@ -65,12 +65,10 @@ class Sequential:
         centres = layer.centres.astype(np.float32)
         halves = [Fitting(weights, layer.bias, low - layer.centres, high - layer.centres) for _ in (0, 1)]
 
-        def see(half: int) -> None:
-            for index in enough[half::2]:
-                wanted = np.concatenate(outputs[inputs.blocks[index]]) - centres
-                halves[half].add(inputs.rows(index), wanted)
+        def see(half: int, index: int) -> None:
+            halves[half].add(inputs.rows(index), np.concatenate(outputs[inputs.blocks[index]]) - centres)
 
-        self._in_halves(see)
+        self._in_halves(enough, see)
         moments = halves[0].moments.together(halves[1].moments)
         added = moved(halves)
         real = layer.weights + (added / layer.input_scale).reshape(layer.weights.shape)
@@ -78,19 +76,19 @@ class Sequential:
         return replace(layer, weights=real, bias=bias), moments
 
     def _moments(self, inputs: LayerInputs) -> Moments:
-        halves, enough = (Moments(), Moments()), inputs.enough_for_moments()
+        halves = Moments(), Moments()
+        self._in_halves(inputs.enough_for_moments(), lambda half, index: halves[half].add(inputs.rows(index)))
+        return halves[0].together(halves[1])
 
-        def see(half: int) -> None:
-            for index in enough[half::2]:
-                halves[half].add(inputs.rows(index))
+    def _in_halves(self, blocks: range, see: Callable[[int, int], None]) -> None:
+        """Every other block to half 0 and to half 1, both at once: each adds up its own numbers in its own order."""
 
-        self._in_halves(see)
-        return halves[0].together(halves[1]) if halves[1].count else halves[0]
+        def see_half(half: int) -> None:
+            for index in blocks[half::2]:
+                see(half, index)
 
-    def _in_halves(self, see: Callable[[int], None]) -> None:
-        """Both at once: each adds up its own numbers in its own order, whoever is first."""
-        other = self._pool.submit(see, 1)
-        see(0)
+        other = self._pool.submit(see_half, 1)
+        see_half(0)
         other.result()
 
     def _rounded(self, net: Lowering, layer: Layer, scales: FloatArray, moments: Moments) -> Rounded:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
-from benchmarks.zoo import Architecture, architectures
+from benchmarks.zoo import architectures
 from mrt.config import Config, DataSettings, ModelSettings, load_config
 from mrt.refine import RefineOptions
 from tests.shared_data import SHARED
@@ -49,14 +50,16 @@ class Case:
         )
 
 
+@dataclass(frozen=True)
 class Published(Case):
     """An architecture without weights: with some from a seed, and plain rounding."""
+
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def config(self) -> Config:
         """To convert and compare on a sample of noise each."""
-        shapes = Architecture(self.path.name.removesuffix(SUFFIXES[0]), self.path).shapes
-        model, data = ModelSettings(self.path, random_weights=0, shapes=shapes), DataSettings(samples=1)
+        model, data = ModelSettings(self.path, random_weights=0, shapes=self.shapes), DataSettings(samples=1)
         return Config(model=model, calibration_data=data, evaluation_data=data, refinement=RefineOptions.of(()))
 
 
@@ -69,7 +72,7 @@ def cases(only: str = "") -> list[Case]:
         for path in sorted((SHARED / folder).glob(f"*{suffix}"))
     ]
     found += [
-        Published(f"mxnet/published/{item.name}", item.path, bits=(8,))
+        Published(f"mxnet/published/{item.name}", item.path, bits=(8,), shapes=item.shapes)
         for item in architectures()
         if not item.name.startswith(TOO_LARGE)
     ]

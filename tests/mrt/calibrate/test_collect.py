@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from mrt.calibrate import collect
 from mrt.calibrate.collect import Watch, calibrate
+from mrt.calibrate.cuts import cuts
 from mrt.calibrate.samples import Sample, Samples, synthetic_samples
 from mrt.calibrate.seen import Seen
 from mrt.calibrate.session import FloatSession, model_inputs
@@ -74,8 +75,8 @@ def test_an_onlooker_sees_all_that_nodes_give_sample_by_sample() -> None:
 
 
 def test_the_model_is_not_asked_for_what_a_clip_gives() -> None:
-    assert collect._groups(dense_relu()) == [["sum"]]
-    assert collect._groups(clip_of_relu()) == [["sum", "y"]]  # of what it is given, "y" takes two clips
+    for model, asked in ((dense_relu(), ["sum"]), (clip_of_relu(), ["sum", "y"])):  # "y" is a clip of a clip
+        assert collect._groups(model, cuts(model)) == [asked]
 
 
 def clip_of_relu() -> ir.Model:
