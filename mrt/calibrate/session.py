@@ -15,7 +15,7 @@ from mrt.words import BYTES, COMPARED, INDICES
 
 Array = npt.NDArray[Any]
 
-MOST_INSIDE = 1 << 30  # bytes of weights in one protobuf, which can hold twice as many
+MOST_INSIDE = 1 << 24  # bytes of weights in one protobuf: it could hold 2^31, but is copied often on its way
 SMALL = 1 << 12  # bytes of a weight that stays inside
 
 
@@ -99,7 +99,7 @@ def _numpy_dtype(value: ir.Value) -> np.dtype[Any]:
 
 
 def _exposing(model: ir.Model, names: list[str]) -> tuple[bytes, dict[str, Array]]:
-    """The model's bytes with every one of `names` among its outputs, and weights apart if those are beyond a protobuf.
+    """The model's bytes with every one of `names` among its outputs, and weights apart if those are many.
 
     The model itself stays as it is.
     """

@@ -23,7 +23,7 @@ Products = Callable[[IntArray, IntArray], Sequence[Handle]]
 
 def low_bits_of(weights: IntArray) -> int:
     """How many bits of the greatest weight i8 has no room for."""
-    greatest = int(np.abs(weights.astype(np.int64)).max(initial=0))
+    greatest = max(int(weights.max(initial=0)), -int(weights.min(initial=0)))
     return max(greatest.bit_length() - MOST_BITS, 0)
 
 

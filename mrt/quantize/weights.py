@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from mrt.quantize.fixed_point import FloatArray, quantize_array, usable_scale
 
 BIAS_LIMIT = 2.0**30  # biases stay below this many accumulator steps, half of what i32 holds
 CLIP_CANDIDATES = 32  # thresholds tried for coarse weights, from the whole range down to half of it
+AT_ONCE = 2**17  # numbers that a processor's cache holds: what is computed of large weights goes through it piece by piece
 EXACT_ERROR_BITS = 8  # fractional bits of a rounding error when errors are compared as integers
 
 
@@ -24,7 +25,7 @@ def weight_scales(
     """
     most = 2 ** (bits - 1) - 1
     rows = weights.reshape(weights.shape[0], -1)
-    ideal = np.abs(rows).max(axis=1) / most
+    ideal = np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0)) / most
     if bits < 8:
         ideal = ideal * _best_clip(rows, np.where(ideal > 0, ideal, 1.0), most)
     ideal = np.maximum(ideal, np.abs(bias) / (input_scale * BIAS_LIMIT))
@@ -37,7 +38,10 @@ def quantize_weights(weights: FloatArray, scales: FloatArray, *, bits: int) -> I
     """i8 weights, i16 beyond 8 bits: nearest, half up, within +-(2^(bits-1) - 1)."""
     most = 2 ** (bits - 1) - 1
     per_channel = scales.reshape(-1, *[1] * (weights.ndim - 1))
-    return quantize_array(weights, per_channel, -most, most).astype(np.int8 if bits <= 8 else np.int16)
+    integers = np.empty(weights.shape, np.int8 if bits <= 8 else np.int16)
+    for some in _pieces(weights):
+        integers[some] = quantize_array(weights[some], per_channel[some], -most, most)
+    return integers
 
 
 def quantize_bias(bias: FloatArray, accumulator_scales: FloatArray) -> IntArray:
@@ -58,11 +62,22 @@ def mean_error(
     the outputs each tap meets an input. Sums are exact (fsum).
     """
     outputs, inputs = weights.shape[0], weights.shape[-1]
-    groups = len(means) // inputs
-    expected = np.asarray(means, np.float64).reshape(groups, 1, inputs)
-    errors = (integers * scales.reshape(-1, *[1] * (weights.ndim - 1)) - weights) * shares
-    terms = (errors.reshape(groups, -1, inputs) * expected).reshape(outputs, -1)
-    return np.array([math.fsum(row.tolist()) for row in terms])
+    expected = np.asarray(means, np.float64).reshape(-1, 1, inputs)  # [groups, 1, C/groups]
+    group = np.arange(outputs) // (outputs // len(expected))  # of each output
+    per_channel = scales.reshape(-1, *[1] * (weights.ndim - 1))
+    sums: list[float] = []
+    for some in _pieces(weights):
+        errors = (integers[some] * per_channel[some] - weights[some]) * shares
+        terms = errors.reshape(len(errors), -1, inputs) * expected[group[some]]
+        sums += [math.fsum(row.tolist()) for row in terms.reshape(len(errors), -1)]
+    return np.array(sums)
+
+
+def _pieces(weights: FloatArray) -> Iterator[slice]:
+    """All output channels (axis 0), as many together as are computed at once, or one."""
+    outputs = weights.shape[0]
+    together = max(AT_ONCE * outputs // max(weights.size, 1), 1)
+    return (slice(start, start + together) for start in range(0, outputs, together))
 
 
 def _best_clip(rows: FloatArray, ideal: FloatArray, most: int) -> FloatArray:

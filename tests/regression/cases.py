@@ -18,8 +18,6 @@ SUFFIXES = ("-symbol.json", ".onnx")
 CALIBRATION = 16  # samples
 PICTURES, ARRAYS, NOISE = 24, 200, 4  # samples to compare on: of a folder of pictures, of an .npz, made up
 
-TOO_LARGE = "vgg"  # 140 million weights, for every day; `make results` has them
-
 FEW = {"onnx/style_candy": 1}  # samples, of a model of 20 billion multiply-accumulates
 SHAPES = {"onnx/tract_byte_sb_bidi_lstm": {"input": (1, 4)}}  # where the file leaves one open
 
@@ -74,7 +72,6 @@ def cases(only: str = "") -> list[Case]:
     found += [
         Published(f"mxnet/published/{item.name}", item.path, bits=(8,), shapes=item.shapes)
         for item in architectures()
-        if not item.name.startswith(TOO_LARGE)
     ]
     return [case for case in found if only in case.name]
 
