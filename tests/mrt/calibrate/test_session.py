@@ -64,6 +64,7 @@ def test_whole_numbers_that_inputs_may_meet(kind, notes, expected):
 
 def test_weights_beyond_a_protobuf_are_handed_over_apart(monkeypatch):
     weights = {"w": np.arange(4096, dtype=np.float32).reshape(64, 64) / 4096, "b": np.ones(64, np.float32)}
+    weights["idle"] = np.ones(4096, np.float32)  # read by nobody
     model = graph_of([node("MatMul", "x w", "h"), node("Add", "h b", "y")], {"x": (1, 64)}, weights)
     expected = FloatSession(model).run({"x": np.ones((1, 64), np.float32)})["y"]
     monkeypatch.setattr(session, "MOST_INSIDE", 1000)
