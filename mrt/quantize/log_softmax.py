@@ -14,12 +14,12 @@ import onnx_ir as ir
 
 from cvm.program import IntArray
 from mrt.quantize.builder import Handle
+from mrt.quantize.exponentials import ONE, Exponentials
 from mrt.quantize.fixed_point import usable_scale
 from mrt.quantize.lowering import Lowering
 from mrt.quantize.precision import HALF, PRECISION, add, divide, subtract
 from mrt.quantize.roots import MANTISSA_BITS, Arithmetic, excess_bits
 from mrt.quantize.rules import rule
-from mrt.quantize.softmax import ONE, exponentiated
 from mrt.quantize.tensor import Tensor
 
 LOGARITHM_REACH = 32.0  # no logarithm of a sum of i32 is beyond
@@ -31,13 +31,14 @@ UPPER = 2**7  # entries of a step; h = 128 .. 256
 @rule("LogSoftmax")
 def log_softmax(net: Lowering, node: ir.Node) -> None:
     """(x - max) - ln(sum of exp(x - max))."""
-    x, below, exponential = exponentiated(net, node, least=0)
+    powers = Exponentials.of(net, node)
+    x, step = powers.logits, powers.scale
     a = Arithmetic(net.builder, len(x.layout))
-    step = float(x.scale[0])
     unit = usable_scale(math.ldexp(65536 * step + LOGARITHM_REACH, -FINE_BITS), net.options.scales)
-    total = net.builder.emit("reduce_sum", exponential, axis=len(x.layout) - 1)
-    total = a.clamp(total, 2 ** (MANTISSA_BITS - 1), 2**31 - 1)  # true already: the greatest logit gives ONE
-    difference = net.rescale(Tensor(below, x.scale, 0, x.layout), np.array([step / unit]), "i32", 0)
+    total = a.clamp(
+        powers.total(net), 2 ** (MANTISSA_BITS - 1), 2**31 - 1
+    )  # true already: the greatest logit gives ONE
+    difference = net.rescale(Tensor(powers.below, x.scale, 0, x.layout), np.array([step / unit]), "i32", 0)
     difference = a.clamp(difference, -(2**30), 0)
     result = a.sub(difference, _logarithm(net, a, total, unit))
     net.define(node.outputs[0], Tensor(result, np.array([unit]), 0, x.layout))

@@ -12,7 +12,9 @@ from mrt.quantize.fixed_point import FloatArray, quantize_array, usable_scale
 
 BIAS_LIMIT = 2.0**30  # biases stay below this many accumulator steps, half of what i32 holds
 CLIP_CANDIDATES = 32  # thresholds tried for coarse weights, from the whole range down to half of it
-AT_ONCE = 2**17  # numbers that a processor's cache holds: what is computed of large weights goes through it piece by piece
+AT_ONCE = (
+    2**17
+)  # numbers that a processor's cache holds: what is computed of large weights goes through it piece by piece
 EXACT_ERROR_BITS = 8  # fractional bits of a rounding error when errors are compared as integers
 
 

@@ -70,8 +70,7 @@ def cases(only: str = "") -> list[Case]:
         for path in sorted((SHARED / folder).glob(f"*{suffix}"))
     ]
     found += [
-        Published(f"mxnet/published/{item.name}", item.path, bits=(8,), shapes=item.shapes)
-        for item in architectures()
+        Published(f"mxnet/published/{item.name}", item.path, bits=(8,), shapes=item.shapes) for item in architectures()
     ]
     return [case for case in found if only in case.name]
 
