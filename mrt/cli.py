@@ -128,7 +128,7 @@ def cli() -> None:
 @click.option(
     "--scheme", type=click.Choice(["symmetric", "affine"]), help="Zero point of signed values (default: symmetric)."
 )
-@shared_options("observer", "refine", "input_dtype", "shape", "config")
+@shared_options("observer", "refine", "input_dtype", "shape", "value", "config")
 @tuning_options
 @click.option(
     "--report",
@@ -204,7 +204,7 @@ def convert(
     metavar="B",
     help="Activation precision that `entropy` and `mse` fit to, 2..8 or 16 (default: 8).",
 )
-@shared_options("refine", "input_dtype", "shape", "config")
+@shared_options("refine", "input_dtype", "shape", "value", "config")
 @click.option("-o", "--output", type=PATH, required=True, metavar="TABLE.json", help="Where to write the table.")
 def calibrate(model: Path | None, output: Path, **options: Any) -> None:
     """Measure the range of every value of MODEL on samples, and write a calibration table.
@@ -231,7 +231,7 @@ def calibrate(model: Path | None, output: Path, **options: Any) -> None:
 )
 @shared_options("model")
 @click.argument("program", type=PATH, required=False)
-@shared_options(*MODEL_OPTIONS[1:], "data", "samples", "shape", "config")
+@shared_options(*MODEL_OPTIONS[1:], "data", "samples", "shape", "value", "config")
 @click.option(
     "--threads", type=click.IntRange(1), default=1, metavar="N", help="Threads for the integer side (default: 1)."
 )
@@ -279,7 +279,7 @@ def evaluate(
 )
 @shared_options("model")
 @click.argument("program", type=PATH, required=False)
-@shared_options(*MODEL_OPTIONS[1:], "data", "samples", "shape", "config")
+@shared_options(*MODEL_OPTIONS[1:], "data", "samples", "shape", "value", "config")
 @click.option("--worst", type=click.IntRange(1), default=20, metavar="N", help="Rows of the table (default: 20).")
 @click.option("--json", "as_json", is_flag=True, help="Print all layers as one JSON object.")
 @click.option("--html", type=PATH, metavar="F.html", help="Also write a page with plots that needs nothing else.")
@@ -345,7 +345,7 @@ def _warn_of_another_model(path: Path, program: Proven, sha256: str) -> None:
         "mrt rewrite model.onnx --outputs conv5,pool2 -o inner.onnx",
     ),
 )
-@shared_options(*MODEL_OPTIONS, "input_dtype", "shape", "config")
+@shared_options(*MODEL_OPTIONS, "input_dtype", "shape", "value", "config")
 @click.option(
     "-o", "--output", type=PATH, required=True, metavar="OUT.onnx", help="Where to write the rewritten model."
 )
@@ -373,7 +373,7 @@ def rewrite(model: Path | None, output: Path, **options: Any) -> None:
         "mrt export ssd-symbol.json --outputs cls_preds,loc_preds -o headless.onnx",
     ),
 )
-@shared_options(*MODEL_OPTIONS, "shape", "config")
+@shared_options(*MODEL_OPTIONS, "shape", "value", "config")
 @click.option("--opset", type=int, metavar="N", help="The ONNX operator set to write, 11 to 26 (default: 17).")
 @click.option(
     "--dynamic-batch/--fixed-batch",

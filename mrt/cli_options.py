@@ -62,6 +62,13 @@ SHARED_OPTIONS = {
         metavar="NAME=1,3,224,224",
         help="Shape of an input that the file leaves open.",
     ),
+    "value": click.option(
+        "--value",
+        "values",
+        multiple=True,
+        metavar="NAME=16000",
+        help="Make a constant of an ONNX input that is no data: a sample rate, a threshold.",
+    ),
     "data": click.option(
         "--data",
         type=PATH,

@@ -40,7 +40,7 @@ class ModelSettings:
     """The model's files, the shapes of inputs that the file leaves open, and the names of its classes, one a line.
 
     The parameters of an MXNet model are those of `params` or of the `epoch`, or invented from the seed `random_weights`.
-    `outputs` are values to end in instead of the model's own outputs.
+    `outputs` are values to end in instead of the model's own outputs; `values` make constants of inputs.
     """
 
     path: Path | None = None
@@ -50,6 +50,7 @@ class ModelSettings:
     epoch: int | None = None
     random_weights: int | None = None
     outputs: tuple[str, ...] = ()
+    values: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -148,9 +149,10 @@ def _read_model(table: _Table, folder: Path) -> ModelSettings:
         random_weights=table.take("random_weights", _whole),
         outputs=table.take("outputs", _names, ()),
         shapes=table.take("shapes", _mapping_of(_shape), {}),
+        values=table.take("values", _mapping_of(_number), {}),
         labels=table.take("labels", _path_in(folder)),
     )
-    table.finish("path, params, epoch, random_weights, outputs, shapes, labels")
+    table.finish("path, params, epoch, random_weights, outputs, shapes, values, labels")
     return settings
 
 

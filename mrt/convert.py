@@ -195,6 +195,7 @@ def _load(config: Config) -> LoadedModel:
         epoch=settings.epoch,
         random_weights=settings.random_weights,
         outputs=settings.outputs,
+        values=settings.values,
     )
 
 

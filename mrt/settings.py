@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -64,7 +65,8 @@ def _model_settings(file: ModelSettings, model: Path | None, options: Mapping[st
         other = {} if file.path is None else {**dict.fromkeys(WEIGHT_SOURCES), "outputs": ()}
         named = {**other, **named, "path": model}
     shapes = {**file.shapes, **dict(map(_parse_shape, options.get("shapes") or ()))}
-    return replace(file, **{"shapes": shapes, **named})
+    values = {**file.values, **dict(map(_parse_value, options.get("values") or ()))}
+    return replace(file, **{"shapes": shapes, "values": values, **named})
 
 
 def _parse_outputs(text: str) -> tuple[str, ...]:
@@ -88,6 +90,7 @@ def written_settings(file: Path | None, config: Config, folder: Path, *, with_ta
             "path": model.path,
             "outputs": model.outputs or None,
             "shapes": dict(model.shapes) or None,
+            "values": dict(model.values) or None,
         },
         "calibration": {
             "data": data.path,
@@ -124,3 +127,14 @@ def _parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     if not (equals and name and shape and all(0 < size < 2**31 for size in shape)):
         raise BadOption(f"--shape {text}: expected NAME=1,3,224,224 with dimensions of 1 or more")
     return name, shape
+
+
+def _parse_value(text: str) -> tuple[str, float]:
+    name, equals, number = text.rpartition("=")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not (equals and name and math.isfinite(value)):
+        raise BadOption(f"--value {text}: expected NAME=NUMBER")
+    return name, value

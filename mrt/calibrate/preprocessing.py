@@ -59,9 +59,9 @@ class Preprocessing:
                 raise BadData(f"{where}: color = 'BGR' needs a model input with 3 channels, found shape {list(shape)}")
             values = np.flip(values, axis)
         if self._is_identity():
-            return np.ascontiguousarray(values, np.float32)
+            return np.asarray(values, np.float32, order="C")
         mean, std = (_per_channel(item, shape, axis, where) for item in (self.mean, self.std))
-        return np.ascontiguousarray((values.astype(np.float64) * self.scale - mean) / std, np.float32)
+        return np.asarray((values.astype(np.float64) * self.scale - mean) / std, np.float32, order="C")
 
     def outside(self, layout: str) -> Preprocessing:
         """What is left to do for a program that takes bytes, always NHWC: size and order of axes.

@@ -46,7 +46,7 @@ class FloatSession:
     def _run_into(self, feeds: Mapping[str, Array], into: Mapping[str, Array]) -> dict[str, Array]:
         binding = self._session.io_binding()
         for name, array in feeds.items():
-            binding.bind_cpu_input(name, np.ascontiguousarray(array))
+            binding.bind_cpu_input(name, np.asarray(array, order="C"))  # ascontiguousarray makes a row of a number
         for name in self.names:
             array = into[name]
             binding.bind_output(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)

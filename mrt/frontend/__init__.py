@@ -44,18 +44,21 @@ def load(
     epoch: int | None = None,
     random_weights: int | None = None,
     outputs: Sequence[str] = (),
+    values: Mapping[str, float] | None = None,
 ) -> LoadedModel:
     """Read a model file of any kind we know; the name's ending says which, or else the content."""
     if kind_of(path) == "mxnet":
         from mrt.frontend import mxnet
 
+        if values:
+            raise BadOption(f"--value {', '.join(values)}: only inputs of an .onnx file become constants")
         source = mxnet.Source(path, params, epoch, random_weights, shapes or {}, outputs)
         loaded = mxnet.read_mxnet(source)
         return LoadedModel(loaded.model, loaded.sha256, "mxnet", loaded.names, loaded.outputs_left)
     for option, value in (("--params", params), ("--epoch", epoch), ("--random-weights", random_weights)):
         if value is not None:
             raise BadOption(f"{option} {value}: an .onnx file holds its own parameters")
-    read = onnx.read_onnx(path, shapes, outputs)
+    read = onnx.read_onnx(path, shapes, outputs, values)
     return LoadedModel(read.model, hashlib.sha256(read.data).hexdigest(), "onnx", read.names, read.outputs_left)
 
 

@@ -58,7 +58,7 @@ class ProgramBuilder:
 
     def constant(self, array: IntArray) -> Handle:
         """A constant tensor; equal ones share one handle."""
-        array = np.ascontiguousarray(array)
+        array = np.asarray(array, order="C")
         key = (array.dtype.str, array.shape, hashlib.sha256(array.data).digest())
         if key not in self._known:
             type_ = TensorType(dtype_name(array), array.shape)

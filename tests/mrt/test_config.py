@@ -18,6 +18,7 @@ epoch = 3
 random_weights = 4
 outputs = ["conv0", "relu1"]
 shapes = { data = [1, 3, 8, 8] }
+values = { rate = 16000 }
 labels = "classes.txt"
 
 [preprocessing]
@@ -71,6 +72,7 @@ def test_every_entry_is_read(tmp_path: Path) -> None:
             epoch=3,
             random_weights=4,
             outputs=("conv0", "relu1"),
+            values={"rate": 16000.0},
         ),
         preprocessing=Preprocessing(layout="NHWC", **shared),
         inputs={"mask": Preprocessing(layout="as is", color="BGR", resize=9, crop=8, input_dtype="u8", **shared)},
@@ -114,7 +116,7 @@ def test_each_input_has_its_own_preprocessing_or_the_general_one(tmp_path: Path)
         ("[model]\noutputs = 'conv0'", "[model] outputs = 'conv0': expected a list of names"),
         (
             "[model]\npth = 'a'",
-            "unknown key 'pth' in [model]; known are path, params, epoch, random_weights, outputs, shapes, labels",
+            "unknown key 'pth' in [model]; known are path, params, epoch, random_weights, outputs, shapes, values, labels",
         ),
         (
             "[preprocessing]\nmeans = 1",

@@ -16,6 +16,7 @@ from mrt.frontend.onnx.cut import cut, value_names
 from mrt.frontend.onnx.dynamic import read_dynamic
 from mrt.frontend.onnx.experimental import spell_experimental
 from mrt.frontend.onnx.external import bring_in
+from mrt.frontend.onnx.fixed_values import Values, fix_values
 from mrt.frontend.onnx.functions import write_out_composed, write_out_functions
 from mrt.frontend.onnx.inputs import Shapes, fix_inputs, forget_shapes
 from mrt.frontend.onnx.learned import LEARNED, spell_learned
@@ -43,7 +44,8 @@ def load_onnx(path: Path, shapes: Shapes | None = None) -> tuple[ir.Model, bytes
 class Read:
     """A model, the bytes whose hash names it, its values' names, and the outputs wanted that it does not have.
 
-    The bytes are the file's or, where it keeps weights in other files, the SHA-256 of it and of each of those.
+    The bytes are the file's or, where it keeps weights in other files or has inputs made constants, the SHA-256 of it and
+    of each of those.
     """
 
     model: ir.Model
@@ -52,14 +54,20 @@ class Read:
     outputs_left: tuple[str, ...]
 
 
-def read_onnx(path: Path, shapes: Shapes | None = None, outputs: Sequence[str] = ()) -> Read:
-    """The model in an .onnx file, ending in other outputs if so wanted. Raises BadModel or Unsupported before any work."""
+def read_onnx(
+    path: Path, shapes: Shapes | None = None, outputs: Sequence[str] = (), values: Values | None = None
+) -> Read:
+    """The model in an .onnx file, ending in other outputs and with inputs made constants (`values`) if so wanted.
+
+    Raises BadModel or Unsupported before any work.
+    """
     data = read_bytes(path)
     proto = parse(data, path)
     opset = opset_of(proto, path)
+    shapes = fix_values(proto, values or {}, shapes or {})
     proto = write_out_functions(proto, path)
     proto = write_out_composed(proto)
-    settle_control(proto, shapes or {})
+    settle_control(proto, shapes)
     names = value_names(proto)
     left = cut(proto, outputs)
     drop_unused_outputs(proto)
@@ -69,12 +77,13 @@ def read_onnx(path: Path, shapes: Shapes | None = None, outputs: Sequence[str] =
     spell_learned(proto, opset)
     refuse_unsupported(proto, opset)
     brought = bring_in(proto, path)
-    if brought.digests:
-        data = b"".join([hashlib.sha256(data).digest(), *brought.digests])
+    if brought.digests or values:
+        fixed = [f"{name}={number!r}".encode() for name, number in sorted((values or {}).items())]
+        data = b"".join(hashlib.sha256(part).digest() for part in (data, *fixed)) + b"".join(brought.digests)
     check(proto, path)
     model = to_ir(proto, path)
     brought.hand_to(model)
-    fix_inputs(model, shapes or {})
+    fix_inputs(model, shapes)
     read_quantised(model)
     write_ancient(model)
     write_weights(model)

@@ -15,9 +15,10 @@ Array = npt.NDArray[Any]
 Shapes = Mapping[str, tuple[int, ...]]
 
 LARGEST = 4096  # elements of a condition's operands
+MOST_ROUNDS = 20  # of shapes that tell values that tell shapes
 _NAMES_OF_ARITHMETIC = """
 Add And Cast Concat Constant ConstantOfShape Div Equal Gather Greater GreaterOrEqual Identity Less LessOrEqual Max Min Mod
-Mul Neg Not Or Range ReduceMax ReduceMin ReduceProd ReduceSum Reshape Slice Squeeze Sub Unsqueeze Where Xor
+Mul Neg Not Or Range ReduceMax ReduceMin ReduceProd ReduceSum Reshape Slice Squeeze Sub Transpose Unsqueeze Where Xor
 """
 _SHAPE_ARITHMETIC = frozenset(_NAMES_OF_ARITHMETIC.split())
 
@@ -28,9 +29,26 @@ class Known:
     def __init__(self, proto: onnx.ModelProto, shapes: Shapes | None) -> None:
         self._makers = {name: node for node in proto.graph.node for name in node.output if name}
         self._constants = {tensor.name: tensor for tensor in proto.graph.initializer}
-        self._shapes = {} if shapes is None else _inferred(proto, shapes)
+        self._shapes: Shapes = {}
         self._opsets = list(proto.opset_import)
         self._found: dict[str, Array | None] = {}
+        if shapes is not None:
+            self._find_shapes(proto, shapes)
+
+    def _find_shapes(self, proto: onnx.ModelProto, shapes: Shapes) -> None:
+        """Those that follow from inputs' and from values that others tell, as the pads of a computed list do."""
+        for _ in range(MOST_ROUNDS):
+            found = _inferred(_with_values(proto, self._computed_operands(proto)), shapes)
+            if len(found) <= len(self._shapes):
+                return
+            self._shapes, self._found = found, {}
+
+    def _computed_operands(self, proto: onnx.ModelProto) -> dict[str, Array]:
+        """What is known of the operands that may decide a shape: computed numbers behind the first."""
+        later = {name for node in proto.graph.node for name in node.input[1:]}
+        made = {name for name in later & self._makers.keys() if self._makers[name].op_type != "Constant"}
+        values = {name: self.value(name) for name in sorted(made)}
+        return {name: array for name, array in values.items() if array is not None and array.dtype.kind in "iu"}
 
     def shape(self, name: str) -> tuple[int, ...] | None:
         """The shape of a value, where every size is known."""
@@ -109,9 +127,18 @@ def _quietly(compute: Any) -> Array | None:
         return None
 
 
-def _inferred(proto: onnx.ModelProto, shapes: Shapes) -> dict[str, tuple[int, ...]]:
-    """The shapes of values, with inputs as `fix_inputs` will settle them; stated ones may speak of unknown sizes."""
+def _with_values(proto: onnx.ModelProto, values: Mapping[str, Array]) -> onnx.ModelProto:
+    """What shapes follow from, with these values as constants."""
     copy = _without_weights(proto)
+    kept = [node for node in copy.graph.node if not values.keys() & set(node.output)]
+    del copy.graph.node[:]
+    copy.graph.node.extend(kept)
+    copy.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in values.items())
+    return copy
+
+
+def _inferred(copy: onnx.ModelProto, shapes: Shapes) -> dict[str, tuple[int, ...]]:
+    """The shapes of values, with inputs as `fix_inputs` will settle them; stated ones may speak of unknown sizes."""
     for value in copy.graph.input:
         dims = value.type.tensor_type.shape.dim
         wanted = shapes.get(value.name, tuple(dim.dim_value for dim in dims))
@@ -124,7 +151,7 @@ def _inferred(proto: onnx.ModelProto, shapes: Shapes) -> dict[str, tuple[int, ..
         copy = onnx.shape_inference.infer_shapes(copy, data_prop=True)
     except Exception:  # nothing is known then; what is wrong is said when the shapes are inferred in earnest
         return {}
-    return dict(_static((*copy.graph.value_info, *copy.graph.input, *proto.graph.initializer)))
+    return dict(_static((*copy.graph.value_info, *copy.graph.input, *copy.graph.initializer)))
 
 
 def is_small(tensor: onnx.TensorProto) -> bool:

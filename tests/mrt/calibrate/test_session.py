@@ -89,3 +89,12 @@ def test_values_whose_shape_is_not_fixed_are_new_for_each_sample() -> None:
     session = FloatSession(model, ["y"])
     first = session.run({"x": np.float32([[1, 0, 0]])})
     assert session.run({"x": np.float32([[1, 0, 2]])}, into=first)["y"].tolist() == [[0, 0], [0, 2]]
+
+
+def test_a_single_number_stays_one_for_every_sample() -> None:
+    nodes = [node("Mul", "x factor", "h"), node("Neg", "factor", "y")]
+    model = graph_of(nodes, {"x": (2,), "factor": ()}, outputs="h y")
+    session = FloatSession(model, ["h", "y"])
+    first = session.run({"x": np.float32([1, 2]), "factor": np.float32(3)})
+    second = session.run({"x": np.float32([1, 2]), "factor": np.float32(4)}, into=first)
+    assert second["h"].tolist() == [4, 8] and second["y"].shape == () and second["y"] == -4

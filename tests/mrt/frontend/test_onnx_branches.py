@@ -86,3 +86,24 @@ def test_conditions_made_to_fill_memory_stay_unknown(tmp_path):
     model_of(tmp_path, text)
     with pytest.raises(Unsupported, match=r"\(If\)"):
         load_onnx(tmp_path / "m.onnx", shapes={"x": (1, 2, 4)})
+
+
+def test_a_shape_that_hangs_on_computed_pads(tmp_path):
+    """As torch writes a reflecting pad: the list of pads is turned back to front on the way."""
+    text = """<int64[1] two = {2}, int64[4] pads = {0, 0, 0, 2}, int64[2] pairs = {-1, 2}, int64[1] flat = {-1},
+               int64 place = {2}, int64 six = {6}> {
+      a = ConstantOfShape <value = int64[1] {0}> (two)
+      b = Concat <axis = 0> (a, pads)
+      c = Reshape (b, pairs)
+      t = Transpose <perm = [1, 0]> (c)
+      d = Reshape (t, flat)
+      h = Pad <mode = "reflect"> (x, d)
+      shape = Shape (h)
+      size = Gather (shape, place)
+      same = Equal (size, six)
+      y = If (same) <then_branch = e () => (u) { u = Abs (h) }, else_branch = f () => (u) { u = Neg (h) }>
+    }"""
+    proto = model_of(tmp_path, text)
+    model, _ = load_onnx(tmp_path / "m.onnx", shapes={"x": (2, 3, 4)})
+    assert "If" not in [entry.op_type for entry in model.graph]
+    assert_same(run(proto, seeded({"x": (2, 3, 4)})), run(model, seeded({"x": (2, 3, 4)})))

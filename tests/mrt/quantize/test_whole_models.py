@@ -68,6 +68,10 @@ EXACT = {
         [node("Mul", "i two", "a"), node("Sub", "ten a", "b"), node("Mod", "b three", "c"),
          node("Div", "b three", "d"), node("Max", "c d", "e"), node("Abs", "e", "g"), node("Cast", "g", "y", to=1)],
         whole(0, 9, (2, 3)), {"two": np.array(2), "ten": np.array(10), "three": np.array(3)}),
+    "a single number by another": ([node("Mul", "n two", "a"), node("Cast", "a", "b", to=1), node("Add", "x b", "c"),
+                                    node("Sub", "c x", "d"), node("Mul", "d k", "e"), node("Cast", "a", "y", to=1)],
+                                   [feeds | {"n": np.array(3)} for feeds in samples(x=(1, 3))],
+                                   {"two": np.array(2), "k": f32(0)}),
     "reductions of integers": (
         [node("ReduceSum", "i a", "b", keepdims=0), node("ReduceMax", "i a", "c", keepdims=0),
          node("Add", "b c", "y")], whole(-4, 9, (2, 3), np.int32), {"a": np.array([1])}),
