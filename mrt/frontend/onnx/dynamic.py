@@ -13,15 +13,18 @@ NOTE = (
     "values that the model quantises for each sample (DynamicQuantizeLinear) are read as they are: "
     "the program has scales of its own, the same for every sample"
 )
+MICROSOFT = "com.microsoft"
+FUSED = {"DynamicQuantizeLSTM": 11, "DynamicQuantizeMatMul": 2, "MatMulIntegerToFloat": 3}  # the last operand needed
 _MOVEMENT = ("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
 
 
 def read_dynamic(proto: onnx.ModelProto) -> None:
     """DynamicQuantizeLinear(x) -> x, of scale 1 and zero point 0; MatMulInteger(x, w) and ConvInteger(x, w) in floats.
 
-    Applies to integers that come from a DynamicQuantizeLinear; others stay, and are refused with the other operators.
+    Applies to integers that come from a DynamicQuantizeLinear; others stay, and are refused with the other operators. What
+    onnxruntime has for both in one (DynamicQuantizeLSTM and its like) becomes the operator of floats.
     """
-    if not any(_is(node, "DynamicQuantizeLinear") for node in proto.graph.node):
+    if not any(_is(node, "DynamicQuantizeLinear") or _is_fused(node) for node in proto.graph.node):
         return
     reader = _Reader(proto)
     nodes = [made for node in proto.graph.node for made in reader.read(node)]
@@ -36,6 +39,31 @@ def _is(node: onnx.NodeProto, operator: str) -> bool:
     return bool(node.op_type == operator and node.domain in DEFAULT_DOMAINS)
 
 
+def _rounded_biases(proto: onnx.ModelProto) -> set[str]:
+    """Where a bias in steps of the values' scale, Cast(Floor(bias / scale)), is added to a sum of integers: both roundings.
+
+    The scale is 1 here, so that they would leave nothing of most biases.
+    """
+    makers = {name: node for node in proto.graph.node for name in node.output}
+    sums = {name for name, node in makers.items() if _is(node, "ConvInteger") or _is(node, "MatMulInteger")}
+    additions = [node.input for node in proto.graph.node if _is(node, "Add") and sums & set(node.input)]
+    waiting, seen, found = [name for names in additions for name in names if name not in sums], set[str](), set[str]()
+    while waiting:
+        name = waiting.pop()
+        node = makers.get(name)
+        if node is None or name in seen or node.op_type not in (*_MOVEMENT, "Cast", "Floor"):
+            continue
+        seen.add(name)
+        if node.op_type not in _MOVEMENT:
+            found.add(name)
+        waiting += node.input[:1]
+    return found
+
+
+def _is_fused(node: onnx.NodeProto) -> bool:
+    return bool(node.domain == MICROSOFT and len(node.input) > FUSED.get(node.op_type, len(node.input)))
+
+
 class _Reader:
     """Which values are floats in the place of integers."""
 
@@ -43,11 +71,14 @@ class _Reader:
         self.floats: set[str] = set()
         self.ranks = {tensor.name: len(tensor.dims) for tensor in proto.graph.initializer}
         self.taken = {name for node in proto.graph.node for name in (*node.input, *node.output)} | set(self.ranks)
+        self.unrounded = _rounded_biases(proto)
         self.made: list[onnx.NodeProto] = []
 
     def read(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
         """The nodes in the place of one."""
         self.made = []
+        if node.output and node.output[0] in self.unrounded:
+            return [helper.make_node("Identity", node.input, node.output, name=node.name)]
         if _is(node, "DynamicQuantizeLinear"):
             self._quantized(node)
             return self.made
@@ -58,6 +89,9 @@ class _Reader:
                 if _is(node, f"{operator}Integer") and len(node.input) > 1:
                     self._product(node, operator)
                     return self.made
+        if _is_fused(node) and (node.op_type != "MatMulIntegerToFloat" or node.input[0] in self.floats):
+            self._fused_lstm(node) if node.op_type == "DynamicQuantizeLSTM" else self._fused_product(node)
+            return self.made
         return [node]
 
     def _quantized(self, node: onnx.NodeProto) -> None:
@@ -83,3 +117,43 @@ class _Reader:
         made = helper.make_node(operator, [node.input[0], weights], node.output, name=node.name)
         made.attribute.extend(node.attribute)
         self.made += [*nodes.made, made]
+
+    def _fused_lstm(self, node: onnx.NodeProto) -> None:
+        """X, W, R, B, lengths, h, c, P, then scale and zero point of W and of R: [D], or [D,4H] for each column.
+
+        W [D,I,4H] and R [D,H,4H] are stored the other way round than the LSTM's own.
+        """
+        nodes = Nodes(node, self.taken)
+        shape = nodes.add(
+            "Constant", value=numpy_helper.from_array(np.array([0, 1, -1], np.int64))
+        )  # [D,1,1] or [D,1,4H]
+        inputs = [*node.input[:8]]
+        for place, first in ((1, 8), (2, 10)):
+            scale, zero = (nodes.add("Reshape", name, shape) for name in node.input[first : first + 2])
+            inputs[place] = nodes.add("Transpose", _reals(nodes, inputs[place], scale, zero), perm=[0, 2, 1])
+        made = helper.make_node("LSTM", inputs, node.output, name=node.name)
+        made.attribute.extend(node.attribute)
+        self.made += [*nodes.made, made]
+
+    def _fused_product(self, node: onnx.NodeProto) -> None:
+        """A, B, then scale, zero point and bias; MatMulIntegerToFloat has A's, which are 1 and 0, in front of each of B's."""
+        nodes = Nodes(node, self.taken)
+        operands = [*node.input[1:], "", "", "", "", ""]
+        weights, scale, zero, bias = (
+            operands[i] for i in ((0, 2, 4, 5) if "Integer" in node.op_type else (0, 1, 2, 3))
+        )
+        reals = _reals(nodes, weights, scale, zero)
+        if bias:
+            product = nodes.add("MatMul", node.input[0], reals)
+            made = helper.make_node("Add", [product, bias], node.output, name=node.name)
+        else:
+            made = helper.make_node("MatMul", [node.input[0], reals], node.output, name=node.name)
+        self.made += [*nodes.made, made]
+
+
+def _reals(nodes: Nodes, integers: str, scale: str, zero: str) -> str:
+    """scale * (integers - zero)."""
+    reals = nodes.add("Cast", integers, to=onnx.TensorProto.FLOAT)
+    if zero:
+        reals = nodes.add("Sub", reals, nodes.add("Cast", zero, to=onnx.TensorProto.FLOAT))
+    return nodes.add("Mul", reals, scale)
