@@ -6,6 +6,7 @@ Values are handles in order of creation; `finish` drops what no output needs and
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
@@ -29,6 +30,15 @@ from cvm.program import (
 from cvm.validate import infer_bounds, infer_type
 
 Handle = int
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some of a program being written: the values that it takes and those that it gives, in the order of its own."""
+
+    program: Program
+    read: list[Handle]
+    given: list[Handle]
 
 
 @dataclass(frozen=True)
@@ -131,8 +141,11 @@ class ProgramBuilder:
         meanings = {item.name: meaning for item, meaning in self._inputs.values()}
         return Program(tuple(self.inputs.values()), (), (), (), Metadata(inputs=meanings))
 
-    def part(self, target: Handle, known: Set[Handle]) -> tuple[Program, list[Handle]]:
-        """The program that computes one value from others that are known, and those of them that it reads, in order."""
+    def part(self, target: Handle, known: Set[Handle], *, short: int) -> Part:
+        """What computes one value from others that are known.
+
+        Of more than `short` instructions, it gives those values too that several read: the next part may start from them.
+        """
         live: set[Handle] = set()
         waiting = [target]
         while waiting:
@@ -151,15 +164,21 @@ class ProgramBuilder:
             Input(f"v{handle}", self.types[handle], self.bounds[handle].min, self.bounds[handle].max) for handle in read
         )
         instructions = (self._instructions[handle] for handle in steps)
-        return Program(
+        shared = self._read_by_several(steps) - {target} if len(steps) > short else set()
+        program = Program(
             inputs=tuple(inputs),
             constants=tuple(self._constants[handle] for handle in constants),
             instructions=tuple(
                 Instruction(item.name, tuple(number[v] for v in item.operands), item.attributes)
                 for item in instructions
             ),
-            outputs=(Output("value", number[target]),),
-        ), read
+            outputs=tuple(Output(f"v{handle}", number[handle]) for handle in (*sorted(shared), target)),
+        )
+        return Part(program, read, [*sorted(shared), target])
+
+    def _read_by_several(self, handles: Sequence[Handle]) -> set[Handle]:
+        readers = Counter(value for item in self._instructions.values() for value in set(item.operands))
+        return {handle for handle in handles if readers[handle] > 1}
 
     def _new(self, type_: TensorType, proven: Bounds) -> Handle:
         self.types.append(type_)

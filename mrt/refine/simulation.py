@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 
 from cvm import boundary
@@ -14,6 +14,7 @@ from mrt.calibrate.samples import Sample
 from mrt.quantize.builder import Handle, ProgramBuilder
 
 MEMORY = 2**29  # bytes of values that are kept
+SHORT = 100  # instructions between two values asked for; more are met where a state goes on beside them, step by step
 
 
 class Simulation:
@@ -30,7 +31,7 @@ class Simulation:
         if handle not in self._kept:
             self._see_inputs()
         if handle not in self._kept:  # it may have been an input
-            self._kept[handle] = self._computed(handle)
+            self._kept |= self._computed(handle)
             self._forget()
         return self._kept[handle]
 
@@ -50,17 +51,22 @@ class Simulation:
                 name = self._builder.inputs[handle].name
                 self._kept[handle] = [item[name] for item in integers]
 
-    def _computed(self, handle: Handle) -> list[IntArray]:
-        part, known = self._builder.part(handle, frozenset(self._kept))
-        machine = _machine(check(part))
+    def _computed(self, handle: Handle) -> dict[Handle, list[IntArray]]:
+        """The value, last, and what else is worth keeping of what leads to it."""
+        part = self._builder.part(handle, frozenset(self._kept), short=SHORT)
+        machine = _machine(check(part.program))
         machine.prepare(traced=False)
-        names = [item.name for item in part.inputs]
-        columns = zip(*(self._kept[item] for item in known), strict=True)
+        names = [item.name for item in part.program.inputs]
+        columns = zip(*(self._kept[item] for item in part.read), strict=True)
 
-        def run(column: tuple[IntArray, ...]) -> IntArray:
-            return machine.run(dict(zip(names, column, strict=True)))[part.outputs[0].name]
+        def run(column: tuple[IntArray, ...]) -> Mapping[str, IntArray]:
+            return machine.run(dict(zip(names, column, strict=True)))
 
-        return list(self._pool.map(run, columns))
+        found = list(self._pool.map(run, columns))
+        return {
+            item: [sample[output.name] for sample in found]
+            for item, output in zip(part.given, part.program.outputs, strict=True)
+        }
 
 
 def _bytes(values: list[IntArray]) -> int:
