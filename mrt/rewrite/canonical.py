@@ -138,7 +138,7 @@ def _node_trouble(node: ir.Node) -> str | None:
     if node.domain == "" and node.op_type == "BatchNormalization" and (trouble := negative_variance(node)):
         return trouble
     if node.domain != "" or node.op_type not in CANONICAL_OPERATORS:
-        return "it has no integer form for values that are only known when it runs"
+        return "it has no integer form for values that are only known when it runs; --value fixes an input"
     if any(
         attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for attribute in node.attributes.values()
     ):

@@ -22,9 +22,9 @@ def problems(model):
 def test_all_offences_at_once():
     nodes = [node("Hardmax", "x", "a"), node("Conv", "a w", "c"), node("Relu", "c", "d"), node("Hardmax", "d", "y")]
     assert problems(graph_of(nodes, {"x": _X}, _W)) == [
-        "Hardmax:a (Hardmax): it has no integer form for values that are only known when it runs",
+        "Hardmax:a (Hardmax): it has no integer form for values that are only known when it runs; --value fixes an input",
         f"Conv:c (Conv): expected {CANONICAL_OPERATORS['Conv']}",
-        "Hardmax:y (Hardmax): it has no integer form for values that are only known when it runs",
+        "Hardmax:y (Hardmax): it has no integer form for values that are only known when it runs; --value fixes an input",
     ]
 
 
