@@ -159,7 +159,8 @@ _NO_LOOP = (
     "model without it, or end in front of it with --outputs"
 )
 _WITH_GRAPHS = {
-    "If": "its condition is only known when it runs; fix shapes with --shape, an input with --value, or end in front of it with --outputs",
+    "If": "its condition is only known when it runs; fix shapes with --shape, an input with --value, "
+    "or end in front of it with --outputs",
     "Loop": _NO_LOOP,
     "Scan": _NO_LOOP,
 }
