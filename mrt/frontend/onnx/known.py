@@ -37,15 +37,20 @@ class Known:
 
     def _find_shapes(self, proto: onnx.ModelProto, shapes: Shapes) -> None:
         """Those that follow from inputs' and from values that others tell, as the pads of a computed list do."""
+        values: dict[str, Array] = {}
         for _ in range(MOST_ROUNDS):
-            found = _inferred(_with_values(proto, self._computed_operands(proto)), shapes)
+            found = _inferred(_with_values(proto, values), shapes)
             if len(found) <= len(self._shapes):
                 return
             self._shapes, self._found = found, {}
+            values |= self._computed_operands(proto)
 
     def _computed_operands(self, proto: onnx.ModelProto) -> dict[str, Array]:
-        """What is known of the operands that may decide a shape: computed numbers behind the first."""
-        later = {name for node in proto.graph.node for name in node.input[1:]}
+        """What is known of the operands that may decide a shape not known yet: computed numbers behind the first."""
+        open_nodes = [
+            node for node in proto.graph.node if any(name not in self._shapes for name in node.output if name)
+        ]
+        later = {name for node in open_nodes for name in node.input[1:]}
         made = {name for name in later & self._makers.keys() if self._makers[name].op_type != "Constant"}
         values = {name: self.value(name) for name in sorted(made)}
         return {name: array for name, array in values.items() if array is not None and array.dtype.kind in "iu"}
