@@ -114,9 +114,9 @@ def _exposing(model: ir.Model, names: list[str]) -> tuple[bytes, dict[str, Array
     apart, arrays = model.clone(), {}
     for value in apart.graph.initializers.values():
         tensor = value.const_value
-        if (
-            value.name and value.uses() and tensor is not None and tensor.nbytes > SMALL
-        ):  # onnxruntime forgets idle ones
+        if not value.uses():  # onnxruntime forgets it, and would miss it
+            continue
+        if value.name and tensor is not None and tensor.nbytes > SMALL:
             array = arrays[value.name] = np.ascontiguousarray(tensor.numpy())
             shape = ir.Shape(array.shape)
             value.const_value = ir.ExternalTensor("none", 0, array.nbytes, tensor.dtype, shape=shape, name=value.name)

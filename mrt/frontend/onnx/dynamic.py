@@ -90,7 +90,10 @@ class _Reader:
                     self._product(node, operator)
                     return self.made
         if _is_fused(node) and (node.op_type != "MatMulIntegerToFloat" or node.input[0] in self.floats):
-            self._fused_lstm(node) if node.op_type == "DynamicQuantizeLSTM" else self._fused_product(node)
+            if node.op_type == "DynamicQuantizeLSTM":
+                self._fused_lstm(node)
+            else:
+                self._fused_product(node)
             return self.made
         return [node]
 
@@ -124,9 +127,8 @@ class _Reader:
         W [D,I,4H] and R [D,H,4H] are stored the other way round than the LSTM's own.
         """
         nodes = Nodes(node, self.taken)
-        shape = nodes.add(
-            "Constant", value=numpy_helper.from_array(np.array([0, 1, -1], np.int64))
-        )  # [D,1,1] or [D,1,4H]
+        beside = numpy_helper.from_array(np.array([0, 1, -1], np.int64))  # [D,1,1] or [D,1,4H]
+        shape = nodes.add("Constant", value=beside)
         inputs = [*node.input[:8]]
         for place, first in ((1, 8), (2, 10)):
             scale, zero = (nodes.add("Reshape", name, shape) for name in node.input[first : first + 2])
@@ -139,9 +141,8 @@ class _Reader:
         """A, B, then scale, zero point and bias; MatMulIntegerToFloat has A's, which are 1 and 0, in front of each of B's."""
         nodes = Nodes(node, self.taken)
         operands = [*node.input[1:], "", "", "", "", ""]
-        weights, scale, zero, bias = (
-            operands[i] for i in ((0, 2, 4, 5) if "Integer" in node.op_type else (0, 1, 2, 3))
-        )
+        places = (0, 2, 4, 5) if node.op_type == "MatMulIntegerToFloat" else (0, 1, 2, 3)
+        weights, scale, zero, bias = (operands[place] for place in places)
         reals = _reals(nodes, weights, scale, zero)
         if bias:
             product = nodes.add("MatMul", node.input[0], reals)

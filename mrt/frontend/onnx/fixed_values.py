@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import onnx
@@ -50,12 +51,22 @@ def _shape(value: onnx.ValueInfoProto, wanted: tuple[int, ...] | None) -> tuple[
 def _checked(value: onnx.ValueInfoProto, number: float) -> np.generic:
     """The number in the input's type, if that can hold it."""
     kind = value.type.tensor_type.elem_type
-    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind))
-    low, high = (0, 1) if dtype.kind == "b" else (-math.inf, math.inf)
-    if dtype.kind in "iu":
-        low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-    if dtype.kind not in "fiub" or not low <= number <= high or (dtype.kind != "f" and number != math.floor(number)):
+    try:
         name = onnx.TensorProto.DataType.Name(kind).lower()
+        dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind))
+    except (KeyError, ValueError):
+        raise BadModel(f"--value {value.name}: the input is of element type {kind}; expected one of numbers") from None
+    low, high = _limits(dtype)
+    if not low <= number <= high or (dtype.kind != "f" and number != math.floor(number)):
         raise BadModel(f"--value {value.name}={number:g}: the input is {name}, which cannot hold this number")
     held: np.generic = dtype.type(number)
     return held
+
+
+def _limits(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """The least and the greatest number; of a type that is none of numbers, in the wrong order."""
+    if dtype.kind == "f":
+        return float(np.finfo(dtype).min), float(np.finfo(dtype).max)
+    if dtype.kind in "iu":
+        return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    return (0, 1) if dtype.kind == "b" else (1, 0)

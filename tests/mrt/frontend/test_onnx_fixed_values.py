@@ -65,6 +65,22 @@ def test_no_more_is_filled_than_a_knob_has(tmp_path):
         read_onnx(saved(tmp_path), {"x": (10000, 4)}, values={"x": 1.0})
 
 
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        (onnx.TensorProto.FLOAT16, "--value sr=70000: the input is float16, which cannot hold this number"),
+        (onnx.TensorProto.STRING, "--value sr=70000: the input is string, which cannot hold this number"),
+        (onnx.TensorProto.UNDEFINED, "--value sr: the input is of element type 0; expected one of numbers"),
+    ],
+)
+def test_types_that_cannot_hold_it(kind, sentence, tmp_path):
+    proto = parser.parse_model(RATES)
+    proto.graph.input[1].type.tensor_type.elem_type = kind
+    onnx.save(proto, tmp_path / "m.onnx")
+    with pytest.raises(BadModel, match=sentence):
+        read_onnx(tmp_path / "m.onnx", values={"sr": 70000.0})
+
+
 def test_an_input_of_mxnet_stays_open(tmp_path):
     (tmp_path / "m-symbol.json").write_text("{}")
     with pytest.raises(BadOption, match=r"--value a: only inputs of an \.onnx file become constants"):
