@@ -16,6 +16,7 @@ from cvm import bounds
 from cvm.bounds import Bounds
 from cvm.instructions import INSTRUCTIONS
 from cvm.program import (
+    DTYPES,
     Attribute,
     Input,
     Instruction,
@@ -30,6 +31,7 @@ from cvm.program import (
 from cvm.validate import infer_bounds, infer_type
 
 Handle = int
+MOST_GIVEN = 100  # values that a part gives besides the one asked for; a program has at most 1024 outputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,10 +143,11 @@ class ProgramBuilder:
         meanings = {item.name: meaning for item, meaning in self._inputs.values()}
         return Program(tuple(self.inputs.values()), (), (), (), Metadata(inputs=meanings))
 
-    def part(self, target: Handle, known: Set[Handle], *, short: int) -> Part:
+    def part(self, target: Handle, known: Set[Handle], *, short: int, room: int) -> Part:
         """What computes one value from others that are known.
 
         Of more than `short` instructions, it gives those values too that several read: the next part may start from them.
+        The last of these, of together at most `room` bytes.
         """
         live: set[Handle] = set()
         waiting = [target]
@@ -164,7 +167,7 @@ class ProgramBuilder:
             Input(f"v{handle}", self.types[handle], self.bounds[handle].min, self.bounds[handle].max) for handle in read
         )
         instructions = (self._instructions[handle] for handle in steps)
-        shared = self._read_by_several(steps) - {target} if len(steps) > short else set()
+        shared = self._read_by_several(steps[:-1], room) if len(steps) > short else []
         program = Program(
             inputs=tuple(inputs),
             constants=tuple(self._constants[handle] for handle in constants),
@@ -172,13 +175,20 @@ class ProgramBuilder:
                 Instruction(item.name, tuple(number[v] for v in item.operands), item.attributes)
                 for item in instructions
             ),
-            outputs=tuple(Output(f"v{handle}", number[handle]) for handle in (*sorted(shared), target)),
+            outputs=tuple(Output(f"v{handle}", number[handle]) for handle in (*shared, target)),
         )
-        return Part(program, read, [*sorted(shared), target])
+        return Part(program, read, [*shared, target])
 
-    def _read_by_several(self, handles: Sequence[Handle]) -> set[Handle]:
+    def _read_by_several(self, handles: Sequence[Handle], room: int) -> list[Handle]:
         readers = Counter(value for item in self._instructions.values() for value in set(item.operands))
-        return {handle for handle in handles if readers[handle] > 1}
+        found: list[Handle] = []
+        for handle in reversed(handles):
+            if readers[handle] > 1:
+                room -= self.types[handle].elements * DTYPES[self.types[handle].dtype].itemsize
+                if room < 0 or len(found) == MOST_GIVEN:
+                    break
+                found.append(handle)
+        return found[::-1]
 
     def _new(self, type_: TensorType, proven: Bounds) -> Handle:
         self.types.append(type_)

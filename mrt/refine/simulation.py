@@ -53,7 +53,7 @@ class Simulation:
 
     def _computed(self, handle: Handle) -> dict[Handle, list[IntArray]]:
         """The value, last, and what else is worth keeping of what leads to it."""
-        part = self._builder.part(handle, frozenset(self._kept), short=SHORT)
+        part = self._builder.part(handle, frozenset(self._kept), short=SHORT, room=MEMORY // (2 * len(self._samples)))
         machine = _machine(check(part.program))
         machine.prepare(traced=False)
         names = [item.name for item in part.program.inputs]

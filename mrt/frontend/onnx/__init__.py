@@ -78,7 +78,7 @@ def read_onnx(
     refuse_unsupported(proto, opset)
     brought = bring_in(proto, path)
     if brought.digests or values:
-        fixed = [f"{name}={number!r}".encode() for name, number in sorted((values or {}).items())]
+        fixed = [f"{name}={float(number)!r}".encode() for name, number in sorted((values or {}).items())]
         data = b"".join(hashlib.sha256(part).digest() for part in (data, *fixed)) + b"".join(brought.digests)
     check(proto, path)
     model = to_ir(proto, path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
@@ -15,6 +17,8 @@ NOTE = (
 )
 MICROSOFT = "com.microsoft"
 FUSED = {"DynamicQuantizeLSTM": 11, "DynamicQuantizeMatMul": 2, "MatMulIntegerToFloat": 3}  # the last operand needed
+MOST_STEPS = 20  # between a bias and its quotient; in a circle there is no end
+_ROUNDINGS = ("Cast", "Ceil", "Floor", "Round")
 _MOVEMENT = ("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
 
 
@@ -46,18 +50,37 @@ def _rounded_biases(proto: onnx.ModelProto) -> set[str]:
     """
     makers = {name: node for node in proto.graph.node for name in node.output}
     sums = {name for name, node in makers.items() if _is(node, "ConvInteger") or _is(node, "MatMulInteger")}
-    additions = [node.input for node in proto.graph.node if _is(node, "Add") and sums & set(node.input)]
-    waiting, seen, found = [name for names in additions for name in names if name not in sums], set[str](), set[str]()
-    while waiting:
-        name = waiting.pop()
-        node = makers.get(name)
-        if node is None or name in seen or node.op_type not in (*_MOVEMENT, "Cast", "Floor"):
-            continue
-        seen.add(name)
-        if node.op_type not in _MOVEMENT:
-            found.add(name)
-        waiting += node.input[:1]
+    scales = _scales(proto)
+    found = set[str]()
+    for node in proto.graph.node:
+        if _is(node, "Add") and sums & set(node.input):
+            for name in set(node.input) - sums:
+                found |= _roundings(name, makers, scales)
     return found
+
+
+def _scales(proto: onnx.ModelProto) -> set[str]:
+    """Those of a DynamicQuantizeLinear, and their products."""
+    found = set[str]()
+    for node in proto.graph.node:
+        if _is(node, "DynamicQuantizeLinear"):
+            found.update(node.output[1:2])
+        elif _is(node, "Mul") and found & set(node.input):
+            found.update(node.output)
+    return found
+
+
+def _roundings(name: str, makers: Mapping[str, onnx.NodeProto], scales: set[str]) -> set[str]:
+    """The roundings between a quotient by one of the scales and this value, if there is nothing else but movement."""
+    found, steps = set[str](), 0
+    while (node := makers.get(name)) is not None and node.op_type in (*_MOVEMENT, *_ROUNDINGS) and node.input:
+        if node.op_type in _ROUNDINGS:
+            found.add(name)
+        name, steps = node.input[0], steps + 1
+        if steps > MOST_STEPS:
+            return set()
+    quotient = node is not None and _is(node, "Div") and len(node.input) == 2 and node.input[1] in scales
+    return found if quotient else set()
 
 
 def _is_fused(node: onnx.NodeProto) -> bool:
@@ -69,6 +92,7 @@ class _Reader:
 
     def __init__(self, proto: onnx.ModelProto) -> None:
         self.floats: set[str] = set()
+        self.zeros = {""}  # the zero points of these, or none
         self.ranks = {tensor.name: len(tensor.dims) for tensor in proto.graph.initializer}
         self.taken = {name for node in proto.graph.node for name in (*node.input, *node.output)} | set(self.ranks)
         self.unrounded = _rounded_biases(proto)
@@ -89,7 +113,7 @@ class _Reader:
                 if _is(node, f"{operator}Integer") and len(node.input) > 1:
                     self._product(node, operator)
                     return self.made
-        if _is_fused(node) and (node.op_type != "MatMulIntegerToFloat" or node.input[0] in self.floats):
+        if _is_fused(node) and (node.op_type != "MatMulIntegerToFloat" or self._reads_floats(node)):
             if node.op_type == "DynamicQuantizeLSTM":
                 self._fused_lstm(node)
             else:
@@ -97,9 +121,14 @@ class _Reader:
             return self.made
         return [node]
 
+    def _reads_floats(self, node: onnx.NodeProto) -> bool:
+        """A, B, their scales, their zero points: whether A is the values that a DynamicQuantizeLinear took, counted as by it."""
+        return node.input[0] in self.floats and [*node.input, "", ""][4] in self.zeros
+
     def _quantized(self, node: onnx.NodeProto) -> None:
         q, scale, zero = [*node.output, "", "", ""][:3]
         self.floats.add(q)
+        self.zeros.add(zero)
         self.made.append(helper.make_node("Identity", [node.input[0]], [q], name=node.name))
         for name, number in ((scale, np.array(1, np.float32)), (zero, np.array(0, np.uint8))):
             if name:
@@ -138,12 +167,17 @@ class _Reader:
         self.made += [*nodes.made, made]
 
     def _fused_product(self, node: onnx.NodeProto) -> None:
-        """A, B, then scale, zero point and bias; MatMulIntegerToFloat has A's, which are 1 and 0, in front of each of B's."""
+        """A, B, then scale, zero point and bias; MatMulIntegerToFloat has A's in front of each of B's.
+
+        Its scales are those of a product, in any order: A's may hold what belongs to the weights.
+        """
         nodes = Nodes(node, self.taken)
         operands = [*node.input[1:], "", "", "", "", ""]
-        places = (0, 2, 4, 5) if node.op_type == "MatMulIntegerToFloat" else (0, 1, 2, 3)
-        weights, scale, zero, bias = (operands[place] for place in places)
+        of_both = node.op_type == "MatMulIntegerToFloat"
+        weights, scale, zero, bias = (operands[place] for place in ((0, 2, 4, 5) if of_both else (0, 1, 2, 3)))
         reals = _reals(nodes, weights, scale, zero)
+        if of_both:
+            reals = nodes.add("Mul", reals, operands[1])
         if bias:
             product = nodes.add("MatMul", node.input[0], reals)
             made = helper.make_node("Add", [product, bias], node.output, name=node.name)

@@ -15,6 +15,7 @@ from mrt.frontend.onnx.known import LARGEST, Shapes
 from mrt.frontend.onnx.read import add_note
 
 Values = Mapping[str, float]
+EXACT = 2**53  # up to which a float says a whole number
 
 
 def fix_values(proto: onnx.ModelProto, values: Values, shapes: Shapes) -> dict[str, tuple[int, ...]]:
@@ -36,11 +37,11 @@ def fix_values(proto: onnx.ModelProto, values: Values, shapes: Shapes) -> dict[s
 def _shape(value: onnx.ValueInfoProto, wanted: tuple[int, ...] | None) -> tuple[int, ...]:
     """As `fix_inputs` would settle it: an unknown first dimension is 1."""
     dims = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+    stated = value.type.tensor_type.HasField("shape")
     shape = wanted or tuple(size if size > 0 or place else 1 for place, size in enumerate(dims))
-    if not value.type.tensor_type.HasField("shape") or len(shape) != len(dims) or min(shape, default=1) < 1:
-        raise BadModel(
-            f"--value {value.name}: its shape is not known; add --shape {value.name}=..., {len(dims)} dimensions"
-        )
+    if not (wanted or stated) or (stated and len(shape) != len(dims)) or min(shape, default=1) < 1:
+        rank = f", {len(dims)} dimensions" if stated else ""
+        raise BadModel(f"--value {value.name}: its shape is not known; add --shape {value.name}=...{rank}")
     if math.prod(shape) > LARGEST:
         raise BadModel(
             f"--value {value.name}: {math.prod(shape)} elements; at most {LARGEST} are filled with one number"
@@ -57,7 +58,11 @@ def _checked(value: onnx.ValueInfoProto, number: float) -> np.generic:
     except (KeyError, ValueError):
         raise BadModel(f"--value {value.name}: the input is of element type {kind}; expected one of numbers") from None
     low, high = _limits(dtype)
-    if not low <= number <= high or (dtype.kind != "f" and number != math.floor(number)):
+    if (
+        not low <= number <= high
+        or (dtype.kind != "f" and number != math.floor(number))
+        or (number and not dtype.type(number))
+    ):
         raise BadModel(f"--value {value.name}={number:g}: the input is {name}, which cannot hold this number")
     held: np.generic = dtype.type(number)
     return held
@@ -68,5 +73,5 @@ def _limits(dtype: np.dtype[Any]) -> tuple[float, float]:
     if dtype.kind == "f":
         return float(np.finfo(dtype).min), float(np.finfo(dtype).max)
     if dtype.kind in "iu":
-        return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+        return max(int(np.iinfo(dtype).min), -EXACT), min(int(np.iinfo(dtype).max), EXACT)
     return (0, 1) if dtype.kind == "b" else (1, 0)

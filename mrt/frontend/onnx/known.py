@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,10 @@ Add And Cast Concat Constant ConstantOfShape Div Equal Gather Greater GreaterOrE
 Mul Neg Not Or Range ReduceMax ReduceMin ReduceProd ReduceSum Reshape Slice Squeeze Sub Transpose Unsqueeze Where Xor
 """
 _SHAPE_ARITHMETIC = frozenset(_NAMES_OF_ARITHMETIC.split())
+_NAMES_OF_BROADCAST = """
+Add And Div Equal Greater GreaterOrEqual Less LessOrEqual Max Min Mod Mul Or Sub Where Xor
+"""
+_BROADCAST = frozenset(_NAMES_OF_BROADCAST.split())
 
 
 class Known:
@@ -43,7 +48,10 @@ class Known:
             if len(found) <= len(self._shapes):
                 return
             self._shapes, self._found = found, {}
-            values |= self._computed_operands(proto)
+            new = self._computed_operands(proto)
+            if new.keys() <= values.keys():
+                return
+            values |= new
 
     def _computed_operands(self, proto: onnx.ModelProto) -> dict[str, Array]:
         """What is known of the operands that may decide a shape not known yet: computed numbers behind the first."""
@@ -113,14 +121,28 @@ class Known:
 
 
 def _stays_small(node: onnx.NodeProto, arrays: Mapping[str, Array]) -> bool:
-    """Two operators make much of a few numbers."""
+    """Some operators make much of a few numbers."""
     numbers = [arrays[name] for name in node.input if name in arrays]
+    if node.op_type in _BROADCAST:
+        lengths = [
+            max((array.shape[-1 - i] for array in numbers if array.ndim > i), default=1)
+            for i in range(_most_axes(numbers))
+        ]
+        return math.prod(lengths) <= LARGEST
+    if node.op_type == "Gather" and len(numbers) == 2:
+        axis = next((item.i for item in node.attribute if item.name == "axis"), 0)
+        length = numbers[0].shape[axis] if -numbers[0].ndim <= axis < numbers[0].ndim else 1
+        return numbers[1].size * (numbers[0].size // max(length, 1)) <= LARGEST
     if node.op_type == "ConstantOfShape":
         return bool(np.prod([float(size) for size in numbers[0].ravel()]) <= LARGEST)
     if node.op_type == "Range" and len(numbers) == 3 and numbers[2].any():
         start, stop, step = (float(number.reshape(-1)[0]) for number in numbers)
         return abs((stop - start) / step) <= LARGEST
-    return node.op_type != "Range"
+    return node.op_type != "Range" and sum(array.size for array in numbers) <= LARGEST
+
+
+def _most_axes(arrays: Sequence[Array]) -> int:
+    return max((array.ndim for array in arrays), default=0)
 
 
 def _quietly(compute: Any) -> Array | None:

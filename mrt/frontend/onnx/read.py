@@ -10,6 +10,7 @@ import onnx
 from mrt.errors import BadModel
 
 LARGEST_FILE = (1 << 31) - 1  # what protobuf itself can read
+FREE_WEIGHTS = 4  # the IR version from which on initializers need not be inputs
 OLDEST_OPSET = 1
 NEWEST_OPSET = 28  # the newest that onnx 1.23 describes
 
@@ -48,6 +49,7 @@ def parse(data: bytes, path: Path) -> onnx.ModelProto:
     _refuse_tensors(proto, path)
     if not _has_readable_names(proto.graph):
         raise BadModel(f"{path}: a name in it is no text (UTF-8)")
+    proto.ir_version = max(proto.ir_version, FREE_WEIGHTS)
     return proto
 
 

@@ -1,11 +1,13 @@
 """If: the branch that is taken, where shapes say which; else a refusal."""
 
+import tracemalloc
+
 import numpy as np
 import onnx
 import pytest
 from onnx import parser
 
-from mrt.errors import Unsupported
+from mrt.errors import MrtError, Unsupported
 from mrt.frontend.onnx import load_onnx
 from tests.graphs import assert_same, run, seeded
 
@@ -120,3 +122,24 @@ def test_a_shape_that_hangs_on_computed_pads(times, tmp_path):
     model, _ = load_onnx(tmp_path / "m.onnx", shapes={"x": (2, 3, 4)})
     assert "Abs" in [entry.op_type for entry in model.graph]
     assert_same(run(proto, seeded({"x": (2, 3, 4)})), run(model, seeded({"x": (2, 3, 4)})))
+
+
+def test_shapes_made_to_fill_memory_stay_unknown(tmp_path):
+    """Three lists of 1000 numbers, compared with each other along three axes, would be 8 GB."""
+    lists = "".join(f"""
+      a{i} = Constant <value = int64[4] {{{shape}}}> ()
+      b{i} = Range (none, many, one)
+      l{i} = Reshape (b{i}, a{i})""" for i, shape in enumerate(("1000, 1, 1, 1", "1, 1000, 1, 1", "1, 1, 1000, 1")))  # fmt: skip
+    text = SQUEEZE.replace("int64 one = {1}>", "int64 one = {1}, int64 none = {0}, int64 many = {1000}>")
+    text = text.replace("y = Relu (h)", lists + """
+      huge = Max (l0, l1, l2)
+      wide = Reshape (x, huge)
+      r = ReduceSum <keepdims = 0> (wide)
+      y = Add (r, h)""")  # fmt: skip
+    model_of(tmp_path, text)
+    tracemalloc.start()
+    with pytest.raises(MrtError):
+        load_onnx(tmp_path / "m.onnx", shapes={"x": (2, 3, 4)})
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 50e6

@@ -6,7 +6,7 @@ import onnxruntime
 import pytest
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
-from mrt.errors import Unsupported
+from mrt.errors import BadModel, Unsupported
 from mrt.frontend.onnx import load_onnx
 from mrt.frontend.onnx.dynamic import NOTE
 from mrt.rewrite import canonical, rewrite
@@ -126,3 +126,46 @@ def test_a_bias_in_steps_of_the_values_scale(tmp_path):
     expected, found = run(proto, feeds)["y"], run(model, feeds)["y"]
     assert snr(expected, found) > OF_8_BITS
     assert abs((expected - found).mean()) < 0.02  # 0.01 for each bias that is only rounded down would show
+
+
+PRODUCT = """<ir_version: 8, opset_import: ["" : 13, "com.microsoft" : 1]>
+main (float[2, 3] x) => (float[2, 4] y) <float size = {0.01}> {
+  q, s, z = DynamicQuantizeLinear (x)
+  y = com.microsoft.MatMulIntegerToFloat (q, w, SCALES, ZERO)
+}"""
+
+
+@pytest.mark.parametrize("scales", ["s, size", "size, s"])
+def test_the_scales_of_a_product_may_be_in_any_order(scales, tmp_path):
+    """As onnxruntime's fusion copies them from a multiplication."""
+    proto = onnx.parser.parse_model(PRODUCT.replace("SCALES", scales).replace("ZERO", "z"))
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(RNG.integers(-100, 100, (3, 4)).astype(np.int8), "w"))
+    onnx.save(proto, tmp_path / "m.onnx")
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    feeds = seeded({"x": (2, 3)})
+    assert snr(run(proto, feeds)["y"], run(model, feeds)["y"]) > OF_8_BITS
+
+
+def test_a_product_with_another_zero_point_is_refused(tmp_path):
+    proto = onnx.parser.parse_model(PRODUCT.replace("SCALES", "s, size").replace("ZERO", "other"))
+    proto.graph.initializer.extend([
+        onnx.numpy_helper.from_array(np.ones((3, 4), np.int8), "w"), onnx.numpy_helper.from_array(np.uint8(7), "other")
+    ])  # fmt: skip
+    onnx.save(proto, tmp_path / "m.onnx")
+    with pytest.raises(Unsupported, match="MatMulIntegerToFloat"):
+        load_onnx(tmp_path / "m.onnx")
+
+
+def test_rounded_values_that_are_no_bias_are_not_read_as_one(tmp_path):
+    proto = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 13]>
+    main (float[2, 3] x, float[2, 4] t) => (int32[2, 4] y) {
+      q, s, z = DynamicQuantizeLinear (x)
+      c = MatMulInteger (q, w, z)
+      e = Floor (t)
+      i = Cast <to = 6> (e)
+      y = Add (c, i)
+    }""")
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((3, 4), np.int8), "w"))
+    onnx.save(proto, tmp_path / "m.onnx")
+    with pytest.raises(BadModel, match="do not fit together"):
+        load_onnx(tmp_path / "m.onnx")

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from cvm.program import Input, Meaning, TensorType
-from mrt.quantize.builder import ProgramBuilder
+from mrt.quantize.builder import MOST_GIVEN, ProgramBuilder
 from mrt.refine.simulation import SHORT, Simulation
 
 STEPS = 200
@@ -36,3 +36,16 @@ def test_a_state_beside_the_values_asked_for_is_not_computed_anew_from_the_start
                 assert np.array_equal(values, np.clip(-expected, -50, 50))
     assert max(sizes) <= SHORT + 10
     assert sum(sizes) < STEPS * SHORT
+
+
+def test_a_part_gives_no_more_than_it_has_room_for():
+    builder = ProgramBuilder()
+    x = builder.input(Input("x", TensorType("i8", (1, 3)), -9, 9), Meaning(1.0, 0))
+    value = builder.emit("cast", x, dtype="i32")
+    for _ in range(1200):  # each value is read by two
+        negative = builder.emit("negate", value, input_zp=0, output_zp=0)
+        value = builder.emit("clamp", builder.emit("sub", value, negative), min=-9, max=9)
+    known = frozenset({x})
+    assert len(builder.part(value, known, short=100, room=2**29).given) == MOST_GIVEN + 1
+    assert len(builder.part(value, known, short=100, room=5 * 12).given) == 5 + 1
+    assert builder.part(value, known, short=10**6, room=2**29).given == [value]
