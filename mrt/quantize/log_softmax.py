@@ -35,9 +35,8 @@ def log_softmax(net: Lowering, node: ir.Node) -> None:
     x, step = powers.logits, powers.scale
     a = Arithmetic(net.builder, len(x.layout))
     unit = usable_scale(math.ldexp(65536 * step + LOGARITHM_REACH, -FINE_BITS), net.options.scales)
-    total = a.clamp(
-        powers.total(net), 2 ** (MANTISSA_BITS - 1), 2**31 - 1
-    )  # true already: the greatest logit gives ONE
+    # True already: the greatest logit gives ONE.
+    total = a.clamp(powers.total(net), 2 ** (MANTISSA_BITS - 1), 2**31 - 1)
     difference = net.rescale(Tensor(powers.below, x.scale, 0, x.layout), np.array([step / unit]), "i32", 0)
     difference = a.clamp(difference, -(2**30), 0)
     result = a.sub(difference, _logarithm(net, a, total, unit))

@@ -9,13 +9,13 @@ import onnx
 from onnx import helper, numpy_helper
 
 from mrt.frontend.onnx.experimental import Nodes
+from mrt.frontend.onnx.microsoft import DOMAIN as MICROSOFT
 from mrt.frontend.onnx.read import DEFAULT_DOMAINS, add_note
 
 NOTE = (
     "values that the model quantises for each sample (DynamicQuantizeLinear) are read as they are: "
     "the program has scales of its own, the same for every sample"
 )
-MICROSOFT = "com.microsoft"
 FUSED = {"DynamicQuantizeLSTM": 11, "DynamicQuantizeMatMul": 2, "MatMulIntegerToFloat": 3}  # the last operand needed
 MOST_STEPS = 20  # between a bias and its quotient; in a circle there is no end
 _ROUNDINGS = ("Cast", "Ceil", "Floor", "Round")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -124,11 +125,8 @@ def _stays_small(node: onnx.NodeProto, arrays: Mapping[str, Array]) -> bool:
     """Some operators make much of a few numbers."""
     numbers = [arrays[name] for name in node.input if name in arrays]
     if node.op_type in _BROADCAST:
-        lengths = [
-            max((array.shape[-1 - i] for array in numbers if array.ndim > i), default=1)
-            for i in range(_most_axes(numbers))
-        ]
-        return math.prod(lengths) <= LARGEST
+        lengths = zip_longest(*(array.shape[::-1] for array in numbers), fillvalue=1)
+        return bool(math.prod(map(max, lengths)) <= LARGEST)
     if node.op_type == "Gather" and len(numbers) == 2:
         axis = next((item.i for item in node.attribute if item.name == "axis"), 0)
         length = numbers[0].shape[axis] if -numbers[0].ndim <= axis < numbers[0].ndim else 1
@@ -139,10 +137,6 @@ def _stays_small(node: onnx.NodeProto, arrays: Mapping[str, Array]) -> bool:
         start, stop, step = (float(number.reshape(-1)[0]) for number in numbers)
         return abs((stop - start) / step) <= LARGEST
     return node.op_type != "Range" and sum(array.size for array in numbers) <= LARGEST
-
-
-def _most_axes(arrays: Sequence[Array]) -> int:
-    return max((array.ndim for array in arrays), default=0)
 
 
 def _quietly(compute: Any) -> Array | None:
