@@ -65,7 +65,7 @@ conformance: setup  ## the vectors of every instruction
 	$(BIN)/pytest -q tests/conformance
 
 fuzz: plans  ## hostile files, in full, and hostile plans
-	$(BIN)/pytest -q -m slow tests/cvm/test_fuzz.py
+	$(BIN)/pytest -q -m slow tests/cvm/file/test_fuzz.py
 
 bench: $(BENCH_STAMP)  ## our engine against its peers, in one run; BENCH="--models resnet50_v1 --json F" chooses
 	$(BIN)/python -m benchmarks.bench $(BENCH)

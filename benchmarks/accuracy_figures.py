@@ -28,7 +28,7 @@ from benchmarks.models import SHARED
 from benchmarks.peers import Unavailable
 from benchmarks.quantisers import RECIPES
 from benchmarks.variants import OURS, VARIANTS, Variant
-from cvm.cost import cost
+from cvm.proof.cost import cost
 from mrt.calibrate.samples import Sample, Samples
 from mrt.calibrate.session import FloatSession
 from mrt.config import Config, load_config

@@ -22,7 +22,7 @@ from benchmarks.machine import describe
 from benchmarks.measure import WARM_UPS, Turn, alternate, busy, seconds, warmed
 from benchmarks.models import SOURCES, Model, absent, prepare
 from benchmarks.peers import Ready, Unavailable
-from cvm import boundary
+from cvm.runtime import boundary
 
 SLOW_ROUNDS = 3
 EXACT = "onnxruntime-float32"

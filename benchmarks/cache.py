@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / "build" / "bench"
 
 # What decides the bytes of a converted program: a change to any of these makes it anew.
-CONVERTER = ("mrt/**/*.py", "cvm/reference/*.py", "cvm/format.py", "cvm/instructions.toml")
+CONVERTER = ("mrt/**/*.py", "cvm/reference/*.py", "cvm/file/format.py", "cvm/instructions.toml")
 
 
 def made(name: str, made_from: object, make: Callable[[Path], None], *, root: Path = CACHE) -> Path:

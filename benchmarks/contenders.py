@@ -13,8 +13,8 @@ import numpy.typing as npt
 from benchmarks import peers
 from benchmarks.models import Model
 from benchmarks.peers import Ready, Unavailable
-from cvm import boundary, native
 from cvm.reference import interpreter
+from cvm.runtime import boundary, native
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def footprint(program: Path, integers: Mapping[str, npt.NDArray[np.integer]]) ->
 def main() -> None:
     """Memory is read before loading again, so that it is what one load and one run take."""
     import cvm
-    from cvm import native
+    from cvm.runtime import native
 
     path, arrays = sys.argv[1:]
     with np.load(arrays) as file:

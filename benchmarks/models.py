@@ -14,9 +14,9 @@ import onnx_ir as ir
 
 import cvm
 from benchmarks.cache import ROOT, converter, digest, made
-from cvm import format as cvm_format
-from cvm.cost import cost
-from cvm.execution import Executable
+from cvm.file import format as cvm_format
+from cvm.proof.cost import cost
+from cvm.runtime.execution import Executable
 from mrt import frontend
 from mrt.config import Config, ModelSettings, load_config
 from mrt.convert import convert, load, open_data

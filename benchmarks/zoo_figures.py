@@ -19,12 +19,12 @@ import onnx_ir as ir
 
 from benchmarks.figures import snr_db
 from benchmarks.zoo import Architecture, architectures
-from cvm import boundary, native
-from cvm import format as cvm_format
-from cvm.cost import cost
-from cvm.execution import run
-from cvm.proof import bits, slack, tightest
-from cvm.validate import Proven
+from cvm.file import format as cvm_format
+from cvm.proof.cost import cost
+from cvm.proof.slack import bits, slack, tightest
+from cvm.proof.validate import Proven
+from cvm.runtime import boundary, native
+from cvm.runtime.execution import run
 from mrt.calibrate.samples import synthetic_samples
 from mrt.calibrate.session import FloatSession
 from mrt.config import Config, DataSettings, ModelSettings

@@ -4,7 +4,7 @@
     integers = program.quantize({"data": images})
     outputs = program.dequantize(program.run(integers, threads=2))
 
-`cvm.validate.validate` proves a `cvm.program.Program` that was made in memory.
+`cvm.proof.validate.validate` proves a `cvm.program.Program` that was made in memory.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from cvm.execution import Executable
     from cvm.program import IntArray
-    from cvm.validate import WellFormed
+    from cvm.proof.validate import WellFormed
+    from cvm.runtime.execution import Executable
 
 __all__ = ["load", "run"]
 
@@ -31,11 +31,11 @@ def load(
     `engine`: auto takes the native engine if it is installed; `reference` and `native` insist. A program that costs more
     than `max_cost` a sample, or whose values hold more than `max_memory` bytes at once, is refused before it is proven.
     """
-    from cvm import format as file_format
-    from cvm import machine
-    from cvm.cost import Allowance
-    from cvm.execution import Executable
-    from cvm.validate import check, prove
+    from cvm.file import format as file_format
+    from cvm.proof.cost import Allowance
+    from cvm.proof.validate import check, prove
+    from cvm.runtime import machine
+    from cvm.runtime.execution import Executable
 
     form = check(file_format.read(Path(path)))
     Allowance(max_cost, max_memory).require(form)
@@ -52,6 +52,6 @@ def run(
     engine: str = "auto",
 ) -> dict[str, IntArray]:
     """Integers by input name, one sample or many, to integers by output name. `checked` takes the place of a proof."""
-    from cvm import execution
+    from cvm.runtime import execution
 
     return execution.run(form, arrays, checked=checked, threads=threads, engine=engine)

@@ -14,8 +14,8 @@ import click
 from cvm.errors import BadInput, CvmError, Trap, Unproven
 
 if TYPE_CHECKING:
-    from cvm.execution import Result
-    from cvm.running import Job
+    from cvm.runtime.execution import Result
+    from cvm.runtime.record import Job
 
 FILE = click.Path(path_type=Path, readable=False)  # unreadable files are refused in our own words
 NO, BAD, TRAPPED, INTERRUPTED, CLOSED_PIPE = 1, 2, 3, 130, 141
@@ -48,7 +48,7 @@ def _exit_code(problem: CvmError) -> int:
 
 
 def _fail(ctx: click.Context, message: str, code: int) -> NoReturn:
-    from cvm.listing import printable
+    from cvm.runtime.listing import printable
 
     click.echo(f"cvm: {printable(message)}", err=True)
     ctx.exit(code)
@@ -158,7 +158,9 @@ def run(
     Inputs are integers inside the program's intervals (see `cvm show`), or with --real any real numbers.
     With an input of shape [1,28,28], an array of shape [N,28,28] holds N samples.
     """
-    from cvm import arrays, files, listing, receipt, running, trace
+    from cvm.file import disk as files
+    from cvm.runtime import arrays, listing, receipt, trace
+    from cvm.runtime import record as running
 
     written = [path for path in (output_path, receipt_path, trace_path) if path]
     files.require_writable(written, inputs=[program_path, input_path])
@@ -177,7 +179,9 @@ def run(
 
 
 def _prepare(program_path: Path, input_path: Path, *, max_cost: int | None, max_memory: int | None, **how: Any) -> Job:
-    from cvm import cost, machine, running
+    from cvm.proof import cost
+    from cvm.runtime import machine
+    from cvm.runtime import record as running
 
     allowance = cost.Allowance(max_cost, max_memory)
     try:
@@ -224,7 +228,9 @@ def replay(
     Exit code 0 if everything matches; else 1, naming the first input or output that differs, or with --trace
     the first instruction.
     """
-    from cvm import document, files, listing, receipt, replay, trace
+    from cvm.file import disk as files
+    from cvm.file import document
+    from cvm.runtime import listing, receipt, replay, trace
 
     stated = receipt.from_json(files.read_bounded(receipt_path, document.MAX_BYTES), str(receipt_path))
     followed = None
@@ -252,8 +258,10 @@ def trace_diff(ctx: click.Context, one_path: Path, other_path: Path) -> None:
 
     Exit code 0 if they are the same, 1 if they differ. No program and no tensor is needed.
     """
-    from cvm import document, files, listing
-    from cvm import trace as traces
+    from cvm.file import disk as files
+    from cvm.file import document
+    from cvm.runtime import listing
+    from cvm.runtime import trace as traces
 
     one, other = (
         traces.from_json(files.read_bounded(path, document.MAX_BYTES), str(path)) for path in (one_path, other_path)
@@ -282,9 +290,11 @@ def verify(ctx: click.Context, program_path: Path, every: bool, as_json: bool) -
     both of its ends could grow. The tightest slack is that of the i32 sums,
     products and shifts; what only moves, selects or saturates cannot overflow.
     """
-    from cvm import cost, listing, proof
-    from cvm import format as file_format
-    from cvm.validate import validate
+    from cvm.file import format as file_format
+    from cvm.proof import cost
+    from cvm.proof import slack as proof
+    from cvm.proof.validate import validate
+    from cvm.runtime import listing
 
     program = file_format.read(program_path)
     try:
@@ -314,10 +324,10 @@ def show(program_path: Path, as_plan: bool, as_json: bool) -> None:
     With --plan: how the native engine runs it. A step computes one or more instructions and writes one value;
     all values share one block of memory, the arena.
     """
-    from cvm import format as file_format
-    from cvm import listing
+    from cvm.file import format as file_format
     from cvm.plan import fuse, summary
-    from cvm.validate import check
+    from cvm.proof.validate import check
+    from cvm.runtime import listing
 
     if as_json and not as_plan:
         raise BadInput("show prints JSON of a plan only: add --plan")
@@ -337,7 +347,7 @@ def digest(program_path: Path, as_json: bool) -> None:
 
     The id is the SHA-256 of the file up to its metadata: programs of one id give the same outputs.
     """
-    from cvm import format as file_format
+    from cvm.file import format as file_format
 
     program = file_format.read(program_path)
     found = {"program": file_format.program_id(program), "metadata": file_format.metadata_digest(program)}
@@ -356,9 +366,10 @@ def cost(program_path: Path, as_json: bool) -> None:
     The cost is computed from shapes alone: multiply-accumulates, table reads, element operations and bytes
     moved, each times a published weight. It is the same on every machine.
     """
-    from cvm import cost, listing
-    from cvm import format as file_format
-    from cvm.validate import check
+    from cvm.file import format as file_format
+    from cvm.proof import cost
+    from cvm.proof.validate import check
+    from cvm.runtime import listing
 
     form = check(file_format.read(program_path))
     report = cost.cost(form)
@@ -384,9 +395,9 @@ def bench(program_path: Path, threads: int, repetitions: int | None, as_json: bo
     multiply-accumulates (MACs) per second, what share that is of all that the processor could do, and the
     slowest steps of the plan. CVM_ISA chooses the instruction set.
     """
-    from cvm import bench, listing, machine
-    from cvm import format as file_format
-    from cvm.validate import validate
+    from cvm.file import format as file_format
+    from cvm.proof.validate import validate
+    from cvm.runtime import bench, listing, machine
 
     machine.require("native", checked=False)
     measured = bench.measure(validate(file_format.read(program_path)), threads=threads, repetitions=repetitions)

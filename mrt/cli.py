@@ -24,7 +24,7 @@ from mrt.cli_options import (
 from mrt.errors import BadOption, GateMissed, MrtError, NotProvable, TargetMissed
 
 if TYPE_CHECKING:
-    from cvm.validate import Proven
+    from cvm.proof.validate import Proven
     from mrt.config import Config
     from mrt.convert import Progress
     from mrt.evaluate import Report
@@ -150,7 +150,7 @@ def convert(
 
     Parameters of an MXNet model are found beside its JSON. With no data, it is calibrated on noise, which costs accuracy.
     """
-    from cvm.files import text_writer, write_all
+    from cvm.file.disk import text_writer, write_all
     from mrt import convert as pipeline
     from mrt.calibrate.table import CalibrationTable
     from mrt.report import writer_for
@@ -292,7 +292,7 @@ def compare(
     numbers that the integers cannot reach.
     """
     import cvm
-    from cvm.files import text_writer, write_all
+    from cvm.file.disk import text_writer, write_all
     from mrt import convert as pipeline
     from mrt.evaluate import layers_report
     from mrt.evaluate.layers import compare_layers

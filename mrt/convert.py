@@ -14,13 +14,13 @@ from typing import IO
 
 import onnx_ir as ir
 
-from cvm import format as cvm_format
-from cvm.cost import cost
 from cvm.errors import Invalid
-from cvm.files import require_writable
+from cvm.file import format as cvm_format
+from cvm.file.disk import require_writable
 from cvm.program import Program
-from cvm.proof import bits, slack, tightest
-from cvm.validate import Proven, check, validate
+from cvm.proof.cost import cost
+from cvm.proof.slack import bits, slack, tightest
+from cvm.proof.validate import Proven, check, validate
 from mrt import frontend, rewrite
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.held_back import MOST, count_to_hold_back, split

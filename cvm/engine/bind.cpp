@@ -1,4 +1,4 @@
-// What Python sees: cvm._engine. Plans come as tuples of integers (cvm/native.py makes them) and are checked at the
+// What Python sees: cvm._engine. Plans come as tuples of integers (cvm/runtime/native.py makes them) and are checked at the
 // door.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -195,7 +195,7 @@ void inject_fault(Engine& engine, std::size_t step) {
 }  // namespace
 
 NB_MODULE(_engine, module) {
-  module.doc() = "The C++ machine. cvm.native is its Python side.";
+  module.doc() = "The C++ machine. cvm.runtime.native is its Python side.";
   nb::class_<Engine>(module, "Engine")
       .def_prop_ro("isa", &Engine::isa)
       .def_prop_ro("arena_bytes", &Engine::arena_bytes)

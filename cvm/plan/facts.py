@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvm import arithmetic
 from cvm.plan.steps import Integers, attributes
-from cvm.program import DTYPE_RANGES, Instruction
-from cvm.validate import Proven, WellFormed
+from cvm.program import DTYPE_RANGES, Instruction, arithmetic
+from cvm.proof.validate import Proven, WellFormed
 
 SMALL = 2**29  # a sum of products below this is still known from four times itself modulo 2^32
 

@@ -10,7 +10,7 @@ from cvm.plan.steps import Draft, Plan
 from cvm.plan.trim import drop_trims
 from cvm.plan.unfused import step_of
 from cvm.plan.views import find_views
-from cvm.validate import WellFormed
+from cvm.proof.validate import WellFormed
 
 
 def fused(form: WellFormed) -> Plan:

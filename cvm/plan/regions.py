@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cvm.plan.steps import LINEAR, STAGES, Integers, split
 from cvm.program import TensorType
-from cvm.validate import WellFormed
+from cvm.proof.validate import WellFormed
 
 MAX_OPERANDS = 16  # kMaxLoads in cvm/engine/chain.h
 MAX_STAGES = 64  # kMaxStages

@@ -6,7 +6,7 @@ from cvm.plan.facts import linear_attributes, stage_attributes
 from cvm.plan.regions import Region
 from cvm.plan.steps import CHAIN, LINEAR, LOAD, Stage, Step, split
 from cvm.program import Instruction
-from cvm.validate import WellFormed
+from cvm.proof.validate import WellFormed
 
 
 def step_of_region(form: WellFormed, region: Region) -> Step:

@@ -8,7 +8,7 @@ from enum import IntEnum
 
 from cvm.instructions import INSTRUCTIONS
 from cvm.program import DTYPE_CODES, DTYPES, Attribute, Instruction, TensorType
-from cvm.validate import WellFormed
+from cvm.proof.validate import WellFormed
 
 Integers = tuple[int, ...]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cvm.cost import work_of
-from cvm.listing import columns, counted, printable
 from cvm.plan.steps import CHAIN, LINEAR, LOAD, POOLING, Integers, Plan, Room, Step, size_in_bytes
 from cvm.program import TensorType
+from cvm.proof.cost import work_of
+from cvm.runtime.listing import columns, counted, printable
 
 _HEADINGS = ("step", "what", "values", "result", "lies in", "MACs", "constants")
 

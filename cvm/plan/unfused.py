@@ -5,7 +5,7 @@ from __future__ import annotations
 from cvm.plan.layout import lay_out
 from cvm.plan.steps import CHAIN, LOAD, STAGES, Draft, Plan, Stage, Step, attributes, split
 from cvm.program import Instruction
-from cvm.validate import WellFormed
+from cvm.proof.validate import WellFormed
 
 
 def unfused(form: WellFormed) -> Plan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cvm.program import Instruction, TensorType
-from cvm.validate import WellFormed
+from cvm.proof.validate import WellFormed
 
 
 def find_views(form: WellFormed) -> dict[int, int]:

@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cvm import arithmetic
-from cvm.bounds import Bounds
 from cvm.errors import Trap
-from cvm.program import IntArray, TensorType
+from cvm.program import IntArray, TensorType, arithmetic
+from cvm.program.bounds import Bounds
 from cvm.reference.call import Call
 from cvm.reference.elementwise import check_binary, check_unary, spread_bounds
 from cvm.reference.scale import check_zero_point

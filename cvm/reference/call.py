@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cvm.bounds import Bounds
 from cvm.errors import Invalid, Unproven
 from cvm.program import Attribute, IntArray, TensorType
+from cvm.program.bounds import Bounds
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from cvm.bounds import Bounds, full
 from cvm.errors import Trap
 from cvm.program import DTYPE_RANGES, IntArray, TensorType
+from cvm.program.bounds import Bounds, full
 from cvm.reference.call import Call
 from cvm.reference.elementwise import check_dtype
 

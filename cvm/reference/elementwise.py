@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cvm.bounds import Bounds
 from cvm.program import TensorType
+from cvm.program.bounds import Bounds
 from cvm.reference.call import Call
 
 

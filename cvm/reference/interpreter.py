@@ -8,8 +8,8 @@ import numpy as np
 
 from cvm.errors import Trap
 from cvm.program import DTYPE_RANGES, DTYPES, IntArray
+from cvm.proof.validate import Proven, WellFormed
 from cvm.reference.registry import RULES
-from cvm.validate import Proven, WellFormed
 
 Observer = Callable[[int, IntArray], None]  # value number, value
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvm.bounds import Bounds
 from cvm.program import DTYPE_RANGES, IntArray, TensorType
+from cvm.program.bounds import Bounds
 from cvm.reference.call import Call
 from cvm.reference.convolution import conv2d as conv2d
 from cvm.reference.convolution import conv2d_transpose as conv2d_transpose

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvm.bounds import Bounds
 from cvm.program import IntArray, TensorType
+from cvm.program.bounds import Bounds
 from cvm.reference.call import Call
 from cvm.reference.elementwise import check_binary, check_broadcast, check_dtype, check_unary, spread_bounds
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvm.bounds import Bounds
 from cvm.errors import Trap
 from cvm.program import DTYPE_RANGES, IntArray, TensorType
+from cvm.program.bounds import Bounds
 from cvm.reference.call import Call
 
 TABLE_ENTRIES = {"i8": 256, "u8": 256, "i16": 65536}

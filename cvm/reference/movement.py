@@ -7,8 +7,8 @@ from functools import reduce
 
 import numpy as np
 
-from cvm.bounds import Bounds, full
 from cvm.program import DTYPE_RANGES, IntArray, TensorType
+from cvm.program.bounds import Bounds, full
 from cvm.reference.call import Call
 
 

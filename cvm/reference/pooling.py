@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from cvm import arithmetic
-from cvm.bounds import Bounds
-from cvm.program import IntArray, TensorType, dtype_name
+from cvm.program import IntArray, TensorType, arithmetic, dtype_name
+from cvm.program.bounds import Bounds
 from cvm.reference.call import Call
 from cvm.reference.scale import check_zero_point
 from cvm.reference.window import MAX_STEP, output_size, overlap

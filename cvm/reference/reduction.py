@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvm.bounds import Bounds, full
 from cvm.program import IntArray, TensorType
+from cvm.program.bounds import Bounds, full
 from cvm.reference.call import Call
 from cvm.reference.elementwise import check_dtype
 

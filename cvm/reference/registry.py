@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 
-from cvm.bounds import Bounds
 from cvm.instructions import INSTRUCTIONS
 from cvm.program import IntArray, TensorType
+from cvm.program.bounds import Bounds
 from cvm.reference.call import Call
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvm.bounds import Bounds
 from cvm.program import IntArray, TensorType
+from cvm.program.bounds import Bounds
 from cvm.reference.call import Call
 
 MAX_SIZE = 2**14 - 1

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvm import arithmetic
-from cvm.bounds import Bounds
-from cvm.program import DTYPE_RANGES, IntArray, TensorType
+from cvm.program import DTYPE_RANGES, IntArray, TensorType, arithmetic
+from cvm.program.bounds import Bounds
 from cvm.reference.call import Call
 
 EIGHT_BITS = ("i8", "u8")

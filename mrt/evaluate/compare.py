@@ -12,10 +12,10 @@ from typing import Any
 import numpy.typing as npt
 import onnx_ir as ir
 
-from cvm import boundary, machine
-from cvm.machine import Machine
 from cvm.program import Program
-from cvm.validate import Proven
+from cvm.proof.validate import Proven
+from cvm.runtime import boundary, machine
+from cvm.runtime.machine import Machine
 from mrt.calibrate.samples import Sample, Samples
 from mrt.calibrate.session import FloatSession, model_inputs
 from mrt.errors import BadData

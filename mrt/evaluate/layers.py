@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from cvm import boundary, machine
 from cvm.program import IntArray, Meaning
-from cvm.validate import Proven
+from cvm.proof.validate import Proven
+from cvm.runtime import boundary, machine
 from mrt.calibrate.histogram import Histogram
 from mrt.calibrate.samples import Samples
 from mrt.calibrate.session import Array, FloatSession

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cvm import bounds
-from cvm.bounds import Bounds
 from cvm.instructions import INSTRUCTIONS
 from cvm.program import (
     DTYPES,
@@ -26,9 +24,11 @@ from cvm.program import (
     Output,
     Program,
     TensorType,
+    bounds,
     dtype_name,
 )
-from cvm.validate import infer_bounds, infer_type
+from cvm.program.bounds import Bounds
+from cvm.proof.validate import infer_bounds, infer_type
 
 Handle = int
 MOST_GIVEN = 100  # values that a part gives besides the one asked for; a program has at most 1024 outputs

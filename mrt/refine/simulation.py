@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 
-from cvm import boundary
 from cvm.errors import Unproven
-from cvm.machine import Machine, Reference, choose
 from cvm.program import IntArray
-from cvm.validate import WellFormed, check, prove
+from cvm.proof.validate import WellFormed, check, prove
+from cvm.runtime import boundary
+from cvm.runtime.machine import Machine, Reference, choose
 from mrt.calibrate.samples import Sample
 from mrt.quantize.builder import Handle, ProgramBuilder
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from cvm.instructions import INSTRUCTIONS
 from cvm.program import DTYPES, Attribute
-from cvm.validate import WellFormed
+from cvm.proof.validate import WellFormed
 from mrt.errors import NotProvable
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cvm.validate import WellFormed
+from cvm.proof.validate import WellFormed
 from mrt.report.fates import FUSED, KEPT, MEANINGS, Fate, FloatGraph, fates
 from mrt.report.integers import IntegerCheck, check_integers
 

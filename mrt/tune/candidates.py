@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 
 from cvm.program import Program
-from cvm.validate import Proven
+from cvm.proof.validate import Proven
 from mrt.quantize import LayerBits, QuantizeOptions
 from mrt.words import ONE_RANGE
 

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from cvm import boundary, machine
-from cvm.validate import Proven
+from cvm.proof.validate import Proven
+from cvm.runtime import boundary, machine
 from mrt.calibrate.samples import Sample
 from mrt.calibrate.session import FloatSession
 from mrt.errors import BadData

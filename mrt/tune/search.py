@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from cvm.cost import Work, cost
-from cvm.validate import Proven
+from cvm.proof.cost import Work, cost
+from cvm.proof.validate import Proven
 from mrt.errors import TargetMissed
 from mrt.quantize import QuantizeOptions
 from mrt.tune.candidates import Candidate, find_candidates, raised

@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from cvm.cost import Work, cost
 from cvm.program import Program
-from cvm.validate import Proven
+from cvm.proof.cost import Work, cost
+from cvm.proof.validate import Proven
 from mrt.quantize import QuantizeOptions
 from mrt.tune.candidates import WIDE_VALUES, Candidate, raised
 from mrt.tune.judge import Judge, Pending

@@ -8,7 +8,7 @@ from benchmarks import accuracy, variants
 from benchmarks.accuracy_figures import Figures, measure
 from benchmarks.accuracy_page import page
 from benchmarks.variants import SUBJECTS, VARIANTS
-from tests.shared_data import needs_shared
+from tests.support.shared_data import needs_shared
 
 MIB = 1_000_000
 PEER = Figures(

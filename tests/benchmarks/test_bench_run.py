@@ -11,7 +11,7 @@ from benchmarks.figures import OURS, REFERENCE
 from benchmarks.models import Model
 from benchmarks.peers import Ready, Unavailable
 from mrt.config import Config
-from tests.run_programs import MEANINGS, doubler, save
+from tests.support.run_programs import MEANINGS, doubler, save
 
 IMAGE = np.array([[1.0, -2.0, 3.5]], np.float32)  # 2, -4, 7 at scale 0.5; doubled 4, -8, 14; minus 1, times 0.25:
 ANSWER = np.array([0.75, -2.25, 3.25])

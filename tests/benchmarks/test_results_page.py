@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from benchmarks import results, zoo
 from benchmarks.results_page import page
 from benchmarks.zoo_figures import Figures, float_work
-from tests.graphs import graph_of, node
-from tests.shared_data import needs_shared
+from tests.support.graphs import graph_of, node
+from tests.support.shared_data import needs_shared
 
 FIGURES = Figures(
     "small", 32, parameters=2_500_000, float_bytes=10_000_000, program_bytes=2_500_000, float_products=3_000_000,

@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cvm import native
-from cvm.bounds import Bounds, full, of_constant
 from cvm.errors import Invalid, Trap, Unproven
 from cvm.instructions import INSTRUCTIONS
-from cvm.native import Engine
 from cvm.program import (
     DTYPE_RANGES,
     DTYPES,
@@ -26,8 +23,11 @@ from cvm.program import (
     TensorType,
     dtype_name,
 )
+from cvm.program.bounds import Bounds, full, of_constant
+from cvm.proof.validate import Proven, check, infer_bounds, validate
 from cvm.reference.interpreter import run
-from cvm.validate import Proven, check, infer_bounds, validate
+from cvm.runtime import native
+from cvm.runtime.native import Engine
 
 HERE = Path(__file__).parent
 Vector = dict[str, Any]

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cvm import format as file_format
-from cvm import native
+from cvm.file import format as file_format
 from cvm.program import Input, Instruction, Metadata, Output, Program, TensorType
-from tests.command import NO_ENGINE, cvm, said
-from tests.run_programs import MEANINGS, chain, doubler, pair, save, save_array
+from cvm.runtime import native
+from tests.support.command import NO_ENGINE, cvm, said
+from tests.support.run_programs import MEANINGS, chain, doubler, pair, save, save_array
 
 BIG = 2**31 - 1
 
@@ -90,7 +90,7 @@ def test_every_engine_writes_the_same_bytes(here: Path) -> None:
 def test_a_missing_engine_is_said_once_and_never_between_the_answers(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cvm.native.available", lambda: False)
+    monkeypatch.setattr("cvm.runtime.native.available", lambda: False)
     p, x = doubled(here)
     result = cvm("run", p, "--input", x, "--receipt", "r.json", notice=True)
     assert (result.exit_code, result.stderr) == (0, NO_ENGINE)
@@ -106,10 +106,10 @@ def test_the_native_engine_is_refused_where_it_is_missing_or_no_proof_is_wanted(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     p, x = doubled(here)
-    monkeypatch.setattr("cvm.native.available", lambda: True)
+    monkeypatch.setattr("cvm.runtime.native.available", lambda: True)
     sentence = "only the reference runs without a proof: leave 'checked' or the native engine away"
     assert said(cvm("run", p, "--input", x, "--engine", "native", "--checked"), 2) == sentence
-    monkeypatch.setattr("cvm.native.available", lambda: False)
+    monkeypatch.setattr("cvm.runtime.native.available", lambda: False)
     sentence = "the native engine is not installed; to get it, pip install with a C++20 compiler, or a wheel"
     assert said(cvm("run", p, "--input", x, "--engine", "native"), 2) == sentence
     assert cvm("run", p, "--input", x, "--receipt", "r.json").exit_code == 0
@@ -235,7 +235,7 @@ def test_a_full_disk_leaves_nothing(here: Path, monkeypatch: pytest.MonkeyPatch)
         raise OSError(28, "No space left on device")
 
     x = save_array([[1, 2, 3]], here)
-    monkeypatch.setattr("cvm.arrays.write_npz", full)
+    monkeypatch.setattr("cvm.runtime.arrays.write_npz", full)
     assert refused(here, x, "--receipt", "r.json", "-o", "out.npz") == (
         "out.npz: cannot be written: No space left on device"
     )

@@ -5,9 +5,9 @@ import pytest
 
 from cvm.instructions import INSTRUCTIONS
 from cvm.program import DTYPES
+from cvm.proof.validate import validate
 from cvm.reference.interpreter import run
-from cvm.validate import validate
-from tests.cvm_programs import MAKERS, random_inputs, random_program
+from tests.support.cvm_programs import MAKERS, random_inputs, random_program
 
 
 def test_every_instruction_has_a_maker() -> None:

@@ -5,12 +5,12 @@ import json
 import pytest
 
 import cvm
-from cvm import format as file_format
-from cvm import native, trace
+from cvm.file import format as file_format
 from cvm.instructions import INSTRUCTIONS
-from cvm.native import Engine
 from cvm.reference.interpreter import run
-from tests.golden import FOLDER, INDEX, inputs_of, record
+from cvm.runtime import native, trace
+from cvm.runtime.native import Engine
+from tests.support.golden import FOLDER, INDEX, inputs_of, record
 
 GOLDEN = json.loads(INDEX.read_text())
 

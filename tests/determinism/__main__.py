@@ -16,9 +16,9 @@ from typing import Any
 import click
 from rich.console import Console
 
-from cvm import format as file_format
-from cvm import native
-from cvm.validate import validate
+from cvm.file import format as file_format
+from cvm.proof.validate import validate
+from cvm.runtime import native
 from tests.determinism import builds, compare, records, worker
 from tests.determinism.builds import Build
 from tests.determinism.matrix import Matrix

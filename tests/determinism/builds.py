@@ -93,4 +93,4 @@ def _run(*words: str, **environment: str) -> str:
 
 def _isas(path: Path | None) -> tuple[str, ...]:
     named = {} if path is None else {"CVM_ENGINE": str(path)}
-    return tuple(_run(sys.executable, "-c", "from cvm import native; print(*native.isas())", **named).split())
+    return tuple(_run(sys.executable, "-c", "from cvm.runtime import native; print(*native.isas())", **named).split())

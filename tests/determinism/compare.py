@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cvm import trace
-from cvm.native import Engine
 from cvm.plan.summary import summarize
 from cvm.program import DTYPES, IntArray
+from cvm.proof.validate import Proven
 from cvm.reference import interpreter
-from cvm.validate import Proven
+from cvm.runtime import trace
+from cvm.runtime.native import Engine
 from tests.determinism.records import PREFIX, Record
 
 Sample = dict[str, IntArray]

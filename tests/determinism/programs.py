@@ -13,12 +13,12 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from cvm import format as file_format
+from cvm.file import format as file_format
 from cvm.program import DTYPES, IntArray, Program
 from mrt.cli import cli
-from tests.cvm_programs import MAKERS, Frozen, random_inputs, random_program
-from tests.image_networks import image_network
-from tests.plan_programs import branching_program
+from tests.support.cvm_programs import MAKERS, Frozen, random_inputs, random_program
+from tests.support.image_networks import image_network
+from tests.support.plan_programs import branching_program
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TABLES = ROOT / "tests" / "end_to_end" / "golden"

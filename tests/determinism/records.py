@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cvm import format as file_format
+from cvm.file import format as file_format
+from cvm.proof.validate import validate
 from cvm.reference.interpreter import run
-from cvm.validate import validate
-from tests import golden
 from tests.determinism.programs import Item
+from tests.support import golden
 
 DIGESTS = Path(__file__).parent / "digests.json"
 PREFIX = 8  # hex digits
@@ -31,7 +31,7 @@ class Record:
 
 
 def record(item: Item) -> Record:
-    """Nothing of `cvm.trace` and nothing of the engine has a part in it."""
+    """Nothing of `cvm.runtime.trace` and nothing of the engine has a part in it."""
     leaves: list[bytes] = []
     outputs = run(validate(item.program), item.sample, observe=lambda _, value: leaves.append(golden.digest(value)))
     return Record(

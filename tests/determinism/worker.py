@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from cvm import format as file_format
-from cvm.native import Engine
-from cvm.validate import Proven, validate
+from cvm.file import format as file_format
+from cvm.proof.validate import Proven, validate
+from cvm.runtime.native import Engine
 from tests.determinism import compare, records
 from tests.determinism.programs import ROOT, Item
 

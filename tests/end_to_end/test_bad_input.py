@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 
 from mrt.cli import cli
-from tests.mxnet_files import node, variable, write_symbol
+from tests.support.mxnet_files import node, variable, write_symbol
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DIGITS = ROOT / "calibration_data/digits8"

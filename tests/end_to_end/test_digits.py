@@ -65,6 +65,6 @@ def test_a_receipt_replays_and_a_changed_input_does_not(tmp_path):
 
 
 def _program(path: Path):
-    from cvm import format as cvm_format
+    from cvm.file import format as cvm_format
 
     return cvm_format.read(path)

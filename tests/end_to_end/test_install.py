@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.command import NO_ENGINE
-from tests.run_programs import doubler, save, save_array
+from tests.support.command import NO_ENGINE
+from tests.support.run_programs import doubler, save, save_array
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 pytestmark = pytest.mark.slow

@@ -10,10 +10,10 @@ import onnxruntime
 import pytest
 from click.testing import CliRunner
 
-from cvm import format as cvm_format
+from cvm.file import format as cvm_format
 from mrt.cli import cli
-from tests.mxnet_files import node, variable, write_symbol
-from tests.shared_data import SHARED, needs_shared
+from tests.support.mxnet_files import node, variable, write_symbol
+from tests.support.shared_data import SHARED, needs_shared
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DIGITS = ROOT / "calibration_data/digits8"

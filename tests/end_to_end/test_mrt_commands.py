@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from onnx import TensorProto, helper
 
-from cvm import format as cvm_format
+from cvm.file import format as cvm_format
 from mrt.cli import cli
 
 ROOT = Path(__file__).resolve().parent.parent.parent

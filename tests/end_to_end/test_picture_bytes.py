@@ -10,11 +10,11 @@ from click.testing import CliRunner
 from PIL import Image
 
 import cvm
-from cvm import format as cvm_format
+from cvm.file import format as cvm_format
 from mrt.cli import cli
-from tests.command import cvm as cvm_command
-from tests.command import said
-from tests.shared_data import needs_shared
+from tests.support.command import cvm as cvm_command
+from tests.support.command import said
+from tests.support.shared_data import needs_shared
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DIGITS = ROOT / "calibration_data/digits8"

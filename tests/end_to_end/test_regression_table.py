@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from cvm import native
+from cvm.runtime import native
 from tests.regression import table
 from tests.regression.cases import cases
 from tests.regression.run import states_of
-from tests.shared_data import needs_shared
+from tests.support.shared_data import needs_shared
 
 ROW = {"8 bits": 27.7, "time": "under 2 s", "same class": "198 of 200", "16 bits": 39.1}
 

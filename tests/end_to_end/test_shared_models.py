@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from mrt.cli import cli
-from tests.shared_data import needs_shared
+from tests.support.shared_data import needs_shared
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 pytestmark = [pytest.mark.slow, needs_shared]

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from mrt.cli import cli
-from tests.float_models import FloatModel
+from tests.support.float_models import FloatModel
 
 RNG = np.random.default_rng(5)
 

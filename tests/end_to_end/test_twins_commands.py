@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mrt.cli import cli
-from tests.float_models import FloatModel
-from tests.loud_channels import LOUD, loud_network
+from tests.support.float_models import FloatModel
+from tests.support.loud_channels import LOUD, loud_network
 
 
 def mrt(*words: object) -> Result:

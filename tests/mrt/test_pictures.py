@@ -12,7 +12,7 @@ from mrt.calibrate.preprocessing import Preprocessing
 from mrt.config import Config
 from mrt.errors import BadData, BadOption
 from mrt.pictures import PROVENANCE, config_for, outside, provenance, table_key, take_bytes
-from tests.graphs import graph_of, node, run
+from tests.support.graphs import graph_of, node, run
 
 U8 = Preprocessing(input_dtype="u8")
 IMAGENET = replace(U8, scale=1 / 255, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))

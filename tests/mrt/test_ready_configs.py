@@ -9,7 +9,7 @@ from mrt.calibrate.samples import Samples, open_samples
 from mrt.calibrate.session import FloatSession, model_inputs
 from mrt.config import Config, DataSettings, load_config
 from mrt.evaluate.scores import ranking
-from tests.shared_data import SHARED, needs_shared
+from tests.support.shared_data import SHARED, needs_shared
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 NAMES = sorted(path.stem for path in CONFIGS.glob("*.toml"))

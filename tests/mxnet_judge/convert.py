@@ -11,8 +11,8 @@ import onnxruntime
 
 from mrt.errors import MrtError
 from mrt.frontend.mxnet import load_mxnet
-from tests.mxnet_files import write_params
 from tests.mxnet_judge.case import Answer, Case
+from tests.support.mxnet_files import write_params
 
 
 def convert(case: Case, folder: Path) -> ir.Model:

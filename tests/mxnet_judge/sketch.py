@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tests.mxnet_files import node, symbol_json, variable
 from tests.mxnet_judge.case import Case
 from tests.mxnet_judge.draw import Draw
+from tests.support.mxnet_files import node, symbol_json, variable
 
 Edge = tuple[int, int]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.zoo import architectures
 from mrt.config import Config, DataSettings, ModelSettings, load_config
 from mrt.refine import RefineOptions
-from tests.shared_data import SHARED
+from tests.support.shared_data import SHARED
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDERS = ("onnx", "mxnet/trained", "mxnet/untrained")

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cvm import native
 from cvm.instructions import INSTRUCTIONS
-from cvm.native import Engine
 from cvm.plan.fuse import fused
 from cvm.plan.steps import CHAIN, LINEAR, STAGES
 from cvm.plan.summary import summarize
-from cvm.validate import Proven, validate
+from cvm.proof.validate import Proven, validate
+from cvm.runtime import native
+from cvm.runtime.native import Engine
 from tests.determinism import __main__ as command
 from tests.determinism import agree, compare, records, worker
 from tests.determinism.matrix import Matrix

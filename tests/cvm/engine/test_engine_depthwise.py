@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cvm import native
-from cvm.validate import validate
-from tests.convolution_programs import Convolution, assert_engine_agrees
+from cvm.proof.validate import validate
+from cvm.runtime import native
+from tests.support.convolution_programs import Convolution, assert_engine_agrees
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the native engine is not built")
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from cvm import native
 from cvm.plan.steps import OPCODES, Room
 from cvm.program import DTYPE_CODES, IntArray
-from tests.engine_steps import OperandTuple
+from cvm.runtime import native
+from tests.support.engine_steps import OperandTuple
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the native engine is not built")
 

@@ -8,13 +8,13 @@ from itertools import cycle
 import numpy as np
 import pytest
 
-from cvm import native
-from cvm.bounds import full
 from cvm.program import DTYPE_RANGES, DTYPES, Input, IntArray, TensorType
+from cvm.program.bounds import full
+from cvm.proof.validate import validate
 from cvm.reference.interpreter import run
-from cvm.validate import validate
-from tests.cvm_programs import Draft
-from tests.engine_steps import GUARD, UNTOUCHED, extreme
+from cvm.runtime import native
+from tests.support.cvm_programs import Draft
+from tests.support.engine_steps import GUARD, UNTOUCHED, extreme
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the native engine is not built")
 

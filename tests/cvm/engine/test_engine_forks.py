@@ -10,9 +10,9 @@ import warnings
 import numpy as np
 import pytest
 
-from cvm import native
-from cvm.validate import validate
-from tests.convolution_programs import Convolution
+from cvm.proof.validate import validate
+from cvm.runtime import native
+from tests.support.convolution_programs import Convolution
 
 pytestmark = [
     pytest.mark.skipif(not native.available(), reason="the native engine is not built"),

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cvm import native
 from cvm.program import Input, Instruction, Output, Program, TensorType
-from cvm.validate import validate
+from cvm.proof.validate import validate
+from cvm.runtime import native
 
 STATUS = Path("/proc/self/statm")
 

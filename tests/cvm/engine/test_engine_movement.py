@@ -8,10 +8,10 @@ from itertools import cycle, permutations
 import numpy as np
 import pytest
 
-from cvm import native
 from cvm.plan.steps import Room
 from cvm.program import MAX_RANK, Attribute, IntArray, TensorType, dtype_name
-from tests.engine_steps import ARENA, CONSTANT, INPUT, OUTPUT, At, extreme, program_of, reference, run_step
+from cvm.runtime import native
+from tests.support.engine_steps import ARENA, CONSTANT, INPUT, OUTPUT, At, extreme, program_of, reference, run_step
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the native engine is not built")
 

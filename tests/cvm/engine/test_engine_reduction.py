@@ -8,9 +8,9 @@ from itertools import cycle
 import numpy as np
 import pytest
 
-from cvm import native
 from cvm.program import Attribute, IntArray, TensorType, dtype_name
-from tests.engine_steps import ARENA, CONSTANT, INPUT, OUTPUT, At, extreme, reference, run_step
+from cvm.runtime import native
+from tests.support.engine_steps import ARENA, CONSTANT, INPUT, OUTPUT, At, extreme, reference, run_step
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the native engine is not built")
 

@@ -7,12 +7,12 @@ import itertools
 import numpy as np
 import pytest
 
-from cvm import native
 from cvm.errors import Invalid
-from cvm.native import Engine
 from cvm.program import Attribute, Input, Instruction, IntArray, Output, Program, TensorType
+from cvm.proof.validate import validate
 from cvm.reference.interpreter import run
-from cvm.validate import validate
+from cvm.runtime import native
+from cvm.runtime.native import Engine
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the native engine is not built")
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from cvm import native
-from tests.convolution_programs import Convolution, assert_engine_agrees
+from cvm.runtime import native
+from tests.support.convolution_programs import Convolution, assert_engine_agrees
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the native engine is not built")
 

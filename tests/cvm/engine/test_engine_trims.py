@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from cvm import native
 from cvm.plan.fuse import fused
 from cvm.program import DTYPE_RANGES, DTYPES, Attribute, Input, Instruction, Output, Program, TensorType
+from cvm.proof.validate import Proven, validate
 from cvm.reference.interpreter import run
-from cvm.validate import Proven, validate
+from cvm.runtime import native
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the native engine is not built")
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cvm import native
-from cvm.native import Engine
 from cvm.program import IntArray, Program
+from cvm.proof.validate import validate
 from cvm.reference import interpreter
-from cvm.validate import validate
-from tests.cvm_programs import random_inputs, random_program
-from tests.image_networks import image_network
-from tests.plan_programs import branching_program
+from cvm.runtime import native
+from cvm.runtime.native import Engine
+from tests.support.cvm_programs import random_inputs, random_program
+from tests.support.image_networks import image_network
+from tests.support.plan_programs import branching_program
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the native engine is not built")
 

@@ -10,11 +10,11 @@ from cvm.plan.fuse import fused
 from cvm.plan.steps import CHAIN, LINEAR, Plan, Room
 from cvm.plan.unfused import unfused
 from cvm.program import DTYPES, Program
+from cvm.proof.validate import WellFormed, validate
 from cvm.reference import interpreter
-from cvm.validate import WellFormed, validate
-from tests.cvm_programs import random_inputs, random_program
-from tests.plan_programs import branching_program
-from tests.plan_simulator import byte_places, simulate, type_of
+from tests.support.cvm_programs import random_inputs, random_program
+from tests.support.plan_programs import branching_program
+from tests.support.plan_simulator import byte_places, simulate, type_of
 
 MOVEMENT = {name for name, spec in INSTRUCTIONS.items() if spec.family == "movement"}
 POOLING = {"max_pool2d", "avg_pool2d"}

@@ -7,7 +7,7 @@ from cvm.plan.fuse import fused
 from cvm.plan.steps import Place, Plan, Room, Step
 from cvm.plan.summary import summarize
 from cvm.program import Attribute, Input, Instruction, IntArray, Output, Program, TensorType
-from cvm.validate import check
+from cvm.proof.validate import check
 
 SHAPE = (1, 4, 4, 16)
 

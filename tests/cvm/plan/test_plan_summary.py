@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cvm import format as file_format
+from cvm.file import format as file_format
 from cvm.program import Input, Instruction, Output, Program, TensorType
-from tests.command import cvm, said
+from tests.support.command import cvm, said
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from mrt.calibrate import session
 from mrt.calibrate.session import FloatSession, whole_intervals
 from mrt.errors import BadData, BadModel
-from tests.graphs import graph_of, node
+from tests.support.graphs import graph_of, node
 
 
 def test_a_model_that_cannot_be_run_is_refused_without_a_word_of_the_library_on_stderr(capfd):

@@ -7,7 +7,7 @@ from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
 from mrt.calibrate.table import CalibrationOptions
 from mrt.calibrate.thinning import OF_ONE_SAMPLE, Thinning
-from tests.float_models import FloatModel
+from tests.support.float_models import FloatModel
 
 
 def test_of_a_large_image_rows_at_equal_distances_are_left_and_others_of_the_next_sample() -> None:

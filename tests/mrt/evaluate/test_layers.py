@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from cvm.program import Input, Instruction, Meaning, Metadata, Output, Program, TensorType
-from cvm.validate import Proven, validate
+from cvm.proof.validate import Proven, validate
 from mrt.calibrate.samples import Sample, Samples
 from mrt.errors import BadData
 from mrt.evaluate import layers_report

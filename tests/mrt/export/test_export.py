@@ -12,7 +12,7 @@ from mrt.errors import BadOption, Unsupported
 from mrt.export import Exported, export, write
 from mrt.export.opset import to_opset
 from mrt.frontend import load
-from tests.mxnet_files import node, variable, write_params, write_symbol
+from tests.support.mxnet_files import node, variable, write_params, write_symbol
 
 DATA = variable("data", __shape__="(1, 4, 6, 6)")
 X = np.random.default_rng(3).normal(size=(5, 4, 6, 6)).astype(np.float32)

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 
 from mrt.errors import BadOption, Unsupported
 from mrt.frontend import load
-from tests.mxnet_files import node, variable, write_symbol
+from tests.support.mxnet_files import node, variable, write_symbol
 
 X = np.array([[-1, 2, -3, 4]], np.float32)
 

@@ -9,7 +9,7 @@ import pytest
 
 from mrt.errors import BadModel
 from mrt.frontend.mxnet import load_mxnet
-from tests.mxnet_files import node, variable, write_params, write_symbol
+from tests.support.mxnet_files import node, variable, write_params, write_symbol
 
 
 def dense(nodes: list[dict], name: str, data: int) -> int:

@@ -5,7 +5,7 @@ import pytest
 
 from mrt.frontend.mxnet import OPERATORS
 from mrt.frontend.mxnet.operators.aliases import OTHER_NAMES, known_name
-from tests.mxnet_rows import check_refusal, check_row, names, row
+from tests.support.mxnet_rows import check_refusal, check_row, names, row
 
 X = np.array([[-1.5, 2, 0.5]], np.float32)
 

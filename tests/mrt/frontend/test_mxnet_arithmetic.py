@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.frontend.mxnet import OPERATORS
-from tests.mxnet_rows import check_refusal, check_row, names, row
+from tests.support.mxnet_rows import check_refusal, check_row, names, row
 
 P = np.array([5.5, -5.5, 0.25, 0, -0.25, 5], np.float32)
 Q = np.array([2.5, 2.5, -2.5, 0, 0, -2.5], np.float32)

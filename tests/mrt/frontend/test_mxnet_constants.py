@@ -5,8 +5,8 @@ import onnx_ir as ir
 import pytest
 
 from mrt.frontend.mxnet import load_mxnet
-from tests.mxnet_files import node, variable, write_params, write_symbol
-from tests.mxnet_rows import check_refusal, check_row, compute, names, row
+from tests.support.mxnet_files import node, variable, write_params, write_symbol
+from tests.support.mxnet_rows import check_refusal, check_row, compute, names, row
 
 X = np.ones((3, 4), np.float32)
 

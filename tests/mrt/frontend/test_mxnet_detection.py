@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.frontend.mxnet import OPERATORS
-from tests.mxnet_rows import check_refusal, check_row, names, row
+from tests.support.mxnet_rows import check_refusal, check_row, names, row
 
 # Two equals in score that overlap by 3/4, another class, one apart, one of class -1, one without area.
 BOXES = np.float32([[

@@ -9,7 +9,7 @@ import pytest
 from mrt.errors import BadModel, BadOption, Unsupported
 from mrt.frontend import load
 from mrt.frontend.mxnet import find_params
-from tests.mxnet_files import node, variable, write_params, write_symbol
+from tests.support.mxnet_files import node, variable, write_params, write_symbol
 
 DENSE = [
     variable("x", __shape__="(1, 2)"),

@@ -15,7 +15,7 @@ from mrt.frontend.mxnet.literals import parse_bound
 from mrt.frontend.mxnet.operators.resize import _bins
 from mrt.frontend.mxnet.symbol import read_symbol
 from mrt.frontend.mxnet.writer import Writer
-from tests.mxnet_files import array_bytes, node, params_bytes, symbol_json, variable, write_symbol
+from tests.support.mxnet_files import array_bytes, node, params_bytes, symbol_json, variable, write_symbol
 
 SECONDS = 20  # what took time with the square of a length took minutes
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.frontend.mxnet import OPERATORS
-from tests.mxnet_rows import check_refusal, check_row, names, row
+from tests.support.mxnet_rows import check_refusal, check_row, names, row
 
 W = np.arange(10, dtype=np.float32).reshape(5, 2)
 INDEX = np.array([-1, 0, 7, 2.9, -0.5], np.float32)

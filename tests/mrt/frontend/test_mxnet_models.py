@@ -11,8 +11,8 @@ import pytest
 
 from mrt.errors import BadModel, BadOption, Unsupported
 from mrt.frontend.mxnet import Source, find_params, load_mxnet, read_mxnet
-from tests.mxnet_files import node, params_bytes, symbol_json, variable, write_params, write_symbol
-from tests.shared_data import SHARED, needs_shared
+from tests.support.mxnet_files import node, params_bytes, symbol_json, variable, write_params, write_symbol
+from tests.support.shared_data import SHARED, needs_shared
 
 MXNET = SHARED / "mxnet"
 RELATIVE = 1e-4  # two correct float32 executions differ by about 5e-6

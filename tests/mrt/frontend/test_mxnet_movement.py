@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.mxnet_rows import check_refusal, check_row, names, row
+from tests.support.mxnet_rows import check_refusal, check_row, names, row
 
 X = np.arange(2 * 4 * 7 * 6, dtype=np.float32).reshape(2, 4, 7, 6)
 SMALL = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.errors import BadModel
-from tests.mxnet_rows import check_refusal, check_row, import_row, names, row
+from tests.support.mxnet_rows import check_refusal, check_row, import_row, names, row
 
 
 def numbers(*shape):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mrt.frontend.mxnet import OPERATORS
-from tests.mxnet_rows import check_refusal, check_row, names, row
+from tests.support.mxnet_rows import check_refusal, check_row, names, row
 
 RANDOM = np.random.default_rng(7)
 X = RANDOM.standard_normal((2, 4, 7, 6)).astype(np.float32)

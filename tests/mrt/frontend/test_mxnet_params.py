@@ -11,8 +11,8 @@ import pytest
 from mrt.errors import BadModel
 from mrt.frontend.mxnet.files import read_parameters
 from mrt.frontend.mxnet.params import read_params
-from tests.mxnet_files import array_bytes, params_bytes
-from tests.shared_data import SHARED, needs_shared
+from tests.support.mxnet_files import array_bytes, params_bytes
+from tests.support.shared_data import SHARED, needs_shared
 
 FORMAT = SHARED / "mxnet" / "format"
 NUMBERS = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mrt.frontend.mxnet import load_mxnet
-from tests.mxnet_files import node, variable, write_symbol
-from tests.mxnet_rows import check_refusal, check_row, compute, names, row
+from tests.support.mxnet_files import node, variable, write_symbol
+from tests.support.mxnet_rows import check_refusal, check_row, compute, names, row
 
 
 def numbers(*shape):

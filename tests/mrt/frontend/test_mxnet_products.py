@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.frontend.mxnet import OPERATORS
-from tests.mxnet_rows import check_refusal, check_row, names, row
+from tests.support.mxnet_rows import check_refusal, check_row, names, row
 
 RANDOM = np.random.default_rng(11)
 

@@ -6,8 +6,8 @@ import pytest
 
 from mrt.errors import Unsupported
 from mrt.frontend.mxnet import load_mxnet
-from tests.mxnet_files import node, variable, write_params, write_symbol
-from tests.mxnet_rows import TOLERANCE, compute
+from tests.support.mxnet_files import node, variable, write_params, write_symbol
+from tests.support.mxnet_rows import TOLERANCE, compute
 
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 STEPS, SIZE = 2, 2  # of the inputs too

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.frontend.mxnet import OPERATORS
-from tests.mxnet_rows import check_refusal, check_row, names, row
+from tests.support.mxnet_rows import check_refusal, check_row, names, row
 
 A = np.array([[-2, -1, 0], [1, 2, 3]], np.float32)
 CUBE = np.arange(-2, 10, dtype=np.float32).reshape(2, 3, 2)

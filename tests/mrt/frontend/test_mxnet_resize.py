@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.mxnet_rows import check_refusal, check_row, compute, import_row, names, row
+from tests.support.mxnet_rows import check_refusal, check_row, compute, import_row, names, row
 
 
 def numbers(*shape):

@@ -8,8 +8,8 @@ import pytest
 from mrt.errors import BadModel
 from mrt.frontend.mxnet.literals import parse_flag, parse_integers, parse_optional_integers, parse_real
 from mrt.frontend.mxnet.symbol import Edge, read_symbol
-from tests.mxnet_files import node, symbol_json, variable
-from tests.shared_data import SHARED, needs_shared
+from tests.support.mxnet_files import node, symbol_json, variable
+from tests.support.shared_data import SHARED, needs_shared
 
 
 def dense(**changes) -> dict:

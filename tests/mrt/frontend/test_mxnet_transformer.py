@@ -9,9 +9,9 @@ from mrt.calibrate.table import CalibrationOptions
 from mrt.frontend.mxnet import Source, read_mxnet
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.rewrite import rewrite
-from tests.float_models import run_real
-from tests.mxnet_files import node, variable, write_symbol
-from tests.mxnet_rows import compute
+from tests.support.float_models import run_real
+from tests.support.mxnet_files import node, variable, write_symbol
+from tests.support.mxnet_rows import compute
 
 TOKENS, STEPS, BATCH = 50, 6, 2
 NODES = [

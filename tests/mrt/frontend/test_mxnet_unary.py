@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mrt.frontend.mxnet import OPERATORS
-from tests.mxnet_rows import check_refusal, check_row, names, row
+from tests.support.mxnet_rows import check_refusal, check_row, names, row
 
 HALVES = np.array([-2.5, -1.5, -0.5, -0.49999997, 0, 0.49999997, 0.5, 1.5, 2.5, 8388609, -8388609], np.float32)
 X = np.array([-0.75, -0.25, 0, 0.5, 0.875], np.float32)

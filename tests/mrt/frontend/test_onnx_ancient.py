@@ -8,7 +8,7 @@ from onnx import helper, numpy_helper
 from mrt.errors import BadModel, Unsupported
 from mrt.frontend.onnx import load_onnx
 from mrt.rewrite import rewrite
-from tests.graphs import run
+from tests.support.graphs import run
 
 X = np.arange(-6, 18, dtype=np.float32).reshape(1, 2, 3, 4) / 4
 COLUMN = np.array([2.0, -3.0], np.float32)

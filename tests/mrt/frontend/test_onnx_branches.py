@@ -9,7 +9,7 @@ from onnx import parser
 
 from mrt.errors import MrtError, Unsupported
 from mrt.frontend.onnx import load_onnx
-from tests.graphs import assert_same, run, seeded
+from tests.support.graphs import assert_same, run, seeded
 
 HEAD = '<ir_version: 9, opset_import: ["" : 17]>\nmain (float[n, c, 4] x) => (float[k, l, m] y) '
 SQUEEZE = """<int64[1] axis = {1}, int64 place = {1}, int64 one = {1}> {

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 from mrt.errors import Unsupported
 from mrt.frontend.onnx import load_onnx
 from mrt.rewrite import canonical, rewrite
-from tests.graphs import run
+from tests.support.graphs import run
 
 RNG = np.random.default_rng(6)
 SHAPE = (2, 4)

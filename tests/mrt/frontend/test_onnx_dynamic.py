@@ -10,7 +10,7 @@ from mrt.errors import BadModel, Unsupported
 from mrt.frontend.onnx import load_onnx
 from mrt.frontend.onnx.dynamic import NOTE
 from mrt.rewrite import canonical, rewrite
-from tests.graphs import build, node, run, seeded
+from tests.support.graphs import build, node, run, seeded
 
 RNG = np.random.default_rng(12)
 OF_8_BITS = 30  # dB: what the quantised model's values, rounded for each sample, lose

@@ -7,7 +7,7 @@ from onnx import helper
 
 from mrt.errors import Unsupported
 from mrt.frontend.onnx import load_onnx
-from tests.graphs import assert_same, run, seeded
+from tests.support.graphs import assert_same, run, seeded
 
 SHAPE = (1, 3, 7, 6)
 FORMS = {

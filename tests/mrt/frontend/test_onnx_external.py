@@ -11,7 +11,7 @@ import pytest
 from mrt import frontend
 from mrt.errors import BadModel
 from mrt.frontend.onnx import external
-from tests.graphs import assert_same, build, node, run, seeded
+from tests.support.graphs import assert_same, build, node, run, seeded
 
 _SHAPE = {"x": (1, 2, 4, 4)}
 

@@ -9,7 +9,7 @@ from mrt.config import Config, ModelSettings
 from mrt.convert import load
 from mrt.errors import BadModel, BadOption
 from mrt.frontend.onnx import read_onnx
-from tests.graphs import run
+from tests.support.graphs import run
 
 RATES = """<ir_version: 9, opset_import: ["" : 17]>
 main (float[n, 4] x, int64 sr) => (float[n, 4] y) <int64 wide = {16000}> {

@@ -6,7 +6,7 @@ from onnx import parser
 
 from mrt.errors import BadModel, Unsupported
 from mrt.frontend.onnx import load_onnx
-from tests.graphs import assert_same, run, seeded
+from tests.support.graphs import assert_same, run, seeded
 
 HEAD = '<ir_version: 9, opset_import: ["" : 18, "own" : 1]>\nmain (float[2, 3] x) => (float[2, 3] y)\n'
 IMPORTS = '<domain: "own", opset_import: ["" : 18, "own" : 1]>\n'

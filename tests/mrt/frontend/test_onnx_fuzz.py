@@ -8,7 +8,7 @@ import pytest
 from mrt.errors import MrtError
 from mrt.frontend.onnx import load_onnx
 from mrt.rewrite import rewrite
-from tests.operator_cases import CASES
+from tests.support.operator_cases import CASES
 
 
 def damage(data: bytes, rng: random.Random) -> bytes:

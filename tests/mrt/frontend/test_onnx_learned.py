@@ -7,7 +7,7 @@ from onnx import helper, numpy_helper
 
 from mrt.errors import Unsupported
 from mrt.frontend.onnx import load_onnx
-from tests.graphs import assert_same, run
+from tests.support.graphs import assert_same, run
 
 X = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
 WEIGHTS = {"coefficients": [0.5, -1.0, 2.0, 1.0, 0.25, -0.5], "intercepts": [0.1, -0.2]}

@@ -9,7 +9,7 @@ import pytest
 
 from mrt.errors import BadModel, BadOption
 from mrt.frontend import kind_of, load, operators
-from tests.graphs import assert_same, build, constant_named, node, run, seeded, shapes_of
+from tests.support.graphs import assert_same, build, constant_named, node, run, seeded, shapes_of
 
 _W = np.array([[[0.5]], [[-1.5]], [[3.0]]], np.float32)
 

@@ -9,7 +9,7 @@ from onnx import helper, numpy_helper
 from mrt.errors import Unsupported
 from mrt.frontend.onnx import load_onnx
 from mrt.rewrite import canonical, rewrite
-from tests.graphs import assert_same, build, node, run, seeded
+from tests.support.graphs import assert_same, build, node, run, seeded
 
 RNG = np.random.default_rng(8)
 DOMAIN = "com.microsoft"

@@ -6,8 +6,8 @@ import pytest
 
 from mrt.frontend.onnx import load_onnx
 from mrt.frontend.onnx.read import NEWEST_OPSET, OLDEST_OPSET
-from tests.graphs import assert_same, build, node, run, seeded, shapes_of
-from tests.operator_cases import CASES
+from tests.support.graphs import assert_same, build, node, run, seeded, shapes_of
+from tests.support.operator_cases import CASES
 
 NEWEST_OF_ONNXRUNTIME = 26  # 1.31 refuses files of newer opsets
 

@@ -6,7 +6,7 @@ import pytest
 
 from mrt.frontend.onnx import load_onnx
 from mrt.rewrite import canonical, rewrite
-from tests.graphs import assert_same, build, node, operators_of, run, seeded
+from tests.support.graphs import assert_same, build, node, operators_of, run, seeded
 
 SHAPE = (1, 2, 6, 8)
 FORMS = {

@@ -14,9 +14,9 @@ from mrt.frontend.onnx import load_onnx
 from mrt.frontend.onnx.quantised import NOTE
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.rewrite import canonical, rewrite
-from tests.float_models import f32, run_real
-from tests.graphs import build, node, operators_of, run
-from tests.shared_data import SHARED, needs_shared
+from tests.support.float_models import f32, run_real
+from tests.support.graphs import build, node, operators_of, run
+from tests.support.shared_data import SHARED, needs_shared
 
 RNG = np.random.default_rng(17)
 SHAPE = (1, 3, 8, 8)

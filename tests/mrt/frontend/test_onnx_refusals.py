@@ -7,7 +7,7 @@ from onnx import helper, numpy_helper
 
 from mrt.errors import BadModel, Unsupported
 from mrt.frontend.onnx import load_onnx, read
-from tests.graphs import build, node
+from tests.support.graphs import build, node
 
 _RELU = [node("Relu", "x", "y")]
 _SHAPE = {"x": (1, 3, 4, 4)}

@@ -6,7 +6,7 @@ import onnx
 import pytest
 
 from mrt.frontend.onnx import load_onnx
-from tests.graphs import build, node, run
+from tests.support.graphs import build, node, run
 
 INTEGERS = np.arange(-60, 60, 10, dtype=np.int8).reshape(3, 4)
 

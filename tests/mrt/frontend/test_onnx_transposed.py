@@ -6,7 +6,7 @@ import pytest
 
 from mrt.frontend.onnx import load_onnx
 from mrt.rewrite import rewrite
-from tests.graphs import assert_same, build, node, run, seeded
+from tests.support.graphs import assert_same, build, node, run, seeded
 
 RNG = np.random.default_rng(5)
 

@@ -11,7 +11,7 @@ from mrt.errors import BadModel, BadOption, Unsupported
 from mrt.frontend import load
 from mrt.frontend.mxnet import Source, read_mxnet
 from mrt.frontend.mxnet.random_weights import draw
-from tests.mxnet_files import node, variable, write_symbol
+from tests.support.mxnet_files import node, variable, write_symbol
 
 MULTIPLIER = 0x2360ED051FC65DA44385DF649FCCF645  # of PCG64, from its paper
 

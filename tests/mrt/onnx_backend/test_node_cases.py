@@ -14,7 +14,7 @@ import pytest
 from cvm.errors import CvmError
 from mrt.errors import MrtError
 from mrt.frontend import operators
-from tests.onnx_nodes import NodeCase, Terms, all_cases, answer, cases_in, with_finite
+from tests.support.onnx_nodes import NodeCase, Terms, all_cases, answer, cases_in, with_finite
 
 DATA = tomllib.loads(Path(__file__).with_name("cases.toml").read_text(encoding="utf-8"))
 LEFT_OUT = {name: entry["reason"] for entry in DATA["left_out"] for name in entry["cases"]}

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from cvm.validate import validate
+from cvm.proof.validate import validate
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.decisions import Decisions
 from mrt.calibrate.samples import synthetic_samples
@@ -16,7 +16,7 @@ from mrt.evaluate import evaluate
 from mrt.evaluate.layers import compare_layers
 from mrt.quantize import LayerBits, QuantizeOptions, quantize
 from mrt.quantize.centres import centrable
-from tests.float_models import FloatModel
+from tests.support.float_models import FloatModel
 
 FAR = np.array([40.0, -25.0, 60.0, 0.0])  # where the channels of a stream lie
 CENTRES = {"stream": tuple(FAR), "sum": tuple(1.5 * FAR)}  # of the network as it is by default

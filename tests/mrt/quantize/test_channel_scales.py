@@ -12,7 +12,7 @@ from mrt.calibrate.samples import synthetic_samples
 from mrt.calibrate.table import CalibrationOptions, Range
 from mrt.errors import BadData
 from mrt.quantize import QuantizeOptions, quantize
-from tests.float_models import FloatModel
+from tests.support.float_models import FloatModel
 
 
 def quantized(scales: dict[str, tuple[float, ...]], *outputs: str) -> None:

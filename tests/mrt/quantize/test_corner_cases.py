@@ -5,10 +5,10 @@ from decimal import localcontext
 import numpy as np
 import pytest
 
-from cvm.format import encode
-from cvm.validate import validate
+from cvm.file.format import encode
+from cvm.proof.validate import validate
 from mrt.quantize import LayerBits, QuantizeOptions, quantize
-from tests.float_models import FloatModel, calibrated, convert, f32, run_real, snr_db
+from tests.support.float_models import FloatModel, calibrated, convert, f32, run_real, snr_db
 
 SIXTEEN = QuantizeOptions(8, 16)
 HUGE = 1e30

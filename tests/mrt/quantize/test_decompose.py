@@ -5,12 +5,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from cvm.validate import validate
+from cvm.proof.validate import validate
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.builder import ProgramBuilder
 from mrt.quantize.decompose import Part, add_parts
-from tests.exact import accumulators
-from tests.float_models import FloatModel, calibrated, convert, snr_db
+from tests.support.exact import accumulators
+from tests.support.float_models import FloatModel, calibrated, convert, snr_db
 
 
 def test_a_sum_that_fits_is_not_cut():

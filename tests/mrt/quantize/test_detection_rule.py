@@ -5,15 +5,15 @@ import onnx_ir as ir
 import onnxruntime
 import pytest
 
+from cvm.proof.validate import validate
 from cvm.reference.interpreter import run
-from cvm.validate import validate
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import Samples
 from mrt.calibrate.table import CalibrationOptions
 from mrt.frontend.mxnet import load_mxnet
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.rewrite import rewrite
-from tests.mxnet_files import node, variable, write_symbol
+from tests.support.mxnet_files import node, variable, write_symbol
 
 BOXES = 40
 STEPS = {"i8": np.int8, "i16": np.int16, "i32": np.int32}

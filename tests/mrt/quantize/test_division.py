@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.quantize import QuantizeOptions
-from tests.float_models import FloatModel, convert, f32, run_real, snr_db
+from tests.support.float_models import FloatModel, convert, f32, run_real, snr_db
 
 SIXTEEN = QuantizeOptions(8, 16)
 

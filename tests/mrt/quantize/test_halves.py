@@ -5,16 +5,16 @@ import itertools
 import numpy as np
 import pytest
 
-from cvm.cost import cost
 from cvm.program import DTYPES, Program
+from cvm.proof.cost import cost
+from cvm.proof.validate import validate
 from cvm.reference.interpreter import run
-from cvm.validate import validate
 from mrt.errors import BadOption
 from mrt.quantize import LayerBits, QuantizeOptions
 from mrt.quantize.builder import ProgramBuilder
 from mrt.quantize.decompose import Part, add_parts
 from mrt.quantize.halves import halves, low_bits_of
-from tests.float_models import FloatModel, convert, f32, snr_db
+from tests.support.float_models import FloatModel, convert, f32, snr_db
 
 RNG = np.random.default_rng(11)
 IMAGE = (1, 4, 5, 6)

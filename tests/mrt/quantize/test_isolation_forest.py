@@ -11,8 +11,8 @@ from mrt.calibrate.table import CalibrationOptions
 from mrt.frontend.onnx import load_onnx
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.rewrite import rewrite
-from tests.float_models import run_real
-from tests.graphs import run
+from tests.support.float_models import run_real
+from tests.support.graphs import run
 
 NUMBERS, LENGTHS = [3, 150, 298, 299], [1.0, 2.0, 3.0, 3.0]  # of the leaves, whose rows of the table lie side by side
 ROWS = np.float32([[-0.9, 0, 0, 0], [0.9, -0.9, 0, 0], [0.9, 0.9, 0.9, 0], [0.9, 0.9, -0.9, 0]])  # one for each leaf

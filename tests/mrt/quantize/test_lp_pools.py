@@ -8,8 +8,8 @@ from mrt.calibrate.samples import synthetic_samples
 from mrt.calibrate.table import CalibrationOptions
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.rewrite import rewrite
-from tests.float_models import run_real
-from tests.graphs import graph_of, node, run
+from tests.support.float_models import run_real
+from tests.support.graphs import graph_of, node, run
 
 SHAPE = (1, 2, 6, 7)
 

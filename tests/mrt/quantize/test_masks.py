@@ -6,8 +6,8 @@ import pytest
 from mrt.calibrate.table import CalibrationOptions, CalibrationTable, Range
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.masks import without_masks
-from tests.float_models import FloatModel, convert, f32, run_real, snr_db
-from tests.graphs import graph_of, node
+from tests.support.float_models import FloatModel, convert, f32, run_real, snr_db
+from tests.support.graphs import graph_of, node
 
 SHAPE = (1, 12, 16)
 SHUT = np.random.default_rng(2).random(SHAPE) < 0.3

@@ -11,7 +11,7 @@ from mrt.quantize import QuantizeOptions
 from mrt.quantize.functions import CURVED, ELEMENTWISE
 from mrt.quantize.rules import RULES
 from mrt.rewrite.canonical import CANONICAL_OPERATORS
-from tests.float_models import FloatModel, f32, snr_db
+from tests.support.float_models import FloatModel, f32, snr_db
 
 RNG = np.random.default_rng(7)
 IMAGE = (1, 4, 7, 6)

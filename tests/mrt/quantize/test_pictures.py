@@ -4,16 +4,16 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
+from cvm.proof.validate import validate
 from cvm.reference.interpreter import run
-from cvm.validate import validate
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import Samples
 from mrt.calibrate.table import CalibrationOptions
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.rewrite import rewrite
 from mrt.rewrite.take_pictures import Pixels, take_pictures
-from tests.float_models import FloatModel
-from tests.graphs import run as run_float
+from tests.support.float_models import FloatModel
+from tests.support.graphs import run as run_float
 
 RNG = np.random.default_rng(5)
 PIXELS = Pixels((1 / 58.4, 1 / 57.1, 1 / 57.4), (-2.118, -2.036, -1.804), False, False)

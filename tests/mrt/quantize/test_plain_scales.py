@@ -7,8 +7,8 @@ from mrt.calibrate.samples import synthetic_samples
 from mrt.calibrate.session import FloatSession
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.refine import RefineOptions
-from tests.float_models import FloatModel, calibrated, run_real
-from tests.refining import refine
+from tests.support.float_models import FloatModel, calibrated, run_real
+from tests.support.refining import refine
 
 STAGES = ("scales", "centres", "fit", "weights", "biases")
 

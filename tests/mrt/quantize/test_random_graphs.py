@@ -5,12 +5,12 @@ import onnxruntime
 import pytest
 
 from cvm.program import Program
-from cvm.validate import validate
+from cvm.proof.validate import validate
 from mrt.calibrate.samples import synthetic_samples
 from mrt.quantize import LayerBits, QuantizeOptions, quantize
 from mrt.rewrite import canonical
-from tests.float_models import calibrated, run_real
-from tests.random_graphs import RandomGraph
+from tests.support.float_models import calibrated, run_real
+from tests.support.random_graphs import RandomGraph
 
 SAMPLES = 6
 FLOOR = 25.0  # dB; 8-bit weights alone leave some 40 dB a layer, a wrong rule less than 10

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cvm.program import Input, Meaning, TensorType
+from cvm.proof.validate import validate
 from cvm.reference.interpreter import run
-from cvm.validate import validate
 from mrt.quantize.builder import ProgramBuilder
 from mrt.quantize.roots import Arithmetic, excess_bits, fine_root, inverse
 

@@ -12,7 +12,7 @@ from mrt.quantize.enclosure import Enclosure
 from mrt.quantize.precision import multiply
 from mrt.quantize.sampled_curve import SampledCurve
 from mrt.quantize.tensor import Format
-from tests.curves import CURVES, SILU, one
+from tests.support.curves import CURVES, SILU, one
 
 SCALES = [1e-36, 1e-9, 2.0**-12, 0.00137, 1.0, 1e20]
 ALL = np.arange(-32768, 32768)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.quantize import QuantizeOptions
-from tests.float_models import FloatModel, convert, run_real
+from tests.support.float_models import FloatModel, convert, run_real
 
 OPTIONS = QuantizeOptions(8, 16)
 

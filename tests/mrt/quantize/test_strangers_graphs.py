@@ -11,8 +11,8 @@ from mrt.calibrate.table import CalibrationOptions
 from mrt.frontend.onnx import load_onnx
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.rewrite import rewrite
-from tests.float_models import run_real
-from tests.graphs import build, node, run
+from tests.support.float_models import run_real
+from tests.support.graphs import build, node, run
 
 RNG = np.random.default_rng(21)
 SAMPLES = 6

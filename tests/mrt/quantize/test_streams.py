@@ -12,7 +12,7 @@ from mrt.cli import cli
 from mrt.errors import BadOption
 from mrt.quantize import LayerBits, QuantizeOptions
 from mrt.quantize.streams import stream_values, with_stream_bits
-from tests.float_models import FloatModel, convert, f32, snr_db
+from tests.support.float_models import FloatModel, convert, f32, snr_db
 
 STREAM = ["begin", "first_clipped", "second"]
 
@@ -66,7 +66,9 @@ def test_a_program_holds_them_in_16_bits_and_is_nearer_to_float():
     for chosen, bits in ((wide, "i16"), (narrow, "i8")):
         program = convert(network(), "out", options=chosen)
         held = {item.source: number for number, item in program.metadata.values.items()}
-        types = {name: cvm.validate.validate(program).types[held[name]].dtype for name in (*STREAM, "inner_clipped")}
+        types = {
+            name: cvm.proof.validate.validate(program).types[held[name]].dtype for name in (*STREAM, "inner_clipped")
+        }
         assert types == {**dict.fromkeys(STREAM, bits), "inner_clipped": "i8"}
     assert snr_db(network(), "out", options=wide)["out"] > snr_db(network(), "out", options=narrow)["out"] + 2
 

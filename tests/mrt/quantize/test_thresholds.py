@@ -5,7 +5,7 @@ import pytest
 from onnx import TensorProto
 
 from mrt.quantize import QuantizeOptions
-from tests.float_models import FloatModel, convert, f32, run_real
+from tests.support.float_models import FloatModel, convert, f32, run_real
 
 TENTHS = f32(np.arange(-20, 21).reshape(1, -1)) / f32(10)  # as tables of measurements hold them
 

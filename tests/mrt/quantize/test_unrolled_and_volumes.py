@@ -12,9 +12,9 @@ from mrt.frontend import load
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.rewrite import rewrite
 from mrt.words import ONE_RANGE
-from tests.float_models import run_real
-from tests.graphs import graph_of, node, run, shapes_of
-from tests.shared_data import SHARED, needs_shared
+from tests.support.float_models import run_real
+from tests.support.graphs import graph_of, node, run, shapes_of
+from tests.support.shared_data import SHARED, needs_shared
 
 RNG = np.random.default_rng(5)
 SAMPLES = 10

@@ -5,7 +5,7 @@ import pytest
 from onnx import TensorProto
 
 from mrt.quantize import QuantizeOptions
-from tests.float_models import FloatModel, convert, f32, run_real
+from tests.support.float_models import FloatModel, convert, f32, run_real
 
 X = f32(np.eye(4, 8) * 5)  # the greatest of each row: 0, 1, 2, 3
 

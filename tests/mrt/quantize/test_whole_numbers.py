@@ -6,7 +6,7 @@ from onnx import TensorProto
 
 from mrt.errors import Unsupported
 from mrt.quantize import QuantizeOptions
-from tests.float_models import FloatModel, convert, f32, run_real
+from tests.support.float_models import FloatModel, convert, f32, run_real
 
 SIXTEEN = QuantizeOptions(8, 16)
 ROWS = (3, 8)

@@ -7,7 +7,7 @@ from onnx import TensorProto
 from mrt.errors import Unsupported
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.whole_products import digits
-from tests.float_models import FloatModel, convert, f32, run_real
+from tests.support.float_models import FloatModel, convert, f32, run_real
 
 EIGHT, SIXTEEN = QuantizeOptions(8, 8), QuantizeOptions(8, 16)
 ROWS = (3, 4)

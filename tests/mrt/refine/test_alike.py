@@ -12,7 +12,7 @@ from mrt.calibrate.samples import synthetic_samples
 from mrt.calibrate.table import CalibrationOptions
 from mrt.quantize import QuantizeOptions
 from mrt.refine import STAGES, FloatNotes, RefineOptions, refine
-from tests.float_models import FloatModel
+from tests.support.float_models import FloatModel
 
 
 def network() -> FloatModel:

@@ -4,7 +4,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from mrt.refine.columns import Window, chosen_places, products, rows_of
-from tests.graphs import run
+from tests.support.graphs import run
 
 
 def convolved(image, weights, window, groups):

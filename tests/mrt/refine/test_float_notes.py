@@ -9,7 +9,7 @@ from mrt.calibrate.samples import synthetic_samples
 from mrt.calibrate.table import CalibrationOptions
 from mrt.refine import RefineOptions
 from mrt.refine.float_notes import FloatNotes
-from tests.float_models import FloatModel
+from tests.support.float_models import FloatModel
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from cvm.validate import validate
+from cvm.proof.validate import validate
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
 from mrt.calibrate.table import CalibrationOptions
@@ -13,8 +13,8 @@ from mrt.evaluate.layers import compare_layers
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.quantize.channel_scales import candidates
 from mrt.refine import RefineOptions
-from tests.float_models import FloatModel
-from tests.refining import refine
+from tests.support.float_models import FloatModel
+from tests.support.refining import refine
 
 WINDOW = {"kernel_shape": [2, 2], "strides": [2, 2], "pads": [0, 0, 0, 0]}
 

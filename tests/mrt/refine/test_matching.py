@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.refine.matching import MOST_GAIN, Matching, ends_behind
-from tests.float_models import FloatModel
+from tests.support.float_models import FloatModel
 
 EVERYTHING = -math.inf, math.inf
 

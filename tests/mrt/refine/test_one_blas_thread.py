@@ -7,7 +7,7 @@ from mrt.calibrate.samples import synthetic_samples
 from mrt.calibrate.table import CalibrationOptions
 from mrt.quantize import QuantizeOptions
 from mrt.refine import FloatNotes, RefineOptions, refine
-from tests.float_models import FloatModel
+from tests.support.float_models import FloatModel
 
 
 def threads() -> list[int]:

@@ -9,7 +9,7 @@ import pytest
 
 from cvm.errors import Unproven
 from cvm.program import Program
-from cvm.validate import validate
+from cvm.proof.validate import validate
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.decisions import Decisions, LayerDecision
 from mrt.calibrate.samples import Samples, synthetic_samples
@@ -23,8 +23,8 @@ from mrt.quantize.channel_scales import candidates
 from mrt.refine import STAGES, FloatNotes, RefineOptions
 from mrt.refine.equalize import with_channels
 from mrt.refine.simulation import Simulation
-from tests.float_models import FloatModel, run_real
-from tests.refining import refine
+from tests.support.float_models import FloatModel, run_real
+from tests.support.refining import refine
 
 
 def network(unequal: float = 1.0) -> FloatModel:
@@ -264,8 +264,8 @@ def test_a_simulation_computes_what_the_program_computes(provable, memory, monke
 
     with ThreadPoolExecutor(2) as pool:
         program = validate(quantize(graph, table, QuantizeOptions(), rounding=rounding))
-    from cvm import boundary
     from cvm.reference.interpreter import run
+    from cvm.runtime import boundary
 
     for index, sample in enumerate(samples):
         values: dict[int, np.ndarray] = {}

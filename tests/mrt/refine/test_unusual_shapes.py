@@ -10,8 +10,8 @@ from mrt.quantize import QuantizeOptions
 from mrt.refine import RefineOptions
 from mrt.refine.columns import POSITIONS, chosen_places
 from mrt.rewrite import rewrite
-from tests.graphs import build, node
-from tests.refining import refine
+from tests.support.graphs import build, node
+from tests.support.refining import refine
 
 RNG = np.random.default_rng(4)
 

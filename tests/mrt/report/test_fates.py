@@ -7,7 +7,7 @@ import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper
 
-from cvm.validate import validate
+from cvm.proof.validate import validate
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
 from mrt.calibrate.table import CalibrationOptions
@@ -16,7 +16,7 @@ from mrt.quantize.owners import Owners
 from mrt.report import Report, float_graph
 from mrt.report.page import page
 from mrt.rewrite import rewrite
-from tests.graphs import graph_of, node, shapes_of
+from tests.support.graphs import graph_of, node, shapes_of
 
 RNG = np.random.default_rng(7)
 

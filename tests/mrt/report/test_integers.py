@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cvm.program import Input, Instruction, Output, Program, TensorType
-from cvm.validate import WellFormed, check
+from cvm.proof.validate import WellFormed, check
 from mrt.errors import NotProvable
 from mrt.report.integers import check_integers
 

@@ -9,7 +9,7 @@ from mrt.calibrate.session import FloatSession
 from mrt.errors import BadData
 from mrt.rewrite.add_twins import add_twins, paired_channels
 from mrt.words import TWINS
-from tests.float_models import FloatModel, f32
+from tests.support.float_models import FloatModel, f32
 
 
 def network() -> FloatModel:

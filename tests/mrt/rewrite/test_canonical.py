@@ -6,7 +6,7 @@ import pytest
 
 from mrt.errors import Unsupported
 from mrt.rewrite.canonical import CANONICAL_OPERATORS, check
-from tests.graphs import graph_of, node
+from tests.support.graphs import graph_of, node
 
 _W = {"w": np.ones((2, 3, 3, 3), np.float32), "b": [0.0, 0.0]}
 _WINDOW = {"kernel_shape": [3, 3], "strides": [1, 1], "dilations": [1, 1], "pads": [0, 0, 0, 0]}

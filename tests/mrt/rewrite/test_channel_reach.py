@@ -7,7 +7,7 @@ import pytest
 
 from mrt.rewrite.channel_reach import channel_reach
 from mrt.words import BYTES
-from tests.graphs import graph_of, node
+from tests.support.graphs import graph_of, node
 
 
 def reach_of(nodes, weights, name="y", bytes_input=True, shape=(1, 1, 4, 4)):

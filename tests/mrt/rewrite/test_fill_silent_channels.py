@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from cvm.validate import validate
+from cvm.proof.validate import validate
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
 from mrt.calibrate.session import FloatSession
@@ -16,7 +16,7 @@ from mrt.evaluate import evaluate
 from mrt.quantize import LayerBits, QuantizeOptions, quantize
 from mrt.rewrite.fill_silent_channels import fill_silent_channels
 from mrt.words import TWINS
-from tests.float_models import FloatModel
+from tests.support.float_models import FloatModel
 
 SILENT = [1, 4]
 FINE = LayerBits(activation_bits=16)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.fold_constants import fold_constants
-from tests.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
 
 
 def test_plumbing_of_shapes_becomes_a_constant():

@@ -8,7 +8,7 @@ import pytest
 
 from mrt.rewrite import rewrite
 from mrt.rewrite.fold_functions import fold_functions
-from tests.graphs import apply_pass, build, constant_named, graph_of, node, operators_of, run
+from tests.support.graphs import apply_pass, build, constant_named, graph_of, node, operators_of, run
 
 NUMBERS = np.array([[0.25, 1.0, 2.5], [-3.0, 40.0, -0.125]], np.float32)
 POSITIVE = np.abs(NUMBERS)

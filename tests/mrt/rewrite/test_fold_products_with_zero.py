@@ -3,7 +3,7 @@
 import numpy as np
 
 from mrt.rewrite.fold_products_with_zero import fold_products_with_zero
-from tests.graphs import graph_of, node, operators_of
+from tests.support.graphs import graph_of, node, operators_of
 
 
 def test_a_product_with_zeros_is_zeros():

@@ -5,7 +5,7 @@ import pytest
 
 from mrt.rewrite import rewrite
 from mrt.rewrite.fold_rows import fold_rows
-from tests.graphs import constant_named, graph_of, node, operators_of, run
+from tests.support.graphs import constant_named, graph_of, node, operators_of, run
 
 RNG = np.random.default_rng(0)
 A, B = (RNG.normal(size=shape).astype(np.float32) for shape in ((3, 4), (4, 5)))

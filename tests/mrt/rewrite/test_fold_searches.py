@@ -6,7 +6,7 @@ import pytest
 
 from mrt.rewrite import rewrite
 from mrt.rewrite.fold_searches import fold_searches
-from tests.graphs import build, constant_named, graph_of, node, operators_of, run
+from tests.support.graphs import build, constant_named, graph_of, node, operators_of, run
 
 NUMBERS = np.array([[2, 0, 1], [2, 0, 0], [2, 0, 1]], np.float32)
 

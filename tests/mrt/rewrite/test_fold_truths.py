@@ -11,7 +11,7 @@ from mrt.rewrite import rewrite
 from mrt.rewrite.fold_truths import fold_truths
 from mrt.rewrite.remove_empties import remove_empties
 from mrt.rewrite.write_masks import write_masks
-from tests.graphs import apply_pass, assert_same, graph_of, node, operators_of, run, seeded
+from tests.support.graphs import apply_pass, assert_same, graph_of, node, operators_of, run, seeded
 
 X = (2, 3)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.fuse_affine_behind import fuse_affine_behind
-from tests.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
 
 _PARAMETERS = {"g": [2.0, 3.0], "b": [1.0, -1.0], "m": [0.5, 4.0], "v": [3.0, 15.0]}
 # gamma / sqrt(variance + 1) = 2/2, 3/4; beta - mean * scale = 1 - 0.5, -1 - 3

@@ -5,7 +5,7 @@ import pytest
 
 from mrt.rewrite import rewrite
 from mrt.rewrite.fuse_normalization import fuse_normalization
-from tests.graphs import apply_pass, graph_of, node, operators_of, run, seeded, shapes_of
+from tests.support.graphs import apply_pass, graph_of, node, operators_of, run, seeded, shapes_of
 
 SHAPE = {"x": (2, 7, 16)}
 MEAN = [node("ReduceSum", "x a", "s"), node("Mul", "s n", "m"), node("Sub", "x m", "d")]

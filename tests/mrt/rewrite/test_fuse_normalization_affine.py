@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.fuse_normalization_affine import fuse_normalization_affine
-from tests.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
 
 LAYER = node("LayerNormalization", "x s b", "n", axis=2)
 INSTANCE = node("InstanceNormalization", "x s b", "n")

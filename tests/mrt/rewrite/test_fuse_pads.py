@@ -6,7 +6,7 @@ import pytest
 from mrt.rewrite.edit import integers
 from mrt.rewrite.fuse_pads import fuse_pads
 from mrt.rewrite.write_windows import write_windows
-from tests.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
 
 
 def _padded(pads=(0, 0, 1, 2, 0, 0, 3, 0), value=0.0, **attributes):

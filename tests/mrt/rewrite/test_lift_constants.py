@@ -5,7 +5,7 @@ import pytest
 from onnx import numpy_helper
 
 from mrt.rewrite.lift_constants import lift_constants
-from tests.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
 
 
 def test_a_constant_node_is_an_initializer_of_its_name():

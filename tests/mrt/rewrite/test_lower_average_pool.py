@@ -6,7 +6,7 @@ import pytest
 from mrt.rewrite.edit import integers
 from mrt.rewrite.lower_average_pool import lower_average_pool
 from mrt.rewrite.write_windows import write_windows
-from tests.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
 
 
 def _pool(**attributes):

@@ -6,7 +6,7 @@ import pytest
 
 from mrt.rewrite.infer_shapes import infer_shapes
 from mrt.rewrite.lower_bits import lower_bits
-from tests.graphs import graph_of, node, operators_of, run
+from tests.support.graphs import graph_of, node, operators_of, run
 
 KINDS = {np.int8: onnx.TensorProto.INT8, np.uint8: onnx.TensorProto.UINT8, np.int32: onnx.TensorProto.INT32,
          np.int64: onnx.TensorProto.INT64, np.uint32: onnx.TensorProto.UINT32}  # fmt: skip

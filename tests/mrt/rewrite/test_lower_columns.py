@@ -3,7 +3,7 @@
 import numpy as np
 
 from mrt.rewrite.lower_columns import lower_columns
-from tests.graphs import apply_pass, graph_of, node, operators_of, run
+from tests.support.graphs import apply_pass, graph_of, node, operators_of, run
 
 
 def test_columns_that_overlap_are_added():

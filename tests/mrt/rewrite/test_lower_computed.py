@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.lower_computed import lower_computed
-from tests.graphs import apply_pass, graph_of, node, operators_of, run
+from tests.support.graphs import apply_pass, graph_of, node, operators_of, run
 
 IMAGE = {"x": (1, 2, 4, 3)}
 NUMBERS = {"g": [1.0, 2.0], "b": [0.5, -1.0], "m": [0.1, 0.2], "v": [1.0, 4.0]}

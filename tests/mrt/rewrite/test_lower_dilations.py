@@ -4,7 +4,7 @@ import numpy as np
 
 from mrt.rewrite.edit import integers
 from mrt.rewrite.lower_dilations import lower_dilations
-from tests.graphs import apply_pass, constant_named, graph_of, node
+from tests.support.graphs import apply_pass, constant_named, graph_of, node
 
 IMAGE = {"x": (1, 2, 4, 3)}
 

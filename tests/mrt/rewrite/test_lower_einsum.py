@@ -3,7 +3,7 @@
 import pytest
 
 from mrt.rewrite.lower_einsum import lower_einsum
-from tests.graphs import apply_pass, graph_of, node, operators_of
+from tests.support.graphs import apply_pass, graph_of, node, operators_of
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.lower_expand import lower_expand
-from tests.graphs import apply_pass, graph_of, node, operators_of
+from tests.support.graphs import apply_pass, graph_of, node, operators_of
 
 
 def _integers(*values):

@@ -5,7 +5,7 @@ import pytest
 
 from mrt.rewrite.circle import cosines, sines
 from mrt.rewrite.lower_fourier import lower_fourier
-from tests.graphs import apply_pass, constant_named, graph_of, node, operators_of, run
+from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of, run
 
 
 @pytest.mark.parametrize("parts", [1, 2])

@@ -3,7 +3,7 @@
 import pytest
 
 from mrt.rewrite.lower_global_pools import lower_global_pools
-from tests.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 5), (2, 3, 5, 4)])

@@ -3,7 +3,7 @@
 import pytest
 
 from mrt.rewrite.lower_leaky_relu import lower_leaky_relu
-from tests.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
 
 
 def test_leaky_relu_is_relu_minus_slope_times_relu_of_minus_x():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.lower_lookups import lower_lookups
-from tests.graphs import apply_pass, graph_of, node, operators_of, run
+from tests.support.graphs import apply_pass, graph_of, node, operators_of, run
 
 ROWS = {"x": (4, 3), "u": (2, 3)}
 

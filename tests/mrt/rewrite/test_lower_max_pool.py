@@ -5,7 +5,7 @@ import pytest
 from mrt.rewrite.edit import integers
 from mrt.rewrite.lower_max_pool import lower_max_pool, pads_to_the_end
 from mrt.rewrite.write_windows import Window, write_windows
-from tests.graphs import apply_pass, graph_of, node
+from tests.support.graphs import apply_pass, graph_of, node
 
 
 def _pool(**attributes):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.lower_modulus import lower_modulus
-from tests.graphs import apply_pass, graph_of, node, operators_of, run
+from tests.support.graphs import apply_pass, graph_of, node, operators_of, run
 
 
 def test_a_rest_by_a_tensor_is_what_the_whole_quotient_leaves():

@@ -6,7 +6,7 @@ import pytest
 from mrt.rewrite.edit import integers
 from mrt.rewrite.lower_one_dimensional import lower_one_dimensional
 from mrt.rewrite.write_windows import write_windows
-from tests.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
 
 _W = np.arange(24, dtype=np.float32).reshape(4, 3, 2)
 

@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 from mrt.rewrite.lower_powers import lower_powers
-from tests.graphs import apply_pass, graph_of, node, operators_of, run
+from tests.support.graphs import apply_pass, graph_of, node, operators_of, run
 
 
 def test_each_exponent_is_a_power_of_its_own():

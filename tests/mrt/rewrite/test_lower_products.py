@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.lower_products import MOST_FACTORS, lower_products
-from tests.graphs import apply_pass, graph_of, node, operators_of
+from tests.support.graphs import apply_pass, graph_of, node, operators_of
 
 
 @pytest.mark.parametrize(("size", "products"), [(1, 0), (2, 1), (3, 2), (7, 4), (8, 3)])

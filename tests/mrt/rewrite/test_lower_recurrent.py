@@ -6,7 +6,7 @@ import pytest
 from mrt.errors import Unsupported
 from mrt.rewrite import rewrite
 from mrt.rewrite.lower_recurrent import lower_recurrent
-from tests.graphs import assert_same, graph_of, node, operators_of, run, seeded, shapes_of
+from tests.support.graphs import assert_same, graph_of, node, operators_of, run, seeded, shapes_of
 
 STEPS, BATCH, INPUTS, HIDDEN = 5, 2, 3, 4
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}

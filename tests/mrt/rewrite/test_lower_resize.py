@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.lower_resize import lower_resize
-from tests.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
 
 
 def _resize(scales, mode="asymmetric", nearest="floor"):

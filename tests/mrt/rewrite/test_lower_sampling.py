@@ -8,7 +8,7 @@ import pytest
 
 from mrt.rewrite import rewrite
 from mrt.rewrite.lower_sampling import lower_sampling
-from tests.graphs import apply_pass, assert_same, graph_of, node, operators_of, run, seeded
+from tests.support.graphs import apply_pass, assert_same, graph_of, node, operators_of, run, seeded
 
 RNG = np.random.default_rng(2)
 X = (2, 3, 5, 4)

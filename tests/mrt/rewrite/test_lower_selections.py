@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.lower_selections import lower_selections
-from tests.graphs import apply_pass, constant_named, graph_of, node, operators_of, run
+from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of, run
 
 SHAPE = {"x": (2, 3, 5)}
 

@@ -3,7 +3,7 @@
 import pytest
 
 from mrt.rewrite.lower_softmax import lower_softmax
-from tests.graphs import apply_pass, graph_of, node, operators_of
+from tests.support.graphs import apply_pass, graph_of, node, operators_of
 
 
 def test_another_axis_goes_last_and_back():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.lower_split import lower_split
-from tests.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
 
 
 def test_each_piece_is_a_slice_of_its_name():

@@ -11,8 +11,8 @@ from mrt.errors import Unsupported
 from mrt.frontend.onnx import load_onnx
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.rewrite import rewrite
-from tests.float_models import run_real
-from tests.graphs import build, node, run
+from tests.support.float_models import run_real
+from tests.support.graphs import build, node, run
 
 
 def detector(folder, shape=(1, 3, 40), tail=(), outputs="y", form=(), **limits):

@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 from mrt.rewrite.lower_triangles import lower_triangles
-from tests.graphs import apply_pass, graph_of, node, operators_of, run
+from tests.support.graphs import apply_pass, graph_of, node, operators_of, run
 
 
 def test_a_running_sum_of_floats_is_a_product():

@@ -6,7 +6,7 @@ import pytest
 from mrt.rewrite import rewrite
 from mrt.rewrite.lower_unpooling import lower_unpooling
 from mrt.rewrite.write_windows import write_windows
-from tests.graphs import apply_pass, assert_same, graph_of, node, operators_of, run, seeded
+from tests.support.graphs import apply_pass, assert_same, graph_of, node, operators_of, run, seeded
 
 X = (2, 3, 6, 8)
 

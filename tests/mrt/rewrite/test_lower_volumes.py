@@ -8,7 +8,17 @@ from mrt.rewrite.edit import integers
 from mrt.rewrite.lower_volumes import lower_volumes
 from mrt.rewrite.write_biases import write_biases
 from mrt.rewrite.write_windows import write_windows
-from tests.graphs import apply_pass, assert_same, constant_named, graph_of, node, operators_of, run, seeded, shapes_of
+from tests.support.graphs import (
+    apply_pass,
+    assert_same,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+    run,
+    seeded,
+    shapes_of,
+)
 
 RNG = np.random.default_rng(3)
 SHAPE = (2, 6, 7, 6, 5)

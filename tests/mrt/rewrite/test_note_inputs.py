@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 from mrt.rewrite.note_inputs import note_inputs
-from tests.graphs import graph_of, node
+from tests.support.graphs import graph_of, node
 
 TABLE = {"t": np.zeros((7, 2), np.float32)}
 LIMITS = {"low": np.float32(0), "high": np.float32(6)}

@@ -6,8 +6,8 @@ import pytest
 
 from mrt.frontend.onnx import load_onnx
 from mrt.rewrite import rewrite
-from tests.graphs import assert_same, run
-from tests.operator_cases import CASES
+from tests.support.graphs import assert_same, run
+from tests.support.operator_cases import CASES
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -9,9 +9,9 @@ from mrt.frontend.mxnet import load_mxnet
 from mrt.frontend.mxnet.suppression import function
 from mrt.rewrite import rewrite
 from mrt.rewrite.pull_slices import pull_slices
-from tests.graphs import graph_of, node
-from tests.mxnet_files import node as mx_node
-from tests.mxnet_files import variable, write_symbol
+from tests.support.graphs import graph_of, node
+from tests.support.mxnet_files import node as mx_node
+from tests.support.mxnet_files import variable, write_symbol
 
 BOXES = 12
 NMS = {"id_index": "0", "overlap_thresh": "0.4", "valid_thresh": "0.2", "topk": "6"}

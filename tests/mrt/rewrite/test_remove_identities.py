@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.remove_identities import remove_identities
-from tests.graphs import apply_pass, graph_of, node, operators_of
+from tests.support.graphs import apply_pass, graph_of, node, operators_of
 
 _NOTHING = [
     (node("Identity", "a", "b"), {}),

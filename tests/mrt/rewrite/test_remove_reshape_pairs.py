@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.remove_reshape_pairs import remove_reshape_pairs
-from tests.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
 
 _SHAPES = {"flat": np.array([6, 4]), "back": np.array([2, 3, 4]), "mixed": np.array([4, 6])}
 

@@ -7,7 +7,7 @@ import pytest
 
 from mrt.errors import BadOption, Unsupported
 from mrt.rewrite import STAGES, rewrite, save
-from tests.graphs import assert_same, graph_of, node, operators_of, run, seeded, shapes_of
+from tests.support.graphs import assert_same, graph_of, node, operators_of, run, seeded, shapes_of
 
 _RNG = np.random.default_rng(3)
 

@@ -6,8 +6,8 @@ import pytest
 
 from mrt.frontend import load
 from mrt.rewrite import rewrite
-from tests.graphs import assert_same, run, seeded, shapes_of
-from tests.shared_data import SHARED, needs_shared
+from tests.support.graphs import assert_same, run, seeded, shapes_of
+from tests.support.shared_data import SHARED, needs_shared
 
 # Dozens of layers of float32, summed in another order: measured at most 3e-6 of the largest output.
 MODEL_ROUNDING = 1e-4

@@ -11,7 +11,7 @@ from mrt.rewrite.pad_pictures import pad_pictures
 from mrt.rewrite.pull_transposes import pull_transposes
 from mrt.rewrite.take_pictures import Pixels, take_pictures
 from mrt.words import BYTES
-from tests.graphs import apply_pass, assert_same, constant_named, graph_of, node, operators_of, run
+from tests.support.graphs import apply_pass, assert_same, constant_named, graph_of, node, operators_of, run
 
 IMAGENET = Pixels((0.0171247, 0.0175070, 0.0174291), (-2.117904, -2.035714, -1.804444), False, False)
 PICTURE = np.random.default_rng(2).integers(0, 256, (1, 6, 7, 3)).astype(np.float32)

@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 from mrt.rewrite.widen_types import widen_types
-from tests.graphs import graph_of, node, operators_of, run
+from tests.support.graphs import graph_of, node, operators_of, run
 
 
 def test_a_pool_of_bytes_is_one_of_floats():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.write_biases import write_biases
-from tests.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
 
 
 @pytest.mark.parametrize(("operator", "group", "outputs"), [("Conv", 1, 4), ("Conv", 2, 4), ("ConvTranspose", 2, 4)])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.write_defaults import write_defaults
-from tests.graphs import apply_pass, graph_of, node
+from tests.support.graphs import apply_pass, graph_of, node
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.write_masks import write_masks
-from tests.graphs import apply_pass, constant_named, graph_of, node
+from tests.support.graphs import apply_pass, constant_named, graph_of, node
 
 SHAPE = {"x": (2, 3)}
 MASK = np.array([0, 1, -np.inf], np.float32)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.write_pads import write_pads
-from tests.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
 
 
 def _written(model):

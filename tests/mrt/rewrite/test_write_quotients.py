@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.write_quotients import write_quotients
-from tests.graphs import apply_pass, graph_of, node, operators_of
+from tests.support.graphs import apply_pass, graph_of, node, operators_of
 
 PAIR = {"x": (2, 3), "z": (2, 1)}
 

@@ -13,8 +13,8 @@ from mrt.quantize import QuantizeOptions, quantize
 from mrt.rewrite import canonical, rewrite
 from mrt.rewrite.add_masks_last import add_masks_last
 from mrt.rewrite.write_shut_rows import write_shut_rows
-from tests.float_models import f32, run_real
-from tests.graphs import apply_pass, assert_same, graph_of, node, operators_of, run
+from tests.support.float_models import f32, run_real
+from tests.support.graphs import apply_pass, assert_same, graph_of, node, operators_of, run
 
 SHAPE = (1, 2, 4, 8)
 OPEN = np.ones((4, 4), bool)

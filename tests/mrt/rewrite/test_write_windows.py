@@ -5,7 +5,7 @@ import pytest
 
 from mrt.rewrite.edit import integer, integers
 from mrt.rewrite.write_windows import write_windows
-from tests.graphs import apply_pass, graph_of, node
+from tests.support.graphs import apply_pass, graph_of, node
 
 
 def _convolution(**attributes):

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from cvm.validate import validate
+from cvm.proof.validate import validate
 from mrt.quantize import LayerBits, QuantizeOptions, quantize
 from mrt.tune.candidates import Candidate, find_candidates, raised
-from tests.float_models import FloatModel, calibrated, f32
+from tests.support.float_models import FloatModel, calibrated, f32
 
 RNG = np.random.default_rng(3)
 

@@ -5,12 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from cvm.validate import validate
+from cvm.proof.validate import validate
 from mrt.errors import BadData
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.tune import Target
 from mrt.tune.judge import ClassScore, Judge, Score
-from tests.float_models import FloatModel, calibrated, run_real
+from tests.support.float_models import FloatModel, calibrated, run_real
 
 RNG = np.random.default_rng(21)
 SAMPLES = [{"x": RNG.normal(size=(1, 12)).astype(np.float32)} for _ in range(20)]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from cvm.cost import Work
-from cvm.validate import validate
+from cvm.proof.cost import Work
+from cvm.proof.validate import validate
 from mrt.quantize import LayerBits, QuantizeOptions, quantize
 from mrt.tune import Target, tune
 from mrt.tune.candidates import Candidate
@@ -15,7 +15,7 @@ from mrt.tune.judge import Score
 from mrt.tune.search import Trial, gains
 from mrt.tune.sensitivity import Measured, measure
 from mrt.tune.target import ROOM, SNR_ROOM_DB
-from tests.float_models import FloatModel, calibrated
+from tests.support.float_models import FloatModel, calibrated
 
 RNG = np.random.default_rng(9)
 

@@ -9,7 +9,7 @@ import pytest
 from mrt.calibrate.session import FloatSession
 from mrt.rewrite import rewrite
 from mrt.twins.backward import Backward, sums_of_channels
-from tests.float_models import FloatModel, f32
+from tests.support.float_models import FloatModel, f32
 
 STEP = 2.0**-8
 

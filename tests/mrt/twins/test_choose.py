@@ -4,7 +4,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from cvm.validate import validate
+from cvm.proof.validate import validate
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import Samples, synthetic_samples
 from mrt.calibrate.session import FloatSession
@@ -16,9 +16,9 @@ from mrt.rewrite.add_twins import add_twins
 from mrt.twins import choose_twins
 from mrt.twins.noise import noise_of_channels
 from mrt.twins.rules import RULES
-from tests.float_models import FloatModel
-from tests.loud_channels import CHANNELS, LOUD, loud_network
-from tests.refining import refine
+from tests.support.float_models import FloatModel
+from tests.support.loud_channels import CHANNELS, LOUD, loud_network
+from tests.support.refining import refine
 
 PLAIN = QuantizeOptions()
 

@@ -9,7 +9,7 @@ from mrt.quantize import QuantizeOptions
 from mrt.twins.choose import choose_twins
 from mrt.twins.noise import noise_of_channels
 from mrt.words import BYTES
-from tests.float_models import FloatModel
+from tests.support.float_models import FloatModel
 
 PLAIN = QuantizeOptions()
 

@@ -1,0 +1,124 @@
+"""The optional metadata section of a program file: what the integers mean. No answer of the machine depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from cvm.errors import Malformed
+from cvm.file import cbor
+from cvm.program import DTYPE_RANGES, MAX_CHANNELS, Meaning, Metadata
+from cvm.program.limits import (
+    MAX_CONSTANTS,
+    MAX_INPUTS,
+    MAX_INSTRUCTIONS,
+    MAX_METADATA_BYTES,
+    MAX_NAME_BYTES,
+    MAX_TEXT_BYTES,
+)
+
+K = TypeVar("K", int, str)
+V = TypeVar("V")
+_KEYS = ("inputs", "labels", "values", "outputs", "provenance")  # in bytewise order of their encodings
+_MOST_VALUES = MAX_INPUTS + MAX_CONSTANTS + MAX_INSTRUCTIONS
+_ANY_COUNT = MAX_METADATA_BYTES
+
+
+def encode(metadata: Metadata) -> bytes:
+    """The section's CBOR; Malformed if no reader would accept it."""
+    parts: dict[str, cbor.Value] = {
+        "inputs": _encode_meanings(metadata.inputs),
+        "labels": metadata.labels,
+        "values": _encode_meanings(metadata.values),
+        "outputs": _encode_meanings(metadata.outputs),
+        "provenance": dict(metadata.provenance),
+    }
+    data = cbor.encode(parts)
+    if len(data) > MAX_METADATA_BYTES:
+        raise Malformed(f"the metadata has {len(data)} bytes; at most {MAX_METADATA_BYTES}")
+    decode(data, 0)
+    return data
+
+
+def decode(data: bytes, origin: int) -> Metadata:
+    """Read the section's CBOR back; `origin` is its offset in the file, for messages."""
+    reader = cbor.Reader(data, origin)
+    reader.map("metadata", len(_KEYS), len(_KEYS))
+    reader.key("inputs", "metadata")
+    inputs = _mapping(reader, "inputs", _name, _meaning)
+    reader.key("labels", "metadata")
+    labels = tuple(_text(reader) for _ in range(reader.array("labels", 0, _ANY_COUNT)))
+    reader.key("values", "metadata")
+    values = _mapping(reader, "values", _value, _meaning_of_value)
+    reader.key("outputs", "metadata")
+    outputs = _mapping(reader, "outputs", _name, _meaning)
+    reader.key("provenance", "metadata")
+    provenance = _mapping(reader, "provenance", _text, _text)
+    reader.end("the metadata's map")
+    return Metadata(inputs, outputs, values, labels, provenance)
+
+
+def _encode_meanings(meanings: Mapping[K, Meaning]) -> Mapping[K, cbor.Value]:
+    return {key: _encode_meaning(item) for key, item in meanings.items()}
+
+
+def _encode_meaning(item: Meaning) -> cbor.Value:
+    if len(item.centres) not in (0, len(item.channels)):
+        raise Malformed(f"a meaning has {len(item.centres)} centres and {len(item.channels)} factors of channels")
+    by_channel = [[float(number) for number in numbers] for numbers in (item.channels, item.centres) if numbers]
+    return [float(item.scale), item.zero_point, item.source, *by_channel]
+
+
+def _mapping(
+    reader: cbor.Reader, what: str, key: Callable[[cbor.Reader], K], item: Callable[[cbor.Reader], V]
+) -> dict[K, V]:
+    found: dict[K, V] = {}
+    previous = b""
+    for _ in range(reader.map(what, 0, _ANY_COUNT)):
+        start = reader.at
+        name = key(reader)
+        previous = reader.after(previous, start, what)
+        found[name] = item(reader)
+    return found
+
+
+def _name(reader: cbor.Reader) -> str:
+    return reader.text("name", MAX_NAME_BYTES)
+
+
+def _text(reader: cbor.Reader) -> str:
+    return reader.text("text", MAX_TEXT_BYTES)
+
+
+def _value(reader: cbor.Reader) -> int:
+    return reader.integer("value number", 0, _MOST_VALUES - 1)
+
+
+def _meaning(reader: cbor.Reader) -> Meaning:
+    reader.array("meaning (scale, zero point, source)", 3, 3)
+    return Meaning(_scale(reader, "scale"), reader.integer("zero point", *DTYPE_RANGES["i32"]), _text(reader))
+
+
+def _meaning_of_value(reader: cbor.Reader) -> Meaning:
+    parts = reader.array("meaning (scale, zero point, source, factors of channels, centres)", 3, 5)
+    scale, zero_point, source = (
+        _scale(reader, "scale"),
+        reader.integer("zero point", *DTYPE_RANGES["i32"]),
+        _text(reader),
+    )
+    count = reader.array("factors of channels", 1, MAX_CHANNELS) if parts > 3 else 0
+    factors = tuple(_scale(reader, "factor of a channel") for _ in range(count))
+    count = reader.array("centres of channels", len(factors), len(factors)) if parts > 4 else 0
+    return Meaning(scale, zero_point, source, factors, tuple(_finite(reader, "centre") for _ in range(count)))
+
+
+def _finite(reader: cbor.Reader, what: str, expected: str = "a finite number", above: float = -float("inf")) -> float:
+    start = reader.at
+    number = reader.real(what)
+    if not above < number < float("inf"):
+        raise reader.fault(f"{what} {number}; expected {expected}", start)
+    return number
+
+
+def _scale(reader: cbor.Reader, what: str) -> float:
+    return _finite(reader, what, "a finite number above 0", above=0.0)

@@ -1,0 +1,39 @@
+"""Programs as plain frozen data, with the intervals and the rounding rules that every other room of `cvm` shares."""
+
+from cvm.program.program import (
+    DTYPE_CODES,
+    DTYPE_RANGES,
+    DTYPES,
+    MAX_CHANNELS,
+    MAX_ELEMENTS,
+    MAX_RANK,
+    Attribute,
+    Input,
+    Instruction,
+    IntArray,
+    Meaning,
+    Metadata,
+    Output,
+    Program,
+    TensorType,
+    dtype_name,
+)
+
+__all__ = [
+    "DTYPES",
+    "DTYPE_CODES",
+    "DTYPE_RANGES",
+    "MAX_CHANNELS",
+    "MAX_ELEMENTS",
+    "MAX_RANK",
+    "Attribute",
+    "Input",
+    "Instruction",
+    "IntArray",
+    "Meaning",
+    "Metadata",
+    "Output",
+    "Program",
+    "TensorType",
+    "dtype_name",
+]

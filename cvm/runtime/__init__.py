@@ -1,0 +1,1 @@
+"""Running a proven program: samples in, integers out, with receipts, traces and replay."""

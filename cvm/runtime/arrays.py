@@ -1,0 +1,148 @@
+"""Arrays in `.npy` and `.npz` files, by strangers: no pickles, and no claim believed before it is compared.
+
+A compressed member may be large, or pack well, but not both: at most 1 GiB or 20 times its packed size.
+"""
+
+from __future__ import annotations
+
+import math
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib import format as npy
+
+from cvm.errors import BadInput
+from cvm.file.disk import open_to_read
+
+RealOrInteger = npt.NDArray[Any]
+MAX_PACKED_BYTES = 2**30
+MAX_PACKED_RATIO = 20
+_CHUNK = 2**20
+_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+_BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError)
+
+
+class ArrayFile(Mapping[str, RealOrInteger]):
+    """The arrays of a file by input name, read one at a time when asked for, and not kept.
+
+    A `.npy` file, or the array `x` of an `.npz` that has none of the input's name, serves a program's only input.
+    """
+
+    def __init__(self, path: Path, inputs: tuple[str, ...]) -> None:
+        self._path = path
+        with open_to_read(path) as (file, _):
+            magic = file.read(6)
+        if magic == npy.MAGIC_PREFIX:
+            if len(inputs) != 1:
+                listed = ", ".join(inputs)
+                raise BadInput(f"{path}: one array for {len(inputs)} inputs; give an .npz with the arrays {listed}")
+            self._members = {inputs[0]: ""}
+        elif magic[:2] == b"PK":
+            self._members = self._find_members(inputs)
+        else:
+            raise BadInput(f"{path}: neither an .npy nor an .npz file")
+
+    def __getitem__(self, name: str) -> RealOrInteger:
+        member = self._members[name]
+        with open_to_read(self._path) as (file, size):
+            if not member:
+                return _read_npy(file, size, str(self._path))
+            where = f"{self._path}: array '{member.removesuffix('.npy')}'"
+            try:
+                with zipfile.ZipFile(file) as archive:
+                    info = archive.getinfo(member)
+                    _check_packing(info, where)
+                    with archive.open(info) as unpacked:
+                        return _read_npy(unpacked, info.file_size, where)
+            except _BROKEN_ZIP as problem:
+                raise BadInput(f"{where}: broken: {problem}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def _find_members(self, inputs: tuple[str, ...]) -> dict[str, str]:
+        with open_to_read(self._path) as (file, _):
+            try:
+                with zipfile.ZipFile(file) as archive:
+                    names = archive.namelist()
+            except _BROKEN_ZIP as problem:
+                raise BadInput(f"{self._path}: not a readable .npz file: {problem}") from None
+        wanted = {name: f"{name}.npy" for name in inputs}
+        if len(inputs) == 1 and wanted[inputs[0]] not in names and "x.npy" in names:
+            wanted = {inputs[0]: "x.npy"}
+        for name, member in wanted.items():
+            if member not in names:
+                raise BadInput(f"{self._path}: no array '{name}'; it has {_listed(names)}")
+            if names.count(member) > 1:
+                raise BadInput(f"{self._path}: array '{name}' is there twice")
+        return wanted
+
+
+def write_npz(file: IO[bytes], arrays: Mapping[str, RealOrInteger]) -> None:
+    """An uncompressed `.npz` of little-endian arrays: the same arrays give the same bytes."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            if "\0" in name:
+                raise BadInput(f"output {name!r}: a name with a zero byte has no place in an .npz file")
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+                npy.write_array(member, np.asarray(little, order="C"), version=(1, 0), allow_pickle=False)
+
+
+def _listed(members: list[str]) -> str:
+    names = [f"'{member.removesuffix('.npy')}'" for member in members]
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "") or "none"
+
+
+def _check_packing(info: zipfile.ZipInfo, where: str) -> None:
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise BadInput(f"{where}: compression method {info.compress_type}; save it with numpy.savez")
+    if info.file_size > max(MAX_PACKED_BYTES, MAX_PACKED_RATIO * info.compress_size):
+        raise BadInput(
+            f"{where}: {info.compress_size} bytes that claim to unpack to {info.file_size}; save it with numpy.savez"
+        )
+
+
+def _read_npy(file: IO[bytes], size: int, where: str) -> RealOrInteger:
+    """The array of an open `.npy` stream of `size` bytes, allocated only after its header agrees with that size."""
+    shape, fortran, dtype, header = _read_header(file, where)
+    if dtype.hasobject:
+        raise BadInput(f"{where}: holds Python objects, which are never loaded; save it as numbers")
+    if dtype.kind not in "biuf":
+        raise BadInput(f"{where}: holds {dtype}, not numbers")
+    needed, there = math.prod(shape) * dtype.itemsize, size - header
+    if needed != there:
+        what = "truncated" if needed > there else "longer than it says"
+        raise BadInput(f"{where}: {what}: shape {list(shape)} of {dtype} needs {needed} bytes, {there} are there")
+    flat = np.empty(math.prod(shape), dtype)
+    target = flat.view(np.uint8).data if flat.size else memoryview(b"")
+    for start in range(0, needed, _CHUNK):
+        chunk = file.read(min(_CHUNK, needed - start))
+        if len(chunk) != min(_CHUNK, needed - start):
+            raise BadInput(f"{where}: truncated")
+        target[start : start + len(chunk)] = chunk
+    return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
+
+
+def _read_header(file: IO[bytes], where: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Shape, Fortran order, dtype, and the number of bytes read."""
+    try:
+        version = npy.read_magic(file)
+        if version not in _HEADERS:
+            raise ValueError(f"version {version[0]}.{version[1]}")
+        shape, fortran, dtype = _HEADERS[version](file)
+        if any(dimension < 0 for dimension in shape) or len(shape) > 32:
+            raise ValueError(f"shape {list(shape)[:40]}")
+    except zipfile.BadZipFile:
+        raise
+    except Exception as problem:  # numpy lets its parser's errors through: SyntaxError, TypeError, TokenError, ...
+        raise BadInput(f"{where}: not a readable .npy header: {problem}") from None
+    return shape, fortran, dtype, file.tell()

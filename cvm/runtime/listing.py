@@ -1,0 +1,200 @@
+"""Text for people: a program, its proof, its cost, its outputs. Names from a file never reach a terminal raw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+from cvm.program import Attribute, Instruction, IntArray, Meaning, Metadata, TensorType, dtype_name
+from cvm.proof import slack as proof
+from cvm.proof.cost import WEIGHTS, WEIGHTS_VERSION, CostReport, Work, memory
+from cvm.proof.validate import Proven, WellFormed
+from cvm.runtime.bench import Measurement, StepTime
+
+_SLOWEST = 10  # steps that are listed
+_HEADINGS = ("value", "instruction", "MACs", "table reads", "element ops", "bytes", "cost")
+
+
+def printable(text: str) -> str:
+    """The text with everything that could move a cursor or hide a character spelled out; line ends stay."""
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def show(form: WellFormed, program_id: str) -> list[str]:
+    """The whole program, one line an item."""
+    program, meanings = form.program, form.program.metadata or Metadata()
+    lines = [f"program {program_id}", "", "inputs"]
+    for number, item in enumerate(program.inputs):
+        meaning = _meaning(meanings.inputs.get(item.name))
+        lines.append(f"  %{number} {printable(item.name)}: {item.type} in {item.lo}..{item.hi}{meaning}")
+    if program.constants:
+        lines += ["", "constants"]
+        lines += [f"  %{number} = {_constant(a)}" for number, a in enumerate(program.constants, program.first_constant)]
+    lines += ["", "instructions"]
+    for number, instruction in enumerate(program.instructions, program.first_instruction):
+        lines.append(f"  %{number} = {_instruction(instruction)} -> {form.types[number]}{_source(meanings, number)}")
+    lines += ["", "outputs"]
+    for output in program.outputs:
+        meaning = _meaning(meanings.outputs.get(output.name))
+        lines.append(f"  {printable(output.name)} = %{output.value}: {form.types[output.value]}{meaning}")
+    return lines + _labels(meanings.labels) + _provenance(meanings.provenance)
+
+
+def _labels(labels: Sequence[str]) -> list[str]:
+    more = ", .." if len(labels) > 8 else ""
+    return ["", "labels", f"  {len(labels):,}: {printable(', '.join(labels[:8]))}{more}"] if labels else []
+
+
+def _provenance(provenance: Mapping[str, str]) -> list[str]:
+    listed = [f"  {printable(key)}: {printable(text)}" for key, text in provenance.items()]
+    return ["", "provenance", *listed] if listed else []
+
+
+def _instruction(instruction: Instruction) -> str:
+    operands = [f"%{value}" for value in instruction.operands]
+    return " ".join([instruction.name, *operands, *(f"{k}={_attribute(v)}" for k, v in instruction.attributes.items())])
+
+
+def _attribute(value: Attribute) -> str:
+    if isinstance(value, tuple):
+        return f"[{','.join(map(str, value))}]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _constant(array: IntArray) -> str:
+    type_ = TensorType(dtype_name(array), array.shape)
+    if array.size <= 8:
+        return f"{type_} {' '.join(str(int(value)) for value in array.reshape(-1))}"
+    return f"{type_} in {int(array.min())}..{int(array.max())}, {array.nbytes:,} bytes"
+
+
+def _meaning(meaning: Meaning | None) -> str:
+    if meaning is None:
+        return ""
+    channels = f" times {min(meaning.channels):.3g}..{max(meaning.channels):.3g} by channel" if meaning.channels else ""
+    if meaning.centres:
+        channels += f", plus {min(meaning.centres):.3g}..{max(meaning.centres):.3g} by channel"
+    return f", scale {meaning.scale!r}{channels}, zero point {meaning.zero_point}"
+
+
+def _source(metadata: Metadata, number: int) -> str:
+    source = metadata.values[number].source if number in metadata.values else ""
+    return f"  # {printable(source)}" if source else ""
+
+
+def proof_summary(form: Proven, total: int, program_id: str) -> list[str]:
+    """What `cvm verify` says of a proven program."""
+    program = form.program
+    counts = (len(program.inputs), len(program.constants), len(program.instructions))
+    return [
+        "proven: no input inside its interval can make any value overflow",
+        f"  values      {sum(counts)}: {', '.join(map(counted, counts, ('input', 'constant', 'instruction')))}",
+        f"  slack       {_tightest(form)}",
+        f"  cost        {total:,} per sample (weights version {WEIGHTS_VERSION})",
+        f"  program id  {program_id}",
+    ]
+
+
+def counted(count: int, noun: str) -> str:
+    """The number and its noun, in the plural unless the number is 1."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _tightest(form: Proven) -> str:
+    number = proof.tightest(form)
+    if number is None:
+        return "no i32 value to measure"
+    name = form.program.instructions[number - form.program.first_instruction].name
+    low, high = form.intervals[number]
+    room = proof.bits(proof.slack("i32", (low, high)))
+    return f"{room} bits where it is tightest, %{number} = {name} ({low}..{high})"
+
+
+def intervals(form: Proven) -> list[str]:
+    """Every value's interval and slack, as columns."""
+    rows = [("value", "from", "type", "interval", "slack")]
+    for number, (low, high) in enumerate(form.intervals):
+        type_ = form.types[number]
+        found = proof.bits(proof.slack(type_.dtype, (low, high)))
+        rows.append((f"%{number}", defined_by(form, number), str(type_), f"{low}..{high}", found))
+    return columns(rows, left=3)
+
+
+def defined_by(form: WellFormed, number: int) -> str:
+    """The instruction's name, or input or constant."""
+    program = form.program
+    if number >= program.first_instruction:
+        return program.instructions[number - program.first_instruction].name
+    return "constant" if number >= program.first_constant else "input"
+
+
+def cost_table(form: WellFormed, report: CostReport) -> list[str]:
+    """The work of each instruction, the total and the weights, as columns; then the memory."""
+    first = form.program.first_instruction
+    rows: list[tuple[str, ...]] = [_HEADINGS]
+    rows += [(f"%{n}", defined_by(form, n), *_counts(work)) for n, work in enumerate(report.instructions, first)]
+    rows.append(("total", "", *_counts(report.work)))
+    rows.append(("weights", f"version {WEIGHTS_VERSION}", *map(str, WEIGHTS.values()), ""))
+    return [*columns(rows, left=2), "", f"memory  {memory(form):,} bytes of values at once, at most"]
+
+
+def _counts(work: Work) -> tuple[str, ...]:
+    return tuple(f"{count:,}" for count in (*(getattr(work, kind) for kind in WEIGHTS), work.cost))
+
+
+def columns(rows: Sequence[Sequence[str]], *, left: int) -> list[str]:
+    """Rows with their columns in line: the first `left` to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if index < left else cell.rjust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def measurement(found: Measurement) -> list[str]:
+    """What `cvm bench` says, with the slowest steps."""
+    peak = "-" if found.peak_share is None else f"{found.peak_share:.1%}"
+    rows = [
+        (
+            "latency",
+            f"{found.median_ms:.3f} ms median, {found.p90_ms:.3f} ms p90, of {counted(found.repetitions, 'run')}",
+        ),
+        ("speed", f"{found.gmacs:.2f} giga-MAC/s of {found.multiply_accumulates:,} MACs"),
+        ("of the peak", peak),
+        ("ran on", f"{found.isa}, {counted(found.threads, 'thread')}"),
+        ("arena", f"{found.arena_bytes:,} bytes"),
+    ]
+    slowest = [("value", "slowest steps", "ms", "share"), *map(_step_row, found.steps[:_SLOWEST])]
+    return [*columns(rows, left=2), "", *columns(slowest, left=2)]
+
+
+def _step_row(step: StepTime) -> tuple[str, ...]:
+    return (f"%{step.result}", "+".join(step.instructions) or "copy", f"{step.median_ms:.3f}", f"{step.share:.1%}")
+
+
+def outputs_summary(arrays: Mapping[str, npt.NDArray[Any]], count: int) -> list[str]:
+    """Shape, range and first values of each output; with samples along axis 0 of a matrix, each one's largest too."""
+    lines = [counted(count, "sample")]
+    for name, array in arrays.items():
+        lines.append(
+            f"{printable(name)}: {array.dtype} {list(array.shape)}, {_value(array.min())}..{_value(array.max())}"
+        )
+        if array.ndim == 2 and array.shape[1] > 1:
+            lines += [f"  {n}: {_values(row)}; largest at {int(row.argmax())}" for n, row in enumerate(array[:5])]
+            lines += [f"  and {len(array) - 5} more"] if len(array) > 5 else []
+        else:
+            lines.append(f"  {_values(array.reshape(-1))}")
+    return lines
+
+
+def _values(row: npt.NDArray[Any]) -> str:
+    return " ".join(map(_value, row[:6])) + (" ..." if len(row) > 6 else "")
+
+
+def _value(number: Any) -> str:
+    return f"{number:.6g}" if isinstance(number, float) else str(int(number))

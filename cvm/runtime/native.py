@@ -1,0 +1,131 @@
+"""The engine's Python side: finds `cvm._engine`, plans a proven program, hands it over, runs samples.
+
+`CVM_ISA` names the instruction set to use (portable, avx2, avx512vnni, neon); left out, the fastest that the machine has.
+`CVM_ENGINE` names a built extension file to use in place of the installed one, to compare builds.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from cvm.errors import BadInput
+from cvm.plan.encode import operands_of_ends, step_tuple
+from cvm.plan.fuse import fused
+from cvm.plan.steps import Plan
+from cvm.plan.unfused import unfused
+from cvm.program import DTYPES, IntArray
+from cvm.proof.validate import Proven
+
+Observer = Callable[[int, IntArray], None]  # value number, value
+
+
+@cache
+def _module() -> ModuleType | None:
+    path = os.environ.get("CVM_ENGINE")
+    try:
+        return importlib.import_module("cvm._engine") if path is None else _built(path)
+    except ModuleNotFoundError:
+        return None
+    except ImportError as problem:
+        raise BadInput(f"the engine cannot be loaded ({problem}); the reference does without") from None
+
+
+def _built(path: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("_engine", path)
+    if spec is None or spec.loader is None or not os.path.exists(path):
+        raise BadInput(f"CVM_ENGINE names {path}, which is not a built engine")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["_engine"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def available() -> bool:
+    """Whether the engine was built."""
+    return _module() is not None
+
+
+def isas() -> list[str]:
+    """The instruction sets that the engine and this processor have, slowest first; none without the engine."""
+    module = _module()
+    return [] if module is None else list(module.isas())
+
+
+def chosen_isa() -> str:
+    """The instruction set to run on, as `CVM_ISA` says; BadInput if the machine does not have it."""
+    found, wanted = isas(), os.environ.get("CVM_ISA", "")
+    if wanted and wanted not in found:
+        raise BadInput(f"CVM_ISA={wanted}: this machine and build have {', '.join(found)}")
+    return wanted or found[-1]
+
+
+def peak(threads: int = 1) -> float:
+    """Giga-multiply-accumulates a second of the chosen instruction set's dot products in registers, on so many threads."""
+    module, isa, rounds = _module(), chosen_isa(), 1000
+    if module is None:
+        raise BadInput("the native engine is not installed")
+    while True:  # long enough to measure: 10 ms
+        count, nanoseconds = module.peak(isa, threads, rounds)
+        if nanoseconds >= 10_000_000:
+            return float(count / nanoseconds)
+        rounds *= 4
+
+
+class Engine:
+    """A proven program packed for one instruction set. Safe to use from several Python threads at once.
+
+    Only a `traceable` engine computes every value in a step of its own, for `observe` to see.
+    """
+
+    def __init__(self, form: Proven, *, isa: str = "", traceable: bool = False) -> None:
+        module = _module()
+        if module is None:
+            raise BadInput("the native engine is not installed")
+        self.form = form
+        self.plan: Plan = unfused(form) if traceable else fused(form)
+        inputs, outputs = operands_of_ends(self.plan)
+        constants = [np.require(array, requirements=["C", "A"]) for array in form.program.constants]
+        steps = [step_tuple(self.plan, step) for step in self.plan.steps]
+        self.core: Any = module.make(inputs, outputs, constants, self.plan.arena_bytes, steps, isa or chosen_isa())
+
+    def run(self, sample: Mapping[str, IntArray], *, threads: int = 1) -> dict[str, IntArray]:
+        """One sample, in arrays of the declared dtypes and shapes, to outputs by name."""
+        inputs, outputs = self._buffers(sample)
+        self.core.run(inputs, list(outputs.values()), threads)
+        return outputs
+
+    def observe(self, sample: Mapping[str, IntArray], observe: Observer, *, threads: int = 1) -> dict[str, IntArray]:
+        """As run; `observe` sees the value of every step that is an instruction's, in order."""
+        inputs, outputs = self._buffers(sample)
+        values = len(self.form.types)
+
+        def note(step: int, content: bytes) -> None:
+            number = self.plan.steps[step].result
+            if number < values:
+                type_ = self.form.types[number]
+                observe(number, np.frombuffer(content, DTYPES[type_.dtype]).reshape(type_.shape))
+
+        self.core.observed(inputs, list(outputs.values()), threads, note)
+        return outputs
+
+    def timed(self, sample: Mapping[str, IntArray], *, threads: int = 1) -> list[int]:
+        """The nanoseconds that each step of the plan took in one run."""
+        inputs, outputs = self._buffers(sample)
+        return list(self.core.timed(inputs, list(outputs.values()), threads))
+
+    def _buffers(self, sample: Mapping[str, IntArray]) -> tuple[list[IntArray], dict[str, IntArray]]:
+        program, types = self.form.program, self.form.types
+        inputs = [np.require(sample[item.name], DTYPES[item.type.dtype], ["C", "A"]) for item in program.inputs]
+        outputs = {
+            item.name: np.empty(types[item.value].shape, DTYPES[types[item.value].dtype]) for item in program.outputs
+        }
+        return inputs, outputs

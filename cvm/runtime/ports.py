@@ -1,0 +1,43 @@
+"""What a loaded program takes and gives, as its users see it: one `Port` for each input and output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cvm.program import Meaning
+from cvm.proof.validate import Proven
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One array that goes in or comes out. Scale and zero point are None where the program states none.
+
+    Inputs outside the interval are refused; outputs never leave theirs. real = scale * (integer - zero_point).
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    interval: tuple[int, int]
+    scale: float | None
+    zero_point: int | None
+
+
+def inputs_of(form: Proven) -> tuple[Port, ...]:
+    """In the program's order."""
+    known = form.program.metadata.inputs if form.program.metadata else {}
+    return tuple(
+        _port(form, item.name, number, known.get(item.name)) for number, item in enumerate(form.program.inputs)
+    )
+
+
+def outputs_of(form: Proven) -> tuple[Port, ...]:
+    """In the program's order."""
+    known = form.program.metadata.outputs if form.program.metadata else {}
+    return tuple(_port(form, item.name, item.value, known.get(item.name)) for item in form.program.outputs)
+
+
+def _port(form: Proven, name: str, value: int, meaning: Meaning | None) -> Port:
+    type_ = form.types[value]
+    scale, zero_point = (meaning.scale, meaning.zero_point) if meaning else (None, None)
+    return Port(name, type_.dtype, type_.shape, form.intervals[value], scale, zero_point)

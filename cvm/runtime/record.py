@@ -1,0 +1,119 @@
+"""One run, prepared and recorded: from a program file and an input file to outputs, receipt and trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from cvm.file import format as file_format
+from cvm.program import IntArray, Program
+from cvm.proof.cost import Allowance, cost
+from cvm.proof.validate import WellFormed, check, validate
+from cvm.runtime import boundary, execution
+from cvm.runtime import receipt as receipts
+from cvm.runtime.arrays import ArrayFile
+from cvm.runtime.execution import Result
+from cvm.runtime.machine import Machine, choose, require
+from cvm.runtime.pictures import Pictures, are_pictures
+from cvm.runtime.receipt import Receipt, SampleReceipt
+from cvm.runtime.trace import SampleTrace, Trace
+
+Progress = Callable[[Iterable[Result], int], Iterable[Result]]  # the results, and how many there will be
+
+
+@dataclass(frozen=True)
+class Job:
+    """A program, the samples to run it on, and how. `metadata` is its digest if real values go through it."""
+
+    form: WellFormed
+    machine: Machine
+    program_id: str
+    metadata: str | None
+    samples: list[dict[str, IntArray]]
+    batch: bool
+    threads: int
+    progress: Progress
+
+    @property
+    def first_value(self) -> int:
+        """The number of the first instruction's value."""
+        return self.form.program.first_instruction
+
+    def results(self, *, traced: bool) -> Iterator[Result]:
+        """Run the samples, in order, each once."""
+        self.machine.prepare(traced=traced)
+        found = execution.run_samples(self.machine, self.samples, traced=traced, threads=self.threads)
+        yield from self.progress(found, len(self.samples))
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a run gave: outputs (real numbers if they went in), and the receipt and trace if asked for."""
+
+    outputs: dict[str, npt.NDArray[Any]]
+    receipt: Receipt | None
+    trace: Trace | None
+
+
+def prepare(
+    program_path: Path,
+    input_path: Path,
+    *,
+    real: bool,
+    checked: bool,
+    engine: str,
+    threads: int,
+    allowance: Allowance,
+    progress: Progress,
+) -> Job:
+    """Read and check everything before anything runs. The proof is left out only if `checked`."""
+    require(engine, checked=checked)
+    program = file_format.read(program_path)
+    form = check(program) if checked else validate(program)
+    allowance.require(form)
+    if real:
+        boundary.require_scales(program)
+    arrays = boundary.read_inputs(program, _open(input_path, program), real=real)
+    return Job(
+        form,
+        choose(form, engine, checked=checked),
+        file_format.program_id(program),
+        file_format.metadata_digest(program) if real else None,
+        boundary.split_samples(program, arrays),
+        boundary.is_batch(program, arrays),
+        threads,
+        progress,
+    )
+
+
+def _open(path: Path, program: Program) -> Mapping[str, npt.NDArray[Any]]:
+    """The arrays of a file, or the pixels of pictures, by input name."""
+    if are_pictures(path, program):
+        return Pictures(path, program)
+    return ArrayFile(path, tuple(item.name for item in program.inputs))
+
+
+def record(job: Job, *, receipt: bool, trace: bool) -> Record:
+    """Run all samples. Only outputs and digests are kept."""
+    noted: list[SampleReceipt] = []
+    traces: list[SampleTrace] = []
+    price = cost(job.form).total
+
+    def outputs() -> Iterator[dict[str, IntArray]]:
+        for sample, result in zip(job.samples, job.results(traced=trace), strict=True):
+            if receipt:
+                noted.append(receipts.of_sample(sample, result, price))
+            if trace:
+                traces.append(SampleTrace.of(result.digests))
+            yield result.outputs
+
+    integers = boundary.join_outputs(job.form, outputs(), len(job.samples), batch=job.batch)
+    return Record(
+        boundary.dequantize(job.form.program, integers) if job.metadata else dict(integers),
+        Receipt.of(job.program_id, job.metadata, noted) if receipt else None,
+        Trace(job.program_id, job.first_value, tuple(traces)) if trace else None,
+    )

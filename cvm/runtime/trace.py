@@ -1,0 +1,145 @@
+"""Digests of values, their Merkle root, and the trace: one digest per instruction, in order. `cvm/SPEC.md`, "Trace"."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cvm.errors import BadInput
+from cvm.file import document
+from cvm.program import DTYPE_CODES, IntArray, dtype_name
+
+TRACE_FORMAT = "cvm-trace-1"
+
+
+@dataclass(frozen=True)
+class SampleTrace:
+    """The digests of one sample's instruction values, and the root as computed from them or as a file states it."""
+
+    digests: tuple[bytes, ...]
+    root: bytes
+
+    @staticmethod
+    def of(digests: Sequence[bytes]) -> SampleTrace:
+        """A trace with its true root."""
+        return SampleTrace(tuple(digests), merkle_root(digests))
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The traces of all samples of one run; `first_value` is the value number of the first instruction's result."""
+
+    program_id: str
+    first_value: int
+    samples: tuple[SampleTrace, ...]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where two traces part. `instruction` counts from 0; None: the whole trace differs in what `reason` says."""
+
+    reason: str
+    sample: int | None = None
+    instruction: int | None = None
+    expected: str = ""
+    found: str = ""
+
+
+def digest(array: IntArray) -> bytes:
+    """SHA-256 over dtype code, rank, dimensions (u64) and row-major elements, all little-endian on every machine."""
+    header = bytes([DTYPE_CODES[dtype_name(array)], array.ndim])
+    header += b"".join(dimension.to_bytes(8, "little") for dimension in array.shape)
+    content = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
+    state = hashlib.sha256(header)
+    state.update(content.reshape(-1).view(np.uint8).data)
+    return state.digest()
+
+
+def merkle_root(leaves: Sequence[bytes]) -> bytes:
+    """RFC 6962: leaves hashed after 0x00, pairs after 0x01, an unpaired node promoted; no leaves: SHA-256 of b""."""
+    if not leaves:
+        return hashlib.sha256(b"").digest()
+    level = [hashlib.sha256(b"\x00" + leaf).digest() for leaf in leaves]
+    while len(level) > 1:
+        paired = [hashlib.sha256(b"\x01" + a + b).digest() for a, b in zip(level[::2], level[1::2], strict=False)]
+        level = paired + level[len(paired) * 2 :]
+    return level[0]
+
+
+def observer(digests: list[bytes]) -> Callable[[int, IntArray], None]:
+    """What to give the interpreter as `observe`: appends the digest of each instruction's value."""
+    return lambda _number, value: digests.append(digest(value))
+
+
+def first_difference(expected: Trace, found: Trace) -> Difference | None:
+    """The first sample, and in it the first instruction, in which two traces differ; None if they say the same."""
+    for what in ("program_id", "first_value"):
+        if getattr(expected, what) != getattr(found, what):
+            return Difference(what, expected=str(getattr(expected, what)), found=str(getattr(found, what)))
+    for number, (one, other) in enumerate(zip(expected.samples, found.samples, strict=False)):
+        difference = sample_difference(one, other, number)
+        if difference:
+            return difference
+    if len(expected.samples) != len(found.samples):
+        return Difference("number of samples", expected=str(len(expected.samples)), found=str(len(found.samples)))
+    return None
+
+
+def sample_difference(expected: SampleTrace, found: SampleTrace, sample: int) -> Difference | None:
+    """The first instruction in which the traces of one sample differ, or their lengths or stated roots."""
+    for instruction, (one, other) in enumerate(zip(expected.digests, found.digests, strict=False)):
+        if one != other:
+            return Difference("digest", sample, instruction, one.hex(), other.hex())
+    lengths = len(expected.digests), len(found.digests)
+    if lengths[0] != lengths[1]:
+        return Difference("number of instructions", sample, None, str(lengths[0]), str(lengths[1]))
+    if expected.root != found.root:
+        return Difference("root", sample, None, expected.root.hex(), found.root.hex())
+    return None
+
+
+def describe(difference: Difference, first_value: int) -> str:
+    """Where, in words."""
+    if difference.sample is None:
+        return difference.reason
+    if difference.instruction is None:
+        return f"sample {difference.sample}, {difference.reason}"
+    value = first_value + difference.instruction
+    return f"sample {difference.sample}, instruction {difference.instruction} (%{value})"
+
+
+def to_json(trace: Trace) -> str:
+    """The one text of a trace."""
+    samples = [{"digests": [item.hex() for item in one.digests], "root": one.root.hex()} for one in trace.samples]
+    return document.dump(
+        {
+            "format": TRACE_FORMAT,
+            "program": trace.program_id,
+            "first_value": trace.first_value,
+            "samples": samples,
+        }
+    )
+
+
+def from_json(data: bytes, name: str) -> Trace:
+    """Read what `to_json` wrote; BadInput naming `name` and the place for anything else. Roots are kept as stated."""
+    top = document.parse_as(TRACE_FORMAT, data, name, required=("program", "first_value", "samples"))
+    samples = document.items(top["samples"], name, "samples")
+    return Trace(
+        document.digest(top["program"], name, "program").hex(),
+        document.count(top["first_value"], name, "first_value"),
+        tuple(_sample_from_json(item, name, f"samples[{number}]") for number, item in enumerate(samples)),
+    )
+
+
+def _sample_from_json(content: Any, name: str, where: str) -> SampleTrace:
+    sample = document.fields(content, name, where, required=("digests", "root"))
+    listed = document.items(sample["digests"], name, f"{where}.digests")
+    if not listed:
+        raise BadInput(f"{name}: {where}.digests is empty; a program has at least one instruction")
+    digests = tuple(document.digest(item, name, f"{where}.digests[{n}]") for n, item in enumerate(listed))
+    return SampleTrace(digests, document.digest(sample["root"], name, f"{where}.root"))

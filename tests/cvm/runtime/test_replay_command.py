@@ -1,0 +1,166 @@
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from cvm.file import format as file_format
+from tests.support.command import cvm, said
+from tests.support.run_programs import MEANINGS, chain, doubler, save, save_array
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder, so that messages hold short names."""
+    monkeypatch.chdir(tmp_path)
+    return Path()
+
+
+@pytest.fixture
+def recorded(here: Path) -> Path:
+    """A program, two samples, their receipt and trace."""
+    save(chain(MEANINGS), here)
+    save_array([[1, 2, -3], [4, 5, 6]], here)
+    files = ["--receipt", "r.json", "--trace", "t.json"]
+    assert cvm("run", "p.cvm", "--input", "x.npy", *files).exit_code == 0
+    return here
+
+
+def replay(*options: object, program: str = "p.cvm") -> Result:
+    return cvm("replay", program, "r.json", "--input", "x.npy", *options)
+
+
+def changed(path: Path, *place: str | int) -> tuple[str, str]:
+    """Flip the last bit of a digest in a JSON file; what it was and what it is."""
+    content = json.loads(path.read_text())
+    holder = content
+    for key in place[:-1]:
+        holder = holder[key]
+    before = holder[place[-1]]
+    holder[place[-1]] = before[:-1] + "0123456789abcdef"[int(before[-1], 16) ^ 1]
+    path.write_text(json.dumps(content))
+    return before, holder[place[-1]]
+
+
+def mismatch(result: Result) -> list[str]:
+    assert (result.exit_code, result.stderr) == (1, "")
+    return result.stdout.splitlines()
+
+
+@pytest.mark.parametrize("options", [[], ["--trace", "t.json"], ["--threads", "3"], ["--checked"]])
+def test_replay_matches(recorded: Path, options: list[str]) -> None:
+    root = json.loads((recorded / "r.json").read_text())["root"]
+    result = replay(*options)
+    assert (result.exit_code, result.output) == (0, f"match: 2 samples, root {root}\n")
+
+
+def test_replay_names_the_output_whose_digest_was_changed(recorded: Path) -> None:
+    before, after = changed(recorded / "r.json", "samples", 1, "outputs", "best")
+    assert mismatch(replay()) == [
+        "no match: sample 1, output 'best'", f"  expected {after}", f"  found    {before}"
+    ]  # fmt: skip
+
+
+def test_replay_names_the_input_that_was_changed(recorded: Path) -> None:
+    save_array([[1, 2, -3], [4, 5, 7]], recorded)
+    assert mismatch(replay())[0] == "no match: sample 1, input 'x'"
+
+
+def test_replay_names_an_input_before_it_runs_anything(recorded: Path) -> None:
+    changed(recorded / "r.json", "samples", 0, "outputs", "y")
+    changed(recorded / "r.json", "samples", 1, "inputs", "x")
+    assert mismatch(replay())[0] == "no match: sample 1, input 'x'"
+
+
+def test_replay_names_the_program_if_it_is_another(recorded: Path) -> None:
+    save(doubler(), recorded, "other.cvm")
+    assert mismatch(replay(program="other.cvm")) == [
+        "no match: the program",
+        f"  expected {file_format.program_id(chain())}",
+        f"  found    {file_format.program_id(doubler())}",
+    ]
+
+
+def test_replay_names_the_number_of_samples(recorded: Path) -> None:
+    save_array([[1, 2, -3]], recorded)
+    assert mismatch(replay()) == ["no match: the number of samples", "  expected 2", "  found    1"]
+
+
+def test_replay_names_a_root_that_is_not_of_its_samples(recorded: Path) -> None:
+    before, after = changed(recorded / "r.json", "root")
+    assert mismatch(replay()) == [
+        "no match: the root over the samples", f"  expected {after}", f"  found    {before}"
+    ]  # fmt: skip
+
+
+def test_replay_recomputes_trace_roots_without_the_trace(recorded: Path) -> None:
+    changed(recorded / "r.json", "samples", 0, "trace")
+    assert mismatch(replay())[0] == "no match: sample 0, root of the trace"
+
+
+def test_replay_names_the_first_instruction_that_the_trace_has_otherwise(recorded: Path) -> None:
+    changed(recorded / "t.json", "samples", 1, "digests", 2)
+    before, after = changed(recorded / "t.json", "samples", 1, "digests", 0)
+    assert mismatch(replay("--trace", "t.json")) == [
+        "no match: sample 1, instruction 0 (%1 = add, sum_1) in the trace",
+        f"  expected {after}",
+        f"  found    {before}",
+    ]
+
+
+def test_replay_with_a_trace_names_the_instruction_before_the_output(recorded: Path) -> None:
+    changed(recorded / "r.json", "samples", 0, "outputs", "y")
+    changed(recorded / "t.json", "samples", 0, "digests", 1)
+    assert mismatch(replay())[0] == "no match: sample 0, output 'y'"
+    assert mismatch(replay("--trace", "t.json"))[0] == "no match: sample 0, instruction 1 (%2 = clamp) in the trace"
+
+
+def test_replay_names_what_else_is_wrong_with_a_trace(recorded: Path) -> None:
+    changed(recorded / "t.json", "samples", 0, "root")
+    assert mismatch(replay("--trace", "t.json"))[0] == "no match: sample 0, root in the trace"
+    changed(recorded / "t.json", "program")
+    assert mismatch(replay("--trace", "t.json"))[0] == "no match: the program of the trace"
+
+
+def test_replay_of_reals_compares_the_metadata(here: Path) -> None:
+    save(doubler(metadata=MEANINGS), here)
+    save_array([[0.5, 1.0, 1.5]], here, dtype="f8")
+    assert cvm("run", "p.cvm", "--input", "x.npy", "--real", "--receipt", "r.json").exit_code == 0
+    stated = json.loads((here / "r.json").read_text())["metadata"]
+    assert stated == file_format.metadata_digest(doubler(metadata=MEANINGS))
+    assert replay("--real").exit_code == 0
+    before, after = changed(here / "r.json", "metadata")
+    assert mismatch(replay("--real")) == ["no match: the metadata", f"  expected {after}", f"  found    {before}"]
+    save_array([[1, 2, 3]], here)
+    assert replay().exit_code == 0
+
+
+def test_replay_refuses_nonsense(recorded: Path) -> None:
+    (recorded / "r.json").write_text("{}")
+    assert said(replay(), 2) == "r.json: lacks 'format'"
+    (recorded / "r.json").unlink()
+    assert said(replay(), 2) == "r.json: No such file or directory"
+    (recorded / "r.json").mkdir()
+    assert said(replay(), 2) == "r.json: Is a directory"
+
+
+def test_trace_diff_says_same_or_names_the_first_difference(recorded: Path) -> None:
+    (recorded / "u.json").write_text((recorded / "t.json").read_text())
+    same = cvm("trace", "diff", "t.json", "u.json")
+    assert (same.exit_code, same.output) == (0, "same: 2 samples\n")
+    before, after = changed(recorded / "u.json", "samples", 1, "digests", 1)
+    differs = cvm("trace", "diff", "t.json", "u.json")
+    assert mismatch(differs) == ["differs: sample 1, instruction 1 (%2)", f"  t.json  {before}", f"  u.json  {after}"]
+    (recorded / "longer.json").write_bytes((recorded / "u.json").read_bytes())
+    differs = cvm("trace", "diff", "t.json", "longer.json")
+    assert mismatch(differs)[1:] == [f"  t.json       {before}", f"  longer.json  {after}"]
+
+
+def test_traces_of_two_inputs_part_where_the_values_do(recorded: Path) -> None:
+    # sample 0: sums differ (2 4 -6 against 2 4 -8), clamped the same (2 4 -5)
+    save_array([[1, 2, -4], [4, 5, 6]], recorded)
+    assert cvm("run", "p.cvm", "--input", "x.npy", "--trace", "u.json").exit_code == 0
+    one, other = (json.loads((recorded / name).read_text())["samples"] for name in ("t.json", "u.json"))
+    assert one[0]["digests"][1:] == other[0]["digests"][1:]
+    assert one[1] == other[1]
+    assert mismatch(cvm("trace", "diff", "t.json", "u.json"))[0] == "differs: sample 0, instruction 0 (%1)"

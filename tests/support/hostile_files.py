@@ -1,0 +1,77 @@
+"""Program files put together without `cvm.file.format`, so that a test can make one lie at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import cbor2
+
+MAGIC = bytes.fromhex("8943564d0d0a1a01")
+METADATA_MAGIC = b"CVMMETA\x01"
+RESCALE, TABLE, CONV2D, CLAMP, CAST, RESHAPE, SLICE, NO_ATTRIBUTES = 10, 50, 1, 11, 12, 80, 83, 20
+KEYS = ("inputs", "outputs", "constants", "instructions")
+BOOL, I8, U8, I16, I32 = range(5)
+
+
+def header() -> dict[str, Any]:
+    """x i8[1,2] -> rescale (multiplier 2^30, shift 31: half of x) -> clamp -> y."""
+    return {
+        "inputs": [["x", I8, [1, 2], -128, 127]],
+        "outputs": [["y", 4]],
+        "constants": [[I32, [1]], [I8, [1]]],
+        "instructions": [[RESCALE, [0, 1, 2], [0, 0, I8]], [CLAMP, [3], [-10, 10]]],
+    }
+
+
+DATA = (2**30).to_bytes(4, "little") + bytes(60) + bytes([31]) + bytes(63)
+
+
+def metadata() -> dict[str, Any]:
+    return {
+        "inputs": {"x": [0.5, 0, "data"]},
+        "labels": ["cat", "dog"],
+        "values": {3: [0.25, 1, ""]},
+        "outputs": {},
+        "provenance": {"model": "m"},
+    }
+
+
+def canonical(value: object) -> bytes:
+    return cbor2.dumps(value, canonical=True)
+
+
+def padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 64)
+
+
+def assemble(head: bytes | Mapping[str, Any], data: bytes = DATA, tail: bytes = b"") -> bytes:
+    """A file whose prefix and padding are right."""
+    encoded = head if isinstance(head, bytes) else canonical(head)
+    return padded(MAGIC + len(encoded).to_bytes(8, "little") + encoded) + data + tail
+
+
+def section(meta: bytes | Mapping[str, Any]) -> bytes:
+    """A metadata section whose prefix is right."""
+    encoded = meta if isinstance(meta, bytes) else canonical(meta)
+    return METADATA_MAGIC + len(encoded).to_bytes(8, "little") + encoded
+
+
+def raw_header(*keys: str, **values: bytes) -> bytes:
+    """The honest header with its keys in this order, and some values given as bytes."""
+    honest = header()
+    return b"\xa4" + b"".join(canonical(key) + values.get(key, canonical(honest[key])) for key in keys or KEYS)
+
+
+def lie(change: Callable[[dict[str, Any]], object], data: bytes = DATA) -> bytes:
+    """The honest file but for one change to its header."""
+    head = header()
+    change(head)
+    return assemble(head, data)
+
+
+def described(change: Callable[[dict[str, Any]], object]) -> bytes:
+    """The honest file with metadata but for one change to those."""
+    meta = metadata()
+    change(meta)
+    return assemble(header(), tail=section(meta))

@@ -1,0 +1,153 @@
+"""Valid tiny programs built like networks, from a seed: branches, shortcuts, concats, gates, extra outputs.
+
+Where `cvm_programs` meets every instruction, these meet what a plan does with instructions that belong together.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from cvm.errors import Invalid
+from cvm.program import DTYPE_RANGES, Output, Program
+from tests.support.cvm_programs import Draft, Frozen, generator_of
+
+MAX_CHANNELS = 48
+
+
+def branching_program(seed: int | Frozen, blocks: int = 6, names: tuple[str, ...] = ()) -> Program:
+    """About `blocks` blocks, of the kinds in `names` or of all kinds."""
+    draft = Draft(generator_of(seed))
+    x = draft.input("i8", 4)
+    if draft.chance():
+        x = draft.apply("transpose", x, perm=(0, 2, 3, 1))
+    x = conv(draft, x) if draft.chance() else x
+    for _ in range(blocks):
+        kind = BLOCKS[draft.either(*(names or tuple(BLOCKS)))]
+        try:
+            found = kind(draft, x)
+        except Invalid:
+            continue
+        if draft.types[found].shape[-1] <= MAX_CHANNELS:
+            x = found
+    return _with_outputs(draft, draft.finish())
+
+
+def _with_outputs(d: Draft, program: Program) -> Program:
+    """Some values that are read are outputs, too; one of them may be two outputs."""
+    after = program.first_instruction + len(program.instructions)
+    values = [d.between(program.first_instruction, after - 1) for _ in range(d.below(4))]
+    more = tuple(Output(f"extra{index}", value) for index, value in enumerate(values))
+    return replace(program, outputs=(*program.outputs, *more))
+
+
+def rescale(d: Draft, x: int, dtype: str = "i8") -> int:
+    """To i32, small enough for sums of four."""
+    count = d.types[x].shape[-1] if d.chance() else 1
+    least = {"i32": 33, "i16": 31, "i8": 28, "u8": 28}[d.types[x].dtype]
+    multiplier = d.constant("i32", (count,), 2**30, 2**31 - 1)
+    zero_points = [d.between(*DTYPE_RANGES[t]) if t in ("i8", "u8") else 0 for t in (d.types[x].dtype, dtype)]
+    shift = d.constant("i8", (count,), least, least + 3)
+    return d.apply("rescale", x, multiplier, shift, input_zp=zero_points[0], output_zp=zero_points[1], dtype=dtype)
+
+
+def sums(d: Draft, x: int, outputs: int = 0) -> int:
+    """A convolution that keeps height and width."""
+    channels = d.types[x].shape[3]
+    size = 1 if d.chance() else 3
+    groups = channels if d.below(4) == 0 and outputs in (0, channels) else 1
+    outputs = outputs or (channels if groups > 1 else d.between(1, 20))
+    w = d.constant("i8", (outputs, size, size, channels // groups), -128, 127)
+    b = d.constant("i32", (outputs,), -(2**20), 2**20)
+    return d.apply(
+        "conv2d", x, w, b, pad=(size // 2,) * 4, stride=(1, 1), dilation=(1, 1), groups=groups,
+        input_zp=d.between(-128, 127),
+    )  # fmt: skip
+
+
+def conv(d: Draft, x: int, outputs: int = 0) -> int:
+    return rescale(d, sums(d, x, outputs))
+
+
+def _added(d: Draft, x: int, y: int) -> int:
+    return rescale(d, d.apply("add", *((x, y) if d.chance() else (y, x))))
+
+
+def shortcut(d: Draft, x: int) -> int:
+    y = rescale(d, sums(d, conv(d, x), d.types[x].shape[3]), "i32")
+    return _added(d, y, rescale(d, x, "i32"))
+
+
+def projection(d: Draft, x: int) -> int:
+    outputs = d.between(1, 20)
+    branches = [rescale(d, sums(d, x, outputs), "i32") for _ in range(2)]
+    return _added(d, *branches)
+
+
+def fire(d: Draft, x: int) -> int:
+    return d.apply("concat", *(conv(d, x) for _ in range(d.between(1, 3))), axis=3)
+
+
+def growth(d: Draft, x: int) -> int:
+    """Each new value beside all earlier ones."""
+    for _ in range(d.between(1, 3)):
+        before = rescale(d, x) if d.chance() else x
+        x = d.apply("concat", x, conv(d, before), axis=3)
+    return x
+
+
+def stacked(d: Draft, x: int) -> int:
+    """Rows of the image under one another."""
+    return d.apply("concat", x, conv(d, x, d.types[x].shape[3]), axis=1)
+
+
+def gate(d: Draft, x: int) -> int:
+    """x * table(x)."""
+    y = conv(d, x)
+    values = d.constant("i8", (256,), -128, 127)
+    return rescale(d, d.apply("mul", y, d.apply("table", y, values), shift=0))
+
+
+def excited(d: Draft, x: int) -> int:
+    """Every channel times a factor of its own, or every pixel."""
+    y = rescale(d, x, "i16")
+    axes = (1, 2) if d.chance() else (3,)
+    factor = y
+    for axis in axes:
+        factor = d.apply("reduce_max", factor, axis=axis)
+    return rescale(d, d.apply("mul", y, factor, shift=0)) if d.chance() else x
+
+
+def reshaped(d: Draft, x: int) -> int:
+    shape = d.types[x].shape
+    flat = d.apply("reshape", x, shape=(1, shape[0] * shape[1] * shape[2], shape[3]))
+    y = rescale(d, flat) if d.chance() else flat
+    if d.chance():
+        d.apply("concat", y, flat, axis=1 + d.below(2))
+    return d.apply("reshape", y, shape=shape)
+
+
+def pooled(d: Draft, x: int) -> int:
+    return d.apply("max_pool2d", x, kernel=(2, 2), stride=(1, 1), pad=(1, 0, 0, 1))
+
+
+def product(d: Draft, x: int) -> int:
+    """A second head: pixels times pixels."""
+    shape = d.types[x].shape
+    rows = d.apply("reshape", x, shape=(1, shape[0] * shape[1] * shape[2], shape[3]))
+    found = d.apply("matmul", rows, d.apply("transpose", rows, perm=(0, 2, 1)), a_zp=0, b_zp=3)
+    rescale(d, found, "i16")
+    return x
+
+
+BLOCKS: dict[str, Callable[[Draft, int], int]] = {
+    "conv": conv,
+    "shortcut": shortcut,
+    "projection": projection,
+    "fire": fire,
+    "growth": growth,
+    "stacked": stacked,
+    "gate": gate,
+    "excited": excited,
+    "reshaped": reshaped,
+    "pooled": pooled,
+    "product": product,
+}
