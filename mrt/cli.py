@@ -152,9 +152,9 @@ def convert(
     """
     from cvm.file.disk import text_writer, write_all
     from mrt import convert as pipeline
-    from mrt.calibrate.table import CalibrationTable
     from mrt.report import writer_for
     from mrt.settings import written_settings
+    from mrt.table.table import CalibrationTable
     from mrt.tune.report import outcome_text
 
     target = take_target(options)

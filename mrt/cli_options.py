@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mrt.calibrate.table import OBSERVERS
 from mrt.errors import BadOption
+from mrt.table.table import OBSERVERS
 
 if TYPE_CHECKING:
     from mrt.tune import Target

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from mrt.calibrate.preprocessing import Preprocessing
-from mrt.calibrate.table import OBSERVERS, CalibrationOptions
 from mrt.errors import BadOption
 from mrt.quantize.options import ACTIVATION_BITS, SCALES, SCHEMES, WEIGHT_BITS, LayerBits, QuantizeOptions
 from mrt.refine.options import STAGES, RefineOptions
+from mrt.table.table import OBSERVERS, CalibrationOptions
 
 MAX_SAMPLES = 10**9
 

@@ -26,26 +26,26 @@ from mrt.calibrate.collect import calibrate
 from mrt.calibrate.held_back import MOST, count_to_hold_back, split
 from mrt.calibrate.samples import Samples, open_samples, synthetic_samples
 from mrt.calibrate.session import model_inputs, whole_intervals
-from mrt.calibrate.table import CalibrationTable
 from mrt.config import Config, DataSettings
+from mrt.duplicate import ENOUGH_SAMPLES, choose_twins, read_twins, twins_provenance
+from mrt.duplicate.add_duplicates import Twins, add_duplicates
+from mrt.duplicate.fill_dead_channels import fill_dead_channels
 from mrt.errors import BadData, BadModel, BadOption, NotProvable
 from mrt.export import Exported, export
 from mrt.frontend import LoadedModel
+from mrt.graph.choose_outputs import choose_outputs, require_known
 from mrt.pictures import outside, table_key, take_bytes
 from mrt.pictures import provenance as picture_provenance
 from mrt.quantize import QuantizeOptions, quantize
-from mrt.quantize.curve_memo import CurveMemo
-from mrt.quantize.owners import Owners
-from mrt.quantize.streams import with_stream_bits
+from mrt.quantize.curves.curve_memo import CurveMemo
+from mrt.quantize.residual_streams import with_stream_bits
+from mrt.quantize.source_map import Owners
 from mrt.refine import FloatNotes, RefineOptions, refine
 from mrt.report import FloatGraph, Report, float_graph
-from mrt.rewrite.add_twins import Twins, add_twins
-from mrt.rewrite.choose_outputs import choose_outputs, require_known
-from mrt.rewrite.fill_silent_channels import fill_silent_channels
-from mrt.rewrite.write_windows import write_windows
+from mrt.rewrite.linear.conv_pool_attributes import canonicalize_conv_pool_attributes
+from mrt.table.table import CalibrationTable
 from mrt.tune import Outcome, Target, tune
-from mrt.tune.judge import Judge
-from mrt.twins import ENOUGH_SAMPLES, choose_twins, read_twins, twins_provenance
+from mrt.tune.evaluator import Judge
 
 SYNTHETIC_SAMPLES = 32
 Progress = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
@@ -117,7 +117,7 @@ def convert(
     else:
         fitted = replace(table.options, bits=config.quantization.activation_bits)
         table.require(model_sha256=table_key(loaded.sha256, loaded.model, config), options=fitted)
-        add_twins(loaded.model, table.twins)
+        add_duplicates(loaded.model, table.twins)
     tuned = None
     if target is not None:
         tuned = _tune(loaded.model, table, config, target, progress)
@@ -208,7 +208,7 @@ def load_to_run(config: Config) -> LoadedModel:
     if loaded.outputs_left:
         return _rewritten(loaded, config)
     take_bytes(loaded.model, config)
-    write_windows(loaded.model)
+    canonicalize_conv_pool_attributes(loaded.model)
     return loaded
 
 
@@ -220,7 +220,7 @@ def rewritten(config: Config) -> LoadedModel:
 def rewritten_for(program: Program, config: Config) -> LoadedModel:
     """As `rewritten`, with the twins that the program was made with."""
     loaded = rewritten(config)
-    add_twins(loaded.model, read_twins(program))
+    add_duplicates(loaded.model, read_twins(program))
     return loaded
 
 
@@ -229,7 +229,7 @@ def _rewritten(loaded: LoadedModel, config: Config) -> LoadedModel:
     rewrite.rewrite(loaded.model)
     if loaded.outputs_left:
         choose_outputs(loaded.model, config.model.outputs, loaded.names)
-    fill_silent_channels(loaded.model)
+    fill_dead_channels(loaded.model)
     return loaded
 
 
@@ -278,7 +278,7 @@ def _calibrate(
     if stages.twins:
         few = _few(loaded.model, config, samples)
         twins = choose_twins(loaded.model, few, config.quantization, by_channel=stages.scales)
-        add_twins(loaded.model, twins)
+        add_duplicates(loaded.model, twins)
     key = table_key(loaded.sha256, loaded.model, config)
     notes = FloatNotes(loaded.model, stages, len(samples)) if stages.any else None
     onlookers = [] if notes is None else [notes]

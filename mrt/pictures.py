@@ -21,8 +21,8 @@ from mrt.calibrate.preprocessing import Preprocessing, channel_axis
 from mrt.calibrate.session import model_inputs
 from mrt.config import Config
 from mrt.errors import BadData, BadOption
-from mrt.rewrite.take_pictures import Pixels, take_pictures
-from mrt.words import BYTES
+from mrt.graph.notes import BYTES
+from mrt.rewrite.image.picture_inputs import Pixels, take_pictures
 
 PROVENANCE = "picture_inputs"  # {input: {color, scale, mean, std}} as JSON
 _CHANNELS = (1, 3, 4)

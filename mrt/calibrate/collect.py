@@ -19,15 +19,15 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from mrt.calibrate.cuts import CUTS, Cut, cuts
+from mrt.calibrate.clipped_values import CUTS, Cut, cuts
+from mrt.calibrate.observed_tensor import Clipped, Seen
 from mrt.calibrate.observers import Observer
 from mrt.calibrate.samples import Sample, Samples
-from mrt.calibrate.seen import Clipped, Seen
 from mrt.calibrate.session import FloatSession, model_inputs
-from mrt.calibrate.table import CalibrationOptions, CalibrationTable
-from mrt.calibrate.thinning import Thinning
+from mrt.calibrate.subsampling import Thinning
 from mrt.errors import BadData
-from mrt.words import ONE_RANGE
+from mrt.graph.notes import ONE_RANGE
+from mrt.table.table import CalibrationOptions, CalibrationTable
 
 Array = npt.NDArray[Any]
 Progress = Callable[[int, int], None]  # runs done, runs in all

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mrt.errors import BadOption
-from mrt.sums import row_sums
+from mrt.exact.ordered_sum import row_sums
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]

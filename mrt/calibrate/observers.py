@@ -8,9 +8,9 @@ from typing import Any
 import numpy.typing as npt
 
 from mrt.calibrate.histogram import Histogram
-from mrt.calibrate.table import CalibrationOptions, Range
 from mrt.calibrate.thresholds import PICKERS
 from mrt.errors import BadData
+from mrt.table.table import CalibrationOptions, Range
 
 
 class Observer:

@@ -11,7 +11,7 @@ import onnx_ir as ir
 import onnxruntime as ort
 
 from mrt.errors import BadData, BadModel
-from mrt.words import BYTES, COMPARED, INDICES
+from mrt.graph.notes import BYTES, COMPARED, INDICES
 
 Array = npt.NDArray[Any]
 

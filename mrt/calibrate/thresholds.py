@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mrt.calibrate.histogram import CENTRE, HALF, Histogram
-from mrt.calibrate.table import CalibrationOptions
-from mrt.sums import row_sums
+from mrt.exact.ordered_sum import row_sums
+from mrt.table.table import CalibrationOptions
 
 Picker = Callable[[Histogram, float, float, CalibrationOptions, int], tuple[float, float]]
 Floats = npt.NDArray[np.float64]

@@ -11,7 +11,9 @@ from collections.abc import Mapping
 import numpy as np
 import onnx_ir as ir
 
-from mrt.rewrite.edit import Array, add_constant, constant, fresh_name, shape_of
+from mrt.graph.names import fresh_name
+from mrt.graph.patch import add_constant
+from mrt.graph.values import Array, constant, shape_of
 
 DIMENSION = "batch"
 

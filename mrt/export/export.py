@@ -14,7 +14,7 @@ from mrt.export.batch import BatchDependence, with_any_batch
 from mrt.export.opset import to_opset
 from mrt.export.write import Arrays, draft, run, samples
 from mrt.frontend import LoadedModel
-from mrt.rewrite.edit import shape_of
+from mrt.graph.values import shape_of
 
 BATCH = 3
 TOLERANCE = 1e-4  # of the largest number: other batches and expanded operators sum in another order

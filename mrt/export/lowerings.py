@@ -9,20 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from mrt.rewrite.edit import (
-    Patch,
-    constant_integers,
-    drop_attributes,
-    first,
-    integer,
-    integers,
-    operand,
-    rank_of,
-    real,
-    set_attributes,
-    shape_of,
-    word,
-)
+from mrt.graph.patch import Patch, drop_attributes, set_attributes
+from mrt.graph.values import constant_integers, first, integer, integers, operand, rank_of, real, shape_of, word
 
 
 class RefusalError(Exception):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from mrt.calibrate.table import CalibrationTable
 from mrt.errors import BadData
-from mrt.quantize.centres import is_sum
-from mrt.quantize.joining import joins_accumulators
-from mrt.quantize.lowering import name_of, shape_of
-from mrt.words import ONE_RANGE
+from mrt.graph.canonical_values import name_of, shape_of
+from mrt.graph.notes import ONE_RANGE
+from mrt.quantize.channel_zero_points import is_sum
+from mrt.quantize.rules.concat import joins_accumulators
+from mrt.table.table import CalibrationTable
 
 POOLS = ("MaxPool", "AveragePool")
 

@@ -10,11 +10,12 @@ import onnx_ir as ir
 
 from cvm.program import IntArray
 from mrt.errors import Unsupported
-from mrt.quantize import enclosed_functions
+from mrt.exact import enclosed_functions
+from mrt.exact.enclosure import Enclosure, rounded
+from mrt.exact.precision import HALF, PRECISION, add, exp, multiply
+from mrt.graph.canonical_values import name_of
 from mrt.quantize.builder import Handle
-from mrt.quantize.enclosure import Enclosure, rounded
-from mrt.quantize.lowering import Lowering, identity, name_of
-from mrt.quantize.precision import HALF, PRECISION, add, exp, multiply
+from mrt.quantize.context import Lowering, identity
 from mrt.quantize.tensor import Format, Tensor
 
 LOGIT_LIMIT = 16383  # 15 bits, so that the difference of two logits fits i16

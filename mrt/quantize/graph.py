@@ -11,44 +11,26 @@ import onnx_ir as ir
 
 from cvm.errors import Invalid
 from cvm.program import Input, Meaning, Program, TensorType
-from mrt.calibrate.table import CalibrationTable
 from mrt.errors import BadOption, NotProvable, Unsupported
-from mrt.quantize import (  # noqa: F401 they register rules
-    comparison,
-    division,
-    elementwise,
-    indexing,
-    joining,
-    linear,
-    local_response,
-    log_softmax,
-    movement,
-    normalization,
-    order,
-    pooling,
-    reduction,
-    resize,
-    softmax,
-    whole_division,
-    whole_products,
-)
-from mrt.quantize.centres import centrable
+from mrt.graph.canonical_values import constant_of, name_of, shape_of
+from mrt.graph.notes import BYTES, ONE_RANGE
 from mrt.quantize.channel_scales import check_channel_scales
-from mrt.quantize.curve import Curve
-from mrt.quantize.curve_memo import CurveMemo
-from mrt.quantize.detection import suppress
+from mrt.quantize.channel_zero_points import centrable
+from mrt.quantize.context import Lowering, identity
+from mrt.quantize.curves.curve import Curve
+from mrt.quantize.curves.curve_memo import CurveMemo
+from mrt.quantize.curves.table_fusion import find_curves, lower_curve
 from mrt.quantize.inputs import input_interval
-from mrt.quantize.lowering import Lowering, constant_of, identity, name_of, shape_of
-from mrt.quantize.masks import without_masks
 from mrt.quantize.options import QuantizeOptions
-from mrt.quantize.owners import Owners
-from mrt.quantize.pictures import declare_picture, with_pictures
+from mrt.quantize.picture_inputs import declare_picture, with_pictures
 from mrt.quantize.rounding import Rounding, as_decided
 from mrt.quantize.rules import RULES
-from mrt.quantize.table import find_curves, lower_curve
+from mrt.quantize.rules.integers import lower_whole
+from mrt.quantize.rules.non_max_suppression import suppress
+from mrt.quantize.softmax_masks import without_masks
+from mrt.quantize.source_map import Owners
 from mrt.quantize.tensor import Tensor
-from mrt.quantize.whole import lower_whole
-from mrt.words import BYTES, ONE_RANGE
+from mrt.table.table import CalibrationTable
 
 HEAD_OPERATORS = frozenset(
     {

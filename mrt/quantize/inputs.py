@@ -12,9 +12,10 @@ import math
 import onnx_ir as ir
 
 from cvm.program import DTYPE_RANGES
-from mrt.quantize.lowering import Lowering, name_of
+from mrt.graph.canonical_values import name_of
+from mrt.graph.notes import COMPARED, INDICES
+from mrt.quantize.context import Lowering
 from mrt.quantize.tensor import Format
-from mrt.words import COMPARED, INDICES
 
 _DTYPES = {
     ir.DataType.BOOL: ("bool", 0, 1),

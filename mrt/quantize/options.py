@@ -26,7 +26,7 @@ class LayerBits:
 class QuantizeOptions:
     """`weight_bits` 2..15 and `activation_bits` 2..8 or 16, sign included. Weights beyond 8 bits cost two products each.
 
-    `stream_bits` are those of residual streams, where they are others (`mrt.quantize.streams`). `layers` overrides them for a
+    `stream_bits` are those of residual streams, where they are others (`residual_streams.py`). `layers` overrides them for a
     layer, named as its output in the rewritten model. `bias_correction` takes off what rounding the weights adds to a layer's
     output on average. Weights have a scale for each output if `per_channel`, else one for the layer; values that are never
     negative have the whole unsigned range if `unsigned`, else half of the signed one.

@@ -11,12 +11,12 @@ import onnx_ir as ir
 
 from cvm.program import IntArray
 from mrt.errors import BadData
-from mrt.quantize.fixed_point import FloatArray
+from mrt.exact.fixed_point import FloatArray
 from mrt.quantize.tensor import Tensor
 from mrt.quantize.weights import mean_error, quantize_weights
 
 if TYPE_CHECKING:
-    from mrt.quantize.lowering import Lowering
+    from mrt.quantize.context import Lowering
 
 
 @dataclass(frozen=True, eq=False)

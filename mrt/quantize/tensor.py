@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cvm.program import DTYPE_RANGES
-from mrt.calibrate.table import Range
+from mrt.exact.fixed_point import FloatArray, usable_scale
 from mrt.quantize.builder import Handle
-from mrt.quantize.fixed_point import FloatArray, usable_scale
+from mrt.table.table import Range
 
 Layout = tuple[int, ...]  # physical axis i of the program's tensor is logical axis layout[i] of the float tensor
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from cvm.program import IntArray
-from mrt.quantize.fixed_point import FloatArray, quantize_array, usable_scale
+from mrt.exact.fixed_point import FloatArray, quantize_array, usable_scale
 
 BIAS_LIMIT = 2.0**30  # biases stay below this many accumulator steps, half of what i32 holds
 CLIP_CANDIDATES = 32  # thresholds tried for coarse weights, from the whole range down to half of it

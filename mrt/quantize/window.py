@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from mrt.exact.fixed_point import FloatArray
 from mrt.quantize.builder import Handle
-from mrt.quantize.fixed_point import FloatArray
-from mrt.quantize.lowering import Lowering
+from mrt.quantize.context import Lowering
 
 Pair = tuple[int, ...]
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mrt.calibrate.counting import MagnitudeCounts, count_magnitudes, magnitude_bins, magnitude_edges
-from mrt.calibrate.seen import Seen, rows_of_channels
+from mrt.calibrate.observed_tensor import Seen, rows_of_channels
 
 Floats = npt.NDArray[np.float64]
 

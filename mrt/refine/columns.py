@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from cvm.program import IntArray
-from mrt.calibrate.seen import Array
+from mrt.calibrate.observed_tensor import Array
 from mrt.refine.moments import BLOCK, Floats, Rows
 
 POSITIONS = 100  # of one sample's outputs that count, at equal distances

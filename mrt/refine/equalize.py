@@ -13,14 +13,14 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from mrt.calibrate.decisions import Decisions
-from mrt.calibrate.table import MOST_RELATIVE, CalibrationTable, Range
+from mrt.graph.canonical_values import constant_of, name_of, shape_of
 from mrt.quantize import QuantizeOptions
-from mrt.quantize.centres import is_sum
 from mrt.quantize.channel_scales import candidates, readers
-from mrt.quantize.lowering import constant_of, name_of, shape_of
+from mrt.quantize.channel_zero_points import is_sum
+from mrt.refine.channel_intervals import ROUNDING, channel_centres, channel_ends
 from mrt.refine.channels import Channels, Floats
-from mrt.refine.ends import ROUNDING, channel_centres, channel_ends
+from mrt.table.decisions import Decisions
+from mrt.table.table import MOST_RELATIVE, CalibrationTable, Range
 
 POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 LEAST_SCALE = 1 / 64  # of the whole value's

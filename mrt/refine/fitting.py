@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mrt.calibrate.session import Array
-from mrt.quantize.fixed_point import FloatArray
+from mrt.exact.fixed_point import FloatArray
 from mrt.refine.matching import either_within
 from mrt.refine.moments import Floats, Moments, Rows, damp
 

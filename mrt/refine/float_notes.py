@@ -7,11 +7,11 @@ import math
 import numpy as np
 import onnx_ir as ir
 
+from mrt.calibrate.observed_tensor import Seen
 from mrt.calibrate.samples import Sample, evenly_spaced
-from mrt.calibrate.seen import Seen
 from mrt.calibrate.session import Array
+from mrt.graph.canonical_values import name_of, shape_of
 from mrt.quantize.channel_scales import candidates
-from mrt.quantize.lowering import name_of, shape_of
 from mrt.refine.channels import Channels
 from mrt.refine.columns import chosen_places
 from mrt.refine.equalize import watched

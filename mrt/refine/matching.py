@@ -14,8 +14,8 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from mrt.calibrate.session import Array
-from mrt.quantize.fixed_point import FloatArray
-from mrt.quantize.lowering import clip_ends
+from mrt.exact.fixed_point import FloatArray
+from mrt.graph.canonical_values import clip_ends
 from mrt.quantize.tensor import Interval
 
 MOST_GAIN = 1.25

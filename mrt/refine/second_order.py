@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cvm.program import IntArray
-from mrt.quantize.fixed_point import FloatArray
+from mrt.exact.fixed_point import FloatArray
 from mrt.refine.moments import damp
 
 DAMPING = 0.03  # of the mean of the diagonal, so that the matrix can be inverted

@@ -12,10 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from mrt.calibrate.decisions import LayerDecision
 from mrt.calibrate.session import Array
-from mrt.quantize.fixed_point import FloatArray
-from mrt.quantize.lowering import Lowering
+from mrt.exact.fixed_point import FloatArray
+from mrt.quantize.context import Lowering
 from mrt.quantize.rounding import Layer, Rounded, nearest
 from mrt.refine.columns import LayerInputs, Window, products
 from mrt.refine.fitting import Fitting, can_be_fitted, moved
@@ -25,6 +24,7 @@ from mrt.refine.moments import Moments
 from mrt.refine.options import RefineOptions
 from mrt.refine.second_order import round_at_best_scales, round_to_second_order
 from mrt.refine.simulation import Simulation
+from mrt.table.decisions import LayerDecision
 
 Progress = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
 

@@ -9,14 +9,14 @@ from dataclasses import replace
 import onnx_ir as ir
 from threadpoolctl import threadpool_limits
 
-from mrt.calibrate.decisions import Decisions
-from mrt.calibrate.table import CalibrationTable
 from mrt.quantize import QuantizeOptions, quantize
-from mrt.quantize.centres import centrable
+from mrt.quantize.channel_zero_points import centrable
 from mrt.refine.equalize import SECOND_ORDER, with_channels
 from mrt.refine.float_notes import FloatNotes
 from mrt.refine.options import RefineOptions
 from mrt.refine.sequential import Progress, Sequential
+from mrt.table.decisions import Decisions
+from mrt.table.table import CalibrationTable
 
 
 def refine(

@@ -1,6 +1,6 @@
 """What became of a model's float operators, and the check that only integers are left."""
 
-from mrt.report.fates import FloatGraph, float_graph
+from mrt.report.outcomes import FloatGraph, float_graph
 from mrt.report.report import Report
 from mrt.report.write import writer_for
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from mrt.report.fates import MEANINGS
+from mrt.report.outcomes import MEANINGS
 from mrt.report.report import Report, became, by_kind, instructions_of, spelled
 
 STYLE = """

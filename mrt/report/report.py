@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from cvm.proof.validate import WellFormed
-from mrt.report.fates import FUSED, KEPT, MEANINGS, Fate, FloatGraph, fates
 from mrt.report.integers import IntegerCheck, check_integers
+from mrt.report.outcomes import FUSED, KEPT, MEANINGS, Fate, FloatGraph, fates
 
 FORMAT = "mrt conversion report 1"
 

@@ -13,8 +13,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
-from mrt.rewrite.affine import negative_variance
-from mrt.rewrite.edit import (
+from mrt.graph.values import (
     constant,
     constant_integers,
     first,
@@ -27,6 +26,7 @@ from mrt.rewrite.edit import (
     shape_of,
     word,
 )
+from mrt.rewrite.linear.affine import negative_variance
 
 CANONICAL_OPERATORS: dict[str, str] = {
     # sums of products; weights and biases are initializers and biases always present

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from mrt.graph.notes import COMPARED, INDICES
+from mrt.graph.values import constant, first, integer, operand, shape_of
 from mrt.rewrite.canonical import WHOLE_NUMBERS
-from mrt.rewrite.edit import constant, first, integer, operand, shape_of
-from mrt.words import COMPARED, INDICES
 
 INTEGERS: frozenset[ir.DataType | None] = frozenset(WHOLE_NUMBERS)
 _MOVES = ("Cast", "Floor", "Clip", "Reshape", "Transpose", "Slice", "Concat")

@@ -9,8 +9,8 @@ import onnx_ir as ir
 
 from cvm.program import Program
 from cvm.proof.validate import Proven
+from mrt.graph.notes import ONE_RANGE
 from mrt.quantize import LayerBits, QuantizeOptions
-from mrt.words import ONE_RANGE
 
 NARROW, FINE_WEIGHTS, WIDE_VALUES = 8, 15, 16
 PASSES_ON = frozenset(

@@ -16,7 +16,7 @@ from cvm.proof.validate import Proven
 from mrt.errors import TargetMissed
 from mrt.quantize import QuantizeOptions
 from mrt.tune.candidates import Candidate, find_candidates, raised
-from mrt.tune.judge import Judge, Score
+from mrt.tune.evaluator import Judge, Score
 from mrt.tune.sensitivity import Make, Measured, measure, size
 from mrt.tune.target import Target, describe
 

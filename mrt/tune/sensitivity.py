@@ -17,7 +17,7 @@ from cvm.proof.cost import Work, cost
 from cvm.proof.validate import Proven
 from mrt.quantize import QuantizeOptions
 from mrt.tune.candidates import WIDE_VALUES, Candidate, raised
-from mrt.tune.judge import Judge, Pending
+from mrt.tune.evaluator import Judge, Pending
 
 Make = Callable[[QuantizeOptions], Proven]
 Progress = Callable[[int, int], None]

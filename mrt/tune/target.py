@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 from mrt.errors import BadOption
-from mrt.tune.judge import Score
+from mrt.tune.evaluator import Score
 
 ROOM = (
     0.5  # of the disagreement that is allowed, so much may be expected: how many margins are near 0 is known to a third

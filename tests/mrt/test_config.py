@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from mrt.calibrate.preprocessing import Preprocessing
-from mrt.calibrate.table import CalibrationOptions
 from mrt.config import Config, DataSettings, ModelSettings, load_config
 from mrt.errors import BadOption
 from mrt.quantize import LayerBits, QuantizeOptions
+from mrt.table.table import CalibrationOptions
 
 FULL = """
 [model]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from mrt.quantize.curve import Curve
-from mrt.quantize.functions import BINARY, UNARY
+from mrt.exact.functions import BINARY, UNARY
+from mrt.quantize.curves.curve import Curve
 
 ATTRIBUTES: dict[str, dict[str, Any]] = {
     "Elu": {"alpha": 1.5},

@@ -14,8 +14,8 @@ from cvm.proof.validate import validate
 from cvm.reference.interpreter import run
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
-from mrt.calibrate.table import CalibrationOptions, CalibrationTable
 from mrt.quantize import QuantizeOptions, quantize
+from mrt.table.table import CalibrationOptions, CalibrationTable
 
 
 class FloatModel:

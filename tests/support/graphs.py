@@ -12,7 +12,7 @@ import onnxruntime
 from onnx import helper, numpy_helper
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
-from mrt.rewrite.infer_shapes import infer_shapes
+from mrt.graph.infer_shapes import infer_shapes
 
 onnxruntime.set_default_logger_severity(3)  # errors only
 

@@ -25,10 +25,10 @@ from cvm.program import DTYPES, Program
 from cvm.proof.validate import validate
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import Samples
-from mrt.calibrate.table import CalibrationOptions
 from mrt.frontend.onnx import load_onnx
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.rewrite import rewrite
+from mrt.table.table import CalibrationOptions
 
 Arrays = dict[str, np.ndarray]
 SCALED = 4  # calibration samples besides the case's own

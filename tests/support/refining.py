@@ -4,10 +4,10 @@ import onnx_ir as ir
 
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import Samples
-from mrt.calibrate.table import CalibrationOptions, CalibrationTable
 from mrt.quantize import QuantizeOptions
 from mrt.refine import FloatNotes, RefineOptions
 from mrt.refine import refine as refine_with
+from mrt.table.table import CalibrationOptions, CalibrationTable
 
 
 def refine(

@@ -16,10 +16,10 @@ from cvm.proof.validate import validate
 from cvm.reference.interpreter import run as run_program
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import Samples
-from mrt.calibrate.table import CalibrationOptions
 from mrt.frontend.onnx import load_onnx
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.rewrite import rewrite
+from mrt.table.table import CalibrationOptions
 from tests.support.graphs import run
 
 Feeds = dict[str, np.ndarray]

@@ -9,27 +9,27 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from mrt.frontend.onnx.ancient import write_ancient
-from mrt.frontend.onnx.ceil import settle_ceil_mode
-from mrt.frontend.onnx.control import settle_control
-from mrt.frontend.onnx.cut import cut, value_names
-from mrt.frontend.onnx.dynamic import read_dynamic
-from mrt.frontend.onnx.experimental import spell_experimental
-from mrt.frontend.onnx.external import bring_in
-from mrt.frontend.onnx.fixed_values import Values, fix_values
-from mrt.frontend.onnx.functions import write_out_composed, write_out_functions
-from mrt.frontend.onnx.inputs import Shapes, fix_inputs, forget_shapes
-from mrt.frontend.onnx.learned import LEARNED, spell_learned
-from mrt.frontend.onnx.library import check, find_shapes, to_ir
-from mrt.frontend.onnx.microsoft import OPERANDS as MICROSOFT
-from mrt.frontend.onnx.microsoft import adopt, spell_microsoft
-from mrt.frontend.onnx.modernize import modernize
+from mrt.frontend.onnx.ml.operators import LEARNED, spell_learned
 from mrt.frontend.onnx.operands import check_operands
 from mrt.frontend.onnx.operators import OPERATORS, refuse_unsupported
-from mrt.frontend.onnx.quantised import read_quantised
-from mrt.frontend.onnx.read import drop_unused_outputs, opset_of, parse, read_bytes
-from mrt.frontend.onnx.transposed import settle_transposed
-from mrt.frontend.onnx.weights import write_weights
+from mrt.frontend.onnx.opsets.before_7 import write_ancient
+from mrt.frontend.onnx.opsets.ceil_mode import settle_ceil_mode
+from mrt.frontend.onnx.opsets.conv_transpose import settle_transposed
+from mrt.frontend.onnx.opsets.experimental import spell_experimental
+from mrt.frontend.onnx.opsets.microsoft import OPERANDS as MICROSOFT
+from mrt.frontend.onnx.opsets.microsoft import adopt, spell_microsoft
+from mrt.frontend.onnx.opsets.to_20 import modernize
+from mrt.frontend.onnx.quantized.dynamic import read_dynamic
+from mrt.frontend.onnx.quantized.qdq import read_quantised
+from mrt.frontend.onnx.read.external import bring_in
+from mrt.frontend.onnx.read.library import check, find_shapes, to_ir
+from mrt.frontend.onnx.read.read import drop_unused_outputs, opset_of, parse, read_bytes
+from mrt.frontend.onnx.read.weights import write_weights
+from mrt.frontend.onnx.resolve.control_flow import settle_control
+from mrt.frontend.onnx.resolve.fixed_inputs import Values, fix_values
+from mrt.frontend.onnx.resolve.functions import write_out_composed, write_out_functions
+from mrt.frontend.onnx.resolve.inputs import Shapes, fix_inputs, forget_shapes
+from mrt.frontend.onnx.resolve.outputs import cut, value_names
 
 __all__ = ["LEARNED", "MICROSOFT", "OPERATORS", "Read", "load_onnx", "read_onnx"]
 

@@ -8,15 +8,15 @@ from typing import Any
 import onnx
 
 from mrt.errors import Unsupported
-from mrt.frontend.onnx.experimental import EXPERIMENTAL, LEFT
-from mrt.frontend.onnx.functions import COMPOSED
-from mrt.frontend.onnx.learned import DOMAIN as LEARNED_DOMAIN
-from mrt.frontend.onnx.learned import LEARNED
-from mrt.frontend.onnx.loops import MOST_STEPS
-from mrt.frontend.onnx.microsoft import DOMAIN as MICROSOFT_DOMAIN
-from mrt.frontend.onnx.microsoft import OPERANDS, is_spelled
-from mrt.frontend.onnx.read import DEFAULT_DOMAINS
+from mrt.frontend.onnx.ml.operators import DOMAIN as LEARNED_DOMAIN
+from mrt.frontend.onnx.ml.operators import LEARNED
+from mrt.frontend.onnx.opsets.experimental import EXPERIMENTAL, LEFT
+from mrt.frontend.onnx.opsets.microsoft import DOMAIN as MICROSOFT_DOMAIN
+from mrt.frontend.onnx.opsets.microsoft import OPERANDS, is_spelled
+from mrt.frontend.onnx.read.read import DEFAULT_DOMAINS
 from mrt.frontend.onnx.refused import reason, reason_of_domain
+from mrt.frontend.onnx.resolve.functions import COMPOSED
+from mrt.frontend.onnx.resolve.loop_scan import MOST_STEPS
 
 Attributes = Mapping[str, Any]
 Check = Callable[[onnx.NodeProto, Attributes], str | None]

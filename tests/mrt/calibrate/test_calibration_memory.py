@@ -14,7 +14,7 @@ import numpy as np, onnx, onnx_ir as ir
 from onnx import TensorProto, helper, numpy_helper
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import open_samples
-from mrt.calibrate.table import CalibrationOptions
+from mrt.table.table import CalibrationOptions
 
 path, observer = Path(sys.argv[1]), sys.argv[2]
 weights = np.random.default_rng(0).standard_normal((16, 3, 3, 3)).astype(np.float32)

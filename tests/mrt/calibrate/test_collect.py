@@ -10,13 +10,13 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from mrt.calibrate import collect
+from mrt.calibrate.clipped_values import cuts
 from mrt.calibrate.collect import Watch, calibrate
-from mrt.calibrate.cuts import cuts
+from mrt.calibrate.observed_tensor import Seen
 from mrt.calibrate.samples import Sample, Samples, synthetic_samples
-from mrt.calibrate.seen import Seen
 from mrt.calibrate.session import FloatSession, model_inputs
-from mrt.calibrate.table import OBSERVERS, CalibrationOptions, Range
 from mrt.errors import BadData, BadModel
+from mrt.table.table import OBSERVERS, CalibrationOptions, Range
 
 MINMAX = CalibrationOptions()
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from mrt.calibrate.observers import Observer
-from mrt.calibrate.table import OBSERVERS, CalibrationOptions, Range
 from mrt.errors import BadData
+from mrt.table.table import OBSERVERS, CalibrationOptions, Range
 
 ARRAYS = hnp.arrays(np.float32, st.integers(1, 30), elements=st.floats(-1e6, 1e6, width=32))
 

@@ -7,11 +7,11 @@ import onnx_ir as ir
 import pytest
 
 from mrt.calibrate.collect import calibrate
-from mrt.calibrate.decisions import Decisions
 from mrt.calibrate.samples import synthetic_samples
-from mrt.calibrate.table import CalibrationOptions, Range
 from mrt.errors import BadData
 from mrt.quantize import QuantizeOptions, quantize
+from mrt.table.decisions import Decisions
+from mrt.table.table import CalibrationOptions, Range
 from tests.support.float_models import FloatModel
 
 

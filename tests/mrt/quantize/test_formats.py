@@ -2,10 +2,10 @@
 
 import pytest
 
-from mrt.calibrate.table import Range
 from mrt.errors import BadOption
 from mrt.quantize import LayerBits, QuantizeOptions
 from mrt.quantize.tensor import Format, choose_format
+from mrt.table.table import Range
 
 ANYWHERE = (-float("inf"), float("inf"))
 NEVER_NEGATIVE = (0.0, float("inf"))

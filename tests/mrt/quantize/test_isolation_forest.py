@@ -7,10 +7,10 @@ from onnx import TensorProto, helper
 
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
-from mrt.calibrate.table import CalibrationOptions
 from mrt.frontend.onnx import load_onnx
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.rewrite import rewrite
+from mrt.table.table import CalibrationOptions
 from tests.support.float_models import run_real
 from tests.support.graphs import run
 

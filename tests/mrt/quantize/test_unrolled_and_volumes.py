@@ -7,11 +7,11 @@ import pytest
 
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import Samples, synthetic_samples
-from mrt.calibrate.table import CalibrationOptions
 from mrt.frontend import load
+from mrt.graph.notes import ONE_RANGE
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.rewrite import rewrite
-from mrt.words import ONE_RANGE
+from mrt.table.table import CalibrationOptions
 from tests.support.float_models import run_real
 from tests.support.graphs import graph_of, node, run, shapes_of
 from tests.support.shared_data import SHARED, needs_shared

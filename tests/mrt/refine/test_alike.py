@@ -6,12 +6,13 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from mrt.calibrate import counting, thinning
+from mrt.calibrate import counting
+from mrt.calibrate import subsampling as thinning
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
-from mrt.calibrate.table import CalibrationOptions
 from mrt.quantize import QuantizeOptions
 from mrt.refine import STAGES, FloatNotes, RefineOptions, refine
+from mrt.table.table import CalibrationOptions
 from tests.support.float_models import FloatModel
 
 

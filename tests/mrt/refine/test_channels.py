@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mrt.calibrate.seen import Seen
+from mrt.calibrate.observed_tensor import Seen
 from mrt.refine import channels
 from mrt.refine.channels import BINS_PER_OCTAVE, Channels
 

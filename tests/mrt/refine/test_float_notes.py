@@ -6,9 +6,9 @@ import pytest
 
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
-from mrt.calibrate.table import CalibrationOptions
 from mrt.refine import RefineOptions
 from mrt.refine.float_notes import FloatNotes
+from mrt.table.table import CalibrationOptions
 from tests.support.float_models import FloatModel
 
 

@@ -7,12 +7,12 @@ import pytest
 from cvm.proof.validate import validate
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
-from mrt.calibrate.table import CalibrationOptions
 from mrt.evaluate import evaluate
 from mrt.evaluate.layers import compare_layers
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.quantize.channel_scales import candidates
 from mrt.refine import RefineOptions
+from mrt.table.table import CalibrationOptions
 from tests.support.float_models import FloatModel
 from tests.support.refining import refine
 

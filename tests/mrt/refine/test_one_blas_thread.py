@@ -4,9 +4,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
-from mrt.calibrate.table import CalibrationOptions
 from mrt.quantize import QuantizeOptions
 from mrt.refine import FloatNotes, RefineOptions, refine
+from mrt.table.table import CalibrationOptions
 from tests.support.float_models import FloatModel
 
 

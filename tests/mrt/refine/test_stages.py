@@ -11,10 +11,8 @@ from cvm.errors import Unproven
 from cvm.program import Program
 from cvm.proof.validate import validate
 from mrt.calibrate.collect import calibrate
-from mrt.calibrate.decisions import Decisions, LayerDecision
 from mrt.calibrate.samples import Samples, synthetic_samples
 from mrt.calibrate.session import FloatSession
-from mrt.calibrate.table import CalibrationOptions, CalibrationTable
 from mrt.errors import BadData, BadOption
 from mrt.evaluate import evaluate
 from mrt.evaluate.layers import compare_layers
@@ -23,6 +21,8 @@ from mrt.quantize.channel_scales import candidates
 from mrt.refine import STAGES, FloatNotes, RefineOptions
 from mrt.refine.equalize import with_channels
 from mrt.refine.simulation import Simulation
+from mrt.table.decisions import Decisions, LayerDecision
+from mrt.table.table import CalibrationOptions, CalibrationTable
 from tests.support.float_models import FloatModel, run_real
 from tests.support.refining import refine
 

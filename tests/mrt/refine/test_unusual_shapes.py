@@ -4,12 +4,12 @@ import pytest
 
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
-from mrt.calibrate.table import CalibrationOptions
 from mrt.frontend.onnx import load_onnx
 from mrt.quantize import QuantizeOptions
 from mrt.refine import RefineOptions
 from mrt.refine.columns import POSITIONS, chosen_places
 from mrt.rewrite import rewrite
+from mrt.table.table import CalibrationOptions
 from tests.support.graphs import build, node
 from tests.support.refining import refine
 

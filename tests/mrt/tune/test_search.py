@@ -11,7 +11,7 @@ from cvm.proof.validate import validate
 from mrt.quantize import LayerBits, QuantizeOptions, quantize
 from mrt.tune import Target, tune
 from mrt.tune.candidates import Candidate
-from mrt.tune.judge import Score
+from mrt.tune.evaluator import Score
 from mrt.tune.search import Trial, gains
 from mrt.tune.sensitivity import Measured, measure
 from mrt.tune.target import ROOM, SNR_ROOM_DB

@@ -1,0 +1,1 @@
+"""Numbers that are the same on every machine: exactly rounded functions, certain intervals around them, ordered sums."""

@@ -1,0 +1,92 @@
+"""Circular and hyperbolic functions and their inverses, in decimal as `functions.py`; NaN where they are not defined."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from mrt.exact.precision import HALF, ONE, PI, PRECISION, TWO, ZERO, add, divide, exp, multiply, subtract
+
+TINY = Decimal("1e-36")
+HALF_PI = divide(PI, TWO)
+FARTHEST = Decimal("1e33")  # beyond, 34 digits do not tell one turn from the next
+
+
+def sine(x: Decimal) -> Decimal:
+    """The Taylor series, after whole turns are taken off and the rest is folded into a quarter of one."""
+    if x.copy_abs() > FARTHEST:
+        return Decimal("NaN")
+    turns = divide(x, multiply(TWO, PI)).to_integral_value("ROUND_HALF_EVEN", PRECISION)
+    x = subtract(x, multiply(turns, multiply(TWO, PI)))
+    if x.copy_abs() > HALF_PI:
+        x = subtract(PI.copy_sign(x), x)
+    square, term, total, n = multiply(x, x), x, x, 1
+    while term.copy_abs() > TINY:
+        n += 2
+        term = divide(multiply(term, square), Decimal(-n * (n - 1)))
+        total = add(total, term)
+    return total
+
+
+def cosine(x: Decimal) -> Decimal:
+    """sin(x + pi / 2)."""
+    return sine(add(x, HALF_PI))
+
+
+def tangent(x: Decimal) -> Decimal:
+    """sin / cos."""
+    return divide(sine(x), cosine(x))
+
+
+def arc_tangent(x: Decimal) -> Decimal:
+    """The series after pi/2 - atan(1/x) for |x| > 1, and after atan(x) = 2 atan(x / (1 + sqrt(1 + x^2))) thrice."""
+    if x.copy_abs() > 1:
+        return subtract(HALF_PI.copy_sign(x), arc_tangent(divide(ONE, x)))
+    for _ in range(3):
+        x = divide(x, add(ONE, PRECISION.sqrt(add(ONE, multiply(x, x)))))
+    square, term, total, n = multiply(x, x), x, x, 1
+    while term.copy_abs() > TINY:
+        n += 2
+        term = multiply(term, square).copy_negate()
+        total = add(total, divide(term, Decimal(n)))
+    return multiply(Decimal(8), total)
+
+
+def arc_sine(x: Decimal) -> Decimal:
+    """atan(x / sqrt(1 - x^2))."""
+    if x.copy_abs() > 1:
+        return Decimal("NaN")
+    if x.copy_abs() == 1:
+        return HALF_PI.copy_sign(x)
+    return arc_tangent(divide(x, PRECISION.sqrt(subtract(ONE, multiply(x, x)))))
+
+
+def arc_cosine(x: Decimal) -> Decimal:
+    """pi / 2 - asin(x)."""
+    return subtract(HALF_PI, arc_sine(x))
+
+
+def hyperbolic_sine(x: Decimal) -> Decimal:
+    """(e^x - e^-x) / 2."""
+    return multiply(HALF, subtract(exp(x), exp(x.copy_negate())))
+
+
+def hyperbolic_cosine(x: Decimal) -> Decimal:
+    """(e^x + e^-x) / 2."""
+    return multiply(HALF, add(exp(x), exp(x.copy_negate())))
+
+
+def area_sine(x: Decimal) -> Decimal:
+    """ln(|x| + sqrt(x^2 + 1)) with the sign of x."""
+    size = x.copy_abs()
+    area = PRECISION.ln(add(size, PRECISION.sqrt(add(multiply(x, x), ONE))))
+    return area.copy_negate() if x < ZERO else area
+
+
+def area_cosine(x: Decimal) -> Decimal:
+    """ln(x + sqrt(x^2 - 1))."""
+    return PRECISION.ln(add(x, PRECISION.sqrt(subtract(multiply(x, x), ONE))))
+
+
+def area_tangent(x: Decimal) -> Decimal:
+    """ln((1 + x) / (1 - x)) / 2."""
+    return multiply(HALF, PRECISION.ln(divide(add(ONE, x), subtract(ONE, x))))

@@ -1,0 +1,230 @@
+"""Operators of the domain ai.onnx.ml, as scikit-learn's models are exported, spelled out where tensors can say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from mrt.frontend.onnx.ml.features import (
+    constant,
+    refuse,
+    spell_binarizer,
+    spell_imputer,
+    spell_label_encoder,
+    spell_normalizer,
+    spell_one_hot,
+    spell_vectorizer,
+    word,
+)
+from mrt.frontend.onnx.ml.support_vectors import spell_classifier, spell_regressor
+from mrt.frontend.onnx.ml.trees import read_trees, spell_trees
+from mrt.frontend.onnx.opsets.experimental import Nodes
+from mrt.frontend.onnx.read.read import add_note
+
+DOMAIN = "ai.onnx.ml"
+MOST_SHOWN = 20  # labels in a note
+Attributes = Mapping[str, Any]
+
+
+def _scaler(s: Nodes, attributes: Attributes) -> None:
+    """(x - offset) * scale."""
+    centred = s.add("Sub", s.x, constant(s, attributes.get("offset", [0.0])))
+    s.add("Mul", centred, constant(s, attributes.get("scale", [1.0])))
+
+
+def _linear(s: Nodes, attributes: Attributes, rows: int) -> str:
+    """x @ coefficients.T + intercepts."""
+    weights = np.array(attributes.get("coefficients", ()), np.float32)
+    bias = np.array(attributes.get("intercepts", np.zeros(rows)), np.float32)
+    if rows < 1 or not weights.size or weights.size % rows or bias.size != rows:
+        raise refuse(s.node, f"{weights.size} coefficients and {bias.size} intercepts for {rows} results")
+    w, b = constant(s, weights.reshape(rows, -1)), constant(s, bias)
+    return s.add("Gemm", s.x, w, b, transB=1)
+
+
+def _regressor(s: Nodes, attributes: Attributes) -> None:
+    if word(attributes, "post_transform", "NONE") != "NONE":
+        raise refuse(s.node, f"post_transform={word(attributes, 'post_transform', '')}; expected NONE")
+    _linear(s, attributes, int(attributes.get("targets", 1)))
+
+
+def _classifier(s: Nodes, attributes: Attributes) -> None:
+    """The label of the greatest sum, and the sums, or what is made of them."""
+    labels = _labels(s, attributes, "classlabels_ints")
+    if len(labels) < 2 or len(attributes.get("intercepts", labels)) != len(labels):
+        raise refuse(s.node, f"{len(labels)} labels; expected two or more, and a row of coefficients for each")
+    _choose(s, attributes, _linear(s, attributes, len(labels)), labels)
+
+
+def _choose(s: Nodes, attributes: Attributes, sums: str, labels: Sequence[int]) -> None:
+    transform = word(attributes, "post_transform", "NONE")
+    functions = {"NONE": "Identity", "SOFTMAX": "Softmax", "LOGISTIC": "Sigmoid"}
+    if transform not in functions:
+        raise refuse(s.node, f"post_transform={transform}; expected {', '.join(functions)}")
+    s.add(functions[transform], sums, **({"axis": 1} if transform == "SOFTMAX" else {}))
+    s.made[-1].output[0] = s.node.output[1]
+    places = s.add("ArgMax", sums, axis=1, keepdims=0)
+    s.add("Gather", constant(s, labels, np.int64), places, axis=0)
+
+
+def _columns(s: Nodes, attributes: Attributes) -> None:
+    """A dictionary for each row: here the tensor itself, whose columns are in the order of the labels."""
+    s.add("Identity", s.x)
+
+
+def _feature_extractor(s: Nodes, attributes: Attributes) -> None:
+    """The columns of these places; of one row, that row of places. Of a list of texts the places are what is left."""
+    texts = s.texts.get(s.node.input[0])
+    if texts is not None:
+        s.notes.append(_meaning(s.node.output[0], texts))
+        whole = s.add("Cast", s.node.input[1], to=onnx.TensorProto.INT64)
+        s.add("Reshape", whole, constant(s, [1, -1], np.int64))
+        return
+    places = s.add("Reshape", s.node.input[1], constant(s, [-1], np.int64))
+    rows = s.add("Reshape", s.x, constant(s, [1, -1], np.int64)) if s.node.input[0] in s.of_one_axis else s.x
+    s.add("Gather", rows, places, axis=1)
+
+
+def _trees(s: Nodes, attributes: Attributes, role: str, results: int) -> str:
+    base = np.array(attributes.get("base_values", np.zeros(results)), np.float32)
+    found = read_trees(attributes, role, results)
+    if isinstance(found, str) or base.size != results:
+        raise refuse(s.node, found if isinstance(found, str) else f"{base.size} base values for {results} results")
+    return spell_trees(s, found, base)
+
+
+def _tree_regressor(s: Nodes, attributes: Attributes) -> None:
+    """The sum of what the leaves say."""
+    for name, expected in (("post_transform", "NONE"), ("aggregate_function", "SUM")):
+        if (found := word(attributes, name, expected)) != expected:
+            raise refuse(s.node, f"{name}={found}; expected {expected}")
+    _trees(s, attributes, "target", int(attributes.get("n_targets", 1)))
+
+
+def _tree_classifier(s: Nodes, attributes: Attributes) -> None:
+    """The label of the greatest sum, and the sums; or of two labels the second where one sum says so."""
+    labels, named = _labels(s, attributes, "classlabels_int64s"), set(attributes.get("class_ids", ()))
+    if len(labels) == 2 and len(named) == 1:
+        _choose_of_two(s, attributes, labels)
+        return
+    if len(labels) < 2 or not named:
+        raise refuse(s.node, f"{len(labels)} labels and weights for {len(named)} of them; expected two or more")
+    _choose(s, attributes, _trees(s, attributes, "class", len(labels)), labels)
+
+
+def _choose_of_two(s: Nodes, attributes: Attributes, labels: Sequence[int]) -> None:
+    """One sum: a share between 0 and 1 where no weight is negative, else a number to either side of 0."""
+    transform = word(attributes, "post_transform", "NONE")
+    if transform not in ("NONE", "LOGISTIC"):
+        raise refuse(s.node, f"post_transform={transform}; expected NONE or LOGISTIC")
+    ids = [0] * len(attributes["class_ids"])
+    total = _trees(s, {**attributes, "class_ids": ids}, "class", 1)
+    share = min(attributes.get("class_weights", ()), default=0.0) >= 0
+    if transform == "LOGISTIC":
+        both = [s.add("Sigmoid", value) for value in (s.add("Neg", total), total)]
+    else:
+        both = [s.add("Sub", constant(s, 1.0), total) if share else s.add("Neg", total), total]
+    s.add("Concat", *both, axis=1)
+    s.made[-1].output[0] = s.node.output[1]
+    second = s.add("Cast", s.add("Greater", total, constant(s, 0.5 if share else 0.0)), to=onnx.TensorProto.INT64)
+    places = s.add("Reshape", second, constant(s, [-1], np.int64))
+    s.add("Gather", constant(s, labels, np.int64), places, axis=0)
+
+
+def _labels(s: Nodes, attributes: Attributes, name: str) -> Sequence[int]:
+    """Of text, the places: a program has numbers only."""
+    texts = attributes.get("classlabels_strings", ())
+    if not texts:
+        return tuple(attributes.get(name, ()))
+    s.notes.append(_meaning(s.node.output[0], [item.decode(errors="replace") for item in texts]))
+    return range(len(texts))
+
+
+def _meaning(output: str, texts: Sequence[str]) -> str:
+    shown = ", ".join(f"{place} is {text!r}" for place, text in enumerate(texts[:MOST_SHOWN]))
+    return f"'{output}' is the place of a label: {shown}{', ..' if len(texts) > MOST_SHOWN else ''}"
+
+
+def _support_vectors(s: Nodes, attributes: Attributes) -> None:
+    spell_classifier(s, attributes, _labels(s, attributes, "classlabels_ints"))
+
+
+ANY = 1 << 16  # operands
+
+# What spells an operator, and how many operands it has at most.
+LEARNED: dict[str, tuple[Callable[[Nodes, Attributes], None], int]] = {
+    "ArrayFeatureExtractor": (_feature_extractor, 2),
+    "Binarizer": (spell_binarizer, 1),
+    "FeatureVectorizer": (spell_vectorizer, ANY),
+    "Imputer": (spell_imputer, 1),
+    "LabelEncoder": (spell_label_encoder, 1),
+    "LinearClassifier": (_classifier, 1),
+    "LinearRegressor": (_regressor, 1),
+    "Normalizer": (spell_normalizer, 1),
+    "OneHotEncoder": (spell_one_hot, 1),
+    "SVMClassifier": (_support_vectors, 1),
+    "SVMRegressor": (spell_regressor, 1),
+    "Scaler": (_scaler, 1),
+    "TreeEnsembleClassifier": (_tree_classifier, 1),
+    "TreeEnsembleRegressor": (_tree_regressor, 1),
+    "ZipMap": (_columns, 1),
+}
+
+
+def spell_learned(proto: onnx.ModelProto, opset: int) -> None:
+    """Replace them by operators of the default domain; what is left is refused by its name."""
+    nodes = proto.graph.node
+    if not any(node.domain == DOMAIN for node in nodes):
+        return
+    taken = {name for node in nodes for name in (*node.input, *node.output)}
+    texts = {tensor.name: _texts(tensor) for tensor in proto.graph.initializer if _is_text(tensor)}
+    rows = {tensor.name for tensor in proto.graph.initializer if len(tensor.dims) == 1}
+    spelled: list[onnx.NodeProto] = []
+    notes: list[str] = []
+    for node in nodes:
+        if not _is_learned(node):
+            spelled.append(onnx.NodeProto.FromString(node.SerializeToString()))
+            continue
+        one = Nodes(node, taken, rows, opset)
+        one.texts = texts
+        LEARNED[node.op_type][0](one, {item.name: helper.get_attribute_value(item) for item in node.attribute})
+        spelled += one.finish()
+        notes += one.notes
+    zipped = {name for node in nodes if node.op_type == "ZipMap" and node.domain == DOMAIN for name in node.output}
+    for value in proto.graph.output:
+        if value.name in zipped:
+            value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+        elif notes and value.type.tensor_type.elem_type == onnx.TensorProto.STRING:
+            value.type.tensor_type.elem_type = onnx.TensorProto.INT64
+    for note in notes:
+        add_note(proto, note)
+    del nodes[:]
+    nodes.extend(spelled)
+    read = {name for node in spelled for name in node.input}
+    for tensor in [tensor for tensor in proto.graph.initializer if tensor.name in texts and tensor.name not in read]:
+        proto.graph.initializer.remove(tensor)
+
+
+def _is_text(tensor: onnx.TensorProto) -> bool:
+    return tensor.data_type == onnx.TensorProto.STRING and len(tensor.dims) == 1
+
+
+def _texts(tensor: onnx.TensorProto) -> list[str]:
+    return [item.decode(errors="replace") for item in tensor.string_data]
+
+
+def _is_learned(node: onnx.NodeProto) -> bool:
+    """Of the operands and attributes that ONNX declares for it."""
+    if node.domain != DOMAIN or node.op_type not in LEARNED or not onnx.defs.has(node.op_type, DOMAIN):
+        return False
+    declared = onnx.defs.get_schema(node.op_type, DOMAIN).attributes
+    kinds = {name: str(attribute.type).rpartition(".")[2] for name, attribute in declared.items()}
+    typed = all(kinds.get(a.name) == onnx.AttributeProto.AttributeType.Name(a.type) for a in node.attribute)
+    outputs = 2 if node.op_type.endswith("Classifier") else 1
+    names = [*node.input, *node.output]
+    most = LEARNED[node.op_type][1]
+    return typed and (most == ANY or len(node.input) == most) and len(node.output) == outputs and all(names)

@@ -1,0 +1,1 @@
+"""Models that are quantized already, read as the float models that they stand for."""

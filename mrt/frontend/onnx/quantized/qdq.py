@@ -1,0 +1,176 @@
+"""Models that are quantised already (QuantizeLinear, DequantizeLinear): read as the float model that they stand for.
+
+What a value's integers could not say is left: a QuantizeLinear and its DequantizeLinear are the Clip to the range of their
+type. Rounding to their steps is not: the program has scales of its own. Weights are those that their integers stand for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.errors import Unsupported
+from mrt.frontend.onnx.opsets.after_20 import Spelling
+from mrt.frontend.onnx.quantized.integer_operators import spell_integer_operators
+from mrt.frontend.onnx.quantized.intervals import range_of
+from mrt.frontend.onnx.quantized.stored_weights import HOLD, Array, fold_dequantized, fold_quantized, release
+from mrt.frontend.onnx.read.read import NOTES
+
+NOTE = (
+    "values that the model quantises (QuantizeLinear) are read as they are, clipped to the range of their integers: "
+    "the program has scales of its own"
+)
+# Of integers what they are of the reals that these stand for.
+_MOVEMENT = ("DepthToSpace", "Expand", "Flatten", "Gather", "Identity", "MaxPool", "Reshape", "Slice", "SpaceToDepth", "Squeeze",
+             "Tile", "Transpose", "Unsqueeze")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Grid:
+    """real = scale * (integer - zero), for integers from least to most."""
+
+    scale: Array
+    zero: int
+    least: int
+    most: int
+
+    def real(self, integer: int) -> Array:
+        """Rounded once, as onnxruntime rounds it."""
+        number: Array = np.asarray((integer - self.zero) * self.scale.astype(np.float64)).astype(self.scale.dtype)
+        return number.reshape(())
+
+    def is_of(self, other: Grid) -> bool:
+        """Whether integers of the other mean the same here."""
+        return self.zero == other.zero and self.scale == other.scale
+
+
+def read_quantised(model: ir.Model) -> None:
+    """Replace every QuantizeLinear and DequantizeLinear, and what computes with integers between them; in place.
+
+    Raises Unsupported, naming every node, for computed scales, scales of channels or blocks of computed values, and types
+    that are no integers.
+    """
+    spell_integer_operators(model)
+    problems, quantises = [], False
+    for node in [node for node in model.graph if node.op_type in ("QuantizeLinear", "DequantizeLinear")]:
+        if node.op_type == "Identity":  # settled with the QuantizeLinear in front of it
+            continue
+        node.domain = ""
+        folded = fold_quantized(node) if node.op_type == "QuantizeLinear" else fold_dequantized(node)
+        if folded is True:
+            continue
+        name = f"{node.name or node.outputs[0].name} ({node.op_type})"
+        grid = folded if isinstance(folded, str) else _grid(node)
+        if isinstance(grid, str):
+            problems.append(f"{name}: {grid}")
+            continue
+        quantises = quantises or node.op_type == "QuantizeLinear"
+        _settle(node, grid)
+    if problems:
+        raise Unsupported(problems)
+    if quantises:
+        notes = model.metadata_props.get(NOTES)
+        model.metadata_props[NOTES] = NOTE if notes is None else f"{notes}\n{NOTE}"
+
+
+def _grid(node: ir.Node) -> Grid | str:
+    """The numbers of a node, or what is wrong with them."""
+    parts = [ir.convenience.get_const_tensor(value) for value in node.inputs[1:3] if value is not None]
+    arrays = [part.numpy() for part in parts if part is not None]
+    if len(arrays) != len(parts) or not arrays:
+        return "its scale or zero point is computed; expected constants"
+    if any(array.size != 1 for array in arrays):
+        return "scales of channels or blocks, of values that are computed; expected one scale"
+    kind = _kind(node, parts[1] if len(parts) > 1 else None)
+    if kind not in HOLD:
+        return f"values of type {kind.name.lower()}; expected integers of up to 16 bits"
+    scale = arrays[0].reshape(())
+    if not np.isfinite(scale) or not scale > 0:
+        return f"a scale of {scale}; expected a number above 0"
+    return Grid(scale, int(arrays[1].reshape(())) if len(arrays) > 1 else 0, *HOLD[kind])
+
+
+def _kind(node: ir.Node, zero: ir.TensorProtocol | None) -> ir.DataType:
+    if zero is not None:
+        return zero.dtype
+    stated = node.attributes["output_dtype"].as_int() if "output_dtype" in node.attributes else 0
+    if node.op_type == "QuantizeLinear":
+        return ir.DataType(stated) if stated else ir.DataType.UINT8
+    return ir.DataType.INT32
+
+
+def _settle(node: ir.Node, grid: Grid) -> None:
+    operands = node.inputs[1:]
+    if node.op_type == "DequantizeLinear":
+        _write_reals(node, grid)
+    elif (readers := _readers(node.outputs[0], grid)) is not None:
+        _write_clip(node, grid)
+        for reader in readers:
+            _become_identity(reader)
+    else:
+        _write_integers(node, grid)
+    release(node, operands)
+
+
+def _readers(value: ir.Value, grid: Grid) -> list[ir.Node] | None:
+    """The DequantizeLinear, behind movement, that alone read integers; None where something else reads them."""
+    waiting, readers = [value], []
+    while waiting:
+        item = waiting.pop()
+        if item.is_graph_output():
+            return None
+        for use in item.uses():
+            reader = use.node
+            if use.idx == 0 and reader.op_type == "DequantizeLinear":
+                other = _grid(reader)
+                if isinstance(other, str) or not other.is_of(grid):
+                    return None
+                readers.append(reader)
+            elif use.idx == 0 and reader.op_type in _MOVEMENT and len(reader.outputs) == 1:
+                waiting.append(reader.outputs[0])
+            else:
+                return None
+    return readers
+
+
+def _become_identity(node: ir.Node) -> None:
+    operands = node.inputs[1:]
+    node.op_type, node.domain = "Identity", ""
+    node.attributes.clear()
+    node.resize_inputs(1)
+    release(node, operands)
+
+
+def _write_clip(node: ir.Node, grid: Grid) -> None:
+    """Nothing where what computes the value cannot leave the range by more than half a step, which is rounded away."""
+    s = Spelling(node)
+    low, high = grid.real(grid.least), grid.real(grid.most)
+    known, half = range_of(s.x), float(grid.scale) / 2
+    if float(low) - half <= known[0] and known[1] <= float(high) + half:
+        s.finish("Identity", s.x)
+    else:
+        s.finish("Clip", s.x, s.constant(low), s.constant(high))
+
+
+def _write_integers(node: ir.Node, grid: Grid) -> None:
+    """Integers that are read as such: round(x / scale) + zero point, half to even, saturated."""
+    s = Spelling(node)
+    kind = next(kind for kind, ends in HOLD.items() if ends == (grid.least, grid.most))
+    rounded = s.add("Round", s.add("Div", s.x, s.constant(grid.scale)))
+    moved = s.add("Add", rounded, _number(s, grid, grid.zero))
+    held = s.add("Clip", moved, _number(s, grid, grid.least), _number(s, grid, grid.most))
+    s.finish("Cast", held)
+    node.attributes["to"] = ir.AttrInt64("to", int(kind))
+
+
+def _write_reals(node: ir.Node, grid: Grid) -> None:
+    """Integers that are given, or computed: (integer - zero point) * scale."""
+    s = Spelling(node)
+    real = s.add("Cast", s.x, to=int(ir.DataType.from_numpy(grid.scale.dtype)))
+    s.finish("Mul", s.add("Sub", real, _number(s, grid, grid.zero)), s.constant(grid.scale))
+
+
+def _number(s: Spelling, grid: Grid, integer: int) -> ir.Value:
+    return s.constant(np.array(integer, grid.scale.dtype))

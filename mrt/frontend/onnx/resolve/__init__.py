@@ -1,0 +1,1 @@
+"""Inputs, outputs, branches, loops, sequences and functions, resolved to plain nodes."""

@@ -1,0 +1,109 @@
+"""The one way to change a float graph: new nodes in the place of one, new initializers, attributes, nodes taken out."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.names import fresh_name
+from mrt.graph.values import Array, Attribute
+
+
+def add_constant(graph: ir.Graph, array: Array, name: str) -> ir.Value:
+    """A new initializer under a fresh name."""
+    name = fresh_name(graph, name)
+    tensor = ir.tensor(np.ascontiguousarray(array).reshape(array.shape), name=name)
+    value = ir.Value(name=name, shape=ir.Shape(array.shape), type=ir.TensorType(tensor.dtype), const_value=tensor)
+    graph.register_initializer(value)
+    return value
+
+
+def replace_by_constant(value: ir.Value, array: Array) -> None:
+    """An initializer takes over the name and the users of a computed value."""
+    node = value.producer()
+    assert node is not None and isinstance(node.graph, ir.Graph) and value.name is not None
+    name, value.name = value.name, None
+    tensor = ir.tensor(array, name=name)
+    folded = ir.Value(name=name, shape=ir.Shape(array.shape), type=ir.TensorType(tensor.dtype), const_value=tensor)
+    node.graph.register_initializer(folded)
+    value.replace_all_uses_with(folded)
+
+
+def set_attributes(node: ir.Node, **attributes: Attribute) -> None:
+    """Write attributes, replacing what was there."""
+    for name, value in attributes.items():
+        plain = list(value) if isinstance(value, tuple) else value
+        kind = ir.AttributeType.INTS if isinstance(value, tuple) else None
+        node.attributes[name] = ir.convenience.convert_attribute(name, plain, kind)
+
+
+def drop_attributes(node: ir.Node, *names: str) -> None:
+    """Remove attributes where present."""
+    for name in names:
+        node.attributes.pop(name, None)
+
+
+def bypass(node: ir.Node, source: ir.Value) -> bool:
+    """Remove a one-output node whose output equals `source`; False where output names of the graph forbid it."""
+    output = node.outputs[0]
+    if not output.is_graph_output():
+        output.replace_all_uses_with(source)
+        _remove(node)
+        return True
+    if source.producer() is None or source.is_graph_output():
+        return False  # the graph needs a value of the output's name, and `source` must keep its own
+    name, output.name = output.name, None
+    output.replace_all_uses_with(source, replace_graph_outputs=True)
+    _remove(node)
+    source.name = name
+    return True
+
+
+def _remove(node: ir.Node) -> None:
+    assert node.graph is not None
+    node.graph.remove(node, safe=True)
+
+
+class Patch:
+    """New nodes in the place of one node. `finish` gives the last value the name and the users of the old output."""
+
+    def __init__(self, node: ir.Node, output: ir.Value | None = None) -> None:
+        assert isinstance(node.graph, ir.Graph)
+        self.graph = node.graph
+        self.node = node
+        self.output = node.outputs[0] if output is None else output
+        self.base = self.output.name or node.op_type
+
+    def constant(self, array: Array, role: str) -> ir.Value:
+        """A new initializer named after the node's output and its role, such as `conv1.weight`."""
+        return add_constant(self.graph, array, f"{self.base}.{role}")
+
+    def axes(self, values: tuple[int, ...] | list[int], role: str = "axes") -> ir.Value:
+        """A constant list of integers: axes, a shape, starts."""
+        return self.constant(np.array(values, np.int64), role)
+
+    def add(self, operator: str, *inputs: ir.Value | None, **attributes: Attribute) -> ir.Value:
+        """A new node in front of the old one; its output."""
+        name = fresh_name(self.graph, f"{self.base}.{operator.lower()}")
+        node = ir.Node("", operator, inputs, name=name)
+        set_attributes(node, **attributes)
+        node.outputs[0].name = name
+        node.outputs[0].type = self.output.type
+        self.graph.insert_before(self.node, node)
+        return node.outputs[0]
+
+    def finish(self, value: ir.Value) -> None:
+        """Put a value made by `add` in the place of the node's one output, and remove the node."""
+        self.take_over(value)
+        _remove(self.node)
+
+    def take_over(self, value: ir.Value) -> None:
+        """Put a value made by `add` in the place of the old output: name, shape and users."""
+        maker = value.producer()
+        assert maker is not None
+        value.shape, value.type = self.output.shape, self.output.type
+        name, self.output.name = self.output.name, None
+        self.output.replace_all_uses_with(value, replace_graph_outputs=True)
+        value.name = name
+        if len(self.node.outputs) == 1:
+            maker.name = self.node.name

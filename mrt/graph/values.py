@@ -1,0 +1,97 @@
+"""Readers of a float graph: constants, shapes, attributes, who makes a value and who reads it. None for what is not known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy.typing as npt
+import onnx_ir as ir
+
+Array = npt.NDArray[Any]
+Attribute = int | float | str | tuple[int, ...]
+
+
+def constant(value: ir.Value | None) -> Array | None:
+    """The array of an initializer that no caller can replace; None for everything else."""
+    if value is None or not value.is_initializer() or value.is_graph_input() or value.const_value is None:
+        return None
+    return value.const_value.numpy()
+
+
+def scalar(value: ir.Value | None) -> float | None:
+    """The one element of a constant, as a float."""
+    array = constant(value)
+    return None if array is None or array.size != 1 else float(array.reshape(()))
+
+
+def shape_of(value: ir.Value | None) -> tuple[int, ...] | None:
+    """The shape when every dimension is a known number."""
+    if value is None or value.shape is None or not all(isinstance(dimension, int) for dimension in value.shape):
+        return None
+    return tuple(int(str(dimension)) for dimension in value.shape)
+
+
+def rank_of(value: ir.Value | None) -> int | None:
+    """Number of dimensions, where the shape is known."""
+    shape = shape_of(value)
+    return None if shape is None else len(shape)
+
+
+def operand(node: ir.Node, index: int) -> ir.Value | None:
+    """An operand; None where it is absent or left empty."""
+    return node.inputs[index] if index < len(node.inputs) else None
+
+
+def first(node: ir.Node) -> ir.Value:
+    """The operand that every operator of more than zero operands has."""
+    value = node.inputs[0]
+    assert value is not None
+    return value
+
+
+def integer(node: ir.Node, name: str, default: int) -> int:
+    """An integer attribute."""
+    attribute = node.attributes.get(name)
+    return default if attribute is None else attribute.as_int()
+
+
+def real(node: ir.Node, name: str, default: float) -> float:
+    """A float attribute."""
+    attribute = node.attributes.get(name)
+    return default if attribute is None else attribute.as_float()
+
+
+def word(node: ir.Node, name: str, default: str) -> str:
+    """A string attribute."""
+    attribute = node.attributes.get(name)
+    return default if attribute is None else attribute.as_string()
+
+
+def integers(node: ir.Node, name: str) -> tuple[int, ...] | None:
+    """A list of integers; None where absent."""
+    attribute = node.attributes.get(name)
+    return None if attribute is None else tuple(attribute.as_ints())
+
+
+def constant_integers(value: ir.Value | None) -> tuple[int, ...] | None:
+    """A constant operand holding axes, a shape, starts, ..."""
+    array = constant(value)
+    return None if array is None else tuple(int(item) for item in array.reshape(-1))
+
+
+def sole_user(value: ir.Value) -> ir.Node | None:
+    """The only node that reads this value (once), provided it is not an output of the graph either."""
+    if value.is_graph_output() or len(value.uses()) != 1:
+        return None
+    return next(iter(value.uses())).node
+
+
+def producer(value: ir.Value | None, *operators: str) -> ir.Node | None:
+    """The node that makes this value if its operator is one of these."""
+    node = None if value is None else value.producer()
+    return node if node is not None and node.op_type in operators and node.domain == "" else None
+
+
+def nodes(model: ir.Model, *operators: str) -> list[ir.Node]:
+    """The nodes of these operators in graph order, listed before anything is changed."""
+    return [node for node in model.graph if node.domain == "" and node.op_type in operators]

@@ -1,0 +1,1 @@
+"""Element-wise functions of one quantized value, fused into one lookup table."""

@@ -1,0 +1,1 @@
+"""Nodes whose operands are constants are computed at conversion."""

@@ -1,0 +1,146 @@
+"""Nodes whose operands are all known are computed now. Only exactly rounded operators, so every machine folds alike."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from onnx.reference import ReferenceEvaluator
+
+from mrt.graph.patch import Patch, replace_by_constant
+from mrt.graph.values import Array, constant, first, integer, nodes, shape_of
+
+# Results larger than this and than all operands together are left to run time, not to the memory of the converter.
+LARGEST_RESULT = 1 << 22
+
+_NAMES_OF_MOVEMENT = """
+Cast Ceil Clip Concat Constant ConstantOfShape DepthToSpace Equal Expand Flatten Floor Gather GatherElements GatherND
+Greater GreaterOrEqual Identity Less LessOrEqual Max Min Neg Abs Not And Or Xor OneHot Pad Range ReduceMax ReduceMin
+Relu Reshape Round ScatterElements ScatterND Sign Slice SpaceToDepth Split Squeeze Tile Transpose Trilu Unsqueeze Where
+"""
+MOVEMENT = frozenset(_NAMES_OF_MOVEMENT.split())
+EXACTLY_ROUNDED = frozenset({"Add", "Sub", "Mul", "Div", "Sqrt", "Reciprocal"})
+INTEGERS_ONLY = frozenset({"Mod", "ReduceSum", "ReduceProd", "CumSum", "Sum", "MatMul", "Pow"})
+FOLDABLE = MOVEMENT | EXACTLY_ROUNDED | INTEGERS_ONLY
+
+
+def fold_constants(model: ir.Model) -> int:
+    """Operator of constants -> constant; Shape and Size of a known shape -> constant; an output is a Reshape of one.
+
+    IsNaN and IsInf -> false: calibration refuses a model that has such values, and a program has none. Applies to
+    movement, comparisons, integer arithmetic and the exactly rounded float operators, on results of known and bounded
+    size. Safe because none of these depends on the order of a sum or on a mathematics library.
+    """
+    count = 0
+    for node in nodes(model, *_OF_A_SHAPE, *sorted(FOLDABLE)):
+        if _is_held(node):
+            continue
+        results = _shape(node) if node.op_type in _OF_A_SHAPE else _evaluate(node)
+        if results is None:
+            continue
+        put_constant(node, *results)
+        count += 1
+    return count
+
+
+def put_constant(node: ir.Node, *results: Array) -> None:
+    """Initializers in the place of a node."""
+    for output, result in zip(node.outputs, results, strict=True):
+        if output.is_graph_output():
+            _hold(node, output, result)
+        else:
+            replace_by_constant(output, result)
+    assert node.graph is not None
+    node.graph.remove(node, safe=True)
+
+
+def _is_held(node: ir.Node) -> bool:
+    """Whether a node is what `_hold` leaves."""
+    return (
+        node.op_type == "Reshape" and node.outputs[0].is_graph_output() and constant(first(node)) is not None
+        and constant(node.inputs[1]) is not None
+    )  # fmt: skip
+
+
+def _hold(node: ir.Node, output: ir.Value, result: Array) -> None:
+    """An output has to be the value of a node: the constant through a Reshape to its own shape."""
+    patch = Patch(node, output)
+    output.shape, output.type = ir.Shape(result.shape), ir.TensorType(ir.DataType.from_numpy(result.dtype))
+    patch.take_over(
+        patch.add("Reshape", patch.constant(result, "value"), patch.axes(result.shape, "shape"), allowzero=0)
+    )
+
+
+_OF_A_SHAPE = ("Shape", "Size", "EyeLike", "IsNaN", "IsInf")  # of their operand's, whatever it holds
+
+
+def _shape(node: ir.Node) -> list[Array] | None:
+    shape = shape_of(node.inputs[0])
+    if shape is None:
+        return None
+    if node.op_type == "EyeLike":
+        return _identity_matrix(node, shape)
+    if node.op_type in ("IsNaN", "IsInf"):
+        return [np.zeros(shape, np.bool_)] if math.prod(shape) <= LARGEST_RESULT else None
+    if node.op_type == "Size":
+        return [np.array(math.prod(shape), np.int64)]
+    start, end = integer(node, "start", 0), integer(node, "end", len(shape))
+    return [np.array(shape[start:end], np.int64)]
+
+
+def _identity_matrix(node: ir.Node, shape: tuple[int, ...]) -> list[Array] | None:
+    kind = node.inputs[0].dtype if node.inputs[0] is not None else None
+    kind = ir.DataType(integer(node, "dtype", int(kind or ir.DataType.FLOAT)))
+    if len(shape) != 2 or math.prod(shape) > LARGEST_RESULT:
+        return None
+    return [np.eye(shape[0], shape[1], integer(node, "k", 0)).astype(kind.numpy())]
+
+
+def _evaluate(node: ir.Node) -> list[Array] | None:
+    operands = {value.name or "": constant(value) for value in node.inputs if value is not None}
+    arrays = [array for array in operands.values() if array is not None]
+    if node.op_type == "Range" and len(arrays) == 3 and arrays[0].dtype.kind == "f":
+        return _count(node, *(float(array.reshape(())) for array in arrays))
+    if len(arrays) != len(operands) or not _is_exact(node, arrays) or not _is_bounded(node, arrays):
+        return None
+    proto = ir.to_proto(node)
+    opset = node.graph.opset_imports.get("", 20) if node.graph is not None else 20
+    inputs = [onnx.helper.make_empty_tensor_value_info(name) for name in operands]
+    outputs = [onnx.helper.make_empty_tensor_value_info(value.name or "") for value in node.outputs]
+    graph = onnx.helper.make_graph([proto], "fold", inputs, outputs)
+    single = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
+    try:
+        with np.errstate(all="ignore"):
+            results = ReferenceEvaluator(single).run(None, dict(operands))
+    except Exception:  # whatever the evaluator cannot do stays in the graph, where canonical.check names it
+        return None
+    arrays = [np.asarray(result) for result in results]
+    return arrays if all(_is_finite(array) for array in arrays) else None
+
+
+def _count(node: ir.Node, start: float, limit: float, delta: float) -> list[Array] | None:
+    """A Range of floats: start + i * delta in float64, where a machine that adds up delta would err with every step."""
+    length = math.ceil((limit - start) / delta) if delta and math.isfinite((limit - start) / delta) else 0
+    if not 0 < length <= LARGEST_RESULT or node.outputs[0].dtype is None:
+        return None
+    return [(start + np.arange(length, dtype=np.float64) * delta).astype(node.outputs[0].dtype.numpy())]
+
+
+def _is_exact(node: ir.Node, arrays: list[Array]) -> bool:
+    """Float sums of more than two terms and powers are not exactly rounded."""
+    if node.op_type in INTEGERS_ONLY:
+        return all(array.dtype.kind in "iub" for array in arrays)
+    return True
+
+
+def _is_bounded(node: ir.Node, arrays: list[Array]) -> bool:
+    limit = max(LARGEST_RESULT, sum(array.size for array in arrays))
+    shapes = [shape_of(output) for output in node.outputs]
+    return all(shape is not None and math.prod(shape) <= limit for shape in shapes)
+
+
+def _is_finite(array: Array) -> bool:
+    """A fold that makes a NaN hides the trouble; infinities of masks and limits pass."""
+    return array.dtype.kind != "f" or not np.isnan(array).any()

@@ -1,0 +1,134 @@
+"""Functions and sums of known numbers are computed now, in decimal and exactly: the same on every machine, as a libm is not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from mrt.graph.patch import replace_by_constant
+from mrt.graph.values import Array, constant, constant_integers, integer, nodes, operand, shape_of
+
+PRECISION = Context(prec=34, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+ONE, TWO, FAR = Decimal(1), Decimal(2), Decimal(100000)
+PI = Decimal("3.14159265358979323846264338327950288419716939937510582")
+MOST_RESULTS, MOST_TERMS = 1 << 16, 1 << 22  # tens of microseconds and a fraction of one each
+
+
+def _exp(x: Decimal) -> Decimal:
+    return Decimal(0) if x < -FAR else Decimal("Infinity") if x > FAR else PRECISION.exp(x)
+
+
+def _sigmoid(x: Decimal) -> Decimal:
+    return PRECISION.divide(ONE, PRECISION.add(ONE, _exp(-x)))
+
+
+def _tanh(x: Decimal) -> Decimal:
+    return PRECISION.subtract(ONE, PRECISION.divide(TWO, PRECISION.add(_exp(PRECISION.multiply(TWO, x)), ONE)))
+
+
+def _softplus(x: Decimal) -> Decimal:
+    return x if x > FAR else PRECISION.ln(PRECISION.add(ONE, _exp(x)))
+
+
+def _sine(x: Decimal) -> Decimal:
+    """The Taylor series of what is left without whole turns: at most 30 terms."""
+    turn = PRECISION.multiply(TWO, PI)
+    x = PRECISION.subtract(
+        x, PRECISION.multiply(PRECISION.divide(x, turn).to_integral_value("ROUND_HALF_EVEN", PRECISION), turn)
+    )
+    square, term, total, n = PRECISION.multiply(x, x), x, x, 1
+    while term.copy_abs() > Decimal("1e-40"):
+        n += 2
+        term = PRECISION.divide(PRECISION.multiply(term, square), Decimal(-n * (n - 1)))
+        total = PRECISION.add(total, term)
+    return total
+
+
+def _cosine(x: Decimal) -> Decimal:
+    return _sine(PRECISION.add(x, PRECISION.divide(PI, TWO)))
+
+
+FUNCTIONS: dict[str, Callable[[Decimal], Decimal]] = {
+    "Cos": _cosine,
+    "Exp": _exp,
+    "Log": PRECISION.ln,
+    "Sigmoid": _sigmoid,
+    "Sin": _sine,
+    "Softplus": _softplus,
+    "Tanh": _tanh,
+}
+
+
+def _root(squares: Iterable[float]) -> float:
+    return float(np.sqrt(math.fsum(squares)))
+
+
+# Of the terms of one sum, in float64: squares of float32 are exact there, and fsum rounds once.
+SUMS: dict[str, Callable[[npt.NDArray[np.float64]], float]] = {
+    "ReduceL1": lambda terms: math.fsum(abs(terms)),
+    "ReduceL2": lambda terms: _root(terms * terms),
+    "ReduceMean": lambda terms: math.fsum(terms) / len(terms),
+    "ReduceSum": math.fsum,
+    "ReduceSumSquare": lambda terms: math.fsum(terms * terms),
+}
+
+
+def fold_functions(model: ir.Model) -> int:
+    """Pow, Exp, Sin, ..., or a sum of float constants -> constant.
+
+    Applies where the result is finite and not too large to compute one by one; integers are `fold_constants`' business.
+    """
+    count = 0
+    for node in nodes(model, "Pow", *FUNCTIONS, *SUMS):
+        result = _result(node)
+        if result is None or node.outputs[0].is_graph_output() or not np.isfinite(result).all():
+            continue
+        replace_by_constant(node.outputs[0], result)
+        model.graph.remove(node, safe=True)
+        count += 1
+    return count
+
+
+def _result(node: ir.Node) -> Array | None:
+    x, shape = constant(node.inputs[0]), shape_of(node.outputs[0])
+    if x is None or shape is None or x.dtype != np.float32 or not np.isfinite(x).all():
+        return None
+    if node.op_type in SUMS:
+        return _summed(node, x) if x.size <= MOST_TERMS else None
+    if math.prod(shape) > MOST_RESULTS:
+        return None
+    if node.op_type == "Pow":
+        return _power(x, constant(node.inputs[1]), shape)
+    return _written([FUNCTIONS[node.op_type](Decimal(float(item))) for item in x.ravel()], shape)
+
+
+def _power(x: Array, y: Array | None, shape: tuple[int, ...]) -> Array | None:
+    if y is None or not np.isfinite(y).all():
+        return None
+    bases, exponents = (np.broadcast_to(array, shape).ravel() for array in (x, y))
+    pairs = zip(bases, exponents, strict=True)
+    return _written([PRECISION.power(Decimal(float(b)), Decimal(float(e))) if e else ONE for b, e in pairs], shape)
+
+
+def _written(numbers: list[Decimal], shape: tuple[int, ...]) -> Array:
+    with np.errstate(over="ignore"):
+        return np.array([float(number) for number in numbers], np.float64).astype(np.float32).reshape(shape)
+
+
+def _summed(node: ir.Node, x: Array) -> Array | None:
+    axes, listed = operand(node, 1), constant_integers(operand(node, 1))
+    if (axes is not None and listed is None) or (not listed and integer(node, "noop_with_empty_axes", 0)):
+        return None
+    summed = sorted({axis % x.ndim for axis in listed} if listed else range(x.ndim))
+    kept = [axis for axis in range(x.ndim) if axis not in summed]
+    rows = x.transpose(*kept, *summed).reshape(*(x.shape[axis] for axis in kept), -1).astype(np.float64)
+    sums = np.array([SUMS[node.op_type](row) for row in rows.reshape(-1, rows.shape[-1])], np.float64)
+    shape = shape_of(node.outputs[0])
+    assert shape is not None
+    with np.errstate(over="ignore"):
+        return sums.astype(np.float32).reshape(shape)

@@ -1,0 +1,46 @@
+"""NonZero and Unique of known numbers are computed now: the shapes of their results hang on the values."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.values import Array, constant, first, integer, nodes
+from mrt.rewrite.constants.fold_constants import LARGEST_RESULT, put_constant
+
+
+def fold_nonzero_unique(model: ir.Model) -> int:
+    """NonZero(constant), Unique(constant) -> constant.
+
+    Applies where the result has elements and no NaN was searched, of which each is another. Always equal.
+    """
+    count = 0
+    for node in nodes(model, "NonZero", "Unique"):
+        x = constant(first(node))
+        if x is None or not 0 < x.size <= LARGEST_RESULT or (x.dtype.kind == "f" and np.isnan(x).any()):
+            continue
+        results = _places(x) if node.op_type == "NonZero" else _unique(node, x)
+        if not results[0].size:
+            continue
+        put_constant(node, *results[: len(node.outputs)])
+        count += 1
+    return count
+
+
+def _places(x: Array) -> list[Array]:
+    """[dimensions, numbers that are not 0], in the order of the elements."""
+    return [np.array(np.nonzero(np.atleast_1d(x)), np.int64)]
+
+
+def _unique(node: ir.Node, x: Array) -> list[Array]:
+    """The numbers, or slices, without repetition; where each came first; for each element, which it is; how often."""
+    axis = integer(node, "axis", 0) if "axis" in node.attributes else None
+    values, firsts, inverse, counts = np.unique(
+        x, return_index=True, return_inverse=True, return_counts=True, axis=axis
+    )
+    inverse = inverse.reshape(-1)
+    if not integer(node, "sorted", 1):
+        order = np.argsort(firsts, kind="stable")
+        values, firsts, counts = np.take(values, order, axis=axis or 0), firsts[order], counts[order]
+        inverse = np.argsort(order, kind="stable")[inverse]
+    return [values, *(item.astype(np.int64) for item in (firsts, inverse, counts))]

@@ -1,0 +1,123 @@
+"""Bits of whole numbers by constant masks and shifts, as sums of rests and products with powers of two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.patch import Patch
+from mrt.graph.values import constant, first, nodes, operand, word
+
+MOST_SHIFT = 30  # the machine's whole numbers have 32 bits
+LARGEST = 2**31 - 1
+
+
+def lower_bitwise(model: ir.Model) -> int:
+    """BitShift(x, s) -> x * 2^s or x / 2^s; BitwiseNot(x) -> -1 - x, or of bytes 255 - x.
+
+    BitwiseAnd(x, m) -> for each run of ones in m, from bit a to before bit b, x mod 2^b - x mod 2^a; Or and Xor by And.
+    Applies to constant shifts, and to one constant mask for all. Equal; a shift to the left that leaves the range of its
+    integers is refused where the program is proven.
+    """
+    return sum(_LOWER[node.op_type](node) for node in nodes(model, *_LOWER))
+
+
+def _kind(node: ir.Node) -> np.dtype[np.generic] | None:
+    kind = first(node).dtype
+    return None if kind is None else kind.numpy()
+
+
+def _shift(node: ir.Node) -> bool:
+    steps, kind = constant(operand(node, 1)), _kind(node)
+    if steps is None or kind is None or not steps.size or steps.max() > MOST_SHIFT:
+        return False
+    factors = np.left_shift(np.ones(steps.shape, np.int64), steps.astype(np.int64))
+    patch = Patch(node)
+    operator = "Mul" if word(node, "direction", "") == "LEFT" else "Div"
+    patch.finish(patch.add(operator, first(node), patch.constant(factors.astype(kind), "factor")))
+    return True
+
+
+def _not(node: ir.Node) -> bool:
+    kind = _kind(node)
+    if kind is None or kind.kind not in "iu":
+        return False
+    patch = Patch(node)
+    most = -1 if kind.kind == "i" else 2 ** (8 * kind.itemsize) - 1
+    if most > LARGEST:
+        return False
+    x = _whole(patch.add("Cast", first(node), to=int(ir.DataType.INT64)))
+    turned = _whole(patch.add("Add", _whole(patch.add("Neg", x)), _integer(patch, most)))
+    patch.finish(patch.add("Cast", turned, to=int(ir.DataType.from_numpy(kind))))
+    return True
+
+
+def _masked(node: ir.Node) -> bool:
+    """x and m; x or m = x + m - (x and m); x xor m = x + m - 2 * (x and m), in integers wide enough for 2^b."""
+    exact, kind = constant(operand(node, 1)), _kind(node)
+    if exact is None or exact.size != 1 or kind is None or kind.kind not in "iu":
+        return False
+    mask = int(exact.reshape(()))
+    runs = _runs(mask, signed=kind.kind == "i")
+    if runs is None:
+        return False
+    patch = Patch(node)
+    x = _whole(patch.add("Cast", first(node), to=int(ir.DataType.INT64)))
+    value = _and(patch, x, runs)
+    if node.op_type != "BitwiseAnd":
+        total = _whole(patch.add("Add", x, _integer(patch, mask)))
+        if node.op_type == "BitwiseXor":
+            value = _whole(patch.add("Mul", value, _integer(patch, 2)))
+        value = _whole(patch.add("Sub", total, value))
+    patch.finish(patch.add("Cast", value, to=int(ir.DataType.from_numpy(kind))))
+    return True
+
+
+def _and(patch: Patch, x: ir.Value, runs: list[tuple[int, int | None]]) -> ir.Value:
+    """A run without an end ends in x itself."""
+    total: ir.Value | None = None
+    for start, end in runs:
+        part = x if end is None else _rest(patch, x, end)
+        part = _whole(patch.add("Sub", part, _rest(patch, x, start))) if start else part
+        total = part if total is None else _whole(patch.add("Add", total, part))
+    return _whole(patch.add("Mul", x, _integer(patch, 0))) if total is None else total
+
+
+def _rest(patch: Patch, x: ir.Value, bits: int) -> ir.Value:
+    return _whole(patch.add("Mod", x, _integer(patch, 1 << bits), fmod=0))
+
+
+def _integer(patch: Patch, number: int) -> ir.Value:
+    return patch.constant(np.array(number, np.int64), "number")
+
+
+def _whole(value: ir.Value) -> ir.Value:
+    value.type = ir.TensorType(ir.DataType.INT64)
+    return value
+
+
+def _runs(mask: int, *, signed: bool) -> list[tuple[int, int | None]] | None:
+    """From which bit to before which. What has a sign and a run up to bit 31 would need a power that has 33 bits."""
+    runs: list[tuple[int, int | None]] = []
+    start: int | None = None
+    for bit in range(MOST_SHIFT + 1):
+        if mask >> bit & 1:
+            start = bit if start is None else start
+        elif start is not None:
+            runs.append((start, bit))
+            start = None
+    if start is not None:
+        runs.append((start, None))
+        return None if signed and mask >= 0 else runs
+    return None if signed and mask < 0 else runs
+
+
+_LOWER: dict[str, Callable[[ir.Node], bool]] = {
+    "BitShift": _shift,
+    "BitwiseAnd": _masked,
+    "BitwiseNot": _not,
+    "BitwiseOr": _masked,
+    "BitwiseXor": _masked,
+}

@@ -1,0 +1,71 @@
+"""Clip has two limits, and is a Relu where it can be."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.patch import Patch
+from mrt.graph.values import constant, first, nodes, operand
+
+_LARGEST = np.finfo(np.float32).max
+
+
+def canonicalize_clip(model: ir.Model) -> int:
+    """Clip(x, 0) without an upper limit -> Relu(x); any other Clip with a limit missing or infinite -> a finite one.
+
+    Applies when the limits are constant. Equal on every finite value.
+    """
+    count = 0
+    for node in nodes(model, "Clip"):
+        if first(node).dtype not in (None, ir.DataType.FLOAT):
+            count += _write_whole(node)
+            continue
+        low, high = _limit(node, 1, -_LARGEST), _limit(node, 2, _LARGEST)
+        if low is None or high is None:
+            continue
+        if low == 0 and high == _LARGEST:
+            patch = Patch(node)
+            patch.finish(patch.add("Relu", first(node)))
+        elif any(_is_missing(node, index) for index in (1, 2)):
+            patch = Patch(node)
+            limits = [patch.constant(limit, role) for limit, role in ((low, "min"), (high, "max"))]
+            patch.finish(patch.add("Clip", first(node), *limits))
+        else:
+            continue
+        count += 1
+    return count
+
+
+def _limit(node: ir.Node, index: int, missing: np.float32) -> np.ndarray[tuple[()], np.dtype[np.float32]] | None:
+    if operand(node, index) is None:
+        return np.array(missing, np.float32)
+    array = constant(operand(node, index))
+    if array is None or array.size != 1 or np.isnan(array).any():
+        return None
+    return np.clip(array.astype(np.float32).reshape(()), -_LARGEST, _LARGEST)
+
+
+def _write_whole(node: ir.Node) -> bool:
+    """Whole numbers: a limit that is missing becomes the least or the greatest of i32, in which they are computed."""
+    limits = [constant(operand(node, index)) for index in (1, 2)]
+    kind = (first(node).dtype or ir.DataType.INT64).numpy()
+    if len(node.inputs) == 3 and all(limit is not None and limit.shape == () for limit in limits):
+        return False
+    if any(limit is None and operand(node, index) is not None for index, limit in ((1, limits[0]), (2, limits[1]))):
+        return False
+    widest = np.iinfo(kind)
+    ends = (max(widest.min, -(2**31)), min(widest.max, 2**31 - 1))
+    patch = Patch(node)
+    arrays = [
+        np.array(end if limit is None else limit.reshape(-1)[0], kind) for limit, end in zip(limits, ends, strict=True)
+    ]
+    operands = [patch.constant(array, role) for array, role in zip(arrays, ("min", "max"), strict=True)]
+    patch.finish(patch.add("Clip", first(node), *operands))
+    return True
+
+
+def _is_missing(node: ir.Node, index: int) -> bool:
+    """Absent, infinite, or not of rank 0."""
+    array = constant(operand(node, index))
+    return array is None or array.shape != () or not np.isfinite(array).all()

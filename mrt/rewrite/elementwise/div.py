@@ -1,0 +1,38 @@
+"""Division by a constant becomes multiplication."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.patch import Patch
+from mrt.graph.values import constant, nodes
+
+
+def lower_div(model: ir.Model) -> int:
+    """Div(x, k) -> Mul(x, 1/k).
+
+    1/k is taken in float64 and rounded once. Applies when every 1/k is a finite float32, and not where a quotient by one
+    number is cut to a whole one, which that rounding could change. Equal to one rounding of float32.
+    """
+    count = 0
+    for node in nodes(model, "Div"):
+        x, y = node.inputs
+        if node.outputs[0].dtype not in (None, ir.DataType.FLOAT):
+            continue
+        divisor = constant(y)
+        if divisor is None or divisor.dtype.kind != "f" or (divisor.size == 1 and _is_cut(node)):
+            continue
+        with np.errstate(all="ignore"):
+            inverse = (1.0 / divisor.astype(np.float64)).astype(np.float32)
+        if not np.isfinite(inverse).all():
+            continue
+        patch = Patch(node)
+        patch.finish(patch.add("Mul", x, patch.constant(inverse, "inverse")))
+        count += 1
+    return count
+
+
+def _is_cut(node: ir.Node) -> bool:
+    """Whether a reader cares on which side of a whole number the result is."""
+    return any(use.node.op_type in ("Floor", "Ceil", "Round", "Cast") for use in node.outputs[0].uses())

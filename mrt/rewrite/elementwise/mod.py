@@ -1,0 +1,32 @@
+"""The rest of a division of floats is what the whole quotient leaves."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from mrt.graph.patch import Patch
+from mrt.graph.values import constant, first, integer, nodes, operand, scalar
+
+
+def lower_mod(model: ir.Model) -> int:
+    """Mod(x, y) of floats -> x - Floor(x / y) * y; with fmod, x - Sign(q) * Floor(Abs(q)) * y for q = x / y.
+
+    Applies except where a scalar is the divisor and fmod is set, which has a table of its own. Equal to rounding, where
+    x / y is not too close to a whole number to tell.
+    """
+    count = 0
+    for node in nodes(model, "Mod"):
+        x, y, truncated = first(node), operand(node, 1), integer(node, "fmod", 0)
+        if node.outputs[0].dtype != ir.DataType.FLOAT or (truncated and scalar(y) not in (None, 0.0)):
+            continue
+        if constant(x) is not None and constant(y) is not None:
+            continue
+        patch = Patch(node)
+        quotient = patch.add("Div", x, y)
+        if truncated:
+            whole = patch.add("Mul", patch.add("Floor", patch.add("Abs", quotient)), patch.add("Sign", quotient))
+        else:
+            whole = patch.add("Floor", quotient)
+        patch.finish(patch.add("Sub", x, patch.add("Mul", whole, y)))
+        count += 1
+    return count

@@ -1,0 +1,89 @@
+"""Powers by a tensor of exponents are choices between powers by one, or exponentials; of whole numbers they are products."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.patch import Patch
+from mrt.graph.values import Array, constant, first, nodes, operand
+from mrt.rewrite.canonical import WHOLE_NUMBERS
+
+MOST_EXPONENTS = 16
+GREATEST_WHOLE_EXPONENT = 30  # of 2, in i32
+
+
+def lower_pow(model: ir.Model) -> int:
+    """Pow(x, [a, b, ..]) -> Where(exponent = b, Pow(x, b), Pow(x, a)); Pow(whole x, 5) -> x * (x * x) * (x * x).
+
+    Pow(x, y) -> Exp(y * Log(x)) where y is computed or has many different numbers. Applies to floats, and to whole numbers
+    by few constant ones from 0 on. Equal to rounding; by Exp for x above 0 alone, and calibration refuses what it meets
+    of others, for it is no number.
+    """
+    return sum(map(_lower, nodes(model, "Pow")))
+
+
+def _lower(node: ir.Node) -> bool:
+    x, exponents = first(node), constant(operand(node, 1))
+    if exponents is None or constant(x) is not None:
+        return _exponential(node)
+    different = sorted({float(exponent) for exponent in exponents.reshape(-1)})
+    whole = x.dtype in WHOLE_NUMBERS
+    if not different or (whole and not (len(different) <= MOST_EXPONENTS and all(map(_is_small, different)))):
+        return False
+    if not whole and len(different) > MOST_EXPONENTS:
+        return _exponential(node)
+    if exponents.size == 1 and not whole:
+        return False
+    patch = Patch(node)
+    power = _whole_power if whole else _power
+    value = power(patch, x, different[0])
+    for exponent in different[1:]:
+        chosen = patch.constant(exponents == exponent, "chosen")
+        value = patch.add("Where", chosen, power(patch, x, exponent), value)
+    patch.finish(value if len(different) > 1 else _spread(patch, value, exponents))
+    return True
+
+
+def _exponential(node: ir.Node) -> bool:
+    """A constant base has to be above 0; one number for a base has a table of its own."""
+    x, y = first(node), operand(node, 1)
+    base = constant(x)
+    if y is None or any(value.dtype != ir.DataType.FLOAT for value in (x, y, node.outputs[0])):
+        return False
+    if base is not None and (base.size == 1 or constant(y) is not None or not (base > 0).all()):
+        return False
+    patch = Patch(node)
+    logarithm = patch.add("Log", x)
+    logarithm.shape = x.shape
+    patch.finish(patch.add("Exp", patch.add("Mul", logarithm, y)))
+    return True
+
+
+def _is_small(exponent: float) -> bool:
+    return exponent == int(exponent) and 0 <= exponent <= GREATEST_WHOLE_EXPONENT
+
+
+def _power(patch: Patch, x: ir.Value, exponent: float) -> ir.Value:
+    return patch.add("Pow", x, patch.constant(np.array(exponent, np.float32), "exponent"))
+
+
+def _whole_power(patch: Patch, x: ir.Value, exponent: float) -> ir.Value:
+    assert x.dtype is not None
+    left, square, value = int(exponent), x, None
+    while left:
+        if left % 2:
+            value = square if value is None else patch.add("Mul", value, square)
+        left //= 2
+        if left:
+            square = patch.add("Mul", square, square)
+    if value is None:
+        zero, one = (patch.constant(np.array(number, x.dtype.numpy()), "number") for number in (0, 1))
+        return patch.add("Add", patch.add("Mul", x, zero), one)
+    return value
+
+
+def _spread(patch: Patch, value: ir.Value, exponents: Array) -> ir.Value:
+    """To the shape of exponents that are all alike."""
+    everywhere = patch.constant(np.ones(exponents.shape, np.bool_), "everywhere")
+    return patch.add("Where", everywhere, value, value)

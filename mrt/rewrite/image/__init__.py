@@ -1,0 +1,1 @@
+"""Resize, GridSample, Col2Im, and inputs that are pictures' bytes."""

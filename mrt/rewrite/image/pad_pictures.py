@@ -1,0 +1,93 @@
+"""The padding of a convolution on a picture's bytes moves in front of what is done to them.
+
+The machine's conv2d pads with one integer for all channels; a model pads what was normalised, where 0 is the byte
+-shift/scale: another one in each channel, and not a whole one (123.675, 116.28, 103.53 for ImageNet's mean). Quantising
+rounds these constants to the nearest byte: half a step at most, at the border alone. Everywhere else the convolution sees the
+exact picture in 8 bits. The other way, the normalised picture in 16 bits with the convolution's own padding, is exact at
+the border too, and measured no better (signal to noise of the logits, 200 images: cifar10_resnet20 32.7 against 32.8 dB,
+mobilenetv1_0.25_keras 21.1 and 21.1, squeezenet1.1 35.6 and 35.6, mobilenetv2 18.4 and 18.4; of the first layer alone
+41.1 and 41.0, 44.3 and 44.4, 35.3 and 35.3, 43.3 and 40.0), at the price of a first convolution of 16 bits, which is mostly
+a network's widest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.notes import BYTES
+from mrt.graph.patch import Patch, set_attributes
+from mrt.graph.values import first, integers, nodes, operand, shape_of, sole_user
+from mrt.rewrite.linear.affine import Affine, affine_of, to_single
+
+
+def pad_pictures(model: ir.Model) -> int:
+    """Conv(affine(picture), pads) -> Conv(affine(picture with rows and columns of -shift/scale around it)) without pads.
+
+    Applies where every such number lies in 0..255 and nothing else reads the values in between. Equal in real numbers.
+    """
+    count = 0
+    for node in nodes(model, "Conv"):
+        pads = integers(node, "pads") or ()
+        found = _normalised_picture(first(node)) if any(pads) and "auto_pad" not in node.attributes else None
+        shape = shape_of(first(node))
+        if found is None or shape is None or len(shape) != 4 or min(pads) < 0:
+            continue
+        picture, affine = found
+        border = -affine.shift / affine.scale
+        if not affine.shift.any() or border.min() < 0 or border.max() > 255:
+            continue
+        patch = Patch(node)
+        value = _surrounded(patch, picture, to_single(border).reshape(1, -1, 1, 1), shape, pads)
+        value = patch.add("Mul", value, patch.constant(to_single(affine.scale).reshape(1, -1, 1, 1), "scale"))
+        value = patch.add("Add", value, patch.constant(to_single(affine.shift).reshape(1, -1, 1, 1), "shift"))
+        node.replace_input_with(0, value)
+        set_attributes(node, pads=(0, 0, 0, 0))
+        count += 1
+    return count
+
+
+def is_picture(value: ir.Value | None) -> bool:
+    """Whether a value is the bytes of an input, at most with its axes in another order or the channels turned round."""
+    while value is not None and value.producer() is not None:
+        node = value.producer()
+        assert node is not None
+        if node.domain != "" or node.op_type not in ("Transpose", "Slice"):
+            return False
+        value = operand(node, 0)
+    return value is not None and BYTES in value.metadata_props
+
+
+def _normalised_picture(value: ir.Value) -> tuple[ir.Value, Affine] | None:
+    """The picture that a value is an affine function of, channel by channel, and the function."""
+    whole: Affine | None = None
+    while (node := value.producer()) is not None and (step := affine_of(node)) is not None:
+        if sole_user(value) is None:
+            return None
+        whole = step if whole is None else Affine(step.scale * whole.scale, step.shift * whole.scale + whole.shift)
+        value = first(node)
+    if whole is None or not is_picture(value) or not whole.is_finite() or not whole.scale.all():
+        return None
+    return value, whole
+
+
+def _surrounded(
+    patch: Patch, picture: ir.Value, border: np.ndarray, shape: tuple[int, ...], pads: tuple[int, ...]
+) -> ir.Value:
+    """The picture with rows above and below, then columns on the left and right."""
+    top, left, bottom, right = pads
+    batch, channels, height, width = shape
+    sizes = {2: (top, bottom), 3: (left, right)}
+    value = picture
+    for axis, (before, after) in sizes.items():
+        frame = [batch, channels, height, width] if axis == 2 else [batch, channels, height + top + bottom, width]
+        parts: list[ir.Value] = []
+        for amount, role in ((before, "before"), (after, "after")):
+            frame[axis] = amount
+            if amount:
+                parts.append(patch.constant(np.broadcast_to(border, frame), f"{role}{axis}"))
+            if role == "before":
+                parts.append(value)
+        if len(parts) > 1:
+            value = patch.add("Concat", *parts, axis=axis)
+    return value

@@ -1,0 +1,85 @@
+"""An input becomes a picture's own bytes: what used to be done to them outside is done by the graph's first operators.
+
+Such an input carries the word "mrt.bytes", for calibration and quantisation to read, with the order of axes that the model
+had; its numbers are 0..255, as floats here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.names import fresh_name
+from mrt.graph.notes import BYTES
+from mrt.graph.patch import add_constant, set_attributes
+from mrt.graph.values import Array, Attribute, shape_of
+
+TO_PLANES, TO_PIXELS = (0, 3, 1, 2), (0, 2, 3, 1)  # permutations from NHWC and back
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """What a model makes of byte b in channel c: b * scale[c] + shift[c]. c counts as in the model: in BGR if `turned`."""
+
+    scale: tuple[float, ...]
+    shift: tuple[float, ...]
+    turned: bool  # the model wants BGR, the picture is in RGB
+    channels_last: bool  # the model's own input is [1,H,W,C]
+
+
+def take_pictures(model: ir.Model, name: str, pixels: Pixels) -> None:
+    """The input `name`, of [1,C,H,W] or [1,H,W,C] reals, becomes one of [1,H,W,C] bytes in front of the same graph.
+
+    The channels are turned round last, next to the model: its first convolution can take that into its weights.
+    """
+    old = next(value for value in model.graph.inputs if value.name == name)
+    sizes = shape_of(old)
+    assert sizes is not None and len(sizes) == 4
+    shape = sizes if pixels.channels_last else tuple(sizes[axis] for axis in TO_PIXELS)
+    picture = ir.Value(name=name, shape=ir.Shape(shape), type=old.type)
+    picture.metadata_props[BYTES] = "NHWC" if pixels.channels_last else "NCHW"
+    old.name = None
+    model.graph.inputs[list(model.graph.inputs).index(old)] = picture
+    front = _Front(model.graph, picture)
+    scale, shift = (np.array(item, np.float32) for item in (pixels.scale, pixels.shift))
+    if pixels.turned:
+        scale, shift = scale[::-1], shift[::-1]
+    value = front.add("Transpose", picture, perm=TO_PLANES)
+    if (scale != 1).any():
+        value = front.add("Mul", value, front.constant(scale.reshape(1, -1, 1, 1), "scale"))
+    if (shift != 0).any():
+        value = front.add("Add", value, front.constant(shift.reshape(1, -1, 1, 1), "shift"))
+    if pixels.turned:
+        whole_axis = (("starts", -1), ("ends", -(2**63)), ("axes", 1), ("steps", -1))
+        value = front.add("Slice", value, *(front.constant(np.array([n], np.int64), role) for role, n in whole_axis))
+    if pixels.channels_last:
+        value = front.add("Transpose", value, perm=TO_PIXELS)
+    old.replace_all_uses_with(value, replace_graph_outputs=True)
+
+
+class _Front:
+    """New nodes in front of all others, in the order in which they are added."""
+
+    def __init__(self, graph: ir.Graph, picture: ir.Value) -> None:
+        self._graph, self._picture = graph, picture
+        self._behind = next(iter(graph), None)
+
+    def constant(self, array: Array, role: str) -> ir.Value:
+        return add_constant(self._graph, array, f"{self._picture.name}.{role}")
+
+    def add(self, operator: str, value: ir.Value, *constants: ir.Value, **attributes: Attribute) -> ir.Value:
+        name = fresh_name(self._graph, f"{self._picture.name}.{operator.lower()}")
+        node = ir.Node("", operator, (value, *constants), name=name)
+        set_attributes(node, **attributes)
+        result, sizes = node.outputs[0], shape_of(value)
+        assert sizes is not None
+        perm = attributes.get("perm", range(4))
+        assert isinstance(perm, tuple | range)
+        result.name, result.type, result.shape = name, value.type, ir.Shape([sizes[axis] for axis in perm])
+        if self._behind is None:
+            self._graph.append(node)
+        else:
+            self._graph.insert_before(self._behind, node)
+        return result

@@ -1,0 +1,264 @@
+"""Resize by any factors: nearest is a lookup, linear and cubic are what the machine interpolates, else products with matrices.
+
+Coordinates are rounded where onnxruntime rounds them, so that halfway between two neighbours it is the same one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from mrt.graph.patch import Patch
+from mrt.graph.values import constant, first, integer, integers, nodes, operand, real, shape_of, word
+from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
+
+Single = npt.NDArray[np.float32]
+Matrix = npt.NDArray[np.float64]
+
+LARGEST_SIDE = 16383  # of an image that the machine's resize takes, and below, the finest steps it counts in
+MOST_STEPS = 2**11
+ROUNDING = 1e-6  # of a factor that was written in float32
+
+_CROP = "tf_crop_and_resize"
+_MODES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", _CROP)
+_ROUNDINGS: dict[str, Callable[[Single], Single]] = {
+    "round_prefer_floor": lambda x: np.ceil(x - np.float32(0.5)),
+    "round_prefer_ceil": lambda x: np.floor(x + np.float32(0.5)),
+    "floor": np.floor,
+    "ceil": np.ceil,
+}
+
+
+def lower_resize(model: ir.Model) -> int:
+    """Resize -> a Gather for each axis (nearest), a canonical linear Resize of an image, or a MatMul for each axis.
+
+    Applies to known shapes, constant scales and, where a part is cut out, a constant one. Equal; linear and cubic up to
+    rounding.
+    """
+    count = 0
+    for node in nodes(model, "Resize"):
+        x, y, scales = shape_of(first(node)), shape_of(node.outputs[0]), _scales(node)
+        mode = word(node, "coordinate_transformation_mode", "half_pixel")
+        if x is None or y is None or scales is None or mode not in _MODES or (mode == _CROP and _region(node) is None):
+            continue
+        axes = [axis for axis in range(len(x)) if x[axis] != y[axis] or scales[axis] != 1.0]
+        if mode == _CROP:
+            axes = list(range(len(x)))
+        kind, smooth = word(node, "mode", "nearest"), integer(node, "antialias", 0)
+        if (
+            kind == "linear"
+            and not smooth
+            and (plain := _plain_mode(mode, x, y, scales))
+            and _suits_the_machine(plain, x, y)
+        ):
+            count += _write(node, plain, y)
+        elif kind == "nearest" and max(y, default=1) <= LARGEST_RESULT:
+            _look_up(node, axes, scales)
+            count += 1
+        elif kind in ("linear", "cubic") and all(x[axis] * y[axis] <= LARGEST_RESULT for axis in axes):
+            _multiply(node, axes, scales)
+            count += 1
+    return count
+
+
+def _scales(node: ir.Node) -> list[float] | None:
+    """The factor of each axis, as the node says it; None where it is not constant."""
+    x, y = shape_of(first(node)) or (), shape_of(node.outputs[0]) or ()
+    every = [large / small for small, large in zip(x, y, strict=False)]
+    given = constant(operand(node, 2))
+    if given is None or given.size == 0:
+        return _scales_to_sizes(node, every)
+    for axis, scale in zip(integers(node, "axes") or range(len(x)), given.tolist(), strict=True):
+        every[axis] = float(scale)
+    return every
+
+
+def _scales_to_sizes(node: ir.Node, every: list[float]) -> list[float] | None:
+    """Those that sizes amount to: one for all axes where the ratio of the sides is kept."""
+    sizes, policy = constant(operand(node, 3)), word(node, "keep_aspect_ratio_policy", "stretch")
+    if sizes is None or policy == "stretch":
+        return None if sizes is None else every
+    x = shape_of(first(node)) or ()
+    axes = [axis % len(x) for axis in integers(node, "axes") or range(len(x))]
+    wanted = [size / x[axis] for size, axis in zip(sizes.tolist(), axes, strict=True)]
+    one = min(wanted) if policy == "not_larger" else max(wanted)
+    return [one if axis in axes else 1.0 for axis in range(len(x))]
+
+
+def _region(node: ir.Node) -> dict[int, tuple[float, float]] | None:
+    """By axis, where the part to cut out starts and ends, as shares of the axis; None where that is not constant."""
+    numbers = constant(operand(node, 1))
+    rank = len(shape_of(first(node)) or ())
+    axes = [axis % rank for axis in integers(node, "axes") or range(rank)]
+    if numbers is None or numbers.size != 2 * len(axes):
+        return None
+    starts, ends = numbers[: len(axes)].tolist(), numbers[len(axes) :].tolist()
+    return dict(zip(axes, zip(starts, ends, strict=True), strict=True))
+
+
+def _plain_mode(mode: str, x: Sequence[int], y: Sequence[int], scales: Sequence[float]) -> str | None:
+    """align_corners, half_pixel or asymmetric where the factors are the quotients of the sizes."""
+    if mode == _CROP:
+        return None
+    if mode != "align_corners" and any(
+        abs(scale * small - large) > ROUNDING * large for scale, small, large in zip(scales, x, y, strict=True)
+    ):
+        return None
+    if mode == "pytorch_half_pixel" and any(large == 1 < small for small, large in zip(x, y, strict=True)):
+        return None
+    return mode if mode in ("align_corners", "asymmetric") else "half_pixel"
+
+
+def _suits_the_machine(mode: str, x: Sequence[int], y: Sequence[int]) -> bool:
+    """An image whose rows and columns can be counted in steps that the machine's resize has."""
+    if len(x) != 4 or tuple(x[:2]) != tuple(y[:2]) or max(*x[2:], *y[2:]) > LARGEST_SIDE:
+        return False
+    for small, large in zip(x[2:], y[2:], strict=True):
+        if mode == "align_corners":
+            steps, stride = (large - 1, small - 1) if large > 1 and small > 1 else (1, 1)
+        else:
+            steps, stride = (2 * large, 2 * small) if mode == "half_pixel" else (large, small)
+        common = math.gcd(steps, stride)
+        if steps // common > MOST_STEPS or stride >= 16 * steps or (large == 1 < small and mode == "align_corners"):
+            return False
+    return True
+
+
+def _write(node: ir.Node, mode: str, y: tuple[int, ...]) -> bool:
+    """The canonical form: sizes alone, and nothing else said."""
+    attributes = {"mode": "linear", "coordinate_transformation_mode": mode}
+    sizes = constant(operand(node, 3))
+    said = len(node.inputs) == 4 and sizes is not None and tuple(sizes.tolist()) == y and "axes" not in node.attributes
+    if said and word(node, "coordinate_transformation_mode", "half_pixel") == mode:
+        return False
+    patch = Patch(node)
+    patch.finish(patch.add("Resize", first(node), None, None, patch.axes(y, "sizes"), **attributes))
+    return True
+
+
+def _coordinates(mode: str, small: int, large: int, scale: float) -> Single:
+    """Where in the old axis each place of the new one lies."""
+    place, factor, half = np.arange(large, dtype=np.float32), np.float32(scale), np.float32(0.5)
+    if mode == "asymmetric":
+        return (np.arange(large) / scale).astype(np.float32)
+    if mode == "align_corners":
+        return place * np.float32(small - 1) / np.float32(large - 1) if large > 1 else np.zeros(1, np.float32)
+    if mode == "pytorch_half_pixel" and large == 1:
+        return np.zeros(1, np.float32)
+    offset = np.float32(0)
+    if mode == "half_pixel_symmetric":
+        offset = np.float32(small / 2) * (1 - np.float32(large) / (factor * np.float32(small)))
+    return offset + (place + half) / factor - half
+
+
+def _places(node: ir.Node, axes: Sequence[int], scales: Sequence[float]) -> dict[int, Single]:
+    """By axis, the coordinates in the old one."""
+    x, y = shape_of(first(node)) or (), shape_of(node.outputs[0]) or ()
+    mode = word(node, "coordinate_transformation_mode", "half_pixel")
+    if mode != _CROP:
+        return {axis: _coordinates(mode, x[axis], y[axis], scales[axis]) for axis in axes}
+    parts = (_region(node) or {}).items()
+    found = {axis: _cropped(x[axis], y[axis], *ends) for axis, ends in parts}
+    return {axis: places for axis, places in found.items() if not np.array_equal(places, np.arange(x[axis]))}
+
+
+def _cropped(small: int, large: int, start: float, end: float) -> Single:
+    if large == 1:
+        return np.array([0.5 * (start + end) * (small - 1)], np.float32)
+    steps = np.arange(large) * ((end - start) * (small - 1) / (large - 1))
+    return (start * (small - 1) + steps).astype(np.float32)
+
+
+def _finish(patch: Patch, node: ir.Node, value: ir.Value, places: dict[int, Single]) -> None:
+    """What lies outside of the old image is the extrapolation value, where a part is cut out."""
+    x, y = shape_of(first(node)) or (), shape_of(node.outputs[0]) or ()
+    outside = np.zeros(y, np.bool_)
+    if word(node, "coordinate_transformation_mode", "half_pixel") == _CROP:
+        for axis, coordinates in places.items():
+            beyond = (coordinates < 0) | (coordinates > x[axis] - 1)
+            outside |= beyond.reshape([-1 if other == axis else 1 for other in range(len(y))])
+    if outside.any():
+        far = patch.constant(np.array(real(node, "extrapolation_value", 0.0), np.float32), "extrapolation")
+        value = patch.add("Where", patch.constant(outside, "outside"), far, value)
+    patch.finish(value)
+
+
+def _look_up(node: ir.Node, axes: Sequence[int], scales: Sequence[float]) -> None:
+    x, y = shape_of(first(node)) or (), shape_of(node.outputs[0]) or ()
+    rounding = _ROUNDINGS[word(node, "nearest_mode", "round_prefer_floor")]
+    patch, value, places = Patch(node), first(node), _places(node, axes, scales)
+    for axis, coordinates in places.items():
+        sources = rounding(coordinates).clip(0, x[axis] - 1).astype(np.int64)
+        value = patch.add("Gather", value, patch.constant(sources, "places"), axis=axis)
+    if value is first(node):
+        value = patch.add("Reshape", value, patch.axes(y, "shape"), allowzero=0)
+    _finish(patch, node, value, places)
+
+
+def _multiply(node: ir.Node, axes: Sequence[int], scales: Sequence[float]) -> None:
+    x = shape_of(first(node)) or ()
+    last = len(x) - 1
+    patch, value, places = Patch(node), first(node), _places(node, axes, scales)
+    for axis, coordinates in places.items():
+        weights = _weights(node, coordinates.astype(np.float64), x[axis], scales[axis])
+        swap = tuple({axis: last, last: axis}.get(index, index) for index in range(len(x)))
+        turned = patch.add("Transpose", value, perm=swap)
+        product = patch.add("MatMul", turned, patch.constant(weights.astype(np.float32), "weights"))
+        value = patch.add("Transpose", product, perm=swap)
+    _finish(patch, node, value, places)
+
+
+def _weights(node: ir.Node, coordinates: Matrix, size: int, scale: float) -> Matrix:
+    """[size, places]. Antialias widens the kernel by what the axis shrinks."""
+    smooth, cubic = integer(node, "antialias", 0), word(node, "mode", "nearest") == "cubic"
+    if not smooth and not cubic:
+        return _linear(coordinates, size)
+    a = real(node, "cubic_coeff_a", -0.75)
+    kernel = Kernel(2, lambda x: _keys(x, a)) if cubic else Kernel(1, lambda x: (1 - x).clip(0, 1))
+    excluded = bool(integer(node, "exclude_outside", 0))
+    return _spread(coordinates, size, kernel, min(scale, 1.0) if smooth else 1.0, excluded=excluded)
+
+
+def _linear(coordinates: Matrix, size: int) -> Matrix:
+    """[size, places]: the shares of both neighbours."""
+    inside = coordinates.clip(0, size - 1)
+    lower = np.floor(inside).astype(np.int64)
+    share = inside - lower
+    weights, places = np.zeros((size, coordinates.size)), np.arange(coordinates.size)
+    weights[lower, places] += 1 - share
+    weights[(lower + 1).clip(max=size - 1), places] += share
+    return weights
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The share of a neighbour by its distance, which is 0 from `reach` on."""
+
+    reach: int
+    share: Callable[[Matrix], Matrix]
+
+
+def _spread(coordinates: Matrix, size: int, kernel: Kernel, shrink: float, *, excluded: bool) -> Matrix:
+    """[size, places]: the shares of all neighbours in reach; those outside are the border's, or left out."""
+    start = np.floor(coordinates)
+    weights, places = np.zeros((size, coordinates.size)), np.arange(coordinates.size)
+    first_step = math.floor(-kernel.reach / shrink) + 1
+    for step in range(first_step, 2 - first_step):
+        taps = (start + step).astype(np.int64)
+        share = kernel.share(np.abs(coordinates - start - step) * shrink)
+        inside = (taps >= 0) & (taps < size)
+        np.add.at(weights, (taps.clip(0, size - 1), places), np.where(inside | (not excluded), share, 0.0))
+    if excluded or shrink != 1.0:
+        weights /= np.add.reduce(weights, axis=0)
+    return weights
+
+
+def _keys(x: Matrix, a: float) -> Matrix:
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    return np.where(x <= 1, near, np.where(x < 2, far, 0.0))

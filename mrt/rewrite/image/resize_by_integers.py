@@ -1,0 +1,56 @@
+"""Resize that repeats every element a whole number of times is Reshape and Concat."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from mrt.graph.patch import Patch
+from mrt.graph.values import constant, first, integers, nodes, operand, shape_of, word
+from mrt.rewrite.canonical import MOST_DIMENSIONS
+
+# (coordinate transformation, nearest mode) pairs under which a whole factor repeats each element exactly.
+_REPEATING = {("asymmetric", "floor")} | {
+    (transformation, mode)
+    for transformation in ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel")
+    for mode in ("round_prefer_floor", "round_prefer_ceil")
+}
+
+
+def lower_resize_by_integers(model: ir.Model) -> int:
+    """Resize(nearest) by whole factors -> Reshape with an axis of 1 behind each that grows, Concat copies, Reshape.
+
+    Applies to the coordinate modes that repeat each element (a rounding mode never meets a tie there), up to rank 6.
+    Always equal.
+    """
+    count = 0
+    for node in nodes(model, "Resize"):
+        x, y = shape_of(first(node)), shape_of(node.outputs[0])
+        if x is None or y is None or not _repeats(node) or not _has_factors(node, x, y):
+            continue
+        growing = [axis for axis, (small, large) in enumerate(zip(x, y, strict=True)) if small != large]
+        if len(x) + len(growing) > MOST_DIMENSIONS:
+            continue
+        patch = Patch(node)
+        apart = [size for axis, size in enumerate(x) for size in ((size, 1) if axis in growing else (size,))]
+        value = patch.add("Reshape", first(node), patch.axes(apart, "apart"), allowzero=0)
+        for behind, axis in enumerate(growing, 1):
+            value = patch.add("Concat", *[value] * (y[axis] // x[axis]), axis=axis + behind)
+        patch.finish(patch.add("Reshape", value, patch.axes(y, "shape"), allowzero=0))
+        count += 1
+    return count
+
+
+def _repeats(node: ir.Node) -> bool:
+    transformation = word(node, "coordinate_transformation_mode", "half_pixel")
+    nearest = word(node, "nearest_mode", "round_prefer_floor")
+    return word(node, "mode", "nearest") == "nearest" and (transformation, nearest) in _REPEATING
+
+
+def _has_factors(node: ir.Node, x: tuple[int, ...], y: tuple[int, ...]) -> bool:
+    """Sizes are multiples, and the scales, where given, those very factors and not numbers that round to them."""
+    if any(large % small for small, large in zip(x, y, strict=True)):
+        return False
+    scales, axes = constant(operand(node, 2)), integers(node, "axes") or tuple(range(len(x)))
+    if scales is None or scales.size == 0:
+        return word(node, "keep_aspect_ratio_policy", "stretch") == "stretch"
+    return all(float(scale) * x[axis] == y[axis] for scale, axis in zip(scales, axes, strict=True))

@@ -1,0 +1,1 @@
+"""Sums of products: Conv, ConvTranspose, Gemm, MatMul, Einsum, and what they absorb."""

@@ -1,0 +1,91 @@
+"""What Mul, Add and BatchNormalization by constants have in common: y = x * scale + shift, one pair per channel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from mrt.graph.values import Array, constant, first, integer, operand, real, shape_of
+
+Real = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Affine:
+    """y[:, c] = x[:, c] * scale[c] + shift[c], in float64."""
+
+    scale: Real
+    shift: Real
+
+    def is_finite(self) -> bool:
+        """Whether every number fits a float32 and is one."""
+        return all(bool(np.isfinite(to_single(part)).all()) for part in (self.scale, self.shift))
+
+
+def affine_of(node: ir.Node) -> Affine | None:
+    """The per-channel meaning (axis 1) of a Mul or Add by a constant or of a BatchNormalization; None for others."""
+    shape = shape_of(first(node)) if node.inputs and node.inputs[0] is not None else None
+    if shape is None or len(shape) < 2 or node.domain != "":
+        return None
+    if node.op_type == "BatchNormalization":
+        affine = _of_batch_norm(node, shape[1])
+    elif node.op_type in ("Mul", "Add") and shape_of(node.outputs[0]) == shape:
+        affine = _of_constant(node, shape)
+    else:
+        affine = None
+    return affine if affine is not None and affine.is_finite() else None
+
+
+def _of_batch_norm(node: ir.Node, channels: int) -> Affine | None:
+    parts = [constant(operand(node, index)) for index in (1, 2, 3, 4)]
+    if any(part is None or part.shape != (channels,) for part in parts) or integer(node, "training_mode", 0):
+        return None
+    gamma, beta, mean, variance = (np.asarray(part, np.float64) for part in parts)
+    spread = variance + float(np.float32(real(node, "epsilon", 1e-5)))
+    if not (spread > 0).all():
+        return None
+    scale = gamma / np.sqrt(spread)
+    return Affine(scale, beta - mean * scale)
+
+
+def negative_variance(node: ir.Node) -> str | None:
+    """What is wrong with the stored variance of a BatchNormalization that has no square root in float either."""
+    variance = constant(operand(node, 4))
+    if variance is None or variance.ndim != 1 or integer(node, "training_mode", 0):
+        return None
+    epsilon = float(np.float32(real(node, "epsilon", 1e-5)))
+    wrong = np.flatnonzero(~(variance.astype(np.float64) + epsilon > 0))
+    if not wrong.size:
+        return None
+    return (
+        f"its variance is {float(variance[wrong[0]])} in channel {wrong[0]}, with epsilon {epsilon:.6g}: their sum must be "
+        f"above 0, or the float model gives no number ({wrong.size} of {variance.size} channels)"
+    )
+
+
+def _of_constant(node: ir.Node, shape: tuple[int, ...]) -> Affine | None:
+    array = constant(operand(node, 1))
+    vector = None if array is None else per_channel(array, shape)
+    if vector is None:
+        return None
+    ones, zeros = np.ones(shape[1]), np.zeros(shape[1])
+    return Affine(vector, zeros) if node.op_type == "Mul" else Affine(ones, vector)
+
+
+def per_channel(array: Array, shape: tuple[int, ...]) -> Real | None:
+    """One number per index of axis 1, if `array` broadcast to `shape` varies along that axis alone."""
+    if array.ndim > len(shape) or array.dtype.kind != "f":
+        return None
+    aligned = array.reshape((1,) * (len(shape) - array.ndim) + array.shape)
+    if any(size != 1 for axis, size in enumerate(aligned.shape) if axis != 1):
+        return None
+    return np.broadcast_to(aligned.reshape(-1), (shape[1],)).astype(np.float64)
+
+
+def to_single(array: Real) -> npt.NDArray[np.float32]:
+    """Rounded once to float32; what is too large becomes an infinity, for the caller to look for."""
+    with np.errstate(over="ignore"):
+        return array.astype(np.float32)

@@ -1,0 +1,28 @@
+"""A convolution of channels that were turned round (BGR for RGB) is one whose weights are turned round."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.patch import Patch
+from mrt.graph.values import constant, constant_integers, first, integer, nodes, operand, producer
+
+
+def fold_reversed_channels(model: ir.Model) -> int:
+    """Conv(Slice(x) with axis 1 backwards, W) -> Conv(x, W with its axis 1 backwards). Applies to one group. Equal."""
+    count = 0
+    for node in nodes(model, "Conv"):
+        turn = producer(first(node), "Slice")
+        weights = constant(operand(node, 1))
+        if turn is None or weights is None or integer(node, "group", 1) != 1 or not _turns_channels(turn):
+            continue
+        node.replace_input_with(0, first(turn))
+        node.replace_input_with(1, Patch(node).constant(np.flip(weights, 1), "weight"))
+        count += 1
+    return count
+
+
+def _turns_channels(node: ir.Node) -> bool:
+    """Whether a Slice, as canonical form writes it, turns axis 1 round and does nothing else."""
+    return constant_integers(operand(node, 3)) == (1,) and constant_integers(operand(node, 4)) == (-1,)

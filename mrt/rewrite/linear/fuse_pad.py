@@ -1,0 +1,45 @@
+"""A Pad of zeros in front of a convolution is padding of the convolution."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from mrt.graph.patch import set_attributes
+from mrt.graph.values import constant_integers, first, nodes, operand, producer, scalar, shape_of, word
+from mrt.rewrite.linear.conv_pool_attributes import window_of
+
+
+def fuse_pad(model: ir.Model) -> int:
+    """Pad(x, zeros) then Conv -> Conv with larger pads; Pad then MaxPool likewise where x comes from a Relu.
+
+    Applies when the Pad is of constant zeros on the two spatial axes only and not negative. Equal: a Conv's own padding
+    is zero; a MaxPool ignores its own, and where x >= 0 and every window meets x, a zero there never wins either.
+    """
+    count = 0
+    for node in nodes(model, "Conv", "MaxPool"):
+        pad = producer(first(node), "Pad")
+        window, pads = window_of(node), None if pad is None else _spatial_zeros(pad)
+        if pad is None or pads is None or window is None or "auto_pad" in node.attributes:
+            continue
+        total = tuple(own + more for own, more in zip(window.pads, pads, strict=True))
+        if node.op_type == "MaxPool" and not (
+            producer(first(pad), "Relu") and all(t < k for t, k in zip(total, window.kernel * 2, strict=True))
+        ):
+            continue
+        node.replace_input_with(0, first(pad))
+        set_attributes(node, pads=total)
+        count += 1
+    return count
+
+
+def _spatial_zeros(pad: ir.Node) -> tuple[int, ...] | None:
+    """[top, left, bottom, right] of a Pad that adds zeros around a 4-D value and nothing else."""
+    pads, shape = constant_integers(operand(pad, 1)), shape_of(first(pad))
+    value = operand(pad, 2)
+    if word(pad, "mode", "constant") != "constant" or pads is None or operand(pad, 3) is not None or shape is None:
+        return None
+    if len(shape) != 4 or min(pads) < 0 or any(pads[axis] for axis in (0, 1, 4, 5)):
+        return None
+    if value is not None and scalar(value) != 0.0:
+        return None
+    return (pads[2], pads[3], pads[6], pads[7])

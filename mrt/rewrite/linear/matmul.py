@@ -1,0 +1,68 @@
+"""MatMul by a constant matrix becomes Gemm."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.patch import Patch
+from mrt.graph.values import Array, constant, first, nodes, operand, shape_of, sole_user
+
+
+def lower_matmul(model: ir.Model) -> int:
+    """MatMul(x, W) and the Add of a vector behind it -> Gemm(x, W.T, b), between two Reshapes unless x has rank 2.
+
+    Applies when W is a constant matrix or vector and shapes are known. Safe because the rows of x are independent. A
+    constant matrix in front (W @ x, rank 2) is transposed: (x.T @ W.T).T.
+    """
+    count = 0
+    for node in nodes(model, "MatMul"):
+        left, right = constant(operand(node, 0)), constant(operand(node, 1))
+        if right is not None and right.ndim in (1, 2) and shape_of(node.outputs[0]) is not None:
+            _to_gemm(node, right.reshape(len(right), -1))
+        elif left is not None and left.ndim == 2 and len(shape_of(operand(node, 1)) or ()) == 2:
+            _turn_around(node, left)
+        else:
+            continue
+        count += 1
+    return count
+
+
+def _to_gemm(node: ir.Node, matrix: Array) -> None:
+    inputs, outputs = matrix.shape
+    shape = shape_of(first(node)) or ()
+    last, bias = _with_bias(node, outputs)
+    patch = Patch(last)
+    x = first(node)
+    if len(shape) != 2:
+        x = patch.add("Reshape", x, patch.axes((math.prod(shape) // inputs, inputs), "rows"), allowzero=0)
+    weight = patch.constant(np.ascontiguousarray(matrix.T), "weight")
+    value = patch.add(
+        "Gemm", x, weight, patch.constant(bias, "bias"), transA=0, transB=1, alpha=1.0, beta=1.0
+    )  # fmt: skip
+    if (result := shape_of(last.outputs[0])) is not None and len(result) != 2:
+        value = patch.add("Reshape", value, patch.axes(result, "shape"), allowzero=0)
+    patch.finish(value)
+    if last is not node:
+        assert node.graph is not None
+        node.graph.remove(node, safe=True)
+
+
+def _with_bias(node: ir.Node, outputs: int) -> tuple[ir.Node, Array]:
+    """The Add behind that holds one number per output and its numbers; else the MatMul itself and zeros."""
+    user = sole_user(node.outputs[0])
+    if user is not None and user.op_type == "Add" and user.domain == "":
+        other = constant(user.inputs[1] if user.inputs[0] is node.outputs[0] else user.inputs[0])
+        fits = other is not None and shape_of(user.outputs[0]) == shape_of(node.outputs[0])
+        if other is not None and fits and other.size in (1, outputs) and other.size == (other.shape or (1,))[-1]:
+            return user, np.broadcast_to(other.reshape(-1), (outputs,)).astype(np.float32)
+    return node, np.zeros(outputs, np.float32)
+
+
+def _turn_around(node: ir.Node, matrix: Array) -> None:
+    patch = Patch(node)
+    turned = patch.add("Transpose", node.inputs[1], perm=(1, 0))
+    product = patch.add("MatMul", turned, patch.constant(np.ascontiguousarray(matrix.T), "matrix"))
+    patch.finish(patch.add("Transpose", product, perm=(1, 0)))

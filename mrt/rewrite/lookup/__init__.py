@@ -1,0 +1,1 @@
+"""Lookups, orders and choices: Gather, TopK, OneHot, NonMaxSuppression and their like."""

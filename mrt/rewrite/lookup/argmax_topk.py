@@ -1,0 +1,63 @@
+"""ArgMax, TopK and lookups count their axis from the front; ArgMin and the last of equals are an ArgMax."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.patch import Patch, set_attributes
+from mrt.graph.values import first, integer, nodes, rank_of, shape_of
+
+BACKWARDS = -(2**63)  # an end before the first element, which counting from behind cannot name
+
+
+def canonicalize_argmax_topk(model: ir.Model) -> int:
+    """ArgMin(x) -> ArgMax(-x); the last of equals -> size - 1 - ArgMax(x turned round); TopK sorted; axes from the front.
+
+    Applies where the shape is known. Always equal, except that a TopK which need not be sorted is.
+    """
+    count = 0
+    for node in nodes(model, "ArgMax", "ArgMin", "TopK", "Gather", "GatherElements"):
+        rank = rank_of(first(node))
+        if not rank:
+            continue
+        axis = integer(node, "axis", -1 if node.op_type == "TopK" else 0)
+        if axis < 0 or "axis" not in node.attributes:
+            set_attributes(node, axis=axis % rank)
+        elif node.op_type == "ArgMin":
+            patch = Patch(node)
+            negated = typed_like(patch.add("Neg", first(node)), first(node))
+            patch.finish(patch.add("ArgMax", negated, **_attributes(node)))
+        elif node.op_type == "ArgMax" and integer(node, "select_last_index", 0):
+            _take_last(node)
+        elif node.op_type == "TopK" and not integer(node, "sorted", 1):
+            set_attributes(node, sorted=1)
+        else:
+            continue
+        count += 1
+    return count
+
+
+def typed_like(value: ir.Value, other: ir.Value) -> ir.Value:
+    """A value made by a patch, with the element type of another one and not of the patch's output."""
+    value.type = other.type
+    return value
+
+
+def turned_round(patch: Patch, x: ir.Value, axis: int) -> ir.Value:
+    """The elements of an axis, the last one first."""
+    bounds = {"starts": -1, "ends": BACKWARDS, "axes": axis, "steps": -1}
+    return typed_like(patch.add("Slice", x, *(patch.axes([number], role) for role, number in bounds.items())), x)
+
+
+def _attributes(node: ir.Node) -> dict[str, int]:
+    defaults = {"axis": 0, "keepdims": 1, "select_last_index": 0}
+    return {name: integer(node, name, default) for name, default in defaults.items()}
+
+
+def _take_last(node: ir.Node) -> None:
+    patch, axis = Patch(node), integer(node, "axis", 0)
+    attributes = _attributes(node) | {"select_last_index": 0}
+    index = patch.add("ArgMax", turned_round(patch, first(node), axis), **attributes)
+    size = (shape_of(first(node)) or ())[axis]
+    patch.finish(patch.add("Sub", patch.constant(np.array(size - 1, np.int64), "last"), index))

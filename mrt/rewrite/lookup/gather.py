@@ -1,0 +1,70 @@
+"""Gather by constant indices is Slice, or a Concat of Slices."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from mrt.graph.patch import Patch
+from mrt.graph.values import constant, first, integer, nodes, operand, shape_of
+from mrt.rewrite.lookup.argmax_topk import BACKWARDS
+
+# A longer list of separate pieces would make the graph large; it stays, as a lookup.
+MOST_PIECES = 16
+
+
+def lower_gather(model: ir.Model) -> int:
+    """Gather(x, constant indices) -> one Slice per run of evenly rising or falling indices, their Concat, a Reshape.
+
+    Applies to indices inside the dimension, in few enough runs. Always equal.
+    """
+    count = 0
+    for node in nodes(model, "Gather"):
+        shape, indices, result = shape_of(first(node)), constant(operand(node, 1)), shape_of(node.outputs[0])
+        if not shape or indices is None or result is None or indices.size == 0 or constant(first(node)) is not None:
+            continue
+        axis = integer(node, "axis", 0) % len(shape)
+        size = shape[axis]
+        wanted = [int(index) for index in indices.reshape(-1)]
+        if not all(-size <= index < size for index in wanted):
+            continue
+        runs = runs_of([index % size for index in wanted], MOST_PIECES)
+        if len(runs) > MOST_PIECES:
+            continue
+        patch = Patch(node)
+        pieces = [
+            patch.add(
+                "Slice", first(node),
+                *(patch.axes([number], role) for role, number in
+                  (("starts", run[0]), ("ends", _end(run)), ("axes", axis), ("steps", run.step))),
+            )
+            for run in runs
+        ]  # fmt: skip
+        value = pieces[0] if len(pieces) == 1 else patch.add("Concat", *pieces, axis=axis)
+        patch.finish(patch.add("Reshape", value, patch.axes(result, "shape"), allowzero=0))
+        count += 1
+    return count
+
+
+def runs_of(indices: list[int], most: int) -> list[range]:
+    """Cut a list into the longest ranges with a step of 1 or more, or of -1, from the front; stops beyond `most` of them."""
+    runs: list[range] = []
+    for index in indices:
+        if len(runs) > most:
+            break
+        last = runs[-1] if runs else None
+        if last is not None and len(last) == 1 and index > last[0]:
+            runs[-1] = range(last[0], index + 1, index - last[0])
+        elif last is not None and len(last) == 1 and index == last[0] - 1:
+            runs[-1] = range(last[0], index - 1, -1)
+        elif last is not None and len(last) > 1 and index == last[-1] + last.step:
+            runs[-1] = range(last[0], index + (1 if last.step > 0 else -1), last.step)
+        else:
+            runs.append(range(index, index + 1))
+    return runs
+
+
+def _end(run: range) -> int:
+    """Where a Slice of these indices ends."""
+    if run.step > 0:
+        return run[-1] + 1
+    return run[-1] - 1 if run[-1] > 0 else BACKWARDS

@@ -1,0 +1,220 @@
+"""ONNX's NonMaxSuppression, whose rows nobody knows before it runs, becomes one of a fixed number of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+from onnx import parser
+
+from mrt.errors import Unsupported
+from mrt.graph.infer_shapes import infer_shapes
+from mrt.graph.names import fresh_name
+from mrt.graph.patch import Patch
+from mrt.graph.values import constant, first, integer, nodes, operand, shape_of
+from mrt.rewrite.lookup.padded_rows import blank_padded_rows
+
+DOMAIN, NAME = "mrt", "NonMaxSuppression"
+MOST_ROWS = 1 << 16
+
+# The node that MXNet's detectors have, too (there `classes` part the boxes; here all of a row are of one): scores[B,N] to
+# indices[B,keep], N for none. onnxruntime runs this; its operators are those of opset 13.
+_MEANING = """
+<domain: "mrt", opset_import: ["" : 20]>
+NonMaxSuppression <keep, candidates, least_score, overlap, inclusive, gaps, background, threshold>
+  (boxes, scores, classes) => (indices)
+{
+  flat = Constant <value = int64[1] {-1}> ()
+  zero = Constant <value = int64 {0}> ()
+  one = Constant <value = int64 {1}> ()
+  two = Constant <value = int64 {2}> ()
+  front = Constant <value = int64[1] {0}> ()
+  middle = Constant <value = int64[1] {1}> ()
+  count = Constant <value_int: int = @keep> ()
+  limit = Constant <value_float: float = @overlap> ()
+  least = Constant <value_float: float = @threshold> ()
+  count_row = Reshape (count, flat)
+  limit_row = Reshape (limit, flat)
+  least_row = Reshape (least, flat)
+  one_class = Unsqueeze (scores, middle)
+  chosen = NonMaxSuppression (boxes, one_class, count_row, limit_row, least_row)
+  batch = Gather <axis = 1> (chosen, zero)
+  box = Gather <axis = 1> (chosen, two)
+  shape = Shape (scores)
+  batches = Gather (shape, zero)
+  size = Gather (shape, one)
+  all = Range (zero, batches, one)
+  column = Unsqueeze (batch, middle)
+  own = Equal (column, all)
+  owned = Cast <to = 7> (own)
+  counts = ReduceSum <keepdims = 0> (owned, front)
+  starts = CumSum <exclusive = 1> (counts, zero)
+  start = Gather (starts, batch)
+  found_row = Shape (box)
+  found = Gather (found_row, zero)
+  places = Range (zero, found, one)
+  rank = Sub (places, start)
+  row = Mul (batch, count)
+  place = Add (row, rank)
+  total = Mul (batches, count)
+  total_row = Reshape (total, flat)
+  none = Expand (size, total_row)
+  filled = ScatterElements (none, place, box)
+  batches_row = Reshape (batches, flat)
+  wide = Concat <axis = 0> (batches_row, count_row)
+  indices = Reshape (filled, wide)
+}
+"""
+
+
+@dataclass(frozen=True)
+class _Choice:
+    batches: int
+    classes: int
+    boxes: int
+    keep: int
+    overlap: float
+    threshold: float
+
+    @property
+    def rows(self) -> int:
+        return self.batches * self.classes * self.keep
+
+
+def lower_non_max_suppression(model: ir.Model) -> int:
+    """NonMaxSuppression -> one choice for each batch and class, then their rows [batch, class, box] in ONNX's order.
+
+    Applies to constant limits and known shapes. The result has all rows there may be; behind those that ONNX gives, each
+    number is -1, and what is looked up by it 0.
+    """
+    count = 0
+    for node in nodes(model, NAME):
+        choice = _choice(node)
+        if choice is None:
+            continue
+        function = ir.serde.deserialize_function(parser.parse_function(_MEANING))
+        model.functions[function.identifier()] = function
+        model.graph.opset_imports[DOMAIN] = 1
+        rows = _lower(node, choice)
+        infer_shapes(model)
+        blank_padded_rows(rows)
+        count += 1
+    return count
+
+
+def _choice(node: ir.Node) -> _Choice | None:
+    boxes, scores = shape_of(first(node)), shape_of(operand(node, 1))
+    numbers = [_number(node, place) for place in (2, 3, 4)]
+    if boxes is None or scores is None or None in numbers or min(*boxes, *scores) < 1:
+        return None
+    most, overlap, threshold = (0.0 if number is None else number for number in numbers)
+    batches, classes, count = scores
+    choice = _Choice(batches, classes, count, int(min(most, count)), overlap, threshold)
+    trouble = None
+    if boxes != (scores[0], scores[2], 4):
+        trouble = f"boxes {list(boxes)} and scores {list(scores)} do not go together"
+    elif not 0 < choice.rows <= MOST_ROWS:
+        trouble = f"it gives up to {choice.rows} rows; expected 1 to {MOST_ROWS}"
+    elif not 0 <= overlap <= 1:
+        trouble = f"iou_threshold={overlap}; expected 0 to 1"
+    if trouble is not None:
+        ends = ",".join(str(value.name) for value in node.inputs[:2] if value is not None and value.producer())
+        hint = f"to end in front of it: --outputs {ends}" if ends else ""
+        raise Unsupported([f"{node.name or node.outputs[0].name} ({NAME}): {trouble}"], hint)
+    return choice
+
+
+def _number(node: ir.Node, place: int) -> float | None:
+    """A limit; where it is left out, 0 boxes, no overlap, any score. None where it is not known."""
+    value = operand(node, place)
+    if value is None:
+        return float(np.finfo(np.float32).min) if place == 4 else 0.0
+    array = constant(value)
+    return None if array is None or array.size != 1 else float(array.reshape(()))
+
+
+def _lower(node: ir.Node, choice: _Choice) -> ir.Value:
+    patch = Patch(node)
+    rows = choice.batches * choice.classes
+    boxes = _corners(patch, first(node), bool(integer(node, "center_point_box", 0)))
+    if choice.classes > 1:
+        boxes = _float(patch.add("Gather", boxes, patch.axes([row // choice.classes for row in range(rows)]), axis=0))
+    scores = _float(patch.add("Reshape", operand(node, 1), patch.axes((rows, choice.boxes), "rows"), allowzero=0))
+    found = _suppressed(patch, boxes, scores, choice)
+    places = np.arange(choice.rows) // choice.keep
+    box = _whole(patch.add("Reshape", found, patch.axes((choice.rows,), "flat"), allowzero=0))
+    label = patch.constant(places % choice.classes, "label")
+    batch = patch.constant(places // choice.classes, "batch")
+    if rows > 1:
+        order = _order(patch, _exists(patch, box, choice), choice.rows)
+        box, label, batch = (_whole(patch.add("Gather", value, order, axis=0)) for value in (box, label, batch))
+    exists, none = _exists(patch, box, choice), patch.constant(np.array(-1, np.int64), "none")
+    shape = patch.axes((choice.rows, 1), "column")
+    columns = [_whole(patch.add("Where", exists, value, none)) for value in (batch, label, box)]
+    table = patch.add("Concat", *(_whole(patch.add("Reshape", c, shape, allowzero=0)) for c in columns), axis=1)
+    node.outputs[0].shape, node.outputs[0].type = ir.Shape((choice.rows, 3)), ir.TensorType(ir.DataType.INT64)
+    patch.finish(table)
+    return table
+
+
+def _corners(patch: Patch, boxes: ir.Value, around_centers: bool) -> ir.Value:
+    """[low, low, high, high], whichever of the two corners comes first."""
+    axis, step = patch.axes([2]), patch.axes([1], "step")
+    ends = [patch.axes([number], "edge") for number in (0, 2, 4)]
+    one, two = (_float(patch.add("Slice", boxes, ends[i], ends[i + 1], axis, step)) for i in range(2))
+    if around_centers:
+        half = _float(patch.add("Mul", two, patch.constant(np.array(0.5, np.float32), "half")))
+        low, high = patch.add("Sub", one, half), patch.add("Add", one, half)
+    else:
+        low, high = patch.add("Min", one, two), patch.add("Max", one, two)
+    return _float(patch.add("Concat", _float(low), _float(high), axis=2))
+
+
+def _suppressed(patch: Patch, boxes: ir.Value, scores: ir.Value, choice: _Choice) -> ir.Value:
+    """The node of domain "mrt"."""
+    shape = (choice.batches * choice.classes, choice.boxes)
+    classes = patch.constant(np.zeros(shape, np.float32), "classes")
+    attributes = {
+        "keep": choice.keep, "candidates": choice.boxes, "inclusive": 0, "gaps": 0, "background": -1.0,
+        "least_score": float(np.nextafter(np.float32(choice.threshold), np.float32(np.inf))),
+        "overlap": choice.overlap, "threshold": choice.threshold,
+    }  # fmt: skip
+    name = fresh_name(patch.graph, f"{patch.base}.chosen")
+    made = ir.node(NAME, [boxes, scores, classes], attributes, domain=DOMAIN, name=name)
+    made.outputs[0].name = name
+    made.outputs[0].shape, made.outputs[0].type = ir.Shape((shape[0], choice.keep)), ir.TensorType(ir.DataType.INT64)
+    patch.graph.insert_before(patch.node, made)
+    return made.outputs[0]
+
+
+def _exists(patch: Patch, box: ir.Value, choice: _Choice) -> ir.Value:
+    result = patch.add("Less", box, patch.constant(np.array(choice.boxes, np.int64), "boxes"))
+    result.type = ir.TensorType(ir.DataType.BOOL)
+    return result
+
+
+def _order(patch: Patch, exists: ir.Value, rows: int) -> ir.Value:
+    """The places of what exists, in order, then of what does not: the earliest have the highest rank."""
+    ranks = patch.constant(np.arange(rows, 0, -1), "ranks")
+    rank = _whole(patch.add("Where", exists, ranks, patch.constant(np.array(0, np.int64), "zero")))
+    name = fresh_name(patch.graph, f"{patch.base}.order")
+    made = ir.node(
+        "TopK", [rank, patch.axes([rows], "rows")], {"axis": 0, "largest": 1, "sorted": 1}, num_outputs=2, name=name
+    )
+    for output, role in zip(made.outputs, ("ranked", "order"), strict=True):
+        output.name = fresh_name(patch.graph, f"{patch.base}.{role}")
+        output.shape = ir.Shape((rows,))
+        _whole(output)
+    patch.graph.insert_before(patch.node, made)
+    return made.outputs[1]
+
+
+def _float(value: ir.Value) -> ir.Value:
+    value.type = ir.TensorType(ir.DataType.FLOAT)
+    return value
+
+
+def _whole(value: ir.Value) -> ir.Value:
+    value.type = ir.TensorType(ir.DataType.INT64)
+    return value

@@ -1,0 +1,80 @@
+"""What a model looks up for rows without a box is 0, as a score that nothing has: -1 alone would mean the last element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.patch import Patch
+from mrt.graph.values import integer, shape_of
+
+_MOVES = (
+    "Cast",
+    "Concat",
+    "Flatten",
+    "Gather",
+    "Identity",
+    "Reshape",
+    "Slice",
+    "Split",
+    "Squeeze",
+    "Transpose",
+    "Unsqueeze",
+)
+_LOOKS_UP = ("Gather", "GatherElements", "GatherND")
+
+
+def blank_padded_rows(rows: ir.Value) -> int:
+    """Gather(x, i) -> Where(i >= 0, Gather(x, i), 0), for every index that comes from these rows by movement alone."""
+    count = 0
+    for node, index in list(_lookups(rows, set())):
+        shape = shape_of(index)
+        if shape is None or shape_of(node.outputs[0]) is None:
+            continue
+        _blank(node, index, shape)
+        count += 1
+    return count
+
+
+def _lookups(value: ir.Value, seen: set[ir.Value]) -> Iterator[tuple[ir.Node, ir.Value]]:
+    if value in seen:
+        return
+    seen.add(value)
+    for use in list(value.uses()):
+        if use.node.op_type in _LOOKS_UP and use.idx == 1:
+            yield use.node, value
+        elif use.node.op_type in _MOVES and (use.node.op_type == "Concat" or use.idx == 0):
+            for output in use.node.outputs:
+                yield from _lookups(output, seen)
+
+
+def _blank(node: ir.Node, index: ir.Value, shape: tuple[int, ...]) -> None:
+    found = node.outputs[0]
+    result = shape_of(found) or ()
+    patch = Patch(node)
+    if node.op_type == "GatherND":
+        index = _typed(patch.add("ReduceMin", index, patch.axes([len(shape) - 1]), keepdims=0), index.dtype)
+        shape = shape[:-1]
+        wide = (*shape, *(1,) * (len(result) - len(shape)))
+    elif node.op_type == "Gather":
+        axis = integer(node, "axis", 0) % (len(result) - len(shape) + 1)
+        wide = (*(1,) * axis, *shape, *(1,) * (len(result) - len(shape) - axis))
+    else:
+        wide = shape
+    assert index.dtype is not None and found.dtype is not None
+    zero = patch.constant(np.array(0, index.dtype.numpy()), "first")
+    exists = _typed(patch.add("GreaterOrEqual", index, zero), ir.DataType.BOOL)
+    spread = _typed(patch.add("Reshape", exists, patch.axes(wide, "wide"), allowzero=0), ir.DataType.BOOL)
+    inputs = list(node.inputs)
+    attributes = {name: attribute.value for name, attribute in node.attributes.items()}
+    looked_up = _typed(patch.add(node.op_type, *inputs, **attributes), found.dtype)
+    nothing = patch.constant(np.zeros((), found.dtype.numpy()), "nothing")
+    patch.finish(patch.add("Where", spread, looked_up, nothing))
+
+
+def _typed(value: ir.Value, dtype: ir.DataType | None) -> ir.Value:
+    assert dtype is not None
+    value.type = ir.TensorType(dtype)
+    return value

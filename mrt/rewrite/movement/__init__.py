@@ -1,0 +1,1 @@
+"""Operators that move elements: Reshape, Transpose, Slice, Concat, Pad and their like."""

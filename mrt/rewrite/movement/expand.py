@@ -1,0 +1,62 @@
+"""Copies of a value along its axes are a Concat of it with itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.patch import Patch, bypass
+from mrt.graph.values import constant, first, nodes, shape_of
+
+# More copies along one axis would make the graph large; such a node stays, to be refused by name.
+MOST_COPIES = 256
+
+_BROADCASTING = (
+    "Add", "Sub", "Mul", "Div", "Max", "Min", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or",
+)  # fmt: skip
+
+
+def lower_expand(model: ir.Model) -> int:
+    """Expand, Tile -> nothing where all its readers broadcast by themselves, else a Concat for each axis that grows.
+
+    Applies to computed values of known shape and few enough copies. Always equal.
+    """
+    count = 0
+    for node in nodes(model, "Expand", "Tile"):
+        x, y = shape_of(first(node)), shape_of(node.outputs[0])
+        if x is None or y is None or x == y or constant(first(node)) is not None:
+            continue
+        aligned = (1,) * (len(y) - len(x)) + x
+        if all(small in (1, large) for small, large in zip(aligned, y, strict=True)) and _is_needless(node, x):
+            bypass(node, first(node))
+        elif all(large // small <= MOST_COPIES for small, large in zip(aligned, y, strict=True)):
+            _copy(node, aligned, y)
+        else:
+            continue
+        count += 1
+    return count
+
+
+def _is_needless(node: ir.Node, x: tuple[int, ...]) -> bool:
+    """Every reader gives a result of the same shape when it reads the operand itself."""
+    output = node.outputs[0]
+    if output.is_graph_output():
+        return False
+    for use in output.uses():
+        others = [shape_of(value) for value in use.node.inputs if value is not output]
+        if use.node.op_type not in _BROADCASTING or len(others) != 1 or others[0] is None:
+            return False
+        if np.broadcast_shapes(x, others[0]) != shape_of(use.node.outputs[0]):
+            return False
+    return True
+
+
+def _copy(node: ir.Node, x: tuple[int, ...], y: tuple[int, ...]) -> None:
+    patch = Patch(node)
+    value = first(node)
+    if shape_of(value) != x:
+        value = patch.add("Reshape", value, patch.axes(x, "aligned"), allowzero=0)
+    for axis, (small, large) in enumerate(zip(x, y, strict=True)):
+        if small != large:
+            value = patch.add("Concat", *[value] * (large // small), axis=axis)
+    patch.finish(value)

@@ -1,0 +1,22 @@
+"""Two transposes, one behind the other, are one."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from mrt.graph.patch import set_attributes
+from mrt.graph.values import first, integers, nodes, producer
+
+
+def merge_transposes(model: ir.Model) -> int:
+    """Transpose(Transpose(x)) -> Transpose(x). The inner one stays for whoever else reads it. Equal."""
+    count = 0
+    for node in nodes(model, "Transpose"):
+        inner = producer(first(node), "Transpose")
+        outer_perm, inner_perm = integers(node, "perm"), None if inner is None else integers(inner, "perm")
+        if inner is None or outer_perm is None or inner_perm is None:
+            continue
+        node.replace_input_with(0, first(inner))
+        set_attributes(node, perm=tuple(inner_perm[axis] for axis in outer_perm))
+        count += 1
+    return count

@@ -1,0 +1,38 @@
+"""What is done to a picture, pixel by pixel, is done after its axes are in the order that convolutions want.
+
+Models that take NHWC often scale the picture themselves before they transpose it: behind the transpose it can be folded.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.notes import BYTES
+from mrt.graph.patch import Patch
+from mrt.graph.values import constant, first, integers, nodes, operand, producer, shape_of, sole_user
+
+
+def pull_transposes(model: ir.Model) -> int:
+    """Transpose(x * c) -> Transpose(x) * Transpose(c), and the same of +. Applies to what is made of a picture alone. Equal."""
+    count = 0
+    for node in nodes(model, "Transpose"):
+        maker = producer(first(node), "Mul", "Add")
+        array = None if maker is None else constant(operand(maker, 1))
+        perm, shape = integers(node, "perm"), shape_of(first(node))
+        if maker is None or array is None or perm is None or shape is None or sole_user(maker.outputs[0]) is not node:
+            continue
+        if shape_of(first(maker)) != shape or not _is_of_a_picture(first(maker)):
+            continue
+        patch = Patch(node)
+        full = array.reshape((1,) * (len(shape) - array.ndim) + array.shape)
+        moved = patch.add("Transpose", first(maker), perm=perm)
+        patch.finish(patch.add(maker.op_type, moved, patch.constant(np.transpose(full, perm), "constant")))
+        count += 1
+    return count
+
+
+def _is_of_a_picture(value: ir.Value) -> bool:
+    while (node := producer(value, "Transpose", "Slice", "Mul", "Add")) is not None:
+        value = first(node)
+    return BYTES in value.metadata_props

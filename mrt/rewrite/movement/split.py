@@ -1,0 +1,30 @@
+"""Split is one Slice for each piece."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from mrt.graph.patch import Patch
+from mrt.graph.values import first, integer, nodes, shape_of
+
+
+def lower_split(model: ir.Model) -> int:
+    """Split -> a Slice per output, under the output's name. Applies where the sizes of the pieces are known. Equal."""
+    count = 0
+    for node in nodes(model, "Split"):
+        pieces = [shape_of(output) for output in node.outputs]
+        rank = len(pieces[0] or ())
+        if any(piece is None for piece in pieces) or not rank:
+            continue
+        axis = integer(node, "axis", 0) % rank
+        start = 0
+        for output, piece in zip(node.outputs, pieces, strict=True):
+            size = (piece or ())[axis]
+            patch = Patch(node, output)
+            bounds = {"starts": start, "ends": start + size, "axes": axis, "steps": 1}
+            value = patch.add("Slice", first(node), *(patch.axes([number], role) for role, number in bounds.items()))
+            patch.take_over(value)
+            start += size
+        model.graph.remove(node, safe=True)
+        count += 1
+    return count

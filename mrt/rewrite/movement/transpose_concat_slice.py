@@ -1,0 +1,80 @@
+"""Transpose, Concat and Slice say every axis, counted from the front."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.patch import Patch, set_attributes
+from mrt.graph.values import constant_integers, first, integer, integers, nodes, operand, rank_of, shape_of
+from mrt.rewrite.lookup.argmax_topk import BACKWARDS, turned_round, typed_like
+
+
+def canonicalize_transpose_concat_slice(model: ir.Model) -> int:
+    """Transpose with perm, Concat with axis >= 0, Slice with starts, ends, axes and steps inside the dimensions.
+
+    Applies where shapes are known, and a Slice's operands constant with positive steps. Always equal.
+    """
+    return sum(_WRITERS[node.op_type](node) for node in nodes(model, *_WRITERS) if rank_of(node.inputs[0]) is not None)
+
+
+def _write_transpose(node: ir.Node) -> bool:
+    if integers(node, "perm") is not None:
+        return False
+    set_attributes(node, perm=tuple(reversed(range(rank_of(first(node)) or 0))))
+    return True
+
+
+def _write_concat(node: ir.Node) -> bool:
+    axis, rank = integer(node, "axis", 0), rank_of(first(node)) or 0
+    if not -rank <= axis < 0:
+        return False
+    set_attributes(node, axis=axis + rank)
+    return True
+
+
+def _write_slice(node: ir.Node) -> bool:
+    shape = shape_of(first(node)) or ()
+    given = [constant_integers(operand(node, index)) for index in range(1, 5)]
+    starts, ends = given[0], given[1]
+    if starts is None or ends is None or (operand(node, 3) and given[2] is None) or (operand(node, 4) and not given[3]):
+        return False
+    axes = tuple(axis % len(shape) for axis in given[2]) if given[2] is not None else tuple(range(len(starts)))
+    steps = given[3] or (1,) * len(starts)
+    if min(steps, default=1) < 1:
+        return _turn_round(node, starts, ends, axes, steps)
+    spans = {axis: slice(s, e, t).indices(shape[axis]) for s, e, axis, t in zip(starts, ends, axes, steps, strict=True)}
+    wanted = tuple(zip(*((s, max(s, e), axis, t) for axis, (s, e, t) in sorted(spans.items())), strict=True))
+    if tuple(given) == wanted:
+        return False
+    patch = Patch(node)
+    roles = ("starts", "ends", "axes", "steps")
+    operands = [patch.constant(np.array(part, np.int64), role) for part, role in zip(wanted, roles, strict=True)]
+    patch.finish(patch.add("Slice", first(node), *operands))
+    return True
+
+
+def _turn_round(node: ir.Node, *parts: tuple[int, ...]) -> bool:
+    """Negative steps: the same elements by positive ones, then their axes turned round, one by one."""
+    shape = shape_of(first(node)) or ()
+    if parts[3] == (-1,) and parts[0] == (-1,) and parts[1] == (BACKWARDS,):
+        return False
+    patch, forward, turned = Patch(node), [], []
+    for start, end, axis, step in zip(*parts, strict=True):
+        places = range(*slice(start, end, step).indices(shape[axis]))
+        if not places:
+            return False
+        if step < 0:
+            turned.append(axis)
+            places = places[::-1]
+        forward.append((places[0], places[-1] + 1, axis, places.step))
+    roles = ("starts", "ends", "axes", "steps")
+    operands = [patch.axes(list(part), role) for part, role in zip(zip(*forward, strict=True), roles, strict=True)]
+    value = typed_like(patch.add("Slice", first(node), *operands), first(node))
+    for axis in turned:
+        value = turned_round(patch, value, axis)
+    patch.finish(value)
+    return True
+
+
+_WRITERS = {"Transpose": _write_transpose, "Concat": _write_concat, "Slice": _write_slice}

@@ -1,0 +1,1 @@
+"""BatchNormalization, layer norms, softmax and its masks."""

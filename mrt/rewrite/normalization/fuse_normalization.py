@@ -1,0 +1,176 @@
+"""A normalisation spelled out in means, differences and roots is one operator, as is a softmax in exponentials."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.patch import Patch
+from mrt.graph.values import constant, constant_integers, first, nodes, operand, producer, scalar, shape_of
+from mrt.rewrite.normalization.normalized import add_normalized
+
+
+@dataclass(frozen=True)
+class _Mean:
+    """factor * sum of `value` over `axes`; a mean where factor is 1 / count."""
+
+    value: ir.Value
+    axes: tuple[int, ...]
+    factor: float
+
+    @property
+    def count(self) -> int:
+        shape = shape_of(self.value) or ()
+        return math.prod(shape[axis] for axis in self.axes)
+
+    @property
+    def exact(self) -> bool:
+        return abs(self.factor * self.count - 1.0) < 1e-5
+
+
+def fuse_normalization(model: ir.Model) -> int:
+    """(x - mean) / Sqrt(variance + eps) -> LayerNormalization or InstanceNormalization of x.
+
+    The variance is a mean of squared differences, divided by any number, or E[x^2] - E[x]^2, held above 0 or not; a mean
+    a ReduceSum times a constant, reshaped or expanded at will. Exp(x - m) / ReduceSum(Exp(x - m)) -> Softmax where m is
+    one number for each row. Equal to rounding.
+    """
+    return sum(_fuse_normalization(node) or _fuse_softmax(node) for node in nodes(model, "Div"))
+
+
+def _fuse_normalization(node: ir.Node) -> bool:
+    root = producer(_bare(node.inputs[1]), "Sqrt")
+    difference = producer(_bare(first(node)), "Sub")
+    if root is None or difference is None or difference.outputs[0].shape is None:
+        return False
+    variance, epsilon = _without_epsilon(_bare(first(root)))
+    found = _variance(variance)
+    if found is None or not _is_deviation(difference, found):
+        return False
+    shape = shape_of(found.value)
+    if shape is None or shape_of(node.outputs[0]) != shape or not _spans(node.inputs[1], shape, found.axes):
+        return False
+    ratio = found.factor * found.count  # 1, or n / (n - 1)
+    patch = Patch(node)
+    value = add_normalized(patch, found.value, shape, found.axes, epsilon / ratio)
+    if not found.exact:
+        value = patch.add("Mul", value, patch.constant(np.array(1 / np.sqrt(ratio), np.float32), "spread"))
+    patch.finish(value)
+    return True
+
+
+def _fuse_softmax(node: ir.Node) -> bool:
+    """exp(x - m) / sum(exp(x - m)): m goes, whatever it is, if it is one number for each row."""
+    total, exponential = producer(_bare(node.inputs[1]), "ReduceSum"), producer(first(node), "Exp")
+    axes = constant_integers(operand(total, 1)) if total is not None else None
+    if total is None or exponential is None or axes is None or first(total) is not exponential.outputs[0]:
+        return False
+    x, shape = first(exponential), shape_of(exponential.outputs[0])
+    if shape is None or len(axes) != 1 or shape_of(node.outputs[0]) != shape or not _spans(node.inputs[1], shape, axes):
+        return False
+    difference = producer(x, "Sub")
+    if difference is not None and shape_of(first(difference)) == shape and _spans(difference.inputs[1], shape, axes):
+        x = first(difference)
+    patch = Patch(node)
+    patch.finish(patch.add("Softmax", x, axis=axes[0]))
+    return True
+
+
+def _bare(value: ir.Value | None) -> ir.Value:
+    """What a value is a mere Reshape or Expand of, where no dimension but those of size 1 comes or goes."""
+    assert value is not None
+    node = producer(value, "Reshape", "Expand")
+    if node is None or constant(value) is not None:
+        return value
+    before, after = shape_of(first(node)), shape_of(value)
+    if before is None or after is None:
+        return value
+    same = [size for size in before if size != 1] == [size for size in after if size != 1]
+    return _bare(first(node)) if same or node.op_type == "Expand" else value
+
+
+def _without_epsilon(value: ir.Value) -> tuple[ir.Value, float]:
+    node = producer(value, "Add")
+    added = None if node is None else scalar(operand(node, 1))
+    return (value, 0.0) if node is None or added is None or added < 0 else (_bare(first(node)), added)
+
+
+def _variance(value: ir.Value) -> _Mean | None:
+    """The mean taken of squared differences to the mean of `value`, as a mean of value."""
+    held = producer(value, "Max", "Relu", "Clip")
+    value = value if held is None else _bare(first(held))
+    if (mean := _mean(value)) is not None:
+        squared = _squared(mean.value)
+        difference = producer(_bare(squared), "Sub") if squared is not None else None
+        found = _Mean(first(difference), mean.axes, mean.factor) if difference is not None else None
+        if found is None or difference is None or shape_of(mean.value) != shape_of(found.value):
+            return None
+        return found if _is_deviation(difference, found) else None
+    return _variance_of_moments(value)
+
+
+def _variance_of_moments(value: ir.Value) -> _Mean | None:
+    """E[x^2] - E[x]^2."""
+    node = producer(value, "Sub")
+    if node is None:
+        return None
+    second, first_squared = _mean(_bare(first(node))), _squared(_bare(node.inputs[1]))
+    whole, average = None if second is None else _squared(second.value), first_squared and _mean(_bare(first_squared))
+    if second is None or whole is None or not average or not (second.exact and average.exact):
+        return None
+    same = _bare(whole) is _bare(average.value) and second.axes == average.axes
+    same = same and shape_of(second.value) == shape_of(average.value) == shape_of(whole)
+    return _Mean(whole, second.axes, second.factor) if same else None
+
+
+def _mean(value: ir.Value) -> _Mean | None:
+    product = producer(value, "Mul")
+    factor = None if product is None else scalar(operand(product, 1))
+    total = None if product is None else producer(_bare(first(product)), "ReduceSum")
+    axes = None if total is None else constant_integers(operand(total, 1))
+    if total is None or factor is None or axes is None or factor <= 0 or shape_of(first(total)) is None:
+        return None
+    return _Mean(first(total), axes, factor)
+
+
+def _squared(value: ir.Value) -> ir.Value | None:
+    node = producer(value, "Mul")
+    return first(node) if node is not None and node.inputs[0] is node.inputs[1] else None
+
+
+def _is_deviation(difference: ir.Node, found: _Mean) -> bool:
+    """Whether it is the value less its own mean over the same axes."""
+    shape = shape_of(found.value)
+    mean = _mean(_bare(difference.inputs[1]))
+    return (
+        shape is not None
+        and mean is not None
+        and mean.exact
+        and _bare(first(difference)) is _bare(found.value)
+        and shape_of(first(difference)) == shape == shape_of(difference.outputs[0])
+        and _bare(mean.value) is _bare(found.value)
+        and mean.axes == found.axes
+        and shape_of(mean.value) == shape
+        and _spans(difference.inputs[1], shape, found.axes)
+    )
+
+
+def _spans(value: ir.Value | None, shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
+    """Whether a value made of one number for each row is spread along the rows of `shape`, and not across them."""
+    own = shape_of(value)
+    if own is None or len(own) > len(shape):
+        return False
+    own = (1,) * (len(shape) - len(own)) + own
+    if producer(value, "Expand") is not None and own == shape:
+        return _spans(first(_node(value)), shape, axes)
+    return all(size == (1 if axis in axes else shape[axis]) for axis, size in enumerate(own))
+
+
+def _node(value: ir.Value | None) -> ir.Node:
+    assert value is not None
+    node = value.producer()
+    assert node is not None
+    return node

@@ -1,0 +1,41 @@
+"""A minus infinity that shuts entries out of a Softmax becomes a number that does the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.patch import Patch
+from mrt.graph.values import constant, nodes, operand, sole_user
+
+# exp of anything so far below a float32 logit is 0, and the sum with a logit is still finite.
+SHUT = np.float32(-1e9)
+
+_MOVEMENT = ("Reshape", "Transpose", "Identity")
+
+
+def replace_infinite_masks(model: ir.Model) -> int:
+    """Add(x, mask), Where(c, x, fill) -> the same with -1e9 for -inf, in front of a Softmax.
+
+    Applies when nothing but movement lies between and, behind a choice, its sum with the logits. Equal, except for a row
+    with all entries shut out: NaN becomes a number.
+    """
+    count = 0
+    for node in nodes(model, "Add", "Where"):
+        if not _leads_to_softmax(node):
+            continue
+        for index in range(node.op_type == "Where", len(node.inputs)):
+            array = constant(operand(node, index))
+            if array is not None and np.isneginf(array).any():
+                finite = np.where(np.isneginf(array), SHUT, array).astype(np.float32)
+                node.replace_input_with(index, Patch(node).constant(finite, "mask"))
+                count += 1
+    return count
+
+
+def _leads_to_softmax(node: ir.Node) -> bool:
+    between = (*_MOVEMENT, "Add") if node.op_type == "Where" else _MOVEMENT
+    reader = sole_user(node.outputs[0])
+    while reader is not None and reader.op_type in between:
+        reader = sole_user(reader.outputs[0])
+    return reader is not None and reader.op_type == "Softmax"

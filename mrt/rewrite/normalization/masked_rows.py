@@ -1,0 +1,79 @@
+"""Rows that a mask leaves nothing, which Attention gives as 0: found by a mask's finite number in the place of its infinity."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.patch import Patch
+from mrt.graph.values import constant, first, nodes, operand
+from mrt.rewrite.normalization.infinite_masks import SHUT
+
+_MASKS = ("Add", "Cast", "Concat", "Expand", "Identity", "Pad", "Reshape", "Transpose", "Unsqueeze", "Where")
+_ON_THE_WAY = (*_MASKS, "Squeeze")
+_HALF = SHUT / 2  # no logit reaches so far, and a sum of a mask and logits no less
+
+
+def rewrite_masked_rows(model: ir.Model) -> int:
+    """Equal(ReduceMax(mask), -inf) -> LessOrEqual(ReduceMax(mask), -5e8), with -1e9 for -inf wherever the mask is made.
+
+    Applies where the mask is computed of constants with -inf and read on the way to softmaxes alone. Equal, since nothing
+    that is added to a mask reaches so far.
+    """
+    return sum(_write(node) for node in nodes(model, "Equal"))
+
+
+def _write(node: ir.Node) -> bool:
+    fill, greatest = constant(operand(node, 1)), first(node)
+    while (maker := greatest.producer()) is not None and maker.op_type in ("Cast", "Identity", "Squeeze"):
+        greatest = first(maker)
+    if fill is None or not np.isneginf(fill).all() or maker is None or maker.op_type != "ReduceMax":
+        return False
+    infinite, computed = _made_of(first(maker))
+    if not infinite or not all(map(_leads_to_softmax, computed)):
+        return False
+    for reader, index in infinite:
+        array = constant(operand(reader, index))
+        assert array is not None
+        finite = np.where(np.isneginf(array), SHUT, array).astype(np.float32)
+        reader.replace_input_with(index, Patch(reader).constant(finite, "mask"))
+    patch = Patch(node)
+    patch.finish(patch.add("LessOrEqual", first(node), patch.constant(np.array(_HALF, np.float32), "shut")))
+    return True
+
+
+def _made_of(mask: ir.Value) -> tuple[list[tuple[ir.Node, int]], list[ir.Value]]:
+    """Where constants with -inf come into a mask, and every value on the way."""
+    infinite, computed, waiting = [], [mask], [mask]
+    while waiting:
+        maker = waiting.pop().producer()
+        if maker is None or maker.op_type not in _MASKS:
+            continue
+        for index, value in enumerate(maker.inputs):
+            array = constant(value)
+            if array is not None and array.dtype == np.float32 and np.isneginf(array).any():
+                infinite.append((maker, index))
+            elif array is None and value is not None and value.dtype == ir.DataType.FLOAT and value not in computed:
+                computed.append(value)
+                waiting.append(value)
+    makers = [(value, value.producer()) for value in computed]
+    return infinite, [value for value, maker in makers if maker is not None and maker.op_type in _MASKS]
+
+
+def _leads_to_softmax(value: ir.Value) -> bool:
+    """Whether it is read on the way to a Softmax, or to the greatest of its rows, and nowhere else."""
+    waiting, seen = [value], {value}
+    while waiting:
+        item = waiting.pop()
+        if item.is_graph_output():
+            return False
+        for use in item.uses():
+            if use.node.op_type in ("Softmax", "ReduceMax"):
+                continue
+            if use.node.op_type not in _ON_THE_WAY:
+                return False
+            for output in use.node.outputs:
+                if output not in seen:
+                    seen.add(output)
+                    waiting.append(output)
+    return True

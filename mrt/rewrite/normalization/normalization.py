@@ -1,0 +1,121 @@
+"""Every operator that normalises takes the form of one of two, with constant scale and shift; norms become quotients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.patch import Patch, set_attributes
+from mrt.graph.values import constant, first, integer, integers, nodes, operand, real, shape_of
+from mrt.rewrite.normalization.normalized import add_normalized
+
+# Below any variance of float32 numbers that is not 0; onnxruntime adds 1e-9 to the root, in other words 0 gives 0.
+NO_EPSILON = 1e-18
+
+Shape = tuple[int, ...]
+
+
+def canonicalize_normalization(model: ir.Model) -> int:
+    """LayerNormalization, InstanceNormalization: axis from the front, scale and shift constant and of full shape.
+
+    MeanVarianceNormalization -> one of the two.
+    A computed scale or shift becomes Mul and Add behind. LpNormalization -> x / Sqrt(sum x * x), x / sum |x|, the sums
+    kept above 0, so that where all of x is 0 the quotient is. Applies where shapes are known. Equal to rounding.
+    """
+    count = 0
+    for node in nodes(model, *_WRITERS):
+        shape = shape_of(first(node))
+        if shape is not None and len(shape) > 0 and node.outputs[0].shape is not None:
+            count += _WRITERS[node.op_type](node, shape)
+    return count
+
+
+def _write_layer_norm(node: ir.Node, shape: Shape) -> bool:
+    axis = integer(node, "axis", -1) % len(shape)
+    parts = [constant(operand(node, 1)), constant(operand(node, 2))]
+    if any(output.uses() or output.is_graph_output() for output in node.outputs[1:]):
+        return _write_moments(node, shape, axis)
+    if integer(node, "axis", -1) == axis and all(part is not None and part.shape == shape[axis:] for part in parts):
+        return False
+    patch = Patch(node)
+    epsilon, axes = real(node, "epsilon", 1e-5), tuple(range(axis, len(shape)))
+    if all(part is not None or operand(node, index) is None for index, part in enumerate(parts, 1)):
+        filled = (np.ones(()) if parts[0] is None else parts[0], np.zeros(()) if parts[1] is None else parts[1])
+        full = [np.broadcast_to(part, shape[axis:]).astype(np.float32) for part in filled]
+        scale, shift = (patch.constant(part, role) for part, role in zip(full, ("scale", "shift"), strict=True))
+        value = patch.add("LayerNormalization", first(node), scale, shift, axis=axis, epsilon=epsilon, stash_type=1)
+    else:
+        value = add_normalized(patch, first(node), shape, axes, epsilon)
+        value = _affine(patch, value, operand(node, 1), operand(node, 2))
+    patch.take_over(value)
+    assert node.graph is not None
+    node.graph.remove(node, safe=True)
+    return True
+
+
+def _write_moments(node: ir.Node, shape: Shape, axis: int) -> bool:
+    """Its second output is the mean, its third the reciprocal of the deviation."""
+    axes = tuple(range(axis, len(shape)))
+    for output, role in zip(node.outputs[1:], ("mean", "deviation"), strict=False):
+        if not output.uses() and not output.is_graph_output():
+            continue
+        patch = Patch(node, output)
+        value = patch.add("ReduceMean", first(node), patch.axes(axes), keepdims=1)
+        if role == "deviation":
+            centred = patch.add("Sub", first(node), value)
+            squares = patch.add("Mul", centred, centred)
+            variance = patch.add("ReduceMean", squares, patch.axes(axes), keepdims=1)
+            epsilon = patch.constant(np.array(real(node, "epsilon", 1e-5), np.float32), "epsilon")
+            value = patch.add("Reciprocal", patch.add("Sqrt", patch.add("Add", variance, epsilon)))
+        patch.take_over(value)
+    return True
+
+
+def _affine(patch: Patch, value: ir.Value, scale: ir.Value | None, shift: ir.Value | None) -> ir.Value:
+    value = value if scale is None else patch.add("Mul", value, scale)
+    return value if shift is None else patch.add("Add", value, shift)
+
+
+def _write_instance_norm(node: ir.Node, shape: Shape) -> bool:
+    if all(constant(operand(node, index)) is not None for index in (1, 2)):
+        if "epsilon" in node.attributes:
+            return False
+        set_attributes(node, epsilon=1e-5)
+        return True
+    patch = Patch(node)
+    per_channel = patch.axes((-1, *[1] * (len(shape) - 2)), "per_channel")
+    parts = [patch.add("Reshape", operand(node, index), per_channel, allowzero=0) for index in (1, 2)]
+    axes = tuple(range(2, len(shape)))
+    value = add_normalized(patch, first(node), shape, axes, real(node, "epsilon", 1e-5))
+    patch.finish(_affine(patch, value, parts[0], parts[1]))
+    return True
+
+
+def _write_mean_variance(node: ir.Node, shape: Shape) -> bool:
+    given = integers(node, "axes")
+    axes = tuple(sorted({axis % len(shape) for axis in ((0, 2, 3) if given is None else given)}))
+    if shape[0] == 1 and axes[:1] == (0,) and len(axes) > 1:  # one sample's mean needs no axis of samples
+        axes = axes[1:]
+    patch = Patch(node)
+    patch.finish(add_normalized(patch, first(node), shape, axes, NO_EPSILON))
+    return True
+
+
+def _write_lp_norm(node: ir.Node, shape: Shape) -> bool:
+    patch, axis = Patch(node), integer(node, "axis", -1) % len(shape)
+    one = integer(node, "p", 2) == 1
+    parts = patch.add("Abs", first(node)) if one else patch.add("Mul", first(node), first(node))
+    norm = patch.add("ReduceSum", parts, patch.axes((axis,)), keepdims=1, noop_with_empty_axes=0)
+    above_zero = patch.add("Add", norm, patch.constant(np.array(NO_EPSILON, np.float32), "epsilon"))
+    patch.finish(patch.add("Div", first(node), above_zero if one else patch.add("Sqrt", above_zero)))
+    return True
+
+
+_WRITERS: dict[str, Callable[[ir.Node, Shape], bool]] = {
+    "LayerNormalization": _write_layer_norm,
+    "InstanceNormalization": _write_instance_norm,
+    "MeanVarianceNormalization": _write_mean_variance,
+    "LpNormalization": _write_lp_norm,
+}

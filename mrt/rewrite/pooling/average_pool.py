@@ -1,0 +1,60 @@
+"""An AveragePool that divides by the same number everywhere is a depthwise convolution."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.patch import Patch, set_attributes
+from mrt.graph.values import first, integer, nodes, shape_of
+from mrt.rewrite.linear.conv_pool_attributes import Window, window_of
+from mrt.rewrite.pooling.max_pool import pads_to_the_end
+
+
+def lower_average_pool(model: ir.Model) -> int:
+    """AveragePool -> depthwise Conv with weights 1/(kh*kw) when padding is counted or absent; else ceil_mode goes.
+
+    Windows that ceil_mode lets stick out over the end count only what is inside input and pads, so there the pads
+    that count become a Pad in front, and the overhang pads that do not count. Equal but for the rounding of 1/(kh*kw).
+    """
+    count = 0
+    for node in nodes(model, "AveragePool"):
+        window, x, y = window_of(node), shape_of(first(node)), shape_of(node.outputs[0])
+        if window is None or x is None or y is None:
+            continue
+        pads = pads_to_the_end(window, x[2:], y[2:]) if integer(node, "ceil_mode", 0) else window.pads
+        if pads == window.pads and (integer(node, "count_include_pad", 0) or not any(pads)):
+            _to_convolution(node, window, channels=x[1])
+        elif integer(node, "ceil_mode", 0):
+            _drop_ceil_mode(node, window, pads)
+        else:
+            continue
+        count += 1
+    return count
+
+
+def _to_convolution(node: ir.Node, window: Window, *, channels: int) -> None:
+    patch = Patch(node)
+    mean = np.full((channels, 1, *window.kernel), 1.0 / math.prod(window.kernel), np.float32)
+    value = patch.add(
+        "Conv", first(node), patch.constant(mean, "weight"), patch.constant(np.zeros(channels, np.float32), "bias"),
+        kernel_shape=window.kernel, strides=window.strides, dilations=window.dilations, pads=window.pads,
+        group=channels,
+    )  # fmt: skip
+    patch.finish(value)
+
+
+def _drop_ceil_mode(node: ir.Node, window: Window, pads: tuple[int, ...]) -> None:
+    set_attributes(node, ceil_mode=0)
+    if not integer(node, "count_include_pad", 0) or not any(window.pads):
+        set_attributes(node, pads=pads, count_include_pad=0)
+        return
+    patch = Patch(node)
+    spatial = len(window.kernel)
+    zero = patch.constant(np.zeros((), np.float32), "padding")
+    counted = patch.axes((0, 0, *window.pads[:spatial], 0, 0, *window.pads[spatial:]), "pads")
+    node.replace_input_with(0, patch.add("Pad", first(node), counted, zero, mode="constant"))
+    overhang = [end - own for end, own in zip(pads[spatial:], window.pads[spatial:], strict=True)]
+    set_attributes(node, pads=(*[0] * spatial, *overhang), count_include_pad=0)

@@ -1,0 +1,30 @@
+"""A MaxPool that rounds its size up is one with more padding at the end."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from mrt.graph.patch import set_attributes
+from mrt.graph.values import first, integer, nodes, shape_of
+from mrt.rewrite.linear.conv_pool_attributes import Window, window_of
+
+
+def lower_max_pool(model: ir.Model) -> int:
+    """MaxPool with ceil_mode 1 -> the same with ceil_mode 0 and pads extended at the end. Equal: padding never wins."""
+    count = 0
+    for node in nodes(model, "MaxPool"):
+        window, x, y = window_of(node), shape_of(first(node)), shape_of(node.outputs[0])
+        if not integer(node, "ceil_mode", 0) or window is None or x is None or y is None:
+            continue
+        set_attributes(node, ceil_mode=0, pads=pads_to_the_end(window, x[2:], y[2:]))
+        count += 1
+    return count
+
+
+def pads_to_the_end(window: Window, x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
+    """Pads with which rounding down yields the sizes `y`: the last window must fit, and no window more."""
+    spatial = len(x)
+    begins, ends = window.pads[:spatial], window.pads[spatial:]
+    reach = [(out - 1) * s + e for out, s, e in zip(y, window.strides, window.extent, strict=True)]
+    needed = [r - size - begin for r, size, begin in zip(reach, x, begins, strict=True)]
+    return (*begins, *(max(end, need) for end, need in zip(ends, needed, strict=True)))

@@ -1,0 +1,75 @@
+"""Reductions name their axes and keep them; means and norms become sums."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.patch import Patch
+from mrt.graph.values import constant_integers, first, integer, nodes, operand, rank_of, shape_of
+
+_REDUCTIONS = ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare",
+               "ReduceLogSum")  # fmt: skip
+
+
+def canonicalize_reduce(model: ir.Model) -> int:
+    """Reduce*(x, axes) -> ReduceSum, ReduceMax or ReduceMin with axes sorted and kept, and what surrounds it.
+
+    Mean: sum * (1 / count). L1: sum of Abs. SumSquare: sum of x * x. L2: its Sqrt. LogSum: Log of the sum. Axes that are
+    not kept go by a Reshape. Applies when the axes are constant and the shape is known. Means differ by the rounding of
+    1 / count.
+    """
+    count = 0
+    for node in nodes(model, *_REDUCTIONS):
+        shape, axes = shape_of(first(node)), axes_of(node)
+        if shape is None or axes is None or node.outputs[0].shape is None or _is_written(node, axes):
+            continue
+        patch = Patch(node)
+        value = _reduce(patch, node, axes, math.prod(shape[axis] for axis in axes))
+        if not integer(node, "keepdims", 1):
+            result = tuple(size for axis, size in enumerate(shape) if axis not in axes)
+            value = patch.add("Reshape", value, patch.axes(result, "shape"), allowzero=0)
+        patch.finish(value)
+        count += 1
+    return count
+
+
+def axes_of(node: ir.Node) -> tuple[int, ...] | None:
+    """The axes reduced over, sorted, counted from the front; None where they are not constant."""
+    rank = rank_of(first(node))
+    given = operand(node, 1)
+    axes = constant_integers(given) if given is not None else ()
+    if rank is None or axes is None:
+        return None
+    if not axes:
+        return () if integer(node, "noop_with_empty_axes", 0) else tuple(range(rank))
+    return tuple(sorted({axis % rank for axis in axes}))
+
+
+def _is_written(node: ir.Node, axes: tuple[int, ...]) -> bool:
+    return (
+        node.op_type in ("ReduceSum", "ReduceMax", "ReduceMin")
+        and constant_integers(operand(node, 1)) == axes
+        and integer(node, "keepdims", 1) == 1
+        and len(axes) > 0
+    )
+
+
+def _reduce(patch: Patch, node: ir.Node, axes: tuple[int, ...], count: int) -> ir.Value:
+    x, operator = first(node), node.op_type
+    if operator == "ReduceL1":
+        x = patch.add("Abs", x)
+    if operator in ("ReduceL2", "ReduceSumSquare"):
+        x = patch.add("Mul", x, x)
+    kind = operator if operator in ("ReduceMax", "ReduceMin") else "ReduceSum"
+    if not axes:  # nothing to reduce over: a Reshape to the same shape, which goes where it can
+        shape = shape_of(first(node)) or ()
+        value = patch.add("Reshape", x, patch.axes(shape, "shape"), allowzero=0)
+    else:
+        value = patch.add(kind, x, patch.axes(axes), keepdims=1, noop_with_empty_axes=0)
+    if operator == "ReduceMean":
+        value = patch.add("Mul", value, patch.constant(np.array(1.0 / count, np.float32), "inverse_count"))
+    after = {"ReduceL2": "Sqrt", "ReduceLogSum": "Log"}.get(operator)
+    return value if after is None else patch.add(after, value)

@@ -1,0 +1,40 @@
+"""The logarithm of a sum of exponentials, by LogSoftmax."""
+
+from __future__ import annotations
+
+import math
+
+import onnx_ir as ir
+
+from mrt.graph.patch import Patch
+from mrt.graph.values import first, nodes, shape_of
+from mrt.rewrite.reduction.reduce import axes_of
+
+
+def lower_reduce_log_sum_exp(model: ir.Model) -> int:
+    """ReduceLogSumExp(x) -> max - max of LogSoftmax, after a Transpose and a Reshape that make the axes one, the last.
+
+    At the greatest entry of a row, LogSoftmax is that entry less the result. Applies when the axes are constant and the
+    shape is known. Equal to rounding.
+    """
+    count = 0
+    for node in nodes(model, "ReduceLogSumExp"):
+        shape, axes, result = shape_of(first(node)), axes_of(node), shape_of(node.outputs[0])
+        if shape is None or axes is None or result is None:
+            continue
+        patch = Patch(node)
+        if not axes:  # the logarithm of one exponential
+            patch.finish(patch.add("Reshape", first(node), patch.axes(result, "shape"), allowzero=0))
+            count += 1
+            continue
+        kept = tuple(axis for axis in range(len(shape)) if axis not in axes)
+        rows = (math.prod(shape[axis] for axis in kept), math.prod(shape[axis] for axis in axes))
+        x = patch.add("Transpose", first(node), perm=(*kept, *axes))
+        x = patch.add("Reshape", x, patch.axes(rows, "rows"), allowzero=0)
+        greatest, least = (
+            patch.add("ReduceMax", value, patch.axes((1,)), keepdims=1, noop_with_empty_axes=0)
+            for value in (x, patch.add("LogSoftmax", x, axis=1))
+        )
+        patch.finish(patch.add("Reshape", patch.add("Sub", greatest, least), patch.axes(result, "shape"), allowzero=0))
+        count += 1
+    return count

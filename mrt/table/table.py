@@ -1,0 +1,263 @@
+"""The calibration table: the range of every value of one model, as seen on samples; a small, readable file.
+
+Everything after calibration is a function of (model bytes, this table, options).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mrt.errors import BadData, BadOption
+from mrt.table.decisions import Decisions, file_of, read_layers
+
+FORMAT = "mrt calibration table"
+VERSION = 1
+MOST_RELATIVE = 2**16  # times the scale of a value, below which those of its channels are
+OBSERVERS = ("minmax", "percentile", "entropy", "mse")
+
+
+@dataclass(frozen=True)
+class Range:
+    """`min` and `max` as seen; `lo` and `hi` within them, where the observer would clip."""
+
+    min: float
+    max: float
+    lo: float
+    hi: float
+
+
+@dataclass(frozen=True)
+class CalibrationOptions:
+    """What shapes a table: the observer, and only as far as it uses them, the percentile and the bits to fit."""
+
+    observer: str = "mse"
+    percentile: float = 99.999  # observer percentile: this share of the values is kept on either side
+    bits: int = 8  # observers entropy and mse: the precision for which they weigh clipping against rounding
+
+    def __post_init__(self) -> None:
+        if self.observer not in OBSERVERS:
+            raise BadOption(f"observer = {self.observer!r}: expected one of {', '.join(OBSERVERS)}")
+        if not 50 < self.percentile <= 100:
+            raise BadOption(f"percentile = {self.percentile!r}: expected a number above 50, up to 100")
+        if not 2 <= self.bits <= 16:
+            raise BadOption(f"bits = {self.bits!r}: expected a precision from 2 to 16")
+
+    def key(self) -> dict[str, Any]:
+        """The options that make a difference to the ranges."""
+        used = {"minmax": (), "percentile": ("percentile",), "entropy": ("bits",), "mse": ("bits",)}[self.observer]
+        return {name: value for name, value in asdict(self).items() if name == "observer" or name in used}
+
+
+@dataclass(frozen=True)
+class CalibrationTable:
+    """Ranges of values by name, means per channel of what feeds sums of products, and where they come from."""
+
+    model_sha256: str
+    options: CalibrationOptions
+    samples: int
+    data_sha256: str  # over the prepared samples, so that two tables can be told apart
+    ranges: Mapping[str, Range]
+    channel_means: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    decisions: Decisions = field(default_factory=Decisions)
+    twins: Mapping[str, Sequence[int]] = field(
+        default_factory=dict
+    )  # that the model had (`mrt.duplicate.add_duplicates`)
+
+    def scales_of_channels(self, name: str) -> tuple[float, ...] | None:
+        """Relative to the scale of the value, if channels of it shall have scales of their own."""
+        return self.decisions.channel_scales.get(name)
+
+    def require(self, *, model_sha256: str, options: CalibrationOptions | None = None) -> None:
+        """BadData unless the table was made for this model and, where given, with options that amount to these."""
+        if self.model_sha256 != model_sha256:
+            raise BadData(
+                f"the calibration table is for the model with SHA-256 {self.model_sha256}, not for {model_sha256}"
+                "; calibrate again"
+            )
+        if options is not None and self.options.key() != options.key():
+            raise BadData(
+                f"the calibration table was made with {_spell(self.options)}, not with {_spell(options)}"
+                "; calibrate again"
+            )
+
+    def text(self) -> str:
+        """The file's content: JSON, sorted, one value a line, floats that read back to the same bits."""
+        ranges = {name: [item.min, item.max, item.lo, item.hi] for name, item in self.ranges.items()}
+        lines = [
+            f'"channel_means": {_object(self.channel_means)}',
+            f'"data_sha256": {json.dumps(self.data_sha256)}',
+            f'"format": {json.dumps(FORMAT)}',
+            f'"model_sha256": {json.dumps(self.model_sha256)}',
+            f'"options": {json.dumps(self.options.key(), sort_keys=True)}',
+            f'"ranges": {_object(ranges)}',
+            f'"samples": {self.samples}',
+            f'"version": {VERSION}',
+        ]
+        if self.decisions.channel_scales:
+            lines.append(f'"channel_scales": {_object(self.decisions.channel_scales)}')
+        if self.decisions.centres:
+            lines.append(f'"centres": {_object(self.decisions.centres)}')
+        if self.twins:
+            lines.append(f'"twins": {_object(self.twins)}')
+        if self.decisions.layers:
+            lines.append(f'"layers": {self._layers_text()}')
+        return "{\n" + ",\n".join(sorted(lines)) + "\n}\n"
+
+    def _layers_text(self) -> str:
+        """Which layers were decided on, for which options, and the SHA-256 of the file with their integers."""
+        decided = self.decisions
+        content = {"key": decided.key, "names": sorted(decided.layers), "sha256": decided.sha256}
+        return json.dumps(content, sort_keys=True)
+
+    def save(self, path: Path) -> None:
+        """Write the file whole or not at all; before it, beside it, the integers of layers if there are any."""
+        if self.decisions.layers:
+            _write(file_of(path, self.decisions.sha256), self.decisions.encoded())
+        _write(path, self.text().encode())
+
+    @classmethod
+    def load(cls, path: Path) -> CalibrationTable:
+        """Read a table; BadData for anything that `save` would not have written."""
+        try:
+            text = path.read_text(encoding="utf-8")
+            content = json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constants)
+        except OSError as problem:
+            raise BadData(f"{path}: cannot be read ({problem.strerror}); expected a calibration table") from None
+        except (ValueError, RecursionError) as problem:
+            raise BadData(f"{path}: is not a calibration table ({problem})") from None
+        try:
+            return _from_json(content, path)
+        except (_LieError, BadOption) as problem:
+            raise BadData(f"{path}: {problem}; calibrate again") from None
+
+
+class _LieError(Exception):
+    """What is wrong with the content of a table."""
+
+
+def _from_json(content: Any, path: Path) -> CalibrationTable:
+    _expect(isinstance(content, dict) and content.get("format") == FORMAT, f"is not a '{FORMAT}'")
+    _expect(content.get("version") == VERSION, f"has version {content.get('version')}, expected {VERSION}")
+    keys = {"channel_means", "data_sha256", "format", "model_sha256", "options", "ranges", "samples", "version"}
+    _expect(
+        set(content) - {"channel_scales", "centres", "layers", "twins"} == keys,
+        f"has the entries {sorted(content)}, expected {sorted(keys)}",
+    )
+    _expect(type(content["samples"]) is int and content["samples"] > 0, "samples must be a whole number above 0")
+    for key in ("data_sha256", "model_sha256"):
+        _expect(isinstance(content[key], str), f"{key} must be text")
+    content = {"channel_scales": {}, "centres": {}, "layers": {}, "twins": {}} | content
+    for key in ("ranges", "channel_means", "channel_scales", "centres", "layers", "twins", "options"):
+        _expect(isinstance(content[key], dict), f"{key} must be an object")
+    return CalibrationTable(
+        model_sha256=content["model_sha256"],
+        options=_read_options(content["options"]),
+        samples=content["samples"],
+        data_sha256=content["data_sha256"],
+        ranges={name: _read_range(name, item) for name, item in content["ranges"].items()},
+        channel_means={name: _numbers(name, item) for name, item in content["channel_means"].items()},
+        decisions=_read_decisions(content, path),
+        twins={name: _read_twins(name, item) for name, item in content["twins"].items()},
+    )
+
+
+def _read_decisions(content: dict[str, Any], path: Path) -> Decisions:
+    scales, centres = (
+        {name: _numbers(name, item) for name, item in content[key].items()} for key in ("channel_scales", "centres")
+    )
+    for name, numbers in scales.items():
+        _expect(
+            bool(numbers) and 0 < min(numbers) <= max(numbers) < MOST_RELATIVE,
+            f"channel scales of '{name}' are not between 0 and {MOST_RELATIVE}",
+        )
+    layers = content["layers"]
+    if not layers:
+        return Decisions(channel_scales=scales, centres=centres)
+    _expect(set(layers) == {"key", "names", "sha256"}, "layers must have a key, names and sha256")
+    names, sha256 = layers["names"], layers["sha256"]
+    good = isinstance(names, list) and all(isinstance(name, str) for name in names) and names == sorted(set(names))
+    _expect(good and isinstance(layers["key"], dict), "layers must have sorted names and an object as key")
+    _expect(isinstance(sha256, str) and len(sha256) == 64, "the sha256 of layers must be 64 digits")
+    _expect(all(digit in string.hexdigits for digit in sha256), "the sha256 of layers must be 64 digits")
+    return Decisions(layers["key"], scales, centres, read_layers(file_of(path, sha256), names, sha256))
+
+
+def _read_options(content: dict[str, Any]) -> CalibrationOptions:
+    kinds: dict[str, tuple[type, ...]] = {"observer": (str,), "percentile": (int, float), "bits": (int,)}
+    for name, value in content.items():
+        _expect(name in kinds and type(value) in kinds[name], f"has an unusable option {name} = {value!r}")
+    options = CalibrationOptions(**content)
+    _expect(options.key() == content, f"has the options {content}, expected {options.key()}")
+    return options
+
+
+def _read_range(name: str, content: Any) -> Range:
+    numbers = _numbers(name, content)
+    _expect(len(numbers) == 4, f"the range of '{name}' has {len(numbers)} numbers, expected min, max, lo, hi")
+    item = Range(*numbers)
+    _expect(
+        item.min <= item.lo <= item.hi <= item.max,
+        f"the range of '{name}' breaks min <= lo <= hi <= max: {list(numbers)}",
+    )
+    return item
+
+
+def _read_twins(name: str, content: Any) -> tuple[int, ...]:
+    _expect(are_channels(content), f"the twins of '{name}' must be channels, whole numbers from 0")
+    return tuple(content)
+
+
+def are_channels(content: Any) -> bool:
+    """Whether what JSON gave is a list of channels; how many there are, it cannot know."""
+    return isinstance(content, list) and all(type(item) is int and item >= 0 for item in content)
+
+
+def _numbers(name: str, content: Any) -> tuple[float, ...]:
+    good = isinstance(content, list) and all(type(item) in (int, float) for item in content)
+    _expect(
+        good and all(abs(item) < 2**1024 and math.isfinite(item) for item in content),
+        f"'{name}' needs a list of finite numbers",
+    )
+    return tuple(float(item) for item in content)
+
+
+def _expect(good: bool, problem: str) -> None:
+    if not good:
+        raise _LieError(problem)
+
+
+def _object(content: Mapping[str, Sequence[float]]) -> str:
+    rows = [f"  {json.dumps(name)}: {json.dumps(list(numbers))}" for name, numbers in sorted(content.items())]
+    return "{\n" + ",\n".join(rows) + "\n}" if rows else "{}"
+
+
+def _spell(options: CalibrationOptions) -> str:
+    return ", ".join(f"{name} {value}" for name, value in options.key().items())
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        raise ValueError("a name appears twice")
+    return content
+
+
+def _no_constants(name: str) -> float:
+    raise ValueError(f"{name} is not a number")
+
+
+def _write(path: Path, content: bytes) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    except OSError as problem:
+        temporary.unlink(missing_ok=True)
+        raise BadData(f"{path}: cannot be written ({problem.strerror})") from None

@@ -1,6 +1,0 @@
-"""Which channels say too little in 8 bits for what depends on them, and so get a twin (`mrt.rewrite.add_twins`)."""
-
-from mrt.twins.choose import ENOUGH_SAMPLES, choose_twins
-from mrt.twins.provenance import read_twins, twins_provenance
-
-__all__ = ["ENOUGH_SAMPLES", "choose_twins", "read_twins", "twins_provenance"]

@@ -1,0 +1,25 @@
+"""What a program says of its twins."""
+
+import pytest
+
+from cvm.program import Metadata, Program
+from mrt.duplicate import read_twins, twins_provenance
+from mrt.errors import BadData
+
+
+def claiming(**provenance: str) -> Program:
+    return Program((), (), (), (), Metadata(provenance=provenance))
+
+
+def test_what_is_written_is_read_and_nothing_is_nothing():
+    twins = {"first": [1, 5], "Δ": [0]}
+    assert read_twins(claiming(**twins_provenance(twins))) == twins
+    assert twins_provenance({}) == {}
+    assert read_twins(claiming()) == {}
+    assert read_twins(Program((), (), (), ())) == {}
+
+
+@pytest.mark.parametrize("lie", ["", "[]", "{", '{"first": 1}', '{"first": [1.5]}', '{"first": [true]}', "[" * 60000])
+def test_a_program_that_lies_is_refused(lie):
+    with pytest.raises(BadData, match="provenance 'twins' cannot be used"):
+        read_twins(claiming(twins=lie))

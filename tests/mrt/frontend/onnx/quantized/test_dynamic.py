@@ -1,0 +1,171 @@
+"""Models that onnxruntime has quantised dynamically: their weights are as stored, their values are floats again."""
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnxruntime.quantization import QuantType, quantize_dynamic
+
+from mrt.errors import BadModel, Unsupported
+from mrt.frontend.onnx import load_onnx
+from mrt.frontend.onnx.quantized.dynamic import NOTE
+from mrt.rewrite import canonical, rewrite
+from tests.support.graphs import build, node, run, seeded
+
+RNG = np.random.default_rng(12)
+OF_8_BITS = 30  # dB: what the quantised model's values, rounded for each sample, lose
+
+
+def weights(*shape):
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+def snr(expected, found):
+    return 10 * np.log10((expected**2).sum() / ((expected - found) ** 2).sum())
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("kind", [QuantType.QInt8, QuantType.QUInt8])
+def test_a_dynamically_quantised_model(kind, per_channel, tmp_path):
+    nodes = [
+        node("Conv", "x w b", "c", kernel_shape=[3, 3]),
+        node("Relu", "c", "r"),
+        node("Flatten", "r", "f"),
+        node("MatMul", "f m", "p"),
+        node("Add", "p n", "y"),
+    ]
+    arrays = {"w": weights(4, 3, 3, 3), "b": weights(4), "m": weights(36, 5) + np.float32(0.5), "n": weights(5)}
+    proto = build(nodes, {"x": (1, 3, 5, 5)}, arrays, opset=13)
+    proto.opset_import[0].version = 13
+    onnx.save(proto, tmp_path / "float.onnx")
+    quantize_dynamic(tmp_path / "float.onnx", tmp_path / "m.onnx", weight_type=kind, per_channel=per_channel)
+    operators = {entry.op_type for entry in onnx.load(tmp_path / "m.onnx").graph.node}
+    assert "DynamicQuantizeLinear" in operators and "MatMulInteger" in operators
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    assert model.metadata_props["mrt_notes"] == NOTE
+    rewrite(model)
+    assert all(entry.op_type in canonical.CANONICAL_OPERATORS for entry in model.graph)
+    feeds = seeded({"x": (1, 3, 5, 5)})
+    found = run(model, feeds)["y"]
+    assert snr(run(onnx.load(tmp_path / "m.onnx"), feeds)["y"], found) > OF_8_BITS
+    assert snr(run(proto, feeds)["y"], found) > OF_8_BITS
+
+
+def test_products_of_integers_that_are_given_are_refused(tmp_path):
+    kind = onnx.TensorProto.INT8
+    proto = build([node("MatMulInteger", "x w", "y")], {"x": (2, 3)}, {"w": np.ones((3, 4), np.int8)}, kind=kind)
+    proto.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT32
+    onnx.save(proto, tmp_path / "m.onnx")
+    with pytest.raises(Unsupported, match=r"\(MatMulInteger\): .*integers in a form that is not read"):
+        load_onnx(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+def test_a_dynamically_quantised_lstm(per_channel, direction, tmp_path):
+    ways, hidden = 1 + (direction == "bidirectional"), 6
+    arrays = {"w": weights(ways, 4 * hidden, 5), "r": weights(ways, 4 * hidden, hidden), "b": weights(ways, 8 * hidden)}
+    nodes = [node("LSTM", "x w r b", "y", hidden_size=hidden, direction=direction)]
+    proto = build(nodes, {"x": (3, 1, 5)}, arrays, opset=13)
+    proto.opset_import[0].version = 13
+    onnx.save(proto, tmp_path / "float.onnx")
+    quantize_dynamic(tmp_path / "float.onnx", tmp_path / "m.onnx", weight_type=QuantType.QInt8, per_channel=per_channel)
+    assert [entry.op_type for entry in onnx.load(tmp_path / "m.onnx").graph.node] == ["DynamicQuantizeLSTM"]
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    assert model.metadata_props["mrt_notes"] == NOTE
+    feeds = seeded({"x": (3, 1, 5)})
+    found = run(model, feeds)["y"]
+    assert snr(run(proto, feeds)["y"], found) > OF_8_BITS
+    if not per_channel:  # with a scale for each column, onnxruntime's own kernel is 10 to 30 dB from the float model
+        assert snr(run(onnx.load(tmp_path / "m.onnx"), feeds)["y"], found) > OF_8_BITS
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_what_the_optimiser_makes_of_dynamic_products(bias, tmp_path):
+    nodes = [node("MatMul", "x m", "p"), *([node("Add", "p n", "q")] if bias else [node("Identity", "p", "q")]),
+             node("MatMul", "x k", "o"), node("Add", "q o", "y")]  # fmt: skip
+    arrays = {"m": weights(6, 4) + np.float32(0.5), "n": weights(4), "k": weights(6, 4)}
+    proto = build(nodes, {"x": (2, 6)}, arrays, opset=13)
+    proto.opset_import[0].version = 13
+    onnx.save(proto, tmp_path / "float.onnx")
+    quantize_dynamic(tmp_path / "float.onnx", tmp_path / "q.onnx", weight_type=QuantType.QUInt8)
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "m.onnx")
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    onnxruntime.InferenceSession(tmp_path / "q.onnx", options)
+    operators = {entry.op_type for entry in onnx.load(tmp_path / "m.onnx").graph.node}
+    assert operators & {"DynamicQuantizeMatMul", "MatMulIntegerToFloat"}, operators
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    feeds = seeded({"x": (2, 6)})
+    assert snr(run(proto, feeds)["y"], run(model, feeds)["y"]) > OF_8_BITS
+
+
+def test_a_bias_in_steps_of_the_values_scale(tmp_path):
+    """As older quantisers wrote it: floor(bias / scale) in i32 is added to the sum of integers."""
+    text = """<ir_version: 8, opset_import: ["" : 13]>
+    main (float[1, 3, 5, 5] x) => (float[1, 4, 3, 3] y) <float size = {0.01}, int64[4] shape = {1, -1, 1, 1}> {
+      q, s, z = DynamicQuantizeLinear (x)
+      c = ConvInteger <kernel_shape = [3, 3]> (q, w, z)
+      f = Mul (s, size)
+      d = Div (b, f)
+      e = Floor (d)
+      i = Cast <to = 6> (e)
+      g = Reshape (i, shape)
+      h = Add (c, g)
+      r = Cast <to = 1> (h)
+      y = Mul (r, f)
+    }"""
+    proto = onnx.parser.parse_model(text)
+    integers = RNG.integers(-100, 100, (4, 3, 3, 3)).astype(np.int8)
+    proto.graph.initializer.extend([
+        onnx.numpy_helper.from_array(integers, "w"), onnx.numpy_helper.from_array(np.float32([0.004, 1.5, -0.007, -3]), "b")
+    ])  # fmt: skip
+    onnx.save(proto, tmp_path / "m.onnx")
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    feeds = seeded({"x": (1, 3, 5, 5)})
+    expected, found = run(proto, feeds)["y"], run(model, feeds)["y"]
+    assert snr(expected, found) > OF_8_BITS
+    assert abs((expected - found).mean()) < 0.02  # 0.01 for each bias that is only rounded down would show
+
+
+PRODUCT = """<ir_version: 8, opset_import: ["" : 13, "com.microsoft" : 1]>
+main (float[2, 3] x) => (float[2, 4] y) <float size = {0.01}> {
+  q, s, z = DynamicQuantizeLinear (x)
+  y = com.microsoft.MatMulIntegerToFloat (q, w, SCALES, ZERO)
+}"""
+
+
+@pytest.mark.parametrize("scales", ["s, size", "size, s"])
+def test_the_scales_of_a_product_may_be_in_any_order(scales, tmp_path):
+    """As onnxruntime's fusion copies them from a multiplication."""
+    proto = onnx.parser.parse_model(PRODUCT.replace("SCALES", scales).replace("ZERO", "z"))
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(RNG.integers(-100, 100, (3, 4)).astype(np.int8), "w"))
+    onnx.save(proto, tmp_path / "m.onnx")
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    feeds = seeded({"x": (2, 3)})
+    assert snr(run(proto, feeds)["y"], run(model, feeds)["y"]) > OF_8_BITS
+
+
+def test_a_product_with_another_zero_point_is_refused(tmp_path):
+    proto = onnx.parser.parse_model(PRODUCT.replace("SCALES", "s, size").replace("ZERO", "other"))
+    proto.graph.initializer.extend([
+        onnx.numpy_helper.from_array(np.ones((3, 4), np.int8), "w"), onnx.numpy_helper.from_array(np.uint8(7), "other")
+    ])  # fmt: skip
+    onnx.save(proto, tmp_path / "m.onnx")
+    with pytest.raises(Unsupported, match="MatMulIntegerToFloat"):
+        load_onnx(tmp_path / "m.onnx")
+
+
+def test_rounded_values_that_are_no_bias_are_not_read_as_one(tmp_path):
+    proto = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 13]>
+    main (float[2, 3] x, float[2, 4] t) => (int32[2, 4] y) {
+      q, s, z = DynamicQuantizeLinear (x)
+      c = MatMulInteger (q, w, z)
+      e = Floor (t)
+      i = Cast <to = 6> (e)
+      y = Add (c, i)
+    }""")
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((3, 4), np.int8), "w"))
+    onnx.save(proto, tmp_path / "m.onnx")
+    with pytest.raises(BadModel, match="do not fit together"):
+        load_onnx(tmp_path / "m.onnx")

@@ -1,0 +1,317 @@
+"""What the ONNX front end refuses, each with the sentence a user reads."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from mrt.errors import BadModel, Unsupported
+from mrt.frontend.onnx import load_onnx
+from mrt.frontend.onnx.read import read
+from tests.support.graphs import build, node
+
+_RELU = [node("Relu", "x", "y")]
+_SHAPE = {"x": (1, 3, 4, 4)}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "m.onnx"
+
+
+def refusal(path, proto=None, kind=BadModel, **shapes):
+    if proto is not None:
+        path.write_bytes(proto.SerializeToString())
+    with pytest.raises(kind) as caught:
+        load_onnx(path, shapes)
+    return str(caught.value).replace(str(path), "m.onnx")
+
+
+def weights_model(array):
+    return build([node("Mul", "x w", "y")], _SHAPE, {"w": array})
+
+
+def test_a_missing_file(path):
+    assert refusal(path) == "m.onnx: no such file"
+
+
+def test_a_folder(path):
+    path.mkdir()
+    assert refusal(path) == "m.onnx: is a folder; expected an .onnx file"
+
+
+def test_an_empty_file(path):
+    path.write_bytes(b"")
+    assert refusal(path) == "m.onnx: the file is empty"
+
+
+def test_a_text_file(path):
+    path.write_text("Dear reader, this is a letter and no model.\n")
+    assert refusal(path) == "m.onnx: not an ONNX file, or cut short"
+
+
+def test_an_error_page(path):
+    path.write_text("<!DOCTYPE html><html><body>404 Not Found</body></html>")
+    assert refusal(path) == "m.onnx: not an ONNX file, or cut short"
+
+
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
+def test_a_truncated_file(path, part):
+    whole = weights_model(np.ones((3, 1, 1), np.float32)).SerializeToString()
+    path.write_bytes(whole[: int(len(whole) * part)])
+    assert refusal(path).startswith("m.onnx: not ")
+
+
+def test_a_file_above_the_size_limit(path, monkeypatch):
+    monkeypatch.setattr(read, "LARGEST_FILE", 10)
+    path.write_bytes(b"x" * 11)
+    assert refusal(path) == "m.onnx: 11 bytes; the largest .onnx file is 10 bytes"
+
+
+def test_a_protobuf_without_a_graph(path):
+    assert refusal(path, onnx.ModelProto(ir_version=8)) == (
+        "m.onnx: not an ONNX model (it has no graph or no IR version)"
+    )
+
+
+def test_a_graph_without_outputs(path):
+    proto = build(_RELU, _SHAPE)
+    del proto.graph.output[:]
+    assert refusal(path, proto) == "m.onnx: the graph has no outputs"
+
+
+@pytest.mark.parametrize("opset", [0, 29])
+def test_an_opset_outside_the_range(path, opset):
+    proto = build(_RELU, _SHAPE)
+    proto.opset_import[0].version = opset
+    assert refusal(path, proto) == f"m.onnx: opset {opset}; supported are 1 to 28"
+
+
+def test_one_opset_said_twice_is_one(path):
+    proto = build(_RELU, _SHAPE)
+    proto.opset_import.add(domain="", version=20)
+    onnx.save(proto, path)
+    assert load_onnx(path)[0].graph.num_nodes() == 1
+    proto.opset_import[1].version = 19
+    assert refusal(path, proto) == "m.onnx: names 2 versions of the default operator set; expected one"
+
+
+def test_no_default_operator_set(path):
+    proto = build(_RELU, _SHAPE)
+    proto.opset_import[0].domain = "com.example"
+    assert refusal(path, proto) == "m.onnx: names 0 versions of the default operator set; expected one"
+
+
+def test_an_unknown_element_type(path):
+    proto = weights_model(np.ones((3, 1, 1), np.float32))
+    proto.graph.initializer[0].data_type = 45
+    assert refusal(path, proto) == "m.onnx: 'w' has the unknown element type 45"
+
+
+def test_weights_with_bytes_missing(path):
+    proto = weights_model(np.ones((3, 1, 1), np.float32))
+    proto.graph.initializer[0].raw_data = b"\0" * 8
+    assert refusal(path, proto).startswith("m.onnx: not a valid ONNX model: ")
+
+
+def test_a_node_without_a_first_operand(path):
+    proto = build(_RELU, _SHAPE)
+    proto.graph.node[0].input[0] = ""
+    assert "  Relu:y (Relu): its first operand is missing" in refusal(path, proto, Unsupported)
+
+
+def test_an_attribute_that_is_no_text(path):
+    proto = build([node("MaxPool", "x", "y", kernel_shape=[2, 2], auto_pad="VALID")], _SHAPE)
+    next(a for a in proto.graph.node[0].attribute if a.name == "auto_pad").s = b"\xff\xfe"
+    assert "  MaxPool:y (MaxPool): attribute auto_pad is no text" in refusal(path, proto, Unsupported)
+
+
+def test_a_padding_mode_that_does_not_exist(path):
+    proto = build([node("MaxPool", "x", "y", kernel_shape=[2, 2], auto_pad="VALID")], _SHAPE)
+    next(a for a in proto.graph.node[0].attribute if a.name == "auto_pad").s = b"SAME"
+    assert "auto_pad=SAME; expected NOTSET or SAME_UPPER or SAME_LOWER or VALID" in refusal(path, proto, Unsupported)
+
+
+def test_every_unsupported_node_at_once(path):
+    nodes = [
+        node("Multinomial", "x", "a"),
+        node("Relu", "a", "b"),
+        node("MaxPool", "b", "c", kernel_shape=[2, 2], storage_order=1),
+        node("Pad", "c p", "d", mode="mirror"),
+        node("Pool", "d", "e", domain="com.example"),
+        node("Conv", "e k", "f", kernel_shape=[3, 3, 3, 3]),
+        node("BatchNormalization", "f s s s s", "y z q", training_mode=1),
+    ]
+    proto = build(_RELU, _SHAPE)
+    del proto.graph.node[:]
+    proto.graph.node.extend(nodes)
+    proto.opset_import.append(helper.make_opsetid("com.example", 1))
+    assert refusal(path, proto, Unsupported).splitlines() == [
+        "7 unsupported:",
+        "  Multinomial:a (Multinomial): unsupported operator (ONNX opset 20): random numbers, which no program draws; "
+        "export the model for inference, make them an input, or end in front of it with --outputs",
+        "  MaxPool:c (MaxPool): storage_order=1; expected 0",
+        "  Pad:d (Pad): mode=mirror; expected constant or edge or reflect or wrap",
+        "  Pool:e (Pool): operator of the domain 'com.example': its author's own; export the model with operators of ONNX, "
+        "or end in front of it with --outputs",
+        "  Conv:f (Conv): kernel_shape=[3, 3, 3, 3]; expected 1 to 3 dimensions",
+        "  BatchNormalization:y (BatchNormalization): training_mode=1; expected 0",
+        "  BatchNormalization:y (BatchNormalization): second output 'z'; expected one output",
+        "supported operators: mrt operators --frontend onnx",
+    ]
+
+
+@pytest.mark.parametrize("outputs", ["y z", "y r"])
+def test_a_second_result_that_is_read(path, outputs):
+    proto = build([node("Dropout", "x", "y z"), node("Cast", "z", "r", to=1)], _SHAPE, outputs=outputs, opset=13)
+    assert "  Dropout:y (Dropout): second output 'z'; expected one output" in refusal(path, proto, Unsupported)
+
+
+def test_a_batch_normalization_that_trains_as_old_ones_say_it(path):
+    proto = build(
+        [node("BatchNormalization", "x s s s s", "y a b c d")], _SHAPE, {"s": np.ones(3, np.float32)}, opset=8
+    )
+    assert "(BatchNormalization): second output 'a'; expected one output" in refusal(path, proto, Unsupported)
+
+
+def test_nodes_without_a_name_are_called_by_their_output(path):
+    proto = build([node("Relu", "x", "a")], _SHAPE, outputs="a")
+    proto.graph.node[0].op_type, proto.graph.node[0].name = "Foo", ""
+    assert "  a (Foo): unsupported operator (ONNX opset 20)" in refusal(path, proto, Unsupported)
+
+
+def test_a_node_with_a_graph_of_its_own(path):
+    proto = build([node("Identity", "x", "y")], _SHAPE)
+    branch = helper.make_graph([], "branch", [], [])
+    proto.graph.node[0].attribute.append(helper.make_attribute("body", branch))
+    assert "Identity:y (Identity): body: attributes that are graphs" in refusal(path, proto, Unsupported)
+
+
+@pytest.mark.parametrize(("kind", "name"), [(8, "string"), (14, "complex64")])
+def test_inputs_that_no_program_takes(path, kind, name):
+    proto = build([node("Cast", "x", "y", to=1)], _SHAPE, kind=kind)
+    expected = f"  input 'x': holds {name}; expected floats, bool or integers"
+    assert expected in refusal(path, proto, Unsupported)
+
+
+@pytest.mark.parametrize(
+    ("array", "trouble"),
+    [
+        (np.array([1, np.nan], np.float32), "holds NaN"),
+        (np.array([1, np.nan], np.float16), "holds NaN"),
+        (np.array([1, -np.inf], np.float32), "holds infinities, or numbers too large for float32"),
+        (np.array([1, 1e300]), "holds infinities, or numbers too large for float32"),
+    ],
+)
+def test_weights_that_are_no_numbers(path, array, trouble):
+    proto = build([node("Cast", "w", "f", to=1), node("Mul", "x f", "y")], {"x": (3, 2)}, {"w": array})
+    assert refusal(path, proto) == f"initializer 'w' {trouble}"
+
+
+def test_a_nan_in_a_constant_node(path):
+    value = numpy_helper.from_array(np.array([np.nan], np.float32))
+    proto = build([node("Constant", "", "c", value=value), node("Mul", "x c", "y")], _SHAPE)
+    assert refusal(path, proto) == "initializer 'c' holds NaN"
+
+
+def test_unknown_dimensions(path):
+    proto = build(_RELU, {"x": ("N", 3, "H", "W")})
+    assert refusal(path, proto) == ("input 'x' has unknown dimensions; add --shape x=1,3,?,?, numbers for each ?")
+
+
+def test_a_shape_for_an_input_that_is_not_there(path):
+    assert refusal(path, build(_RELU, _SHAPE), data=(1, 3)) == (
+        "--shape data: the model has no input of that name; it has x"
+    )
+
+
+def test_a_shape_of_another_rank(path):
+    assert refusal(path, build(_RELU, _SHAPE), x=(1, 3)) == "--shape x=1,3: expected 4 dimensions, each 1 or more"
+
+
+def test_a_shape_that_does_not_fit_the_weights(path):
+    proto = build([node("Conv", "x w", "y")], {"x": (1, 3, "H", "W")}, {"w": np.ones((2, 3, 3, 3), np.float32)})
+    assert refusal(path, proto, x=(1, 4, 8, 8)) == (
+        "Conv:y (Conv): its input has 4 channels; its weights [2, 3, 3, 3] with group=1 expect 3"
+    )
+
+
+def test_shapes_that_do_not_fit_together(path):
+    proto = build([node("Add", "x w", "y")], {"x": (1, 3, "H", 4)}, {"w": np.ones((5, 1), np.float32)})
+    assert refusal(path, proto, x=(1, 3, 2, 4)).startswith(
+        "m.onnx: the shapes do not fit together: [ShapeInferenceError]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("operator", "weights", "attributes", "trouble"),
+    [
+        ("Conv", [(2, 3, 3, 3), (5,)], {}, "its bias has shape [5]; expected [2]"),
+        ("Conv", [(3, 1, 3, 3)], {"group": 2}, "group=2 does not divide 3 channels"),
+        ("Conv", [(2, 3, 3, 3)], {"kernel_shape": [2, 2]}, "kernel_shape=[2, 2]; its weights are [2, 3, 3, 3]"),
+        (
+            "ConvTranspose",
+            [(4, 2, 3, 3)],
+            {},
+            "its input has 3 channels; its weights [4, 2, 3, 3] with group=1 expect 4",
+        ),
+        ("PRelu", [(5, 1, 1)], {}, "slope [5, 1, 1] does not broadcast to its input [1, 3, 8, 8]"),
+    ],
+)
+def test_weights_that_do_not_suit_their_input(path, operator, weights, attributes, trouble):
+    names = ["abcd"[index] for index in range(len(weights))]
+    arrays = {name: np.ones(shape, np.float32) for name, shape in zip(names, weights, strict=True)}
+    proto = build([node(operator, " ".join(["x", *names]), "y", **attributes)], {"x": (1, 3, 8, 8)}, arrays)
+    assert refusal(path, proto) == f"{operator}:y ({operator}): {trouble}"
+
+
+def test_a_gemm_with_an_unfit_c(path):
+    arrays = {"w": np.ones((3, 4), np.float32), "c": np.ones((3,), np.float32)}
+    assert refusal(path, build([node("Gemm", "x w c", "y")], {"x": (2, 3)}, arrays)) == (
+        "Gemm:y (Gemm): C has shape [3]; expected one that broadcasts to [2, 4]"
+    )
+
+
+def test_a_reshape_that_loses_elements(path):
+    proto = build([node("Reshape", "x s", "y")], {"x": (3, 5)}, {"s": np.array([4, 4])})
+    assert refusal(path, proto) == (
+        "Reshape:y (Reshape): its input [3, 5] has another number of elements than its result [4, 4]"
+    )
+
+
+def test_a_scale_that_makes_a_size_negative(path):
+    proto = build([node("Resize", "x - s", "y")], _SHAPE, {"s": np.array([1, 1, 1, -2], np.float32)})
+    assert "m.onnx: the shapes do not fit together: 'y' would have the shape " in refusal(path, proto)
+
+
+def test_a_scale_of_another_length_than_what_is_normalised(path):
+    proto = build([node("LayerNormalization", "x k", "y", axis=-1)], _SHAPE, {"k": np.ones(3, np.float32)})
+    assert "LayerNormalization:y (LayerNormalization): scale [3] does not broadcast to [" in refusal(path, proto)
+
+
+def test_an_operand_that_nobody_makes(path):
+    proto = build([node("Add", "x x", "y")], _SHAPE)
+    proto.graph.node[0].input[1] = "ghost"
+    assert refusal(path, proto).startswith(
+        "m.onnx: not a valid ONNX model: Nodes in a graph must be topologically sorted"
+    )
+
+
+def test_an_attribute_newer_than_opset_20_that_changes_the_meaning(path):
+    proto = build([node("Cast", "x", "y", to=1)], _SHAPE, opset=24)
+    proto.graph.node[0].attribute.append(helper.make_attribute("round_mode", "up"))
+    assert "Cast:y (Cast): attribute round_mode is not one of opset 20" in refusal(path, proto, Unsupported)
+
+
+def test_an_attribute_of_another_type_than_the_operator_declares(path):
+    proto = build([node("MaxPool", "x", "y", kernel_shape=[2, 2])], _SHAPE)
+    proto.graph.node[0].attribute[0].type = onnx.AttributeProto.GRAPH
+    assert "attribute kernel_shape is of type GRAPH; expected INTS" in refusal(path, proto, Unsupported)
+
+
+@pytest.mark.parametrize("name", ["Relu:y", "wanted"])
+def test_a_name_that_is_no_text(path, name):
+    made = [node("Relu", "x", "wanted"), node("Relu", "wanted", "y")]
+    data = build(made, _SHAPE).SerializeToString()
+    path.write_bytes(data.replace(name.encode(), b"\xff" * len(name)))
+    assert refusal(path) == "m.onnx: a name in it is no text (UTF-8)"

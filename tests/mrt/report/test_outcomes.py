@@ -1,0 +1,163 @@
+"""What is said to have become of operators, on graphs whose fate can be worked out by hand."""
+
+import json
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+from onnx import TensorProto, helper
+
+from cvm.proof.validate import validate
+from mrt.calibrate.collect import calibrate
+from mrt.calibrate.samples import synthetic_samples
+from mrt.quantize import QuantizeOptions, quantize
+from mrt.quantize.source_map import Owners
+from mrt.report import Report, float_graph
+from mrt.report.page import page
+from mrt.rewrite import rewrite
+from mrt.table.table import CalibrationOptions
+from tests.support.graphs import graph_of, node, shapes_of
+
+RNG = np.random.default_rng(7)
+
+
+def report_of(model: ir.Model, name: str = "m.onnx") -> Report:
+    before = float_graph(model)
+    rewrite(model)
+    samples = synthetic_samples(shapes_of(model), 4)
+    table = calibrate(model, samples, CalibrationOptions(), model_sha256="")
+    owners = Owners()
+    proven = validate(quantize(model, table, QuantizeOptions(), owners=owners))
+    names = {"model": name, "origin": "onnx", "program_id": "0" * 64}
+    return Report.of(proven, before, float_graph(model), owners.of_number, **names)
+
+
+def network() -> ir.Model:
+    """Every fate at least once."""
+    nodes = [
+        node("Conv", "x w", "conv"),
+        node("BatchNormalization", "conv g b m v", "norm"),
+        node("Relu", "norm", "relu"),
+        node("Dropout", "relu", "dropped"),
+        node("Shape", "dropped", "shape"),
+        node("Gather", "shape zero", "batch"),
+        node("Concat", "batch rest", "target", axis=0),
+        node("Reshape", "dropped target", "flat"),
+        node("Tanh", "flat", "nobody"),
+        node("MatMul", "flat d", "product"),
+        node("Add", "product e", "logits"),
+        node("HardSwish", "logits", "y"),
+    ]
+    weights = {
+        "w": RNG.normal(size=(4, 3, 3, 3)).astype(np.float32),
+        "d": RNG.normal(size=(64, 5)).astype(np.float32),
+        "e": RNG.normal(size=5).astype(np.float32),
+        **{name: RNG.normal(size=4).astype(np.float32) for name in "gbm"},
+        "v": np.full(4, 2, np.float32),
+        "zero": np.array([0]),
+        "rest": np.array([-1]),
+    }
+    return graph_of(nodes, {"x": (1, 3, 6, 6)}, weights)
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return report_of(network())
+
+
+def test_every_operator_of_the_model_is_listed_with_its_fate(report):
+    assert [(fate.operator.kind, fate.what) for fate in report.fates] == [
+        ("Conv", "fused"),
+        ("BatchNormalization", "fused"),
+        ("Relu", "kept"),
+        ("Dropout", "removed"),
+        ("Shape", "folded"),
+        ("Gather", "folded"),
+        ("Concat", "folded"),
+        ("Reshape", "kept"),
+        ("Tanh", "unused"),
+        ("MatMul", "fused"),
+        ("Add", "fused"),
+        ("HardSwish", "kept"),
+    ]
+
+
+def test_what_was_fused_says_into_which_value_and_operator(report):
+    conv, norm = report.fates[:2]
+    assert conv.into == norm.into == ("norm",)
+    assert [place.kind for place in norm.places] == ["Conv"]
+    product, add = report.fates[9:11]
+    assert product.into == add.into == ("logits",) and add.together == 2
+    assert [place.kind for place in add.places] == ["Gemm"]
+
+
+def test_every_instruction_is_listed_with_the_operator_it_was_written_for(report):
+    by_name = {fate.operator.outputs[0]: dict(fate.instructions) for fate in report.fates}
+    assert by_name["norm"] == {"conv2d": 1, "transpose": 1}  # the input arrives as NCHW
+    assert by_name["relu"] == {"rescale": 1}
+    assert by_name["logits"] == {"dense": 1, "rescale": 1}
+    assert by_name["y"] == {"table": 1}
+    assert by_name["target"] == {} == by_name["nobody"]
+    assert dict(report.elsewhere) == {}
+
+
+def test_an_operator_without_instructions_names_the_value_that_does_its_work():
+    nodes = [node("Transpose", "x", "t", perm=[0, 2, 3, 1]), node("Transpose", "t", "u", perm=[0, 3, 1, 2])]
+    model = graph_of([*nodes, node("Sigmoid", "t", "s"), node("Relu", "u", "r")], {"x": (1, 3, 4, 5)}, outputs="s r")
+    fates = {fate.operator.outputs[0]: fate for fate in report_of(model).fates}
+    assert (dict(fates["t"].instructions), fates["t"].taken_up_by) == ({}, "s")
+
+
+def test_two_operators_that_became_one_table_share_it():
+    nodes = [node("Sigmoid", "x", "s"), node("Mul", "x s", "y")]
+    fates = report_of(graph_of(nodes, {"x": (1, 8)})).fates
+    assert [dict(fate.instructions) for fate in fates] == [{}, {"table": 1}]
+    assert fates[0].taken_up_by == "y"
+
+
+def test_what_a_branch_reads_is_read_by_the_node_that_has_it():
+    branches = {
+        name: helper.make_graph(
+            [helper.make_node(kind, ["x"], [f"{kind}_y"])],
+            name,
+            [],
+            [helper.make_tensor_value_info(f"{kind}_y", TensorProto.FLOAT, [1, 4])],
+        )
+        for name, kind in (("then_branch", "Relu"), ("else_branch", "Neg"))
+    }
+    model = graph_of([node("If", "c", "y", **branches)], {"x": (1, 4)}, {"c": np.array(True)})
+    graph = float_graph(model)
+    assert graph.operators[0].inputs == ("c", "x", "x") and "y" in graph.depending
+
+
+def test_instructions_and_operators_are_counted_by_kind(report):
+    rows = {row["kind"]: row for row in report.to_json()["kinds"]}
+    assert rows["Conv"] == {"kind": "Conv", "count": 1, "fates": {"fused": 1}, "instructions": ["conv2d", "transpose"]}
+    assert sum(row["count"] for row in rows.values()) == 12
+
+
+def test_the_summary_is_short_and_says_how_much_it_leaves_out(report):
+    lines = report.summary(4)
+    assert lines[0] == "  operators      12 in float: 4 fused, 3 kept, 3 folded, removed, unused"
+    assert lines[5] == "    and 8 more kinds; --report F lists every operator"
+    assert lines[6].startswith("  integers only  checked on the file: all ")
+    assert len(report.summary(12)) == 14
+
+
+def test_the_text_has_a_line_for_every_operator_and_ends_in_the_statement(report):
+    lines = report.text().splitlines()
+    assert (
+        sum("BatchNormalization:norm" in line and "fused with 1 more into Conv 'norm'" in line for line in lines) == 1
+    )
+    assert lines[-1].startswith(f"Checked on program {'0' * 64}: all ")
+    assert lines[-1].endswith("instructions takes or gives a real number.")
+
+
+def test_names_of_a_model_command_neither_a_terminal_nor_a_page():
+    model = graph_of([node("Relu", "x", "y")], {"x": (1, 4)})
+    model.graph[0].name = "\x1b[31m<script>\u2028é"
+    found = report_of(model, "<b>.onnx")
+    assert found.text().isascii() and "\x1b" not in found.text()
+    text = page(found)
+    assert text.isascii() and "<script>" not in text and "&lt;script&gt;" in text and "&lt;b&gt;.onnx" in text
+    assert json.loads(json.dumps(found.to_json()))["operators"][0]["name"] == model.graph[0].name

@@ -1,0 +1,98 @@
+"""fold_constants: before and after on the smallest graphs, and where it must not apply."""
+
+import numpy as np
+import pytest
+
+from mrt.rewrite.constants.fold_constants import fold_constants
+from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
+
+
+def test_plumbing_of_shapes_becomes_a_constant():
+    nodes = [
+        node("Shape", "x", "s"),
+        node("Gather", "s zero", "n"),
+        node("Unsqueeze", "n zero", "n1"),
+        node("Concat", "n1 rest", "t", axis=0),
+        node("Reshape", "x t", "y"),
+    ]
+    model = graph_of(nodes, {"x": (2, 3, 4)}, {"zero": np.array(0), "rest": np.array([-1])})
+    assert apply_pass(fold_constants, model) == 4
+    assert operators_of(model) == ["Reshape"]
+    assert constant_named(model, "t").tolist() == [2, -1]
+
+
+def test_part_of_a_shape_and_a_size():
+    nodes = [node("Shape", "x", "s", start=1, end=-1), node("Size", "x", "n"), node("Mul", "s n", "t"),
+             node("Cast", "t", "f", to=1), node("Mul", "x f", "y")]  # fmt: skip
+    model = graph_of(nodes, {"x": (2, 3, 4)})
+    apply_pass(fold_constants, model)
+    assert constant_named(model, "f").tolist() == [3 * 24]
+
+
+def test_float_arithmetic_is_rounded_once_to_float32():
+    model = graph_of([node("Div", "a b", "k"), node("Mul", "x k", "y")], {"x": (2,)}, {"a": 1.0, "b": 3.0})
+    apply_pass(fold_constants, model)
+    assert constant_named(model, "k") == np.float32(1 / 3)
+
+
+def test_integer_division_truncates_toward_zero():
+    weights = {"a": np.array([-7]), "b": np.array([2])}
+    nodes = [node("Div", "a b", "q"), node("Cast", "q", "f", to=1), node("Mul", "x f", "y")]
+    model = graph_of(nodes, {"x": (2,)}, weights)
+    apply_pass(fold_constants, model)
+    assert constant_named(model, "f").tolist() == [-3]
+
+
+@pytest.mark.parametrize("operator", ["Exp", "Tanh", "ReduceSum", "MatMul", "Pow"])
+def test_what_is_not_exactly_rounded_stays(operator):
+    names = "a a" if operator in ("MatMul", "Pow") else "a"
+    model = graph_of(
+        [node(operator, names, "k"), node("Mul", "x k", "y")], {"x": (3, 3)}, {"a": np.ones((3, 3), np.float32)}
+    )
+    assert apply_pass(fold_constants, model) == 0
+
+
+def test_a_large_result_stays():
+    nodes = [node("ConstantOfShape", "s", "k"), node("Add", "x k", "y")]
+    model = graph_of(nodes, {"x": (1,)}, {"s": np.array([1 << 12, 1 << 11])})
+    assert fold_constants(model) == 0
+
+
+def test_a_constant_output_of_the_graph_is_held_by_a_reshape():
+    model = graph_of([node("Add", "a a", "y"), node("Relu", "x", "z")], {"x": (2,)}, {"a": 1.0}, outputs="y z")
+    assert apply_pass(fold_constants, model) == 1
+    assert operators_of(model) == ["Reshape", "Relu"]
+    assert apply_pass(fold_constants, model) == 0
+
+
+def test_a_range_of_floats_does_not_add_up_the_errors_of_its_step():
+    model = graph_of(
+        [node("Range", "a b c", "r"), node("Add", "x r", "y")], {"x": (1000,)}, {"a": 0.0, "b": 100.0, "c": 0.1}
+    )
+    fold_constants(model)
+    folded = constant_named(model, "r")
+    assert folded.dtype == np.float32
+    assert folded[[1, 10, 999]].tolist() == np.float32([0.1, 1.0, 99.9]).tolist()
+
+
+def test_a_constant_node_that_is_an_output_is_held_too():
+    model = graph_of(
+        [node("Constant", "", "y", value_floats=[1.0, 2.0]), node("Relu", "x", "z")], {"x": (2,)}, outputs="y z"
+    )
+    assert apply_pass(fold_constants, model) == 1
+    assert operators_of(model) == ["Reshape", "Relu"]
+
+
+def test_a_shape_that_is_not_known_stays():
+    model = graph_of([node("Shape", "x", "s"), node("Reshape", "x s", "y")], {"x": ("n", 3)})
+    assert fold_constants(model) == 0
+
+
+def test_what_makes_nan_stays():
+    model = graph_of([node("Div", "a a", "k"), node("Mul", "x k", "y")], {"x": (2,)}, {"a": 0.0})
+    assert fold_constants(model) == 0
+
+
+def test_an_impossible_gather_stays():
+    nodes = [node("Gather", "a i", "k"), node("Mul", "x k", "y")]
+    assert fold_constants(graph_of(nodes, {"x": (2,)}, {"a": [1.0, 2.0], "i": np.array(5)})) == 0

@@ -1,0 +1,53 @@
+"""lower_matmul: before and after on the smallest graphs, and where it must not apply."""
+
+import numpy as np
+import pytest
+
+from mrt.rewrite.linear.matmul import lower_matmul
+from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
+
+_W = np.arange(20, dtype=np.float32).reshape(5, 4)
+
+
+def test_a_product_with_a_constant_is_a_gemm_without_bias():
+    model = graph_of([node("MatMul", "x w", "y")], {"x": (3, 5)}, {"w": _W})
+    assert apply_pass(lower_matmul, model) == 1
+    assert operators_of(model) == ["Gemm"]
+    assert (constant_named(model, "y.weight") == _W.T).all()
+    assert constant_named(model, "y.bias").tolist() == [0.0] * 4
+
+
+@pytest.mark.parametrize("order", ["p b", "b p"])
+def test_the_add_behind_is_the_bias(order):
+    nodes = [node("MatMul", "x w", "p"), node("Add", order, "y")]
+    model = graph_of(nodes, {"x": (2, 3, 5)}, {"w": _W, "b": [1.0, 2.0, 3.0, 4.0]})
+    assert apply_pass(lower_matmul, model) == 1
+    assert operators_of(model) == ["Reshape", "Gemm", "Reshape"]
+    assert constant_named(model, "y.bias").tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+@pytest.mark.parametrize("rows", [3, 4])
+def test_an_add_that_varies_along_the_rows_stays_behind(rows):
+    nodes = [node("MatMul", "x w", "p"), node("Add", "p b", "y")]
+    model = graph_of(nodes, {"x": (rows, 5)}, {"w": _W, "b": [[float(row)] for row in range(rows)]})
+    assert apply_pass(lower_matmul, model) == 1
+    assert operators_of(model) == ["Gemm", "Add"]
+
+
+def test_a_product_that_is_read_twice_keeps_its_add():
+    nodes = [node("MatMul", "x w", "p"), node("Add", "p b", "y")]
+    model = graph_of(nodes, {"x": (3, 5)}, {"w": _W, "b": 0.5}, outputs="y p")
+    assert apply_pass(lower_matmul, model) == 1
+    assert operators_of(model) == ["Gemm", "Add"]
+
+
+def test_a_constant_in_front_is_turned_around():
+    model = graph_of([node("MatMul", "w x", "y")], {"x": (4, 3)}, {"w": _W})
+    assert apply_pass(lower_matmul, model) == 1
+    assert operators_of(model) == ["Transpose", "MatMul", "Transpose"]
+
+
+@pytest.mark.parametrize("weights", [{}, {"z": np.ones((2, 5, 4), np.float32)}])
+def test_computed_operands_and_many_matrices_stay(weights):
+    inputs = {"x": (2, 3, 5)} if weights else {"x": (2, 3, 5), "z": (2, 5, 4)}
+    assert apply_pass(lower_matmul, graph_of([node("MatMul", "x z", "y")], inputs, weights)) == 0

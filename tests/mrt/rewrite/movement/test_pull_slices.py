@@ -1,0 +1,96 @@
+"""pull_slices: before and after on the smallest detectors, and where they must not apply."""
+
+import numpy as np
+import onnx_ir as ir
+import onnxruntime
+import pytest
+
+from mrt.frontend.mxnet import load_mxnet
+from mrt.frontend.mxnet.suppression import function
+from mrt.rewrite import rewrite
+from mrt.rewrite.movement.pull_slices import pull_slices
+from tests.support.graphs import graph_of, node
+from tests.support.mxnet_files import node as mx_node
+from tests.support.mxnet_files import variable, write_symbol
+
+BOXES = 12
+NMS = {"id_index": "0", "overlap_thresh": "0.4", "valid_thresh": "0.2", "topk": "6"}
+
+
+def detector(folder, *nodes, heads=None):
+    """Variables ids, scores and boxes, joined to rows and chosen among; further nodes count from number 5."""
+    path = folder / "detector.json"
+    joined = mx_node("Concat", "rows", [0, 1, 2], dim="-1", num_args="3")
+    names = [variable(name) for name in ("ids", "scores", "boxes")]
+    write_symbol(path, [*names, joined, mx_node("_contrib_box_nms", "kept", [3], **NMS), *nodes], heads)
+    return load_mxnet(path, shapes={"ids": (1, BOXES, 1), "scores": (1, BOXES, 1), "boxes": (1, BOXES, 4)})
+
+
+def column(name, first, end, of=4):
+    return mx_node("slice_axis", name, [of], axis="2", begin=str(first), end=str(end))
+
+
+def feeds():
+    random = np.random.default_rng(5)
+    low = random.uniform(0, 6, (1, BOXES, 2))
+    return {
+        "ids": random.integers(0, 2, (1, BOXES, 1)).astype(np.float32),
+        "scores": (random.permutation(BOXES).reshape(1, BOXES, 1) / np.float32(BOXES)).astype(np.float32),
+        "boxes": np.concatenate([low, low + random.uniform(1, 5, (1, BOXES, 2))], 2).astype(np.float32),
+    }
+
+
+def answers(model):
+    session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(None, feeds())
+
+
+def operators(model):
+    return [one.op_type for one in model.graph]
+
+
+def test_columns_of_the_kept_rows_are_rows_of_the_parts(tmp_path):
+    nodes = [mx_node("slice_axis", "best", [4], axis="1", begin="0", end="4"), *(
+        column(name, first, end, 5) for name, first, end in (("i", 0, 1), ("s", 1, 2), ("b", 2, 6)))]  # fmt: skip
+    model = detector(tmp_path, *nodes, heads=[6, 7, 8])
+    before = answers(model)
+    rewrite(model)
+    assert "Concat" not in operators(model) and "Slice" not in operators(model)
+    assert operators(model).count("NonMaxSuppression") == 1 and operators(model).count("Gather") == 3
+    (chosen,) = [one for one in model.graph if one.domain == "mrt"]
+    assert chosen.attributes["keep"].as_int() == 4 and chosen.attributes["candidates"].as_int() == 6
+    for found, expected in zip(answers(model), before, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("first", "end"), [(0, 3), (1, 4), (2, 6), (4, 5), (0, 6)])
+def test_any_columns_of_any_rows_stay_what_they_are(first, end, tmp_path):
+    model = detector(
+        tmp_path, mx_node("slice_axis", "some", [4], axis="1", begin="2", end="8"), column("y", first, end, 5)
+    )
+    before = answers(model)
+    rewrite(model)
+    np.testing.assert_array_equal(answers(model)[0], before[0])
+
+
+def test_through_what_moves_rows_in_between(tmp_path):
+    nodes = [
+        mx_node("Reshape", "grid", [4], shape="(0, 3, 4, -1)"),
+        mx_node("transpose", "turned", [5], axes="(0, 2, 1, 3)"),
+        mx_node("slice_axis", "y", [6], axis="3", begin="2", end="6"),
+    ]
+    model = detector(tmp_path, *nodes)
+    before = answers(model)
+    rewrite(model)
+    assert "Concat" not in operators(model)
+    np.testing.assert_array_equal(answers(model)[0], before[0])
+
+
+def test_models_that_choose_no_boxes_are_left_alone():
+    ends = {name: np.array([value]) for name, value in (("a", 0), ("e", 2), ("d", 1), ("one", 1))}
+    model = graph_of([node("Concat", "x x", "j", axis=1), node("Slice", "j a e d one", "y")], {"x": (2, 2)}, ends)
+    assert pull_slices(model) == 0
+
+
+def test_the_function_is_what_its_domain_is_named_after():
+    assert function().identifier() == ("mrt", "NonMaxSuppression", "")
