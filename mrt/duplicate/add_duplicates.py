@@ -15,7 +15,7 @@ from mrt.duplicate.channel_chains import Chain, bias_of, channel_chains, set_wei
 from mrt.errors import BadData
 from mrt.graph.notes import TWINS
 from mrt.graph.patch import set_attributes
-from mrt.graph.values import integer, shape_of
+from mrt.graph.values import int_attribute, shape_of
 
 Twins = Mapping[str, Sequence[int]]
 """Channels that get a twin, by the first clipped value of the chain of convolutions that they go through."""
@@ -54,7 +54,7 @@ def _add(chain: Chain, channels: list[int]) -> None:
     for node in chain.convolutions:
         weights, bias = weights_of(node), bias_of(node)
         set_weights(node, np.concatenate([weights, weights[channels]]), np.concatenate([bias, bias[channels]]))
-        if integer(node, "group", 1) > 1:
+        if int_attribute(node, "group", 1) > 1:
             set_attributes(node, group=before + len(channels))
     for reader in chain.readers:
         weights = weights_of(reader).copy()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from mrt.graph.patch import add_constant
-from mrt.graph.values import Array, constant, integer, nodes, operand, shape_of, sole_user
+from mrt.graph.values import Array, constant, int_attribute, nodes, operand, shape_of, sole_user
 
 CLIPS = ("Relu", "Clip")
 
@@ -39,7 +39,7 @@ class Chain:
 def channel_chains(model: ir.Model) -> Iterator[Chain]:
     """Each chain that begins with a convolution of all channels, as long as it goes."""
     for node in nodes(model, "Conv"):
-        if _is_convolution(node) and integer(node, "group", 1) == 1:
+        if _is_convolution(node) and int_attribute(node, "group", 1) == 1:
             chain = _chain(node)
             if chain is not None:
                 yield chain
@@ -63,7 +63,7 @@ def _chain(node: ir.Node) -> Chain | None:
             or not all(use.idx == 0 and _is_convolution(use.node) for use in value.uses())
         ):
             return None
-        if all(integer(reader, "group", 1) == 1 for reader in readers):
+        if all(int_attribute(reader, "group", 1) == 1 for reader in readers):
             return Chain(tuple(convolutions), tuple(clipped), tuple(pooled), readers)
         if len(readers) > 1 or not _is_by_channel(readers[0]):
             return None
@@ -76,7 +76,7 @@ def _is_convolution(node: ir.Node) -> bool:
 
 def _is_by_channel(node: ir.Node) -> bool:
     shape = shape_of(node.inputs[1])
-    return shape is not None and shape[1] == 1 and shape[0] == integer(node, "group", 1)
+    return shape is not None and shape[1] == 1 and shape[0] == int_attribute(node, "group", 1)
 
 
 def weights_of(node: ir.Node) -> Array:

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from mrt.exact.ordered_sum import row_sums
 from mrt.graph.notes import BYTES
-from mrt.graph.values import constant, integer, integers, operand, scalar
+from mrt.graph.values import constant, int_attribute, ints_attribute, operand, scalar
 
 Floats = npt.NDArray[np.float64]
 Reach = tuple[Floats, Floats]  # least and greatest: of each index of axis 1, or of all together
@@ -66,8 +66,8 @@ def _of_convolution(node: ir.Node, least: Floats, greatest: Floats) -> Reach | N
     weights, bias = constant(node.inputs[1]), constant(operand(node, 2))
     if weights is None or not np.isfinite([least, greatest]).all():
         return None
-    groups, inputs = integer(node, "group", 1), weights.shape[1]
-    if any(integers(node, "pads") or ()):
+    groups, inputs = int_attribute(node, "group", 1), weights.shape[1]
+    if any(ints_attribute(node, "pads") or ()):
         least, greatest = np.minimum(least, 0), np.maximum(greatest, 0)
     by_output = [
         np.repeat(np.broadcast_to(ends, groups * inputs).reshape(groups, inputs), len(weights) // groups, axis=0)

@@ -14,12 +14,12 @@ from mrt.graph.values import (
     constant,
     constant_integers,
     first,
-    integer,
-    integers,
+    int_attribute,
+    ints_attribute,
     operand,
     scalar,
     shape_of,
-    word,
+    string_attribute,
 )
 
 
@@ -49,9 +49,9 @@ def _conv(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
     weights, source, result = constant(operand(node, 1)), shape_of(node.inputs[0]), shape_of(node.outputs[0])
     if weights is None or source is None or result is None or weights.ndim != 4:
         return False
-    strides, pads, dilations = (integers(node, name) for name in ("strides", "pads", "dilations"))
+    strides, pads, dilations = (ints_attribute(node, name) for name in ("strides", "pads", "dilations"))
     assert strides is not None and pads is not None and dilations is not None
-    groups, kernel = integer(node, "group", 1), weights.shape[2:]
+    groups, kernel = int_attribute(node, "group", 1), weights.shape[2:]
     reach = [(kernel[axis] - 1) * dilations[axis] for axis in (0, 1)]
     if strides == (1, 1):
         if any(pads[axis] > reach[axis % 2] for axis in range(4)):
@@ -83,9 +83,9 @@ def _conv(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
 
 def _gemm(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
     weights = constant(operand(node, 1))
-    if weights is None or integer(node, "transA", 0):
+    if weights is None or int_attribute(node, "transA", 0):
         return False
-    across = weights if integer(node, "transB", 0) else weights.T
+    across = weights if int_attribute(node, "transB", 0) else weights.T
     write.give(first(node), write.add("MatMul", derivative, write.constant(np.ascontiguousarray(across))))
     return True
 
@@ -138,7 +138,7 @@ def _give_computed(write: Writer, node: ir.Node, index: int, part: Callable[[], 
 
 
 def _concat(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
-    axis = integer(node, "axis", 0)
+    axis = int_attribute(node, "axis", 0)
     shapes = [shape_of(value) for value in node.inputs]
     if any(shape is None for shape in shapes):
         return False
@@ -153,11 +153,11 @@ def _concat(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
 def _max_pool(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
     """To the greatest of each window; of windows that share it only one counts."""
     source = shape_of(node.inputs[0])
-    if source is None or integer(node, "storage_order", 0):
+    if source is None or int_attribute(node, "storage_order", 0):
         return False
-    attributes: dict[str, Attribute] = {"ceil_mode": integer(node, "ceil_mode", 0)}
+    attributes: dict[str, Attribute] = {"ceil_mode": int_attribute(node, "ceil_mode", 0)}
     for name in ("kernel_shape", "strides", "pads", "dilations"):
-        found = integers(node, name)
+        found = ints_attribute(node, name)
         if found is not None:
             attributes[name] = found
     _, places = write.add_all("MaxPool", 2, node.inputs[0], **attributes)
@@ -187,7 +187,7 @@ def _reshape(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
 
 
 def _transpose(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
-    perm = integers(node, "perm")
+    perm = ints_attribute(node, "perm")
     if perm is None:
         return False
     back = tuple(int(axis) for axis in np.argsort(perm))
@@ -223,7 +223,7 @@ def _padded(write: Writer, value: ir.Value, rank: int, axis: int, ends: tuple[in
 
 def _pad(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
     pads = constant_integers(operand(node, 1))
-    if pads is None or word(node, "mode", "constant") != "constant" or operand(node, 3) is not None:
+    if pads is None or string_attribute(node, "mode", "constant") != "constant" or operand(node, 3) is not None:
         return False
     write.give(first(node), write.add("Pad", derivative, write.constant(-np.array(pads, np.int64))))
     return True

@@ -16,7 +16,7 @@ from mrt.duplicate.channel_chains import Chain, bias_of, channel_chains, set_wei
 from mrt.duplicate.channel_intervals import Floats, Reach, channel_reach
 from mrt.exact.ordered_sum import row_sums
 from mrt.graph.notes import TWINS
-from mrt.graph.values import integers
+from mrt.graph.values import ints_attribute
 
 
 def fill_dead_channels(model: ir.Model) -> int:
@@ -29,7 +29,7 @@ def _fill(chain: Chain, known: Mapping[str, Reach]) -> int:
     reach = known.get(str(chain.clipped[-1].name))
     if reach is None or reach[0].size == 1:
         return 0
-    padded = any(any(integers(reader, "pads") or ()) for reader in chain.readers)
+    padded = any(any(ints_attribute(reader, "pads") or ()) for reader in chain.readers)
     silent = (reach[0] == reach[1]) & ((reach[1] == 0) | (not padded))
     loudness = np.where(silent, -1.0, _loudness(chain, reach[1]))
     places = np.flatnonzero(silent)[: np.count_nonzero(~silent)]

@@ -10,7 +10,17 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch, drop_attributes, set_attributes
-from mrt.graph.values import constant_integers, first, integer, integers, operand, rank_of, real, shape_of, word
+from mrt.graph.values import (
+    constant_integers,
+    first,
+    float_attribute,
+    int_attribute,
+    ints_attribute,
+    operand,
+    rank_of,
+    shape_of,
+    string_attribute,
+)
 
 
 class RefusalError(Exception):
@@ -37,7 +47,7 @@ def _axes_to_attribute(node: ir.Node, opset: int) -> None:
     values = constant_integers(axes)
     if axes is not None and values is None:
         raise RefusalError("its axes are computed")
-    if not values and integer(node, "noop_with_empty_axes", 0):
+    if not values and int_attribute(node, "noop_with_empty_axes", 0):
         raise RefusalError("noop_with_empty_axes=1")
     drop_attributes(node, "noop_with_empty_axes")
     node.resize_inputs(1)
@@ -52,7 +62,7 @@ def _write_split(node: ir.Node, opset: int) -> None:
         shape = shape_of(first(node))
         if shape is None:
             raise RefusalError("its shape is not known")
-        total, count = shape[integer(node, "axis", 0) % len(shape)], len(node.outputs)
+        total, count = shape[int_attribute(node, "axis", 0) % len(shape)], len(node.outputs)
         size = -(-total // count)
         sizes = tuple(max(min(size, total - index * size), 0) for index in range(count))
     if sizes is None:
@@ -83,7 +93,7 @@ def _write_pads(node: ir.Node, opset: int) -> None:
 
 def _write_resize(node: ir.Node, opset: int) -> None:
     """Sizes or scales were given for all axes; before opset 13 what is left out was an empty list."""
-    axes, shape = integers(node, "axes"), shape_of(first(node))
+    axes, shape = ints_attribute(node, "axes"), shape_of(first(node))
     if axes is not None and shape is not None and axes != tuple(range(len(shape))):
         _resize_all_axes(node, axes, shape)
     drop_attributes(node, "axes")
@@ -114,7 +124,7 @@ def _write_gelu(node: ir.Node, opset: int) -> None:
     def number(value: float, role: str) -> ir.Value:
         return patch.constant(np.array(value, np.float32), role)
 
-    if word(node, "approximate", "none") == "tanh":
+    if string_attribute(node, "approximate", "none") == "tanh":
         cubed = patch.add("Mul", patch.add("Mul", x, x), patch.add("Mul", x, number(0.044715, "cubic")))
         scaled = patch.add("Mul", patch.add("Add", x, cubed), number(math.sqrt(2 / math.pi), "scale"))
         inner = patch.add("Tanh", scaled)
@@ -130,10 +140,10 @@ def _write_layer_normalization(node: ir.Node, opset: int) -> None:
     rank = rank_of(x)
     if rank is None:
         raise RefusalError("its rank is not known")
-    axes = tuple(range(integer(node, "axis", -1) % rank, rank))
+    axes = tuple(range(int_attribute(node, "axis", -1) % rank, rank))
     centred = patch.add("Sub", x, patch.add("ReduceMean", x, axes=axes, keepdims=1))
     variance = patch.add("ReduceMean", patch.add("Mul", centred, centred), axes=axes, keepdims=1)
-    epsilon = patch.constant(np.array(real(node, "epsilon", 1e-5), np.float32), "epsilon")
+    epsilon = patch.constant(np.array(float_attribute(node, "epsilon", 1e-5), np.float32), "epsilon")
     result = patch.add("Div", centred, patch.add("Sqrt", patch.add("Add", variance, epsilon)))
     for index, operator in ((1, "Mul"), (2, "Add")):
         value = operand(node, index)
@@ -146,9 +156,9 @@ def _write_group_normalization(node: ir.Node, opset: int) -> None:
     patch, x, shape = Patch(node), first(node), shape_of(first(node))
     if shape is None:
         raise RefusalError("its shape is not known")
-    groups = integer(node, "num_groups", 1)
+    groups = int_attribute(node, "num_groups", 1)
     flat = patch.add("Reshape", x, patch.axes([0, groups, -1], "groups"))
-    epsilon = real(node, "epsilon", 1e-5)
+    epsilon = float_attribute(node, "epsilon", 1e-5)
     result = patch.add("InstanceNormalization", flat, operand(node, 1), operand(node, 2), epsilon=epsilon)
     patch.finish(patch.add("Reshape", result, patch.axes([0, *shape[1:]], "shape")))
 
@@ -168,7 +178,7 @@ def _write_softmax(node: ir.Node, opset: int) -> None:
     rank = rank_of(first(node))
     if rank is None:
         raise RefusalError("its rank is not known")
-    axis = integer(node, "axis", -1) % rank
+    axis = int_attribute(node, "axis", -1) % rank
     if axis == rank - 1:
         set_attributes(node, axis=axis)
         return

@@ -49,25 +49,25 @@ def first(node: ir.Node) -> ir.Value:
     return value
 
 
-def integer(node: ir.Node, name: str, default: int) -> int:
+def int_attribute(node: ir.Node, name: str, default: int) -> int:
     """An integer attribute."""
     attribute = node.attributes.get(name)
     return default if attribute is None else attribute.as_int()
 
 
-def real(node: ir.Node, name: str, default: float) -> float:
+def float_attribute(node: ir.Node, name: str, default: float) -> float:
     """A float attribute."""
     attribute = node.attributes.get(name)
     return default if attribute is None else attribute.as_float()
 
 
-def word(node: ir.Node, name: str, default: str) -> str:
+def string_attribute(node: ir.Node, name: str, default: str) -> str:
     """A string attribute."""
     attribute = node.attributes.get(name)
     return default if attribute is None else attribute.as_string()
 
 
-def integers(node: ir.Node, name: str) -> tuple[int, ...] | None:
+def ints_attribute(node: ir.Node, name: str) -> tuple[int, ...] | None:
     """A list of integers; None where absent."""
     attribute = node.attributes.get(name)
     return None if attribute is None else tuple(attribute.as_ints())

@@ -7,7 +7,7 @@ import onnx_ir as ir
 from mrt.errors import BadData
 from mrt.graph.canonical_values import name_of, shape_of
 from mrt.graph.notes import ONE_RANGE
-from mrt.quantize.channel_zero_points import is_sum
+from mrt.quantize.channel_centres import is_sum
 from mrt.quantize.rules.concat import joins_accumulators
 from mrt.table.table import CalibrationTable
 

@@ -14,8 +14,8 @@ from cvm.program import Input, Meaning, Program, TensorType
 from mrt.errors import BadOption, NotProvable, Unsupported
 from mrt.graph.canonical_values import constant_of, name_of, shape_of
 from mrt.graph.notes import BYTES, ONE_RANGE
+from mrt.quantize.channel_centres import centrable
 from mrt.quantize.channel_scales import check_channel_scales
-from mrt.quantize.channel_zero_points import centrable
 from mrt.quantize.context import Lowering, identity
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.curve_memo import CurveMemo

@@ -7,7 +7,7 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from mrt.graph.canonical_values import name_of
-from mrt.quantize.channel_zero_points import is_sum
+from mrt.quantize.channel_centres import is_sum
 from mrt.quantize.options import LayerBits, QuantizeOptions
 
 CLIPS = ("Relu", "Clip")

@@ -15,8 +15,8 @@ import onnx_ir as ir
 
 from mrt.graph.canonical_values import constant_of, name_of, shape_of
 from mrt.quantize import QuantizeOptions
+from mrt.quantize.channel_centres import is_sum
 from mrt.quantize.channel_scales import candidates, readers
-from mrt.quantize.channel_zero_points import is_sum
 from mrt.refine.channel_intervals import ROUNDING, channel_centres, channel_ends
 from mrt.refine.channels import Channels, Floats
 from mrt.table.decisions import Decisions

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from threadpoolctl import threadpool_limits
 
 from mrt.quantize import QuantizeOptions, quantize
-from mrt.quantize.channel_zero_points import centrable
+from mrt.quantize.channel_centres import centrable
 from mrt.refine.equalize import SECOND_ORDER, with_channels
 from mrt.refine.float_notes import FloatNotes
 from mrt.refine.options import RefineOptions

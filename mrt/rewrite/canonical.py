@@ -17,14 +17,14 @@ from mrt.graph.values import (
     constant,
     constant_integers,
     first,
-    integer,
-    integers,
+    float_attribute,
+    int_attribute,
+    ints_attribute,
     operand,
     rank_of,
-    real,
     scalar,
     shape_of,
-    word,
+    string_attribute,
 )
 from mrt.rewrite.linear.affine import negative_variance
 
@@ -179,18 +179,18 @@ def _is_sum_of_products(node: ir.Node) -> bool:
     weights, bias = constant(operand(node, 1)), constant(operand(node, 2))
     if weights is None or bias is None or weights.dtype != "float32" or bias.dtype != "float32":
         return False
-    group, transposed = integer(node, "group", 0), node.op_type == "ConvTranspose"
+    group, transposed = int_attribute(node, "group", 0), node.op_type == "ConvTranspose"
     inputs = weights.shape[0] if transposed else weights.shape[1] * group
     outputs = weights.shape[1] * group if transposed else weights.shape[0]
     return (
         rank_of(first(node)) == weights.ndim == 4
         and (shape_of(first(node)) or ())[1:2] == (inputs,)
         and bias.shape == (outputs,)
-        and integers(node, "kernel_shape") == weights.shape[2:]
+        and ints_attribute(node, "kernel_shape") == weights.shape[2:]
         and _has_window(node)
         and (
             not transposed
-            or (integers(node, "dilations") == (1, 1) and len(integers(node, "output_padding") or ()) == 2)
+            or (ints_attribute(node, "dilations") == (1, 1) and len(ints_attribute(node, "output_padding") or ()) == 2)
         )
         and "output_shape" not in node.attributes
     )
@@ -200,18 +200,22 @@ def _has_window(node: ir.Node) -> bool:
     lengths = {"kernel_shape": 2, "strides": 2, "dilations": 2, "pads": 4}
     return (
         rank_of(first(node)) == 4
-        and all(len(integers(node, name) or ()) == length for name, length in lengths.items())
-        and min(integers(node, "pads") or (0,)) >= 0
+        and all(len(ints_attribute(node, name) or ()) == length for name, length in lengths.items())
+        and min(ints_attribute(node, "pads") or (0,)) >= 0
         and "auto_pad" not in node.attributes
     )
 
 
 def _is_pool(node: ir.Node) -> bool:
-    return _has_window(node) and integers(node, "dilations") == (1, 1) and integer(node, "ceil_mode", 0) == 0
+    return (
+        _has_window(node) and ints_attribute(node, "dilations") == (1, 1) and int_attribute(node, "ceil_mode", 0) == 0
+    )
 
 
 def _is_average_pool(node: ir.Node) -> bool:
-    return _is_pool(node) and any(integers(node, "pads") or ()) and integer(node, "count_include_pad", 0) == 0
+    return (
+        _is_pool(node) and any(ints_attribute(node, "pads") or ()) and int_attribute(node, "count_include_pad", 0) == 0
+    )
 
 
 def _is_gemm(node: ir.Node) -> bool:
@@ -221,8 +225,8 @@ def _is_gemm(node: ir.Node) -> bool:
         and bias is not None
         and rank_of(first(node)) == 2
         and bias.shape == weights.shape[:1]
-        and (integer(node, "transA", 1), integer(node, "transB", 0)) == (0, 1)
-        and (real(node, "alpha", 0.0), real(node, "beta", 0.0)) == (1.0, 1.0)
+        and (int_attribute(node, "transA", 1), int_attribute(node, "transB", 0)) == (0, 1)
+        and (float_attribute(node, "alpha", 0.0), float_attribute(node, "beta", 0.0)) == (1.0, 1.0)
     )
 
 
@@ -248,15 +252,15 @@ def _is_unary(node: ir.Node) -> bool:
 
 def _is_reduction(node: ir.Node) -> bool:
     axes, rank = constant_integers(operand(node, 1)), rank_of(first(node)) or 0
-    return bool(axes) and all(0 <= axis < rank for axis in axes or ()) and integer(node, "keepdims", 0) == 1
+    return bool(axes) and all(0 <= axis < rank for axis in axes or ()) and int_attribute(node, "keepdims", 0) == 1
 
 
 def _is_softmax(node: ir.Node) -> bool:
-    return integer(node, "axis", -1) == (rank_of(first(node)) or 0) - 1
+    return int_attribute(node, "axis", -1) == (rank_of(first(node)) or 0) - 1
 
 
 def _is_layer_norm(node: ir.Node) -> bool:
-    shape, axis = shape_of(first(node)) or (), integer(node, "axis", -1)
+    shape, axis = shape_of(first(node)) or (), int_attribute(node, "axis", -1)
     parts = [constant(operand(node, index)) for index in (1, 2)]
     return 0 <= axis < len(shape) and all(part is not None and part.shape == shape[axis:] for part in parts)
 
@@ -268,22 +272,22 @@ def _is_instance_norm(node: ir.Node) -> bool:
 
 
 def _is_response(node: ir.Node) -> bool:
-    positive = real(node, "alpha", 1e-4) >= 0 and real(node, "bias", 1.0) > 0
-    return rank_of(first(node)) == 4 and integer(node, "size", 0) % 2 == 1 and positive
+    positive = float_attribute(node, "alpha", 1e-4) >= 0 and float_attribute(node, "bias", 1.0) > 0
+    return rank_of(first(node)) == 4 and int_attribute(node, "size", 0) % 2 == 1 and positive
 
 
 def _is_concat(node: ir.Node) -> bool:
-    return integer(node, "axis", -1) >= 0
+    return int_attribute(node, "axis", -1) >= 0
 
 
 def _is_reshape(node: ir.Node) -> bool:
     if constant(first(node)) is not None and not node.outputs[0].is_graph_output():
         return False  # a constant goes through a Reshape only to become an output
-    return constant_integers(operand(node, 1)) == shape_of(node.outputs[0]) and integer(node, "allowzero", 0) == 0
+    return constant_integers(operand(node, 1)) == shape_of(node.outputs[0]) and int_attribute(node, "allowzero", 0) == 0
 
 
 def _is_transpose(node: ir.Node) -> bool:
-    return sorted(integers(node, "perm") or ()) == list(range(rank_of(first(node)) or 0))
+    return sorted(ints_attribute(node, "perm") or ()) == list(range(rank_of(first(node)) or 0))
 
 
 BACKWARDS = -(2**63)  # where a Slice ends that turns an axis round
@@ -311,7 +315,7 @@ def _is_pad(node: ir.Node) -> bool:
         and min(pads) >= 0
         and len(node.inputs) == 3
         and scalar(operand(node, 2)) is not None
-        and word(node, "mode", "") == "constant"
+        and string_attribute(node, "mode", "") == "constant"
     )
 
 
@@ -320,36 +324,39 @@ def _is_choice(node: ir.Node) -> bool:
 
 
 def _is_arg_max(node: ir.Node) -> bool:
-    return integer(node, "axis", -1) >= 0 and integer(node, "select_last_index", 0) == 0
+    return int_attribute(node, "axis", -1) >= 0 and int_attribute(node, "select_last_index", 0) == 0
 
 
 def _is_top_k(node: ir.Node) -> bool:
     k = constant_integers(operand(node, 1))
-    return k is not None and len(k) == 1 and integer(node, "axis", -1) >= 0 and integer(node, "sorted", 0) == 1
+    return (
+        k is not None and len(k) == 1 and int_attribute(node, "axis", -1) >= 0 and int_attribute(node, "sorted", 0) == 1
+    )
 
 
 def _is_gather(node: ir.Node) -> bool:
     computed = [value for value in node.inputs if constant(value) is None]
-    return bool(computed) and integer(node, "axis", -1) >= 0
+    return bool(computed) and int_attribute(node, "axis", -1) >= 0
 
 
 def _is_modulus(node: ir.Node) -> bool:
     if first(node).dtype in WHOLE_NUMBERS:
         return len(node.inputs) == 2
-    return integer(node, "fmod", 0) == 1 and scalar(operand(node, 1)) not in (None, 0.0)
+    return int_attribute(node, "fmod", 0) == 1 and scalar(operand(node, 1)) not in (None, 0.0)
 
 
 def _is_resize(node: ir.Node) -> bool:
     x, y, sizes = shape_of(first(node)), shape_of(node.outputs[0]), constant_integers(operand(node, 3))
     return (
-        word(node, "mode", "") == "linear"
-        and word(node, "coordinate_transformation_mode", "") in ("align_corners", "half_pixel", "asymmetric")
+        string_attribute(node, "mode", "") == "linear"
+        and string_attribute(node, "coordinate_transformation_mode", "")
+        in ("align_corners", "half_pixel", "asymmetric")
         and x is not None
         and len(x) == 4
         and sizes == y
         and sizes is not None
         and x[:2] == sizes[:2]
-        and integer(node, "antialias", 0) == 0
+        and int_attribute(node, "antialias", 0) == 0
     )
 
 

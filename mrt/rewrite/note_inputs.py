@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.notes import COMPARED, INDICES
-from mrt.graph.values import constant, first, integer, operand, shape_of
+from mrt.graph.values import constant, first, int_attribute, operand, shape_of
 from mrt.rewrite.canonical import WHOLE_NUMBERS
 
 INTEGERS: frozenset[ir.DataType | None] = frozenset(WHOLE_NUMBERS)
@@ -75,7 +75,7 @@ def _size(use: Use) -> int | None:
     if use.node.op_type not in ("Gather", "GatherElements") or use.place != 1 or not use.cut:
         return None
     shape = shape_of(first(use.node))
-    return None if shape is None else shape[integer(use.node, "axis", 0)]
+    return None if shape is None else shape[int_attribute(use.node, "axis", 0)]
 
 
 def _held_against(use: Use) -> Iterator[int]:

@@ -12,7 +12,7 @@ from cvm.program import IntArray
 from mrt.exact.fixed_point import SMALLEST_SCALE, FloatArray, quantize_array, usable_scale
 from mrt.graph.canonical_values import clip_ends, constant_of, name_of, shape_of
 from mrt.quantize.builder import Handle
-from mrt.quantize.channel_zero_points import summed
+from mrt.quantize.channel_centres import summed
 from mrt.quantize.context import Lowering, common_layout, identity
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Format, Layout, Tensor

@@ -14,7 +14,7 @@ from cvm.program import DTYPES, Attribute, IntArray
 from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import constant_of, name_of, require_constant, shape_of
 from mrt.quantize.builder import Handle
-from mrt.quantize.channel_zero_points import output_centres, taken_up
+from mrt.quantize.channel_centres import output_centres, taken_up
 from mrt.quantize.context import Lowering, identity
 from mrt.quantize.decompose import emit_in_parts, provable_parts
 from mrt.quantize.dither import nudges

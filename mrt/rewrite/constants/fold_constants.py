@@ -10,7 +10,7 @@ import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 
 from mrt.graph.patch import Patch, replace_by_constant
-from mrt.graph.values import Array, constant, first, integer, nodes, shape_of
+from mrt.graph.values import Array, constant, first, int_attribute, nodes, shape_of
 
 # Results larger than this and than all operands together are left to run time, not to the memory of the converter.
 LARGEST_RESULT = 1 << 22
@@ -86,16 +86,16 @@ def _shape(node: ir.Node) -> list[Array] | None:
         return [np.zeros(shape, np.bool_)] if math.prod(shape) <= LARGEST_RESULT else None
     if node.op_type == "Size":
         return [np.array(math.prod(shape), np.int64)]
-    start, end = integer(node, "start", 0), integer(node, "end", len(shape))
+    start, end = int_attribute(node, "start", 0), int_attribute(node, "end", len(shape))
     return [np.array(shape[start:end], np.int64)]
 
 
 def _identity_matrix(node: ir.Node, shape: tuple[int, ...]) -> list[Array] | None:
     kind = node.inputs[0].dtype if node.inputs[0] is not None else None
-    kind = ir.DataType(integer(node, "dtype", int(kind or ir.DataType.FLOAT)))
+    kind = ir.DataType(int_attribute(node, "dtype", int(kind or ir.DataType.FLOAT)))
     if len(shape) != 2 or math.prod(shape) > LARGEST_RESULT:
         return None
-    return [np.eye(shape[0], shape[1], integer(node, "k", 0)).astype(kind.numpy())]
+    return [np.eye(shape[0], shape[1], int_attribute(node, "k", 0)).astype(kind.numpy())]
 
 
 def _evaluate(node: ir.Node) -> list[Array] | None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from mrt.graph.patch import replace_by_constant
-from mrt.graph.values import Array, constant, constant_integers, integer, nodes, operand, shape_of
+from mrt.graph.values import Array, constant, constant_integers, int_attribute, nodes, operand, shape_of
 
 PRECISION = Context(prec=34, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 ONE, TWO, FAR = Decimal(1), Decimal(2), Decimal(100000)
@@ -122,7 +122,7 @@ def _written(numbers: list[Decimal], shape: tuple[int, ...]) -> Array:
 
 def _summed(node: ir.Node, x: Array) -> Array | None:
     axes, listed = operand(node, 1), constant_integers(operand(node, 1))
-    if (axes is not None and listed is None) or (not listed and integer(node, "noop_with_empty_axes", 0)):
+    if (axes is not None and listed is None) or (not listed and int_attribute(node, "noop_with_empty_axes", 0)):
         return None
     summed = sorted({axis % x.ndim for axis in listed} if listed else range(x.ndim))
     kept = [axis for axis in range(x.ndim) if axis not in summed]

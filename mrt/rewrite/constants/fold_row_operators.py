@@ -11,7 +11,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from mrt.graph.patch import replace_by_constant
-from mrt.graph.values import Array, constant, first, integer, nodes, operand, real, scalar
+from mrt.graph.values import Array, constant, first, float_attribute, int_attribute, nodes, operand, scalar
 from mrt.rewrite.constants.fold_functions import FUNCTIONS, MOST_RESULTS, MOST_TERMS
 
 Exact = npt.NDArray[np.float64]
@@ -62,24 +62,24 @@ def _matmul(node: ir.Node, a: Exact) -> Array | None:
 def _gemm(node: ir.Node, a: Exact) -> Array | None:
     b, c = np.asarray(constant(node.inputs[1]), np.float64), constant(operand(node, 2))
     product = _product(
-        a.T if integer(node, "transA", 0) else a,
-        b.T if integer(node, "transB", 0) else b,
+        a.T if int_attribute(node, "transA", 0) else a,
+        b.T if int_attribute(node, "transB", 0) else b,
     )
     if product is None:
         return None
-    scaled = product * real(node, "alpha", 1.0)
-    return scaled if c is None else scaled + c.astype(np.float64) * real(node, "beta", 1.0)
+    scaled = product * float_attribute(node, "alpha", 1.0)
+    return scaled if c is None else scaled + c.astype(np.float64) * float_attribute(node, "beta", 1.0)
 
 
 def _running_sum(node: ir.Node, x: Exact) -> Array | None:
     place = scalar(operand(node, 1))
     if place is None or not x.ndim:
         return None
-    axis, backwards = int(place) % x.ndim, integer(node, "reverse", 0)
+    axis, backwards = int(place) % x.ndim, int_attribute(node, "reverse", 0)
     total = np.moveaxis(np.flip(x, axis) if backwards else x, axis, 0).copy()
     for index in range(1, len(total)):
         total[index] += total[index - 1]
-    if integer(node, "exclusive", 0):
+    if int_attribute(node, "exclusive", 0):
         total = np.roll(total, 1, 0)
         total[0] = 0
     result = np.moveaxis(total, 0, axis)
@@ -89,7 +89,7 @@ def _running_sum(node: ir.Node, x: Exact) -> Array | None:
 def _softmax(node: ir.Node, x: Exact) -> Array | None:
     if not x.ndim or x.size > MOST_RESULTS:
         return None
-    axis = integer(node, "axis", -1)
+    axis = int_attribute(node, "axis", -1)
     rows = np.moveaxis(x, axis, -1)
     powers = np.array([float(FUNCTIONS["Exp"](Decimal(item))) for item in (rows - rows.max(-1, keepdims=True)).flat])
     powers = powers.reshape(rows.shape)
@@ -97,12 +97,12 @@ def _softmax(node: ir.Node, x: Exact) -> Array | None:
 
 
 def _layer_norm(node: ir.Node, x: Exact) -> Array | None:
-    axis = integer(node, "axis", -1) % max(x.ndim, 1)
+    axis = int_attribute(node, "axis", -1) % max(x.ndim, 1)
     if x.size > MOST_TERMS or not x.ndim:
         return None
     rows = x.reshape(*x.shape[:axis], -1)
     centred = rows - _sums(rows) / rows.shape[-1]
-    deviation = np.sqrt(_sums(centred * centred) / rows.shape[-1] + np.float32(real(node, "epsilon", 1e-5)))
+    deviation = np.sqrt(_sums(centred * centred) / rows.shape[-1] + np.float32(float_attribute(node, "epsilon", 1e-5)))
     scaled = (centred / deviation).reshape(x.shape) * np.asarray(constant(node.inputs[1]), np.float64)
     shift = constant(operand(node, 2))
     return np.asarray(scaled if shift is None else scaled + shift)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from mrt.graph.values import Array, constant, first, integer, nodes
+from mrt.graph.values import Array, constant, first, int_attribute, nodes
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT, put_constant
 
 
@@ -34,12 +34,12 @@ def _places(x: Array) -> list[Array]:
 
 def _unique(node: ir.Node, x: Array) -> list[Array]:
     """The numbers, or slices, without repetition; where each came first; for each element, which it is; how often."""
-    axis = integer(node, "axis", 0) if "axis" in node.attributes else None
+    axis = int_attribute(node, "axis", 0) if "axis" in node.attributes else None
     values, firsts, inverse, counts = np.unique(
         x, return_index=True, return_inverse=True, return_counts=True, axis=axis
     )
     inverse = inverse.reshape(-1)
-    if not integer(node, "sorted", 1):
+    if not int_attribute(node, "sorted", 1):
         order = np.argsort(firsts, kind="stable")
         values, firsts, counts = np.take(values, order, axis=axis or 0), firsts[order], counts[order]
         inverse = np.argsort(order, kind="stable")[inverse]

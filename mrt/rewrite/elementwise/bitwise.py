@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, first, nodes, operand, word
+from mrt.graph.values import constant, first, nodes, operand, string_attribute
 
 MOST_SHIFT = 30  # the machine's whole numbers have 32 bits
 LARGEST = 2**31 - 1
@@ -35,7 +35,7 @@ def _shift(node: ir.Node) -> bool:
         return False
     factors = np.left_shift(np.ones(steps.shape, np.int64), steps.astype(np.int64))
     patch = Patch(node)
-    operator = "Mul" if word(node, "direction", "") == "LEFT" else "Div"
+    operator = "Mul" if string_attribute(node, "direction", "") == "LEFT" else "Div"
     patch.finish(patch.add(operator, first(node), patch.constant(factors.astype(kind), "factor")))
     return True
 

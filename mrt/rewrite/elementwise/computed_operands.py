@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch, set_attributes
-from mrt.graph.values import constant, first, integer, nodes, operand, real, shape_of
+from mrt.graph.values import constant, first, float_attribute, int_attribute, nodes, operand, shape_of
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 
 
@@ -67,7 +67,7 @@ def _convolution(node: ir.Node) -> bool:
     weights, x, y = shape_of(operand(node, 1)), shape_of(first(node)), shape_of(node.outputs[0])
     if not _is_computed(operand(node, 1)) or weights is None or x is None or y is None or operand(node, 2) is not None:
         return _bias(node)
-    taps, groups, places = math.prod(weights[2:]), integer(node, "group", 1), math.prod(y[2:])
+    taps, groups, places = math.prod(weights[2:]), int_attribute(node, "group", 1), math.prod(y[2:])
     if x[1] * taps**2 > LARGEST_RESULT:
         return False
     patch = Patch(node)
@@ -91,7 +91,7 @@ def _batch_norm(node: ir.Node) -> bool:
         return False
     patch = Patch(node)
     scale, shift, mean, variance = (_per_channel(patch, value, len(shape)) for value in numbers)
-    epsilon = patch.constant(np.array(real(node, "epsilon", 1e-5), np.float32), "epsilon")
+    epsilon = patch.constant(np.array(float_attribute(node, "epsilon", 1e-5), np.float32), "epsilon")
     factor = patch.add("Div", scale, patch.add("Sqrt", patch.add("Add", variance, epsilon)))
     centred = patch.add("Sub", first(node), mean)
     patch.finish(patch.add("Add", patch.add("Mul", centred, factor), shift))

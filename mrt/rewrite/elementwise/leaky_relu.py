@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import Array, constant, first, nodes, operand, real
+from mrt.graph.values import Array, constant, first, float_attribute, nodes, operand
 
 
 def lower_leaky_relu(model: ir.Model) -> int:
@@ -27,5 +27,5 @@ def lower_leaky_relu(model: ir.Model) -> int:
 
 def _slope(node: ir.Node) -> Array | None:
     if node.op_type == "LeakyRelu":
-        return np.array(real(node, "alpha", 0.01), np.float32)
+        return np.array(float_attribute(node, "alpha", 0.01), np.float32)
     return constant(operand(node, 1))

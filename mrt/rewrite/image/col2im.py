@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant_integers, first, integers, nodes, operand, shape_of
+from mrt.graph.values import constant_integers, first, ints_attribute, nodes, operand, shape_of
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 
 
@@ -33,8 +33,8 @@ def lower_col2im(model: ir.Model) -> int:
 
 def _write(node: ir.Node, x: tuple[int, ...], image: tuple[int, ...], block: tuple[int, ...]) -> None:
     ones, taps = (1,) * len(block), math.prod(block)
-    strides, dilations = integers(node, "strides") or ones, integers(node, "dilations") or ones
-    pads = integers(node, "pads") or (0, 0) * len(block)
+    strides, dilations = ints_attribute(node, "strides") or ones, ints_attribute(node, "dilations") or ones
+    pads = ints_attribute(node, "pads") or (0, 0) * len(block)
     padded = [size + before + after for size, before, after in zip(image, pads, pads[len(block) :], strict=False)]
     steps = [size - d * (k - 1) - 1 for size, k, d in zip(padded, block, dilations, strict=True)]
     columns = [step // s + 1 for step, s in zip(steps, strides, strict=True)]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, first, integer, nodes, operand, shape_of, word
+from mrt.graph.values import constant, first, int_attribute, nodes, operand, shape_of, string_attribute
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 
 Floats = npt.NDArray[np.float64]
@@ -33,10 +33,14 @@ def _sample(node: ir.Node) -> bool:
     x, grid, y = shape_of(first(node)), shape_of(operand(node, 1)), shape_of(node.outputs[0])
     if x is None or grid is None or y is None or grid[-1] != len(x) - 2 or math.prod(y) > LARGEST_RESULT:
         return False
-    kind = word(node, "mode", "linear")
+    kind = string_attribute(node, "mode", "linear")
     known = constant(operand(node, 1))
     if known is None:
-        return kind != "cubic" and word(node, "padding_mode", "zeros") != "reflection" and _look_up(node, x, y, kind)
+        return (
+            kind != "cubic"
+            and string_attribute(node, "padding_mode", "zeros") != "reflection"
+            and _look_up(node, x, y, kind)
+        )
     if len({known[index].tobytes() for index in range(len(known))}) > 1:
         return False
     taps = _taps(node, known[0].reshape(-1, grid[-1]).astype(np.float64), x[2:], kind)
@@ -57,7 +61,7 @@ class _Tap:
 
 def _taps(node: ir.Node, grid: Floats, sizes: tuple[int, ...], kind: str) -> list[_Tap]:
     """The last axis of x comes first in a grid."""
-    mode, corners = word(node, "padding_mode", "zeros"), bool(integer(node, "align_corners", 0))
+    mode, corners = string_attribute(node, "padding_mode", "zeros"), bool(int_attribute(node, "align_corners", 0))
     by_axis = []
     for axis, size in enumerate(sizes):
         places = _unnormalized(grid[:, len(sizes) - 1 - axis], size, corners=corners)
@@ -199,7 +203,7 @@ class _Axis:
         column = patch.axes((shape[-1] - 1 - self.axis,), "column")
         share = patch.add("Gather", grid, column, axis=len(shape) - 1)
         share = patch.add("Reshape", share, patch.axes((shape[0], 1, count), "places"), allowzero=0)
-        corners = integer(self.node, "align_corners", 0)
+        corners = int_attribute(self.node, "align_corners", 0)
         factor, shift = ((self.size - 1) / 2, (self.size - 1) / 2) if corners else (self.size / 2, (self.size - 1) / 2)
         places = patch.add("Add", patch.add("Mul", share, _real(patch, factor)), _real(patch, shift))
         return self._clipped(places, 0, self.size - 1) if self._border() else self._clipped(places, -1, self.size)
@@ -209,7 +213,7 @@ class _Axis:
         return self.patch.add("Clip", value, _real(self.patch, low), _real(self.patch, high))
 
     def _border(self) -> bool:
-        return word(self.node, "padding_mode", "zeros") == "border"
+        return string_attribute(self.node, "padding_mode", "zeros") == "border"
 
     def _inside(self, pixel: ir.Value) -> ir.Value:
         """The half makes of the nearest step of an integer program's scale the number that was meant."""
@@ -234,7 +238,7 @@ def _affine_grid(node: ir.Node) -> bool:
     theta, grid = shape_of(first(node)), shape_of(node.outputs[0])
     if theta is None or grid is None or theta[-1] != grid[-1] + 1 or math.prod(grid) > LARGEST_RESULT:
         return False
-    corners, sizes = integer(node, "align_corners", 0), grid[1:-1]
+    corners, sizes = int_attribute(node, "align_corners", 0), grid[1:-1]
     if corners and 1 in sizes:
         return False  # runtimes do not agree about the only place of an axis
     ends = [_centres(size, corners=bool(corners)) for size in sizes]

@@ -17,7 +17,7 @@ import onnx_ir as ir
 
 from mrt.graph.notes import BYTES
 from mrt.graph.patch import Patch, set_attributes
-from mrt.graph.values import first, integers, nodes, operand, shape_of, sole_user
+from mrt.graph.values import first, ints_attribute, nodes, operand, shape_of, sole_user
 from mrt.rewrite.linear.affine import Affine, affine_of, to_single
 
 
@@ -28,7 +28,7 @@ def pad_pictures(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "Conv"):
-        pads = integers(node, "pads") or ()
+        pads = ints_attribute(node, "pads") or ()
         found = _normalised_picture(first(node)) if any(pads) and "auto_pad" not in node.attributes else None
         shape = shape_of(first(node))
         if found is None or shape is None or len(shape) != 4 or min(pads) < 0:

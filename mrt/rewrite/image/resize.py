@@ -14,7 +14,17 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, first, integer, integers, nodes, operand, real, shape_of, word
+from mrt.graph.values import (
+    constant,
+    first,
+    float_attribute,
+    int_attribute,
+    ints_attribute,
+    nodes,
+    operand,
+    shape_of,
+    string_attribute,
+)
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 
 Single = npt.NDArray[np.float32]
@@ -43,13 +53,13 @@ def lower_resize(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "Resize"):
         x, y, scales = shape_of(first(node)), shape_of(node.outputs[0]), _scales(node)
-        mode = word(node, "coordinate_transformation_mode", "half_pixel")
+        mode = string_attribute(node, "coordinate_transformation_mode", "half_pixel")
         if x is None or y is None or scales is None or mode not in _MODES or (mode == _CROP and _region(node) is None):
             continue
         axes = [axis for axis in range(len(x)) if x[axis] != y[axis] or scales[axis] != 1.0]
         if mode == _CROP:
             axes = list(range(len(x)))
-        kind, smooth = word(node, "mode", "nearest"), integer(node, "antialias", 0)
+        kind, smooth = string_attribute(node, "mode", "nearest"), int_attribute(node, "antialias", 0)
         if (
             kind == "linear"
             and not smooth
@@ -73,18 +83,18 @@ def _scales(node: ir.Node) -> list[float] | None:
     given = constant(operand(node, 2))
     if given is None or given.size == 0:
         return _scales_to_sizes(node, every)
-    for axis, scale in zip(integers(node, "axes") or range(len(x)), given.tolist(), strict=True):
+    for axis, scale in zip(ints_attribute(node, "axes") or range(len(x)), given.tolist(), strict=True):
         every[axis] = float(scale)
     return every
 
 
 def _scales_to_sizes(node: ir.Node, every: list[float]) -> list[float] | None:
     """Those that sizes amount to: one for all axes where the ratio of the sides is kept."""
-    sizes, policy = constant(operand(node, 3)), word(node, "keep_aspect_ratio_policy", "stretch")
+    sizes, policy = constant(operand(node, 3)), string_attribute(node, "keep_aspect_ratio_policy", "stretch")
     if sizes is None or policy == "stretch":
         return None if sizes is None else every
     x = shape_of(first(node)) or ()
-    axes = [axis % len(x) for axis in integers(node, "axes") or range(len(x))]
+    axes = [axis % len(x) for axis in ints_attribute(node, "axes") or range(len(x))]
     wanted = [size / x[axis] for size, axis in zip(sizes.tolist(), axes, strict=True)]
     one = min(wanted) if policy == "not_larger" else max(wanted)
     return [one if axis in axes else 1.0 for axis in range(len(x))]
@@ -94,7 +104,7 @@ def _region(node: ir.Node) -> dict[int, tuple[float, float]] | None:
     """By axis, where the part to cut out starts and ends, as shares of the axis; None where that is not constant."""
     numbers = constant(operand(node, 1))
     rank = len(shape_of(first(node)) or ())
-    axes = [axis % rank for axis in integers(node, "axes") or range(rank)]
+    axes = [axis % rank for axis in ints_attribute(node, "axes") or range(rank)]
     if numbers is None or numbers.size != 2 * len(axes):
         return None
     starts, ends = numbers[: len(axes)].tolist(), numbers[len(axes) :].tolist()
@@ -134,7 +144,7 @@ def _write(node: ir.Node, mode: str, y: tuple[int, ...]) -> bool:
     attributes = {"mode": "linear", "coordinate_transformation_mode": mode}
     sizes = constant(operand(node, 3))
     said = len(node.inputs) == 4 and sizes is not None and tuple(sizes.tolist()) == y and "axes" not in node.attributes
-    if said and word(node, "coordinate_transformation_mode", "half_pixel") == mode:
+    if said and string_attribute(node, "coordinate_transformation_mode", "half_pixel") == mode:
         return False
     patch = Patch(node)
     patch.finish(patch.add("Resize", first(node), None, None, patch.axes(y, "sizes"), **attributes))
@@ -159,7 +169,7 @@ def _coordinates(mode: str, small: int, large: int, scale: float) -> Single:
 def _places(node: ir.Node, axes: Sequence[int], scales: Sequence[float]) -> dict[int, Single]:
     """By axis, the coordinates in the old one."""
     x, y = shape_of(first(node)) or (), shape_of(node.outputs[0]) or ()
-    mode = word(node, "coordinate_transformation_mode", "half_pixel")
+    mode = string_attribute(node, "coordinate_transformation_mode", "half_pixel")
     if mode != _CROP:
         return {axis: _coordinates(mode, x[axis], y[axis], scales[axis]) for axis in axes}
     parts = (_region(node) or {}).items()
@@ -178,19 +188,19 @@ def _finish(patch: Patch, node: ir.Node, value: ir.Value, places: dict[int, Sing
     """What lies outside of the old image is the extrapolation value, where a part is cut out."""
     x, y = shape_of(first(node)) or (), shape_of(node.outputs[0]) or ()
     outside = np.zeros(y, np.bool_)
-    if word(node, "coordinate_transformation_mode", "half_pixel") == _CROP:
+    if string_attribute(node, "coordinate_transformation_mode", "half_pixel") == _CROP:
         for axis, coordinates in places.items():
             beyond = (coordinates < 0) | (coordinates > x[axis] - 1)
             outside |= beyond.reshape([-1 if other == axis else 1 for other in range(len(y))])
     if outside.any():
-        far = patch.constant(np.array(real(node, "extrapolation_value", 0.0), np.float32), "extrapolation")
+        far = patch.constant(np.array(float_attribute(node, "extrapolation_value", 0.0), np.float32), "extrapolation")
         value = patch.add("Where", patch.constant(outside, "outside"), far, value)
     patch.finish(value)
 
 
 def _look_up(node: ir.Node, axes: Sequence[int], scales: Sequence[float]) -> None:
     x, y = shape_of(first(node)) or (), shape_of(node.outputs[0]) or ()
-    rounding = _ROUNDINGS[word(node, "nearest_mode", "round_prefer_floor")]
+    rounding = _ROUNDINGS[string_attribute(node, "nearest_mode", "round_prefer_floor")]
     patch, value, places = Patch(node), first(node), _places(node, axes, scales)
     for axis, coordinates in places.items():
         sources = rounding(coordinates).clip(0, x[axis] - 1).astype(np.int64)
@@ -215,12 +225,12 @@ def _multiply(node: ir.Node, axes: Sequence[int], scales: Sequence[float]) -> No
 
 def _weights(node: ir.Node, coordinates: Matrix, size: int, scale: float) -> Matrix:
     """[size, places]. Antialias widens the kernel by what the axis shrinks."""
-    smooth, cubic = integer(node, "antialias", 0), word(node, "mode", "nearest") == "cubic"
+    smooth, cubic = int_attribute(node, "antialias", 0), string_attribute(node, "mode", "nearest") == "cubic"
     if not smooth and not cubic:
         return _linear(coordinates, size)
-    a = real(node, "cubic_coeff_a", -0.75)
+    a = float_attribute(node, "cubic_coeff_a", -0.75)
     kernel = Kernel(2, lambda x: _keys(x, a)) if cubic else Kernel(1, lambda x: (1 - x).clip(0, 1))
-    excluded = bool(integer(node, "exclude_outside", 0))
+    excluded = bool(int_attribute(node, "exclude_outside", 0))
     return _spread(coordinates, size, kernel, min(scale, 1.0) if smooth else 1.0, excluded=excluded)
 
 

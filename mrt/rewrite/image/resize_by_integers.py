@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, first, integers, nodes, operand, shape_of, word
+from mrt.graph.values import constant, first, ints_attribute, nodes, operand, shape_of, string_attribute
 from mrt.rewrite.canonical import MOST_DIMENSIONS
 
 # (coordinate transformation, nearest mode) pairs under which a whole factor repeats each element exactly.
@@ -41,16 +41,16 @@ def lower_resize_by_integers(model: ir.Model) -> int:
 
 
 def _repeats(node: ir.Node) -> bool:
-    transformation = word(node, "coordinate_transformation_mode", "half_pixel")
-    nearest = word(node, "nearest_mode", "round_prefer_floor")
-    return word(node, "mode", "nearest") == "nearest" and (transformation, nearest) in _REPEATING
+    transformation = string_attribute(node, "coordinate_transformation_mode", "half_pixel")
+    nearest = string_attribute(node, "nearest_mode", "round_prefer_floor")
+    return string_attribute(node, "mode", "nearest") == "nearest" and (transformation, nearest) in _REPEATING
 
 
 def _has_factors(node: ir.Node, x: tuple[int, ...], y: tuple[int, ...]) -> bool:
     """Sizes are multiples, and the scales, where given, those very factors and not numbers that round to them."""
     if any(large % small for small, large in zip(x, y, strict=True)):
         return False
-    scales, axes = constant(operand(node, 2)), integers(node, "axes") or tuple(range(len(x)))
+    scales, axes = constant(operand(node, 2)), ints_attribute(node, "axes") or tuple(range(len(x)))
     if scales is None or scales.size == 0:
-        return word(node, "keep_aspect_ratio_policy", "stretch") == "stretch"
+        return string_attribute(node, "keep_aspect_ratio_policy", "stretch") == "stretch"
     return all(float(scale) * x[axis] == y[axis] for scale, axis in zip(scales, axes, strict=True))

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from mrt.graph.values import Array, constant, first, integer, operand, real, shape_of
+from mrt.graph.values import Array, constant, first, float_attribute, int_attribute, operand, shape_of
 
 Real = npt.NDArray[np.float64]
 
@@ -41,10 +41,10 @@ def affine_of(node: ir.Node) -> Affine | None:
 
 def _of_batch_norm(node: ir.Node, channels: int) -> Affine | None:
     parts = [constant(operand(node, index)) for index in (1, 2, 3, 4)]
-    if any(part is None or part.shape != (channels,) for part in parts) or integer(node, "training_mode", 0):
+    if any(part is None or part.shape != (channels,) for part in parts) or int_attribute(node, "training_mode", 0):
         return None
     gamma, beta, mean, variance = (np.asarray(part, np.float64) for part in parts)
-    spread = variance + float(np.float32(real(node, "epsilon", 1e-5)))
+    spread = variance + float(np.float32(float_attribute(node, "epsilon", 1e-5)))
     if not (spread > 0).all():
         return None
     scale = gamma / np.sqrt(spread)
@@ -54,9 +54,9 @@ def _of_batch_norm(node: ir.Node, channels: int) -> Affine | None:
 def negative_variance(node: ir.Node) -> str | None:
     """What is wrong with the stored variance of a BatchNormalization that has no square root in float either."""
     variance = constant(operand(node, 4))
-    if variance is None or variance.ndim != 1 or integer(node, "training_mode", 0):
+    if variance is None or variance.ndim != 1 or int_attribute(node, "training_mode", 0):
         return None
-    epsilon = float(np.float32(real(node, "epsilon", 1e-5)))
+    epsilon = float(np.float32(float_attribute(node, "epsilon", 1e-5)))
     wrong = np.flatnonzero(~(variance.astype(np.float64) + epsilon > 0))
     if not wrong.size:
         return None

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch, set_attributes
-from mrt.graph.values import Array, constant, first, integer, integers, nodes, operand, rank_of, shape_of
+from mrt.graph.values import Array, constant, first, int_attribute, ints_attribute, nodes, operand, rank_of, shape_of
 from mrt.rewrite.linear.conv_pool_attributes import Window, window_of
 
 
@@ -25,7 +25,7 @@ def lower_conv3d(model: ir.Model) -> int:
         window, shape, result = window_of(node), shape_of(first(node)), shape_of(node.outputs[0])
         if rank_of(first(node)) != 5 or window is None or shape is None or result is None:
             continue
-        if node.op_type in ("MaxPool", "AveragePool") and not integer(node, "ceil_mode", 0):
+        if node.op_type in ("MaxPool", "AveragePool") and not int_attribute(node, "ceil_mode", 0):
             _pool(node, window, shape, result)
         elif node.op_type in ("Conv", "ConvTranspose") and constant(operand(node, 2)) is not None:
             weights = constant(operand(node, 1))
@@ -115,7 +115,7 @@ def _with(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
 
 
 def _convolve(node: ir.Node, window: Window, weights: Array, result: tuple[int, ...]) -> None:
-    group = integer(node, "group", 1)
+    group = int_attribute(node, "group", 1)
     x = _Volume.of_operand(Patch(node)).padded(window.pads[0], window.pads[3])
     x = x.side_by_side(window, stride=window.strides[0], depth=result[2], group=group)
     outputs, _, *kernel = weights.shape
@@ -125,7 +125,7 @@ def _convolve(node: ir.Node, window: Window, weights: Array, result: tuple[int, 
 
 def _convolve_transposed(node: ir.Node, window: Window, weights: Array, result: tuple[int, ...]) -> None:
     """The taps of depth meet an input with zeros in between in reverse, as an ordinary convolution would."""
-    group, reach = integer(node, "group", 1), window.extent[0] - 1
+    group, reach = int_attribute(node, "group", 1), window.extent[0] - 1
     x = _Volume.of_operand(Patch(node)).spread(window.strides[0])
     before = reach - window.pads[0]
     x = x.padded(before, result[2] + reach - before - x.shape[1])
@@ -133,7 +133,7 @@ def _convolve_transposed(node: ir.Node, window: Window, weights: Array, result: 
     inputs, outputs, taps, *kernel = weights.shape
     grouped = weights[:, :, ::-1].reshape(group, inputs // group, outputs, taps, *kernel)
     flat = grouped.transpose(0, 3, 1, 2, 4, 5).reshape(-1, outputs, *kernel)
-    extra = integers(node, "output_padding") or (0, 0, 0)
+    extra = ints_attribute(node, "output_padding") or (0, 0, 0)
     _finish_convolution(x, flat, window, result, group=group, output_padding=extra[1:])
 
 
@@ -161,7 +161,7 @@ def _pooled(patch: Patch, image: ir.Value, window: Window, axes: tuple[int, ...]
     """The pool along some axes of the window; a window of one axis has a width of 1."""
     value = patch.add(patch.node.op_type, image)
     names = [name for name in ("count_include_pad", "ceil_mode", "storage_order") if name in patch.node.attributes]
-    _set_window(value, window, axes, **{name: integer(patch.node, name, 0) for name in names})
+    _set_window(value, window, axes, **{name: int_attribute(patch.node, name, 0) for name in names})
     return value
 
 

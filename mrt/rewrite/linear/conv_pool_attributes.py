@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from mrt.graph.patch import drop_attributes, set_attributes
-from mrt.graph.values import first, integer, integers, nodes, operand, shape_of, word
+from mrt.graph.values import first, int_attribute, ints_attribute, nodes, operand, shape_of, string_attribute
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ def canonicalize_conv_pool_attributes(model: ir.Model) -> int:
         wanted = {"kernel_shape": window.kernel, "strides": window.strides, "dilations": window.dilations,
                   "pads": window.pads}  # fmt: skip
         if node.op_type in ("Conv", "ConvTranspose"):
-            wanted["group"] = (integer(node, "group", 1),)
+            wanted["group"] = (int_attribute(node, "group", 1),)
         if node.op_type == "ConvTranspose":
             wanted["output_padding"] = _output_padding(node, window)
         written = {name: _written(node, name) for name in wanted}
         if written == wanted and "auto_pad" not in node.attributes and "output_shape" not in node.attributes:
             continue
-        if word(node, "auto_pad", "NOTSET").startswith("SAME"):
+        if string_attribute(node, "auto_pad", "NOTSET").startswith("SAME"):
             drop_attributes(node, "ceil_mode")  # the size is what the strides make of it, whatever the rounding
         drop_attributes(node, "auto_pad", "output_shape")
         set_attributes(node, **{name: value[0] if name == "group" else value for name, value in wanted.items()})
@@ -55,7 +55,7 @@ def canonicalize_conv_pool_attributes(model: ir.Model) -> int:
 
 def window_of(node: ir.Node) -> Window | None:
     """The window of a node that `canonicalize_conv_pool_attributes` has been through."""
-    parts = [integers(node, name) for name in ("kernel_shape", "strides", "dilations", "pads")]
+    parts = [ints_attribute(node, name) for name in ("kernel_shape", "strides", "dilations", "pads")]
     kernel, strides, dilations, pads = parts
     if kernel is None or strides is None or pads is None:
         return None
@@ -64,13 +64,13 @@ def window_of(node: ir.Node) -> Window | None:
 
 def _written(node: ir.Node, name: str) -> tuple[int, ...] | None:
     if name == "group":
-        return (integer(node, name, 0),) if name in node.attributes else None
-    return integers(node, name)
+        return (int_attribute(node, name, 0),) if name in node.attributes else None
+    return ints_attribute(node, name)
 
 
 def _explicit(node: ir.Node) -> Window | None:
     x, y = shape_of(first(node)), shape_of(node.outputs[0])
-    kernel = integers(node, "kernel_shape")
+    kernel = ints_attribute(node, "kernel_shape")
     if kernel is None and node.op_type in ("Conv", "ConvTranspose"):
         weights = shape_of(operand(node, 1))
         kernel = None if weights is None else weights[2:]
@@ -78,10 +78,10 @@ def _explicit(node: ir.Node) -> Window | None:
         return None
     ones = (1,) * len(kernel)
     window = Window(
-        kernel, integers(node, "strides") or ones, integers(node, "dilations") or ones,
-        integers(node, "pads") or (0, 0) * len(kernel),
+        kernel, ints_attribute(node, "strides") or ones, ints_attribute(node, "dilations") or ones,
+        ints_attribute(node, "pads") or (0, 0) * len(kernel),
     )  # fmt: skip
-    mode = word(node, "auto_pad", "NOTSET")
+    mode = string_attribute(node, "auto_pad", "NOTSET")
     if node.op_type == "ConvTranspose":
         return _pads_of_transposed(node, window, x[2:], y[2:])
     if mode == "VALID":
@@ -95,8 +95,8 @@ def _explicit(node: ir.Node) -> Window | None:
 
 def _pads_of_transposed(node: ir.Node, window: Window, x: tuple[int, ...], y: tuple[int, ...]) -> Window | None:
     """A transposed convolution makes s*(x-1) + extra + extent elements and cuts the pads off."""
-    mode = word(node, "auto_pad", "NOTSET")
-    extra = integers(node, "output_padding") or (0,) * len(x)
+    mode = string_attribute(node, "auto_pad", "NOTSET")
+    extra = ints_attribute(node, "output_padding") or (0,) * len(x)
     full = [s * (size - 1) + o + e for size, s, o, e in zip(x, window.strides, extra, window.extent, strict=True)]
     if mode == "NOTSET" and "output_shape" not in node.attributes:
         return window
@@ -108,8 +108,8 @@ def _pads_of_transposed(node: ir.Node, window: Window, x: tuple[int, ...], y: tu
 
 def _output_padding(node: ir.Node, window: Window) -> tuple[int, ...]:
     """What is appended, and whatever a wanted shape has beyond that."""
-    extra = integers(node, "output_padding") or (0,) * len(window.kernel)
-    if "output_shape" not in node.attributes and word(node, "auto_pad", "NOTSET") == "NOTSET":
+    extra = ints_attribute(node, "output_padding") or (0,) * len(window.kernel)
+    if "output_shape" not in node.attributes and string_attribute(node, "auto_pad", "NOTSET") == "NOTSET":
         return extra
     x, y = (shape_of(value) or () for value in (first(node), node.outputs[0]))
     full = [s * (size - 1) + e for size, s, e in zip(x[2:], window.strides, window.extent, strict=True)]

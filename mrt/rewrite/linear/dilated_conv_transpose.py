@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import add_constant, set_attributes
-from mrt.graph.values import constant, integers, nodes, operand
+from mrt.graph.values import constant, ints_attribute, nodes, operand
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 
 
@@ -19,7 +19,7 @@ def lower_dilated_conv_transpose(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "ConvTranspose"):
-        weights, dilations = constant(operand(node, 1)), integers(node, "dilations") or ()
+        weights, dilations = constant(operand(node, 1)), ints_attribute(node, "dilations") or ()
         if weights is None or all(dilation == 1 for dilation in dilations) or len(dilations) != weights.ndim - 2:
             continue
         extent = [(size - 1) * step + 1 for size, step in zip(weights.shape[2:], dilations, strict=True)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, nodes, shape_of, word
+from mrt.graph.values import constant, nodes, shape_of, string_attribute
 
 Shape = tuple[int, ...]
 
@@ -35,7 +35,7 @@ def lower_einsum(model: ir.Model) -> int:
         shapes = [shape for value in node.inputs if (shape := shape_of(value)) is not None]
         if len(shapes) < len(node.inputs):
             continue
-        equation = _parse(word(node, "equation", ""), shapes)
+        equation = _parse(string_attribute(node, "equation", ""), shapes)
         if equation is None:
             continue
         operands, result = equation

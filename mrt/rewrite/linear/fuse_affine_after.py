@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, first, integer, nodes, operand, producer, sole_user
+from mrt.graph.values import constant, first, int_attribute, nodes, operand, producer, sole_user
 from mrt.rewrite.linear.affine import Affine, Real, affine_of, to_single
 
 
@@ -43,14 +43,16 @@ def fuse_affine_after(model: ir.Model) -> int:
 
 def _is_plain(maker: ir.Node) -> bool:
     """A Gemm in canonical form; convolutions always are."""
-    return maker.op_type != "Gemm" or (integer(maker, "transB", 0) == 1 and integer(maker, "transA", 0) == 0)
+    return maker.op_type != "Gemm" or (
+        int_attribute(maker, "transB", 0) == 1 and int_attribute(maker, "transA", 0) == 0
+    )
 
 
 def scale_outputs(maker: ir.Node, weights: Real, affine: Affine) -> Real:
     """Weights times the scale of the output channel each belongs to."""
     if maker.op_type != "ConvTranspose":
         return weights * affine.scale.reshape(-1, *(1,) * (weights.ndim - 1))
-    group = integer(maker, "group", 1)
+    group = int_attribute(maker, "group", 1)
     inputs, outputs, *kernel = weights.shape
     grouped = weights.reshape(group, inputs // group, outputs, *kernel)
     return (grouped * affine.scale.reshape(group, 1, outputs, *(1,) * len(kernel))).reshape(weights.shape)

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, first, integer, integers, nodes, operand, producer, sole_user
+from mrt.graph.values import constant, first, int_attribute, ints_attribute, nodes, operand, producer, sole_user
 from mrt.rewrite.linear.affine import Affine, Real, affine_of, to_single
 
 
@@ -40,17 +40,17 @@ def fuse_affine_before(model: ir.Model) -> int:
 
 def _may_shift(node: ir.Node, affine: Affine) -> bool:
     if node.op_type == "Gemm":
-        return integer(node, "transB", 0) == 1 and integer(node, "transA", 0) == 0
+        return int_attribute(node, "transB", 0) == 1 and int_attribute(node, "transA", 0) == 0
     if not affine.shift.any():
         return True
-    return node.op_type == "Conv" and not any(integers(node, "pads") or ()) and "auto_pad" not in node.attributes
+    return node.op_type == "Conv" and not any(ints_attribute(node, "pads") or ()) and "auto_pad" not in node.attributes
 
 
 def _per_weight(node: ir.Node, weights: Real, vector: Real) -> Real:
     """`vector`, one number per input channel, in a shape that broadcasts against the weights."""
     if node.op_type == "ConvTranspose":
         return vector.reshape(-1, *(1,) * (weights.ndim - 1))
-    group = integer(node, "group", 1)
+    group = int_attribute(node, "group", 1)
     outputs, inputs, *kernel = weights.shape
     blocks = np.repeat(vector.reshape(group, inputs), outputs // group, axis=0)
     return blocks.reshape(outputs, inputs, *(1,) * len(kernel))

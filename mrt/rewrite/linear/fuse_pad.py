@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from mrt.graph.patch import set_attributes
-from mrt.graph.values import constant_integers, first, nodes, operand, producer, scalar, shape_of, word
+from mrt.graph.values import constant_integers, first, nodes, operand, producer, scalar, shape_of, string_attribute
 from mrt.rewrite.linear.conv_pool_attributes import window_of
 
 
@@ -36,7 +36,12 @@ def _spatial_zeros(pad: ir.Node) -> tuple[int, ...] | None:
     """[top, left, bottom, right] of a Pad that adds zeros around a 4-D value and nothing else."""
     pads, shape = constant_integers(operand(pad, 1)), shape_of(first(pad))
     value = operand(pad, 2)
-    if word(pad, "mode", "constant") != "constant" or pads is None or operand(pad, 3) is not None or shape is None:
+    if (
+        string_attribute(pad, "mode", "constant") != "constant"
+        or pads is None
+        or operand(pad, 3) is not None
+        or shape is None
+    ):
         return None
     if len(shape) != 4 or min(pads) < 0 or any(pads[axis] for axis in (0, 1, 4, 5)):
         return None

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import Array, constant, first, integer, nodes, operand, real, shape_of
+from mrt.graph.values import Array, constant, first, float_attribute, int_attribute, nodes, operand, shape_of
 from mrt.rewrite.linear.affine import to_single
 
 
@@ -35,20 +35,20 @@ def _is_plain(node: ir.Node) -> bool:
         constant(operand(node, 1)) is not None
         and bias is not None
         and bias.shape == (shape_of(node.outputs[0]) or ())[1:]
-        and (integer(node, "transA", 0), integer(node, "transB", 0)) == (0, 1)
-        and (real(node, "alpha", 1.0), real(node, "beta", 1.0)) == (1.0, 1.0)
+        and (int_attribute(node, "transA", 0), int_attribute(node, "transB", 0)) == (0, 1)
+        and (float_attribute(node, "alpha", 1.0), float_attribute(node, "beta", 1.0)) == (1.0, 1.0)
     )
 
 
 def _to_plain(node: ir.Node, weights: Array) -> None:
     patch = Patch(node)
-    x = _transposed(patch, first(node), integer(node, "transA", 0))
-    plain = weights if integer(node, "transB", 0) else weights.T
+    x = _transposed(patch, first(node), int_attribute(node, "transA", 0))
+    plain = weights if int_attribute(node, "transB", 0) else weights.T
     outputs = plain.shape[0]
     bias = _bias(node, outputs)
     value = patch.add(
         "Gemm", x,
-        patch.constant(_scaled(plain, real(node, "alpha", 1.0)), "weight"),
+        patch.constant(_scaled(plain, float_attribute(node, "alpha", 1.0)), "weight"),
         patch.constant(np.zeros(outputs, np.float32) if bias is None else bias, "bias"),
         transA=0, transB=1, alpha=1.0, beta=1.0,
     )  # fmt: skip
@@ -62,7 +62,7 @@ def _bias(node: ir.Node, outputs: int) -> Array | None:
     c = constant(operand(node, 2))
     if c is None or (c.ndim == 2 and c.shape[0] != 1):
         return None
-    return np.broadcast_to(_scaled(c, real(node, "beta", 1.0)).reshape(-1), (outputs,)).copy()
+    return np.broadcast_to(_scaled(c, float_attribute(node, "beta", 1.0)).reshape(-1), (outputs,)).copy()
 
 
 def _to_matmul(node: ir.Node) -> None:
@@ -70,18 +70,18 @@ def _to_matmul(node: ir.Node) -> None:
     b = node.inputs[1]
     assert b is not None
     a, b = (
-        _transposed(patch, first(node), integer(node, "transA", 0)),
-        _transposed(patch, b, integer(node, "transB", 0)),
+        _transposed(patch, first(node), int_attribute(node, "transA", 0)),
+        _transposed(patch, b, int_attribute(node, "transB", 0)),
     )
     value = patch.add("MatMul", a, b)
-    alpha = real(node, "alpha", 1.0)
+    alpha = float_attribute(node, "alpha", 1.0)
     if alpha != 1.0:
         value = patch.add("Mul", value, patch.constant(np.array(alpha, np.float32), "alpha"))
     patch.finish(_add_c(patch, node, value))
 
 
 def _add_c(patch: Patch, node: ir.Node, value: ir.Value) -> ir.Value:
-    c, beta = operand(node, 2), real(node, "beta", 1.0)
+    c, beta = operand(node, 2), float_attribute(node, "beta", 1.0)
     if c is None:
         return value
     if beta != 1.0:

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch, set_attributes
-from mrt.graph.values import first, integer, nodes, rank_of, shape_of
+from mrt.graph.values import first, int_attribute, nodes, rank_of, shape_of
 
 BACKWARDS = -(2**63)  # an end before the first element, which counting from behind cannot name
 
@@ -21,16 +21,16 @@ def canonicalize_argmax_topk(model: ir.Model) -> int:
         rank = rank_of(first(node))
         if not rank:
             continue
-        axis = integer(node, "axis", -1 if node.op_type == "TopK" else 0)
+        axis = int_attribute(node, "axis", -1 if node.op_type == "TopK" else 0)
         if axis < 0 or "axis" not in node.attributes:
             set_attributes(node, axis=axis % rank)
         elif node.op_type == "ArgMin":
             patch = Patch(node)
             negated = typed_like(patch.add("Neg", first(node)), first(node))
             patch.finish(patch.add("ArgMax", negated, **_attributes(node)))
-        elif node.op_type == "ArgMax" and integer(node, "select_last_index", 0):
+        elif node.op_type == "ArgMax" and int_attribute(node, "select_last_index", 0):
             _take_last(node)
-        elif node.op_type == "TopK" and not integer(node, "sorted", 1):
+        elif node.op_type == "TopK" and not int_attribute(node, "sorted", 1):
             set_attributes(node, sorted=1)
         else:
             continue
@@ -52,11 +52,11 @@ def turned_round(patch: Patch, x: ir.Value, axis: int) -> ir.Value:
 
 def _attributes(node: ir.Node) -> dict[str, int]:
     defaults = {"axis": 0, "keepdims": 1, "select_last_index": 0}
-    return {name: integer(node, name, default) for name, default in defaults.items()}
+    return {name: int_attribute(node, name, default) for name, default in defaults.items()}
 
 
 def _take_last(node: ir.Node) -> None:
-    patch, axis = Patch(node), integer(node, "axis", 0)
+    patch, axis = Patch(node), int_attribute(node, "axis", 0)
     attributes = _attributes(node) | {"select_last_index": 0}
     index = patch.add("ArgMax", turned_round(patch, first(node), axis), **attributes)
     size = (shape_of(first(node)) or ())[axis]

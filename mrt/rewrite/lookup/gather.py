@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, first, integer, nodes, operand, shape_of
+from mrt.graph.values import constant, first, int_attribute, nodes, operand, shape_of
 from mrt.rewrite.lookup.argmax_topk import BACKWARDS
 
 # A longer list of separate pieces would make the graph large; it stays, as a lookup.
@@ -22,7 +22,7 @@ def lower_gather(model: ir.Model) -> int:
         shape, indices, result = shape_of(first(node)), constant(operand(node, 1)), shape_of(node.outputs[0])
         if not shape or indices is None or result is None or indices.size == 0 or constant(first(node)) is not None:
             continue
-        axis = integer(node, "axis", 0) % len(shape)
+        axis = int_attribute(node, "axis", 0) % len(shape)
         size = shape[axis]
         wanted = [int(index) for index in indices.reshape(-1)]
         if not all(-size <= index < size for index in wanted):

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, constant_integers, first, integer, integers, nodes, operand, shape_of
+from mrt.graph.values import constant, constant_integers, first, int_attribute, ints_attribute, nodes, operand, shape_of
 
 _BOOL, _INT64 = ir.TensorType(ir.DataType.BOOL), ir.TensorType(ir.DataType.INT64)
 
@@ -26,7 +26,7 @@ def _hardmax(node: ir.Node) -> bool:
     shape = shape_of(first(node))
     if not shape:
         return False
-    axis = integer(node, "axis", -1) % len(shape)
+    axis = int_attribute(node, "axis", -1) % len(shape)
     patch = Patch(node)
     best = patch.add("ArgMax", first(node), axis=axis, keepdims=1, select_last_index=0)
     best.type = _INT64
@@ -44,7 +44,7 @@ def _compress(node: ir.Node) -> bool:
         return False
     patch, x, axis = Patch(node), first(node), 0
     if "axis" in node.attributes:
-        axis = integer(node, "axis", 0) % len(shape)
+        axis = int_attribute(node, "axis", 0) % len(shape)
     else:
         x = patch.add("Reshape", x, patch.axes([-1], "row"), allowzero=0)
         shape = (int(np.prod(shape)),)
@@ -68,7 +68,7 @@ def _crop_and_pad(node: ir.Node) -> bool:
     shape, sizes = shape_of(first(node)), constant_integers(operand(node, 1))
     if shape is None or sizes is None:
         return False
-    axes = [axis % len(shape) for axis in integers(node, "axes") or range(len(shape))]
+    axes = [axis % len(shape) for axis in ints_attribute(node, "axes") or range(len(shape))]
     before, after = [0] * len(shape), [0] * len(shape)
     for axis, size in zip(axes, sizes, strict=True):
         more = size - shape[axis]

@@ -12,7 +12,7 @@ from mrt.errors import Unsupported
 from mrt.graph.infer_shapes import infer_shapes
 from mrt.graph.names import fresh_name
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, first, integer, nodes, operand, shape_of
+from mrt.graph.values import constant, first, int_attribute, nodes, operand, shape_of
 from mrt.rewrite.lookup.padded_rows import blank_padded_rows
 
 DOMAIN, NAME = "mrt", "NonMaxSuppression"
@@ -137,7 +137,7 @@ def _number(node: ir.Node, place: int) -> float | None:
 def _lower(node: ir.Node, choice: _Choice) -> ir.Value:
     patch = Patch(node)
     rows = choice.batches * choice.classes
-    boxes = _corners(patch, first(node), bool(integer(node, "center_point_box", 0)))
+    boxes = _corners(patch, first(node), bool(int_attribute(node, "center_point_box", 0)))
     if choice.classes > 1:
         boxes = _float(patch.add("Gather", boxes, patch.axes([row // choice.classes for row in range(rows)]), axis=0))
     scores = _float(patch.add("Reshape", operand(node, 1), patch.axes((rows, choice.boxes), "rows"), allowzero=0))

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import Array, constant, first, integer, nodes, operand, scalar, shape_of, word
+from mrt.graph.values import Array, constant, first, int_attribute, nodes, operand, scalar, shape_of, string_attribute
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 from mrt.rewrite.lookup.argmax_topk import typed_like
 
@@ -32,7 +32,7 @@ def _one_hot(node: ir.Node) -> bool:
     indices, given = first(node), shape_of(first(node))
     if depth is None or values is None or shape is None or given is None or not 0 < depth <= LARGEST_RESULT:
         return False
-    axis = integer(node, "axis", -1) % len(shape)
+    axis = int_attribute(node, "axis", -1) % len(shape)
     patch = Patch(node)
     apart = patch.add("Reshape", indices, patch.axes((*given[:axis], 1, *given[axis:]), "apart"), allowzero=0)
     apart = typed_like(apart, indices)
@@ -56,7 +56,7 @@ def _equal(patch: Patch, value: ir.Value, numbers: Array) -> ir.Value:
 def _gather_nd(node: ir.Node) -> bool:
     """[batch.., d1, .., dk, rest] with indices [batch.., w.., k]: one axis of all d of all batches, one index for each."""
     x, indices, result = shape_of(first(node)), shape_of(operand(node, 1)), shape_of(node.outputs[0])
-    batch = integer(node, "batch_dims", 0)
+    batch = int_attribute(node, "batch_dims", 0)
     if x is None or indices is None or result is None or math.prod(x[:batch]) > LARGEST_RESULT:
         return False
     looked_up, rest = x[batch : batch + indices[-1]], x[batch + indices[-1] :]
@@ -105,7 +105,7 @@ def _scatter(node: ir.Node) -> bool:
     else:
         places, rows, rest = _places_of_elements(node, indices, x), math.prod(x), ()
     rounds = _rounds(places)
-    reduction = word(node, "reduction", "none")
+    reduction = string_attribute(node, "reduction", "none")
     if len(rounds) > (1 if reduction == "none" else MOST_ROUNDS):
         return False
     patch = Patch(node)
@@ -159,7 +159,7 @@ def _from_front(indices: Array, sizes: tuple[int, ...]) -> Array:
 
 
 def _places_of_elements(node: ir.Node, indices: Array, x: tuple[int, ...]) -> Array:
-    axis = integer(node, "axis", 0) % len(x)
+    axis = int_attribute(node, "axis", 0) % len(x)
     grid: list[Array] = list(np.indices(indices.shape))
     grid[axis] = np.where(indices < 0, indices + x[axis], indices).clip(0, x[axis] - 1)
     return np.ravel_multi_index(tuple(grid), x).reshape(-1)

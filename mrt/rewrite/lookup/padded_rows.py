@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import integer, shape_of
+from mrt.graph.values import int_attribute, shape_of
 
 _MOVES = (
     "Cast",
@@ -59,7 +59,7 @@ def _blank(node: ir.Node, index: ir.Value, shape: tuple[int, ...]) -> None:
         shape = shape[:-1]
         wide = (*shape, *(1,) * (len(result) - len(shape)))
     elif node.op_type == "Gather":
-        axis = integer(node, "axis", 0) % (len(result) - len(shape) + 1)
+        axis = int_attribute(node, "axis", 0) % (len(result) - len(shape) + 1)
         wide = (*(1,) * axis, *shape, *(1,) * (len(result) - len(shape) - axis))
     else:
         wide = shape

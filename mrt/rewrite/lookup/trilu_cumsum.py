@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, first, integer, nodes, operand, scalar, shape_of
+from mrt.graph.values import constant, first, int_attribute, nodes, operand, scalar, shape_of
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 from mrt.rewrite.lookup.argmax_topk import typed_like
 
@@ -30,7 +30,7 @@ def _trilu(node: ir.Node) -> bool:
     k = scalar(operand(node, 1)) if operand(node, 1) is not None else 0.0
     if shape is None or k is None or x.dtype is None or math.prod(shape[-2:]) > LARGEST_RESULT:
         return False
-    upper = integer(node, "upper", 1)
+    upper = int_attribute(node, "upper", 1)
     ones = np.ones(shape[-2:], np.bool_)
     patch = Patch(node)
     mask = patch.constant(np.triu(ones, int(k)) if upper else np.tril(ones, int(k)), "mask")
@@ -46,8 +46,8 @@ def _cumulate(node: ir.Node) -> bool:
     size = shape[place]
     if first(node).dtype != ir.DataType.FLOAT:
         return _cumulate_whole(node, shape, place)
-    triangle = np.triu(np.ones((size, size), np.float32), integer(node, "exclusive", 0))
-    if integer(node, "reverse", 0):
+    triangle = np.triu(np.ones((size, size), np.float32), int_attribute(node, "exclusive", 0))
+    if int_attribute(node, "reverse", 0):
         triangle = np.ascontiguousarray(triangle.T)
     patch = Patch(node)
     swap = tuple({place: last, last: place}.get(index, index) for index in range(len(shape)))
@@ -59,9 +59,9 @@ def _cumulate(node: ir.Node) -> bool:
 
 def _cumulate_whole(node: ir.Node, shape: tuple[int, ...], axis: int) -> bool:
     """After the n-th step every place holds the sum of the 2^n elements up to it."""
-    patch, value, backwards = Patch(node), first(node), integer(node, "reverse", 0)
+    patch, value, backwards = Patch(node), first(node), int_attribute(node, "reverse", 0)
     distance = 1
-    if integer(node, "exclusive", 0):
+    if int_attribute(node, "exclusive", 0):
         value = _moved(patch, value, shape, axis, -1 if backwards else 1)
     while distance < shape[axis]:
         moved = _moved(patch, value, shape, axis, -distance if backwards else distance)
@@ -87,7 +87,7 @@ def _reverse(node: ir.Node) -> bool:
     x, shape, lengths = first(node), shape_of(first(node)), constant(operand(node, 1))
     if shape is None or lengths is None or math.prod(shape[:2]) > LARGEST_RESULT:
         return False
-    time, batch = integer(node, "time_axis", 0), integer(node, "batch_axis", 1)
+    time, batch = int_attribute(node, "time_axis", 0), int_attribute(node, "batch_axis", 1)
     times = np.arange(shape[time])[:, None]
     sources = np.where(times < lengths, lengths - 1 - times, times) * shape[batch] + np.arange(shape[batch])
     rest = shape[2:]

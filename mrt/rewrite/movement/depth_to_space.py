@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import first, integer, nodes, shape_of, word
+from mrt.graph.values import first, int_attribute, nodes, shape_of, string_attribute
 
 
 def lower_depth_to_space(model: ir.Model) -> int:
@@ -16,10 +16,10 @@ def lower_depth_to_space(model: ir.Model) -> int:
         if shape is None or result is None:
             continue
         n, c, h, w = shape
-        block = integer(node, "blocksize", 1)
+        block = int_attribute(node, "blocksize", 1)
         if node.op_type == "SpaceToDepth":
             split, permutation = (n, c, h // block, block, w // block, block), (0, 3, 5, 1, 2, 4)
-        elif word(node, "mode", "DCR") == "DCR":
+        elif string_attribute(node, "mode", "DCR") == "DCR":
             split, permutation = (n, block, block, c // block**2, h, w), (0, 3, 4, 1, 5, 2)
         else:
             split, permutation = (n, c // block**2, block, block, h, w), (0, 1, 4, 2, 5, 3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from mrt.graph.patch import set_attributes
-from mrt.graph.values import first, integers, nodes, producer
+from mrt.graph.values import first, ints_attribute, nodes, producer
 
 
 def merge_transposes(model: ir.Model) -> int:
@@ -13,7 +13,7 @@ def merge_transposes(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "Transpose"):
         inner = producer(first(node), "Transpose")
-        outer_perm, inner_perm = integers(node, "perm"), None if inner is None else integers(inner, "perm")
+        outer_perm, inner_perm = ints_attribute(node, "perm"), None if inner is None else ints_attribute(inner, "perm")
         if inner is None or outer_perm is None or inner_perm is None:
             continue
         node.replace_input_with(0, first(inner))

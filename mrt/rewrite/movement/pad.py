@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import Array, constant, constant_integers, first, nodes, operand, shape_of, word
+from mrt.graph.values import Array, constant, constant_integers, first, nodes, operand, shape_of, string_attribute
 
 
 def canonicalize_pad(model: ir.Model) -> int:
@@ -17,7 +17,7 @@ def canonicalize_pad(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "Pad"):
         shape, pads = shape_of(first(node)), constant_integers(operand(node, 1))
-        if word(node, "mode", "constant") != "constant" or shape is None or pads is None:
+        if string_attribute(node, "mode", "constant") != "constant" or shape is None or pads is None:
             continue
         every = pads_of_every_axis(node, pads, len(shape))
         value = _value(node, first(node).dtype or ir.DataType.FLOAT)

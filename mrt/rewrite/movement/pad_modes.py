@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant_integers, first, nodes, operand, shape_of, word
+from mrt.graph.values import constant_integers, first, nodes, operand, shape_of, string_attribute
 from mrt.rewrite.movement.pad import pads_of_every_axis
 
 LONGEST_AXIS = 1 << 20  # of a padded value, whose every place is written down
@@ -20,7 +20,7 @@ def lower_pad_modes(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "Pad"):
-        mode, shape = word(node, "mode", "constant"), shape_of(first(node))
+        mode, shape = string_attribute(node, "mode", "constant"), shape_of(first(node))
         pads = constant_integers(operand(node, 1))
         if mode not in _MODES or shape is None or pads is None:
             continue

@@ -13,7 +13,16 @@ import onnx_ir as ir
 
 from mrt.graph.names import fresh_name
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant_integers, first, integer, integers, nodes, operand, shape_of, word
+from mrt.graph.values import (
+    constant_integers,
+    first,
+    int_attribute,
+    ints_attribute,
+    nodes,
+    operand,
+    shape_of,
+    string_attribute,
+)
 from mrt.rewrite.canonical import DOMAIN, OWN_OPERATORS
 
 SUPPRESSION = "NonMaxSuppression"
@@ -71,8 +80,8 @@ def _leads_on(value: ir.Value, cut: Cut) -> bool:
     if node is None or shape is None or node.op_type not in _PULLS or node.domain not in ("", DOMAIN):
         return False
     if node.op_type == SUPPRESSION:
-        return node.domain == DOMAIN and cut.axis == 1 and cut.start == 0 and not integer(node, "gaps", 0)
-    if node.op_type == "Concat" and integer(node, "axis", 0) % len(shape) == cut.axis:
+        return node.domain == DOMAIN and cut.axis == 1 and cut.start == 0 and not int_attribute(node, "gaps", 0)
+    if node.op_type == "Concat" and int_attribute(node, "axis", 0) % len(shape) == cut.axis:
         return True
     if node.op_type == "Pad" and _pads(node, cut.axis) not in (None, (0, 0)):
         return _within_pad(node, cut) is not None
@@ -92,7 +101,7 @@ def _behind(node: ir.Node, cut: Cut) -> list[tuple[ir.Value, Cut]] | None:
         case "Pad":
             return [(x, cut)] if _pads(node, axis) == (0, 0) else None
         case "Transpose":
-            perm = integers(node, "perm") or tuple(range(len(shape)))[::-1]
+            perm = ints_attribute(node, "perm") or tuple(range(len(shape)))[::-1]
             return [(x, Cut(perm[axis], cut.start, cut.end))]
         case "Reshape":
             moved = _same_axis(shape, result, axis)
@@ -111,7 +120,7 @@ def _behind_gather(node: ir.Node, cut: Cut) -> list[tuple[ir.Value, Cut]] | None
     shape, places = shape_of(data), shape_of(indices)
     if shape is None or places is None or indices is None:
         return None
-    picked = integer(node, "axis", 0) % len(shape)
+    picked = int_attribute(node, "axis", 0) % len(shape)
     if cut.axis < picked:
         return [(data, cut)]
     if cut.axis < picked + len(places):
@@ -134,7 +143,7 @@ def _pads(node: ir.Node, axis: int) -> tuple[int, int] | None:
         pads is None
         or len(pads) != 2 * rank
         or operand(node, 3) is not None
-        or word(node, "mode", "constant") != "constant"
+        or string_attribute(node, "mode", "constant") != "constant"
     ):
         return None
     return pads[axis], pads[axis + rank]
@@ -162,7 +171,7 @@ def _sliced(patch: Patch, value: ir.Value, cut: Cut) -> ir.Value:
 
 
 def _pull_concat(patch: Patch, node: ir.Node, cut: Cut) -> ir.Value:
-    axis, start, parts = integer(node, "axis", 0) % len(shape_of(node.outputs[0]) or ()), 0, []
+    axis, start, parts = int_attribute(node, "axis", 0) % len(shape_of(node.outputs[0]) or ()), 0, []
     for value in node.inputs:
         assert value is not None
         if axis != cut.axis:
@@ -190,7 +199,7 @@ def _pull_reshape(patch: Patch, node: ir.Node, cut: Cut) -> ir.Value:
 
 def _pull_transpose(patch: Patch, node: ir.Node, cut: Cut) -> ir.Value:
     value, moved = (_behind(node, cut) or [])[0]
-    perm = integers(node, "perm") or tuple(range(len(shape_of(value) or ())))[::-1]
+    perm = ints_attribute(node, "perm") or tuple(range(len(shape_of(value) or ())))[::-1]
     return patch.add("Transpose", _sliced(patch, value, moved), perm=perm)
 
 
@@ -202,7 +211,7 @@ def _pull_gather(patch: Patch, node: ir.Node, cut: Cut) -> ir.Value:
     value, moved = (_behind(node, cut) or [])[0]
     pulled = _sliced(patch, value, moved)
     pair = [pulled if operand is value else operand for operand in node.inputs]
-    return patch.add("Gather", *pair, axis=integer(node, "axis", 0) % len(shape_of(first(node)) or ()))
+    return patch.add("Gather", *pair, axis=int_attribute(node, "axis", 0) % len(shape_of(first(node)) or ()))
 
 
 def _pull_suppression(patch: Patch, node: ir.Node, cut: Cut) -> ir.Value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import integer, nodes, shape_of
+from mrt.graph.values import int_attribute, nodes, shape_of
 
 
 def remove_empty_operands(model: ir.Model) -> int:
@@ -16,6 +16,6 @@ def remove_empty_operands(model: ir.Model) -> int:
         if not full or len(full) == len(node.inputs):
             continue
         patch = Patch(node)
-        patch.finish(patch.add("Concat", *full, axis=integer(node, "axis", 0)))
+        patch.finish(patch.add("Concat", *full, axis=int_attribute(node, "axis", 0)))
         count += 1
     return count

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch, bypass
-from mrt.graph.values import constant, constant_integers, first, integers, nodes, operand, scalar, shape_of
+from mrt.graph.values import constant, constant_integers, first, ints_attribute, nodes, operand, scalar, shape_of
 
 _OPERATORS = ("Identity", "Dropout", "Cast", "Transpose", "Reshape", "Expand", "Tile", "Slice", "Pad", "Concat", "Sum", "Max",
               "Min", "Mean", "Mul", "Add")  # fmt: skip
@@ -40,7 +40,7 @@ def _is_identity(node: ir.Node) -> bool:  # one line per operator
         case "Cast":
             return x.dtype is not None and x.dtype == node.attributes["to"].as_int()
         case "Transpose":
-            permutation = integers(node, "perm")
+            permutation = ints_attribute(node, "perm")
             return shape is not None and permutation == tuple(range(len(shape)))
         case "Reshape" | "Expand" | "Tile":
             return same_shape

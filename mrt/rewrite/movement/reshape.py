@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch, set_attributes
-from mrt.graph.values import constant_integers, first, integer, nodes, operand, producer, shape_of
+from mrt.graph.values import constant_integers, first, int_attribute, nodes, operand, producer, shape_of
 
 
 def canonicalize_reshape(model: ir.Model) -> int:
@@ -37,5 +37,5 @@ def _is_written(node: ir.Node, shape: tuple[int, ...]) -> bool:
     return (
         node.op_type == "Reshape"
         and constant_integers(operand(node, 1)) == shape
-        and integer(node, "allowzero", 0) == 0
+        and int_attribute(node, "allowzero", 0) == 0
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import first, integer, nodes, shape_of
+from mrt.graph.values import first, int_attribute, nodes, shape_of
 
 
 def lower_split(model: ir.Model) -> int:
@@ -16,7 +16,7 @@ def lower_split(model: ir.Model) -> int:
         rank = len(pieces[0] or ())
         if any(piece is None for piece in pieces) or not rank:
             continue
-        axis = integer(node, "axis", 0) % rank
+        axis = int_attribute(node, "axis", 0) % rank
         start = 0
         for output, piece in zip(node.outputs, pieces, strict=True):
             size = (piece or ())[axis]

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch, set_attributes
-from mrt.graph.values import constant_integers, first, integer, integers, nodes, operand, rank_of, shape_of
+from mrt.graph.values import constant_integers, first, int_attribute, ints_attribute, nodes, operand, rank_of, shape_of
 from mrt.rewrite.lookup.argmax_topk import BACKWARDS, turned_round, typed_like
 
 
@@ -19,14 +19,14 @@ def canonicalize_transpose_concat_slice(model: ir.Model) -> int:
 
 
 def _write_transpose(node: ir.Node) -> bool:
-    if integers(node, "perm") is not None:
+    if ints_attribute(node, "perm") is not None:
         return False
     set_attributes(node, perm=tuple(reversed(range(rank_of(first(node)) or 0))))
     return True
 
 
 def _write_concat(node: ir.Node) -> bool:
-    axis, rank = integer(node, "axis", 0), rank_of(first(node)) or 0
+    axis, rank = int_attribute(node, "axis", 0), rank_of(first(node)) or 0
     if not -rank <= axis < 0:
         return False
     set_attributes(node, axis=axis + rank)

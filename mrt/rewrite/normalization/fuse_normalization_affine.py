@@ -6,7 +6,18 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import Array, constant, first, integer, nodes, operand, producer, real, shape_of, sole_user
+from mrt.graph.values import (
+    Array,
+    constant,
+    first,
+    float_attribute,
+    int_attribute,
+    nodes,
+    operand,
+    producer,
+    shape_of,
+    sole_user,
+)
 from mrt.rewrite.linear.affine import Real, per_channel, to_single
 
 
@@ -32,9 +43,9 @@ def fuse_normalization_affine(model: ir.Model) -> int:
             continue
         patch = Patch(node)
         constants = [patch.constant(single, role) for single, role in zip(singles, ("scale", "shift"), strict=True)]
-        attributes: dict[str, int | float] = {"epsilon": real(maker, "epsilon", 1e-5)}
+        attributes: dict[str, int | float] = {"epsilon": float_attribute(maker, "epsilon", 1e-5)}
         if maker.op_type == "LayerNormalization":
-            attributes |= {"axis": integer(maker, "axis", -1), "stash_type": 1}
+            attributes |= {"axis": int_attribute(maker, "axis", -1), "stash_type": 1}
         patch.finish(patch.add(maker.op_type, first(maker), *constants, **attributes))
         count += 1
     return count
@@ -47,7 +58,7 @@ def _as_parameters(maker: ir.Node, array: Array) -> Real | None:
         return None
     if maker.op_type == "InstanceNormalization":
         return per_channel(array, shape)
-    axis = integer(maker, "axis", -1) % len(shape)
+    axis = int_attribute(maker, "axis", -1) % len(shape)
     aligned = array.reshape((1,) * (len(shape) - array.ndim) + array.shape)
     if any(size != 1 for size in aligned.shape[:axis]):
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch, set_attributes
-from mrt.graph.values import first, integer, nodes, rank_of
+from mrt.graph.values import first, int_attribute, nodes, rank_of
 
 
 def lower_softmax(model: ir.Model) -> int:
@@ -18,13 +18,13 @@ def lower_softmax(model: ir.Model) -> int:
         rank = rank_of(first(node))
         if not rank:
             continue
-        axis, last = integer(node, "axis", -1) % rank, rank - 1
+        axis, last = int_attribute(node, "axis", -1) % rank, rank - 1
         if axis != last:
             swap = tuple({axis: last, last: axis}.get(index, index) for index in range(rank))
             patch = Patch(node)
             turned = patch.add("Transpose", first(node), perm=swap)
             patch.finish(patch.add("Transpose", patch.add(node.op_type, turned, axis=last), perm=swap))
-        elif integer(node, "axis", -1) != last:
+        elif int_attribute(node, "axis", -1) != last:
             set_attributes(node, axis=last)
         else:
             continue

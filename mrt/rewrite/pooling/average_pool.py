@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch, set_attributes
-from mrt.graph.values import first, integer, nodes, shape_of
+from mrt.graph.values import first, int_attribute, nodes, shape_of
 from mrt.rewrite.linear.conv_pool_attributes import Window, window_of
 from mrt.rewrite.pooling.max_pool import pads_to_the_end
 
@@ -24,10 +24,10 @@ def lower_average_pool(model: ir.Model) -> int:
         window, x, y = window_of(node), shape_of(first(node)), shape_of(node.outputs[0])
         if window is None or x is None or y is None:
             continue
-        pads = pads_to_the_end(window, x[2:], y[2:]) if integer(node, "ceil_mode", 0) else window.pads
-        if pads == window.pads and (integer(node, "count_include_pad", 0) or not any(pads)):
+        pads = pads_to_the_end(window, x[2:], y[2:]) if int_attribute(node, "ceil_mode", 0) else window.pads
+        if pads == window.pads and (int_attribute(node, "count_include_pad", 0) or not any(pads)):
             _to_convolution(node, window, channels=x[1])
-        elif integer(node, "ceil_mode", 0):
+        elif int_attribute(node, "ceil_mode", 0):
             _drop_ceil_mode(node, window, pads)
         else:
             continue
@@ -48,7 +48,7 @@ def _to_convolution(node: ir.Node, window: Window, *, channels: int) -> None:
 
 def _drop_ceil_mode(node: ir.Node, window: Window, pads: tuple[int, ...]) -> None:
     set_attributes(node, ceil_mode=0)
-    if not integer(node, "count_include_pad", 0) or not any(window.pads):
+    if not int_attribute(node, "count_include_pad", 0) or not any(window.pads):
         set_attributes(node, pads=pads, count_include_pad=0)
         return
     patch = Patch(node)

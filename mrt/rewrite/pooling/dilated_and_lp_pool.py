@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch, set_attributes
-from mrt.graph.values import first, integer, nodes, shape_of
+from mrt.graph.values import first, int_attribute, nodes, shape_of
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 from mrt.rewrite.linear.conv_pool_attributes import Window, window_of
 from mrt.rewrite.pooling.max_pool import pads_to_the_end
@@ -59,7 +59,7 @@ def _dilated_average(node: ir.Node) -> bool:
     window, x, y = window_of(node), shape_of(first(node)), shape_of(node.outputs[0])
     if window is None or x is None or y is None or all(step == 1 for step in window.dilations):
         return False
-    with_pads, ceil = integer(node, "count_include_pad", 0), integer(node, "ceil_mode", 0)
+    with_pads, ceil = int_attribute(node, "count_include_pad", 0), int_attribute(node, "ceil_mode", 0)
     if not ceil and (with_pads or not any(window.pads)):
         return False  # the same number everywhere: a convolution
     if _is_large(window, x, y):
@@ -81,7 +81,7 @@ def _powers(node: ir.Node) -> bool:
     window, x, y = window_of(node), shape_of(first(node)), shape_of(node.outputs[0])
     if window is None or x is None or y is None or _is_large(window, x, y):
         return False
-    patch, p = Patch(node), integer(node, "p", 2)
+    patch, p = Patch(node), int_attribute(node, "p", 2)
     if p in (1, 2):
         total = _total(patch, _raised(patch, first(node), p), window, x, y)
         patch.finish(patch.add("Sqrt", total) if p == 2 else total)
@@ -95,9 +95,9 @@ def _powers(node: ir.Node) -> bool:
 
 def _all_powers(node: ir.Node) -> bool:
     shape = shape_of(first(node))
-    if shape is None or len(shape) < 3 or integer(node, "p", 2) < 1:
+    if shape is None or len(shape) < 3 or int_attribute(node, "p", 2) < 1:
         return False
-    patch, p = Patch(node), integer(node, "p", 2)
+    patch, p = Patch(node), int_attribute(node, "p", 2)
     axes = patch.axes(list(range(2, len(shape))))
     if p in (1, 2):
         patch.finish(patch.add(f"ReduceL{p}", first(node), axes, keepdims=1, noop_with_empty_axes=0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from mrt.graph.patch import set_attributes
-from mrt.graph.values import first, integer, nodes, shape_of
+from mrt.graph.values import first, int_attribute, nodes, shape_of
 from mrt.rewrite.linear.conv_pool_attributes import Window, window_of
 
 
@@ -14,7 +14,7 @@ def lower_max_pool(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "MaxPool"):
         window, x, y = window_of(node), shape_of(first(node)), shape_of(node.outputs[0])
-        if not integer(node, "ceil_mode", 0) or window is None or x is None or y is None:
+        if not int_attribute(node, "ceil_mode", 0) or window is None or x is None or y is None:
             continue
         set_attributes(node, ceil_mode=0, pads=pads_to_the_end(window, x[2:], y[2:]))
         count += 1

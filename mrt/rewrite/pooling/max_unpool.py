@@ -8,7 +8,17 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, constant_integers, first, integer, integers, nodes, operand, producer, shape_of
+from mrt.graph.values import (
+    constant,
+    constant_integers,
+    first,
+    int_attribute,
+    ints_attribute,
+    nodes,
+    operand,
+    producer,
+    shape_of,
+)
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 from mrt.rewrite.linear.conv_pool_attributes import Window, window_of
 
@@ -39,7 +49,7 @@ def _unpool(node: ir.Node) -> bool:
     window, x, y = window_of(pool), shape_of(first(pool)), shape_of(first(node))
     if window is None or x is None or y is None or len(x) != 4 or not _lies_side_by_side(window, x, y):
         return False
-    if _result(node, x[:2], window.kernel, y) != x or integer(pool, "storage_order", 0):
+    if _result(node, x[:2], window.kernel, y) != x or int_attribute(pool, "storage_order", 0):
         return False
     _choose(node, pool, window.kernel, y)
     return True
@@ -56,12 +66,15 @@ def _result(
     """The shape that the node says it gives."""
     if operand(node, 2) is not None:
         return constant_integers(operand(node, 2))
-    return (*outer, *_inferred(node, y)) if integers(node, "kernel_shape") == kernel else None
+    return (*outer, *_inferred(node, y)) if ints_attribute(node, "kernel_shape") == kernel else None
 
 
 def _inferred(node: ir.Node, y: tuple[int, ...]) -> tuple[int, ...]:
-    kernel = integers(node, "kernel_shape") or ()
-    strides, pads = integers(node, "strides") or (1,) * len(kernel), integers(node, "pads") or (0, 0) * len(kernel)
+    kernel = ints_attribute(node, "kernel_shape") or ()
+    strides, pads = (
+        ints_attribute(node, "strides") or (1,) * len(kernel),
+        ints_attribute(node, "pads") or (0, 0) * len(kernel),
+    )
     ends = zip(y[2:], kernel, strides, pads[: len(kernel)], pads[len(kernel) :], strict=True)
     return tuple((size - 1) * stride + extent - before - after for size, extent, stride, before, after in ends)
 
@@ -88,7 +101,7 @@ def _choose(node: ir.Node, pool: ir.Node, kernel: tuple[int, ...], y: tuple[int,
 def _scatter(node: ir.Node) -> bool:
     """Places count in the result as the window makes it; a larger one that is asked for has zeros behind."""
     places, y = constant(operand(node, 1)), shape_of(first(node))
-    if places is None or y is None or not integers(node, "kernel_shape"):
+    if places is None or y is None or not ints_attribute(node, "kernel_shape"):
         return False
     made = (*y[:2], *_inferred(node, y))
     wanted = constant_integers(operand(node, 2)) if operand(node, 2) is not None else made

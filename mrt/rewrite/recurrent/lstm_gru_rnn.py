@@ -8,7 +8,7 @@ import onnx_ir as ir
 from mrt.errors import Unsupported
 from mrt.graph.notes import ONE_RANGE
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, first, integer, nodes, operand
+from mrt.graph.values import constant, first, int_attribute, nodes, operand
 from mrt.rewrite.recurrent.cells import Cell, GruCell, LstmCell, RnnCell, State
 from mrt.rewrite.recurrent.parameters import GATES, Direction, Recurrent, read_recurrent
 
@@ -75,7 +75,7 @@ def _run(patch: Patch, what: Recurrent, index: int, direction: Direction, steps:
 
 def _cell(patch: Patch, what: Recurrent, direction: Direction, name: str) -> Cell:
     if what.node.op_type == "GRU":
-        reset_behind = bool(integer(what.node, "linear_before_reset", 0))
+        reset_behind = bool(int_attribute(what.node, "linear_before_reset", 0))
         return GruCell(patch, what, direction, name, reset_behind=reset_behind)
     return {"LSTM": LstmCell, "RNN": RnnCell}[what.node.op_type](patch, what, direction, name)
 

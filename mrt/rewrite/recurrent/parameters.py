@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import Array, constant, first, integer, operand, real, shape_of, word
+from mrt.graph.values import Array, constant, first, float_attribute, int_attribute, operand, shape_of, string_attribute
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
@@ -55,9 +55,9 @@ def read_recurrent(node: ir.Node) -> Recurrent | str:
         return "the shape of its operand is not known to have three axes; fix it with --shape"
     if weights is None or recurrence is None or recurrence.ndim != 3:
         return "its weights are computed; expected constants"
-    batches_first = bool(integer(node, "layout", 0))
+    batches_first = bool(int_attribute(node, "layout", 0))
     steps, batch = shape[:2] if not batches_first else (shape[1], shape[0])
-    count, hidden = DIRECTIONS.get(word(node, "direction", "forward"), 0), recurrence.shape[2]
+    count, hidden = DIRECTIONS.get(string_attribute(node, "direction", "forward"), 0), recurrence.shape[2]
     rows = GATES[node.op_type] * hidden
     if weights.shape != (count, rows, shape[2]) or recurrence.shape != (count, rows, hidden):
         return f"weights {list(weights.shape)} and {list(recurrence.shape)} do not fit its operand {list(shape)}"
@@ -68,7 +68,7 @@ def read_recurrent(node: ir.Node) -> Recurrent | str:
     if isinstance(functions, str):
         return functions
     directions = _directions(node, weights, recurrence, functions)
-    clip = real(node, "clip", 0.0) if "clip" in node.attributes else None
+    clip = float_attribute(node, "clip", 0.0) if "clip" in node.attributes else None
     return Recurrent(node, steps, batch, shape[2], hidden, batches_first, clip, directions)
 
 
@@ -76,9 +76,9 @@ def _trouble(node: ir.Node, steps: int, rows: int) -> str | None:
     lengths, bias, peepholes = operand(node, 4), operand(node, 3), operand(node, 7)
     if steps > MOST_STEPS:
         return f"{steps} steps; at most {MOST_STEPS} are unrolled"
-    if real(node, "clip", 1.0) <= 0:
-        return f"clip={real(node, 'clip', 1.0)}; expected more than 0"
-    if integer(node, "input_forget", 0):
+    if float_attribute(node, "clip", 1.0) <= 0:
+        return f"clip={float_attribute(node, 'clip', 1.0)}; expected more than 0"
+    if int_attribute(node, "input_forget", 0):
         return "input_forget=1; expected 0"
     if lengths is not None:
         known = constant(lengths)
@@ -103,7 +103,7 @@ def _directions(node: ir.Node, weights: Array, recurrence: Array, functions: lis
             bias[index],
             None if peepholes is None else peepholes.reshape(count, 3, hidden)[index],
             tuple(functions[index * per_direction : (index + 1) * per_direction]),
-            reverse=index == 1 or word(node, "direction", "forward") == "reverse",
+            reverse=index == 1 or string_attribute(node, "direction", "forward") == "reverse",
         )
         for index in range(count)
     )

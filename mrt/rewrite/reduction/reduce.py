@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant_integers, first, integer, nodes, operand, rank_of, shape_of
+from mrt.graph.values import constant_integers, first, int_attribute, nodes, operand, rank_of, shape_of
 
 _REDUCTIONS = ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare",
                "ReduceLogSum")  # fmt: skip
@@ -28,7 +28,7 @@ def canonicalize_reduce(model: ir.Model) -> int:
             continue
         patch = Patch(node)
         value = _reduce(patch, node, axes, math.prod(shape[axis] for axis in axes))
-        if not integer(node, "keepdims", 1):
+        if not int_attribute(node, "keepdims", 1):
             result = tuple(size for axis, size in enumerate(shape) if axis not in axes)
             value = patch.add("Reshape", value, patch.axes(result, "shape"), allowzero=0)
         patch.finish(value)
@@ -44,7 +44,7 @@ def axes_of(node: ir.Node) -> tuple[int, ...] | None:
     if rank is None or axes is None:
         return None
     if not axes:
-        return () if integer(node, "noop_with_empty_axes", 0) else tuple(range(rank))
+        return () if int_attribute(node, "noop_with_empty_axes", 0) else tuple(range(rank))
     return tuple(sorted({axis % rank for axis in axes}))
 
 
@@ -52,7 +52,7 @@ def _is_written(node: ir.Node, axes: tuple[int, ...]) -> bool:
     return (
         node.op_type in ("ReduceSum", "ReduceMax", "ReduceMin")
         and constant_integers(operand(node, 1)) == axes
-        and integer(node, "keepdims", 1) == 1
+        and int_attribute(node, "keepdims", 1) == 1
         and len(axes) > 0
     )
 

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from mrt.exact.unit_circle import cosines, sines
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, first, integer, nodes, operand, scalar, shape_of
+from mrt.graph.values import constant, first, int_attribute, nodes, operand, scalar, shape_of
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 
 Matrix = npt.NDArray[np.float64]
@@ -30,7 +30,7 @@ def lower_dft(model: ir.Model) -> int:
 
 def _transform(node: ir.Node) -> bool:
     x, axis = shape_of(first(node)), scalar(operand(node, 2)) if operand(node, 2) is not None else -2.0
-    inverse, half = bool(integer(node, "inverse", 0)), bool(integer(node, "onesided", 0))
+    inverse, half = bool(int_attribute(node, "inverse", 0)), bool(int_attribute(node, "onesided", 0))
     if x is None or axis is None or len(x) < 2 or x[-1] not in (1, 2) or node.outputs[0].dtype != ir.DataType.FLOAT:
         return False
     place = int(axis) % len(x)
@@ -87,7 +87,7 @@ def _along(node: ir.Node) -> bool:
     size = int(length)
     if not 1 <= size <= min(LONGEST, x[1]) or (window is not None and window.size != size) or step < 1:
         return False
-    matrix = _matrix(size, 1, size, inverse=False, half=bool(integer(node, "onesided", 1)))
+    matrix = _matrix(size, 1, size, inverse=False, half=bool(int_attribute(node, "onesided", 1)))
     if window is not None:
         matrix = matrix * window.astype(np.float64).reshape(-1, 1, 1, 1)
     if matrix.size > LARGEST_RESULT:

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from mrt.exact.unit_circle import Table, cosines
 from mrt.graph.values import Array, nodes, scalar
-from mrt.graph.values import integer as integer_of
+from mrt.graph.values import int_attribute as integer_of
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT, put_constant
 
 LONGEST_WINDOW = 1 << 13

@@ -105,7 +105,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
 
 
 def test_more_weights_than_one_file_holds_are_refused_before_anything_is_written(tmp_path, monkeypatch):
-    monkeypatch.setattr("mrt.rewrite.MOST_BYTES", 15)
+    monkeypatch.setattr("mrt.rewrite.passes.MOST_BYTES", 15)
     model = graph_of([node("Add", "x w", "y")], {"x": (1, 4)}, {"w": np.ones(4, np.float32)})
     with pytest.raises(BadOption, match=r"16 bytes of weights; one \.onnx file holds at most 15"):
         save(model, tmp_path / "out.onnx")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.graph.notes import BYTES
-from mrt.graph.values import integers, shape_of
+from mrt.graph.values import ints_attribute, shape_of
 from mrt.rewrite import rewrite
 from mrt.rewrite.image.pad_pictures import pad_pictures
 from mrt.rewrite.image.picture_inputs import Pixels, take_pictures
@@ -101,7 +101,7 @@ def test_the_border_holds_the_bytes_that_stand_for_zero():
     assert constant_named(model, "y.after2").shape == (1, 3, 2, 7)
     assert constant_named(model, "y.after3").shape == (1, 3, 9, 1)
     assert "y.before3" not in model.graph.initializers
-    assert integers(model.graph[-1], "pads") == (0, 0, 0, 0)
+    assert ints_attribute(model.graph[-1], "pads") == (0, 0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -140,4 +140,4 @@ def test_two_transposes_are_one():
     model = graph_of(nodes, {"x": (1, 5, 6, 7)})
     assert apply_pass(merge_transposes, model) == 1
     assert operators_of(model) == ["Transpose"]
-    assert integers(model.graph[0], "perm") == (3, 0, 2, 1)
+    assert ints_attribute(model.graph[0], "perm") == (3, 0, 2, 1)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mrt.graph.values import integers
+from mrt.graph.values import ints_attribute
 from mrt.rewrite.linear.conv1d import lower_conv1d
 from mrt.rewrite.linear.conv_pool_attributes import canonicalize_conv_pool_attributes
 from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
@@ -26,7 +26,7 @@ def test_a_row_is_an_image_of_width_one(one, weights):
     canonicalize_conv_pool_attributes(model)
     assert apply_pass(lower_conv1d, model) == 1
     assert operators_of(model) == ["Reshape", one.op_type, "Reshape"]
-    assert len(integers(model.graph[1], "pads")) == 4
+    assert len(ints_attribute(model.graph[1], "pads")) == 4
     assert constant_named(model, "y.tall").tolist() == [2, 3, 9, 1]
 
 

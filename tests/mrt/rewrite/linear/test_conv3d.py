@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mrt.graph.values import integers
+from mrt.graph.values import ints_attribute
 from mrt.rewrite import rewrite
 from mrt.rewrite.linear.conv3d import lower_conv3d
 from mrt.rewrite.linear.conv_bias import add_conv_bias
@@ -81,8 +81,8 @@ def test_a_pool_is_one_of_rows_and_columns_then_one_of_depth():
     canonicalize_conv_pool_attributes(model)
     assert apply_pass(lower_conv3d, model) == 1
     pools = [entry for entry in model.graph if entry.op_type == "MaxPool"]
-    assert [integers(pool, "kernel_shape") for pool in pools] == [(2, 4), (3, 1)]
-    assert [integers(pool, "pads") for pool in pools] == [(0, 2, 1, 0), (1, 0, 1, 0)]
+    assert [ints_attribute(pool, "kernel_shape") for pool in pools] == [(2, 4), (3, 1)]
+    assert [ints_attribute(pool, "pads") for pool in pools] == [(0, 2, 1, 0), (1, 0, 1, 0)]
 
 
 def test_two_spatial_axes_and_computed_weights_stay():

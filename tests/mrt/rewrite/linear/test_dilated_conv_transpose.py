@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mrt.graph.values import integers
+from mrt.graph.values import ints_attribute
 from mrt.rewrite.linear.dilated_conv_transpose import lower_dilated_conv_transpose
 from tests.support.graphs import apply_pass, constant_named, graph_of, node
 
@@ -18,8 +18,8 @@ def test_taps_move_apart():
     model = _transposed(dilations=[2, 3], strides=[1, 2], pads=[1, 0, 0, 1])
     assert apply_pass(lower_dilated_conv_transpose, model) == 1
     assert constant_named(model, "y.spread")[0, 0].tolist() == [[1, 0, 0, 2], [0, 0, 0, 0], [3, 0, 0, 4]]
-    assert integers(model.graph[0], "kernel_shape") == (3, 4)
-    assert integers(model.graph[0], "dilations") == (1, 1)
+    assert ints_attribute(model.graph[0], "kernel_shape") == (3, 4)
+    assert ints_attribute(model.graph[0], "dilations") == (1, 1)
 
 
 def test_without_dilations_nothing_changes():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mrt.graph.values import integers
+from mrt.graph.values import ints_attribute
 from mrt.rewrite.linear.conv_pool_attributes import canonicalize_conv_pool_attributes
 from mrt.rewrite.linear.fuse_pad import fuse_pad
 from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
@@ -21,7 +21,7 @@ def test_zeros_around_an_image_become_the_convolutions_own():
     model = _padded()
     assert apply_pass(fuse_pad, model) == 1
     assert operators_of(model) == ["Conv"]
-    assert integers(model.graph[0], "pads") == (2, 3, 4, 1)
+    assert ints_attribute(model.graph[0], "pads") == (2, 3, 4, 1)
 
 
 @pytest.mark.parametrize(

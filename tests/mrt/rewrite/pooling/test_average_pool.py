@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mrt.graph.values import integers
+from mrt.graph.values import ints_attribute
 from mrt.rewrite.linear.conv_pool_attributes import canonicalize_conv_pool_attributes
 from mrt.rewrite.pooling.average_pool import lower_average_pool
 from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
@@ -33,7 +33,7 @@ def test_padding_that_is_not_counted_stays():
 def test_rounding_up_becomes_padding_that_is_not_counted():
     model = _pool(ceil_mode=1)
     assert apply_pass(lower_average_pool, model) == 1
-    assert integers(model.graph[0], "pads") == (0, 0, 1, 0)
+    assert ints_attribute(model.graph[0], "pads") == (0, 0, 1, 0)
     assert model.graph[0].attributes["ceil_mode"].as_int() == 0
 
 
@@ -44,4 +44,4 @@ def test_rounding_up_behind_counted_padding_pads_first():
     model = _pool(ceil_mode=1, pads=[1, 1, 1, 1], count_include_pad=1)
     assert apply_pass(lower_average_pool, model) == 1
     assert operators_of(model) == ["Pad", "AveragePool"]
-    assert integers(model.graph[1], "pads") == (0, 0, 1, 0)
+    assert ints_attribute(model.graph[1], "pads") == (0, 0, 1, 0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mrt.graph.values import integers
+from mrt.graph.values import ints_attribute
 from mrt.rewrite.linear.conv_pool_attributes import Window, canonicalize_conv_pool_attributes
 from mrt.rewrite.pooling.max_pool import lower_max_pool, pads_to_the_end
 from tests.support.graphs import apply_pass, graph_of, node
@@ -20,7 +20,7 @@ def test_rounding_up_becomes_padding_at_the_end():
     # 8 rows: windows begin at 0 2 4 6, the last ends at 9: one row more; 7 columns: the last ends at 7
     model = _pool(ceil_mode=1)
     assert apply_pass(lower_max_pool, model, 0) == 1
-    assert integers(model.graph[0], "pads") == (0, 0, 1, 0)
+    assert ints_attribute(model.graph[0], "pads") == (0, 0, 1, 0)
 
 
 def test_rounding_down_stays():

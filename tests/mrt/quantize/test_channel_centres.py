@@ -13,7 +13,7 @@ from mrt.errors import BadData
 from mrt.evaluate import evaluate
 from mrt.evaluate.layers import compare_layers
 from mrt.quantize import LayerBits, QuantizeOptions, quantize
-from mrt.quantize.channel_zero_points import centrable
+from mrt.quantize.channel_centres import centrable
 from mrt.table.decisions import Decisions
 from mrt.table.table import CalibrationOptions
 from tests.support.float_models import FloatModel
