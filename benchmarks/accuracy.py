@@ -15,14 +15,28 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 from benchmarks.accuracy_figures import Figures
 from benchmarks.accuracy_page import page
 from benchmarks.bench import choice
 from benchmarks.cache import ROOT, converter, digest
 from benchmarks.machine import describe
-from benchmarks.variants import OURS, SAMPLES, SUBJECTS, VARIANTS, YARDSTICK, Subject, Variant
+from benchmarks.variants import (
+    OURS,
+    SAMPLES,
+    SUBJECTS,
+    VARIANTS,
+    YARDSTICK,
+    Subject,
+    Variant,
+)
 
 CACHE = ROOT / "build" / "accuracy"
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -32,13 +46,41 @@ KEYS = [item.key for item in VARIANTS]
 
 
 @click.command()
-@click.option("--models", default=",".join(MODELS), show_default=True, callback=choice(MODELS))
-@click.option("--variants", default=",".join(KEYS), show_default=True, callback=choice(KEYS))
-@click.option("--images", type=click.IntRange(1), help="Evaluate on fewer images, to try it out.")
-@click.option("--samples", default=SAMPLES, show_default=True, type=click.IntRange(1), help="Images to calibrate on.")
-@click.option("--kept", is_flag=True, help="Take kept figures, whatever the converter was when they were measured.")
-@click.option("--output", default=ROOT / "docs" / "accuracy.md", show_default="docs/accuracy.md", type=FILE)
-def main(models: list[str], variants: list[str], images: int | None, samples: int, kept: bool, output: Path) -> None:
+@click.option(
+    "--models", default=",".join(MODELS), show_default=True, callback=choice(MODELS)
+)
+@click.option(
+    "--variants", default=",".join(KEYS), show_default=True, callback=choice(KEYS)
+)
+@click.option(
+    "--images", type=click.IntRange(1), help="Evaluate on fewer images, to try it out."
+)
+@click.option(
+    "--samples",
+    default=SAMPLES,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Images to calibrate on.",
+)
+@click.option(
+    "--kept",
+    is_flag=True,
+    help="Take kept figures, whatever the converter was when they were measured.",
+)
+@click.option(
+    "--output",
+    default=ROOT / "docs" / "accuracy.md",
+    show_default="docs/accuracy.md",
+    type=FILE,
+)
+def main(
+    models: list[str],
+    variants: list[str],
+    images: int | None,
+    samples: int,
+    kept: bool,
+    output: Path,
+) -> None:
     """Quantise the models in every way, evaluate each beside float on the same images, and write the tables."""
     console = Console()
     rows = [
@@ -48,16 +90,27 @@ def main(models: list[str], variants: list[str], images: int | None, samples: in
         if variant.key in variants and variant.is_for(subject.name)
     ]
     if not rows:
-        console.print(f"{output} stays as it is: there is nothing to measure", highlight=False, soft_wrap=True)
+        console.print(
+            f"{output} stays as it is: there is nothing to measure",
+            highlight=False,
+            soft_wrap=True,
+        )
         return
-    columns = (TextColumn("{task.description:<48}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description:<48}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     results: list[Figures] = []
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("", total=len(rows))
         for subject, variant in rows:
             progress.update(task, description=f"{subject.name}: {variant.key}")
             limit = min(subject.images, images or subject.images)
-            results.append(figures_of(subject, variant, samples=samples, images=limit, kept=kept))
+            results.append(
+                figures_of(subject, variant, samples=samples, images=limit, kept=kept)
+            )
             progress.advance(task)
     text = page(results, describe(), samples)
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -72,14 +125,22 @@ def _present(models: Sequence[str], console: Console) -> list[Subject]:
         if subject.absent is None:
             found.append(subject)
         else:
-            console.print(f"left out: {subject.absent}", highlight=False, soft_wrap=True)
+            console.print(
+                f"left out: {subject.absent}", highlight=False, soft_wrap=True
+            )
     return found
 
 
-def figures_of(subject: Subject, variant: Variant, *, samples: int, images: int, kept: bool) -> Figures:
+def figures_of(
+    subject: Subject, variant: Variant, *, samples: int, images: int, kept: bool
+) -> Figures:
     """Kept figures if they still hold, else new ones."""
     path = CACHE / f"{subject.name}-{variant.key}-{samples}-{images}.json"
-    files = [subject.path, ROOT / "configs" / f"{subject.name}.toml", *(ROOT / name for name in MEASURES)]
+    files = [
+        subject.path,
+        ROOT / "configs" / f"{subject.name}.toml",
+        *(ROOT / name for name in MEASURES),
+    ]
     key = [json.dumps(asdict(variant)), *map(digest, files)]
     made_by = converter() if variant.recipe == OURS else _peers()
     if path.exists():
@@ -94,11 +155,15 @@ def figures_of(subject: Subject, variant: Variant, *, samples: int, images: int,
     return figures
 
 
-def measured(subject: Subject, variant: Variant, *, samples: int, images: int) -> Figures:
+def measured(
+    subject: Subject, variant: Variant, *, samples: int, images: int
+) -> Figures:
     """One row, and in the moment before it how long the yardstick takes for the same."""
     yardstick = _hear(Figures(subject.name, YARDSTICK), samples, 0)
     figures = _hear(Figures(subject.name, variant.key), samples, images)
-    figures.yardstick_seconds = figures.seconds if variant.key == YARDSTICK else yardstick.seconds
+    figures.yardstick_seconds = (
+        figures.seconds if variant.key == YARDSTICK else yardstick.seconds
+    )
     return figures
 
 
@@ -109,12 +174,18 @@ def _hear(figures: Figures, samples: int, images: int) -> Figures:
     done = subprocess.run([*module, *words], cwd=ROOT, text=True, capture_output=True)
     if done.returncode == 0:
         return Figures(**json.loads(done.stdout))
-    figures.failure = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    figures.failure = (
+        done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+    )[-1]
     return figures
 
 
 def _peers() -> list[str]:
-    return [f"{name} {value}" for name, value in describe().items() if name in ("onnxruntime", "nncf")]
+    return [
+        f"{name} {value}"
+        for name, value in describe().items()
+        if name in ("onnxruntime", "nncf")
+    ]
 
 
 if __name__ == "__main__":

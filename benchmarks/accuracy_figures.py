@@ -58,7 +58,9 @@ class Figures:
     yardstick_seconds: float = 0.0  # of onnxruntime's default in the moment before
     peak_bytes: int = 0  # the most memory of the process until the conversion was done
     program_bytes: int = 0
-    products: int | None = None  # multiply-accumulates of one image, of a program of ours
+    products: int | None = (
+        None  # multiply-accumulates of one image, of a program of ours
+    )
 
 
 def measure(figures: Figures, samples: int, images: int) -> Figures:
@@ -67,7 +69,9 @@ def measure(figures: Figures, samples: int, images: int) -> Figures:
     with tempfile.TemporaryDirectory() as folder:
         config_path = Path(folder) / "config.toml"
         config_path.write_text(_config_text(figures.model, variant), encoding="utf-8")
-        program = Path(folder) / ("program.cvm" if variant.recipe == OURS else "int8.onnx")
+        program = Path(folder) / (
+            "program.cvm" if variant.recipe == OURS else "int8.onnx"
+        )
         try:
             make = _maker(variant, config_path, samples, program)
             figures.seconds = seconds(make)
@@ -84,20 +88,38 @@ def measure(figures: Figures, samples: int, images: int) -> Figures:
 def _config_text(model: str, variant: Variant) -> str:
     """The ready config, with the files where MRT_SHARED says and the variant's settings."""
     text = (ROOT / "configs" / f"{model}.toml").read_text(encoding="utf-8")
-    return text.replace("../../shared/data", SHARED.as_posix()) + f"\n[quantization]\n{variant.settings}\n"
+    return (
+        text.replace("../../shared/data", SHARED.as_posix())
+        + f"\n[quantization]\n{variant.settings}\n"
+    )
 
 
-def _maker(variant: Variant, config_path: Path, samples: int, program: Path) -> Callable[[], None]:
+def _maker(
+    variant: Variant, config_path: Path, samples: int, program: Path
+) -> Callable[[], None]:
     """What the clock measures, everything imported: from the files to the file."""
     if variant.recipe == OURS:
         from mrt import convert, settings  # noqa: F401 imported, as the peers' modules are
         from mrt.cli import cli
 
-        words = ["convert", "--config", config_path, "--samples", samples, *variant.options, "-o", program]
+        words = [
+            "convert",
+            "--config",
+            config_path,
+            "--samples",
+            samples,
+            *variant.options,
+            "-o",
+            program,
+        ]
 
         def make() -> None:
             with redirect_stdout(StringIO()):
-                cli.main([str(word) for word in words], prog_name="mrt", standalone_mode=False)
+                cli.main(
+                    [str(word) for word in words],
+                    prog_name="mrt",
+                    standalone_mode=False,
+                )
 
         return make
     recipe, config = RECIPES[variant.recipe], load_config(config_path)
@@ -108,7 +130,11 @@ def _maker(variant: Variant, config_path: Path, samples: int, program: Path) -> 
 
 
 def _calibration(config: Config, samples: int) -> Samples:
-    return open_data(load_to_run(config).model, config, replace(config.calibration_data, samples=samples))
+    return open_data(
+        load_to_run(config).model,
+        config,
+        replace(config.calibration_data, samples=samples),
+    )
 
 
 def _evaluate(figures: Figures, config: Config, program: Path, images: int) -> None:
@@ -125,20 +151,30 @@ def _evaluate(figures: Figures, config: Config, program: Path, images: int) -> N
         real = session.run(sample)[session.names[0]]
         integer = answer(sample)
         best = ranking(real, TOP), ranking(integer, TOP)
-        assert best[0] is not None and best[1] is not None, f"{figures.model} is no classifier"
+        assert best[0] is not None and best[1] is not None, (
+            f"{figures.model} is no classifier"
+        )
         of_float.add(label, best[0])
         of_integer.add(label, best[1])
         agreements += best[0][0] == best[1][0]
         noise.add(real, integer)
-    figures.float_top1, figures.top1 = of_float.top1 / len(samples), of_integer.top1 / len(samples)
-    figures.agreement, figures.snr_db = agreements / len(samples), noise.decibels() or math.inf
+    figures.float_top1, figures.top1 = (
+        of_float.top1 / len(samples),
+        of_integer.top1 / len(samples),
+    )
+    figures.agreement, figures.snr_db = (
+        agreements / len(samples),
+        noise.decibels() or math.inf,
+    )
 
 
 def _ours(figures: Figures, program: Path) -> Callable[[Sample], Array]:
     executable = cvm.load(program)
     figures.products = cost(executable).work.multiply_accumulates
     name = executable.outputs[0].name
-    return lambda sample: executable.dequantize(executable.run(executable.quantize(sample), threads=THREADS))[name]
+    return lambda sample: executable.dequantize(
+        executable.run(executable.quantize(sample), threads=THREADS)
+    )[name]
 
 
 def _theirs(program: Path) -> Callable[[Sample], Array]:
@@ -147,9 +183,13 @@ def _theirs(program: Path) -> Callable[[Sample], Array]:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = THREADS
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.graph_optimization_level = (
+        onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    )
     options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(str(program), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        str(program), options, providers=["CPUExecutionProvider"]
+    )
     return lambda sample: np.asarray(session.run(None, dict(sample))[0])
 
 
@@ -157,7 +197,9 @@ def main() -> None:
     """One line of JSON."""
     model, variant, samples, images = sys.argv[1:]
     logging.disable(logging.WARNING)  # the peers' advice
-    print(json.dumps(asdict(measure(Figures(model, variant), int(samples), int(images)))))
+    print(
+        json.dumps(asdict(measure(Figures(model, variant), int(samples), int(images))))
+    )
 
 
 if __name__ == "__main__":

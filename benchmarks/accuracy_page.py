@@ -35,12 +35,19 @@ COLUMNS = (
 )
 
 
-def page(results: Sequence[Figures], machine: Mapping[str, str | int], samples: int) -> str:
+def page(
+    results: Sequence[Figures], machine: Mapping[str, str | int], samples: int
+) -> str:
     """The whole page."""
-    said = ", ".join(f"{name} {value}" for name, value in machine.items() if value != "")
+    said = ", ".join(
+        f"{name} {value}" for name, value in machine.items() if value != ""
+    )
     models = dict.fromkeys(item.model for item in results)
     parts = [HEAD.format(samples=samples, machine=said[:1].upper() + said[1:])]
-    parts += [_section(model, [item for item in results if item.model == model]) for model in models]
+    parts += [
+        _section(model, [item for item in results if item.model == model])
+        for model in models
+    ]
     return "\n".join(parts)
 
 
@@ -48,7 +55,9 @@ def _section(model: str, results: Sequence[Figures]) -> str:
     good = [item for item in results if item.failure is None]
     lines = [f"## {model}\n"]
     if good:
-        lines.append(f"{good[0].images} images; float top-1 {100 * good[0].float_top1:.1f} %.{_verdict(good)}\n")
+        lines.append(
+            f"{good[0].images} images; float top-1 {100 * good[0].float_top1:.1f} %.{_verdict(good)}\n"
+        )
     lines += [f"| {' | '.join(COLUMNS)} |", f"| --- |{' ---: |' * (len(COLUMNS) - 1)}"]
     lines += [f"| {' | '.join(_row(item))} |" for item in results]
     return "\n".join(lines) + "\n"
@@ -72,7 +81,9 @@ def _row(item: Figures) -> list[str]:
         f"{100 * item.agreement:.1f}",
         f"{item.snr_db:.1f}",
         f"{item.seconds:.1f}",
-        f"{item.seconds / item.yardstick_seconds:.1f}" if item.yardstick_seconds else "-",
+        f"{item.seconds / item.yardstick_seconds:.1f}"
+        if item.yardstick_seconds
+        else "-",
         f"{item.peak_bytes / 1e6:.0f}",
         f"{item.program_bytes / 1e6:.2f}",
         "-" if item.products is None else f"{item.products / 1e6:.1f}",

@@ -31,10 +31,14 @@ Seat = tuple[str, int]  # a contender, or PEAK, on so many threads
 PEAK = "peak"
 
 
-def choice(known: Sequence[str]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+def choice(
+    known: Sequence[str],
+) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     """Reads names divided by commas."""
 
-    def read(context: click.Context, parameter: click.Parameter, value: str) -> list[str]:
+    def read(
+        context: click.Context, parameter: click.Parameter, value: str
+    ) -> list[str]:
         names = value.split(",")
         unknown = [name for name in names if name not in known]
         if unknown:
@@ -46,7 +50,9 @@ def choice(known: Sequence[str]) -> Callable[[click.Context, click.Parameter, st
 
 def counts(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
     """Reads numbers of threads divided by commas."""
-    if not all(item.isascii() and item.isdigit() and int(item) > 0 for item in value.split(",")):
+    if not all(
+        item.isascii() and item.isdigit() and int(item) > 0 for item in value.split(",")
+    ):
         raise click.BadParameter(f"'{value}': expected numbers of threads such as 1,2")
     return sorted({int(item) for item in value.split(",")})
 
@@ -56,12 +62,21 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
-@click.option("--models", default=",".join(SOURCES), show_default=True, callback=choice(list(SOURCES)))
-@click.option("--contenders", default=",".join(NAMES), show_default=True, callback=choice(NAMES))
+@click.option(
+    "--models",
+    default=",".join(SOURCES),
+    show_default=True,
+    callback=choice(list(SOURCES)),
+)
+@click.option(
+    "--contenders", default=",".join(NAMES), show_default=True, callback=choice(NAMES)
+)
 @click.option("--threads", default="1,2", show_default=True, callback=counts)
 @click.option("--repetitions", default=30, show_default=True, type=click.IntRange(1))
 @click.option("--json", "json_path", type=FILE, help="Write all figures there.")
-@click.option("--markdown", "markdown_path", type=FILE, help="Write a table for the README there.")
+@click.option(
+    "--markdown", "markdown_path", type=FILE, help="Write a table for the README there."
+)
 def main(
     models: list[str],
     contenders: list[str],
@@ -101,26 +116,43 @@ def _present(names: Iterable[str], console: Console) -> list[Model]:
         with console.status(f"preparing {name}"):
             found.append(prepare(name))
     if not found:
-        raise click.ClickException("none of the models is here, so there is nothing to measure")
+        raise click.ClickException(
+            "none of the models is here, so there is nothing to measure"
+        )
     return found
 
 
-def run_model(model: Model, contenders: Sequence[Contender], threads: Sequence[int], repetitions: int) -> Outcome:
+def run_model(
+    model: Model,
+    contenders: Sequence[Contender],
+    threads: Sequence[int],
+    repetitions: int,
+) -> Outcome:
     """Everyone on every number of threads, in the same rounds."""
     ready: dict[Seat, Ready] = {}
     rows: dict[Seat, Row] = {}
     turns: dict[Seat, Turn] = {}
-    for seat, contender in [((item.name, count), item) for count in threads for item in contenders]:
+    for seat, contender in [
+        ((item.name, count), item) for count in threads for item in contenders
+    ]:
         try:
             ready[seat] = contender.ready(model, seat[1])
             turns[seat] = _turn(ready[seat], contender, repetitions)
-        except Exception as problem:  # one that cannot run must not cost the figures of the others
+        except (
+            Exception
+        ) as problem:  # one that cannot run must not cost the figures of the others
             ready.pop(seat, None)
             rows[seat] = Row(contender.name, note=_reason(problem))
-    turns |= {(PEAK, count): Turn(read, repetitions) for count in threads if (read := peak(count)) is not None}
+    turns |= {
+        (PEAK, count): Turn(read, repetitions)
+        for count in threads
+        if (read := peak(count)) is not None
+    }
     readings = alternate(turns, repetitions)
     answers = {seat: item.answer(item.call()) for seat, item in ready.items()}
-    rows |= {seat: _row(seat, item, readings[seat], answers) for seat, item in ready.items()}
+    rows |= {
+        seat: _row(seat, item, readings[seat], answers) for seat, item in ready.items()
+    }
     parts = [
         Measured(
             count,
@@ -148,17 +180,26 @@ def _reason(problem: Exception) -> str:
     return f"fails: {type(problem).__name__}: {(str(problem).splitlines() or [''])[0]}"
 
 
-def _row(seat: Seat, item: Ready, readings: list[float], answers: dict[Seat, npt.NDArray[np.float64]]) -> Row:
+def _row(
+    seat: Seat,
+    item: Ready,
+    readings: list[float],
+    answers: dict[Seat, npt.NDArray[np.float64]],
+) -> Row:
     """Its times, and two checks that they were honest: how many cores it used and how good the answer is."""
     name, count = seat
     right = answers.get((REFERENCE, 1))
-    wrong = name == OURS and right is not None and not np.array_equal(answers[seat], right)
+    wrong = (
+        name == OURS and right is not None and not np.array_equal(answers[seat], right)
+    )
     exact = answers.get((EXACT, count))
     return Row(
         name,
         tuple(1e3 * reading for reading in readings),
         busy_cores=None if name == REFERENCE else busy(item.call),
-        snr_db=None if exact is None or name == EXACT else snr_db(exact.tolist(), answers[seat].tolist()),
+        snr_db=None
+        if exact is None or name == EXACT
+        else snr_db(exact.tolist(), answers[seat].tolist()),
         note="WRONG: its answer is not the reference's" if wrong else item.note,
     )
 

@@ -14,12 +14,21 @@ ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / "build" / "bench"
 
 # What decides the bytes of a converted program: a change to any of these makes it anew.
-CONVERTER = ("mrt/**/*.py", "cvm/reference/*.py", "cvm/file/format.py", "cvm/instructions.toml")
+CONVERTER = (
+    "mrt/**/*.py",
+    "cvm/reference/*.py",
+    "cvm/file/format.py",
+    "cvm/instructions.toml",
+)
 
 
-def made(name: str, made_from: object, make: Callable[[Path], None], *, root: Path = CACHE) -> Path:
+def made(
+    name: str, made_from: object, make: Callable[[Path], None], *, root: Path = CACHE
+) -> Path:
     """The folder that `make` filled for these origins (anything that JSON can hold), from an earlier run if there is one."""
-    key = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:16]
+    key = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[
+        :16
+    ]
     folder = root / f"{name}-{key}"
     if not folder.is_dir():
         unfinished = root / f"{name}-{key}.unfinished"

@@ -37,7 +37,11 @@ def engine(model: Model, threads: int) -> Ready:
         raise Unavailable("the engine is not built here")
     program = model.program
     integers = boundary.quantize(program.program, model.images[0])
-    return Ready(lambda: program.run(integers, threads=threads), partial(_real, model), native.chosen_isa())
+    return Ready(
+        lambda: program.run(integers, threads=threads),
+        partial(_real, model),
+        native.chosen_isa(),
+    )
 
 
 def reference(model: Model, threads: int) -> Ready:

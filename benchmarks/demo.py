@@ -22,9 +22,20 @@ PROGRAM = OUT / "resnet_digits8.cvm"
 
 def command(*words: str | Path) -> str:
     """Run one command of ours, show it, and give back what it printed; any failure ends the demo."""
-    shown = [str(word.relative_to(ROOT)) if isinstance(word, Path) else word for word in words]
-    Console().print(f"$ {' '.join(shown)}", style="bold", highlight=False, soft_wrap=True)
-    done = subprocess.run([sys.executable, "-m", *shown], cwd=ROOT, text=True, capture_output=True, check=False)
+    shown = [
+        str(word.relative_to(ROOT)) if isinstance(word, Path) else word
+        for word in words
+    ]
+    Console().print(
+        f"$ {' '.join(shown)}", style="bold", highlight=False, soft_wrap=True
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", *shown],
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        check=False,
+    )
     sys.stderr.write(done.stderr)
     if done.returncode:
         sys.exit(f"demo: exit code {done.returncode}\n{done.stdout}")
@@ -35,24 +46,64 @@ def main() -> None:
     """Convert resnet_digits8 (trained in MXNet on the digits of UCI) at 8 bits and show what came of it."""
     OUT.mkdir(exist_ok=True)
     print(command("mrt", "convert", "--config", CONFIG, "--bits", "8", "-o", PROGRAM))
-    report = json.loads(command("mrt", "evaluate", "--config", CONFIG, PROGRAM, "--json"))
+    report = json.loads(
+        command("mrt", "evaluate", "--config", CONFIG, PROGRAM, "--json")
+    )
     proof = json.loads(command("cvm", "verify", PROGRAM, "--json"))
-    print(command("cvm", "run", PROGRAM, "--input", TEST_DATA, "--real", "--receipt", OUT / "receipt.json"))
-    print(command("cvm", "replay", PROGRAM, OUT / "receipt.json", "--input", TEST_DATA, "--real"))
+    print(
+        command(
+            "cvm",
+            "run",
+            PROGRAM,
+            "--input",
+            TEST_DATA,
+            "--real",
+            "--receipt",
+            OUT / "receipt.json",
+        )
+    )
+    print(
+        command(
+            "cvm",
+            "replay",
+            PROGRAM,
+            OUT / "receipt.json",
+            "--input",
+            TEST_DATA,
+            "--real",
+        )
+    )
     Console().print(_table(report, proof))
     print(f"program id {proof['program']}")
 
 
 def _table(report: dict[str, float], proof: dict[str, object]) -> Table:
-    table = Table("resnet_digits8", "float", "8-bit integers", title=f"{report['samples']} held-out digits")
-    table.add_row("top-1", f"{100 * report['float.top1']:.2f} %", f"{100 * report['integer.top1']:.2f} %")
+    table = Table(
+        "resnet_digits8",
+        "float",
+        "8-bit integers",
+        title=f"{report['samples']} held-out digits",
+    )
+    table.add_row(
+        "top-1",
+        f"{100 * report['float.top1']:.2f} %",
+        f"{100 * report['integer.top1']:.2f} %",
+    )
     table.add_row("same answer as float", "", f"{100 * report['agreement']:.2f} %")
     table.add_row("signal to noise", "", f"{report['snr_db']:.1f} dB")
-    weights = (ROOT / "calibration_data" / "digits8" / "resnet_digits8-0000.params").stat().st_size
+    weights = (
+        (ROOT / "calibration_data" / "digits8" / "resnet_digits8-0000.params")
+        .stat()
+        .st_size
+    )
     table.add_row("size", f"{weights:,} bytes", f"{PROGRAM.stat().st_size:,} bytes")
     tightest = proof["tightest"]
     assert isinstance(tightest, dict)
-    table.add_row("tightest slack of the proof", "", f"{tightest['slack_hundredths'] / 100:.2f} bits")
+    table.add_row(
+        "tightest slack of the proof",
+        "",
+        f"{tightest['slack_hundredths'] / 100:.2f} bits",
+    )
     table.add_row("cost of one sample", "", f"{proof['cost']:,}")
     return table
 

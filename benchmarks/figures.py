@@ -41,7 +41,14 @@ class Measured:
 
     def row(self, contender: str) -> Row | None:
         """The row of a contender that took part."""
-        return next((row for row in self.rows if row.contender == contender and row.readings_ms), None)
+        return next(
+            (
+                row
+                for row in self.rows
+                if row.contender == contender and row.readings_ms
+            ),
+            None,
+        )
 
     @property
     def peak(self) -> float | None:
@@ -81,7 +88,9 @@ class Outcome:
     def gain(self, threads: int, contender: str = OURS) -> float | None:
         """How many times faster on `threads` than on one."""
         one, many = self.on(1), self.on(threads)
-        return divided(one.time(contender), many.time(contender)) if one and many else None
+        return (
+            divided(one.time(contender), many.time(contender)) if one and many else None
+        )
 
     def peak_gain(self, threads: int) -> float | None:
         """How many times higher the peak of so many threads is than that of one."""
@@ -96,14 +105,25 @@ def divided(top: float | None, bottom: float | None) -> float | None:
 
 def snr_db(signal: Sequence[float], answer: Sequence[float]) -> float:
     """Signal to noise in decibels; infinite where the two are equal."""
-    noise = math.fsum((ours - right) ** 2 for right, ours in zip(signal, answer, strict=True))
+    noise = math.fsum(
+        (ours - right) ** 2 for right, ours in zip(signal, answer, strict=True)
+    )
     power = math.fsum(right**2 for right in signal)
-    return math.inf if noise == 0 else 10 * math.log10(power / noise) if power else -math.inf
+    return (
+        math.inf
+        if noise == 0
+        else 10 * math.log10(power / noise)
+        if power
+        else -math.inf
+    )
 
 
 def as_json(machine: dict[str, Any], outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Everything, for a file."""
-    return {"machine": machine, "models": {outcome.model: _outcome_json(outcome) for outcome in outcomes}}
+    return {
+        "machine": machine,
+        "models": {outcome.model: _outcome_json(outcome) for outcome in outcomes},
+    }
 
 
 def _outcome_json(outcome: Outcome) -> dict[str, Any]:
@@ -121,7 +141,9 @@ def _outcome_json(outcome: Outcome) -> dict[str, Any]:
 
 
 def _row_json(part: Measured, row: Row) -> dict[str, Any]:
-    snr = row.snr_db if row.snr_db is not None and math.isfinite(row.snr_db) else None  # JSON has no infinity
+    snr = (
+        row.snr_db if row.snr_db is not None and math.isfinite(row.snr_db) else None
+    )  # JSON has no infinity
     return {
         "median_ms": row.median_ms,
         "engine_ratio": part.ratio(row.contender),

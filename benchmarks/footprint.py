@@ -34,13 +34,23 @@ class Footprint:
     peak_bytes: int  # the most memory until then
 
 
-def footprint(program: Path, integers: Mapping[str, npt.NDArray[np.integer]]) -> Footprint:
+def footprint(
+    program: Path, integers: Mapping[str, npt.NDArray[np.integer]]
+) -> Footprint:
     """Start the fresh process and hear what it says."""
     with tempfile.TemporaryDirectory() as folder:
         arrays = Path(folder) / "integers.npz"
         np.savez(arrays, **integers)  # type: ignore[arg-type]
-        words = [sys.executable, "-m", "benchmarks.footprint", str(program), str(arrays)]
-        done = subprocess.run(words, cwd=ROOT, text=True, capture_output=True, check=True)
+        words = [
+            sys.executable,
+            "-m",
+            "benchmarks.footprint",
+            str(program),
+            str(arrays),
+        ]
+        done = subprocess.run(
+            words, cwd=ROOT, text=True, capture_output=True, check=True
+        )
     return Footprint(**json.loads(done.stdout))
 
 
@@ -55,17 +65,34 @@ def main() -> None:
     first = seconds(lambda: cvm.load(path).run(integers))
     peak = peak_bytes()
     loads = [seconds(lambda: cvm.load(path)) for _ in range(LOADS)]
-    print(json.dumps(asdict(Footprint("engine" if native.available() else "reference", median(loads), first, peak))))
+    print(
+        json.dumps(
+            asdict(
+                Footprint(
+                    "engine" if native.available() else "reference",
+                    median(loads),
+                    first,
+                    peak,
+                )
+            )
+        )
+    )
 
 
 def peak_bytes() -> int:
     """The most resident memory of this process so far."""
     if STATUS.exists():
-        (line,) = (line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM:"))
+        (line,) = (
+            line
+            for line in STATUS.read_text().splitlines()
+            if line.startswith("VmHWM:")
+        )
         return int(line.split()[1]) * 1024
     import resource
 
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+        1 if sys.platform == "darwin" else 1024
+    )
 
 
 if __name__ == "__main__":

@@ -9,7 +9,17 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 # Those that decide how fast bytes are multiplied, as Linux spells them.
-ISA_FLAGS = ("avx2", "avx512f", "avx512bw", "avx512vl", "avx_vnni", "avx512_vnni", "amx_int8", "asimddp", "i8mm")
+ISA_FLAGS = (
+    "avx2",
+    "avx512f",
+    "avx512bw",
+    "avx512vl",
+    "avx_vnni",
+    "avx512_vnni",
+    "amx_int8",
+    "asimddp",
+    "i8mm",
+)
 PACKAGES = ("mrt-cvm", "numpy", "onnxruntime", "openvino", "nncf")
 CPUINFO = Path("/proc/cpuinfo")
 

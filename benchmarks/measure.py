@@ -35,7 +35,9 @@ def alternate(turns: Mapping[Name, Turn], rounds: int) -> dict[Name, list[float]
     readings: dict[Name, list[float]] = {name: [] for name in turns}
     with _no_collection():
         for number in range(rounds):
-            for name in order([name for name, turn in turns.items() if number < turn.most], number):
+            for name in order(
+                [name for name, turn in turns.items() if number < turn.most], number
+            ):
                 readings[name].append(turns[name].read())
     return readings
 

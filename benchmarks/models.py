@@ -39,9 +39,15 @@ class Source:
 
 
 SOURCES = {
-    "resnet50_v1": Source(SHARED / "mxnet" / "zoo" / "resnet50_v1-symbol.json", "squeezenet1.1", 8),
-    "squeezenet1.1": Source(SHARED / "onnx" / "squeezenet1.1_fp32.onnx", "squeezenet1.1"),
-    "mobilenetv2": Source(SHARED / "onnx" / "mobilenetv2_torchvision_fp32.onnx", "mobilenetv2_torchvision"),
+    "resnet50_v1": Source(
+        SHARED / "mxnet" / "zoo" / "resnet50_v1-symbol.json", "squeezenet1.1", 8
+    ),
+    "squeezenet1.1": Source(
+        SHARED / "onnx" / "squeezenet1.1_fp32.onnx", "squeezenet1.1"
+    ),
+    "mobilenetv2": Source(
+        SHARED / "onnx" / "mobilenetv2_torchvision_fp32.onnx", "mobilenetv2_torchvision"
+    ),
 }
 
 
@@ -51,7 +57,9 @@ class Model:
 
     name: str
     config: Config
-    float_path: Path  # the imported ONNX graph with static shapes, the same for all peers
+    float_path: (
+        Path  # the imported ONNX graph with static shapes, the same for all peers
+    )
     program_path: Path
 
     @cached_property
@@ -83,28 +91,53 @@ def prepare(name: str) -> Model:
     """The float graph and the program, from an earlier run if nothing that decides them has changed."""
     config = _config(SOURCES[name])
     settings = config.model
-    files = [digest(path) for path in (settings.path, settings.params) if path is not None]
-    options = [settings.random_weights, repr(config.preprocessing), repr(config.calibration), repr(config.quantization)]
+    files = [
+        digest(path) for path in (settings.path, settings.params) if path is not None
+    ]
+    options = [
+        settings.random_weights,
+        repr(config.preprocessing),
+        repr(config.calibration),
+        repr(config.quantization),
+    ]
     samples = config.calibration_data.samples
 
     def make_float(folder: Path) -> None:
         model = load(config).model
-        (folder / f"{name}.onnx").write_bytes(ir.to_proto(model).SerializeToString(deterministic=True))
+        (folder / f"{name}.onnx").write_bytes(
+            ir.to_proto(model).SerializeToString(deterministic=True)
+        )
 
     def make_program(folder: Path) -> None:
-        program = convert(config, table=None, progress=lambda what, done, total: None).proven.program
+        program = convert(
+            config, table=None, progress=lambda what, done, total: None
+        ).proven.program
         (folder / f"{name}.cvm").write_bytes(cvm_format.encode(program))
 
-    float_folder = made(f"{name}-float", [files, settings.random_weights, converter()], make_float)
-    program_folder = made(f"{name}-program", [files, options, samples, converter()], make_program)
-    return Model(name, config, float_folder / f"{name}.onnx", program_folder / f"{name}.cvm")
+    float_folder = made(
+        f"{name}-float", [files, settings.random_weights, converter()], make_float
+    )
+    program_folder = made(
+        f"{name}-program", [files, options, samples, converter()], make_program
+    )
+    return Model(
+        name, config, float_folder / f"{name}.onnx", program_folder / f"{name}.cvm"
+    )
 
 
 def _config(source: Source) -> Config:
     """The ready config, with the files where MRT_SHARED says."""
     config = load_config(ROOT / "configs" / f"{source.config}.toml")
-    data = replace(config.calibration_data, path=IMAGES, samples=source.samples or config.calibration_data.samples)
-    settings = _with_weights(source.file) if source.file.suffix == ".json" else ModelSettings(source.file)
+    data = replace(
+        config.calibration_data,
+        path=IMAGES,
+        samples=source.samples or config.calibration_data.samples,
+    )
+    settings = (
+        _with_weights(source.file)
+        if source.file.suffix == ".json"
+        else ModelSettings(source.file)
+    )
     return replace(config, model=settings, calibration_data=data)
 
 

@@ -54,18 +54,26 @@ def openvino_int8(model: Model, threads: int) -> Ready:
         raise Unavailable("openvino is not installed (pip install .[bench])")
     import openvino
 
-    path, note = (_nncf(model), "NNCF") if importlib.util.find_spec("nncf") else (_qdq(model), "onnxruntime's QDQ")
+    path, note = (
+        (_nncf(model), "NNCF")
+        if importlib.util.find_spec("nncf")
+        else (_qdq(model), "onnxruntime's QDQ")
+    )
     properties = {
         "PERFORMANCE_HINT": "LATENCY",
         "INFERENCE_NUM_THREADS": threads,
         "NUM_STREAMS": 1,
         "ENABLE_CPU_PINNING": False,  # nobody else here pins; one thread pinned to a busy core would wait for it
     }
-    request = openvino.Core().compile_model(path, "CPU", properties).create_infer_request()
+    request = (
+        openvino.Core().compile_model(path, "CPU", properties).create_infer_request()
+    )
     (image,) = model.images[0].values()
 
     def call() -> Any:
-        return request.infer([image], share_inputs=True, share_outputs=True)  # as few copies as it offers
+        return request.infer(
+            [image], share_inputs=True, share_outputs=True
+        )  # as few copies as it offers
 
     return Ready(call, _first, note)
 
@@ -83,7 +91,9 @@ def _session(path: Path, image: Image, threads: int, note: str = "") -> Ready:
     options.log_severity_level = 3
     # Its threads spin while a run lasts, as is its habit, but not into the next contender's turn.
     options.add_session_config_entry("session.force_spinning_stop", "1")
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        str(path), options, providers=["CPUExecutionProvider"]
+    )
     feeds = dict(image)
     return Ready(lambda: session.run(None, feeds), _first, note)
 
@@ -93,14 +103,23 @@ def _has_vnni() -> bool:
 
 
 def _qdq(model: Model) -> Path:
-    recipe = ["QDQ", "per channel", "U8S8", not _has_vnni(), len(model.images), versions("onnxruntime")]
+    recipe = [
+        "QDQ",
+        "per channel",
+        "U8S8",
+        not _has_vnni(),
+        len(model.images),
+        versions("onnxruntime"),
+    ]
 
     def make(folder: Path) -> None:
         from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
         from onnxruntime.quantization.shape_inference import quant_pre_process
 
         prepared = folder / "prepared.onnx"
-        quant_pre_process(str(model.float_path), str(prepared), skip_symbolic_shape=True)
+        quant_pre_process(
+            str(model.float_path), str(prepared), skip_symbolic_shape=True
+        )
         quantize_static(
             str(prepared),
             str(folder / "int8.onnx"),
@@ -113,7 +132,10 @@ def _qdq(model: Model) -> Path:
         )
         prepared.unlink()
 
-    return made(f"{model.name}-onnxruntime", [digest(model.float_path), recipe], make) / "int8.onnx"
+    return (
+        made(f"{model.name}-onnxruntime", [digest(model.float_path), recipe], make)
+        / "int8.onnx"
+    )
 
 
 class _Images:
@@ -137,8 +159,16 @@ def _nncf(model: Model) -> Path:
         images = nncf.Dataset([list(image.values()) for image in model.images])
         graph = openvino.Core().read_model(model.float_path)
         with redirect_stdout(StringIO()):  # its progress bars
-            quantized = nncf.quantize(graph, images, subset_size=len(model.images), target_device=nncf.TargetDevice.CPU)
+            quantized = nncf.quantize(
+                graph,
+                images,
+                subset_size=len(model.images),
+                target_device=nncf.TargetDevice.CPU,
+            )
         openvino.save_model(quantized, folder / "int8.xml", compress_to_fp16=False)
 
     recipe = ["NNCF", len(model.images), versions("nncf", "openvino")]
-    return made(f"{model.name}-nncf", [digest(model.float_path), recipe], make) / "int8.xml"
+    return (
+        made(f"{model.name}-nncf", [digest(model.float_path), recipe], make)
+        / "int8.xml"
+    )

@@ -47,7 +47,11 @@ def _per_channel(method: str, **extra: float) -> Callable[[Path, Samples, Path],
     """After onnxruntime's own preparation, with the weights of each channel on a scale of their own."""
 
     def make(model: Path, samples: Samples, result: Path) -> None:
-        from onnxruntime.quantization import CalibrationMethod, QuantFormat, quantize_static
+        from onnxruntime.quantization import (
+            CalibrationMethod,
+            QuantFormat,
+            quantize_static,
+        )
 
         quantize_static(
             str(_prepared(model, result)),
@@ -68,7 +72,10 @@ def _nncf(model: Path, samples: Samples, result: Path) -> None:
     import onnx
 
     prepared = onnx.load(_prepared(model, result))
-    onnx.save(nncf.quantize(prepared, nncf.Dataset(list(samples)), subset_size=len(samples)), result)
+    onnx.save(
+        nncf.quantize(prepared, nncf.Dataset(list(samples)), subset_size=len(samples)),
+        result,
+    )
 
 
 def _prepared(model: Path, result: Path) -> Path:
@@ -85,7 +92,9 @@ _ONNXRUNTIME = ("onnxruntime.quantization", "onnxruntime.quantization.shape_infe
 RECIPES = {
     "onnxruntime": Recipe(_ONNXRUNTIME, _onnxruntime),
     "onnxruntime-minmax": Recipe(_ONNXRUNTIME, _per_channel("MinMax")),
-    "onnxruntime-percentile": Recipe(_ONNXRUNTIME, _per_channel("Percentile", CalibPercentile=99.999)),
+    "onnxruntime-percentile": Recipe(
+        _ONNXRUNTIME, _per_channel("Percentile", CalibPercentile=99.999)
+    ),
     "nncf": Recipe((*_ONNXRUNTIME, "onnx", "nncf", "nncf.onnx"), _nncf),
 }
 

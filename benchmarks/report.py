@@ -36,15 +36,24 @@ def percent(value: float | None) -> str:
 
 def milliseconds(value: float | None) -> str:
     """A time with three digits or more, and no more than two decimals."""
-    return number(value, ".2f" if value is None or value < 100 else ".1f" if value < 1000 else ".0f")
+    return number(
+        value,
+        ".2f" if value is None or value < 100 else ".1f" if value < 1000 else ".0f",
+    )
 
 
 def part_table(model: str, part: Measured) -> Table:
     """Every contender on one model and number of threads; fits 80 columns, notes below."""
     peak = f"int8 peak {number(part.peak, '.0f', ' giga-MAC/s')}"
-    said = escape("\n".join(f"{HEADS[row.contender]}: {row.note}" for row in part.rows if row.note))
+    said = escape(
+        "\n".join(
+            f"{HEADS[row.contender]}: {row.note}" for row in part.rows if row.note
+        )
+    )
     title = f"{model}, {threads_text(part.threads)}, {peak}"
-    table = Table(title=title, caption=said, title_justify="left", caption_justify="left")
+    table = Table(
+        title=title, caption=said, title_justify="left", caption_justify="left"
+    )
     table.add_column("contender", no_wrap=True)
     for head in ("ms", "engine/it", "GMAC/s", "of peak", "cores", "SNR dB"):
         table.add_column(head, justify="right", no_wrap=True)
@@ -73,24 +82,49 @@ def model_table(outcomes: Sequence[Outcome], threads: Sequence[int]) -> Table:
 
 def model_heads(threads: Sequence[int]) -> list[str]:
     """The columns of `model_cells`."""
-    gains = [f"gain of {threads_text(count)} / of the peak" for count in threads if count != 1]
+    gains = [
+        f"gain of {threads_text(count)} / of the peak"
+        for count in threads
+        if count != 1
+    ]
     return ["load and validate", "peak memory", *gains]
 
 
 def model_cells(outcome: Outcome, threads: Sequence[int]) -> list[str]:
     """Seconds, megabytes of a fresh process, and how much faster our engine and the peak are on more threads."""
     needs = outcome.footprint
-    memory = f"{needs.peak_bytes / 1e6:.0f} MB" + ("" if needs.ran_on == OURS else f" ({needs.ran_on})")
-    gains = [_gain_cell(outcome.gain(count), outcome.peak_gain(count)) for count in threads if count != 1]
+    memory = f"{needs.peak_bytes / 1e6:.0f} MB" + (
+        "" if needs.ran_on == OURS else f" ({needs.ran_on})"
+    )
+    gains = [
+        _gain_cell(outcome.gain(count), outcome.peak_gain(count))
+        for count in threads
+        if count != 1
+    ]
     return [f"{needs.load_s:.2f} s", memory, *gains]
 
 
-def markdown(machine: Mapping[str, str | int], outcomes: Sequence[Outcome], threads: Sequence[int]) -> str:
+def markdown(
+    machine: Mapping[str, str | int],
+    outcomes: Sequence[Outcome],
+    threads: Sequence[int],
+) -> str:
     """The times with our engine's ratio to each, the figures of `model_table`, the machine and the notes."""
     contenders = [row.contender for row in outcomes[0].measured[0].rows]
-    heads = ["model", "threads", *(_time_head(name) for name in contenders), "giga-MAC/s", "of the int8 peak"]
+    heads = [
+        "model",
+        "threads",
+        *(_time_head(name) for name in contenders),
+        "giga-MAC/s",
+        "of the int8 peak",
+    ]
     rows = [
-        [outcome.model, str(part.threads), *(_time_cell(part, name) for name in contenders), *_rate_cells(part)]
+        [
+            outcome.model,
+            str(part.threads),
+            *(_time_cell(part, name) for name in contenders),
+            *_rate_cells(part),
+        ]
         for outcome in outcomes
         for part in outcome.measured
     ]
@@ -108,13 +142,24 @@ def markdown(machine: Mapping[str, str | int], outcomes: Sequence[Outcome], thre
 
 def notes(outcomes: Sequence[Outcome]) -> list[str]:
     """What each contender has to say, each thing once."""
-    rows = [row for outcome in outcomes for part in outcome.measured for row in part.rows if row.note]
+    rows = [
+        row
+        for outcome in outcomes
+        for part in outcome.measured
+        for row in part.rows
+        if row.note
+    ]
     return list(dict.fromkeys(f"- {HEADS[row.contender]}: {row.note}" for row in rows))
 
 
 def disturbed(outcomes: Sequence[Outcome]) -> str:
     """A warning, or nothing: a run on one thread that had much less than a core to itself met other work."""
-    shares = [row.busy_cores for outcome in outcomes for row in _alone(outcome) if row.busy_cores is not None]
+    shares = [
+        row.busy_cores
+        for outcome in outcomes
+        for row in _alone(outcome)
+        if row.busy_cores is not None
+    ]
     if not shares or min(shares) >= QUIET:
         return ""
     return f"Something else was running: one thread got as little as {percent(min(shares))} of a core. Measure again."
@@ -128,7 +173,9 @@ def _alone(outcome: Outcome) -> tuple[Row, ...]:
 def grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table: the first column to the left, figures to the right."""
     lines = [heads, ["---", *("---:" for _ in heads[1:])], *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
+    return "\n".join(
+        f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines
+    )
 
 
 def threads_text(count: int) -> str:
@@ -148,7 +195,9 @@ def _time_head(contender: str) -> str:
 
 def _time_cell(part: Measured, contender: str) -> str:
     time, ratio = part.time(contender), part.ratio(contender)
-    return milliseconds(time) + ("" if ratio is None or contender == OURS else f" ({number(ratio)})")
+    return milliseconds(time) + (
+        "" if ratio is None or contender == OURS else f" ({number(ratio)})"
+    )
 
 
 def _rate_cells(part: Measured) -> list[str]:

@@ -14,7 +14,13 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 from benchmarks.cache import ROOT, converter, digest
 from benchmarks.results_page import page
@@ -27,9 +33,20 @@ MEASURES = ("benchmarks/zoo.py", "benchmarks/zoo_figures.py")
 
 
 @click.command()
-@click.option("--only", default="", help="Names divided by commas: the page is of these alone.")
-@click.option("--kept", is_flag=True, help="Take kept figures, whatever the converter was when they were measured.")
-@click.option("--output", default=ROOT / "docs" / "results.md", show_default="docs/results.md", type=FILE)
+@click.option(
+    "--only", default="", help="Names divided by commas: the page is of these alone."
+)
+@click.option(
+    "--kept",
+    is_flag=True,
+    help="Take kept figures, whatever the converter was when they were measured.",
+)
+@click.option(
+    "--output",
+    default=ROOT / "docs" / "results.md",
+    show_default="docs/results.md",
+    type=FILE,
+)
 def main(only: str, kept: bool, output: Path) -> None:
     """Convert every architecture with seeded weights, run it in float and in integers, and write the tables."""
     console, found = Console(), architectures()
@@ -38,9 +55,16 @@ def main(only: str, kept: bool, output: Path) -> None:
         console.print(f"left out: {missing}", highlight=False)
     chosen = _chosen(found, only)
     if not chosen:
-        console.print(f"{output} stays as it is: there is nothing to measure", highlight=False)
+        console.print(
+            f"{output} stays as it is: there is nothing to measure", highlight=False
+        )
         return
-    columns = (TextColumn("{task.description:<28}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description:<28}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     results: list[Figures] = []
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("", total=len(chosen))
@@ -50,18 +74,25 @@ def main(only: str, kept: bool, output: Path) -> None:
             progress.advance(task)
     for result in results:
         if result.failure is not None:
-            console.print(f"{result.name}: {result.failure}", highlight=False, markup=False)
+            console.print(
+                f"{result.name}: {result.failure}", highlight=False, markup=False
+            )
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(page(results), encoding="utf-8")
     good = sum(result.failure is None for result in results)
-    console.print(f"{good} of {len(results)} architectures convert; {output} is written", highlight=False)
+    console.print(
+        f"{good} of {len(results)} architectures convert; {output} is written",
+        highlight=False,
+    )
 
 
 def _chosen(found: list[Architecture], only: str) -> list[Architecture]:
     names = only.split(",") if only else [item.name for item in found]
     unknown = sorted(set(names) - {item.name for item in found})
     if unknown:
-        raise click.BadParameter(f"'{unknown[0]}' is none of {', '.join(item.name for item in found)}")
+        raise click.BadParameter(
+            f"'{unknown[0]}' is none of {', '.join(item.name for item in found)}"
+        )
     return [item for item in found if item.name in names]
 
 
@@ -76,7 +107,10 @@ def figures_of(item: Architecture, *, kept: bool) -> Figures:
     figures = measured(item)
     if figures.failure is None:
         CACHE.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"key": key, "figures": asdict(figures)}, indent=1), encoding="utf-8")
+        path.write_text(
+            json.dumps({"key": key, "figures": asdict(figures)}, indent=1),
+            encoding="utf-8",
+        )
     return figures
 
 
@@ -86,7 +120,9 @@ def measured(item: Architecture) -> Figures:
     done = subprocess.run(words, cwd=ROOT, text=True, capture_output=True)
     if done.returncode == 0:
         return Figures(**json.loads(done.stdout))
-    reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[
+        -1
+    ]
     return Figures(item.name, item.shapes["data"][2], failure=reason)
 
 

@@ -43,8 +43,15 @@ def page(results: Sequence[Figures]) -> str:
     failed = [item for item in results if item.failure is not None]
     parts = [HEAD, f"{len(good)} of {len(results)} convert.\n"]
     if failed:
-        parts.append("".join(f"- {item.name} does not: {item.failure}\n" for item in failed))
-    parts += [SIZES.format(reference=_reference(good)), _table(_SIZES, good), WORK, _table(_WORK, good)]
+        parts.append(
+            "".join(f"- {item.name} does not: {item.failure}\n" for item in failed)
+        )
+    parts += [
+        SIZES.format(reference=_reference(good)),
+        _table(_SIZES, good),
+        WORK,
+        _table(_WORK, good),
+    ]
     return "\n".join([*parts, KINDS, _table(_KINDS, good)])
 
 

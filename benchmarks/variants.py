@@ -57,7 +57,10 @@ class Variant:
         return not self.only or model in self.only
 
 
-WITH_STREAMS = ("mobilenetv2_torchvision", "cifar10_resnet20")  # models with residual blocks
+WITH_STREAMS = (
+    "mobilenetv2_torchvision",
+    "cifar10_resnet20",
+)  # models with residual blocks
 
 STAGES = tuple(
     Variant(key, f"mrt, `--refine {stages}`", options=("--refine", stages))
@@ -73,32 +76,78 @@ STAGES = tuple(
 
 VARIANTS = (
     Variant(YARDSTICK, "onnxruntime, defaults", recipe="onnxruntime"),
-    Variant("onnxruntime-minmax", "onnxruntime, per channel, minmax", recipe="onnxruntime-minmax"),
-    Variant("onnxruntime-percentile", "onnxruntime, per channel, percentile 99.999", recipe="onnxruntime-percentile"),
+    Variant(
+        "onnxruntime-minmax",
+        "onnxruntime, per channel, minmax",
+        recipe="onnxruntime-minmax",
+    ),
+    Variant(
+        "onnxruntime-percentile",
+        "onnxruntime, per channel, percentile 99.999",
+        recipe="onnxruntime-percentile",
+    ),
     Variant("nncf", "NNCF", recipe="nncf"),
     Variant("mrt", "**mrt**, 8 bits"),
-    Variant("mrt-bytes", "**mrt**, 8 bits, `--input-dtype u8`", options=("--input-dtype", "u8")),
+    Variant(
+        "mrt-bytes",
+        "**mrt**, 8 bits, `--input-dtype u8`",
+        options=("--input-dtype", "u8"),
+    ),
     Variant(
         "mrt-fine",
         "mrt, 8 bits between layers, weights of 15, `--weight-bits 15 --input-dtype u8`",
         options=("--weight-bits", "15", "--input-dtype", "u8"),
     ),
     Variant("mrt-affine", "mrt, `--scheme affine`", options=("--scheme", "affine")),
-    Variant("mrt-shift", "mrt, powers of two only, `--scales shift`", options=("--scales", "shift")),
-    Variant("mrt-16", "mrt, `--activation-bits 16`", options=("--activation-bits", "16")),
-    Variant("mrt-streams", "mrt, `--stream-bits 16`", options=("--stream-bits", "16"), only=WITH_STREAMS),
-    Variant("mrt-mixed", "mrt, mixed precision, `--target-agreement 0.988`", options=("--target-agreement", "0.988")),
+    Variant(
+        "mrt-shift",
+        "mrt, powers of two only, `--scales shift`",
+        options=("--scales", "shift"),
+    ),
+    Variant(
+        "mrt-16", "mrt, `--activation-bits 16`", options=("--activation-bits", "16")
+    ),
+    Variant(
+        "mrt-streams",
+        "mrt, `--stream-bits 16`",
+        options=("--stream-bits", "16"),
+        only=WITH_STREAMS,
+    ),
+    Variant(
+        "mrt-mixed",
+        "mrt, mixed precision, `--target-agreement 0.988`",
+        options=("--target-agreement", "0.988"),
+    ),
     Variant("mrt-minmax", "mrt, `--observer minmax`", options=("--observer", "minmax")),
-    Variant("mrt-percentile", "mrt, `--observer percentile`", options=("--observer", "percentile")),
+    Variant(
+        "mrt-percentile",
+        "mrt, `--observer percentile`",
+        options=("--observer", "percentile"),
+    ),
     *STAGES,
-    Variant("mrt-per-tensor", "mrt, one scale for all weights of a layer", settings="per_channel = false"),
-    Variant("mrt-signed", "mrt, without the unsigned range", settings="unsigned = false"),
-    Variant("mrt-uncorrected", "mrt, without bias correction", settings="bias_correction = false"),
+    Variant(
+        "mrt-per-tensor",
+        "mrt, one scale for all weights of a layer",
+        settings="per_channel = false",
+    ),
+    Variant(
+        "mrt-signed", "mrt, without the unsigned range", settings="unsigned = false"
+    ),
+    Variant(
+        "mrt-uncorrected",
+        "mrt, without bias correction",
+        settings="bias_correction = false",
+    ),
     Variant(
         "mrt-unrefined-uncorrected",
         "mrt, `--refine none`, without bias correction",
         options=("--refine", "none"),
         settings="bias_correction = false",
     ),
-    Variant("mrt-4", "mrt, `--weight-bits 4`", options=("--weight-bits", "4"), only=("cifar10_resnet20",)),
+    Variant(
+        "mrt-4",
+        "mrt, `--weight-bits 4`",
+        options=("--weight-bits", "4"),
+        only=("cifar10_resnet20",),
+    ),
 )

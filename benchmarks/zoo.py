@@ -22,13 +22,23 @@ class Architecture:
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """One colour image of the size that the network was made for."""
-        size = 299 if self.name in ("inceptionv3", "xception") else 32 if self.name.startswith("cifar") else 224
+        size = (
+            299
+            if self.name in ("inceptionv3", "xception")
+            else 32
+            if self.name.startswith("cifar")
+            else 224
+        )
         return {"data": (1, 3, size, size)}
 
 
 def architectures() -> list[Architecture]:
     """Those that are here, by name."""
-    paths = [path for folder in FOLDERS for path in (SHARED / "mxnet" / folder).glob(f"*{SUFFIX}")]
+    paths = [
+        path
+        for folder in FOLDERS
+        for path in (SHARED / "mxnet" / folder).glob(f"*{SUFFIX}")
+    ]
     found = [Architecture(path.name.removesuffix(SUFFIX), path) for path in paths]
     return sorted(found, key=lambda item: item.name)
 

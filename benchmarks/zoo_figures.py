@@ -50,7 +50,9 @@ class Figures:
     float_bytes: int = 0
     program_bytes: int = 0
     float_products: int = 0  # multiply-accumulates
-    float_others: int = 0  # results of operators that compute and are no sums of products
+    float_others: int = (
+        0  # results of operators that compute and are no sums of products
+    )
     operators: dict[str, int] = field(default_factory=dict)
     products: int = 0
     element_operations: int = 0
@@ -72,7 +74,9 @@ def measure(item: Architecture) -> Figures:
     try:
         image = next(iter(synthetic_samples(item.shapes, 1, TEST_SEED)))
         expected = _of_float(figures, load(config).model, image)
-        proven = convert(config, table=None, progress=lambda what, done, total: None).proven
+        proven = convert(
+            config, table=None, progress=lambda what, done, total: None
+        ).proven
         _of_program(figures, proven)
         _compare(figures, proven, image, expected)
     except MrtError as problem:
@@ -82,7 +86,11 @@ def measure(item: Architecture) -> Figures:
 
 def _of_float(figures: Figures, model: ir.Model, image: Arrays) -> Arrays:
     """Counts of the imported graph, and what it makes of the image."""
-    weights = [value.const_value for value in model.graph.initializers.values() if value.dtype == ir.DataType.FLOAT]
+    weights = [
+        value.const_value
+        for value in model.graph.initializers.values()
+        if value.dtype == ir.DataType.FLOAT
+    ]
     figures.parameters = sum(tensor.size for tensor in weights if tensor is not None)
     figures.float_bytes = 4 * figures.parameters
     figures.operators = dict(Counter(node.op_type for node in model.graph))
@@ -117,7 +125,9 @@ def float_work(node: ir.Node) -> tuple[int, int]:
         return results * math.prod(_shape(node.inputs[1])[1:]), 0
     if node.op_type in ("Gemm", "MatMul"):
         inputs = _shape(node.inputs[0])
-        return results * inputs[0 if node.op_type == "Gemm" and _transposed(node) else -1], 0
+        return results * inputs[
+            0 if node.op_type == "Gemm" and _transposed(node) else -1
+        ], 0
     return 0, 0 if node.op_type in MOVEMENT else results
 
 
@@ -133,12 +143,16 @@ def _shape(value: ir.Value | None) -> tuple[int, ...]:
 
 def _of_program(figures: Figures, proven: Proven) -> None:
     figures.program_bytes = len(cvm_format.encode(proven.program))
-    figures.instructions = dict(Counter(item.name for item in proven.program.instructions))
+    figures.instructions = dict(
+        Counter(item.name for item in proven.program.instructions)
+    )
     work = cost(proven).work
     figures.products, figures.table_reads = work.multiply_accumulates, work.table_reads
     figures.element_operations = work.element_operations
     number = tightest(proven)
-    figures.slack = "-" if number is None else bits(slack("i32", proven.intervals[number]))
+    figures.slack = (
+        "-" if number is None else bits(slack("i32", proven.intervals[number]))
+    )
 
 
 def _compare(figures: Figures, proven: Proven, image: Arrays, expected: Arrays) -> None:
@@ -150,7 +164,9 @@ def _compare(figures: Figures, proven: Proven, image: Arrays, expected: Arrays) 
     figures.same_class = bool(np.argmax(expected[name]) == np.argmax(real))
     if native.available() and figures.products <= REFERENCE_LIMIT:
         again = run(proven, integers, engine="reference")[name]
-        figures.reference = "same" if np.array_equal(again, outputs[name]) else "differs"
+        figures.reference = (
+            "same" if np.array_equal(again, outputs[name]) else "differs"
+        )
 
 
 def main() -> None:

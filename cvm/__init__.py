@@ -24,7 +24,11 @@ __all__ = ["load", "run"]
 
 
 def load(
-    path: Path | str, *, engine: str = "auto", max_cost: int | None = None, max_memory: int | None = None
+    path: Path | str,
+    *,
+    engine: str = "auto",
+    max_cost: int | None = None,
+    max_memory: int | None = None,
 ) -> Executable:
     """Read and prove a `.cvm` file; raises a subclass of `cvm.errors.CvmError` that says why it cannot run.
 
@@ -40,7 +44,9 @@ def load(
     form = check(file_format.read(Path(path)))
     Allowance(max_cost, max_memory).require(form)
     proven = prove(form)
-    return Executable(proven.program, proven.types, proven.intervals, machine.choose(proven, engine))
+    return Executable(
+        proven.program, proven.types, proven.intervals, machine.choose(proven, engine)
+    )
 
 
 def run(

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from cvm.runtime.execution import Result
     from cvm.runtime.record import Job
 
-FILE = click.Path(path_type=Path, readable=False)  # unreadable files are refused in our own words
+FILE = click.Path(
+    path_type=Path, readable=False
+)  # unreadable files are refused in our own words
 NO, BAD, TRAPPED, INTERRUPTED, CLOSED_PIPE = 1, 2, 3, 130, 141
 
 
@@ -29,7 +31,11 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except CvmError as problem:
-            _fail(ctx, "; ".join([str(problem), *getattr(problem, "__notes__", ())]), _exit_code(problem))
+            _fail(
+                ctx,
+                "; ".join([str(problem), *getattr(problem, "__notes__", ())]),
+                _exit_code(problem),
+            )
         except MemoryError:
             _fail(ctx, "not enough memory for this program and these inputs", BAD)
         except BrokenPipeError:
@@ -58,7 +64,9 @@ def main() -> None:
     """The console script."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # a name may hold what the terminal's encoding lacks
+            stream.reconfigure(
+                errors="backslashreplace"
+            )  # a name may hold what the terminal's encoding lacks
     cli(prog_name="cvm")
 
 
@@ -85,23 +93,44 @@ _OVERVIEW = (
 )
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog="\n\n".join(_OVERVIEW))
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="\n\n".join(_OVERVIEW),
+)
 @click.version_option(package_name="mrt-cvm")
 def cli() -> None:
     """Prove and run integer programs (.cvm files): the same bytes on every machine."""
 
 
 _PROGRAM = click.argument("program_path", metavar="P.cvm", type=FILE)
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for other programs to read.")
+_JSON = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON for other programs to read."
+)
 _INPUT_HELP = (
     "An .npz with one array per input, by name (`x` will do for an only input; other arrays are left alone), "
     "or an .npy for an only input. Many samples lie along the first axis. For a program that takes a picture's bytes, "
     "also a picture of its size, or a folder of them."
 )
 _RUNNING = (
-    click.option("--input", "input_path", type=FILE, required=True, metavar="X.npz", help=_INPUT_HELP),
-    click.option("--real", is_flag=True, help="Real numbers, by the scales in the program's metadata."),
-    click.option("--checked", is_flag=True, help="Do without a proof; trap (exit code 3) at the first overflow."),
+    click.option(
+        "--input",
+        "input_path",
+        type=FILE,
+        required=True,
+        metavar="X.npz",
+        help=_INPUT_HELP,
+    ),
+    click.option(
+        "--real",
+        is_flag=True,
+        help="Real numbers, by the scales in the program's metadata.",
+    ),
+    click.option(
+        "--checked",
+        is_flag=True,
+        help="Do without a proof; trap (exit code 3) at the first overflow.",
+    ),
     click.option(
         "--threads",
         type=click.IntRange(1, 1024),
@@ -109,7 +138,12 @@ _RUNNING = (
         show_default=True,
         help="Samples run at once, or if fewer, threads that share one; results are the same for any number.",
     ),
-    click.option("--max-cost", type=click.IntRange(1), metavar="N", help="Refuse a program that costs more a sample."),
+    click.option(
+        "--max-cost",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Refuse a program that costs more a sample.",
+    ),
     click.option(
         "--max-memory",
         type=click.IntRange(1),
@@ -142,9 +176,27 @@ def _running_options(command: Callable[..., None]) -> Callable[..., None]:
 )
 @_PROGRAM
 @_running_options
-@click.option("-o", "output_path", type=FILE, metavar="OUT.npz", help="Write the outputs; else a summary is printed.")
-@click.option("--receipt", "receipt_path", type=FILE, metavar="R.json", help="Write digests of inputs and outputs.")
-@click.option("--trace", "trace_path", type=FILE, metavar="T.json", help="Write digests of every instruction's value.")
+@click.option(
+    "-o",
+    "output_path",
+    type=FILE,
+    metavar="OUT.npz",
+    help="Write the outputs; else a summary is printed.",
+)
+@click.option(
+    "--receipt",
+    "receipt_path",
+    type=FILE,
+    metavar="R.json",
+    help="Write digests of inputs and outputs.",
+)
+@click.option(
+    "--trace",
+    "trace_path",
+    type=FILE,
+    metavar="T.json",
+    help="Write digests of every instruction's value.",
+)
 def run(
     program_path: Path,
     input_path: Path,
@@ -165,7 +217,9 @@ def run(
     written = [path for path in (output_path, receipt_path, trace_path) if path]
     files.require_writable(written, inputs=[program_path, input_path])
     job = _prepare(program_path, input_path, **how)
-    made = running.record(job, receipt=receipt_path is not None, trace=trace_path is not None)
+    made = running.record(
+        job, receipt=receipt_path is not None, trace=trace_path is not None
+    )
     writers: dict[Path, files.Writer] = {}
     if output_path:
         writers[output_path] = lambda file: arrays.write_npz(file, made.outputs)
@@ -174,23 +228,41 @@ def run(
     if trace_path and made.trace:
         writers[trace_path] = files.text_writer(trace.to_json(made.trace))
     files.write_all(writers)
-    summary = [] if output_path else listing.outputs_summary(made.outputs, len(job.samples))
+    summary = (
+        [] if output_path else listing.outputs_summary(made.outputs, len(job.samples))
+    )
     _say([*summary, *(f"wrote {path}" for path in written)])
 
 
-def _prepare(program_path: Path, input_path: Path, *, max_cost: int | None, max_memory: int | None, **how: Any) -> Job:
+def _prepare(
+    program_path: Path,
+    input_path: Path,
+    *,
+    max_cost: int | None,
+    max_memory: int | None,
+    **how: Any,
+) -> Job:
     from cvm.proof import cost
     from cvm.runtime import machine
     from cvm.runtime import record as running
 
     allowance = cost.Allowance(max_cost, max_memory)
     try:
-        job = running.prepare(program_path, input_path, allowance=allowance, progress=_with_progress, **how)
+        job = running.prepare(
+            program_path,
+            input_path,
+            allowance=allowance,
+            progress=_with_progress,
+            **how,
+        )
     except Unproven as problem:
         problem.add_note("--checked runs it without a proof")
         raise
     if how["engine"] == "auto" and machine.lacks_engine(job.machine):
-        click.echo(f"cvm: no native engine, running on the reference; {machine.HOW_TO_GET_THE_ENGINE}", err=True)
+        click.echo(
+            f"cvm: no native engine, running on the reference; {machine.HOW_TO_GET_THE_ENGINE}",
+            err=True,
+        )
     return job
 
 
@@ -201,18 +273,28 @@ def _with_progress(results: Iterable[Result], count: int) -> Iterable[Result]:
     from rich.console import Console
     from rich.progress import track
 
-    return track(results, "samples", count, console=Console(stderr=True), transient=True)
+    return track(
+        results, "samples", count, console=Console(stderr=True), transient=True
+    )
 
 
 @cli.command(
     epilog=_block(
-        "Example:", "cvm run model.cvm --input x.npz --receipt r.json", "cvm replay model.cvm r.json --input x.npz"
+        "Example:",
+        "cvm run model.cvm --input x.npz --receipt r.json",
+        "cvm replay model.cvm r.json --input x.npz",
     )
 )
 @_PROGRAM
 @click.argument("receipt_path", metavar="R.json", type=FILE)
 @_running_options
-@click.option("--trace", "trace_path", type=FILE, metavar="T.json", help="Compare every instruction's value, too.")
+@click.option(
+    "--trace",
+    "trace_path",
+    type=FILE,
+    metavar="T.json",
+    help="Compare every instruction's value, too.",
+)
 @click.pass_context
 def replay(
     ctx: click.Context,
@@ -232,16 +314,30 @@ def replay(
     from cvm.file import document
     from cvm.runtime import listing, receipt, replay, trace
 
-    stated = receipt.from_json(files.read_bounded(receipt_path, document.MAX_BYTES), str(receipt_path))
+    stated = receipt.from_json(
+        files.read_bounded(receipt_path, document.MAX_BYTES), str(receipt_path)
+    )
     followed = None
     if trace_path:
-        followed = trace.from_json(files.read_bounded(trace_path, document.MAX_BYTES), str(trace_path))
+        followed = trace.from_json(
+            files.read_bounded(trace_path, document.MAX_BYTES), str(trace_path)
+        )
     job = _prepare(program_path, input_path, **how)
     mismatch = replay.first_mismatch(job, stated, followed)
     if mismatch:
-        _say([f"no match: {mismatch.what}", f"  expected {mismatch.expected}", f"  found    {mismatch.found}"])
+        _say(
+            [
+                f"no match: {mismatch.what}",
+                f"  expected {mismatch.expected}",
+                f"  found    {mismatch.found}",
+            ]
+        )
         ctx.exit(NO)
-    _say([f"match: {listing.counted(len(job.samples), 'sample')}, root {stated.root.hex()}"])
+    _say(
+        [
+            f"match: {listing.counted(len(job.samples), 'sample')}, root {stated.root.hex()}"
+        ]
+    )
 
 
 @cli.group()
@@ -249,7 +345,9 @@ def trace() -> None:
     """Work with traces, which `cvm run --trace` writes."""
 
 
-@trace.command("diff", epilog=_block("Example:", "cvm trace diff mine.json theirs.json"))
+@trace.command(
+    "diff", epilog=_block("Example:", "cvm trace diff mine.json theirs.json")
+)
 @click.argument("one_path", metavar="A.json", type=FILE)
 @click.argument("other_path", metavar="B.json", type=FILE)
 @click.pass_context
@@ -264,12 +362,16 @@ def trace_diff(ctx: click.Context, one_path: Path, other_path: Path) -> None:
     from cvm.runtime import trace as traces
 
     one, other = (
-        traces.from_json(files.read_bounded(path, document.MAX_BYTES), str(path)) for path in (one_path, other_path)
+        traces.from_json(files.read_bounded(path, document.MAX_BYTES), str(path))
+        for path in (one_path, other_path)
     )
     difference = traces.first_difference(one, other)
     if difference:
         where = traces.describe(difference, one.first_value)
-        rows = [(f"  {one_path}", difference.expected), (f"  {other_path}", difference.found)]
+        rows = [
+            (f"  {one_path}", difference.expected),
+            (f"  {other_path}", difference.found),
+        ]
         _say([f"differs: {where}", *listing.columns(rows, left=2)])
         ctx.exit(NO)
     _say([f"same: {listing.counted(len(one.samples), 'sample')}"])
@@ -277,7 +379,9 @@ def trace_diff(ctx: click.Context, one_path: Path, other_path: Path) -> None:
 
 @cli.command(epilog=_block("Example:", "cvm verify model.cvm --all"))
 @_PROGRAM
-@click.option("--all", "every", is_flag=True, help="List every value's interval and slack.")
+@click.option(
+    "--all", "every", is_flag=True, help="List every value's interval and slack."
+)
 @_JSON
 @click.pass_context
 def verify(ctx: click.Context, program_path: Path, every: bool, as_json: bool) -> None:
@@ -308,12 +412,24 @@ def verify(ctx: click.Context, program_path: Path, every: bool, as_json: bool) -
     if as_json:
         _say_json(proof.as_json(form, total, program_id, every=every))
     else:
-        _say(listing.proof_summary(form, total, program_id) + (["", *listing.intervals(form)] if every else []))
+        _say(
+            listing.proof_summary(form, total, program_id)
+            + (["", *listing.intervals(form)] if every else [])
+        )
 
 
-@cli.command(epilog=_block("Example:", "cvm show model.cvm | less -S", "cvm show --plan model.cvm"))
+@cli.command(
+    epilog=_block(
+        "Example:", "cvm show model.cvm | less -S", "cvm show --plan model.cvm"
+    )
+)
 @_PROGRAM
-@click.option("--plan", "as_plan", is_flag=True, help="List the native engine's steps and where their values lie.")
+@click.option(
+    "--plan",
+    "as_plan",
+    is_flag=True,
+    help="List the native engine's steps and where their values lie.",
+)
 @_JSON
 def show(program_path: Path, as_plan: bool, as_json: bool) -> None:
     """List a program: inputs, constants, instructions, outputs.
@@ -336,7 +452,11 @@ def show(program_path: Path, as_plan: bool, as_json: bool) -> None:
     if as_json:
         _say_json(summary.as_json(fuse.fused(form), program_id))
     else:
-        _say(summary.show(fuse.fused(form), program_id) if as_plan else listing.show(form, program_id))
+        _say(
+            summary.show(fuse.fused(form), program_id)
+            if as_plan
+            else listing.show(form, program_id)
+        )
 
 
 @cli.command(epilog=_block("Example:", "cvm digest model.cvm"))
@@ -350,11 +470,19 @@ def digest(program_path: Path, as_json: bool) -> None:
     from cvm.file import format as file_format
 
     program = file_format.read(program_path)
-    found = {"program": file_format.program_id(program), "metadata": file_format.metadata_digest(program)}
+    found = {
+        "program": file_format.program_id(program),
+        "metadata": file_format.metadata_digest(program),
+    }
     if as_json:
         _say_json(found)
     else:
-        _say([f"program   {found['program']}", f"metadata  {found['metadata'] or 'none'}"])
+        _say(
+            [
+                f"program   {found['program']}",
+                f"metadata  {found['metadata'] or 'none'}",
+            ]
+        )
 
 
 @cli.command(epilog=_block("Example:", "cvm cost model.cvm"))
@@ -382,13 +510,22 @@ def cost(program_path: Path, as_json: bool) -> None:
 @cli.command(epilog=_block("Example:", "cvm bench model.cvm --threads 2"))
 @_PROGRAM
 @click.option(
-    "--threads", type=click.IntRange(1, 256), default=1, show_default=True, help="Threads that share a sample."
+    "--threads",
+    type=click.IntRange(1, 256),
+    default=1,
+    show_default=True,
+    help="Threads that share a sample.",
 )
 @click.option(
-    "--repetitions", type=click.IntRange(1), metavar="R", help="Runs to time; else as many as fit in 2 seconds."
+    "--repetitions",
+    type=click.IntRange(1),
+    metavar="R",
+    help="Runs to time; else as many as fit in 2 seconds.",
 )
 @_JSON
-def bench(program_path: Path, threads: int, repetitions: int | None, as_json: bool) -> None:
+def bench(
+    program_path: Path, threads: int, repetitions: int | None, as_json: bool
+) -> None:
     """Measure how fast the native engine runs a program here.
 
     One sample of seeded random integers runs again and again: the median and the 90th percentile of its times,
@@ -400,7 +537,11 @@ def bench(program_path: Path, threads: int, repetitions: int | None, as_json: bo
     from cvm.runtime import bench, listing, machine
 
     machine.require("native", checked=False)
-    measured = bench.measure(validate(file_format.read(program_path)), threads=threads, repetitions=repetitions)
+    measured = bench.measure(
+        validate(file_format.read(program_path)),
+        threads=threads,
+        repetitions=repetitions,
+    )
     if as_json:
         _say_json(bench.as_json(measured))
     else:

@@ -27,7 +27,9 @@ class InstructionSpec:
 
 
 def _read() -> dict[str, InstructionSpec]:
-    rows = tomllib.loads(files("cvm").joinpath("instructions.toml").read_text(encoding="utf-8"))
+    rows = tomllib.loads(
+        files("cvm").joinpath("instructions.toml").read_text(encoding="utf-8")
+    )
     return {
         name: InstructionSpec(
             name=name,
@@ -43,4 +45,6 @@ def _read() -> dict[str, InstructionSpec]:
 
 
 INSTRUCTIONS: Mapping[str, InstructionSpec] = _read()
-BY_OPCODE: Mapping[int, InstructionSpec] = {spec.opcode: spec for spec in INSTRUCTIONS.values()}
+BY_OPCODE: Mapping[int, InstructionSpec] = {
+    spec.opcode: spec for spec in INSTRUCTIONS.values()
+}

@@ -65,7 +65,9 @@ def main() -> None:
     """The console script."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # a name may hold what the terminal's encoding lacks
+            stream.reconfigure(
+                errors="backslashreplace"
+            )  # a name may hold what the terminal's encoding lacks
     cli(prog_name="mrt")
 
 
@@ -76,9 +78,16 @@ def _fail(ctx: click.Context, message: str, code: int) -> NoReturn:
 
 def _printable(line: str) -> str:
     """A line in which the names of a model neither command the terminal nor fill it."""
-    shown = line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}... ({len(line)} characters)"
+    shown = (
+        line
+        if len(line) <= LONGEST_LINE
+        else f"{line[:LONGEST_LINE]}... ({len(line)} characters)"
+    )
     return "".join(
-        item if item.isprintable() else item.encode("unicode_escape", "surrogatepass").decode() for item in shown
+        item
+        if item.isprintable()
+        else item.encode("unicode_escape", "surrogatepass").decode()
+        for item in shown
     )
 
 
@@ -100,7 +109,11 @@ Exit codes:
 """
 
 
-@click.group(cls=Commands, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    epilog=EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(package_name="mrt-cvm", prog_name="mrt")
 def cli() -> None:
     """Turn a trained MXNet or ONNX model into a proven program of integers (.cvm)."""
@@ -109,24 +122,48 @@ def cli() -> None:
 @cli.command(
     short_help="Turn a model into a proven integer program.",
     epilog=examples(
-        "mrt convert model.json --bits 8", "mrt convert model.onnx --data calibration.npz --samples 100 -o model.cvm"
+        "mrt convert model.json --bits 8",
+        "mrt convert model.onnx --data calibration.npz --samples 100 -o model.cvm",
     ),
 )
 @shared_options(*MODEL_OPTIONS, "data", "samples")
 @click.option(
-    "--table", "table_path", type=PATH, metavar="T", help="A calibration table by `mrt calibrate`, instead of data."
-)
-@click.option("--bits", type=int, metavar="B", help="Sets both of the next two (default: 8).")
-@click.option("--weight-bits", type=int, metavar="B", help="Precision of weights, 2..15; beyond 8, two products each.")
-@click.option("--activation-bits", type=int, metavar="B", help="Precision of values between layers, 2..8 or 16.")
-@click.option(
-    "--stream-bits", type=int, metavar="B", help="Precision of what residual blocks pass on (default: as other values)."
+    "--table",
+    "table_path",
+    type=PATH,
+    metavar="T",
+    help="A calibration table by `mrt calibrate`, instead of data.",
 )
 @click.option(
-    "--scales", type=click.Choice(["real", "shift"]), help="Any ratio, or powers of two only (default: real)."
+    "--bits", type=int, metavar="B", help="Sets both of the next two (default: 8)."
 )
 @click.option(
-    "--scheme", type=click.Choice(["symmetric", "affine"]), help="Zero point of signed values (default: symmetric)."
+    "--weight-bits",
+    type=int,
+    metavar="B",
+    help="Precision of weights, 2..15; beyond 8, two products each.",
+)
+@click.option(
+    "--activation-bits",
+    type=int,
+    metavar="B",
+    help="Precision of values between layers, 2..8 or 16.",
+)
+@click.option(
+    "--stream-bits",
+    type=int,
+    metavar="B",
+    help="Precision of what residual blocks pass on (default: as other values).",
+)
+@click.option(
+    "--scales",
+    type=click.Choice(["real", "shift"]),
+    help="Any ratio, or powers of two only (default: real).",
+)
+@click.option(
+    "--scheme",
+    type=click.Choice(["symmetric", "affine"]),
+    help="Zero point of signed values (default: symmetric).",
 )
 @shared_options("observer", "refine", "input_dtype", "shape", "value", "config")
 @tuning_options
@@ -137,7 +174,13 @@ def cli() -> None:
     metavar="F",
     help="Also write what became of every operator: .html, .json, .txt.",
 )
-@click.option("-o", "--output", type=PATH, metavar="OUT.cvm", help="Default: the model's name with .cvm, beside it.")
+@click.option(
+    "-o",
+    "--output",
+    type=PATH,
+    metavar="OUT.cvm",
+    help="Default: the model's name with .cvm, beside it.",
+)
 def convert(
     model: Path | None,
     table_path: Path | None,
@@ -168,7 +211,9 @@ def convert(
     pipeline.check_destination(destination, sources, *extras)
     table = CalibrationTable.load(table_path) if table_path is not None else None
     with _progress() as progress:
-        result = pipeline.convert(settings, table=table, progress=progress, target=target)
+        result = pipeline.convert(
+            settings, table=table, progress=progress, target=target
+        )
     write_all({destination: result.write})
     click.echo(f"wrote {destination}")
     for name, value in result.summary().items():
@@ -176,7 +221,12 @@ def convert(
     if result.tuned is not None:
         click.echo(outcome_text(result.tuned))
     if config_path is not None:
-        found = written_settings(options["config"], result.config, config_path.parent, with_table=table is not None)
+        found = written_settings(
+            options["config"],
+            result.config,
+            config_path.parent,
+            with_table=table is not None,
+        )
         write_all({config_path: text_writer(found)})
         click.echo(f"wrote {config_path}")
     report = result.report(destination)
@@ -205,7 +255,14 @@ def convert(
     help="Activation precision that `entropy` and `mse` fit to, 2..8 or 16 (default: 8).",
 )
 @shared_options("refine", "input_dtype", "shape", "value", "config")
-@click.option("-o", "--output", type=PATH, required=True, metavar="TABLE.json", help="Where to write the table.")
+@click.option(
+    "-o",
+    "--output",
+    type=PATH,
+    required=True,
+    metavar="TABLE.json",
+    help="Where to write the table.",
+)
 def calibrate(model: Path | None, output: Path, **options: Any) -> None:
     """Measure the range of every value of MODEL on samples, and write a calibration table.
 
@@ -215,25 +272,34 @@ def calibrate(model: Path | None, output: Path, **options: Any) -> None:
 
     settings = _settings(model, options)
     if settings.calibration_data.path is None:
-        raise BadOption("no data is given: --data, or a --config whose [calibration] names some")
+        raise BadOption(
+            "no data is given: --data, or a --config whose [calibration] names some"
+        )
     pipeline.check_destination(output, [settings.model.path, settings.model.params])
     with _progress() as progress:
         table = pipeline.make_table(settings, progress)
     table.save(output)
-    click.echo(f"wrote {output}: {len(table.ranges)} ranges from {table.samples} samples")
+    click.echo(
+        f"wrote {output}: {len(table.ranges)} ranges from {table.samples} samples"
+    )
 
 
 @cli.command(
     short_help="Compare a program with its float model.",
     epilog=examples(
-        "mrt evaluate model.onnx model.cvm --data test.npz", "mrt evaluate --config model.toml model.cvm --json"
+        "mrt evaluate model.onnx model.cvm --data test.npz",
+        "mrt evaluate --config model.toml model.cvm --json",
     ),
 )
 @shared_options("model")
 @click.argument("program", type=PATH, required=False)
 @shared_options(*MODEL_OPTIONS[1:], "data", "samples", "shape", "value", "config")
 @click.option(
-    "--threads", type=click.IntRange(1), default=1, metavar="N", help="Threads for the integer side (default: 1)."
+    "--threads",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="Threads for the integer side (default: 1).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option(
@@ -244,7 +310,12 @@ def calibrate(model: Path | None, output: Path, **options: Any) -> None:
     help="Exit with 1 if this figure of --json is below X, e.g. agreement=0.97; may be given again.",
 )
 def evaluate(
-    model: Path | None, program: Path | None, threads: int, as_json: bool, gates: tuple[str, ...], **options: Any
+    model: Path | None,
+    program: Path | None,
+    threads: int,
+    as_json: bool,
+    gates: tuple[str, ...],
+    **options: Any,
 ) -> None:
     """Compare MODEL in float with PROGRAM (.cvm) in integers on samples: accuracy, agreement, signal to noise."""
     import cvm
@@ -253,18 +324,28 @@ def evaluate(
     from mrt.evaluate.gate import parse_gate
     from mrt.pictures import config_for
 
-    model, program = _model_and_program(model, program, options, "mrt evaluate MODEL P.cvm --data D")
+    model, program = _model_and_program(
+        model, program, options, "mrt evaluate MODEL P.cvm --data D"
+    )
     limits = [parse_gate(gate) for gate in gates]
     executable = cvm.load(program)
-    settings = config_for(executable.program, _settings(model, {**options, "evaluation": True}))
+    settings = config_for(
+        executable.program, _settings(model, {**options, "evaluation": True})
+    )
     loaded = pipeline.load_to_run(settings)
     _warn_of_another_model(program, executable, loaded.sha256)
     samples = pipeline.open_data(loaded.model, settings, settings.evaluation_data)
     with _progress() as progress:
         report = compare_outputs(
-            loaded.model, executable, samples, lambda done, total: progress("comparing", done, total), threads=threads
+            loaded.model,
+            executable,
+            samples,
+            lambda done, total: progress("comparing", done, total),
+            threads=threads,
         )
-    click.echo(json.dumps(report.to_json(), indent=2) if as_json else _report_text(report))
+    click.echo(
+        json.dumps(report.to_json(), indent=2) if as_json else _report_text(report)
+    )
     misses = [miss for gate in limits if (miss := gate.missed(report)) is not None]
     if misses:
         raise GateMissed("; ".join(misses))
@@ -280,11 +361,29 @@ def evaluate(
 @shared_options("model")
 @click.argument("program", type=PATH, required=False)
 @shared_options(*MODEL_OPTIONS[1:], "data", "samples", "shape", "value", "config")
-@click.option("--worst", type=click.IntRange(1), default=20, metavar="N", help="Rows of the table (default: 20).")
-@click.option("--json", "as_json", is_flag=True, help="Print all layers as one JSON object.")
-@click.option("--html", type=PATH, metavar="F.html", help="Also write a page with plots that needs nothing else.")
+@click.option(
+    "--worst",
+    type=click.IntRange(1),
+    default=20,
+    metavar="N",
+    help="Rows of the table (default: 20).",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print all layers as one JSON object."
+)
+@click.option(
+    "--html",
+    type=PATH,
+    metavar="F.html",
+    help="Also write a page with plots that needs nothing else.",
+)
 def compare(
-    model: Path | None, program: Path | None, worst: int, as_json: bool, html: Path | None, **options: Any
+    model: Path | None,
+    program: Path | None,
+    worst: int,
+    as_json: bool,
+    html: Path | None,
+    **options: Any,
 ) -> None:
     """Compare every integer value of PROGRAM (.cvm) with the value of MODEL that it stands for, worst first.
 
@@ -299,10 +398,14 @@ def compare(
     from mrt.evaluate.page import page
     from mrt.pictures import config_for
 
-    model, program = _model_and_program(model, program, options, "mrt compare MODEL P.cvm --data D")
+    model, program = _model_and_program(
+        model, program, options, "mrt compare MODEL P.cvm --data D"
+    )
     settings = _settings(model, {**options, "evaluation": True})
     if html is not None:
-        pipeline.check_destination(html, [settings.model.path, settings.model.params, program])
+        pipeline.check_destination(
+            html, [settings.model.path, settings.model.params, program]
+        )
     executable = cvm.load(program)
     settings = config_for(executable.program, settings)
     loaded = pipeline.rewritten_for(executable.program, settings)
@@ -310,7 +413,10 @@ def compare(
     samples = pipeline.open_data(loaded.model, settings, settings.evaluation_data)
     with _progress() as progress:
         layers = compare_layers(
-            loaded.model, executable, samples, lambda done, total: progress("comparing", done, total)
+            loaded.model,
+            executable,
+            samples,
+            lambda done, total: progress("comparing", done, total),
         )
     if as_json:
         click.echo(json.dumps(layers_report.to_json(layers, len(samples)), indent=2))
@@ -335,7 +441,10 @@ def _model_and_program(
 def _warn_of_another_model(path: Path, program: Proven, sha256: str) -> None:
     made_from = program.program.said_of("model_sha256")
     if made_from not in (None, sha256):
-        click.echo(f"mrt: warning: {path} was made from another model (SHA-256 {made_from})", err=True)
+        click.echo(
+            f"mrt: warning: {path} was made from another model (SHA-256 {made_from})",
+            err=True,
+        )
 
 
 @cli.command(
@@ -347,7 +456,12 @@ def _warn_of_another_model(path: Path, program: Proven, sha256: str) -> None:
 )
 @shared_options(*MODEL_OPTIONS, "input_dtype", "shape", "value", "config")
 @click.option(
-    "-o", "--output", type=PATH, required=True, metavar="OUT.onnx", help="Where to write the rewritten model."
+    "-o",
+    "--output",
+    type=PATH,
+    required=True,
+    metavar="OUT.onnx",
+    help="Where to write the rewritten model.",
 )
 def rewrite(model: Path | None, output: Path, **options: Any) -> None:
     """Write MODEL as the simpler float model that is quantised: BatchNorm folded, shapes fixed, few operators.
@@ -374,15 +488,33 @@ def rewrite(model: Path | None, output: Path, **options: Any) -> None:
     ),
 )
 @shared_options(*MODEL_OPTIONS, "shape", "value", "config")
-@click.option("--opset", type=int, metavar="N", help="The ONNX operator set to write, 11 to 26 (default: 17).")
+@click.option(
+    "--opset",
+    type=int,
+    metavar="N",
+    help="The ONNX operator set to write, 11 to 26 (default: 17).",
+)
 @click.option(
     "--dynamic-batch/--fixed-batch",
     "any_batch",
     default=None,
     help="Take any number of samples, or as many as --shape says (default: any, if the model allows it).",
 )
-@click.option("-o", "--output", type=PATH, required=True, metavar="OUT.onnx", help="Where to write the model.")
-def export(model: Path | None, output: Path, opset: int | None, any_batch: bool | None, **options: Any) -> None:
+@click.option(
+    "-o",
+    "--output",
+    type=PATH,
+    required=True,
+    metavar="OUT.onnx",
+    help="Where to write the model.",
+)
+def export(
+    model: Path | None,
+    output: Path,
+    opset: int | None,
+    any_batch: bool | None,
+    **options: Any,
+) -> None:
     """Write MODEL as a float ONNX model that any runtime reads: the way off MXNet, without MXNet.
 
     Nothing is folded or quantised; names, parameters and answers stay. What is written was checked by onnx.checker, and
@@ -395,13 +527,24 @@ def export(model: Path | None, output: Path, opset: int | None, any_batch: bool 
     opset = DEFAULT_OPSET if opset is None else opset
     pipeline.check_destination(output, [settings.model.path, settings.model.params])
     written = pipeline.write_onnx(settings, output, opset=opset, any_batch=any_batch)
-    batch = f"fixed batch ({written.fixed_because})" if written.fixed_because else "any batch"
-    click.echo(f"wrote {' and '.join(written.files)}: {written.nodes} nodes, opset {opset}, {batch}")
+    batch = (
+        f"fixed batch ({written.fixed_because})"
+        if written.fixed_because
+        else "any batch"
+    )
+    click.echo(
+        f"wrote {' and '.join(written.files)}: {written.nodes} nodes, opset {opset}, {batch}"
+    )
     _print_notes(written.notes)
 
 
 @cli.command()
-@click.option("--frontend", type=click.Choice(["onnx", "mxnet"]), required=True, help="Whose operators.")
+@click.option(
+    "--frontend",
+    type=click.Choice(["onnx", "mxnet"]),
+    required=True,
+    help="Whose operators.",
+)
 def operators(frontend: str) -> None:
     """List the operators that can be read, one a line."""
     from mrt.frontend import operators as names
@@ -447,10 +590,19 @@ def _report_text(report: Report) -> str:
         ("", "float", "integer"),
         ("top-1", percent(report.of_float.top1), percent(report.of_integer.top1)),
         ("top-5", percent(report.of_float.top5), percent(report.of_integer.top5)),
-        ("samples/s", f"{report.of_float.samples_per_second:.1f}", f"{report.of_integer.samples_per_second:.1f}"),
+        (
+            "samples/s",
+            f"{report.of_float.samples_per_second:.1f}",
+            f"{report.of_integer.samples_per_second:.1f}",
+        ),
     ]
-    lines = [f"{report.samples} samples", *(f"  {name:<10} {left:>10} {right:>10}" for name, left, right in rows)]
+    lines = [
+        f"{report.samples} samples",
+        *(f"  {name:<10} {left:>10} {right:>10}" for name, left, right in rows),
+    ]
     lines.append(f"  same top-1 {percent(report.agreement):>10}")
     for name, decibels in report.snr_db.items():
-        lines.append(f"  signal to noise of '{name}': {'no difference' if decibels is None else f'{decibels:.1f} dB'}")
+        lines.append(
+            f"  signal to noise of '{name}': {'no difference' if decibels is None else f'{decibels:.1f} dB'}"
+        )
     return "\n".join(lines)

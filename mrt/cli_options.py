@@ -38,11 +38,22 @@ MODEL_OPTIONS = ("model", "params", "epoch", "random_weights", "outputs")
 SHARED_OPTIONS = {
     "model": click.argument("model", type=PATH, required=False),
     "config": click.option(
-        "--config", type=PATH, metavar="C.toml", help="Read these settings; options here win over it."
+        "--config",
+        type=PATH,
+        metavar="C.toml",
+        help="Read these settings; options here win over it.",
     ),
-    "params": click.option("--params", type=PATH, metavar="F", help="MXNet parameters, if not found beside the JSON."),
+    "params": click.option(
+        "--params",
+        type=PATH,
+        metavar="F",
+        help="MXNet parameters, if not found beside the JSON.",
+    ),
     "epoch": click.option(
-        "--epoch", type=click.IntRange(0), metavar="N", help="MXNet parameters of this epoch: PREFIX-000N.params."
+        "--epoch",
+        type=click.IntRange(0),
+        metavar="N",
+        help="MXNet parameters of this epoch: PREFIX-000N.params.",
     ),
     "random_weights": click.option(
         "--random-weights",
@@ -76,18 +87,25 @@ SHARED_OPTIONS = {
         help="Samples: .npz (arrays by input name, or x; labels y), .npy, or a folder of images.",
     ),
     "samples": click.option(
-        "--samples", type=click.IntRange(1), metavar="N", help="Use at most N, at equal distances."
+        "--samples",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Use at most N, at equal distances.",
     ),
     "input_dtype": click.option(
         "--input-dtype",
         type=click.Choice(["real", "u8"]),
         help="u8: the program takes pictures' own bytes, NHWC in RGB, and prepares them itself (default: real).",
     ),
-    "observer": click.option("--observer", type=click.Choice(OBSERVERS), help="How ranges are chosen (default: mse)."),
+    "observer": click.option(
+        "--observer",
+        type=click.Choice(OBSERVERS),
+        help="How ranges are chosen (default: mse).",
+    ),
     "refine": click.option(
         "--refine",
         metavar="STAGES",
-        help="What a second look at the samples decides: twins (of channels), scales and centres (of channels), fit (of weights to "
+        help="What a second look at the samples decides: duplicates (of channels), scales and centres (of channels), fit (of weights to "
         "inputs), weights (their rounding), biases, or none, divided by commas (default: all).",
     ),
 }
@@ -131,18 +149,28 @@ def tuning_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def take_target(options: dict[str, Any]) -> Target | None:
     """The target among a command's options, which are taken out; BadOption for more than one."""
-    given = {kind: value for name, kind in TARGETS.items() if (value := options.pop(name)) is not None}
+    given = {
+        kind: value
+        for name, kind in TARGETS.items()
+        if (value := options.pop(name)) is not None
+    }
     if not given:
         return None
     if len(given) > 1:
-        raise BadOption(f"{' and '.join(f'--target-{kind}' for kind in given)}: one target at a time")
+        raise BadOption(
+            f"{' and '.join(f'--target-{kind}' for kind in given)}: one target at a time"
+        )
     from mrt.tune import Target
 
     return Target(*next(iter(given.items())))
 
 
-def check_table_options(table: Path | None, options: Mapping[str, Any], *, tuning: bool) -> None:
+def check_table_options(
+    table: Path | None, options: Mapping[str, Any], *, tuning: bool
+) -> None:
     """BadOption for options that a given table makes pointless; a search still needs samples to measure on."""
     for name in ("observer",) if tuning else ("data", "samples", "observer", "refine"):
         if table is not None and options[name] is not None:
-            raise BadOption(f"--table and --{name}: the table already says what was seen; leave one of them out")
+            raise BadOption(
+                f"--table and --{name}: the table already says what was seen; leave one of them out"
+            )

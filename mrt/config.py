@@ -14,8 +14,15 @@ from typing import Any, NoReturn
 
 from mrt.calibrate.preprocessing import Preprocessing
 from mrt.errors import BadOption
-from mrt.quantize.options import ACTIVATION_BITS, SCALES, SCHEMES, WEIGHT_BITS, LayerBits, QuantizeOptions
-from mrt.refine.options import STAGES, RefineOptions
+from mrt.quantize.options import (
+    ACTIVATION_BITS,
+    SCALES,
+    SCHEMES,
+    WEIGHT_BITS,
+    LayerBits,
+    QuantizeOptions,
+)
+from mrt.refine.options import FORMER_NAMES, STAGES, RefineOptions
 from mrt.table.table import OBSERVERS, CalibrationOptions
 
 MAX_SAMPLES = 10**9
@@ -58,7 +65,9 @@ class Config:
     """Everything a config file can say; without a file, the defaults."""
 
     model: ModelSettings = field(default_factory=ModelSettings)
-    preprocessing: Preprocessing = field(default_factory=Preprocessing)  # of every input that has none of its own
+    preprocessing: Preprocessing = field(
+        default_factory=Preprocessing
+    )  # of every input that has none of its own
     inputs: Mapping[str, Preprocessing] = field(default_factory=dict)
     calibration_data: DataSettings = field(default_factory=DataSettings)
     calibration: CalibrationOptions = field(default_factory=CalibrationOptions)
@@ -70,7 +79,9 @@ class Config:
         """The preprocessing of each of the model's inputs; BadOption if the file prepares one that the model lacks."""
         unknown = sorted(set(self.inputs) - set(names))
         if unknown:
-            raise BadOption(f"config: [inputs.{unknown[0]}] is for no input of the model; it has {', '.join(names)}")
+            raise BadOption(
+                f"config: [inputs.{unknown[0]}] is for no input of the model; it has {', '.join(names)}"
+            )
         return {name: self.inputs.get(name, self.preprocessing) for name in names}
 
 
@@ -127,17 +138,31 @@ class _Table:
 
 def _read_config(top: _Table, folder: Path) -> Config:
     preprocessing = _read_preprocessing(top.table("preprocessing"), Preprocessing())
-    inputs = {name: _read_preprocessing(table, preprocessing) for name, table in top.tables("inputs").items()}
+    inputs = {
+        name: _read_preprocessing(table, preprocessing)
+        for name, table in top.tables("inputs").items()
+    }
     model = _read_model(top.table("model"), folder)
     quantization = _read_quantization(top.table("quantization"), top.tables("layers"))
-    calibration_data, calibration = _read_calibration(top.table("calibration"), folder, quantization.activation_bits)
+    calibration_data, calibration = _read_calibration(
+        top.table("calibration"), folder, quantization.activation_bits
+    )
     evaluation = top.table("evaluation")
     evaluation_data = _read_data(evaluation, folder)
     evaluation.finish("data, samples, arrays, labels")
     refinement = _read_refinement(top.table("refinement"))
-    top.finish("model, preprocessing, inputs, calibration, evaluation, quantization, refinement, layers")
+    top.finish(
+        "model, preprocessing, inputs, calibration, evaluation, quantization, refinement, layers"
+    )
     return Config(
-        model, preprocessing, inputs, calibration_data, calibration, evaluation_data, quantization, refinement
+        model,
+        preprocessing,
+        inputs,
+        calibration_data,
+        calibration,
+        evaluation_data,
+        quantization,
+        refinement,
     )
 
 
@@ -169,14 +194,20 @@ def _read_preprocessing(table: _Table, base: Preprocessing) -> Preprocessing:
     }
     table.finish(", ".join(taken))
     try:
-        return replace(base, **{name: value for name, value in taken.items() if value is not None})
+        return replace(
+            base, **{name: value for name, value in taken.items() if value is not None}
+        )
     except BadOption as problem:
         raise BadOption(f"[{table.name}] {problem}") from None
 
 
-def _read_calibration(table: _Table, folder: Path, bits: int) -> tuple[DataSettings, CalibrationOptions]:
+def _read_calibration(
+    table: _Table, folder: Path, bits: int
+) -> tuple[DataSettings, CalibrationOptions]:
     """The data and the options; unless said, the observer fits the precision of the activations."""
-    data = replace(_read_data(table, folder), held_back=table.take("held_back", _sample_count, 0))
+    data = replace(
+        _read_data(table, folder), held_back=table.take("held_back", _sample_count, 0)
+    )
     taken = {
         "observer": table.take("observer", _one_of(OBSERVERS)),
         "percentile": table.take("percentile", _number),
@@ -184,7 +215,9 @@ def _read_calibration(table: _Table, folder: Path, bits: int) -> tuple[DataSetti
     }
     table.finish("data, samples, arrays, labels, held_back, observer, percentile, bits")
     try:
-        return data, CalibrationOptions(**{name: value for name, value in taken.items() if value is not None})
+        return data, CalibrationOptions(
+            **{name: value for name, value in taken.items() if value is not None}
+        )
     except BadOption as problem:
         raise BadOption(f"[{table.name}] {problem}") from None
 
@@ -199,7 +232,10 @@ def _read_data(table: _Table, folder: Path) -> DataSettings:
 
 
 def _read_refinement(table: _Table) -> RefineOptions:
-    settings = RefineOptions(**{stage: table.take(stage, _flag, True) for stage in STAGES})
+    former = {name: table.take(old, _flag, True) for old, name in FORMER_NAMES.items()}
+    settings = RefineOptions(
+        **{stage: table.take(stage, _flag, former.get(stage, True)) for stage in STAGES}
+    )
     table.finish(", ".join(STAGES))
     return settings
 
@@ -238,7 +274,11 @@ def _text(value: Any) -> str:
 
 
 def _names(value: Any) -> tuple[str, ...]:
-    good = isinstance(value, list) and value and all(isinstance(item, str) and item for item in value)
+    good = (
+        isinstance(value, list)
+        and value
+        and all(isinstance(item, str) and item for item in value)
+    )
     return tuple(value) if good else _refuse("expected a list of names")
 
 
@@ -268,12 +308,22 @@ def _number(value: Any) -> float:
 
 
 def _numbers(value: Any) -> tuple[float, ...]:
-    return tuple(_number(item) for item in (value if isinstance(value, list) else [value]))
+    return tuple(
+        _number(item) for item in (value if isinstance(value, list) else [value])
+    )
 
 
 def _shape(value: Any) -> tuple[int, ...]:
-    good = isinstance(value, list) and value and all(type(size) is int and 0 < size < 2**31 for size in value)
-    return tuple(value) if good else _refuse("expected a list of dimensions, each 1 or more")
+    good = (
+        isinstance(value, list)
+        and value
+        and all(type(size) is int and 0 < size < 2**31 for size in value)
+    )
+    return (
+        tuple(value)
+        if good
+        else _refuse("expected a list of dimensions, each 1 or more")
+    )
 
 
 def _sample_count(value: Any) -> int:
@@ -294,7 +344,9 @@ def _bits(allowed: tuple[int, ...]) -> Callable[[Any], int]:
 
 
 def _one_of(allowed: tuple[str, ...]) -> Callable[[Any], str]:
-    return lambda value: value if value in allowed else _refuse(f"expected one of {', '.join(allowed)}")
+    return lambda value: (
+        value if value in allowed else _refuse(f"expected one of {', '.join(allowed)}")
+    )
 
 
 def _mapping_of(read: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:

@@ -25,10 +25,15 @@ from mrt import frontend, rewrite
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.held_back import MOST, count_to_hold_back, split
 from mrt.calibrate.samples import Samples, open_samples, synthetic_samples
-from mrt.calibrate.session import model_inputs, whole_intervals
+from mrt.calibrate.session import integer_input_intervals, model_inputs
 from mrt.config import Config, DataSettings
-from mrt.duplicate import ENOUGH_SAMPLES, choose_twins, read_twins, twins_provenance
-from mrt.duplicate.add_duplicates import Twins, add_duplicates
+from mrt.duplicate import (
+    ENOUGH_SAMPLES,
+    choose_duplicates,
+    duplicates_provenance,
+    read_duplicates,
+)
+from mrt.duplicate.add_duplicates import Duplicates, add_duplicates
 from mrt.duplicate.fill_dead_channels import fill_dead_channels
 from mrt.errors import BadData, BadModel, BadOption, NotProvable
 from mrt.export import Exported, export
@@ -39,16 +44,18 @@ from mrt.pictures import provenance as picture_provenance
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.quantize.curves.curve_memo import CurveMemo
 from mrt.quantize.residual_streams import with_stream_bits
-from mrt.quantize.source_map import Owners
-from mrt.refine import FloatNotes, RefineOptions, refine
+from mrt.quantize.source_map import SourceMap
+from mrt.refine import FloatStatistics, RefineOptions, refine
 from mrt.report import FloatGraph, Report, float_graph
 from mrt.rewrite.linear.conv_pool_attributes import canonicalize_conv_pool_attributes
 from mrt.table.table import CalibrationTable
-from mrt.tune import Outcome, Target, tune
-from mrt.tune.evaluator import Judge
+from mrt.tune import Target, TuningResult, tune
+from mrt.tune.evaluator import Evaluator
 
 SYNTHETIC_SAMPLES = 32
-Progress = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
+Progress = Callable[
+    [str, int, int], None
+]  # what is being done, how much of it is done, how much there is
 
 
 @dataclass(frozen=True)
@@ -61,9 +68,9 @@ class Conversion:
     table: CalibrationTable
     synthetic: bool  # calibrated on noise
     before: FloatGraph  # the model as it was read
-    owners: Mapping[int, str]  # which float value an instruction was written for
+    source_map: Mapping[int, str]  # which float value an instruction was written for
     config: Config  # with the precisions that a search found
-    tuned: Outcome | None = None
+    tuned: TuningResult | None = None
 
     @cached_property
     def data(self) -> bytes:
@@ -78,8 +85,10 @@ class Conversion:
         """What a person wants to know of it, in order."""
         program = self.proven.program
         number = tightest(self.proven)
-        room = "-" if number is None else bits(slack("i32", self.proven.intervals[number]))
-        twins = sum(map(len, self.table.twins.values()))
+        room = (
+            "-" if number is None else bits(slack("i32", self.proven.intervals[number]))
+        )
+        duplicates = sum(map(len, self.table.duplicates.values()))
         return {
             "program id": cvm_format.program_id(self.data),
             "size": f"{len(self.data):,} bytes",
@@ -87,46 +96,81 @@ class Conversion:
             "proof": f"every value fits; tightest slack {room} bits",
             "cost": f"{cost(self.proven).total:,}",
             "calibrated on": f"{self.table.samples} {'synthetic ' if self.synthetic else ''}samples",
-            **({"twins": f"{twins:,} of the channels (see --refine)"} if twins else {}),
+            **(
+                {"duplicates": f"{duplicates:,} of the channels (see --refine)"}
+                if duplicates
+                else {}
+            ),
         }
 
     def report(self, path: Path) -> Report:
         """What became of every float operator; that only integers are left is checked on the file that was written."""
         form = check(cvm_format.read(path)) if path.is_file() else self.proven
-        names = {"origin": self.model.origin, "program_id": cvm_format.program_id(form.program)}
-        return Report.of(form, self.before, float_graph(self.model.model), self.owners, model=self.name, **names)
+        names = {
+            "origin": self.model.origin,
+            "program_id": cvm_format.program_id(form.program),
+        }
+        return Report.of(
+            form,
+            self.before,
+            float_graph(self.model.model),
+            self.source_map,
+            model=self.name,
+            **names,
+        )
 
 
 def convert(
-    config: Config, *, table: CalibrationTable | None, progress: Progress, target: Target | None = None
+    config: Config,
+    *,
+    table: CalibrationTable | None,
+    progress: Progress,
+    target: Target | None = None,
 ) -> Conversion:
     """All stages but the writing. With a target, options that meet it are searched for before the program is made."""
     loaded = _load(config)
     before = float_graph(loaded.model)
     loaded = _rewritten(loaded, config)
-    config = replace(config, quantization=with_stream_bits(loaded.model, config.quantization))
+    config = replace(
+        config, quantization=with_stream_bits(loaded.model, config.quantization)
+    )
     synthetic = table is None and config.calibration_data.path is None
     if target is not None:
         # Twins make 8 bits say more, and would be paid for in vain where a search gives 16.
-        config = replace(config, refinement=replace(config.refinement, twins=False))
+        config = replace(
+            config, refinement=replace(config.refinement, duplicates=False)
+        )
         config = _holding_back(loaded.model, config, table)
-    stages = config.refinement if table is None and not synthetic else RefineOptions.of(())
+    stages = (
+        config.refinement if table is None and not synthetic else RefineOptions.of(())
+    )
     notes = None
     if table is None:
         table, notes = _calibrate(loaded, config, stages, progress)
     else:
         fitted = replace(table.options, bits=config.quantization.activation_bits)
-        table.require(model_sha256=table_key(loaded.sha256, loaded.model, config), options=fitted)
-        add_duplicates(loaded.model, table.twins)
+        table.require(
+            model_sha256=table_key(loaded.sha256, loaded.model, config), options=fitted
+        )
+        add_duplicates(loaded.model, table.duplicates)
     tuned = None
     if target is not None:
         tuned = _tune(loaded.model, table, config, target, progress)
         config = replace(config, quantization=tuned.options)
     if notes is not None:
-        table = refine(loaded.model, table, config.quantization, stages, notes, progress)
+        table = refine(
+            loaded.model, table, config.quantization, stages, notes, progress
+        )
     labels = _read_labels(config.model.labels)
-    owners, provenance = Owners(), _provenance(loaded, table, config)
-    program = quantize(loaded.model, table, config.quantization, provenance=provenance, labels=labels, owners=owners)
+    source_map, provenance = SourceMap(), _provenance(loaded, table, config)
+    program = quantize(
+        loaded.model,
+        table,
+        config.quantization,
+        provenance=provenance,
+        labels=labels,
+        source_map=source_map,
+    )
     try:
         proven = validate(program)
     except Invalid as problem:
@@ -134,10 +178,22 @@ def convert(
             f"the program written is refused: {problem}; this is a fault of mrt, please report it"
         ) from None
     assert config.model.path is not None
-    return Conversion(config.model.path.name, proven, loaded, table, synthetic, before, owners.of_number, config, tuned)
+    return Conversion(
+        config.model.path.name,
+        proven,
+        loaded,
+        table,
+        synthetic,
+        before,
+        source_map.of_number,
+        config,
+        tuned,
+    )
 
 
-def _holding_back(model: ir.Model, config: Config, table: CalibrationTable | None) -> Config:
+def _holding_back(
+    model: ir.Model, config: Config, table: CalibrationTable | None
+) -> Config:
     """With so many samples set aside for the search; with a table that was given, all are there for it."""
     data = config.calibration_data
     if data.path is None:
@@ -150,31 +206,47 @@ def _holding_back(model: ir.Model, config: Config, table: CalibrationTable | Non
     return replace(config, calibration_data=replace(data, held_back=count))
 
 
-def _tune(model: ir.Model, table: CalibrationTable, config: Config, target: Target, progress: Progress) -> Outcome:
+def _tune(
+    model: ir.Model,
+    table: CalibrationTable,
+    config: Config,
+    target: Target,
+    progress: Progress,
+) -> TuningResult:
     """The cheapest options found that meet the target on the samples held back."""
     samples = open_data(model, config, replace(config.calibration_data, held_back=0))
     count = config.calibration_data.held_back or min(len(samples) - 1, MOST)
     rest, held = split(samples, count)
     memo = CurveMemo()
     if target.kind == "drop" and held.labels is None:
-        raise BadData(f"{samples.source}: has no labels, which --target-drop needs; use --target-agreement")
+        raise BadData(
+            f"{samples.source}: has no labels, which --target-drop needs; use --target-agreement"
+        )
 
     def make(options: QuantizeOptions) -> Proven:
         return validate(quantize(model, table, options, memo=memo))
 
     classes = target.kind != "snr"
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        judge = Judge(model, list(held), pool, labels=held.labels, others=rest, classes=classes)
+        judge = Evaluator(
+            model, list(held), pool, labels=held.labels, others=rest, classes=classes
+        )
         return tune(model, make, judge, config.quantization, target, progress)
 
 
 def make_table(config: Config, progress: Progress) -> CalibrationTable:
     """Load, rewrite, calibrate and refine."""
     loaded = rewritten(config)
-    config = replace(config, quantization=with_stream_bits(loaded.model, config.quantization))
+    config = replace(
+        config, quantization=with_stream_bits(loaded.model, config.quantization)
+    )
     stages = config.refinement
     table, notes = _calibrate(loaded, config, stages, progress)
-    return table if notes is None else refine(loaded.model, table, config.quantization, stages, notes, progress)
+    return (
+        table
+        if notes is None
+        else refine(loaded.model, table, config.quantization, stages, notes, progress)
+    )
 
 
 def load(config: Config) -> LoadedModel:
@@ -187,7 +259,9 @@ def load(config: Config) -> LoadedModel:
 def _load(config: Config) -> LoadedModel:
     settings = config.model
     if settings.path is None:
-        raise BadOption("no model is given: name its file, or a --config whose [model] has a path")
+        raise BadOption(
+            "no model is given: name its file, or a --config whose [model] has a path"
+        )
     return frontend.load(
         settings.path,
         params=settings.params,
@@ -220,7 +294,7 @@ def rewritten(config: Config) -> LoadedModel:
 def rewritten_for(program: Program, config: Config) -> LoadedModel:
     """As `rewritten`, with the twins that the program was made with."""
     loaded = rewritten(config)
-    add_duplicates(loaded.model, read_twins(program))
+    add_duplicates(loaded.model, read_duplicates(program))
     return loaded
 
 
@@ -233,11 +307,18 @@ def _rewritten(loaded: LoadedModel, config: Config) -> LoadedModel:
     return loaded
 
 
-def write_onnx(config: Config, destination: Path, *, opset: int, any_batch: bool | None) -> Exported:
+def write_onnx(
+    config: Config, destination: Path, *, opset: int, any_batch: bool | None
+) -> Exported:
     """Load and write as plain ONNX."""
 
     def load_for(shapes: Mapping[str, tuple[int, ...]]) -> LoadedModel:
-        return load(replace(config, model=replace(config.model, shapes={**config.model.shapes, **shapes})))
+        return load(
+            replace(
+                config,
+                model=replace(config.model, shapes={**config.model.shapes, **shapes}),
+            )
+        )
 
     return export(load_for, destination, opset=opset, any_batch=any_batch)
 
@@ -248,25 +329,34 @@ def open_data(model: ir.Model, config: Config, data: DataSettings) -> Samples:
         raise BadOption("no data is given: --data, or a --config that names some")
     shapes = _input_shapes(model)
     preprocessing = outside(model, config.preprocessing_of(list(shapes)))
-    samples = open_samples(data.path, shapes, preprocessing, data.samples, arrays=data.arrays, labels=data.labels)
+    samples = open_samples(
+        data.path,
+        shapes,
+        preprocessing,
+        data.samples,
+        arrays=data.arrays,
+        labels=data.labels,
+    )
     return split(samples, data.held_back)[0] if data.held_back else samples
 
 
 def default_output(model: Path) -> Path:
     """`P.cvm` beside P-symbol.json, P.json or P.onnx."""
-    stem = model.name.removesuffix(".json").removesuffix(".onnx").removesuffix("-symbol")
+    stem = (
+        model.name.removesuffix(".json").removesuffix(".onnx").removesuffix("-symbol")
+    )
     return model.parent / f"{stem}.cvm"
 
 
 def _calibrate(
     loaded: LoadedModel, config: Config, stages: RefineOptions, progress: Progress
-) -> tuple[CalibrationTable, FloatNotes | None]:
+) -> tuple[CalibrationTable, FloatStatistics | None]:
     """The table, and what the stages need to know besides, if there are any. First the model gets twins, if it shall."""
     if config.calibration_data.path is None:
         samples = synthetic_samples(
             _input_shapes(loaded.model),
             config.calibration_data.samples or SYNTHETIC_SAMPLES,
-            intervals=whole_intervals(loaded.model),
+            intervals=integer_input_intervals(loaded.model),
         )
     else:
         samples = open_data(loaded.model, config, config.calibration_data)
@@ -274,16 +364,25 @@ def _calibrate(
     def report(done: int, total: int) -> None:
         progress("calibrating", done, total)
 
-    twins: Twins = {}
-    if stages.twins:
+    duplicates: Duplicates = {}
+    if stages.duplicates:
         few = _few(loaded.model, config, samples)
-        twins = choose_twins(loaded.model, few, config.quantization, by_channel=stages.scales)
-        add_duplicates(loaded.model, twins)
+        duplicates = choose_duplicates(
+            loaded.model, few, config.quantization, by_channel=stages.scales
+        )
+        add_duplicates(loaded.model, duplicates)
     key = table_key(loaded.sha256, loaded.model, config)
-    notes = FloatNotes(loaded.model, stages, len(samples)) if stages.any else None
-    onlookers = [] if notes is None else [notes]
-    table = calibrate(loaded.model, samples, config.calibration, model_sha256=key, onlookers=onlookers, progress=report)
-    return replace(table, twins=twins), notes
+    notes = FloatStatistics(loaded.model, stages, len(samples)) if stages.any else None
+    callbacks = [] if notes is None else [notes]
+    table = calibrate(
+        loaded.model,
+        samples,
+        config.calibration,
+        model_sha256=key,
+        callbacks=callbacks,
+        progress=report,
+    )
+    return replace(table, duplicates=duplicates), notes
 
 
 def _few(model: ir.Model, config: Config, samples: Samples) -> Samples:
@@ -291,32 +390,42 @@ def _few(model: ir.Model, config: Config, samples: Samples) -> Samples:
     data = config.calibration_data
     if data.path is None or data.held_back:
         return samples
-    return open_data(model, config, replace(data, samples=min(ENOUGH_SAMPLES, len(samples))))
+    return open_data(
+        model, config, replace(data, samples=min(ENOUGH_SAMPLES, len(samples)))
+    )
 
 
 def _input_shapes(model: ir.Model) -> dict[str, tuple[int, ...]]:
     shapes: dict[str, tuple[int, ...]] = {}
     for value in model_inputs(model):
         if value.shape is None or not value.shape.is_static():
-            raise BadModel(f"input '{value.name}' has no fixed shape; give it with --shape {value.name}=...")
+            raise BadModel(
+                f"input '{value.name}' has no fixed shape; give it with --shape {value.name}=..."
+            )
         shapes[str(value.name)] = tuple(int(size) for size in value.shape.numpy())
     return shapes
 
 
-def _provenance(loaded: LoadedModel, table: CalibrationTable, config: Config) -> dict[str, str]:
+def _provenance(
+    loaded: LoadedModel, table: CalibrationTable, config: Config
+) -> dict[str, str]:
     options = config.quantization
     return {
         "model_sha256": loaded.sha256,
         "model_format": loaded.origin,
         **picture_provenance(loaded.model, config),
-        **twins_provenance(table.twins),
+        **duplicates_provenance(table.duplicates),
         "table_sha256": hashlib.sha256(table.text().encode()).hexdigest(),
         "weight_bits": str(options.weight_bits),
         "activation_bits": str(options.activation_bits),
         "scales": options.scales,
         "scheme": options.scheme,
         "bias_correction": str(options.bias_correction).lower(),
-        **{word: "false" for word in ("per_channel", "unsigned") if not getattr(options, word)},
+        **{
+            word: "false"
+            for word in ("per_channel", "unsigned")
+            if not getattr(options, word)
+        },
         "layers": json.dumps(options.key()["layers"]),
     }
 

@@ -14,8 +14,12 @@ class Unsupported(MrtError):
 
     def __init__(self, problems: list[str], hint: str = "") -> None:
         self.problems = problems
-        lines = "\n".join("  " + problem.replace("\n", "\\n") for problem in problems)  # a name may hold anything
-        super().__init__(f"{len(problems)} unsupported:\n{lines}" + (f"\n{hint}" if hint else ""))
+        lines = "\n".join(
+            "  " + problem.replace("\n", "\\n") for problem in problems
+        )  # a name may hold anything
+        super().__init__(
+            f"{len(problems)} unsupported:\n{lines}" + (f"\n{hint}" if hint else "")
+        )
 
 
 class BadData(MrtError):

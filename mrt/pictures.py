@@ -36,33 +36,56 @@ def take_bytes(model: ir.Model, config: Config) -> None:
         shape = _picture_shape(value)
         axis = channel_axis(shape)
         assert axis is not None
-        parts = (_per_channel(getattr(item, key), shape[axis], name) for key in ("scale", "mean", "std"))
+        parts = (
+            _per_channel(getattr(item, key), shape[axis], name)
+            for key in ("scale", "mean", "std")
+        )
         scale, mean, std = parts
         if item.color == "BGR" and shape[axis] != 3:
-            raise BadOption(f"input '{name}': color = 'BGR' needs 3 channels, the model has {shape[axis]}")
-        factors, shifts = (tuple(numbers.tolist()) for numbers in (scale / std, 0.0 - mean / std))
-        take_pictures(model, name, Pixels(factors, shifts, item.color == "BGR", axis == 3))
+            raise BadOption(
+                f"input '{name}': color = 'BGR' needs 3 channels, the model has {shape[axis]}"
+            )
+        factors, shifts = (
+            tuple(numbers.tolist()) for numbers in (scale / std, 0.0 - mean / std)
+        )
+        take_pictures(
+            model, name, Pixels(factors, shifts, item.color == "BGR", axis == 3)
+        )
 
 
-def outside(model: ir.Model, preprocessing: Mapping[str, Preprocessing]) -> dict[str, Preprocessing]:
+def outside(
+    model: ir.Model, preprocessing: Mapping[str, Preprocessing]
+) -> dict[str, Preprocessing]:
     """What is left to be done to samples of each input of a model, which may take bytes by now."""
-    layouts = {str(value.name): value.metadata_props.get(BYTES) for value in model_inputs(model)}
+    layouts = {
+        str(value.name): value.metadata_props.get(BYTES)
+        for value in model_inputs(model)
+    }
     return {
-        name: replace(item, input_dtype="real") if (layout := layouts[name]) is None else item.outside(layout)
+        name: replace(item, input_dtype="real")
+        if (layout := layouts[name]) is None
+        else item.outside(layout)
         for name, item in preprocessing.items()
     }
 
 
 def provenance(model: ir.Model, config: Config) -> dict[str, str]:
     """The entry that says which inputs take bytes and what is done to them inside; none where none does."""
-    inside = {name: {key: getattr(item, key) for key in _INSIDE} for name, item in _of_pictures(model, config).items()}
+    inside = {
+        name: {key: getattr(item, key) for key in _INSIDE}
+        for name, item in _of_pictures(model, config).items()
+    }
     return {PROVENANCE: json.dumps(inside, sort_keys=True)} if inside else {}
 
 
 def table_key(sha256: str, model: ir.Model, config: Config) -> str:
     """What a calibration table is for: the model's hash, or that of the model with a picture in front of it."""
     inside = provenance(model, config)
-    return hashlib.sha256(f"{sha256} {inside[PROVENANCE]}".encode()).hexdigest() if inside else sha256
+    return (
+        hashlib.sha256(f"{sha256} {inside[PROVENANCE]}".encode()).hexdigest()
+        if inside
+        else sha256
+    )
 
 
 def config_for(program: Program, config: Config) -> Config:
@@ -70,7 +93,9 @@ def config_for(program: Program, config: Config) -> Config:
 
     The program knows which of its inputs are bytes and what it does to them; BadOption if the file says something else.
     """
-    inputs = {name: replace(item, input_dtype="real") for name, item in config.inputs.items()}
+    inputs = {
+        name: replace(item, input_dtype="real") for name, item in config.inputs.items()
+    }
     shared = replace(config.preprocessing, input_dtype="real")
     for name, inside in _read_provenance(program).items():
         said = inputs.get(name, shared)
@@ -90,17 +115,33 @@ def _of_pictures(model: ir.Model, config: Config) -> dict[str, Preprocessing]:
             f"input_dtype = 'u8' for a model of {len(names)} inputs ({', '.join(names)}): say which of them takes pictures, "
             "as input_dtype under [inputs.NAME] in a config"
         )
-    return {name: item for name, item in config.preprocessing_of(names).items() if item.input_dtype == "u8"}
+    return {
+        name: item
+        for name, item in config.preprocessing_of(names).items()
+        if item.input_dtype == "u8"
+    }
 
 
 def _picture_shape(value: ir.Value) -> tuple[int, ...]:
     """The shape of an input that a picture fits, or BadOption."""
-    shape = tuple(value.shape.numpy()) if value.shape is not None and value.shape.is_static() else ()
+    shape = (
+        tuple(value.shape.numpy())
+        if value.shape is not None and value.shape.is_static()
+        else ()
+    )
     axis = channel_axis(shape)
     sides = [size for index, size in enumerate(shape) if index not in (0, axis)]
     if value.dtype != ir.DataType.FLOAT:
-        raise BadOption(f"input '{value.name}': input_dtype = 'u8' is for floats, this holds {value.dtype} already")
-    if len(shape) != 4 or shape[0] != 1 or axis is None or shape[axis] not in _CHANNELS or min(sides) <= max(_CHANNELS):
+        raise BadOption(
+            f"input '{value.name}': input_dtype = 'u8' is for floats, this holds {value.dtype} already"
+        )
+    if (
+        len(shape) != 4
+        or shape[0] != 1
+        or axis is None
+        or shape[axis] not in _CHANNELS
+        or min(sides) <= max(_CHANNELS)
+    ):
         raise BadOption(
             f"input '{value.name}' of shape {list(shape)} is no picture: input_dtype = 'u8' needs [1,C,H,W] or [1,H,W,C] with "
             "1, 3 or 4 channels and sides above 4"
@@ -108,10 +149,14 @@ def _picture_shape(value: ir.Value) -> tuple[int, ...]:
     return shape
 
 
-def _per_channel(numbers: float | tuple[float, ...], channels: int, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _per_channel(
+    numbers: float | tuple[float, ...], channels: int, name: str
+) -> np.ndarray[Any, np.dtype[np.float64]]:
     array = np.atleast_1d(np.asarray(numbers, np.float64))
     if array.size not in (1, channels):
-        raise BadOption(f"input '{name}': mean or std has {array.size} numbers, but the model has {channels} channels")
+        raise BadOption(
+            f"input '{name}': mean or std has {array.size} numbers, but the model has {channels} channels"
+        )
     return np.broadcast_to(array, channels)
 
 
@@ -122,17 +167,36 @@ def _read_provenance(program: Program) -> dict[str, dict[str, Any]]:
         return {}
     try:
         content = json.loads(text)
-        if set(content) != {item.name for item in program.inputs if item.type.dtype == "u8"} & set(content):
+        if set(content) != {
+            item.name for item in program.inputs if item.type.dtype == "u8"
+        } & set(content):
             raise ValueError("it names what is no input of bytes")
         return {name: _read_inside(item) for name, item in content.items()}
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, BadOption) as problem:
-        raise BadData(f"the program's provenance '{PROVENANCE}' cannot be used: {problem}") from None
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        RecursionError,
+        BadOption,
+    ) as problem:
+        raise BadData(
+            f"the program's provenance '{PROVENANCE}' cannot be used: {problem}"
+        ) from None
 
 
 def _read_inside(item: Mapping[str, Any]) -> dict[str, Any]:
-    numbers = {key: tuple(float(number) for number in item[key]) for key in ("mean", "std")}
-    inside: dict[str, Any] = {"color": str(item["color"]), "scale": float(item["scale"]), **numbers}
-    if set(item) != set(_INSIDE) or any(math.isnan(number) for number in numbers["mean"]):
+    numbers = {
+        key: tuple(float(number) for number in item[key]) for key in ("mean", "std")
+    }
+    inside: dict[str, Any] = {
+        "color": str(item["color"]),
+        "scale": float(item["scale"]),
+        **numbers,
+    }
+    if set(item) != set(_INSIDE) or any(
+        math.isnan(number) for number in numbers["mean"]
+    ):
         raise ValueError(f"it holds {sorted(item)}")
     Preprocessing(**inside)  # judges the values
     return inside

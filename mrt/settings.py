@@ -15,7 +15,11 @@ from mrt.errors import BadOption
 from mrt.refine.options import STAGES, RefineOptions
 from mrt.tune.settings_file import PATHS, settings_text
 
-WEIGHT_SOURCES = ("params", "epoch", "random_weights")  # of an MXNet model, at most one of them
+WEIGHT_SOURCES = (
+    "params",
+    "epoch",
+    "random_weights",
+)  # of an MXNet model, at most one of them
 
 
 def settings_of(model: Path | None, options: Mapping[str, Any]) -> Config:
@@ -26,26 +30,41 @@ def settings_of(model: Path | None, options: Mapping[str, Any]) -> Config:
         config = replace(
             config,
             preprocessing=replace(config.preprocessing, input_dtype=input_dtype),
-            inputs={name: replace(item, input_dtype=input_dtype) for name, item in config.inputs.items()},
+            inputs={
+                name: replace(item, input_dtype=input_dtype)
+                for name, item in config.inputs.items()
+            },
         )
     if config.model.path is None:
-        raise BadOption("no model is given: name its file, or a --config whose [model] has a path")
+        raise BadOption(
+            "no model is given: name its file, or a --config whose [model] has a path"
+        )
     data = _given({"path": options.get("data"), "samples": options.get("samples")})
     which = "evaluation_data" if options.get("evaluation") else "calibration_data"
     config = replace(config, **{which: replace(getattr(config, which), **data)})
     bits = options.get("bits")
     precision = {
-        "weight_bits": bits if options.get("weight_bits") is None else options["weight_bits"],
-        "activation_bits": bits if options.get("activation_bits") is None else options["activation_bits"],
+        "weight_bits": bits
+        if options.get("weight_bits") is None
+        else options["weight_bits"],
+        "activation_bits": bits
+        if options.get("activation_bits") is None
+        else options["activation_bits"],
         "stream_bits": options.get("stream_bits"),
         "scales": options.get("scales"),
         "scheme": options.get("scheme"),
     }
     quantization = replace(config.quantization, **_given(precision))
-    observer = _given({"observer": options.get("observer"), "bits": precision["activation_bits"]})
+    observer = _given(
+        {"observer": options.get("observer"), "bits": precision["activation_bits"]}
+    )
     if (stages := options.get("refine")) is not None:
         config = replace(config, refinement=_parse_stages(stages))
-    return replace(config, quantization=quantization, calibration=replace(config.calibration, **observer))
+    return replace(
+        config,
+        quantization=quantization,
+        calibration=replace(config.calibration, **observer),
+    )
 
 
 def _parse_stages(text: str) -> RefineOptions:
@@ -54,7 +73,9 @@ def _parse_stages(text: str) -> RefineOptions:
     return RefineOptions.of([stage.strip() for stage in text.split(",")])
 
 
-def _model_settings(file: ModelSettings, model: Path | None, options: Mapping[str, Any]) -> ModelSettings:
+def _model_settings(
+    file: ModelSettings, model: Path | None, options: Mapping[str, Any]
+) -> ModelSettings:
     """What the file says of weights and outputs is of its own model, and at most one source of weights is used."""
     named = _given({name: options.get(name) for name in (*WEIGHT_SOURCES, "outputs")})
     if "outputs" in named:
@@ -62,7 +83,11 @@ def _model_settings(file: ModelSettings, model: Path | None, options: Mapping[st
     if named.keys() & set(WEIGHT_SOURCES):
         named = {**dict.fromkeys(WEIGHT_SOURCES), **named}
     if model is not None:
-        other = {} if file.path is None else {**dict.fromkeys(WEIGHT_SOURCES), "outputs": ()}
+        other = (
+            {}
+            if file.path is None
+            else {**dict.fromkeys(WEIGHT_SOURCES), "outputs": ()}
+        )
         named = {**other, **named, "path": model}
     shapes = {**file.shapes, **dict(map(_parse_shape, options.get("shapes") or ()))}
     values = {**file.values, **dict(map(_parse_value, options.get("values") or ()))}
@@ -76,9 +101,13 @@ def _parse_outputs(text: str) -> tuple[str, ...]:
     return names
 
 
-def written_settings(file: Path | None, config: Config, folder: Path, *, with_table: bool) -> str:
+def written_settings(
+    file: Path | None, config: Config, folder: Path, *, with_table: bool
+) -> str:
     """The config file, if any, with what this conversion used of model, data and precisions over it, as TOML for `folder`."""
-    content = tomllib.loads(file.read_text(encoding="utf-8")) if file is not None else {}
+    content = (
+        tomllib.loads(file.read_text(encoding="utf-8")) if file is not None else {}
+    )
     base = Path() if file is None else file.parent
     for table, key in PATHS:
         if key in content.get(table, {}):
@@ -101,13 +130,19 @@ def written_settings(file: Path | None, config: Config, folder: Path, *, with_ta
         },
     }
     for table, entries in used.items():
-        own = {name: str(value) if isinstance(value, Path) else value for name, value in _given(entries).items()}
+        own = {
+            name: str(value) if isinstance(value, Path) else value
+            for name, value in _given(entries).items()
+        }
         content[table] = {**content.get(table, {}), **own}
     for name in (*WEIGHT_SOURCES, "outputs"):
         if used["model"][name] is None:
             content["model"].pop(name, None)
     if config.preprocessing.input_dtype != Preprocessing().input_dtype:
-        content["preprocessing"] = {**content.get("preprocessing", {}), "input_dtype": config.preprocessing.input_dtype}
+        content["preprocessing"] = {
+            **content.get("preprocessing", {}),
+            "input_dtype": config.preprocessing.input_dtype,
+        }
     content["refinement"] = asdict(config.refinement)
     how = "by this file and the same --table" if with_table else "by this file"
     title = f"Converting {how} gives the same program without a search."
@@ -125,7 +160,9 @@ def _parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     except ValueError:
         shape = ()
     if not (equals and name and shape and all(0 < size < 2**31 for size in shape)):
-        raise BadOption(f"--shape {text}: expected NAME=1,3,224,224 with dimensions of 1 or more")
+        raise BadOption(
+            f"--shape {text}: expected NAME=1,3,224,224 with dimensions of 1 or more"
+        )
     return name, shape
 
 

@@ -12,14 +12,27 @@ _AFTER_IMPORT: dict[np.random.Generator, dict] = {}
 
 def _generators(modules: Iterable[ModuleType]) -> Iterator[np.random.Generator]:
     for module in modules:
-        yield from (item for item in vars(module).values() if isinstance(item, np.random.Generator))
+        yield from (
+            item
+            for item in vars(module).values()
+            if isinstance(item, np.random.Generator)
+        )
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Note where the generators of test modules, and of modules that they share, stand before the first test."""
-    shared = [module for name, module in sys.modules.items() if name.startswith("tests.")]
+    shared = [
+        module for name, module in sys.modules.items() if name.startswith("tests.")
+    ]
     for generator in _generators(
-        [*shared, *(item.module for item in session.items if isinstance(item, pytest.Function))]
+        [
+            *shared,
+            *(
+                item.module
+                for item in session.items
+                if isinstance(item, pytest.Function)
+            ),
+        ]
     ):
         _AFTER_IMPORT.setdefault(generator, generator.bit_generator.state)
 

@@ -14,32 +14,87 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
     "mrt/graph": FLOAT_GRAPH | {"mrt.errors", "mrt.exact", "mrt.graph"},
     "mrt/table": {"numpy", "mrt.errors", "mrt.calibrate.arrays", "mrt.table"},
     "mrt/frontend": FLOAT_GRAPH | {"mrt.errors", "mrt.graph", "mrt.frontend"},
-    "mrt/rewrite": FLOAT_GRAPH | {"mrt.errors", "mrt.exact", "mrt.graph", "mrt.rewrite"},
-    "mrt/export": FLOAT_GRAPH | {"onnxruntime", "mrt.errors", "mrt.graph", "mrt.frontend", "mrt.export"},
+    "mrt/rewrite": FLOAT_GRAPH
+    | {"mrt.errors", "mrt.exact", "mrt.graph", "mrt.rewrite"},
+    "mrt/export": FLOAT_GRAPH
+    | {"onnxruntime", "mrt.errors", "mrt.graph", "mrt.frontend", "mrt.export"},
     "mrt/calibrate": FLOAT_GRAPH
-    | {"onnxruntime", "PIL", "mrt.errors", "mrt.exact", "mrt.graph", "mrt.table", "mrt.calibrate"},
-    "mrt/quantize": FLOAT_GRAPH | {"cvm", "mrt.errors", "mrt.exact", "mrt.graph", "mrt.table", "mrt.quantize"},
+    | {
+        "onnxruntime",
+        "PIL",
+        "mrt.errors",
+        "mrt.exact",
+        "mrt.graph",
+        "mrt.table",
+        "mrt.calibrate",
+    },
+    "mrt/quantize": FLOAT_GRAPH
+    | {"cvm", "mrt.errors", "mrt.exact", "mrt.graph", "mrt.table", "mrt.quantize"},
     "mrt/duplicate": FLOAT_GRAPH
-    | {"cvm.program", "mrt.errors", "mrt.exact", "mrt.graph", "mrt.table", "mrt.calibrate", "mrt.quantize"}
+    | {
+        "cvm.program",
+        "mrt.errors",
+        "mrt.exact",
+        "mrt.graph",
+        "mrt.table",
+        "mrt.calibrate",
+        "mrt.quantize",
+    }
     | {"mrt.duplicate"},
     "mrt/refine": FLOAT_GRAPH
-    | {"cvm", "mrt.errors", "mrt.exact", "mrt.graph", "mrt.table", "mrt.calibrate", "mrt.quantize", "mrt.refine"},
-    "mrt/evaluate": FLOAT_GRAPH | {"cvm", "mrt.errors", "mrt.calibrate", "mrt.evaluate"},
+    | {
+        "cvm",
+        "mrt.errors",
+        "mrt.exact",
+        "mrt.graph",
+        "mrt.table",
+        "mrt.calibrate",
+        "mrt.quantize",
+        "mrt.refine",
+    },
+    "mrt/evaluate": FLOAT_GRAPH
+    | {"cvm", "mrt.errors", "mrt.calibrate", "mrt.evaluate"},
     "mrt/tune": FLOAT_GRAPH
-    | {"cvm", "mrt.errors", "mrt.graph", "mrt.table", "mrt.calibrate", "mrt.quantize", "mrt.evaluate.scores"}
+    | {
+        "cvm",
+        "mrt.errors",
+        "mrt.graph",
+        "mrt.table",
+        "mrt.calibrate",
+        "mrt.quantize",
+        "mrt.evaluate.scores",
+    }
     | {"mrt.tune"},
     "mrt/report": {"onnx_ir", "numpy", "cvm", "mrt.errors", "mrt.report"},
-    "mrt/refine/stages.py": FLOAT_GRAPH | {"threadpoolctl", "mrt.calibrate", "mrt.quantize", "mrt.refine", "mrt.table"},
-    "mrt/config.py": {"mrt.errors", "mrt.calibrate", "mrt.table", "mrt.quantize.options", "mrt.refine.options"},
+    "mrt/refine/stages.py": FLOAT_GRAPH
+    | {"threadpoolctl", "mrt.calibrate", "mrt.quantize", "mrt.refine", "mrt.table"},
+    "mrt/config.py": {
+        "mrt.errors",
+        "mrt.calibrate",
+        "mrt.table",
+        "mrt.quantize.options",
+        "mrt.refine.options",
+    },
     "mrt/convert.py": {"onnx_ir", "cvm", "mrt"},
     "mrt/cli.py": {"click", "rich", "cvm", "mrt"},
     "cvm/instructions.py": set(),
     "cvm/program": {"numpy", "cvm.program"},
     "cvm/file": {"numpy", "cvm.errors", "cvm.instructions", "cvm.program", "cvm.file"},
-    "cvm/proof": {"numpy", "cvm.errors", "cvm.instructions", "cvm.program", "cvm.reference", "cvm.proof"},
+    "cvm/proof": {
+        "numpy",
+        "cvm.errors",
+        "cvm.instructions",
+        "cvm.program",
+        "cvm.reference",
+        "cvm.proof",
+    },
     "cvm/reference": {"numpy", "cvm"},
     "cvm": {"numpy", "click", "rich", "cvm"},
-    "cvm/runtime/pictures.py": {"PIL", "numpy", "cvm"},  # a file with a row of its own may import that, too
+    "cvm/runtime/pictures.py": {
+        "PIL",
+        "numpy",
+        "cvm",
+    },  # a file with a row of its own may import that, too
 }
 
 
@@ -68,8 +123,12 @@ def test_a_room_imports_only_what_it_may(room):
     for path in modules(room):
         allowed = MAY_IMPORT[room] | MAY_IMPORT.get(str(path.relative_to(ROOT)), set())
         for name in imports(path):
-            parents = {name[:end] for end, letter in enumerate(name + ".") if letter == "."}
-            assert not foreign(name) or parents & allowed, f"{path.relative_to(ROOT)} imports {name}"
+            parents = {
+                name[:end] for end, letter in enumerate(name + ".") if letter == "."
+            }
+            assert not foreign(name) or parents & allowed, (
+                f"{path.relative_to(ROOT)} imports {name}"
+            )
 
 
 def test_the_machine_never_imports_the_converter_and_the_reference_never_the_engine():
@@ -94,16 +153,28 @@ def test_no_code_is_taken_from_data():
         assert not names & {"pickle", "marshal", "shelve", "subprocess"}, path
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                assert node.func.id not in ("eval", "exec", "compile", "__import__"), f"{path}:{node.lineno}"
+                assert node.func.id not in ("eval", "exec", "compile", "__import__"), (
+                    f"{path}:{node.lineno}"
+                )
 
 
 def test_the_reference_machine_has_no_floating_point():
-    for path in [*modules("cvm/reference"), ROOT / "cvm/program/arithmetic.py", ROOT / "cvm/program/bounds.py"]:
+    for path in [
+        *modules("cvm/reference"),
+        ROOT / "cvm/program/arithmetic.py",
+        ROOT / "cvm/program/bounds.py",
+    ]:
         for node in ast.walk(ast.parse(path.read_text())):
-            assert not (isinstance(node, ast.Constant) and isinstance(node.value, float)), f"{path}:{node.lineno}"
-            assert not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)), f"{path}:{node.lineno}"
+            assert not (
+                isinstance(node, ast.Constant) and isinstance(node.value, float)
+            ), f"{path}:{node.lineno}"
+            assert not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)), (
+                f"{path}:{node.lineno}"
+            )
             if isinstance(node, ast.Attribute):
-                assert not node.attr.startswith(("float", "true_divide", "mean", "sqrt")), f"{path}:{node.lineno}"
+                assert not node.attr.startswith(
+                    ("float", "true_divide", "mean", "sqrt")
+                ), f"{path}:{node.lineno}"
 
 
 INEXACT = {"dot", "matmul", "einsum", "tensordot", "inner", "mean", "std", "var", "exp", "exp2", "log", "log2", "log10",
@@ -121,24 +192,41 @@ EXACT_MATH = {
     "prod",
 }  # prod of whole numbers
 EXACT_SUMS = {"weights.py"}  # sums integers, see _best_clip
-ENCLOSING = {"enclosed_functions.py"}  # its numbers decide only what none within their margins decides otherwise
+ENCLOSING = {
+    "enclosed_functions.py"
+}  # its numbers decide only what none within their margins decides otherwise
 
 
 def _is_power_of_a_float(node: ast.AST) -> bool:
-    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and isinstance(node.left, ast.Call)):
+    if not (
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Pow)
+        and isinstance(node.left, ast.Call)
+    ):
         return False
     return isinstance(node.left.func, ast.Name) and node.left.func.id == "float"
 
 
 @pytest.mark.parametrize(
-    "room", ["mrt/exact", "mrt/graph", "mrt/quantize", "mrt/rewrite", "mrt/duplicate/fill_dead_channels.py"]
+    "room",
+    [
+        "mrt/exact",
+        "mrt/graph",
+        "mrt/quantize",
+        "mrt/rewrite",
+        "mrt/duplicate/fill_dead_channels.py",
+    ],
 )
 def test_what_decides_a_programs_bytes_uses_only_exactly_rounded_operations(room):
     """Both run again on every machine that converts; what calibration measured comes to them in a table."""
     for path in modules(room):
         for node in ast.walk(ast.parse(path.read_text())):
-            assert not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)), f"{path}:{node.lineno}"
-            assert not _is_power_of_a_float(node), f"{path}:{node.lineno} **, which is the C library's pow"
+            assert not (
+                isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
+            ), f"{path}:{node.lineno}"
+            assert not _is_power_of_a_float(node), (
+                f"{path}:{node.lineno} **, which is the C library's pow"
+            )
             if not isinstance(node, ast.Attribute) or path.name in ENCLOSING:
                 continue
             owner = node.value.id if isinstance(node.value, ast.Name) else ""
@@ -146,4 +234,6 @@ def test_what_decides_a_programs_bytes_uses_only_exactly_rounded_operations(room
                 assert node.attr in EXACT_MATH, f"{path}:{node.lineno} math.{node.attr}"
             elif owner not in ("PRECISION", "enclosed_functions"):
                 assert node.attr not in INEXACT, f"{path}:{node.lineno} {node.attr}"
-                assert node.attr != "sum" or path.name in EXACT_SUMS, f"{path}:{node.lineno} sum"
+                assert node.attr != "sum" or path.name in EXACT_SUMS, (
+                    f"{path}:{node.lineno} sum"
+                )

@@ -26,9 +26,21 @@ _KINDS = (
     "a simple",
 )
 _LEAST = {1: 24, 2: 2**8, 4: 2**16, 8: 2**32}  # least argument that needs so many bytes
-_FLOATS = {0xF9: struct.Struct(">e"), 0xFA: struct.Struct(">f"), 0xFB: struct.Struct(">d")}  # shortest first
+_FLOATS = {
+    0xF9: struct.Struct(">e"),
+    0xFA: struct.Struct(">f"),
+    0xFB: struct.Struct(">d"),
+}  # shortest first
 
-Value = int | bool | float | str | Sequence["Value"] | Mapping[int, "Value"] | Mapping[str, "Value"]
+Value = (
+    int
+    | bool
+    | float
+    | str
+    | Sequence["Value"]
+    | Mapping[int, "Value"]
+    | Mapping[str, "Value"]
+)
 
 
 def encode(value: Value) -> bytes:
@@ -42,7 +54,9 @@ def _append(value: Value, parts: list[bytes]) -> None:
     if isinstance(value, bool):
         parts.append(b"\xf5" if value else b"\xf4")
     elif isinstance(value, int):
-        parts.append(_head(UNSIGNED, value) if value >= 0 else _head(NEGATIVE, -1 - value))
+        parts.append(
+            _head(UNSIGNED, value) if value >= 0 else _head(NEGATIVE, -1 - value)
+        )
     elif isinstance(value, str):
         parts.append(_text(value))
     elif isinstance(value, float):
@@ -64,16 +78,30 @@ def _head(major: int, argument: int) -> bytes:
     if argument < 24:
         return bytes((major << 5 | argument,))
     if argument >= 2**64:
-        raise Malformed(f"an integer of {argument.bit_length()} bits cannot be written; at most 64")
-    size = 1 if argument < 2**8 else 2 if argument < 2**16 else 4 if argument < 2**32 else 8
-    return bytes((major << 5 | 23 + size.bit_length(),)) + argument.to_bytes(size, "big")
+        raise Malformed(
+            f"an integer of {argument.bit_length()} bits cannot be written; at most 64"
+        )
+    size = (
+        1
+        if argument < 2**8
+        else 2
+        if argument < 2**16
+        else 4
+        if argument < 2**32
+        else 8
+    )
+    return bytes((major << 5 | 23 + size.bit_length(),)) + argument.to_bytes(
+        size, "big"
+    )
 
 
 def _text(value: str) -> bytes:
     try:
         data = value.encode()
     except UnicodeEncodeError as problem:
-        raise Malformed(f"text {value[:64]!r} cannot be written: {problem.reason}") from None
+        raise Malformed(
+            f"text {value[:64]!r} cannot be written: {problem.reason}"
+        ) from None
     return _head(TEXT, len(data)) + data
 
 
@@ -104,7 +132,9 @@ class Reader:
         """An integer in low..high."""
         start = self.at
         negative = start < len(self.data) and self.data[start] >> 5 == NEGATIVE
-        value = -1 - self._head(NEGATIVE, what) if negative else self._head(UNSIGNED, what)
+        value = (
+            -1 - self._head(NEGATIVE, what) if negative else self._head(UNSIGNED, what)
+        )
         if not low <= value <= high:
             raise self.fault(f"{what} is {value}; expected {low}..{high}", start)
         return value
@@ -128,7 +158,10 @@ class Reader:
             raise self.fault(f"{what} is cut off by the end", start)
         value = float(layout.unpack_from(self.data, start + 1)[0])
         if math.isnan(value) or _float(value) != self.data[start : self.at]:
-            raise self.fault(f"{what} is a float that is not a number or not in its shortest form", start)
+            raise self.fault(
+                f"{what} is a float that is not a number or not in its shortest form",
+                start,
+            )
         return value
 
     def text(self, what: str, most: int) -> str:
@@ -156,7 +189,9 @@ class Reader:
         """The bytes of the key read since `start`, which must sort after those of the key before it."""
         key = self.data[start : self.at]
         if key <= previous:
-            raise self.fault(f"keys of {what} are not in bytewise order, or one occurs twice", start)
+            raise self.fault(
+                f"keys of {what} are not in bytewise order, or one occurs twice", start
+            )
         return key
 
     def key(self, expected: str, what: str) -> None:
@@ -164,7 +199,9 @@ class Reader:
         start = self.at
         found = self.text(f"key of the {what}", MAX_NAME_BYTES)
         if found != expected:
-            raise self.fault(f"key {found!r} of the {what}; expected {expected!r}", start)
+            raise self.fault(
+                f"key {found!r} of the {what}; expected {expected!r}", start
+            )
 
     def end(self, what: str) -> None:
         """Nothing may follow."""
@@ -173,14 +210,19 @@ class Reader:
 
     def fault(self, message: str, at: int | None = None) -> Malformed:
         """The error to raise, naming the file offset."""
-        return Malformed(f"byte {self.origin + (self.at if at is None else at)}: {message}")
+        return Malformed(
+            f"byte {self.origin + (self.at if at is None else at)}: {message}"
+        )
 
-    def _count(self, major: int, what: str, least: int, most: int, bytes_each: int) -> int:
+    def _count(
+        self, major: int, what: str, least: int, most: int, bytes_each: int
+    ) -> int:
         start = self.at
         count = self._head(major, what)
         if not least <= count <= most:
             raise self.fault(
-                f"{what} has {count} entries; expected {least if least == most else f'{least}..{most}'}", start
+                f"{what} has {count} entries; expected {least if least == most else f'{least}..{most}'}",
+                start,
             )
         self._require(count * bytes_each, f"{what} of {count} entries", start)
         return count
@@ -188,24 +230,33 @@ class Reader:
     def _head(self, major: int, what: str) -> int:
         data, at = self.data, self.at
         if at >= len(data) or data[at] >> 5 != major:
-            raise self.fault(f"expected {what} ({_KINDS[major]}), found {self._found()}")
+            raise self.fault(
+                f"expected {what} ({_KINDS[major]}), found {self._found()}"
+            )
         argument = data[at] & 31
         self.at = at + 1
         if argument < 24:
             return argument
         if argument > 27:
-            raise self.fault(f"{what} has {'indefinite length' if argument == 31 else 'a reserved head'}", at)
+            raise self.fault(
+                f"{what} has {'indefinite length' if argument == 31 else 'a reserved head'}",
+                at,
+            )
         size = 1 << (argument - 24)
         self._require(size, what, at)
         self.at += size
         argument = int.from_bytes(data[at + 1 : self.at], "big")
         if argument < _LEAST[size]:
-            raise self.fault(f"{what}: {argument} is written in {size} bytes, not in the fewest", at)
+            raise self.fault(
+                f"{what}: {argument} is written in {size} bytes, not in the fewest", at
+            )
         return argument
 
     def _require(self, size: int, what: str, start: int) -> None:
         if size > len(self.data) - self.at:
-            raise self.fault(f"{what} needs {size} bytes; {len(self.data) - self.at} are left", start)
+            raise self.fault(
+                f"{what} needs {size} bytes; {len(self.data) - self.at} are left", start
+            )
 
     def _found(self) -> str:
         if self.at >= len(self.data):

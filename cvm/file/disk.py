@@ -58,7 +58,9 @@ def require_writable(paths: list[Path], *, inputs: list[Path]) -> None:
         if path.is_dir():
             raise BadInput(f"{path}: cannot be written: it is a folder")
         if not target.parent.is_dir():
-            raise BadInput(f"{path}: cannot be written: the folder {target.parent} does not exist")
+            raise BadInput(
+                f"{path}: cannot be written: the folder {target.parent} does not exist"
+            )
         if not os.access(target if _is_special(target) else target.parent, os.W_OK):
             raise BadInput(f"{path}: cannot be written: no permission")
 
@@ -73,7 +75,9 @@ def write_all(writers: Mapping[Path, Writer]) -> None:
                     _write_special(path, writer)
                 else:
                     target = path.resolve()
-                    drafts[path] = target.with_name(f".{target.name[:50]}.{secrets.token_hex(8)}")
+                    drafts[path] = target.with_name(
+                        f".{target.name[:50]}.{secrets.token_hex(8)}"
+                    )
                     with open(drafts[path], "xb") as file:
                         writer(file)
         for path, draft in drafts.items():
@@ -106,7 +110,9 @@ def _writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        raise BadInput(f"{path}: cannot be written: {problem.strerror or problem}") from None
+        raise BadInput(
+            f"{path}: cannot be written: {problem.strerror or problem}"
+        ) from None
 
 
 def _is_special(path: Path) -> bool:

@@ -15,12 +15,23 @@ _HEX_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
 def dump(content: Any) -> str:
     """Sorted keys, ASCII, one item a line, a newline at the end."""
-    return json.dumps(content, sort_keys=True, ensure_ascii=True, allow_nan=False, indent=1) + "\n"
+    return (
+        json.dumps(
+            content, sort_keys=True, ensure_ascii=True, allow_nan=False, indent=1
+        )
+        + "\n"
+    )
 
 
 def dump_compact(content: Any) -> bytes:
     """The bytes that are hashed: sorted keys, ASCII, no white space."""
-    return json.dumps(content, sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
+    return json.dumps(
+        content,
+        sort_keys=True,
+        ensure_ascii=True,
+        allow_nan=False,
+        separators=(",", ":"),
+    ).encode()
 
 
 def parse(data: bytes, name: str) -> Any:
@@ -35,8 +46,12 @@ def parse(data: bytes, name: str) -> Any:
             parse_constant=_refuse_number,
         )
     except (ValueError, RecursionError) as problem:
-        reason = "nested too deeply" if isinstance(problem, RecursionError) else str(problem)
-        raise BadInput(f"{name}: not the JSON of a receipt or trace: {reason}") from None
+        reason = (
+            "nested too deeply" if isinstance(problem, RecursionError) else str(problem)
+        )
+        raise BadInput(
+            f"{name}: not the JSON of a receipt or trace: {reason}"
+        ) from None
 
 
 def _without_duplicates(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -57,24 +72,46 @@ def expect(holds: bool, name: str, where: str, rule: str) -> None:
 
 
 def parse_as(
-    kind: str, data: bytes, name: str, *, required: Sequence[str], optional: Sequence[str] = ()
+    kind: str,
+    data: bytes,
+    name: str,
+    *,
+    required: Sequence[str],
+    optional: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The object of a file whose `format` is `kind`, with exactly these other keys."""
     content = parse(data, name)
-    if isinstance(content, dict) and "format" in content:  # first: the rest would only say how another kind differs
-        expect(content["format"] == kind, name, "format", f"is {brief(content['format'])}; expected {kind!r}")
+    if (
+        isinstance(content, dict) and "format" in content
+    ):  # first: the rest would only say how another kind differs
+        expect(
+            content["format"] == kind,
+            name,
+            "format",
+            f"is {brief(content['format'])}; expected {kind!r}",
+        )
     return fields(content, name, "", required=("format", *required), optional=optional)
 
 
 def fields(
-    content: Any, name: str, where: str, *, required: Sequence[str], optional: Sequence[str] = ()
+    content: Any,
+    name: str,
+    where: str,
+    *,
+    required: Sequence[str],
+    optional: Sequence[str] = (),
 ) -> dict[str, Any]:
     """An object with exactly these keys."""
     expect(isinstance(content, dict), name, where, "must be an object")
     for key in required:
         expect(key in content, name, where, f"lacks '{key}'")
     for key in content:
-        expect(key in required or key in optional, name, where, f"has the unknown key {key!r}")
+        expect(
+            key in required or key in optional,
+            name,
+            where,
+            f"has the unknown key {key!r}",
+        )
     return dict(content)
 
 
@@ -101,4 +138,6 @@ def count(content: Any, name: str, where: str) -> int:
 def digests_by_name(content: Any, name: str, where: str) -> dict[str, bytes]:
     """An object from names to digests."""
     expect(isinstance(content, dict), name, where, "must be an object")
-    return {key: digest(value, name, f"{where}[{key!r}]") for key, value in content.items()}
+    return {
+        key: digest(value, name, f"{where}[{key!r}]") for key, value in content.items()
+    }

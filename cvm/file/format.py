@@ -19,7 +19,9 @@ from cvm.program import DTYPES, IntArray, Metadata, Program, TensorType
 from cvm.program.limits import MAX_CONSTANT_BYTES, MAX_HEADER_BYTES, MAX_METADATA_BYTES
 
 VERSION = 1
-MAGIC = b"\x89CVM\r\n\x1a" + bytes((VERSION,))  # as PNG's: not a text, and changed by whatever changes line ends
+MAGIC = b"\x89CVM\r\n\x1a" + bytes(
+    (VERSION,)
+)  # as PNG's: not a text, and changed by whatever changes line ends
 METADATA_MAGIC = b"CVMMETA" + bytes((VERSION,))
 ALIGNMENT = 64
 PREFIX = 16  # magic and length, of the file and of the metadata section
@@ -36,8 +38,13 @@ def decode(data: Readable) -> Program:
     """The program that these bytes are the encoding of. Its constants are read-only views of `data`, not copies."""
     view = _frozen(data)
     found, start, end = _layout(view)
-    constants = tuple(_constant(view, type_, at) for type_, at, _, _ in _placed(found.constants, start))
-    return Program(found.inputs, constants, found.instructions, found.outputs, _metadata(view, end))
+    constants = tuple(
+        _constant(view, type_, at)
+        for type_, at, _, _ in _placed(found.constants, start)
+    )
+    return Program(
+        found.inputs, constants, found.instructions, found.outputs, _metadata(view, end)
+    )
 
 
 def split(data: Readable) -> tuple[memoryview, memoryview]:
@@ -49,12 +56,18 @@ def split(data: Readable) -> tuple[memoryview, memoryview]:
 
 def program_id(program: Program | Readable) -> str:
     """SHA-256, in hexadecimal, of the file up to the metadata section."""
-    return _digest(_program_parts(program) if isinstance(program, Program) else [split(program)[0]])
+    return _digest(
+        _program_parts(program) if isinstance(program, Program) else [split(program)[0]]
+    )
 
 
 def metadata_digest(program: Program | Readable) -> str | None:
     """SHA-256, in hexadecimal, of the metadata section with its prefix; None if there is none."""
-    parts = [*_metadata_parts(program)] if isinstance(program, Program) else [split(program)[1]]
+    parts = (
+        [*_metadata_parts(program)]
+        if isinstance(program, Program)
+        else [split(program)[1]]
+    )
     return _digest(parts) if any(parts) else None
 
 
@@ -62,7 +75,9 @@ def read(path: Path | str) -> Program:
     """Decode a file; BadInput if it cannot be read, Malformed, naming the path, if it is not a program."""
     with files.open_to_read(Path(path)) as (file, _):
         try:
-            _header_end(file.read(PREFIX))  # whatever is not a program is not read to its end
+            _header_end(
+                file.read(PREFIX)
+            )  # whatever is not a program is not read to its end
             file.seek(0)
             return decode(file.read())
         except Malformed as problem:
@@ -87,7 +102,13 @@ def _program_parts(program: Program) -> Iterator[Readable]:
     yield MAGIC + len(encoded).to_bytes(8, "little") + encoded
     yield bytes(_padding(PREFIX + len(encoded)))
     for array in program.constants:
-        data = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False)).reshape(-1).view(np.uint8)
+        data = (
+            np.ascontiguousarray(
+                array.astype(array.dtype.newbyteorder("<"), copy=False)
+            )
+            .reshape(-1)
+            .view(np.uint8)
+        )
         yield data.data
         yield bytes(_padding(len(data)))
 
@@ -116,7 +137,9 @@ def _layout(view: memoryview) -> tuple[header.Header, int, int]:
     found = header.decode(bytes(view[PREFIX:header_end]), PREFIX)
     end = start + sum(after - at for _, at, _, after in _placed(found.constants, start))
     if end - start > MAX_CONSTANT_BYTES:
-        raise Malformed(f"the constants need {end - start} bytes; at most {MAX_CONSTANT_BYTES}")
+        raise Malformed(
+            f"the constants need {end - start} bytes; at most {MAX_CONSTANT_BYTES}"
+        )
     _require(view, end, "the constants")
     _check_padding(view, header_end, start)
     for _, _, data_end, next_start in _placed(found.constants, start):
@@ -124,7 +147,9 @@ def _layout(view: memoryview) -> tuple[header.Header, int, int]:
     return found, start, end
 
 
-def _placed(types: tuple[TensorType, ...], start: int) -> Iterator[tuple[TensorType, int, int, int]]:
+def _placed(
+    types: tuple[TensorType, ...], start: int
+) -> Iterator[tuple[TensorType, int, int, int]]:
     """Each constant's type, the ends of its data, and the end of its padding, where the next one starts."""
     for type_ in types:
         end = start + type_.elements * DTYPES[type_.dtype].itemsize
@@ -142,11 +167,17 @@ def _header_end(prefix: Readable) -> int:
     if not prefix:
         raise Malformed("the file is empty")
     if bytes(prefix[:7]) != MAGIC[:7]:
-        raise Malformed(f"not a program: it begins with {bytes(prefix[:8])!r}, not with {MAGIC!r}")
+        raise Malformed(
+            f"not a program: it begins with {bytes(prefix[:8])!r}, not with {MAGIC!r}"
+        )
     if len(prefix) < PREFIX:
-        raise Malformed(f"the file ends at byte {len(prefix)}, inside its first {PREFIX} bytes")
+        raise Malformed(
+            f"the file ends at byte {len(prefix)}, inside its first {PREFIX} bytes"
+        )
     if prefix[7] != VERSION:
-        raise Malformed(f"format version {prefix[7]}; this machine reads version {VERSION}")
+        raise Malformed(
+            f"format version {prefix[7]}; this machine reads version {VERSION}"
+        )
     size = int.from_bytes(prefix[8:], "little")
     if size > MAX_HEADER_BYTES:
         raise Malformed(f"byte 8: a header of {size} bytes; at most {MAX_HEADER_BYTES}")
@@ -155,7 +186,9 @@ def _header_end(prefix: Readable) -> int:
 
 def _require(view: memoryview, end: int, what: str) -> None:
     if len(view) < end:
-        raise Malformed(f"the file ends at byte {len(view)}; {what} with padding reach to byte {end}")
+        raise Malformed(
+            f"the file ends at byte {len(view)}; {what} with padding reach to byte {end}"
+        )
 
 
 def _constant(view: memoryview, type_: TensorType, at: int) -> IntArray:
@@ -163,10 +196,16 @@ def _constant(view: memoryview, type_: TensorType, at: int) -> IntArray:
     if type_.dtype == "bool":
         numbers = np.frombuffer(view, np.uint8, type_.elements, at)
         if numbers.max() > 1:
-            raise Malformed(f"byte {at + int((numbers > 1).argmax())}: a bool constant holds neither 0 nor 1")
+            raise Malformed(
+                f"byte {at + int((numbers > 1).argmax())}: a bool constant holds neither 0 nor 1"
+            )
         return numbers.view(np.bool_).reshape(type_.shape)
-    array = np.frombuffer(view, dtype.newbyteorder("<"), type_.elements, at).reshape(type_.shape)
-    return array.astype(dtype, copy=False)  # a copy only where the processor is big-endian
+    array = np.frombuffer(view, dtype.newbyteorder("<"), type_.elements, at).reshape(
+        type_.shape
+    )
+    return array.astype(
+        dtype, copy=False
+    )  # a copy only where the processor is big-endian
 
 
 def _metadata(view: memoryview, start: int) -> Metadata | None:
@@ -175,10 +214,14 @@ def _metadata(view: memoryview, start: int) -> Metadata | None:
         return None
     prefix = bytes(view[start : start + PREFIX])
     if prefix[:8] != METADATA_MAGIC or len(prefix) < PREFIX:
-        raise Malformed(f"byte {start}: {len(view) - start} bytes follow the program and are not a metadata section")
+        raise Malformed(
+            f"byte {start}: {len(view) - start} bytes follow the program and are not a metadata section"
+        )
     size = int.from_bytes(prefix[8:], "little")
     if size > MAX_METADATA_BYTES:
-        raise Malformed(f"byte {start + 8}: a metadata section of {size} bytes; at most {MAX_METADATA_BYTES}")
+        raise Malformed(
+            f"byte {start + 8}: a metadata section of {size} bytes; at most {MAX_METADATA_BYTES}"
+        )
     if len(view) - start - PREFIX != size:
         raise Malformed(
             f"byte {start + 8}: a metadata section of {size} bytes, but {len(view) - start - PREFIX} bytes follow"

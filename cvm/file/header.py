@@ -31,8 +31,15 @@ from cvm.program.limits import (
 )
 
 DTYPE_NAMES = tuple(DTYPE_CODES)
-_NO_ATTRIBUTES: Mapping[str, Attribute] = {}  # shared: a megabyte of instructions must not make a dict each
-_KEYS = ("inputs", "outputs", "constants", "instructions")  # in bytewise order of their encodings
+_NO_ATTRIBUTES: Mapping[
+    str, Attribute
+] = {}  # shared: a megabyte of instructions must not make a dict each
+_KEYS = (
+    "inputs",
+    "outputs",
+    "constants",
+    "instructions",
+)  # in bytewise order of their encodings
 _ANY_VALUE = (0, MAX_INPUTS + MAX_CONSTANTS + MAX_INSTRUCTIONS - 1)
 
 
@@ -49,7 +56,10 @@ class Header:
 def encode(program: Program) -> bytes:
     """The header's bytes; Malformed if no reader would accept them. The rules of validation are not applied."""
     parts: dict[str, cbor.Value] = {
-        "inputs": [(item.name, *_dtype_and_shape(item.type), item.lo, item.hi) for item in program.inputs],
+        "inputs": [
+            (item.name, *_dtype_and_shape(item.type), item.lo, item.hi)
+            for item in program.inputs
+        ],
         "outputs": [(item.name, item.value) for item in program.outputs],
         "constants": [_dtype_and_shape(_type_of(array)) for array in program.constants],
         "instructions": [_encode_instruction(item) for item in program.instructions],
@@ -68,11 +78,18 @@ def decode(data: bytes, origin: int) -> Header:
     reader.key("inputs", "header")
     inputs = tuple(_input(reader) for _ in range(reader.array("inputs", 0, MAX_INPUTS)))
     reader.key("outputs", "header")
-    outputs = tuple(_output(reader) for _ in range(reader.array("outputs", 0, MAX_OUTPUTS)))
+    outputs = tuple(
+        _output(reader) for _ in range(reader.array("outputs", 0, MAX_OUTPUTS))
+    )
     reader.key("constants", "header")
-    constants = tuple(_constant(reader) for _ in range(reader.array("constants", 0, MAX_CONSTANTS)))
+    constants = tuple(
+        _constant(reader) for _ in range(reader.array("constants", 0, MAX_CONSTANTS))
+    )
     reader.key("instructions", "header")
-    instructions = tuple(_instruction(reader) for _ in range(reader.array("instructions", 0, MAX_INSTRUCTIONS)))
+    instructions = tuple(
+        _instruction(reader)
+        for _ in range(reader.array("instructions", 0, MAX_INSTRUCTIONS))
+    )
     reader.end("the header's map")
     return Header(inputs, constants, instructions, outputs)
 
@@ -81,7 +98,9 @@ def _type_of(array: IntArray) -> TensorType:
     try:
         return TensorType(dtype_name(array), array.shape)
     except KeyError:
-        raise Malformed(f"a constant of dtype {array.dtype} cannot be written") from None
+        raise Malformed(
+            f"a constant of dtype {array.dtype} cannot be written"
+        ) from None
 
 
 def _dtype_and_shape(type_: TensorType) -> tuple[int, tuple[int, ...]]:
@@ -94,9 +113,14 @@ def _type(reader: cbor.Reader) -> TensorType:
     dtype = _dtype(reader)
     start = reader.at
     count = reader.array("shape", 0, MAX_RANK)
-    type_ = TensorType(dtype, tuple(reader.integer("dimension", 1, MAX_ELEMENTS) for _ in range(count)))
+    type_ = TensorType(
+        dtype, tuple(reader.integer("dimension", 1, MAX_ELEMENTS) for _ in range(count))
+    )
     if type_.elements > MAX_ELEMENTS:
-        raise reader.fault(f"shape {type_.shape} has {type_.elements} elements; at most {MAX_ELEMENTS}", start)
+        raise reader.fault(
+            f"shape {type_.shape} has {type_.elements} elements; at most {MAX_ELEMENTS}",
+            start,
+        )
     return type_
 
 
@@ -112,7 +136,10 @@ def _input(reader: cbor.Reader) -> Input:
 
 def _output(reader: cbor.Reader) -> Output:
     reader.array("output (name, value)", 2, 2)
-    return Output(reader.text("name of an output", MAX_NAME_BYTES), reader.integer("value of an output", *_ANY_VALUE))
+    return Output(
+        reader.text("name of an output", MAX_NAME_BYTES),
+        reader.integer("value of an output", *_ANY_VALUE),
+    )
 
 
 def _constant(reader: cbor.Reader) -> TensorType:
@@ -120,13 +147,20 @@ def _constant(reader: cbor.Reader) -> TensorType:
     return _type(reader)
 
 
-def _encode_instruction(item: Instruction) -> tuple[int, tuple[int, ...], list[cbor.Value]]:
+def _encode_instruction(
+    item: Instruction,
+) -> tuple[int, tuple[int, ...], list[cbor.Value]]:
     spec = INSTRUCTIONS.get(item.name)
     if spec is None:
         raise Malformed(f"unknown instruction {brief(item.name)}")
     if set(item.attributes) != set(spec.attributes):
-        raise Malformed(f"{item.name}: attributes {brief([*item.attributes])}; expected {[*spec.attributes]}")
-    attributes = [_encode_attribute(item.name, kind, item.attributes[name]) for name, kind in spec.attributes.items()]
+        raise Malformed(
+            f"{item.name}: attributes {brief([*item.attributes])}; expected {[*spec.attributes]}"
+        )
+    attributes = [
+        _encode_attribute(item.name, kind, item.attributes[name])
+        for name, kind in spec.attributes.items()
+    ]
     return spec.opcode, item.operands, attributes
 
 
@@ -135,7 +169,9 @@ def _encode_attribute(instruction: str, kind: str, value: Attribute) -> cbor.Val
     if not words:
         return value
     if value not in words:
-        raise Malformed(f"{instruction}: attribute {brief(value)}; expected one of {', '.join(words)}")
+        raise Malformed(
+            f"{instruction}: attribute {brief(value)}; expected one of {', '.join(words)}"
+        )
     return words.index(str(value))
 
 
@@ -155,11 +191,18 @@ def _instruction(reader: cbor.Reader) -> Instruction:
         raise reader.fault(f"unknown opcode {opcode}", start)
     count = reader.array("operands", 1, MAX_HEADER_BYTES)
     operands = tuple(reader.integer("operand", *_ANY_VALUE) for _ in range(count))
-    reader.array(f"attributes of {spec.name}", len(spec.attributes), len(spec.attributes))
+    reader.array(
+        f"attributes of {spec.name}", len(spec.attributes), len(spec.attributes)
+    )
     if not spec.attributes:
         return Instruction(spec.name, operands, _NO_ATTRIBUTES)
     return Instruction(
-        spec.name, operands, {name: _attribute(reader, name, kind) for name, kind in spec.attributes.items()}
+        spec.name,
+        operands,
+        {
+            name: _attribute(reader, name, kind)
+            for name, kind in spec.attributes.items()
+        },
     )
 
 

@@ -19,7 +19,13 @@ from cvm.program.limits import (
 
 K = TypeVar("K", int, str)
 V = TypeVar("V")
-_KEYS = ("inputs", "labels", "values", "outputs", "provenance")  # in bytewise order of their encodings
+_KEYS = (
+    "inputs",
+    "labels",
+    "values",
+    "outputs",
+    "provenance",
+)  # in bytewise order of their encodings
 _MOST_VALUES = MAX_INPUTS + MAX_CONSTANTS + MAX_INSTRUCTIONS
 _ANY_COUNT = MAX_METADATA_BYTES
 
@@ -35,7 +41,9 @@ def encode(metadata: Metadata) -> bytes:
     }
     data = cbor.encode(parts)
     if len(data) > MAX_METADATA_BYTES:
-        raise Malformed(f"the metadata has {len(data)} bytes; at most {MAX_METADATA_BYTES}")
+        raise Malformed(
+            f"the metadata has {len(data)} bytes; at most {MAX_METADATA_BYTES}"
+        )
     decode(data, 0)
     return data
 
@@ -64,13 +72,22 @@ def _encode_meanings(meanings: Mapping[K, Meaning]) -> Mapping[K, cbor.Value]:
 
 def _encode_meaning(item: Meaning) -> cbor.Value:
     if len(item.centres) not in (0, len(item.channels)):
-        raise Malformed(f"a meaning has {len(item.centres)} centres and {len(item.channels)} factors of channels")
-    by_channel = [[float(number) for number in numbers] for numbers in (item.channels, item.centres) if numbers]
+        raise Malformed(
+            f"a meaning has {len(item.centres)} centres and {len(item.channels)} factors of channels"
+        )
+    by_channel = [
+        [float(number) for number in numbers]
+        for numbers in (item.channels, item.centres)
+        if numbers
+    ]
     return [float(item.scale), item.zero_point, item.source, *by_channel]
 
 
 def _mapping(
-    reader: cbor.Reader, what: str, key: Callable[[cbor.Reader], K], item: Callable[[cbor.Reader], V]
+    reader: cbor.Reader,
+    what: str,
+    key: Callable[[cbor.Reader], K],
+    item: Callable[[cbor.Reader], V],
 ) -> dict[K, V]:
     found: dict[K, V] = {}
     previous = b""
@@ -96,11 +113,17 @@ def _value(reader: cbor.Reader) -> int:
 
 def _meaning(reader: cbor.Reader) -> Meaning:
     reader.array("meaning (scale, zero point, source)", 3, 3)
-    return Meaning(_scale(reader, "scale"), reader.integer("zero point", *DTYPE_RANGES["i32"]), _text(reader))
+    return Meaning(
+        _scale(reader, "scale"),
+        reader.integer("zero point", *DTYPE_RANGES["i32"]),
+        _text(reader),
+    )
 
 
 def _meaning_of_value(reader: cbor.Reader) -> Meaning:
-    parts = reader.array("meaning (scale, zero point, source, factors of channels, centres)", 3, 5)
+    parts = reader.array(
+        "meaning (scale, zero point, source, factors of channels, centres)", 3, 5
+    )
     scale, zero_point, source = (
         _scale(reader, "scale"),
         reader.integer("zero point", *DTYPE_RANGES["i32"]),
@@ -108,11 +131,26 @@ def _meaning_of_value(reader: cbor.Reader) -> Meaning:
     )
     count = reader.array("factors of channels", 1, MAX_CHANNELS) if parts > 3 else 0
     factors = tuple(_scale(reader, "factor of a channel") for _ in range(count))
-    count = reader.array("centres of channels", len(factors), len(factors)) if parts > 4 else 0
-    return Meaning(scale, zero_point, source, factors, tuple(_finite(reader, "centre") for _ in range(count)))
+    count = (
+        reader.array("centres of channels", len(factors), len(factors))
+        if parts > 4
+        else 0
+    )
+    return Meaning(
+        scale,
+        zero_point,
+        source,
+        factors,
+        tuple(_finite(reader, "centre") for _ in range(count)),
+    )
 
 
-def _finite(reader: cbor.Reader, what: str, expected: str = "a finite number", above: float = -float("inf")) -> float:
+def _finite(
+    reader: cbor.Reader,
+    what: str,
+    expected: str = "a finite number",
+    above: float = -float("inf"),
+) -> float:
     start = reader.at
     number = reader.real(what)
     if not above < number < float("inf"):

@@ -30,7 +30,12 @@ _ORDERS: tuple[Callable[[Lifetime], tuple[int, ...]], ...] = (
 def assign_offsets(buffers: Sequence[Lifetime]) -> tuple[list[int], int]:
     """A byte offset for each buffer and the size of the whole: the smallest that one of a few orders leads to."""
     orders = _ORDERS if len(buffers) <= MAX_TRIED else _ORDERS[:1]
-    tries = (_place(buffers, sorted(range(len(buffers)), key=lambda n: (*order(buffers[n]), n))) for order in orders)
+    tries = (
+        _place(
+            buffers, sorted(range(len(buffers)), key=lambda n: (*order(buffers[n]), n))
+        )
+        for order in orders
+    )
     return min(tries, key=lambda found: found[1])
 
 
@@ -43,7 +48,11 @@ def _place(buffers: Sequence[Lifetime], order: Iterable[int]) -> tuple[list[int]
         size = -(-buffer.size // ALIGNMENT) * ALIGNMENT
         blocks = range(buffer.first // BLOCK, buffer.last // BLOCK + 1)
         near = {other for block in blocks for other in placed.get(block, ())}
-        beside = (n for n in near if buffers[n].first <= buffer.last and buffer.first <= buffers[n].last)
+        beside = (
+            n
+            for n in near
+            if buffers[n].first <= buffer.last and buffer.first <= buffers[n].last
+        )
         start = 0
         for begin, end in sorted((offsets[n], ends[n]) for n in beside):
             if begin - start >= size:

@@ -9,11 +9,23 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from cvm.plan.steps import CHAIN, LINEAR, MOVEMENT, POOLING, Draft, Part, Step, row_length
+from cvm.plan.steps import (
+    CHAIN,
+    LINEAR,
+    MOVEMENT,
+    POOLING,
+    Draft,
+    Part,
+    Step,
+    row_length,
+)
 from cvm.program import DTYPES
 
 PITCHED_WRITERS = LINEAR | MOVEMENT | POOLING | {CHAIN}
-PITCHED_READERS = {CHAIN, "concat"}  # of any operand; linear steps read what they load so, some their x, too
+PITCHED_READERS = {
+    CHAIN,
+    "concat",
+}  # of any operand; linear steps read what they load so, some their x, too
 PITCHED_X = {"conv2d", "dense"}
 MIN_ROW_BYTES = 16  # measured: a chain that stores shorter rows one by one takes longer than with a concat behind it
 
@@ -24,8 +36,17 @@ def dissolve_concats(draft: Draft) -> Draft:
     The last concat comes first, so that what an inner one's parts are written into is known when its turn comes.
     """
     dissolver = _Dissolver(draft)
-    steps = [replaced for step in reversed(draft.steps) for replaced in reversed(dissolver.replace(step))]
-    return replace(draft, steps=tuple(reversed(steps)), parts=dissolver.parts, copies=dissolver.copies)
+    steps = [
+        replaced
+        for step in reversed(draft.steps)
+        for replaced in reversed(dissolver.replace(step))
+    ]
+    return replace(
+        draft,
+        steps=tuple(reversed(steps)),
+        parts=dissolver.parts,
+        copies=dissolver.copies,
+    )
 
 
 class _Dissolver:
@@ -42,11 +63,17 @@ class _Dissolver:
         for step in draft.steps:
             for place, value in enumerate(step.operands):
                 self.readers.setdefault(value, []).append((step, place))
-        self.outputs = {self._base(output.value) for output in draft.form.program.outputs}
+        self.outputs = {
+            self._base(output.value) for output in draft.form.program.outputs
+        }
 
     def replace(self, step: Step) -> list[Step]:
         """The step itself, or the copies that remain of it."""
-        parts = self._parts(step) if step.name == "concat" and step.result not in self.outputs else []
+        parts = (
+            self._parts(step)
+            if step.name == "concat" and step.result not in self.outputs
+            else []
+        )
         straight: dict[int, Part] = {}
         copied: list[tuple[int, Part]] = []
         for value, part in zip(step.operands, parts, strict=bool(parts)):
@@ -58,7 +85,9 @@ class _Dissolver:
             return [step]
         pitch = self._pitch(step.result)
         self.parts |= straight
-        self.pitches |= {value: pitch for value, part in straight.items() if not part.dense}
+        self.pitches |= {
+            value: pitch for value, part in straight.items() if not part.dense
+        }
         return [self._copy(value, part) for value, part in copied]
 
     def _base(self, value: int) -> int:
@@ -69,14 +98,20 @@ class _Dissolver:
 
     def _parts(self, step: Step) -> list[Part]:
         """Where each operand lies in the result; nothing if some would be neither columns nor rows of it."""
-        shape, axis, start = self.types[step.result].shape, step.attributes["axis"][0], 0
+        shape, axis, start = (
+            self.types[step.result].shape,
+            step.attributes["axis"][0],
+            0,
+        )
         columns = axis == len(shape) - 1
         if not columns and any(size != 1 for size in shape[:axis]):
             return []
         parts = []
         for value in step.operands:
             type_ = self.types[value]
-            row, column = (0, start) if columns else (start * prod(shape[axis + 1 : -1]), 0)
+            row, column = (
+                (0, start) if columns else (start * prod(shape[axis + 1 : -1]), 0)
+            )
             dense = row_length(type_) in (type_.elements, self._pitch(step.result))
             parts.append(Part(step.result, row, column, dense))
             start += type_.shape[axis]
@@ -96,18 +131,32 @@ class _Dissolver:
             self.writers[base].name in PITCHED_WRITERS
             and length * DTYPES[self.types[base].dtype].itemsize >= MIN_ROW_BYTES
             and all(row_length(self.types[view]) == length for view in views)
-            and all(self._skips_gaps(*reader) for view in views for reader in self.readers.get(view, ()))
+            and all(
+                self._skips_gaps(*reader)
+                for view in views
+                for reader in self.readers.get(view, ())
+            )
         )
 
     def _skips_gaps(self, step: Step, place: int) -> bool:
         if step.name in PITCHED_READERS:
             return True
         loaded = place >= (2 if step.name == "matmul" else 1)
-        pitched_x = step.name in PITCHED_X and self.types[step.operands[place]].dtype == "i8"
+        pitched_x = (
+            step.name in PITCHED_X and self.types[step.operands[place]].dtype == "i8"
+        )
         return step.name in LINEAR and (loaded or pitched_x)
 
     def _copy(self, value: int, part: Part) -> Step:
         """A concat of one, since a concat reads and writes rows with gaps."""
         number = len(self.types) + len(self.copies)
         self.copies[number], self.parts[number] = value, part
-        return Step("concat", (value,), (), number, {"axis": (self.types[value].rank - 1,)}, (), ())
+        return Step(
+            "concat",
+            (value,),
+            (),
+            number,
+            {"axis": (self.types[value].rank - 1,)},
+            (),
+            (),
+        )

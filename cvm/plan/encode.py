@@ -14,8 +14,14 @@ def operands_of_ends(plan: Plan) -> tuple[list[OperandTuple], list[OperandTuple]
     """The inputs and the outputs."""
     program, types = plan.form.program, plan.form.types
     return (
-        [_operand(Place(Room.INPUT, n, 0), item.type) for n, item in enumerate(program.inputs)],
-        [_operand(Place(Room.OUTPUT, n, 0), types[item.value]) for n, item in enumerate(program.outputs)],
+        [
+            _operand(Place(Room.INPUT, n, 0), item.type)
+            for n, item in enumerate(program.inputs)
+        ],
+        [
+            _operand(Place(Room.OUTPUT, n, 0), types[item.value])
+            for n, item in enumerate(program.outputs)
+        ],
     )
 
 
@@ -47,4 +53,10 @@ def _value(plan: Plan, value: int) -> OperandTuple:
 
 
 def _operand(place: Place, type_: TensorType) -> OperandTuple:
-    return (int(place.room), place.position, DTYPE_CODES[type_.dtype], type_.shape, place.pitch)
+    return (
+        int(place.room),
+        place.position,
+        DTYPE_CODES[type_.dtype],
+        type_.shape,
+        place.pitch,
+    )

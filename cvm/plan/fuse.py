@@ -19,7 +19,9 @@ def fused(form: WellFormed) -> Plan:
     regions = find_regions(form)
     steps = {region[-1]: step_of_region(form, region) for region in regions}
     covered = {value for region in regions for value in region} | views.keys()
-    for number, instruction in enumerate(program.instructions, program.first_instruction):
+    for number, instruction in enumerate(
+        program.instructions, program.first_instruction
+    ):
         if number not in covered:
             steps[number] = step_of(instruction, number)
     draft = Draft(form, tuple(steps[value] for value in sorted(steps)), views)

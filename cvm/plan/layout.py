@@ -20,7 +20,9 @@ from cvm.plan.steps import (
 from cvm.program import DTYPES, TensorType
 
 PLAIN_READERS = MOVEMENT | {CHAIN}  # steps that take the plain i8 bytes of an input
-PLAIN_WRITERS = MOVEMENT | LINEAR | {CHAIN}  # steps that can write the plain i8 bytes of an output
+PLAIN_WRITERS = (
+    MOVEMENT | LINEAR | {CHAIN}
+)  # steps that can write the plain i8 bytes of an output
 
 
 def lay_out(draft: Draft) -> Plan:
@@ -39,7 +41,10 @@ class _Layout:
         self.steps, self.copies = list(draft.steps), dict(draft.copies)
         self.parts: dict[int, Part] = dict(draft.parts)
         program = draft.form.program
-        self.ends = {number: Place(Room.INPUT, number, 0) for number in range(program.first_constant)}
+        self.ends = {
+            number: Place(Room.INPUT, number, 0)
+            for number in range(program.first_constant)
+        }
         for number in range(program.first_constant, program.first_instruction):
             self.ends[number] = Place(Room.CONSTANT, number - program.first_constant, 0)
 
@@ -50,7 +55,12 @@ class _Layout:
         for step in self.steps:
             for value in () if step.name in PLAIN_READERS else step.operands:
                 place = self.ends.get(self._base(value))
-                if place and place.room is Room.INPUT and self._type(value).dtype == "i8" and value not in stored:
+                if (
+                    place
+                    and place.room is Room.INPUT
+                    and self._type(value).dtype == "i8"
+                    and value not in stored
+                ):
                     copy = self._copy(value)
                     stored[value] = copy.result
                     steps.append(copy)
@@ -69,18 +79,29 @@ class _Layout:
         after: dict[int, list[Step]] = {}
         for place, output in enumerate(self.form.program.outputs):
             value = self._base(output.value)
-            plain = self._type(value).dtype != "i8" or (value in writers and writers[value].name in PLAIN_WRITERS)
+            plain = self._type(value).dtype != "i8" or (
+                value in writers and writers[value].name in PLAIN_WRITERS
+            )
             if value in needed or value in self.ends or not plain:
                 copy = self._copy(output.value)
                 after.setdefault(value, []).append(copy)
                 value = copy.result
             self.ends[value] = Place(Room.OUTPUT, place, 0)
-        last = [step for value, copies in after.items() if value not in writers for step in copies]
-        self.steps = [item for step in self.steps for item in (step, *after.get(step.result, ()))] + last
+        last = [
+            step
+            for value, copies in after.items()
+            if value not in writers
+            for step in copies
+        ]
+        self.steps = [
+            item for step in self.steps for item in (step, *after.get(step.result, ()))
+        ] + last
 
     def plan(self) -> Plan:
         """The steps as they are now, with a place for each value."""
-        used = dict.fromkeys(value for step in self.steps for value in (*step.operands, step.result))
+        used = dict.fromkeys(
+            value for step in self.steps for value in (*step.operands, step.result)
+        )
         spots = self._spots()
         spans: dict[int, list[int]] = {}
         for index, step in enumerate(self.steps):
@@ -88,15 +109,34 @@ class _Layout:
                 root = spots.get(self._base(value), (self._base(value), 0, 0))[0]
                 if root not in self.ends:
                     spans.setdefault(root, []).append(index)
-        lifetimes = [Lifetime(size_in_bytes(self._type(root)), min(at), max(at)) for root, at in spans.items()]
+        lifetimes = [
+            Lifetime(size_in_bytes(self._type(root)), min(at), max(at))
+            for root, at in spans.items()
+        ]
         offsets, arena_bytes = assign_offsets(lifetimes)
         starts = dict(zip(spans, offsets, strict=True))
         places = {value: self._place(value, spots, starts) for value in used}
-        inside = {v: self.parts[self._base(v)].whole for v in used if self._base(v) in self.parts}
-        inside |= {v: self.views[v] for v in used if v in self.views and v not in inside}
-        return Plan(self.form, tuple(self.steps), places, self.copies, inside, arena_bytes, self._largest_live())
+        inside = {
+            v: self.parts[self._base(v)].whole
+            for v in used
+            if self._base(v) in self.parts
+        }
+        inside |= {
+            v: self.views[v] for v in used if v in self.views and v not in inside
+        }
+        return Plan(
+            self.form,
+            tuple(self.steps),
+            places,
+            self.copies,
+            inside,
+            arena_bytes,
+            self._largest_live(),
+        )
 
-    def _place(self, value: int, spots: dict[int, tuple[int, int, int]], starts: dict[int, int]) -> Place:
+    def _place(
+        self, value: int, spots: dict[int, tuple[int, int, int]], starts: dict[int, int]
+    ) -> Place:
         base, type_ = self._base(value), self._type(value)
         end = self.ends.get(base)
         if end:
@@ -109,7 +149,9 @@ class _Layout:
     def _spots(self) -> dict[int, tuple[int, int, int]]:
         """Of every part: the buffer that it lies in, its first element there, and the pitch of its rows if not dense."""
         spots: dict[int, tuple[int, int, int]] = {}
-        for value, part in sorted(self.parts.items(), key=lambda item: -item[1].whole):  # wholes before their parts
+        for value, part in sorted(
+            self.parts.items(), key=lambda item: -item[1].whole
+        ):  # wholes before their parts
             length = row_length(self._type(part.whole))
             root, start, pitch = spots.get(part.whole, (part.whole, 0, length))
             if part.whole not in self.parts or self.parts[part.whole].dense:
@@ -129,7 +171,9 @@ class _Layout:
         for index, step in enumerate(self.steps):
             if step.result not in self.ends:
                 changes[index] += size_in_bytes(self._type(step.result))
-                changes[max(index, last.get(step.result, 0)) + 1] -= size_in_bytes(self._type(step.result))
+                changes[max(index, last.get(step.result, 0)) + 1] -= size_in_bytes(
+                    self._type(step.result)
+                )
         live = most = 0
         for change in changes:
             live += change
@@ -145,9 +189,21 @@ class _Layout:
     def _copy(self, value: int) -> Step:
         number = len(self.form.types) + len(self.copies)
         self.copies[number] = self.copies.get(value, value)
-        return Step("reshape", (value,), (), number, {"shape": self._type(value).shape}, (), ())
+        return Step(
+            "reshape", (value,), (), number, {"shape": self._type(value).shape}, (), ()
+        )
 
 
 def _reading(step: Step, instead: dict[int, int]) -> Step:
-    operands: Integers = tuple(instead.get(operand, operand) for operand in step.operands)
-    return Step(step.name, operands, step.parameters, step.result, step.attributes, step.stages, step.covers)
+    operands: Integers = tuple(
+        instead.get(operand, operand) for operand in step.operands
+    )
+    return Step(
+        step.name,
+        operands,
+        step.parameters,
+        step.result,
+        step.attributes,
+        step.stages,
+        step.covers,
+    )

@@ -23,7 +23,9 @@ class _Graph:
         self.form, program = form, form.program
         self.readers: dict[int, set[int]] = {}
         self.linear: set[int] = set()
-        self.data: dict[int, Integers] = {}  # of the instructions that can be in a region: operands, less parameters
+        self.data: dict[
+            int, Integers
+        ] = {}  # of the instructions that can be in a region: operands, less parameters
         for number, item in enumerate(program.instructions, program.first_instruction):
             for value in item.operands:
                 self.readers.setdefault(value, set()).add(number)
@@ -39,7 +41,12 @@ class _Graph:
 
     def loads(self, region: Region) -> list[int]:
         """What its stages read from elsewhere."""
-        read = dict.fromkeys(v for member in region if member not in self.linear for v in self.data[member])
+        read = dict.fromkeys(
+            v
+            for member in region
+            if member not in self.linear
+            for v in self.data[member]
+        )
         return [value for value in read if value not in set(region)]
 
 
@@ -62,8 +69,14 @@ def _absorb_operands(graph: _Graph, regions: dict[int, Region], value: int) -> N
     """
     region: Region = (value,)
     if value not in graph.linear:
-        found = [v for v in set(graph.data[value]) if v in regions and graph.readers[v] == {value}]
-        for operand in sorted(found, key=lambda v: (graph.head(regions[v]) or -1, v), reverse=True):
+        found = [
+            v
+            for v in set(graph.data[value])
+            if v in regions and graph.readers[v] == {value}
+        ]
+        for operand in sorted(
+            found, key=lambda v: (graph.head(regions[v]) or -1, v), reverse=True
+        ):
             joined = _joined(graph, regions[operand], region)
             if joined:
                 region = joined
@@ -71,7 +84,9 @@ def _absorb_operands(graph: _Graph, regions: dict[int, Region], value: int) -> N
     regions[value] = region
 
 
-def _join_only_reader(graph: _Graph, regions: dict[int, Region], homes: dict[int, int], root: int) -> None:
+def _join_only_reader(
+    graph: _Graph, regions: dict[int, Region], homes: dict[int, int], root: int
+) -> None:
     """A root that several instructions read, all of one region, need not be stored either: x * table(x)."""
     targets = {homes.get(reader) for reader in graph.readers[root]}
     target = next(iter(targets))
@@ -95,11 +110,18 @@ def _joined(graph: _Graph, region: Region, reader: Region) -> Region | None:
     heads = [value for value in joined if value in graph.linear]
     loads = graph.loads(joined)
     own = graph.data[heads[0]] if heads else ()
-    if len(heads) > 1 or not set(own).isdisjoint(joined):  # one accumulator, whose operands must be in memory
+    if len(heads) > 1 or not set(own).isdisjoint(
+        joined
+    ):  # one accumulator, whose operands must be in memory
         return None
-    if len(own) + len(loads) > MAX_OPERANDS or len(loads) + len(joined) - len(heads) > MAX_STAGES:
+    if (
+        len(own) + len(loads) > MAX_OPERANDS
+        or len(loads) + len(joined) - len(heads) > MAX_STAGES
+    ):
         return None
-    if heads and not all(_fits_rows(types[value], types[joined[-1]]) for value in loads):
+    if heads and not all(
+        _fits_rows(types[value], types[joined[-1]]) for value in loads
+    ):
         return None
     return joined
 

@@ -18,7 +18,9 @@ def step_of_region(form: WellFormed, region: Region) -> Step:
         return Step(CHAIN, loaded, (), region[-1], {}, stages, region)
     instruction = writer.instructions[writer.head]
     own = linear_attributes(form, writer.head, instruction)
-    return Step(instruction.name, loaded, split(instruction)[1], region[-1], own, stages, region)
+    return Step(
+        instruction.name, loaded, split(instruction)[1], region[-1], own, stages, region
+    )
 
 
 class _Writer:
@@ -30,9 +32,16 @@ class _Writer:
     def __init__(self, form: WellFormed, region: Region) -> None:
         first, every = form.program.first_instruction, form.program.instructions
         self.form = form
-        self.instructions: dict[int, Instruction] = {value: every[value - first] for value in region}
-        self.head = next((value for value, item in self.instructions.items() if item.name in LINEAR), None)
-        self.operands = [] if self.head is None else list(split(self.instructions[self.head])[0])
+        self.instructions: dict[int, Instruction] = {
+            value: every[value - first] for value in region
+        }
+        self.head = next(
+            (value for value, item in self.instructions.items() if item.name in LINEAR),
+            None,
+        )
+        self.operands = (
+            [] if self.head is None else list(split(self.instructions[self.head])[0])
+        )
         self.registers = {} if self.head is None else {self.head: 0}
         self.accumulated = set(self.registers)  # what depends on the accumulator
         self.stages: list[Stage] = []
@@ -43,7 +52,9 @@ class _Writer:
     def visit(self, value: int) -> None:
         """Bring a value into a register. No deeper than the engine allows stages."""
         if value not in self.registers:
-            stage = self._stage(value) if value in self.instructions else self._load(value)
+            stage = (
+                self._stage(value) if value in self.instructions else self._load(value)
+            )
             self.registers[value] = len(self.registers)
             self.stages.append(stage)
 
@@ -53,7 +64,13 @@ class _Writer:
         for source in sorted(data, key=lambda v: v not in self.accumulated):
             self.visit(source)
         sources = tuple(self.registers[source] for source in data)
-        return Stage(instruction.name, sources, -1, parameters, stage_attributes(self.form, instruction))
+        return Stage(
+            instruction.name,
+            sources,
+            -1,
+            parameters,
+            stage_attributes(self.form, instruction),
+        )
 
     def _load(self, value: int) -> Stage:
         self.operands.append(value)

@@ -14,12 +14,22 @@ Integers = tuple[int, ...]
 
 LOAD = "load"  # the stage that reads one of the step's operands
 CHAIN = "chain"  # the step that is nothing but stages
-OPCODES = {LOAD: 200, CHAIN: 201} | {name: spec.opcode for name, spec in INSTRUCTIONS.items()}
+OPCODES = {LOAD: 200, CHAIN: 201} | {
+    name: spec.opcode for name, spec in INSTRUCTIONS.items()
+}
 STAGE_FAMILIES = ("scale", "arithmetic", "logic")
-STAGES = frozenset(name for name, spec in INSTRUCTIONS.items() if spec.family in STAGE_FAMILIES) | {"table"}
-LINEAR = frozenset(name for name, spec in INSTRUCTIONS.items() if spec.family == "linear")  # steps with an accumulator
-POOLING = frozenset(name for name, spec in INSTRUCTIONS.items() if spec.family == "pooling")
-MOVEMENT = frozenset(name for name, spec in INSTRUCTIONS.items() if spec.family == "movement")
+STAGES = frozenset(
+    name for name, spec in INSTRUCTIONS.items() if spec.family in STAGE_FAMILIES
+) | {"table"}
+LINEAR = frozenset(
+    name for name, spec in INSTRUCTIONS.items() if spec.family == "linear"
+)  # steps with an accumulator
+POOLING = frozenset(
+    name for name, spec in INSTRUCTIONS.items() if spec.family == "pooling"
+)
+MOVEMENT = frozenset(
+    name for name, spec in INSTRUCTIONS.items() if spec.family == "movement"
+)
 
 
 class Room(IntEnum):
@@ -108,8 +118,12 @@ class Plan:
     form: WellFormed
     steps: tuple[Step, ...]
     places: Mapping[int, Place]
-    copies: Mapping[int, int]  # value numbers beyond the program's, and the value that each holds again
-    inside: Mapping[int, int]  # those that lie in the buffer of another value, and that value
+    copies: Mapping[
+        int, int
+    ]  # value numbers beyond the program's, and the value that each holds again
+    inside: Mapping[
+        int, int
+    ]  # those that lie in the buffer of another value, and that value
     arena_bytes: int
     largest_live_bytes: int  # the most that values in the arena take at once, each from its step to its last reader
 
@@ -133,14 +147,21 @@ def integers(attribute: Attribute) -> Integers:
     if isinstance(attribute, tuple):
         return attribute
     if isinstance(attribute, str):
-        return (DTYPE_CODES[attribute] if attribute in DTYPE_CODES else ("nearest", "bilinear").index(attribute),)
+        return (
+            DTYPE_CODES[attribute]
+            if attribute in DTYPE_CODES
+            else ("nearest", "bilinear").index(attribute),
+        )
     return (int(attribute),)
 
 
 def split(instruction: Instruction) -> tuple[Integers, Integers]:
     """An instruction's operands and its parameters: those that must be constants."""
     spec = INSTRUCTIONS[instruction.name]
-    names = [spec.inputs[min(place, len(spec.inputs) - 1)] for place in range(len(instruction.operands))]
+    names = [
+        spec.inputs[min(place, len(spec.inputs) - 1)]
+        for place in range(len(instruction.operands))
+    ]
     pairs = list(zip(names, instruction.operands, strict=True))
     return (
         tuple(value for name, value in pairs if name not in spec.constant),

@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cvm.plan.steps import CHAIN, LINEAR, LOAD, POOLING, Integers, Plan, Room, Step, size_in_bytes
+from cvm.plan.steps import (
+    CHAIN,
+    LINEAR,
+    LOAD,
+    POOLING,
+    Integers,
+    Plan,
+    Room,
+    Step,
+    size_in_bytes,
+)
 from cvm.program import TensorType
 from cvm.proof.cost import work_of
 from cvm.runtime.listing import columns, counted, printable
@@ -46,8 +56,20 @@ def show(plan: Plan, program_id: str) -> list[str]:
     """A line for each step, then the totals."""
     rows: list[tuple[str, ...]] = [_HEADINGS]
     for number, step in enumerate(summarize(plan)):
-        counts = (f"{count:,}" if count else "-" for count in (step.multiply_accumulates, step.constant_bytes))
-        rows.append((str(number), step.what, _ranges(step.values), step.result, step.place, *counts))
+        counts = (
+            f"{count:,}" if count else "-"
+            for count in (step.multiply_accumulates, step.constant_bytes)
+        )
+        rows.append(
+            (
+                str(number),
+                step.what,
+                _ranges(step.values),
+                step.result,
+                step.place,
+                *counts,
+            )
+        )
     instructions = plan.form.program.instructions
     stepless = len(instructions) - sum(len(step.covers) for step in plan.steps)
     arena, live = plan.arena_bytes, plan.largest_live_bytes
@@ -71,12 +93,18 @@ def _constant_bytes(plan: Plan) -> int:
 def _summary(plan: Plan, step: Step) -> StepSummary:
     program, types = plan.form.program, plan.form.types
     constants = range(program.first_constant, program.first_instruction)
-    read = {*step.parameters, *step.operands, *(value for stage in step.stages for value in stage.parameters)}
+    read = {
+        *step.parameters,
+        *step.operands,
+        *(value for stage in step.stages for value in stage.parameters),
+    }
     head = _head(plan, step)
     work = 0
     if head is not None:
         instruction = program.instructions[head - program.first_instruction]
-        work = work_of(instruction, [types[v] for v in instruction.operands], types[head]).multiply_accumulates
+        work = work_of(
+            instruction, [types[v] for v in instruction.operands], types[head]
+        ).multiply_accumulates
     return StepSummary(
         _what(plan, step),
         step.covers,
@@ -89,8 +117,18 @@ def _summary(plan: Plan, step: Step) -> StepSummary:
 
 def _head(plan: Plan, step: Step) -> int | None:
     """The value of the step's own instruction, which its stages go on from."""
-    first, instructions = plan.form.program.first_instruction, plan.form.program.instructions
-    return next((value for value in step.covers if instructions[value - first].name == step.name), None)
+    first, instructions = (
+        plan.form.program.first_instruction,
+        plan.form.program.instructions,
+    )
+    return next(
+        (
+            value
+            for value in step.covers
+            if instructions[value - first].name == step.name
+        ),
+        None,
+    )
 
 
 def _type(plan: Plan, value: int) -> TensorType:
@@ -110,27 +148,44 @@ def _own(plan: Plan, step: Step) -> str:
         return f"{step.name} {_window(step.attributes['kernel'], step.attributes['stride'])}"
     if step.name not in LINEAR:
         return step.name
-    x, w = (_type(plan, value).shape for value in (step.operands[0], (*step.parameters, *step.operands[1:])[0]))
+    x, w = (
+        _type(plan, value).shape
+        for value in (step.operands[0], (*step.parameters, *step.operands[1:])[0])
+    )
     if step.name == "matmul":
         return f"matmul {x[1]}x{x[2]}x{w[2]}"
     if step.name == "dense":
         return f"dense {w[1]}->{w[0]}"
     groups = step.attributes["groups"][0]
-    grouped = "" if groups == 1 else " depthwise" if groups == x[3] else f" in {groups} groups"
+    grouped = (
+        ""
+        if groups == 1
+        else " depthwise"
+        if groups == x[3]
+        else f" in {groups} groups"
+    )
     return f"{step.name} {_window(w[1:3], step.attributes['stride'])} {x[3]}->{w[0]}{grouped}"
 
 
 def _window(kernel: Integers, stride: Integers) -> str:
     """3x3, 3x3/2, 1x7/1x2."""
     size, by = ("x".join(map(str, pair)) for pair in (kernel, stride))
-    return size if by == "1x1" else f"{size}/{stride[0]}" if stride[0] == stride[1] else f"{size}/{by}"
+    return (
+        size
+        if by == "1x1"
+        else f"{size}/{stride[0]}"
+        if stride[0] == stride[1]
+        else f"{size}/{by}"
+    )
 
 
 def _ranges(values: Integers) -> str:
     """%259, %261..%263."""
     starts = [value for value in values if value - 1 not in values]
     ends = [value for value in values if value + 1 not in values]
-    return ", ".join(f"%{a}" if a == b else f"%{a}..%{b}" for a, b in zip(starts, ends, strict=True))
+    return ", ".join(
+        f"%{a}" if a == b else f"%{a}..%{b}" for a, b in zip(starts, ends, strict=True)
+    )
 
 
 def _place(plan: Plan, value: int) -> str:

@@ -15,21 +15,31 @@ def drop_trims(draft: Draft) -> Draft:
         for value in step.operands:
             if value in readers:
                 readers[value].append(step)
-    ends = {output.value for output in draft.form.program.outputs} | set(draft.views.values())
+    ends = {output.value for output in draft.form.program.outputs} | set(
+        draft.views.values()
+    )
     dropped = {
         value: cut.operands[0]
         for value, cut in slices.items()
-        if value not in ends and all(_may_trim(draft, cut, reader) for reader in readers[value])
+        if value not in ends
+        and all(_may_trim(draft, cut, reader) for reader in readers[value])
     }
-    steps = tuple(_reading(step, dropped) for step in draft.steps if step.result not in dropped)
+    steps = tuple(
+        _reading(step, dropped) for step in draft.steps if step.result not in dropped
+    )
     return replace(draft, steps=steps)
 
 
 def _may_trim(draft: Draft, cut: Step, reader: Step) -> bool:
     """Whether a conv2d gives the same from what was sliced: from the same corner, and less than a step was cut off."""
-    if reader.name != "conv2d" or cut.operands[0] < draft.form.program.first_instruction:
+    if (
+        reader.name != "conv2d"
+        or cut.operands[0] < draft.form.program.first_instruction
+    ):
         return False
-    whole, part = (draft.form.types[value].shape for value in (cut.operands[0], cut.result))
+    whole, part = (
+        draft.form.types[value].shape for value in (cut.operands[0], cut.result)
+    )
     if (
         reader.operands[0] != cut.result  # its stages load it
         or any(cut.attributes["start"])
@@ -37,12 +47,23 @@ def _may_trim(draft: Draft, cut: Step, reader: Step) -> bool:
         or reader.operands.count(cut.result) > 1
     ):
         return False
-    pad, stride, dilation = (reader.attributes[name] for name in ("pad", "stride", "dilation"))
+    pad, stride, dilation = (
+        reader.attributes[name] for name in ("pad", "stride", "dilation")
+    )
     kernel = draft.form.types[reader.parameters[0]].shape[1:3]
     if any(pad[2 * axis + 1] and whole[1 + axis] != part[1 + axis] for axis in (0, 1)):
         return False
     counts = [
-        [(size[1 + i] + sum(pad[2 * i : 2 * i + 2]) - (kernel[i] - 1) * dilation[i] - 1) // stride[i] for i in (0, 1)]
+        [
+            (
+                size[1 + i]
+                + sum(pad[2 * i : 2 * i + 2])
+                - (kernel[i] - 1) * dilation[i]
+                - 1
+            )
+            // stride[i]
+            for i in (0, 1)
+        ]
         for size in (whole, part)
     ]
     return counts[0] == counts[1]
@@ -52,4 +73,6 @@ def _reading(step: Step, dropped: dict[int, int]) -> Step:
     if dropped.keys().isdisjoint(step.operands):
         return step
     operands = tuple(dropped.get(value, value) for value in step.operands)
-    return replace(step, operands=operands, attributes={**step.attributes, "trims": (1,)})
+    return replace(
+        step, operands=operands, attributes={**step.attributes, "trims": (1,)}
+    )

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from cvm.plan.layout import lay_out
-from cvm.plan.steps import CHAIN, LOAD, STAGES, Draft, Plan, Stage, Step, attributes, split
+from cvm.plan.steps import (
+    CHAIN,
+    LOAD,
+    STAGES,
+    Draft,
+    Plan,
+    Stage,
+    Step,
+    attributes,
+    split,
+)
 from cvm.program import Instruction
 from cvm.proof.validate import WellFormed
 
@@ -11,7 +21,10 @@ from cvm.proof.validate import WellFormed
 def unfused(form: WellFormed) -> Plan:
     """The instructions in order, each by itself."""
     program = form.program
-    steps = (step_of(item, number) for number, item in enumerate(program.instructions, program.first_instruction))
+    steps = (
+        step_of(item, number)
+        for number, item in enumerate(program.instructions, program.first_instruction)
+    )
     return lay_out(Draft(form, tuple(steps)))
 
 
@@ -19,7 +32,15 @@ def step_of(instruction: Instruction, number: int) -> Step:
     """One instruction as one step."""
     operands, parameters = split(instruction)
     if instruction.name not in STAGES:
-        return Step(instruction.name, operands, parameters, number, attributes(instruction), (), (number,))
+        return Step(
+            instruction.name,
+            operands,
+            parameters,
+            number,
+            attributes(instruction),
+            (),
+            (number,),
+        )
     loads = tuple(Stage(LOAD, operand=place) for place in range(len(operands)))
     sources = tuple(range(len(operands)))
     stage = Stage(instruction.name, sources, -1, parameters, attributes(instruction))

@@ -12,7 +12,9 @@ def find_views(form: WellFormed) -> dict[int, int]:
     Safe because a value is written once and never in place: whoever reads one reads the bytes of the other.
     """
     views: dict[int, int] = {}
-    for number, item in enumerate(form.program.instructions, form.program.first_instruction):
+    for number, item in enumerate(
+        form.program.instructions, form.program.first_instruction
+    ):
         if _keeps_order(item, form.types[item.operands[0]], form.types[number]):
             views[number] = views.get(item.operands[0], item.operands[0])
     return views

@@ -50,7 +50,9 @@ class Bounds:
 
 def full(type_: TensorType, lo: int, hi: int) -> Bounds:
     """The same interval for every channel."""
-    return Bounds(np.full(type_.channels, lo, np.int64), np.full(type_.channels, hi, np.int64))
+    return Bounds(
+        np.full(type_.channels, lo, np.int64), np.full(type_.channels, hi, np.int64)
+    )
 
 
 def of_constant(array: IntArray, type_: TensorType) -> Bounds:

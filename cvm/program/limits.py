@@ -10,5 +10,7 @@ MAX_OUTPUTS = 2**10
 MAX_NAME_BYTES = 256
 MAX_TEXT_BYTES = 2**16  # one label, source or provenance entry of the metadata
 MAX_LIVE_INTERVALS = 2**21  # intervals held at once: 32 MiB
-MAX_PROOF_WORK = 2**26  # intervals computed or read and constant elements read by the proof, beyond
+MAX_PROOF_WORK = (
+    2**26
+)  # intervals computed or read and constant elements read by the proof, beyond
 PROOF_READS_PER_CONSTANT = 16  # ... this many readings of every constant

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-IntArray = npt.NDArray[Any]  # bool, i8, u8, i16, i32 where it is a value; i64 inside a computation
+IntArray = npt.NDArray[
+    Any
+]  # bool, i8, u8, i16, i32 where it is a value; i64 inside a computation
 Attribute = int | bool | str | tuple[int, ...]
 
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -37,7 +39,9 @@ MAX_CHANNELS = 65536  # intervals are kept per index of the last axis up to this
 
 def dtype_name(array: IntArray) -> str:
     """The program dtype of a numpy array; KeyError for a dtype that programs do not have."""
-    return {"|b1": "bool", "|i1": "i8", "|u1": "u8", "<i2": "i16", "<i4": "i32"}[array.dtype.newbyteorder("<").str]
+    return {"|b1": "bool", "|i1": "i8", "|u1": "u8", "<i2": "i16", "<i4": "i32"}[
+        array.dtype.newbyteorder("<").str
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,4 +152,8 @@ class Program:
 
     def last_uses(self) -> dict[int, int]:
         """For every value that an instruction reads: the index of the last one that does."""
-        return {value: index for index, item in enumerate(self.instructions) for value in item.operands}
+        return {
+            value: index
+            for index, item in enumerate(self.instructions)
+            for value in item.operands
+        }

@@ -11,7 +11,12 @@ from cvm.program import DTYPES, Instruction, TensorType
 from cvm.proof.validate import WellFormed
 
 WEIGHTS_VERSION = 1
-WEIGHTS = {"multiply_accumulates": 1, "table_reads": 8, "element_operations": 4, "bytes_moved": 1}
+WEIGHTS = {
+    "multiply_accumulates": 1,
+    "table_reads": 8,
+    "element_operations": 4,
+    "bytes_moved": 1,
+}
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,11 @@ def cost(form: WellFormed) -> CostReport:
     first, program = form.program.first_instruction, form.program
     return CostReport(
         tuple(
-            work_of(item, [form.types[value] for value in item.operands], form.types[first + index])
+            work_of(
+                item,
+                [form.types[value] for value in item.operands],
+                form.types[first + index],
+            )
             for index, item in enumerate(program.instructions)
         )
     )
@@ -70,7 +79,11 @@ def memory(form: WellFormed) -> int:
     for index, item in enumerate(program.instructions):
         held += sizes[program.first_instruction + index]
         most = max(most, held)
-        held -= sum(sizes[value] for value in set(item.operands) - kept if last_use[value] == index)
+        held -= sum(
+            sizes[value]
+            for value in set(item.operands) - kept
+            if last_use[value] == index
+        )
     return most
 
 
@@ -85,7 +98,11 @@ class Allowance:
         """BadInput if the program takes more, told before anything runs."""
         for what, needed, allowed in (
             ("one sample costs", cost(form).total, self.cost),
-            ("the bytes that one sample's values hold at once are", memory(form), self.memory),
+            (
+                "the bytes that one sample's values hold at once are",
+                memory(form),
+                self.memory,
+            ),
         ):
             if allowed is not None and needed > allowed:
                 raise BadInput(f"{what} {needed:,}; allowed are {allowed:,}")
@@ -94,12 +111,16 @@ class Allowance:
 def as_json(form: WellFormed, report: CostReport) -> dict[str, Any]:
     """The report for other programs."""
     numbered = enumerate(
-        zip(form.program.instructions, report.instructions, strict=True), form.program.first_instruction
+        zip(form.program.instructions, report.instructions, strict=True),
+        form.program.first_instruction,
     )
     return {
         "weights_version": WEIGHTS_VERSION,
         "weights": WEIGHTS,
-        "instructions": [{"value": n, "name": item.name, **_counts(work)} for n, (item, work) in numbered],
+        "instructions": [
+            {"value": n, "name": item.name, **_counts(work)}
+            for n, (item, work) in numbered
+        ],
         "total": _counts(report.work),
         "memory": memory(form),
     }
@@ -109,21 +130,32 @@ def _counts(work: Work) -> dict[str, int]:
     return {**asdict(work), "cost": work.cost}
 
 
-def work_of(instruction: Instruction, operands: Sequence[TensorType], result: TensorType) -> Work:
+def work_of(
+    instruction: Instruction, operands: Sequence[TensorType], result: TensorType
+) -> Work:
     """The counts of one instruction: its own by the table below, and every operand read and the result written once."""
-    moved = sum(item.elements * DTYPES[item.dtype].itemsize for item in (*operands, result))
-    counts = {kind: rule(instruction, operands, result) for kind, rule in RULES[instruction.name].items()}
+    moved = sum(
+        item.elements * DTYPES[item.dtype].itemsize for item in (*operands, result)
+    )
+    counts = {
+        kind: rule(instruction, operands, result)
+        for kind, rule in RULES[instruction.name].items()
+    }
     return Work(bytes_moved=moved, **counts)
 
 
 Count = Callable[[Instruction, Sequence[TensorType], TensorType], int]
 
 
-def _convolution(_: Instruction, operands: Sequence[TensorType], result: TensorType) -> int:
+def _convolution(
+    _: Instruction, operands: Sequence[TensorType], result: TensorType
+) -> int:
     return result.elements // result.shape[-1] * operands[1].elements
 
 
-def _transposed_convolution(_: Instruction, operands: Sequence[TensorType], __: TensorType) -> int:
+def _transposed_convolution(
+    _: Instruction, operands: Sequence[TensorType], __: TensorType
+) -> int:
     x, weights = operands[0], operands[1]
     return x.elements // x.shape[-1] * weights.elements
 
@@ -153,14 +185,20 @@ def _sorting(_: Instruction, operands: Sequence[TensorType], __: TensorType) -> 
     return x.elements * max(1, (x.shape[-1] - 1).bit_length())
 
 
-def _suppressing(instruction: Instruction, operands: Sequence[TensorType], result: TensorType) -> int:
+def _suppressing(
+    instruction: Instruction, operands: Sequence[TensorType], result: TensorType
+) -> int:
     candidates = instruction.attributes["candidates"]
     assert isinstance(candidates, int)
-    return _sorting(instruction, operands[1:], result) + 16 * candidates * result.elements
+    return (
+        _sorting(instruction, operands[1:], result) + 16 * candidates * result.elements
+    )
 
 
 def _pooling(extra: int) -> Count:
-    def count(instruction: Instruction, _: Sequence[TensorType], result: TensorType) -> int:
+    def count(
+        instruction: Instruction, _: Sequence[TensorType], result: TensorType
+    ) -> int:
         kernel = instruction.attributes["kernel"]
         assert isinstance(kernel, tuple)
         return result.elements * (kernel[0] * kernel[1] + extra)
@@ -168,7 +206,9 @@ def _pooling(extra: int) -> Count:
     return count
 
 
-def _resizing(instruction: Instruction, _: Sequence[TensorType], result: TensorType) -> int:
+def _resizing(
+    instruction: Instruction, _: Sequence[TensorType], result: TensorType
+) -> int:
     return 4 * result.elements if instruction.attributes["mode"] == "bilinear" else 0
 
 
@@ -189,12 +229,42 @@ RULES: dict[str, dict[str, Count]] = {
     "resize": {"element_operations": _resizing},
     "nms": {"element_operations": _suppressing},
     **_elements(_per_operand, "reduce_sum", "reduce_max", "reduce_min", "argmax"),
-    **_elements(_per_result(1), "clamp", "cast", "add", "sub", "maximum", "minimum", "abs", "negate", "clz"),
-    **_elements(_per_result(1), "equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_not"),
+    **_elements(
+        _per_result(1),
+        "clamp",
+        "cast",
+        "add",
+        "sub",
+        "maximum",
+        "minimum",
+        "abs",
+        "negate",
+        "clz",
+    ),
+    **_elements(
+        _per_result(1),
+        "equal",
+        "greater",
+        "greater_equal",
+        "logical_and",
+        "logical_or",
+        "logical_not",
+    ),
     **_elements(_per_result(1), "select", "shift_left", "shift_right"),
     **_elements(_per_result(2), "mul"),
     **_elements(_per_result(4), "rescale"),
     **_elements(_per_result(8), "intdiv"),
     **_elements(_per_result(32), "isqrt"),
-    **{name: {} for name in ("reshape", "transpose", "concat", "slice", "pad", "tile", "reverse")},
+    **{
+        name: {}
+        for name in (
+            "reshape",
+            "transpose",
+            "concat",
+            "slice",
+            "pad",
+            "tile",
+            "reverse",
+        )
+    },
 }

@@ -8,7 +8,17 @@ from cvm.errors import Unproven
 from cvm.program import DTYPE_RANGES
 from cvm.proof.validate import Proven
 
-SUMS_AND_PRODUCTS = {"conv2d", "conv2d_transpose", "dense", "matmul", "add", "sub", "mul", "reduce_sum", "resize"}
+SUMS_AND_PRODUCTS = {
+    "conv2d",
+    "conv2d_transpose",
+    "dense",
+    "matmul",
+    "add",
+    "sub",
+    "mul",
+    "reduce_sum",
+    "resize",
+}
 COULD_OVERFLOW = SUMS_AND_PRODUCTS | {
     "intdiv",
     "abs",
@@ -20,7 +30,11 @@ COULD_OVERFLOW = SUMS_AND_PRODUCTS | {
 def slack(dtype: str, interval: tuple[int, int]) -> int | None:
     """floor(100 * log2 f), exact, f the largest factor that keeps f * interval in the dtype; None where all is 0."""
     low, high = DTYPE_RANGES[dtype]
-    ends = [(limit, end) for limit, end in ((low, interval[0]), (high, interval[1])) if limit * end > 0]
+    ends = [
+        (limit, end)
+        for limit, end in ((low, interval[0]), (high, interval[1]))
+        if limit * end > 0
+    ]
     if dtype == "bool" or not ends:
         return None
     return min((limit**100 // end**100).bit_length() - 1 for limit, end in ends)
@@ -36,14 +50,18 @@ def tightest(form: Proven) -> int | None:
     program = form.program
     slacks = {
         number: slack("i32", form.intervals[number])
-        for number, instruction in enumerate(program.instructions, program.first_instruction)
+        for number, instruction in enumerate(
+            program.instructions, program.first_instruction
+        )
         if form.types[number].dtype == "i32" and instruction.name in COULD_OVERFLOW
     }
     known = {number: found for number, found in slacks.items() if found is not None}
     return min(known, key=lambda number: known[number]) if known else None
 
 
-def as_json(form: Proven, total_cost: int, program_id: str, *, every: bool) -> dict[str, Any]:
+def as_json(
+    form: Proven, total_cost: int, program_id: str, *, every: bool
+) -> dict[str, Any]:
     """The proof summary for other programs; slack in hundredths of a bit."""
     number = tightest(form)
     found: dict[str, Any] = {
@@ -53,15 +71,30 @@ def as_json(form: Proven, total_cost: int, program_id: str, *, every: bool) -> d
         "cost": total_cost,
         "tightest": None if number is None else _value(form, number),
     }
-    return {**found, "intervals": [_value(form, n) for n in range(len(form.intervals))]} if every else found
+    return (
+        {**found, "intervals": [_value(form, n) for n in range(len(form.intervals))]}
+        if every
+        else found
+    )
 
 
 def _value(form: Proven, number: int) -> dict[str, Any]:
     (low, high), type_ = form.intervals[number], form.types[number]
     room = slack(type_.dtype, (low, high))
-    return {"value": number, "type": str(type_), "lo": low, "hi": high, "slack_hundredths": room}
+    return {
+        "value": number,
+        "type": str(type_),
+        "lo": low,
+        "hi": high,
+        "slack_hundredths": room,
+    }
 
 
 def refusal(problem: Unproven) -> dict[str, Any]:
     """Why there is no proof."""
-    return {"proven": False, "rule": problem.rule, "where": problem.where, "reason": problem.message}
+    return {
+        "proven": False,
+        "rule": problem.rule,
+        "where": problem.where,
+        "reason": problem.message,
+    }

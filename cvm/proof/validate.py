@@ -63,7 +63,9 @@ def check(program: Program) -> WellFormed:
     types = [*_input_types(program), *_constant_types(program)]
     for index, instruction in enumerate(program.instructions):
         try:
-            types.append(infer_type(instruction, types, _constants_of(program, instruction)))
+            types.append(
+                infer_type(instruction, types, _constants_of(program, instruction))
+            )
         except Invalid as problem:
             raise _located(problem, program, index) from None
     _check_outputs(program)
@@ -79,16 +81,26 @@ def prove(form: WellFormed) -> Proven:
     live: dict[int, Bounds] = {}
     for number, item in enumerate(program.inputs):
         live[number] = bounds.full(item.type, item.lo, item.hi)
-    intervals = [(item.lo, item.hi) for item in program.inputs] + [(0, 0)] * len(program.constants)
+    intervals = [(item.lo, item.hi) for item in program.inputs] + [(0, 0)] * len(
+        program.constants
+    )
     for index, instruction in enumerate(program.instructions):
         number = program.first_instruction + index
-        for value, array in zip(instruction.operands, _constants_of(program, instruction), strict=True):
+        for value, array in zip(
+            instruction.operands, _constants_of(program, instruction), strict=True
+        ):
             if array is not None and value not in live:
                 live[value] = bounds.of_constant(array, types[value])
                 intervals[value] = (live[value].min, live[value].max)
         operands = tuple(live[value] for value in instruction.operands)
         try:
-            result = infer_bounds(instruction, types, _constants_of(program, instruction), operands, types[number])
+            result = infer_bounds(
+                instruction,
+                types,
+                _constants_of(program, instruction),
+                operands,
+                types[number],
+            )
         except Invalid as problem:
             raise _located(problem, program, index) from None
         for value in instruction.operands:
@@ -101,7 +113,9 @@ def prove(form: WellFormed) -> Proven:
 
 
 def infer_type(
-    instruction: Instruction, types: Sequence[TensorType], constants: tuple[IntArray | None, ...]
+    instruction: Instruction,
+    types: Sequence[TensorType],
+    constants: tuple[IntArray | None, ...],
 ) -> TensorType:
     """The type of an instruction's result; `types` are those of all earlier values."""
     spec = INSTRUCTIONS.get(instruction.name)
@@ -110,7 +124,9 @@ def infer_type(
     _check_operands(spec, instruction, len(types), constants)
     _check_attributes(spec, instruction)
     operand_types = tuple(types[value] for value in instruction.operands)
-    result = RULES[spec.name].check(Call(spec.name, operand_types, constants, instruction.attributes))
+    result = RULES[spec.name].check(
+        Call(spec.name, operand_types, constants, instruction.attributes)
+    )
     _check_type(result, "V9")
     return result
 
@@ -124,7 +140,14 @@ def infer_bounds(
 ) -> Bounds:
     """The interval of an instruction's result; raises `Unproven` if it does not fit `result.dtype`."""
     operand_types = tuple(types[value] for value in instruction.operands)
-    call = Call(instruction.name, operand_types, constants, instruction.attributes, operands, result)
+    call = Call(
+        instruction.name,
+        operand_types,
+        constants,
+        instruction.attributes,
+        operands,
+        result,
+    )
     found = RULES[instruction.name].bound(call).spread(result)
     if not found.fits(result.dtype):
         low, high = DTYPE_RANGES[result.dtype]
@@ -133,9 +156,14 @@ def infer_bounds(
     return found
 
 
-def _constants_of(program: Program, instruction: Instruction) -> tuple[IntArray | None, ...]:
+def _constants_of(
+    program: Program, instruction: Instruction
+) -> tuple[IntArray | None, ...]:
     first, after = program.first_constant, program.first_instruction
-    return tuple(program.constants[value - first] if first <= value < after else None for value in instruction.operands)
+    return tuple(
+        program.constants[value - first] if first <= value < after else None
+        for value in instruction.operands
+    )
 
 
 def _located(problem: Invalid, program: Program, index: int) -> Invalid:
@@ -162,7 +190,10 @@ def _input_types(program: Program) -> Iterator[TensorType]:
         low, high = DTYPE_RANGES[item.type.dtype]
         if not low <= item.lo <= item.hi <= high:
             found = f"{brief(item.lo)}..{brief(item.hi)}"
-            raise Invalid("V4", f"input {item.name!r}: interval {found} is not inside {low}..{high}")
+            raise Invalid(
+                "V4",
+                f"input {item.name!r}: interval {found} is not inside {low}..{high}",
+            )
         yield item.type
 
 
@@ -172,7 +203,11 @@ def _constant_types(program: Program) -> Iterator[TensorType]:
             type_ = TensorType(dtype_name(array), array.shape)
             _check_type(type_, "V3")
         except KeyError:
-            raise Invalid("V3", f"dtype {array.dtype}; expected {_DTYPES}", where=f"constant {number}") from None
+            raise Invalid(
+                "V3",
+                f"dtype {array.dtype}; expected {_DTYPES}",
+                where=f"constant {number}",
+            ) from None
         except Invalid as problem:
             raise Invalid("V3", problem.message, where=f"constant {number}") from None
         yield type_
@@ -181,7 +216,10 @@ def _constant_types(program: Program) -> Iterator[TensorType]:
 def _check_names(names: list[str], what: str) -> None:
     for name in names:
         if not 1 <= _utf8_bytes(name) <= MAX_NAME_BYTES:
-            raise Invalid("V2", f"{what} name {brief(name)}: allowed are 1..{MAX_NAME_BYTES} bytes of UTF-8")
+            raise Invalid(
+                "V2",
+                f"{what} name {brief(name)}: allowed are 1..{MAX_NAME_BYTES} bytes of UTF-8",
+            )
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise Invalid("V2", f"two {what}s are named {brief(twice)}")
@@ -203,18 +241,29 @@ def _check_type(type_: TensorType, rule: str) -> None:
     if any(dimension < 1 for dimension in type_.shape):
         raise Invalid(rule, f"shape {brief(type_.shape)} has a dimension below 1")
     if type_.elements > MAX_ELEMENTS:
-        raise Invalid(rule, f"shape {brief(type_.shape)} has more than {MAX_ELEMENTS} elements")
+        raise Invalid(
+            rule, f"shape {brief(type_.shape)} has more than {MAX_ELEMENTS} elements"
+        )
 
 
 def _check_operands(
-    spec: InstructionSpec, instruction: Instruction, available: int, constants: tuple[IntArray | None, ...]
+    spec: InstructionSpec,
+    instruction: Instruction,
+    available: int,
+    constants: tuple[IntArray | None, ...],
 ) -> None:
     count = len(instruction.operands)
     if count != len(spec.inputs) and not (spec.variadic and count >= len(spec.inputs)):
-        raise Invalid("V5", f"{count} operands; expected {len(spec.inputs)}{' or more' if spec.variadic else ''}")
+        raise Invalid(
+            "V5",
+            f"{count} operands; expected {len(spec.inputs)}{' or more' if spec.variadic else ''}",
+        )
     for value in instruction.operands:
         if not 0 <= value < available:
-            raise Invalid("V5", f"operand %{brief(value)} is not an earlier value (0..{available - 1})")
+            raise Invalid(
+                "V5",
+                f"operand %{brief(value)} is not an earlier value (0..{available - 1})",
+            )
     for name, constant in zip(spec.inputs, constants, strict=False):
         if name in spec.constant and constant is None:
             raise Invalid("V7", f"operand '{name}' must be a constant")
@@ -223,7 +272,9 @@ def _check_operands(
 def _check_attributes(spec: InstructionSpec, instruction: Instruction) -> None:
     if set(instruction.attributes) != set(spec.attributes):
         expected = ", ".join(spec.attributes) or "none"
-        raise Invalid("V8", f"attributes {brief([*instruction.attributes])}; expected {expected}")
+        raise Invalid(
+            "V8", f"attributes {brief([*instruction.attributes])}; expected {expected}"
+        )
     for name, kind in spec.attributes.items():
         value = instruction.attributes[name]
         if not has_kind(value, kind):
@@ -242,11 +293,19 @@ def has_kind(value: Attribute, kind: str) -> bool:
         return _is_int64(value)
     length = kind.removeprefix("ints")
     allowed = range(int(length), int(length) + 1) if length else range(2 * MAX_RANK + 1)
-    return isinstance(value, tuple) and len(value) in allowed and all(map(_is_int64, value))
+    return (
+        isinstance(value, tuple)
+        and len(value) in allowed
+        and all(map(_is_int64, value))
+    )
 
 
 def _is_int64(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+    return (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and -(2**63) <= value < 2**63
+    )
 
 
 def _check_outputs(program: Program) -> None:
@@ -254,21 +313,32 @@ def _check_outputs(program: Program) -> None:
     after = program.first_instruction + len(program.instructions)
     for item in program.outputs:
         if not program.first_instruction <= item.value < after:
-            raise Invalid("V10", f"output {item.name!r} is %{brief(item.value)}, not the value of an instruction")
+            raise Invalid(
+                "V10",
+                f"output {item.name!r} is %{brief(item.value)}, not the value of an instruction",
+            )
 
 
 def _check_uses(program: Program) -> None:
-    order = dict.fromkeys(value for item in program.instructions for value in item.operands)
+    order = dict.fromkeys(
+        value for item in program.instructions for value in item.operands
+    )
     constants = range(program.first_constant, program.first_instruction)
     used = [value for value in order if value in constants]
     if len(used) != len(constants):
-        raise Invalid("V11", f"constant %{next(value for value in constants if value not in order)} is unused")
+        raise Invalid(
+            "V11",
+            f"constant %{next(value for value in constants if value not in order)} is unused",
+        )
     if used != list(constants):
         raise Invalid("V12", "constants are not in the order of their first use")
     alive = order.keys() | {item.value for item in program.outputs}
     for index, instruction in enumerate(program.instructions):
         if program.first_instruction + index not in alive:
-            raise Invalid("V11", f"%{program.first_instruction + index} = {instruction.name} is dead: nothing reads it")
+            raise Invalid(
+                "V11",
+                f"%{program.first_instruction + index} = {instruction.name} is dead: nothing reads it",
+            )
 
 
 def _check_reads(program: Program) -> None:
@@ -276,9 +346,16 @@ def _check_reads(program: Program) -> None:
     first, after = program.first_constant, program.first_instruction
     reads, allowed = 0, _allowed_work(program)
     for index, instruction in enumerate(program.instructions):
-        reads += sum(program.constants[value - first].size for value in instruction.operands if first <= value < after)
+        reads += sum(
+            program.constants[value - first].size
+            for value in instruction.operands
+            if first <= value < after
+        )
         if reads > allowed:
-            problem = Invalid("V13", f"the proof reads {reads} elements of constants so far; at most {allowed}")
+            problem = Invalid(
+                "V13",
+                f"the proof reads {reads} elements of constants so far; at most {allowed}",
+            )
             raise _located(problem, program, index)
 
 
@@ -289,7 +366,9 @@ def _check_proof_work(form: WellFormed) -> None:
     live = sum(type_.channels for type_ in types[: program.first_constant])
     work = sum(type_.channels for type_ in types[: program.first_instruction])
     constants = range(program.first_constant, program.first_instruction)
-    next_constant = program.first_constant  # they are in the order of their first use (V12)
+    next_constant = (
+        program.first_constant
+    )  # they are in the order of their first use (V12)
     allowed = _allowed_work(program)
     for index, instruction in enumerate(program.instructions):
         number = program.first_instruction + index
@@ -297,15 +376,27 @@ def _check_proof_work(form: WellFormed) -> None:
             live += types[next_constant].channels
             next_constant += 1
         live += types[number].channels
-        work += types[number].channels + sum(types[value].channels for value in instruction.operands)
-        work += sum(types[value].elements for value in instruction.operands if value in constants)
+        work += types[number].channels + sum(
+            types[value].channels for value in instruction.operands
+        )
+        work += sum(
+            types[value].elements
+            for value in instruction.operands
+            if value in constants
+        )
         if live > MAX_LIVE_INTERVALS or work > allowed:
             found = f"{live} intervals at once (at most {MAX_LIVE_INTERVALS}) and {work} steps (at most {allowed})"
             raise _located(Invalid("V13", f"the proof needs {found}"), program, index)
-        live -= sum(types[value].channels for value in set(instruction.operands) if last_use[value] == index)
+        live -= sum(
+            types[value].channels
+            for value in set(instruction.operands)
+            if last_use[value] == index
+        )
         if number not in last_use:
             live -= types[number].channels
 
 
 def _allowed_work(program: Program) -> int:
-    return MAX_PROOF_WORK + PROOF_READS_PER_CONSTANT * sum(array.size for array in program.constants)
+    return MAX_PROOF_WORK + PROOF_READS_PER_CONSTANT * sum(
+        array.size for array in program.constants
+    )

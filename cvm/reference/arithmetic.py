@@ -60,13 +60,19 @@ def check_mul(call: Call) -> TensorType:
     """Equal i8, i16 or i32 operands, result i32; only i32 products are shifted."""
     result = TensorType("i32", check_binary(call, "i8", "i16", "i32").shape)
     shift, most = call.integer("shift"), 63 if call.types[0].dtype == "i32" else 0
-    call.require(0 <= shift <= most, "C3", f"shift {shift} of {call.types[0].dtype} is outside 0..{most}")
+    call.require(
+        0 <= shift <= most,
+        "C3",
+        f"shift {shift} of {call.types[0].dtype} is outside 0..{most}",
+    )
     return result
 
 
 def bound_mul(call: Call) -> Bounds:
     """The products of the ends, shifted like the values: rounding keeps their order."""
-    return _corners(call, lambda x, y: arithmetic.shift_half_up(x * y, call.integer("shift")))
+    return _corners(
+        call, lambda x, y: arithmetic.shift_half_up(x * y, call.integer("shift"))
+    )
 
 
 def mul(x: IntArray, y: IntArray, *, shift: int) -> IntArray:
@@ -83,7 +89,11 @@ def bound_intdiv(call: Call) -> Bounds:
     """The quotients of the ends: y keeps its sign, so the quotient is monotone in each operand."""
     y = call.bounds[1]
     without_zero = bool(((y.lo > 0) | (y.hi < 0)).all())
-    call.prove(without_zero, "C3", f"the divisor's interval {y.min}..{y.max} contains 0 at some index of the last axis")
+    call.prove(
+        without_zero,
+        "C3",
+        f"the divisor's interval {y.min}..{y.max} contains 0 at some index of the last axis",
+    )
     return _corners(call, arithmetic.divide_toward_zero)
 
 
@@ -156,7 +166,9 @@ def bound_negate(call: Call) -> Bounds:
     ends = Bounds(both - x.hi, both - x.lo)
     if call.types[0].dtype != "i8":
         return ends
-    return Bounds(arithmetic.saturate(ends.lo, "i8"), arithmetic.saturate(ends.hi, "i8"))
+    return Bounds(
+        arithmetic.saturate(ends.lo, "i8"), arithmetic.saturate(ends.hi, "i8")
+    )
 
 
 def negate(x: IntArray, *, input_zp: int, output_zp: int) -> IntArray:
@@ -190,7 +202,9 @@ def check_shift_right(call: Call) -> TensorType:
 def bound_shift_right(call: Call) -> Bounds:
     """The shifted ends: a shift brings x nearer to 0 or -1, and rounding keeps the order."""
     _prove_shift(call)
-    return _corners(call, lambda x, s: _shift_right(x, s, round=bool(call.attributes["round"])))
+    return _corners(
+        call, lambda x, s: _shift_right(x, s, round=bool(call.attributes["round"]))
+    )
 
 
 def shift_right(x: IntArray, s: IntArray, *, round: bool) -> IntArray:
@@ -205,7 +219,11 @@ def _shift_right(x: IntArray, s: IntArray, *, round: bool) -> IntArray:
 
 def _prove_shift(call: Call) -> None:
     s, most = call.bounds[1], BITS[call.types[1].dtype] - 1
-    call.prove(s.min >= 0 and s.max <= most, "C3", f"the interval of s, {s.min}..{s.max}, is not inside 0..{most}")
+    call.prove(
+        s.min >= 0 and s.max <= most,
+        "C3",
+        f"the interval of s, {s.min}..{s.max}, is not inside 0..{most}",
+    )
 
 
 def _trap_shift(s: IntArray) -> None:
@@ -222,7 +240,10 @@ def check_clz(call: Call) -> TensorType:
 def bound_clz(call: Call) -> Bounds:
     """Falls from 32 at 0, and is 0 for every negative x."""
     x = call.bounds[0]
-    return Bounds(np.where(x.lo < 0, 0, clz(x.hi)), np.where(x.hi < 0, 0, clz(np.maximum(x.lo, 0))))
+    return Bounds(
+        np.where(x.lo < 0, 0, clz(x.hi)),
+        np.where(x.hi < 0, 0, clz(np.maximum(x.lo, 0))),
+    )
 
 
 def clz(x: IntArray) -> IntArray:
@@ -239,7 +260,9 @@ def check_isqrt(call: Call) -> TensorType:
 def bound_isqrt(call: Call) -> Bounds:
     """The roots of the ends."""
     x = call.bounds[0]
-    call.prove(x.min >= 0, "C2", f"the interval of x, {x.min}..{x.max}, holds negative values")
+    call.prove(
+        x.min >= 0, "C2", f"the interval of x, {x.min}..{x.max}, holds negative values"
+    )
     return Bounds(isqrt(x.lo), isqrt(x.hi))
 
 

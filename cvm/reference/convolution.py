@@ -12,7 +12,9 @@ from cvm.reference.window import overlap
 
 BLOCK_BYTES = 2**25  # what one block of unfolded windows may take
 
-Tap = tuple[int, int, tuple[slice, slice], tuple[slice, slice]]  # row and column in w, places in the block, places in x
+Tap = tuple[
+    int, int, tuple[slice, slice], tuple[slice, slice]
+]  # row and column in w, places in the block, places in x
 
 
 def conv2d(
@@ -34,15 +36,28 @@ def conv2d(
     accumulator = accumulator_for(shifted, w, b)
     shifted, weights = shifted.astype(accumulator, copy=False), w.astype(accumulator)
     height, width = (
-        (x.shape[1 + i] + sum(pad[2 * i : 2 * i + 2]) - (w.shape[1 + i] - 1) * dilation[i] - 1) // stride[i] + 1
+        (
+            x.shape[1 + i]
+            + sum(pad[2 * i : 2 * i + 2])
+            - (w.shape[1 + i] - 1) * dilation[i]
+            - 1
+        )
+        // stride[i]
+        + 1
         for i in (0, 1)
     )
     result = np.empty((x.shape[0], height, width, w.shape[0]), accumulator)
     result[...] = b
     convolve = _depthwise if w.shape[3] == 1 and groups > 1 else _unfolded
-    for top, left, block in _blocks(result, w[0, :, :, 0].size * x.shape[3] * result.itemsize):
+    for top, left, block in _blocks(
+        result, w[0, :, :, 0].size * x.shape[3] * result.itemsize
+    ):
         starts = (top * stride[0] - pad[0], left * stride[1] - pad[2])
-        taps = list(_taps(w.shape[1:3], starts, stride, dilation, x.shape[1:3], block.shape[1:3]))
+        taps = list(
+            _taps(
+                w.shape[1:3], starts, stride, dilation, x.shape[1:3], block.shape[1:3]
+            )
+        )
         for image, part in zip(shifted, block, strict=True):
             convolve(image, weights, part, taps, groups)
     return result
@@ -67,7 +82,10 @@ def _taps(
     count: tuple[int, ...],
 ) -> Iterator[Tap]:
     rows, columns = (
-        [overlap(starts[i] + tap * dilation[i], stride[i], size[i], count[i]) for tap in range(kernel[i])]
+        [
+            overlap(starts[i] + tap * dilation[i], stride[i], size[i], count[i])
+            for tap in range(kernel[i])
+        ]
         for i in (0, 1)
     )
     for p, (to_row, from_row) in enumerate(rows):
@@ -75,7 +93,9 @@ def _taps(
             yield p, q, (to_row, to_column), (from_row, from_column)
 
 
-def _unfolded(image: IntArray, weights: IntArray, block: IntArray, taps: list[Tap], groups: int) -> None:
+def _unfolded(
+    image: IntArray, weights: IntArray, block: IntArray, taps: list[Tap], groups: int
+) -> None:
     """Copy every window into a row, then one matrix product per group."""
     rows, columns, outputs = block.shape
     windows = np.zeros((rows * columns, len(taps), image.shape[2]), image.dtype)
@@ -85,11 +105,17 @@ def _unfolded(image: IntArray, weights: IntArray, block: IntArray, taps: list[Ta
     size, channels = outputs // groups, weights.shape[3]
     for group in range(groups):
         own = slice(group * size, (group + 1) * size)
-        part = windows[:, :, group * channels : (group + 1) * channels].reshape(rows * columns, -1)
-        block[..., own] += products(part, weights[own].reshape(size, -1)).reshape(rows, columns, size)
+        part = windows[:, :, group * channels : (group + 1) * channels].reshape(
+            rows * columns, -1
+        )
+        block[..., own] += products(part, weights[own].reshape(size, -1)).reshape(
+            rows, columns, size
+        )
 
 
-def _depthwise(image: IntArray, weights: IntArray, block: IntArray, taps: list[Tap], groups: int) -> None:
+def _depthwise(
+    image: IntArray, weights: IntArray, block: IntArray, taps: list[Tap], groups: int
+) -> None:
     """One input channel per group: multiply and add tap by tap, all channels at once."""
     image = np.repeat(image, weights.shape[0] // groups, axis=2)
     for p, q, to_places, from_places in taps:
@@ -113,10 +139,24 @@ def conv2d_transpose(
     shifted = x.astype(np.int32) - input_zp
     accumulator = accumulator_for(shifted, w, b)
     shifted, weights = shifted.astype(accumulator, copy=False), w.astype(accumulator)
-    size = [(x.shape[1 + i] - 1) * stride[i] + w.shape[1 + i] + sum(out_pad[2 * i : 2 * i + 2]) for i in (0, 1)]
+    size = [
+        (x.shape[1 + i] - 1) * stride[i]
+        + w.shape[1 + i]
+        + sum(out_pad[2 * i : 2 * i + 2])
+        for i in (0, 1)
+    ]
     result = np.empty((x.shape[0], *size, w.shape[0]), accumulator)
     result[...] = b
-    taps = list(_taps(w.shape[1:3], (out_pad[0], out_pad[2]), stride, (1, 1), tuple(size), x.shape[1:3]))
+    taps = list(
+        _taps(
+            w.shape[1:3],
+            (out_pad[0], out_pad[2]),
+            stride,
+            (1, 1),
+            tuple(size),
+            x.shape[1:3],
+        )
+    )
     for image, target in zip(shifted, result, strict=True):
         for p, q, from_places, to_places in taps:
             part = image[from_places]
@@ -128,7 +168,9 @@ def conv2d_transpose(
 def _mixed(image: IntArray, weights: IntArray, groups: int) -> IntArray:
     """image[H,W,C] through one tap weights[O,C/groups]: [H,W,O]."""
     height, width, channels = image.shape
-    rows = np.ascontiguousarray(image).reshape(height * width, groups, channels // groups)
+    rows = np.ascontiguousarray(image).reshape(
+        height * width, groups, channels // groups
+    )
     columns = np.ascontiguousarray(weights).reshape(groups, -1, channels // groups)
     mixed: IntArray = np.einsum("mgc,goc->mgo", rows, columns)
     return mixed.reshape(height, width, -1)

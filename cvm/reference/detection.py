@@ -28,7 +28,11 @@ def check_nms(call: Call) -> TensorType:
         f"keep {keep}, candidates {candidates}; expected 1 <= keep <= candidates <= {boxes}, the number of boxes",
     )
     least_score, (low, high) = call.integer("least_score"), DTYPE_RANGES["i32"]
-    call.require(low <= least_score <= high, "C4", f"least_score {least_score} lies outside {low}..{high}")
+    call.require(
+        low <= least_score <= high,
+        "C4",
+        f"least_score {least_score} lies outside {low}..{high}",
+    )
     p, q = call.integers("overlap")
     call.require(
         0 <= p <= q and 1 <= q <= MAX_DENOMINATOR,
@@ -66,12 +70,21 @@ def bound_nms(call: Call) -> Bounds:
 
 
 def nms(
-    boxes: IntArray, scores: IntArray, classes: IntArray, *, keep: int, candidates: int, least_score: int, **how: Any
+    boxes: IntArray,
+    scores: IntArray,
+    classes: IntArray,
+    *,
+    keep: int,
+    candidates: int,
+    least_score: int,
+    **how: Any,
 ) -> IntArray:
     """For each sample the indices of the kept boxes, best first; N in the places without one. `how` is for `_kept`."""
     least, most = int(boxes.min()), int(boxes.max())
     if least < LEAST or most > GREATEST:
-        raise Trap(f"coordinate {least if least < LEAST else most} lies outside {LEAST}..{GREATEST}")
+        raise Trap(
+            f"coordinate {least if least < LEAST else most} lies outside {LEAST}..{GREATEST}"
+        )
     gaps = how.pop("gaps")
     result = np.full((len(boxes), keep), scores.shape[1], np.int64)
     each_class = np.broadcast_to(classes, scores.shape)
@@ -85,7 +98,14 @@ def nms(
     return result
 
 
-def _kept(boxes: IntArray, classes: IntArray, most: int, *, overlap: tuple[int, int], inclusive: bool) -> IntArray:
+def _kept(
+    boxes: IntArray,
+    classes: IntArray,
+    most: int,
+    *,
+    overlap: tuple[int, int],
+    inclusive: bool,
+) -> IntArray:
     """The places of the first `most` boxes that do not overlap too much an earlier one of these with an equal class."""
     kept, count = np.empty(most, np.int64), 0
     for place in range(len(boxes)):
@@ -93,7 +113,9 @@ def _kept(boxes: IntArray, classes: IntArray, most: int, *, overlap: tuple[int, 
             break
         rivals = kept[:count][classes[kept[:count]] == classes[place]]
         intersection, union = _areas(boxes[place], boxes[rivals])
-        excess = intersection * overlap[1] - overlap[0] * union  # both products fit 64 bits, so does their difference
+        excess = (
+            intersection * overlap[1] - overlap[0] * union
+        )  # both products fit 64 bits, so does their difference
         if not ((union > 0) & (excess >= 0 if inclusive else excess > 0)).any():
             kept[count] = place
             count += 1
@@ -102,9 +124,14 @@ def _kept(boxes: IntArray, classes: IntArray, most: int, *, overlap: tuple[int, 
 
 def _areas(box: IntArray, others: IntArray) -> tuple[IntArray, IntArray]:
     """Of the intersection and of the union of a box with each of the others."""
-    corner, opposite = np.maximum(box[:2], others[:, :2]), np.minimum(box[2:], others[:, 2:])
+    corner, opposite = (
+        np.maximum(box[:2], others[:, :2]),
+        np.minimum(box[2:], others[:, 2:]),
+    )
     intersection = _area(corner, opposite)
-    return intersection, _area(box[:2], box[2:]) + _area(others[:, :2], others[:, 2:]) - intersection
+    return intersection, _area(box[:2], box[2:]) + _area(
+        others[:, :2], others[:, 2:]
+    ) - intersection
 
 
 def _area(corner: IntArray, opposite: IntArray) -> IntArray:

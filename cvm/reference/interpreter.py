@@ -15,7 +15,11 @@ Observer = Callable[[int, IntArray], None]  # value number, value
 
 
 def run(
-    form: WellFormed, inputs: Mapping[str, IntArray], *, checked: bool = False, observe: Observer | None = None
+    form: WellFormed,
+    inputs: Mapping[str, IntArray],
+    *,
+    checked: bool = False,
+    observe: Observer | None = None,
 ) -> dict[str, IntArray]:
     """Outputs by name for one sample. `inputs` hold arrays of the declared dtypes and shapes, inside their intervals.
 
@@ -25,7 +29,9 @@ def run(
     if not (checked or isinstance(form, Proven)):
         raise Trap("an unproven program runs only in checked mode")
     program = form.program
-    values: dict[int, IntArray] = dict(enumerate([*(inputs[item.name] for item in program.inputs), *program.constants]))
+    values: dict[int, IntArray] = dict(
+        enumerate([*(inputs[item.name] for item in program.inputs), *program.constants])
+    )
     last_use = program.last_uses()
     kept = {item.value for item in program.outputs}
     for index, instruction in enumerate(program.instructions):
@@ -52,5 +58,7 @@ def _narrow(exact: IntArray, dtype: str) -> IntArray:
     low, high = DTYPE_RANGES[dtype]
     least, most = int(exact.min()), int(exact.max())
     if least < low or most > high:
-        raise Trap(f"value {least if least < low else most} does not fit {dtype} ({low}..{high})")
+        raise Trap(
+            f"value {least if least < low else most} does not fit {dtype} ({low}..{high})"
+        )
     return exact.astype(DTYPES[dtype])

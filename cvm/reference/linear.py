@@ -17,17 +17,27 @@ from cvm.reference.window import MAX_STEP, output_size
 def check_conv2d(call: Call) -> TensorType:
     """x[N,H,W,C], w[O,KH,KW,C/groups], b[O]; the windows must cover the padded input exactly."""
     x, w, _ = call.types
-    pad, stride, dilation = call.integers("pad"), call.integers("stride"), call.integers("dilation")
+    pad, stride, dilation = (
+        call.integers("pad"),
+        call.integers("stride"),
+        call.integers("dilation"),
+    )
     _check_operands(call, rank=4)
     call.require(
-        all(0 <= amount <= MAX_STEP for amount in pad) and all(1 <= step <= MAX_STEP for step in (*stride, *dilation)),
+        all(0 <= amount <= MAX_STEP for amount in pad)
+        and all(1 <= step <= MAX_STEP for step in (*stride, *dilation)),
         "C5",
         f"pad {pad}, stride {stride}, dilation {dilation}: need 0..{MAX_STEP}, 1..{MAX_STEP}, 1..{MAX_STEP}",
     )
     _check_groups(call)
     size = [
         output_size(
-            call, "C7", x.shape[1 + i], (w.shape[1 + i] - 1) * dilation[i] + 1, sum(pad[2 * i : 2 * i + 2]), step
+            call,
+            "C7",
+            x.shape[1 + i],
+            (w.shape[1 + i] - 1) * dilation[i] + 1,
+            sum(pad[2 * i : 2 * i + 2]),
+            step,
         )
         for i, step in enumerate(stride)
     ]
@@ -42,13 +52,20 @@ def check_conv2d_transpose(call: Call) -> TensorType:
     _check_operands(call, rank=4)
     call.require(
         all(1 <= step <= MAX_STEP for step in stride)
-        and all(-kernel[i // 2] < amount <= MAX_STEP for i, amount in enumerate(out_pad)),
+        and all(
+            -kernel[i // 2] < amount <= MAX_STEP for i, amount in enumerate(out_pad)
+        ),
         "C5",
         f"stride {stride}, out_pad {out_pad}: need 1..{MAX_STEP}, and above minus the kernel {kernel} to {MAX_STEP}",
     )
     _check_groups(call)
-    size = [(x.shape[1 + i] - 1) * stride[i] + kernel[i] + sum(out_pad[2 * i : 2 * i + 2]) for i in (0, 1)]
-    call.require(min(size) >= 1, "C7", f"the output size {size[0]}x{size[1]} is not positive")
+    size = [
+        (x.shape[1 + i] - 1) * stride[i] + kernel[i] + sum(out_pad[2 * i : 2 * i + 2])
+        for i in (0, 1)
+    ]
+    call.require(
+        min(size) >= 1, "C7", f"the output size {size[0]}x{size[1]} is not positive"
+    )
     return TensorType("i32", (x.shape[0], *size, w.shape[0]))
 
 
@@ -56,14 +73,22 @@ def check_dense(call: Call) -> TensorType:
     """x[M,K], w[N,K], b[N]."""
     x, w, _ = call.types
     _check_operands(call, rank=2)
-    call.require(w.shape[1] == x.shape[1], "C5", f"w {w} has {w.shape[1]} columns; x {x} has {x.shape[1]}")
+    call.require(
+        w.shape[1] == x.shape[1],
+        "C5",
+        f"w {w} has {w.shape[1]} columns; x {x} has {x.shape[1]}",
+    )
     return TensorType("i32", (x.shape[0], w.shape[0]))
 
 
 def check_matmul(call: Call) -> TensorType:
     """a[B,M,K] times b[B,K,N], both i8 or both i16."""
     a, b = call.types
-    call.require(a.dtype == b.dtype and a.dtype in ("i8", "i16"), "C1", f"a {a}, b {b}; expected i8 twice or i16 twice")
+    call.require(
+        a.dtype == b.dtype and a.dtype in ("i8", "i16"),
+        "C1",
+        f"a {a}, b {b}; expected i8 twice or i16 twice",
+    )
     call.require(
         a.rank == b.rank == 3 and a.shape[0] == b.shape[0] and a.shape[2] == b.shape[1],
         "C2",
@@ -77,9 +102,21 @@ def check_matmul(call: Call) -> TensorType:
 def _check_operands(call: Call, rank: int) -> None:
     """C1 to C4, the same for every instruction with weights and bias."""
     x, w, b = call.types
-    call.require(x.dtype in ("i8", "i16") and x.rank == rank, "C1", f"x is {x}; expected i8 or i16 of rank {rank}")
-    call.require(w.dtype == "i8" and w.rank == rank, "C2", f"w is {w}; expected i8 of rank {rank}")
-    call.require(b == TensorType("i32", w.shape[:1]), "C3", f"b is {b}; expected i32[{w.shape[0]}]")
+    call.require(
+        x.dtype in ("i8", "i16") and x.rank == rank,
+        "C1",
+        f"x is {x}; expected i8 or i16 of rank {rank}",
+    )
+    call.require(
+        w.dtype == "i8" and w.rank == rank,
+        "C2",
+        f"w is {w}; expected i8 of rank {rank}",
+    )
+    call.require(
+        b == TensorType("i32", w.shape[:1]),
+        "C3",
+        f"b is {b}; expected i32[{w.shape[0]}]",
+    )
     check_zero_point(call, "C4", x.dtype, call.integer("input_zp"))
 
 
@@ -96,12 +133,18 @@ def _check_groups(call: Call) -> None:
 def bound_conv2d(call: Call) -> Bounds:
     """All taps at once, per output channel."""
     w = call.constant(1)
-    return _biased(call, "C8", _sum_bounds(call, w.reshape(w.shape[0], 1, -1, w.shape[3])))
+    return _biased(
+        call, "C8", _sum_bounds(call, w.reshape(w.shape[0], 1, -1, w.shape[3]))
+    )
 
 
 def bound_conv2d_transpose(call: Call) -> Bounds:
     """One output place sees only the taps of one residue modulo the stride: the hull over the residues."""
-    return _biased(call, "C8", _sum_bounds(call, _by_residue(call.constant(1), call.integers("stride"))))
+    return _biased(
+        call,
+        "C8",
+        _sum_bounds(call, _by_residue(call.constant(1), call.integers("stride"))),
+    )
 
 
 def _by_residue(w: IntArray, stride: tuple[int, ...]) -> IntArray:
@@ -109,13 +152,22 @@ def _by_residue(w: IntArray, stride: tuple[int, ...]) -> IntArray:
     outputs, height, width, channels = w.shape
     down, right = min(stride[0], height), min(stride[1], width)
     padded = np.pad(w, ((0, 0), (0, -height % down), (0, -width % right), (0, 0)))
-    taps = padded.reshape(outputs, padded.shape[1] // down, down, padded.shape[2] // right, right, channels)
+    taps = padded.reshape(
+        outputs,
+        padded.shape[1] // down,
+        down,
+        padded.shape[2] // right,
+        right,
+        channels,
+    )
     return taps.transpose(0, 2, 4, 1, 3, 5).reshape(outputs, down * right, -1, channels)
 
 
 def bound_dense(call: Call) -> Bounds:
     """Per row of w."""
-    return _biased(call, "C6", _sum_bounds(call, call.constant(1)[:, np.newaxis, np.newaxis]))
+    return _biased(
+        call, "C6", _sum_bounds(call, call.constant(1)[:, np.newaxis, np.newaxis])
+    )
 
 
 def _sum_bounds(call: Call, w: IntArray) -> Bounds:
@@ -127,25 +179,38 @@ def _sum_bounds(call: Call, w: IntArray) -> Bounds:
     outputs, residues, taps, channels = w.shape
     groups = call.integer("groups") if "groups" in call.attributes else 1
     above, below = (
-        reach.reshape(groups, channels) for reach in _reach(call.bounds[0], call.integer("input_zp"), groups * channels)
+        reach.reshape(groups, channels)
+        for reach in _reach(call.bounds[0], call.integer("input_zp"), groups * channels)
     )
-    narrow = np.int32 if taps < 2**24 else np.int64  # weights may be many: sum them in the narrowest exact type
+    narrow = (
+        np.int32 if taps < 2**24 else np.int64
+    )  # weights may be many: sum them in the narrowest exact type
     positive, total = (
-        (part if taps == 1 else np.einsum("ortc->orc", part, dtype=narrow)).reshape(groups, -1, channels)
+        (part if taps == 1 else np.einsum("ortc->orc", part, dtype=narrow)).reshape(
+            groups, -1, channels
+        )
         for part in (np.maximum(w, 0), w)
     )
     both = np.einsum("goc,gc->go", positive, above + below)
     hi = both - np.einsum("goc,gc->go", total, below)
     lo = np.einsum("goc,gc->go", total, above) - both
-    return Bounds(lo.reshape(outputs, residues).min(axis=1), hi.reshape(outputs, residues).max(axis=1))
+    return Bounds(
+        lo.reshape(outputs, residues).min(axis=1),
+        hi.reshape(outputs, residues).max(axis=1),
+    )
 
 
 def _reach(bounds: Bounds, zero_point: int, channels: int) -> tuple[IntArray, IntArray]:
     """How far x - zero_point reaches above and below 0, for each of `channels` indices."""
-    above, below = np.maximum(bounds.hi - zero_point, 0), np.maximum(zero_point - bounds.lo, 0)
+    above, below = (
+        np.maximum(bounds.hi - zero_point, 0),
+        np.maximum(zero_point - bounds.lo, 0),
+    )
     if len(above) == channels:
         return above, below
-    return np.broadcast_to(above.max(), channels), np.broadcast_to(below.max(), channels)
+    return np.broadcast_to(above.max(), channels), np.broadcast_to(
+        below.max(), channels
+    )
 
 
 def _biased(call: Call, constraint: str, sums: Bounds) -> Bounds:
@@ -159,14 +224,20 @@ def _biased(call: Call, constraint: str, sums: Bounds) -> Bounds:
 
 def _prove_fits(call: Call, constraint: str, found: Bounds, what: str) -> None:
     low, high = DTYPE_RANGES["i32"]
-    call.prove(found.fits("i32"), constraint, f"{what} lies in {found.min}..{found.max}, outside i32 ({low}..{high})")
+    call.prove(
+        found.fits("i32"),
+        constraint,
+        f"{what} lies in {found.min}..{found.max}, outside i32 ({low}..{high})",
+    )
 
 
 def bound_matmul(call: Call) -> Bounds:
     """Per index of b's last axis: each product's interval hulled with 0, summed over K."""
     count = call.types[0].shape[2]
     above, below = _reach(call.bounds[0], call.integer("a_zp"), len(call.bounds[0].lo))
-    b_above, b_below = _reach(call.bounds[1], call.integer("b_zp"), len(call.bounds[1].lo))
+    b_above, b_below = _reach(
+        call.bounds[1], call.integer("b_zp"), len(call.bounds[1].lo)
+    )
     times = count // len(above)  # one interval may stand for all K places
     hi = _sum_of_larger(above, below, b_above, b_below) * times
     lo = -_sum_of_larger(above, below, b_below, b_above) * times
@@ -206,5 +277,10 @@ def matmul(a: IntArray, b: IntArray, *, a_zp: int, b_zp: int) -> IntArray:
     left, right = a.astype(np.int64) - a_zp, b.astype(np.int64) - b_zp
     reach = int(np.abs(left).sum(axis=2).max()) * int(np.abs(right).max())
     accumulator = np.int32 if reach <= INT32_LIMIT else np.int64
-    left, right = left.astype(accumulator), np.ascontiguousarray(right.transpose(0, 2, 1).astype(accumulator))
-    return np.stack([products(rows, columns) for rows, columns in zip(left, right, strict=True)])
+    left, right = (
+        left.astype(accumulator),
+        np.ascontiguousarray(right.transpose(0, 2, 1).astype(accumulator)),
+    )
+    return np.stack(
+        [products(rows, columns) for rows, columns in zip(left, right, strict=True)]
+    )

@@ -7,7 +7,13 @@ import numpy as np
 from cvm.program import IntArray, TensorType
 from cvm.program.bounds import Bounds
 from cvm.reference.call import Call
-from cvm.reference.elementwise import check_binary, check_broadcast, check_dtype, check_unary, spread_bounds
+from cvm.reference.elementwise import (
+    check_binary,
+    check_broadcast,
+    check_dtype,
+    check_unary,
+    spread_bounds,
+)
 
 
 def _bounds(always: IntArray, possible: IntArray) -> Bounds:
@@ -113,7 +119,11 @@ def logical_not(x: IntArray) -> IntArray:
 def check_select(call: Call) -> TensorType:
     """A bool condition, and x and y of one dtype."""
     condition = call.types[0]
-    call.require(condition.dtype == "bool", "C1", f"condition is {condition.dtype}; expected bool")
+    call.require(
+        condition.dtype == "bool",
+        "C1",
+        f"condition is {condition.dtype}; expected bool",
+    )
     dtype = check_dtype(call, "C2", call.types[1:], ("bool", "i8", "i16", "i32"))
     return TensorType(dtype, check_broadcast(call, "C3"))
 

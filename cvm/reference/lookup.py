@@ -15,11 +15,19 @@ TABLE_ENTRIES = {"i8": 256, "u8": 256, "i16": 65536}
 def check_table(call: Call) -> TensorType:
     """x of i8 u8 i16, one entry for each value it can have."""
     x, values = call.types
-    call.require(x.dtype in TABLE_ENTRIES, "C1", f"x is {x.dtype}; expected i8, u8 or i16")
-    call.require(values.dtype in ("i8", "i16", "i32"), "C2", f"values is {values.dtype}; expected i8, i16 or i32")
+    call.require(
+        x.dtype in TABLE_ENTRIES, "C1", f"x is {x.dtype}; expected i8, u8 or i16"
+    )
+    call.require(
+        values.dtype in ("i8", "i16", "i32"),
+        "C2",
+        f"values is {values.dtype}; expected i8, i16 or i32",
+    )
     entries = TABLE_ENTRIES[x.dtype]
     call.require(
-        values.shape == (entries,), "C3", f"values has shape {values.shape}; expected ({entries},) for {x.dtype}"
+        values.shape == (entries,),
+        "C3",
+        f"values has shape {values.shape}; expected ({entries},) for {x.dtype}",
     )
     return TensorType(values.dtype, x.shape)
 
@@ -27,7 +35,9 @@ def check_table(call: Call) -> TensorType:
 def bound_table(call: Call) -> Bounds:
     """The least and greatest entry each channel's interval can pick."""
     first = DTYPE_RANGES[call.types[0].dtype][0]
-    return _range_of(call.constant(1), call.bounds[0].lo - first, call.bounds[0].hi - first)
+    return _range_of(
+        call.constant(1), call.bounds[0].lo - first, call.bounds[0].hi - first
+    )
 
 
 def _range_of(values: IntArray, start: IntArray, end: IntArray) -> Bounds:
@@ -38,10 +48,16 @@ def _range_of(values: IntArray, start: IntArray, end: IntArray) -> Bounds:
     for j in range(int(level.max()) + 1):
         if j > 0:
             half = 2 ** (j - 1)
-            least, most = np.minimum(least[:-half], least[half:]), np.maximum(most[:-half], most[half:])
+            least, most = (
+                np.minimum(least[:-half], least[half:]),
+                np.maximum(most[:-half], most[half:]),
+            )
         here = level == j
         left, right = start[here], end[here] + 1 - 2**j
-        lo[here], hi[here] = np.minimum(least[left], least[right]), np.maximum(most[left], most[right])
+        lo[here], hi[here] = (
+            np.minimum(least[left], least[right]),
+            np.maximum(most[left], most[right]),
+        )
     return Bounds(lo, hi)
 
 
@@ -56,7 +72,9 @@ def check_gather(call: Call) -> TensorType:
     values, indices = call.types
     call.require(values.rank == 3, "C1", f"values is {values}; expected rank 3")
     call.require(
-        indices.dtype == "i32" and indices.rank == 2 and indices.shape[0] == values.shape[0],
+        indices.dtype == "i32"
+        and indices.rank == 2
+        and indices.shape[0] == values.shape[0],
         "C2",
         f"indices is {indices}; expected i32[{values.shape[0]},W]",
     )
@@ -67,7 +85,9 @@ def bound_gather(call: Call) -> Bounds:
     """The values' own bounds, once no index can miss."""
     found, rows = call.bounds[1], call.types[0].shape[1]
     inside = found.min >= 0 and found.max < rows
-    call.prove(inside, "C3", f"indices lie in {found.min}..{found.max}, outside 0..{rows - 1}")
+    call.prove(
+        inside, "C3", f"indices lie in {found.min}..{found.max}, outside 0..{rows - 1}"
+    )
     return call.bounds[0]
 
 
@@ -75,5 +95,7 @@ def gather(values: IntArray, indices: IntArray) -> IntArray:
     """y[n,w,c] = values[n, indices[n,w], c]."""
     least, most = int(indices.min()), int(indices.max())
     if least < 0 or most >= values.shape[1]:
-        raise Trap(f"index {least if least < 0 else most} lies outside 0..{values.shape[1] - 1}")
+        raise Trap(
+            f"index {least if least < 0 else most} lies outside 0..{values.shape[1] - 1}"
+        )
     return values[np.arange(len(values))[:, None], indices]

@@ -12,7 +12,9 @@ from cvm.reference.elementwise import check_dtype
 
 def _check_axis(call: Call) -> int:
     (x,), axis = call.types, call.integer("axis")
-    call.require(0 <= axis < x.rank, "C2", f"axis {axis} of {x}; expected 0 <= axis < {x.rank}")
+    call.require(
+        0 <= axis < x.rank, "C2", f"axis {axis} of {x}; expected 0 <= axis < {x.rank}"
+    )
     return axis
 
 
@@ -54,7 +56,11 @@ def check_reduce_max(call: Call) -> TensorType:
 def bound_reduce_max(call: Call) -> Bounds:
     """The greatest of the ends over the last axis; unchanged over any other."""
     x = call.bounds[0]
-    return Bounds(x.lo.max(keepdims=True), x.hi.max(keepdims=True)) if _reduces_last(call) else x
+    return (
+        Bounds(x.lo.max(keepdims=True), x.hi.max(keepdims=True))
+        if _reduces_last(call)
+        else x
+    )
 
 
 def reduce_max(x: IntArray, *, axis: int) -> IntArray:
@@ -70,7 +76,11 @@ def check_reduce_min(call: Call) -> TensorType:
 def bound_reduce_min(call: Call) -> Bounds:
     """The least of the ends over the last axis; unchanged over any other."""
     x = call.bounds[0]
-    return Bounds(x.lo.min(keepdims=True), x.hi.min(keepdims=True)) if _reduces_last(call) else x
+    return (
+        Bounds(x.lo.min(keepdims=True), x.hi.min(keepdims=True))
+        if _reduces_last(call)
+        else x
+    )
 
 
 def reduce_min(x: IntArray, *, axis: int) -> IntArray:
@@ -93,7 +103,9 @@ def bound_argmax(call: Call) -> Bounds:
 
 def argmax(x: IntArray, *, axis: int) -> IntArray:
     """The index of the greatest; the lowest index among equals."""
-    return np.asarray(x.argmax(axis=axis), np.int64)  # numpy's argmax takes the first, too
+    return np.asarray(
+        x.argmax(axis=axis), np.int64
+    )  # numpy's argmax takes the first, too
 
 
 def check_argsort(call: Call) -> TensorType:

@@ -23,8 +23,16 @@ class Rule:
 
 def _find(name: str, family: str) -> Rule:
     module = import_module(f"cvm.reference.{family}")
-    run_name = {"abs": "abs_", "slice": "slice_"}.get(name, name)  # two names that Python has taken
-    return Rule(getattr(module, f"check_{name}"), getattr(module, f"bound_{name}"), getattr(module, run_name))
+    run_name = {"abs": "abs_", "slice": "slice_"}.get(
+        name, name
+    )  # two names that Python has taken
+    return Rule(
+        getattr(module, f"check_{name}"),
+        getattr(module, f"bound_{name}"),
+        getattr(module, run_name),
+    )
 
 
-RULES: Mapping[str, Rule] = {name: _find(name, spec.family) for name, spec in INSTRUCTIONS.items()}
+RULES: Mapping[str, Rule] = {
+    name: _find(name, spec.family) for name, spec in INSTRUCTIONS.items()
+}

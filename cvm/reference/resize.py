@@ -17,7 +17,11 @@ def check_resize(call: Call) -> TensorType:
     (x,) = call.types
     nearest = call.word("mode") == "nearest"
     call.require(x.rank == 4, "C1", f"x is {x}; expected rank 4")
-    call.require(nearest or x.dtype in ("i8", "i16"), "C2", f"x is {x.dtype}; bilinear takes i8 or i16")
+    call.require(
+        nearest or x.dtype in ("i8", "i16"),
+        "C2",
+        f"x is {x.dtype}; bilinear takes i8 or i16",
+    )
     size = [_output_size(call, axis) for axis in (0, 1)]
     call.require(
         max(*size, *x.shape[1:3]) <= MAX_SIZE,
@@ -31,12 +35,22 @@ def _output_size(call: Call, axis: int) -> int:
     n, d = call.integers("scale")[2 * axis : 2 * axis + 2]
     offset, border = call.integers("offset")[axis], call.integers("border")[axis]
     call.require(
-        1 <= n <= MAX_SCALE and 1 <= d < 16 * n, "C3", f"scale {n}/{d}: need 1 <= n <= {MAX_SCALE}, 1 <= d < 16 n"
+        1 <= n <= MAX_SCALE and 1 <= d < 16 * n,
+        "C3",
+        f"scale {n}/{d}: need 1 <= n <= {MAX_SCALE}, 1 <= d < 16 n",
     )
-    call.require(-n <= offset < 16 * n, "C4", f"offset {offset}: need {-n} <= offset < {16 * n}")
-    call.require(-16 * n <= border < n, "C5", f"border {border}: need {-16 * n} <= border < {n}")
+    call.require(
+        -n <= offset < 16 * n, "C4", f"offset {offset}: need {-n} <= offset < {16 * n}"
+    )
+    call.require(
+        -16 * n <= border < n, "C5", f"border {border}: need {-16 * n} <= border < {n}"
+    )
     room = (call.types[0].shape[1 + axis] - 1) * n - offset + border
-    call.require(room >= 0 and room % d == 0, "C6", f"{room} over {d}: the output size is not exact")
+    call.require(
+        room >= 0 and room % d == 0,
+        "C6",
+        f"{room} over {d}: the output size is not exact",
+    )
     return room // d + 1
 
 
@@ -50,7 +64,12 @@ def bound_resize(call: Call) -> Bounds:
 
 
 def resize(
-    x: IntArray, *, scale: tuple[int, ...], offset: tuple[int, ...], border: tuple[int, ...], mode: str
+    x: IntArray,
+    *,
+    scale: tuple[int, ...],
+    offset: tuple[int, ...],
+    border: tuple[int, ...],
+    mode: str,
 ) -> IntArray:
     """Place i of the output stands at (i d + offset) / n of x: its neighbours weigh n - r and r, r the remainder."""
     if mode == "bilinear":
@@ -65,5 +84,8 @@ def resize(
             x = x.take(np.where(2 * remainder >= n, after, before), axis=1 + axis)
         else:
             weight = remainder.reshape(-1, *[1] * (2 - axis))
-            x = x.take(before, axis=1 + axis) * (n - weight) + x.take(after, axis=1 + axis) * weight
+            x = (
+                x.take(before, axis=1 + axis) * (n - weight)
+                + x.take(after, axis=1 + axis) * weight
+            )
     return x

@@ -7,7 +7,9 @@ from cvm.reference.call import Call
 MAX_STEP = 2**20  # the largest pad, stride, dilation or pooling kernel
 
 
-def output_size(call: Call, constraint: str, size: int, window: int, pads: int, stride: int) -> int:
+def output_size(
+    call: Call, constraint: str, size: int, window: int, pads: int, stride: int
+) -> int:
     """How many windows fit when `pads` places are added: exactly, nothing left over, as TOSA demands."""
     room = size + pads - window
     call.require(
@@ -24,4 +26,6 @@ def overlap(start: int, step: int, size: int, count: int) -> tuple[slice, slice]
     last = min(count - 1, (size - 1 - start) // step)
     if last < first:
         return slice(0, 0), slice(0, 0)
-    return slice(first, last + 1), slice(start + first * step, start + last * step + 1, step)
+    return slice(first, last + 1), slice(
+        start + first * step, start + last * step + 1, step
+    )

@@ -24,7 +24,14 @@ MAX_PACKED_BYTES = 2**30
 MAX_PACKED_RATIO = 20
 _CHUNK = 2**20
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-_BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError)
+_BROKEN_ZIP = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    RuntimeError,
+    NotImplementedError,
+    ValueError,
+)
 
 
 class ArrayFile(Mapping[str, RealOrInteger]):
@@ -40,7 +47,9 @@ class ArrayFile(Mapping[str, RealOrInteger]):
         if magic == npy.MAGIC_PREFIX:
             if len(inputs) != 1:
                 listed = ", ".join(inputs)
-                raise BadInput(f"{path}: one array for {len(inputs)} inputs; give an .npz with the arrays {listed}")
+                raise BadInput(
+                    f"{path}: one array for {len(inputs)} inputs; give an .npz with the arrays {listed}"
+                )
             self._members = {inputs[0]: ""}
         elif magic[:2] == b"PK":
             self._members = self._find_members(inputs)
@@ -74,13 +83,17 @@ class ArrayFile(Mapping[str, RealOrInteger]):
                 with zipfile.ZipFile(file) as archive:
                     names = archive.namelist()
             except _BROKEN_ZIP as problem:
-                raise BadInput(f"{self._path}: not a readable .npz file: {problem}") from None
+                raise BadInput(
+                    f"{self._path}: not a readable .npz file: {problem}"
+                ) from None
         wanted = {name: f"{name}.npy" for name in inputs}
         if len(inputs) == 1 and wanted[inputs[0]] not in names and "x.npy" in names:
             wanted = {inputs[0]: "x.npy"}
         for name, member in wanted.items():
             if member not in names:
-                raise BadInput(f"{self._path}: no array '{name}'; it has {_listed(names)}")
+                raise BadInput(
+                    f"{self._path}: no array '{name}'; it has {_listed(names)}"
+                )
             if names.count(member) > 1:
                 raise BadInput(f"{self._path}: array '{name}' is there twice")
         return wanted
@@ -91,20 +104,34 @@ def write_npz(file: IO[bytes], arrays: Mapping[str, RealOrInteger]) -> None:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
             if "\0" in name:
-                raise BadInput(f"output {name!r}: a name with a zero byte has no place in an .npz file")
-            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                raise BadInput(
+                    f"output {name!r}: a name with a zero byte has no place in an .npz file"
+                )
+            with archive.open(
+                zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True
+            ) as member:
                 little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-                npy.write_array(member, np.asarray(little, order="C"), version=(1, 0), allow_pickle=False)
+                npy.write_array(
+                    member,
+                    np.asarray(little, order="C"),
+                    version=(1, 0),
+                    allow_pickle=False,
+                )
 
 
 def _listed(members: list[str]) -> str:
     names = [f"'{member.removesuffix('.npy')}'" for member in members]
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "") or "none"
+    return (
+        ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+        or "none"
+    )
 
 
 def _check_packing(info: zipfile.ZipInfo, where: str) -> None:
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise BadInput(f"{where}: compression method {info.compress_type}; save it with numpy.savez")
+        raise BadInput(
+            f"{where}: compression method {info.compress_type}; save it with numpy.savez"
+        )
     if info.file_size > max(MAX_PACKED_BYTES, MAX_PACKED_RATIO * info.compress_size):
         raise BadInput(
             f"{where}: {info.compress_size} bytes that claim to unpack to {info.file_size}; save it with numpy.savez"
@@ -115,13 +142,17 @@ def _read_npy(file: IO[bytes], size: int, where: str) -> RealOrInteger:
     """The array of an open `.npy` stream of `size` bytes, allocated only after its header agrees with that size."""
     shape, fortran, dtype, header = _read_header(file, where)
     if dtype.hasobject:
-        raise BadInput(f"{where}: holds Python objects, which are never loaded; save it as numbers")
+        raise BadInput(
+            f"{where}: holds Python objects, which are never loaded; save it as numbers"
+        )
     if dtype.kind not in "biuf":
         raise BadInput(f"{where}: holds {dtype}, not numbers")
     needed, there = math.prod(shape) * dtype.itemsize, size - header
     if needed != there:
         what = "truncated" if needed > there else "longer than it says"
-        raise BadInput(f"{where}: {what}: shape {list(shape)} of {dtype} needs {needed} bytes, {there} are there")
+        raise BadInput(
+            f"{where}: {what}: shape {list(shape)} of {dtype} needs {needed} bytes, {there} are there"
+        )
     flat = np.empty(math.prod(shape), dtype)
     target = flat.view(np.uint8).data if flat.size else memoryview(b"")
     for start in range(0, needed, _CHUNK):
@@ -132,7 +163,9 @@ def _read_npy(file: IO[bytes], size: int, where: str) -> RealOrInteger:
     return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
 
 
-def _read_header(file: IO[bytes], where: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+def _read_header(
+    file: IO[bytes], where: str
+) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
     """Shape, Fortran order, dtype, and the number of bytes read."""
     try:
         version = npy.read_magic(file)

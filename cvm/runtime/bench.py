@@ -53,7 +53,9 @@ class Measurement:
     steps: tuple[StepTime, ...]  # slowest first
 
 
-def measure(form: Proven, *, threads: int = 1, repetitions: int | None = None) -> Measurement:
+def measure(
+    form: Proven, *, threads: int = 1, repetitions: int | None = None
+) -> Measurement:
     """Run on seeded random integers from the declared intervals: first as always, then timing every step."""
     engine = Native(form).engine()
     sample = random_sample(form.program)
@@ -73,7 +75,13 @@ def measure(form: Proven, *, threads: int = 1, repetitions: int | None = None) -
         len(times),
         macs,
         engine.core.arena_bytes,
-        _steps(engine, [engine.timed(sample, threads=threads) for _ in range(min(len(times), TIMED_AT_MOST))]),
+        _steps(
+            engine,
+            [
+                engine.timed(sample, threads=threads)
+                for _ in range(min(len(times), TIMED_AT_MOST))
+            ],
+        ),
     )
 
 
@@ -86,9 +94,9 @@ def random_sample(program: Program) -> dict[str, IntArray]:
     """The same integers on every machine, from the whole of each input's interval."""
     random = np.random.default_rng(SEED)
     return {
-        item.name: random.integers(item.lo, item.hi, item.type.shape, np.int64, endpoint=True).astype(
-            DTYPES[item.type.dtype]
-        )
+        item.name: random.integers(
+            item.lo, item.hi, item.type.shape, np.int64, endpoint=True
+        ).astype(DTYPES[item.type.dtype])
         for item in program.inputs
     }
 
@@ -112,15 +120,27 @@ def _times(run: Callable[[], object], repetitions: int | None) -> Iterator[float
 
 def _share_of_peak(gmacs: float, threads: int) -> float | None:
     """Of the best of a few readings: whatever else runs on the machine only makes one smaller."""
-    return gmacs / max(native.peak(threads) for _ in range(PEAK_READINGS)) if gmacs else None
+    return (
+        gmacs / max(native.peak(threads) for _ in range(PEAK_READINGS))
+        if gmacs
+        else None
+    )
 
 
 def _steps(engine: Engine, runs: list[list[int]]) -> tuple[StepTime, ...]:
     medians = [median(times) for times in zip(*runs, strict=True)]
     whole = sum(medians) or 1
     steps = [
-        StepTime(number, covered(engine.plan, step), engine.plan.source(step.result), time / 1e6, time / whole)
-        for number, (step, time) in enumerate(zip(engine.plan.steps, medians, strict=True))
+        StepTime(
+            number,
+            covered(engine.plan, step),
+            engine.plan.source(step.result),
+            time / 1e6,
+            time / whole,
+        )
+        for number, (step, time) in enumerate(
+            zip(engine.plan.steps, medians, strict=True)
+        )
     ]
     return tuple(sorted(steps, key=lambda item: (-item.median_ms, item.step)))
 
@@ -128,4 +148,7 @@ def _steps(engine: Engine, runs: list[list[int]]) -> tuple[StepTime, ...]:
 def covered(plan: Plan, step: Step) -> tuple[str, ...]:
     """The names of the instructions that a step computes; none if it copies an input or an output."""
     program = plan.form.program
-    return tuple(program.instructions[value - program.first_instruction].name for value in step.covers)
+    return tuple(
+        program.instructions[value - program.first_instruction].name
+        for value in step.covers
+    )

@@ -13,14 +13,24 @@ import numpy as np
 import numpy.typing as npt
 
 from cvm.errors import BadInput
-from cvm.program import DTYPE_RANGES, DTYPES, Input, IntArray, Meaning, Program, TensorType
+from cvm.program import (
+    DTYPE_RANGES,
+    DTYPES,
+    Input,
+    IntArray,
+    Meaning,
+    Program,
+    TensorType,
+)
 from cvm.proof.validate import WellFormed
 
 RealArray = npt.NDArray[np.float64]
 _BLOCK = 2**20  # elements that are converted or searched at once
 
 
-def read_inputs(program: Program, arrays: Mapping[str, npt.NDArray[Any]], *, real: bool) -> dict[str, IntArray]:
+def read_inputs(
+    program: Program, arrays: Mapping[str, npt.NDArray[Any]], *, real: bool
+) -> dict[str, IntArray]:
     """The inputs' integers, each array asked for once, others not at all; quantized if `real`."""
     require_all_inputs(program, arrays)
     if real:
@@ -28,23 +38,32 @@ def read_inputs(program: Program, arrays: Mapping[str, npt.NDArray[Any]], *, rea
     return {item.name: _integers(item, arrays[item.name]) for item in program.inputs}
 
 
-def require_all_inputs(program: Program, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+def require_all_inputs(
+    program: Program, arrays: Mapping[str, npt.NDArray[Any]]
+) -> None:
     """BadInput naming every input that has no array."""
     missing = [f"'{item.name}'" for item in program.inputs if item.name not in arrays]
     if missing:
         raise BadInput(f"no array for input {', '.join(missing)}")
 
 
-def split_samples(program: Program, arrays: Mapping[str, npt.NDArray[Any]]) -> list[dict[str, IntArray]]:
+def split_samples(
+    program: Program, arrays: Mapping[str, npt.NDArray[Any]]
+) -> list[dict[str, IntArray]]:
     """One dict of views per sample, in the declared dtypes, every value inside its interval; BadInput otherwise."""
     require_all_inputs(program, arrays)
     checked = {item.name: _integers(item, arrays[item.name]) for item in program.inputs}
-    shares = {item.name: _samples_of(item, checked[item.name]) for item in program.inputs}
+    shares = {
+        item.name: _samples_of(item, checked[item.name]) for item in program.inputs
+    }
     counts = {name: len(share) for name, share in shares.items()}
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"'{name}' {count}" for name, count in counts.items())
         raise BadInput(f"inputs have different numbers of samples: {listed}")
-    return [{name: share[number, ...] for name, share in shares.items()} for number in range(max(counts.values()))]
+    return [
+        {name: share[number, ...] for name, share in shares.items()}
+        for number in range(max(counts.values()))
+    ]
 
 
 def is_batch(program: Program, arrays: Mapping[str, npt.NDArray[Any]]) -> bool:
@@ -53,11 +72,18 @@ def is_batch(program: Program, arrays: Mapping[str, npt.NDArray[Any]]) -> bool:
 
 
 def join_outputs(
-    form: WellFormed, results: Iterable[Mapping[str, IntArray]], count: int, *, batch: bool
+    form: WellFormed,
+    results: Iterable[Mapping[str, IntArray]],
+    count: int,
+    *,
+    batch: bool,
 ) -> dict[str, IntArray]:
     """The outputs of `count` samples in one array each, batched as an input of that shape would be if `batch`."""
     types = {item.name: form.types[item.value] for item in form.program.outputs}
-    joined = {name: np.empty(_batch_shape(type_, count, batch), DTYPES[type_.dtype]) for name, type_ in types.items()}
+    joined = {
+        name: np.empty(_batch_shape(type_, count, batch), DTYPES[type_.dtype])
+        for name, type_ in types.items()
+    }
     for number, result in enumerate(results):
         for name, type_ in types.items():
             joined[name].reshape(count, *type_.shape)[number] = result[name]
@@ -79,17 +105,27 @@ def _samples_of(item: Input, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if array.ndim != len(each) + 1 or array.shape[1:] != each:
         many = ",".join(["N", *map(str, each)])
         one = ",".join(map(str, shape))
-        raise BadInput(f"input '{item.name}': shape {list(array.shape)}; expected [{one}] or, for N samples, [{many}]")
+        raise BadInput(
+            f"input '{item.name}': shape {list(array.shape)}; expected [{one}] or, for N samples, [{many}]"
+        )
     if not len(array):
-        raise BadInput(f"input '{item.name}': shape {list(array.shape)} holds no samples")
+        raise BadInput(
+            f"input '{item.name}': shape {list(array.shape)} holds no samples"
+        )
     return array.reshape(-1, *shape)
 
 
 def _integers(item: Input, array: npt.NDArray[Any]) -> IntArray:
     """The same integers in the input's dtype, if every one lies in its interval."""
     if array.dtype.kind not in "biu":
-        hint = "; give --real to quantize real values by the program's scales" if array.dtype.kind == "f" else ""
-        raise BadInput(f"input '{item.name}': holds {array.dtype}; expected {item.type.dtype} integers{hint}")
+        hint = (
+            "; give --real to quantize real values by the program's scales"
+            if array.dtype.kind == "f"
+            else ""
+        )
+        raise BadInput(
+            f"input '{item.name}': holds {array.dtype}; expected {item.type.dtype} integers{hint}"
+        )
     samples = _samples_of(item, array)
     if int(samples.min()) < item.lo or int(samples.max()) > item.hi:
         raise _outside(item, samples)
@@ -98,12 +134,18 @@ def _integers(item: Input, array: npt.NDArray[Any]) -> IntArray:
 
 def _outside(item: Input, samples: npt.NDArray[Any]) -> BadInput:
     for number, sample in enumerate(samples):
-        wide = np.minimum(sample, 2**62).astype(np.int64) if sample.dtype == np.uint64 else sample.astype(np.int64)
+        wide = (
+            np.minimum(sample, 2**62).astype(np.int64)
+            if sample.dtype == np.uint64
+            else sample.astype(np.int64)
+        )
         outside = (wide < item.lo) | (wide > item.hi)
         if outside.any():
             index = _first(outside)
             value = int(sample[index])
-            return BadInput(f"{_place(item, number, index)}: value {value} is outside {item.lo}..{item.hi}")
+            return BadInput(
+                f"{_place(item, number, index)}: value {value} is outside {item.lo}..{item.hi}"
+            )
     raise AssertionError("no value is outside")
 
 
@@ -115,26 +157,41 @@ def _place(item: Input, sample: int, index: tuple[int, ...]) -> str:
     return f"input '{item.name}', sample {sample}, index {list(index)}"
 
 
-def quantize(program: Program, arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, IntArray]:
+def quantize(
+    program: Program, arrays: Mapping[str, npt.NDArray[Any]]
+) -> dict[str, IntArray]:
     """q = floor(v / scale + 0.5) + zero_point in float64, stopped at the input's interval, by the metadata's scales."""
-    meanings = {item.name: _meaning(program, "input", item.name) for item in program.inputs}
+    meanings = {
+        item.name: _meaning(program, "input", item.name) for item in program.inputs
+    }
     require_all_inputs(program, arrays)
-    return {item.name: _quantize(item, meanings[item.name], arrays[item.name]) for item in program.inputs}
+    return {
+        item.name: _quantize(item, meanings[item.name], arrays[item.name])
+        for item in program.inputs
+    }
 
 
 def _quantize(item: Input, meaning: Meaning, array: npt.NDArray[Any]) -> IntArray:
     if array.dtype.kind not in "biuf":
-        raise BadInput(f"input '{item.name}': holds {array.dtype}; expected real numbers")
+        raise BadInput(
+            f"input '{item.name}': holds {array.dtype}; expected real numbers"
+        )
     samples = _samples_of(item, array)
-    bytes_themselves = item.type.dtype == "u8" and meaning.scale == 1 and meaning.zero_point == 0
+    bytes_themselves = (
+        item.type.dtype == "u8" and meaning.scale == 1 and meaning.zero_point == 0
+    )
     result = np.empty(samples.shape, DTYPES[item.type.dtype])
     rows = max(1, _BLOCK // math.prod(samples.shape[1:]))
     for start in range(0, len(samples), rows):
-        with np.errstate(over="ignore"):  # what float64 cannot hold is infinite, and stops at an end like any other
+        with np.errstate(
+            over="ignore"
+        ):  # what float64 cannot hold is infinite, and stops at an end like any other
             block = samples[start : start + rows].astype(np.float64)
             if np.isnan(block).any():
                 sample, *index = _first(np.isnan(block))
-                raise BadInput(f"{_place(item, start + sample, tuple(index))}: value is NaN")
+                raise BadInput(
+                    f"{_place(item, start + sample, tuple(index))}: value is NaN"
+                )
             if bytes_themselves and (block != np.floor(block)).any():
                 raise _no_byte(item, start, block)
             exact = np.floor(block / meaning.scale + 0.5) + meaning.zero_point
@@ -151,9 +208,13 @@ def _no_byte(item: Input, start: int, block: RealArray) -> BadInput:
     )
 
 
-def dequantize(program: Program, arrays: Mapping[str, IntArray]) -> dict[str, RealArray]:
+def dequantize(
+    program: Program, arrays: Mapping[str, IntArray]
+) -> dict[str, RealArray]:
     """(q - zero_point) * scale in float64, by the metadata's scales of the outputs."""
-    meanings = {item.name: _meaning(program, "output", item.name) for item in program.outputs}
+    meanings = {
+        item.name: _meaning(program, "output", item.name) for item in program.outputs
+    }
     return {
         name: (arrays[name].astype(np.float64) - meaning.zero_point) * meaning.scale
         for name, meaning in meanings.items()
@@ -171,12 +232,18 @@ def require_scales(program: Program) -> None:
 def _meaning(program: Program, what: str, name: str) -> Meaning:
     """The usable scale and zero point of an input or output, or BadInput."""
     if program.metadata is None:
-        raise BadInput("this program has no metadata, so no scales; leave --real away and give integers")
+        raise BadInput(
+            "this program has no metadata, so no scales; leave --real away and give integers"
+        )
     known = program.metadata.inputs if what == "input" else program.metadata.outputs
     if name not in known:
-        raise BadInput(f"{what} '{name}' has no scale in the metadata; leave --real away and give integers")
+        raise BadInput(
+            f"{what} '{name}' has no scale in the metadata; leave --real away and give integers"
+        )
     meaning = known[name]
     low, high = DTYPE_RANGES["i32"]
     if not (0 < meaning.scale < math.inf and low <= meaning.zero_point <= high):
-        raise BadInput(f"{what} '{name}' has the scale {meaning.scale} and zero point {meaning.zero_point}: not usable")
+        raise BadInput(
+            f"{what} '{name}' has the scale {meaning.scale} and zero point {meaning.zero_point}: not usable"
+        )
     return meaning

@@ -35,7 +35,9 @@ class Executable(Proven):
         """The same of each output."""
         return outputs_of(self)
 
-    def run(self, arrays: Mapping[str, npt.NDArray[Any]], *, threads: int = 1) -> dict[str, IntArray]:
+    def run(
+        self, arrays: Mapping[str, npt.NDArray[Any]], *, threads: int = 1
+    ) -> dict[str, IntArray]:
         """Integers by input name, one sample or many, to integers by output name.
 
         Many samples are spread over the threads; one sample is shared among them, if the engine runs it.
@@ -71,16 +73,27 @@ def run(
     return _run(form, machine.choose(form, engine, checked=checked), arrays, threads)
 
 
-def _run(form: WellFormed, runs: Machine, arrays: Mapping[str, npt.NDArray[Any]], threads: int) -> dict[str, IntArray]:
+def _run(
+    form: WellFormed,
+    runs: Machine,
+    arrays: Mapping[str, npt.NDArray[Any]],
+    threads: int,
+) -> dict[str, IntArray]:
     if threads < 1:
         raise BadInput(f"threads {threads}: expected at least 1")
     samples = boundary.split_samples(form.program, arrays)
     results = (item.outputs for item in run_samples(runs, samples, threads=threads))
-    return boundary.join_outputs(form, results, len(samples), batch=boundary.is_batch(form.program, arrays))
+    return boundary.join_outputs(
+        form, results, len(samples), batch=boundary.is_batch(form.program, arrays)
+    )
 
 
 def run_samples(
-    runs: Machine, samples: Sequence[Mapping[str, IntArray]], *, traced: bool = False, threads: int = 1
+    runs: Machine,
+    samples: Sequence[Mapping[str, IntArray]],
+    *,
+    traced: bool = False,
+    threads: int = 1,
 ) -> Iterator[Result]:
     """The results in order, at most 2 per thread waiting. A trap is that of the first sample that traps."""
     spread = threads > 1 and (len(samples) >= threads or not runs.shares_a_sample)
@@ -89,15 +102,23 @@ def run_samples(
         digests: list[bytes] = []
         observe = trace.observer(digests) if traced else None
         try:
-            outputs = runs.run(samples[number], observe=observe, threads=1 if spread else threads)
+            outputs = runs.run(
+                samples[number], observe=observe, threads=1 if spread else threads
+            )
         except Trap as trap:
             raise Trap(f"sample {number}: {trap}") from None
         return Result(outputs, tuple(digests))
 
-    return _in_threads(one, len(samples), threads) if spread else map(one, range(len(samples)))
+    return (
+        _in_threads(one, len(samples), threads)
+        if spread
+        else map(one, range(len(samples)))
+    )
 
 
-def _in_threads(one: Callable[[int], Result], count: int, threads: int) -> Iterator[Result]:
+def _in_threads(
+    one: Callable[[int], Result], count: int, threads: int
+) -> Iterator[Result]:
     waiting: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:

@@ -7,19 +7,40 @@ from typing import Any
 
 import numpy.typing as npt
 
-from cvm.program import Attribute, Instruction, IntArray, Meaning, Metadata, TensorType, dtype_name
+from cvm.program import (
+    Attribute,
+    Instruction,
+    IntArray,
+    Meaning,
+    Metadata,
+    TensorType,
+    dtype_name,
+)
 from cvm.proof import slack as proof
 from cvm.proof.cost import WEIGHTS, WEIGHTS_VERSION, CostReport, Work, memory
 from cvm.proof.validate import Proven, WellFormed
 from cvm.runtime.bench import Measurement, StepTime
 
 _SLOWEST = 10  # steps that are listed
-_HEADINGS = ("value", "instruction", "MACs", "table reads", "element ops", "bytes", "cost")
+_HEADINGS = (
+    "value",
+    "instruction",
+    "MACs",
+    "table reads",
+    "element ops",
+    "bytes",
+    "cost",
+)
 
 
 def printable(text: str) -> str:
     """The text with everything that could move a cursor or hide a character spelled out; line ends stay."""
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode("ascii") for c in text)
+    return "".join(
+        c
+        if c.isprintable() or c == "\n"
+        else c.encode("unicode_escape").decode("ascii")
+        for c in text
+    )
 
 
 def show(form: WellFormed, program_id: str) -> list[str]:
@@ -28,33 +49,56 @@ def show(form: WellFormed, program_id: str) -> list[str]:
     lines = [f"program {program_id}", "", "inputs"]
     for number, item in enumerate(program.inputs):
         meaning = _meaning(meanings.inputs.get(item.name))
-        lines.append(f"  %{number} {printable(item.name)}: {item.type} in {item.lo}..{item.hi}{meaning}")
+        lines.append(
+            f"  %{number} {printable(item.name)}: {item.type} in {item.lo}..{item.hi}{meaning}"
+        )
     if program.constants:
         lines += ["", "constants"]
-        lines += [f"  %{number} = {_constant(a)}" for number, a in enumerate(program.constants, program.first_constant)]
+        lines += [
+            f"  %{number} = {_constant(a)}"
+            for number, a in enumerate(program.constants, program.first_constant)
+        ]
     lines += ["", "instructions"]
-    for number, instruction in enumerate(program.instructions, program.first_instruction):
-        lines.append(f"  %{number} = {_instruction(instruction)} -> {form.types[number]}{_source(meanings, number)}")
+    for number, instruction in enumerate(
+        program.instructions, program.first_instruction
+    ):
+        lines.append(
+            f"  %{number} = {_instruction(instruction)} -> {form.types[number]}{_source(meanings, number)}"
+        )
     lines += ["", "outputs"]
     for output in program.outputs:
         meaning = _meaning(meanings.outputs.get(output.name))
-        lines.append(f"  {printable(output.name)} = %{output.value}: {form.types[output.value]}{meaning}")
+        lines.append(
+            f"  {printable(output.name)} = %{output.value}: {form.types[output.value]}{meaning}"
+        )
     return lines + _labels(meanings.labels) + _provenance(meanings.provenance)
 
 
 def _labels(labels: Sequence[str]) -> list[str]:
     more = ", .." if len(labels) > 8 else ""
-    return ["", "labels", f"  {len(labels):,}: {printable(', '.join(labels[:8]))}{more}"] if labels else []
+    return (
+        ["", "labels", f"  {len(labels):,}: {printable(', '.join(labels[:8]))}{more}"]
+        if labels
+        else []
+    )
 
 
 def _provenance(provenance: Mapping[str, str]) -> list[str]:
-    listed = [f"  {printable(key)}: {printable(text)}" for key, text in provenance.items()]
+    listed = [
+        f"  {printable(key)}: {printable(text)}" for key, text in provenance.items()
+    ]
     return ["", "provenance", *listed] if listed else []
 
 
 def _instruction(instruction: Instruction) -> str:
     operands = [f"%{value}" for value in instruction.operands]
-    return " ".join([instruction.name, *operands, *(f"{k}={_attribute(v)}" for k, v in instruction.attributes.items())])
+    return " ".join(
+        [
+            instruction.name,
+            *operands,
+            *(f"{k}={_attribute(v)}" for k, v in instruction.attributes.items()),
+        ]
+    )
 
 
 def _attribute(value: Attribute) -> str:
@@ -73,9 +117,15 @@ def _constant(array: IntArray) -> str:
 def _meaning(meaning: Meaning | None) -> str:
     if meaning is None:
         return ""
-    channels = f" times {min(meaning.channels):.3g}..{max(meaning.channels):.3g} by channel" if meaning.channels else ""
+    channels = (
+        f" times {min(meaning.channels):.3g}..{max(meaning.channels):.3g} by channel"
+        if meaning.channels
+        else ""
+    )
     if meaning.centres:
-        channels += f", plus {min(meaning.centres):.3g}..{max(meaning.centres):.3g} by channel"
+        channels += (
+            f", plus {min(meaning.centres):.3g}..{max(meaning.centres):.3g} by channel"
+        )
     return f", scale {meaning.scale!r}{channels}, zero point {meaning.zero_point}"
 
 
@@ -118,7 +168,15 @@ def intervals(form: Proven) -> list[str]:
     for number, (low, high) in enumerate(form.intervals):
         type_ = form.types[number]
         found = proof.bits(proof.slack(type_.dtype, (low, high)))
-        rows.append((f"%{number}", defined_by(form, number), str(type_), f"{low}..{high}", found))
+        rows.append(
+            (
+                f"%{number}",
+                defined_by(form, number),
+                str(type_),
+                f"{low}..{high}",
+                found,
+            )
+        )
     return columns(rows, left=3)
 
 
@@ -134,14 +192,26 @@ def cost_table(form: WellFormed, report: CostReport) -> list[str]:
     """The work of each instruction, the total and the weights, as columns; then the memory."""
     first = form.program.first_instruction
     rows: list[tuple[str, ...]] = [_HEADINGS]
-    rows += [(f"%{n}", defined_by(form, n), *_counts(work)) for n, work in enumerate(report.instructions, first)]
+    rows += [
+        (f"%{n}", defined_by(form, n), *_counts(work))
+        for n, work in enumerate(report.instructions, first)
+    ]
     rows.append(("total", "", *_counts(report.work)))
-    rows.append(("weights", f"version {WEIGHTS_VERSION}", *map(str, WEIGHTS.values()), ""))
-    return [*columns(rows, left=2), "", f"memory  {memory(form):,} bytes of values at once, at most"]
+    rows.append(
+        ("weights", f"version {WEIGHTS_VERSION}", *map(str, WEIGHTS.values()), "")
+    )
+    return [
+        *columns(rows, left=2),
+        "",
+        f"memory  {memory(form):,} bytes of values at once, at most",
+    ]
 
 
 def _counts(work: Work) -> tuple[str, ...]:
-    return tuple(f"{count:,}" for count in (*(getattr(work, kind) for kind in WEIGHTS), work.cost))
+    return tuple(
+        f"{count:,}"
+        for count in (*(getattr(work, kind) for kind in WEIGHTS), work.cost)
+    )
 
 
 def columns(rows: Sequence[Sequence[str]], *, left: int) -> list[str]:
@@ -164,17 +234,28 @@ def measurement(found: Measurement) -> list[str]:
             "latency",
             f"{found.median_ms:.3f} ms median, {found.p90_ms:.3f} ms p90, of {counted(found.repetitions, 'run')}",
         ),
-        ("speed", f"{found.gmacs:.2f} giga-MAC/s of {found.multiply_accumulates:,} MACs"),
+        (
+            "speed",
+            f"{found.gmacs:.2f} giga-MAC/s of {found.multiply_accumulates:,} MACs",
+        ),
         ("of the peak", peak),
         ("ran on", f"{found.isa}, {counted(found.threads, 'thread')}"),
         ("arena", f"{found.arena_bytes:,} bytes"),
     ]
-    slowest = [("value", "slowest steps", "ms", "share"), *map(_step_row, found.steps[:_SLOWEST])]
+    slowest = [
+        ("value", "slowest steps", "ms", "share"),
+        *map(_step_row, found.steps[:_SLOWEST]),
+    ]
     return [*columns(rows, left=2), "", *columns(slowest, left=2)]
 
 
 def _step_row(step: StepTime) -> tuple[str, ...]:
-    return (f"%{step.result}", "+".join(step.instructions) or "copy", f"{step.median_ms:.3f}", f"{step.share:.1%}")
+    return (
+        f"%{step.result}",
+        "+".join(step.instructions) or "copy",
+        f"{step.median_ms:.3f}",
+        f"{step.share:.1%}",
+    )
 
 
 def outputs_summary(arrays: Mapping[str, npt.NDArray[Any]], count: int) -> list[str]:
@@ -185,7 +266,10 @@ def outputs_summary(arrays: Mapping[str, npt.NDArray[Any]], count: int) -> list[
             f"{printable(name)}: {array.dtype} {list(array.shape)}, {_value(array.min())}..{_value(array.max())}"
         )
         if array.ndim == 2 and array.shape[1] > 1:
-            lines += [f"  {n}: {_values(row)}; largest at {int(row.argmax())}" for n, row in enumerate(array[:5])]
+            lines += [
+                f"  {n}: {_values(row)}; largest at {int(row.argmax())}"
+                for n, row in enumerate(array[:5])
+            ]
             lines += [f"  and {len(array) - 5} more"] if len(array) > 5 else []
         else:
             lines.append(f"  {_values(array.reshape(-1))}")

@@ -17,7 +17,9 @@ from cvm.runtime.native import Engine
 
 CHOICES = ("auto", "reference", "native")
 HOW_TO_GET_THE_ENGINE = "to get it, pip install with a C++20 compiler, or a wheel"
-Sample = Mapping[str, IntArray]  # arrays of the declared dtypes and shapes, inside their intervals
+Sample = Mapping[
+    str, IntArray
+]  # arrays of the declared dtypes and shapes, inside their intervals
 
 
 class Machine(Protocol):
@@ -34,7 +36,9 @@ class Machine(Protocol):
     def prepare(self, *, traced: bool) -> None:
         """Do now what the first run would do, so that what is wrong is said before anything runs."""
 
-    def run(self, sample: Sample, *, observe: Observer | None = None, threads: int = 1) -> dict[str, IntArray]:
+    def run(
+        self, sample: Sample, *, observe: Observer | None = None, threads: int = 1
+    ) -> dict[str, IntArray]:
         """Outputs by name; `observe` sees every instruction's value, in order."""
 
 
@@ -50,7 +54,9 @@ class Reference:
     def prepare(self, *, traced: bool) -> None:
         """Nothing to do."""
 
-    def run(self, sample: Sample, *, observe: Observer | None = None, threads: int = 1) -> dict[str, IntArray]:
+    def run(
+        self, sample: Sample, *, observe: Observer | None = None, threads: int = 1
+    ) -> dict[str, IntArray]:
         """`threads` changes nothing."""
         return interpreter.run(self.form, sample, checked=self.checked, observe=observe)
 
@@ -62,7 +68,9 @@ class Native:
     form: Proven
     name: str = "native"
     shares_a_sample: bool = True
-    _engines: dict[bool, Engine] = field(default_factory=dict, repr=False, compare=False)  # by whether it is traced
+    _engines: dict[bool, Engine] = field(
+        default_factory=dict, repr=False, compare=False
+    )  # by whether it is traced
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def prepare(self, *, traced: bool) -> None:
@@ -76,7 +84,9 @@ class Native:
                 self._engines[traced] = _engine(self.form, traced)
             return self._engines[traced]
 
-    def run(self, sample: Sample, *, observe: Observer | None = None, threads: int = 1) -> dict[str, IntArray]:
+    def run(
+        self, sample: Sample, *, observe: Observer | None = None, threads: int = 1
+    ) -> dict[str, IntArray]:
         """All threads work on this sample."""
         if observe is None:
             return self.engine().run(sample, threads=threads)
@@ -95,7 +105,12 @@ def _engine(form: Proven, traced: bool) -> Engine:
 def choose(form: WellFormed, choice: str = "auto", *, checked: bool = False) -> Machine:
     """The machine for a program; BadInput if the choice cannot be met."""
     require(choice, checked=checked)
-    if choice == "reference" or checked or not native.available() or not isinstance(form, Proven):
+    if (
+        choice == "reference"
+        or checked
+        or not native.available()
+        or not isinstance(form, Proven)
+    ):
         return Reference(form, checked)
     native.chosen_isa()  # CVM_ISA is judged before anything runs
     return Native(form)
@@ -106,11 +121,17 @@ def require(choice: str, *, checked: bool) -> None:
     if choice not in CHOICES:
         raise BadInput(f"engine {choice!r}: expected one of {', '.join(CHOICES)}")
     if choice == "native" and checked:
-        raise BadInput("only the reference runs without a proof: leave 'checked' or the native engine away")
+        raise BadInput(
+            "only the reference runs without a proof: leave 'checked' or the native engine away"
+        )
     if choice == "native" and not native.available():
         raise BadInput(f"the native engine is not installed; {HOW_TO_GET_THE_ENGINE}")
 
 
 def lacks_engine(machine: Machine) -> bool:
     """Whether a program runs on the reference only because there is no engine."""
-    return isinstance(machine, Reference) and not machine.checked and not native.available()
+    return (
+        isinstance(machine, Reference)
+        and not machine.checked
+        and not native.available()
+    )

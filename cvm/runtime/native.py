@@ -36,7 +36,9 @@ def _module() -> ModuleType | None:
     except ModuleNotFoundError:
         return None
     except ImportError as problem:
-        raise BadInput(f"the engine cannot be loaded ({problem}); the reference does without") from None
+        raise BadInput(
+            f"the engine cannot be loaded ({problem}); the reference does without"
+        ) from None
 
 
 def _built(path: str) -> ModuleType:
@@ -64,7 +66,9 @@ def chosen_isa() -> str:
     """The instruction set to run on, as `CVM_ISA` says; BadInput if the machine does not have it."""
     found, wanted = isas(), os.environ.get("CVM_ISA", "")
     if wanted and wanted not in found:
-        raise BadInput(f"CVM_ISA={wanted}: this machine and build have {', '.join(found)}")
+        raise BadInput(
+            f"CVM_ISA={wanted}: this machine and build have {', '.join(found)}"
+        )
     return wanted or found[-1]
 
 
@@ -93,17 +97,31 @@ class Engine:
         self.form = form
         self.plan: Plan = unfused(form) if traceable else fused(form)
         inputs, outputs = operands_of_ends(self.plan)
-        constants = [np.require(array, requirements=["C", "A"]) for array in form.program.constants]
+        constants = [
+            np.require(array, requirements=["C", "A"])
+            for array in form.program.constants
+        ]
         steps = [step_tuple(self.plan, step) for step in self.plan.steps]
-        self.core: Any = module.make(inputs, outputs, constants, self.plan.arena_bytes, steps, isa or chosen_isa())
+        self.core: Any = module.make(
+            inputs,
+            outputs,
+            constants,
+            self.plan.arena_bytes,
+            steps,
+            isa or chosen_isa(),
+        )
 
-    def run(self, sample: Mapping[str, IntArray], *, threads: int = 1) -> dict[str, IntArray]:
+    def run(
+        self, sample: Mapping[str, IntArray], *, threads: int = 1
+    ) -> dict[str, IntArray]:
         """One sample, in arrays of the declared dtypes and shapes, to outputs by name."""
         inputs, outputs = self._buffers(sample)
         self.core.run(inputs, list(outputs.values()), threads)
         return outputs
 
-    def observe(self, sample: Mapping[str, IntArray], observe: Observer, *, threads: int = 1) -> dict[str, IntArray]:
+    def observe(
+        self, sample: Mapping[str, IntArray], observe: Observer, *, threads: int = 1
+    ) -> dict[str, IntArray]:
         """As run; `observe` sees the value of every step that is an instruction's, in order."""
         inputs, outputs = self._buffers(sample)
         values = len(self.form.types)
@@ -112,7 +130,10 @@ class Engine:
             number = self.plan.steps[step].result
             if number < values:
                 type_ = self.form.types[number]
-                observe(number, np.frombuffer(content, DTYPES[type_.dtype]).reshape(type_.shape))
+                observe(
+                    number,
+                    np.frombuffer(content, DTYPES[type_.dtype]).reshape(type_.shape),
+                )
 
         self.core.observed(inputs, list(outputs.values()), threads, note)
         return outputs
@@ -122,10 +143,18 @@ class Engine:
         inputs, outputs = self._buffers(sample)
         return list(self.core.timed(inputs, list(outputs.values()), threads))
 
-    def _buffers(self, sample: Mapping[str, IntArray]) -> tuple[list[IntArray], dict[str, IntArray]]:
+    def _buffers(
+        self, sample: Mapping[str, IntArray]
+    ) -> tuple[list[IntArray], dict[str, IntArray]]:
         program, types = self.form.program, self.form.types
-        inputs = [np.require(sample[item.name], DTYPES[item.type.dtype], ["C", "A"]) for item in program.inputs]
+        inputs = [
+            np.require(sample[item.name], DTYPES[item.type.dtype], ["C", "A"])
+            for item in program.inputs
+        ]
         outputs = {
-            item.name: np.empty(types[item.value].shape, DTYPES[types[item.value].dtype]) for item in program.outputs
+            item.name: np.empty(
+                types[item.value].shape, DTYPES[types[item.value].dtype]
+            )
+            for item in program.outputs
         }
         return inputs, outputs

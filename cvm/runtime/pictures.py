@@ -13,13 +13,26 @@ import numpy as np
 from cvm.errors import BadInput
 from cvm.program import Input, IntArray, Program
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
+SUFFIXES = (
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".bmp",
+    ".webp",
+    ".gif",
+    ".tif",
+    ".tiff",
+    ".ppm",
+    ".pgm",
+)
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 def are_pictures(path: Path, program: Program) -> bool:
     """Whether a path is read as pictures: a file whose name says so, or for a program that takes some, a folder."""
-    return path.suffix.lower() in SUFFIXES or (path.is_dir() and _fitting(program) is not None)
+    return path.suffix.lower() in SUFFIXES or (
+        path.is_dir() and _fitting(program) is not None
+    )
 
 
 class Pictures(Mapping[str, IntArray]):
@@ -30,7 +43,9 @@ class Pictures(Mapping[str, IntArray]):
         found = path.iterdir() if path.is_dir() else iter([path])
         self._paths = sorted(item for item in found if item.suffix.lower() in SUFFIXES)
         if not self._paths:
-            raise BadInput(f"{path}: holds no pictures ({', '.join(SUFFIXES[:3])}, ...)")
+            raise BadInput(
+                f"{path}: holds no pictures ({', '.join(SUFFIXES[:3])}, ...)"
+            )
 
     def __getitem__(self, name: str) -> IntArray:
         if name != self._input.name:
@@ -47,8 +62,13 @@ class Pictures(Mapping[str, IntArray]):
 def _input_of_pictures(path: Path, program: Program) -> Input:
     if (item := _fitting(program)) is not None:
         return item
-    found = ", ".join(f"'{item.name}' {item.type.dtype}{list(item.type.shape)}" for item in program.inputs)
-    raise BadInput(f"{path}: pictures are for one input u8[1,H,W,C]; this program's is {found}; give an .npz or .npy")
+    found = ", ".join(
+        f"'{item.name}' {item.type.dtype}{list(item.type.shape)}"
+        for item in program.inputs
+    )
+    raise BadInput(
+        f"{path}: pictures are for one input u8[1,H,W,C]; this program's is {found}; give an .npz or .npy"
+    )
 
 
 def _fitting(program: Program) -> Input | None:
@@ -57,7 +77,12 @@ def _fitting(program: Program) -> Input | None:
         return None
     (item,) = program.inputs
     shape = item.type.shape
-    fits = item.type.dtype == "u8" and len(shape) == 4 and shape[0] == 1 and shape[3] in _MODES
+    fits = (
+        item.type.dtype == "u8"
+        and len(shape) == 4
+        and shape[0] == 1
+        and shape[3] in _MODES
+    )
     return item if fits else None
 
 
@@ -66,7 +91,9 @@ def _read(path: Path, item: Input) -> IntArray:
     try:
         from PIL import Image
     except ImportError:
-        raise BadInput(f"{path}: reading pictures needs pillow (pip install pillow); arrays do not") from None
+        raise BadInput(
+            f"{path}: reading pictures needs pillow (pip install pillow); arrays do not"
+        ) from None
     _, height, width, channels = item.type.shape
     try:
         with Image.open(path) as picture:

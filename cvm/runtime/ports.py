@@ -27,17 +27,23 @@ def inputs_of(form: Proven) -> tuple[Port, ...]:
     """In the program's order."""
     known = form.program.metadata.inputs if form.program.metadata else {}
     return tuple(
-        _port(form, item.name, number, known.get(item.name)) for number, item in enumerate(form.program.inputs)
+        _port(form, item.name, number, known.get(item.name))
+        for number, item in enumerate(form.program.inputs)
     )
 
 
 def outputs_of(form: Proven) -> tuple[Port, ...]:
     """In the program's order."""
     known = form.program.metadata.outputs if form.program.metadata else {}
-    return tuple(_port(form, item.name, item.value, known.get(item.name)) for item in form.program.outputs)
+    return tuple(
+        _port(form, item.name, item.value, known.get(item.name))
+        for item in form.program.outputs
+    )
 
 
 def _port(form: Proven, name: str, value: int, meaning: Meaning | None) -> Port:
     type_ = form.types[value]
     scale, zero_point = (meaning.scale, meaning.zero_point) if meaning else (None, None)
-    return Port(name, type_.dtype, type_.shape, form.intervals[value], scale, zero_point)
+    return Port(
+        name, type_.dtype, type_.shape, form.intervals[value], scale, zero_point
+    )

@@ -45,9 +45,13 @@ class Receipt:
     root: bytes
 
     @staticmethod
-    def of(program_id: str, metadata: str | None, samples: Sequence[SampleReceipt]) -> Receipt:
+    def of(
+        program_id: str, metadata: str | None, samples: Sequence[SampleReceipt]
+    ) -> Receipt:
         """A receipt with its true root, at this machine's cost weights."""
-        return Receipt(program_id, metadata, WEIGHTS_VERSION, tuple(samples), samples_root(samples))
+        return Receipt(
+            program_id, metadata, WEIGHTS_VERSION, tuple(samples), samples_root(samples)
+        )
 
 
 @dataclass(frozen=True)
@@ -69,26 +73,38 @@ def digests_of(arrays: Mapping[str, IntArray]) -> dict[str, bytes]:
     return {name: digest(array) for name, array in arrays.items()}
 
 
-def of_sample(inputs: Mapping[str, IntArray], result: Result, cost: int) -> SampleReceipt:
+def of_sample(
+    inputs: Mapping[str, IntArray], result: Result, cost: int
+) -> SampleReceipt:
     """What one sample adds to the receipt."""
     root = merkle_root(result.digests) if result.digests else None
     return SampleReceipt(digests_of(inputs), digests_of(result.outputs), cost, root)
 
 
-def run_mismatch(receipt: Receipt, *, program_id: str, metadata: str | None, samples: int) -> Mismatch | None:
+def run_mismatch(
+    receipt: Receipt, *, program_id: str, metadata: str | None, samples: int
+) -> Mismatch | None:
     """What can be told before anything runs. `metadata` is None unless real values go through it now."""
     if receipt.program_id != program_id:
         return Mismatch("the program", receipt.program_id, program_id)
     if receipt.metadata and metadata and receipt.metadata != metadata:
         return Mismatch("the metadata", receipt.metadata, metadata)
     if receipt.weights != WEIGHTS_VERSION:
-        return Mismatch("the version of the cost weights", str(receipt.weights), str(WEIGHTS_VERSION))
+        return Mismatch(
+            "the version of the cost weights",
+            str(receipt.weights),
+            str(WEIGHTS_VERSION),
+        )
     if len(receipt.samples) != samples:
-        return Mismatch("the number of samples", str(len(receipt.samples)), str(samples))
+        return Mismatch(
+            "the number of samples", str(len(receipt.samples)), str(samples)
+        )
     return None
 
 
-def sample_mismatch(number: int, expected: SampleReceipt, found: SampleReceipt) -> Mismatch | None:
+def sample_mismatch(
+    number: int, expected: SampleReceipt, found: SampleReceipt
+) -> Mismatch | None:
     """The first input, output, cost or trace root of a sample that differs."""
     return (
         digests_mismatch(f"sample {number}, input", expected.inputs, found.inputs)
@@ -97,20 +113,32 @@ def sample_mismatch(number: int, expected: SampleReceipt, found: SampleReceipt) 
     )
 
 
-def digests_mismatch(what: str, expected: Mapping[str, bytes], found: Mapping[str, bytes]) -> Mismatch | None:
+def digests_mismatch(
+    what: str, expected: Mapping[str, bytes], found: Mapping[str, bytes]
+) -> Mismatch | None:
     """The first name, in order of the program's names and then of the receipt's, whose digests differ."""
     for name in [*found, *sorted(expected.keys() - found.keys())]:
         one, other = expected.get(name), found.get(name)
         if one != other:
-            return Mismatch(f"{what} '{name}'", one.hex() if one else "nothing", other.hex() if other else "nothing")
+            return Mismatch(
+                f"{what} '{name}'",
+                one.hex() if one else "nothing",
+                other.hex() if other else "nothing",
+            )
     return None
 
 
-def _cost_or_trace_mismatch(number: int, expected: SampleReceipt, found: SampleReceipt) -> Mismatch | None:
+def _cost_or_trace_mismatch(
+    number: int, expected: SampleReceipt, found: SampleReceipt
+) -> Mismatch | None:
     if expected.cost != found.cost:
         return Mismatch(f"sample {number}, cost", str(expected.cost), str(found.cost))
     if expected.trace and found.trace and expected.trace != found.trace:
-        return Mismatch(f"sample {number}, root of the trace", expected.trace.hex(), found.trace.hex())
+        return Mismatch(
+            f"sample {number}, root of the trace",
+            expected.trace.hex(),
+            found.trace.hex(),
+        )
     return None
 
 
@@ -131,28 +159,47 @@ def to_json(receipt: Receipt) -> str:
         "samples": [sample.content() for sample in receipt.samples],
         "root": receipt.root.hex(),
     }
-    return document.dump(content if receipt.metadata is None else {**content, "metadata": receipt.metadata})
+    return document.dump(
+        content
+        if receipt.metadata is None
+        else {**content, "metadata": receipt.metadata}
+    )
 
 
 def from_json(data: bytes, name: str) -> Receipt:
     """Read what `to_json` wrote; BadInput naming `name` and the place for anything else. The root is kept as stated."""
     required = ("program", "cost_weights", "samples", "root")
-    top = document.parse_as(RECEIPT_FORMAT, data, name, required=required, optional=("metadata",))
+    top = document.parse_as(
+        RECEIPT_FORMAT, data, name, required=required, optional=("metadata",)
+    )
     samples = document.items(top["samples"], name, "samples")
     return Receipt(
         document.digest(top["program"], name, "program").hex(),
-        document.digest(top["metadata"], name, "metadata").hex() if "metadata" in top else None,
+        document.digest(top["metadata"], name, "metadata").hex()
+        if "metadata" in top
+        else None,
         document.count(top["cost_weights"], name, "cost_weights"),
-        tuple(_sample_from_json(item, name, f"samples[{number}]") for number, item in enumerate(samples)),
+        tuple(
+            _sample_from_json(item, name, f"samples[{number}]")
+            for number, item in enumerate(samples)
+        ),
         document.digest(top["root"], name, "root"),
     )
 
 
 def _sample_from_json(content: Any, name: str, where: str) -> SampleReceipt:
-    sample = document.fields(content, name, where, required=("inputs", "outputs", "cost"), optional=("trace",))
+    sample = document.fields(
+        content,
+        name,
+        where,
+        required=("inputs", "outputs", "cost"),
+        optional=("trace",),
+    )
     return SampleReceipt(
         document.digests_by_name(sample["inputs"], name, f"{where}.inputs"),
         document.digests_by_name(sample["outputs"], name, f"{where}.outputs"),
         document.count(sample["cost"], name, f"{where}.cost"),
-        document.digest(sample["trace"], name, f"{where}.trace") if "trace" in sample else None,
+        document.digest(sample["trace"], name, f"{where}.trace")
+        if "trace" in sample
+        else None,
     )

@@ -22,7 +22,9 @@ from cvm.runtime.pictures import Pictures, are_pictures
 from cvm.runtime.receipt import Receipt, SampleReceipt
 from cvm.runtime.trace import SampleTrace, Trace
 
-Progress = Callable[[Iterable[Result], int], Iterable[Result]]  # the results, and how many there will be
+Progress = Callable[
+    [Iterable[Result], int], Iterable[Result]
+]  # the results, and how many there will be
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,9 @@ class Job:
     def results(self, *, traced: bool) -> Iterator[Result]:
         """Run the samples, in order, each once."""
         self.machine.prepare(traced=traced)
-        found = execution.run_samples(self.machine, self.samples, traced=traced, threads=self.threads)
+        found = execution.run_samples(
+            self.machine, self.samples, traced=traced, threads=self.threads
+        )
         yield from self.progress(found, len(self.samples))
 
 
@@ -111,9 +115,13 @@ def record(job: Job, *, receipt: bool, trace: bool) -> Record:
                 traces.append(SampleTrace.of(result.digests))
             yield result.outputs
 
-    integers = boundary.join_outputs(job.form, outputs(), len(job.samples), batch=job.batch)
+    integers = boundary.join_outputs(
+        job.form, outputs(), len(job.samples), batch=job.batch
+    )
     return Record(
-        boundary.dequantize(job.form.program, integers) if job.metadata else dict(integers),
+        boundary.dequantize(job.form.program, integers)
+        if job.metadata
+        else dict(integers),
         Receipt.of(job.program_id, job.metadata, noted) if receipt else None,
         Trace(job.program_id, job.first_value, tuple(traces)) if trace else None,
     )

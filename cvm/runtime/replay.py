@@ -14,7 +14,12 @@ from cvm.runtime.trace import SampleTrace, Trace
 def first_mismatch(job: Job, receipt: Receipt, trace: Trace | None) -> Mismatch | None:
     """None if every digest, cost and root agrees. What can be told without running is told first."""
     return (
-        receipts.run_mismatch(receipt, program_id=job.program_id, metadata=job.metadata, samples=len(job.samples))
+        receipts.run_mismatch(
+            receipt,
+            program_id=job.program_id,
+            metadata=job.metadata,
+            samples=len(job.samples),
+        )
         or (_trace_header_mismatch(job, trace) if trace else None)
         or _inputs_mismatch(job, receipt)
         or _results_mismatch(job, receipt, trace)
@@ -25,7 +30,11 @@ def first_mismatch(job: Job, receipt: Receipt, trace: Trace | None) -> Mismatch 
 def _trace_header_mismatch(job: Job, trace: Trace) -> Mismatch | None:
     for what, expected, found in (
         ("the program of the trace", trace.program_id, job.program_id),
-        ("the number of samples in the trace", str(len(trace.samples)), str(len(job.samples))),
+        (
+            "the number of samples in the trace",
+            str(len(trace.samples)),
+            str(len(job.samples)),
+        ),
         ("the trace's first_value", str(trace.first_value), str(job.first_value)),
     ):
         if expected != found:
@@ -34,37 +43,59 @@ def _trace_header_mismatch(job: Job, trace: Trace) -> Mismatch | None:
 
 
 def _inputs_mismatch(job: Job, receipt: Receipt) -> Mismatch | None:
-    for number, (sample, expected) in enumerate(zip(job.samples, receipt.samples, strict=True)):
+    for number, (sample, expected) in enumerate(
+        zip(job.samples, receipt.samples, strict=True)
+    ):
         found = receipts.digests_of(sample)
-        mismatch = receipts.digests_mismatch(f"sample {number}, input", expected.inputs, found)
+        mismatch = receipts.digests_mismatch(
+            f"sample {number}, input", expected.inputs, found
+        )
         if mismatch:
             return mismatch
     return None
 
 
-def _results_mismatch(job: Job, receipt: Receipt, trace: Trace | None) -> Mismatch | None:
+def _results_mismatch(
+    job: Job, receipt: Receipt, trace: Trace | None
+) -> Mismatch | None:
     traced = trace is not None or any(sample.trace for sample in receipt.samples)
     price = cost(job.form).total
     for number, result in enumerate(job.results(traced=traced)):
         found = receipts.of_sample(job.samples[number], result, price)
         mismatch = _trace_mismatch(job, trace, number, result) if trace else None
-        mismatch = mismatch or receipts.sample_mismatch(number, receipt.samples[number], found)
+        mismatch = mismatch or receipts.sample_mismatch(
+            number, receipt.samples[number], found
+        )
         if mismatch:
             return mismatch
     return None
 
 
-def _trace_mismatch(job: Job, trace: Trace, number: int, result: Result) -> Mismatch | None:
+def _trace_mismatch(
+    job: Job, trace: Trace, number: int, result: Result
+) -> Mismatch | None:
     """The first instruction of a sample whose value is not what the trace says."""
-    difference = traces.sample_difference(trace.samples[number], SampleTrace.of(result.digests), number)
+    difference = traces.sample_difference(
+        trace.samples[number], SampleTrace.of(result.digests), number
+    )
     if difference is None:
         return None
-    what = difference.reason if difference.instruction is None else _instruction(job, difference.instruction)
-    return Mismatch(f"sample {number}, {what} in the trace", difference.expected, difference.found)
+    what = (
+        difference.reason
+        if difference.instruction is None
+        else _instruction(job, difference.instruction)
+    )
+    return Mismatch(
+        f"sample {number}, {what} in the trace", difference.expected, difference.found
+    )
 
 
 def _instruction(job: Job, index: int) -> str:
     """Its number, its value, and the float tensor that it stands for, if the metadata says so."""
     program, value = job.form.program, job.first_value + index
-    source = program.metadata.values[value].source if program.metadata and value in program.metadata.values else ""
+    source = (
+        program.metadata.values[value].source
+        if program.metadata and value in program.metadata.values
+        else ""
+    )
     return f"instruction {index} (%{value} = {program.instructions[index].name}{', ' + source if source else ''})"

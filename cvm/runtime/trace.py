@@ -65,7 +65,10 @@ def merkle_root(leaves: Sequence[bytes]) -> bytes:
         return hashlib.sha256(b"").digest()
     level = [hashlib.sha256(b"\x00" + leaf).digest() for leaf in leaves]
     while len(level) > 1:
-        paired = [hashlib.sha256(b"\x01" + a + b).digest() for a, b in zip(level[::2], level[1::2], strict=False)]
+        paired = [
+            hashlib.sha256(b"\x01" + a + b).digest()
+            for a, b in zip(level[::2], level[1::2], strict=False)
+        ]
         level = paired + level[len(paired) * 2 :]
     return level[0]
 
@@ -79,24 +82,40 @@ def first_difference(expected: Trace, found: Trace) -> Difference | None:
     """The first sample, and in it the first instruction, in which two traces differ; None if they say the same."""
     for what in ("program_id", "first_value"):
         if getattr(expected, what) != getattr(found, what):
-            return Difference(what, expected=str(getattr(expected, what)), found=str(getattr(found, what)))
-    for number, (one, other) in enumerate(zip(expected.samples, found.samples, strict=False)):
+            return Difference(
+                what,
+                expected=str(getattr(expected, what)),
+                found=str(getattr(found, what)),
+            )
+    for number, (one, other) in enumerate(
+        zip(expected.samples, found.samples, strict=False)
+    ):
         difference = sample_difference(one, other, number)
         if difference:
             return difference
     if len(expected.samples) != len(found.samples):
-        return Difference("number of samples", expected=str(len(expected.samples)), found=str(len(found.samples)))
+        return Difference(
+            "number of samples",
+            expected=str(len(expected.samples)),
+            found=str(len(found.samples)),
+        )
     return None
 
 
-def sample_difference(expected: SampleTrace, found: SampleTrace, sample: int) -> Difference | None:
+def sample_difference(
+    expected: SampleTrace, found: SampleTrace, sample: int
+) -> Difference | None:
     """The first instruction in which the traces of one sample differ, or their lengths or stated roots."""
-    for instruction, (one, other) in enumerate(zip(expected.digests, found.digests, strict=False)):
+    for instruction, (one, other) in enumerate(
+        zip(expected.digests, found.digests, strict=False)
+    ):
         if one != other:
             return Difference("digest", sample, instruction, one.hex(), other.hex())
     lengths = len(expected.digests), len(found.digests)
     if lengths[0] != lengths[1]:
-        return Difference("number of instructions", sample, None, str(lengths[0]), str(lengths[1]))
+        return Difference(
+            "number of instructions", sample, None, str(lengths[0]), str(lengths[1])
+        )
     if expected.root != found.root:
         return Difference("root", sample, None, expected.root.hex(), found.root.hex())
     return None
@@ -109,12 +128,17 @@ def describe(difference: Difference, first_value: int) -> str:
     if difference.instruction is None:
         return f"sample {difference.sample}, {difference.reason}"
     value = first_value + difference.instruction
-    return f"sample {difference.sample}, instruction {difference.instruction} (%{value})"
+    return (
+        f"sample {difference.sample}, instruction {difference.instruction} (%{value})"
+    )
 
 
 def to_json(trace: Trace) -> str:
     """The one text of a trace."""
-    samples = [{"digests": [item.hex() for item in one.digests], "root": one.root.hex()} for one in trace.samples]
+    samples = [
+        {"digests": [item.hex() for item in one.digests], "root": one.root.hex()}
+        for one in trace.samples
+    ]
     return document.dump(
         {
             "format": TRACE_FORMAT,
@@ -127,12 +151,17 @@ def to_json(trace: Trace) -> str:
 
 def from_json(data: bytes, name: str) -> Trace:
     """Read what `to_json` wrote; BadInput naming `name` and the place for anything else. Roots are kept as stated."""
-    top = document.parse_as(TRACE_FORMAT, data, name, required=("program", "first_value", "samples"))
+    top = document.parse_as(
+        TRACE_FORMAT, data, name, required=("program", "first_value", "samples")
+    )
     samples = document.items(top["samples"], name, "samples")
     return Trace(
         document.digest(top["program"], name, "program").hex(),
         document.count(top["first_value"], name, "first_value"),
-        tuple(_sample_from_json(item, name, f"samples[{number}]") for number, item in enumerate(samples)),
+        tuple(
+            _sample_from_json(item, name, f"samples[{number}]")
+            for number, item in enumerate(samples)
+        ),
     )
 
 
@@ -140,6 +169,11 @@ def _sample_from_json(content: Any, name: str, where: str) -> SampleTrace:
     sample = document.fields(content, name, where, required=("digests", "root"))
     listed = document.items(sample["digests"], name, f"{where}.digests")
     if not listed:
-        raise BadInput(f"{name}: {where}.digests is empty; a program has at least one instruction")
-    digests = tuple(document.digest(item, name, f"{where}.digests[{n}]") for n, item in enumerate(listed))
+        raise BadInput(
+            f"{name}: {where}.digests is empty; a program has at least one instruction"
+        )
+    digests = tuple(
+        document.digest(item, name, f"{where}.digests[{n}]")
+        for n, item in enumerate(listed)
+    )
     return SampleTrace(digests, document.digest(sample["root"], name, f"{where}.root"))

@@ -18,7 +18,15 @@ from mrt.errors import BadData
 
 Array = npt.NDArray[Any]
 Opener = Callable[[], AbstractContextManager[IO[bytes]]]
-_READ_ERRORS = (OSError, EOFError, ValueError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError)
+_READ_ERRORS = (
+    OSError,
+    EOFError,
+    ValueError,
+    zlib.error,
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +52,9 @@ class StoredArray:
                         )
                     yield np.frombuffer(data, self.dtype).reshape(self.shape[1:])
         except _READ_ERRORS as problem:
-            raise BadData(f"{self.where}: cannot be read ({problem}); the file is damaged, write it again") from None
+            raise BadData(
+                f"{self.where}: cannot be read ({problem}); the file is damaged, write it again"
+            ) from None
 
 
 def open_npy(path: Path) -> StoredArray:
@@ -56,14 +66,22 @@ def open_npz(path: Path) -> dict[str, StoredArray | BadData]:
     """The arrays of an .npz file by name; for one that cannot be used the reason, to be raised if it is asked for."""
     try:
         with zipfile.ZipFile(path) as archive:
-            members = [item for item in archive.infolist() if item.filename.endswith(".npy")]
+            members = [
+                item for item in archive.infolist() if item.filename.endswith(".npy")
+            ]
     except _READ_ERRORS as problem:
-        raise BadData(f"{path}: is not a readable .npz file ({problem}); write it with numpy.savez") from None
+        raise BadData(
+            f"{path}: is not a readable .npz file ({problem}); write it with numpy.savez"
+        ) from None
     arrays: dict[str, StoredArray | BadData] = {}
     for item in members:
         name = item.filename.removesuffix(".npy")
         try:
-            arrays[name] = _describe(_member_opener(path, item.filename), f"{path}: array '{name}'", item.file_size)
+            arrays[name] = _describe(
+                _member_opener(path, item.filename),
+                f"{path}: array '{name}'",
+                item.file_size,
+            )
         except BadData as problem:
             arrays[name] = problem
     return arrays
@@ -84,7 +102,9 @@ def _describe(opener: Opener, where: str, size: int) -> StoredArray:
         with opener() as stream:
             shape, dtype, header_bytes = _read_header(stream, where)
     except _READ_ERRORS as problem:
-        raise BadData(f"{where}: is not a readable numpy array ({problem}); write it with numpy.save") from None
+        raise BadData(
+            f"{where}: is not a readable numpy array ({problem}); write it with numpy.save"
+        ) from None
     expected = header_bytes + dtype.itemsize * math.prod(shape)
     if size != expected:
         raise BadData(
@@ -94,7 +114,9 @@ def _describe(opener: Opener, where: str, size: int) -> StoredArray:
     return StoredArray(where, shape, dtype, opener)
 
 
-def _read_header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+def _read_header(
+    stream: IO[bytes], where: str
+) -> tuple[tuple[int, ...], np.dtype[Any], int]:
     """Shape, dtype and the header's length; BadData for what cannot be streamed or is not a number."""
     version = np.lib.format.read_magic(stream)
     if version == (1, 0):
@@ -102,9 +124,13 @@ def _read_header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dty
     elif version == (2, 0):
         shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
     else:
-        raise BadData(f"{where}: has .npy format version {version[0]}.{version[1]}, expected 1.0 or 2.0")
+        raise BadData(
+            f"{where}: has .npy format version {version[0]}.{version[1]}, expected 1.0 or 2.0"
+        )
     if dtype.kind not in "buif":
-        raise BadData(f"{where}: has dtype {dtype}, expected real numbers; pickled objects are never loaded")
+        raise BadData(
+            f"{where}: has dtype {dtype}, expected real numbers; pickled objects are never loaded"
+        )
     if fortran and len(shape) > 1:
         raise BadData(
             f"{where}: is stored in Fortran order, which cannot be streamed; save numpy.ascontiguousarray of it"

@@ -25,11 +25,17 @@ def cuts(model: ir.Model) -> Mapping[str, list[Cut]]:
     found: dict[str, list[Cut]] = {}
     for node in model.graph:
         source = node.inputs[0] if node.op_type in CUTS else None
-        if source is None or source.dtype != ir.DataType.FLOAT or node.outputs[0].dtype != ir.DataType.FLOAT:
+        if (
+            source is None
+            or source.dtype != ir.DataType.FLOAT
+            or node.outputs[0].dtype != ir.DataType.FLOAT
+        ):
             continue
         before, ends = source.producer(), _ends(node)
         if before is not None and before.op_type not in CUTS and ends is not None:
-            found.setdefault(str(source.name), []).append(Cut(str(node.outputs[0].name), *ends))
+            found.setdefault(str(source.name), []).append(
+                Cut(str(node.outputs[0].name), *ends)
+            )
     return found
 
 

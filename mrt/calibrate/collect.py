@@ -20,11 +20,11 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from mrt.calibrate.clipped_values import CUTS, Cut, cuts
-from mrt.calibrate.observed_tensor import Clipped, Seen
+from mrt.calibrate.observed_tensor import Clipped, ObservedTensor
 from mrt.calibrate.observers import Observer
 from mrt.calibrate.samples import Sample, Samples
 from mrt.calibrate.session import FloatSession, model_inputs
-from mrt.calibrate.subsampling import Thinning
+from mrt.calibrate.subsampling import Subsampling
 from mrt.errors import BadData
 from mrt.graph.notes import ONE_RANGE
 from mrt.table.table import CalibrationOptions, CalibrationTable
@@ -33,7 +33,9 @@ Array = npt.NDArray[Any]
 Progress = Callable[[int, int], None]  # runs done, runs in all
 Values = Mapping[str, Array]
 Look = Callable[[int, Sample, Values], None]  # at a sample and what nodes gave for it
-MAX_EXPOSED_BYTES = 256 * 2**20  # values exposed by one run; a model with more is run once for each group of values
+MAX_EXPOSED_BYTES = (
+    256 * 2**20
+)  # values exposed by one run; a model with more is run once for each group of values
 SUMS_OF_PRODUCTS = ("Conv", "ConvTranspose", "Gemm")
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
 
@@ -41,13 +43,15 @@ _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
 class Watch:
     """What is gathered about one value: its range and, where wanted, the mean of each index of axis 1."""
 
-    def __init__(self, options: CalibrationOptions, *, by_channel: bool = False, summed: int = 1) -> None:
+    def __init__(
+        self, options: CalibrationOptions, *, by_channel: bool = False, summed: int = 1
+    ) -> None:
         self.observer = Observer(options, summed)
         self._by_channel = by_channel
         self._sums: npt.NDArray[np.float64] | None = None
         self._count = 0  # elements of each channel
 
-    def update(self, seen: Seen, few: Array) -> None:
+    def update(self, seen: ObservedTensor, few: Array) -> None:
         """See the value for one more sample: all of it for the ends of its range, `few` of it for its histogram."""
         if few.size:
             self.observer.count(few, *seen.range)
@@ -58,13 +62,17 @@ class Watch:
     @property
     def channel_means(self) -> tuple[float, ...] | None:
         """The means, if they were wanted."""
-        return None if self._sums is None else tuple((self._sums / self._count + 0.0).tolist())
+        return (
+            None
+            if self._sums is None
+            else tuple((self._sums / self._count + 0.0).tolist())
+        )
 
 
-class Onlooker(Protocol):
+class CalibrationCallback(Protocol):
     """Wants to know more of the values than calibration does, and sees them on the same occasion."""
 
-    def see(self, index: int, sample: Sample, name: str, seen: Seen) -> None:
+    def see(self, index: int, sample: Sample, name: str, seen: ObservedTensor) -> None:
         """A value that a node gives for a sample."""
 
 
@@ -74,7 +82,7 @@ def calibrate(
     options: CalibrationOptions,
     *,
     model_sha256: str,
-    onlookers: Sequence[Onlooker] = (),
+    callbacks: Sequence[CalibrationCallback] = (),
     progress: Progress | None = None,
 ) -> CalibrationTable:
     """The range of every float input and node output of the rewritten model over the samples, one sample a run."""
@@ -82,11 +90,17 @@ def calibrate(
         raise BadData(f"{samples.source}: holds no samples; expected at least one")
     watches = _watches(model, options)
     digest = hashlib.sha256()
-    thinning, cut_off, clipped = Thinning.of(len(samples)), _cut_off(model), cuts(model)
+    subsampling, cut_off, clipped = (
+        Subsampling.of(len(samples)),
+        _cut_off(model),
+        cuts(model),
+    )
     groups = _groups(model, clipped)
     for number, names in enumerate(groups):
         of_inputs = digest if number == 0 else None
-        gathering = _Gathering(watches, onlookers, thinning, cut_off, clipped, samples.source, of_inputs)
+        gathering = _Gathering(
+            watches, callbacks, subsampling, cut_off, clipped, samples.source, of_inputs
+        )
         with closing(_runs(FloatSession(model, names), samples, gathering.see)) as runs:
             for done in runs:
                 if progress is not None:
@@ -107,8 +121,8 @@ class _Gathering:
     """All that is to be known of values."""
 
     watches: Mapping[str, Watch]
-    onlookers: Sequence[Onlooker]
-    thinning: Thinning
+    callbacks: Sequence[CalibrationCallback]
+    subsampling: Subsampling
     cut_off: frozenset[str]
     clipped: Mapping[str, Sequence[Cut]]
     source: str
@@ -120,21 +134,30 @@ class _Gathering:
         if self.digest is not None:
             for name, array in sample.items():
                 self.digest.update(np.ascontiguousarray(array, "<f4").data)
-                self._watch(name, Seen(array, array), array, f"{where} input")
+                self._watch(name, ObservedTensor(array, array), array, f"{where} input")
         for name, array in values.items():
-            seen = Seen(array, self.thinning.few(array, index))
-            clipped = ((cut.name, Clipped(seen, cut.low, cut.high)) for cut in self.clipped.get(name, ()))
+            seen = ObservedTensor(array, self.subsampling.few(array, index))
+            clipped = (
+                (cut.name, Clipped(seen, cut.low, cut.high))
+                for cut in self.clipped.get(name, ())
+            )
             for given, item in ((name, seen), *clipped):
-                few = self.thinning.fewer(item.values, index) if given in self.cut_off else item.few
+                few = (
+                    self.subsampling.fewer(item.values, index)
+                    if given in self.cut_off
+                    else item.few
+                )
                 self._watch(given, item, few, f"{where} value")
-                for onlooker in self.onlookers:
-                    onlooker.see(index, sample, given, item)
+                for callback in self.callbacks:
+                    callback.see(index, sample, given, item)
 
-    def _watch(self, name: str, seen: Seen, few: Array, what: str) -> None:
+    def _watch(self, name: str, seen: ObservedTensor, few: Array, what: str) -> None:
         try:
             self.watches[name].update(seen, few)
         except BadData as problem:
-            raise BadData(f"{what} '{name}' has {problem}; leave the sample out or mend the model") from None
+            raise BadData(
+                f"{what} '{name}' has {problem}; leave the sample out or mend the model"
+            ) from None
 
 
 def _runs(session: FloatSession, samples: Samples, look: Look) -> Generator[int]:
@@ -159,23 +182,35 @@ def _runs(session: FloatSession, samples: Samples, look: Look) -> Generator[int]
 
 def _produced(model: ir.Model) -> list[ir.Value]:
     """The float values that nodes give, in the order of the graph."""
-    return [value for node in model.graph for value in node.outputs if value.name and value.dtype in _FLOATS]
+    return [
+        value
+        for node in model.graph
+        for value in node.outputs
+        if value.name and value.dtype in _FLOATS
+    ]
 
 
 def _watches(model: ir.Model, options: CalibrationOptions) -> dict[str, Watch]:
     groups: dict[str, list[ir.Value]] = {}
     for value in (*model_inputs(model), *_produced(model)):
-        groups.setdefault(value.metadata_props.get(ONE_RANGE, f"={value.name}"), []).append(value)
+        groups.setdefault(
+            value.metadata_props.get(ONE_RANGE, f"={value.name}"), []
+        ).append(value)
     watches: dict[str, Watch] = {}
     for values in groups.values():
-        by_channel, summed = any(map(_feeds_a_sum_of_products, values)), min(map(_summed_together, values))
+        by_channel, summed = (
+            any(map(_feeds_a_sum_of_products, values)),
+            min(map(_summed_together, values)),
+        )
         watch = Watch(options, by_channel=by_channel, summed=summed)
         watches |= dict.fromkeys((str(value.name) for value in values), watch)
     return watches
 
 
 def _feeds_a_sum_of_products(value: ir.Value) -> bool:
-    return any(use.node.op_type in SUMS_OF_PRODUCTS and use.idx == 0 for use in value.uses())
+    return any(
+        use.node.op_type in SUMS_OF_PRODUCTS and use.idx == 0 for use in value.uses()
+    )
 
 
 def _summed_together(value: ir.Value) -> int:
@@ -185,7 +220,11 @@ def _summed_together(value: ir.Value) -> int:
     clipped like any other value.
     """
     node = value.producer()
-    if node is None or node.op_type not in (*CUTS, *SUMS_OF_PRODUCTS, "Add") or value.is_graph_output():
+    if (
+        node is None
+        or node.op_type not in (*CUTS, *SUMS_OF_PRODUCTS, "Add")
+        or value.is_graph_output()
+    ):
         return 1
     if not value.uses() or any(use.node.op_type != "ReduceSum" for use in value.uses()):
         return 1
@@ -219,4 +258,8 @@ def _groups(model: ir.Model, clipped: Mapping[str, Sequence[Cut]]) -> list[list[
 
 def _size(value: ir.Value) -> int:
     """How many numbers the value holds; a dimension that is not known counts as 1."""
-    return math.prod([] if value.shape is None else [size for size in value.shape if isinstance(size, int)])
+    return math.prod(
+        []
+        if value.shape is None
+        else [size for size in value.shape if isinstance(size, int)]
+    )

@@ -86,7 +86,11 @@ def magnitude_bins(bits: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
 
 def magnitude_edges(first: int, stop: int) -> Floats:
     """Where these bins of magnitude begin."""
-    return (np.arange(first, stop, dtype=np.int32) << _FRACTION_BITS).view(np.float32).astype(np.float64)
+    return (
+        (np.arange(first, stop, dtype=np.int32) << _FRACTION_BITS)
+        .view(np.float32)
+        .astype(np.float64)
+    )
 
 
 def _native_for(values: Array) -> Any:
@@ -101,7 +105,9 @@ def _native() -> Any:
         return _built(path)
     try:
         return importlib.import_module("mrt._counting")
-    except ImportError:  # absent, or built for another system: the answers are the same without it
+    except (
+        ImportError
+    ):  # absent, or built for another system: the answers are the same without it
         return None
 
 
@@ -113,7 +119,9 @@ def _built(path: str) -> ModuleType:
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     except ImportError:
-        raise BadOption(f"MRT_COUNTING names {path}, which is not a built extension") from None
+        raise BadOption(
+            f"MRT_COUNTING names {path}, which is not a built extension"
+        ) from None
     return module
 
 
@@ -136,7 +144,9 @@ def _moments(rows: Array) -> tuple[Floats, Floats]:
 
     def sums(weights: Floats) -> Floats:
         """By bincount, which adds one number after another to what it has of a lane, 0 at first."""
-        of_lanes = np.bincount(lanes, weights, minlength=count * LANES).astype(np.float64, copy=False)
+        of_lanes = np.bincount(lanes, weights, minlength=count * LANES).astype(
+            np.float64, copy=False
+        )
         return row_sums(of_lanes.reshape(count, LANES))
 
     return sums(numbers), sums(numbers * numbers)
@@ -144,19 +154,29 @@ def _moments(rows: Array) -> tuple[Floats, Floats]:
 
 def _count_bins(counts: Counts, flat: Array, exponent: int) -> None:
     # A power of two scales floats exactly, and the cast truncates toward zero: the bin rule in two passes.
-    dtype = np.dtype(np.float32 if flat.dtype == np.float32 and exponent >= _LEAST_NARROW else np.float64)
+    dtype = np.dtype(
+        np.float32
+        if flat.dtype == np.float32 and exponent >= _LEAST_NARROW
+        else np.float64
+    )
     factor = np.array(math.ldexp(1.0, -exponent), dtype)
     for start in range(0, flat.size, _BLOCK):
-        bins = (flat[start : start + _BLOCK].astype(dtype, copy=False) * factor).astype(np.int32)
+        bins = (flat[start : start + _BLOCK].astype(dtype, copy=False) * factor).astype(
+            np.int32
+        )
         bins += counts.size // 2
         counts += np.bincount(bins, minlength=counts.size)
 
 
 def _count_magnitudes(counts: MagnitudeCounts, rows: Array, highest: int) -> None:
     channels, _, size = counts.shape
-    bits = np.add(rows, 0, dtype=np.float32).view(np.int32)  # a copy, in which no zero is negative
+    bits = np.add(rows, 0, dtype=np.float32).view(
+        np.int32
+    )  # a copy, in which no zero is negative
     lowest = highest - size + 1
     places = np.maximum(magnitude_bins(bits), lowest) - lowest
     places += (bits < 0) * np.int32(size)
     places += (np.arange(channels, dtype=np.int32) * (2 * size))[:, None]
-    counts += np.bincount(places.reshape(-1), minlength=counts.size).reshape(counts.shape)
+    counts += np.bincount(places.reshape(-1), minlength=counts.size).reshape(
+        counts.shape
+    )

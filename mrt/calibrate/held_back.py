@@ -8,7 +8,11 @@ from dataclasses import replace
 from mrt.calibrate.samples import Sample, Samples, evenly_spaced
 from mrt.errors import BadData
 
-SHARE, FEWEST, MOST = 3, 16, 256  # a third of the samples; at least 16, of fewer than 32 the half; at most 256
+SHARE, FEWEST, MOST = (
+    3,
+    16,
+    256,
+)  # a third of the samples; at least 16, of fewer than 32 the half; at most 256
 FEWEST_SAMPLES = 4
 
 
@@ -16,14 +20,18 @@ def count_to_hold_back(samples: Samples) -> int:
     """How many of these samples to set aside."""
     total = len(samples)
     if total < FEWEST_SAMPLES:
-        raise BadData(f"{samples.source}: {total} samples; a search needs {FEWEST_SAMPLES} or more, to hold some back")
+        raise BadData(
+            f"{samples.source}: {total} samples; a search needs {FEWEST_SAMPLES} or more, to hold some back"
+        )
     return min(max(total // SHARE, min(FEWEST, total // 2)), MOST)
 
 
 def split(samples: Samples, count: int) -> tuple[Samples, Samples]:
     """What is left, and `count` samples at equal distances that are set aside."""
     if not 0 < count < len(samples):
-        raise BadData(f"{samples.source}: {count} of {len(samples)} samples cannot be held back; some must be left")
+        raise BadData(
+            f"{samples.source}: {count} of {len(samples)} samples cannot be held back; some must be left"
+        )
     held = frozenset(evenly_spaced(len(samples), count))
     rest = frozenset(range(len(samples))) - held
     return _only(samples, rest), _only(samples, held)

@@ -14,7 +14,18 @@ from PIL import Image
 from mrt.calibrate.preprocessing import Preprocessing, channel_axis
 from mrt.errors import BadData
 
-SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
+SUFFIXES = (
+    ".jpg",
+    ".jpeg",
+    ".png",
+    ".bmp",
+    ".webp",
+    ".gif",
+    ".tif",
+    ".tiff",
+    ".ppm",
+    ".pgm",
+)
 LABELS_FILE = "labels.csv"
 _KEPT = 0.875  # with no size given, the model sees the centre 7/8 of the shorter side: 224 of 256
 
@@ -33,27 +44,45 @@ def list_pictures(folder: Path) -> list[Picture]:
     if table.exists():
         pictures = _read_labels(table)
     else:
-        pictures = [Picture(path, None) for path in sorted(folder.iterdir()) if path.suffix.lower() in SUFFIXES]
+        pictures = [
+            Picture(path, None)
+            for path in sorted(folder.iterdir())
+            if path.suffix.lower() in SUFFIXES
+        ]
     if not pictures:
-        raise BadData(f"{folder}: holds no images ({', '.join(SUFFIXES[:3])}, ...) and no {LABELS_FILE} that lists any")
+        raise BadData(
+            f"{folder}: holds no images ({', '.join(SUFFIXES[:3])}, ...) and no {LABELS_FILE} that lists any"
+        )
     return pictures
 
 
-def read_picture(path: Path, shape: tuple[int, ...], preprocessing: Preprocessing) -> npt.NDArray[np.uint8]:
+def read_picture(
+    path: Path, shape: tuple[int, ...], preprocessing: Preprocessing
+) -> npt.NDArray[np.uint8]:
     """The picture as uint8 [1, H, W, C], of the size the model wants where nothing else is asked for."""
     axis = channel_axis(shape)
     if len(shape) != 4 or axis is None or shape[0] != 1 or shape[axis] not in (1, 3):
-        raise BadData(f"{path}: a picture does not fit the model's input {list(shape)}; give its samples as .npz")
+        raise BadData(
+            f"{path}: a picture does not fit the model's input {list(shape)}; give its samples as .npz"
+        )
     height, width = (shape[2], shape[3]) if axis == 1 else (shape[1], shape[2])
     try:
         with Image.open(path) as file:
-            picture = _sized(file.convert("L" if shape[axis] == 1 else "RGB"), (width, height), preprocessing)
+            picture = _sized(
+                file.convert("L" if shape[axis] == 1 else "RGB"),
+                (width, height),
+                preprocessing,
+            )
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as problem:
-        raise BadData(f"{path}: cannot be read as an image ({problem}); remove it or replace it") from None
+        raise BadData(
+            f"{path}: cannot be read as an image ({problem}); remove it or replace it"
+        ) from None
     return np.asarray(picture, np.uint8).reshape(1, *picture.size[::-1], shape[axis])
 
 
-def _sized(picture: Image.Image, size: tuple[int, int], preprocessing: Preprocessing) -> Image.Image:
+def _sized(
+    picture: Image.Image, size: tuple[int, int], preprocessing: Preprocessing
+) -> Image.Image:
     """Resized and cropped as asked; if nothing is asked, the centre of the picture at the model's size."""
     if preprocessing.resize is not None:
         picture = _resize_shorter_side(picture, preprocessing.resize)
@@ -68,7 +97,9 @@ def _resize_shorter_side(picture: Image.Image, side: int) -> Image.Image:
     shorter = min(picture.size)
     if shorter == side:
         return picture
-    width, height = (max(side, round(length * side / shorter)) for length in picture.size)
+    width, height = (
+        max(side, round(length * side / shorter)) for length in picture.size
+    )
     return picture.resize((width, height), Image.Resampling.BILINEAR)
 
 
@@ -93,10 +124,14 @@ def _read_labels(table: Path) -> list[Picture]:
 
 def _read_row(table: Path, number: int, row: list[Any]) -> Picture:
     if len(row) != 2 or not row[1].strip().isdecimal():
-        raise BadData(f"{table}: row {number} is {','.join(row)!r}, expected a file name and the number of its class")
+        raise BadData(
+            f"{table}: row {number} is {','.join(row)!r}, expected a file name and the number of its class"
+        )
     path = table.parent / row[0]
     if not path.resolve().is_relative_to(table.parent.resolve()):
-        raise BadData(f"{table}: row {number} names {row[0]!r}, which lies outside the folder")
+        raise BadData(
+            f"{table}: row {number} names {row[0]!r}, which lies outside the folder"
+        )
     if not path.is_file():
         raise BadData(f"{table}: row {number} names {row[0]!r}, which does not exist")
     return Picture(path, int(row[1]))

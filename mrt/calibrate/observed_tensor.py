@@ -14,7 +14,7 @@ Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
 
-class Seen:
+class ObservedTensor:
     """`values` [N, C, ...], or fewer dimensions; `few` of them, thinned.
 
     The arrays are written over after a sample: what is to be kept of them is copied.
@@ -36,7 +36,11 @@ class Seen:
     @cached_property
     def range(self) -> tuple[float, float]:
         """The least and the greatest number of all; NaN if there is one."""
-        low, high = self.ends if self.values.ndim == 4 else counting.ends(self.values.reshape(1, -1))
+        low, high = (
+            self.ends
+            if self.values.ndim == 4
+            else counting.ends(self.values.reshape(1, -1))
+        )
         return float(low.min()), float(high.max())
 
     @property
@@ -54,10 +58,10 @@ class Seen:
         return counting.moments(rows_of_channels(self.few))
 
 
-class Clipped(Seen):
+class Clipped(ObservedTensor):
     """What a Relu or Clip with these ends makes of a value: what is asked of it follows from what was asked of that."""
 
-    def __init__(self, before: Seen, low: float, high: float) -> None:
+    def __init__(self, before: ObservedTensor, low: float, high: float) -> None:
         self._before = before
         self._low, self._high = np.float32(low), np.float32(high)
         self.few = self._clip(before.few)
@@ -70,13 +74,17 @@ class Clipped(Seen):
     @cached_property
     def ends(self) -> tuple[Array, Array]:
         """As of any other value."""
-        low, high = (self._clip(end) + np.float32(0) for end in self._before.ends)  # no zero is negative
+        low, high = (
+            self._clip(end) + np.float32(0) for end in self._before.ends
+        )  # no zero is negative
         return low, high
 
     @cached_property
     def range(self) -> tuple[float, float]:
         """As of any other value."""
-        low, high = (float(self._clip(np.float32(end))) + 0.0 for end in self._before.range)
+        low, high = (
+            float(self._clip(np.float32(end))) + 0.0 for end in self._before.range
+        )
         return low, high
 
     def _clip(self, numbers: Array | np.float32) -> Array:

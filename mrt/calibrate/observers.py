@@ -10,7 +10,7 @@ import numpy.typing as npt
 from mrt.calibrate.histogram import Histogram
 from mrt.calibrate.thresholds import PICKERS
 from mrt.errors import BadData
-from mrt.table.table import CalibrationOptions, Range
+from mrt.table.table import CalibrationOptions, MeasuredRange
 
 
 class Observer:
@@ -47,13 +47,18 @@ class Observer:
         if self.histogram is not None and other.histogram is not None:
             self.histogram.merge(other.histogram)
 
-    def range(self) -> Range:
+    def range(self) -> MeasuredRange:
         """The range after everything seen; of no values at all, that of zeros."""
         if self.min > self.max:
-            return Range(0.0, 0.0, 0.0, 0.0)
-        low, high = self.min + 0.0, self.max + 0.0  # a negative zero would be one more spelling of the same table
+            return MeasuredRange(0.0, 0.0, 0.0, 0.0)
+        low, high = (
+            self.min + 0.0,
+            self.max + 0.0,
+        )  # a negative zero would be one more spelling of the same table
         if self.histogram is None:
-            return Range(low, high, low, high)
-        lo, hi = PICKERS[self.options.observer](self.histogram, low, high, self.options, self._summed)
+            return MeasuredRange(low, high, low, high)
+        lo, hi = PICKERS[self.options.observer](
+            self.histogram, low, high, self.options, self._summed
+        )
         lo = min(max(lo, low), high)
-        return Range(low, high, lo, max(lo, min(hi, high)))
+        return MeasuredRange(low, high, lo, max(lo, min(hi, high)))

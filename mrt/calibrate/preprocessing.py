@@ -39,14 +39,41 @@ class Preprocessing:
     def __post_init__(self) -> None:
         _require(self.layout in LAYOUTS, "layout", self.layout, " | ".join(LAYOUTS))
         _require(self.color in COLORS, "color", self.color, " | ".join(COLORS))
-        _require(self.input_dtype in INPUT_DTYPES, "input_dtype", self.input_dtype, " | ".join(INPUT_DTYPES))
-        _require(math.isfinite(self.scale) and self.scale != 0, "scale", self.scale, "a finite number other than 0")
-        _require(bool(self.mean) and all(map(math.isfinite, self.mean)), "mean", self.mean, "finite numbers")
-        _require(bool(self.std) and all(0 < item < math.inf for item in self.std), "std", self.std, "positive numbers")
+        _require(
+            self.input_dtype in INPUT_DTYPES,
+            "input_dtype",
+            self.input_dtype,
+            " | ".join(INPUT_DTYPES),
+        )
+        _require(
+            math.isfinite(self.scale) and self.scale != 0,
+            "scale",
+            self.scale,
+            "a finite number other than 0",
+        )
+        _require(
+            bool(self.mean) and all(map(math.isfinite, self.mean)),
+            "mean",
+            self.mean,
+            "finite numbers",
+        )
+        _require(
+            bool(self.std) and all(0 < item < math.inf for item in self.std),
+            "std",
+            self.std,
+            "positive numbers",
+        )
         for name, side in (("resize", self.resize), ("crop", self.crop)):
-            _require(side is None or 0 < side <= MAX_SIDE, name, side, f"a number of pixels from 1 to {MAX_SIDE}")
+            _require(
+                side is None or 0 < side <= MAX_SIDE,
+                name,
+                side,
+                f"a number of pixels from 1 to {MAX_SIDE}",
+            )
 
-    def apply(self, sample: npt.NDArray[Any], shape: tuple[int, ...], where: str) -> FloatArray:
+    def apply(
+        self, sample: npt.NDArray[Any], shape: tuple[int, ...], where: str
+    ) -> FloatArray:
         """`sample` as float32 of the model's input shape; BadData, beginning with `where`, if it does not fit."""
         values = _arranged(sample, shape, self.layout)
         if values is None:
@@ -56,12 +83,18 @@ class Preprocessing:
         axis = channel_axis(shape)
         if self.color == "BGR":
             if axis is None or shape[axis] != 3:
-                raise BadData(f"{where}: color = 'BGR' needs a model input with 3 channels, found shape {list(shape)}")
+                raise BadData(
+                    f"{where}: color = 'BGR' needs a model input with 3 channels, found shape {list(shape)}"
+                )
             values = np.flip(values, axis)
         if self._is_identity():
             return np.asarray(values, np.float32, order="C")
-        mean, std = (_per_channel(item, shape, axis, where) for item in (self.mean, self.std))
-        return np.asarray((values.astype(np.float64) * self.scale - mean) / std, np.float32, order="C")
+        mean, std = (
+            _per_channel(item, shape, axis, where) for item in (self.mean, self.std)
+        )
+        return np.asarray(
+            (values.astype(np.float64) * self.scale - mean) / std, np.float32, order="C"
+        )
 
     def outside(self, layout: str) -> Preprocessing:
         """What is left to do for a program that takes bytes, always NHWC: size and order of axes.
@@ -69,7 +102,9 @@ class Preprocessing:
         `layout` is the order of the model's own input, which "as is" goes by.
         """
         layout = layout if self.layout == "as is" else self.layout
-        return replace(self, layout=layout, color="RGB", scale=1.0, mean=(0.0,), std=(1.0,))
+        return replace(
+            self, layout=layout, color="RGB", scale=1.0, mean=(0.0,), std=(1.0,)
+        )
 
     def _is_identity(self) -> bool:
         return self.scale == 1 and set(self.mean) == {0} and set(self.std) == {1}
@@ -82,11 +117,15 @@ def channel_axis(shape: tuple[int, ...]) -> int | None:
     return 3 if shape[3] in (1, 3, 4) and min(shape[1:3]) > 4 else 1
 
 
-def _arranged(sample: npt.NDArray[Any], shape: tuple[int, ...], layout: str) -> npt.NDArray[Any] | None:
+def _arranged(
+    sample: npt.NDArray[Any], shape: tuple[int, ...], layout: str
+) -> npt.NDArray[Any] | None:
     """The sample with its axes in the model's order and its shape, or None if it is not of that layout and size."""
     if layout == "HW":
         fits = sample.ndim == 2 and len(shape) == 4
-        target = (1, *sample.shape, 1) if channel_axis(shape) == 3 else (1, 1, *sample.shape)
+        target = (
+            (1, *sample.shape, 1) if channel_axis(shape) == 3 else (1, 1, *sample.shape)
+        )
         return sample.reshape(target) if fits and target == shape else None
     if layout in ("NHWC", "NCHW"):
         if sample.ndim == 3:
@@ -100,7 +139,11 @@ def _arranged(sample: npt.NDArray[Any], shape: tuple[int, ...], layout: str) -> 
             sample = sample.transpose(0, 2, 3, 1)
         return sample if sample.shape == shape else None
     squeezed = tuple(size for size in shape if size != 1)
-    return sample.reshape(shape) if tuple(size for size in sample.shape if size != 1) == squeezed else None
+    return (
+        sample.reshape(shape)
+        if tuple(size for size in sample.shape if size != 1) == squeezed
+        else None
+    )
 
 
 def _require_bytes(values: npt.NDArray[Any], where: str) -> None:
@@ -110,14 +153,24 @@ def _require_bytes(values: npt.NDArray[Any], where: str) -> None:
             f"{where}: holds {values.dtype}; with input_dtype = 'u8' the program takes a picture's own bytes, 0..255 (uint8)"
         )
     if values.size and (values.min() < 0 or values.max() > 255):
-        raise BadData(f"{where}: holds {values.min()}..{values.max()}; input_dtype = 'u8' means bytes, 0..255")
+        raise BadData(
+            f"{where}: holds {values.min()}..{values.max()}; input_dtype = 'u8' means bytes, 0..255"
+        )
 
 
 def _mismatch(sample: npt.NDArray[Any], shape: tuple[int, ...], layout: str) -> str:
     """What was found and expected, with the layout that would fit, if one would."""
     found = f"a sample of shape {list(sample.shape)} (layout '{layout}') does not fit the model's input {list(shape)}"
-    fitting = [item for item in LAYOUTS if item != layout and _arranged(sample, shape, item) is not None]
-    return f"{found}; set layout = '{fitting[0]}' for this input in the config" if fitting else found
+    fitting = [
+        item
+        for item in LAYOUTS
+        if item != layout and _arranged(sample, shape, item) is not None
+    ]
+    return (
+        f"{found}; set layout = '{fitting[0]}' for this input in the config"
+        if fitting
+        else found
+    )
 
 
 def _per_channel(
@@ -127,8 +180,12 @@ def _per_channel(
     if len(numbers) == 1:
         return np.array(numbers[0], np.float64)
     if axis is None or shape[axis] != len(numbers):
-        raise BadData(f"{where}: mean or std has {len(numbers)} numbers, but the model's input is {list(shape)}")
-    return np.array(numbers, np.float64).reshape([-1 if index == axis else 1 for index in range(len(shape))])
+        raise BadData(
+            f"{where}: mean or std has {len(numbers)} numbers, but the model's input is {list(shape)}"
+        )
+    return np.array(numbers, np.float64).reshape(
+        [-1 if index == axis else 1 for index in range(len(shape))]
+    )
 
 
 def _require(good: bool, name: str, found: object, expected: str) -> None:

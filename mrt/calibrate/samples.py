@@ -58,23 +58,37 @@ def open_samples(
     if path.is_dir():
         samples = _from_folder(path, inputs, steps, limit)
     elif not path.exists():
-        raise BadData(f"{path}: does not exist; expected an .npz, a .npy or a folder of images")
+        raise BadData(
+            f"{path}: does not exist; expected an .npz, a .npy or a folder of images"
+        )
     elif path.suffix == ".npz":
         stored = open_npz(path)
-        chosen = {name: _choose(path, stored, inputs, name, arrays or {}) for name in inputs}
+        chosen = {
+            name: _choose(path, stored, inputs, name, arrays or {}) for name in inputs
+        }
         samples = _from_arrays(path, chosen, inputs, steps, limit)
-        samples = _with_labels(samples, _choose_labels(path, stored, labels), chosen, inputs)
+        samples = _with_labels(
+            samples, _choose_labels(path, stored, labels), chosen, inputs
+        )
     elif path.suffix == ".npy":
         if len(inputs) != 1:
-            raise BadData(f"{path}: one array for a model of {len(inputs)} inputs ({', '.join(inputs)}); give an .npz")
-        samples = _from_arrays(path, dict.fromkeys(inputs, open_npy(path)), inputs, steps, limit)
+            raise BadData(
+                f"{path}: one array for a model of {len(inputs)} inputs ({', '.join(inputs)}); give an .npz"
+            )
+        samples = _from_arrays(
+            path, dict.fromkeys(inputs, open_npy(path)), inputs, steps, limit
+        )
     else:
         raise BadData(f"{path}: expected an .npz, a .npy or a folder of images")
     return samples
 
 
 def synthetic_samples(
-    inputs: Shapes, count: int, seed: int = 0, *, intervals: Mapping[str, tuple[int, int]] | None = None
+    inputs: Shapes,
+    count: int,
+    seed: int = 0,
+    *,
+    intervals: Mapping[str, tuple[int, int]] | None = None,
 ) -> Samples:
     """Normal noise from a seeded PCG64, whole numbers of an interval where one is given: not at all like real data."""
     whole = intervals or {}
@@ -82,12 +96,21 @@ def synthetic_samples(
     def read() -> Iterator[Sample]:
         generator = np.random.Generator(np.random.PCG64(seed))
         for _ in range(count):
-            yield {name: _noise(generator, shape, whole.get(name)) for name, shape in inputs.items()}
+            yield {
+                name: _noise(generator, shape, whole.get(name))
+                for name, shape in inputs.items()
+            }
 
-    return Samples(tuple(inputs), count, None, f"{count} synthetic samples, seed {seed}", read)
+    return Samples(
+        tuple(inputs), count, None, f"{count} synthetic samples, seed {seed}", read
+    )
 
 
-def _noise(generator: np.random.Generator, shape: tuple[int, ...], interval: tuple[int, int] | None) -> FloatArray:
+def _noise(
+    generator: np.random.Generator,
+    shape: tuple[int, ...],
+    interval: tuple[int, int] | None,
+) -> FloatArray:
     if interval is None:
         return generator.standard_normal(shape, np.float32)
     return generator.integers(*interval, shape, endpoint=True).astype(np.float32)
@@ -100,12 +123,18 @@ def _preprocessing_of(
         return dict.fromkeys(inputs, preprocessing or Preprocessing())
     unknown = sorted(set(preprocessing) - set(inputs))
     if unknown:
-        raise BadData(f"preprocessing is given for '{unknown[0]}', but the model's inputs are {', '.join(inputs)}")
+        raise BadData(
+            f"preprocessing is given for '{unknown[0]}', but the model's inputs are {', '.join(inputs)}"
+        )
     return {name: preprocessing.get(name, Preprocessing()) for name in inputs}
 
 
 def _choose(
-    path: Path, stored: Mapping[str, StoredArray | BadData], inputs: Shapes, name: str, arrays: Mapping[str, str]
+    path: Path,
+    stored: Mapping[str, StoredArray | BadData],
+    inputs: Shapes,
+    name: str,
+    arrays: Mapping[str, str],
 ) -> StoredArray:
     """The array that holds the samples of input `name`."""
     keys = [name, "x"] if len(inputs) == 1 else [name]
@@ -119,12 +148,16 @@ def _choose(
     )
 
 
-def _choose_labels(path: Path, stored: Mapping[str, StoredArray | BadData], labels: str | None) -> StoredArray | None:
+def _choose_labels(
+    path: Path, stored: Mapping[str, StoredArray | BadData], labels: str | None
+) -> StoredArray | None:
     for name in ("y",) if labels is None else (labels, "y"):
         if name in stored:
             return _usable(stored[name])
     if labels is not None:
-        raise BadData(f"{path}: has no array '{labels}' or 'y' for the labels; it has {_listed(stored)}")
+        raise BadData(
+            f"{path}: has no array '{labels}' or 'y' for the labels; it has {_listed(stored)}"
+        )
     return None
 
 
@@ -139,23 +172,40 @@ def _usable(array: StoredArray | BadData) -> StoredArray:
 
 
 def _from_arrays(
-    path: Path, arrays: Mapping[str, StoredArray], inputs: Shapes, steps: Mapping[str, Preprocessing], limit: int | None
+    path: Path,
+    arrays: Mapping[str, StoredArray],
+    inputs: Shapes,
+    steps: Mapping[str, Preprocessing],
+    limit: int | None,
 ) -> Samples:
-    counts = {name: _sample_count(array, inputs[name]) for name, array in arrays.items()}
+    counts = {
+        name: _sample_count(array, inputs[name]) for name, array in arrays.items()
+    }
     if len(set(counts.values())) != 1:
         found = ", ".join(f"{count} for '{name}'" for name, count in counts.items())
-        raise BadData(f"{path}: expected as many samples for every input, found {found}")
+        raise BadData(
+            f"{path}: expected as many samples for every input, found {found}"
+        )
     total = next(iter(counts.values()))
     if total == 0:
         raise BadData(f"{path}: holds no samples; expected at least one")
     chosen = evenly_spaced(total, limit)
-    for name, array in arrays.items():  # a shape that cannot fit is refused before any work
-        steps[name].apply(np.zeros(_sample_shape(array, inputs[name]), np.uint8), inputs[name], array.where)
+    for (
+        name,
+        array,
+    ) in arrays.items():  # a shape that cannot fit is refused before any work
+        steps[name].apply(
+            np.zeros(_sample_shape(array, inputs[name]), np.uint8),
+            inputs[name],
+            array.where,
+        )
 
     def read() -> Iterator[Sample]:
         wanted = set(chosen)
         streams = [_entries(arrays[name], inputs[name]) for name in inputs]
-        for index, rows in enumerate(islice(zip(*streams, strict=True), chosen[-1] + 1)):
+        for index, rows in enumerate(
+            islice(zip(*streams, strict=True), chosen[-1] + 1)
+        ):
             if index in wanted:
                 yield {
                     name: _finite(steps[name].apply(row, inputs[name], where), where)
@@ -190,16 +240,24 @@ def _entries(array: StoredArray, shape: tuple[int, ...]) -> Iterator[npt.NDArray
 
 
 def _with_labels(
-    samples: Samples, stored: StoredArray | None, arrays: Mapping[str, StoredArray], inputs: Shapes
+    samples: Samples,
+    stored: StoredArray | None,
+    arrays: Mapping[str, StoredArray],
+    inputs: Shapes,
 ) -> Samples:
     if stored is None:
         return samples
     name = next(iter(inputs))
     total = _sample_count(arrays[name], inputs[name])
     if math.prod(stored.shape) != total or stored.shape[:1] != (total,):
-        raise BadData(f"{stored.where}: has shape {list(stored.shape)}, expected one class for each of {total} samples")
+        raise BadData(
+            f"{stored.where}: has shape {list(stored.shape)}, expected one class for each of {total} samples"
+        )
     values = [row.reshape(()).item() for row in stored.rows()]
-    if any(value != value or value < 0 or value != int(value) or value > MAX_LABELS for value in values):
+    if any(
+        value != value or value < 0 or value != int(value) or value > MAX_LABELS
+        for value in values
+    ):
         raise BadData(
             f"{stored.where}: expected the numbers of classes, 0 or above, found {min(values)}..{max(values)}"
         )
@@ -207,7 +265,9 @@ def _with_labels(
     return replace(samples, labels=tuple(int(values[index]) for index in chosen))
 
 
-def _from_folder(path: Path, inputs: Shapes, steps: Mapping[str, Preprocessing], limit: int | None) -> Samples:
+def _from_folder(
+    path: Path, inputs: Shapes, steps: Mapping[str, Preprocessing], limit: int | None
+) -> Samples:
     if len(inputs) != 1:
         raise BadData(
             f"{path}: a folder of images for a model of {len(inputs)} inputs ({', '.join(inputs)}); give an .npz"
@@ -220,9 +280,19 @@ def _from_folder(path: Path, inputs: Shapes, steps: Mapping[str, Preprocessing],
 
     def read() -> Iterator[Sample]:
         for item in chosen:
-            yield {name: step.apply(read_picture(item.path, shape, step), shape, str(item.path))}
+            yield {
+                name: step.apply(
+                    read_picture(item.path, shape, step), shape, str(item.path)
+                )
+            }
 
-    return Samples(tuple(inputs), len(chosen), labels if len(labels) == len(chosen) else None, str(path), read)
+    return Samples(
+        tuple(inputs),
+        len(chosen),
+        labels if len(labels) == len(chosen) else None,
+        str(path),
+        read,
+    )
 
 
 def evenly_spaced(total: int, limit: int | None) -> list[int]:

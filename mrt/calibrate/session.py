@@ -15,7 +15,9 @@ from mrt.graph.notes import BYTES, COMPARED, INDICES
 
 Array = npt.NDArray[Any]
 
-MOST_INSIDE = 1 << 24  # bytes of weights in one protobuf: it could hold 2^31, but is copied often on its way
+MOST_INSIDE = (
+    1 << 24
+)  # bytes of weights in one protobuf: it could hold 2^31, but is copied often on its way
 SMALL = 1 << 12  # bytes of a weight that stays inside
 
 
@@ -23,33 +25,62 @@ class FloatSession:
     """A model ready to run, giving the values of the names asked for (its outputs, unless said)."""
 
     def __init__(self, model: ir.Model, names: Iterable[str] | None = None) -> None:
-        self.names = [str(value.name) for value in model.graph.outputs] if names is None else list(names)
-        self._dtypes = {str(value.name): _numpy_dtype(value) for value in model_inputs(model)}
-        proto, self._arrays = _exposing(model, self.names)  # kept: the library reads them where they lie
+        self.names = (
+            [str(value.name) for value in model.graph.outputs]
+            if names is None
+            else list(names)
+        )
+        self._dtypes = {
+            str(value.name): _numpy_dtype(value) for value in model_inputs(model)
+        }
+        proto, self._arrays = _exposing(
+            model, self.names
+        )  # kept: the library reads them where they lie
         self._session = _open(proto, self._arrays)
-        self._fixed = all(_is_fixed(output.shape) for output in self._session.get_outputs())
+        self._fixed = all(
+            _is_fixed(output.shape) for output in self._session.get_outputs()
+        )
 
-    def run(self, sample: Mapping[str, Array], into: Mapping[str, Array] | None = None) -> dict[str, Array]:
+    def run(
+        self, sample: Mapping[str, Array], into: Mapping[str, Array] | None = None
+    ) -> dict[str, Array]:
         """The values by name for one sample; inputs are cast to what the model declares.
 
         `into` are values of an earlier sample that nobody needs any more: these may be written over them.
         """
-        feeds = {name: _cast(name, sample[name], dtype) for name, dtype in self._dtypes.items()}
+        feeds = {
+            name: _cast(name, sample[name], dtype)
+            for name, dtype in self._dtypes.items()
+        }
         try:
-            if into is not None and self._fixed and self.names:  # a binding of no names is refused
+            if (
+                into is not None and self._fixed and self.names
+            ):  # a binding of no names is refused
                 return self._run_into(feeds, into)
-            results = self._session.run(self.names, feeds) if self.names else []  # of no names it would give all
-        except Exception as problem:  # onnxruntime raises its own classes, straight below Exception
-            raise BadModel(f"the float model cannot be run: {_first_line(problem)}") from None
+            results = (
+                self._session.run(self.names, feeds) if self.names else []
+            )  # of no names it would give all
+        except (
+            Exception
+        ) as problem:  # onnxruntime raises its own classes, straight below Exception
+            raise BadModel(
+                f"the float model cannot be run: {_first_line(problem)}"
+            ) from None
         return dict(zip(self.names, results, strict=True))
 
-    def _run_into(self, feeds: Mapping[str, Array], into: Mapping[str, Array]) -> dict[str, Array]:
+    def _run_into(
+        self, feeds: Mapping[str, Array], into: Mapping[str, Array]
+    ) -> dict[str, Array]:
         binding = self._session.io_binding()
         for name, array in feeds.items():
-            binding.bind_cpu_input(name, np.asarray(array, order="C"))  # ascontiguousarray makes a row of a number
+            binding.bind_cpu_input(
+                name, np.asarray(array, order="C")
+            )  # ascontiguousarray makes a row of a number
         for name in self.names:
             array = into[name]
-            binding.bind_output(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
+            binding.bind_output(
+                name, "cpu", 0, array.dtype, array.shape, array.ctypes.data
+            )
         self._session.run_with_iobinding(binding)
         return {name: into[name] for name in self.names}
 
@@ -63,7 +94,9 @@ def _cast(name: str, values: Array, dtype: np.dtype[Any]) -> Array:
     """An input in the dtype that the model declares, if it can hold these numbers."""
     if dtype.kind == "f":
         return np.asarray(values, dtype)
-    low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    low, high = (
+        (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    )
     if np.any((values != np.floor(values)) | (values < low) | (values > high)):
         raise BadData(
             f"input '{name}': {values.min()}..{values.max()} are not all numbers of {dtype}, the model's type"
@@ -71,14 +104,16 @@ def _cast(name: str, values: Array, dtype: np.dtype[Any]) -> Array:
     return np.asarray(values, dtype)
 
 
-def whole_intervals(model: ir.Model) -> dict[str, tuple[int, int]]:
+def integer_input_intervals(model: ir.Model) -> dict[str, tuple[int, int]]:
     """For each input that takes whole numbers: some that it may meet, as far as the rewritten model says."""
     found: dict[str, tuple[int, int]] = {}
     for value in model_inputs(model):
         words = value.metadata_props.get(INDICES) or value.metadata_props.get(COMPARED)
         if words is not None:
             low, high = (int(word) for word in words.split())
-            found[str(value.name)] = (low, high) if INDICES not in value.metadata_props else (0, high)
+            found[str(value.name)] = (
+                (low, high) if INDICES not in value.metadata_props else (0, high)
+            )
         elif BYTES in value.metadata_props:
             found[str(value.name)] = 0, 255
         elif value.dtype in (ir.DataType.INT8, ir.DataType.UINT8):
@@ -91,7 +126,11 @@ def whole_intervals(model: ir.Model) -> dict[str, tuple[int, int]]:
 
 def model_inputs(model: ir.Model) -> list[ir.Value]:
     """The inputs that a user gives: old files list the weights among them too."""
-    return [value for value in model.graph.inputs if value.name not in model.graph.initializers]
+    return [
+        value
+        for value in model.graph.inputs
+        if value.name not in model.graph.initializers
+    ]
 
 
 def _numpy_dtype(value: ir.Value) -> np.dtype[Any]:
@@ -109,7 +148,14 @@ def _exposing(model: ir.Model, names: list[str]) -> tuple[bytes, dict[str, Array
         model = model.clone()
         produced = {value.name: value for node in model.graph for value in node.outputs}
         model.graph.outputs.extend(produced[name] for name in missing)
-    if sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value) <= MOST_INSIDE:
+    if (
+        sum(
+            value.const_value.nbytes
+            for value in model.graph.initializers.values()
+            if value.const_value
+        )
+        <= MOST_INSIDE
+    ):
         return bytes(ir.to_proto(model).SerializeToString()), {}
     apart, arrays = model.clone(), {}
     for value in apart.graph.initializers.values():
@@ -119,7 +165,9 @@ def _exposing(model: ir.Model, names: list[str]) -> tuple[bytes, dict[str, Array
         if value.name and tensor is not None and tensor.nbytes > SMALL:
             array = arrays[value.name] = np.ascontiguousarray(tensor.numpy())
             shape = ir.Shape(array.shape)
-            value.const_value = ir.ExternalTensor("none", 0, array.nbytes, tensor.dtype, shape=shape, name=value.name)
+            value.const_value = ir.ExternalTensor(
+                "none", 0, array.nbytes, tensor.dtype, shape=shape, name=value.name
+            )
     return bytes(ir.to_proto(apart).SerializeToString()), arrays
 
 
@@ -130,13 +178,21 @@ def _open(model: bytes, arrays: Mapping[str, Array]) -> ort.InferenceSession:
         options.add_external_initializers(list(arrays), values)
     options.intra_op_num_threads = 1  # sums are then added in one order
     options.inter_op_num_threads = 1
-    options.enable_cpu_mem_arena = False  # it keeps, in powers of two, what many values exposed at once took
+    options.enable_cpu_mem_arena = (
+        False  # it keeps, in powers of two, what many values exposed at once took
+    )
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    options.log_severity_level = 4  # what fails is raised, and said once by whoever catches it
+    options.log_severity_level = (
+        4  # what fails is raised, and said once by whoever catches it
+    )
     try:
         return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except Exception as problem:  # onnxruntime raises its own classes, straight below Exception
-        raise BadModel(f"onnxruntime refuses the float model: {_first_line(problem)}") from None
+    except (
+        Exception
+    ) as problem:  # onnxruntime raises its own classes, straight below Exception
+        raise BadModel(
+            f"onnxruntime refuses the float model: {_first_line(problem)}"
+        ) from None
 
 
 def _first_line(problem: Exception) -> str:

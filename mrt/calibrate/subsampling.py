@@ -14,13 +14,13 @@ HARDLY = 8  # times fewer of a value that hardly matters
 
 
 @dataclass(frozen=True)
-class Thinning:
+class Subsampling:
     """Leaves of one value `most` numbers or so of each sample."""
 
     most: int
 
     @classmethod
-    def of(cls, samples: int) -> Thinning:
+    def of(cls, samples: int) -> Subsampling:
         """As suits so many samples."""
         return cls(max(OF_ONE_SAMPLE, OF_ALL_SAMPLES // max(samples, 1)))
 

@@ -18,13 +18,19 @@ from mrt.calibrate.histogram import CENTRE, HALF, Histogram
 from mrt.exact.ordered_sum import row_sums
 from mrt.table.table import CalibrationOptions
 
-Picker = Callable[[Histogram, float, float, CalibrationOptions, int], tuple[float, float]]
+Picker = Callable[
+    [Histogram, float, float, CalibrationOptions, int], tuple[float, float]
+]
 Floats = npt.NDArray[np.float64]
 _CANDIDATES = 128  # thresholds tried, at equal distances
 
 
 def percentile(
-    histogram: Histogram, low: float, high: float, options: CalibrationOptions, summed: int = 1
+    histogram: Histogram,
+    low: float,
+    high: float,
+    options: CalibrationOptions,
+    summed: int = 1,
 ) -> tuple[float, float]:
     """The least interval of whole bins that leaves out at most (100 - percentile) % of the values on either side."""
     counts, width = histogram.counts, histogram.width
@@ -32,11 +38,17 @@ def percentile(
     kept = math.ceil(total * Fraction(str(options.percentile)) / 100)
     top = int(np.searchsorted(np.cumsum(counts), kept)) - CENTRE
     bottom = CENTRE - int(np.searchsorted(np.cumsum(counts[::-1]), kept))
-    return min(bottom, bottom - 1 if bottom <= 0 else bottom) * width, (top + 1 if top >= 0 else top) * width
+    return min(bottom, bottom - 1 if bottom <= 0 else bottom) * width, (
+        top + 1 if top >= 0 else top
+    ) * width
 
 
 def mse(
-    histogram: Histogram, low: float, high: float, options: CalibrationOptions, summed: int = 1
+    histogram: Histogram,
+    low: float,
+    high: float,
+    options: CalibrationOptions,
+    summed: int = 1,
 ) -> tuple[float, float]:
     """The threshold with the least squared error of rounding and clipping; of equals, the largest.
 
@@ -62,12 +74,18 @@ def mse(
 
 
 def entropy(
-    histogram: Histogram, low: float, high: float, options: CalibrationOptions, summed: int = 1
+    histogram: Histogram,
+    low: float,
+    high: float,
+    options: CalibrationOptions,
+    summed: int = 1,
 ) -> tuple[float, float]:
     """The threshold that loses the least information (Kullback-Leibler) to rounding; of equals, the largest."""
     counts, steps = _magnitudes(histogram, low, options)
     magnitudes = counts.astype(np.float64)
-    magnitudes[0] = 0.0  # zeros are exact whatever the threshold, and would drown everything else
+    magnitudes[0] = (
+        0.0  # zeros are exact whatever the threshold, and would drown everything else
+    )
     best, best_loss = HALF, math.inf
     for threshold in _candidates(magnitudes, steps):
         loss = _divergence(magnitudes, threshold, steps)
@@ -79,7 +97,9 @@ def entropy(
 PICKERS: dict[str, Picker] = {"percentile": percentile, "mse": mse, "entropy": entropy}
 
 
-def _magnitudes(histogram: Histogram, low: float, options: CalibrationOptions) -> tuple[npt.NDArray[np.int64], int]:
+def _magnitudes(
+    histogram: Histogram, low: float, options: CalibrationOptions
+) -> tuple[npt.NDArray[np.int64], int]:
     """Counts by magnitude, and the steps from 0 to the threshold: half as many if there are negative values."""
     counts = histogram.counts
     folded = counts[CENTRE:].copy()
@@ -96,7 +116,9 @@ def _candidates(magnitudes: npt.NDArray[np.generic], steps: int) -> list[int]:
     return list(range(top, least - 1, -stride))
 
 
-def _interval(threshold: int, histogram: Histogram, low: float, high: float) -> tuple[float, float]:
+def _interval(
+    threshold: int, histogram: Histogram, low: float, high: float
+) -> tuple[float, float]:
     limit = threshold * histogram.width
     return max(low, -limit), min(high, limit)
 
@@ -112,9 +134,13 @@ def _divergence(magnitudes: Floats, threshold: int, steps: int) -> float:
     group = np.minimum(np.arange(threshold) * steps // threshold, steps - 1)
     mass = np.bincount(group, shape, minlength=steps)
     occupied = np.bincount(group, shape > 0, minlength=steps)
-    spread = np.where(shape > 0, mass[group] / np.maximum(occupied[group], 1), 0.0) / inside
+    spread = (
+        np.where(shape > 0, mass[group] / np.maximum(occupied[group], 1), 0.0) / inside
+    )
     seen = clipped > 0
     if np.any(spread[seen] == 0):
-        spread = np.maximum(spread, 1e-9)  # a bin that holds only what was clipped: dear, but not infinitely
+        spread = np.maximum(
+            spread, 1e-9
+        )  # a bin that holds only what was clipped: dear, but not infinitely
     given = clipped[seen] / total
     return float(np.sum(given * np.log(given / spread[seen])))

@@ -28,7 +28,9 @@ class Backward(Writer):
     def __init__(self, model: ir.Model) -> None:
         self.model = model.clone()
         self.graph = self.model.graph
-        self.signs: dict[str, tuple[int, ...]] = {}  # inputs that are to be given -1 or 1 by chance
+        self.signs: dict[
+            str, tuple[int, ...]
+        ] = {}  # inputs that are to be given -1 or 1 by chance
         self._parts: dict[str, list[ir.Value]] = {}  # of each value's derivative
         self._unknown: set[str] = set()
         nodes = list(self.graph)
@@ -48,12 +50,18 @@ class Backward(Writer):
         """One more part of the derivative by a value."""
         self._parts.setdefault(str(value.name), []).append(part)
 
-    def add(self, operator: str, *inputs: ir.Value | None, **attributes: Attribute) -> ir.Value:
+    def add(
+        self, operator: str, *inputs: ir.Value | None, **attributes: Attribute
+    ) -> ir.Value:
         """A new node at the end; its output."""
         return next(self.add_all(operator, 1, *inputs, **attributes))
 
     def add_all(
-        self, operator: str, count: int, *inputs: ir.Value | None, **attributes: Attribute
+        self,
+        operator: str,
+        count: int,
+        *inputs: ir.Value | None,
+        **attributes: Attribute,
     ) -> Iterator[ir.Value]:
         """As `add`, of a node with so many outputs."""
         node = ir.Node("", operator, inputs, num_outputs=count)
@@ -73,18 +81,26 @@ class Backward(Writer):
             self._unknown.add(str(output.name))
             return
         signs = ir.Value(
-            name=fresh_name(self.graph, f"{output.name}.signs"), shape=ir.Shape(shape), type=ir.TensorType(output.dtype)
+            name=fresh_name(self.graph, f"{output.name}.signs"),
+            shape=ir.Shape(shape),
+            type=ir.TensorType(output.dtype),
         )
         self.graph.inputs.append(signs)
         self.signs[str(signs.name)] = shape
         power = self.add(
-            "Max", self.add("ReduceSumSquare", output, keepdims=0), self.constant(np.array(LEAST_POWER, np.float32))
+            "Max",
+            self.add("ReduceSumSquare", output, keepdims=0),
+            self.constant(np.array(LEAST_POWER, np.float32)),
         )
         self.give(output, self.add("Div", signs, self.add("Sqrt", power)))
 
     def _pass(self, node: ir.Node) -> None:
         """From what the node gives to what it takes."""
-        inputs = [value for value in node.inputs if value is not None and value.const_value is None]
+        inputs = [
+            value
+            for value in node.inputs
+            if value is not None and value.const_value is None
+        ]
         if any(output.name in self._unknown for output in node.outputs):
             self._unknown.update(str(value.name) for value in inputs)
             return
@@ -96,7 +112,9 @@ class Backward(Writer):
             self._unknown.update(str(value.name) for value in inputs)
 
 
-def sums_of_channels(backward: Backward, names: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+def sums_of_channels(
+    backward: Backward, names: Mapping[str, str]
+) -> dict[str, tuple[str, str]]:
     """For each value [1,C,H,W]: the names of outputs [C] added for it, the sum of its squared derivatives and its greatest size.
 
     The derivative is by the value that `names` gives for it: where a clip holds a value, its rounding does no harm.
@@ -109,7 +127,9 @@ def sums_of_channels(backward: Backward, names: Mapping[str, str]) -> dict[str, 
     for name, derivative in wanted.items():
         if derivative is not None:
             squares = backward.add("ReduceSumSquare", derivative, axes, keepdims=0)
-            greatest = backward.add("ReduceMax", backward.add("Abs", values[name]), axes, keepdims=0)
+            greatest = backward.add(
+                "ReduceMax", backward.add("Abs", values[name]), axes, keepdims=0
+            )
             graph.outputs.extend([squares, greatest])
             added[name] = str(squares.name), str(greatest.name)
     return added

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from mrt.graph.patch import add_constant
-from mrt.graph.values import Array, constant, int_attribute, nodes, operand, shape_of, sole_user
+from mrt.graph.values import (
+    Array,
+    constant,
+    int_attribute,
+    nodes,
+    operand,
+    shape_of,
+    sole_user,
+)
 
 CLIPS = ("Relu", "Clip")
 
@@ -53,14 +61,20 @@ def _chain(node: ir.Node) -> Chain | None:
             return None
         value = clip.outputs[0]
         clipped.append(value)
-        while (pool := sole_user(value)) is not None and pool.op_type == "MaxPool" and len(pool.outputs) == 1:
+        while (
+            (pool := sole_user(value)) is not None
+            and pool.op_type == "MaxPool"
+            and len(pool.outputs) == 1
+        ):
             value = pool.outputs[0]
             pooled.append(value)
         readers = tuple(use.node for use in value.uses())
         if (
             not readers
             or value.is_graph_output()
-            or not all(use.idx == 0 and _is_convolution(use.node) for use in value.uses())
+            or not all(
+                use.idx == 0 and _is_convolution(use.node) for use in value.uses()
+            )
         ):
             return None
         if all(int_attribute(reader, "group", 1) == 1 for reader in readers):
@@ -71,12 +85,18 @@ def _chain(node: ir.Node) -> Chain | None:
 
 
 def _is_convolution(node: ir.Node) -> bool:
-    return node.op_type == "Conv" and all(constant(operand(node, index)) is not None for index in (1, 2))
+    return node.op_type == "Conv" and all(
+        constant(operand(node, index)) is not None for index in (1, 2)
+    )
 
 
 def _is_by_channel(node: ir.Node) -> bool:
     shape = shape_of(node.inputs[1])
-    return shape is not None and shape[1] == 1 and shape[0] == int_attribute(node, "group", 1)
+    return (
+        shape is not None
+        and shape[1] == 1
+        and shape[0] == int_attribute(node, "group", 1)
+    )
 
 
 def weights_of(node: ir.Node) -> Array:

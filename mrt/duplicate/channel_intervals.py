@@ -14,8 +14,12 @@ from mrt.graph.notes import BYTES
 from mrt.graph.values import constant, int_attribute, ints_attribute, operand, scalar
 
 Floats = npt.NDArray[np.float64]
-Reach = tuple[Floats, Floats]  # least and greatest: of each index of axis 1, or of all together
-_ROUNDING = 2.0**-18  # of the magnitudes that are added, by which a sum in float32 may be off
+Reach = tuple[
+    Floats, Floats
+]  # least and greatest: of each index of axis 1, or of all together
+_ROUNDING = (
+    2.0**-18
+)  # of the magnitudes that are added, by which a sum in float32 may be off
 
 
 def channel_reach(graph: ir.Graph) -> dict[str, Reach]:
@@ -34,12 +38,21 @@ def channel_reach(graph: ir.Graph) -> dict[str, Reach]:
 def _of(node: ir.Node, known: Mapping[str, Reach]) -> Reach | None:
     if node.op_type in ("Relu", "Clip"):
         low, high = ends_of(node)
-        least, greatest = _reach(node.inputs[0], known) or (np.full(1, -math.inf), np.full(1, math.inf))
+        least, greatest = _reach(node.inputs[0], known) or (
+            np.full(1, -math.inf),
+            np.full(1, math.inf),
+        )
         return np.clip(least, low, high), np.clip(greatest, low, high)
-    reaches = [_reach(value, known) for value in node.inputs[: None if node.op_type == "Concat" else 1]]
+    reaches = [
+        _reach(value, known)
+        for value in node.inputs[: None if node.op_type == "Concat" else 1]
+    ]
     if any(item is None for item in reaches):
         return None
-    least, greatest = (np.concatenate(ends) for ends in zip(*(item for item in reaches if item), strict=True))
+    least, greatest = (
+        np.concatenate(ends)
+        for ends in zip(*(item for item in reaches if item), strict=True)
+    )
     if node.op_type in ("Transpose", "Concat"):
         return least.min(keepdims=True), greatest.max(keepdims=True)
     if node.op_type == "MaxPool":
@@ -70,7 +83,11 @@ def _of_convolution(node: ir.Node, least: Floats, greatest: Floats) -> Reach | N
     if any(ints_attribute(node, "pads") or ()):
         least, greatest = np.minimum(least, 0), np.maximum(greatest, 0)
     by_output = [
-        np.repeat(np.broadcast_to(ends, groups * inputs).reshape(groups, inputs), len(weights) // groups, axis=0)
+        np.repeat(
+            np.broadcast_to(ends, groups * inputs).reshape(groups, inputs),
+            len(weights) // groups,
+            axis=0,
+        )
         for ends in (least, greatest)
     ]
     taps = weights.astype(np.float64).reshape(*weights.shape[:2], -1)
@@ -78,6 +95,8 @@ def _of_convolution(node: ir.Node, least: Floats, greatest: Floats) -> Reach | N
     added = np.zeros(len(weights)) if bias is None else bias.astype(np.float64)
     low = row_sums(positive * by_output[0] + negative * by_output[1]) + added
     high = row_sums(positive * by_output[1] + negative * by_output[0]) + added
-    products = row_sums((positive - negative) * np.maximum(np.abs(by_output[0]), np.abs(by_output[1])))
+    products = row_sums(
+        (positive - negative) * np.maximum(np.abs(by_output[0]), np.abs(by_output[1]))
+    )
     spare = np.where(products > 0, _ROUNDING * (products + np.abs(added)), 0.0)
     return low - spare, high + spare

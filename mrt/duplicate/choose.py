@@ -22,13 +22,17 @@ from mrt.quantize.channel_scales import candidates
 BLOCK = 8  # channels that machines compute together: of fewer, the rest would take as long and say nothing
 ENOUGH_SAMPLES = 4  # that the noise is taken from
 MOST_COST = 0.15  # of all products, for twins
-MOST_TWINS = 4096  # so that a program can say them in its provenance
-WORTH = 1.5  # share of the noise that a twin must take off, over its share of the products
+MOST_DUPLICATES = 4096  # so that a program can say them in its provenance
+WORTH = (
+    1.5  # share of the noise that a twin must take off, over its share of the products
+)
 TAKEN_OFF = 3 / 4  # of the noise of a channel that gets a twin
-MOST_BYTES = 2**28  # of values of one sample, of which the derivatives take as much again
+MOST_BYTES = (
+    2**28
+)  # of values of one sample, of which the derivatives take as much again
 
 
-def choose_twins(
+def choose_duplicates(
     model: ir.Model, samples: Samples, options: QuantizeOptions, *, by_channel: bool
 ) -> dict[str, list[int]]:
     """For `add_duplicates`: channels by the chain that they are of. `by_channel`: they will have scales of their own."""
@@ -37,7 +41,11 @@ def choose_twins(
         return {}
     scaled = _scaled(model) if by_channel else frozenset()
     chosen = set(evenly_spaced(len(samples), ENOUGH_SAMPLES))
-    few = (sample for index, sample in enumerate(islice(samples, max(chosen) + 1)) if index in chosen)
+    few = (
+        sample
+        for index, sample in enumerate(islice(samples, max(chosen) + 1))
+        if index in chosen
+    )
     try:
         noise = noise_of_channels(model, few, options, scaled)
     except BadModel:  # the model runs, as calibration will see; but onnxruntime lacks what its derivative needs
@@ -57,16 +65,27 @@ def _operands_of_join(value: ir.Value) -> list[ir.Value]:
     return [] if node is None else [item for item in node.inputs if item is not None]
 
 
-def _within_budget(model: ir.Model, chains: list[Chain], noise: Mapping[str, Floats]) -> dict[str, list[int]]:
+def _within_budget(
+    model: ir.Model, chains: list[Chain], noise: Mapping[str, Floats]
+) -> dict[str, list[int]]:
     """The best for its products first."""
-    left, products = math.fsum(float(item.sum()) for item in noise.values()), _products_of(model)
+    left, products = (
+        math.fsum(float(item.sum()) for item in noise.values()),
+        _products_of(model),
+    )
     if not math.isfinite(left):
         return {}  # of such samples calibration will say what is wrong
     offers = [offer for chain in chains for offer in _offers(chain, noise, products)]
     found: dict[str, list[int]] = {}
-    spent, refused = 0.0, set()  # of a chain that is refused a block, a later one would lie beyond a gap
+    spent, refused = (
+        0.0,
+        set(),
+    )  # of a chain that is refused a block, a later one would lie beyond a gap
     for offer in sorted(offers, key=lambda offer: -offer.gain / offer.cost):
-        if offer.gain <= WORTH * offer.cost * left or sum(map(len, found.values())) >= MOST_TWINS:
+        if (
+            offer.gain <= WORTH * offer.cost * left
+            or sum(map(len, found.values())) >= MOST_DUPLICATES
+        ):
             break
         if spent + offer.cost > MOST_COST:
             refused.add(offer.name)
@@ -86,11 +105,20 @@ class _Offer:
     cost: float
 
 
-def _offers(chain: Chain, noise: Mapping[str, Floats], products: int) -> Iterator[_Offer]:
+def _offers(
+    chain: Chain, noise: Mapping[str, Floats], products: int
+) -> Iterator[_Offer]:
     """The loudest channels first, as many together as fill a block of channels."""
-    gains = TAKEN_OFF * sum((noise.get(str(value.name), np.zeros(1)) for value in chain.clipped), np.zeros(1))
+    gains = TAKEN_OFF * sum(
+        (noise.get(str(value.name), np.zeros(1)) for value in chain.clipped),
+        np.zeros(1),
+    )
     paired = set(paired_channels(chain.clipped[0]))
-    order = [int(channel) for channel in np.argsort(-gains, kind="stable") if channel not in paired]
+    order = [
+        int(channel)
+        for channel in np.argsort(-gains, kind="stable")
+        if channel not in paired
+    ]
     start, stop, cost = 0, -chain.channels % BLOCK or BLOCK, _cost(chain) / products
     while start < len(order):
         some = order[start:stop]
@@ -104,15 +132,25 @@ def _cost(chain: Chain) -> float:
 
 
 def _products_of(model: ir.Model) -> int:
-    return max(1, sum(_products(node) for node in nodes(model, "Conv", "Gemm", "ConvTranspose")))
+    return max(
+        1,
+        sum(_products(node) for node in nodes(model, "Conv", "Gemm", "ConvTranspose")),
+    )
 
 
 def _products(node: ir.Node) -> int:
     """Of one run: each weight meets each place of the outputs, or of the inputs where those are spread out."""
     weights = shape_of(node.inputs[1]) or ()
-    places = (shape_of(node.inputs[0] if node.op_type == "ConvTranspose" else node.outputs[0]) or (1, 1))[2:]
+    places = (
+        shape_of(node.inputs[0] if node.op_type == "ConvTranspose" else node.outputs[0])
+        or (1, 1)
+    )[2:]
     return math.prod(weights) * math.prod(places)
 
 
 def _bytes(model: ir.Model) -> int:
-    return 4 * sum(math.prod(shape_of(value) or ()) for node in model.graph for value in node.outputs)
+    return 4 * sum(
+        math.prod(shape_of(value) or ())
+        for node in model.graph
+        for value in node.outputs
+    )

@@ -29,11 +29,17 @@ class Writer(Protocol):
     def give(self, value: ir.Value, part: ir.Value) -> None:
         """One more part of the derivative by a value."""
 
-    def add(self, operator: str, *inputs: ir.Value | None, **attributes: Attribute) -> ir.Value:
+    def add(
+        self, operator: str, *inputs: ir.Value | None, **attributes: Attribute
+    ) -> ir.Value:
         """A new node; its output."""
 
     def add_all(
-        self, operator: str, count: int, *inputs: ir.Value | None, **attributes: Attribute
+        self,
+        operator: str,
+        count: int,
+        *inputs: ir.Value | None,
+        **attributes: Attribute,
     ) -> Iterator[ir.Value]:
         """As `add`, of a node with so many outputs."""
 
@@ -46,25 +52,46 @@ Rule = Callable[[Writer, ir.Node, ir.Value], bool]
 
 
 def _conv(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
-    weights, source, result = constant(operand(node, 1)), shape_of(node.inputs[0]), shape_of(node.outputs[0])
+    weights, source, result = (
+        constant(operand(node, 1)),
+        shape_of(node.inputs[0]),
+        shape_of(node.outputs[0]),
+    )
     if weights is None or source is None or result is None or weights.ndim != 4:
         return False
-    strides, pads, dilations = (ints_attribute(node, name) for name in ("strides", "pads", "dilations"))
+    strides, pads, dilations = (
+        ints_attribute(node, name) for name in ("strides", "pads", "dilations")
+    )
     assert strides is not None and pads is not None and dilations is not None
     groups, kernel = int_attribute(node, "group", 1), weights.shape[2:]
     reach = [(kernel[axis] - 1) * dilations[axis] for axis in (0, 1)]
     if strides == (1, 1):
         if any(pads[axis] > reach[axis % 2] for axis in range(4)):
             return False
-        turned = weights.reshape(groups, -1, *weights.shape[1:]).swapaxes(1, 2)[..., ::-1, ::-1]
-        turned = np.ascontiguousarray(turned).reshape(-1, len(weights) // groups, *kernel)
+        turned = weights.reshape(groups, -1, *weights.shape[1:]).swapaxes(1, 2)[
+            ..., ::-1, ::-1
+        ]
+        turned = np.ascontiguousarray(turned).reshape(
+            -1, len(weights) // groups, *kernel
+        )
         around = tuple(reach[axis % 2] - pads[axis] for axis in range(4))
         found = write.add(
-            "Conv", derivative, write.constant(turned), group=groups, pads=around, dilations=dilations, strides=strides
+            "Conv",
+            derivative,
+            write.constant(turned),
+            group=groups,
+            pads=around,
+            dilations=dilations,
+            strides=strides,
         )
     else:
         met = [
-            (result[2 + axis] - 1) * strides[axis] - pads[axis] - pads[axis + 2] + reach[axis] + 1 for axis in (0, 1)
+            (result[2 + axis] - 1) * strides[axis]
+            - pads[axis]
+            - pads[axis + 2]
+            + reach[axis]
+            + 1
+            for axis in (0, 1)
         ]
         missing = tuple(source[2 + axis] - met[axis] for axis in (0, 1))
         found = write.add(
@@ -86,23 +113,36 @@ def _gemm(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
     if weights is None or int_attribute(node, "transA", 0):
         return False
     across = weights if int_attribute(node, "transB", 0) else weights.T
-    write.give(first(node), write.add("MatMul", derivative, write.constant(np.ascontiguousarray(across))))
+    write.give(
+        first(node),
+        write.add("MatMul", derivative, write.constant(np.ascontiguousarray(across))),
+    )
     return True
 
 
 def _clip(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
     """Nothing goes through at the ends."""
-    ends = (0.0, None) if node.op_type == "Relu" else (scalar(operand(node, 1)), scalar(operand(node, 2)))
+    ends = (
+        (0.0, None)
+        if node.op_type == "Relu"
+        else (scalar(operand(node, 1)), scalar(operand(node, 2)))
+    )
     for operator, end in zip(("Greater", "Less"), ends, strict=True):
         if end is not None:
-            within = write.add(operator, node.outputs[0], write.constant(np.array(end, np.float32)))
-            derivative = write.add("Mul", derivative, write.add("Cast", within, to=int(ir.DataType.FLOAT)))
+            within = write.add(
+                operator, node.outputs[0], write.constant(np.array(end, np.float32))
+            )
+            derivative = write.add(
+                "Mul", derivative, write.add("Cast", within, to=int(ir.DataType.FLOAT))
+            )
     write.give(first(node), derivative)
     return True
 
 
 def _sum(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
-    return all(_give_computed(write, node, index, lambda: derivative) for index in (0, 1))
+    return all(
+        _give_computed(write, node, index, lambda: derivative) for index in (0, 1)
+    )
 
 
 def _difference(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
@@ -118,7 +158,9 @@ def _product(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
     return all(_give_computed(write, node, index, factors[index]) for index in (0, 1))
 
 
-def _give_computed(write: Writer, node: ir.Node, index: int, part: Callable[[], ir.Value]) -> bool:
+def _give_computed(
+    write: Writer, node: ir.Node, index: int, part: Callable[[], ir.Value]
+) -> bool:
     """Nothing to a constant; to an operand that was repeated, the sum over where it went."""
     value = node.inputs[index]
     assert value is not None
@@ -130,8 +172,14 @@ def _give_computed(write: Writer, node: ir.Node, index: int, part: Callable[[], 
     found = part()
     if source != result:
         long = (1,) * (len(result) - len(source)) + source
-        repeated = [axis for axis, (one, many) in enumerate(zip(long, result, strict=True)) if one != many]
-        found = write.add("ReduceSum", found, write.constant(np.array(repeated, np.int64)), keepdims=1)
+        repeated = [
+            axis
+            for axis, (one, many) in enumerate(zip(long, result, strict=True))
+            if one != many
+        ]
+        found = write.add(
+            "ReduceSum", found, write.constant(np.array(repeated, np.int64)), keepdims=1
+        )
         found = _reshaped(write, found, source)
     write.give(value, found)
     return True
@@ -143,7 +191,9 @@ def _concat(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
     if any(shape is None for shape in shapes):
         return False
     sizes = np.array([shape[axis] for shape in shapes if shape is not None])
-    parts = write.add_all("Split", len(shapes), derivative, write.constant(sizes), axis=axis)
+    parts = write.add_all(
+        "Split", len(shapes), derivative, write.constant(sizes), axis=axis
+    )
     for value, part in zip(node.inputs, parts, strict=True):
         if value is not None and value.const_value is None:
             write.give(value, part)
@@ -155,7 +205,9 @@ def _max_pool(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
     source = shape_of(node.inputs[0])
     if source is None or int_attribute(node, "storage_order", 0):
         return False
-    attributes: dict[str, Attribute] = {"ceil_mode": int_attribute(node, "ceil_mode", 0)}
+    attributes: dict[str, Attribute] = {
+        "ceil_mode": int_attribute(node, "ceil_mode", 0)
+    }
     for name in ("kernel_shape", "strides", "pads", "dilations"):
         found = ints_attribute(node, name)
         if found is not None:
@@ -163,7 +215,12 @@ def _max_pool(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
     _, places = write.add_all("MaxPool", 2, node.inputs[0], **attributes)
     ones = (1,) * (len(source) - 2)
     shape = write.constant(np.array(source, np.int64))
-    write.give(first(node), write.add("MaxUnpool", derivative, places, shape, kernel_shape=ones, strides=ones))
+    write.give(
+        first(node),
+        write.add(
+            "MaxUnpool", derivative, places, shape, kernel_shape=ones, strides=ones
+        ),
+    )
     return True
 
 
@@ -174,7 +231,10 @@ def _reduce_sum(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
     axes = tuple(axis % len(source) for axis in axes)
     kept = tuple(1 if axis in axes else size for axis, size in enumerate(source))
     derivative = _reshaped(write, derivative, kept)
-    write.give(first(node), write.add("Expand", derivative, write.constant(np.array(source, np.int64))))
+    write.give(
+        first(node),
+        write.add("Expand", derivative, write.constant(np.array(source, np.int64))),
+    )
     return True
 
 
@@ -198,23 +258,44 @@ def _transpose(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
 def _slice(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
     """Back to the places that were taken, with zeros at the others."""
     source, result = shape_of(node.inputs[0]), shape_of(node.outputs[0])
-    starts, axes, steps = (constant_integers(operand(node, index)) for index in (1, 3, 4))
-    if source is None or result is None or starts is None or axes is None or steps is None or min(steps) < 1:
+    starts, axes, steps = (
+        constant_integers(operand(node, index)) for index in (1, 3, 4)
+    )
+    if (
+        source is None
+        or result is None
+        or starts is None
+        or axes is None
+        or steps is None
+        or min(steps) < 1
+    ):
         return False
     shape = list(result)
-    for axis, start, step in zip((axis % len(source) for axis in axes), starts, steps, strict=True):
+    for axis, start, step in zip(
+        (axis % len(source) for axis in axes), starts, steps, strict=True
+    ):
         size, taken = source[axis], shape[axis] * step
         begin = max(start + size, 0) if start < 0 else min(start, size)
-        derivative = _reshaped(write, derivative, [*shape[: axis + 1], 1, *shape[axis + 1 :]])
-        derivative = _padded(write, derivative, len(source) + 1, axis + 1, (0, step - 1))
-        derivative = _reshaped(write, derivative, [*shape[:axis], taken, *shape[axis + 1 :]])
-        derivative = _padded(write, derivative, len(source), axis, (begin, size - begin - taken))
+        derivative = _reshaped(
+            write, derivative, [*shape[: axis + 1], 1, *shape[axis + 1 :]]
+        )
+        derivative = _padded(
+            write, derivative, len(source) + 1, axis + 1, (0, step - 1)
+        )
+        derivative = _reshaped(
+            write, derivative, [*shape[:axis], taken, *shape[axis + 1 :]]
+        )
+        derivative = _padded(
+            write, derivative, len(source), axis, (begin, size - begin - taken)
+        )
         shape[axis] = size
     write.give(first(node), derivative)
     return True
 
 
-def _padded(write: Writer, value: ir.Value, rank: int, axis: int, ends: tuple[int, int]) -> ir.Value:
+def _padded(
+    write: Writer, value: ir.Value, rank: int, axis: int, ends: tuple[int, int]
+) -> ir.Value:
     """With so many zeros on either side of one axis; fewer than none are taken away."""
     pads = np.zeros((2, rank), np.int64)
     pads[:, axis] = ends
@@ -223,9 +304,16 @@ def _padded(write: Writer, value: ir.Value, rank: int, axis: int, ends: tuple[in
 
 def _pad(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
     pads = constant_integers(operand(node, 1))
-    if pads is None or string_attribute(node, "mode", "constant") != "constant" or operand(node, 3) is not None:
+    if (
+        pads is None
+        or string_attribute(node, "mode", "constant") != "constant"
+        or operand(node, 3) is not None
+    ):
         return False
-    write.give(first(node), write.add("Pad", derivative, write.constant(-np.array(pads, np.int64))))
+    write.give(
+        first(node),
+        write.add("Pad", derivative, write.constant(-np.array(pads, np.int64))),
+    )
     return True
 
 
@@ -235,7 +323,9 @@ def _reshaped(write: Writer, value: ir.Value, shape: Sequence[int]) -> ir.Value:
 
 def _sigmoid(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
     result = node.outputs[0]
-    slope = write.add("Mul", result, write.add("Sub", write.constant(np.array(1, np.float32)), result))
+    slope = write.add(
+        "Mul", result, write.add("Sub", write.constant(np.array(1, np.float32)), result)
+    )
     write.give(first(node), write.add("Mul", derivative, slope))
     return True
 

@@ -12,10 +12,16 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from mrt.duplicate.channel_chains import Chain, bias_of, channel_chains, set_weights, weights_of
+from mrt.duplicate.channel_chains import (
+    Chain,
+    bias_of,
+    channel_chains,
+    set_weights,
+    weights_of,
+)
 from mrt.duplicate.channel_intervals import Floats, Reach, channel_reach
 from mrt.exact.ordered_sum import row_sums
-from mrt.graph.notes import TWINS
+from mrt.graph.notes import DUPLICATES
 from mrt.graph.values import ints_attribute
 
 
@@ -30,42 +36,74 @@ def _fill(chain: Chain, known: Mapping[str, Reach]) -> int:
     if reach is None or reach[0].size == 1:
         return 0
     padded = any(any(ints_attribute(reader, "pads") or ()) for reader in chain.readers)
-    silent = (reach[0] == reach[1]) & ((reach[1] == 0) | (not padded))
-    loudness = np.where(silent, -1.0, _loudness(chain, reach[1]))
-    places = np.flatnonzero(silent)[: np.count_nonzero(~silent)]
+    dead = (reach[0] == reach[1]) & ((reach[1] == 0) | (not padded))
+    loudness = np.where(dead, -1.0, _loudness(chain, reach[1]))
+    places = np.flatnonzero(dead)[: np.count_nonzero(~dead)]
     if not places.size:
         return 0
-    twins = np.argsort(-loudness, kind="stable")[: places.size]
+    duplicates = np.argsort(-loudness, kind="stable")[: places.size]
     for node in chain.convolutions:
-        set_weights(node, *(_with_rows(array, places, twins) for array in (weights_of(node), bias_of(node))))
+        set_weights(
+            node,
+            *(
+                _with_rows(array, places, duplicates)
+                for array in (weights_of(node), bias_of(node))
+            ),
+        )
     for reader in chain.readers:
-        set_weights(reader, *_with_halves(weights_of(reader), bias_of(reader), places, twins, reach[1][places]))
-    word = " ".join(f"{place}:{twin}" for place, twin in zip(places, twins, strict=True))
+        set_weights(
+            reader,
+            *_with_halves(
+                weights_of(reader),
+                bias_of(reader),
+                places,
+                duplicates,
+                reach[1][places],
+            ),
+        )
+    word = " ".join(
+        f"{place}:{duplicate}"
+        for place, duplicate in zip(places, duplicates, strict=True)
+    )
     for value in chain.clipped:
-        value.metadata_props[TWINS] = word
+        value.metadata_props[DUPLICATES] = word
     return int(places.size)
 
 
 def _loudness(chain: Chain, greatest: Floats) -> Floats:
     """[C]: what the readers make of an error that is as large as the channel may be."""
-    weights = [np.moveaxis(weights_of(reader).astype(np.float64), 1, 0) for reader in chain.readers]
+    weights = [
+        np.moveaxis(weights_of(reader).astype(np.float64), 1, 0)
+        for reader in chain.readers
+    ]
     squares = sum(row_sums((item * item).reshape(len(item), -1)) for item in weights)
-    return np.asarray(squares * np.square(np.minimum(greatest, np.finfo(np.float32).max)))
+    return np.asarray(
+        squares * np.square(np.minimum(greatest, np.finfo(np.float32).max))
+    )
 
 
-def _with_rows(array: Floats, places: npt.NDArray[np.int64], twins: npt.NDArray[np.int64]) -> Floats:
+def _with_rows(
+    array: Floats, places: npt.NDArray[np.int64], duplicates: npt.NDArray[np.int64]
+) -> Floats:
     array = array.copy()
-    array[places] = array[twins]
+    array[places] = array[duplicates]
     return array
 
 
 def _with_halves(
-    weights: Floats, bias: Floats, places: npt.NDArray[np.int64], twins: npt.NDArray[np.int64], said: Floats
+    weights: Floats,
+    bias: Floats,
+    places: npt.NDArray[np.int64],
+    duplicates: npt.NDArray[np.int64],
+    said: Floats,
 ) -> tuple[Floats, Floats]:
     """The reader's weights, halved for both, and its bias with what the silent channels always said."""
-    met = weights[:, places].astype(np.float64).reshape(len(weights), len(places), -1) * said[:, None]
+    met = (
+        weights[:, places].astype(np.float64).reshape(len(weights), len(places), -1)
+        * said[:, None]
+    )
     added = row_sums(met.reshape(len(weights), -1))
     weights = weights.copy()
-    weights[:, twins] /= 2
-    weights[:, places] = weights[:, twins]
+    weights[:, duplicates] /= 2
+    weights[:, places] = weights[:, duplicates]
     return weights, (bias + added).astype(bias.dtype)

@@ -27,7 +27,10 @@ AT_ONCE = 2  # samples; each has all its values in memory
 
 
 def noise_of_channels(
-    model: ir.Model, samples: Iterable[Sample], options: QuantizeOptions, scaled: frozenset[str]
+    model: ir.Model,
+    samples: Iterable[Sample],
+    options: QuantizeOptions,
+    scaled: frozenset[str],
 ) -> dict[str, Floats]:
     """[C] for each image of 8 bits or less between layers: the power of its noise over that of the outputs, added up over samples.
 
@@ -36,14 +39,25 @@ def noise_of_channels(
     """
     values = {str(value.name): value for value in _rounded(model, options)}
     backward = Backward(model)
-    added = sums_of_channels(backward, {name: _held_by(value) for name, value in values.items()})
+    added = sums_of_channels(
+        backward, {name: _held_by(value) for name, value in values.items()}
+    )
     if not added:
         return {}
-    session, random = FloatSession(backward.model), np.random.Generator(np.random.PCG64(SEED))
+    session, random = (
+        FloatSession(backward.model),
+        np.random.Generator(np.random.PCG64(SEED)),
+    )
     squares = {name: np.zeros(1) for name in added}
     greatest = {name: np.zeros(1) for name in added}
     signed = (
-        {**sample, **{name: random.choice([-1.0, 1.0], shape) for name, shape in backward.signs.items()}}
+        {
+            **sample,
+            **{
+                name: random.choice([-1.0, 1.0], shape)
+                for name, shape in backward.signs.items()
+            },
+        }
         for sample in samples
     )
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -53,10 +67,14 @@ def noise_of_channels(
                 greatest[name] = np.maximum(greatest[name], found[outputs[1]])
     noise = {}
     for name, square in squares.items():
-        steps = options.steps_from_zero(options.activation_bits_of(name), negative=_may_be_negative(values[name]))
+        steps = options.steps_from_zero(
+            options.activation_bits_of(name), negative=_may_be_negative(values[name])
+        )
         size = greatest[name] if name in scaled else greatest[name].max()
         noise[name] = np.asarray(ROUNDING * square * (size / steps) ** 2)
-        noise[name][paired_channels(values[name])] /= 2  # two errors half a step apart, as large as one of half a step
+        noise[name][paired_channels(values[name])] /= (
+            2  # two errors half a step apart, as large as one of half a step
+        )
     return noise
 
 
@@ -67,9 +85,14 @@ def _rounded(model: ir.Model, options: QuantizeOptions) -> list[ir.Value]:
         value
         for node in model.graph
         for value in node.outputs
-        if rank_of(value) == 4 and options.activation_bits_of(str(value.name)) <= 8 and value.name not in exact
+        if rank_of(value) == 4
+        and options.activation_bits_of(str(value.name)) <= 8
+        and value.name not in exact
         if node.op_type in CLIPS
-        or (node.op_type not in HOLDING and any(use.node.op_type == "Conv" and use.idx == 0 for use in value.uses()))
+        or (
+            node.op_type not in HOLDING
+            and any(use.node.op_type == "Conv" and use.idx == 0 for use in value.uses())
+        )
     ]
 
 

@@ -7,19 +7,27 @@ from collections.abc import Mapping
 from typing import Any
 
 from cvm.program import Program
-from mrt.duplicate.add_duplicates import Twins
+from mrt.duplicate.add_duplicates import Duplicates
 from mrt.errors import BadData
 from mrt.table.table import are_channels
 
 PROVENANCE = "twins"  # {value: [channels]} as JSON
 
 
-def twins_provenance(twins: Twins) -> dict[str, str]:
+def duplicates_provenance(duplicates: Duplicates) -> dict[str, str]:
     """The entry; none where there are no twins."""
-    return {PROVENANCE: json.dumps(dict(twins), sort_keys=True, separators=(",", ":"))} if twins else {}
+    return (
+        {
+            PROVENANCE: json.dumps(
+                dict(duplicates), sort_keys=True, separators=(",", ":")
+            )
+        }
+        if duplicates
+        else {}
+    )
 
 
-def read_twins(program: Program) -> dict[str, list[int]]:
+def read_duplicates(program: Program) -> dict[str, list[int]]:
     """What the program says, which may have come from anywhere; `add_duplicates` judges whether a model has such channels."""
     text = program.said_of(PROVENANCE)
     if text is None:
@@ -27,7 +35,9 @@ def read_twins(program: Program) -> dict[str, list[int]]:
     try:
         content: Any = json.loads(text)
     except (ValueError, RecursionError) as problem:
-        raise BadData(f"the program's provenance '{PROVENANCE}' cannot be used: {problem}") from None
+        raise BadData(
+            f"the program's provenance '{PROVENANCE}' cannot be used: {problem}"
+        ) from None
     if not isinstance(content, Mapping) or not all(map(are_channels, content.values())):
         raise BadData(
             f"the program's provenance '{PROVENANCE}' cannot be used: expected channels by value, found {text[:80]}"

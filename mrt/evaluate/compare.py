@@ -39,19 +39,26 @@ class _Tally:
     float_seconds: float = 0.0
     integer_seconds: float = 0.0
 
-    def add(self, real: Outputs, integer: Outputs, label: int | None, source: str) -> None:
+    def add(
+        self, real: Outputs, integer: Outputs, label: int | None, source: str
+    ) -> None:
         """Count one sample."""
         for name, values in real.items():
             self.noise.setdefault(name, Noise()).add(values, integer[name])
         first = next(iter(real))
-        best_real, best_integer = ranking(real[first], _TOP), ranking(integer[first], _TOP)
+        best_real, best_integer = (
+            ranking(real[first], _TOP),
+            ranking(integer[first], _TOP),
+        )
         if best_real is None or best_integer is None:
             return
         self.ranked += 1
         self.agreements += best_real[0] == best_integer[0]
         if label is not None:
             if label >= real[first].size:
-                raise BadData(f"{source}: class {label} among the labels, but output '{first}' has {real[first].size}")
+                raise BadData(
+                    f"{source}: class {label} among the labels, but output '{first}' has {real[first].size}"
+                )
             self.of_float.add(label, best_real)
             self.of_integer.add(label, best_integer)
 
@@ -76,7 +83,11 @@ def evaluate(
             start = time.perf_counter()
             real = [session.run(sample) for sample in batch]
             middle = time.perf_counter()
-            integer = list(pool.map(lambda sample: _run_integer(runs, program.program, sample), batch))
+            integer = list(
+                pool.map(
+                    lambda sample: _run_integer(runs, program.program, sample), batch
+                )
+            )
             tally.float_seconds += middle - start
             tally.integer_seconds += time.perf_counter() - middle
             for pair in zip(real, integer, strict=True):
@@ -89,7 +100,9 @@ def evaluate(
 
 def _run_integer(runs: Machine, program: Program, sample: Sample) -> Outputs:
     """The program's outputs as real numbers."""
-    return dict(boundary.dequantize(program, runs.run(boundary.quantize(program, sample))))
+    return dict(
+        boundary.dequantize(program, runs.run(boundary.quantize(program, sample)))
+    )
 
 
 def _batches(samples: Samples, size: int) -> Iterator[list[Sample]]:
@@ -103,8 +116,16 @@ def check_same_interface(model: ir.Model, program: Program, samples: Samples) ->
     if not len(samples):
         raise BadData(f"{samples.source}: holds no samples; expected at least one")
     pairs = (
-        ("inputs", [item.name for item in program.inputs], [str(value.name) for value in model_inputs(model)]),
-        ("outputs", [item.name for item in program.outputs], [str(value.name) for value in model.graph.outputs]),
+        (
+            "inputs",
+            [item.name for item in program.inputs],
+            [str(value.name) for value in model_inputs(model)],
+        ),
+        (
+            "outputs",
+            [item.name for item in program.outputs],
+            [str(value.name) for value in model.graph.outputs],
+        ),
     )
     for what, found, expected in pairs:
         if sorted(found) != sorted(expected):

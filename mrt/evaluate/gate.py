@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from mrt.errors import BadOption
 from mrt.evaluate.report import Report
 
-FIGURES = ("agreement", "snr_db", "integer.top1", "integer.top5", "float.top1", "float.top5")
+FIGURES = (
+    "agreement",
+    "snr_db",
+    "integer.top1",
+    "integer.top5",
+    "float.top1",
+    "float.top5",
+)
 
 
 @dataclass(frozen=True)
@@ -25,7 +32,11 @@ class Gate:
             if self.figure == "snr_db" and report.agreement == 1:
                 return None
             return f"{self.figure} is not known for this model and data; expected at least {self.least:g}"
-        return None if found >= self.least else f"{self.figure} is {found:.6g}; expected at least {self.least:g}"
+        return (
+            None
+            if found >= self.least
+            else f"{self.figure} is {found:.6g}; expected at least {self.least:g}"
+        )
 
 
 def parse_gate(text: str) -> Gate:
@@ -36,5 +47,7 @@ def parse_gate(text: str) -> Gate:
     except ValueError:
         least = math.nan
     if figure not in FIGURES or not equals or not math.isfinite(least):
-        raise BadOption(f"--fail-below {text}: expected KEY=X with a number, and KEY one of {', '.join(FIGURES)}")
+        raise BadOption(
+            f"--fail-below {text}: expected KEY=X with a number, and KEY one of {', '.join(FIGURES)}"
+        )
     return Gate(figure, least)

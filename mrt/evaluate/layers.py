@@ -59,7 +59,9 @@ class Layer:
         self.integer.add(integer, float(np.abs(integer).max(initial=0.0)))
 
 
-def compare_layers(model: ir.Model, program: Proven, samples: Samples, progress: Progress | None = None) -> list[Layer]:
+def compare_layers(
+    model: ir.Model, program: Proven, samples: Samples, progress: Progress | None = None
+) -> list[Layer]:
     """The layers in the program's order, for the rewritten float `model` that the program was made from.
 
     Raises BadData where the two do not belong together.
@@ -67,14 +69,18 @@ def compare_layers(model: ir.Model, program: Proven, samples: Samples, progress:
     check_same_interface(model, program.program, samples)
     layers = _layers(model, program)
     if not layers:
-        raise BadData("the program does not say which float value any of its values stands for: it has no metadata")
+        raise BadData(
+            "the program does not say which float value any of its values stands for: it has no metadata"
+        )
     session = FloatSession(model, sorted({layer.source for layer in layers}))
     runs = machine.choose(program)
     wanted = {layer.number: layer for layer in layers}
     for done, sample in enumerate(samples, 1):
         real = session.run(sample)
 
-        def observe(number: int, value: IntArray, real: Mapping[str, Array] = real) -> None:
+        def observe(
+            number: int, value: IntArray, real: Mapping[str, Array] = real
+        ) -> None:
             if number in wanted:
                 _add(wanted[number], program, real[wanted[number].source], value)
 
@@ -90,7 +96,9 @@ def _layers(model: ir.Model, program: Proven) -> list[Layer]:
     sizes = {value.name: _size(value) for node in model.graph for value in node.outputs}
     return [
         _layer(program, number, meaning)
-        for number, meaning in sorted((metadata.values if metadata is not None else {}).items())
+        for number, meaning in sorted(
+            (metadata.values if metadata is not None else {}).items()
+        )
         if number >= program.program.first_instruction
         and sizes.get(meaning.source) == program.types[number].elements
         and len(meaning.channels) in (0, program.types[number].channels)
@@ -98,9 +106,21 @@ def _layers(model: ir.Model, program: Proven) -> list[Layer]:
 
 
 def _layer(program: Proven, number: int, meaning: Meaning) -> Layer:
-    instruction = program.program.instructions[number - program.program.first_instruction]
-    low, high = ((end - meaning.zero_point) * meaning.scale for end in program.intervals[number])
-    return Layer(number, instruction.name, meaning.source, program.types[number].dtype, meaning.scale, low, high)
+    instruction = program.program.instructions[
+        number - program.program.first_instruction
+    ]
+    low, high = (
+        (end - meaning.zero_point) * meaning.scale for end in program.intervals[number]
+    )
+    return Layer(
+        number,
+        instruction.name,
+        meaning.source,
+        program.types[number].dtype,
+        meaning.scale,
+        low,
+        high,
+    )
 
 
 def _factors(meaning: Meaning) -> npt.NDArray[np.float64]:
@@ -122,11 +142,18 @@ def _add(layer: Layer, program: Proven, real: Array, value: IntArray) -> None:
     metadata = program.program.metadata
     assert metadata is not None
     meaning = metadata.values[layer.number]
-    integer = (value.astype(np.float64) - meaning.zero_point) * meaning.scale * _factors(meaning) + _centres(meaning)
+    integer = (
+        value.astype(np.float64) - meaning.zero_point
+    ) * meaning.scale * _factors(meaning) + _centres(meaning)
     exact = real.astype(np.float64)
-    candidates = [order.reshape(-1) for order in _orders(exact) if order.shape == integer.shape] or [exact.reshape(-1)]
+    candidates = [
+        order.reshape(-1) for order in _orders(exact) if order.shape == integer.shape
+    ] or [exact.reshape(-1)]
     flat = integer.reshape(-1)
-    layer.add(min(candidates, key=lambda candidate: float(np.sum((candidate - flat) ** 2))), flat)
+    layer.add(
+        min(candidates, key=lambda candidate: float(np.sum((candidate - flat) ** 2))),
+        flat,
+    )
 
 
 def _orders(real: Array) -> Iterator[Array]:

@@ -11,7 +11,9 @@ from mrt.evaluate.layers import Layer
 
 def worst_first(layers: Sequence[Layer]) -> list[Layer]:
     """By signal to noise; where nothing differs, last."""
-    return sorted(layers, key=lambda layer: math.inf if layer.snr_db is None else layer.snr_db)
+    return sorted(
+        layers, key=lambda layer: math.inf if layer.snr_db is None else layer.snr_db
+    )
 
 
 def decibels(layer: Layer) -> str:
@@ -22,7 +24,9 @@ def decibels(layer: Layer) -> str:
 def table(layers: Sequence[Layer], most: int | None = None) -> str:
     """Lines of columns, worst first, at most so many."""
     shown = worst_first(layers)[:most]
-    rows = [("SNR dB", "value", "instruction", "type", "range", "clipped", "float value")]
+    rows = [
+        ("SNR dB", "value", "instruction", "type", "range", "clipped", "float value")
+    ]
     for layer in shown:
         ends = f"{layer.low:.4g} .. {layer.high:.4g}"
         rows.append(
@@ -36,9 +40,17 @@ def table(layers: Sequence[Layer], most: int | None = None) -> str:
                 layer.source,
             )
         )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    widths = [
+        max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)
+    ]
     lines = [
-        "  ".join([*(cell.rjust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]) for row in rows
+        "  ".join(
+            [
+                *(cell.rjust(width) for cell, width in zip(row, widths, strict=False)),
+                row[-1],
+            ]
+        )
+        for row in rows
     ]
     rest = len(layers) - len(shown)
     return "\n".join([*lines, f"and {rest} more, all better"] if rest else lines)

@@ -12,7 +12,12 @@ from mrt.calibrate.histogram import CENTRE, Histogram
 from mrt.evaluate.layers import Layer
 from mrt.evaluate.layers_report import decibels, worst_first
 
-WIDTH, HEIGHT, LEFT, BOTTOM = 960, 260, 46, 24  # of the plot along the network, in pixels
+WIDTH, HEIGHT, LEFT, BOTTOM = (
+    960,
+    260,
+    46,
+    24,
+)  # of the plot along the network, in pixels
 BARS, TALL = 80, 120  # of a histogram
 CEILING = 60.0  # decibels; better layers are drawn here
 
@@ -62,7 +67,9 @@ def _along(layers: Sequence[Layer]) -> str:
         return LEFT + (WIDTH - LEFT - 10) * (index + 0.5) / len(layers)
 
     def y(value: float) -> float:
-        return 10 + (HEIGHT - BOTTOM - 10) * (highest - min(value, highest)) / (highest - lowest)
+        return 10 + (HEIGHT - BOTTOM - 10) * (highest - min(value, highest)) / (
+            highest - lowest
+        )
 
     lines = [
         f'<line x1="{LEFT}" x2="{WIDTH}" y1="{y(mark):.1f}" y2="{y(mark):.1f}" stroke="var(--line)"/>'
@@ -71,22 +78,38 @@ def _along(layers: Sequence[Layer]) -> str:
         if mark >= lowest
     ]
     values = [highest if layer.snr_db is None else layer.snr_db for layer in layers]
-    path = " ".join(f"{x(index):.1f},{y(value):.1f}" for index, value in enumerate(values))
+    path = " ".join(
+        f"{x(index):.1f},{y(value):.1f}" for index, value in enumerate(values)
+    )
     points = [
         f'<a href="#v{layer.number}"><circle cx="{x(index):.1f}" cy="{y(value):.1f}" r="4" fill="var(--integer)">'
         f"<title>%{layer.number} {escape(layer.source)}: {decibels(layer)} dB</title></circle></a>"
         for index, (layer, value) in enumerate(zip(layers, values, strict=True))
     ]
-    caption = (
-        f'<text x="{WIDTH / 2}" y="{HEIGHT - 4}" text-anchor="middle">values in the program\'s order; SNR in dB</text>'
+    caption = f'<text x="{WIDTH / 2}" y="{HEIGHT - 4}" text-anchor="middle">values in the program\'s order; SNR in dB</text>'
+    drawn = "".join(
+        [
+            *lines,
+            f'<polyline points="{path}" fill="none" stroke="var(--faint)"/>',
+            *points,
+            caption,
+        ]
     )
-    drawn = "".join([*lines, f'<polyline points="{path}" fill="none" stroke="var(--faint)"/>', *points, caption])
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="SNR along the network">{drawn}</svg>'
 
 
 def _table(ranked: Sequence[Layer]) -> str:
     head = "".join(
-        f"<th>{name}" for name in ("SNR dB", "value", "instruction", "type", "range", "clipped", "float value")
+        f"<th>{name}"
+        for name in (
+            "SNR dB",
+            "value",
+            "instruction",
+            "type",
+            "range",
+            "clipped",
+            "float value",
+        )
     )
     rows = [
         f'<tr><td>{decibels(layer)}<td><a href="#v{layer.number}">%{layer.number}</a><td>{layer.instruction}'
@@ -108,7 +131,9 @@ def _histogram(layer: Layer) -> str:
     most = max(float(np.log1p(bars).max()) for bars in tops) or 1.0
     step = (WIDTH - 2 * LEFT) / BARS
     drawn = []
-    for bars, colour, share in zip(tops, ("var(--float)", "var(--integer)"), (1.0, 0.4), strict=True):
+    for bars, colour, share in zip(
+        tops, ("var(--float)", "var(--integer)"), (1.0, 0.4), strict=True
+    ):
         for index, height in enumerate(np.log1p(bars) / most * TALL):
             if height:
                 drawn.append(
@@ -123,7 +148,9 @@ def _histogram(layer: Layer) -> str:
             )
     for mark in (low, (low + high) / 2, high):
         at = LEFT + (mark - low) / (high - low) * (WIDTH - 2 * LEFT)
-        drawn.append(f'<text x="{at:.1f}" y="{TALL + 16}" text-anchor="middle">{mark:.3g}</text>')
+        drawn.append(
+            f'<text x="{at:.1f}" y="{TALL + 16}" text-anchor="middle">{mark:.3g}</text>'
+        )
     return f'<svg viewBox="0 0 {WIDTH} {TALL + 22}" role="img" aria-label="histogram">{"".join(drawn)}</svg>'
 
 
@@ -132,7 +159,10 @@ def _hull(layer: Layer) -> tuple[float, float]:
     ends = []
     for histogram in (layer.real, layer.integer):
         filled = np.flatnonzero(histogram.counts) - CENTRE
-        ends += [float(filled.min(initial=0)) * histogram.width, (float(filled.max(initial=0)) + 1) * histogram.width]
+        ends += [
+            float(filled.min(initial=0)) * histogram.width,
+            (float(filled.max(initial=0)) + 1) * histogram.width,
+        ]
     low, high = min(ends), max(ends)
     margin = (high - low) / BARS
     return low - margin, high + margin
@@ -142,5 +172,9 @@ def _bars(histogram: Histogram, low: float, high: float) -> npt.NDArray[np.float
     """The counts in equal parts of low..high."""
     filled = np.flatnonzero(histogram.counts)
     middles = (filled - CENTRE + 0.5 * np.sign(filled - CENTRE)) * histogram.width
-    places = np.clip(((middles - low) / (high - low) * BARS).astype(np.int64), 0, BARS - 1)
-    return np.bincount(places, weights=histogram.counts[filled], minlength=BARS).astype(np.float64)
+    places = np.clip(
+        ((middles - low) / (high - low) * BARS).astype(np.int64), 0, BARS - 1
+    )
+    return np.bincount(places, weights=histogram.counts[filled], minlength=BARS).astype(
+        np.float64
+    )

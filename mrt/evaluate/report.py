@@ -24,7 +24,9 @@ class Report:
     of_float: Accuracy
     of_integer: Accuracy
     agreement: float | None
-    snr_db: Mapping[str, float | None]  # of each output, first output first; None where nothing differs
+    snr_db: Mapping[
+        str, float | None
+    ]  # of each output, first output first; None where nothing differs
 
     def to_json(self) -> dict[str, Any]:
         """One flat object; `snr_db` is that of the first output."""

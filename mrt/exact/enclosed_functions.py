@@ -12,7 +12,11 @@ from mrt.exact.enclosure import Enclosure, near
 from mrt.exact.fixed_point import FloatArray
 
 ZERO, ONE, HALF = Enclosure.of(0), Enclosure.of(1), Enclosure.of(0.5)
-SIXTH, ROOT_TWO, ROOT_TWO_OVER_PI = near(1 / 6), near(math.sqrt(2)), near(math.sqrt(2 / math.pi))
+SIXTH, ROOT_TWO, ROOT_TWO_OVER_PI = (
+    near(1 / 6),
+    near(math.sqrt(2)),
+    near(math.sqrt(2 / math.pi)),
+)
 WAVE_REACH = 2.0**20  # libraries take whole turns off larger numbers with less care
 MOST_FACTORS = 64  # as `functions.power`
 
@@ -26,7 +30,9 @@ def _log_of_one_and_exp(x: FloatArray) -> FloatArray:
 
 
 def _error_function(x: FloatArray) -> FloatArray:
-    return np.array([math.erf(number) for number in x.ravel().tolist()]).reshape(x.shape)
+    return np.array([math.erf(number) for number in x.ravel().tolist()]).reshape(
+        x.shape
+    )
 
 
 def _minus_arc_cosine(x: FloatArray) -> FloatArray:
@@ -74,7 +80,9 @@ def hard_sigmoid(x: Enclosure, alpha: Enclosure, beta: Enclosure) -> Enclosure:
 
 def shrink(x: Enclosure, threshold: Enclosure, bias: Enclosure) -> Enclosure:
     """0 within the threshold, nearer to 0 by the bias outside."""
-    return threshold.not_less(abs(x)).choose(ZERO, x.greater(ZERO).choose(x - bias, x + bias))
+    return threshold.not_less(abs(x)).choose(
+        ZERO, x.greater(ZERO).choose(x - bias, x + bias)
+    )
 
 
 def power(x: Enclosure, y: Enclosure) -> Enclosure:
@@ -82,7 +90,9 @@ def power(x: Enclosure, y: Enclosure) -> Enclosure:
     exponent = float(y.low.ravel()[0])
     constant = y.low.size == 1 and exponent == float(y.high.ravel()[0])
     if not constant or abs(exponent) > MOST_FACTORS or exponent != np.floor(exponent):
-        return exp(y * x.rising(np.log)).known((x.low > 0) | ((x.low >= 0) & (y.low > 0)))  # 1 / -0 is minus infinity
+        return exp(y * x.rising(np.log)).known(
+            (x.low > 0) | ((x.low >= 0) & (y.low > 0))
+        )  # 1 / -0 is minus infinity
     result = ONE
     for _ in range(abs(int(exponent))):
         result = result * x
@@ -93,8 +103,10 @@ def remainder(x: Enclosure, y: Enclosure) -> Enclosure:
     """Of the dividend's sign, where both are whole or the quotient's whole part is certain."""
     times = (x / y).steps(np.trunc)
     rest = (x - times * y).known(times.low == times.high)
-    exact, whole = np.fmod(x.low, y.low), x.whole & y.whole
-    return Enclosure(np.where(whole, exact, rest.low), np.where(whole, exact, rest.high))
+    exact, whole = np.fmod(x.low, y.low), x.integral & y.integral
+    return Enclosure(
+        np.where(whole, exact, rest.low), np.where(whole, exact, rest.high)
+    )
 
 
 def _attribute(node: ir.Node, name: str) -> Enclosure:
@@ -109,15 +121,21 @@ UNARY: dict[str, Callable[[ir.Node, Enclosure], Enclosure]] = {
     "Sqrt": lambda _, x: x.rising(np.sqrt, low=0).defined(0, np.inf, x),
     "Erf": lambda _, x: x.rising(_error_function, -1, 1),
     "Elu": lambda node, x: elu(x, _attribute(node, "alpha")),
-    "Celu": lambda node, x: elu(x, _attribute(node, "alpha"), _attribute(node, "alpha")),
-    "Selu": lambda node, x: _attribute(node, "gamma") * elu(x, _attribute(node, "alpha")),
+    "Celu": lambda node, x: elu(
+        x, _attribute(node, "alpha"), _attribute(node, "alpha")
+    ),
+    "Selu": lambda node, x: (
+        _attribute(node, "gamma") * elu(x, _attribute(node, "alpha"))
+    ),
     "Abs": lambda _, x: abs(x),
     "Neg": lambda _, x: -x,
     "Relu": lambda _, x: x.at_least(ZERO),
     "Reciprocal": lambda _, x: ONE / x,
     "Softplus": lambda _, x: softplus(x),
     "Softsign": lambda _, x: x / (ONE + abs(x)),
-    "HardSigmoid": lambda node, x: hard_sigmoid(x, _attribute(node, "alpha"), _attribute(node, "beta")),
+    "HardSigmoid": lambda node, x: hard_sigmoid(
+        x, _attribute(node, "alpha"), _attribute(node, "beta")
+    ),
     "HardSwish": lambda _, x: x * hard_sigmoid(x, SIXTH, HALF),
     "Gelu": lambda node, x: gelu(x, node.attributes["approximate"].as_string()),
     "Mish": lambda _, x: x * tanh(softplus(x)),
@@ -125,8 +143,12 @@ UNARY: dict[str, Callable[[ir.Node, Enclosure], Enclosure]] = {
     "Ceil": lambda _, x: x.steps(np.ceil),
     "Sign": lambda _, x: x.steps(np.sign),
     "Round": lambda _, x: x.steps(np.rint),
-    "ThresholdedRelu": lambda node, x: x.greater(_attribute(node, "alpha")).choose(x, ZERO),
-    "Shrink": lambda node, x: shrink(x, _attribute(node, "lambd"), _attribute(node, "bias")),
+    "ThresholdedRelu": lambda node, x: x.greater(_attribute(node, "alpha")).choose(
+        x, ZERO
+    ),
+    "Shrink": lambda node, x: shrink(
+        x, _attribute(node, "lambd"), _attribute(node, "bias")
+    ),
     "Sin": lambda _, x: x.wave(np.sin, WAVE_REACH),
     "Cos": lambda _, x: x.wave(np.cos, WAVE_REACH),
     "Tan": lambda _, x: x.wave(np.sin, WAVE_REACH) / x.wave(np.cos, WAVE_REACH),
@@ -139,7 +161,9 @@ UNARY: dict[str, Callable[[ir.Node, Enclosure], Enclosure]] = {
     "Acosh": lambda _, x: x.rising(np.arccosh, low=0),
     "Atanh": lambda _, x: x.rising(np.arctanh).defined(-1, 1, x),
     "Not": lambda _, x: ONE - x,
-    "Cast": lambda node, x: x if node.attributes["to"].as_int() == ir.DataType.FLOAT else x.is_true(),
+    "Cast": lambda node, x: (
+        x if node.attributes["to"].as_int() == ir.DataType.FLOAT else x.is_true()
+    ),
 }
 BINARY: dict[str, Callable[[Enclosure, Enclosure], Enclosure]] = {
     "Add": lambda x, y: x + y,
@@ -158,7 +182,21 @@ BINARY: dict[str, Callable[[Enclosure, Enclosure], Enclosure]] = {
     "And": Enclosure.at_most,
     "Or": Enclosure.at_least,
 }
-RISING = frozenset({"Sigmoid", "Tanh", "Exp", "Log", "Sqrt", "Erf", "Softplus", "Softsign", "Atan", "Sinh", "Asinh"})
+RISING = frozenset(
+    {
+        "Sigmoid",
+        "Tanh",
+        "Exp",
+        "Log",
+        "Sqrt",
+        "Erf",
+        "Softplus",
+        "Softsign",
+        "Atan",
+        "Sinh",
+        "Asinh",
+    }
+)
 RISING_BY_POSITIVE = frozenset({"Elu", "Celu", "Selu"})
 
 

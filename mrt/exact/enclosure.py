@@ -16,11 +16,17 @@ import numpy.typing as npt
 from cvm.program import IntArray
 from mrt.exact.fixed_point import FloatArray
 
-Truths = npt.NDArray[np.bool_]
+Booleans = npt.NDArray[np.bool_]
 
-MARGIN = 2.0**-40  # of an end: 2^13 times 2^-53, of which libraries and numpy's vector forms err by a few
-NEAR_ZERO = 2.0**-100  # the decimal forms take 34 digits of terms about as large as 1, whatever is left of these
-EXACT = 2.0**26  # sums and products of whole numbers below it are exact, here and in decimal
+MARGIN = (
+    2.0**-40
+)  # of an end: 2^13 times 2^-53, of which libraries and numpy's vector forms err by a few
+NEAR_ZERO = (
+    2.0**-100
+)  # the decimal forms take 34 digits of terms about as large as 1, whatever is left of these
+EXACT = (
+    2.0**26
+)  # sums and products of whole numbers below it are exact, here and in decimal
 GREATEST = float(np.finfo(np.float64).max)
 
 
@@ -33,7 +39,7 @@ class Enclosure:
 
     low: FloatArray
     high: FloatArray
-    undefined: Truths | np.bool_ = np.False_
+    undefined: Booleans | np.bool_ = np.False_
 
     @classmethod
     def of(cls, numbers: npt.ArrayLike) -> Enclosure:
@@ -47,17 +53,21 @@ class Enclosure:
         return (self.low,) if self.low is self.high else (self.low, self.high)
 
     @property
-    def unknown(self) -> Truths:
+    def unknown(self) -> Booleans:
         """Where a number may be anything, or none."""
         return np.isnan(self.low)
 
     @property
-    def whole(self) -> Truths:
+    def integral(self) -> Booleans:
         """Where it is exactly one whole number, not too large."""
-        return np.equal(self.low, self.high) & (np.abs(self.low) < EXACT) & np.equal(np.floor(self.low), self.low)
+        return (
+            np.equal(self.low, self.high)
+            & (np.abs(self.low) < EXACT)
+            & np.equal(np.floor(self.low), self.low)
+        )
 
     @property
-    def _zero(self) -> Truths:
+    def _zero(self) -> Booleans:
         return np.equal(self.low, 0) & np.equal(self.high, 0)
 
     def __neg__(self) -> Enclosure:
@@ -68,35 +78,43 @@ class Enclosure:
         return Enclosure(least, np.maximum(-self.low, self.high))
 
     def __add__(self, other: Enclosure) -> Enclosure:
-        return outward(self.low + other.low, self.high + other.high, self.whole & other.whole)
+        return outward(
+            self.low + other.low, self.high + other.high, self.integral & other.integral
+        )
 
     def __sub__(self, other: Enclosure) -> Enclosure:
         return self + -other
 
     def __mul__(self, other: Enclosure) -> Enclosure:
-        exact = (self.whole & other.whole) | self._zero | other._zero
+        exact = (self.integral & other.integral) | self._zero | other._zero
         return outward(*_extremes(np.multiply, self, other), exact)
 
     def __truediv__(self, other: Enclosure) -> Enclosure:
         low, high = _extremes(np.divide, self, other)
-        exact = self.whole & other.whole & (np.fmod(self.low, other.low) == 0)
+        exact = self.integral & other.integral & (np.fmod(self.low, other.low) == 0)
         return outward(low, high, exact).known((other.low > 0) | (other.high < 0))
 
     def at_least(self, other: Enclosure) -> Enclosure:
         """The greater of two."""
-        return Enclosure(np.maximum(self.low, other.low), np.maximum(self.high, other.high))
+        return Enclosure(
+            np.maximum(self.low, other.low), np.maximum(self.high, other.high)
+        )
 
     def at_most(self, other: Enclosure) -> Enclosure:
         """The less of two."""
-        return Enclosure(np.minimum(self.low, other.low), np.minimum(self.high, other.high))
+        return Enclosure(
+            np.minimum(self.low, other.low), np.minimum(self.high, other.high)
+        )
 
     def within(self, low: float, high: float) -> Enclosure:
         """The same numbers, which are proven not to lie beyond."""
         return Enclosure(np.clip(self.low, low, high), np.clip(self.high, low, high))
 
-    def known(self, where: Truths) -> Enclosure:
+    def known(self, where: Booleans) -> Enclosure:
         """The same there; elsewhere nothing."""
-        return Enclosure(np.where(where, self.low, np.nan), np.where(where, self.high, np.nan))
+        return Enclosure(
+            np.where(where, self.low, np.nan), np.where(where, self.high, np.nan)
+        )
 
     def defined(self, low: float, high: float, of: Enclosure) -> Enclosure:
         """The same, a function of numbers that is none of those certain to lie beyond these."""
@@ -107,12 +125,17 @@ class Enclosure:
         return Enclosure(step(self.low), step(self.high))
 
     def rising(
-        self, function: Callable[[FloatArray], FloatArray], low: float = -np.inf, high: float = np.inf
+        self,
+        function: Callable[[FloatArray], FloatArray],
+        low: float = -np.inf,
+        high: float = np.inf,
     ) -> Enclosure:
         """A function that never falls, nor leaves `low` .. `high`, as a library computes it."""
         return outward(function(self.low), function(self.high)).within(low, high)
 
-    def wave(self, function: Callable[[FloatArray], FloatArray], reach: float) -> Enclosure:
+    def wave(
+        self, function: Callable[[FloatArray], FloatArray], reach: float
+    ) -> Enclosure:
         """A function of slopes within -1 .. 1 and of values near 1, of numbers within `reach`."""
         off = self.high - self.low + MARGIN
         value = function(self.low)
@@ -120,35 +143,51 @@ class Enclosure:
 
     def greater(self, other: Enclosure) -> Enclosure:
         """1 where it is, 0 where it is not."""
-        return truth(self.low > other.high, self.high > other.low)
+        return boolean(self.low > other.high, self.high > other.low)
 
     def not_less(self, other: Enclosure) -> Enclosure:
         """1 where it is not, 0 where it is."""
-        return truth(self.low >= other.high, self.high >= other.low)
+        return boolean(self.low >= other.high, self.high >= other.low)
 
     def equal(self, other: Enclosure) -> Enclosure:
         """1 where it is, 0 where it is not."""
-        same = (self.low == self.high) & (other.low == other.high) & (self.low == other.low)
-        return truth(same, (self.low <= other.high) & (other.low <= self.high))
+        same = (
+            (self.low == self.high)
+            & (other.low == other.high)
+            & (self.low == other.low)
+        )
+        return boolean(same, (self.low <= other.high) & (other.low <= self.high))
 
     def is_true(self) -> Enclosure:
         """1 where it is not 0."""
-        return truth((self.low > 0) | (self.high < 0), ~self._zero)
+        return boolean((self.low > 0) | (self.high < 0), ~self._zero)
 
     def choose(self, yes: Enclosure, no: Enclosure) -> Enclosure:
         """`yes` where this is not 0, else `no`; where that is in doubt, both."""
-        truths = self.is_true()
-        low = np.where(truths.low > 0, yes.low, np.where(truths.high > 0, np.minimum(yes.low, no.low), no.low))
-        high = np.where(truths.low > 0, yes.high, np.where(truths.high > 0, np.maximum(yes.high, no.high), no.high))
+        booleans = self.is_true()
+        low = np.where(
+            booleans.low > 0,
+            yes.low,
+            np.where(booleans.high > 0, np.minimum(yes.low, no.low), no.low),
+        )
+        high = np.where(
+            booleans.low > 0,
+            yes.high,
+            np.where(booleans.high > 0, np.maximum(yes.high, no.high), no.high),
+        )
         return Enclosure(low, high)
 
 
-def outward(low: FloatArray, high: FloatArray, exact: npt.ArrayLike = False) -> Enclosure:
+def outward(
+    low: FloatArray, high: FloatArray, exact: npt.ArrayLike = False
+) -> Enclosure:
     """Ends that float64 or a library rounded: what lay beyond float64's reach lies beyond it still."""
     low, high = np.minimum(low, GREATEST), np.maximum(high, -GREATEST)
     below = np.where(exact, low, low - (np.abs(low) * MARGIN + NEAR_ZERO))
     above = np.where(exact, high, high + (np.abs(high) * MARGIN + NEAR_ZERO))
-    says_something = np.isfinite(np.maximum(below, -above))  # is no NaN, nor would any number do
+    says_something = np.isfinite(
+        np.maximum(below, -above)
+    )  # is no NaN, nor would any number do
     return Enclosure(below, above).known(says_something)
 
 
@@ -157,18 +196,22 @@ def near(number: float) -> Enclosure:
     return outward(np.array(number), np.array(number))
 
 
-def truth(certain: Truths, possible: Truths) -> Enclosure:
+def boolean(certain: Booleans, possible: Booleans) -> Enclosure:
     """1 where it is certain, 0 where it is not even possible."""
     return Enclosure(certain.astype(np.float64), possible.astype(np.float64))
 
 
-def rounded(numbers: Enclosure, least: int, most: int, exactly: Callable[[int], int]) -> IntArray:
+def rounded(
+    numbers: Enclosure, least: int, most: int, exactly: Callable[[int], int]
+) -> IntArray:
     """The nearest integers, half up and saturated; of a number in doubt what `exactly` says, which is given its place.
 
     Where there is certainly no number, the least.
     """
     halves = numbers + Enclosure.of(0.5)
-    low, high = (np.clip(np.floor(end), least, most) for end in (halves.low, halves.high))
+    low, high = (
+        np.clip(np.floor(end), least, most) for end in (halves.low, halves.high)
+    )
     integers = np.where(low == high, low, least).astype(np.int64)
     for place in np.flatnonzero(~((low == high) | numbers.undefined)):
         integers[place] = exactly(int(place))
@@ -176,7 +219,9 @@ def rounded(numbers: Enclosure, least: int, most: int, exactly: Callable[[int], 
 
 
 def _extremes(
-    operation: Callable[[FloatArray, FloatArray], FloatArray], x: Enclosure, y: Enclosure
+    operation: Callable[[FloatArray, FloatArray], FloatArray],
+    x: Enclosure,
+    y: Enclosure,
 ) -> tuple[FloatArray, FloatArray]:
     """The least and the greatest of what two ends give."""
     corners = [operation(a, b) for a in x.ends for b in y.ends]

@@ -14,8 +14,12 @@ FloatArray = npt.NDArray[np.float64]
 MULTIPLIER_BITS = 31
 MAX_SHIFT = 62
 MIN_SHIFT = 2
-MAX_RATIO = 2.0**28  # one step of the source already goes beyond what 8 and 16 bits hold
-SMALLEST_SCALE = 2.0**-200  # of the smallest float32 number at 16 bits, with room; products of four still fit float64
+MAX_RATIO = (
+    2.0**28
+)  # one step of the source already goes beyond what 8 and 16 bits hold
+SMALLEST_SCALE = (
+    2.0**-200
+)  # of the smallest float32 number at 16 bits, with room; products of four still fit float64
 
 
 def multipliers_and_shifts(ratios: npt.ArrayLike) -> tuple[IntArray, IntArray]:
@@ -27,12 +31,19 @@ def multipliers_and_shifts(ratios: npt.ArrayLike) -> tuple[IntArray, IntArray]:
     exact = np.asarray(ratios, np.float64)
     for ratio in exact[~((exact >= 0) & (exact < 2.0**29))]:
         raise ValueError(f"ratio {ratio} is outside 0..2^29")
-    _, exponents = np.frexp(exact)  # ratio = fraction * 2^exponent, fraction in [0.5, 1)
+    _, exponents = np.frexp(
+        exact
+    )  # ratio = fraction * 2^exponent, fraction in [0.5, 1)
     shifts = np.minimum(MULTIPLIER_BITS - exponents, MAX_SHIFT)
     multipliers = np.rint(np.ldexp(exact, shifts))
     carried = multipliers == 2.0**MULTIPLIER_BITS  # the fraction rounded up to 1
-    multipliers, shifts = np.where(carried, 2.0 ** (MULTIPLIER_BITS - 1), multipliers), shifts - carried
-    return multipliers.astype(np.int32), np.where(multipliers >= 2.0**30, shifts, MAX_SHIFT).astype(np.int8)
+    multipliers, shifts = (
+        np.where(carried, 2.0 ** (MULTIPLIER_BITS - 1), multipliers),
+        shifts - carried,
+    )
+    return multipliers.astype(np.int32), np.where(
+        multipliers >= 2.0**30, shifts, MAX_SHIFT
+    ).astype(np.int8)
 
 
 def usable_scale(ideal: float, scales: str) -> float:
@@ -53,7 +64,9 @@ def round_half_up(x: FloatArray) -> FloatArray:
     return np.floor(x + 0.5)
 
 
-def quantize_array(x: npt.ArrayLike, scale: npt.ArrayLike, low: int, high: int) -> IntArray:
+def quantize_array(
+    x: npt.ArrayLike, scale: npt.ArrayLike, low: int, high: int
+) -> IntArray:
     """Nearest integers to x / scale, half up, saturated to [low, high]; int64."""
     steps = np.asarray(x, np.float64) / np.asarray(scale, np.float64)
     return np.clip(round_half_up(steps), low, high).astype(np.int64)

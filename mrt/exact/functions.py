@@ -11,7 +11,19 @@ from decimal import Decimal
 import onnx_ir as ir
 
 from mrt.exact import trigonometry
-from mrt.exact.precision import HALF, ONE, PI, PRECISION, TWO, ZERO, add, divide, exp, multiply, subtract
+from mrt.exact.precision import (
+    HALF,
+    ONE,
+    PI,
+    PRECISION,
+    TWO,
+    ZERO,
+    add,
+    divide,
+    exp,
+    multiply,
+    subtract,
+)
 
 ERF_REACH = Decimal(8)  # 1 - erf(8) < 10^-28
 ERF_TOLERANCE = Decimal("1e-30")
@@ -44,7 +56,9 @@ def erf(x: Decimal) -> Decimal:
         n += 2
         term = divide(multiply(term, doubled), Decimal(n))
         total = add(total, term)
-    return multiply(multiply(TWO_OVER_ROOT_PI, exp(divide(doubled, Decimal(-2)))), total)
+    return multiply(
+        multiply(TWO_OVER_ROOT_PI, exp(divide(doubled, Decimal(-2)))), total
+    )
 
 
 def gelu(x: Decimal, approximate: str) -> Decimal:
@@ -104,15 +118,21 @@ UNARY: dict[str, Callable[[ir.Node, Decimal], Decimal]] = {
     "Erf": lambda _, x: erf(x),
     "Elu": lambda node, x: elu(x, _attribute(node, "alpha")),
     "Celu": lambda node, x: celu(x, _attribute(node, "alpha")),
-    "Selu": lambda node, x: multiply(_attribute(node, "gamma"), elu(x, _attribute(node, "alpha"))),
+    "Selu": lambda node, x: multiply(
+        _attribute(node, "gamma"), elu(x, _attribute(node, "alpha"))
+    ),
     "Abs": lambda _, x: x.copy_abs(),
     "Neg": lambda _, x: x.copy_negate(),
     "Relu": lambda _, x: max(x, ZERO),
     "Reciprocal": lambda _, x: divide(ONE, x),
     "Softplus": lambda _, x: softplus(x),
     "Softsign": lambda _, x: divide(x, add(ONE, x.copy_abs())),
-    "HardSigmoid": lambda node, x: hard_sigmoid(x, _attribute(node, "alpha"), _attribute(node, "beta")),
-    "HardSwish": lambda _, x: multiply(x, hard_sigmoid(x, divide(ONE, Decimal(6)), HALF)),
+    "HardSigmoid": lambda node, x: hard_sigmoid(
+        x, _attribute(node, "alpha"), _attribute(node, "beta")
+    ),
+    "HardSwish": lambda _, x: multiply(
+        x, hard_sigmoid(x, divide(ONE, Decimal(6)), HALF)
+    ),
     "Gelu": lambda node, x: gelu(x, node.attributes["approximate"].as_string()),
     "Mish": lambda _, x: multiply(x, tanh(softplus(x))),
     "Floor": lambda _, x: x.to_integral_value("ROUND_FLOOR", PRECISION),
@@ -120,7 +140,9 @@ UNARY: dict[str, Callable[[ir.Node, Decimal], Decimal]] = {
     "Sign": lambda _, x: ONE.copy_sign(x) if x else ZERO,
     "Round": lambda _, x: x.to_integral_value("ROUND_HALF_EVEN", PRECISION),
     "ThresholdedRelu": lambda node, x: x if x > _attribute(node, "alpha") else ZERO,
-    "Shrink": lambda node, x: shrink(x, _attribute(node, "lambd"), _attribute(node, "bias")),
+    "Shrink": lambda node, x: shrink(
+        x, _attribute(node, "lambd"), _attribute(node, "bias")
+    ),
     "Sin": lambda _, x: trigonometry.sine(x),
     "Cos": lambda _, x: trigonometry.cosine(x),
     "Tan": lambda _, x: trigonometry.tangent(x),
@@ -133,7 +155,11 @@ UNARY: dict[str, Callable[[ir.Node, Decimal], Decimal]] = {
     "Acosh": lambda _, x: trigonometry.area_cosine(x),
     "Atanh": lambda _, x: trigonometry.area_tangent(x),
     "Not": lambda _, x: subtract(ONE, x),
-    "Cast": lambda node, x: x if node.attributes["to"].as_int() == ir.DataType.FLOAT else (ONE if x else ZERO),
+    "Cast": lambda node, x: (
+        x
+        if node.attributes["to"].as_int() == ir.DataType.FLOAT
+        else (ONE if x else ZERO)
+    ),
 }
 BINARY: dict[str, Callable[[Decimal, Decimal], Decimal]] = {
     "Add": add,
@@ -152,5 +178,9 @@ BINARY: dict[str, Callable[[Decimal, Decimal], Decimal]] = {
     "And": min,
     "Or": max,
 }
-CURVED = frozenset(UNARY) - {"Abs", "Neg", "Relu", "Not", "Cast"} | {"Div", "Mod", "Pow"}
+CURVED = frozenset(UNARY) - {"Abs", "Neg", "Relu", "Not", "Cast"} | {
+    "Div",
+    "Mod",
+    "Pow",
+}
 ELEMENTWISE = frozenset(UNARY) | frozenset(BINARY) | {"Clip", "Where"}

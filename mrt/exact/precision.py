@@ -13,12 +13,25 @@ ZERO, ONE, HALF, TWO = Decimal(0), Decimal(1), Decimal("0.5"), Decimal(2)
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582")
 EXP_REACH = Decimal(100000)  # beyond, exp is 0 or infinity for any scale
 
-add, subtract, multiply, divide = PRECISION.add, PRECISION.subtract, PRECISION.multiply, PRECISION.divide
+add, subtract, multiply, divide = (
+    PRECISION.add,
+    PRECISION.subtract,
+    PRECISION.multiply,
+    PRECISION.divide,
+)
 
-FINE = Decimal(8192)  # steps in 1; of every 128th, and of the first 128, powers of e are kept
+FINE = Decimal(
+    8192
+)  # steps in 1; of every 128th, and of the first 128, powers of e are kept
 STEP = PRECISION.divide(ONE, FINE)  # exact
-NEAR, NEAR_BELOW = Decimal(128), Decimal(-128)  # beyond, a table needs few of them, and keeping them would cost more
-TERMS = tuple(PRECISION.divide(ONE, Decimal(factorial)) for factorial in (5040, 720, 120, 24, 6, 2, 1, 1))
+NEAR, NEAR_BELOW = (
+    Decimal(128),
+    Decimal(-128),
+)  # beyond, a table needs few of them, and keeping them would cost more
+TERMS = tuple(
+    PRECISION.divide(ONE, Decimal(factorial))
+    for factorial in (5040, 720, 120, 24, 6, 2, 1, 1)
+)
 
 
 def exp(x: Decimal) -> Decimal:
@@ -27,7 +40,13 @@ def exp(x: Decimal) -> Decimal:
     Near 0 it is the product of e^(a/64), e^(b/8192) and eight terms of the series: faster than the whole series.
     """
     if not NEAR_BELOW < x < NEAR:
-        return ZERO if x < -EXP_REACH else Decimal("Infinity") if x > EXP_REACH else PRECISION.exp(x)
+        return (
+            ZERO
+            if x < -EXP_REACH
+            else Decimal("Infinity")
+            if x > EXP_REACH
+            else PRECISION.exp(x)
+        )
     steps = int(multiply(x, FINE).to_integral_value("ROUND_HALF_EVEN", PRECISION))
     whole, rest = steps >> 7, steps & 127
     x = subtract(x, multiply(Decimal(steps), STEP))

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from mrt.exact.precision import HALF, ONE, PI, PRECISION, TWO, ZERO, add, divide, exp, multiply, subtract
+from mrt.exact.precision import (
+    HALF,
+    ONE,
+    PI,
+    PRECISION,
+    TWO,
+    ZERO,
+    add,
+    divide,
+    exp,
+    multiply,
+    subtract,
+)
 
 TINY = Decimal("1e-36")
 HALF_PI = divide(PI, TWO)

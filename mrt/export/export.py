@@ -33,7 +33,9 @@ class Exported:
     notes: tuple[str, ...]
 
 
-def export(load: Load, destination: Path, *, opset: int, any_batch: bool | None) -> Exported:
+def export(
+    load: Load, destination: Path, *, opset: int, any_batch: bool | None
+) -> Exported:
     """Write the model that `load` gives for shapes of its inputs. any_batch None: where it is possible."""
     loaded = load({})
     first, notes = loaded.model, tuple(loaded.notes)
@@ -48,14 +50,20 @@ def export(load: Load, destination: Path, *, opset: int, any_batch: bool | None)
     if any_batch is not False:
         _drop_weights(first)
         try:
-            written = _export_any_batch(load, first, shapes, (feeds, expected), destination, opset)
+            written = _export_any_batch(
+                load, first, shapes, (feeds, expected), destination, opset
+            )
             return replace(written, notes=notes)
         except BatchDependence as answer:
             reason = str(answer)
         if any_batch:
-            raise BadOption(f"--dynamic-batch: the model works for a batch of {_batch(shapes)} only: {reason}")
+            raise BadOption(
+                f"--dynamic-batch: the model works for a batch of {_batch(shapes)} only: {reason}"
+            )
         first = load({}).model
-    return replace(_write(first, (feeds, expected), destination, opset, reason), notes=notes)
+    return replace(
+        _write(first, (feeds, expected), destination, opset, reason), notes=notes
+    )
 
 
 def _input_shapes(model: ir.Model) -> dict[str, tuple[int, ...]]:
@@ -79,7 +87,12 @@ def _drop_weights(model: ir.Model) -> None:
 
 
 def _export_any_batch(
-    load: Load, first: ir.Model, shapes: Shapes, known: tuple[Arrays, Arrays], destination: Path, opset: int
+    load: Load,
+    first: ir.Model,
+    shapes: Shapes,
+    known: tuple[Arrays, Arrays],
+    destination: Path,
+    opset: int,
 ) -> Exported:
     """`first` was loaded for `shapes`; `known` are an input and the output for it."""
     old = _batch(shapes)
@@ -87,11 +100,15 @@ def _export_any_batch(
         raise BatchDependence("its inputs have different first dimensions")
     batch = BATCH if old != BATCH else BATCH - 1
     try:
-        model = load({name: (batch, *shape[1:]) for name, shape in shapes.items()}).model
+        model = load(
+            {name: (batch, *shape[1:]) for name, shape in shapes.items()}
+        ).model
     except BadOption:
         raise
     except MrtError as refusal:
-        raise BatchDependence(f"a batch of {batch} is refused ({str(refusal).splitlines()[-1].strip()})") from None
+        raise BatchDependence(
+            f"a batch of {batch} is refused ({str(refusal).splitlines()[-1].strip()})"
+        ) from None
     to_opset(model, opset)
     to_opset(first, opset)
     with_any_batch(model, batch, first, old)
@@ -122,11 +139,26 @@ def _write(
             together = samples(session, shapes, BATCH)
             results = run(session, together)
             for index in range(BATCH):
-                alone = run(session, {name: array[index : index + 1] for name, array in together.items()})
-                _require_equal({k: v[index : index + 1] for k, v in results.items()}, alone, "each sample on its own")
+                alone = run(
+                    session,
+                    {
+                        name: array[index : index + 1]
+                        for name, array in together.items()
+                    },
+                )
+                _require_equal(
+                    {k: v[index : index + 1] for k, v in results.items()},
+                    alone,
+                    "each sample on its own",
+                )
         del session
         written.publish(destination.parent)
-        return Exported(tuple(file.name for file in written.files), model.graph.num_nodes(), reason, ())
+        return Exported(
+            tuple(file.name for file in written.files),
+            model.graph.num_nodes(),
+            reason,
+            (),
+        )
 
 
 def _sign(model: ir.Model) -> None:
@@ -139,10 +171,14 @@ def _require_equal(found: Arrays, expected: Arrays, what: str) -> None:
     for name, right in expected.items():
         left = found[name]
         if left.shape != right.shape:
-            raise BadModel(f"output {name!r} has shape {left.shape}, but {right.shape} for {what}")
+            raise BadModel(
+                f"output {name!r} has shape {left.shape}, but {right.shape} for {what}"
+            )
         if right.size and right.dtype.kind == "f":
             difference = float(np.abs(left - right).max())
             if not difference <= TOLERANCE * max(float(np.abs(right).max()), 1e-6):
-                raise BadModel(f"output {name!r} differs by {difference:.3g} from that of {what}")
+                raise BadModel(
+                    f"output {name!r} differs by {difference:.3g} from that of {what}"
+                )
         elif not np.array_equal(left, right):
             raise BadModel(f"output {name!r} differs from that of {what}")

@@ -28,7 +28,7 @@ class RefusalError(Exception):
 
 
 @dataclass(frozen=True)
-class Lowering:
+class LoweringContext:
     """`lower` rewrites a node of one of the operators for an opset below `since` (or from `until` on)."""
 
     operators: tuple[str, ...]
@@ -62,7 +62,10 @@ def _write_split(node: ir.Node, opset: int) -> None:
         shape = shape_of(first(node))
         if shape is None:
             raise RefusalError("its shape is not known")
-        total, count = shape[int_attribute(node, "axis", 0) % len(shape)], len(node.outputs)
+        total, count = (
+            shape[int_attribute(node, "axis", 0) % len(shape)],
+            len(node.outputs),
+        )
         size = -(-total // count)
         sizes = tuple(max(min(size, total - index * size), 0) for index in range(count))
     if sizes is None:
@@ -72,21 +75,30 @@ def _write_split(node: ir.Node, opset: int) -> None:
         node.resize_inputs(1)
         set_attributes(node, split=sizes)
     elif operand(node, 1) is None:
-        value = Patch(node, node.outputs[0]).constant(np.array(sizes, np.int64), "sizes")
+        value = Patch(node, node.outputs[0]).constant(
+            np.array(sizes, np.int64), "sizes"
+        )
         node.resize_inputs(2)
         node.replace_input_with(1, value)
 
 
 def _write_pads(node: ir.Node, opset: int) -> None:
     """Pads were given for all axes."""
-    axes, pads, rank = constant_integers(operand(node, 3)), constant_integers(operand(node, 1)), rank_of(first(node))
+    axes, pads, rank = (
+        constant_integers(operand(node, 3)),
+        constant_integers(operand(node, 1)),
+        rank_of(first(node)),
+    )
     if operand(node, 3) is None:
         return
     if axes is None or pads is None or rank is None:
         raise RefusalError("its axes are computed")
     whole = [0] * (2 * rank)
     for index, axis in enumerate(axes):
-        whole[axis % rank], whole[axis % rank + rank] = pads[index], pads[index + len(axes)]
+        whole[axis % rank], whole[axis % rank + rank] = (
+            pads[index],
+            pads[index + len(axes)],
+        )
     node.replace_input_with(1, Patch(node).constant(np.array(whole, np.int64), "pads"))
     node.resize_inputs(3)
 
@@ -104,7 +116,9 @@ def _write_resize(node: ir.Node, opset: int) -> None:
                 node.replace_input_with(index, empty)
 
 
-def _resize_all_axes(node: ir.Node, axes: tuple[int, ...], shape: tuple[int, ...]) -> None:
+def _resize_all_axes(
+    node: ir.Node, axes: tuple[int, ...], shape: tuple[int, ...]
+) -> None:
     for index, whole in ((2, [1.0] * len(shape)), (3, list(shape))):
         value = operand(node, index)
         if value is None:
@@ -125,8 +139,14 @@ def _write_gelu(node: ir.Node, opset: int) -> None:
         return patch.constant(np.array(value, np.float32), role)
 
     if string_attribute(node, "approximate", "none") == "tanh":
-        cubed = patch.add("Mul", patch.add("Mul", x, x), patch.add("Mul", x, number(0.044715, "cubic")))
-        scaled = patch.add("Mul", patch.add("Add", x, cubed), number(math.sqrt(2 / math.pi), "scale"))
+        cubed = patch.add(
+            "Mul",
+            patch.add("Mul", x, x),
+            patch.add("Mul", x, number(0.044715, "cubic")),
+        )
+        scaled = patch.add(
+            "Mul", patch.add("Add", x, cubed), number(math.sqrt(2 / math.pi), "scale")
+        )
         inner = patch.add("Tanh", scaled)
     else:
         inner = patch.add("Erf", patch.add("Mul", x, number(math.sqrt(0.5), "scale")))
@@ -142,9 +162,15 @@ def _write_layer_normalization(node: ir.Node, opset: int) -> None:
         raise RefusalError("its rank is not known")
     axes = tuple(range(int_attribute(node, "axis", -1) % rank, rank))
     centred = patch.add("Sub", x, patch.add("ReduceMean", x, axes=axes, keepdims=1))
-    variance = patch.add("ReduceMean", patch.add("Mul", centred, centred), axes=axes, keepdims=1)
-    epsilon = patch.constant(np.array(float_attribute(node, "epsilon", 1e-5), np.float32), "epsilon")
-    result = patch.add("Div", centred, patch.add("Sqrt", patch.add("Add", variance, epsilon)))
+    variance = patch.add(
+        "ReduceMean", patch.add("Mul", centred, centred), axes=axes, keepdims=1
+    )
+    epsilon = patch.constant(
+        np.array(float_attribute(node, "epsilon", 1e-5), np.float32), "epsilon"
+    )
+    result = patch.add(
+        "Div", centred, patch.add("Sqrt", patch.add("Add", variance, epsilon))
+    )
     for index, operator in ((1, "Mul"), (2, "Add")):
         value = operand(node, index)
         result = result if value is None else patch.add(operator, result, value)
@@ -159,13 +185,21 @@ def _write_group_normalization(node: ir.Node, opset: int) -> None:
     groups = int_attribute(node, "num_groups", 1)
     flat = patch.add("Reshape", x, patch.axes([0, groups, -1], "groups"))
     epsilon = float_attribute(node, "epsilon", 1e-5)
-    result = patch.add("InstanceNormalization", flat, operand(node, 1), operand(node, 2), epsilon=epsilon)
+    result = patch.add(
+        "InstanceNormalization",
+        flat,
+        operand(node, 1),
+        operand(node, 2),
+        epsilon=epsilon,
+    )
     patch.finish(patch.add("Reshape", result, patch.axes([0, *shape[1:]], "shape")))
 
 
 def _write_hard_swish(node: ir.Node, opset: int) -> None:
     patch, x = Patch(node), first(node)
-    patch.finish(patch.add("Mul", x, patch.add("HardSigmoid", x, alpha=1 / 6, beta=0.5)))
+    patch.finish(
+        patch.add("Mul", x, patch.add("HardSigmoid", x, alpha=1 / 6, beta=0.5))
+    )
 
 
 def _write_mish(node: ir.Node, opset: int) -> None:
@@ -186,7 +220,13 @@ def _write_softmax(node: ir.Node, opset: int) -> None:
     order[axis], order[-1] = order[-1], order[axis]
     patch = Patch(node)
     moved = patch.add("Transpose", first(node), perm=tuple(order))
-    patch.finish(patch.add("Transpose", patch.add(node.op_type, moved, axis=rank - 1), perm=tuple(order)))
+    patch.finish(
+        patch.add(
+            "Transpose",
+            patch.add(node.op_type, moved, axis=rank - 1),
+            perm=tuple(order),
+        )
+    )
 
 
 def _write_not_less(node: ir.Node, opset: int) -> None:
@@ -203,16 +243,16 @@ REDUCTIONS = (
 
 # In this order: what expands into another operator comes before that one.
 LOWERINGS = (
-    Lowering(("Gelu",), 20, _write_gelu),
-    Lowering(("GroupNormalization",), 18, _write_group_normalization, until=21),
-    Lowering(("Mish",), 18, _write_mish),
-    Lowering(REDUCTIONS, 18, _axes_to_attribute),
-    Lowering(("LayerNormalization",), 17, _write_layer_normalization),
-    Lowering(("HardSwish",), 14, _write_hard_swish),
-    Lowering(("Split",), 18, _write_split),
-    Lowering(("Pad",), 18, _write_pads),
-    Lowering(("Resize",), 18, _write_resize),
-    Lowering(("ReduceSum", "Squeeze", "Unsqueeze"), 13, _axes_to_attribute),
-    Lowering(("Softmax", "LogSoftmax"), 13, _write_softmax),
-    Lowering(("GreaterOrEqual", "LessOrEqual"), 12, _write_not_less),
+    LoweringContext(("Gelu",), 20, _write_gelu),
+    LoweringContext(("GroupNormalization",), 18, _write_group_normalization, until=21),
+    LoweringContext(("Mish",), 18, _write_mish),
+    LoweringContext(REDUCTIONS, 18, _axes_to_attribute),
+    LoweringContext(("LayerNormalization",), 17, _write_layer_normalization),
+    LoweringContext(("HardSwish",), 14, _write_hard_swish),
+    LoweringContext(("Split",), 18, _write_split),
+    LoweringContext(("Pad",), 18, _write_pads),
+    LoweringContext(("Resize",), 18, _write_resize),
+    LoweringContext(("ReduceSum", "Squeeze", "Unsqueeze"), 13, _axes_to_attribute),
+    LoweringContext(("Softmax", "LogSoftmax"), 13, _write_softmax),
+    LoweringContext(("GreaterOrEqual", "LessOrEqual"), 12, _write_not_less),
 )

@@ -18,7 +18,9 @@ import onnxruntime as ort
 
 from mrt.errors import BadModel
 
-LARGEST_FILE = 2**31 - 2**26  # protobuf takes less than 2 GB; the graph itself needs some
+LARGEST_FILE = (
+    2**31 - 2**26
+)  # protobuf takes less than 2 GB; the graph itself needs some
 SMALLEST_APART = 1024  # bytes of a tensor
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -43,9 +45,14 @@ class Draft:
         """The library's own full check."""
         try:
             onnx.checker.check_model(self.model, full_check=True)
-        except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as problem:
+        except (
+            onnx.checker.ValidationError,
+            onnx.shape_inference.InferenceError,
+        ) as problem:
             text = " ".join(str(problem).split())[:300]
-            raise BadModel(f"the exported model does not pass onnx.checker: {text}") from None
+            raise BadModel(
+                f"the exported model does not pass onnx.checker: {text}"
+            ) from None
 
     def session(self) -> ort.InferenceSession:
         """Ready to run, one thread, as the file is."""
@@ -54,8 +61,12 @@ class Draft:
         options.log_severity_level = 4
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
         try:
-            return ort.InferenceSession(str(self.model), options, providers=["CPUExecutionProvider"])
-        except Exception as problem:  # onnxruntime raises its own classes, straight below Exception
+            return ort.InferenceSession(
+                str(self.model), options, providers=["CPUExecutionProvider"]
+            )
+        except (
+            Exception
+        ) as problem:  # onnxruntime raises its own classes, straight below Exception
             first = (str(problem).splitlines() or [""])[0]
             raise BadModel(f"onnxruntime refuses the exported model: {first}") from None
 
@@ -71,7 +82,11 @@ def draft(model: ir.Model, destination: Path) -> Iterator[Draft]:
 
 
 def _write(model: ir.Model, path: Path) -> Draft:
-    sizes = [value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value is not None]
+    sizes = [
+        value.const_value.nbytes
+        for value in model.graph.initializers.values()
+        if value.const_value is not None
+    ]
     files = [path]
     if sum(sizes) > LARGEST_FILE:
         files.append(path.with_name(f"{path.name}.data"))
@@ -86,7 +101,9 @@ def _with_weights_in(model: ir.Model, file: Path) -> onnx.ModelProto:
     """Weights written to the file; lists of sizes and axes stay, for whoever infers shapes. The model is not changed."""
     kept = {value: value.const_value for value in model.graph.initializers.values()}
     try:
-        ir.external_data.unload_from_model(model, file.parent, file.name, size_threshold_bytes=SMALLEST_APART)
+        ir.external_data.unload_from_model(
+            model, file.parent, file.name, size_threshold_bytes=SMALLEST_APART
+        )
         return ir.to_proto(model)
     finally:
         for value, tensor in kept.items():
@@ -98,12 +115,18 @@ def run(session: ort.InferenceSession, feeds: Arrays) -> dict[str, npt.NDArray[A
     names = [item.name for item in session.get_outputs()]
     try:
         return dict(zip(names, session.run(names, dict(feeds)), strict=True))
-    except Exception as problem:  # onnxruntime raises its own classes, straight below Exception
+    except (
+        Exception
+    ) as problem:  # onnxruntime raises its own classes, straight below Exception
         first = (str(problem).splitlines() or [""])[0]
         raise BadModel(f"the exported model cannot be run: {first}") from None
 
 
-def samples(session: ort.InferenceSession, shapes: Mapping[str, tuple[int, ...]], batch: int | None) -> Arrays:
+def samples(
+    session: ort.InferenceSession,
+    shapes: Mapping[str, tuple[int, ...]],
+    batch: int | None,
+) -> Arrays:
     """Seeded numbers for every input, with another first dimension if a batch is given."""
     generator = np.random.default_rng(0)
     feeds = {}
@@ -111,5 +134,7 @@ def samples(session: ort.InferenceSession, shapes: Mapping[str, tuple[int, ...]]
         shape = shapes[item.name] if batch is None else (batch, *shapes[item.name][1:])
         floats = generator.normal(size=shape)
         is_float = "float" in item.type or "double" in item.type
-        feeds[item.name] = floats.astype(np.float32) if is_float else np.abs(floats).astype(np.int64)
+        feeds[item.name] = (
+            floats.astype(np.float32) if is_float else np.abs(floats).astype(np.int64)
+        )
     return feeds

@@ -51,15 +51,31 @@ def load(
         from mrt.frontend import mxnet
 
         if values:
-            raise BadOption(f"--value {', '.join(values)}: only inputs of an .onnx file become constants")
-        source = mxnet.Source(path, params, epoch, random_weights, shapes or {}, outputs)
+            raise BadOption(
+                f"--value {', '.join(values)}: only inputs of an .onnx file become constants"
+            )
+        source = mxnet.Source(
+            path, params, epoch, random_weights, shapes or {}, outputs
+        )
         loaded = mxnet.read_mxnet(source)
-        return LoadedModel(loaded.model, loaded.sha256, "mxnet", loaded.names, loaded.outputs_left)
-    for option, value in (("--params", params), ("--epoch", epoch), ("--random-weights", random_weights)):
+        return LoadedModel(
+            loaded.model, loaded.sha256, "mxnet", loaded.names, loaded.outputs_left
+        )
+    for option, value in (
+        ("--params", params),
+        ("--epoch", epoch),
+        ("--random-weights", random_weights),
+    ):
         if value is not None:
             raise BadOption(f"{option} {value}: an .onnx file holds its own parameters")
     read = onnx.read_onnx(path, shapes, outputs, values)
-    return LoadedModel(read.model, hashlib.sha256(read.data).hexdigest(), "onnx", read.names, read.outputs_left)
+    return LoadedModel(
+        read.model,
+        hashlib.sha256(read.data).hexdigest(),
+        "onnx",
+        read.names,
+        read.outputs_left,
+    )
 
 
 def kind_of(path: Path) -> Frontend:
@@ -68,18 +84,26 @@ def kind_of(path: Path) -> Frontend:
     if ending in (".onnx", ".json"):
         return "onnx" if ending == ".onnx" else "mxnet"
     if ending == ".params":
-        raise BadModel(f"{path}: holds parameters; give the symbol's .json file, and these with --params")
+        raise BadModel(
+            f"{path}: holds parameters; give the symbol's .json file, and these with --params"
+        )
     if not path.exists():
         raise BadModel(f"{path}: no such file")
     if path.is_dir():
-        raise BadModel(f"{path}: is a folder; expected an .onnx file or an MXNet symbol .json file")
+        raise BadModel(
+            f"{path}: is a folder; expected an .onnx file or an MXNet symbol .json file"
+        )
     with path.open("rb") as file:
         start = file.read(64).lstrip()
     if start.startswith(b"{"):
         return "mxnet"
-    if start.startswith(b"\x08"):  # field 1, the IR version, as every ONNX writer begins
+    if start.startswith(
+        b"\x08"
+    ):  # field 1, the IR version, as every ONNX writer begins
         return "onnx"
-    raise BadModel(f"{path}: unknown kind of file; expected an .onnx file or an MXNet symbol .json file")
+    raise BadModel(
+        f"{path}: unknown kind of file; expected an .onnx file or an MXNet symbol .json file"
+    )
 
 
 def parameters_beside(path: Path) -> list[Path]:
@@ -92,8 +116,20 @@ def parameters_beside(path: Path) -> list[Path]:
 def operators(frontend: Frontend) -> list[str]:
     """The names of the operators that a front end reads, sorted."""
     if frontend == "onnx":
-        others: dict[str, Iterable[str]] = {"ai.onnx.ml": onnx.LEARNED, "com.microsoft": onnx.MICROSOFT}
-        return sorted([*onnx.OPERATORS, *(f"{domain}.{name}" for domain, names in others.items() for name in names)])
+        others: dict[str, Iterable[str]] = {
+            "ai.onnx.ml": onnx.ML_OPERATORS,
+            "com.microsoft": onnx.MICROSOFT,
+        }
+        return sorted(
+            [
+                *onnx.OPERATORS,
+                *(
+                    f"{domain}.{name}"
+                    for domain, names in others.items()
+                    for name in names
+                ),
+            ]
+        )
     from mrt.frontend.mxnet import OPERATORS
 
     return sorted(OPERATORS)

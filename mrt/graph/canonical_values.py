@@ -32,7 +32,9 @@ def require_constant(node: ir.Node, index: int) -> FloatArray:
     """An input that the canonical form promises to be a constant."""
     array = constant_of(node.inputs[index])
     if array is None:
-        raise Unsupported([f"{node.name} ({node.op_type}): input {index} must be a constant"])
+        raise Unsupported(
+            [f"{node.name} ({node.op_type}): input {index} must be a constant"]
+        )
     return array
 
 

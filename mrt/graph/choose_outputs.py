@@ -13,10 +13,14 @@ from mrt.errors import BadOption
 CLOSE = 5  # names that are shown
 
 
-def choose_outputs(model: ir.Model, wanted: Sequence[str], also_known: Iterable[str] = ()) -> None:
+def choose_outputs(
+    model: ir.Model, wanted: Sequence[str], also_known: Iterable[str] = ()
+) -> None:
     """Make these the outputs and drop what only the old ones need; BadOption listing close names for an unknown one."""
     values = {str(value.name): value for node in model.graph for value in node.outputs}
-    require_known([name for name in wanted if name not in values], [*also_known, *values])
+    require_known(
+        [name for name in wanted if name not in values], [*also_known, *values]
+    )
     model.graph.outputs.clear()
     model.graph.outputs.extend(values[name] for name in wanted)
     RemoveUnusedNodesPass()(model)
@@ -30,8 +34,15 @@ def require_known(unknown: Sequence[str], names: Iterable[str]) -> None:
     if not unknown:
         return
     known = list(dict.fromkeys(names))
-    lines = [f"{name!r} is no node or value of the model; {_like(name, known)}" for name in unknown]
-    raise BadOption("--outputs: " + "; ".join(lines) + ". `mrt rewrite MODEL -o r.onnx` writes a file with all names")
+    lines = [
+        f"{name!r} is no node or value of the model; {_like(name, known)}"
+        for name in unknown
+    ]
+    raise BadOption(
+        "--outputs: "
+        + "; ".join(lines)
+        + ". `mrt rewrite MODEL -o r.onnx` writes a file with all names"
+    )
 
 
 def _like(name: str, known: list[str]) -> str:

@@ -14,7 +14,9 @@ def infer_shapes(model: ir.Model) -> None:
     Where all are known, inference, which copies the whole model, has nothing to say. What stays unknown is for
     `canonical.check` to refuse; the library's own warning about it is kept quiet.
     """
-    if all(_is_known(value) for node in model.graph.all_nodes() for value in node.outputs):
+    if all(
+        _is_known(value) for node in model.graph.all_nodes() for value in node.outputs
+    ):
         return
     logger = logging.getLogger(shape_inference.__name__)
     was, logger.disabled = logger.disabled, True
@@ -25,4 +27,6 @@ def infer_shapes(model: ir.Model) -> None:
 
 
 def _is_known(value: ir.Value) -> bool:
-    return value.dtype is not None and value.shape is not None and value.shape.is_static()
+    return (
+        value.dtype is not None and value.shape is not None and value.shape.is_static()
+    )

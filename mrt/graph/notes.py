@@ -12,5 +12,5 @@ INDICES = "mrt.indices"
 COMPARED = "mrt.compared"
 """On an input of whole numbers that is held against constants: their interval, as two numbers."""
 
-TWINS = "mrt.twins"
+DUPLICATES = "mrt.twins"
 """On a value with channels that are the same as others: pairs "channel:other", to be rounded half a step apart."""

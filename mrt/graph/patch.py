@@ -13,7 +13,12 @@ def add_constant(graph: ir.Graph, array: Array, name: str) -> ir.Value:
     """A new initializer under a fresh name."""
     name = fresh_name(graph, name)
     tensor = ir.tensor(np.ascontiguousarray(array).reshape(array.shape), name=name)
-    value = ir.Value(name=name, shape=ir.Shape(array.shape), type=ir.TensorType(tensor.dtype), const_value=tensor)
+    value = ir.Value(
+        name=name,
+        shape=ir.Shape(array.shape),
+        type=ir.TensorType(tensor.dtype),
+        const_value=tensor,
+    )
     graph.register_initializer(value)
     return value
 
@@ -21,10 +26,17 @@ def add_constant(graph: ir.Graph, array: Array, name: str) -> ir.Value:
 def replace_by_constant(value: ir.Value, array: Array) -> None:
     """An initializer takes over the name and the users of a computed value."""
     node = value.producer()
-    assert node is not None and isinstance(node.graph, ir.Graph) and value.name is not None
+    assert (
+        node is not None and isinstance(node.graph, ir.Graph) and value.name is not None
+    )
     name, value.name = value.name, None
     tensor = ir.tensor(array, name=name)
-    folded = ir.Value(name=name, shape=ir.Shape(array.shape), type=ir.TensorType(tensor.dtype), const_value=tensor)
+    folded = ir.Value(
+        name=name,
+        shape=ir.Shape(array.shape),
+        type=ir.TensorType(tensor.dtype),
+        const_value=tensor,
+    )
     node.graph.register_initializer(folded)
     value.replace_all_uses_with(folded)
 
@@ -82,7 +94,9 @@ class Patch:
         """A constant list of integers: axes, a shape, starts."""
         return self.constant(np.array(values, np.int64), role)
 
-    def add(self, operator: str, *inputs: ir.Value | None, **attributes: Attribute) -> ir.Value:
+    def add(
+        self, operator: str, *inputs: ir.Value | None, **attributes: Attribute
+    ) -> ir.Value:
         """A new node in front of the old one; its output."""
         name = fresh_name(self.graph, f"{self.base}.{operator.lower()}")
         node = ir.Node("", operator, inputs, name=name)

@@ -13,7 +13,12 @@ Attribute = int | float | str | tuple[int, ...]
 
 def constant(value: ir.Value | None) -> Array | None:
     """The array of an initializer that no caller can replace; None for everything else."""
-    if value is None or not value.is_initializer() or value.is_graph_input() or value.const_value is None:
+    if (
+        value is None
+        or not value.is_initializer()
+        or value.is_graph_input()
+        or value.const_value is None
+    ):
         return None
     return value.const_value.numpy()
 
@@ -26,7 +31,11 @@ def scalar(value: ir.Value | None) -> float | None:
 
 def shape_of(value: ir.Value | None) -> tuple[int, ...] | None:
     """The shape when every dimension is a known number."""
-    if value is None or value.shape is None or not all(isinstance(dimension, int) for dimension in value.shape):
+    if (
+        value is None
+        or value.shape is None
+        or not all(isinstance(dimension, int) for dimension in value.shape)
+    ):
         return None
     return tuple(int(str(dimension)) for dimension in value.shape)
 
@@ -89,9 +98,15 @@ def sole_user(value: ir.Value) -> ir.Node | None:
 def producer(value: ir.Value | None, *operators: str) -> ir.Node | None:
     """The node that makes this value if its operator is one of these."""
     node = None if value is None else value.producer()
-    return node if node is not None and node.op_type in operators and node.domain == "" else None
+    return (
+        node
+        if node is not None and node.op_type in operators and node.domain == ""
+        else None
+    )
 
 
 def nodes(model: ir.Model, *operators: str) -> list[ir.Node]:
     """The nodes of these operators in graph order, listed before anything is changed."""
-    return [node for node in model.graph if node.domain == "" and node.op_type in operators]
+    return [
+        node for node in model.graph if node.domain == "" and node.op_type in operators
+    ]

@@ -74,7 +74,9 @@ class ProgramBuilder:
         key = (array.dtype.str, array.shape, hashlib.sha256(array.data).digest())
         if key not in self._known:
             type_ = TensorType(dtype_name(array), array.shape)
-            handle = self._known[key] = self._new(type_, bounds.of_constant(array, type_))
+            handle = self._known[key] = self._new(
+                type_, bounds.of_constant(array, type_)
+            )
             self._constants[handle] = array
         return self._known[key]
 
@@ -108,26 +110,42 @@ class ProgramBuilder:
         """The instructions that outputs need, in the program's order."""
         return sorted(self._live())
 
-    def finish(self, provenance: Mapping[str, str], labels: Sequence[str] = ()) -> Program:
+    def finish(
+        self, provenance: Mapping[str, str], labels: Sequence[str] = ()
+    ) -> Program:
         """The program: inputs, the constants in order of first use, the instructions that outputs need."""
         instructions = [(handle, self._instructions[handle]) for handle in self.written]
         order = list(self._inputs)
-        order += dict.fromkeys(v for _, item in instructions for v in item.operands if v in self._constants)
-        constants = tuple(self._constants[handle] for handle in order[len(self._inputs) :])
+        order += dict.fromkeys(
+            v for _, item in instructions for v in item.operands if v in self._constants
+        )
+        constants = tuple(
+            self._constants[handle] for handle in order[len(self._inputs) :]
+        )
         order += [handle for handle, _ in instructions]
         number = {handle: index for index, handle in enumerate(order)}
         return Program(
             inputs=tuple(item for item, _ in self._inputs.values()),
             constants=constants,
             instructions=tuple(
-                Instruction(item.name, tuple(number[v] for v in item.operands), item.attributes)
+                Instruction(
+                    item.name, tuple(number[v] for v in item.operands), item.attributes
+                )
                 for _, item in instructions
             ),
-            outputs=tuple(Output(name, number[result.value]) for name, result in self._outputs.items()),
+            outputs=tuple(
+                Output(name, number[result.value])
+                for name, result in self._outputs.items()
+            ),
             metadata=Metadata(
                 inputs={item.name: meaning for item, meaning in self._inputs.values()},
-                outputs={name: result.meaning for name, result in self._outputs.items()},
-                values={number[h]: self._meanings[h] for h in sorted(self._meanings.keys() & number.keys())},
+                outputs={
+                    name: result.meaning for name, result in self._outputs.items()
+                },
+                values={
+                    number[h]: self._meanings[h]
+                    for h in sorted(self._meanings.keys() & number.keys())
+                },
                 labels=tuple(labels),
                 provenance=dict(provenance),
             ),
@@ -141,9 +159,13 @@ class ProgramBuilder:
     def header(self) -> Program:
         """A program of the inputs alone, with what they mean."""
         meanings = {item.name: meaning for item, meaning in self._inputs.values()}
-        return Program(tuple(self.inputs.values()), (), (), (), Metadata(inputs=meanings))
+        return Program(
+            tuple(self.inputs.values()), (), (), (), Metadata(inputs=meanings)
+        )
 
-    def part(self, target: Handle, known: Set[Handle], *, short: int, room: int) -> Part:
+    def part(
+        self, target: Handle, known: Set[Handle], *, short: int, room: int
+    ) -> Part:
         """What computes one value from others that are known.
 
         Of more than `short` instructions, it gives those values too that several read: the next part may start from them.
@@ -160,11 +182,24 @@ class ProgramBuilder:
         read = sorted(live & known)
         steps = sorted(live - known - self._constants.keys())
         constants = list(
-            dict.fromkeys(v for step in steps for v in self._instructions[step].operands if v in self._constants)
+            dict.fromkeys(
+                v
+                for step in steps
+                for v in self._instructions[step].operands
+                if v in self._constants
+            )
         )
-        number = {handle: index for index, handle in enumerate((*read, *constants, *steps))}
+        number = {
+            handle: index for index, handle in enumerate((*read, *constants, *steps))
+        }
         inputs = (
-            Input(f"v{handle}", self.types[handle], self.bounds[handle].min, self.bounds[handle].max) for handle in read
+            Input(
+                f"v{handle}",
+                self.types[handle],
+                self.bounds[handle].min,
+                self.bounds[handle].max,
+            )
+            for handle in read
         )
         instructions = (self._instructions[handle] for handle in steps)
         shared = self._read_by_several(steps[:-1], room) if len(steps) > short else []
@@ -172,19 +207,30 @@ class ProgramBuilder:
             inputs=tuple(inputs),
             constants=tuple(self._constants[handle] for handle in constants),
             instructions=tuple(
-                Instruction(item.name, tuple(number[v] for v in item.operands), item.attributes)
+                Instruction(
+                    item.name, tuple(number[v] for v in item.operands), item.attributes
+                )
                 for item in instructions
             ),
-            outputs=tuple(Output(f"v{handle}", number[handle]) for handle in (*shared, target)),
+            outputs=tuple(
+                Output(f"v{handle}", number[handle]) for handle in (*shared, target)
+            ),
         )
         return Part(program, read, [*shared, target])
 
     def _read_by_several(self, handles: Sequence[Handle], room: int) -> list[Handle]:
-        readers = Counter(value for item in self._instructions.values() for value in set(item.operands))
+        readers = Counter(
+            value
+            for item in self._instructions.values()
+            for value in set(item.operands)
+        )
         found: list[Handle] = []
         for handle in reversed(handles):
             if readers[handle] > 1:
-                room -= self.types[handle].elements * DTYPES[self.types[handle].dtype].itemsize
+                room -= (
+                    self.types[handle].elements
+                    * DTYPES[self.types[handle].dtype].itemsize
+                )
                 if room < 0 or len(found) == MOST_GIVEN:
                     break
                 found.append(handle)

@@ -13,7 +13,7 @@ from mrt.errors import BadData
 from mrt.exact.fixed_point import FloatArray
 from mrt.exact.ordered_sum import row_sums
 from mrt.graph.canonical_values import constant_of, name_of
-from mrt.quantize.context import Lowering
+from mrt.quantize.context import LoweringContext
 from mrt.quantize.tensor import Tensor
 
 SUMS = ("Add", "Sub")
@@ -46,7 +46,9 @@ def _is_source(node: ir.Node) -> bool:
 def is_sum(node: ir.Node) -> bool:
     """Of two computed values of one shape."""
     return node.op_type in SUMS and all(
-        constant_of(value) is None and value is not None and value.shape == node.outputs[0].shape
+        constant_of(value) is None
+        and value is not None
+        and value.shape == node.outputs[0].shape
         for value in node.inputs
     )
 
@@ -57,7 +59,7 @@ def _takes(reader: ir.Node, index: int, found: set[str]) -> bool:
     return is_sum(reader) and name_of(reader.outputs[0]) in found
 
 
-def output_centres(net: Lowering, node: ir.Node) -> FloatArray:
+def output_centres(net: LoweringContext, node: ir.Node) -> FloatArray:
     """[O], or [1] of 0: what shall be taken off a convolution's outputs."""
     value = node.outputs[0]
     own = _decided(net, value)
@@ -70,11 +72,13 @@ def output_centres(net: Lowering, node: ir.Node) -> FloatArray:
         if wanted is not None and other is not None:
             if sums[0].node.op_type == "Add":
                 return np.asarray(wanted - other.centres)
-            return np.asarray(wanted + other.centres if index == 0 else other.centres - wanted)
+            return np.asarray(
+                wanted + other.centres if index == 0 else other.centres - wanted
+            )
     return np.zeros(1)
 
 
-def _decided(net: Lowering, value: ir.Value) -> FloatArray | None:
+def _decided(net: LoweringContext, value: ir.Value) -> FloatArray | None:
     name = name_of(value)
     centres = net.table.decisions.centres.get(name)
     if centres is None:
@@ -90,7 +94,9 @@ def _decided(net: Lowering, value: ir.Value) -> FloatArray | None:
 
 def summed(node: ir.Node, left: Tensor | None, right: Tensor | None) -> FloatArray:
     """The centres of what an element-wise operator makes of two operands; None is a constant one."""
-    one, two = (np.zeros(1) if tensor is None else tensor.centres for tensor in (left, right))
+    one, two = (
+        np.zeros(1) if tensor is None else tensor.centres for tensor in (left, right)
+    )
     return np.asarray(one - two if node.op_type == "Sub" else one + two)
 
 

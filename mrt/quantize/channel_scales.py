@@ -16,12 +16,22 @@ POOLS = ("MaxPool", "AveragePool")
 
 def candidates(model: ir.Model) -> list[ir.Value]:
     """Images between layers that only convolutions, directly or behind pools, and sums of two computed values read."""
-    return [value for node in model.graph for value in node.outputs if _can_have_scales(node, value)]
+    return [
+        value
+        for node in model.graph
+        for value in node.outputs
+        if _can_have_scales(node, value)
+    ]
 
 
 def readers(value: ir.Value) -> list[tuple[ir.Node, int]]:
     """What reads the value, directly or behind pools, and as which operand."""
-    return [(use.node, use.idx) for item in _with_pooled(value) for use in item.uses() if use.node.op_type not in POOLS]
+    return [
+        (use.node, use.idx)
+        for item in _with_pooled(value)
+        for use in item.uses()
+        if use.node.op_type not in POOLS
+    ]
 
 
 def check_channel_scales(model: ir.Model, table: CalibrationTable) -> None:
@@ -32,10 +42,17 @@ def check_channel_scales(model: ir.Model, table: CalibrationTable) -> None:
     if not table.decisions.channel_scales:
         return
     channels = {name_of(value): shape_of(value)[1] for value in candidates(model)}
-    values = (*model.graph.inputs, *(value for node in model.graph for value in node.outputs))
+    values = (
+        *model.graph.inputs,
+        *(value for node in model.graph for value in node.outputs),
+    )
     for value in values:
         scales = table.scales_of_channels(name_of(value))
-        if scales is not None and value.uses() and channels.get(name_of(value)) != len(scales):
+        if (
+            scales is not None
+            and value.uses()
+            and channels.get(name_of(value)) != len(scales)
+        ):
             raise BadData(
                 f"the calibration table has {len(scales)} scales of channels for '{value.name}', which can have none or "
                 "another number: calibrate this model again"
@@ -43,16 +60,30 @@ def check_channel_scales(model: ir.Model, table: CalibrationTable) -> None:
 
 
 def _can_have_scales(node: ir.Node, value: ir.Value) -> bool:
-    if value.shape is None or len(value.shape) != 4 or ONE_RANGE in value.metadata_props:
+    if (
+        value.shape is None
+        or len(value.shape) != 4
+        or ONE_RANGE in value.metadata_props
+    ):
         return False
-    if node.op_type in POOLS or (node.op_type == "Concat" and not joins_accumulators(node)):
+    if node.op_type in POOLS or (
+        node.op_type == "Concat" and not joins_accumulators(node)
+    ):
         return False  # their scales are those of what they move
     found = readers(value)
-    convolutions = [reader for reader, index in found if reader.op_type == "Conv" and index == 0]
+    convolutions = [
+        reader for reader, index in found if reader.op_type == "Conv" and index == 0
+    ]
     sums = [use for use in value.uses() if is_sum(use.node)]
-    settled = bool(convolutions) or len(sums) > 1  # a single sum reads the accumulator, so that no scale is chosen
+    requantized = (
+        bool(convolutions) or len(sums) > 1
+    )  # a single sum reads the accumulator, so that no scale is chosen
     only_these = len(convolutions) + len(sums) == len(found)
-    return settled and only_these and not any(item.is_graph_output() for item in _with_pooled(value))
+    return (
+        requantized
+        and only_these
+        and not any(item.is_graph_output() for item in _with_pooled(value))
+    )
 
 
 def _with_pooled(value: ir.Value) -> list[ir.Value]:

@@ -29,7 +29,9 @@ class Part:
     exponent: int = 0
 
 
-def emit_in_parts(builder: ProgramBuilder, length: int, emit: Emit) -> tuple[Handle, int]:
+def emit_in_parts(
+    builder: ProgramBuilder, length: int, emit: Emit
+) -> tuple[Handle, int]:
     """Emit a reduction over `length` terms, in as few equal parts as can be proven; returns the sum and its shift."""
     return add_parts(builder, [Part(value) for value in provable_parts(length, emit)])
 
@@ -51,7 +53,9 @@ def add_parts(builder: ProgramBuilder, parts: Sequence[Part]) -> tuple[Handle, i
     """The sum of the parts in steps of 2^shift, the least shift at which every partial sum is proven; and the shift."""
     for shift in range(32):
         try:
-            return _sum([_in_steps(builder, part, shift) for part in parts], builder), shift
+            return _sum(
+                [_in_steps(builder, part, shift) for part in parts], builder
+            ), shift
         except Unproven:
             continue
     raise Unproven("add.fits", f"{len(parts)} parts do not fit i32 at any shift")
@@ -61,14 +65,18 @@ def _in_steps(builder: ProgramBuilder, part: Part, shift: int) -> Handle:
     """A part in steps of 2^shift."""
     if part.exponent <= shift:
         return shifted_right(builder, part.value, shift - part.exponent)
-    return builder.emit("shift_left", part.value, _amount(builder, part.value, part.exponent - shift))
+    return builder.emit(
+        "shift_left", part.value, _amount(builder, part.value, part.exponent - shift)
+    )
 
 
 def shifted_right(builder: ProgramBuilder, value: Handle, shift: int) -> Handle:
     """value / 2^shift, rounding half up."""
     if shift == 0:
         return value
-    return builder.emit("shift_right", value, _amount(builder, value, shift), round=True)
+    return builder.emit(
+        "shift_right", value, _amount(builder, value, shift), round=True
+    )
 
 
 def _amount(builder: ProgramBuilder, value: Handle, shift: int) -> Handle:

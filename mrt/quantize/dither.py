@@ -14,14 +14,18 @@ import onnx_ir as ir
 from mrt.errors import BadModel
 from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import name_of, shape_of
-from mrt.graph.notes import TWINS
-from mrt.quantize.context import Lowering
+from mrt.graph.notes import DUPLICATES
+from mrt.quantize.context import LoweringContext
 
 
-def nudges(net: Lowering, node: ir.Node) -> FloatArray:
+def dither_offsets(net: LoweringContext, node: ir.Node) -> FloatArray:
     """[O], or [1] of 0: what is added to a convolution's outputs, of which 8 bits or less are kept behind a clip."""
     readers = [use.node for use in node.outputs[0].uses()]
-    word = readers[0].outputs[0].metadata_props.get(TWINS) if len(readers) == 1 else None
+    word = (
+        readers[0].outputs[0].metadata_props.get(DUPLICATES)
+        if len(readers) == 1
+        else None
+    )
     if word is None:
         return np.zeros(1)
     value = readers[0].outputs[0]
@@ -29,7 +33,9 @@ def nudges(net: Lowering, node: ir.Node) -> FloatArray:
     if bits > 8:
         return np.zeros(1)
     target = net.format_for(name, bits, reach=(0.0, math.inf))
-    steps = target.scale * np.array(net.factors_of_channels(name, target) or (1.0,) * shape_of(value)[1])
+    steps = target.scale * np.array(
+        net.factors_of_channels(name, target) or (1.0,) * shape_of(value)[1]
+    )
     found = np.zeros(steps.size)
     for one, other in _pairs(word, name, steps.size):
         found[one], found[other] = steps[one] / 4, -steps[other] / 4
@@ -39,9 +45,14 @@ def nudges(net: Lowering, node: ir.Node) -> FloatArray:
 def _pairs(word: str, name: str, channels: int) -> list[tuple[int, int]]:
     """What the graph says, which may have come from a file."""
     try:
-        pairs = [(int(one), int(other)) for one, other in (pair.split(":") for pair in word.split())]
+        pairs = [
+            (int(one), int(other))
+            for one, other in (pair.split(":") for pair in word.split())
+        ]
     except ValueError:
         pairs = [(-1, -1)]
     if any(not 0 <= channel < channels for pair in pairs for channel in pair):
-        raise BadModel(f"'{name}' has the metadata {TWINS} = '{word[:80]}'; expected pairs of its {channels} channels")
+        raise BadModel(
+            f"'{name}' has the metadata {DUPLICATES} = '{word[:80]}'; expected pairs of its {channels} channels"
+        )
     return pairs

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from cvm.program import DTYPE_RANGES
 from mrt.graph.canonical_values import name_of
 from mrt.graph.notes import COMPARED, INDICES
-from mrt.quantize.context import Lowering
+from mrt.quantize.context import LoweringContext
 from mrt.quantize.tensor import Format
 
 _DTYPES = {
@@ -28,12 +28,18 @@ _DTYPES = {
 }
 
 
-def input_interval(net: Lowering, value: ir.Value) -> Format | None:
+def input_interval(net: LoweringContext, value: ir.Value) -> Format | None:
     """The dtype and interval of a whole input, at scale 1; None for an input of floats that are not cut to whole ones."""
     indices = _words(value, INDICES)
-    if value.dtype == ir.DataType.FLOAT and indices is None and _words(value, COMPARED) is None:
+    if (
+        value.dtype == ir.DataType.FLOAT
+        and indices is None
+        and _words(value, COMPARED) is None
+    ):
         return None
-    dtype, low, high = _DTYPES.get(value.dtype or ir.DataType.FLOAT, ("i32", *DTYPE_RANGES["i32"]))
+    dtype, low, high = _DTYPES.get(
+        value.dtype or ir.DataType.FLOAT, ("i32", *DTYPE_RANGES["i32"])
+    )
     seen = net.table.ranges.get(name_of(value))
     if indices is not None:
         from_behind = seen is not None and seen.min < 0
@@ -43,7 +49,9 @@ def input_interval(net: Lowering, value: ir.Value) -> Format | None:
     return Format(dtype, 1.0, 0, low, high)
 
 
-def _seen(net: Lowering, value: ir.Value, low: int, high: int) -> tuple[int, int]:
+def _seen(
+    net: LoweringContext, value: ir.Value, low: int, high: int
+) -> tuple[int, int]:
     """What calibration saw, and what the model compares with; a little less would still be a guess."""
     seen, compared = net.table.ranges.get(name_of(value)), _words(value, COMPARED)
     ends = [seen.min, seen.max] if seen is not None else []

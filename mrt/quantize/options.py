@@ -43,24 +43,43 @@ class QuantizeOptions:
     layers: Mapping[str, LayerBits] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for where, bits in (("", LayerBits(self.weight_bits, self.activation_bits)), *self.layers.items()):
+        for where, bits in (
+            ("", LayerBits(self.weight_bits, self.activation_bits)),
+            *self.layers.items(),
+        ):
             prefix = f"layer '{where}': " if where else ""
             if bits.weight_bits is not None and bits.weight_bits not in WEIGHT_BITS:
-                raise BadOption(f"{prefix}{bits.weight_bits} weight bits; allowed are 2..15")
-            if bits.activation_bits is not None and bits.activation_bits not in ACTIVATION_BITS:
-                raise BadOption(f"{prefix}{bits.activation_bits} activation bits; allowed are 2..8 and 16")
+                raise BadOption(
+                    f"{prefix}{bits.weight_bits} weight bits; allowed are 2..15"
+                )
+            if (
+                bits.activation_bits is not None
+                and bits.activation_bits not in ACTIVATION_BITS
+            ):
+                raise BadOption(
+                    f"{prefix}{bits.activation_bits} activation bits; allowed are 2..8 and 16"
+                )
         if self.stream_bits not in (None, *ACTIVATION_BITS):
-            raise BadOption(f"{self.stream_bits} bits of residual streams; allowed are 2..8 and 16")
+            raise BadOption(
+                f"{self.stream_bits} bits of residual streams; allowed are 2..8 and 16"
+            )
         if self.scales not in SCALES:
-            raise BadOption(f"scales '{self.scales}'; allowed are {' and '.join(SCALES)}")
+            raise BadOption(
+                f"scales '{self.scales}'; allowed are {' and '.join(SCALES)}"
+            )
         if self.scheme not in SCHEMES:
-            raise BadOption(f"scheme '{self.scheme}'; allowed are {' and '.join(SCHEMES)}")
+            raise BadOption(
+                f"scheme '{self.scheme}'; allowed are {' and '.join(SCHEMES)}"
+            )
 
     def key(self) -> dict[str, Any]:
         """Everything that shapes a program, as it is written down."""
         layers = {name: asdict(bits) for name, bits in sorted(self.layers.items())}
         plain = asdict(replace(self, layers={}))
-        return {**{name: value for name, value in plain.items() if value is not None}, "layers": layers}
+        return {
+            **{name: value for name, value in plain.items() if value is not None},
+            "layers": layers,
+        }
 
     @property
     def chooses_weight_scales(self) -> bool:

@@ -16,10 +16,10 @@ import onnx_ir as ir
 from cvm.program import Input, Meaning, TensorType
 from mrt.graph.canonical_values import constant_of, name_of, shape_of
 from mrt.graph.notes import BYTES
-from mrt.quantize.context import Lowering, identity
+from mrt.quantize.context import LoweringContext, identity
 from mrt.quantize.options import LayerBits, QuantizeOptions
 from mrt.quantize.tensor import Tensor
-from mrt.table.table import CalibrationTable, Range
+from mrt.table.table import CalibrationTable, MeasuredRange
 
 _LEAST, _MOST = 0, 255
 _MOVEMENT = frozenset({"Transpose", "Reshape", "Slice", "Concat", "Pad"})
@@ -27,7 +27,10 @@ _PREPARATION = _MOVEMENT | {"Mul", "Add", "Sub", "Div"}
 
 
 def with_pictures(
-    graph: ir.Graph, nodes: Sequence[ir.Node], table: CalibrationTable, options: QuantizeOptions
+    graph: ir.Graph,
+    nodes: Sequence[ir.Node],
+    table: CalibrationTable,
+    options: QuantizeOptions,
 ) -> tuple[CalibrationTable, QuantizeOptions]:
     """The range of bytes for what is made of bytes alone, and 16 bits for what is computed from them, unless a layer says."""
     pictures, prepared = made_of_bytes(graph, nodes)
@@ -38,18 +41,24 @@ def with_pictures(
         **options.layers,
         **dict.fromkeys(pictures, LayerBits(activation_bits=8)),
     }
-    bytes_range = Range(_LEAST, _MOST, _LEAST, _MOST)
+    bytes_range = MeasuredRange(_LEAST, _MOST, _LEAST, _MOST)
     ranges = {**table.ranges, **dict.fromkeys(pictures, bytes_range)}
     return replace(table, ranges=ranges), replace(options, layers=layers)
 
 
-def made_of_bytes(graph: ir.Graph, nodes: Iterable[ir.Node]) -> tuple[set[str], set[str]]:
+def made_of_bytes(
+    graph: ir.Graph, nodes: Iterable[ir.Node]
+) -> tuple[set[str], set[str]]:
     """The names of values that are bytes, and of those computed from them before anything else is done."""
-    pictures = {name_of(value) for value in graph.inputs if BYTES in value.metadata_props}
+    pictures = {
+        name_of(value) for value in graph.inputs if BYTES in value.metadata_props
+    }
     prepared: set[str] = set()
     for node in nodes if pictures else ():
         name = name_of(node.outputs[0])
-        if node.op_type in _MOVEMENT and all(_is_byte(value, pictures) for value in _numbers(node)):
+        if node.op_type in _MOVEMENT and all(
+            _is_byte(value, pictures) for value in _numbers(node)
+        ):
             pictures.add(name)
         elif node.op_type in _PREPARATION and _is_prepared(node, pictures | prepared):
             prepared.add(name)
@@ -60,7 +69,9 @@ def _numbers(node: ir.Node) -> list[ir.Value | None]:
     """The operands whose numbers are in the result: not shapes and places."""
     if node.op_type == "Concat":
         return list(node.inputs)
-    return [node.inputs[0], node.inputs[2]] if node.op_type == "Pad" else [node.inputs[0]]
+    return (
+        [node.inputs[0], node.inputs[2]] if node.op_type == "Pad" else [node.inputs[0]]
+    )
 
 
 def _is_byte(value: ir.Value | None, pictures: set[str]) -> bool:
@@ -71,14 +82,20 @@ def _is_byte(value: ir.Value | None, pictures: set[str]) -> bool:
 
 
 def _is_prepared(node: ir.Node, known: set[str]) -> bool:
-    computed = [name_of(value) for value in node.inputs if value is not None and constant_of(value) is None]
+    computed = [
+        name_of(value)
+        for value in node.inputs
+        if value is not None and constant_of(value) is None
+    ]
     return bool(computed) and known.issuperset(computed)
 
 
-def declare_picture(net: Lowering, value: ir.Value) -> None:
+def declare_picture(net: LoweringContext, value: ir.Value) -> None:
     """A program input of bytes. conv2d takes no u8: the first instruction takes 128 off, which is exact."""
     name, shape = name_of(value), shape_of(value)
-    handle = net.builder.input(Input(name, TensorType("u8", shape), _LEAST, _MOST), Meaning(1.0, 0, name))
+    handle = net.builder.input(
+        Input(name, TensorType("u8", shape), _LEAST, _MOST), Meaning(1.0, 0, name)
+    )
     layout, one = identity(len(shape)), np.ones(1)
     shifted = net.rescale(Tensor(handle, one, 0, layout), one, "i8", -128)
     net.define(value, Tensor(shifted, one, -128, layout))

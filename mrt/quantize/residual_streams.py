@@ -30,12 +30,22 @@ def stream_values(model: ir.Model) -> list[str]:
     found: dict[str, None] = {}  # in order
     for node in model.graph:
         if is_sum(node):
-            passed_on = [value for value in node.inputs if value is not None and len(value.uses()) > 1]
-            found |= dict.fromkeys(map(name_of, (*passed_on, _clipped(node.outputs[0]))))
+            passed_on = [
+                value
+                for value in node.inputs
+                if value is not None and len(value.uses()) > 1
+            ]
+            found |= dict.fromkeys(
+                map(name_of, (*passed_on, _clipped(node.outputs[0])))
+            )
     return list(found)
 
 
 def _clipped(value: ir.Value) -> ir.Value:
     readers = [use.node for use in value.uses()]
-    alone = len(readers) == 1 and readers[0].op_type in CLIPS and not value.is_graph_output()
+    alone = (
+        len(readers) == 1
+        and readers[0].op_type in CLIPS
+        and not value.is_graph_output()
+    )
     return readers[0].outputs[0] if alone else value

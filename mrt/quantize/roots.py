@@ -46,7 +46,9 @@ class Arithmetic:
 
     def right(self, x: Handle, bits: int | Handle, *, computed: bool = False) -> Handle:
         """x / 2^bits, half up; `computed` says that bits is a tensor."""
-        return self.builder.emit("shift_right", x, bits if computed else self.number(bits), round=True)
+        return self.builder.emit(
+            "shift_right", x, bits if computed else self.number(bits), round=True
+        )
 
     def clamp(self, x: Handle, low: int, high: int) -> Handle:
         """x held to an interval."""

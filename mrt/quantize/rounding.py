@@ -16,7 +16,7 @@ from mrt.quantize.tensor import Tensor
 from mrt.quantize.weights import mean_error, quantize_weights
 
 if TYPE_CHECKING:
-    from mrt.quantize.context import Lowering
+    from mrt.quantize.context import LoweringContext
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,32 +64,44 @@ class Rounded:
     bias: FloatArray
 
 
-Rounding = Callable[["Lowering", Layer, FloatArray], Rounded]
+Rounding = Callable[["LoweringContext", Layer, FloatArray], Rounded]
 """Rounds the weights of a layer at these scales, one per output channel."""
 
 
-def as_decided(net: Lowering, layer: Layer, scales: FloatArray) -> Rounded:
+def as_decided(net: LoweringContext, layer: Layer, scales: FloatArray) -> Rounded:
     """What the calibration table says of this layer; where it says nothing, `nearest`."""
     decision = net.table.decisions.layers.get(layer.name)
     if decision is None:
         return nearest(net, layer, scales)
     most = 2 ** (layer.bits - 1) - 1
-    if decision.weights.shape != layer.weights.shape or decision.bias.size != layer.bias.size:
+    if (
+        decision.weights.shape != layer.weights.shape
+        or decision.bias.size != layer.bias.size
+    ):
         raise BadData(
             f"the calibration table has weights of shape {list(decision.weights.shape)} for '{layer.name}', "
             f"which needs {list(layer.weights.shape)}: calibrate this model again"
         )
     if np.abs(decision.weights.astype(np.int32)).max(initial=0) > most:
-        raise BadData(f"the calibration table has weights beyond {most} for '{layer.name}': calibrate this model again")
+        raise BadData(
+            f"the calibration table has weights beyond {most} for '{layer.name}': calibrate this model again"
+        )
     return Rounded(decision.weights, scales * decision.gains, decision.bias)
 
 
-def nearest(net: Lowering, layer: Layer, scales: FloatArray) -> Rounded:
+def nearest(net: LoweringContext, layer: Layer, scales: FloatArray) -> Rounded:
     """Each weight to the nearest integer; the bias gives back what that adds on average, as far as the means are known."""
     integers = quantize_weights(layer.weights, scales, bits=layer.bits)
     means = net.table.channel_means.get(layer.input_name)
     if not net.options.bias_correction or means is None:
         return Rounded(integers, scales, layer.bias)
-    relative = layer.input.scale / layer.input_scale  # the weights are for channels at the largest scale
+    relative = (
+        layer.input.scale / layer.input_scale
+    )  # the weights are for channels at the largest scale
     expected = (np.asarray(means) - layer.input.centres) / relative
-    return Rounded(integers, scales, layer.bias - mean_error(integers, layer.weights, scales, expected, layer.shares))
+    return Rounded(
+        integers,
+        scales,
+        layer.bias
+        - mean_error(integers, layer.weights, scales, expected, layer.shares),
+    )

@@ -13,14 +13,16 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.canonical_values import constant_of, name_of
-from mrt.table.table import CalibrationTable, Range
+from mrt.table.table import CalibrationTable, MeasuredRange
 
 FILL = -1000.0  # no logit, but a mask, reaches so far
 MARGIN = 11.0  # below the least logit: e^-11 is 0 in 15 bits
 _MOVEMENT = ("Reshape", "Transpose", "Identity")
 
 
-def without_masks(nodes: Sequence[ir.Node], table: CalibrationTable) -> CalibrationTable:
+def without_masks(
+    nodes: Sequence[ir.Node], table: CalibrationTable
+) -> CalibrationTable:
     """The table with the ranges of masked logits cut."""
     ranges = dict(table.ranges)
     for node in nodes:
@@ -29,7 +31,7 @@ def without_masks(nodes: Sequence[ir.Node], table: CalibrationTable) -> Calibrat
     return replace(table, ranges=ranges)
 
 
-def _cut(value: ir.Value | None, ranges: dict[str, Range]) -> None:
+def _cut(value: ir.Value | None, ranges: dict[str, MeasuredRange]) -> None:
     """Follow movement back to the node that puts the mask on, and cut the range of everything on the way."""
     path = [value]
     while (node := _producer(path[-1])) is not None and node.op_type in _MOVEMENT:
@@ -46,15 +48,19 @@ def _cut(value: ir.Value | None, ranges: dict[str, Range]) -> None:
         return
     known = [part for part in parts if part is not None]
     if node.op_type == "Add":
-        low, high = (float(np.add.reduce([part[side] for part in known])) for side in (0, 1))
+        low, high = (
+            float(np.add.reduce([part[side] for part in known])) for side in (0, 1)
+        )
     else:
         low, high = min(part[0] for part in known), max(part[1] for part in known)
     low, high = low - MARGIN, max(high, low)
     for item in path:
-        ranges[name_of(item)] = Range(low, high, low, high)
+        ranges[name_of(item)] = MeasuredRange(low, high, low, high)
 
 
-def _open_range(value: ir.Value | None, ranges: Mapping[str, Range]) -> tuple[float, float] | None:
+def _open_range(
+    value: ir.Value | None, ranges: Mapping[str, MeasuredRange]
+) -> tuple[float, float] | None:
     """The range of an operand but for fills; None where it is nothing but them."""
     array = constant_of(value)
     if array is not None:

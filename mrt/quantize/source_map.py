@@ -9,7 +9,7 @@ from cvm.program import Program
 from mrt.quantize.builder import Handle, ProgramBuilder
 
 
-class Owners:
+class SourceMap:
     """Notes, while rules write, the handles that appear; in the end, the numbers that they have in the program."""
 
     def __init__(self) -> None:
@@ -36,5 +36,9 @@ class Owners:
             self.of_number[number] = stands_for or self._of_handle.get(handle, "")
         for number, item in enumerate(program.instructions, first):
             maker = item.operands[0] - first
-            if item.name == "clamp" and maker >= 0 and program.instructions[maker].name == "rescale":
+            if (
+                item.name == "clamp"
+                and maker >= 0
+                and program.instructions[maker].name == "rescale"
+            ):
                 self.of_number[item.operands[0]] = self.of_number[number]

@@ -10,9 +10,11 @@ import numpy as np
 from cvm.program import DTYPE_RANGES
 from mrt.exact.fixed_point import FloatArray, usable_scale
 from mrt.quantize.builder import Handle
-from mrt.table.table import Range
+from mrt.table.table import MeasuredRange
 
-Layout = tuple[int, ...]  # physical axis i of the program's tensor is logical axis layout[i] of the float tensor
+Layout = tuple[
+    int, ...
+]  # physical axis i of the program's tensor is logical axis layout[i] of the float tensor
 
 Interval = tuple[float, float]  # of reals
 
@@ -56,7 +58,7 @@ class Tensor:
         return self.low > -math.inf or self.high < math.inf
 
     @property
-    def whole(self) -> bool:
+    def integral(self) -> bool:
         """Whether the integers are the reals themselves, as those of indices, counts and truths are."""
         return (
             self.per_tensor
@@ -92,7 +94,13 @@ def limits(bits: int) -> tuple[str, int, int]:
 
 
 def choose_format(
-    range_: Range, bits: int, *, reach: Interval, scales: str, scheme: str, unsigned: bool = True
+    range_: MeasuredRange,
+    bits: int,
+    *,
+    reach: Interval,
+    scales: str,
+    scheme: str,
+    unsigned: bool = True,
 ) -> Format:
     """The format of a value with this range: `unsigned` if never negative, else signed around 0 (or anywhere: affine).
 
@@ -100,11 +108,20 @@ def choose_format(
     """
     dtype, least, most = limits(bits)
     if bits > 8:
-        alpha = min(max(abs(range_.min), abs(range_.max)) * HEADROOM, max(abs(end) for end in reach))
+        alpha = min(
+            max(abs(range_.min), abs(range_.max)) * HEADROOM,
+            max(abs(end) for end in reach),
+        )
         return Format(dtype, usable_scale(alpha / most, scales), 0, least, most)
     half = 2 ** (bits - 1)
     if reach[0] >= 0 and unsigned:
-        return Format(dtype, usable_scale(range_.hi / (2 * half - 1), scales), -half, -half, half - 1)
+        return Format(
+            dtype,
+            usable_scale(range_.hi / (2 * half - 1), scales),
+            -half,
+            -half,
+            half - 1,
+        )
     if scheme == "affine":
         low, high = min(range_.lo, 0.0), max(range_.hi, 0.0)
         scale = usable_scale((high - low) / (2 * half - 1), scales)

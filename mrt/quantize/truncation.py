@@ -11,20 +11,24 @@ from cvm.program import DTYPE_RANGES
 from mrt.errors import Unsupported
 from mrt.exact.fixed_point import power_of_two_at_least
 from mrt.graph.canonical_values import name_of
-from mrt.quantize.context import Lowering
-from mrt.quantize.integer_values import always_whole
+from mrt.quantize.context import LoweringContext
+from mrt.quantize.integer_values import always_integer
 from mrt.quantize.rules.integers import I32
 from mrt.quantize.tensor import HEAD_BITS, Format, Tensor, limits
 
 
-def cut_off(net: Lowering, node: ir.Node) -> Tensor:
+def cut_off(net: LoweringContext, node: ir.Node) -> Tensor:
     """What a Cast to an integer type makes of floats: a table of every integer that stands for one, in exact fractions.
 
     Raises Unsupported where whole numbers would be lost: between steps of more than 1, or in sums that are not exact.
     """
     value, name = node.inputs[0], node.name or name_of(node.outputs[0])
-    if always_whole(value):
-        raise Unsupported([f"{name} (Cast): sums of whole numbers that cannot be held exactly in i32 here"])
+    if always_integer(value):
+        raise Unsupported(
+            [
+                f"{name} (Cast): sums of whole numbers that cannot be held exactly in i32 here"
+            ]
+        )
     x = _fine(net, value)
     step = Fraction(float(x.scale[0]))
     if step > 1:
@@ -35,17 +39,24 @@ def cut_off(net: Lowering, node: ir.Node) -> Tensor:
     low, high = DTYPE_RANGES[net.dtype(x)]
     numbers = [_cut(step, integer - x.zero_point) for integer in range(low, high + 1)]
     entries = np.clip(np.array(numbers, np.float64), *I32).astype(np.int32)
-    return Tensor(net.builder.emit("table", x.value, net.constant(entries)), np.ones(1), 0, x.layout)
+    return Tensor(
+        net.builder.emit("table", x.value, net.constant(entries)),
+        np.ones(1),
+        0,
+        x.layout,
+    )
 
 
-def _fine(net: Lowering, value: ir.Value | None) -> Tensor:
+def _fine(net: LoweringContext, value: ir.Value | None) -> Tensor:
     """As it was computed where that is narrow, else in 16 bits, whole numbers a whole count of steps."""
     tensor = net.source(value)
     if net.dtype(tensor) in ("i8", "i16") and tensor.per_tensor and not tensor.clipped:
         return tensor
     scale = power_of_two_at_least(net.format_for(name_of(value), HEAD_BITS).scale)
     dtype, least, most = limits(HEAD_BITS)
-    return net.bring(tensor, Format(dtype, scale, 0, least, most), name_of(value))
+    return net.requantize_to(
+        tensor, Format(dtype, scale, 0, least, most), name_of(value)
+    )
 
 
 def _cut(step: Fraction, count: int) -> int:

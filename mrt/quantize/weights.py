@@ -10,16 +10,28 @@ import numpy as np
 from cvm.program import IntArray
 from mrt.exact.fixed_point import FloatArray, quantize_array, usable_scale
 
-BIAS_LIMIT = 2.0**30  # biases stay below this many accumulator steps, half of what i32 holds
-CLIP_CANDIDATES = 32  # thresholds tried for coarse weights, from the whole range down to half of it
+BIAS_LIMIT = (
+    2.0**30
+)  # biases stay below this many accumulator steps, half of what i32 holds
+CLIP_CANDIDATES = (
+    32  # thresholds tried for coarse weights, from the whole range down to half of it
+)
 AT_ONCE = (
     2**17
 )  # numbers that a processor's cache holds: what is computed of large weights goes through it piece by piece
-EXACT_ERROR_BITS = 8  # fractional bits of a rounding error when errors are compared as integers
+EXACT_ERROR_BITS = (
+    8  # fractional bits of a rounding error when errors are compared as integers
+)
 
 
 def weight_scales(
-    weights: FloatArray, bias: FloatArray, input_scale: float, *, bits: int, scales: str, per_channel: bool = True
+    weights: FloatArray,
+    bias: FloatArray,
+    input_scale: float,
+    *,
+    bits: int,
+    scales: str,
+    per_channel: bool = True,
 ) -> FloatArray:
     """One scale per output channel (axis 0), such that weights fit `bits` and the bias fits i32 at input_scale * scale.
 
@@ -27,7 +39,9 @@ def weight_scales(
     """
     most = 2 ** (bits - 1) - 1
     rows = weights.reshape(weights.shape[0], -1)
-    ideal = np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0)) / most
+    ideal = (
+        np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0)) / most
+    )
     if bits < 8:
         ideal = ideal * _best_clip(rows, np.where(ideal > 0, ideal, 1.0), most)
     ideal = np.maximum(ideal, np.abs(bias) / (input_scale * BIAS_LIMIT))
@@ -48,7 +62,9 @@ def quantize_weights(weights: FloatArray, scales: FloatArray, *, bits: int) -> I
 
 def quantize_bias(bias: FloatArray, accumulator_scales: FloatArray) -> IntArray:
     """i32 biases in accumulator steps."""
-    return quantize_array(bias, accumulator_scales, -(2**31), 2**31 - 1).astype(np.int32)
+    return quantize_array(bias, accumulator_scales, -(2**31), 2**31 - 1).astype(
+        np.int32
+    )
 
 
 def mean_error(
@@ -64,7 +80,9 @@ def mean_error(
     the outputs each tap meets an input. Sums are exact (fsum).
     """
     outputs, inputs = weights.shape[0], weights.shape[-1]
-    expected = np.asarray(means, np.float64).reshape(-1, 1, inputs)  # [groups, 1, C/groups]
+    expected = np.asarray(means, np.float64).reshape(
+        -1, 1, inputs
+    )  # [groups, 1, C/groups]
     group = np.arange(outputs) // (outputs // len(expected))  # of each output
     per_channel = scales.reshape(-1, *[1] * (weights.ndim - 1))
     sums: list[float] = []
@@ -89,7 +107,11 @@ def _best_clip(rows: FloatArray, ideal: FloatArray, most: int) -> FloatArray:
     for step in range(CLIP_CANDIDATES):
         factor = 1 - step / (2 * CLIP_CANDIDATES)
         scale = (ideal * factor)[:, None]
-        error = (quantize_array(rows, scale, -most, most) - rows / scale) * factor * 2**EXACT_ERROR_BITS
+        error = (
+            (quantize_array(rows, scale, -most, most) - rows / scale)
+            * factor
+            * 2**EXACT_ERROR_BITS
+        )
         total = (np.floor(error).astype(np.int64) ** 2).sum(axis=1)
         if least is None:
             least = total

@@ -42,7 +42,9 @@ def sum_of_products(
     """The sum and its shift (see `add_parts`): of one kind of products where i8 holds the weights, else of two."""
     low_bits = low_bits_of(weights)
     if low_bits == 0:
-        return add_parts(builder, [Part(value) for value in products(weights.astype(np.int8), bias)])
+        return add_parts(
+            builder, [Part(value) for value in products(weights.astype(np.int8), bias)]
+        )
     high, low = halves(weights, low_bits)
     upper = [Part(value, low_bits) for value in products(high, np.zeros_like(bias))]
     return add_parts(builder, [*upper, *(Part(value) for value in products(low, bias))])

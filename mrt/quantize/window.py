@@ -6,12 +6,14 @@ import numpy as np
 
 from mrt.exact.fixed_point import FloatArray
 from mrt.quantize.builder import Handle
-from mrt.quantize.context import Lowering
+from mrt.quantize.context import LoweringContext
 
 Pair = tuple[int, ...]
 
 
-def fit_window(net: Lowering, value: Handle, extent: Pair, stride: Pair, pads: Pair) -> tuple[Handle, Pair]:
+def fit_window(
+    net: LoweringContext, value: Handle, extent: Pair, stride: Pair, pads: Pair
+) -> tuple[Handle, Pair]:
     """An NHWC value and pads (top, bottom, left, right) for which (size + pads - extent) divides by the stride.
 
     `extent` is the dilated kernel, `pads` are ONNX's (top, left, bottom, right). The result has as many windows as before.
@@ -29,7 +31,9 @@ def fit_window(net: Lowering, value: Handle, extent: Pair, stride: Pair, pads: P
     return value, tuple(pad)
 
 
-def tap_counts(taps: int, dilation: int, windows: int, stride: int, before: int, size: int) -> FloatArray:
+def tap_counts(
+    taps: int, dilation: int, windows: int, stride: int, before: int, size: int
+) -> FloatArray:
     """For each tap along one axis, how many of the windows have it inside 0..size-1 and not in the padding `before` or behind."""
     places = np.arange(windows) * stride + np.arange(taps)[:, None] * dilation - before
     inside = (places >= 0) & (places < size)

@@ -14,8 +14,17 @@ import numpy as np
 from mrt.refine.channels import Channels, Floats, Magnitudes
 
 FACTORS = (1.0, 1.1, 1.2, 1.4, 1.7, 2.0, 2.5, 3.0)
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the way from a channel's mean to the middle of its range
-THRESHOLDS_FROM, THRESHOLDS = 1 / 12, 48  # the least threshold tried, of the largest magnitude; how many
+SHARES = (
+    0.0,
+    0.25,
+    0.5,
+    0.75,
+    1.0,
+)  # of the way from a channel's mean to the middle of its range
+THRESHOLDS_FROM, THRESHOLDS = (
+    1 / 12,
+    48,
+)  # the least threshold tried, of the largest magnitude; how many
 FEWEST = 100  # numbers; a channel with fewer was silent
 SILENCE = 8  # samples; a channel silent in more may end below the largest, by as much as they are more
 ROUNDING = 1 / 12  # the variance of a rounding error, in steps squared
@@ -26,7 +35,9 @@ def channel_centres(item: Channels, steps: int) -> Floats:
     middle = (item.low + item.high) / 2
     tried = [item.mean + share * (middle - item.mean) for share in SHARES]
     losses = [_fitting(item.about(centres), steps)[1] for centres in tried]
-    return np.asarray(np.take_along_axis(np.stack(tried), np.argmin(losses, axis=0)[None], axis=0)[0])
+    return np.asarray(
+        np.take_along_axis(np.stack(tried), np.argmin(losses, axis=0)[None], axis=0)[0]
+    )
 
 
 def channel_ends(
@@ -45,7 +56,9 @@ def channel_ends(
     seen = item.about(centres)
     ends = _fitting(seen, steps)[0]
     if all(half.elements for half in halves):
-        ends = ends * _factor([half.about(centres) for half in halves], steps, importance, limits)
+        ends = ends * _factor(
+            [half.about(centres) for half in halves], steps, importance, limits
+        )
     silent = item.counts[..., 1:].sum(axis=(1, 2)) < FEWEST
     least = seen.largest.max() * min(1.0, SILENCE / max(item.samples, 1))
     return np.clip(np.where(silent, np.maximum(ends, least), ends), *limits)
@@ -56,10 +69,17 @@ def _fitting(seen: Magnitudes, steps: int) -> tuple[Floats, Floats]:
     ends = seen.largest[:, None] * np.geomspace(1.0, THRESHOLDS_FROM, THRESHOLDS)
     errors = _errors(seen, ends, steps)
     best = errors.argmin(axis=1)[:, None]
-    return np.take_along_axis(ends, best, axis=1)[:, 0], np.take_along_axis(errors, best, axis=1)[:, 0]
+    return np.take_along_axis(ends, best, axis=1)[:, 0], np.take_along_axis(
+        errors, best, axis=1
+    )[:, 0]
 
 
-def _factor(halves: Sequence[Magnitudes], steps: int, importance: Floats, limits: tuple[float, float]) -> float:
+def _factor(
+    halves: Sequence[Magnitudes],
+    steps: int,
+    importance: Floats,
+    limits: tuple[float, float],
+) -> float:
     """How far beyond the ends that fit one half the other half should end."""
     fitting = [_fitting(half, steps)[0] for half in halves]
     total = np.zeros(len(FACTORS))
@@ -83,6 +103,10 @@ def _errors(seen: Magnitudes, tops: Floats, steps: int) -> Floats:
     all_numbers, all_first, all_second = (sums[:, -1:] for sums in seen.below)
     up_to_top = number[clipped]
     lost = (
-        (all_second - second[clipped]) - 2 * tops * (all_first - first[clipped]) + tops**2 * (all_numbers - up_to_top)
+        (all_second - second[clipped])
+        - 2 * tops * (all_first - first[clipped])
+        + tops**2 * (all_numbers - up_to_top)
     )
-    return np.asarray(second[rounded] + ROUNDING * step**2 * (up_to_top - number[rounded]) + lost)
+    return np.asarray(
+        second[rounded] + ROUNDING * step**2 * (up_to_top - number[rounded]) + lost
+    )

@@ -8,8 +8,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from mrt.calibrate.counting import MagnitudeCounts, count_magnitudes, magnitude_bins, magnitude_edges
-from mrt.calibrate.observed_tensor import Seen, rows_of_channels
+from mrt.calibrate.counting import (
+    MagnitudeCounts,
+    count_magnitudes,
+    magnitude_bins,
+    magnitude_edges,
+)
+from mrt.calibrate.observed_tensor import ObservedTensor, rows_of_channels
 
 Floats = npt.NDArray[np.float64]
 
@@ -41,7 +46,14 @@ class Channels:
         """Nothing seen yet."""
         sums, squares = np.zeros((2, channels))
         low, high = np.full(channels, np.inf), np.full(channels, -np.inf)
-        return cls(low, high, sums, squares, np.zeros((channels, 2, BINS), np.int32), _highest_bin(0.0))
+        return cls(
+            low,
+            high,
+            sums,
+            squares,
+            np.zeros((channels, 2, BINS), np.int32),
+            _highest_bin(0.0),
+        )
 
     @classmethod
     def together(cls, *parts: Channels) -> Channels:
@@ -49,9 +61,18 @@ class Channels:
         whole = cls.of(len(parts[0].low))
         whole.counts = whole.counts.astype(np.int64)
         for part in parts:
-            whole.low, whole.high = np.minimum(whole.low, part.low), np.maximum(whole.high, part.high)
-            whole.sums, whole.squares = whole.sums + part.sums, whole.squares + part.squares
-            whole.samples, whole.elements = whole.samples + part.samples, whole.elements + part.elements
+            whole.low, whole.high = (
+                np.minimum(whole.low, part.low),
+                np.maximum(whole.high, part.high),
+            )
+            whole.sums, whole.squares = (
+                whole.sums + part.sums,
+                whole.squares + part.squares,
+            )
+            whole.samples, whole.elements = (
+                whole.samples + part.samples,
+                whole.elements + part.elements,
+            )
             whole._rise_to(part.highest)
             whole.counts += part._counts_up_to(whole.highest)
         return whole
@@ -71,7 +92,7 @@ class Channels:
         """Of each channel."""
         return np.maximum(self.squares / max(self.elements, 1) - self.mean**2, 0.0)
 
-    def add(self, seen: Seen) -> None:
+    def add(self, seen: ObservedTensor) -> None:
         """See one sample [N, C, ...]: all of it for the range; for the rest few of it, thinned."""
         self.add_spread(seen)
         low, high = seen.ends
@@ -83,7 +104,7 @@ class Channels:
             self.counts = self.counts.astype(np.int64, copy=False)
         count_magnitudes(self.counts, rows_of_channels(seen.few), self.highest)
 
-    def add_spread(self, seen: Seen) -> None:
+    def add_spread(self, seen: ObservedTensor) -> None:
         """As `add`, but only for mean and variance."""
         self.sums += seen.sums
         self.squares += seen.squares
@@ -113,12 +134,20 @@ class Channels:
         # Half of each bin counts at either edge: it may be a wide one.
         edges = np.stack([_lower_edges(self.highest), _upper_edges(self.highest)])
         signed = np.stack([edges, -edges], axis=1).reshape(-1)
-        distances = np.abs(np.clip(signed, self.low[:, None], self.high[:, None]) - centres[:, None])
+        distances = np.abs(
+            np.clip(signed, self.low[:, None], self.high[:, None]) - centres[:, None]
+        )
         weights = np.stack([self.counts, self.counts], axis=1) / 2
         highest = _highest_bin(float(largest.max()))
-        bins = np.maximum(magnitude_bins(distances.astype(np.float32).view(np.int32)) - (highest - BINS + 1), 0)
+        bins = np.maximum(
+            magnitude_bins(distances.astype(np.float32).view(np.int32))
+            - (highest - BINS + 1),
+            0,
+        )
         bins += np.arange(len(bins), dtype=bins.dtype)[:, None] * BINS
-        counts = np.bincount(bins.reshape(-1), weights.reshape(-1), minlength=len(bins) * BINS)
+        counts = np.bincount(
+            bins.reshape(-1), weights.reshape(-1), minlength=len(bins) * BINS
+        )
         return Magnitudes(counts.reshape(-1, BINS), _middles(highest), largest)
 
 
@@ -140,7 +169,9 @@ class Magnitudes:
 
 
 def _highest_bin(largest: float) -> int:
-    return int(magnitude_bins(np.array(max(largest, SMALLEST), np.float32).view(np.int32)))
+    return int(
+        magnitude_bins(np.array(max(largest, SMALLEST), np.float32).view(np.int32))
+    )
 
 
 def _middles(highest: int) -> Floats:

@@ -20,20 +20,29 @@ from mrt.quantize.channel_scales import candidates, readers
 from mrt.refine.channel_intervals import ROUNDING, channel_centres, channel_ends
 from mrt.refine.channels import Channels, Floats
 from mrt.table.decisions import Decisions
-from mrt.table.table import MOST_RELATIVE, CalibrationTable, Range
+from mrt.table.table import MOST_RELATIVE, CalibrationTable, MeasuredRange
 
 POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 LEAST_SCALE = 1 / 64  # of the whole value's
 WORTH_IT = 0.98  # a power is taken for 2 % less noise or more
-SECOND_ORDER = 0.4  # of the noise of nearest weights is left by second-order rounding, as measured
+SECOND_ORDER = (
+    0.4  # of the noise of nearest weights is left by second-order rounding, as measured
+)
 
-Halves = Mapping[str, tuple[Channels, Channels]]  # by value: what was seen of one half of the samples, and of the other
+Halves = Mapping[
+    str, tuple[Channels, Channels]
+]  # by value: what was seen of one half of the samples, and of the other
 
 
 def watched(model: ir.Model) -> list[str]:
     """The values whose channels must be known: the candidates, and what their readers compute."""
     values = candidates(model)
-    behind = (output for value in values for node, _ in readers(value) for output in node.outputs)
+    behind = (
+        output
+        for value in values
+        for node, _ in readers(value)
+        for output in node.outputs
+    )
     return sorted({name_of(value) for value in (*values, *behind)})
 
 
@@ -51,12 +60,19 @@ def with_channels(
     `left` is the share of the noise of nearest weights that the rounding to come leaves.
     """
     spread = {name: Channels.together(*both) for name, both in halves.items()}
-    values = [value for value in candidates(model) if _has_few_steps(name_of(value), table, options)]
+    values = [
+        value
+        for value in candidates(model)
+        if _has_few_steps(name_of(value), table, options)
+    ]
     scales: dict[str, tuple[float, ...]] = {}
     centres: dict[str, tuple[float, ...]] = {}
     for value in values:
         name, seen = name_of(value), table.ranges[name_of(value)]
-        around, steps = np.zeros(shape_of(value)[1]), options.steps_from_zero(8, negative=seen.min < 0)
+        around, steps = (
+            np.zeros(shape_of(value)[1]),
+            options.steps_from_zero(8, negative=seen.min < 0),
+        )
         if name in centred and seen.min < 0 and options.scheme == "symmetric":
             around = _centres(value, spread[name], steps, centres)
             centres[name] = tuple(around.tolist())
@@ -66,14 +82,16 @@ def with_channels(
     return replace(decisions, channel_scales=scales, centres=centres)
 
 
-def _has_few_steps(name: str, table: CalibrationTable, options: QuantizeOptions) -> bool:
+def _has_few_steps(
+    name: str, table: CalibrationTable, options: QuantizeOptions
+) -> bool:
     seen = table.ranges[name]
     return options.activation_bits_of(name) <= 8 and seen.max != seen.min
 
 
 def _scales(
     value: ir.Value,
-    seen: Range,
+    seen: MeasuredRange,
     halves: tuple[Channels, Channels],
     centres: Floats,
     steps: int,
@@ -84,22 +102,35 @@ def _scales(
     whole, importance = max(abs(seen.lo), abs(seen.hi)), _importance(value, spread)
     # The whole value may end before what was seen of it; its loudest channels need not.
     limits = LEAST_SCALE * whole, max(abs(seen.min), abs(seen.max))
-    relative = channel_ends(spread[name_of(value)], halves, centres, steps, importance, limits) / whole
+    relative = (
+        channel_ends(spread[name_of(value)], halves, centres, steps, importance, limits)
+        / whole
+    )
     most = relative.max()
-    power = _best_power(value, relative / most, most * whole / steps, spread, importance, left)
+    power = _best_power(
+        value, relative / most, most * whole / steps, spread, importance, left
+    )
     if power == 0 and most >= WORTH_IT:
         return ()
-    short = np.minimum(most * (relative / most) ** power, MOST_RELATIVE / 2).astype(np.float16)  # in the file
+    short = np.minimum(most * (relative / most) ** power, MOST_RELATIVE / 2).astype(
+        np.float16
+    )  # in the file
     return tuple(short.astype(np.float64).tolist())
 
 
-def _centres(value: ir.Value, seen: Channels, steps: int, before: Mapping[str, tuple[float, ...]]) -> Floats:
+def _centres(
+    value: ir.Value, seen: Channels, steps: int, before: Mapping[str, tuple[float, ...]]
+) -> Floats:
     """The best, or for a sum whose operands leave no choice theirs; in float32, for the file."""
     node = value.producer()
     assert node is not None
     if is_sum(node) and not any(_is_free(operand) for operand in node.inputs):
-        left, right = (np.array(before.get(name_of(operand), (0.0,))) for operand in node.inputs)
-        centres = np.broadcast_to(left - right if node.op_type == "Sub" else left + right, len(seen.low))
+        left, right = (
+            np.array(before.get(name_of(operand), (0.0,))) for operand in node.inputs
+        )
+        centres = np.broadcast_to(
+            left - right if node.op_type == "Sub" else left + right, len(seen.low)
+        )
     else:
         centres = channel_centres(seen, steps)
     return centres.astype(np.float32).astype(np.float64)
@@ -108,7 +139,9 @@ def _centres(value: ir.Value, seen: Channels, steps: int, before: Mapping[str, t
 def _is_free(operand: ir.Value | None) -> bool:
     """Whether a convolution computes this for the sum alone: its bias can take up any difference."""
     node = None if operand is None else operand.producer()
-    return node is not None and node.op_type == "Conv" and len(node.outputs[0].uses()) == 1
+    return (
+        node is not None and node.op_type == "Conv" and len(node.outputs[0].uses()) == 1
+    )
 
 
 def _importance(value: ir.Value, spread: Mapping[str, Channels]) -> Floats:
@@ -126,7 +159,12 @@ def _importance(value: ir.Value, spread: Mapping[str, Channels]) -> Floats:
 
 
 def _best_power(
-    value: ir.Value, full: Floats, step: float, spread: Mapping[str, Channels], importance: Floats, left: float
+    value: ir.Value,
+    full: Floats,
+    step: float,
+    spread: Mapping[str, Channels],
+    importance: Floats,
+    left: float,
 ) -> float:
     convolutions = [node for node, _ in readers(value) if node.op_type == "Conv"]
     variance = spread[name_of(value)].variance
@@ -135,7 +173,11 @@ def _best_power(
         relative = full**power
         noise = ROUNDING * float((importance * (relative * step) ** 2).sum())
         for node in convolutions:
-            noise += left * _weight_noise(node, relative, variance) / _power(spread[name_of(node.outputs[0])])
+            noise += (
+                left
+                * _weight_noise(node, relative, variance)
+                / _power(spread[name_of(node.outputs[0])])
+            )
         if noise < least * WORTH_IT:
             best, least = power, noise
     return best
@@ -157,8 +199,12 @@ def _weight_noise(node: ir.Node, relative: Floats, variance: Floats) -> float:
     weights, groups = _weights(node)
 
     def over_outputs(of_channel: Floats) -> Floats:
-        return np.repeat(of_channel.reshape(groups, -1), len(weights) // groups, axis=0)[:, :, None, None]
+        return np.repeat(
+            of_channel.reshape(groups, -1), len(weights) // groups, axis=0
+        )[:, :, None, None]
 
     steps = np.abs(weights * over_outputs(relative)).max(axis=(1, 2, 3)) / 127
-    met = (over_outputs(variance / relative**2) * np.ones_like(weights)).sum(axis=(1, 2, 3))
+    met = (over_outputs(variance / relative**2) * np.ones_like(weights)).sum(
+        axis=(1, 2, 3)
+    )
     return ROUNDING * float((steps**2 * met).sum())

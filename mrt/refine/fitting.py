@@ -17,7 +17,10 @@ from mrt.refine.matching import either_within
 from mrt.refine.moments import Floats, Moments, Rows, damp
 
 RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0)  # of the mean variance of an input
-LONGEST, ROWS = 128, 50  # weights of an output that any samples say enough about; rows for each, if there are more
+LONGEST, ROWS = (
+    128,
+    50,
+)  # weights of an output that any samples say enough about; rows for each, if there are more
 
 
 def can_be_fitted(length: int, rows: int) -> bool:
@@ -31,12 +34,16 @@ class Fitting:
     An output counts only if one of the two lies within `low` and `high`: what a clip behind the layer takes away does not matter.
     """
 
-    def __init__(self, weights: FloatArray, bias: FloatArray, low: FloatArray, high: FloatArray) -> None:
+    def __init__(
+        self, weights: FloatArray, bias: FloatArray, low: FloatArray, high: FloatArray
+    ) -> None:
         groups = len(weights)
         self.moments = Moments()
         self._weights = weights.transpose(0, 2, 1).astype(np.float32)
         self._bias, self._low, self._high = (
-            np.broadcast_to(item, groups * weights.shape[1]).reshape(groups, 1, -1).astype(np.float32)
+            np.broadcast_to(item, groups * weights.shape[1])
+            .reshape(groups, 1, -1)
+            .astype(np.float32)
             for item in (bias, low, high)
         )
         self._sums: FloatArray = np.zeros((groups, weights.shape[1]))
@@ -47,7 +54,11 @@ class Fitting:
         self.moments.add(rows)
         floats = wanted.reshape(len(wanted), len(rows), -1).transpose(1, 0, 2)
         own = np.matmul(rows, self._weights) + self._bias
-        more = np.where(either_within(own, floats, self._low, self._high), floats - own, np.float32(0))
+        more = np.where(
+            either_within(own, floats, self._low, self._high),
+            floats - own,
+            np.float32(0),
+        )
         self._sums += more.sum(axis=1, dtype=np.float64)
         self._products += np.matmul(more.transpose(0, 2, 1), rows)
 
@@ -56,7 +67,9 @@ class Fitting:
         """[groups, n, K]: of what outputs have more, with each input."""
         count = self.moments.count
         means = self._sums / count
-        return np.asarray(self._products / count - means[:, :, None] * self.moments.means[:, None, :])
+        return np.asarray(
+            self._products / count - means[:, :, None] * self.moments.means[:, None, :]
+        )
 
 
 def moved(halves: Sequence[Fitting]) -> FloatArray:
@@ -64,7 +77,11 @@ def moved(halves: Sequence[Fitting]) -> FloatArray:
     inputs = [half.moments.covariance for half in halves]
     found = [half.covariance for half in halves]
     losses = [
-        sum(_loss(_solved(inputs[i], found[i], ridge), inputs[1 - i], found[1 - i]) for i in (0, 1)) for ridge in RIDGES
+        sum(
+            _loss(_solved(inputs[i], found[i], ridge), inputs[1 - i], found[1 - i])
+            for i in (0, 1)
+        )
+        for ridge in RIDGES
     ]
     best = int(np.argmin(losses))
     if losses[best] >= 0:
@@ -73,7 +90,11 @@ def moved(halves: Sequence[Fitting]) -> FloatArray:
 
 
 def _solved(inputs: Floats, found: FloatArray, ridge: float) -> FloatArray:
-    return np.asarray(np.linalg.solve(damp(inputs.copy(), ridge), found.transpose(0, 2, 1)).transpose(0, 2, 1))
+    return np.asarray(
+        np.linalg.solve(damp(inputs.copy(), ridge), found.transpose(0, 2, 1)).transpose(
+            0, 2, 1
+        )
+    )
 
 
 def _loss(added: FloatArray, inputs: Floats, found: FloatArray) -> float:

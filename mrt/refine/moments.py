@@ -24,7 +24,9 @@ class Moments:
     def add(self, rows: Rows) -> None:
         """See some rows: best about as many as a block has."""
         self.count += rows.shape[1]
-        self._sums = self._sums + np.matmul(np.ones((1, rows.shape[1]), np.float32), rows)[:, 0].astype(np.float64)
+        self._sums = self._sums + np.matmul(
+            np.ones((1, rows.shape[1]), np.float32), rows
+        )[:, 0].astype(np.float64)
         products = np.matmul(rows.transpose(0, 2, 1), rows)
         if isinstance(self._products, float):
             self._products = products.astype(np.float64)
@@ -35,7 +37,10 @@ class Moments:
         """Of the rows of both, before either is asked what they are."""
         whole = Moments()
         whole.count = self.count + other.count
-        whole._sums, whole._products = self._sums + other._sums, self._products + other._products
+        whole._sums, whole._products = (
+            self._sums + other._sums,
+            self._products + other._products,
+        )
         return whole
 
     @cached_property
@@ -55,5 +60,7 @@ def damp(matrices: Floats, share: float) -> Floats:
     """Covariances [groups,K,K] with this share of the mean variance added to each, so that they can be inverted; in place."""
     length = matrices.shape[1]
     means, diagonal = np.trace(matrices, axis1=1, axis2=2) / length, np.arange(length)
-    matrices[:, diagonal, diagonal] += (share * means + np.where(means > 0, 0.0, 1.0))[:, None]
+    matrices[:, diagonal, diagonal] += (share * means + np.where(means > 0, 0.0, 1.0))[
+        :, None
+    ]
     return matrices

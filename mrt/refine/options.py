@@ -7,19 +7,20 @@ from dataclasses import dataclass
 
 from mrt.errors import BadOption
 
-STAGES = ("twins", "scales", "centres", "fit", "weights", "biases")
+STAGES = ("duplicates", "scales", "centres", "fit", "weights", "biases")
+FORMER_NAMES = {"twins": "duplicates"}  # of stages, still read in files and commands
 
 
 @dataclass(frozen=True)
 class RefineOptions:
-    """`twins`: second copies of the channels that say too little in 8 bits, before ranges are taken (`mrt.twins`).
+    """`duplicates`: a second copy of each channel for which 8 bits are too coarse (`mrt.duplicate`).
 
     `scales`: one for each channel, where readers allow it; `centres`: with these, from where signed channels are counted.
     `fit`: weights as fit the integers that a layer meets. `weights`: rounded to second order. `biases`: the mean and the gain of
     each output channel as in float, for what the layers before really give.
     """
 
-    twins: bool = True
+    duplicates: bool = True
     scales: bool = True
     centres: bool = True
     fit: bool = True
@@ -29,10 +30,13 @@ class RefineOptions:
     @classmethod
     def of(cls, stages: Collection[str]) -> RefineOptions:
         """These stages and no others; BadOption for a name that is none."""
-        for stage in stages:
+        named = {FORMER_NAMES.get(stage, stage) for stage in stages}
+        for stage in sorted(named):
             if stage not in STAGES:
-                raise BadOption(f"'{stage}' is no stage; there are {', '.join(STAGES)}, all and none")
-        return cls(**{stage: stage in stages for stage in STAGES})
+                raise BadOption(
+                    f"'{stage}' is no stage; there are {', '.join(STAGES)}, all and none"
+                )
+        return cls(**{stage: stage in named for stage in STAGES})
 
     @property
     def layers(self) -> bool:

@@ -9,17 +9,36 @@ from mrt.exact.fixed_point import FloatArray
 from mrt.refine.moments import damp
 
 DAMPING = 0.03  # of the mean of the diagonal, so that the matrix can be inverted
-FACTORS = (1.0, 0.99, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.08, 1.1, 1.12, 1.15)  # of a scale, that are tried
-LONGEST = 64  # weights of an output; of more it hardly depends on the scale how well they fit
+FACTORS = (
+    1.0,
+    0.99,
+    1.01,
+    1.02,
+    1.03,
+    1.04,
+    1.05,
+    1.06,
+    1.08,
+    1.1,
+    1.12,
+    1.15,
+)  # of a scale, that are tried
+LONGEST = (
+    64  # weights of an output; of more it hardly depends on the scale how well they fit
+)
 TOGETHER = 2**20  # weights, at all scales that are tried at once
 BLOCK = 8  # weights, at most, whose errors are handed on one by one
 
 
-def round_to_second_order(weights: FloatArray, scales: FloatArray, covariance: FloatArray, bits: int) -> IntArray:
+def round_to_second_order(
+    weights: FloatArray, scales: FloatArray, covariance: FloatArray, bits: int
+) -> IntArray:
     """Integers for weights [O,..,C/groups] at scales [O], for inputs with this covariance [groups,K,K]."""
     rounding = _Rounding(covariance)
     steps = rounding.columns(weights) / scales.reshape(len(covariance), 1, -1)
-    return rounding.integers(_round(steps, rounding.factors, _most(bits)), weights.shape, bits)
+    return rounding.integers(
+        _round(steps, rounding.factors, _most(bits)), weights.shape, bits
+    )
 
 
 def round_at_best_scales(
@@ -35,10 +54,18 @@ def round_at_best_scales(
     together = max(1, TOGETHER // weights.size)
     for start in range(0, len(FACTORS), together):
         factors = np.array(FACTORS[start : start + together])
-        tried = (factors[:, None] * plain).reshape(groups, 1, -1)  # all outputs at the first, all at the second, ...
-        found = _round(np.tile(real, len(factors)) / tried, rounding.factors, _most(bits))
+        tried = (factors[:, None] * plain).reshape(
+            groups, 1, -1
+        )  # all outputs at the first, all at the second, ...
+        found = _round(
+            np.tile(real, len(factors)) / tried, rounding.factors, _most(bits)
+        )
         errors = found * tried - np.tile(real, len(factors))
-        noise = (np.matmul(rounding.covariance, errors) * errors).sum(axis=1).reshape(groups, len(factors), -1)
+        noise = (
+            (np.matmul(rounding.covariance, errors) * errors)
+            .sum(axis=1)
+            .reshape(groups, len(factors), -1)
+        )
         first = noise.argmin(axis=1)[:, None]
         places = first * plain.shape[2] + np.arange(plain.shape[2])
         better = np.take_along_axis(noise, first, axis=1) < least
@@ -59,7 +86,9 @@ class _Rounding:
     """
 
     def __init__(self, covariance: FloatArray) -> None:
-        self._order = np.argsort(-np.einsum("gkk->gk", covariance), axis=1, kind="stable")
+        self._order = np.argsort(
+            -np.einsum("gkk->gk", covariance), axis=1, kind="stable"
+        )
         rows = np.take_along_axis(covariance, self._order[:, :, None], axis=1)
         self.covariance = np.take_along_axis(rows, self._order[:, None, :], axis=2)
         self.factors = _factors(self.covariance)
@@ -70,11 +99,15 @@ class _Rounding:
         columns = weights.reshape(groups, -1, length).transpose(0, 2, 1)
         return np.take_along_axis(columns, self._order[:, :, None], axis=1)
 
-    def integers(self, columns: FloatArray, shape: tuple[int, ...], bits: int) -> IntArray:
+    def integers(
+        self, columns: FloatArray, shape: tuple[int, ...], bits: int
+    ) -> IntArray:
         """Weights of this shape again."""
         weights = np.empty_like(columns)
         np.put_along_axis(weights, self._order[:, :, None], columns, axis=1)
-        narrow = weights.transpose(0, 2, 1).astype(np.int8 if bits <= 8 else np.int16, order="C")
+        narrow = weights.transpose(0, 2, 1).astype(
+            np.int8 if bits <= 8 else np.int16, order="C"
+        )
         return narrow.reshape(shape)
 
 
@@ -107,9 +140,13 @@ def _round(real: FloatArray, factors: FloatArray, most: int) -> FloatArray:
         for index in range(start, stop):
             whole, error = rounded[:, index], errors[:, index]
             np.floor(np.add(left[:, index], 0.5, out=whole), out=whole)
-            np.minimum(np.maximum(whole, -most, out=whole), most, out=whole)  # what np.clip does, in half the time
+            np.minimum(
+                np.maximum(whole, -most, out=whole), most, out=whole
+            )  # what np.clip does, in half the time
             np.subtract(real[:, index], whole, out=error)
-            left[:, index + 1 : stop] += factors[:, index, index + 1 : stop, None] * error[:, None, :]
+            left[:, index + 1 : stop] += (
+                factors[:, index, index + 1 : stop, None] * error[:, None, :]
+            )
 
     round_some(0, real.shape[1])
     return rounded

@@ -20,7 +20,9 @@ SHORT = 100  # instructions between two values asked for; more are met where a s
 class Simulation:
     """Computes values when they are asked for, from those asked for before: the inputs, and the last as far as memory allows."""
 
-    def __init__(self, builder: ProgramBuilder, samples: Sequence[Sample], pool: Executor) -> None:
+    def __init__(
+        self, builder: ProgramBuilder, samples: Sequence[Sample], pool: Executor
+    ) -> None:
         self._builder = builder
         self._samples = samples
         self._pool = pool
@@ -37,13 +39,17 @@ class Simulation:
 
     def _forget(self) -> None:
         """Drop the oldest values that are no inputs, and not the last."""
-        old = [handle for handle in self._kept if handle not in self._builder.inputs][:-1]
+        old = [handle for handle in self._kept if handle not in self._builder.inputs][
+            :-1
+        ]
         size = sum(map(_bytes, self._kept.values()))
         while old and size > MEMORY:
             size -= _bytes(self._kept.pop(old.pop(0)))
 
     def _see_inputs(self) -> None:
-        missing = [handle for handle in self._builder.inputs if handle not in self._kept]
+        missing = [
+            handle for handle in self._builder.inputs if handle not in self._kept
+        ]
         if missing:
             program = self._builder.header()
             integers = [boundary.quantize(program, sample) for sample in self._samples]
@@ -53,7 +59,12 @@ class Simulation:
 
     def _computed(self, handle: Handle) -> dict[Handle, list[IntArray]]:
         """The value, last, and what else is worth keeping of what leads to it."""
-        part = self._builder.part(handle, frozenset(self._kept), short=SHORT, room=MEMORY // (2 * len(self._samples)))
+        part = self._builder.part(
+            handle,
+            frozenset(self._kept),
+            short=SHORT,
+            room=MEMORY // (2 * len(self._samples)),
+        )
         machine = _machine(check(part.program))
         machine.prepare(traced=False)
         names = [item.name for item in part.program.inputs]

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.quantize.channel_centres import centrable
 from mrt.refine.equalize import SECOND_ORDER, with_channels
-from mrt.refine.float_notes import FloatNotes
+from mrt.refine.float_notes import FloatStatistics
 from mrt.refine.options import RefineOptions
 from mrt.refine.sequential import Progress, Sequential
 from mrt.table.decisions import Decisions
@@ -24,7 +24,7 @@ def refine(
     table: CalibrationTable,
     options: QuantizeOptions,
     stages: RefineOptions,
-    notes: FloatNotes,
+    notes: FloatStatistics,
     progress: Progress,
 ) -> CalibrationTable:
     """The table with what the stages decide, for a program with these options. The notes are from these stages too.
@@ -36,10 +36,17 @@ def refine(
         if stages.scales:
             left = SECOND_ORDER if stages.weights else 1.0
             centred = centrable(model.graph) if stages.centres else frozenset()
-            decisions = with_channels(decisions, model, table, options, notes.channels, left, centred)
+            decisions = with_channels(
+                decisions, model, table, options, notes.channels, left, centred
+            )
         if stages.layers:
             with ThreadPoolExecutor(os.cpu_count()) as pool:
                 sequential = Sequential(notes, stages, progress, pool)
-                quantize(model, replace(table, decisions=decisions), options, rounding=sequential)
+                quantize(
+                    model,
+                    replace(table, decisions=decisions),
+                    options,
+                    rounding=sequential,
+                )
             decisions = replace(decisions, layers=sequential.decisions)
     return replace(table, decisions=decisions)

@@ -38,19 +38,30 @@ def check_integers(form: WellFormed) -> IntegerCheck:
     program = form.program
     for number, type_ in enumerate(form.types):
         if type_.dtype not in DTYPES or np.dtype(DTYPES[type_.dtype]).kind not in "biu":
-            raise NotProvable(f"value %{number} of the program has the dtype {type_.dtype}, which is no integer")
+            raise NotProvable(
+                f"value %{number} of the program has the dtype {type_.dtype}, which is no integer"
+            )
     for number, array in enumerate(program.constants, len(program.inputs)):
         if array.dtype.kind not in "biu":
-            raise NotProvable(f"constant %{number} of the program holds {array.dtype}, which is no integer")
+            raise NotProvable(
+                f"constant %{number} of the program holds {array.dtype}, which is no integer"
+            )
     for number, item in enumerate(program.instructions, program.first_instruction):
         if item.name not in INSTRUCTIONS:
-            raise NotProvable(f"instruction %{number} of the program is '{item.name}', which the machine does not have")
+            raise NotProvable(
+                f"instruction %{number} of the program is '{item.name}', which the machine does not have"
+            )
         for name, value in item.attributes.items():
             if not _is_integral(value):
-                raise NotProvable(f"instruction %{number} ({item.name}) of the program has {name} = {value}")
+                raise NotProvable(
+                    f"instruction %{number} ({item.name}) of the program has {name} = {value}"
+                )
     return IntegerCheck(
         values=dict(
-            sorted(Counter(type_.dtype for type_ in form.types).items(), key=lambda pair: list(DTYPES).index(pair[0]))
+            sorted(
+                Counter(type_.dtype for type_ in form.types).items(),
+                key=lambda pair: list(DTYPES).index(pair[0]),
+            )
         ),
         constants=len(program.constants),
         instructions=len(program.instructions),

@@ -17,7 +17,14 @@ import onnx_ir as ir
 
 from cvm.program import Program
 
-FOLDED, REMOVED, UNUSED, KEPT, REWRITTEN, FUSED = "folded", "removed", "unused", "kept", "rewritten", "fused"
+FOLDED, REMOVED, UNUSED, KEPT, REWRITTEN, FUSED = (
+    "folded",
+    "removed",
+    "unused",
+    "kept",
+    "rewritten",
+    "fused",
+)
 MEANINGS = {
     FOLDED: "computed once, at conversion: a constant",
     REMOVED: "changes nothing, or nothing at inference",
@@ -66,7 +73,9 @@ class FloatGraph:
         ahead: dict[str, set[str]] = {name: set() for name in self.made}
         results: list[frozenset[str]] = []
         for item in reversed(self.operators):
-            own = [{name} if name in landmarks else ahead[name] for name in item.outputs]
+            own = [
+                {name} if name in landmarks else ahead[name] for name in item.outputs
+            ]
             reached = frozenset[str]().union(*own)
             for name in item.inputs:
                 if name in ahead:
@@ -76,7 +85,7 @@ class FloatGraph:
 
 
 @dataclass(frozen=True)
-class Fate:
+class OperatorOutcome:
     """What became of one operator. `into` are landmarks, `places` the rewritten operators there, `instructions` by name."""
 
     operator: Operator
@@ -93,9 +102,21 @@ def float_graph(model: ir.Model) -> FloatGraph:
     operators = []
     for node in model.graph:
         outputs = tuple(str(value.name) for value in node.outputs if value.name)
-        kind = f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
-        operators.append(Operator(node.name or (outputs or ("?",))[0], kind, tuple(_read(node)), outputs))
-    given = (str(value.name) for value in model.graph.inputs if value.name not in model.graph.initializers)
+        kind = (
+            f"{node.domain}.{node.op_type}"
+            if node.domain not in ("", "ai.onnx")
+            else node.op_type
+        )
+        operators.append(
+            Operator(
+                node.name or (outputs or ("?",))[0], kind, tuple(_read(node)), outputs
+            )
+        )
+    given = (
+        str(value.name)
+        for value in model.graph.inputs
+        if value.name not in model.graph.initializers
+    )
     return FloatGraph(tuple(operators), frozenset(given))
 
 
@@ -103,36 +124,63 @@ def _read(node: ir.Node) -> Iterator[str]:
     """Names of the values that a node reads, those that its branches read included."""
     yield from (value.name for value in node.inputs if value is not None and value.name)
     for attribute in node.attributes.values():
-        graphs = [attribute.as_graph()] if attribute.type == ir.AttributeType.GRAPH else []
-        for graph in attribute.as_graphs() if attribute.type == ir.AttributeType.GRAPHS else graphs:
+        graphs = (
+            [attribute.as_graph()] if attribute.type == ir.AttributeType.GRAPH else []
+        )
+        for graph in (
+            attribute.as_graphs()
+            if attribute.type == ir.AttributeType.GRAPHS
+            else graphs
+        ):
             for inner in graph:
                 yield from _read(inner)
 
 
-def fates(before: FloatGraph, after: FloatGraph, program: Program, owners: Mapping[int, str]) -> list[Fate]:
-    """One for every operator of `before`, in order; `owners` says which value of `after` an instruction was written for."""
+def outcomes(
+    before: FloatGraph,
+    after: FloatGraph,
+    program: Program,
+    source_map: Mapping[int, str],
+) -> list[OperatorOutcome]:
+    """One for every operator of `before`, in order; `source_map` says which value of `after` an instruction was written for."""
     landmarks = frozenset(before.made) & frozenset(after.made)
     ahead = before.landmarks_of(landmarks)
-    plain = [_plain_fate(item, names, before, landmarks) for item, names in zip(before.operators, ahead, strict=True)]
+    plain = [
+        _plain_outcome(item, names, before, landmarks)
+        for item, names in zip(before.operators, ahead, strict=True)
+    ]
     land = _Land(
-        Counter(name for names, what in zip(ahead, plain, strict=True) if what is None for name in names),
+        Counter(
+            name
+            for names, what in zip(ahead, plain, strict=True)
+            if what is None
+            for name in names
+        ),
         _by_landmark(after.operators, after.landmarks_of(landmarks)),
         after.operators,
-        _instructions_by_value(program, owners),
+        _instructions_by_value(program, source_map),
     )
     return [
-        _fate(item, tuple(sorted(names)), land) if what is None else Fate(item, what)
+        _outcome(item, tuple(sorted(names)), land)
+        if what is None
+        else OperatorOutcome(item, what)
         for item, names, what in zip(before.operators, ahead, plain, strict=True)
     ]
 
 
-def _plain_fate(item: Operator, ahead: frozenset[str], before: FloatGraph, landmarks: frozenset[str]) -> str | None:
+def _plain_outcome(
+    item: Operator, ahead: frozenset[str], before: FloatGraph, landmarks: frozenset[str]
+) -> str | None:
     """The fate of an operator that leaves nothing in the rewritten graph; None for others."""
     if not before.depending.intersection(item.outputs):
         return FOLDED
     if not ahead:
         return UNUSED
-    return REMOVED if item.kind in _NOTHING and not landmarks.intersection(item.outputs) else None
+    return (
+        REMOVED
+        if item.kind in _NOTHING and not landmarks.intersection(item.outputs)
+        else None
+    )
 
 
 @dataclass(frozen=True)
@@ -145,7 +193,7 @@ class _Land:
     instructions: Mapping[str, Counter[str]]  # of each rewritten value
 
 
-def _fate(item: Operator, into: tuple[str, ...], land: _Land) -> Fate:
+def _outcome(item: Operator, into: tuple[str, ...], land: _Land) -> OperatorOutcome:
     """Of an operator that is still there in some form; `into` are its landmarks."""
     places = tuple(dict.fromkeys(other for name in into for other in land.after[name]))
     together = max(land.before[name] for name in into)
@@ -153,7 +201,7 @@ def _fate(item: Operator, into: tuple[str, ...], land: _Land) -> Fate:
     instructions: Counter[str] = Counter()
     for name in dict.fromkeys(name for other in places for name in other.outputs):
         instructions.update(land.instructions.get(name, {}))
-    return Fate(
+    return OperatorOutcome(
         item,
         alone if together == 1 else FUSED,
         into,
@@ -164,7 +212,9 @@ def _fate(item: Operator, into: tuple[str, ...], land: _Land) -> Fate:
     )
 
 
-def _by_landmark(operators: Iterable[Operator], ahead: Sequence[frozenset[str]]) -> dict[str, list[Operator]]:
+def _by_landmark(
+    operators: Iterable[Operator], ahead: Sequence[frozenset[str]]
+) -> dict[str, list[Operator]]:
     found: dict[str, list[Operator]] = {}
     for item, names in zip(operators, ahead, strict=True):
         for name in names:
@@ -172,10 +222,12 @@ def _by_landmark(operators: Iterable[Operator], ahead: Sequence[frozenset[str]])
     return found
 
 
-def _instructions_by_value(program: Program, owners: Mapping[int, str]) -> dict[str, Counter[str]]:
+def _instructions_by_value(
+    program: Program, source_map: Mapping[int, str]
+) -> dict[str, Counter[str]]:
     found: dict[str, Counter[str]] = {}
     for number, item in enumerate(program.instructions, program.first_instruction):
-        found.setdefault(owners.get(number, ""), Counter())[item.name] += 1
+        found.setdefault(source_map.get(number, ""), Counter())[item.name] += 1
     return found
 
 

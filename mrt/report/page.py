@@ -23,10 +23,23 @@ td { overflow-wrap: anywhere } td:first-child { white-space: nowrap }
 def page(report: Report) -> str:
     """The whole file. Names from the model are escaped; nothing is loaded from elsewhere."""
     kinds = [
-        (item.kind, str(item.count), spelled(item.fates), ", ".join(item.instructions))
-        for item in by_kind(report.fates)
+        (
+            item.kind,
+            str(item.count),
+            spelled(item.outcomes),
+            ", ".join(item.instructions),
+        )
+        for item in by_kind(report.outcomes)
     ]
-    nodes = [(fate.operator.kind, fate.operator.name, became(fate), instructions_of(fate)) for fate in report.fates]
+    nodes = [
+        (
+            outcome.operator.kind,
+            outcome.operator.name,
+            became(outcome),
+            instructions_of(outcome),
+        )
+        for outcome in report.outcomes
+    ]
     parts = [
         "<!doctype html>",
         f'<html lang="en"><meta charset="utf-8"><title>{escape(report.model)}</title><style>{STYLE}</style>',
@@ -44,5 +57,8 @@ def page(report: Report) -> str:
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     lines = ["<tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in head) + "</tr>"]
-    lines += ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows]
+    lines += [
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+        for row in rows
+    ]
     return ["<table>", *lines, "</table>"]

@@ -9,7 +9,14 @@ from typing import Any
 
 from cvm.proof.validate import WellFormed
 from mrt.report.integers import IntegerCheck, check_integers
-from mrt.report.outcomes import FUSED, KEPT, MEANINGS, Fate, FloatGraph, fates
+from mrt.report.outcomes import (
+    FUSED,
+    KEPT,
+    MEANINGS,
+    FloatGraph,
+    OperatorOutcome,
+    outcomes,
+)
 
 FORMAT = "mrt conversion report 1"
 
@@ -21,7 +28,7 @@ class Report:
     `elsewhere` counts instructions that belong to no operator of the model: those that take an input to pieces.
     """
 
-    fates: Sequence[Fate]
+    outcomes: Sequence[OperatorOutcome]
     elsewhere: Mapping[str, int]
     check: IntegerCheck
     model: str
@@ -30,25 +37,50 @@ class Report:
 
     @classmethod
     def of(
-        cls, form: WellFormed, before: FloatGraph, after: FloatGraph, owners: Mapping[int, str], **names: str
+        cls,
+        form: WellFormed,
+        before: FloatGraph,
+        after: FloatGraph,
+        source_map: Mapping[int, str],
+        **names: str,
     ) -> Report:
         """Of a program as it was read back, the float graphs before and after rewriting, and who owns which instruction."""
         program = form.program
-        found = fates(before, after, program, owners)
-        of_operators = {output for fate in found for item in fate.places for output in item.outputs}
+        found = outcomes(before, after, program, source_map)
+        of_operators = {
+            output
+            for outcome in found
+            for item in outcome.places
+            for output in item.outputs
+        }
         numbered = enumerate(program.instructions, program.first_instruction)
-        elsewhere = Counter(item.name for number, item in numbered if owners.get(number, "") not in of_operators)
-        return cls(found, dict(sorted(elsewhere.items())), check_integers(form), **names)
+        elsewhere = Counter(
+            item.name
+            for number, item in numbered
+            if source_map.get(number, "") not in of_operators
+        )
+        return cls(
+            found, dict(sorted(elsewhere.items())), check_integers(form), **names
+        )
 
     def summary(self, most: int = 8) -> list[str]:
         """A few lines: how many met which fate, the most frequent kinds, and the statement."""
-        counts = Counter(fate.what for fate in self.fates)
-        kinds = by_kind(self.fates)
-        shown = kinds if len(kinds) <= most + 1 else kinds[:most]  # the last row says more than "and 1 more"
-        rows = [(f"{item.count} {item.kind}", spelled(item.fates), shortened(item.instructions, 6)) for item in shown]
+        counts = Counter(outcome.what for outcome in self.outcomes)
+        kinds = by_kind(self.outcomes)
+        shown = (
+            kinds if len(kinds) <= most + 1 else kinds[:most]
+        )  # the last row says more than "and 1 more"
+        rows = [
+            (
+                f"{item.count} {item.kind}",
+                spelled(item.outcomes),
+                shortened(item.instructions, 6),
+            )
+            for item in shown
+        ]
         more = f"    and {len(kinds) - len(shown)} more kinds; --report F lists every operator"
         return [
-            f"  {'operators':<14} {len(self.fates)} in float: {spelled(dict(counts.most_common()))}",
+            f"  {'operators':<14} {len(self.outcomes)} in float: {spelled(dict(counts.most_common()))}",
             *(f"    {line}" for line in _columns(rows)),
             *([more] if len(kinds) > len(shown) else []),
             f"  {'integers only':<14} checked on the file: {self.check.sentence()}",
@@ -61,8 +93,8 @@ class Report:
             "model": self.model,
             "origin": self.origin,
             "program": self.program_id,
-            "kinds": [asdict(row) for row in by_kind(self.fates)],
-            "operators": [_to_json(fate) for fate in self.fates],
+            "kinds": [asdict(row) for row in by_kind(self.outcomes)],
+            "operators": [_to_json(outcome) for outcome in self.outcomes],
             "other_instructions": dict(self.elsewhere),
             "integers": {"statement": self.check.sentence(), **asdict(self.check)},
         }
@@ -70,20 +102,44 @@ class Report:
     def text(self) -> str:
         """For people, in full."""
         rows = [("operator", "node", "became", "instructions")]
-        rows += [(fate.operator.kind, fate.operator.name, became(fate), instructions_of(fate)) for fate in self.fates]
-        header = [self.heading(), "", *(f"  {what:<10} {MEANINGS[what]}" for what in MEANINGS), ""]
+        rows += [
+            (
+                outcome.operator.kind,
+                outcome.operator.name,
+                became(outcome),
+                instructions_of(outcome),
+            )
+            for outcome in self.outcomes
+        ]
+        header = [
+            self.heading(),
+            "",
+            *(f"  {what:<10} {MEANINGS[what]}" for what in MEANINGS),
+            "",
+        ]
         lines = [*header, *_columns(rows), "", *self.ending()]
         return "\n".join(lines).encode("ascii", "backslashreplace").decode() + "\n"
 
     def heading(self) -> str:
         """What the report is about."""
-        what = "as ONNX operators, which MXNet's were read as" if self.origin == "mxnet" else "as they were read"
-        return f"{self.model}: what became of its {len(self.fates)} float operators, {what}"
+        what = (
+            "as ONNX operators, which MXNet's were read as"
+            if self.origin == "mxnet"
+            else "as they were read"
+        )
+        return f"{self.model}: what became of its {len(self.outcomes)} float operators, {what}"
 
     def ending(self) -> list[str]:
         """What there is besides, and the statement."""
-        others = [f"Instructions that prepare inputs: {spelled(self.elsewhere)}."] if self.elsewhere else []
-        return [*others, f"Checked on program {self.program_id}: {self.check.sentence()}."]
+        others = (
+            [f"Instructions that prepare inputs: {spelled(self.elsewhere)}."]
+            if self.elsewhere
+            else []
+        )
+        return [
+            *others,
+            f"Checked on program {self.program_id}: {self.check.sentence()}.",
+        ]
 
 
 @dataclass(frozen=True)
@@ -92,69 +148,85 @@ class Kind:
 
     kind: str
     count: int
-    fates: Mapping[str, int]
+    outcomes: Mapping[str, int]
     instructions: Sequence[str]
 
 
-def by_kind(fates: Iterable[Fate]) -> list[Kind]:
+def by_kind(outcomes: Iterable[OperatorOutcome]) -> list[Kind]:
     """The most frequent kind first."""
-    groups: dict[str, list[Fate]] = {}
-    for fate in fates:
-        groups.setdefault(fate.operator.kind, []).append(fate)
+    groups: dict[str, list[OperatorOutcome]] = {}
+    for outcome in outcomes:
+        groups.setdefault(outcome.operator.kind, []).append(outcome)
     kinds = [
         Kind(
             kind,
             len(group),
-            dict(Counter(fate.what for fate in group).most_common()),
-            sorted({name for fate in group for name in fate.instructions}),
+            dict(Counter(outcome.what for outcome in group).most_common()),
+            sorted({name for outcome in group for name in outcome.instructions}),
         )
         for kind, group in groups.items()
     ]
     return sorted(kinds, key=lambda item: (-item.count, item.kind))
 
 
-def became(fate: Fate) -> str:
+def became(outcome: OperatorOutcome) -> str:
     """An operator's fate in a few words, with the values by which it is found in the rewritten model."""
-    if not fate.places:
-        return fate.what
-    kinds = spelled(Counter(item.kind for item in fate.places))
-    if fate.what == FUSED:
-        return f"fused with {fate.together - 1} more into {kinds} '{shortened(fate.into)}'"
-    return fate.what if fate.what == KEPT else f"{fate.what} as {kinds}"
+    if not outcome.places:
+        return outcome.what
+    kinds = spelled(Counter(item.kind for item in outcome.places))
+    if outcome.what == FUSED:
+        return f"fused with {outcome.together - 1} more into {kinds} '{shortened(outcome.into)}'"
+    return outcome.what if outcome.what == KEPT else f"{outcome.what} as {kinds}"
 
 
-def instructions_of(fate: Fate) -> str:
+def instructions_of(outcome: OperatorOutcome) -> str:
     """Those that its place in the model became."""
-    if fate.instructions:
-        return spelled(fate.instructions)
-    return f"none of its own: done with '{fate.taken_up_by}'" if fate.taken_up_by else "none"
+    if outcome.instructions:
+        return spelled(outcome.instructions)
+    return (
+        f"none of its own: done with '{outcome.taken_up_by}'"
+        if outcome.taken_up_by
+        else "none"
+    )
 
 
 def spelled(counts: Mapping[str, int]) -> str:
     """conv2d, 2 rescale."""
-    return ", ".join(name if count == 1 else f"{count} {name}" for name, count in counts.items())
+    return ", ".join(
+        name if count == 1 else f"{count} {name}" for name, count in counts.items()
+    )
 
 
 def shortened(words: Sequence[str], most: int = 4) -> str:
     """The first few, and how many more."""
-    return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")
+    return ", ".join(words[:most]) + (
+        f" and {len(words) - most} more" if len(words) > most else ""
+    )
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Left-aligned, the names of the model with nothing in them that commands a terminal."""
     plain = [[cell.encode("unicode_escape").decode() for cell in row] for row in rows]
-    widths = [max((len(row[column]) for row in plain), default=0) for column in range(len(rows[0]) if rows else 0)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in plain]
+    widths = [
+        max((len(row[column]) for row in plain), default=0)
+        for column in range(len(rows[0]) if rows else 0)
+    ]
+    return [
+        "  ".join(
+            cell.ljust(width) for cell, width in zip(row, widths, strict=True)
+        ).rstrip()
+        for row in plain
+    ]
 
 
-def _to_json(fate: Fate) -> dict[str, Any]:
+def _to_json(outcome: OperatorOutcome) -> dict[str, Any]:
     return {
-        "name": fate.operator.name,
-        "operator": fate.operator.kind,
-        "fate": fate.what,
-        "into": list(fate.into),
-        "rewritten_as": [item.kind for item in fate.places],
-        "instructions": dict(fate.instructions),
-        "operators_together": fate.together,
-        "done_with": fate.taken_up_by or None,
+        "name": outcome.operator.name,
+        "operator": outcome.operator.kind,
+        "fate": outcome.what,
+        "into": list(outcome.into),
+        "rewritten_as": [item.kind for item in outcome.places],
+        "instructions": dict(outcome.instructions),
+        "operators_together": outcome.together,
+        "done_with": outcome.taken_up_by or None,
     }

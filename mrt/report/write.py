@@ -22,4 +22,6 @@ def writer_for(path: Path) -> Callable[[Report], str]:
     try:
         return WRITERS[path.suffix.lower()]
     except KeyError:
-        raise BadOption(f"--report {path}: expected a name that ends in {', '.join(WRITERS)}") from None
+        raise BadOption(
+            f"--report {path}: expected a name that ends in {', '.join(WRITERS)}"
+        ) from None

@@ -73,14 +73,18 @@ CANONICAL_OPERATORS: dict[str, str] = {
     "Resize": "linear, (N,C,H,W) to sizes of H and W; align_corners, half_pixel or asymmetric by size / size",
 }  # fmt: skip
 
-DOMAIN = "mrt"  # of functions in the model: what ONNX has no operator of a static shape for
+DOMAIN = (
+    "mrt"  # of functions in the model: what ONNX has no operator of a static shape for
+)
 OWN_OPERATORS = {
     "NonMaxSuppression": "(boxes[B,N,4], scores[B,N], classes[B,N]); keep, candidates, least_score, overlap, inclusive, "
                          "gaps, background; indices, N for none",
 }  # fmt: skip
 
-TRUTHS = frozenset({"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or", "Not"})
-ARITHMETIC_OF_WHOLE_NUMBERS = frozenset(
+BOOLEANS = frozenset(
+    {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or", "Not"}
+)
+ARITHMETIC_OF_INTEGER_NUMBERS = frozenset(
     {
         "Add",
         "Sub",
@@ -100,10 +104,21 @@ ARITHMETIC_OF_WHOLE_NUMBERS = frozenset(
     }
 )
 MOVE_ANYTHING = frozenset(
-    {"Concat", "Reshape", "Transpose", "Slice", "Pad", "Where", "Cast", "Gather", "GatherElements", "TopK"}
+    {
+        "Concat",
+        "Reshape",
+        "Transpose",
+        "Slice",
+        "Pad",
+        "Where",
+        "Cast",
+        "Gather",
+        "GatherElements",
+        "TopK",
+    }
 )
-GIVE_OTHERS = TRUTHS | ARITHMETIC_OF_WHOLE_NUMBERS | MOVE_ANYTHING | {"ArgMax"}
-WHOLE_NUMBERS = frozenset(
+GIVE_OTHERS = BOOLEANS | ARITHMETIC_OF_INTEGER_NUMBERS | MOVE_ANYTHING | {"ArgMax"}
+INTEGER_NUMBERS = frozenset(
     {ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.UINT8, ir.DataType.UINT16,
      ir.DataType.UINT32, ir.DataType.UINT64}
 )  # fmt: skip
@@ -114,33 +129,56 @@ MOST_DIMENSIONS = 6  # of a tensor of an integer program
 def check(model: ir.Model) -> None:
     """Raise Unsupported listing every node and value that is not in canonical form: name, operator, trouble."""
     graph = model.graph
-    problems = [] if graph.opset_imports.get("") == 20 else [f"opset {graph.opset_imports.get('')}; expected 20"]
+    problems = (
+        []
+        if graph.opset_imports.get("") == 20
+        else [f"opset {graph.opset_imports.get('')}; expected 20"]
+    )
     names = Counter(value.name for node in graph for value in node.outputs)
     names.update(value.name for value in (*graph.inputs, *graph.initializers.values()))
-    problems += [f"value '{name}': {count} values have this name" for name, count in names.items() if count > 1]
     problems += [
-        f"input '{value.name}': {trouble}" for value in graph.inputs if (trouble := _value_trouble(value, others=True))
+        f"value '{name}': {count} values have this name"
+        for name, count in names.items()
+        if count > 1
     ]
     problems += [
-        f"output '{value.name}': it is constant or an input" for value in graph.outputs if not value.producer()
+        f"input '{value.name}': {trouble}"
+        for value in graph.inputs
+        if (trouble := _value_trouble(value, others=True))
+    ]
+    problems += [
+        f"output '{value.name}': it is constant or an input"
+        for value in graph.outputs
+        if not value.producer()
     ]
     for node in graph:
         trouble = _node_trouble(node)
         if trouble:
-            problems.append(f"{node.name or node.outputs[0].name} ({node.op_type}): {trouble}")
+            problems.append(
+                f"{node.name or node.outputs[0].name} ({node.op_type}): {trouble}"
+            )
     if problems:
         raise Unsupported(problems)
 
 
 def _node_trouble(node: ir.Node) -> str | None:
     if node.domain == DOMAIN and node.op_type in OWN_OPERATORS:
-        return None if shape_of(node.outputs[0]) is not None else "the shape of its result is not known"
-    if node.domain == "" and node.op_type == "BatchNormalization" and (trouble := negative_variance(node)):
+        return (
+            None
+            if shape_of(node.outputs[0]) is not None
+            else "the shape of its result is not known"
+        )
+    if (
+        node.domain == ""
+        and node.op_type == "BatchNormalization"
+        and (trouble := negative_variance(node))
+    ):
         return trouble
     if node.domain != "" or node.op_type not in CANONICAL_OPERATORS:
         return "it has no integer form for values that are only known when it runs; --value fixes an input"
     if any(
-        attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for attribute in node.attributes.values()
+        attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
+        for attribute in node.attributes.values()
     ):
         return "it has a graph of its own"
     if len(node.outputs) != 1 and node.op_type != "TopK":
@@ -151,25 +189,40 @@ def _node_trouble(node: ir.Node) -> str | None:
     if not node.inputs or node.inputs[0] is None:
         return "it has no first operand"
     if constant(node.inputs[0]) is not None:
-        return "its first operand is constant" if node.op_type not in _TAKE_CONSTANT_FIRST else _form_trouble(node)
+        return (
+            "its first operand is constant"
+            if node.op_type not in _TAKE_CONSTANT_FIRST
+            else _form_trouble(node)
+        )
     return _form_trouble(node)
 
 
 def _form_trouble(node: ir.Node) -> str | None:
-    return None if _FORMS.get(node.op_type, _is_unary)(node) else f"expected {CANONICAL_OPERATORS[node.op_type]}"
+    return (
+        None
+        if _FORMS.get(node.op_type, _is_unary)(node)
+        else f"expected {CANONICAL_OPERATORS[node.op_type]}"
+    )
 
 
 def _value_trouble(value: ir.Value, *, others: bool) -> str | None:
     shape = shape_of(value)
     if shape is None:
-        return "the shape of its result is not known" if value.producer() else "its shape is not known"
+        return (
+            "the shape of its result is not known"
+            if value.producer()
+            else "its shape is not known"
+        )
     if min(shape, default=1) < 1 or len(shape) > MOST_DIMENSIONS:
         return (
             f"shape {list(shape)} has no elements"
             if min(shape, default=1) < 1
             else f"shape {list(shape)} has more than 6 dimensions"
         )
-    allowed = {ir.DataType.FLOAT, *((ir.DataType.BOOL, *WHOLE_NUMBERS) if others else ())}
+    allowed = {
+        ir.DataType.FLOAT,
+        *((ir.DataType.BOOL, *INTEGER_NUMBERS) if others else ()),
+    }
     if value.dtype not in allowed:
         return f"its result is {'unknown' if value.dtype is None else value.dtype.name.lower()}; expected float"
     return None
@@ -177,7 +230,12 @@ def _value_trouble(value: ir.Value, *, others: bool) -> str | None:
 
 def _is_sum_of_products(node: ir.Node) -> bool:
     weights, bias = constant(operand(node, 1)), constant(operand(node, 2))
-    if weights is None or bias is None or weights.dtype != "float32" or bias.dtype != "float32":
+    if (
+        weights is None
+        or bias is None
+        or weights.dtype != "float32"
+        or bias.dtype != "float32"
+    ):
         return False
     group, transposed = int_attribute(node, "group", 0), node.op_type == "ConvTranspose"
     inputs = weights.shape[0] if transposed else weights.shape[1] * group
@@ -190,7 +248,10 @@ def _is_sum_of_products(node: ir.Node) -> bool:
         and _has_window(node)
         and (
             not transposed
-            or (ints_attribute(node, "dilations") == (1, 1) and len(ints_attribute(node, "output_padding") or ()) == 2)
+            or (
+                ints_attribute(node, "dilations") == (1, 1)
+                and len(ints_attribute(node, "output_padding") or ()) == 2
+            )
         )
         and "output_shape" not in node.attributes
     )
@@ -200,7 +261,10 @@ def _has_window(node: ir.Node) -> bool:
     lengths = {"kernel_shape": 2, "strides": 2, "dilations": 2, "pads": 4}
     return (
         rank_of(first(node)) == 4
-        and all(len(ints_attribute(node, name) or ()) == length for name, length in lengths.items())
+        and all(
+            len(ints_attribute(node, name) or ()) == length
+            for name, length in lengths.items()
+        )
         and min(ints_attribute(node, "pads") or (0,)) >= 0
         and "auto_pad" not in node.attributes
     )
@@ -208,13 +272,17 @@ def _has_window(node: ir.Node) -> bool:
 
 def _is_pool(node: ir.Node) -> bool:
     return (
-        _has_window(node) and ints_attribute(node, "dilations") == (1, 1) and int_attribute(node, "ceil_mode", 0) == 0
+        _has_window(node)
+        and ints_attribute(node, "dilations") == (1, 1)
+        and int_attribute(node, "ceil_mode", 0) == 0
     )
 
 
 def _is_average_pool(node: ir.Node) -> bool:
     return (
-        _is_pool(node) and any(ints_attribute(node, "pads") or ()) and int_attribute(node, "count_include_pad", 0) == 0
+        _is_pool(node)
+        and any(ints_attribute(node, "pads") or ())
+        and int_attribute(node, "count_include_pad", 0) == 0
     )
 
 
@@ -225,8 +293,10 @@ def _is_gemm(node: ir.Node) -> bool:
         and bias is not None
         and rank_of(first(node)) == 2
         and bias.shape == weights.shape[:1]
-        and (int_attribute(node, "transA", 1), int_attribute(node, "transB", 0)) == (0, 1)
-        and (float_attribute(node, "alpha", 0.0), float_attribute(node, "beta", 0.0)) == (1.0, 1.0)
+        and (int_attribute(node, "transA", 1), int_attribute(node, "transB", 0))
+        == (0, 1)
+        and (float_attribute(node, "alpha", 0.0), float_attribute(node, "beta", 0.0))
+        == (1.0, 1.0)
     )
 
 
@@ -241,18 +311,26 @@ def _is_binary(node: ir.Node) -> bool:
 
 def _is_clip(node: ir.Node) -> bool:
     limits = [constant(operand(node, index)) for index in (1, 2)]
-    return len(node.inputs) == 3 and all(limit is not None and limit.shape == () for limit in limits)
+    return len(node.inputs) == 3 and all(
+        limit is not None and limit.shape == () for limit in limits
+    )
 
 
 def _is_unary(node: ir.Node) -> bool:
     """A function of one element: every operand but one is a constant scalar."""
     computed = [value for value in node.inputs if constant(value) is None]
-    return len(computed) == 1 and all(scalar(value) is not None for value in node.inputs if value is not computed[0])
+    return len(computed) == 1 and all(
+        scalar(value) is not None for value in node.inputs if value is not computed[0]
+    )
 
 
 def _is_reduction(node: ir.Node) -> bool:
     axes, rank = constant_integers(operand(node, 1)), rank_of(first(node)) or 0
-    return bool(axes) and all(0 <= axis < rank for axis in axes or ()) and int_attribute(node, "keepdims", 0) == 1
+    return (
+        bool(axes)
+        and all(0 <= axis < rank for axis in axes or ())
+        and int_attribute(node, "keepdims", 0) == 1
+    )
 
 
 def _is_softmax(node: ir.Node) -> bool:
@@ -262,18 +340,29 @@ def _is_softmax(node: ir.Node) -> bool:
 def _is_layer_norm(node: ir.Node) -> bool:
     shape, axis = shape_of(first(node)) or (), int_attribute(node, "axis", -1)
     parts = [constant(operand(node, index)) for index in (1, 2)]
-    return 0 <= axis < len(shape) and all(part is not None and part.shape == shape[axis:] for part in parts)
+    return 0 <= axis < len(shape) and all(
+        part is not None and part.shape == shape[axis:] for part in parts
+    )
 
 
 def _is_instance_norm(node: ir.Node) -> bool:
     shape = shape_of(first(node)) or ()
     parts = [constant(operand(node, index)) for index in (1, 2)]
-    return len(shape) > 2 and all(part is not None and part.shape == shape[1:2] for part in parts)
+    return len(shape) > 2 and all(
+        part is not None and part.shape == shape[1:2] for part in parts
+    )
 
 
 def _is_response(node: ir.Node) -> bool:
-    positive = float_attribute(node, "alpha", 1e-4) >= 0 and float_attribute(node, "bias", 1.0) > 0
-    return rank_of(first(node)) == 4 and int_attribute(node, "size", 0) % 2 == 1 and positive
+    positive = (
+        float_attribute(node, "alpha", 1e-4) >= 0
+        and float_attribute(node, "bias", 1.0) > 0
+    )
+    return (
+        rank_of(first(node)) == 4
+        and int_attribute(node, "size", 0) % 2 == 1
+        and positive
+    )
 
 
 def _is_concat(node: ir.Node) -> bool:
@@ -283,11 +372,16 @@ def _is_concat(node: ir.Node) -> bool:
 def _is_reshape(node: ir.Node) -> bool:
     if constant(first(node)) is not None and not node.outputs[0].is_graph_output():
         return False  # a constant goes through a Reshape only to become an output
-    return constant_integers(operand(node, 1)) == shape_of(node.outputs[0]) and int_attribute(node, "allowzero", 0) == 0
+    return (
+        constant_integers(operand(node, 1)) == shape_of(node.outputs[0])
+        and int_attribute(node, "allowzero", 0) == 0
+    )
 
 
 def _is_transpose(node: ir.Node) -> bool:
-    return sorted(ints_attribute(node, "perm") or ()) == list(range(rank_of(first(node)) or 0))
+    return sorted(ints_attribute(node, "perm") or ()) == list(
+        range(rank_of(first(node)) or 0)
+    )
 
 
 BACKWARDS = -(2**63)  # where a Slice ends that turns an axis round
@@ -320,17 +414,25 @@ def _is_pad(node: ir.Node) -> bool:
 
 
 def _is_choice(node: ir.Node) -> bool:
-    return len(node.inputs) == 3 and any(constant(value) is None for value in node.inputs)
+    return len(node.inputs) == 3 and any(
+        constant(value) is None for value in node.inputs
+    )
 
 
 def _is_arg_max(node: ir.Node) -> bool:
-    return int_attribute(node, "axis", -1) >= 0 and int_attribute(node, "select_last_index", 0) == 0
+    return (
+        int_attribute(node, "axis", -1) >= 0
+        and int_attribute(node, "select_last_index", 0) == 0
+    )
 
 
 def _is_top_k(node: ir.Node) -> bool:
     k = constant_integers(operand(node, 1))
     return (
-        k is not None and len(k) == 1 and int_attribute(node, "axis", -1) >= 0 and int_attribute(node, "sorted", 0) == 1
+        k is not None
+        and len(k) == 1
+        and int_attribute(node, "axis", -1) >= 0
+        and int_attribute(node, "sorted", 0) == 1
     )
 
 
@@ -340,13 +442,20 @@ def _is_gather(node: ir.Node) -> bool:
 
 
 def _is_modulus(node: ir.Node) -> bool:
-    if first(node).dtype in WHOLE_NUMBERS:
+    if first(node).dtype in INTEGER_NUMBERS:
         return len(node.inputs) == 2
-    return int_attribute(node, "fmod", 0) == 1 and scalar(operand(node, 1)) not in (None, 0.0)
+    return int_attribute(node, "fmod", 0) == 1 and scalar(operand(node, 1)) not in (
+        None,
+        0.0,
+    )
 
 
 def _is_resize(node: ir.Node) -> bool:
-    x, y, sizes = shape_of(first(node)), shape_of(node.outputs[0]), constant_integers(operand(node, 3))
+    x, y, sizes = (
+        shape_of(first(node)),
+        shape_of(node.outputs[0]),
+        constant_integers(operand(node, 3)),
+    )
     return (
         string_attribute(node, "mode", "") == "linear"
         and string_attribute(node, "coordinate_transformation_mode", "")
@@ -360,13 +469,24 @@ def _is_resize(node: ir.Node) -> bool:
     )
 
 
-_TAKE_CONSTANT_FIRST = ("Reshape", "Div", "Pow", "Concat", "MatMul", "Where", "Gather", "GatherElements")
+_TAKE_CONSTANT_FIRST = (
+    "Reshape",
+    "Div",
+    "Pow",
+    "Concat",
+    "MatMul",
+    "Where",
+    "Gather",
+    "GatherElements",
+)
 _FORMS: dict[str, Callable[[ir.Node], bool]] = {
     "Conv": _is_sum_of_products,
     "ConvTranspose": _is_sum_of_products,
     "Gemm": _is_gemm,
     "MatMul": _is_matmul,
-    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Max", "Min", *TRUTHS - {"Not"}), _is_binary),
+    **dict.fromkeys(
+        ("Add", "Sub", "Mul", "Div", "Max", "Min", *BOOLEANS - {"Not"}), _is_binary
+    ),
     "Where": _is_choice,
     "ArgMax": _is_arg_max,
     "TopK": _is_top_k,

@@ -10,9 +10,9 @@ import onnx_ir as ir
 
 from mrt.graph.notes import COMPARED, INDICES
 from mrt.graph.values import constant, first, int_attribute, operand, shape_of
-from mrt.rewrite.canonical import WHOLE_NUMBERS
+from mrt.rewrite.canonical import INTEGER_NUMBERS
 
-INTEGERS: frozenset[ir.DataType | None] = frozenset(WHOLE_NUMBERS)
+INTEGERS: frozenset[ir.DataType | None] = frozenset(INTEGER_NUMBERS)
 _MOVES = ("Cast", "Floor", "Clip", "Reshape", "Transpose", "Slice", "Concat")
 _COMPARISONS = ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual")
 
@@ -42,12 +42,18 @@ def note_inputs(model: ir.Model) -> int:
         only = len(sizes) == len(uses)
         if sizes and (only or value.dtype != ir.DataType.FLOAT):
             from_behind = not any(use.clipped for use in uses)
-            value.metadata_props[INDICES] = f"{-min(sizes) if from_behind else 0} {min(sizes) - 1}"
+            value.metadata_props[INDICES] = (
+                f"{-min(sizes) if from_behind else 0} {min(sizes) - 1}"
+            )
             count += 1
         ends = [end for use in uses for end in _held_against(use)]
-        cut = bool(uses) and all(_is_of_whole_numbers(use) for use in uses)
-        if (cut or (ends and value.dtype != ir.DataType.FLOAT)) and INDICES not in value.metadata_props:
-            value.metadata_props[COMPARED] = f"{min(ends, default=0)} {max(ends, default=0)}"
+        cut = bool(uses) and all(_is_of_integer_numbers(use) for use in uses)
+        if (
+            cut or (ends and value.dtype != ir.DataType.FLOAT)
+        ) and INDICES not in value.metadata_props:
+            value.metadata_props[COMPARED] = (
+                f"{min(ends, default=0)} {max(ends, default=0)}"
+            )
             count += 1
     return count
 
@@ -56,23 +62,39 @@ def _uses(value: ir.Value, *, cut: bool, clipped: bool) -> Iterator[Use]:
     """The readers of a value and of what only moves it, or cuts it to whole numbers."""
     for use in value.uses():
         node = use.node
-        if node.op_type in _MOVES and use.idx == 0 and not node.outputs[0].is_graph_output():
+        if (
+            node.op_type in _MOVES
+            and use.idx == 0
+            and not node.outputs[0].is_graph_output()
+        ):
             moved = node.outputs[0]
-            now_cut, now_clipped = cut or moved.dtype in INTEGERS, clipped or node.op_type == "Clip"
+            now_cut, now_clipped = (
+                cut or moved.dtype in INTEGERS,
+                clipped or node.op_type == "Clip",
+            )
             yield from _uses(moved, cut=now_cut, clipped=now_clipped)
         else:
             yield Use(node, use.idx, cut, clipped)
 
 
-def _is_of_whole_numbers(use: Use) -> bool:
+def _is_of_integer_numbers(use: Use) -> bool:
     """Whether a reader computes with whole numbers; one that casts them back may want any number cut off."""
     operand_read = use.node.inputs[use.place]
-    return use.cut and operand_read is not None and operand_read.dtype in INTEGERS and use.node.op_type != "Cast"
+    return (
+        use.cut
+        and operand_read is not None
+        and operand_read.dtype in INTEGERS
+        and use.node.op_type != "Cast"
+    )
 
 
 def _size(use: Use) -> int | None:
     """How long the axis is in which a reader looks this operand up."""
-    if use.node.op_type not in ("Gather", "GatherElements") or use.place != 1 or not use.cut:
+    if (
+        use.node.op_type not in ("Gather", "GatherElements")
+        or use.place != 1
+        or not use.cut
+    ):
         return None
     shape = shape_of(first(use.node))
     return None if shape is None else shape[int_attribute(use.node, "axis", 0)]

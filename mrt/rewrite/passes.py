@@ -66,11 +66,15 @@ from mrt.rewrite.movement.remove_identities import remove_identities
 from mrt.rewrite.movement.remove_reshape_pairs import remove_reshape_pairs
 from mrt.rewrite.movement.reshape import canonicalize_reshape
 from mrt.rewrite.movement.split import lower_split
-from mrt.rewrite.movement.transpose_concat_slice import canonicalize_transpose_concat_slice
+from mrt.rewrite.movement.transpose_concat_slice import (
+    canonicalize_transpose_concat_slice,
+)
 from mrt.rewrite.normalization.add_masks_last import add_masks_last
 from mrt.rewrite.normalization.batch_normalization import lower_batch_normalization
 from mrt.rewrite.normalization.fuse_normalization import fuse_normalization
-from mrt.rewrite.normalization.fuse_normalization_affine import fuse_normalization_affine
+from mrt.rewrite.normalization.fuse_normalization_affine import (
+    fuse_normalization_affine,
+)
 from mrt.rewrite.normalization.infinite_masks import replace_infinite_masks
 from mrt.rewrite.normalization.masked_rows import rewrite_masked_rows
 from mrt.rewrite.normalization.normalization import canonicalize_normalization
@@ -185,13 +189,21 @@ def rewrite(model: ir.Model) -> None:
 def save(model: ir.Model, path: Path) -> None:
     """Write a rewritten model as one .onnx file, whole or not at all."""
     if (
-        size := sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value)
+        size := sum(
+            value.const_value.nbytes
+            for value in model.graph.initializers.values()
+            if value.const_value
+        )
     ) > MOST_BYTES:
-        raise BadOption(f"{path}: {size} bytes of weights; one .onnx file holds at most {MOST_BYTES}")
+        raise BadOption(
+            f"{path}: {size} bytes of weights; one .onnx file holds at most {MOST_BYTES}"
+        )
     unfinished = path.with_name(f"{path.name}.unfinished")
     try:
         unfinished.write_bytes(ir.to_proto(model).SerializeToString(deterministic=True))
-        onnx.checker.check_model(unfinished, full_check=True)  # the file: fewer copies of the weights than of an object
+        onnx.checker.check_model(
+            unfinished, full_check=True
+        )  # the file: fewer copies of the weights than of an object
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)

@@ -76,28 +76,56 @@ def read_layers(path: Path, names: list[str], sha256: str) -> dict[str, LayerDec
     try:
         content = path.read_bytes()
     except OSError as problem:
-        raise BadData(f"{path}: cannot be read ({problem.strerror}); it belongs to the calibration table") from None
+        raise BadData(
+            f"{path}: cannot be read ({problem.strerror}); it belongs to the calibration table"
+        ) from None
     if hashlib.sha256(content).hexdigest() != sha256:
-        raise BadData(f"{path}: is not the file that the calibration table was written with; calibrate again")
+        raise BadData(
+            f"{path}: is not the file that the calibration table was written with; calibrate again"
+        )
     arrays = open_npz(path)
-    size = sum(item.dtype.itemsize * math.prod(item.shape) for item in arrays.values() if isinstance(item, StoredArray))
+    size = sum(
+        item.dtype.itemsize * math.prod(item.shape)
+        for item in arrays.values()
+        if isinstance(item, StoredArray)
+    )
     if size > len(content) or len(arrays) != len(PARTS) * len(names):
-        raise BadData(f"{path}: holds something else than {len(names)} layers; calibrate again")
-    return {name: _layer(path, arrays, index) for index, name in enumerate(sorted(names))}
+        raise BadData(
+            f"{path}: holds something else than {len(names)} layers; calibrate again"
+        )
+    return {
+        name: _layer(path, arrays, index) for index, name in enumerate(sorted(names))
+    }
 
 
-def _layer(path: Path, arrays: Mapping[str, StoredArray | BadData], index: int) -> LayerDecision:
-    weights, gains, bias = (_array(path, arrays.get(f"{part}{index}"), part) for part in PARTS)
+def _layer(
+    path: Path, arrays: Mapping[str, StoredArray | BadData], index: int
+) -> LayerDecision:
+    weights, gains, bias = (
+        _array(path, arrays.get(f"{part}{index}"), part) for part in PARTS
+    )
     if gains.shape != bias.shape or weights.shape[:1] != bias.shape:
-        raise BadData(f"{path}: layer {index} has arrays that do not belong together; calibrate again")
+        raise BadData(
+            f"{path}: layer {index} has arrays that do not belong together; calibrate again"
+        )
     return LayerDecision(weights, gains, bias)
 
 
 def _array(path: Path, stored: StoredArray | BadData | None, part: str) -> Array:
     allowed = ("int8", "int16") if part == "weights" else ("float64",)
-    if not isinstance(stored, StoredArray) or stored.dtype.name not in allowed or not stored.shape:
-        raise BadData(f"{path}: lacks {part} of {' or '.join(allowed)}; calibrate again")
-    array = np.stack(list(stored.rows())) if stored.shape[0] else np.empty(stored.shape, stored.dtype)
+    if (
+        not isinstance(stored, StoredArray)
+        or stored.dtype.name not in allowed
+        or not stored.shape
+    ):
+        raise BadData(
+            f"{path}: lacks {part} of {' or '.join(allowed)}; calibrate again"
+        )
+    array = (
+        np.stack(list(stored.rows()))
+        if stored.shape[0]
+        else np.empty(stored.shape, stored.dtype)
+    )
     if part != "weights" and not np.isfinite(array).all():
         raise BadData(f"{path}: has {part} that are no finite numbers; calibrate again")
     return array

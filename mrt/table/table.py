@@ -19,12 +19,14 @@ from mrt.table.decisions import Decisions, file_of, read_layers
 
 FORMAT = "mrt calibration table"
 VERSION = 1
-MOST_RELATIVE = 2**16  # times the scale of a value, below which those of its channels are
+MOST_RELATIVE = (
+    2**16
+)  # times the scale of a value, below which those of its channels are
 OBSERVERS = ("minmax", "percentile", "entropy", "mse")
 
 
 @dataclass(frozen=True)
-class Range:
+class MeasuredRange:
     """`min` and `max` as seen; `lo` and `hi` within them, where the observer would clip."""
 
     min: float
@@ -38,21 +40,36 @@ class CalibrationOptions:
     """What shapes a table: the observer, and only as far as it uses them, the percentile and the bits to fit."""
 
     observer: str = "mse"
-    percentile: float = 99.999  # observer percentile: this share of the values is kept on either side
+    percentile: float = (
+        99.999  # observer percentile: this share of the values is kept on either side
+    )
     bits: int = 8  # observers entropy and mse: the precision for which they weigh clipping against rounding
 
     def __post_init__(self) -> None:
         if self.observer not in OBSERVERS:
-            raise BadOption(f"observer = {self.observer!r}: expected one of {', '.join(OBSERVERS)}")
+            raise BadOption(
+                f"observer = {self.observer!r}: expected one of {', '.join(OBSERVERS)}"
+            )
         if not 50 < self.percentile <= 100:
-            raise BadOption(f"percentile = {self.percentile!r}: expected a number above 50, up to 100")
+            raise BadOption(
+                f"percentile = {self.percentile!r}: expected a number above 50, up to 100"
+            )
         if not 2 <= self.bits <= 16:
             raise BadOption(f"bits = {self.bits!r}: expected a precision from 2 to 16")
 
     def key(self) -> dict[str, Any]:
         """The options that make a difference to the ranges."""
-        used = {"minmax": (), "percentile": ("percentile",), "entropy": ("bits",), "mse": ("bits",)}[self.observer]
-        return {name: value for name, value in asdict(self).items() if name == "observer" or name in used}
+        used = {
+            "minmax": (),
+            "percentile": ("percentile",),
+            "entropy": ("bits",),
+            "mse": ("bits",),
+        }[self.observer]
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name == "observer" or name in used
+        }
 
 
 @dataclass(frozen=True)
@@ -63,10 +80,10 @@ class CalibrationTable:
     options: CalibrationOptions
     samples: int
     data_sha256: str  # over the prepared samples, so that two tables can be told apart
-    ranges: Mapping[str, Range]
+    ranges: Mapping[str, MeasuredRange]
     channel_means: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     decisions: Decisions = field(default_factory=Decisions)
-    twins: Mapping[str, Sequence[int]] = field(
+    duplicates: Mapping[str, Sequence[int]] = field(
         default_factory=dict
     )  # that the model had (`mrt.duplicate.add_duplicates`)
 
@@ -74,7 +91,9 @@ class CalibrationTable:
         """Relative to the scale of the value, if channels of it shall have scales of their own."""
         return self.decisions.channel_scales.get(name)
 
-    def require(self, *, model_sha256: str, options: CalibrationOptions | None = None) -> None:
+    def require(
+        self, *, model_sha256: str, options: CalibrationOptions | None = None
+    ) -> None:
         """BadData unless the table was made for this model and, where given, with options that amount to these."""
         if self.model_sha256 != model_sha256:
             raise BadData(
@@ -89,7 +108,10 @@ class CalibrationTable:
 
     def text(self) -> str:
         """The file's content: JSON, sorted, one value a line, floats that read back to the same bits."""
-        ranges = {name: [item.min, item.max, item.lo, item.hi] for name, item in self.ranges.items()}
+        ranges = {
+            name: [item.min, item.max, item.lo, item.hi]
+            for name, item in self.ranges.items()
+        }
         lines = [
             f'"channel_means": {_object(self.channel_means)}',
             f'"data_sha256": {json.dumps(self.data_sha256)}',
@@ -104,8 +126,8 @@ class CalibrationTable:
             lines.append(f'"channel_scales": {_object(self.decisions.channel_scales)}')
         if self.decisions.centres:
             lines.append(f'"centres": {_object(self.decisions.centres)}')
-        if self.twins:
-            lines.append(f'"twins": {_object(self.twins)}')
+        if self.duplicates:
+            lines.append(f'"twins": {_object(self.duplicates)}')
         if self.decisions.layers:
             lines.append(f'"layers": {self._layers_text()}')
         return "{\n" + ",\n".join(sorted(lines)) + "\n}\n"
@@ -113,7 +135,11 @@ class CalibrationTable:
     def _layers_text(self) -> str:
         """Which layers were decided on, for which options, and the SHA-256 of the file with their integers."""
         decided = self.decisions
-        content = {"key": decided.key, "names": sorted(decided.layers), "sha256": decided.sha256}
+        content = {
+            "key": decided.key,
+            "names": sorted(decided.layers),
+            "sha256": decided.sha256,
+        }
         return json.dumps(content, sort_keys=True)
 
     def save(self, path: Path) -> None:
@@ -127,9 +153,13 @@ class CalibrationTable:
         """Read a table; BadData for anything that `save` would not have written."""
         try:
             text = path.read_text(encoding="utf-8")
-            content = json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constants)
+            content = json.loads(
+                text, object_pairs_hook=_no_duplicates, parse_constant=_no_constants
+            )
         except OSError as problem:
-            raise BadData(f"{path}: cannot be read ({problem.strerror}); expected a calibration table") from None
+            raise BadData(
+                f"{path}: cannot be read ({problem.strerror}); expected a calibration table"
+            ) from None
         except (ValueError, RecursionError) as problem:
             raise BadData(f"{path}: is not a calibration table ({problem})") from None
         try:
@@ -143,34 +173,69 @@ class _LieError(Exception):
 
 
 def _from_json(content: Any, path: Path) -> CalibrationTable:
-    _expect(isinstance(content, dict) and content.get("format") == FORMAT, f"is not a '{FORMAT}'")
-    _expect(content.get("version") == VERSION, f"has version {content.get('version')}, expected {VERSION}")
-    keys = {"channel_means", "data_sha256", "format", "model_sha256", "options", "ranges", "samples", "version"}
+    _expect(
+        isinstance(content, dict) and content.get("format") == FORMAT,
+        f"is not a '{FORMAT}'",
+    )
+    _expect(
+        content.get("version") == VERSION,
+        f"has version {content.get('version')}, expected {VERSION}",
+    )
+    keys = {
+        "channel_means",
+        "data_sha256",
+        "format",
+        "model_sha256",
+        "options",
+        "ranges",
+        "samples",
+        "version",
+    }
     _expect(
         set(content) - {"channel_scales", "centres", "layers", "twins"} == keys,
         f"has the entries {sorted(content)}, expected {sorted(keys)}",
     )
-    _expect(type(content["samples"]) is int and content["samples"] > 0, "samples must be a whole number above 0")
+    _expect(
+        type(content["samples"]) is int and content["samples"] > 0,
+        "samples must be a whole number above 0",
+    )
     for key in ("data_sha256", "model_sha256"):
         _expect(isinstance(content[key], str), f"{key} must be text")
     content = {"channel_scales": {}, "centres": {}, "layers": {}, "twins": {}} | content
-    for key in ("ranges", "channel_means", "channel_scales", "centres", "layers", "twins", "options"):
+    for key in (
+        "ranges",
+        "channel_means",
+        "channel_scales",
+        "centres",
+        "layers",
+        "twins",
+        "options",
+    ):
         _expect(isinstance(content[key], dict), f"{key} must be an object")
     return CalibrationTable(
         model_sha256=content["model_sha256"],
         options=_read_options(content["options"]),
         samples=content["samples"],
         data_sha256=content["data_sha256"],
-        ranges={name: _read_range(name, item) for name, item in content["ranges"].items()},
-        channel_means={name: _numbers(name, item) for name, item in content["channel_means"].items()},
+        ranges={
+            name: _read_range(name, item) for name, item in content["ranges"].items()
+        },
+        channel_means={
+            name: _numbers(name, item)
+            for name, item in content["channel_means"].items()
+        },
         decisions=_read_decisions(content, path),
-        twins={name: _read_twins(name, item) for name, item in content["twins"].items()},
+        duplicates={
+            name: _read_duplicates(name, item)
+            for name, item in content["twins"].items()
+        },
     )
 
 
 def _read_decisions(content: dict[str, Any], path: Path) -> Decisions:
     scales, centres = (
-        {name: _numbers(name, item) for name, item in content[key].items()} for key in ("channel_scales", "centres")
+        {name: _numbers(name, item) for name, item in content[key].items()}
+        for key in ("channel_scales", "centres")
     )
     for name, numbers in scales.items():
         _expect(
@@ -180,28 +245,61 @@ def _read_decisions(content: dict[str, Any], path: Path) -> Decisions:
     layers = content["layers"]
     if not layers:
         return Decisions(channel_scales=scales, centres=centres)
-    _expect(set(layers) == {"key", "names", "sha256"}, "layers must have a key, names and sha256")
+    _expect(
+        set(layers) == {"key", "names", "sha256"},
+        "layers must have a key, names and sha256",
+    )
     names, sha256 = layers["names"], layers["sha256"]
-    good = isinstance(names, list) and all(isinstance(name, str) for name in names) and names == sorted(set(names))
-    _expect(good and isinstance(layers["key"], dict), "layers must have sorted names and an object as key")
-    _expect(isinstance(sha256, str) and len(sha256) == 64, "the sha256 of layers must be 64 digits")
-    _expect(all(digit in string.hexdigits for digit in sha256), "the sha256 of layers must be 64 digits")
-    return Decisions(layers["key"], scales, centres, read_layers(file_of(path, sha256), names, sha256))
+    good = (
+        isinstance(names, list)
+        and all(isinstance(name, str) for name in names)
+        and names == sorted(set(names))
+    )
+    _expect(
+        good and isinstance(layers["key"], dict),
+        "layers must have sorted names and an object as key",
+    )
+    _expect(
+        isinstance(sha256, str) and len(sha256) == 64,
+        "the sha256 of layers must be 64 digits",
+    )
+    _expect(
+        all(digit in string.hexdigits for digit in sha256),
+        "the sha256 of layers must be 64 digits",
+    )
+    return Decisions(
+        layers["key"],
+        scales,
+        centres,
+        read_layers(file_of(path, sha256), names, sha256),
+    )
 
 
 def _read_options(content: dict[str, Any]) -> CalibrationOptions:
-    kinds: dict[str, tuple[type, ...]] = {"observer": (str,), "percentile": (int, float), "bits": (int,)}
+    kinds: dict[str, tuple[type, ...]] = {
+        "observer": (str,),
+        "percentile": (int, float),
+        "bits": (int,),
+    }
     for name, value in content.items():
-        _expect(name in kinds and type(value) in kinds[name], f"has an unusable option {name} = {value!r}")
+        _expect(
+            name in kinds and type(value) in kinds[name],
+            f"has an unusable option {name} = {value!r}",
+        )
     options = CalibrationOptions(**content)
-    _expect(options.key() == content, f"has the options {content}, expected {options.key()}")
+    _expect(
+        options.key() == content, f"has the options {content}, expected {options.key()}"
+    )
     return options
 
 
-def _read_range(name: str, content: Any) -> Range:
+def _read_range(name: str, content: Any) -> MeasuredRange:
     numbers = _numbers(name, content)
-    _expect(len(numbers) == 4, f"the range of '{name}' has {len(numbers)} numbers, expected min, max, lo, hi")
-    item = Range(*numbers)
+    _expect(
+        len(numbers) == 4,
+        f"the range of '{name}' has {len(numbers)} numbers, expected min, max, lo, hi",
+    )
+    item = MeasuredRange(*numbers)
     _expect(
         item.min <= item.lo <= item.hi <= item.max,
         f"the range of '{name}' breaks min <= lo <= hi <= max: {list(numbers)}",
@@ -209,18 +307,25 @@ def _read_range(name: str, content: Any) -> Range:
     return item
 
 
-def _read_twins(name: str, content: Any) -> tuple[int, ...]:
-    _expect(are_channels(content), f"the twins of '{name}' must be channels, whole numbers from 0")
+def _read_duplicates(name: str, content: Any) -> tuple[int, ...]:
+    _expect(
+        are_channels(content),
+        f"the twins of '{name}' must be channels, whole numbers from 0",
+    )
     return tuple(content)
 
 
 def are_channels(content: Any) -> bool:
     """Whether what JSON gave is a list of channels; how many there are, it cannot know."""
-    return isinstance(content, list) and all(type(item) is int and item >= 0 for item in content)
+    return isinstance(content, list) and all(
+        type(item) is int and item >= 0 for item in content
+    )
 
 
 def _numbers(name: str, content: Any) -> tuple[float, ...]:
-    good = isinstance(content, list) and all(type(item) in (int, float) for item in content)
+    good = isinstance(content, list) and all(
+        type(item) in (int, float) for item in content
+    )
     _expect(
         good and all(abs(item) < 2**1024 and math.isfinite(item) for item in content),
         f"'{name}' needs a list of finite numbers",
@@ -234,7 +339,10 @@ def _expect(good: bool, problem: str) -> None:
 
 
 def _object(content: Mapping[str, Sequence[float]]) -> str:
-    rows = [f"  {json.dumps(name)}: {json.dumps(list(numbers))}" for name, numbers in sorted(content.items())]
+    rows = [
+        f"  {json.dumps(name)}: {json.dumps(list(numbers))}"
+        for name, numbers in sorted(content.items())
+    ]
     return "{\n" + ",\n".join(rows) + "\n}" if rows else "{}"
 
 

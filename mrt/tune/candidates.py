@@ -14,7 +14,19 @@ from mrt.quantize import LayerBits, QuantizeOptions
 
 NARROW, FINE_WEIGHTS, WIDE_VALUES = 8, 15, 16
 PASSES_ON = frozenset(
-    {"max_pool2d", "reshape", "transpose", "concat", "slice", "pad", "tile", "reverse", "clamp", "gather", "select"}
+    {
+        "max_pool2d",
+        "reshape",
+        "transpose",
+        "concat",
+        "slice",
+        "pad",
+        "tile",
+        "reverse",
+        "clamp",
+        "gather",
+        "select",
+    }
 )
 """Instructions whose results hold their operands' integers, in their format."""
 
@@ -36,12 +48,16 @@ def raised(options: QuantizeOptions, chosen: Iterable[Candidate]) -> QuantizeOpt
         for name in item.names:
             own = layers.get(name, LayerBits())
             layers[name] = (
-                replace(own, weight_bits=item.after) if item.weights else replace(own, activation_bits=item.after)
+                replace(own, weight_bits=item.after)
+                if item.weights
+                else replace(own, activation_bits=item.after)
             )
     return replace(options, layers=layers)
 
 
-def find_candidates(model: ir.Model, start: Proven, options: QuantizeOptions) -> list[Candidate]:
+def find_candidates(
+    model: ir.Model, start: Proven, options: QuantizeOptions
+) -> list[Candidate]:
     """All there are for a program made with these options: those under 8 bits to 8 first, where there are any."""
     found = [
         *_candidates(_value_groups(model, start), options, weights=False),
@@ -51,20 +67,29 @@ def find_candidates(model: ir.Model, start: Proven, options: QuantizeOptions) ->
     return under or found
 
 
-def _candidates(groups: Iterable[Sequence[str]], options: QuantizeOptions, *, weights: bool) -> Iterator[Candidate]:
+def _candidates(
+    groups: Iterable[Sequence[str]], options: QuantizeOptions, *, weights: bool
+) -> Iterator[Candidate]:
     most = FINE_WEIGHTS if weights else WIDE_VALUES
     bits_of = options.weight_bits_of if weights else options.activation_bits_of
     for names in groups:
         before = min(map(bits_of, names))
         if before < most:
-            yield Candidate(weights, tuple(names), before, NARROW if before < NARROW else most)
+            yield Candidate(
+                weights, tuple(names), before, NARROW if before < NARROW else most
+            )
 
 
 def _weight_groups(model: ir.Model) -> list[list[str]]:
     """Names of layers by the weights they use: the steps of an unrolled network share theirs."""
     groups: dict[int, list[str]] = {}
     for node in model.graph:
-        places = {"Conv": (1,), "ConvTranspose": (1,), "Gemm": (1,), "MatMul": (0, 1)}.get(node.op_type, ())
+        places = {
+            "Conv": (1,),
+            "ConvTranspose": (1,),
+            "Gemm": (1,),
+            "MatMul": (0, 1),
+        }.get(node.op_type, ())
         for value in (node.inputs[place] for place in places):
             if value is not None and value.const_value is not None:
                 groups.setdefault(id(value), []).append(str(node.outputs[0].name))
@@ -73,19 +98,27 @@ def _weight_groups(model: ir.Model) -> list[list[str]]:
 
 def _value_groups(model: ir.Model, start: Proven) -> list[list[str]]:
     """Names of the values that the program holds in 8 bits, those of one format and origin together."""
-    words = {str(value.name): value.metadata_props.get(ONE_RANGE) for value in _values(model)}
+    words = {
+        str(value.name): value.metadata_props.get(ONE_RANGE) for value in _values(model)
+    }
     sets = _Sets()
     for number, operands in _passing(start.program):
         for operand in operands:
             if start.types[number].dtype == start.types[operand].dtype == "i8":
                 sets.join(number, operand)
-    named = [(number, name) for number, name in _sources(start.program) if start.types[number].dtype == "i8"]
+    named = [
+        (number, name)
+        for number, name in _sources(start.program)
+        if start.types[number].dtype == "i8"
+    ]
     for number, name in named:
         if name in words:
             sets.join(number, words[name] or f"={name}")
     groups: dict[object, list[str]] = {}
     for number, name in named:
-        if name in words and name not in (group := groups.setdefault(sets.of(number), [])):
+        if name in words and name not in (
+            group := groups.setdefault(sets.of(number), [])
+        ):
             group.append(name)
     return list(groups.values())
 
@@ -101,15 +134,26 @@ def _passing(program: Program) -> Iterator[tuple[int, Sequence[int]]]:
         if item.name in PASSES_ON:
             yield (
                 number,
-                [value for value in item.operands if not 0 <= value - len(program.inputs) < len(program.constants)],
+                [
+                    value
+                    for value in item.operands
+                    if not 0 <= value - len(program.inputs) < len(program.constants)
+                ],
             )
 
 
 def _sources(program: Program) -> list[tuple[int, str]]:
     """Which float value each value of the program stands for, in order."""
     assert program.metadata is not None
-    inner: Mapping[int, str] = {number: meaning.source for number, meaning in program.metadata.values.items()}
-    return sorted([*((number, item.name) for number, item in enumerate(program.inputs)), *inner.items()])
+    inner: Mapping[int, str] = {
+        number: meaning.source for number, meaning in program.metadata.values.items()
+    }
+    return sorted(
+        [
+            *((number, item.name) for number, item in enumerate(program.inputs)),
+            *inner.items(),
+        ]
+    )
 
 
 class _Sets:

@@ -22,7 +22,9 @@ from mrt.tune.margins import Contest, expected_disagreement, is_distribution
 
 Outputs = dict[str, npt.NDArray[Any]]
 LEAST_LOSS = 0.25  # of disagreements: fewer are never expected to cost a right answer
-LOW_MARGINS = 1 / 3  # the samples that tell what a disagreement costs: those with the lowest margins
+LOW_MARGINS = (
+    1 / 3
+)  # the samples that tell what a disagreement costs: those with the lowest margins
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Pending:
         return [future.result() for future in self.futures]
 
 
-class Judge:
+class Evaluator:
     """Knows the float answers. `classes` says that the first output is to be judged as a classifier's."""
 
     def __init__(
@@ -79,7 +81,9 @@ class Judge:
         if classes:
             self._contests = [self._contest(real) for real in self._real]
             more = [self._contest(session.run(sample)) for sample in others]
-            self._margins = [float(contest.margins[0]) for contest in (*self._contests, *more)]
+            self._margins = [
+                float(contest.margins[0]) for contest in (*self._contests, *more)
+            ]
 
     def _contest(self, real: Outputs) -> Contest:
         output = real[self._first]
@@ -94,9 +98,13 @@ class Judge:
         runs, source = machine.choose(program), program.program
 
         def one(sample: Sample) -> Outputs:
-            return dict(boundary.dequantize(source, runs.run(boundary.quantize(source, sample))))
+            return dict(
+                boundary.dequantize(source, runs.run(boundary.quantize(source, sample)))
+            )
 
-        return Pending([self._pool.submit(one, sample) for sample in self.samples[:count]])
+        return Pending(
+            [self._pool.submit(one, sample) for sample in self.samples[:count]]
+        )
 
     def score(self, program: Proven) -> Score:
         """How a program does on all samples."""
@@ -105,37 +113,62 @@ class Judge:
         for real, found in zip(self._real, outputs, strict=True):
             for name, noise in noises.items():
                 noise.add(real[name], found[name])
-        ratios = [noise.noise / noise.signal if noise.signal else 0.0 for noise in noises.values()]
+        ratios = [
+            noise.noise / noise.signal if noise.signal else 0.0
+            for noise in noises.values()
+        ]
         worst = -10 * math.log10(max(ratios)) if max(ratios) > 0 else math.inf
         return Score(worst, self._class_score(outputs) if self._contests else None)
 
     def _class_score(self, outputs: Sequence[Outputs]) -> ClassScore:
         found = [output[self._first].reshape(-1) for output in outputs]
-        noises = [contest.noise(item) for contest, item in zip(self._contests, found, strict=True)]
-        expected = expected_disagreement(self._margins, [math.sqrt(float(np.mean(noise**2))) for noise in noises])
+        noises = [
+            contest.noise(item)
+            for contest, item in zip(self._contests, found, strict=True)
+        ]
+        expected = expected_disagreement(
+            self._margins, [math.sqrt(float(np.mean(noise**2))) for noise in noises]
+        )
         best = [int(np.argmax(item)) for item in found]
-        same = [int(contest.classes[0]) == winner for contest, winner in zip(self._contests, best, strict=True)]
+        same = [
+            int(contest.classes[0]) == winner
+            for contest, winner in zip(self._contests, best, strict=True)
+        ]
         drop = 0.0
         if self._labels is not None:
-            right = sum(int(c.classes[0]) == label for c, label in zip(self._contests, self._labels, strict=True))
+            right = sum(
+                int(c.classes[0]) == label
+                for c, label in zip(self._contests, self._labels, strict=True)
+            )
             drop = 100 * (right - sum(map(int.__eq__, best, self._labels))) / len(best)
         return ClassScore(
-            sum(same) / len(same), expected, self._labels is not None, drop, 100 * expected * self._loss()
+            sum(same) / len(same),
+            expected,
+            self._labels is not None,
+            drop,
+            100 * expected * self._loss(),
         )
 
     def _loss(self) -> float:
         """What a disagreement costs: how much more often the best class is right than the second, where they are close."""
         if self._labels is None:
             return 1.0
-        pairs = sorted(zip(self._contests, self._labels, strict=True), key=lambda pair: float(pair[0].margins[0]))
+        pairs = sorted(
+            zip(self._contests, self._labels, strict=True),
+            key=lambda pair: float(pair[0].margins[0]),
+        )
         close = pairs[: max(1, math.ceil(len(pairs) * LOW_MARGINS))]
-        ahead = sum((int(c.classes[0]) == label) - (int(c.classes[1]) == label) for c, label in close)
+        ahead = sum(
+            (int(c.classes[0]) == label) - (int(c.classes[1]) == label)
+            for c, label in close
+        )
         return max(ahead / len(close), LEAST_LOSS)
 
     def distance(self, left: Sequence[Outputs], right: Sequence[Outputs]) -> float:
         """The power of the difference between two programs' outputs, in what the judge looks at; for comparison only."""
         return math.fsum(
-            self._apart(real, a, b) for real, a, b in zip(self._real[: len(left)], left, right, strict=True)
+            self._apart(real, a, b)
+            for real, a, b in zip(self._real[: len(left)], left, right, strict=True)
         )
 
     def _apart(self, real: Outputs, left: Outputs, right: Outputs) -> float:
@@ -144,7 +177,11 @@ class Judge:
         total = 0.0
         for name, exact in real.items():
             signal = float(np.sum(exact.astype(np.float64) ** 2))
-            total += float(np.sum((left[name] - right[name]) ** 2)) / signal if signal else 0.0
+            total += (
+                float(np.sum((left[name] - right[name]) ** 2)) / signal
+                if signal
+                else 0.0
+            )
         return total
 
 

@@ -19,7 +19,10 @@ LOW_SHARE, FEWEST_LOW = 0.1, 8  # the margins near 0, see `expected_disagreement
 
 def is_distribution(output: npt.NDArray[Any]) -> bool:
     """Whether an output holds probabilities: then logarithms of them are compared, as the softmax's inputs would be."""
-    return bool(output.min() >= 0) and abs(float(output.sum(dtype=np.float64)) - 1) < SUM_TOLERANCE
+    return (
+        bool(output.min() >= 0)
+        and abs(float(output.sum(dtype=np.float64)) - 1) < SUM_TOLERANCE
+    )
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,9 @@ def _ahead(scores: FloatArray, logarithmic: bool, floor: float) -> FloatArray:
     return ahead
 
 
-def expected_disagreement(margins: Sequence[float], deviations: Sequence[float]) -> float:
+def expected_disagreement(
+    margins: Sequence[float], deviations: Sequence[float]
+) -> float:
     """How often normal noise turns a margin over, on average over the margins and over the deviations, one a sample.
 
     Samples differ in their noise, some by far. Most of what is overturned are margins near 0, of which samples hold few: the
@@ -62,14 +67,18 @@ def expected_disagreement(margins: Sequence[float], deviations: Sequence[float])
     """
     ordered = sorted(margins)
     low = min(max(math.ceil(len(ordered) * LOW_SHARE), FEWEST_LOW), len(ordered))
-    return math.fsum(_overturned(ordered, low, item) for item in deviations) / len(deviations)
+    return math.fsum(_overturned(ordered, low, item) for item in deviations) / len(
+        deviations
+    )
 
 
 def _overturned(ordered: Sequence[float], low: int, deviation: float) -> float:
     if deviation == 0:
         return 0.0
     near = low * _average_tail(ordered[low - 1] / deviation)
-    return (near + math.fsum(_tail(margin / deviation) for margin in ordered[low:])) / len(ordered)
+    return (
+        near + math.fsum(_tail(margin / deviation) for margin in ordered[low:])
+    ) / len(ordered)
 
 
 def _tail(x: float) -> float:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from mrt.tune.candidates import Candidate
-from mrt.tune.search import Outcome
+from mrt.tune.search import TuningResult
 from mrt.tune.target import describe
 
 WIDEST_NAME = 60
 FEW = 16  # held-back samples: with fewer the text says so
 
 
-def outcome_text(outcome: Outcome) -> str:
+def outcome_text(outcome: TuningResult) -> str:
     """A table of what was raised, and the program before and after."""
     few = ", too few to be sure" if outcome.samples < FEW else ""
-    lines = [f"mixed precision for {outcome.target}, on {outcome.samples} held-back samples{few}:"]
+    lines = [
+        f"mixed precision for {outcome.target}, on {outcome.samples} held-back samples{few}:"
+    ]
     lines += _table(outcome)
     lines += [
         f"  before: {describe(outcome.before)}",
@@ -27,15 +29,23 @@ def outcome_text(outcome: Outcome) -> str:
                     outcome.price_before.work.multiply_accumulates,
                     outcome.price_after.work.multiply_accumulates,
                 ),
-                ("bytes moved", outcome.price_before.work.bytes_moved, outcome.price_after.work.bytes_moved),
-                ("bytes of constants", outcome.price_before.constant_bytes, outcome.price_after.constant_bytes),
+                (
+                    "bytes moved",
+                    outcome.price_before.work.bytes_moved,
+                    outcome.price_after.work.bytes_moved,
+                ),
+                (
+                    "bytes of constants",
+                    outcome.price_before.constant_bytes,
+                    outcome.price_after.constant_bytes,
+                ),
             )
         ),
     ]
     return "\n".join(lines)
 
 
-def _table(outcome: Outcome) -> list[str]:
+def _table(outcome: TuningResult) -> list[str]:
     if not outcome.bought:
         return ["  nothing had to be raised"]
     rows = [("bits", "gain dB", "MACs", "bytes moved", "layer")]
@@ -52,7 +62,13 @@ def _table(outcome: Outcome) -> list[str]:
         )
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     return [
-        "  " + "  ".join([*(cell.rjust(width) for cell, width in zip(row, widths, strict=False)), row[4]])
+        "  "
+        + "  ".join(
+            [
+                *(cell.rjust(width) for cell, width in zip(row, widths, strict=False)),
+                row[4],
+            ]
+        )
         for row in rows
     ]
 
@@ -61,7 +77,9 @@ def _name(candidate: Candidate) -> str:
     """The layer, its kind, and how many more go with it."""
     name = candidate.names[0]
     shown = name if len(name) <= WIDEST_NAME else f"{name[:WIDEST_NAME]}..."
-    more = f" and {len(candidate.names) - 1} with it" if len(candidate.names) > 1 else ""
+    more = (
+        f" and {len(candidate.names) - 1} with it" if len(candidate.names) > 1 else ""
+    )
     return f"{'weights of' if candidate.weights else 'value'} {shown}{more}"
 
 

@@ -16,7 +16,7 @@ from cvm.proof.validate import Proven
 from mrt.errors import TargetMissed
 from mrt.quantize import QuantizeOptions
 from mrt.tune.candidates import Candidate, find_candidates, raised
-from mrt.tune.evaluator import Judge, Score
+from mrt.tune.evaluator import Evaluator, Score
 from mrt.tune.sensitivity import Make, Measured, measure, size
 from mrt.tune.target import Target, describe
 
@@ -47,7 +47,7 @@ class Price:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TuningResult:
     """The options found, and what they were bought for."""
 
     target: Target
@@ -61,32 +61,56 @@ class Outcome:
 
 
 def tune(
-    model: ir.Model, make: Make, judge: Judge, options: QuantizeOptions, target: Target, progress: Progress
-) -> Outcome:
+    model: ir.Model,
+    make: Make,
+    evaluator: Evaluator,
+    options: QuantizeOptions,
+    target: Target,
+    progress: Progress,
+) -> TuningResult:
     """The cheapest options found that meet the target; TargetMissed, with the best reached, if none do."""
     start = make(options)
-    before = after = judge.score(start)
+    before = after = evaluator.score(start)
     price = Price.of(start)
     bought: list[Bought] = []
     while not target.met(after):
         candidates = find_candidates(model, make(options), options)
         if not candidates:
-            raise TargetMissed(_missed(target, before, after, len(judge.samples)))
+            raise TargetMissed(_missed(target, before, after, len(evaluator.samples)))
         everything = raised(options, candidates)
-        best = judge.score(make(everything))
-        if not target.met(best) and not find_candidates(model, make(everything), everything):
-            raise TargetMissed(_missed(target, before, best, len(judge.samples)))
-        found = measure(make, judge, options, candidates, lambda done, total: progress("measuring layers", done, total))
+        best = evaluator.score(make(everything))
+        if not target.met(best) and not find_candidates(
+            model, make(everything), everything
+        ):
+            raise TargetMissed(_missed(target, before, best, len(evaluator.samples)))
+        found = measure(
+            make,
+            evaluator,
+            options,
+            candidates,
+            lambda done, total: progress("measuring layers", done, total),
+        )
         if target.met(best):
-            chosen = Trial(make, judge, options, target, progress).fewest(found)
+            chosen = Trial(make, evaluator, options, target, progress).fewest(found)
             options = raised(options, [item.candidate for item in chosen])
         else:  # 8 bits everywhere are not enough
             chosen, options = found, everything
-        reached, after = after, judge.score(make(options))
-        if target.met(best) and not target.met(after):  # what made no difference on a few samples made one on all
+        reached, after = after, evaluator.score(make(options))
+        if target.met(best) and not target.met(
+            after
+        ):  # what made no difference on a few samples made one on all
             options, after = everything, best
         bought += gains(chosen, reached, after)
-    return Outcome(target, len(judge.samples), options, tuple(bought), before, after, price, Price.of(make(options)))
+    return TuningResult(
+        target,
+        len(evaluator.samples),
+        options,
+        tuple(bought),
+        before,
+        after,
+        price,
+        Price.of(make(options)),
+    )
 
 
 @dataclass
@@ -94,7 +118,7 @@ class Trial:
     """Programs with some of the candidates raised, each held against the target once."""
 
     make: Make
-    judge: Judge
+    evaluator: Evaluator
     options: QuantizeOptions
     target: Target
     progress: Progress
@@ -105,7 +129,7 @@ class Trial:
         self.done += 1
         self.progress("raising layers", self.done, max(self.done, MOST_LOWERINGS))
         program = self.make(raised(self.options, [item.candidate for item in chosen]))
-        return self.target.met(self.judge.score(program))
+        return self.target.met(self.evaluator.score(program))
 
     def fewest(self, ordered: Sequence[Measured]) -> list[Measured]:
         """The shortest prefix that meets the target, less those that turn out not to be needed."""
@@ -120,7 +144,10 @@ class Trial:
 
     def _without_the_needless(self, chosen: list[Measured]) -> list[Measured]:
         """Lowered again, dearest first, as long as the target stays met."""
-        costly = sorted((item for item in chosen if item.work.cost > 0), key=lambda item: -item.work.cost)
+        costly = sorted(
+            (item for item in chosen if item.work.cost > 0),
+            key=lambda item: -item.work.cost,
+        )
         for item in costly[:MOST_LOWERINGS]:
             rest = [other for other in chosen if other is not item]
             if self.meets(rest):
@@ -132,8 +159,13 @@ def gains(chosen: Sequence[Measured], before: Score, after: Score) -> list[Bough
     """What all of them gained in the worst output's SNR, each by its share of the noise that they take off."""
     whole = after.worst_snr_db - before.worst_snr_db
     noise = math.fsum(item.noise for item in chosen)
-    shares = [item.noise / noise * whole if math.isfinite(whole) else 0.0 for item in chosen]
-    return [Bought(item.candidate, share, item.work) for item, share in zip(chosen, shares, strict=True)]
+    shares = [
+        item.noise / noise * whole if math.isfinite(whole) else 0.0 for item in chosen
+    ]
+    return [
+        Bought(item.candidate, share, item.work)
+        for item, share in zip(chosen, shares, strict=True)
+    ]
 
 
 def _missed(target: Target, before: Score, best: Score, samples: int) -> str:

@@ -17,7 +17,7 @@ from cvm.proof.cost import Work, cost
 from cvm.proof.validate import Proven
 from mrt.quantize import QuantizeOptions
 from mrt.tune.candidates import WIDE_VALUES, Candidate, raised
-from mrt.tune.evaluator import Judge, Pending
+from mrt.tune.evaluator import Evaluator, Pending
 
 Make = Callable[[QuantizeOptions], Proven]
 Progress = Callable[[int, int], None]
@@ -40,27 +40,36 @@ class Measured:
 
 
 def measure(
-    make: Make, judge: Judge, options: QuantizeOptions, candidates: Sequence[Candidate], progress: Progress
+    make: Make,
+    evaluator: Evaluator,
+    options: QuantizeOptions,
+    candidates: Sequence[Candidate],
+    progress: Progress,
 ) -> list[Measured]:
     """Those candidates that make a difference, best worth first."""
-    wide = raised(options, [replace(item, after=WIDE_VALUES) for item in candidates if not item.weights])
+    wide = raised(
+        options,
+        [replace(item, after=WIDE_VALUES) for item in candidates if not item.weights],
+    )
     base = make(wide)
-    outputs = judge.start(base, SAMPLES).outputs()
+    outputs = evaluator.start(base, SAMPLES).outputs()
     found: list[Measured] = []
     waiting: deque[tuple[Candidate, Proven, Pending]] = deque()
 
     def finish() -> None:
         item, program, pending = waiting.popleft()
         high, low = (program, base) if item.weights else (base, program)
-        noise = judge.distance(outputs, pending.outputs())
+        noise = evaluator.distance(outputs, pending.outputs())
         if noise > 0:
-            found.append(Measured(item, noise, _difference(cost(high).work, cost(low).work)))
+            found.append(
+                Measured(item, noise, _difference(cost(high).work, cost(low).work))
+            )
         progress(len(candidates) - len(waiting), len(candidates))
 
     for item in candidates:
         changed = item if item.weights else replace(item, after=item.before)
         program = make(raised(wide, [changed]))
-        waiting.append((item, program, judge.start(program, SAMPLES)))
+        waiting.append((item, program, evaluator.start(program, SAMPLES)))
         if len(waiting) > AHEAD:
             finish()
     while waiting:

@@ -12,17 +12,35 @@ from typing import Any
 
 from mrt.quantize import QuantizeOptions
 
-NESTED = ("layers", "inputs")  # tables of tables; inside others a table is written in one line
-PATHS = (("model", "path"), ("model", "params"), ("model", "labels"), ("calibration", "data"), ("evaluation", "data"))
+NESTED = (
+    "layers",
+    "inputs",
+)  # tables of tables; inside others a table is written in one line
+PATHS = (
+    ("model", "path"),
+    ("model", "params"),
+    ("model", "labels"),
+    ("calibration", "data"),
+    ("evaluation", "data"),
+)
 
 
-def settings_text(content: Mapping[str, Any], options: QuantizeOptions, *, folder: Path, title: str) -> str:
+def settings_text(
+    content: Mapping[str, Any], options: QuantizeOptions, *, folder: Path, title: str
+) -> str:
     """TOML of the settings `content` (paths absolute) with these options in place of its own; paths relative to `folder`."""
-    tables = {name: dict(item) if isinstance(item, Mapping) else item for name, item in content.items()}
+    tables = {
+        name: dict(item) if isinstance(item, Mapping) else item
+        for name, item in content.items()
+    }
     for table, key in PATHS:
         if key in tables.get(table, {}):
             tables[table][key] = _relative(Path(tables[table][key]), folder)
-    own = {name: value for name, value in asdict(options).items() if name != "layers" and value is not None}
+    own = {
+        name: value
+        for name, value in asdict(options).items()
+        if name != "layers" and value is not None
+    }
     kept = {
         name: value
         for name, value in tables.get("quantization", {}).items()
@@ -43,7 +61,11 @@ def _relative(path: Path, folder: Path) -> str:
 def _tables(content: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
     """A table's own keys first, then the tables inside it."""
     inline = bool(path) and path[0] not in NESTED
-    plain = {key: value for key, value in content.items() if inline or not isinstance(value, Mapping)}
+    plain = {
+        key: value
+        for key, value in content.items()
+        if inline or not isinstance(value, Mapping)
+    }
     if path and (plain or not content):
         yield f"\n[{'.'.join(map(_key, path))}]"
     yield from (f"{_key(key)} = {_value(value)}" for key, value in plain.items())
@@ -53,7 +75,9 @@ def _tables(content: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
 
 
 def _key(name: str) -> str:
-    bare = name and all(letter.isascii() and (letter.isalnum() or letter in "_-") for letter in name)
+    bare = name and all(
+        letter.isascii() and (letter.isalnum() or letter in "_-") for letter in name
+    )
     return name if bare else _text(name)
 
 

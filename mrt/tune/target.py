@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from mrt.errors import BadOption
 from mrt.tune.evaluator import Score
 
-ROOM = (
-    0.5  # of the disagreement that is allowed, so much may be expected: how many margins are near 0 is known to a third
-)
+ROOM = 0.5  # of the disagreement that is allowed, so much may be expected: how many margins are near 0 is known to a third
 SNR_ROOM_DB = 0.3
 
 
@@ -27,11 +25,17 @@ class Target:
 
     def __post_init__(self) -> None:
         if self.kind == "agreement" and not 0 < self.value < 1:
-            raise BadOption(f"--target-agreement {self.value:g}: expected a fraction between 0 and 1, such as 0.98")
+            raise BadOption(
+                f"--target-agreement {self.value:g}: expected a fraction between 0 and 1, such as 0.98"
+            )
         if self.kind == "drop" and not 0 < self.value < 100:
-            raise BadOption(f"--target-drop {self.value:g}: expected points of top-1 accuracy, such as 0.5")
+            raise BadOption(
+                f"--target-drop {self.value:g}: expected points of top-1 accuracy, such as 0.5"
+            )
         if self.kind == "snr" and not 0 < self.value < 90:
-            raise BadOption(f"--target-snr {self.value:g}: expected decibels above 0 and below 90, such as 30")
+            raise BadOption(
+                f"--target-snr {self.value:g}: expected decibels above 0 and below 90, such as 30"
+            )
 
     def met(self, score: Score) -> bool:
         """Whether the target is reached, with room."""
@@ -40,7 +44,10 @@ class Target:
         classes = score.classes
         assert classes is not None, "a judge of classes scores classes"
         if self.kind == "agreement":
-            return classes.agreement >= self.value and classes.expected_disagreement <= ROOM * (1 - self.value)
+            return (
+                classes.agreement >= self.value
+                and classes.expected_disagreement <= ROOM * (1 - self.value)
+            )
         return classes.drop <= self.value and classes.expected_drop <= ROOM * self.value
 
     def __str__(self) -> str:
@@ -53,7 +60,11 @@ class Target:
 
 def describe(score: Score) -> str:
     """What was found, in a line."""
-    snr = "no difference" if math.isinf(score.worst_snr_db) else f"{score.worst_snr_db:.1f} dB"
+    snr = (
+        "no difference"
+        if math.isinf(score.worst_snr_db)
+        else f"{score.worst_snr_db:.1f} dB"
+    )
     if score.classes is None:
         return snr
     classes = score.classes
@@ -62,5 +73,7 @@ def describe(score: Score) -> str:
         f"expected {100 * (1 - classes.expected_disagreement):.2f} %",
     ]
     if classes.labelled:
-        parts.append(f"top-1 drop {classes.drop:.1f} points, expected {classes.expected_drop:.2f}")
+        parts.append(
+            f"top-1 drop {classes.drop:.1f} points, expected {classes.expected_drop:.2f}"
+        )
     return ", ".join([*parts, snr])

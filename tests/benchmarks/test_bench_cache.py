@@ -24,5 +24,7 @@ def test_what_failed_half_way_is_not_taken_for_made(tmp_path):
 
     with pytest.raises(OSError):
         made("net", [], fail, root=tmp_path)
-    folder = made("net", [], lambda folder: (folder / "whole").write_text(""), root=tmp_path)
+    folder = made(
+        "net", [], lambda folder: (folder / "whole").write_text(""), root=tmp_path
+    )
     assert [path.name for path in folder.iterdir()] == ["whole"]

@@ -9,8 +9,15 @@ from benchmarks.footprint import Footprint
 NEEDS = Footprint("engine", 0.1, 1.0, 10**8)
 ENGINE = Row("engine", (21.0, 20.0, 100.0))
 PEER = Row("openvino-int8", (25.0, 24.0, 26.0))
-ONE = Measured(1, 4_000_000_000, (ENGINE, PEER, Row("reference", note="too slow")), (250.0, 240.0, 260.0))
-TWO = Measured(2, 4_000_000_000, (Row("engine", (12.0,)), Row("openvino-int8", (15.0,))), (400.0,))
+ONE = Measured(
+    1,
+    4_000_000_000,
+    (ENGINE, PEER, Row("reference", note="too slow")),
+    (250.0, 240.0, 260.0),
+)
+TWO = Measured(
+    2, 4_000_000_000, (Row("engine", (12.0,)), Row("openvino-int8", (15.0,))), (400.0,)
+)
 
 
 def test_the_median_ignores_an_outlier():
@@ -53,7 +60,10 @@ def test_everything_is_in_the_json():
     exact = Measured(1, 10**9, (Row("engine", (2.0,), snr_db=math.inf),))
     made = json.loads(
         json.dumps(
-            as_json({"cores": 2}, [Outcome("net", (ONE, TWO), NEEDS), Outcome("other", (exact,), NEEDS)]),
+            as_json(
+                {"cores": 2},
+                [Outcome("net", (ONE, TWO), NEEDS), Outcome("other", (exact,), NEEDS)],
+            ),
             allow_nan=False,
         )
     )
@@ -68,4 +78,7 @@ def test_everything_is_in_the_json():
         "busy_cores": None, "snr_db": None, "note": "too slow", "readings_ms": [],
     }  # fmt: skip
     assert made["models"]["net"]["threads"]["2"]["gain"] == pytest.approx(1.75)
-    assert made["models"]["other"]["threads"]["1"]["contenders"]["engine"]["snr_db"] is None
+    assert (
+        made["models"]["other"]["threads"]["1"]["contenders"]["engine"]["snr_db"]
+        is None
+    )

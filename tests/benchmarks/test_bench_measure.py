@@ -17,9 +17,14 @@ def test_rounds_begin_further_on_and_every_second_runs_backwards():
 
 def test_nobody_always_follows_the_same_neighbour():
     pairs = {
-        pair for number in range(8) for pair in zip(order("abcd", number), order("abcd", number)[1:], strict=False)
+        pair
+        for number in range(8)
+        for pair in zip(order("abcd", number), order("abcd", number)[1:], strict=False)
     }
-    assert all(len({before for before, name in pairs if name == wanted}) >= 2 for wanted in "abcd")
+    assert all(
+        len({before for before, name in pairs if name == wanted}) >= 2
+        for wanted in "abcd"
+    )
 
 
 def test_turns_alternate_and_readings_keep_their_names():
@@ -34,7 +39,9 @@ def test_turns_alternate_and_readings_keep_their_names():
 
 
 def test_a_slow_contender_takes_part_in_the_first_rounds_only():
-    readings = alternate({"slow": Turn(lambda: 9.0, 2), "fast": Turn(lambda: 1.0, 5)}, 5)
+    readings = alternate(
+        {"slow": Turn(lambda: 9.0, 2), "fast": Turn(lambda: 1.0, 5)}, 5
+    )
     assert readings == {"slow": [9.0] * 2, "fast": [1.0] * 5}
 
 

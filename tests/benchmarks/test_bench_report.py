@@ -4,11 +4,30 @@ from rich.console import Console
 
 from benchmarks.figures import Measured, Outcome, Row
 from benchmarks.footprint import Footprint
-from benchmarks.report import disturbed, grid, markdown, milliseconds, model_cells, number, part_table, percent
+from benchmarks.report import (
+    disturbed,
+    grid,
+    markdown,
+    milliseconds,
+    model_cells,
+    number,
+    part_table,
+    percent,
+)
 
 NEEDS = Footprint("engine", 0.1234, 1.0, 101_600_000)
-ONE = Measured(1, 4_000_000_000, (Row("engine", (20.0,)), Row("openvino-int8", (25.0,), note="NNCF")), (250.0,))
-TWO = Measured(2, 4_000_000_000, (Row("engine", (12.5,)), Row("openvino-int8", note="no second core")), (400.0,))
+ONE = Measured(
+    1,
+    4_000_000_000,
+    (Row("engine", (20.0,)), Row("openvino-int8", (25.0,), note="NNCF")),
+    (250.0,),
+)
+TWO = Measured(
+    2,
+    4_000_000_000,
+    (Row("engine", (12.5,)), Row("openvino-int8", note="no second core")),
+    (400.0,),
+)
 OUTCOME = Outcome("net", (ONE, TWO), NEEDS)
 
 MARKDOWN = """\
@@ -48,14 +67,19 @@ def test_the_terminal_table_fits_80_columns_and_says_why_a_row_is_empty():
     slow = Row("reference", (1139.59,), busy_cores=1.0, snr_db=42.7)
     absent = Row("openvino-int8", note="not installed (pip install .[bench])")
     float32 = Row("onnxruntime-float32", (100.51,), busy_cores=1.0, snr_db=-10.1)
-    part = Measured(1, 4_000_000_000, (Row("engine", (20.0,)), slow, float32, absent), (250.0,))
+    part = Measured(
+        1, 4_000_000_000, (Row("engine", (20.0,)), slow, float32, absent), (250.0,)
+    )
     console = Console(width=80, record=True, file=StringIO())
     console.print(part_table("net", part))
     shown = console.export_text()
     assert "net, 1 thread, int8 peak 250 giga-MAC/s" in shown
     assert "OpenVINO int8: not installed (pip install .[bench])" in shown
     assert "…" not in shown
-    assert "│ onnxruntime float32 │ 100.5 │      0.20 │   39.8 │    16 % │  1.00 │  -10.1 │" in shown
+    assert (
+        "│ onnxruntime float32 │ 100.5 │      0.20 │   39.8 │    16 % │  1.00 │  -10.1 │"
+        in shown
+    )
 
 
 def test_times_keep_the_digits_that_mean_something():
@@ -66,15 +90,25 @@ def test_times_keep_the_digits_that_mean_something():
 
 def test_other_work_on_the_machine_is_reported():
     def outcome(threads, cores):
-        return Outcome("net", (Measured(threads, 1, (Row("engine", (1.0,), busy_cores=cores),)),), NEEDS)
+        return Outcome(
+            "net",
+            (Measured(threads, 1, (Row("engine", (1.0,), busy_cores=cores),)),),
+            NEEDS,
+        )
 
-    assert disturbed([outcome(1, 0.99), outcome(2, 0.5)]) == ""  # two threads may wait for each other
-    assert "as little as 66 % of a core" in disturbed([outcome(1, 0.99), outcome(1, 0.66)])
+    assert (
+        disturbed([outcome(1, 0.99), outcome(2, 0.5)]) == ""
+    )  # two threads may wait for each other
+    assert "as little as 66 % of a core" in disturbed(
+        [outcome(1, 0.99), outcome(1, 0.66)]
+    )
     assert "as little as 66 % of a core" in markdown({}, [outcome(1, 0.66)], [1])
 
 
 def test_memory_says_when_it_is_not_the_engine_s():
-    assert model_cells(Outcome("net", (), Footprint("reference", 0.1, 1.0, 2_000_000)), [1]) == [
+    assert model_cells(
+        Outcome("net", (), Footprint("reference", 0.1, 1.0, 2_000_000)), [1]
+    ) == [
         "0.10 s",
         "2 MB (reference)",
     ]

@@ -13,24 +13,37 @@ from benchmarks.peers import Ready, Unavailable
 from mrt.config import Config
 from tests.support.run_programs import MEANINGS, doubler, save
 
-IMAGE = np.array([[1.0, -2.0, 3.5]], np.float32)  # 2, -4, 7 at scale 0.5; doubled 4, -8, 14; minus 1, times 0.25:
+IMAGE = np.array(
+    [[1.0, -2.0, 3.5]], np.float32
+)  # 2, -4, 7 at scale 0.5; doubled 4, -8, 14; minus 1, times 0.25:
 ANSWER = np.array([0.75, -2.25, 3.25])
 
 
 @pytest.fixture
 def model(tmp_path):
-    made = Model("doubler", Config(), Path("no.onnx"), Path(save(doubler(metadata=MEANINGS), tmp_path)))
+    made = Model(
+        "doubler",
+        Config(),
+        Path("no.onnx"),
+        Path(save(doubler(metadata=MEANINGS), tmp_path)),
+    )
     made.__dict__["images"] = [{"x": IMAGE}]
     return made
 
 
 def contender(name, answer=ANSWER, note=""):
-    return Contender(name, lambda model, threads: Ready(lambda: answer, np.asarray, note))
+    return Contender(
+        name, lambda model, threads: Ready(lambda: answer, np.asarray, note)
+    )
 
 
 def rows(model, contenders, threads=(1,), repetitions=2):
     outcome = bench.run_model(model, contenders, threads, repetitions)
-    return {(row.contender, part.threads): row for part in outcome.measured for row in part.rows}
+    return {
+        (row.contender, part.threads): row
+        for part in outcome.measured
+        for row in part.rows
+    }
 
 
 def test_the_reference_answers_in_real_numbers(model):
@@ -55,7 +68,10 @@ def test_an_engine_that_differs_from_the_reference_is_called_wrong(model):
 
 
 def test_an_answer_is_compared_with_float32(model):
-    found = rows(model, [contender("onnxruntime-float32"), contender("openvino-int8", ANSWER * 0.9)])
+    found = rows(
+        model,
+        [contender("onnxruntime-float32"), contender("openvino-int8", ANSWER * 0.9)],
+    )
     assert found["openvino-int8", 1].snr_db == pytest.approx(20)
     assert found["onnxruntime-float32", 1].snr_db is None
 
@@ -70,7 +86,14 @@ def test_who_cannot_run_says_why_and_costs_the_others_nothing(model):
 
         return Ready(call, np.asarray)
 
-    found = rows(model, [Contender("openvino-int8", absent), Contender("onnxruntime-int8", broken), contender(OURS)])
+    found = rows(
+        model,
+        [
+            Contender("openvino-int8", absent),
+            Contender("onnxruntime-int8", broken),
+            contender(OURS),
+        ],
+    )
     assert found["openvino-int8", 1].note == "not installed"
     assert found["onnxruntime-int8", 1].note == "fails: ValueError: bad graph"
     assert not found["onnxruntime-int8", 1].readings_ms
@@ -80,7 +103,10 @@ def test_who_cannot_run_says_why_and_costs_the_others_nothing(model):
 def test_the_peak_is_read_in_the_same_rounds(model, monkeypatch):
     monkeypatch.setattr(bench, "peak", lambda threads: lambda: 100.0 * threads)
     outcome = bench.run_model(model, [contender(OURS)], [1, 2], 3)
-    assert [part.peak_readings for part in outcome.measured] == [(100.0,) * 3, (200.0,) * 3]
+    assert [part.peak_readings for part in outcome.measured] == [
+        (100.0,) * 3,
+        (200.0,) * 3,
+    ]
     assert outcome.peak_gain(2) == 2
 
 

@@ -28,16 +28,30 @@ def test_an_architecture_is_a_row_in_each_table():
 
 
 def test_one_that_does_not_convert_is_named_with_the_reason_and_in_no_table():
-    text = page([FIGURES, Figures("odd", 224, failure="n (Custom): unsupported operator")])
-    assert "1 of 2 convert.\n\n- odd does not: n (Custom): unsupported operator\n" in text
+    text = page(
+        [FIGURES, Figures("odd", 224, failure="n (Custom): unsupported operator")]
+    )
+    assert (
+        "1 of 2 convert.\n\n- odd does not: n (Custom): unsupported operator\n" in text
+    )
     assert "| odd" not in text
 
 
 @pytest.mark.parametrize(
     ("one", "shapes", "weights", "expected"),
     [
-        (node("Conv", "x w", "y", group=2), {"x": (1, 4, 5, 5)}, {"w": (6, 2, 3, 3)}, (9 * 6 * 18, 0)),
-        (node("Gemm", "x w", "y", transA=1), {"x": (7, 3)}, {"w": (7, 2)}, (3 * 2 * 7, 0)),
+        (
+            node("Conv", "x w", "y", group=2),
+            {"x": (1, 4, 5, 5)},
+            {"w": (6, 2, 3, 3)},
+            (9 * 6 * 18, 0),
+        ),
+        (
+            node("Gemm", "x w", "y", transA=1),
+            {"x": (7, 3)},
+            {"w": (7, 2)},
+            (3 * 2 * 7, 0),
+        ),
         (node("Relu", "x", "y"), {"x": (3, 5)}, {}, (0, 15)),
         (node("Transpose", "x", "y"), {"x": (3, 5)}, {}, (0, 0)),
     ],
@@ -63,18 +77,28 @@ def test_kept_figures_are_taken_as_long_as_nothing_changed(monkeypatch, tmp_path
     monkeypatch.setattr(results, "CACHE", tmp_path)
     monkeypatch.setattr(results, "converter", lambda: "now")
     measured = []
-    monkeypatch.setattr(results, "measured", lambda item: measured.append(item.name) or FIGURES)
-    assert results.figures_of(item, kept=False) == results.figures_of(item, kept=False) == FIGURES
+    monkeypatch.setattr(
+        results, "measured", lambda item: measured.append(item.name) or FIGURES
+    )
+    assert (
+        results.figures_of(item, kept=False)
+        == results.figures_of(item, kept=False)
+        == FIGURES
+    )
     assert measured == ["mobilenet0.25"]
     monkeypatch.setattr(results, "converter", lambda: "later")
     assert results.figures_of(item, kept=True) == FIGURES and len(measured) == 1
     assert results.figures_of(item, kept=False) == FIGURES and len(measured) == 2
-    assert json.loads((tmp_path / "mobilenet0.25.json").read_text())["key"][1] == "later"
+    assert (
+        json.loads((tmp_path / "mobilenet0.25.json").read_text())["key"][1] == "later"
+    )
 
 
 @pytest.mark.slow
 @needs_shared
-@pytest.mark.parametrize("name", ["mobilenet0.25", "squeezenet1.1", "resnet18_v1", "mobilenetv3_small"])
+@pytest.mark.parametrize(
+    "name", ["mobilenet0.25", "squeezenet1.1", "resnet18_v1", "mobilenetv3_small"]
+)
 def test_an_architecture_converts_and_both_machines_agree(name):
     item = next(item for item in zoo.architectures() if item.name == name)
     found = results.measured(item)

@@ -31,7 +31,8 @@ def _imports(module: str) -> dict[str, str]:
     return {
         alias.asname or alias.name: node.module.removeprefix("cvm.reference.")
         for node in tree.body
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cvm.reference.")
+        if isinstance(node, ast.ImportFrom)
+        and (node.module or "").startswith("cvm.reference.")
         for alias in node.names
     }
 
@@ -43,7 +44,11 @@ def _reached(module: str, function: str, seen: set[tuple[str, str]]) -> set[str]
     seen.add((module, function))
     found = set()
     for node in ast.walk(_functions(module)[function]):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.fullmatch(r"C\d+", node.value):
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and re.fullmatch(r"C\d+", node.value)
+        ):
             found.add(node.value)
         if isinstance(node, ast.Name):
             found |= _reached(_imports(module).get(node.id, module), node.id, seen)
@@ -52,20 +57,33 @@ def _reached(module: str, function: str, seen: set[tuple[str, str]]) -> set[str]
 
 def _in_code(name: str) -> set[str]:
     family, seen = INSTRUCTIONS[name].family, set()
-    return _reached(family, f"check_{name}", seen) | _reached(family, f"bound_{name}", seen)
+    return _reached(family, f"check_{name}", seen) | _reached(
+        family, f"bound_{name}", seen
+    )
 
 
 def _broken_by_vectors(name: str) -> set[str]:
-    vectors = json.loads((VECTORS / f"{name}.json").read_text(encoding="utf-8"))["vectors"]
-    rules = [vector.get("invalid") or vector.get("unproven") or "" for vector in vectors]
-    return {rule.removeprefix(f"{name}.") for rule in rules if NUMBER.fullmatch(rule.removeprefix(f"{name}."))}
+    vectors = json.loads((VECTORS / f"{name}.json").read_text(encoding="utf-8"))[
+        "vectors"
+    ]
+    rules = [
+        vector.get("invalid") or vector.get("unproven") or "" for vector in vectors
+    ]
+    return {
+        rule.removeprefix(f"{name}.")
+        for rule in rules
+        if NUMBER.fullmatch(rule.removeprefix(f"{name}."))
+    }
 
 
 @cache
 def _sections() -> dict[str, str]:
     """Instruction name -> the text of its section."""
     law = (ROOT / "cvm" / "SPEC.md").read_text(encoding="utf-8")
-    parts = (part.partition("\n") for part in re.split(r"^#{1,} ", law, flags=re.MULTILINE)[1:])
+    parts = (
+        part.partition("\n")
+        for part in re.split(r"^#{1,} ", law, flags=re.MULTILINE)[1:]
+    )
     return {title.strip().strip("`"): body for title, _, body in parts}
 
 
@@ -83,5 +101,7 @@ def test_every_constraint_has_a_vector_that_breaks_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", INSTRUCTIONS)
 def test_every_instruction_has_a_vector_that_runs(name: str) -> None:
-    vectors = json.loads((VECTORS / f"{name}.json").read_text(encoding="utf-8"))["vectors"]
+    vectors = json.loads((VECTORS / f"{name}.json").read_text(encoding="utf-8"))[
+        "vectors"
+    ]
     assert any("outputs" in vector for vector in vectors)

@@ -31,7 +31,17 @@ from cvm.runtime.native import Engine
 
 HERE = Path(__file__).parent
 Vector = dict[str, Any]
-KEYS = {"name", "why", "attributes", "inputs", "outputs", "bounds", "invalid", "unproven", "trap"}
+KEYS = {
+    "name",
+    "why",
+    "attributes",
+    "inputs",
+    "outputs",
+    "bounds",
+    "invalid",
+    "unproven",
+    "trap",
+}
 EXPECTATIONS = ("outputs", "invalid", "unproven", "trap")
 
 
@@ -39,8 +49,14 @@ def _load() -> list[Any]:
     found: list[Any] = []
     for path in sorted(HERE.glob("*.json")):
         content = json.loads(path.read_text(encoding="utf-8"))
-        assert content.keys() == {"instruction", "vectors"} and content["instruction"] == path.stem, path.name
-        found += [pytest.param(path.stem, item, id=f"{path.stem}: {item['name']}") for item in content["vectors"]]
+        assert (
+            content.keys() == {"instruction", "vectors"}
+            and content["instruction"] == path.stem
+        ), path.name
+        found += [
+            pytest.param(path.stem, item, id=f"{path.stem}: {item['name']}")
+            for item in content["vectors"]
+        ]
     return found
 
 
@@ -48,7 +64,11 @@ def _array(item: dict[str, Any], dtype: str) -> IntArray:
     """Literal data in its dtype; a number outside the dtype is a mistake in the vector, never wrapped."""
     exact = np.array(item["data"], dtype=object)
     if "shape" in item:
-        exact = np.broadcast_to(exact, item["shape"]) if exact.size == 1 else exact.reshape(item["shape"])
+        exact = (
+            np.broadcast_to(exact, item["shape"])
+            if exact.size == 1
+            else exact.reshape(item["shape"])
+        )
     low, high = DTYPE_RANGES[dtype]
     assert all(low <= value <= high for value in exact.flat), f"data outside {dtype}"
     return exact.astype(DTYPES[dtype])
@@ -67,13 +87,27 @@ def _program(name: str, vector: Vector) -> tuple[Program, dict[str, IntArray]]:
             continue
         array = arrays[f"input{index}"] = _array(item, item["dtype"])
         low, high = item.get("interval", DTYPE_RANGES[item["dtype"]])
-        assert low <= int(array.min()) and int(array.max()) <= high, "data outside its interval"
-        inputs.append(Input(f"input{index}", TensorType(item["dtype"], array.shape), low, high))
-    numbers = {True: iter(range(len(inputs), len(inputs) + len(constants))), False: iter(range(len(inputs)))}
+        assert low <= int(array.min()) and int(array.max()) <= high, (
+            "data outside its interval"
+        )
+        inputs.append(
+            Input(f"input{index}", TensorType(item["dtype"], array.shape), low, high)
+        )
+    numbers = {
+        True: iter(range(len(inputs), len(inputs) + len(constants))),
+        False: iter(range(len(inputs))),
+    }
     operands = tuple(next(numbers["constant" in item]) for item in vector["inputs"])
-    attributes = {key: _attribute(value) for key, value in vector.get("attributes", {}).items()}
+    attributes = {
+        key: _attribute(value) for key, value in vector.get("attributes", {}).items()
+    }
     result = Output("output", len(operands))
-    return Program(tuple(inputs), tuple(constants), (Instruction(name, operands, attributes),), (result,)), arrays
+    return Program(
+        tuple(inputs),
+        tuple(constants),
+        (Instruction(name, operands, attributes),),
+        (result,),
+    ), arrays
 
 
 def _assert_outputs(found: IntArray, vector: Vector) -> None:
@@ -89,7 +123,10 @@ def _proven_bounds(program: Program) -> Bounds:
     form = check(program)
     types, (instruction,) = form.types, program.instructions
     known = [full(item.type, item.lo, item.hi) for item in program.inputs]
-    known += [of_constant(array, TensorType(dtype_name(array), array.shape)) for array in program.constants]
+    known += [
+        of_constant(array, TensorType(dtype_name(array), array.shape))
+        for array in program.constants
+    ]
     constants = [*(None for _ in program.inputs), *program.constants]
     return infer_bounds(
         instruction,
@@ -103,10 +140,14 @@ def _proven_bounds(program: Program) -> Bounds:
 def _assert_bounds(program: Program, expected: list[Any]) -> None:
     found = _proven_bounds(program)
     for end, literal in zip((found.lo, found.hi), expected, strict=True):
-        assert end.tolist() == (literal if isinstance(literal, list) else [literal] * len(end))
+        assert end.tolist() == (
+            literal if isinstance(literal, list) else [literal] * len(end)
+        )
 
 
-def _assert_engine_gives(form: Proven, arrays: dict[str, IntArray], vector: Vector) -> None:
+def _assert_engine_gives(
+    form: Proven, arrays: dict[str, IntArray], vector: Vector
+) -> None:
     """On every instruction set, as an output and as the value that a traced run sees; nothing where none was built."""
     for isa in native.isas():
         _assert_outputs(Engine(form, isa=isa).run(arrays)["output"], vector)

@@ -71,20 +71,33 @@ def test_any_number_of_threads_writes_the_same_bytes(here: Path, threads: int) -
         files = ["-o", f"{name}.npz", "--receipt", f"{name}.r", "--trace", f"{name}.t"]
         assert cvm("run", p, "--input", x, "--threads", count, *files).exit_code == 0
     for suffix in ("npz", "r", "t"):
-        assert (here / f"one.{suffix}").read_bytes() == (here / f"many.{suffix}").read_bytes()
+        assert (here / f"one.{suffix}").read_bytes() == (
+            here / f"many.{suffix}"
+        ).read_bytes()
 
 
 def test_every_engine_writes_the_same_bytes(here: Path) -> None:
     p, x = save(chain(), here), save_array(np.arange(-9, 9).reshape(6, 3), here)
     engines = ["reference", "auto", *(["native"] if native.available() else [])]
     for engine in engines:
-        files = ["-o", f"{engine}.npz", "--receipt", f"{engine}.r", "--trace", f"{engine}.t"]
+        files = [
+            "-o",
+            f"{engine}.npz",
+            "--receipt",
+            f"{engine}.r",
+            "--trace",
+            f"{engine}.t",
+        ]
         assert cvm("run", p, "--input", x, "--engine", engine, *files).exit_code == 0
         recorded = ["reference.r", "--trace", "reference.t"]
-        assert cvm("replay", p, *recorded, "--input", x, "--engine", engine).exit_code == 0
+        assert (
+            cvm("replay", p, *recorded, "--input", x, "--engine", engine).exit_code == 0
+        )
     for engine in engines[1:]:
         for suffix in ("npz", "r", "t"):
-            assert (here / f"reference.{suffix}").read_bytes() == (here / f"{engine}.{suffix}").read_bytes()
+            assert (here / f"reference.{suffix}").read_bytes() == (
+                here / f"{engine}.{suffix}"
+            ).read_bytes()
 
 
 def test_a_missing_engine_is_said_once_and_never_between_the_answers(
@@ -96,7 +109,10 @@ def test_a_missing_engine_is_said_once_and_never_between_the_answers(
     assert (result.exit_code, result.stderr) == (0, NO_ENGINE)
     assert result.stdout.startswith("2 samples\n")
     assert cvm("replay", p, "r.json", "--input", x, notice=True).stderr == NO_ENGINE
-    for command in (["run", p, "--input", x, "--engine", "reference"], ["run", p, "--input", x, "--checked"]):
+    for command in (
+        ["run", p, "--input", x, "--engine", "reference"],
+        ["run", p, "--input", x, "--checked"],
+    ):
         assert cvm(*command, notice=True).stderr == ""
     for command in (["verify", p], ["show", p], ["cost", p, "--json"], ["digest", p]):
         assert cvm(*command, notice=True).stderr == ""
@@ -108,43 +124,81 @@ def test_the_native_engine_is_refused_where_it_is_missing_or_no_proof_is_wanted(
     p, x = doubled(here)
     monkeypatch.setattr("cvm.runtime.native.available", lambda: True)
     sentence = "only the reference runs without a proof: leave 'checked' or the native engine away"
-    assert said(cvm("run", p, "--input", x, "--engine", "native", "--checked"), 2) == sentence
+    assert (
+        said(cvm("run", p, "--input", x, "--engine", "native", "--checked"), 2)
+        == sentence
+    )
     monkeypatch.setattr("cvm.runtime.native.available", lambda: False)
     sentence = "the native engine is not installed; to get it, pip install with a C++20 compiler, or a wheel"
     assert said(cvm("run", p, "--input", x, "--engine", "native"), 2) == sentence
     assert cvm("run", p, "--input", x, "--receipt", "r.json").exit_code == 0
-    assert said(cvm("replay", p, "r.json", "--input", x, "--engine", "native"), 2) == sentence
+    assert (
+        said(cvm("replay", p, "r.json", "--input", x, "--engine", "native"), 2)
+        == sentence
+    )
 
 
-def test_an_unproven_program_is_refused_with_the_interval_and_the_limit(here: Path) -> None:
+def test_an_unproven_program_is_refused_with_the_interval_and_the_limit(
+    here: Path,
+) -> None:
     p = save(doubler(high=BIG), here)
     x = save_array([[1, 2, 3]], here)
     sentence = "%1 = add: result interval -4294967294..4294967294 does not fit i32 (-2147483648..2147483647) [add.fits]"
-    assert said(cvm("run", p, "--input", x), 1) == f"{sentence}; --checked runs it without a proof"
+    assert (
+        said(cvm("run", p, "--input", x), 1)
+        == f"{sentence}; --checked runs it without a proof"
+    )
     assert said(cvm("verify", p), 1) == sentence
 
 
 def test_checked_runs_an_unproven_program_while_values_fit(here: Path) -> None:
     p = save(doubler(high=BIG), here)
     x = save_array([[1, 2, 3]], here)
-    assert cvm("run", p, "--input", x, "--checked").output.startswith("1 sample\ny: int32 [1, 3], 2..6\n")
+    assert cvm("run", p, "--input", x, "--checked").output.startswith(
+        "1 sample\ny: int32 [1, 3], 2..6\n"
+    )
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_checked_traps_naming_sample_instruction_and_value(here: Path, threads: int) -> None:
+def test_checked_traps_naming_sample_instruction_and_value(
+    here: Path, threads: int
+) -> None:
     p = save(doubler(high=BIG), here)
     x = save_array([[1, 2, 3], [0, 2**30, 0], [BIG, 0, 0]], here)
-    result = cvm("run", p, "--input", x, "--checked", "--threads", threads, "-o", "out.npz")
-    assert said(result, 3) == "sample 1: %1 = add: value 2147483648 does not fit i32 (-2147483648..2147483647)"
+    result = cvm(
+        "run", p, "--input", x, "--checked", "--threads", threads, "-o", "out.npz"
+    )
+    assert (
+        said(result, 3)
+        == "sample 1: %1 = add: value 2147483648 does not fit i32 (-2147483648..2147483647)"
+    )
     assert sorted(path.name for path in here.iterdir()) == ["p.cvm", "x.npy"]
 
 
-def test_run_and_replay_refuse_what_takes_more_than_the_caller_allows(here: Path) -> None:
+def test_run_and_replay_refuse_what_takes_more_than_the_caller_allows(
+    here: Path,
+) -> None:
     p, x = save(chain(), here), save_array([[1, 2, 3]], here)
-    assert cvm("run", p, "--input", x, "--max-cost", 112, "--max-memory", 24, "--receipt", "r.json").exit_code == 0
+    assert (
+        cvm(
+            "run",
+            p,
+            "--input",
+            x,
+            "--max-cost",
+            112,
+            "--max-memory",
+            24,
+            "--receipt",
+            "r.json",
+        ).exit_code
+        == 0
+    )
     too_dear = "one sample costs 112; allowed are 111"
     assert said(cvm("run", p, "--input", x, "--max-cost", 111), 2) == too_dear
-    assert said(cvm("replay", p, "r.json", "--input", x, "--max-cost", 111), 2) == too_dear
+    assert (
+        said(cvm("replay", p, "r.json", "--input", x, "--max-cost", 111), 2) == too_dear
+    )
     too_large = "the bytes that one sample's values hold at once are 24; allowed are 23"
     assert said(cvm("run", p, "--input", x, "--max-memory", 23), 2) == too_large
 
@@ -154,7 +208,9 @@ def test_every_command_s_summary_fits_its_line(here: Path) -> None:
     assert "verify" in commands and "..." not in commands
 
 
-def refused(here: Path, x: object, *options: object, program: Program | None = None) -> str:
+def refused(
+    here: Path, x: object, *options: object, program: Program | None = None
+) -> str:
     """What `run` says, having written nothing."""
     p = save(program or doubler(), here)
     before = sorted(here.iterdir())
@@ -172,7 +228,10 @@ def test_run_refuses_input_files_that_are_none(here: Path) -> None:
     (here / "text.npz").write_text("hello")
     assert refused(here, "text.npz") == "text.npz: neither an .npy nor an .npz file"
     (here / "cut.npz").write_bytes(b"PK\3\4")
-    assert refused(here, "cut.npz") == "cut.npz: not a readable .npz file: File is not a zip file"
+    assert (
+        refused(here, "cut.npz")
+        == "cut.npz: not a readable .npz file: File is not a zip file"
+    )
     os.mkfifo(here / "pipe")  # opening it would wait for ever
     assert refused(here, "pipe") == "pipe: not a regular file"
     assert said(cvm("show", "pipe"), 2) == "pipe: not a regular file"
@@ -212,25 +271,39 @@ def test_run_refuses_reals_it_cannot_place(here: Path) -> None:
 def test_run_refuses_output_paths_before_it_runs(here: Path) -> None:
     x = save_array([[1, 2, 3]], here)
     (here / "folder").mkdir()
-    assert refused(here, x, "-o", "folder") == "folder: cannot be written: it is a folder"
+    assert (
+        refused(here, x, "-o", "folder") == "folder: cannot be written: it is a folder"
+    )
     assert refused(here, x, "-o", "nowhere/out.npz") == (
         f"nowhere/out.npz: cannot be written: the folder {here.resolve() / 'nowhere'} does not exist"
     )
     assert refused(here, x, "-o", x) == "x.npy: cannot be written: it is also an input"
-    assert refused(here, x, "--receipt", "p.cvm") == "p.cvm: cannot be written: it is also an input"
-    assert refused(here, x, "--receipt", "r", "--trace", "./r") == "r: cannot be written: it is named for two outputs"
+    assert (
+        refused(here, x, "--receipt", "p.cvm")
+        == "p.cvm: cannot be written: it is also an input"
+    )
+    assert (
+        refused(here, x, "--receipt", "r", "--trace", "./r")
+        == "r: cannot be written: it is named for two outputs"
+    )
     assert refused(here, x, "-o", "x.npy/out") == (
         f"x.npy/out: cannot be written: the folder {here.resolve() / 'x.npy'} does not exist"
     )
 
 
-def test_no_permission_is_said_and_leaves_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_permission_is_said_and_leaves_nothing(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     x = save_array([[1, 2, 3]], here)
     monkeypatch.setattr("os.access", lambda *_: False)  # root may write anywhere
-    assert refused(here, x, "-o", "out.npz") == "out.npz: cannot be written: no permission"
+    assert (
+        refused(here, x, "-o", "out.npz") == "out.npz: cannot be written: no permission"
+    )
 
 
-def test_a_full_disk_leaves_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_nothing(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -267,22 +340,40 @@ def test_every_command_refuses_what_is_no_program(here: Path, command: str) -> N
     save(doubler(), here)
     whole = (here / "p.cvm").read_bytes()
     more = ["--input", save_array([[1, 2, 3]], here)] if command == "run" else []
-    assert said(cvm(command, "absent.cvm", *more), 2) == "absent.cvm: No such file or directory"
+    assert (
+        said(cvm(command, "absent.cvm", *more), 2)
+        == "absent.cvm: No such file or directory"
+    )
     (here / "empty.cvm").touch()
     assert said(cvm(command, "empty.cvm", *more), 2) == "empty.cvm: the file is empty"
     (here / "text.cvm").write_text("a text named .cvm")
-    assert said(cvm(command, "text.cvm", *more), 2).startswith("text.cvm: not a program: it begins with ")
+    assert said(cvm(command, "text.cvm", *more), 2).startswith(
+        "text.cvm: not a program: it begins with "
+    )
     (here / "cut.cvm").write_bytes(whole[:-1])
-    assert said(cvm(command, "cut.cvm", *more), 2).startswith("cut.cvm: the file ends at byte ")
+    assert said(cvm(command, "cut.cvm", *more), 2).startswith(
+        "cut.cvm: the file ends at byte "
+    )
     assert said(cvm(command, ".", *more), 2) == ".: Is a directory"
 
 
 def test_a_program_that_breaks_a_rule_is_bad_input(here: Path) -> None:
     x = Input("x", TensorType("i32", (1, 3)), 0, 9)
-    p = save(Program((x,), (), (Instruction("clamp", (0,), {"min": 1, "max": 0}),), (Output("y", 1),)), here)
+    p = save(
+        Program(
+            (x,),
+            (),
+            (Instruction("clamp", (0,), {"min": 1, "max": 0}),),
+            (Output("y", 1),),
+        ),
+        here,
+    )
     sentence = "%1 = clamp: min 1, max 0: need -2147483648 <= min <= max <= 2147483647 [clamp.C2]"
     assert said(cvm("verify", p), 2) == sentence
-    assert said(cvm("run", p, "--input", save_array([[1, 2, 3]], here), "--checked"), 2) == sentence
+    assert (
+        said(cvm("run", p, "--input", save_array([[1, 2, 3]], here), "--checked"), 2)
+        == sentence
+    )
 
 
 # --- verify, show, digest, cost
@@ -317,8 +408,19 @@ def test_verify_all_lists_every_interval_and_slack(here: Path) -> None:
 def test_verify_json_says_the_same(here: Path) -> None:
     found = json.loads(cvm("verify", save(chain(), here), "--json", "--all").output)
     assert found["proven"] is True
-    assert found["tightest"] == {"value": 1, "type": "i32[1,3]", "lo": -2000, "hi": 2000, "slack_hundredths": 2003}
-    assert [row["slack_hundredths"] for row in found["intervals"]] == [2103, 2003, 2867, 2999]
+    assert found["tightest"] == {
+        "value": 1,
+        "type": "i32[1,3]",
+        "lo": -2000,
+        "hi": 2000,
+        "slack_hundredths": 2003,
+    }
+    assert [row["slack_hundredths"] for row in found["intervals"]] == [
+        2103,
+        2003,
+        2867,
+        2999,
+    ]
 
 
 def test_verify_json_says_why_not(here: Path) -> None:
@@ -348,7 +450,9 @@ def test_show_lists_the_program(here: Path) -> None:
 def test_show_lists_labels_and_provenance(here: Path) -> None:
     few, many = ("cat", "d\x1bog"), tuple(f"class {number}" for number in range(1000))
     p = save(chain(Metadata(labels=few, provenance={"made by": "hand"})), here)
-    assert cvm("show", p).output.endswith("labels\n  2: cat, d\\x1bog\n\nprovenance\n  made by: hand\n")
+    assert cvm("show", p).output.endswith(
+        "labels\n  2: cat, d\\x1bog\n\nprovenance\n  made by: hand\n"
+    )
     p = save(chain(Metadata(labels=many)), here)
     assert "labels\n  1,000: class 0, class 1, class 2," in cvm("show", p).output
     assert cvm("show", p).output.endswith(", class 7, ..\n")
@@ -356,17 +460,34 @@ def test_show_lists_labels_and_provenance(here: Path) -> None:
 
 def test_show_summarises_constants_and_needs_no_proof(here: Path) -> None:
     x = Input("x", TensorType("i8", (1, 9)), -128, 127)
-    constants = (np.arange(27, dtype=np.int8).reshape(3, 9), np.asarray([7, -8, BIG], np.int32))
-    program = Program((x,), constants, (Instruction("dense", (0, 1, 2), {"input_zp": 0}),), (Output("y", 3),))
+    constants = (
+        np.arange(27, dtype=np.int8).reshape(3, 9),
+        np.asarray([7, -8, BIG], np.int32),
+    )
+    program = Program(
+        (x,),
+        constants,
+        (Instruction("dense", (0, 1, 2), {"input_zp": 0}),),
+        (Output("y", 3),),
+    )
     lines = cvm("show", save(program, here)).output.splitlines()
-    assert lines[5:8] == ["constants", "  %1 = i8[3,9] in 0..26, 27 bytes", "  %2 = i32[3] 7 -8 2147483647"]
+    assert lines[5:8] == [
+        "constants",
+        "  %1 = i8[3,9] in 0..26, 27 bytes",
+        "  %2 = i32[3] 7 -8 2147483647",
+    ]
     assert lines[10] == "  %3 = dense %0 %1 %2 input_zp=0 -> i32[1,3]"
 
 
 def test_names_from_a_file_cannot_drive_the_terminal(here: Path) -> None:
     x = Input("\x1b[2J\u202e", TensorType("i32", (1, 3)), 0, 9)
-    p = save(Program((x,), (), (Instruction("add", (0, 0)),), (Output("y\r", 1),)), here)
-    for result in (cvm("show", p), cvm("run", p, "--input", save_array([[1, 2, 99]], here))):
+    p = save(
+        Program((x,), (), (Instruction("add", (0, 0)),), (Output("y\r", 1),)), here
+    )
+    for result in (
+        cvm("show", p),
+        cvm("run", p, "--input", save_array([[1, 2, 99]], here)),
+    ):
         text = result.stdout + result.stderr
         assert r"\x1b[2J\u202e" in text
         assert not {"\x1b", "\r", "\u202e"} & set(text)
@@ -374,10 +495,19 @@ def test_names_from_a_file_cannot_drive_the_terminal(here: Path) -> None:
 
 def test_digest_prints_the_id_and_the_metadata(here: Path) -> None:
     bare, dressed = save(chain(), here, "a.cvm"), save(chain(MEANINGS), here, "b.cvm")
-    program_id, metadata = file_format.program_id(chain()), file_format.metadata_digest(chain(MEANINGS))
+    program_id, metadata = (
+        file_format.program_id(chain()),
+        file_format.metadata_digest(chain(MEANINGS)),
+    )
     assert cvm("digest", bare).output == f"program   {program_id}\nmetadata  none\n"
-    assert cvm("digest", dressed).output == f"program   {program_id}\nmetadata  {metadata}\n"
-    assert json.loads(cvm("digest", bare, "--json").output) == {"program": program_id, "metadata": None}
+    assert (
+        cvm("digest", dressed).output
+        == f"program   {program_id}\nmetadata  {metadata}\n"
+    )
+    assert json.loads(cvm("digest", bare, "--json").output) == {
+        "program": program_id,
+        "metadata": None,
+    }
 
 
 def test_cost_lists_instructions_and_the_total(here: Path) -> None:
@@ -418,7 +548,17 @@ def test_usage_errors_exit_with_2(here: Path, arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [["run"], ["verify"], ["replay"], ["trace", "diff"], ["show"], ["digest"], ["cost"], ["bench"]]
+    "command",
+    [
+        ["run"],
+        ["verify"],
+        ["replay"],
+        ["trace", "diff"],
+        ["show"],
+        ["digest"],
+        ["cost"],
+        ["bench"],
+    ],
 )
 def test_every_help_has_an_example(command: list[str]) -> None:
     result = cvm(*command, "--help")
@@ -427,13 +567,25 @@ def test_every_help_has_an_example(command: list[str]) -> None:
     assert max(map(len, result.output.splitlines())) <= 80
 
 
-def process(*arguments: str, cwd: Path, **options: object) -> subprocess.CompletedProcess[str]:
+def process(
+    *arguments: str, cwd: Path, **options: object
+) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     command = [sys.executable, "-m", "cvm", *arguments]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=60, **options)  # type: ignore[call-overload,no-any-return]
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        **options,
+    )  # type: ignore[call-overload,no-any-return]
 
 
-def test_real_processes_exit_with_the_promised_codes_and_no_traceback(tmp_path: Path) -> None:
+def test_real_processes_exit_with_the_promised_codes_and_no_traceback(
+    tmp_path: Path,
+) -> None:
     save(doubler(), tmp_path)
     save(doubler(high=BIG), tmp_path, "q.cvm")
     save_array([[1, 2, 900]], tmp_path)
@@ -447,10 +599,17 @@ def test_real_processes_exit_with_the_promised_codes_and_no_traceback(tmp_path: 
         done = process(*arguments, cwd=tmp_path)
         assert done.returncode == code, done
         assert "Traceback" not in done.stderr
-        assert (done.stderr in ("", NO_ENGINE)) == (code == 0)  # and no progress bar on a pipe
+        assert (done.stderr in ("", NO_ENGINE)) == (
+            code == 0
+        )  # and no progress bar on a pipe
 
 
 def test_help_does_not_load_numpy(tmp_path: Path) -> None:
     script = "import sys; from cvm.cli import cli; cli(['-h'], standalone_mode=False); sys.exit('numpy' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    assert subprocess.run([sys.executable, "-c", script], env=environment, cwd=tmp_path, timeout=60).returncode == 0
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", script], env=environment, cwd=tmp_path, timeout=60
+        ).returncode
+        == 0
+    )

@@ -15,18 +15,23 @@ def test_every_instruction_has_a_maker() -> None:
 
 
 def test_200_seeds_hold_every_instruction() -> None:
-    found = {item.name for seed in range(200) for item in random_program(seed).instructions}
+    found = {
+        item.name for seed in range(200) for item in random_program(seed).instructions
+    }
     assert set(INSTRUCTIONS) - found == set()
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_random_programs_are_proven_and_their_values_stay_inside_the_proof(seed: int) -> None:
+def test_random_programs_are_proven_and_their_values_stay_inside_the_proof(
+    seed: int,
+) -> None:
     program = random_program(seed)
     proven = validate(program)
     for inputs_seed in range(3):
         arrays = random_inputs(program, inputs_seed)
         assert all(
-            array.dtype == DTYPES[item.type.dtype] for item, array in zip(program.inputs, arrays.values(), strict=True)
+            array.dtype == DTYPES[item.type.dtype]
+            for item, array in zip(program.inputs, arrays.values(), strict=True)
         )
 
         def observe(number: int, value: np.ndarray) -> None:

@@ -31,8 +31,12 @@ def test_the_machine_s_own_digests_and_trace_roots_agree(name: str) -> None:
     program = cvm.load(FOLDER / f"{name}.cvm")
     for sample, expected in enumerate(GOLDEN[name]["samples"]):
         digests: list[bytes] = []
-        outputs = run(program, inputs_of(program.program, sample), observe=trace.observer(digests))
-        assert {output: trace.digest(value).hex() for output, value in outputs.items()} == expected["outputs"]
+        outputs = run(
+            program, inputs_of(program.program, sample), observe=trace.observer(digests)
+        )
+        assert {
+            output: trace.digest(value).hex() for output, value in outputs.items()
+        } == expected["outputs"]
         assert trace.merkle_root(digests).hex() == expected["trace"]
 
 
@@ -41,18 +45,29 @@ def test_the_machine_s_own_digests_and_trace_roots_agree(name: str) -> None:
 def test_the_engine_gives_the_digests_of_a_golden_file(name: str) -> None:
     program = cvm.load(FOLDER / f"{name}.cvm")
     for isa in native.isas():
-        plain, traced = Engine(program, isa=isa), Engine(program, isa=isa, traceable=True)
+        plain, traced = (
+            Engine(program, isa=isa),
+            Engine(program, isa=isa, traceable=True),
+        )
         for sample, expected in enumerate(GOLDEN[name]["samples"]):
             digests: list[bytes] = []
             inputs = inputs_of(program.program, sample)
-            for outputs in (plain.run(inputs), traced.observe(inputs, trace.observer(digests))):
-                assert {output: trace.digest(value).hex() for output, value in outputs.items()} == expected["outputs"]
+            for outputs in (
+                plain.run(inputs),
+                traced.observe(inputs, trace.observer(digests)),
+            ):
+                assert {
+                    output: trace.digest(value).hex()
+                    for output, value in outputs.items()
+                } == expected["outputs"]
             assert trace.merkle_root(digests).hex() == expected["trace"]
 
 
 def test_golden_files_hold_every_instruction() -> None:
     programs = [file_format.read(FOLDER / f"{name}.cvm") for name in GOLDEN]
-    assert set(INSTRUCTIONS) == {item.name for program in programs for item in program.instructions}
+    assert set(INSTRUCTIONS) == {
+        item.name for program in programs for item in program.instructions
+    }
 
 
 def test_every_golden_file_is_listed() -> None:

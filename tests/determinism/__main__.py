@@ -35,54 +35,96 @@ AT_ONCE = 2  # processes, each with up to four threads
 
 
 @click.command()
-@click.option("--record", is_flag=True, help="Write down programs that are not yet; what is written stays as it is.")
-@click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path), help="Write all results there.")
-@click.option("--compilers", default=COMPILERS, show_default=True, help="What to build the engine with, besides pip's.")
-@click.option("--only", default="", metavar="TEXT", help="Only programs with this in their names.")
+@click.option(
+    "--record",
+    is_flag=True,
+    help="Write down programs that are not yet; what is written stays as it is.",
+)
+@click.option(
+    "--json",
+    "json_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write all results there.",
+)
+@click.option(
+    "--compilers",
+    default=COMPILERS,
+    show_default=True,
+    help="What to build the engine with, besides pip's.",
+)
+@click.option(
+    "--only", default="", metavar="TEXT", help="Only programs with this in their names."
+)
 def main(record: bool, json_path: Path | None, compilers: str, only: str) -> None:
     """Compare the reference and every engine with the recorded digests. Exit code 1: something differs."""
     console = Console(soft_wrap=True, highlight=False)
     items = all_items(only)
     if record:
-        console.print(f"recorded {records.add_missing(items)} programs in {records.DIGESTS.relative_to(ROOT)}")
+        console.print(
+            f"recorded {records.add_missing(items)} programs in {records.DIGESTS.relative_to(ROOT)}"
+        )
     matrix, known = Matrix(), records.load()
     found = check_reference(matrix, items, known)
     right = [item for item in items if item.name not in matrix.rows[0].wrong]
     check_engines(matrix, right, known, _builds(matrix, compilers.split(","), console))
     _show(console, matrix)
     if json_path is not None:
-        json_path.write_text(json.dumps(matrix.as_json(found), indent=1) + "\n", encoding="utf-8")
+        json_path.write_text(
+            json.dumps(matrix.as_json(found), indent=1) + "\n", encoding="utf-8"
+        )
     sys.exit(0 if matrix.agrees else 1)
 
 
-def check_reference(matrix: Matrix, items: list[Item], known: dict[str, Record]) -> dict[str, Any]:
+def check_reference(
+    matrix: Matrix, items: list[Item], known: dict[str, Record]
+) -> dict[str, Any]:
     """The first row: the programs are the recorded ones, and the reference gives what is recorded. Gives what it gave."""
     problems, found = [], {}
     for item in items:
         form, program = validate(item.program), file_format.program_id(item.program)
         run = compare.run_reference(form, item.sample)
-        found[item.name] = {"program": program, "trace": run.trace, "outputs": run.outputs}
+        found[item.name] = {
+            "program": program,
+            "trace": run.trace,
+            "outputs": run.outputs,
+        }
         if item.name not in known:
-            problems.append((item.name, 0, "not recorded yet: python -m tests.determinism --record"))
+            problems.append(
+                (item.name, 0, "not recorded yet: python -m tests.determinism --record")
+            )
         elif known[item.name].program != program:
-            problems.append((item.name, 0, f"the program itself: id {program} is not {known[item.name].program}"))
+            problems.append(
+                (
+                    item.name,
+                    0,
+                    f"the program itself: id {program} is not {known[item.name].program}",
+                )
+            )
         elif problem := compare.trace_problem(form, run, known[item.name]):
             problems.append((item.name, 0, problem.sentence))
     matrix.add("reference", [item.name for item in items], problems)
     return found
 
 
-def check_engines(matrix: Matrix, items: list[Item], known: dict[str, Record], found: list[Build]) -> None:
+def check_engines(
+    matrix: Matrix, items: list[Item], known: dict[str, Record], found: list[Build]
+) -> None:
     """A row for each build, instruction set and number of threads."""
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(AT_ONCE) as pool:
         worker.write_items(items, known, Path(folder))
         jobs = [
-            (build, isa, pool.submit(worker.start, Path(folder), build.path, isa, build.every))
+            (
+                build,
+                isa,
+                pool.submit(worker.start, Path(folder), build.path, isa, build.every),
+            )
             for build in found
             for isa in build.isas
         ]
         for build, isa, job in jobs:
-            names = [items[place].name for place in worker.chosen(len(items), build.every)]
+            names = [
+                items[place].name for place in worker.chosen(len(items), build.every)
+            ]
             matrix.add(f"{build.name}/{isa}", names, job.result(), worker.THREADS)
 
 
@@ -95,7 +137,9 @@ def _builds(matrix: Matrix, names: list[str], console: Console) -> list[Build]:
         matrix.skipped["installed"] = "the engine was not built when this was installed"
     for name in filter(None, names):
         if name not in MAKERS:
-            raise click.BadParameter(f"'{name}' is none of {', '.join(MAKERS)}", param_hint="--compilers")
+            raise click.BadParameter(
+                f"'{name}' is none of {', '.join(MAKERS)}", param_hint="--compilers"
+            )
         if name == builds.EMULATED and any(builds.VNNI in build.isas for build in made):
             matrix.skipped[name] = f"{builds.VNNI} runs here as it is"
             continue

@@ -14,7 +14,11 @@ from typing import Any
 
 def differences(reports: dict[str, Any]) -> list[str]:
     """Every program whose id, trace or outputs are not the same everywhere, and every machine with a row that failed."""
-    said = [f"{name}: a back end differs from what is recorded" for name, one in reports.items() if not one["agrees"]]
+    said = [
+        f"{name}: a back end differs from what is recorded"
+        for name, one in reports.items()
+        if not one["agrees"]
+    ]
     first, *others = reports
     for other in others:
         mine, theirs = reports[first]["found"], reports[other]["found"]
@@ -31,11 +35,15 @@ def main(paths: Sequence[str]) -> int:
     if not paths:
         print("no report to compare")
         return 1
-    reports = {path: json.loads(Path(path).read_text(encoding="utf-8")) for path in paths}
+    reports = {
+        path: json.loads(Path(path).read_text(encoding="utf-8")) for path in paths
+    }
     for path, report in reports.items():
         rows = len(report["rows"])
         machine = ", ".join(report["machine"].values())
-        print(f"{path}: {machine}, Python {report['python']}: {len(report['found'])} programs, {rows} back ends")
+        print(
+            f"{path}: {machine}, Python {report['python']}: {len(report['found'])} programs, {rows} back ends"
+        )
     said = differences(reports)
     print("\n".join(said) or "all agree")
     return 1 if said else 0

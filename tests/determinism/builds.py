@@ -16,7 +16,10 @@ from tests.determinism.programs import ROOT
 SOURCES = ROOT / "cvm" / "engine"
 NAMES = {"gcc": r"g\+\+(-\d+)?", "clang": r"clang\+\+(-\d+)?"}
 EMULATED, VNNI = "emulated", "avx512vnni"
-SIMDE = (Path("/usr/include/simde/x86/avx512.h"), Path("/usr/local/include/simde/x86/avx512.h"))
+SIMDE = (
+    Path("/usr/include/simde/x86/avx512.h"),
+    Path("/usr/local/include/simde/x86/avx512.h"),
+)
 
 
 class Absent(Exception):
@@ -39,7 +42,9 @@ class Build:
 
 def present() -> Build:
     """The engine that every command of ours finds: what `pip install` built, or what CVM_ENGINE names."""
-    return Build("CVM_ENGINE" if "CVM_ENGINE" in os.environ else "installed", None, _isas(None))
+    return Build(
+        "CVM_ENGINE" if "CVM_ENGINE" in os.environ else "installed", None, _isas(None)
+    )
 
 
 def compiled(name: str) -> Build:
@@ -61,7 +66,12 @@ def emulated() -> Build:
 def _compiler(name: str) -> Path:
     """The one with the plain name, or else the newest numbered one."""
     folders = [Path(folder) for folder in os.get_exec_path() if Path(folder).is_dir()]
-    found = {path.name: path for folder in folders for path in folder.iterdir() if re.fullmatch(NAMES[name], path.name)}
+    found = {
+        path.name: path
+        for folder in folders
+        for path in folder.iterdir()
+        if re.fullmatch(NAMES[name], path.name)
+    }
     if not found:
         raise Absent(f"C++ compiler of {name}")
     return found[max(found, key=lambda own: int(own.partition("-")[2] or 1000))]
@@ -69,11 +79,15 @@ def _compiler(name: str) -> Path:
 
 def _built(name: str, compiler: Path, *options: str) -> Path:
     folder = ROOT / "build" / f"determinism-{name}"
-    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
+    path = os.pathsep.join(
+        (str(Path(sys.executable).parent), os.environ.get("PATH", ""))
+    )
     cmake, ninja = shutil.which("cmake", path=path), shutil.which("ninja", path=path)
     if cmake is None:
         raise Absent("cmake")
-    with_ninja = [] if ninja is None else ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"]
+    with_ninja = (
+        [] if ninja is None else ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"]
+    )
     settings = [
         f"-DCMAKE_CXX_COMPILER={compiler}",
         f"-DPython_EXECUTABLE={sys.executable}",
@@ -85,7 +99,14 @@ def _built(name: str, compiler: Path, *options: str) -> Path:
 
 
 def _run(*words: str, **environment: str) -> str:
-    done = subprocess.run(words, text=True, capture_output=True, check=False, cwd=ROOT, env=os.environ | environment)
+    done = subprocess.run(
+        words,
+        text=True,
+        capture_output=True,
+        check=False,
+        cwd=ROOT,
+        env=os.environ | environment,
+    )
     if done.returncode:
         raise Failed(f"{' '.join(words)}\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
     return done.stdout
@@ -93,4 +114,11 @@ def _run(*words: str, **environment: str) -> str:
 
 def _isas(path: Path | None) -> tuple[str, ...]:
     named = {} if path is None else {"CVM_ENGINE": str(path)}
-    return tuple(_run(sys.executable, "-c", "from cvm.runtime import native; print(*native.isas())", **named).split())
+    return tuple(
+        _run(
+            sys.executable,
+            "-c",
+            "from cvm.runtime import native; print(*native.isas())",
+            **named,
+        ).split()
+    )

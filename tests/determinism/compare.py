@@ -41,13 +41,18 @@ class Found:
 def run_reference(form: Proven, sample: Sample) -> Found:
     """The reference machine with the digests that `cvm run --trace` writes."""
     leaves: list[bytes] = []
-    return Found(leaves, _digests(interpreter.run(form, sample, observe=trace.observer(leaves))))
+    return Found(
+        leaves, _digests(interpreter.run(form, sample, observe=trace.observer(leaves)))
+    )
 
 
 def run_traced(engine: Engine, sample: Sample, threads: int) -> Found:
     """An engine that computes every value by itself."""
     leaves: list[bytes] = []
-    return Found(leaves, _digests(engine.observe(sample, trace.observer(leaves), threads=threads)))
+    return Found(
+        leaves,
+        _digests(engine.observe(sample, trace.observer(leaves), threads=threads)),
+    )
 
 
 def trace_problem(form: Proven, found: Found, expected: Record) -> Problem | None:
@@ -56,28 +61,48 @@ def trace_problem(form: Proven, found: Found, expected: Record) -> Problem | Non
         if leaf.hex()[:PREFIX] != expected.value(place):
             item = form.program.instructions[place]
             number = form.program.first_instruction + place
-            return Problem(f"trace: instruction {place}, %{number} = {item.name}, is the first that differs", place)
+            return Problem(
+                f"trace: instruction {place}, %{number} = {item.name}, is the first that differs",
+                place,
+            )
     if found.trace != expected.trace:
         return Problem(f"trace: root {found.trace} is not {expected.trace}")
     return _output_problem("trace", found.outputs, expected)
 
 
-def fused_problem(fused: Engine, sample: Sample, expected: Record, threads: int) -> Problem | None:
+def fused_problem(
+    fused: Engine, sample: Sample, expected: Record, threads: int
+) -> Problem | None:
     """The first output of an ordinary run that is wrong, and the first step of its plan that is."""
-    problem = _output_problem("fused run", _digests(fused.run(sample, threads=threads)), expected)
-    step = None if problem is None else first_wrong_step(fused, sample, expected, threads)
+    problem = _output_problem(
+        "fused run", _digests(fused.run(sample, threads=threads)), expected
+    )
+    step = (
+        None if problem is None else first_wrong_step(fused, sample, expected, threads)
+    )
     if problem is None or step is None:
         return problem  # watched step by step it was right: the answer changes from run to run
     what = summarize(fused.plan)[step]
     values = ", ".join(f"%{value}" for value in what.values) or "no value of its own"
-    return Problem(f"{problem.sentence}; step {step} is the first that differs: {what.what} ({values})", step=step)
+    return Problem(
+        f"{problem.sentence}; step {step} is the first that differs: {what.what} ({values})",
+        step=step,
+    )
 
 
-def first_wrong_step(engine: Engine, sample: Sample, expected: Record, threads: int) -> int | None:
+def first_wrong_step(
+    engine: Engine, sample: Sample, expected: Record, threads: int
+) -> int | None:
     """The first step of a plan whose result is not the recorded value."""
     program, plan, wrong = engine.form.program, engine.plan, []
-    known = {n: expected.value(i) for i, n in enumerate(range(program.first_instruction, len(engine.form.types)))}
-    known |= {n: trace.digest(sample[item.name]).hex()[:PREFIX] for n, item in enumerate(program.inputs)}
+    known = {
+        n: expected.value(i)
+        for i, n in enumerate(range(program.first_instruction, len(engine.form.types)))
+    }
+    known |= {
+        n: trace.digest(sample[item.name]).hex()[:PREFIX]
+        for n, item in enumerate(program.inputs)
+    }
 
     def note(step: int, content: bytes) -> None:
         value = plan.source(plan.steps[step].result)
@@ -95,7 +120,9 @@ def _digests(outputs: Sample) -> dict[str, str]:
     return {name: trace.digest(value).hex() for name, value in outputs.items()}
 
 
-def _output_problem(run: str, found: dict[str, str], expected: Record) -> Problem | None:
+def _output_problem(
+    run: str, found: dict[str, str], expected: Record
+) -> Problem | None:
     if found.keys() != expected.outputs.keys():
         return Problem(f"{run}: outputs {list(found)}, not {list(expected.outputs)}")
     wrong = [name for name, value in found.items() if value != expected.outputs[name]]

@@ -41,7 +41,13 @@ class Matrix:
     rows: list[Row] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
 
-    def add(self, backend: str, programs: Sequence[str], problems: Problems, threads: Sequence[int] = (0,)) -> None:
+    def add(
+        self,
+        backend: str,
+        programs: Sequence[str],
+        problems: Problems,
+        threads: Sequence[int] = (0,),
+    ) -> None:
         """A row for each number of threads. The first problem of a program is the one kept."""
         for count in threads:
             wrong: dict[str, str] = {}
@@ -56,7 +62,9 @@ class Matrix:
 
     def table(self) -> Table:
         """Matches out of programs tried."""
-        table = Table("back end / threads", *GROUPS, title="programs that gave the recorded bytes")
+        table = Table(
+            "back end / threads", *GROUPS, title="programs that gave the recorded bytes"
+        )
         for row in self.rows:
             table.add_row(row.name, *(_cell(*row.count(group)) for group in GROUPS))
         return table
@@ -66,7 +74,9 @@ class Matrix:
         shown: dict[tuple[str, str], dict[str, list[int]]] = {}
         for row in self.rows:
             for program, sentence in row.wrong.items():
-                shown.setdefault((program, sentence), {}).setdefault(row.backend, []).append(row.threads)
+                shown.setdefault((program, sentence), {}).setdefault(
+                    row.backend, []
+                ).append(row.threads)
         return [
             f"{program}: {sentence} [{', '.join(_with_threads(*item) for item in backends.items())}]"
             for (program, sentence), backends in shown.items()
@@ -75,12 +85,20 @@ class Matrix:
     def as_json(self, found: dict[str, Any]) -> dict[str, Any]:
         """`found` is what the reference gave on this machine, for comparison with other machines."""
         return {
-            "machine": {"system": platform.system(), "processor": platform.machine(), "byte order": sys.byteorder},
+            "machine": {
+                "system": platform.system(),
+                "processor": platform.machine(),
+                "byte order": sys.byteorder,
+            },
             "python": platform.python_version(),
             "numpy": np.__version__,
             "agrees": self.agrees,
             "rows": [
-                {"name": row.name, "groups": {group: row.count(group) for group in GROUPS}, "wrong": row.wrong}
+                {
+                    "name": row.name,
+                    "groups": {group: row.count(group) for group in GROUPS},
+                    "wrong": row.wrong,
+                }
                 for row in self.rows
             ],
             "skipped": self.skipped,

@@ -31,7 +31,9 @@ OPTIONS = {
 }
 GROUPS = ("models", "random", "branches", "networks", "detections")
 DETECTIONS = ("nms", "concat", "gather", "maximum")
-KINDS = tuple(name for name in MAKERS if name != "nms")  # of the random ones: a new instruction changes no program
+KINDS = tuple(
+    name for name in MAKERS if name != "nms"
+)  # of the random ones: a new instruction changes no program
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,11 @@ def all_items(only: str = "") -> list[Item]:
 
 
 def _makers() -> dict[str, Callable[[], Item]]:
-    models = {f"models/{model}-{name}": (_model, model, OPTIONS[name]) for model in MODELS for name in OPTIONS}
+    models = {
+        f"models/{model}-{name}": (_model, model, OPTIONS[name])
+        for model in MODELS
+        for name in OPTIONS
+    }
     random = {f"random/{seed:03}": (_random, seed) for seed in range(100)}
     branches = {f"branches/{seed:03}": (_branches, seed) for seed in range(40)}
     networks = {f"networks/{seed:03}": (_network, seed) for seed in range(60)}
@@ -93,10 +99,17 @@ def _network(name: str, seed: int) -> Item:
 
 
 def _converted(model: str, options: str) -> Program:
-    words = ["--config", str(ROOT / f"configs/{model}.toml"), "--table", str(TABLES / f"{model}.table.json")]
+    words = [
+        "--config",
+        str(ROOT / f"configs/{model}.toml"),
+        "--table",
+        str(TABLES / f"{model}.table.json"),
+    ]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "program.cvm"
-        result = CliRunner().invoke(cli, ["convert", *words, *options.split(), "-o", str(path)])
+        result = CliRunner().invoke(
+            cli, ["convert", *words, *options.split(), "-o", str(path)]
+        )
         if result.exit_code:
             raise RuntimeError(f"{model} {options}: {result.output}")
         return file_format.read(path)
@@ -106,6 +119,8 @@ def anything(program: Program, seed: int) -> dict[str, IntArray]:
     """Every integer of the declared intervals is as likely as any other."""
     random = Frozen(seed)
     return {
-        item.name: random.integers(item.lo, item.hi + 1, item.type.shape).astype(DTYPES[item.type.dtype])
+        item.name: random.integers(item.lo, item.hi + 1, item.type.shape).astype(
+            DTYPES[item.type.dtype]
+        )
         for item in program.inputs
     }

@@ -33,7 +33,11 @@ class Record:
 def record(item: Item) -> Record:
     """Nothing of `cvm.runtime.trace` and nothing of the engine has a part in it."""
     leaves: list[bytes] = []
-    outputs = run(validate(item.program), item.sample, observe=lambda _, value: leaves.append(golden.digest(value)))
+    outputs = run(
+        validate(item.program),
+        item.sample,
+        observe=lambda _, value: leaves.append(golden.digest(value)),
+    )
     return Record(
         file_format.program_id(item.program),
         golden.root(leaves).hex(),
@@ -44,12 +48,22 @@ def record(item: Item) -> Record:
 
 def load(path: Path = DIGESTS) -> dict[str, Record]:
     """By the programs' names."""
-    return {name: Record(**fields) for name, fields in json.loads(path.read_text()).items()} if path.exists() else {}
+    return (
+        {
+            name: Record(**fields)
+            for name, fields in json.loads(path.read_text()).items()
+        }
+        if path.exists()
+        else {}
+    )
 
 
 def save(records: Mapping[str, Record], path: Path = DIGESTS) -> None:
     """A line for each program."""
-    lines = (f"{json.dumps(name)}: {json.dumps(asdict(found))}" for name, found in records.items())
+    lines = (
+        f"{json.dumps(name)}: {json.dumps(asdict(found))}"
+        for name, found in records.items()
+    )
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8", newline="\n")
 
 

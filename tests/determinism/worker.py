@@ -25,12 +25,16 @@ THREADS = (1, 2, 3, 4)
 Problems = list[tuple[str, int, str]]
 
 
-def write_items(items: list[Item], known: dict[str, records.Record], folder: Path) -> None:
+def write_items(
+    items: list[Item], known: dict[str, records.Record], folder: Path
+) -> None:
     """What workers read: programs, samples and records."""
     for number, item in enumerate(items):
         file_format.write(item.program, folder / f"{number}.cvm")
         np.savez(folder / f"{number}.npz", allow_pickle=False, **item.sample)
-    records.save({item.name: known[item.name] for item in items}, folder / "records.json")
+    records.save(
+        {item.name: known[item.name] for item in items}, folder / "records.json"
+    )
 
 
 def chosen(count: int, every: int) -> range:
@@ -42,11 +46,25 @@ def start(folder: Path, engine: Path | None, isa: str, every: int) -> Problems:
     """Run a worker; one that dies has every program wrong."""
     named = {"CVM_ISA": isa} | ({} if engine is None else {"CVM_ENGINE": str(engine)})
     words = [sys.executable, "-m", "tests.determinism.worker", str(folder), str(every)]
-    done = subprocess.run(words, text=True, capture_output=True, check=False, cwd=ROOT, env=os.environ | named)
+    done = subprocess.run(
+        words,
+        text=True,
+        capture_output=True,
+        check=False,
+        cwd=ROOT,
+        env=os.environ | named,
+    )
     if done.returncode == 0:
-        return [(name, threads, sentence) for name, threads, sentence in json.loads(done.stdout)]
+        return [
+            (name, threads, sentence)
+            for name, threads, sentence in json.loads(done.stdout)
+        ]
     why = f"the process ended with {done.returncode}: {done.stderr.strip()[-500:]}"
-    return [(name, threads, why) for name in records.load(folder / "records.json") for threads in THREADS]
+    return [
+        (name, threads, why)
+        for name in records.load(folder / "records.json")
+        for threads in THREADS
+    ]
 
 
 def main(folder: Path, every: int) -> Problems:
@@ -58,11 +76,16 @@ def main(folder: Path, every: int) -> Problems:
         form = validate(file_format.read(folder / f"{number}.cvm"))
         with np.load(folder / f"{number}.npz") as stored:
             sample = dict(stored)
-        problems += [(name, threads, sentence) for threads, sentence in _problems(form, sample, expected)]
+        problems += [
+            (name, threads, sentence)
+            for threads, sentence in _problems(form, sample, expected)
+        ]
     return problems
 
 
-def _problems(form: Proven, sample: compare.Sample, expected: records.Record) -> Iterator[tuple[int, str]]:
+def _problems(
+    form: Proven, sample: compare.Sample, expected: records.Record
+) -> Iterator[tuple[int, str]]:
     try:
         traced, fused = Engine(form, traceable=True), Engine(form)
     except ValueError as refusal:
@@ -70,8 +93,13 @@ def _problems(form: Proven, sample: compare.Sample, expected: records.Record) ->
         return
     for threads in THREADS:
         found = compare.run_traced(traced, sample, threads)
-        problems = compare.trace_problem(form, found, expected), compare.fused_problem(fused, sample, expected, threads)
-        yield from ((threads, problem.sentence) for problem in problems if problem is not None)
+        problems = (
+            compare.trace_problem(form, found, expected),
+            compare.fused_problem(fused, sample, expected, threads),
+        )
+        yield from (
+            (threads, problem.sentence) for problem in problems if problem is not None
+        )
 
 
 if __name__ == "__main__":

@@ -20,7 +20,12 @@ SHAPE = ("--shape", "data=1,1,8,8")
 
 @pytest.fixture
 def folder(tmp_path):
-    for name in ("resnet_digits8-symbol.json", "resnet_digits8-0000.params", "calibration.npz", "test.npz"):
+    for name in (
+        "resnet_digits8-symbol.json",
+        "resnet_digits8-0000.params",
+        "calibration.npz",
+        "test.npz",
+    ):
         shutil.copy(DIGITS / name, tmp_path / name)
     return tmp_path
 
@@ -41,17 +46,30 @@ def refused(folder: Path, *words: str, code: int = 2) -> str:
     return result.output
 
 
-def identity_onnx(folder: Path, operator: str = "Relu", weights: np.ndarray | None = None, **attributes) -> Path:
+def identity_onnx(
+    folder: Path,
+    operator: str = "Relu",
+    weights: np.ndarray | None = None,
+    **attributes,
+) -> Path:
     names = ["x"] if weights is None else ["x", "w"]
     tensors = [] if weights is None else [numpy_helper.from_array(weights, "w")]
     nodes = [
         helper.make_node(operator, names, ["h"], "first", **attributes),
         helper.make_node("Relu", ["h"], ["y"], "last"),
     ]
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4]) for name in ("x", "y")]
+    values = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4])
+        for name in ("x", "y")
+    ]
     graph = helper.make_graph(nodes, "g", values[:1], values[1:], tensors)
     path = folder / "m.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(
+        helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+        ),
+        path,
+    )
     return path
 
 
@@ -71,7 +89,9 @@ def test_parameters_that_are_missing(folder):
 
 
 def test_several_parameter_files_are_listed(folder):
-    shutil.copy(folder / "resnet_digits8-0000.params", folder / "resnet_digits8-0007.params")
+    shutil.copy(
+        folder / "resnet_digits8-0000.params", folder / "resnet_digits8-0007.params"
+    )
     message = refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE)
     assert "resnet_digits8-0000.params" in message
     assert "resnet_digits8-0007.params" in message
@@ -82,15 +102,23 @@ def test_an_input_shape_that_nothing_tells(folder):
 
 
 def test_a_shape_that_does_not_fit_the_model(folder):
-    assert "shape" in refused(folder, "convert", "resnet_digits8-symbol.json", "--shape", "data=1,3,8,8")
+    assert "shape" in refused(
+        folder, "convert", "resnet_digits8-symbol.json", "--shape", "data=1,3,8,8"
+    )
 
 
-@pytest.mark.parametrize("text", ["data", "data=", "=1,2", "data=1,x", "data=0,1", "data=1,-1"])
+@pytest.mark.parametrize(
+    "text", ["data", "data=", "=1,2", "data=1,x", "data=0,1", "data=1,-1"]
+)
 def test_a_shape_option_that_is_no_shape(folder, text):
-    assert "expected NAME=1,3,224,224" in refused(folder, "convert", "resnet_digits8-symbol.json", "--shape", text)
+    assert "expected NAME=1,3,224,224" in refused(
+        folder, "convert", "resnet_digits8-symbol.json", "--shape", text
+    )
 
 
-@pytest.mark.parametrize("name", ["resnet_digits8-symbol.json", "resnet_digits8-0000.params"])
+@pytest.mark.parametrize(
+    "name", ["resnet_digits8-symbol.json", "resnet_digits8-0000.params"]
+)
 def test_a_truncated_file(folder, name):
     content = (folder / name).read_bytes()
     (folder / name).write_bytes(content[: len(content) // 2])
@@ -99,7 +127,9 @@ def test_a_truncated_file(folder, name):
 
 @pytest.mark.parametrize("name", [".", "..", "/"])
 def test_a_folder_in_the_place_of_the_model(folder, name):
-    assert f"{name}: is a folder; expected an .onnx file" in refused(folder, "convert", name)
+    assert f"{name}: is a folder; expected an .onnx file" in refused(
+        folder, "convert", name
+    )
 
 
 def test_a_truncated_onnx_file(folder):
@@ -129,13 +159,17 @@ def test_nan_weights(folder):
 
 def test_an_empty_folder_of_data(folder):
     (folder / "images").mkdir()
-    message = refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--data", "images")
+    message = refused(
+        folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--data", "images"
+    )
     assert "images" in message
 
 
 def test_data_of_another_shape(folder):
     np.savez(folder / "x.npz", x=np.zeros((5, 1, 9, 9), np.float32))
-    message = refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--data", "x.npz")
+    message = refused(
+        folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--data", "x.npz"
+    )
     assert "9" in message
     assert "x.npz" in message
 
@@ -144,25 +178,47 @@ def test_data_with_nan(folder):
     images = np.zeros((3, 1, 8, 8), np.float32)
     images[1, 0, 0, 0] = np.nan
     np.savez(folder / "x.npz", x=images)
-    assert "NaN" in refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--data", "x.npz")
+    assert "NaN" in refused(
+        folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--data", "x.npz"
+    )
 
 
 def test_a_place_that_cannot_be_written(folder):
-    words = ("convert", "resnet_digits8-symbol.json", *SHAPE, "-o", "no/such/folder/p.cvm")
+    words = (
+        "convert",
+        "resnet_digits8-symbol.json",
+        *SHAPE,
+        "-o",
+        "no/such/folder/p.cvm",
+    )
     assert "no/such/folder" in refused(folder, *words)
 
 
 def test_a_result_that_would_replace_the_model(folder):
-    words = ("convert", "resnet_digits8-symbol.json", *SHAPE, "-o", "resnet_digits8-symbol.json")
+    words = (
+        "convert",
+        "resnet_digits8-symbol.json",
+        *SHAPE,
+        "-o",
+        "resnet_digits8-symbol.json",
+    )
     assert "also an input" in refused(folder, *words)
 
 
 @pytest.mark.parametrize(
     "option",
-    [("--bits", "1"), ("--bits", "9"), ("--weight-bits", "0"), ("--weight-bits", "16"), ("--activation-bits", "12")],
+    [
+        ("--bits", "1"),
+        ("--bits", "9"),
+        ("--weight-bits", "0"),
+        ("--weight-bits", "16"),
+        ("--activation-bits", "12"),
+    ],
 )
 def test_bits_that_no_integer_has_here(folder, option):
-    assert "bits; allowed are" in refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE, *option)
+    assert "bits; allowed are" in refused(
+        folder, "convert", "resnet_digits8-symbol.json", *SHAPE, *option
+    )
 
 
 def test_a_config_key_that_does_not_exist(folder):
@@ -172,38 +228,81 @@ def test_a_config_key_that_does_not_exist(folder):
 
 def test_a_layer_that_does_not_exist(folder):
     (folder / "c.toml").write_text("[layers.nowhere]\nbits = 4\n")
-    assert "'nowhere'" in refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--config", "c.toml")
+    assert "'nowhere'" in refused(
+        folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--config", "c.toml"
+    )
 
 
 def test_a_table_of_another_model(folder):
     identity_onnx(folder, "Add", np.arange(4, dtype=np.float32))
     np.savez(folder / "x.npz", x=np.ones((2, 1, 4), np.float32))
     done = CliRunner().invoke(
-        cli, ["calibrate", str(folder / "m.onnx"), "--data", str(folder / "x.npz"), "-o", str(folder / "t.json")]
+        cli,
+        [
+            "calibrate",
+            str(folder / "m.onnx"),
+            "--data",
+            str(folder / "x.npz"),
+            "-o",
+            str(folder / "t.json"),
+        ],
     )
     assert done.exit_code == 0, done.output
-    message = refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--table", "t.json")
+    message = refused(
+        folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--table", "t.json"
+    )
     assert "calibrate again" in message
 
 
 def test_a_table_that_is_none(folder):
     (folder / "t.json").write_text("{}")
-    assert "t.json" in refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--table", "t.json")
+    assert "t.json" in refused(
+        folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--table", "t.json"
+    )
 
 
-@pytest.mark.parametrize("option", [("--data", "test.npz"), ("--samples", "3"), ("--observer", "minmax")])
+@pytest.mark.parametrize(
+    "option", [("--data", "test.npz"), ("--samples", "3"), ("--observer", "minmax")]
+)
 def test_a_table_and_what_it_already_decides(folder, option):
-    message = refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--table", "t.json", *option)
+    message = refused(
+        folder,
+        "convert",
+        "resnet_digits8-symbol.json",
+        *SHAPE,
+        "--table",
+        "t.json",
+        *option,
+    )
     assert f"--table and {option[0]}: the table already says what was seen" in message
 
 
 def test_a_table_fitted_to_another_precision(folder):
-    words = ("calibrate", str(folder / "resnet_digits8-symbol.json"), *SHAPE, "--data", str(folder / "calibration.npz"))
-    result = CliRunner().invoke(cli, [*words, "--samples", "3", "-o", str(folder / "t.json")])
+    words = (
+        "calibrate",
+        str(folder / "resnet_digits8-symbol.json"),
+        *SHAPE,
+        "--data",
+        str(folder / "calibration.npz"),
+    )
+    result = CliRunner().invoke(
+        cli, [*words, "--samples", "3", "-o", str(folder / "t.json")]
+    )
     assert result.exit_code == 0
-    words = ("convert", "resnet_digits8-symbol.json", *SHAPE, "--table", "t.json", "--activation-bits", "16")
+    words = (
+        "convert",
+        "resnet_digits8-symbol.json",
+        *SHAPE,
+        "--table",
+        "t.json",
+        "--activation-bits",
+        "16",
+    )
     message = refused(folder, *words)
-    assert "was made with observer mse, bits 8, not with observer mse, bits 16; calibrate again" in message
+    assert (
+        "was made with observer mse, bits 8, not with observer mse, bits 16; calibrate again"
+        in message
+    )
 
 
 def test_evaluate_without_a_program(folder):
@@ -212,11 +311,21 @@ def test_evaluate_without_a_program(folder):
 
 def test_evaluate_a_program_that_is_no_program(folder):
     (folder / "p.cvm").write_text("x")
-    assert "p.cvm" in refused(folder, "evaluate", "resnet_digits8-symbol.json", "p.cvm", *SHAPE, "--data", "test.npz")
+    assert "p.cvm" in refused(
+        folder,
+        "evaluate",
+        "resnet_digits8-symbol.json",
+        "p.cvm",
+        *SHAPE,
+        "--data",
+        "test.npz",
+    )
 
 
 def test_calibrate_without_data(folder):
-    assert "--data" in refused(folder, "calibrate", "resnet_digits8-symbol.json", *SHAPE, "-o", "t.json")
+    assert "--data" in refused(
+        folder, "calibrate", "resnet_digits8-symbol.json", *SHAPE, "-o", "t.json"
+    )
 
 
 def test_noise_instead_of_data_is_said_loudly(folder):
@@ -228,9 +337,14 @@ def test_noise_instead_of_data_is_said_loudly(folder):
 
 
 def test_names_of_a_model_neither_command_the_terminal_nor_fill_it(tmp_path):
-    nodes = [variable("data", __shape__="(1, 4)"), node("Evil\x1b[31m", "n\x1b[2J\nmrt: fine" + "x" * 5_000, [0])]
+    nodes = [
+        variable("data", __shape__="(1, 4)"),
+        node("Evil\x1b[31m", "n\x1b[2J\nmrt: fine" + "x" * 5_000, [0]),
+    ]
     write_symbol(tmp_path / "m-symbol.json", nodes)
-    said = refused(tmp_path, "export", "m-symbol.json", "--random-weights", "1", "-o", "m.onnx")
+    said = refused(
+        tmp_path, "export", "m-symbol.json", "--random-weights", "1", "-o", "m.onnx"
+    )
     assert "\x1b" not in said
     assert r"n\x1b[2J\nmrt: fine" in said
     assert "characters)" in said
@@ -238,9 +352,13 @@ def test_names_of_a_model_neither_command_the_terminal_nor_fill_it(tmp_path):
 
 
 @pytest.mark.parametrize("command", ["export", "convert", "rewrite"])
-def test_parameters_that_are_found_beside_the_model_are_not_written_over(folder, command):
+def test_parameters_that_are_found_beside_the_model_are_not_written_over(
+    folder, command
+):
     parameters = folder / "resnet_digits8-0000.params"
     before = parameters.read_bytes()
-    said = refused(folder, command, "resnet_digits8-symbol.json", *SHAPE, "-o", parameters.name)
+    said = refused(
+        folder, command, "resnet_digits8-symbol.json", *SHAPE, "-o", parameters.name
+    )
     assert "resnet_digits8-0000.params: cannot be written: it is also an input" in said
     assert parameters.read_bytes() == before

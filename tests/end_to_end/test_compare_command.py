@@ -20,13 +20,25 @@ def mrt(*words: object) -> Result:
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("compare") / "digits.cvm"
-    result = mrt("convert", MODEL, *SHAPE, "--data", DIGITS / "calibration.npz", "--samples", 30, "-o", path)
+    result = mrt(
+        "convert",
+        MODEL,
+        *SHAPE,
+        "--data",
+        DIGITS / "calibration.npz",
+        "--samples",
+        30,
+        "-o",
+        path,
+    )
     assert result.exit_code == 0, result.output
     return path
 
 
 def test_layers_are_listed_worst_first(program):
-    result = mrt("compare", MODEL, program, *SHAPE, "--data", TEST, "--samples", 5, "--worst", 4)
+    result = mrt(
+        "compare", MODEL, program, *SHAPE, "--data", TEST, "--samples", 5, "--worst", 4
+    )
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
     worst = [float(line.split()[0]) for line in lines[1:5]]
@@ -53,15 +65,36 @@ def test_a_page_over_the_model_is_refused_before_the_work(program):
     assert program.read_bytes()[:4] != b"<!do"
 
 
-@pytest.mark.parametrize(("gate", "code"), [("agreement=0.9", 0), ("agreement=1.01", 1), ("likeness=0.9", 2)])
+@pytest.mark.parametrize(
+    ("gate", "code"), [("agreement=0.9", 0), ("agreement=1.01", 1), ("likeness=0.9", 2)]
+)
 def test_a_gate_decides_the_exit_code(program, gate, code):
-    result = mrt("evaluate", MODEL, program, *SHAPE, "--data", TEST, "--samples", 20, "--fail-below", gate)
+    result = mrt(
+        "evaluate",
+        MODEL,
+        program,
+        *SHAPE,
+        "--data",
+        TEST,
+        "--samples",
+        20,
+        "--fail-below",
+        gate,
+    )
     assert result.exit_code == code, result.output
     assert ("expected at least 1.01" in result.stderr) == (code == 1)
 
 
 def test_a_missed_gate_still_prints_the_report(program):
-    words = ("--data", TEST, "--samples", 20, "--json", "--fail-below", "agreement=1.01")
+    words = (
+        "--data",
+        TEST,
+        "--samples",
+        20,
+        "--json",
+        "--fail-below",
+        "agreement=1.01",
+    )
     result = mrt("evaluate", MODEL, program, *SHAPE, *words)
     assert result.exit_code == 1
     assert json.loads(result.stdout)["samples"] == 20

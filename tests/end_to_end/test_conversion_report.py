@@ -31,23 +31,41 @@ def converted(tmp_path_factory):
 def test_every_instruction_of_the_program_is_accounted_for(converted):
     _, report, program = converted
     places = {tuple(item["into"]): item["instructions"] for item in report["operators"]}
-    counted = sum(sum(found.values()) for found in places.values()) + sum(report["other_instructions"].values())
-    assert counted == len(program.program.instructions) == report["integers"]["instructions"]
+    counted = sum(sum(found.values()) for found in places.values()) + sum(
+        report["other_instructions"].values()
+    )
+    assert (
+        counted
+        == len(program.program.instructions)
+        == report["integers"]["instructions"]
+    )
 
 
 def test_batch_norms_went_into_convolutions_and_products_became_products(converted):
     _, report, program = converted
     kinds = {row["kind"]: row for row in report["kinds"]}
     assert report["origin"] == "mxnet"
-    assert kinds["BatchNormalization"]["fates"] == {"fused": 11, "rewritten": 1}  # the first one has nothing before it
-    assert [item["instructions"].get("add") for item in report["operators"] if item["operator"] == "Add"] == [
+    assert kinds["BatchNormalization"]["outcomes"] == {
+        "fused": 11,
+        "rewritten": 1,
+    }  # the first one has nothing before it
+    assert [
+        item["instructions"].get("add")
+        for item in report["operators"]
+        if item["operator"] == "Add"
+    ] == [
         1,
         1,
         1,
         1,
     ]
-    assert kinds["Conv"]["count"] + 1 == sum(item.name == "conv2d" for item in program.program.instructions)
-    assert "conv2d" in kinds["Conv"]["instructions"] and "dense" in kinds["Gemm"]["instructions"]
+    assert kinds["Conv"]["count"] + 1 == sum(
+        item.name == "conv2d" for item in program.program.instructions
+    )
+    assert (
+        "conv2d" in kinds["Conv"]["instructions"]
+        and "dense" in kinds["Gemm"]["instructions"]
+    )
 
 
 def test_the_command_says_the_statement_in_a_few_lines(converted):
@@ -69,7 +87,12 @@ def test_other_forms_name_every_operator(converted, ending, tmp_path):
 
 
 def test_a_report_that_cannot_be_written_is_refused_before_the_work(tmp_path):
-    places = (("r.pdf", "expected a name that ends in .json, .html, .txt"), ("p.txt", "is named for two outputs"))
+    places = (
+        ("r.pdf", "expected a name that ends in .json, .html, .txt"),
+        ("p.txt", "is named for two outputs"),
+    )
     for name, sentence in places:
-        found = mrt(*WORDS, "-o", tmp_path / "p.txt", "--report", tmp_path / name, code=2)
+        found = mrt(
+            *WORDS, "-o", tmp_path / "p.txt", "--report", tmp_path / name, code=2
+        )
         assert sentence in found and not (tmp_path / "p.txt").exists()

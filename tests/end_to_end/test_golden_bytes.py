@@ -15,20 +15,59 @@ from mrt.cli import cli
 ROOT = Path(__file__).resolve().parent.parent.parent
 TABLES = Path(__file__).resolve().parent / "golden"
 PROGRAMS = [
-    ("resnet_digits8", "", "0f505bf8ac9fa7698a3f58f73bc4dc7ca5bd91054b942d27336b35648bb596dd"),
-    ("resnet_digits8", "--scales shift", "99072865b526c4020b1a812b93ad9939a47826b1f12ecf46a2d55e602fc82f08"),
-    ("resnet_digits8", "--activation-bits 16", "bdd227e9e5bd99ecb1820b92c6ac3633af0da0e78d7ed34cd8908c7a5204dfe7"),
-    ("resnet_digits8", "--bits 4 --scheme affine", "b8c7c58528b415f04f12b38807fa53eaa58f266e5f41c436529a67c721093b93"),
-    ("lenet_digits28", "", "6c009eab4309672ee2b32b7e08abd1101fd9552cde03b6fa42e8f1b9f1fcfda4"),
-    ("lenet_digits28", "--scales shift", "a4f2db49e12be5298f8f6714cbf505f31a5bb797cc827baf0ad10fd96b560ecd"),
-    ("lenet_digits28", "--activation-bits 16", "0687e880e1b4f83f336d528363f4b0cb4ab6a432a6f45378d51e02655e0ae51d"),
-    ("lenet_digits28", "--bits 4 --scheme affine", "d2c361f03071bfd08249716b718c66a3fbc0f83ebaae3ed75e96cf498bbb5825"),
+    (
+        "resnet_digits8",
+        "",
+        "0f505bf8ac9fa7698a3f58f73bc4dc7ca5bd91054b942d27336b35648bb596dd",
+    ),
+    (
+        "resnet_digits8",
+        "--scales shift",
+        "99072865b526c4020b1a812b93ad9939a47826b1f12ecf46a2d55e602fc82f08",
+    ),
+    (
+        "resnet_digits8",
+        "--activation-bits 16",
+        "bdd227e9e5bd99ecb1820b92c6ac3633af0da0e78d7ed34cd8908c7a5204dfe7",
+    ),
+    (
+        "resnet_digits8",
+        "--bits 4 --scheme affine",
+        "b8c7c58528b415f04f12b38807fa53eaa58f266e5f41c436529a67c721093b93",
+    ),
+    (
+        "lenet_digits28",
+        "",
+        "6c009eab4309672ee2b32b7e08abd1101fd9552cde03b6fa42e8f1b9f1fcfda4",
+    ),
+    (
+        "lenet_digits28",
+        "--scales shift",
+        "a4f2db49e12be5298f8f6714cbf505f31a5bb797cc827baf0ad10fd96b560ecd",
+    ),
+    (
+        "lenet_digits28",
+        "--activation-bits 16",
+        "0687e880e1b4f83f336d528363f4b0cb4ab6a432a6f45378d51e02655e0ae51d",
+    ),
+    (
+        "lenet_digits28",
+        "--bits 4 --scheme affine",
+        "d2c361f03071bfd08249716b718c66a3fbc0f83ebaae3ed75e96cf498bbb5825",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("name", "options", "digest"), PROGRAMS)
 def test_the_bytes_of_a_program_are_the_same_for_ever(name, options, digest, tmp_path):
-    words = ["--config", str(ROOT / f"configs/{name}.toml"), "--table", str(TABLES / f"{name}.table.json")]
-    result = CliRunner().invoke(cli, ["convert", *words, *options.split(), "-o", str(tmp_path / "p.cvm")])
+    words = [
+        "--config",
+        str(ROOT / f"configs/{name}.toml"),
+        "--table",
+        str(TABLES / f"{name}.table.json"),
+    ]
+    result = CliRunner().invoke(
+        cli, ["convert", *words, *options.split(), "-o", str(tmp_path / "p.cvm")]
+    )
     assert result.exit_code == 0, result.output
     assert hashlib.sha256((tmp_path / "p.cvm").read_bytes()).hexdigest() == digest

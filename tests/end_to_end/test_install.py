@@ -28,9 +28,19 @@ def installed(folder: Path, **environment: str) -> Path:
         copy(ROOT / name, sources / name)
     venv.create(place, symlinks=True)
     python = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python)]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "--python",
+        str(python),
+    ]
     done = subprocess.run(
-        [*pip, "install", "--no-deps", str(sources)], env={**os.environ, **environment}, capture_output=True, text=True
+        [*pip, "install", "--no-deps", str(sources)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
     )
     if "No matching distribution found for" in done.stderr:
         pytest.skip("no package index can be reached, which an installation needs")
@@ -38,18 +48,24 @@ def installed(folder: Path, **environment: str) -> Path:
     return python
 
 
-def run(python: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(
+    python: Path, folder: Path, *arguments: str
+) -> subprocess.CompletedProcess[str]:
     """`cvm` as installed: the borrowed packages come by PYTHONPATH, where this project's editable link does nothing."""
     environment = {**os.environ, "PYTHONPATH": sysconfig.get_path("purelib")}
     environment.pop("CVM_ENGINE", None)
     command = [str(python), "-m", "cvm", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True
+    )
 
 
 def check_run(python: Path, folder: Path, *options: str, said: str) -> None:
     save(doubler(), folder)
     save_array([[1, 2, 3]], folder)
-    done = run(python, folder, "run", "p.cvm", "--input", "x.npy", "-o", "y.npz", *options)
+    done = run(
+        python, folder, "run", "p.cvm", "--input", "x.npy", "-o", "y.npz", *options
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "wrote y.npz\n", said)
     with np.load(folder / "y.npz") as found:
         assert found["y"].tolist() == [[2, 4, 6]]
@@ -67,15 +83,24 @@ def extensions(python: Path) -> list[str]:
 
 
 def test_without_a_compiler_everything_runs_on_the_reference(tmp_path: Path) -> None:
-    python = installed(tmp_path, CXX=shutil.which("false") or "false", CVM_REQUIRE_ENGINE="")
+    python = installed(
+        tmp_path, CXX=shutil.which("false") or "false", CVM_REQUIRE_ENGINE=""
+    )
     assert extensions(python) == []
     check_run(python, tmp_path, said=NO_ENGINE)
 
 
-@pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="there is no C++ compiler here")
-def test_with_a_compiler_the_engine_is_there_and_its_sources_are_not(tmp_path: Path) -> None:
+@pytest.mark.skipif(
+    not (shutil.which("g++") or shutil.which("clang++")),
+    reason="there is no C++ compiler here",
+)
+def test_with_a_compiler_the_engine_is_there_and_its_sources_are_not(
+    tmp_path: Path,
+) -> None:
     python = installed(tmp_path, CVM_REQUIRE_ENGINE="1")
     assert extensions(python) == ["_counting", "_engine"]
     assert not (package(python, "cvm") / "engine").exists()
-    assert {path.suffix for path in (package(python, "mrt") / "calibrate").iterdir()} <= {".py", ""}
+    assert {
+        path.suffix for path in (package(python, "mrt") / "calibrate").iterdir()
+    } <= {".py", ""}
     check_run(python, tmp_path, "--engine", "native", said="")

@@ -14,13 +14,23 @@ ROW = {"8 bits": 27.7, "time": "under 2 s", "same class": "198 of 200", "16 bits
 
 
 def verdicts(**changes):
-    names = {"eight": "8 bits", "sixteen": "16 bits", "same": "same class", "time": "time"}
-    return table.differences({"net": ROW}, {"net": {**ROW, **{names[key]: value for key, value in changes.items()}}})
+    names = {
+        "eight": "8 bits",
+        "sixteen": "16 bits",
+        "same": "same class",
+        "time": "time",
+    }
+    return table.differences(
+        {"net": ROW},
+        {"net": {**ROW, **{names[key]: value for key, value in changes.items()}}},
+    )
 
 
 @pytest.mark.slow
 @needs_shared
-@pytest.mark.skipif(not native.available(), reason="without the engine this takes too long")
+@pytest.mark.skipif(
+    not native.available(), reason="without the engine this takes too long"
+)
 def test_no_model_is_worse_or_much_better_than_written_down():
     found = dict(states_of(cases()))
     assert table.differences(table.load(), found) == [], (
@@ -33,25 +43,37 @@ def test_what_moves_within_the_tolerance_is_the_same():
 
 
 def test_a_figure_that_got_worse_is_named_with_its_model():
-    assert verdicts(eight=27.1) == ["net: 8 bits got worse: 27.7 is written down, found 27.1"]
-    assert verdicts(same="196 of 200") == ["net: same class got worse: 198 of 200 is written down, found 196 of 200"]
-    assert verdicts(time="under 32 s") == ["net: time got slower: under 2 s is written down, found under 32 s"]
+    assert verdicts(eight=27.1) == [
+        "net: 8 bits got worse: 27.7 is written down, found 27.1"
+    ]
+    assert verdicts(same="196 of 200") == [
+        "net: same class got worse: 198 of 200 is written down, found 196 of 200"
+    ]
+    assert verdicts(time="under 32 s") == [
+        "net: time got slower: under 2 s is written down, found under 32 s"
+    ]
 
 
 def test_a_figure_that_got_much_better_must_be_written_down():
-    assert verdicts(sixteen=41.2) == ["net: 16 bits got better: 39.1 is written down, found 41.2"]
-    assert verdicts(sixteen="exact") == ["net: 16 bits got better: 39.1 is written down, found exact"]
-    assert table.differences({"net": {**ROW, "same class": "190 of 200"}}, {"net": ROW}) == [
-        "net: same class got better: 190 of 200 is written down, found 198 of 200"
+    assert verdicts(sixteen=41.2) == [
+        "net: 16 bits got better: 39.1 is written down, found 41.2"
     ]
+    assert verdicts(sixteen="exact") == [
+        "net: 16 bits got better: 39.1 is written down, found exact"
+    ]
+    assert table.differences(
+        {"net": {**ROW, "same class": "190 of 200"}}, {"net": ROW}
+    ) == ["net: same class got better: 190 of 200 is written down, found 198 of 200"]
 
 
 def test_a_model_that_no_longer_converts_or_now_does_is_named():
     refused = "refused: n (Einsum): unsupported"
-    assert verdicts(eight=refused) == [f"net: 8 bits no longer converts: 27.7 is written down, found {refused}"]
-    assert table.differences({"net": {"8 bits": refused}}, {"net": {"8 bits": 30.0}}) == [
-        f"net: 8 bits changed: {refused} is written down, found 30.0"
+    assert verdicts(eight=refused) == [
+        f"net: 8 bits no longer converts: 27.7 is written down, found {refused}"
     ]
+    assert table.differences(
+        {"net": {"8 bits": refused}}, {"net": {"8 bits": 30.0}}
+    ) == [f"net: 8 bits changed: {refused} is written down, found 30.0"]
     assert table.differences({}, {"net": ROW}) == ["net: not written down yet"]
 
 
@@ -65,7 +87,10 @@ def test_what_is_exact_stays_exact():
 
 def test_the_table_is_written_one_line_a_model_and_reads_back():
     content = table.text({"b": ROW, "a": {"8 bits": "exact"}})
-    assert content.splitlines()[1] == ' "a": {"8 bits": "exact"},' and len(content.splitlines()) == 4
+    assert (
+        content.splitlines()[1] == ' "a": {"8 bits": "exact"},'
+        and len(content.splitlines()) == 4
+    )
     assert json.loads(content) == {"a": {"8 bits": "exact"}, "b": ROW}
 
 

@@ -75,34 +75,60 @@ def test_every_entry_is_read(tmp_path: Path) -> None:
             values={"rate": 16000.0},
         ),
         preprocessing=Preprocessing(layout="NHWC", **shared),
-        inputs={"mask": Preprocessing(layout="as is", color="BGR", resize=9, crop=8, input_dtype="u8", **shared)},
-        calibration_data=DataSettings(tmp_path / "images", 10, {"data": "x_calibration"}, "y_calibration"),
+        inputs={
+            "mask": Preprocessing(
+                layout="as is",
+                color="BGR",
+                resize=9,
+                crop=8,
+                input_dtype="u8",
+                **shared,
+            )
+        },
+        calibration_data=DataSettings(
+            tmp_path / "images", 10, {"data": "x_calibration"}, "y_calibration"
+        ),
         calibration=CalibrationOptions("percentile", percentile=99.9, bits=16),
         evaluation_data=DataSettings(tmp_path / "test.npz"),
-        quantization=QuantizeOptions(4, 16, scales="shift", layers={"conv0": LayerBits(8, 7)}),
+        quantization=QuantizeOptions(
+            4, 16, scales="shift", layers={"conv0": LayerBits(8, 7)}
+        ),
     )
 
 
 def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
     found = load(tmp_path, "")
     assert found == Config()
-    assert (found.quantization.weight_bits, found.quantization.activation_bits, found.quantization.scales) == (
+    assert (
+        found.quantization.weight_bits,
+        found.quantization.activation_bits,
+        found.quantization.scales,
+    ) == (
         8,
         8,
         "real",
     )
-    assert (found.calibration.observer, found.calibration.percentile, found.calibration.bits) == ("mse", 99.999, 8)
+    assert (
+        found.calibration.observer,
+        found.calibration.percentile,
+        found.calibration.bits,
+    ) == ("mse", 99.999, 8)
 
 
 def test_an_absolute_path_stays(tmp_path: Path) -> None:
     assert load(tmp_path, '[model]\npath = "/a/b.onnx"').model.path == Path("/a/b.onnx")
 
 
-def test_each_input_has_its_own_preprocessing_or_the_general_one(tmp_path: Path) -> None:
+def test_each_input_has_its_own_preprocessing_or_the_general_one(
+    tmp_path: Path,
+) -> None:
     config = load(tmp_path, FULL)
     found = config.preprocessing_of(["data", "mask"])
     assert (found["data"].layout, found["mask"].layout) == ("NHWC", "as is")
-    with pytest.raises(BadOption, match=r"config: \[inputs.mask\] is for no input of the model; it has data"):
+    with pytest.raises(
+        BadOption,
+        match=r"config: \[inputs.mask\] is for no input of the model; it has data",
+    ):
         config.preprocessing_of(["data"])
 
 
@@ -113,7 +139,10 @@ def test_each_input_has_its_own_preprocessing_or_the_general_one(tmp_path: Path)
             "[modle]",
             "unknown key 'modle'; known are model, preprocessing, inputs, calibration, evaluation, quantization",
         ),
-        ("[model]\noutputs = 'conv0'", "[model] outputs = 'conv0': expected a list of names"),
+        (
+            "[model]\noutputs = 'conv0'",
+            "[model] outputs = 'conv0': expected a list of names",
+        ),
         (
             "[model]\npth = 'a'",
             "unknown key 'pth' in [model]; known are path, params, epoch, random_weights, outputs, shapes, values, labels",
@@ -133,37 +162,84 @@ def test_each_input_has_its_own_preprocessing_or_the_general_one(tmp_path: Path)
         ("model = 3", "model = 3: expected a table, [model]"),
         ("[inputs]\na = 3", "inputs.a = 3: expected a table, [inputs.a]"),
         ("[model]\npath = 3", "[model] path = 3: expected text"),
-        ("[model]\nshapes = { a = [0] }", "[model] shapes = {'a': [0]}: expected a list of dimensions, each 1 or more"),
+        (
+            "[model]\nshapes = { a = [0] }",
+            "[model] shapes = {'a': [0]}: expected a list of dimensions, each 1 or more",
+        ),
         ("[model]\nshapes = [1]", "[model] shapes = [1]: expected a table"),
         (
             "[preprocessing]\nscale = 'x'",
             "[preprocessing] scale = 'x': expected a number or a fraction such as \"1/255\"",
         ),
-        ("[preprocessing]\nscale = '1/0'", "[preprocessing] scale = '1/0': expected a number or a fraction"),
-        ("[preprocessing]\nscale = true", "[preprocessing] scale = True: expected a number or a fraction"),
+        (
+            "[preprocessing]\nscale = '1/0'",
+            "[preprocessing] scale = '1/0': expected a number or a fraction",
+        ),
+        (
+            "[preprocessing]\nscale = true",
+            "[preprocessing] scale = True: expected a number or a fraction",
+        ),
         ("[preprocessing]\nmean = 1" + "0" * 400, "expected a number or a fraction"),
-        ("[preprocessing]\nscale = nan", "[preprocessing] scale = nan: expected a finite number other than 0"),
-        ("[preprocessing]\nstd = [1, -1]", "[preprocessing] std = (1.0, -1.0): expected positive numbers"),
-        ("[inputs.a]\nlayout = 'NCWH'", "[inputs.a] layout = 'NCWH': expected as is | NCHW | NHWC | HW"),
-        ("[preprocessing]\nresize = 1.5", "[preprocessing] resize = 1.5: expected a whole number"),
-        ("[calibration]\nsamples = 0", "[calibration] samples = 0: expected a number of samples, 1 or more"),
+        (
+            "[preprocessing]\nscale = nan",
+            "[preprocessing] scale = nan: expected a finite number other than 0",
+        ),
+        (
+            "[preprocessing]\nstd = [1, -1]",
+            "[preprocessing] std = (1.0, -1.0): expected positive numbers",
+        ),
+        (
+            "[inputs.a]\nlayout = 'NCWH'",
+            "[inputs.a] layout = 'NCWH': expected as is | NCHW | NHWC | HW",
+        ),
+        (
+            "[preprocessing]\nresize = 1.5",
+            "[preprocessing] resize = 1.5: expected a whole number",
+        ),
+        (
+            "[calibration]\nsamples = 0",
+            "[calibration] samples = 0: expected a number of samples, 1 or more",
+        ),
         (
             "[calibration]\nobserver = 'max'",
             "[calibration] observer = 'max': expected one of minmax, percentile, entropy, mse",
         ),
-        ("[calibration]\npercentile = 10", "[calibration] percentile = 10.0: expected a number above 50, up to 100"),
-        ("[calibration]\nbits = 40", "[calibration] bits = 40: expected a precision from 2 to 16"),
-        ("[quantization]\nbits = 16", "[quantization] bits = 16: expected one of 2, 3, 4, 5, 6, 7, 8"),
-        ("[quantization]\nactivation_bits = 9", "activation_bits = 9: expected one of 2, 3, 4, 5, 6, 7, 8, 16"),
-        ("[quantization]\nbits = true", "[quantization] bits = True: expected one of 2, 3"),
-        ("[quantization]\nscales = ['real']", "[quantization] scales = ['real']: expected one of real, shift"),
-        ("[layers.a]\nweight_bits = 1", "[layers.a] weight_bits = 1: expected one of 2, 3, 4, 5, 6, 7, 8"),
+        (
+            "[calibration]\npercentile = 10",
+            "[calibration] percentile = 10.0: expected a number above 50, up to 100",
+        ),
+        (
+            "[calibration]\nbits = 40",
+            "[calibration] bits = 40: expected a precision from 2 to 16",
+        ),
+        (
+            "[quantization]\nbits = 16",
+            "[quantization] bits = 16: expected one of 2, 3, 4, 5, 6, 7, 8",
+        ),
+        (
+            "[quantization]\nactivation_bits = 9",
+            "activation_bits = 9: expected one of 2, 3, 4, 5, 6, 7, 8, 16",
+        ),
+        (
+            "[quantization]\nbits = true",
+            "[quantization] bits = True: expected one of 2, 3",
+        ),
+        (
+            "[quantization]\nscales = ['real']",
+            "[quantization] scales = ['real']: expected one of real, shift",
+        ),
+        (
+            "[layers.a]\nweight_bits = 1",
+            "[layers.a] weight_bits = 1: expected one of 2, 3, 4, 5, 6, 7, 8",
+        ),
         ("a = ", "is not TOML (Invalid value"),
         ("a = " + "[" * 10_000, "is not TOML ("),
         ("a = 1" + "0" * 5000, "is not TOML ("),
     ],
 )
-def test_what_a_file_gets_wrong_is_said_with_its_name(tmp_path: Path, text: str, sentence: str) -> None:
+def test_what_a_file_gets_wrong_is_said_with_its_name(
+    tmp_path: Path, text: str, sentence: str
+) -> None:
     with pytest.raises(BadOption) as caught:
         load(tmp_path, text)
     assert str(caught.value).startswith(f"{tmp_path / 'c.toml'}: ")
@@ -180,7 +256,10 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def test_plain_weights_and_values_are_a_config_s_to_ask_for(tmp_path: Path) -> None:
     path = tmp_path / "c.toml"
-    for text, expected in (("", (True, True)), ("per_channel = false\nunsigned = false", (False, False))):
+    for text, expected in (
+        ("", (True, True)),
+        ("per_channel = false\nunsigned = false", (False, False)),
+    ):
         path.write_text(f"[quantization]\n{text}\n", encoding="utf-8")
         found = load_config(path).quantization
         assert (found.per_channel, found.unsigned) == expected

@@ -7,21 +7,42 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from cvm.program import Input, Instruction, Meaning, Metadata, Output, Program, TensorType
+from cvm.program import (
+    Input,
+    Instruction,
+    Meaning,
+    Metadata,
+    Output,
+    Program,
+    TensorType,
+)
 from mrt.calibrate.preprocessing import Preprocessing
 from mrt.config import Config
 from mrt.errors import BadData, BadOption
-from mrt.pictures import PROVENANCE, config_for, outside, provenance, table_key, take_bytes
+from mrt.pictures import (
+    PROVENANCE,
+    config_for,
+    outside,
+    provenance,
+    table_key,
+    take_bytes,
+)
 from tests.support.graphs import graph_of, node, run
 
 U8 = Preprocessing(input_dtype="u8")
-IMAGENET = replace(U8, scale=1 / 255, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
+IMAGENET = replace(
+    U8, scale=1 / 255, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)
+)
 
 
 def _model(*shapes: tuple[int, ...], dtype: ir.DataType | None = None) -> ir.Model:
     names = "xyz"[: len(shapes)]
     nodes = [node("Relu", name, f"{name}r") for name in names]
-    model = graph_of(nodes, dict(zip(names, shapes, strict=True)), outputs=" ".join(f"{name}r" for name in names))
+    model = graph_of(
+        nodes,
+        dict(zip(names, shapes, strict=True)),
+        outputs=" ".join(f"{name}r" for name in names),
+    )
     if dtype is not None:
         model.graph.inputs[0].dtype = dtype
     return model
@@ -34,7 +55,9 @@ def test_the_model_makes_of_bytes_what_the_preprocessing_made_of_them(color):
     model = _model((1, 3, 8, 9))
     take_bytes(model, Config(preprocessing=item))
     found = run(model, {"x": picture.astype(np.float32)})["xr"]
-    prepared = replace(item, layout="NHWC", input_dtype="real").apply(picture, (1, 3, 8, 9), "here")
+    prepared = replace(item, layout="NHWC", input_dtype="real").apply(
+        picture, (1, 3, 8, 9), "here"
+    )
     assert np.abs(found - np.maximum(prepared, 0)).max() < 1e-5
 
 
@@ -42,7 +65,9 @@ def test_size_and_layout_stay_outside_and_arithmetic_does_not():
     model = _model((1, 3, 8, 9))
     item = replace(IMAGENET, color="BGR", resize=10, crop=9)
     take_bytes(model, Config(preprocessing=item))
-    assert outside(model, {"x": item}) == {"x": Preprocessing(layout="NCHW", resize=10, crop=9, input_dtype="u8")}
+    assert outside(model, {"x": item}) == {
+        "x": Preprocessing(layout="NCHW", resize=10, crop=9, input_dtype="u8")
+    }
     assert outside(model, {"x": replace(item, layout="HW")})["x"].layout == "HW"
 
 
@@ -61,8 +86,14 @@ def test_arrays_as_the_model_has_them_are_turned_into_pictures():
             np.full((8, 9, 3), 0.5, np.float32),
             "here: holds float32; with input_dtype = 'u8' the program takes a picture's own",
         ),
-        (np.full((8, 9, 3), 300), "here: holds 300..300; input_dtype = 'u8' means bytes, 0..255"),
-        (np.full((8, 9, 3), -1), "here: holds -1..-1; input_dtype = 'u8' means bytes, 0..255"),
+        (
+            np.full((8, 9, 3), 300),
+            "here: holds 300..300; input_dtype = 'u8' means bytes, 0..255",
+        ),
+        (
+            np.full((8, 9, 3), -1),
+            "here: holds -1..-1; input_dtype = 'u8' means bytes, 0..255",
+        ),
     ],
 )
 def test_what_is_no_byte_is_refused(array, sentence):
@@ -73,14 +104,34 @@ def test_what_is_no_byte_is_refused(array, sentence):
 @pytest.mark.parametrize(
     ("model", "item", "sentence"),
     [
-        (_model((1, 784)), U8, r"input 'x' of shape \[1, 784\] is no picture: input_dtype = 'u8' needs"),
+        (
+            _model((1, 784)),
+            U8,
+            r"input 'x' of shape \[1, 784\] is no picture: input_dtype = 'u8' needs",
+        ),
         (_model((2, 3, 8, 8)), U8, r"input 'x' of shape \[2, 3, 8, 8\] is no picture"),
         (_model((1, 5, 8, 8)), U8, r"input 'x' of shape \[1, 5, 8, 8\] is no picture"),
         (_model((1, 3, 4, 8)), U8, r"input 'x' of shape \[1, 3, 4, 8\] is no picture"),
-        (_model((1, 3, 8, 8), dtype=ir.DataType.UINT8), U8, "is for floats, this holds UINT8 already"),
-        (_model((1, 1, 8, 8)), IMAGENET, "input 'x': mean or std has 3 numbers, but the model has 1 channels"),
-        (_model((1, 1, 8, 8)), replace(U8, color="BGR"), "color = 'BGR' needs 3 channels, the model has 1"),
-        (_model((1, 3, 8, 8), (1, 3, 8, 8)), U8, r"a model of 2 inputs \(x, y\): say which of them takes pictures"),
+        (
+            _model((1, 3, 8, 8), dtype=ir.DataType.UINT8),
+            U8,
+            "is for floats, this holds UINT8 already",
+        ),
+        (
+            _model((1, 1, 8, 8)),
+            IMAGENET,
+            "input 'x': mean or std has 3 numbers, but the model has 1 channels",
+        ),
+        (
+            _model((1, 1, 8, 8)),
+            replace(U8, color="BGR"),
+            "color = 'BGR' needs 3 channels, the model has 1",
+        ),
+        (
+            _model((1, 3, 8, 8), (1, 3, 8, 8)),
+            U8,
+            r"a model of 2 inputs \(x, y\): say which of them takes pictures",
+        ),
     ],
 )
 def test_bad_combinations_are_refused_in_a_sentence(model, item, sentence):
@@ -92,7 +143,10 @@ def test_of_several_inputs_those_named_take_bytes():
     model = _model((1, 3, 8, 8), (1, 7))
     config = Config(inputs={"x": U8})
     take_bytes(model, config)
-    assert [tuple(value.shape.numpy()) for value in model.graph.inputs] == [(1, 8, 8, 3), (1, 7)]
+    assert [tuple(value.shape.numpy()) for value in model.graph.inputs] == [
+        (1, 8, 8, 3),
+        (1, 7),
+    ]
     left = outside(model, config.preprocessing_of(["x", "y"]))
     assert (left["x"].input_dtype, left["y"].input_dtype) == ("u8", "real")
 
@@ -110,21 +164,35 @@ def _program(stated: object, dtype: str = "u8") -> Program:
 
 
 def test_a_program_says_what_it_does_to_bytes_and_is_believed_without_a_config():
-    model, config = _model((1, 3, 8, 9)), Config(preprocessing=replace(IMAGENET, color="BGR", crop=8))
+    model, config = (
+        _model((1, 3, 8, 9)),
+        Config(preprocessing=replace(IMAGENET, color="BGR", crop=8)),
+    )
     program = _program(json.loads(provenance(model, config)[PROVENANCE]))
     assert config_for(program, Config()).inputs == {"x": replace(IMAGENET, color="BGR")}
-    assert config_for(program, config).inputs == {"x": replace(IMAGENET, color="BGR", crop=8)}
+    assert config_for(program, config).inputs == {
+        "x": replace(IMAGENET, color="BGR", crop=8)
+    }
 
 
 def test_a_program_of_reals_is_given_reals_whatever_the_config_says():
-    config = config_for(_program(None), Config(preprocessing=IMAGENET, inputs={"x": IMAGENET}))
-    assert config.preprocessing == replace(IMAGENET, input_dtype="real") == config.inputs["x"]
+    config = config_for(
+        _program(None), Config(preprocessing=IMAGENET, inputs={"x": IMAGENET})
+    )
+    assert (
+        config.preprocessing
+        == replace(IMAGENET, input_dtype="real")
+        == config.inputs["x"]
+    )
 
 
 def test_a_config_that_contradicts_the_program_is_refused():
-    program = _program({"x": {"color": "RGB", "scale": 1 / 255, "mean": [0.5], "std": [1.0]}})
+    program = _program(
+        {"x": {"color": "RGB", "scale": 1 / 255, "mean": [0.5], "std": [1.0]}}
+    )
     with pytest.raises(
-        BadOption, match=r"input 'x': the config's mean is \(0.485, .* but the program computes with \(0.5,\)"
+        BadOption,
+        match=r"input 'x': the config's mean is \(0.485, .* but the program computes with \(0.5,\)",
     ):
         config_for(program, Config(preprocessing=IMAGENET))
 
@@ -143,7 +211,9 @@ def test_a_config_that_contradicts_the_program_is_refused():
     ],
 )
 def test_a_program_that_states_nonsense_is_refused(stated):
-    with pytest.raises(BadData, match="the program's provenance 'picture_inputs' cannot be used"):
+    with pytest.raises(
+        BadData, match="the program's provenance 'picture_inputs' cannot be used"
+    ):
         config_for(_program(stated), Config())
 
 
@@ -155,5 +225,8 @@ def test_only_inputs_of_bytes_may_be_stated():
 
 def test_a_calibration_table_is_for_the_model_with_this_picture_in_front_of_it():
     model = _model((1, 3, 8, 9))
-    keys = {table_key("abc", model, Config(preprocessing=item)) for item in (Preprocessing(), U8, IMAGENET)}
+    keys = {
+        table_key("abc", model, Config(preprocessing=item))
+        for item in (Preprocessing(), U8, IMAGENET)
+    }
     assert len(keys) == 3 and "abc" in keys

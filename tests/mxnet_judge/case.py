@@ -39,7 +39,11 @@ class Answer:
 def array_to_json(array: np.ndarray) -> dict[str, Any]:
     """Numbers as the shortest decimals that read back the same."""
     numbers = array.reshape(-1)
-    data = [float(str(number)) for number in numbers] if array.dtype == np.float32 else numbers.tolist()
+    data = (
+        [float(str(number)) for number in numbers]
+        if array.dtype == np.float32
+        else numbers.tolist()
+    )
     return {"dtype": array.dtype.name, "shape": list(array.shape), "data": data}
 
 
@@ -49,7 +53,10 @@ def array_from_json(item: Mapping[str, Any]) -> np.ndarray:
 
 def case_to_json(case: Case) -> dict[str, Any]:
     groups = {name: getattr(case, name) for name in ("inputs", "parameters", "labels")}
-    arrays = {group: {name: array_to_json(array) for name, array in found.items()} for group, found in groups.items()}
+    arrays = {
+        group: {name: array_to_json(array) for name, array in found.items()}
+        for group, found in groups.items()
+    }
     return {"id": case.id, "symbol": case.symbol, **arrays}
 
 

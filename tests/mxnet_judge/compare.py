@@ -39,17 +39,29 @@ class Verdict:
 
     @property
     def wrong(self) -> bool:
-        return self.outcome not in (Outcome.AGREE, Outcome.BOTH_REFUSE) and self.known is None
+        return (
+            self.outcome not in (Outcome.AGREE, Outcome.BOTH_REFUSE)
+            and self.known is None
+        )
 
 
 def judge(case: Case, mxnet: Answer, mrt: Answer, broken: str = "") -> Verdict:
     """`broken` is what `mrt` raised that is neither an answer nor a refusal."""
     outcome, detail = _outcome(case, mxnet, mrt, broken)
-    known = next((known for known in KNOWN if outcome in known.outcomes and known.fits(case, detail)), None)
+    known = next(
+        (
+            known
+            for known in KNOWN
+            if outcome in known.outcomes and known.fits(case, detail)
+        ),
+        None,
+    )
     return Verdict(case, outcome, detail, known)
 
 
-def _outcome(case: Case, mxnet: Answer, mrt: Answer, broken: str) -> tuple[Outcome, str]:
+def _outcome(
+    case: Case, mxnet: Answer, mrt: Answer, broken: str
+) -> tuple[Outcome, str]:
     if broken:
         return Outcome.MRT_BREAKS, broken
     if mxnet.refusal is not None:
@@ -66,7 +78,14 @@ def _short(text: str) -> str:
 
 
 def largest_input(case: Case) -> float:
-    return max(1.0, 0.0, *(largest(array) for array in (*case.inputs.values(), *case.parameters.values())))
+    return max(
+        1.0,
+        0.0,
+        *(
+            largest(array)
+            for array in (*case.inputs.values(), *case.parameters.values())
+        ),
+    )
 
 
 def largest(array: np.ndarray) -> float:
@@ -75,7 +94,9 @@ def largest(array: np.ndarray) -> float:
     return float(np.abs(finite).max(initial=0.0))
 
 
-def difference(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], scale: float) -> str:
+def difference(
+    found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], scale: float
+) -> str:
     """What is wrong with the outputs, or nothing. `wanted` are mxnet's."""
     if len(found) != len(wanted):
         return f"{len(found)} outputs; mxnet gives {len(wanted)}"
@@ -90,7 +111,9 @@ def _of_arrays(ours: np.ndarray, theirs: np.ndarray, scale: float) -> str:
     """Integers of MXNet are whole float32 numbers here, on purpose: nothing else changes its dtype."""
     if ours.shape != theirs.shape:
         return f"shape {ours.shape}; mxnet gives {theirs.shape}"
-    if ours.dtype != np.float32 or (theirs.dtype != np.float32 and theirs.dtype.kind not in "iu"):
+    if ours.dtype != np.float32 or (
+        theirs.dtype != np.float32 and theirs.dtype.kind not in "iu"
+    ):
         return f"dtype {ours.dtype}; mxnet gives {theirs.dtype}"
     ours, theirs = ours.astype(np.float64), theirs.astype(np.float64)
     absolute = OF_THE_LARGEST * largest(theirs) + OF_THE_INPUT * scale

@@ -22,7 +22,11 @@ def convert(case: Case, folder: Path) -> ir.Model:
     params.unlink(missing_ok=True)
     if case.parameters:
         write_params(params, case.parameters)
-    return load_mxnet(symbol, params if case.parameters else None, {n: a.shape for n, a in case.inputs.items()})
+    return load_mxnet(
+        symbol,
+        params if case.parameters else None,
+        {n: a.shape for n, a in case.inputs.items()},
+    )
 
 
 def run(case: Case, folder: Path) -> Answer:
@@ -34,10 +38,14 @@ def run(case: Case, folder: Path) -> Answer:
     proto = ir.to_proto(model)
     onnx.checker.check_model(proto)
     options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.graph_optimization_level = (
+        onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    )
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
     needed = {value.name for value in session.get_inputs()}
     feeds = {name: array for name, array in case.inputs.items() if name in needed}
     return Answer(tuple(session.run(None, feeds)))

@@ -41,10 +41,16 @@ class Draw:
         """Between `least` and `most` dimensions."""
         return tuple(self.integer(1, largest) for _ in range(self.integer(least, most)))
 
-    def image(self, rank: int = 2, *, channels: int = 0, least: int = 3, most: int = 9) -> tuple[int, ...]:
+    def image(
+        self, rank: int = 2, *, channels: int = 0, least: int = 3, most: int = 9
+    ) -> tuple[int, ...]:
         """Batch, channels, then `rank` spatial dimensions."""
         most = min(most, {1: 16, 2: 9, 3: 6}[rank])
-        return (self.integer(1, 2), channels or self.integer(1, 5), *(self.integer(least, most) for _ in range(rank)))
+        return (
+            self.integer(1, 2),
+            channels or self.integer(1, 5),
+            *(self.integer(least, most) for _ in range(rank)),
+        )
 
     def axis(self, rank: int) -> int:
         """From the front or from the back."""
@@ -74,12 +80,20 @@ class Draw:
 
     def texts(self, attributes: Mapping[str, Any]) -> dict[str, str]:
         """As a symbol file writes them, in any of the forms that MXNet reads; what is omitted is not there."""
-        return {name: self.text(value) for name, value in attributes.items() if value is not OMIT}
+        return {
+            name: self.text(value)
+            for name, value in attributes.items()
+            if value is not OMIT
+        }
 
     def text(self, value: Any) -> str:
         match value:
             case bool():
-                return self.one("True", "true", "1") if value else self.one("False", "false", "0")
+                return (
+                    self.one("True", "true", "1")
+                    if value
+                    else self.one("False", "false", "0")
+                )
             case tuple() if None not in value and len(value) > 1:
                 items = [str(item) for item in value]
                 forms = [f"({', '.join(items)})", f"[{','.join(items)}]"]

@@ -12,7 +12,9 @@ from tests.mxnet_judge.sketch import Sketch
 
 SEED = 20
 LEAST = 2000  # cases of a whole run
-OF_ANOTHER_NAME = 3  # cases of each name that another interface of MXNet gives to an operator
+OF_ANOTHER_NAME = (
+    3  # cases of each name that another interface of MXNet gives to an operator
+)
 CHAINS = 0.15  # the least share of chains
 
 
@@ -23,7 +25,9 @@ def single(name: str, number: int, seed: int = SEED) -> Case:
     sketch = Sketch(draw)
     edges = [sketch.add(operand) for operand in drawn.operands]
     node, _ = sketch.node(name, edges, drawn.attributes)
-    return sketch.case(f"{name}:{number}", [(node, output) for output in range(drawn.outputs)])
+    return sketch.case(
+        f"{name}:{number}", [(node, output) for output in range(drawn.outputs)]
+    )
 
 
 def names() -> list[str]:
@@ -38,7 +42,9 @@ def count(name: str) -> int:
 
 def cases(seed: int = SEED) -> list[Case]:
     """Every name at least once, chains last."""
-    found = [single(name, number, seed) for name in names() for number in range(count(name))]
+    found = [
+        single(name, number, seed) for name in names() for number in range(count(name))
+    ]
     chains = max(LEAST - len(found), int(len(found) * CHAINS))
     return [*found, *(one(f"chain:{number}", seed) for number in range(chains))]
 
@@ -46,4 +52,8 @@ def cases(seed: int = SEED) -> list[Case]:
 def one(identity: str, seed: int = SEED) -> Case:
     """The case that has this id."""
     name, number = identity.rsplit(":", 1)
-    return chain(Draw("chain", int(number), seed), identity) if name == "chain" else single(name, int(number), seed)
+    return (
+        chain(Draw("chain", int(number), seed), identity)
+        if name == "chain"
+        else single(name, int(number), seed)
+    )

@@ -8,7 +8,9 @@ import json
 import os
 import sys
 
-os.environ["MXNET_SUBGRAPH_BACKEND"] = "NONE"  # MXNet's own operators, not what a graph compiler makes of several
+os.environ["MXNET_SUBGRAPH_BACKEND"] = (
+    "NONE"  # MXNet's own operators, not what a graph compiler makes of several
+)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import mxnet
@@ -33,7 +35,11 @@ def answer(case):
     try:
         return {"outputs": [to_json(output) for output in run(case)]}
     except Exception as error:
-        return {"refusal": f"{type(error).__name__}: {error}".split("Stack trace")[0].strip()[-500:]}
+        return {
+            "refusal": f"{type(error).__name__}: {error}".split("Stack trace")[
+                0
+            ].strip()[-500:]
+        }
 
 
 def run(case):
@@ -52,7 +58,11 @@ def from_json(item):
 
 
 def to_json(array):
-    data = [float(str(number)) for number in array.ravel()] if array.dtype == np.float32 else array.ravel().tolist()
+    data = (
+        [float(str(number)) for number in array.ravel()]
+        if array.dtype == np.float32
+        else array.ravel().tolist()
+    )
     return {"dtype": array.dtype.name, "shape": list(array.shape), "data": data}
 
 

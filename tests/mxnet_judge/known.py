@@ -28,7 +28,11 @@ class Known:
         """Whether a node of the case has one of the operators, with attributes for which this is known."""
         if not re.search(self.detail, detail):
             return False
-        rows = [row for row in case.symbol["nodes"] if known_name(row["op"]) in self.operators]
+        rows = [
+            row
+            for row in case.symbol["nodes"]
+            if known_name(row["op"]) in self.operators
+        ]
         return any(self.where(row["attrs"]) for row in rows)
 
 

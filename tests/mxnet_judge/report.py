@@ -23,7 +23,11 @@ def name_of(verdict: Verdict) -> str:
 def untested(verdicts: Sequence[Verdict]) -> list[str]:
     """Operators of which no case at all was compared, and not for a known reason."""
     compared = (Outcome.AGREE, Outcome.DIFFER)
-    seen = {name_of(verdict) for verdict in verdicts if verdict.outcome in compared or verdict.known is not None}
+    seen = {
+        name_of(verdict)
+        for verdict in verdicts
+        if verdict.outcome in compared or verdict.known is not None
+    }
     return sorted({name_of(verdict) for verdict in verdicts} - seen)
 
 
@@ -31,16 +35,22 @@ def show(console: Console, verdicts: Sequence[Verdict], seconds: float) -> None:
     console.print(_table(verdicts))
     for known in KNOWN:
         number = sum(verdict.known is known for verdict in verdicts)
-        console.print(f"known, {number} cases: {escape(', '.join(known.operators))}: {escape(known.why)}")
+        console.print(
+            f"known, {number} cases: {escape(', '.join(known.operators))}: {escape(known.why)}"
+        )
     wrong = [verdict for verdict in verdicts if verdict.wrong]
     for verdict in wrong[:MOST_SHOWN]:
-        console.print(f"[red]{escape(verdict.case.id)}[/] {verdict.outcome}: {escape(verdict.detail)}")
+        console.print(
+            f"[red]{escape(verdict.case.id)}[/] {verdict.outcome}: {escape(verdict.detail)}"
+        )
         console.print(f"    {escape(describe(verdict))}")
     if len(wrong) > MOST_SHOWN:
         console.print(f"... and {len(wrong) - MOST_SHOWN} more")
     for name in untested(verdicts):
         console.print(f"[red]{escape(name)}[/]: not one of its cases could be compared")
-    compared = sum(verdict.outcome in (Outcome.AGREE, Outcome.DIFFER) for verdict in verdicts)
+    compared = sum(
+        verdict.outcome in (Outcome.AGREE, Outcome.DIFFER) for verdict in verdicts
+    )
     console.print(
         f"{len(verdicts)} cases, {compared} compared in numbers, {sum(v.known is not None for v in verdicts)} known "
         f"differences, {len(wrong)} unexplained; {seconds:.0f} s"
@@ -50,9 +60,17 @@ def show(console: Console, verdicts: Sequence[Verdict], seconds: float) -> None:
 def describe(verdict: Verdict) -> str:
     """The operators with what they were given."""
     case = verdict.case
-    uses = [f"{row['op']} {row['attrs']}" for row in case.symbol["nodes"] if row["op"] != "null"]
+    uses = [
+        f"{row['op']} {row['attrs']}"
+        for row in case.symbol["nodes"]
+        if row["op"] != "null"
+    ]
     arrays = {**case.inputs, **case.parameters, **case.labels}
-    return "; ".join(uses) + " on " + ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+    return (
+        "; ".join(uses)
+        + " on "
+        + ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+    )
 
 
 def _table(verdicts: Sequence[Verdict]) -> Table:
@@ -77,4 +95,8 @@ def _table(verdicts: Sequence[Verdict]) -> Table:
 def _row(name: str, verdicts: Sequence[Verdict]) -> list[str]:
     counts = Counter(verdict.outcome for verdict in verdicts)
     known = sum(verdict.known is not None for verdict in verdicts)
-    return [name, *(str(counts[outcome] or "") for outcome in Outcome), str(known or "")]
+    return [
+        name,
+        *(str(counts[outcome] or "") for outcome in Outcome),
+        str(known or ""),
+    ]

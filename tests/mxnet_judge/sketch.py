@@ -58,19 +58,43 @@ class Sketch:
             case Label(array):
                 return self._variable("label", self.labels, array)
             case Integers(array, dtype):
-                return self.node("Cast", [self._variable("data", self.inputs, array)], {"dtype": dtype})
+                return self.node(
+                    "Cast",
+                    [self._variable("data", self.inputs, array)],
+                    {"dtype": dtype},
+                )
         return self._variable("data", self.inputs, operand)
 
-    def _variable(self, word: str, group: dict[str, np.ndarray], array: np.ndarray) -> Edge:
+    def _variable(
+        self, word: str, group: dict[str, np.ndarray], array: np.ndarray
+    ) -> Edge:
         name = f"{word}{len(group)}"
         group[name] = array
         self.rows.append(variable(name))
         return len(self.rows) - 1, 0
 
-    def node(self, operator: str, inputs: Sequence[Edge], attributes: Mapping[str, Any] | None = None) -> Edge:
+    def node(
+        self,
+        operator: str,
+        inputs: Sequence[Edge],
+        attributes: Mapping[str, Any] | None = None,
+    ) -> Edge:
         """The first output of a new node."""
-        self.rows.append(node(operator, f"node{len(self.rows)}", inputs, **self.draw.texts(attributes or {})))
+        self.rows.append(
+            node(
+                operator,
+                f"node{len(self.rows)}",
+                inputs,
+                **self.draw.texts(attributes or {}),
+            )
+        )
         return len(self.rows) - 1, 0
 
     def case(self, name: str, heads: Sequence[Edge]) -> Case:
-        return Case(name, symbol_json(self.rows, list(heads)), self.inputs, self.parameters, self.labels)
+        return Case(
+            name,
+            symbol_json(self.rows, list(heads)),
+            self.inputs,
+            self.parameters,
+            self.labels,
+        )

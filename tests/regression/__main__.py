@@ -17,20 +17,34 @@ from tests.regression.run import states_of
 
 
 @click.command()
-@click.option("--update", is_flag=True, help="Write down what was found. Models that are not here stay as they are.")
-@click.option("--only", default="", metavar="TEXT", help="Only models with this in their names.")
+@click.option(
+    "--update",
+    is_flag=True,
+    help="Write down what was found. Models that are not here stay as they are.",
+)
+@click.option(
+    "--only", default="", metavar="TEXT", help="Only models with this in their names."
+)
 def main(update: bool, only: str) -> None:
     """Convert and run every model, and compare. Exit code 1: something is not as written down."""
     console, chosen = Console(soft_wrap=True, highlight=False, width=120), cases(only)
     if not chosen:
-        console.print("left out: none of the models is here (MRT_SHARED may name the folder that holds data/)")
+        console.print(
+            "left out: none of the models is here (MRT_SHARED may name the folder that holds data/)"
+        )
         return
     written = table.load() if table.FILE.exists() else {}
     found = {}
     shown = Table("8 bits, dB", "16 bits, dB", "same class", "time", "model", box=None)
     for name, state in states_of(chosen):
         found[name] = state
-        shown.add_row(*(str(state.get(key, "-"))[:30] for key in ("8 bits", "16 bits", "same class", "time")), name)
+        shown.add_row(
+            *(
+                str(state.get(key, "-"))[:30]
+                for key in ("8 bits", "16 bits", "same class", "time")
+            ),
+            name,
+        )
     console.print(shown)
     sentences = table.differences(written, found)
     for sentence in sentences:

@@ -16,10 +16,16 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDERS = ("onnx", "mxnet/trained", "mxnet/untrained")
 SUFFIXES = ("-symbol.json", ".onnx")
 CALIBRATION = 16  # samples
-PICTURES, ARRAYS, NOISE = 24, 200, 4  # samples to compare on: of a folder of pictures, of an .npz, made up
+PICTURES, ARRAYS, NOISE = (
+    24,
+    200,
+    4,
+)  # samples to compare on: of a folder of pictures, of an .npz, made up
 
 FEW = {"onnx/style_candy": 1}  # samples, of a model of 20 billion multiply-accumulates
-SHAPES = {"onnx/tract_byte_sb_bidi_lstm": {"input": (1, 4)}}  # where the file leaves one open
+SHAPES = {
+    "onnx/tract_byte_sb_bidi_lstm": {"input": (1, 4)}
+}  # where the file leaves one open
 
 
 @dataclass(frozen=True)
@@ -34,11 +40,19 @@ class Case:
     def config(self) -> Config:
         """The ready config of this file, or none; with few samples."""
         found = _configs().get(self.path.name, Config())
-        model = replace(found.model, path=self.path) if found.model.path else ModelSettings(self.path)
+        model = (
+            replace(found.model, path=self.path)
+            if found.model.path
+            else ModelSettings(self.path)
+        )
         model = replace(model, shapes={**model.shapes, **SHAPES.get(self.name, {})})
         if model.params is not None:
             model = replace(model, params=self.path.with_name(model.params.name))
-        evaluation = found.evaluation_data if found.evaluation_data.path else found.calibration_data
+        evaluation = (
+            found.evaluation_data
+            if found.evaluation_data.path
+            else found.calibration_data
+        )
         few = FEW.get(self.name)
         return replace(
             found,
@@ -57,8 +71,16 @@ class Published(Case):
     @property
     def config(self) -> Config:
         """To convert and compare on a sample of noise each."""
-        model, data = ModelSettings(self.path, random_weights=0, shapes=self.shapes), DataSettings(samples=1)
-        return Config(model=model, calibration_data=data, evaluation_data=data, refinement=RefineOptions.of(()))
+        model, data = (
+            ModelSettings(self.path, random_weights=0, shapes=self.shapes),
+            DataSettings(samples=1),
+        )
+        return Config(
+            model=model,
+            calibration_data=data,
+            evaluation_data=data,
+            refinement=RefineOptions.of(()),
+        )
 
 
 def cases(only: str = "") -> list[Case]:
@@ -70,7 +92,10 @@ def cases(only: str = "") -> list[Case]:
         for path in sorted((SHARED / folder).glob(f"*{suffix}"))
     ]
     found += [
-        Published(f"mxnet/published/{item.name}", item.path, bits=(8,), shapes=item.shapes) for item in architectures()
+        Published(
+            f"mxnet/published/{item.name}", item.path, bits=(8,), shapes=item.shapes
+        )
+        for item in architectures()
     ]
     return [case for case in found if only in case.name]
 
@@ -79,7 +104,11 @@ def cases(only: str = "") -> list[Case]:
 def _configs() -> dict[str, Config]:
     """The ready configs by the name of the model's file."""
     configs = [load_config(path) for path in sorted((ROOT / "configs").glob("*.toml"))]
-    return {config.model.path.name: config for config in configs if config.model.path is not None}
+    return {
+        config.model.path.name: config
+        for config in configs
+        if config.model.path is not None
+    }
 
 
 def _judges(data: Path | None) -> int:

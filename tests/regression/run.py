@@ -14,7 +14,9 @@ AT_ONCE = 2
 
 def states_of(chosen: Sequence[Case]) -> Iterator[tuple[str, State]]:
     """Name and state of each, in order; the largest files are begun first."""
-    context = multiprocessing.get_context("spawn")  # onnxruntime's threads do not survive a fork
+    context = multiprocessing.get_context(
+        "spawn"
+    )  # onnxruntime's threads do not survive a fork
     order = sorted(chosen, key=lambda case: case.path.stat().st_size, reverse=True)
     with ProcessPoolExecutor(AT_ONCE, mp_context=context) as pool:
         states = {case.name: pool.submit(state_of, case) for case in order}

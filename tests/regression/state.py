@@ -11,7 +11,7 @@ from typing import Any
 import onnx_ir as ir
 
 from mrt.calibrate.samples import Samples, synthetic_samples
-from mrt.calibrate.session import model_inputs, whole_intervals
+from mrt.calibrate.session import model_inputs, integer_input_intervals
 from mrt.config import Config
 from mrt.convert import convert, load_to_run, open_data
 from mrt.errors import MrtError
@@ -29,22 +29,35 @@ def state_of(case: Case) -> State:
     config, state = case.config, dict[str, Any]()
     for bits in case.bits:
         options = replace(config.quantization, activation_bits=bits)
-        fitted = replace(config, quantization=options, calibration=replace(config.calibration, bits=bits))
+        fitted = replace(
+            config,
+            quantization=options,
+            calibration=replace(config.calibration, bits=bits),
+        )
         start = time.process_time()
         try:
-            conversion = convert(fitted, table=None, progress=lambda what, done, total: None)
+            conversion = convert(
+                fitted, table=None, progress=lambda what, done, total: None
+            )
         except MrtError as problem:
             state[f"{bits} bits"] = "refused: " + " ".join(str(problem).split())
             continue
         taken = time.process_time() - start
         model = load_to_run(config).model
-        report = evaluate(model, conversion.proven, _samples(config, model, conversion.model.model))
-        ratios = [EXACT if ratio is None else round(ratio, 1) for ratio in report.snr_db.values()]
+        report = evaluate(
+            model, conversion.proven, _samples(config, model, conversion.model.model)
+        )
+        ratios = [
+            EXACT if ratio is None else round(ratio, 1)
+            for ratio in report.snr_db.values()
+        ]
         state[f"{bits} bits"] = min(ratios, key=decibels)
         if bits == 8:
             state["time"] = CLASSES[bisect(TIMES, taken)]
             if report.agreement is not None and config.evaluation_data.path is not None:
-                state["same class"] = f"{round(report.agreement * report.samples)} of {report.samples}"
+                state["same class"] = (
+                    f"{round(report.agreement * report.samples)} of {report.samples}"
+                )
     return state
 
 
@@ -52,8 +65,15 @@ def _samples(config: Config, model: ir.Model, rewritten: ir.Model) -> Samples:
     """The evaluation data or, of a model without, noise that is not the calibration's."""
     if config.evaluation_data.path is not None:
         return open_data(model, config, config.evaluation_data)
-    shapes = {str(value.name): tuple(value.shape.numpy()) for value in model_inputs(rewritten)}
-    return synthetic_samples(shapes, config.evaluation_data.samples or 1, seed=1, intervals=whole_intervals(rewritten))
+    shapes = {
+        str(value.name): tuple(value.shape.numpy()) for value in model_inputs(rewritten)
+    }
+    return synthetic_samples(
+        shapes,
+        config.evaluation_data.samples or 1,
+        seed=1,
+        intervals=integer_input_intervals(rewritten),
+    )
 
 
 def decibels(ratio: float | str) -> float:

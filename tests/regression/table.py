@@ -10,7 +10,10 @@ from pathlib import Path
 from tests.regression.state import CLASSES, State, decibels
 
 FILE = Path(__file__).with_name("models.json")
-WORSE_DB, BETTER_DB = 0.5, 2.0  # other processors add floats in other orders, which moves calibration a little
+WORSE_DB, BETTER_DB = (
+    0.5,
+    2.0,
+)  # other processors add floats in other orders, which moves calibration a little
 WORSE_SAMPLES, BETTER_SAMPLES = 1, 2  # of those whose class is kept
 CLASSES_APART = 1  # a loaded machine takes longer
 REFUSED = "refused: "
@@ -23,7 +26,10 @@ def load() -> dict[str, State]:
 
 def text(states: Mapping[str, State]) -> str:
     """The file's content."""
-    rows = [f" {json.dumps(name)}: {json.dumps(dict(state))}" for name, state in sorted(states.items())]
+    rows = [
+        f" {json.dumps(name)}: {json.dumps(dict(state))}"
+        for name, state in sorted(states.items())
+    ]
     return "{\n" + ",\n".join(rows) + "\n}\n"
 
 
@@ -34,7 +40,9 @@ def differences(written: Mapping[str, State], found: Mapping[str, State]) -> lis
         if name not in written:
             sentences.append(f"{name}: not written down yet")
         else:
-            sentences += [f"{name}: {item}" for item in _differences(written[name], state)]
+            sentences += [
+                f"{name}: {item}" for item in _differences(written[name], state)
+            ]
     return sentences
 
 
@@ -55,13 +63,30 @@ def _verdict(figure: str, before: object, now: object) -> str | None:
     if before == now:
         return None
     if before is None or now is None or _is_words(before) or _is_words(now):
-        return "no longer converts" if str(now).startswith(REFUSED) and not _is_words(before) else "changed"
+        return (
+            "no longer converts"
+            if str(now).startswith(REFUSED) and not _is_words(before)
+            else "changed"
+        )
     if figure == "time":
         apart = CLASSES.index(str(now)) - CLASSES.index(str(before))
-        return None if abs(apart) <= CLASSES_APART else "got slower" if apart > 0 else "got faster"
+        return (
+            None
+            if abs(apart) <= CLASSES_APART
+            else "got slower"
+            if apart > 0
+            else "got faster"
+        )
     if figure == "same class":
-        gained, of = _samples(now)[0] - _samples(before)[0], (_samples(before)[1], _samples(now)[1])
-        return "changed" if of[0] != of[1] else _moved(gained, WORSE_SAMPLES, BETTER_SAMPLES)
+        gained, of = (
+            _samples(now)[0] - _samples(before)[0],
+            (_samples(before)[1], _samples(now)[1]),
+        )
+        return (
+            "changed"
+            if of[0] != of[1]
+            else _moved(gained, WORSE_SAMPLES, BETTER_SAMPLES)
+        )
     return _moved(_gain(before, now), WORSE_DB, BETTER_DB)
 
 

@@ -6,15 +6,15 @@ from click.testing import CliRunner, Result
 
 from cvm.cli import cli
 
-NO_ENGINE = (
-    "cvm: no native engine, running on the reference; to get it, pip install with a C++20 compiler, or a wheel\n"
-)
+NO_ENGINE = "cvm: no native engine, running on the reference; to get it, pip install with a C++20 compiler, or a wheel\n"
 
 
 def cvm(*arguments: object, notice: bool = False) -> Result:
     """What the command says; that it runs on the reference, where nothing was built, only if `notice`."""
     result = CliRunner().invoke(cli, [str(item) for item in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert result.exception is None or isinstance(result.exception, SystemExit), (
+        result.exception
+    )
     if not notice:
         result.stderr_bytes = result.stderr_bytes.replace(NO_ENGINE.encode(), b"")
         result.output_bytes = result.output_bytes.replace(NO_ENGINE.encode(), b"")

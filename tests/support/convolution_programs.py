@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cvm.program import DTYPE_RANGES, DTYPES, Attribute, Input, Instruction, IntArray, Output, Program, TensorType
+from cvm.program import (
+    DTYPE_RANGES,
+    DTYPES,
+    Attribute,
+    Input,
+    Instruction,
+    IntArray,
+    Output,
+    Program,
+    TensorType,
+)
 from cvm.proof.validate import validate
 from cvm.reference.interpreter import run
 from cvm.runtime.native import Engine, isas
@@ -29,7 +39,9 @@ class Convolution:
     result: str = "i8"
     per_channel: bool = True
     shifts: tuple[int, int] = (34, 40)
-    constant: int | None = None  # the value of all of x and w, at the ends of their range
+    constant: int | None = (
+        None  # the value of all of x and w, at the ends of their range
+    )
     beside: bool = False  # the result is a part of a concat
 
     def program(self, seed: int) -> Program:
@@ -39,15 +51,24 @@ class Convolution:
         w = random.integers(-128, 128, (self.outputs, *self.kernel, channels // groups))
         if self.constant is not None:
             w = np.full_like(w, self.constant)
-        constants: list[IntArray] = [w.astype(np.int8), random.integers(-(2**20), 2**20, self.outputs).astype(np.int32)]
+        constants: list[IntArray] = [
+            w.astype(np.int8),
+            random.integers(-(2**20), 2**20, self.outputs).astype(np.int32),
+        ]
         attributes = {**self.attributes, "groups": groups, "input_zp": self.input_zp}
         instructions = [Instruction(self.name, (0, 1, 2), attributes)]
         if self.stages:
             count = self.outputs if self.per_channel else 1
             constants.append(random.integers(2**30, 2**31, count).astype(np.int32))
-            constants.append(random.integers(*self.shifts, count, endpoint=True).astype(np.int8))
+            constants.append(
+                random.integers(*self.shifts, count, endpoint=True).astype(np.int8)
+            )
             zero_point = int(random.integers(-128, 128)) if self.result == "i8" else 0
-            rescale: dict[str, Attribute] = {"input_zp": 0, "output_zp": zero_point, "dtype": self.result}
+            rescale: dict[str, Attribute] = {
+                "input_zp": 0,
+                "output_zp": zero_point,
+                "dtype": self.result,
+            }
             instructions.append(Instruction("rescale", (5, 3, 4), rescale))
         if self.stages == "clamp":
             instructions.append(Instruction("clamp", (6,), {"min": -77, "max": 61}))
@@ -57,14 +78,24 @@ class Convolution:
         last = len(constants) + len(instructions)
         instructions.append(Instruction("transpose", (last,), {"perm": (0, 2, 1, 3)}))
         x = Input("x", TensorType(self.dtype, self.shape), *DTYPE_RANGES[self.dtype])
-        return Program((x,), tuple(constants), tuple(instructions), (Output("y", last + 1),))
+        return Program(
+            (x,), tuple(constants), tuple(instructions), (Output("y", last + 1),)
+        )
 
     def sample(self, seed: int) -> dict[str, IntArray]:
         """An x of the whole range, or of one value."""
         low, high = DTYPE_RANGES[self.dtype]
         if self.constant is not None:
-            return {"x": np.full(self.shape, low if self.constant < 0 else high, DTYPES[self.dtype])}
-        return {"x": np.random.default_rng(seed).integers(low, high + 1, self.shape).astype(DTYPES[self.dtype])}
+            return {
+                "x": np.full(
+                    self.shape, low if self.constant < 0 else high, DTYPES[self.dtype]
+                )
+            }
+        return {
+            "x": np.random.default_rng(seed)
+            .integers(low, high + 1, self.shape)
+            .astype(DTYPES[self.dtype])
+        }
 
 
 def assert_engine_agrees(case: Convolution, seed: int = 0) -> None:
@@ -76,4 +107,8 @@ def assert_engine_agrees(case: Convolution, seed: int = 0) -> None:
             engine = Engine(form, isa=isa, traceable=traceable)
             for threads in (1, 2, 3, 4):
                 found = engine.run(sample, threads=threads)["y"]
-                np.testing.assert_array_equal(found, expected, f"{case} on {isa}, {threads} threads, alone {traceable}")
+                np.testing.assert_array_equal(
+                    found,
+                    expected,
+                    f"{case} on {isa}, {threads} threads, alone {traceable}",
+                )

@@ -31,10 +31,20 @@ class CurveOf:
         self._nodes: list[ir.Node] = []
 
     def add(self, operator: str, *operands: str | float, **attributes: Any) -> str:
-        inputs = [self._values[item] if isinstance(item, str) else _constant(item) for item in operands]
+        inputs = [
+            self._values[item] if isinstance(item, str) else _constant(item)
+            for item in operands
+        ]
         output = ir.Value(name=f"v{len(self._nodes)}")
-        given = {name: ir.Attr(name, _kind(value), value) for name, value in attributes.items()}
-        self._nodes.append(ir.Node("", operator, inputs, attributes=list(given.values()), outputs=[output]))
+        given = {
+            name: ir.Attr(name, _kind(value), value)
+            for name, value in attributes.items()
+        }
+        self._nodes.append(
+            ir.Node(
+                "", operator, inputs, attributes=list(given.values()), outputs=[output]
+            )
+        )
         self._values[str(output.name)] = output
         return str(output.name)
 
@@ -45,7 +55,9 @@ class CurveOf:
 def one(operator: str, *operands: str | float, **attributes: Any) -> Curve:
     """One node; of the root unless told otherwise."""
     curve = CurveOf()
-    curve.add(operator, *(operands or ("x",)), **(ATTRIBUTES.get(operator, {}) | attributes))
+    curve.add(
+        operator, *(operands or ("x",)), **(ATTRIBUTES.get(operator, {}) | attributes)
+    )
     return curve.curve()
 
 
@@ -53,7 +65,9 @@ def chain(*steps: tuple[Any, ...]) -> Curve:
     """Nodes one after the other; `-1` as a name stands for what came last, `-2` for what came before it."""
     curve, names = CurveOf(), ["x"]
     for operator, *operands in steps:
-        named = [names[int(item)] if item in ("-1", "-2") else item for item in operands]
+        named = [
+            names[int(item)] if item in ("-1", "-2") else item for item in operands
+        ]
         names.append(curve.add(operator, *named, **ATTRIBUTES.get(operator, {})))
     return curve.curve()
 
@@ -64,7 +78,11 @@ def _constant(number: float) -> ir.Value:
 
 
 def _kind(value: object) -> ir.AttributeType:
-    kinds = {int: ir.AttributeType.INT, float: ir.AttributeType.FLOAT, str: ir.AttributeType.STRING}
+    kinds = {
+        int: ir.AttributeType.INT,
+        float: ir.AttributeType.FLOAT,
+        str: ir.AttributeType.STRING,
+    }
     return kinds[type(value)]
 
 
@@ -86,13 +104,19 @@ CURVES: dict[str, Curve] = {
     "powers of minus 0": chain(("Clip", "x", -0.0, 1.0), ("Pow", "-1", "x")),
     "power of a quarter": chain(("Relu", "x"), ("Pow", "-1", 0.25)),
     "SiLU": SILU,
-    "SiLU spelled out": chain(("Neg", "x"), ("Exp", "-1"), ("Add", "-1", 1.0), ("Div", "x", "-1")),
+    "SiLU spelled out": chain(
+        ("Neg", "x"), ("Exp", "-1"), ("Add", "-1", 1.0), ("Div", "x", "-1")
+    ),
     "what tanh leaves of 1": chain(("Tanh", "x"), ("Sub", 1.0, "-1")),
     "what cancels": chain(("Exp", "x"), ("Sub", "-1", 1.0), ("Div", "-1", "x")),
     "Exp of Exp": chain(("Exp", "x"), ("Exp", "-1")),
     "Sin of Exp": chain(("Exp", "x"), ("Sin", "-1")),
     "Log of Sigmoid": chain(("Sigmoid", "x"), ("Log", "-1")),
     "Tanh of a clip": chain(("Clip", "x", -1.0, 1.0), ("Tanh", "-1")),
-    "whole part": chain(("Div", "x", 3.0), ("Floor", "-1"), ("Mul", "-1", 3.0), ("Sub", "x", "-1")),
-    "no number, hidden": chain(("Sqrt", "x"), ("Max", "-1", 3.0), ("Greater", "-1", 2.0)),
+    "whole part": chain(
+        ("Div", "x", 3.0), ("Floor", "-1"), ("Mul", "-1", 3.0), ("Sub", "x", "-1")
+    ),
+    "no number, hidden": chain(
+        ("Sqrt", "x"), ("Max", "-1", 3.0), ("Greater", "-1", 2.0)
+    ),
 }

@@ -40,7 +40,12 @@ class Frozen:
     def __init__(self, seed: int) -> None:
         self._state = np.random.RandomState(seed)
 
-    def integers(self, low: int, high: int | None = None, size: int | tuple[int, ...] | None = None) -> Any:
+    def integers(
+        self,
+        low: int,
+        high: int | None = None,
+        size: int | tuple[int, ...] | None = None,
+    ) -> Any:
         return self._state.randint(low, high, size, np.int64)
 
     def permutation(self, count: int) -> IntArray:
@@ -78,14 +83,20 @@ class Draft:
         low, high = DTYPE_RANGES[dtype]
         if dtype != "bool" and self.chance():
             low, high = sorted((self.between(low, high), self.between(low, high)))
-        return self.input_of(TensorType(dtype, tuple(self.between(1, 6) for _ in range(rank))), low, high)
+        return self.input_of(
+            TensorType(dtype, tuple(self.between(1, 6) for _ in range(rank))), low, high
+        )
 
     def input_of(self, type_: TensorType, low: int, high: int) -> int:
-        self.inputs[len(self.types)] = Input(f"input{len(self.inputs)}", type_, low, high)
+        self.inputs[len(self.types)] = Input(
+            f"input{len(self.inputs)}", type_, low, high
+        )
         return self._add(type_, full(type_, low, high))
 
     def constant(self, dtype: str, shape: tuple[int, ...], low: int, high: int) -> int:
-        return self.array(self.random.integers(low, high + 1, shape).astype(DTYPES[dtype]), dtype)
+        return self.array(
+            self.random.integers(low, high + 1, shape).astype(DTYPES[dtype]), dtype
+        )
 
     def array(self, array: IntArray, dtype: str) -> int:
         self.constants[len(self.types)] = array
@@ -94,7 +105,10 @@ class Draft:
 
     def apply(self, name: str, *operands: int, **attributes: Attribute) -> int:
         """Add an instruction, or raise Invalid."""
-        types, bounds = [self.types[v] for v in operands], tuple(self.bounds[v] for v in operands)
+        types, bounds = (
+            [self.types[v] for v in operands],
+            tuple(self.bounds[v] for v in operands),
+        )
         constants = tuple(self.constants.get(v) for v in operands)
         local = Instruction(name, tuple(range(len(operands))), attributes)
         type_ = infer_type(local, types, constants)
@@ -104,10 +118,14 @@ class Draft:
         self.steps[len(self.types)] = Instruction(name, operands, attributes)
         return self._add(type_, found)
 
-    def pick(self, dtypes: tuple[str, ...], ranks: tuple[int, ...] = (1, 2, 3, 4)) -> int:
+    def pick(
+        self, dtypes: tuple[str, ...], ranks: tuple[int, ...] = (1, 2, 3, 4)
+    ) -> int:
         """A value of such a type: one that exists, or a new input."""
         fitting = [
-            v for v, t in enumerate(self.types) if v not in self.constants and t.dtype in dtypes and t.rank in ranks
+            v
+            for v, t in enumerate(self.types)
+            if v not in self.constants and t.dtype in dtypes and t.rank in ranks
         ]
         if fitting and (len(self.inputs) >= 8 or self.below(8)):
             return fitting[self.below(len(fitting))] if self.below(3) else fitting[-1]
@@ -132,14 +150,25 @@ class Draft:
         return len(self.types) - 1
 
     def finish(self, metadata: Metadata | None = None) -> Program:
-        read = list(dict.fromkeys(v for step in self.steps.values() for v in step.operands))
+        read = list(
+            dict.fromkeys(v for step in self.steps.values() for v in step.operands)
+        )
         constants = [v for v in read if v in self.constants]
-        number = {v: index for index, v in enumerate([*self.inputs, *constants, *self.steps])}
-        steps = [Instruction(s.name, tuple(number[v] for v in s.operands), s.attributes) for s in self.steps.values()]
+        number = {
+            v: index for index, v in enumerate([*self.inputs, *constants, *self.steps])
+        }
+        steps = [
+            Instruction(s.name, tuple(number[v] for v in s.operands), s.attributes)
+            for s in self.steps.values()
+        ]
         unread = [v for v in self.steps if v not in read]
-        outputs = [Output(f"output{index}", number[v]) for index, v in enumerate(unread)]
+        outputs = [
+            Output(f"output{index}", number[v]) for index, v in enumerate(unread)
+        ]
         arrays = tuple(self.constants[v] for v in constants)
-        return Program(tuple(self.inputs.values()), arrays, tuple(steps), tuple(outputs), metadata)
+        return Program(
+            tuple(self.inputs.values()), arrays, tuple(steps), tuple(outputs), metadata
+        )
 
 
 def rescale(d: Draft, x: int | None = None, dtype: str = "") -> int:
@@ -148,19 +177,37 @@ def rescale(d: Draft, x: int | None = None, dtype: str = "") -> int:
     count = d.types[x].shape[-1] if d.types[x].rank and d.chance() else 1
     shift = d.between(31, 40) if d.types[x].dtype == "i32" else d.between(29, 33)
     multiplier = d.constant("i32", (count,), 2**30, 2**31 - 1)
-    zero_points = [d.between(*DTYPE_RANGES[t]) if t in ("i8", "u8") else 0 for t in (d.types[x].dtype, dtype)]
+    zero_points = [
+        d.between(*DTYPE_RANGES[t]) if t in ("i8", "u8") else 0
+        for t in (d.types[x].dtype, dtype)
+    ]
     shifts = d.constant("i8", (count,), shift, shift + 2)
-    return d.apply("rescale", x, multiplier, shifts, input_zp=zero_points[0], output_zp=zero_points[1], dtype=dtype)
+    return d.apply(
+        "rescale",
+        x,
+        multiplier,
+        shifts,
+        input_zp=zero_points[0],
+        output_zp=zero_points[1],
+        dtype=dtype,
+    )
 
 
-def _narrow(d: Draft, ranks: tuple[int, ...], dtypes: tuple[str, ...] = ("i8", "i16")) -> int:
+def _narrow(
+    d: Draft, ranks: tuple[int, ...], dtypes: tuple[str, ...] = ("i8", "i16")
+) -> int:
     x = d.pick((*dtypes, "i32"), ranks)
     return rescale(d, x, d.either(*dtypes)) if d.types[x].dtype == "i32" else x
 
 
 def clamp(d: Draft) -> int:
     x = d.pick(INTEGERS)
-    low, high = sorted((d.between(*DTYPE_RANGES[d.types[x].dtype]), d.between(*DTYPE_RANGES[d.types[x].dtype])))
+    low, high = sorted(
+        (
+            d.between(*DTYPE_RANGES[d.types[x].dtype]),
+            d.between(*DTYPE_RANGES[d.types[x].dtype]),
+        )
+    )
     return d.apply("clamp", x, min=low, max=high)
 
 
@@ -169,7 +216,9 @@ def cast(d: Draft) -> int:
     dtype = d.either(*(t for t in EVERY if t != d.types[x].dtype))
     if dtype != "bool" and d.types[x].dtype in INTEGERS:
         low, high = DTYPE_RANGES[d.types[x].dtype]
-        x = d.within(x, max(low, DTYPE_RANGES[dtype][0]), min(high, DTYPE_RANGES[dtype][1]))
+        x = d.within(
+            x, max(low, DTYPE_RANGES[dtype][0]), min(high, DTYPE_RANGES[dtype][1])
+        )
     return d.apply("cast", x, dtype=dtype)
 
 
@@ -202,11 +251,23 @@ def conv2d_transpose(d: Draft) -> int:
     channels = d.types[x].shape[3]
     groups = channels if d.chance() else 1
     outputs = groups * d.between(1, 2)
-    w = d.constant("i8", (outputs, d.between(1, 3), d.between(1, 3), channels // groups), -128, 127)
+    w = d.constant(
+        "i8", (outputs, d.between(1, 3), d.between(1, 3), channels // groups), -128, 127
+    )
     b = d.constant("i32", (outputs,), -(2**20), 2**20)
-    out_pad, stride = tuple(d.between(-1, 1) for _ in range(4)), (d.between(1, 3), d.between(1, 3))
+    out_pad, stride = (
+        tuple(d.between(-1, 1) for _ in range(4)),
+        (d.between(1, 3), d.between(1, 3)),
+    )
     return d.apply(
-        "conv2d_transpose", x, w, b, out_pad=out_pad, stride=stride, groups=groups, input_zp=_zero_point(d, x)
+        "conv2d_transpose",
+        x,
+        w,
+        b,
+        out_pad=out_pad,
+        stride=stride,
+        groups=groups,
+        input_zp=_zero_point(d, x),
     )
 
 
@@ -214,7 +275,13 @@ def dense(d: Draft) -> int:
     x = _narrow(d, (2,))
     outputs = d.between(1, 6)
     w = d.constant("i8", (outputs, d.types[x].shape[1]), -128, 127)
-    return d.apply("dense", x, w, d.constant("i32", (outputs,), -(2**20), 2**20), input_zp=_zero_point(d, x))
+    return d.apply(
+        "dense",
+        x,
+        w,
+        d.constant("i32", (outputs,), -(2**20), 2**20),
+        input_zp=_zero_point(d, x),
+    )
 
 
 def matmul(d: Draft) -> int:
@@ -228,7 +295,13 @@ def _small_pair(name: str, limit: int) -> Callable[[Draft], int]:
     def make(d: Draft) -> int:
         x = d.within(d.pick(("i32",)), -limit, limit)
         other = d.pick(("i32",))
-        return d.apply(name, x, d.within(other, -limit, limit) if d.chance() else d.partner(x, -limit, limit))
+        return d.apply(
+            name,
+            x,
+            d.within(other, -limit, limit)
+            if d.chance()
+            else d.partner(x, -limit, limit),
+        )
 
     return make
 
@@ -236,13 +309,17 @@ def _small_pair(name: str, limit: int) -> Callable[[Draft], int]:
 def mul(d: Draft) -> int:
     x = d.pick(INTEGERS)
     if d.types[x].dtype == "i32":
-        return d.apply("mul", x, d.partner(x, -(2**31), 2**31 - 1), shift=d.between(31, 40))
+        return d.apply(
+            "mul", x, d.partner(x, -(2**31), 2**31 - 1), shift=d.between(31, 40)
+        )
     return d.apply("mul", x, d.partner(x, -100, 100), shift=0)
 
 
 def intdiv(d: Draft) -> int:
     x = d.pick(("i32",))
-    return d.apply("intdiv", x, d.partner(x, 1, 1000) if d.chance() else d.partner(x, -1000, -2))
+    return d.apply(
+        "intdiv", x, d.partner(x, 1, 1000) if d.chance() else d.partner(x, -1000, -2)
+    )
 
 
 def absolute(d: Draft) -> int:
@@ -252,7 +329,9 @@ def absolute(d: Draft) -> int:
 def negate(d: Draft) -> int:
     x = d.pick(INTEGERS)
     if d.types[x].dtype == "i8":
-        return d.apply("negate", x, input_zp=d.between(-128, 127), output_zp=d.between(-128, 127))
+        return d.apply(
+            "negate", x, input_zp=d.between(-128, 127), output_zp=d.between(-128, 127)
+        )
     return d.apply("negate", d.within(x, -30000, 30000), input_zp=0, output_zp=0)
 
 
@@ -282,7 +361,9 @@ def _logic(name: str) -> Callable[[Draft], int]:
 def select(d: Draft) -> int:
     x = d.pick(("bool", *INTEGERS))
     low, high = DTYPE_RANGES[d.types[x].dtype]
-    condition = d.constant("bool", tuple(n if d.chance() else 1 for n in d.types[x].shape), 0, 1)
+    condition = d.constant(
+        "bool", tuple(n if d.chance() else 1 for n in d.types[x].shape), 0, 1
+    )
     return d.apply("select", condition, x, d.partner(x, low, high))
 
 
@@ -295,7 +376,9 @@ def table(d: Draft) -> int:
 def gather(d: Draft) -> int:
     values = d.pick(EVERY, (3,))
     batch, rows, _ = d.types[values].shape
-    return d.apply("gather", values, d.constant("i32", (batch, d.between(1, 5)), 0, rows - 1))
+    return d.apply(
+        "gather", values, d.constant("i32", (batch, d.between(1, 5)), 0, rows - 1)
+    )
 
 
 def reduce_sum(d: Draft) -> int:
@@ -319,7 +402,11 @@ def _pool(d: Draft, name: str, dtypes: tuple[str, ...]) -> int:
     x = d.pick(dtypes, (4,)) if "i32" in dtypes else _narrow(d, (4,))
     kernel = tuple(d.between(1, min(3, size)) for size in d.types[x].shape[1:3])
     pad = tuple(d.below(min(2, kernel[i // 2])) for i in range(4))
-    zero_points = {"input_zp": _zero_point(d, x), "output_zp": _zero_point(d, x)} if name == "avg_pool2d" else {}
+    zero_points = (
+        {"input_zp": _zero_point(d, x), "output_zp": _zero_point(d, x)}
+        if name == "avg_pool2d"
+        else {}
+    )
     return d.apply(name, x, kernel=kernel, stride=(1, 1), pad=pad, **zero_points)
 
 
@@ -328,37 +415,52 @@ def reshape(d: Draft) -> int:
     shape = d.types[x].shape
     cut = d.below(len(shape))
     merged = (int(np.prod(shape[: cut + 1])), *shape[cut + 1 :])
-    return d.apply("reshape", x, shape=merged if d.chance() else (*shape[:cut], 1, *shape[cut:]))
+    return d.apply(
+        "reshape", x, shape=merged if d.chance() else (*shape[:cut], 1, *shape[cut:])
+    )
 
 
 def transpose(d: Draft) -> int:
     x = d.pick(EVERY)
-    return d.apply("transpose", x, perm=tuple(int(axis) for axis in d.random.permutation(d.types[x].rank)))
+    return d.apply(
+        "transpose",
+        x,
+        perm=tuple(int(axis) for axis in d.random.permutation(d.types[x].rank)),
+    )
 
 
 def concat(d: Draft) -> int:
     x = d.pick(EVERY)
     low, high = DTYPE_RANGES[d.types[x].dtype]
-    parts = [x, d.constant(d.types[x].dtype, d.types[x].shape, low, high), x][: d.between(1, 3)]
+    parts = [x, d.constant(d.types[x].dtype, d.types[x].shape, low, high), x][
+        : d.between(1, 3)
+    ]
     return d.apply("concat", *parts, axis=d.axis(x))
 
 
 def slice_(d: Draft) -> int:
     x = d.pick(EVERY)
     start = tuple(d.below(size) for size in d.types[x].shape)
-    size = tuple(d.between(1, n - first) for n, first in zip(d.types[x].shape, start, strict=True))
+    size = tuple(
+        d.between(1, n - first)
+        for n, first in zip(d.types[x].shape, start, strict=True)
+    )
     return d.apply("slice", x, start=start, size=size)
 
 
 def pad(d: Draft) -> int:
     x = d.pick(EVERY)
     pads = tuple(d.below(3) for _ in range(2 * d.types[x].rank))
-    return d.apply("pad", x, pads=pads, value=d.between(*DTYPE_RANGES[d.types[x].dtype]))
+    return d.apply(
+        "pad", x, pads=pads, value=d.between(*DTYPE_RANGES[d.types[x].dtype])
+    )
 
 
 def tile(d: Draft) -> int:
     x = d.pick(EVERY)
-    return d.apply("tile", x, multiples=tuple(d.between(1, 2) for _ in d.types[x].shape))
+    return d.apply(
+        "tile", x, multiples=tuple(d.between(1, 2) for _ in d.types[x].shape)
+    )
 
 
 def reverse(d: Draft) -> int:
@@ -397,7 +499,10 @@ MAKERS: dict[str, Callable[[Draft], int]] = {
     "rescale": rescale,
     "clamp": clamp,
     "cast": cast,
-    **{name: _small_pair(name, 2**30 - 1) for name in ("add", "sub", "maximum", "minimum")},
+    **{
+        name: _small_pair(name, 2**30 - 1)
+        for name in ("add", "sub", "maximum", "minimum")
+    },
     "mul": mul,
     "intdiv": intdiv,
     "abs": absolute,
@@ -406,7 +511,10 @@ MAKERS: dict[str, Callable[[Draft], int]] = {
     "shift_right": shift_right,
     "clz": lambda d: d.apply("clz", d.pick(("i32",))),
     "isqrt": isqrt,
-    **{name: _small_pair(name, 2**31 - 1) for name in ("equal", "greater", "greater_equal")},
+    **{
+        name: _small_pair(name, 2**31 - 1)
+        for name in ("equal", "greater", "greater_equal")
+    },
     "logical_and": _logic("logical_and"),
     "logical_or": _logic("logical_or"),
     "logical_not": lambda d: d.apply("logical_not", d.pick(("bool",))),
@@ -430,7 +538,9 @@ MAKERS: dict[str, Callable[[Draft], int]] = {
 }
 
 
-def random_program(seed: int | Frozen, steps: int = 12, names: tuple[str, ...] = tuple(MAKERS)) -> Program:
+def random_program(
+    seed: int | Frozen, steps: int = 12, names: tuple[str, ...] = tuple(MAKERS)
+) -> Program:
     """A valid program of about `steps` instructions, all of kinds in `names` or what those need as a preparation."""
     draft = Draft(generator_of(seed))
     while len(draft.steps) < steps:
@@ -454,8 +564,17 @@ def program_of(names: tuple[str, ...], seed: int) -> Program:
 
 
 def _metadata(draft: Draft) -> Metadata:
-    inputs = {item.name: Meaning(draft.between(1, 1000) / 512, draft.below(5)) for item in draft.inputs.values()}
-    return Metadata(inputs, {}, {0: Meaning(0.1, 0, "näme")}, ("cat", "dog"), {"model": "a" * draft.below(40)})
+    inputs = {
+        item.name: Meaning(draft.between(1, 1000) / 512, draft.below(5))
+        for item in draft.inputs.values()
+    }
+    return Metadata(
+        inputs,
+        {},
+        {0: Meaning(0.1, 0, "näme")},
+        ("cat", "dog"),
+        {"model": "a" * draft.below(40)},
+    )
 
 
 def generator_of(seed: int | Frozen) -> Random:

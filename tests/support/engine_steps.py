@@ -39,30 +39,49 @@ class At:
     gap: int = 0
 
 
-INPUT, OUTPUT, CONSTANT, ARENA = At(Room.INPUT), At(Room.OUTPUT), At(Room.CONSTANT), At(Room.ARENA)
+INPUT, OUTPUT, CONSTANT, ARENA = (
+    At(Room.INPUT),
+    At(Room.OUTPUT),
+    At(Room.CONSTANT),
+    At(Room.ARENA),
+)
 
 
-def extreme(type_: TensorType, seed: int, *, low: int | None = None, high: int | None = None) -> IntArray:
+def extreme(
+    type_: TensorType, seed: int, *, low: int | None = None, high: int | None = None
+) -> IntArray:
     """Integers of the whole range of a dtype, its ends often among them."""
     random = np.random.default_rng(seed)
     least, most = DTYPE_RANGES[type_.dtype]
     low, high = least if low is None else low, most if high is None else high
     found = random.integers(low, high + 1, type_.shape)
     ends = np.where(random.integers(0, 2, type_.shape) == 1, low, high)
-    return np.asarray(np.where(random.integers(0, 4, type_.shape) == 0, ends, found), DTYPES[type_.dtype])
+    return np.asarray(
+        np.where(random.integers(0, 4, type_.shape) == 0, ends, found),
+        DTYPES[type_.dtype],
+    )
 
 
-def program_of(name: str, arrays: Sequence[IntArray], attributes: Mapping[str, Attribute]) -> Proven:
+def program_of(
+    name: str, arrays: Sequence[IntArray], attributes: Mapping[str, Attribute]
+) -> Proven:
     """A program of one instruction whose operands are inputs with the arrays' own intervals."""
     inputs = tuple(
-        Input(f"x{n}", TensorType(dtype_name(array), array.shape), int(array.min()), int(array.max()))
+        Input(
+            f"x{n}",
+            TensorType(dtype_name(array), array.shape),
+            int(array.min()),
+            int(array.max()),
+        )
         for n, array in enumerate(arrays)
     )
     instruction = Instruction(name, tuple(range(len(arrays))), attributes)
     return validate(Program(inputs, (), (instruction,), (Output("y", len(arrays)),)))
 
 
-def reference(name: str, arrays: Sequence[IntArray], attributes: Mapping[str, Attribute]) -> IntArray:
+def reference(
+    name: str, arrays: Sequence[IntArray], attributes: Mapping[str, Attribute]
+) -> IntArray:
     """What the reference answers."""
     inputs = {f"x{n}": array for n, array in enumerate(arrays)}
     return run(program_of(name, arrays, attributes), inputs)["y"]
@@ -96,15 +115,29 @@ class StepPlan:
         pitch = (shape[-1] if shape else 1) + gap
         rows = int(np.prod(shape[:-1], dtype=np.int64))
         self.arena_bytes += -(-rows * pitch * size // 64) * 64
-        return int(Room.ARENA), start + gap // 2 * size, DTYPE_CODES[dtype], shape, pitch
+        return (
+            int(Room.ARENA),
+            start + gap // 2 * size,
+            DTYPE_CODES[dtype],
+            shape,
+            pitch,
+        )
 
     def copy(self, source: OperandTuple, target: OperandTuple) -> None:
         """A step that copies."""
-        self.steps.append((OPCODES["reshape"], [source], [], target, {"shape": list(target[3])}, []))
+        self.steps.append(
+            (OPCODES["reshape"], [source], [], target, {"shape": list(target[3])}, [])
+        )
 
 
 def _operand(room: Room, position: int, array: IntArray) -> OperandTuple:
-    return int(room), position, DTYPE_CODES[dtype_name(array)], array.shape, array.shape[-1] if array.shape else 1
+    return (
+        int(room),
+        position,
+        DTYPE_CODES[dtype_name(array)],
+        array.shape,
+        array.shape[-1] if array.shape else 1,
+    )
 
 
 def run_step(
@@ -120,16 +153,34 @@ def run_step(
 ) -> IntArray:
     """The step's result; AssertionError if it changed a byte beside it."""
     plan = StepPlan()
-    operands = [plan.operand(array, place) for array, place in zip(arrays, at, strict=True)]
-    whole, inner = result, (int(Room.OUTPUT), 0, DTYPE_CODES[result.dtype], result.shape, _last(result))
+    operands = [
+        plan.operand(array, place) for array, place in zip(arrays, at, strict=True)
+    ]
+    whole, inner = (
+        result,
+        (int(Room.OUTPUT), 0, DTYPE_CODES[result.dtype], result.shape, _last(result)),
+    )
     if result_at.room == Room.ARENA:
         inner = plan.place(result.dtype, result.shape, result_at.gap)
         whole = TensorType(result.dtype, (result.elements // _last(result), inner[4]))
         start = inner[1] - result_at.gap // 2 * DTYPES[result.dtype].itemsize
         region = (int(Room.ARENA), start, inner[2], whole.shape, inner[4])
-        canvas = np.full(whole.shape, UNTOUCHED if result.dtype != "bool" else 1, DTYPES[result.dtype])
+        canvas = np.full(
+            whole.shape,
+            UNTOUCHED if result.dtype != "bool" else 1,
+            DTYPES[result.dtype],
+        )
         plan.copy(plan.operand(canvas, INPUT), region)
-    plan.steps.append((OPCODES[name], operands, [], inner, {k: list(integers(v)) for k, v in attributes.items()}, []))
+    plan.steps.append(
+        (
+            OPCODES[name],
+            operands,
+            [],
+            inner,
+            {k: list(integers(v)) for k, v in attributes.items()},
+            [],
+        )
+    )
     output = (int(Room.OUTPUT), 0, DTYPE_CODES[whole.dtype], whole.shape, _last(whole))
     if result_at.room == Room.ARENA:
         plan.copy(region, output)
@@ -146,15 +197,21 @@ def _last(type_: TensorType) -> int:
     return type_.shape[-1] if type_.shape else 1
 
 
-def _run(plan: StepPlan, output: OperandTuple, type_: TensorType, isa: str, threads: int) -> IntArray:
+def _run(
+    plan: StepPlan, output: OperandTuple, type_: TensorType, isa: str, threads: int
+) -> IntArray:
     """Runs a plan into an array that lies between guards."""
     module = native._module()
     assert module is not None
     inputs = [_operand(Room.INPUT, n, array) for n, array in enumerate(plan.inputs)]
-    core = module.make(inputs, [output], plan.constants, plan.arena_bytes, plan.steps, isa)
+    core = module.make(
+        inputs, [output], plan.constants, plan.arena_bytes, plan.steps, isa
+    )
     size = type_.elements * DTYPES[type_.dtype].itemsize
     memory = np.full(GUARD + size + GUARD, UNTOUCHED, np.uint8)
     found = memory[GUARD : GUARD + size].view(DTYPES[type_.dtype]).reshape(type_.shape)
     core.run(plan.inputs, [found], threads)
-    assert (memory[:GUARD] == UNTOUCHED).all() and (memory[GUARD + size :] == UNTOUCHED).all()
+    assert (memory[:GUARD] == UNTOUCHED).all() and (
+        memory[GUARD + size :] == UNTOUCHED
+    ).all()
     return found

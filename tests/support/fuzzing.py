@@ -35,8 +35,43 @@ MAX_SECONDS = 1.0
 RUNNABLE_ELEMENTS = 20_000  # a mutated program with more elements in all its values is validated but not run
 
 INTEGERS = (
-    *(0, 1, -1, 2, 3, 5, 23, 24, 127, 128, -128, -129, 255, 256, 2**15, 65535, 65536, 65537, 2**20, 2**20 + 1, 2**24),
-    *(2**30, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**32, 2**40, 2**62, 2**63 - 1, 2**63, -(2**63), -(2**63) - 1),
+    *(
+        0,
+        1,
+        -1,
+        2,
+        3,
+        5,
+        23,
+        24,
+        127,
+        128,
+        -128,
+        -129,
+        255,
+        256,
+        2**15,
+        65535,
+        65536,
+        65537,
+        2**20,
+        2**20 + 1,
+        2**24,
+    ),
+    *(
+        2**30,
+        2**31 - 1,
+        2**31,
+        -(2**31),
+        -(2**31) - 1,
+        2**32,
+        2**40,
+        2**62,
+        2**63 - 1,
+        2**63,
+        -(2**63),
+        -(2**63) - 1,
+    ),
     *(2**64 - 1, 2**64, -(2**64)),
 )
 WORDS = (
@@ -101,7 +136,10 @@ BYTES = (
 def corpus() -> list[Program]:
     """Programs that use every instruction, some with metadata."""
     names = tuple(MAKERS)
-    return [program_of((*names[at : at + 3], "rescale"), seed=at) for at in range(0, len(names), 3)]
+    return [
+        program_of((*names[at : at + 3], "rescale"), seed=at)
+        for at in range(0, len(names), 3)
+    ]
 
 
 def fuzz(seed: int, count: int) -> dict[str, int]:
@@ -121,7 +159,9 @@ def fuzz(seed: int, count: int) -> dict[str, int]:
             else:
                 outcome = examine_program(mutated_program(random, programs[chosen]))
         except Exception as problem:
-            raise AssertionError(f"case {case}: {type(problem).__name__}: {problem}") from problem
+            raise AssertionError(
+                f"case {case}: {type(problem).__name__}: {problem}"
+            ) from problem
         outcomes[outcome] = outcomes.get(outcome, 0) + 1
     return outcomes
 
@@ -169,7 +209,9 @@ def _run(proven: Proven) -> None:
     def observe(number: int, value: IntArray) -> None:
         low, high = proven.intervals[number]
         assert low <= int(value.min()) and int(value.max()) <= high
-        assert TensorType(proven.types[number].dtype, value.shape) == proven.types[number]
+        assert (
+            TensorType(proven.types[number].dtype, value.shape) == proven.types[number]
+        )
 
     run(proven, random_inputs(proven.program, 0), observe=observe)
 
@@ -178,7 +220,11 @@ def mutated_bytes(random: Random, data: bytes) -> bytes:
     """One to three changes of raw bytes, mostly in the header."""
     result = bytearray(data)
     for _ in range(random.randint(1, 3)):
-        end = 16 + int.from_bytes(data[8:16], "little") if random.random() < 0.8 else len(result)
+        end = (
+            16 + int.from_bytes(data[8:16], "little")
+            if random.random() < 0.8
+            else len(result)
+        )
         at = random.randrange(max(1, min(end, len(result))))
         other = random.randrange(max(1, len(result)))
         match random.randrange(6):
@@ -187,15 +233,21 @@ def mutated_bytes(random: Random, data: bytes) -> bytes:
             case 1:
                 result[at : at + 1] = bytes((random.choice(BYTES),))
             case 2:
-                result[at:at] = bytes(random.choice(BYTES) for _ in range(random.randint(1, 9)))
+                result[at:at] = bytes(
+                    random.choice(BYTES) for _ in range(random.randint(1, 9))
+                )
             case 3:
                 del result[at : at + random.randint(1, 9)]
             case 4:
                 result[at : at + 8] = result[other : other + 8]
             case _:
                 del result[at:]
-    if random.random() < 0.5:  # give what changed its length, so that the header is read
-        result[8:16] = max(0, int.from_bytes(data[8:16], "little") + len(result) - len(data)).to_bytes(8, "little")
+    if (
+        random.random() < 0.5
+    ):  # give what changed its length, so that the header is read
+        result[8:16] = max(
+            0, int.from_bytes(data[8:16], "little") + len(result) - len(data)
+        ).to_bytes(8, "little")
     return bytes(result)
 
 
@@ -204,7 +256,9 @@ def mutated_header(random: Random, data: bytes) -> bytes:
     end = 16 + int.from_bytes(data[8:16], "little")
     program, metadata = map(bytes, file_format.split(data))
     header = cbor2.loads(data[16:end])
-    described = cbor2.loads(metadata[16:]) if metadata and random.random() < 0.5 else None
+    described = (
+        cbor2.loads(metadata[16:]) if metadata and random.random() < 0.5 else None
+    )
     for _ in range(random.randint(1, 3)):
         _mutate_tree(random, header if described is None else described)
     encoded = cbor2.dumps(header, canonical=True)
@@ -248,7 +302,18 @@ def _hostile(random: Random, value: Any) -> Any:
 
 def mutated_program(random: Random, program: Program) -> Program:
     """One field of the frozen data replaced by another value of its Python type."""
-    change = random.choice((_input, _output, _constant, _operands, _attributes, _name, _sequence, _metadata))
+    change = random.choice(
+        (
+            _input,
+            _output,
+            _constant,
+            _operands,
+            _attributes,
+            _name,
+            _sequence,
+            _metadata,
+        )
+    )
     return change(random, program)
 
 
@@ -260,7 +325,9 @@ def _word(random: Random) -> str:
     return random.choice((*WORDS, "\ud800"))
 
 
-def _replaced(random: Random, items: tuple[Any, ...], change: Callable[[Any], Any]) -> tuple[Any, ...]:
+def _replaced(
+    random: Random, items: tuple[Any, ...], change: Callable[[Any], Any]
+) -> tuple[Any, ...]:
     if not items:
         return items
     at = random.randrange(len(items))
@@ -276,7 +343,11 @@ def _input(random: Random, program: Program) -> Program:
                 replace(item, name=_word(random)),
                 replace(item, lo=_integer(random)),
                 replace(item, hi=_integer(random)),
-                replace(item, lo=DTYPE_RANGES[item.type.dtype][0], hi=DTYPE_RANGES[item.type.dtype][1]),
+                replace(
+                    item,
+                    lo=DTYPE_RANGES[item.type.dtype][0],
+                    hi=DTYPE_RANGES[item.type.dtype][1],
+                ),
                 replace(item, type=TensorType(dtype, item.type.shape)),
                 replace(item, type=TensorType(item.type.dtype, shape)),
                 replace(item, type=TensorType(item.type.dtype, item.type.shape * 3)),
@@ -288,7 +359,11 @@ def _input(random: Random, program: Program) -> Program:
 
 def _output(random: Random, program: Program) -> Program:
     def change(item: Output) -> Output:
-        return Output(_word(random), item.value) if random.random() < 0.5 else Output(item.name, _integer(random))
+        return (
+            Output(_word(random), item.value)
+            if random.random() < 0.5
+            else Output(item.name, _integer(random))
+        )
 
     return replace(program, outputs=_replaced(random, program.outputs, change))
 
@@ -297,13 +372,24 @@ def _constant(random: Random, program: Program) -> Program:
     def change(item: IntArray) -> IntArray:
         shapes = ((0,), (), (1,), (1,) * 7, (3, 0), item.shape[::-1], (*item.shape, 1))
         kind = random.choice(
-            (*DTYPES.values(), np.dtype(np.float32), np.dtype(np.int64), np.dtype(">i4"), np.dtype("U1"))
+            (
+                *DTYPES.values(),
+                np.dtype(np.float32),
+                np.dtype(np.int64),
+                np.dtype(">i4"),
+                np.dtype("U1"),
+            )
         )
         return random.choice(
             (
                 np.resize(item, random.choice(shapes)),
                 np.zeros(item.shape, kind),
-                np.full_like(item, random.choice((-128, -1, 0, 1, 127)) if item.dtype != np.bool_ else 1),
+                np.full_like(
+                    item,
+                    random.choice((-128, -1, 0, 1, 127))
+                    if item.dtype != np.bool_
+                    else 1,
+                ),
                 np.asfortranarray(item),
             )
         )
@@ -316,9 +402,16 @@ def _operands(random: Random, program: Program) -> Program:
         near = random.randrange(program.first_instruction + len(program.instructions))
         other = random.choice((near, near, _integer(random)))
         operands = _replaced(random, item.operands, lambda _: other)
-        return replace(item, operands=random.choice((operands, operands, (), item.operands * 2, item.operands[:-1])))
+        return replace(
+            item,
+            operands=random.choice(
+                (operands, operands, (), item.operands * 2, item.operands[:-1])
+            ),
+        )
 
-    return replace(program, instructions=_replaced(random, program.instructions, change))
+    return replace(
+        program, instructions=_replaced(random, program.instructions, change)
+    )
 
 
 def _attributes(random: Random, program: Program) -> Program:
@@ -330,32 +423,52 @@ def _attributes(random: Random, program: Program) -> Program:
         value = changed[key]
         if isinstance(value, tuple):
             several = _replaced(random, value, lambda _: _integer(random))
-            changed[key] = random.choice((several, several, several, (), value * 2, value[:-1]))
+            changed[key] = random.choice(
+                (several, several, several, (), value * 2, value[:-1])
+            )
         else:
-            changed[key] = random.choice((_integer(random), _integer(random), _word(random), True, (0,)))
+            changed[key] = random.choice(
+                (_integer(random), _integer(random), _word(random), True, (0,))
+            )
         if random.random() < 0.05:
             del changed[key]
         return replace(item, attributes=changed)
 
-    return replace(program, instructions=_replaced(random, program.instructions, change))
+    return replace(
+        program, instructions=_replaced(random, program.instructions, change)
+    )
 
 
 def _name(random: Random, program: Program) -> Program:
     name = random.choice((*MAKERS, _word(random)))
-    return replace(program, instructions=_replaced(random, program.instructions, lambda item: replace(item, name=name)))
+    return replace(
+        program,
+        instructions=_replaced(
+            random, program.instructions, lambda item: replace(item, name=name)
+        ),
+    )
 
 
 def _sequence(random: Random, program: Program) -> Program:
     field = random.choice(("inputs", "constants", "instructions", "outputs"))
     items = list(getattr(program, field))
     random.shuffle(items)
-    return replace(program, **{field: random.choice((tuple(items), (), (*items, *items), tuple(items[1:])))})
+    return replace(
+        program,
+        **{
+            field: random.choice((tuple(items), (), (*items, *items), tuple(items[1:])))
+        },
+    )
 
 
 def _metadata(random: Random, program: Program) -> Program:
     scale = random.choice((0.5, 0.0, -1.0, float("inf"), float("nan"), 5e-324, 1.7e308))
     meaning = Meaning(scale, _integer(random), _word(random))
     metadata = Metadata(
-        {_word(random): meaning}, {}, {_integer(random): meaning}, (_word(random),), {_word(random): ""}
+        {_word(random): meaning},
+        {},
+        {_integer(random): meaning},
+        (_word(random),),
+        {_word(random): ""},
     )
     return replace(program, metadata=metadata)

@@ -25,7 +25,13 @@ FOLDER = Path(__file__).parents[1] / "cvm" / "golden"
 INDEX = FOLDER / "golden.json"
 SAMPLES = 3
 SEEDS = (1, 2, 3)
-LAYOUTS = {"|b1": (0, "?"), "|i1": (1, "b"), "|u1": (2, "B"), "<i2": (3, "h"), "<i4": (4, "i")}
+LAYOUTS = {
+    "|b1": (0, "?"),
+    "|i1": (1, "b"),
+    "|u1": (2, "B"),
+    "<i2": (3, "h"),
+    "<i4": (4, "i"),
+}
 
 
 def inputs_of(program: Program, sample: int) -> dict[str, IntArray]:
@@ -33,8 +39,14 @@ def inputs_of(program: Program, sample: int) -> dict[str, IntArray]:
     arrays = {}
     for place, item in enumerate(program.inputs):
         steps = range(place, place + item.type.elements)
-        values = [item.lo + sample * (step * 2654435761 + 97) % 2**32 % (item.hi - item.lo + 1) for step in steps]
-        arrays[item.name] = np.array(values, DTYPES[item.type.dtype]).reshape(item.type.shape)
+        values = [
+            item.lo
+            + sample * (step * 2654435761 + 97) % 2**32 % (item.hi - item.lo + 1)
+            for step in steps
+        ]
+        arrays[item.name] = np.array(values, DTYPES[item.type.dtype]).reshape(
+            item.type.shape
+        )
     return arrays
 
 
@@ -42,7 +54,9 @@ def digest(array: IntArray) -> bytes:
     """SHA-256 of dtype code, rank, dimensions and elements: the specification, spelled out."""
     code, letter = LAYOUTS[array.dtype.newbyteorder("<").str]
     head = struct.pack(f"<BB{array.ndim}Q", code, array.ndim, *array.shape)
-    return hashlib.sha256(head + struct.pack(f"<{array.size}{letter}", *array.ravel().tolist())).digest()
+    return hashlib.sha256(
+        head + struct.pack(f"<{array.size}{letter}", *array.ravel().tolist())
+    ).digest()
 
 
 def root(leaves: Sequence[bytes]) -> bytes:
@@ -64,15 +78,26 @@ def record(program: Program) -> dict[str, Any]:
 
 def _record_sample(program: Program, sample: int) -> dict[str, Any]:
     digests: list[bytes] = []
-    outputs = run(validate(program), inputs_of(program, sample), observe=lambda _, value: digests.append(digest(value)))
-    return {"outputs": {name: digest(value).hex() for name, value in outputs.items()}, "trace": root(digests).hex()}
+    outputs = run(
+        validate(program),
+        inputs_of(program, sample),
+        observe=lambda _, value: digests.append(digest(value)),
+    )
+    return {
+        "outputs": {name: digest(value).hex() for name, value in outputs.items()},
+        "trace": root(digests).hex(),
+    }
 
 
 def main() -> None:
     families: dict[str, tuple[str, ...]] = {}
     for name, spec in INSTRUCTIONS.items():
         families[spec.family] = (*families.get(spec.family, ()), name)
-    programs = {f"{name}-{seed}": program_of(names, seed) for name, names in families.items() for seed in SEEDS}
+    programs = {
+        f"{name}-{seed}": program_of(names, seed)
+        for name, names in families.items()
+        for seed in SEEDS
+    }
     programs |= {f"chain-{seed}": random_program(seed, steps=30) for seed in SEEDS}
     FOLDER.mkdir(exist_ok=True)
     index = json.loads(INDEX.read_text()) if INDEX.exists() else {}

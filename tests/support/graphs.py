@@ -22,8 +22,13 @@ ROUNDING = 2e-6
 
 def node(operator: str, inputs: str, outputs: str, **attributes: Any) -> onnx.NodeProto:
     """`inputs` and `outputs` are names parted by spaces; `-` stands for one left out."""
-    named = [["" if name == "-" else name for name in names.split()] for names in (inputs, outputs)]
-    return helper.make_node(operator, named[0], named[1], name=f"{operator}:{named[1][0]}", **attributes)
+    named = [
+        ["" if name == "-" else name for name in names.split()]
+        for names in (inputs, outputs)
+    ]
+    return helper.make_node(
+        operator, named[0], named[1], name=f"{operator}:{named[1][0]}", **attributes
+    )
 
 
 def build(
@@ -40,16 +45,23 @@ def build(
     graph = helper.make_graph(
         list(nodes),
         "test",
-        [helper.make_tensor_value_info(name, kind, list(shape)) for name, shape in inputs.items()],
+        [
+            helper.make_tensor_value_info(name, kind, list(shape))
+            for name, shape in inputs.items()
+        ],
         [helper.make_empty_tensor_value_info(name) for name in outputs.split()],
         [numpy_helper.from_array(array, name) for name, array in arrays.items()],
     )
     ir_version = 3 if opset < 9 else 9
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version)
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version
+    )
     if ir_version == 3:  # where initializers have to be inputs as well
         for name, array in arrays.items():
             dtype = helper.np_dtype_to_tensor_dtype(array.dtype)
-            model.graph.input.append(helper.make_tensor_value_info(name, dtype, array.shape))
+            model.graph.input.append(
+                helper.make_tensor_value_info(name, dtype, array.shape)
+            )
     inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
     for output in inferred.graph.output:
         if not output.type.tensor_type.elem_type:
@@ -62,25 +74,42 @@ def graph_of(*arguments: Any, **options: Any) -> ir.Model:
     return ir.from_proto(build(*arguments, **options))
 
 
-def run(model: onnx.ModelProto | ir.Model, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def run(
+    model: onnx.ModelProto | ir.Model, feeds: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
     """Every output by onnxruntime, with no optimisation of its own."""
     proto = ir.to_proto(model) if isinstance(model, ir.Model) else model
     options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.graph_optimization_level = (
+        onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    )
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
     names = [value.name for value in session.get_outputs()]
     wanted = {value.name for value in session.get_inputs()}
-    return dict(zip(names, session.run(names, {k: v for k, v in feeds.items() if k in wanted}), strict=True))
+    return dict(
+        zip(
+            names,
+            session.run(names, {k: v for k, v in feeds.items() if k in wanted}),
+            strict=True,
+        )
+    )
 
 
 def seeded(shapes: Mapping[str, Sequence[int]], seed: int = 0) -> dict[str, np.ndarray]:
     """Normal numbers for every input."""
     rng = np.random.default_rng(seed)
-    return {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    return {
+        name: rng.normal(size=shape).astype(np.float32)
+        for name, shape in shapes.items()
+    }
 
 
-def apply_pass(one_pass: Callable[[ir.Model], int], model: ir.Model, tolerance: float = ROUNDING) -> int:
+def apply_pass(
+    one_pass: Callable[[ir.Model], int], model: ir.Model, tolerance: float = ROUNDING
+) -> int:
     """Run one pass as `rewrite` does, and see that the model computes what it computed; the number of changes."""
     feeds = seeded(shapes_of(model))
     before = run(model, feeds)
@@ -93,7 +122,10 @@ def apply_pass(one_pass: Callable[[ir.Model], int], model: ir.Model, tolerance: 
 
 
 def shapes_of(model: ir.Model) -> dict[str, tuple[int, ...]]:
-    return {str(value.name): tuple(int(str(size)) for size in value.shape or ()) for value in model.graph.inputs}
+    return {
+        str(value.name): tuple(int(str(size)) for size in value.shape or ())
+        for value in model.graph.inputs
+    }
 
 
 def operators_of(model: ir.Model) -> list[str]:
@@ -106,14 +138,24 @@ def constant_named(model: ir.Model, name: str) -> np.ndarray:
     return value.numpy()
 
 
-def assert_same(before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray], tolerance: float = ROUNDING) -> None:
+def assert_same(
+    before: Mapping[str, np.ndarray],
+    after: Mapping[str, np.ndarray],
+    tolerance: float = ROUNDING,
+) -> None:
     """Same names in the same order, same shapes, and numbers within `tolerance` of the largest."""
     assert list(before) == list(after)
     for name, expected in before.items():
         assert after[name].shape == expected.shape
-        assert np.abs(after[name] - expected).max() <= tolerance * max(1.0, float(np.abs(expected).max())), name
+        assert np.abs(after[name] - expected).max() <= tolerance * max(
+            1.0, float(np.abs(expected).max())
+        ), name
 
 
 def _array(value: Any) -> np.ndarray:
     array = np.asarray(value)
-    return array.astype(np.float32) if not isinstance(value, np.ndarray) and array.dtype == np.float64 else array
+    return (
+        array.astype(np.float32)
+        if not isinstance(value, np.ndarray) and array.dtype == np.float64
+        else array
+    )

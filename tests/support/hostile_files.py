@@ -9,7 +9,16 @@ import cbor2
 
 MAGIC = bytes.fromhex("8943564d0d0a1a01")
 METADATA_MAGIC = b"CVMMETA\x01"
-RESCALE, TABLE, CONV2D, CLAMP, CAST, RESHAPE, SLICE, NO_ATTRIBUTES = 10, 50, 1, 11, 12, 80, 83, 20
+RESCALE, TABLE, CONV2D, CLAMP, CAST, RESHAPE, SLICE, NO_ATTRIBUTES = (
+    10,
+    50,
+    1,
+    11,
+    12,
+    80,
+    83,
+    20,
+)
 KEYS = ("inputs", "outputs", "constants", "instructions")
 BOOL, I8, U8, I16, I32 = range(5)
 
@@ -45,7 +54,9 @@ def padded(data: bytes) -> bytes:
     return data + bytes(-len(data) % 64)
 
 
-def assemble(head: bytes | Mapping[str, Any], data: bytes = DATA, tail: bytes = b"") -> bytes:
+def assemble(
+    head: bytes | Mapping[str, Any], data: bytes = DATA, tail: bytes = b""
+) -> bytes:
     """A file whose prefix and padding are right."""
     encoded = head if isinstance(head, bytes) else canonical(head)
     return padded(MAGIC + len(encoded).to_bytes(8, "little") + encoded) + data + tail
@@ -60,7 +71,9 @@ def section(meta: bytes | Mapping[str, Any]) -> bytes:
 def raw_header(*keys: str, **values: bytes) -> bytes:
     """The honest header with its keys in this order, and some values given as bytes."""
     honest = header()
-    return b"\xa4" + b"".join(canonical(key) + values.get(key, canonical(honest[key])) for key in keys or KEYS)
+    return b"\xa4" + b"".join(
+        canonical(key) + values.get(key, canonical(honest[key])) for key in keys or KEYS
+    )
 
 
 def lie(change: Callable[[dict[str, Any]], object], data: bytes = DATA) -> bytes:

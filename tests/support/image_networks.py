@@ -46,10 +46,15 @@ def _zero_point(d: Draft, dtype: str) -> int:
     return d.between(-128, 127) if dtype == "i8" and d.chance() else 0
 
 
-def _scaled(d: Draft, x: int, shift: int, dtype: str, zero_points: tuple[int, int]) -> int:
+def _scaled(
+    d: Draft, x: int, shift: int, dtype: str, zero_points: tuple[int, int]
+) -> int:
     """Divided by about 2^(shift - 31): by one factor, or one for each channel."""
     count = d.types[x].shape[-1] if d.chance() else 1
-    multiplier, shifts = d.constant("i32", (count,), 2**30, 2**31 - 1), d.constant("i8", (count,), shift, shift + 1)
+    multiplier, shifts = (
+        d.constant("i32", (count,), 2**30, 2**31 - 1),
+        d.constant("i8", (count,), shift, shift + 1),
+    )
     return d.apply(
         "rescale", x, multiplier, shifts, input_zp=zero_points[0], output_zp=zero_points[1], dtype=dtype
     )  # fmt: skip
@@ -65,7 +70,11 @@ def _activation(d: Draft, total: int, bits: int) -> int:
     dtype = "i16" if d.below(4) == 0 else "i8"
     kept = {"i8": 5, "i16": 9}[dtype]
     y = _scaled(d, total, 31 + bits - kept, dtype, (0, _zero_point(d, dtype)))
-    return d.apply("clamp", y, min=-d.below(60), max=d.between(40, 127)) if d.chance() else y
+    return (
+        d.apply("clamp", y, min=-d.below(60), max=d.between(40, 127))
+        if d.chance()
+        else y
+    )
 
 
 def _pads(d: Draft, size: int, extent: int, stride: int) -> tuple[int, int]:
@@ -74,13 +83,18 @@ def _pads(d: Draft, size: int, extent: int, stride: int) -> tuple[int, int]:
     return before, (extent - size - before) % stride
 
 
-def _sums(d: Draft, x: int, kernel: int, stride: int = 1, outputs: int = 0, groups: int = 1) -> tuple[int, int]:
+def _sums(
+    d: Draft, x: int, kernel: int, stride: int = 1, outputs: int = 0, groups: int = 1
+) -> tuple[int, int]:
     """A conv2d, and how many bits its sums mostly need."""
     dtype, (_, height, width, channels) = d.types[x].dtype, d.types[x].shape
     outputs = outputs or d.between(3, 70)
     dilation = 2 if kernel > 1 and stride == 1 and d.below(4) == 0 else 1
     extent = (kernel - 1) * dilation + 1
-    top, bottom, left, right = (*_pads(d, height, extent, stride), *_pads(d, width, extent, stride))
+    top, bottom, left, right = (
+        *_pads(d, height, extent, stride),
+        *_pads(d, width, extent, stride),
+    )
     if stride == 1 and d.below(3):  # mostly: an image of the same size
         top, bottom, left, right = (extent // 2,) * 4
     taps = kernel * kernel * channels // groups
@@ -106,7 +120,12 @@ def pointwise(d: Draft, x: int) -> int:
 def depthwise(d: Draft, x: int) -> int:
     channels = d.types[x].shape[3]
     outputs = channels * (2 if d.below(4) == 0 and channels < 36 else 1)
-    return _activation(d, *_sums(d, x, (3, 3, 5, 2)[d.below(4)], d.between(1, 2), outputs, groups=channels))
+    return _activation(
+        d,
+        *_sums(
+            d, x, (3, 3, 5, 2)[d.below(4)], d.between(1, 2), outputs, groups=channels
+        ),
+    )
 
 
 def grouped(d: Draft, x: int) -> int:
@@ -119,7 +138,9 @@ def residual(d: Draft, x: int) -> int:
     dtype, channels = d.types[x].dtype, d.types[x].shape[3]
     total, bits = _sums(d, x, (1, 3)[d.below(2)], outputs=channels)
     branch = _scaled(d, total, 31 + bits - 19, "i32", (0, 0))
-    shortcut = _scaled(d, x, {"i8": 18, "i16": 22}[dtype], "i32", (_zero_point(d, dtype), 0))
+    shortcut = _scaled(
+        d, x, {"i8": 18, "i16": 22}[dtype], "i32", (_zero_point(d, dtype), 0)
+    )
     added = d.apply("add", *((branch, shortcut) if d.chance() else (shortcut, branch)))
     return _activation(d, _leaky(d, added) if d.below(4) == 0 else added, 19)
 
@@ -153,11 +174,22 @@ def pooled(d: Draft, x: int) -> int:
     dtype, (_, height, width, _) = d.types[x].dtype, d.types[x].shape
     kernel, stride = d.between(2, 3), d.between(1, 2)
     top, left = d.below(2), d.below(2)
-    pad = (top, (kernel - height - top) % stride, left, (kernel - width - left) % stride)
+    pad = (
+        top,
+        (kernel - height - top) % stride,
+        left,
+        (kernel - width - left) % stride,
+    )
     window = {"kernel": (kernel, kernel), "stride": (stride, stride), "pad": pad}
     if d.chance():
         return d.apply("max_pool2d", x, **window)
-    return d.apply("avg_pool2d", x, **window, input_zp=_zero_point(d, dtype), output_zp=_zero_point(d, dtype))
+    return d.apply(
+        "avg_pool2d",
+        x,
+        **window,
+        input_zp=_zero_point(d, dtype),
+        output_zp=_zero_point(d, dtype),
+    )
 
 
 def enlarged(d: Draft, x: int) -> int:
@@ -165,9 +197,23 @@ def enlarged(d: Draft, x: int) -> int:
     dtype, channels = d.types[x].dtype, d.types[x].shape[3]
     how = d.below(3)
     if how == 0:
-        return d.apply("resize", x, scale=(2, 1, 2, 1), offset=(0, 0), border=(1, 1), mode="nearest")
+        return d.apply(
+            "resize",
+            x,
+            scale=(2, 1, 2, 1),
+            offset=(0, 0),
+            border=(1, 1),
+            mode="nearest",
+        )
     if how == 1:
-        total = d.apply("resize", x, scale=(2, 1, 2, 1), offset=(0, 0), border=(1, 1), mode="bilinear")
+        total = d.apply(
+            "resize",
+            x,
+            scale=(2, 1, 2, 1),
+            offset=(0, 0),
+            border=(1, 1),
+            mode="bilinear",
+        )
         return _activation(d, total, {"i8": 9, "i16": 13}[dtype])
     outputs = d.between(3, 12)
     w = d.constant("i8", (outputs, 3, 2, channels), -127, 127)
@@ -186,7 +232,9 @@ def image_ending(d: Draft, x: int) -> int:
 def labels_ending(d: Draft, x: int) -> int:
     """The average of every channel, a dense layer, and sometimes the place of the greatest."""
     dtype, (_, height, width, channels) = d.types[x].dtype, d.types[x].shape
-    wide = _scaled(d, x, {"i8": 22, "i16": 26}[dtype], "i32", (_zero_point(d, dtype), 0))
+    wide = _scaled(
+        d, x, {"i8": 22, "i16": 26}[dtype], "i32", (_zero_point(d, dtype), 0)
+    )
     total = d.apply("reduce_sum", d.apply("reduce_sum", wide, axis=1), axis=2)
     mean = _scaled(d, total, 31 + 7 + (height * width).bit_length() // 2, "i8", (0, 0))
     flat = d.apply("reshape", mean, shape=(1, channels))
@@ -217,7 +265,9 @@ def attention_ending(d: Draft, x: int) -> int:
         raise Invalid("size", "too many products")
     rows = d.apply("reshape", x, shape=(1, height * width, channels))
     columns = d.apply("transpose", rows, perm=(0, 2, 1))
-    total = d.apply("matmul", rows, columns, a_zp=0, b_zp=_zero_point(d, d.types[x].dtype))
+    total = d.apply(
+        "matmul", rows, columns, a_zp=0, b_zp=_zero_point(d, d.types[x].dtype)
+    )
     return _activation(d, total, _noise_bits(d, channels, d.types[x].dtype))
 
 
@@ -235,4 +285,9 @@ BLOCKS: tuple[Block, ...] = (
     pooled,
     enlarged,
 )
-ENDINGS: tuple[Block, ...] = (image_ending, labels_ending, flat_ending, attention_ending)
+ENDINGS: tuple[Block, ...] = (
+    image_ending,
+    labels_ending,
+    flat_ending,
+    attention_ending,
+)

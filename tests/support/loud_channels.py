@@ -13,8 +13,18 @@ def loud_network(last: str = "Relu") -> FloatModel:
     loudness = np.ones(CHANNELS)
     loudness[LOUD] = 12, 8
     model = FloatModel(x=(1, 3, 10, 10))
-    y = model.conv("x", rng.normal(size=(CHANNELS, 3, 3, 3)), 4 + rng.normal(size=CHANNELS), name="spread")
+    y = model.conv(
+        "x",
+        rng.normal(size=(CHANNELS, 3, 3, 3)),
+        4 + rng.normal(size=CHANNELS),
+        name="spread",
+    )
     y = model.add("Relu", y, name="first")
-    y = model.conv(y, rng.normal(size=(9, CHANNELS, 1, 1)) * loudness[:, None, None], rng.normal(size=9), name="mixed")
+    y = model.conv(
+        y,
+        rng.normal(size=(9, CHANNELS, 1, 1)) * loudness[:, None, None],
+        rng.normal(size=9),
+        name="mixed",
+    )
     model.add(last, y, name="out")
     return model

@@ -26,9 +26,19 @@ class Row:
     output: int = 0
 
 
-def row(operator, inputs, expected, parameters=(), labels=0, output=0, **attributes) -> Row:
+def row(
+    operator, inputs, expected, parameters=(), labels=0, output=0, **attributes
+) -> Row:
     inputs = inputs if isinstance(inputs, list) else [inputs]
-    return Row(operator, inputs, np.asarray(expected, np.float32), attributes, list(parameters), labels, output)
+    return Row(
+        operator,
+        inputs,
+        np.asarray(expected, np.float32),
+        attributes,
+        list(parameters),
+        labels,
+        output,
+    )
 
 
 def import_row(folder: Path, case: Row) -> ir.Model:
@@ -37,15 +47,24 @@ def import_row(folder: Path, case: Row) -> ir.Model:
     parameters = {f"p{index}": array for index, array in enumerate(case.parameters)}
     names = [*inputs, *parameters, *(f"label{index}" for index in range(case.labels))]
     head = node(case.operator, "result", range(len(names)), **case.attributes)
-    write_symbol(folder / "m.json", [*map(variable, names), head], [(len(names), case.output)])
+    write_symbol(
+        folder / "m.json", [*map(variable, names), head], [(len(names), case.output)]
+    )
     write_params(folder / "m.params", parameters)
-    shapes = {name: array.shape for name, array in zip(inputs, case.inputs, strict=True)}
+    shapes = {
+        name: array.shape for name, array in zip(inputs, case.inputs, strict=True)
+    }
     return load_mxnet(folder / "m.json", folder / "m.params", shapes)
 
 
 def compute(model: ir.Model, arrays: list[np.ndarray]) -> np.ndarray:
-    session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString(), providers=["CPUExecutionProvider"])
-    feed = {value.name: array for value, array in zip(model.graph.inputs, arrays, strict=True)}
+    session = onnxruntime.InferenceSession(
+        ir.to_proto(model).SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    feed = {
+        value.name: array
+        for value, array in zip(model.graph.inputs, arrays, strict=True)
+    }
     return session.run(None, feed)[0]
 
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.support.hostile_files import CAST, CLAMP, CONV2D, I8, I32, RESHAPE, assemble, canonical, padded
+from tests.support.hostile_files import (
+    CAST,
+    CLAMP,
+    CONV2D,
+    I8,
+    I32,
+    RESHAPE,
+    assemble,
+    canonical,
+    padded,
+)
 
 MEGABYTE = 10**6
 ADD, CONCAT, RESCALE, TABLE, TILE, MATMUL, RESIZE = 20, 82, 10, 50, 85, 4, 87
@@ -33,7 +43,9 @@ def _file(
         ("constants", canonical(constants)),
         ("instructions", array_head(len(instructions)) + b"".join(instructions)),
     )
-    return assemble(b"\xa4" + b"".join(canonical(key) + value for key, value in parts), data)
+    return assemble(
+        b"\xa4" + b"".join(canonical(key) + value for key, value in parts), data
+    )
 
 
 def maps_for_instructions() -> bytes:
@@ -51,20 +63,30 @@ def many_small_instructions() -> bytes:
 
 def many_wide_instructions() -> bytes:
     """As before with 65536 intervals a value."""
-    return _file([canonical([CLAMP, [number], [-1, 1]]) for number in range(80_000)], x=[I32, [WIDE], -1, 1])
+    return _file(
+        [canonical([CLAMP, [number], [-1, 1]]) for number in range(80_000)],
+        x=[I32, [WIDE], -1, 1],
+    )
 
 
 def many_live_intervals() -> bytes:
     """Thousands of values with 65536 intervals each, all read by the last instruction."""
     count = 30_000
     clamps = [canonical([CLAMP, [0], [-1, 1]])] * count
-    return _file([*clamps, canonical([CONCAT, list(range(1, count + 1)), [0]])], x=[I32, [1, WIDE], -1, 1])
+    return _file(
+        [*clamps, canonical([CONCAT, list(range(1, count + 1)), [0]])],
+        x=[I32, [1, WIDE], -1, 1],
+    )
 
 
 def one_value_joined_to_itself() -> bytes:
     """32767 times a value of 65536 intervals."""
     concat = canonical([CONCAT, [0] * 32767, [0]])
-    return _file([concat] * 20, x=[I32, [1, WIDE], -1, 1], outputs=[[f"y{n}", n + 1] for n in range(20)])
+    return _file(
+        [concat] * 20,
+        x=[I32, [1, WIDE], -1, 1],
+        outputs=[[f"y{n}", n + 1] for n in range(20)],
+    )
 
 
 def one_small_value_joined_to_itself() -> bytes:
@@ -88,14 +110,21 @@ def one_multiplier_read_by_many_rescales() -> bytes:
     rescale = canonical([RESCALE, [0, 1, 2], [0, 0, 1]])
     constants: list[object] = [[I32, [WIDE]], [I8, [WIDE]]]
     data = (2**30).to_bytes(4, "little") * WIDE + bytes([40]) * WIDE
-    return _file([rescale] * 30_000, x=[I32, [WIDE], -1, 1], constants=constants, data=data)
+    return _file(
+        [rescale] * 30_000, x=[I32, [WIDE], -1, 1], constants=constants, data=data
+    )
 
 
 def one_table_read_by_many_channels() -> bytes:
     """Tables of 65536 entries over 65536 channels of i16, again and again."""
     constants: list[object] = [[3, [WIDE]]]
     tables = [canonical([TABLE, [0 if not n else n + 1, 1], []]) for n in range(20_000)]
-    return _file(tables, x=[3, [WIDE], -(2**15), 2**15 - 1], constants=constants, data=bytes(2 * WIDE))
+    return _file(
+        tables,
+        x=[3, [WIDE], -(2**15), 2**15 - 1],
+        constants=constants,
+        data=bytes(2 * WIDE),
+    )
 
 
 def many_constants() -> bytes:
@@ -113,7 +142,12 @@ def huge_matrix_products() -> bytes:
     """65536 x 65536 intervals in every product."""
     matmul = canonical([MATMUL, [0, 1], [0, 0]])
     constants: list[object] = [[I8, [1, 8, WIDE]]]
-    return _file([matmul] * 50_000, x=[I8, [1, 1, 8], -1, 1], constants=constants, data=b"\x01" * 8 * WIDE)
+    return _file(
+        [matmul] * 50_000,
+        x=[I8, [1, 1, 8], -1, 1],
+        constants=constants,
+        data=b"\x01" * 8 * WIDE,
+    )
 
 
 def huge_tiles() -> bytes:
@@ -136,11 +170,21 @@ def large_windows() -> bytes:
 
 
 def many_reshapes_of_rank_6() -> bytes:
-    return _file([canonical([RESHAPE, [number], [[1, 1, 1, 1, 1, 1]]]) for number in range(70_000)])
+    return _file(
+        [
+            canonical([RESHAPE, [number], [[1, 1, 1, 1, 1, 1]]])
+            for number in range(70_000)
+        ]
+    )
 
 
 def many_casts_to_and_fro() -> bytes:
-    return _file([canonical([CAST, [number], [I8 if number % 2 == 0 else I32]]) for number in range(90_000)])
+    return _file(
+        [
+            canonical([CAST, [number], [I8 if number % 2 == 0 else I32]])
+            for number in range(90_000)
+        ]
+    )
 
 
 def long_names() -> bytes:

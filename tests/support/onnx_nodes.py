@@ -53,13 +53,21 @@ class NodeCase:
     @property
     def operator(self) -> str:
         """As `mrt operators` lists it."""
-        return f"{self.node.domain}.{self.node.op_type}" if self.node.domain else self.node.op_type
+        return (
+            f"{self.node.domain}.{self.node.op_type}"
+            if self.node.domain
+            else self.node.op_type
+        )
 
 
 def cases_in(module: str) -> list[NodeCase]:
     """The cases that one module of the package makes, such as `relu`."""
     _collect(module)
-    return [case for case in _cases() if case.node.op_type.lower() == module.replace("_", "")]
+    return [
+        case
+        for case in _cases()
+        if case.node.op_type.lower() == module.replace("_", "")
+    ]
 
 
 @cache
@@ -87,14 +95,21 @@ def _cases() -> Iterator[NodeCase]:
 
     for case in made:
         nodes = case.model.graph.node
-        if len(nodes) == 1 and nodes[0].domain in DOMAINS and not case.name.endswith("_expanded"):
+        if (
+            len(nodes) == 1
+            and nodes[0].domain in DOMAINS
+            and not case.name.endswith("_expanded")
+        ):
             yield _named(case)
 
 
 def _named(case: TestCase) -> NodeCase:
     assert case.model is not None and case.data_sets is not None
     graph, (given, expected) = case.model.graph, case.data_sets[0]
-    inputs, outputs = [value.name for value in graph.input], [value.name for value in graph.output]
+    inputs, outputs = (
+        [value.name for value in graph.input],
+        [value.name for value in graph.output],
+    )
     return NodeCase(
         case.name,
         case.model,
@@ -135,7 +150,13 @@ def snr_db(expected: np.ndarray, found: np.ndarray) -> float:
     wanted = expected.astype(np.float64)
     noise = float(((wanted - found) ** 2).sum())
     signal = float((wanted**2).sum())
-    return float("inf") if noise == 0 else 10 * float(np.log10(signal / noise)) if signal else float("-inf")
+    return (
+        float("inf")
+        if noise == 0
+        else 10 * float(np.log10(signal / noise))
+        if signal
+        else float("-inf")
+    )
 
 
 @dataclass(frozen=True)
@@ -156,8 +177,15 @@ def with_finite(case: NodeCase) -> NodeCase:
     """An element-wise case with 0 for each NaN and infinity that it is given, and for what it expects there."""
     (name, x), *rest = case.given.items()
     gone = ~np.isfinite(x)
-    expected = {output: np.where(gone, np.zeros((), y.dtype), y) for output, y in case.expected.items()}
-    return replace(case, given={name: np.where(gone, np.zeros((), x.dtype), x), **dict(rest)}, expected=expected)
+    expected = {
+        output: np.where(gone, np.zeros((), y.dtype), y)
+        for output, y in case.expected.items()
+    }
+    return replace(
+        case,
+        given={name: np.where(gone, np.zeros((), x.dtype), x), **dict(rest)},
+        expected=expected,
+    )
 
 
 def answer(case: NodeCase, terms: Terms, folder: Path) -> Answer:
@@ -172,7 +200,9 @@ def answer(case: NodeCase, terms: Terms, folder: Path) -> Answer:
     inputs = {str(value.name): given[str(value.name)] for value in model.graph.inputs}
     samples = calibration_samples(inputs, terms)
     seen = Samples(tuple(inputs), len(samples), None, case.name, lambda: iter(samples))
-    table = calibrate(model, seen, CalibrationOptions(observer="minmax"), model_sha256="0" * 64)
+    table = calibrate(
+        model, seen, CalibrationOptions(observer="minmax"), model_sha256="0" * 64
+    )
     program = quantize(model, table, QuantizeOptions(8, terms.bits))
     results = cvm.run(validate(program), integers_of(program, inputs))
     return Answer(program, case.expected, reals_of(program, results))
@@ -183,16 +213,27 @@ def _with_initializers(case: NodeCase, known: set[str]) -> onnx.ModelProto:
     model.CopyFrom(case.model)
     kept = [value for value in model.graph.input if value.name not in known]
     del model.graph.input[:]
-    model.graph.input.extend(kept or [helper.make_tensor_value_info(UNUSED, onnx.TensorProto.FLOAT, [1])])
-    model.ir_version = max(model.ir_version, 4)  # since when initializers need not be inputs too
+    model.graph.input.extend(
+        kept or [helper.make_tensor_value_info(UNUSED, onnx.TensorProto.FLOAT, [1])]
+    )
+    model.ir_version = max(
+        model.ir_version, 4
+    )  # since when initializers need not be inputs too
     model.graph.initializer.extend(
-        numpy_helper.from_array(np.asarray(case.given[name]), name) for name in case.given if name in known
+        numpy_helper.from_array(np.asarray(case.given[name]), name)
+        for name in case.given
+        if name in known
     )
     if case.node.domain:
-        model.opset_import.append(helper.make_opsetid("", OLDEST_OPSET))  # every model has to name one
+        model.opset_import.append(
+            helper.make_opsetid("", OLDEST_OPSET)
+        )  # every model has to name one
         return model
     opset = model.opset_import[0]
-    if opset.version < OLDEST_OPSET and _since(case.node.op_type, OLDEST_OPSET) <= opset.version:
+    if (
+        opset.version < OLDEST_OPSET
+        and _since(case.node.op_type, OLDEST_OPSET) <= opset.version
+    ):
         opset.version = OLDEST_OPSET  # in which the operator is still the same
     return model
 
@@ -206,14 +247,22 @@ def calibration_samples(inputs: Mapping[str, np.ndarray], terms: Terms) -> list[
     rng = np.random.default_rng(0)
     samples = [{name: array.astype(np.float32) for name, array in inputs.items()}]
     for factor in np.linspace(1.0, 0.4, SCALED, dtype=np.float32):
-        shuffled = {name: rng.permutation(array.ravel()).reshape(array.shape) for name, array in inputs.items()}
+        shuffled = {
+            name: rng.permutation(array.ravel()).reshape(array.shape)
+            for name, array in inputs.items()
+        }
         samples.append({
             name: array.astype(np.float32) * (factor if terms.scaled and array.dtype.kind == "f" else np.float32(1))
             for name, array in shuffled.items()
         })  # fmt: skip
     if terms.at_steps:
         whole = [name for name, array in inputs.items() if array.dtype.kind != "f"]
-        samples.append({n: array if n in whole else _to_a_power_of_two(array) for n, array in samples[0].items()})
+        samples.append(
+            {
+                n: array if n in whole else _to_a_power_of_two(array)
+                for n, array in samples[0].items()
+            }
+        )
     return samples
 
 
@@ -227,12 +276,20 @@ def integers_of(program: Program, sample: Mapping[str, np.ndarray]) -> Arrays:
     found = {}
     for item in program.inputs:
         meaning = program.metadata.inputs[item.name]
-        steps = np.floor(sample[item.name].astype(np.float64) / meaning.scale + 0.5) + meaning.zero_point
-        found[item.name] = np.clip(steps, item.lo, item.hi).astype(DTYPES[item.type.dtype])
+        steps = (
+            np.floor(sample[item.name].astype(np.float64) / meaning.scale + 0.5)
+            + meaning.zero_point
+        )
+        found[item.name] = np.clip(steps, item.lo, item.hi).astype(
+            DTYPES[item.type.dtype]
+        )
     return found
 
 
 def reals_of(program: Program, results: Mapping[str, np.ndarray]) -> Arrays:
     """What the program's integers stand for."""
     meanings = program.metadata.outputs
-    return {n: (v.astype(np.float64) - meanings[n].zero_point) * meanings[n].scale for n, v in results.items()}
+    return {
+        n: (v.astype(np.float64) - meanings[n].zero_point) * meanings[n].scale
+        for n, v in results.items()
+    }

@@ -36,21 +36,50 @@ class Case:
         return {"x": self.shape, **self.others}
 
     def model(self) -> onnx.ModelProto:
-        return build(self.nodes, self.inputs, self.weights, outputs=self.outputs, opset=self.opset)
+        return build(
+            self.nodes,
+            self.inputs,
+            self.weights,
+            outputs=self.outputs,
+            opset=self.opset,
+        )
 
     def feeds(self) -> dict[str, np.ndarray]:
         rng = np.random.default_rng(1)
-        arrays = {name: rng.normal(size=shape).astype(np.float32) for name, shape in self.inputs.items()}
-        return {name: np.abs(array) + np.float32(0.1) for name, array in arrays.items()} if self.positive else arrays
+        arrays = {
+            name: rng.normal(size=shape).astype(np.float32)
+            for name, shape in self.inputs.items()
+        }
+        return (
+            {name: np.abs(array) + np.float32(0.1) for name, array in arrays.items()}
+            if self.positive
+            else arrays
+        )
 
 
-def _one(name: str, operator: str, opset: int = 20, operands: str = "", **rest: Any) -> Case:
-    known = {key: rest.pop(key) for key in ("shape", "weights", "others", "outputs", "positive") if key in rest}
+def _one(
+    name: str, operator: str, opset: int = 20, operands: str = "", **rest: Any
+) -> Case:
+    known = {
+        key: rest.pop(key)
+        for key in ("shape", "weights", "others", "outputs", "positive")
+        if key in rest
+    }
     inputs = f"x {operands}"
-    return Case(name, opset, [node(operator, inputs, known.get("outputs", "y"), **rest)], **known)
+    return Case(
+        name,
+        opset,
+        [node(operator, inputs, known.get("outputs", "y"), **rest)],
+        **known,
+    )
 
 
-_BN = {"g": _normal(3), "b": _normal(3), "m": _normal(3), "v": np.abs(_normal(3)) + np.float32(0.5)}
+_BN = {
+    "g": _normal(3),
+    "b": _normal(3),
+    "m": _normal(3),
+    "v": np.abs(_normal(3)) + np.float32(0.5),
+}
 _W = _normal(4, 3, 3, 3)
 _PADS = [0, 0, 1, 2, 0, 0, 0, 3]
 _UNARY = [

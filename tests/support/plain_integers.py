@@ -16,9 +16,13 @@ Shape = tuple[int, ...]
 Pair = tuple[int, int]
 
 
-def values_of(program: Program, inputs: dict[str, IntArray], dtypes: list[str]) -> Iterator[IntArray]:
+def values_of(
+    program: Program, inputs: dict[str, IntArray], dtypes: list[str]
+) -> Iterator[IntArray]:
     """The value of each instruction, in order; `dtypes` are those of all values."""
-    known = [_exact(inputs[item.name]) for item in program.inputs] + [_exact(array) for array in program.constants]
+    known = [_exact(inputs[item.name]) for item in program.inputs] + [
+        _exact(array) for array in program.constants
+    ]
     for item in program.instructions:
         operands = [known[value] for value in item.operands]
         attributes = dict(item.attributes)
@@ -46,10 +50,19 @@ def _each(rule: Callable[..., int]) -> Callable[..., IntArray]:
     """`rule` element by element; a dimension of 1 is repeated."""
 
     def apply(*operands: IntArray, **attributes: object) -> IntArray:
-        shape = tuple(max(sizes) for sizes in zip(*(x.shape for x in operands), strict=True))
+        shape = tuple(
+            max(sizes) for sizes in zip(*(x.shape for x in operands), strict=True)
+        )
 
         def element(*place: int) -> int:
-            own = (x[tuple(0 if n == 1 else i for i, n in zip(place, x.shape, strict=True))] for x in operands)
+            own = (
+                x[
+                    tuple(
+                        0 if n == 1 else i for i, n in zip(place, x.shape, strict=True)
+                    )
+                ]
+                for x in operands
+            )
             return rule(*own, **attributes)
 
         return _build(shape, element)
@@ -71,7 +84,15 @@ def _toward_zero(x: int, y: int) -> int:
 
 
 def conv2d(
-    x: IntArray, w: IntArray, b: IntArray, *, pad: Shape, stride: Pair, dilation: Pair, groups: int, input_zp: int
+    x: IntArray,
+    w: IntArray,
+    b: IntArray,
+    *,
+    pad: Shape,
+    stride: Pair,
+    dilation: Pair,
+    groups: int,
+    input_zp: int,
 ) -> IntArray:
     (images, rows, columns, _), (outputs, kh, kw, channels) = x.shape, w.shape
     height = (rows + pad[0] + pad[1] - (kh - 1) * dilation[0] - 1) // stride[0] + 1
@@ -80,30 +101,51 @@ def conv2d(
     def element(n: int, i: int, j: int, o: int) -> int:
         total = b[o]
         for p, q, c in np.ndindex(kh, kw, channels):
-            u, v = i * stride[0] - pad[0] + p * dilation[0], j * stride[1] - pad[2] + q * dilation[1]
+            u, v = (
+                i * stride[0] - pad[0] + p * dilation[0],
+                j * stride[1] - pad[2] + q * dilation[1],
+            )
             if 0 <= u < rows and 0 <= v < columns:
-                total += (x[n, u, v, o // (outputs // groups) * channels + c] - input_zp) * w[o, p, q, c]
+                total += (
+                    x[n, u, v, o // (outputs // groups) * channels + c] - input_zp
+                ) * w[o, p, q, c]
         return int(total)
 
     return _build((images, height, width, outputs), element)
 
 
 def conv2d_transpose(
-    x: IntArray, w: IntArray, b: IntArray, *, out_pad: Shape, stride: Pair, groups: int, input_zp: int
+    x: IntArray,
+    w: IntArray,
+    b: IntArray,
+    *,
+    out_pad: Shape,
+    stride: Pair,
+    groups: int,
+    input_zp: int,
 ) -> IntArray:
     (images, rows, columns, _), (outputs, kh, kw, channels) = x.shape, w.shape
     height = (rows - 1) * stride[0] + out_pad[0] + out_pad[1] + kh
     width = (columns - 1) * stride[1] + out_pad[2] + out_pad[3] + kw
     y = _build((images, height, width, outputs), lambda n, i, j, o: int(b[o]))
-    for n, i, j, o, p, q, c in np.ndindex(images, rows, columns, outputs, kh, kw, channels):
+    for n, i, j, o, p, q, c in np.ndindex(
+        images, rows, columns, outputs, kh, kw, channels
+    ):
         u, v = i * stride[0] + out_pad[0] + p, j * stride[1] + out_pad[2] + q
         if 0 <= u < height and 0 <= v < width:
-            y[n, u, v, o] += (x[n, i, j, o // (outputs // groups) * channels + c] - input_zp) * w[o, p, q, c]
+            y[n, u, v, o] += (
+                x[n, i, j, o // (outputs // groups) * channels + c] - input_zp
+            ) * w[o, p, q, c]
     return y
 
 
 def dense(x: IntArray, w: IntArray, b: IntArray, *, input_zp: int) -> IntArray:
-    return _build((len(x), len(w)), lambda m, n: b[n] + sum((x[m, k] - input_zp) * w[n, k] for k in range(x.shape[1])))
+    return _build(
+        (len(x), len(w)),
+        lambda m, n: (
+            b[n] + sum((x[m, k] - input_zp) * w[n, k] for k in range(x.shape[1]))
+        ),
+    )
 
 
 def matmul(a: IntArray, b: IntArray, *, a_zp: int, b_zp: int) -> IntArray:
@@ -114,11 +156,19 @@ def matmul(a: IntArray, b: IntArray, *, a_zp: int, b_zp: int) -> IntArray:
 
 
 def rescale(
-    x: IntArray, multiplier: IntArray, shift: IntArray, *, input_zp: int, output_zp: int, dtype: str
+    x: IntArray,
+    multiplier: IntArray,
+    shift: IntArray,
+    *,
+    input_zp: int,
+    output_zp: int,
+    dtype: str,
 ) -> IntArray:
     def element(*place: int) -> int:
         c = place[-1] if len(multiplier) > 1 else 0
-        return _saturate(_half_up((x[place] - input_zp) * multiplier[c], shift[c]) + output_zp, dtype)
+        return _saturate(
+            _half_up((x[place] - input_zp) * multiplier[c], shift[c]) + output_zp, dtype
+        )
 
     return _build(x.shape, element)
 
@@ -133,7 +183,9 @@ def negate(x: IntArray, *, input_zp: int, output_zp: int, x_dtype: str) -> IntAr
 
 
 def gather(values: IntArray, indices: IntArray) -> IntArray:
-    return _build((*indices.shape, values.shape[2]), lambda n, w, c: values[n, indices[n, w], c])
+    return _build(
+        (*indices.shape, values.shape[2]), lambda n, w, c: values[n, indices[n, w], c]
+    )
 
 
 def _along(rule: Callable[[list[int]], int]) -> Callable[..., IntArray]:
@@ -141,7 +193,10 @@ def _along(rule: Callable[[list[int]], int]) -> Callable[..., IntArray]:
 
     def apply(x: IntArray, *, axis: int) -> IntArray:
         shape = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
-        return _build(shape, lambda *place: rule([*x[(*place[:axis], slice(None), *place[axis + 1 :])]]))
+        return _build(
+            shape,
+            lambda *place: rule([*x[(*place[:axis], slice(None), *place[axis + 1 :])]]),
+        )
 
     return apply
 
@@ -153,13 +208,21 @@ def argmax(x: IntArray, *, axis: int) -> IntArray:
 def argsort(x: IntArray, *, descending: bool) -> IntArray:
     def element(*place: int) -> int:
         row = x[place[:-1]]
-        order = sorted(range(len(row)), key=lambda i: (-row[i] if descending else row[i], i))
+        order = sorted(
+            range(len(row)), key=lambda i: (-row[i] if descending else row[i], i)
+        )
         return order[place[-1]]
 
     return _build(x.shape, element)
 
 
-def _windows(x: IntArray, kernel: Pair, stride: Pair, pad: Shape, rule: Callable[[list[int]], int]) -> IntArray:
+def _windows(
+    x: IntArray,
+    kernel: Pair,
+    stride: Pair,
+    pad: Shape,
+    rule: Callable[[list[int]], int],
+) -> IntArray:
     """`rule` of the places of every window that lie inside x."""
     images, rows, columns, channels = x.shape
     height = (rows + pad[0] + pad[1] - kernel[0]) // stride[0] + 1
@@ -168,7 +231,14 @@ def _windows(x: IntArray, kernel: Pair, stride: Pair, pad: Shape, rule: Callable
     def element(n: int, i: int, j: int, c: int) -> int:
         top, left = i * stride[0] - pad[0], j * stride[1] - pad[2]
         down, across = range(top, top + kernel[0]), range(left, left + kernel[1])
-        return rule([x[n, u, v, c] for u in down for v in across if 0 <= u < rows and 0 <= v < columns])
+        return rule(
+            [
+                x[n, u, v, c]
+                for u in down
+                for v in across
+                if 0 <= u < rows and 0 <= v < columns
+            ]
+        )
 
     return _build((images, height, width, channels), element)
 
@@ -178,19 +248,31 @@ def max_pool2d(x: IntArray, *, kernel: Pair, stride: Pair, pad: Shape) -> IntArr
 
 
 def avg_pool2d(
-    x: IntArray, *, kernel: Pair, stride: Pair, pad: Shape, input_zp: int, output_zp: int, x_dtype: str
+    x: IntArray,
+    *,
+    kernel: Pair,
+    stride: Pair,
+    pad: Shape,
+    input_zp: int,
+    output_zp: int,
+    x_dtype: str,
 ) -> IntArray:
     def mean(places: list[int]) -> int:
         total, count = sum(value - input_zp for value in places), len(places)
         k = next(k for k in range(32) if 2**k >= count)
-        return _saturate(_half_up(total * ((2**30 + 1) * 2**k // count), 30 + k) + output_zp, x_dtype)
+        return _saturate(
+            _half_up(total * ((2**30 + 1) * 2**k // count), 30 + k) + output_zp, x_dtype
+        )
 
     return _windows(x, kernel, stride, pad, mean)
 
 
 def transpose(x: IntArray, *, perm: Shape) -> IntArray:
     shape = tuple(x.shape[axis] for axis in perm)
-    return _build(shape, lambda *place: x[tuple(place[perm.index(axis)] for axis in range(x.ndim))])
+    return _build(
+        shape,
+        lambda *place: x[tuple(place[perm.index(axis)] for axis in range(x.ndim))],
+    )
 
 
 def concat(*operands: IntArray, axis: int) -> IntArray:
@@ -211,31 +293,50 @@ def concat(*operands: IntArray, axis: int) -> IntArray:
 def pad(x: IntArray, *, pads: Shape, value: int) -> IntArray:
     def element(*place: int) -> int:
         inner = tuple(i - before for i, before in zip(place, pads[::2], strict=True))
-        return int(x[inner]) if all(0 <= i < n for i, n in zip(inner, x.shape, strict=True)) else value
+        return (
+            int(x[inner])
+            if all(0 <= i < n for i, n in zip(inner, x.shape, strict=True))
+            else value
+        )
 
-    return _build(tuple(n + sum(pads[2 * i : 2 * i + 2]) for i, n in enumerate(x.shape)), element)
+    return _build(
+        tuple(n + sum(pads[2 * i : 2 * i + 2]) for i, n in enumerate(x.shape)), element
+    )
 
 
 def tile(x: IntArray, *, multiples: Shape) -> IntArray:
     shape = tuple(n * times for n, times in zip(x.shape, multiples, strict=True))
-    return _build(shape, lambda *place: x[tuple(i % n for i, n in zip(place, x.shape, strict=True))])
+    return _build(
+        shape,
+        lambda *place: x[tuple(i % n for i, n in zip(place, x.shape, strict=True))],
+    )
 
 
-def resize(x: IntArray, *, scale: Shape, offset: Pair, border: Pair, mode: str) -> IntArray:
+def resize(
+    x: IntArray, *, scale: Shape, offset: Pair, border: Pair, mode: str
+) -> IntArray:
     images, *sizes, channels = x.shape
     axes = []  # for each output place of an axis: its neighbours, each with its weight
-    for n, d, size, start, more in zip(scale[::2], scale[1::2], sizes, offset, border, strict=True):
+    for n, d, size, start, more in zip(
+        scale[::2], scale[1::2], sizes, offset, border, strict=True
+    ):
         places = []
         for i in range(((size - 1) * n - start + more) // d + 1):
             a = math.floor((i * d + start) / n)
             r = i * d + start - a * n
             before, after = max(a, 0), min(a + 1, size - 1)
             nearest = [(after if 2 * r >= n else before, 1)]
-            places.append(nearest if mode == "nearest" else [(before, n - r), (after, r)])
+            places.append(
+                nearest if mode == "nearest" else [(before, n - r), (after, r)]
+            )
         axes.append(places)
 
     def element(n: int, i: int, j: int, c: int) -> int:
-        return sum(x[n, u, v, c] * down * across for u, down in axes[0][i] for v, across in axes[1][j])
+        return sum(
+            x[n, u, v, c] * down * across
+            for u, down in axes[0][i]
+            for v, across in axes[1][j]
+        )
 
     return _build((images, len(axes[0]), len(axes[1]), channels), element)
 
@@ -256,7 +357,10 @@ def nms(
     def row(box: list[list[int]], score: list[int], label: list[int]) -> list[int]:
         count = len(score)
         label = label * count if len(label) == 1 else label
-        order = sorted((i for i in range(count) if score[i] >= least_score), key=lambda i: (-score[i], i))[:candidates]
+        order = sorted(
+            (i for i in range(count) if score[i] >= least_score),
+            key=lambda i: (-score[i], i),
+        )[:candidates]
         kept: list[int] = []
         for i in order:
             if not any(label[i] == label[j] and too_much(box[i], box[j]) for j in kept):
@@ -265,7 +369,13 @@ def nms(
         return (shown + [count] * keep)[:keep]
 
     return np.array(
-        [row(*each) for each in zip(boxes.tolist(), scores.tolist(), classes.tolist(), strict=True)], object
+        [
+            row(*each)
+            for each in zip(
+                boxes.tolist(), scores.tolist(), classes.tolist(), strict=True
+            )
+        ],
+        object,
     )
 
 
@@ -308,7 +418,9 @@ MEANINGS: dict[str, Callable[..., IntArray]] = {
     "reshape": lambda x, shape: x.reshape(shape),
     "transpose": transpose,
     "concat": concat,
-    "slice": lambda x, start, size: _build(size, lambda *place: x[tuple(np.add(start, place))]),
+    "slice": lambda x, start, size: _build(
+        size, lambda *place: x[tuple(np.add(start, place))]
+    ),
     "pad": pad,
     "tile": tile,
     "reverse": lambda x, axis: np.flip(x, axis),

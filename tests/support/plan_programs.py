@@ -13,7 +13,9 @@ from tests.support.cvm_programs import Draft, Frozen, generator_of
 MAX_CHANNELS = 48
 
 
-def branching_program(seed: int | Frozen, blocks: int = 6, names: tuple[str, ...] = ()) -> Program:
+def branching_program(
+    seed: int | Frozen, blocks: int = 6, names: tuple[str, ...] = ()
+) -> Program:
     """About `blocks` blocks, of the kinds in `names` or of all kinds."""
     draft = Draft(generator_of(seed))
     x = draft.input("i8", 4)
@@ -34,7 +36,9 @@ def branching_program(seed: int | Frozen, blocks: int = 6, names: tuple[str, ...
 def _with_outputs(d: Draft, program: Program) -> Program:
     """Some values that are read are outputs, too; one of them may be two outputs."""
     after = program.first_instruction + len(program.instructions)
-    values = [d.between(program.first_instruction, after - 1) for _ in range(d.below(4))]
+    values = [
+        d.between(program.first_instruction, after - 1) for _ in range(d.below(4))
+    ]
     more = tuple(Output(f"extra{index}", value) for index, value in enumerate(values))
     return replace(program, outputs=(*program.outputs, *more))
 
@@ -44,9 +48,20 @@ def rescale(d: Draft, x: int, dtype: str = "i8") -> int:
     count = d.types[x].shape[-1] if d.chance() else 1
     least = {"i32": 33, "i16": 31, "i8": 28, "u8": 28}[d.types[x].dtype]
     multiplier = d.constant("i32", (count,), 2**30, 2**31 - 1)
-    zero_points = [d.between(*DTYPE_RANGES[t]) if t in ("i8", "u8") else 0 for t in (d.types[x].dtype, dtype)]
+    zero_points = [
+        d.between(*DTYPE_RANGES[t]) if t in ("i8", "u8") else 0
+        for t in (d.types[x].dtype, dtype)
+    ]
     shift = d.constant("i8", (count,), least, least + 3)
-    return d.apply("rescale", x, multiplier, shift, input_zp=zero_points[0], output_zp=zero_points[1], dtype=dtype)
+    return d.apply(
+        "rescale",
+        x,
+        multiplier,
+        shift,
+        input_zp=zero_points[0],
+        output_zp=zero_points[1],
+        dtype=dtype,
+    )
 
 
 def sums(d: Draft, x: int, outputs: int = 0) -> int:
@@ -133,7 +148,9 @@ def product(d: Draft, x: int) -> int:
     """A second head: pixels times pixels."""
     shape = d.types[x].shape
     rows = d.apply("reshape", x, shape=(1, shape[0] * shape[1] * shape[2], shape[3]))
-    found = d.apply("matmul", rows, d.apply("transpose", rows, perm=(0, 2, 1)), a_zp=0, b_zp=3)
+    found = d.apply(
+        "matmul", rows, d.apply("transpose", rows, perm=(0, 2, 1)), a_zp=0, b_zp=3
+    )
     rescale(d, found, "i16")
     return x
 

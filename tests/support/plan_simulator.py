@@ -6,7 +6,15 @@ import numpy as np
 
 from cvm.instructions import INSTRUCTIONS
 from cvm.plan.steps import CHAIN, LINEAR, LOAD, Place, Plan, Room, Stage, Step
-from cvm.program import DTYPE_CODES, DTYPES, Attribute, Instruction, IntArray, TensorType, dtype_name
+from cvm.program import (
+    DTYPE_CODES,
+    DTYPES,
+    Attribute,
+    Instruction,
+    IntArray,
+    TensorType,
+    dtype_name,
+)
 from cvm.proof.validate import infer_type
 from cvm.reference.registry import RULES
 
@@ -14,11 +22,16 @@ DTYPE_NAMES = {code: name for name, code in DTYPE_CODES.items()}
 BIAS = 128  # of i8 bytes in the arena
 
 
-def simulate(plan: Plan, inputs: Mapping[str, IntArray], seed: int = 0) -> dict[str, IntArray]:
+def simulate(
+    plan: Plan, inputs: Mapping[str, IntArray], seed: int = 0
+) -> dict[str, IntArray]:
     """The outputs by name. Whatever no step has written holds random bytes."""
     memory = _Memory(plan, inputs, np.random.default_rng(seed))
     for step in plan.steps:
-        memory.write(step.result, _value(plan, step, [memory.read(value) for value in step.operands]))
+        memory.write(
+            step.result,
+            _value(plan, step, [memory.read(value) for value in step.operands]),
+        )
     return {
         item.name: memory.outputs[place].view(DTYPES[plan.form.types[item.value].dtype]).reshape(
             plan.form.types[item.value].shape
@@ -35,27 +48,36 @@ def byte_places(place: Place, type_: TensorType) -> IntArray:
     """The offset in its room of every byte of a value, in row-major order: [elements, bytes of one]."""
     size, length = DTYPES[type_.dtype].itemsize, type_.shape[-1] if type_.shape else 1
     start = place.position if place.room is Room.ARENA else 0
-    rows = np.arange(type_.elements // length)[:, None] * place.pitch + np.arange(length)
+    rows = np.arange(type_.elements // length)[:, None] * place.pitch + np.arange(
+        length
+    )
     return start + rows.reshape(-1, 1) * size + np.arange(size)
 
 
 class _Memory:
-    def __init__(self, plan: Plan, inputs: Mapping[str, IntArray], random: np.random.Generator) -> None:
+    def __init__(
+        self, plan: Plan, inputs: Mapping[str, IntArray], random: np.random.Generator
+    ) -> None:
         self.plan, program = plan, plan.form.program
         self.inputs = [_bytes(inputs[item.name]) for item in program.inputs]
         self.constants = [_bytes(array) for array in program.constants]
         sizes = [type_of(plan, item.value) for item in program.outputs]
         self.outputs = [
-            random.integers(256, size=t.elements * DTYPES[t.dtype].itemsize).astype(np.uint8) for t in sizes
+            random.integers(256, size=t.elements * DTYPES[t.dtype].itemsize).astype(
+                np.uint8
+            )
+            for t in sizes
         ]
         self.arena = random.integers(256, size=plan.arena_bytes).astype(np.uint8)
 
     def room(self, place: Place) -> IntArray:
         if place.room is Room.ARENA:
             return self.arena
-        return {Room.INPUT: self.inputs, Room.OUTPUT: self.outputs, Room.CONSTANT: self.constants}[place.room][
-            place.position
-        ]
+        return {
+            Room.INPUT: self.inputs,
+            Room.OUTPUT: self.outputs,
+            Room.CONSTANT: self.constants,
+        }[place.room][place.position]
 
     def read(self, value: int) -> IntArray:
         place, type_ = self.plan.places[value], type_of(self.plan, value)
@@ -82,35 +104,63 @@ def _value(plan: Plan, step: Step, operands: Sequence[IntArray]) -> IntArray:
     registers: list[IntArray] = []
     if step.name != CHAIN:
         own = {"matmul": 2}.get(step.name, 1) if step.name in LINEAR else len(operands)
-        registers.append(_call(plan, step.name, operands[:own], step.parameters, step.attributes))
+        registers.append(
+            _call(plan, step.name, operands[:own], step.parameters, step.attributes)
+        )
     for stage in step.stages:
         registers.append(_register(plan, step, stage, operands, registers))
     return registers[-1]
 
 
 def _register(
-    plan: Plan, step: Step, stage: Stage, operands: Sequence[IntArray], registers: Sequence[IntArray]
+    plan: Plan,
+    step: Step,
+    stage: Stage,
+    operands: Sequence[IntArray],
+    registers: Sequence[IntArray],
 ) -> IntArray:
     shape = type_of(plan, step.result).shape
     if stage.name == LOAD:
         return np.broadcast_to(operands[stage.operand], shape)
-    found = _call(plan, stage.name, [registers[source] for source in stage.sources], stage.parameters, stage.attributes)
+    found = _call(
+        plan,
+        stage.name,
+        [registers[source] for source in stage.sources],
+        stage.parameters,
+        stage.attributes,
+    )
     assert found.shape == shape
     return found
 
 
 def _call(
-    plan: Plan, name: str, data: Sequence[IntArray], parameters: Sequence[int], integers: Mapping[str, tuple[int, ...]]
+    plan: Plan,
+    name: str,
+    data: Sequence[IntArray],
+    parameters: Sequence[int],
+    integers: Mapping[str, tuple[int, ...]],
 ) -> IntArray:
     """One instruction by the reference, from what a step or stage says of it."""
     spec, first = INSTRUCTIONS[name], plan.form.program.first_constant
-    constants = iter([plan.form.program.constants[value - first] for value in parameters])
+    constants = iter(
+        [plan.form.program.constants[value - first] for value in parameters]
+    )
     remaining = iter(data)
-    operands = [next(constants if item in spec.constant else remaining) for item in spec.inputs] + list(remaining)
-    known = {key: value for key, value in integers.items() if key in spec.attributes}  # others only help the engine
-    attributes = {key: _attribute(spec.attributes[key], value) for key, value in known.items()}
+    operands = [
+        next(constants if item in spec.constant else remaining) for item in spec.inputs
+    ] + list(remaining)
+    known = {
+        key: value for key, value in integers.items() if key in spec.attributes
+    }  # others only help the engine
+    attributes = {
+        key: _attribute(spec.attributes[key], value) for key, value in known.items()
+    }
     types = [TensorType(dtype_name(array), array.shape) for array in operands]
-    result = infer_type(Instruction(name, tuple(range(len(operands))), attributes), types, tuple(operands))
+    result = infer_type(
+        Instruction(name, tuple(range(len(operands))), attributes),
+        types,
+        tuple(operands),
+    )
     exact = np.asarray(RULES[name].run(*operands, **attributes))
     narrow = exact.astype(DTYPES[result.dtype])
     assert np.array_equal(exact, narrow)

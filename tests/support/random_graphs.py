@@ -9,7 +9,16 @@ import numpy as np
 from tests.support.float_models import FloatModel, f32
 
 Shape = tuple[int, ...]
-SHAPES: tuple[Shape, ...] = ((1, 4, 6, 5), (1, 3, 8, 8), (2, 3, 4), (1, 5, 6), (1, 12), (3, 8), (7,), (1, 2, 3, 2, 4))
+SHAPES: tuple[Shape, ...] = (
+    (1, 4, 6, 5),
+    (1, 3, 8, 8),
+    (2, 3, 4),
+    (1, 5, 6),
+    (1, 12),
+    (3, 8),
+    (7,),
+    (1, 2, 3, 2, 4),
+)
 SMOOTH = ("Sigmoid", "Tanh", "Erf", "Softsign", "Softplus", "HardSwish", "Mish", "Abs")
 STEPS = ("Floor", "Ceil", "Sign")
 
@@ -30,7 +39,9 @@ class RandomGraph:
             self._grow()
         computed = [name for name in self.values if name not in inputs]
         ends = [name for name in computed if name not in self._read]
-        middle = [name for name in computed if name in self._read and self.rng.random() < 0.1]
+        middle = [
+            name for name in computed if name in self._read and self.rng.random() < 0.1
+        ]
         self.outputs = [*ends, *middle]
 
     def _grow(self) -> None:
@@ -58,21 +69,35 @@ def _sum_of_products(g: RandomGraph, x: str, shape: Shape) -> bool:
         n = int(g.rng.integers(1, 9))
         weights = g.normal(n, shape[1]) / np.sqrt(shape[1]).astype(np.float32)
         attributes = {"transA": 0, "transB": 1, "alpha": 1.0, "beta": 1.0}
-        return g.add("Gemm", (shape[0], n), x, weights, g.normal(n) * g._pick([0, 1, 30]), **attributes)
+        return g.add(
+            "Gemm",
+            (shape[0], n),
+            x,
+            weights,
+            g.normal(n) * g._pick([0, 1, 30]),
+            **attributes,
+        )
     if len(shape) < 3:
         return False
     if g.rng.random() < 0.5:
         k = int(g.rng.integers(1, 5))
-        weights = g.normal(*shape[:-2], shape[-1], k) / np.sqrt(shape[-1]).astype(np.float32)
+        weights = g.normal(*shape[:-2], shape[-1], k) / np.sqrt(shape[-1]).astype(
+            np.float32
+        )
         return g.add("MatMul", (*shape[:-1], k), x, weights)
-    turned = g.model.add("Transpose", x, perm=[*range(len(shape) - 2), len(shape) - 1, len(shape) - 2])
+    turned = g.model.add(
+        "Transpose", x, perm=[*range(len(shape) - 2), len(shape) - 1, len(shape) - 2]
+    )
     product = g.add("MatMul", (*shape[:-1], shape[-2]), x, turned)
     return product
 
 
 def _convolution(g: RandomGraph, x: str, shape: Shape) -> bool:
     n, c, h, w = shape
-    kernel, stride = [g._pick([1, 2, 3]) for _ in range(2)], [g._pick([1, 1, 2, 3]) for _ in range(2)]
+    kernel, stride = (
+        [g._pick([1, 2, 3]) for _ in range(2)],
+        [g._pick([1, 1, 2, 3]) for _ in range(2)],
+    )
     group = g._pick([d for d in range(1, c + 1) if c % d == 0])
     out = group * int(g.rng.integers(1, 4))
     pads = [int(g.rng.integers(0, k)) for k in (*kernel, *kernel)]
@@ -83,26 +108,36 @@ def _convolution(g: RandomGraph, x: str, shape: Shape) -> bool:
         extra = [int(g.rng.integers(0, s)) for s in stride]
         size = [
             (d - 1) * s + k - pads[i] - pads[i + 2] + e
-            for i, (d, s, k, e) in enumerate(zip((h, w), stride, kernel, extra, strict=True))
+            for i, (d, s, k, e) in enumerate(
+                zip((h, w), stride, kernel, extra, strict=True)
+            )
         ]
         if min(size) < 1 or max(size) > 40:
             return False
         weights = g.normal(c, out // group, *kernel) / fan_in
         extras = {"dilations": [1, 1], "output_padding": extra}
-        return g.add("ConvTranspose", (n, out, *size), x, weights, bias, **common, **extras)
+        return g.add(
+            "ConvTranspose", (n, out, *size), x, weights, bias, **common, **extras
+        )
     dilation = [g._pick([1, 1, 2]) for _ in range(2)]
     size = [
         (d + pads[i] + pads[i + 2] - (k - 1) * e - 1) // s + 1
-        for i, (d, s, k, e) in enumerate(zip((h, w), stride, kernel, dilation, strict=True))
+        for i, (d, s, k, e) in enumerate(
+            zip((h, w), stride, kernel, dilation, strict=True)
+        )
     ]
     if min(size) < 1:
         return False
     weights = g.normal(out, c // group, *kernel) / fan_in
-    return g.add("Conv", (n, out, *size), x, weights, bias, dilations=dilation, **common)
+    return g.add(
+        "Conv", (n, out, *size), x, weights, bias, dilations=dilation, **common
+    )
 
 
 def _merge(g: RandomGraph, x: str, shape: Shape) -> bool:
-    others = [y for y, other in g.values.items() if _broadcast(shape, other) is not None]
+    others = [
+        y for y, other in g.values.items() if _broadcast(shape, other) is not None
+    ]
     y = g._pick(others)
     operator = g._pick(["Add", "Add", "Sub", "Max", "Min", "Mul"])
     if operator == "Sub" and x == y:
@@ -119,7 +154,9 @@ def _broadcast(a: Shape, b: Shape) -> Shape | None:
 
 
 def _by_constant(g: RandomGraph, x: str, shape: Shape) -> bool:
-    own = tuple(g._pick([1, size]) for size in shape)[int(g.rng.integers(0, len(shape) + 1)) :]
+    own = tuple(g._pick([1, size]) for size in shape)[
+        int(g.rng.integers(0, len(shape) + 1)) :
+    ]
     if len(shape) < 5 and g.rng.random() < 0.1:
         own = (2, *[1] * len(shape)) if shape[:1] != (1,) else (2, *shape[1:])
     array = g.normal(*own)
@@ -132,7 +169,9 @@ def _by_constant(g: RandomGraph, x: str, shape: Shape) -> bool:
 def _note(g: RandomGraph, x: str, shape: Shape) -> bool:
     operator = g._pick(["Relu", "Clip", "Neg"])
     low = float(g.rng.normal())
-    limits = (f32(low), f32(low + abs(g.rng.normal()) + 0.5)) if operator == "Clip" else ()
+    limits = (
+        (f32(low), f32(low + abs(g.rng.normal()) + 0.5)) if operator == "Clip" else ()
+    )
     return g.add(operator, shape, x, *limits)
 
 
@@ -152,13 +191,25 @@ def _curve(g: RandomGraph, x: str, shape: Shape) -> bool:
 def _window(g: RandomGraph, x: str, shape: Shape) -> bool:
     if len(shape) != 4:
         return False
-    kernel, stride = [g._pick([1, 2, 3]) for _ in range(2)], [g._pick([1, 2, 3]) for _ in range(2)]
+    kernel, stride = (
+        [g._pick([1, 2, 3]) for _ in range(2)],
+        [g._pick([1, 2, 3]) for _ in range(2)],
+    )
     pads = [int(g.rng.integers(0, k)) for k in (*kernel, *kernel)]
-    size = [(d + pads[i] + pads[i + 2] - kernel[i]) // stride[i] + 1 for i, d in enumerate(shape[2:])]
+    size = [
+        (d + pads[i] + pads[i + 2] - kernel[i]) // stride[i] + 1
+        for i, d in enumerate(shape[2:])
+    ]
     if min(size) < 1:
         return False
     operator = "AveragePool" if any(pads) and g.rng.random() < 0.5 else "MaxPool"
-    attributes = {"kernel_shape": kernel, "strides": stride, "pads": pads, "ceil_mode": 0, "dilations": [1, 1]}
+    attributes = {
+        "kernel_shape": kernel,
+        "strides": stride,
+        "pads": pads,
+        "ceil_mode": 0,
+        "dilations": [1, 1],
+    }
     if operator == "AveragePool":
         attributes["count_include_pad"] = 0
     else:
@@ -167,10 +218,14 @@ def _window(g: RandomGraph, x: str, shape: Shape) -> bool:
 
 
 def _reduction(g: RandomGraph, x: str, shape: Shape) -> bool:
-    axes = [axis for axis in range(len(shape)) if g.rng.random() < 0.4] or [len(shape) - 1]
+    axes = [axis for axis in range(len(shape)) if g.rng.random() < 0.4] or [
+        len(shape) - 1
+    ]
     result = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
     operator = g._pick(["ReduceSum", "ReduceSum", "ReduceMax", "ReduceMin"])
-    return g.add(operator, result, x, np.array(axes), keepdims=1, noop_with_empty_axes=0)
+    return g.add(
+        operator, result, x, np.array(axes), keepdims=1, noop_with_empty_axes=0
+    )
 
 
 def _softmax(g: RandomGraph, x: str, shape: Shape) -> bool:
@@ -178,7 +233,13 @@ def _softmax(g: RandomGraph, x: str, shape: Shape) -> bool:
 
 
 def _movement(g: RandomGraph, x: str, shape: Shape) -> bool:
-    makers: list[Callable[[RandomGraph, str, Shape], bool]] = [_reshape, _transpose, _concat, _slice, _pad]
+    makers: list[Callable[[RandomGraph, str, Shape], bool]] = [
+        _reshape,
+        _transpose,
+        _concat,
+        _slice,
+        _pad,
+    ]
     return g._pick(makers)(g, x, shape)
 
 
@@ -187,7 +248,12 @@ def _reshape(g: RandomGraph, x: str, shape: Shape) -> bool:
     targets = [(1, count), (count,), (*shape, 1), (1, *shape)] + [
         (1, d, count // d) for d in (2, 3, 4) if count % d == 0
     ]
-    targets += [(1, a, b, count // a // b) for a in (2, 3) for b in (2, 3) if count % (a * b) == 0]
+    targets += [
+        (1, a, b, count // a // b)
+        for a in (2, 3)
+        for b in (2, 3)
+        if count % (a * b) == 0
+    ]
     target = g._pick([item for item in targets if len(item) <= 5])
     return g.add("Reshape", target, x, np.array(target), allowzero=0)
 
@@ -199,14 +265,20 @@ def _transpose(g: RandomGraph, x: str, shape: Shape) -> bool:
 
 def _concat(g: RandomGraph, x: str, shape: Shape) -> bool:
     axis = int(g.rng.integers(len(shape)))
-    fits = [y for y, s in g.values.items() if _without(s, axis) == _without(shape, axis) and len(s) == len(shape)]
+    fits = [
+        y
+        for y, s in g.values.items()
+        if _without(s, axis) == _without(shape, axis) and len(s) == len(shape)
+    ]
     others = [g._pick(fits) for _ in range(int(g.rng.integers(1, 3)))]
     parts: list = [x, *others]
     sizes = [g.values[y][axis] for y in parts]
     if g.rng.random() < 0.3:
         parts.append(g.normal(*shape[:axis], 2, *shape[axis + 1 :]))
         sizes.append(2)
-    return g.add("Concat", (*shape[:axis], sum(sizes), *shape[axis + 1 :]), *parts, axis=axis)
+    return g.add(
+        "Concat", (*shape[:axis], sum(sizes), *shape[axis + 1 :]), *parts, axis=axis
+    )
 
 
 def _without(shape: Shape, axis: int) -> Shape:
@@ -216,7 +288,10 @@ def _without(shape: Shape, axis: int) -> Shape:
 def _slice(g: RandomGraph, x: str, shape: Shape) -> bool:
     axes = [axis for axis in range(len(shape)) if g.rng.random() < 0.5] or [0]
     starts = [int(g.rng.integers(shape[axis])) for axis in axes]
-    ends = [int(g.rng.integers(start + 1, shape[axis] + 1)) for start, axis in zip(starts, axes, strict=True)]
+    ends = [
+        int(g.rng.integers(start + 1, shape[axis] + 1))
+        for start, axis in zip(starts, axes, strict=True)
+    ]
     steps = [g._pick([1, 1, 2, 3]) for _ in axes]
     size = list(shape)
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):

@@ -5,15 +5,21 @@ import onnx_ir as ir
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import Samples
 from mrt.quantize import QuantizeOptions
-from mrt.refine import FloatNotes, RefineOptions
+from mrt.refine import FloatStatistics, RefineOptions
 from mrt.refine import refine as refine_with
 from mrt.table.table import CalibrationOptions, CalibrationTable
 
 
 def refine(
-    model: ir.Model, table: CalibrationTable, options: QuantizeOptions, stages: RefineOptions, samples: Samples
+    model: ir.Model,
+    table: CalibrationTable,
+    options: QuantizeOptions,
+    stages: RefineOptions,
+    samples: Samples,
 ) -> CalibrationTable:
     """The table with what the stages decide."""
-    notes = FloatNotes(model, stages, len(samples))
-    calibrate(model, samples, CalibrationOptions("minmax"), model_sha256="", onlookers=[notes])
+    notes = FloatStatistics(model, stages, len(samples))
+    calibrate(
+        model, samples, CalibrationOptions("minmax"), model_sha256="", callbacks=[notes]
+    )
     return refine_with(model, table, options, stages, notes, lambda *_: None)

@@ -7,14 +7,29 @@ from pathlib import Path
 import numpy as np
 
 from cvm.file import format as file_format
-from cvm.program import Input, Instruction, Meaning, Metadata, Output, Program, TensorType
+from cvm.program import (
+    Input,
+    Instruction,
+    Meaning,
+    Metadata,
+    Output,
+    Program,
+    TensorType,
+)
 
 MEANINGS = Metadata(
-    inputs={"x": Meaning(0.5, 0)}, outputs={"y": Meaning(0.25, 1)}, values={1: Meaning(0.5, 0, "sum_1")}
+    inputs={"x": Meaning(0.5, 0)},
+    outputs={"y": Meaning(0.25, 1)},
+    values={1: Meaning(0.5, 0, "sum_1")},
 )
 
 
-def doubler(*, shape: tuple[int, ...] = (1, 3), high: int = 1000, metadata: Metadata | None = None) -> Program:
+def doubler(
+    *,
+    shape: tuple[int, ...] = (1, 3),
+    high: int = 1000,
+    metadata: Metadata | None = None,
+) -> Program:
     """y = x + x; x in -high..high. Unprovable if high is beyond 2^30 - 1."""
     x = Input("x", TensorType("i32", shape), -high, high)
     return Program((x,), (), (Instruction("add", (0, 0)),), (Output("y", 1),), metadata)
@@ -44,7 +59,9 @@ def save(program: Program, folder: Path, name: str = "p.cvm") -> str:
     return str(folder / name)
 
 
-def save_array(values: object, folder: Path, name: str = "x.npy", dtype: str = "i4") -> str:
+def save_array(
+    values: object, folder: Path, name: str = "x.npy", dtype: str = "i4"
+) -> str:
     """The path of the written `.npy`."""
     np.save(folder / name, np.asarray(values, dtype))
     return str(folder / name)

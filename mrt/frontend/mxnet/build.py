@@ -19,15 +19,31 @@ from mrt.frontend.mxnet.machine_graphs import refuse_machine_graphs
 from mrt.frontend.mxnet.operators import OPERATORS
 from mrt.frontend.mxnet.operators.aliases import known_name
 from mrt.frontend.mxnet.operators.refused import why_refused
-from mrt.frontend.mxnet.operators.registry import LABEL_SLOT, PARAMETER_SLOTS, Operator, Values, read_attributes
+from mrt.frontend.mxnet.operators.registry import (
+    LABEL_SLOT,
+    PARAMETER_SLOTS,
+    Operator,
+    Values,
+    read_attributes,
+)
 from mrt.frontend.mxnet.symbol import Edge, Symbol, SymbolNode
 from mrt.frontend.mxnet.writer import RefusalError, Writer
 
 HINT = "supported: mrt operators --frontend mxnet"
 MAX_PROBLEMS = 200
-FLOAT_DTYPES = ("-1", "0", "1", "2", "None")  # as MXNet numbers them: none, float32, float64, float16
+FLOAT_DTYPES = (
+    "-1",
+    "0",
+    "1",
+    "2",
+    "None",
+)  # as MXNet numbers them: none, float32, float64, float16
 INTEGER_DTYPES = {"3": "uint8", "4": "int32", "5": "int8", "6": "int64", "7": "bool"}
-GLUON_MARKS = ("lr_mult", "wd_mult", "init")  # hidden keys of a variable that is a parameter in Gluon
+GLUON_MARKS = (
+    "lr_mult",
+    "wd_mult",
+    "init",
+)  # hidden keys of a variable that is a parameter in Gluon
 
 Shape = tuple[int, ...]
 
@@ -43,7 +59,11 @@ class Use:
 
     def operands(self) -> tuple[Edge, ...]:
         """The inputs without labels."""
-        return tuple(edge for edge, slot in zip(self.node.inputs, self.slots, strict=True) if slot != LABEL_SLOT)
+        return tuple(
+            edge
+            for edge, slot in zip(self.node.inputs, self.slots, strict=True)
+            if slot != LABEL_SLOT
+        )
 
 
 @dataclass(frozen=True)
@@ -84,12 +104,20 @@ def plan(symbol: Symbol) -> Plan:
     for use in uses:
         problems += _wrong_outputs(symbol, use.operands(), outputs, _label(use.node))
     problems += _wrong_heads(symbol, outputs)
-    variables = tuple(symbol.nodes[index] for index in sorted(wanted) if symbol.nodes[index].operator is None)
+    variables = tuple(
+        symbol.nodes[index]
+        for index in sorted(wanted)
+        if symbol.nodes[index].operator is None
+    )
     problems += [
-        f"{node.name} (input): dtype {node.hidden['dtype']} is unknown" for node in variables if _dtype(node) is None
+        f"{node.name} (input): dtype {node.hidden['dtype']} is unknown"
+        for node in variables
+        if _dtype(node) is None
     ]
     refuse_all(problems)
-    return Plan(symbol, tuple(uses), variables, frozenset(_parameter_names(symbol, uses)))
+    return Plan(
+        symbol, tuple(uses), variables, frozenset(_parameter_names(symbol, uses))
+    )
 
 
 def _needed(symbol: Symbol) -> list[SymbolNode]:
@@ -106,7 +134,11 @@ def _needed(symbol: Symbol) -> list[SymbolNode]:
 def refuse_all(problems: Sequence[str]) -> None:
     """Raise Unsupported if there is any problem."""
     if problems:
-        rest = [f"and {len(problems) - MAX_PROBLEMS} more"] if len(problems) > MAX_PROBLEMS else []
+        rest = (
+            [f"and {len(problems) - MAX_PROBLEMS} more"]
+            if len(problems) > MAX_PROBLEMS
+            else []
+        )
         raise Unsupported([*problems[:MAX_PROBLEMS], *rest], HINT)
 
 
@@ -117,7 +149,9 @@ def _label(node: SymbolNode) -> str:
 def _use(node: SymbolNode, problems: list[str]) -> Use | None:
     operator = OPERATORS.get(known_name(node.operator or ""))
     if operator is None:
-        problems.append(f"{_label(node)}: {why_refused(node.operator or '', node.attributes)}")
+        problems.append(
+            f"{_label(node)}: {why_refused(node.operator or '', node.attributes)}"
+        )
         return None
     values, troubles = read_attributes(operator.attributes, node.attributes)
     if troubles:
@@ -125,12 +159,16 @@ def _use(node: SymbolNode, problems: list[str]) -> Use | None:
         return None
     slots = operator.slots(values)
     if len(slots) != len(node.inputs):
-        problems.append(f"{_label(node)}: {len(node.inputs)} inputs; expected {len(slots)} ({', '.join(slots[:5])})")
+        problems.append(
+            f"{_label(node)}: {len(node.inputs)} inputs; expected {len(slots)} ({', '.join(slots[:5])})"
+        )
         return None
     return Use(node, operator, values, slots)
 
 
-def _wrong_outputs(symbol: Symbol, edges: Iterable[Edge], outputs: Mapping[int, int], user: str) -> list[str]:
+def _wrong_outputs(
+    symbol: Symbol, edges: Iterable[Edge], outputs: Mapping[int, int], user: str
+) -> list[str]:
     """Hidden outputs (the statistics of BatchNorm, the mask of Dropout) do not exist here."""
     return [
         f"{user}: uses output {edge.output} of {symbol.nodes[edge.node].name}, which has {outputs.get(edge.node, 1)}"
@@ -145,9 +183,13 @@ def _wrong_heads(symbol: Symbol, outputs: Mapping[int, int]) -> list[str]:
     for edge, times in Counter(symbol.heads).items():
         node = symbol.nodes[edge.node]
         if node.operator is None:
-            problems.append(f"heads: {node.name} is a variable; expected the output of an operator")
+            problems.append(
+                f"heads: {node.name} is a variable; expected the output of an operator"
+            )
         if times > 1:
-            problems.append(f"heads: output {edge.output} of {node.name} is listed twice")
+            problems.append(
+                f"heads: output {edge.output} of {node.name} is listed twice"
+            )
     return problems
 
 
@@ -167,7 +209,11 @@ def _parameter_names(symbol: Symbol, uses: Iterable[Use]) -> Iterable[str]:
 def build(made: Plan, shapes: Mapping[str, Shape], known: Mapping[str, Shape]) -> Built:
     """`known` are the shapes in the parameter file; `shapes` those the user gives for inputs."""
     writer = Writer()
-    inputs = [node for node in made.variables if node.name not in known and node.name not in made.parameters]
+    inputs = [
+        node
+        for node in made.variables
+        if node.name not in known and node.name not in made.parameters
+    ]
     _refuse_unknown_inputs(shapes, [node.name for node in inputs])
     sized = _input_shapes(inputs, shapes)
     values: dict[Edge, ir.Value] = {}
@@ -175,7 +221,9 @@ def build(made: Plan, shapes: Mapping[str, Shape], known: Mapping[str, Shape]) -
         name = writer.claim(node.name)
         is_input = node.name in sized
         values[Edge(node.id, 0)] = integers.mark(
-            writer.variable(name, sized[node.name]) if is_input else writer.parameter(name, known.get(node.name)),
+            writer.variable(name, sized[node.name])
+            if is_input
+            else writer.parameter(name, known.get(node.name)),
             _dtype(node) or "float32",
         )
     names = _node_names(made, writer)
@@ -198,13 +246,17 @@ def marked_parameters(made: Plan, given: set[str]) -> dict[str, Shape]:
     return {
         node.name: _written_shape(node)
         for node in made.variables
-        if node.name not in made.parameters and node.name not in given and _is_marked(node)
+        if node.name not in made.parameters
+        and node.name not in given
+        and _is_marked(node)
     }
 
 
 def _is_marked(node: SymbolNode) -> bool:
     shape = _written_shape(node)
-    return min(shape, default=0) > 0 and any(mark in node.hidden for mark in GLUON_MARKS)
+    return min(shape, default=0) > 0 and any(
+        mark in node.hidden for mark in GLUON_MARKS
+    )
 
 
 def _node_names(made: Plan, writer: Writer) -> dict[int, str]:
@@ -216,7 +268,11 @@ def _node_names(made: Plan, writer: Writer) -> dict[int, str]:
 
 
 def _convert(
-    writer: Writer, use: Use, name: str, operands: Sequence[ir.Value], problems: list[str]
+    writer: Writer,
+    use: Use,
+    name: str,
+    operands: Sequence[ir.Value],
+    problems: list[str],
 ) -> dict[Edge, ir.Value]:
     """Nothing where the node is refused: what follows it cannot be judged."""
     try:
@@ -238,10 +294,14 @@ def _convert(
 def _refuse_unknown_inputs(shapes: Mapping[str, Shape], inputs: Sequence[str]) -> None:
     for name in shapes:
         if name not in inputs:
-            raise BadOption(f"--shape {name}: the model has no such input; its inputs: {', '.join(inputs) or 'none'}")
+            raise BadOption(
+                f"--shape {name}: the model has no such input; its inputs: {', '.join(inputs) or 'none'}"
+            )
 
 
-def _input_shapes(inputs: Iterable[SymbolNode], shapes: Mapping[str, Shape]) -> dict[str, Shape]:
+def _input_shapes(
+    inputs: Iterable[SymbolNode], shapes: Mapping[str, Shape]
+) -> dict[str, Shape]:
     """From the user, else from the file; an unknown first dimension is a batch of 1."""
     sized, troubles = {}, []
     for node in inputs:
@@ -257,7 +317,10 @@ def _input_shapes(inputs: Iterable[SymbolNode], shapes: Mapping[str, Shape]) -> 
                 f"add --shape {node.name}=1,3,224,224 with its own numbers"
             )
     if troubles:
-        raise BadModel("; ".join(troubles) + ". If it is a parameter, it is missing in the parameter file")
+        raise BadModel(
+            "; ".join(troubles)
+            + ". If it is a parameter, it is missing in the parameter file"
+        )
     return sized
 
 

@@ -16,7 +16,13 @@ from mrt.frontend.mxnet.writer import Attributes, RefusalError, Writer, shape_of
 class Call:
     """The attributes and inputs of one node; `name` is its name in the ONNX graph."""
 
-    def __init__(self, writer: Writer, name: str, values: Mapping[str, Literal], inputs: Sequence[ir.Value]) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        name: str,
+        values: Mapping[str, Literal],
+        inputs: Sequence[ir.Value],
+    ) -> None:
         self.writer = writer
         self.name = name
         self.values = values
@@ -102,13 +108,25 @@ class Call:
     def require_rank(self, least: int, most: int | None = None) -> None:
         """Of the first input."""
         rank, most = len(self.shape()), most or 2**31
-        wanted = f"{least}" if least == most else f"{least} to {most}" if most < 2**31 else f"at least {least}"
-        self.require(least <= rank <= most, f"input of shape {self.shape()} has {rank} dimensions; expected {wanted}")
+        wanted = (
+            f"{least}"
+            if least == most
+            else f"{least} to {most}"
+            if most < 2**31
+            else f"at least {least}"
+        )
+        self.require(
+            least <= rank <= most,
+            f"input of shape {self.shape()} has {rank} dimensions; expected {wanted}",
+        )
 
     def axis(self, axis: int, rank: int | None = None) -> int:
         """An axis counted from the front, of the first input unless a rank is given."""
         rank = len(self.shape()) if rank is None else rank
-        self.require(-rank <= axis < rank, f"axis {axis} is outside the {rank} dimensions of its input")
+        self.require(
+            -rank <= axis < rank,
+            f"axis {axis} is outside the {rank} dimensions of its input",
+        )
         return axis % rank
 
     def parameter(self, index: int, *shapes: tuple[int, ...]) -> ir.Value:
@@ -119,29 +137,48 @@ class Call:
         else:
             wanted = " or ".join(str(shape) for shape in shapes)
             found = shape_of(value)
-            self.require(found in shapes, f"input {value.name!r} has shape {found}; expected {wanted}")
+            self.require(
+                found in shapes,
+                f"input {value.name!r} has shape {found}; expected {wanted}",
+            )
         return value
 
     # Emission.
 
     def constant(self, numbers: float | Sequence[float] | Sequence[int]) -> ir.Value:
         """An initializer: float32 for one number or floats, int64 for integers."""
-        integral = isinstance(numbers, Sequence) and all(isinstance(number, int) for number in numbers)
-        return self.writer.constant(self.name, np.array(numbers, np.int64 if integral else np.float32))
+        integral = isinstance(numbers, Sequence) and all(
+            isinstance(number, int) for number in numbers
+        )
+        return self.writer.constant(
+            self.name, np.array(numbers, np.int64 if integral else np.float32)
+        )
 
     def array(self, numbers: Array) -> ir.Value:
         """An initializer of the dtype that the numbers have."""
         return self.writer.constant(self.name, numbers)
 
-    def emit(self, operator: str, inputs: Sequence[ir.Value | None], attributes: Attributes | None = None) -> ir.Value:
+    def emit(
+        self,
+        operator: str,
+        inputs: Sequence[ir.Value | None],
+        attributes: Attributes | None = None,
+    ) -> ir.Value:
         """Add a node of the default domain, with one output whose shape follows."""
         return self.writer.emit(self.name, operator, inputs, attributes or {})
 
     def emit_all(
-        self, operator: str, inputs: Sequence[ir.Value | None], attributes: Attributes, *, outputs: int
+        self,
+        operator: str,
+        inputs: Sequence[ir.Value | None],
+        attributes: Attributes,
+        *,
+        outputs: int,
     ) -> list[ir.Value]:
         """As `emit`, with that many outputs."""
-        return self.writer.emit_all(self.name, operator, inputs, attributes, outputs=outputs)
+        return self.writer.emit_all(
+            self.name, operator, inputs, attributes, outputs=outputs
+        )
 
     def emit_function(
         self,
@@ -152,8 +189,12 @@ class Call:
         dtype: ir.DataType,
     ) -> ir.Value:
         """Add a node whose meaning is a function of the model, with one output of this shape and dtype."""
-        return self.writer.emit_function(self.name, function, inputs, attributes, ir.Shape(shape), dtype)
+        return self.writer.emit_function(
+            self.name, function, inputs, attributes, ir.Shape(shape), dtype
+        )
 
     def reshape(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
         """Emit a Reshape to a shape in which every dimension is written out."""
-        return self.emit("Reshape", [value, self.constant(list(shape))], {"allowzero": 0})
+        return self.emit(
+            "Reshape", [value, self.constant(list(shape))], {"allowzero": 0}
+        )

@@ -36,7 +36,9 @@ def cut(symbol: Symbol, outputs: Sequence[str]) -> tuple[Symbol, list[str]]:
     A node's name means all its outputs; fc_output is MXNet's own way to write it, split_output1 its second.
     """
     names = node_names(symbol)
-    renamed = {index: replace(symbol.nodes[index], name=name) for name, index in names.items()}
+    renamed = {
+        index: replace(symbol.nodes[index], name=name) for name, index in names.items()
+    }
     found: list[Edge] = []
     left: list[str] = []
     for name in outputs:
@@ -44,17 +46,32 @@ def cut(symbol: Symbol, outputs: Sequence[str]) -> tuple[Symbol, list[str]]:
         if not edges:
             left.append(name)
         if repeated := [edge for edge in edges if edge in found]:
-            raise BadOption(f"--outputs: {name!r} is listed twice (output {repeated[0].output} of its node)")
+            raise BadOption(
+                f"--outputs: {name!r} is listed twice (output {repeated[0].output} of its node)"
+            )
         found += edges
-    heads = found if not left else [*symbol.heads, *(edge for edge in found if edge not in symbol.heads)]
+    heads = (
+        found
+        if not left
+        else [*symbol.heads, *(edge for edge in found if edge not in symbol.heads)]
+    )
     return replace(symbol, nodes={**symbol.nodes, **renamed}, heads=tuple(heads)), left
 
 
-def _edges(name: str, names: Mapping[str, int], nodes: Mapping[int, SymbolNode]) -> list[Edge]:
+def _edges(
+    name: str, names: Mapping[str, int], nodes: Mapping[int, SymbolNode]
+) -> list[Edge]:
     if name in names:
-        return [Edge(names[name], output) for output in range(_output_count(nodes[names[name]]))]
+        return [
+            Edge(names[name], output)
+            for output in range(_output_count(nodes[names[name]]))
+        ]
     ending = _OUTPUT.search(name, max(name.rfind("_output"), 0))
-    if ending is None or ending.end() != len(name) or name[: ending.start()] not in names:
+    if (
+        ending is None
+        or ending.end() != len(name)
+        or name[: ending.start()] not in names
+    ):
         return []
     index = names[name[: ending.start()]]
     output = int(ending.group(1) or 0)

@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mrt.errors import BadModel, BadOption
-from mrt.frontend.mxnet.params import Array, ParameterFile, read_params, read_params_from
+from mrt.frontend.mxnet.params import (
+    Array,
+    ParameterFile,
+    read_params,
+    read_params_from,
+)
 from mrt.frontend.mxnet.symbol import MAX_BYTES
 
 PREFIXES = ("arg:", "aux:")
@@ -60,7 +65,9 @@ def _of_epoch(symbol_path: Path, epoch: int) -> Path:
     found = params_beside(symbol_path)
     if name not in found:
         there = ", ".join(found) or "no parameter file"
-        raise BadModel(f"{symbol_path}: --epoch {epoch} is {name}, which is not beside it; there is {there}")
+        raise BadModel(
+            f"{symbol_path}: --epoch {epoch} is {name}, which is not beside it; there is {there}"
+        )
     return symbol_path.parent / name
 
 
@@ -80,12 +87,16 @@ def read_parameters(path: Path) -> Parameters:
     """Everything in the file, read once."""
     file = _read_params(path)
     if file.arrays and not file.names:
-        raise BadModel(f"{path}: its {len(file.arrays)} arrays have no names; expected a checkpoint")
+        raise BadModel(
+            f"{path}: its {len(file.arrays)} arrays have no names; expected a checkpoint"
+        )
     arrays: dict[str, Array | None] = {}
     for name, array in zip(file.names, file.arrays, strict=True):
         plain = name[4:] if name.startswith(PREFIXES) else name
         if plain in arrays:
-            raise BadModel(f"{path}: parameter {plain!r} occurs twice, as {name!r} and with another prefix")
+            raise BadModel(
+                f"{path}: parameter {plain!r} occurs twice, as {name!r} and with another prefix"
+            )
         arrays[plain] = array
     return Parameters(path, arrays, file.digest)
 

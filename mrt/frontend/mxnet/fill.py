@@ -18,10 +18,16 @@ FLOATS = ("float32", "float64", "float16")
 BLOCK = 2**20  # numbers looked at together
 
 
-def fill(built: Built, made: Plan, arrays: Mapping[str, Array | None], path: Path | None) -> list[str]:
+def fill(
+    built: Built, made: Plan, arrays: Mapping[str, Array | None], path: Path | None
+) -> list[str]:
     """Set every parameter, without a copy where the file has float32 already. What was converted, as notes."""
-    variables = {node.name for node in made.symbol.nodes.values() if node.operator is None}
-    troubles = [f"{name}: not in the symbol" for name in arrays if name not in variables]
+    variables = {
+        node.name for node in made.symbol.nodes.values() if node.operator is None
+    }
+    troubles = [
+        f"{name}: not in the symbol" for name in arrays if name not in variables
+    ]
     converted: dict[str, list[str]] = {}
     for name, parameter in built.writer.parameters.items():
         if name not in arrays:
@@ -37,7 +43,10 @@ def fill(built: Built, made: Plan, arrays: Mapping[str, Array | None], path: Pat
             set_numbers(parameter.value, _float32(array))
     _refuse(troubles, path)
     set_ones(built)
-    return [f"{len(names)} parameters converted from {dtype} to float32" for dtype, names in sorted(converted.items())]
+    return [
+        f"{len(names)} parameters converted from {dtype} to float32"
+        for dtype, names in sorted(converted.items())
+    ]
 
 
 def set_numbers(value: ir.Value, array: Array) -> None:
@@ -52,7 +61,11 @@ def set_ones(built: Built) -> None:
 
 
 def _expected(wanted: tuple[Shape, ...]) -> str:
-    return f"; expected shape {' or '.join(str(shape) for shape in wanted)}" if wanted else ""
+    return (
+        f"; expected shape {' or '.join(str(shape) for shape in wanted)}"
+        if wanted
+        else ""
+    )
 
 
 def _trouble(array: Array | None, wanted: tuple[Shape, ...]) -> str:
@@ -70,7 +83,9 @@ def _trouble(array: Array | None, wanted: tuple[Shape, ...]) -> str:
 def _not_finite(array: Array) -> int:
     """How many, looked at block by block to keep memory small."""
     flat = array.reshape(-1)
-    blocks = (_float32(flat[start : start + BLOCK]) for start in range(0, flat.size, BLOCK))
+    blocks = (
+        _float32(flat[start : start + BLOCK]) for start in range(0, flat.size, BLOCK)
+    )
     return sum(block.size - int(np.isfinite(block).sum()) for block in blocks)
 
 
@@ -89,4 +104,6 @@ def _refuse(troubles: list[str], path: Path | None) -> None:
     if any("shape" in trouble for trouble in troubles):
         hint = "\nIf many shapes are wrong, so may be the --shape of the input"
     text = "\n".join(f"  {line}" for line in lines)
-    raise BadModel(f"{path or 'no parameter file'}: {len(troubles)} parameters do not suit the symbol:\n{text}{hint}")
+    raise BadModel(
+        f"{path or 'no parameter file'}: {len(troubles)} parameters do not suit the symbol:\n{text}{hint}"
+    )

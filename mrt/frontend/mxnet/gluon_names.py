@@ -57,7 +57,9 @@ def match_names(
         return arrays, []
     try:
         if len(variables) > MAX_PARAMETERS:
-            raise _DoubtError(f"it has {len(variables)} variables, and at most {MAX_PARAMETERS} are compared")
+            raise _DoubtError(
+                f"it has {len(variables)} variables, and at most {MAX_PARAMETERS} are compared"
+            )
         names = _matched(arrays, shapes(), _Order(symbol))
     except _DoubtError as doubt:
         raise BadModel(
@@ -79,16 +81,28 @@ class _DoubtError(Exception):
 def _common_prefix(names: list[str], variables: list[str]) -> str | None:
     """What stands in front of all the names in the symbol, if just one text does."""
     known = set(variables)
-    candidates = {known_name.removesuffix(names[0]) for known_name in variables if known_name.endswith(names[0])}
-    fitting = [prefix for prefix in candidates if prefix and all(prefix + name in known for name in names)]
+    candidates = {
+        known_name.removesuffix(names[0])
+        for known_name in variables
+        if known_name.endswith(names[0])
+    }
+    fitting = [
+        prefix
+        for prefix in candidates
+        if prefix and all(prefix + name in known for name in names)
+    ]
     return fitting[0] if len(fitting) == 1 else None
 
 
-def _matched(arrays: Arrays, shapes: Mapping[str, Shape], order: _Order) -> dict[str, str]:
+def _matched(
+    arrays: Arrays, shapes: Mapping[str, Shape], order: _Order
+) -> dict[str, str]:
     """The symbol's name for each of the file's."""
     theirs = _layers_of_file(arrays)
     ours = _layers_of_symbol(shapes, {word for layer in theirs for word in layer.names})
-    groups: dict[Signature, tuple[list[Layer], list[Layer]]] = defaultdict(lambda: ([], []))
+    groups: dict[Signature, tuple[list[Layer], list[Layer]]] = defaultdict(
+        lambda: ([], [])
+    )
     for side, layers in enumerate((theirs, ours)):
         for layer in layers:
             groups[layer.signature][side].append(layer)
@@ -99,9 +113,16 @@ def _matched(arrays: Arrays, shapes: Mapping[str, Shape], order: _Order) -> dict
                 f"the file has {len(in_file)} layers with {_show(signature)}, the symbol {len(in_symbol)}"
                 + "".join(f" ({layer.stem})" for layer in (*in_file, *in_symbol)[:1])
             )
-        pairs |= {layer.stem: twin for layer, twin in zip(in_file, order.sorted(in_symbol), strict=True)}
+        pairs |= {
+            layer.stem: duplicate
+            for layer, duplicate in zip(in_file, order.sorted(in_symbol), strict=True)
+        }
     order.require_rising([pairs[layer.stem] for layer in theirs])
-    return {name: pairs[layer.stem].names[word] for layer in theirs for word, name in layer.names.items()}
+    return {
+        name: pairs[layer.stem].names[word]
+        for layer in theirs
+        for word, name in layer.names.items()
+    }
 
 
 def _show(signature: Signature) -> str:
@@ -124,7 +145,9 @@ def _layers_of_symbol(shapes: Mapping[str, Shape], words: set[str]) -> list[Laye
     for name, shape in shapes.items():
         fitting = [word for word in words if name.endswith("_" + word)]
         if not fitting:
-            raise _DoubtError(f"the symbol's {name!r} ends like none of the file's names")
+            raise _DoubtError(
+                f"the symbol's {name!r} ends like none of the file's names"
+            )
         word = max(fitting, key=len)
         stem = name.removesuffix("_" + word)
         layer = layers.setdefault(stem, Layer(stem))
@@ -151,7 +174,9 @@ class _Order:
             for item in inputs:
                 if item.operator is None:
                     self._behind.setdefault(item.name, before)
-                    reached[index] |= 1 << self._bits.setdefault(item.name, len(self._bits))
+                    reached[index] |= 1 << self._bits.setdefault(
+                        item.name, len(self._bits)
+                    )
 
     def sorted(self, layers: list[Layer]) -> list[Layer]:
         """By creation; a pair of which nothing is known raises _DoubtError."""
@@ -172,7 +197,9 @@ class _Order:
             if counted is not None:
                 word, number = counted[1], int(counted[2])
                 if word in last and last[word][0] > number:
-                    raise _DoubtError(f"{layer.stem!r} comes after {last[word][1]!r} in the file")
+                    raise _DoubtError(
+                        f"{layer.stem!r} comes after {last[word][1]!r} in the file"
+                    )
                 last[word] = number, layer.stem
 
     def _compare(self, first: Layer, second: Layer) -> int:
@@ -193,7 +220,12 @@ def _by_number(first: str, second: str) -> int:
     for left, right in zip(first.split("_"), second.split("_"), strict=False):
         if left != right:
             one, other = _COUNTED.fullmatch(left), _COUNTED.fullmatch(right)
-            if one is None or other is None or one[1] != other[1] or int(one[2]) == int(other[2]):
+            if (
+                one is None
+                or other is None
+                or one[1] != other[1]
+                or int(one[2]) == int(other[2])
+            ):
                 return 0
             return -1 if int(one[2]) < int(other[2]) else 1
     return 0

@@ -76,7 +76,9 @@ def dtype_of_result(operator: str, operands: Sequence[ir.Value]) -> str | None:
     if operator in MOVES or (operator in SUMS and found in WIDE):
         return found
     name = operands[dtypes.index(found)].name
-    raise RefusalError(f"input {name!r} is {found} in MXNet; supported: float32, so put a Cast in front")
+    raise RefusalError(
+        f"input {name!r} is {found} in MXNet; supported: float32, so put a Cast in front"
+    )
 
 
 def _of_indexed(operator: str, dtypes: Sequence[str | None]) -> str | None:

@@ -67,7 +67,9 @@ def parse_real(text: str) -> float:
 def parse_bound(text: str) -> float:
     """A decimal number or an infinity."""
     text = text.strip()
-    if len(text) > MAX_LENGTH or not (_REAL.fullmatch(text) or _INFINITE.fullmatch(text)):
+    if len(text) > MAX_LENGTH or not (
+        _REAL.fullmatch(text) or _INFINITE.fullmatch(text)
+    ):
         raise ValueError("expected a number")
     return float(text)
 
@@ -79,7 +81,9 @@ def parse_integers(text: str) -> tuple[int, ...]:
 
 def parse_optional_integers(text: str) -> tuple[int | None, ...]:
     """As parse_integers, where an item may be None."""
-    return tuple(None if item == "None" else parse_integer(item) for item in _items(text))
+    return tuple(
+        None if item == "None" else parse_integer(item) for item in _items(text)
+    )
 
 
 def parse_reals(text: str) -> Reals:

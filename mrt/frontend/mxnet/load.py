@@ -50,7 +50,9 @@ class Loaded:
 
 
 def load_mxnet(
-    symbol_path: Path, params_path: Path | None = None, shapes: Mapping[str, Shape] | None = None
+    symbol_path: Path,
+    params_path: Path | None = None,
+    shapes: Mapping[str, Shape] | None = None,
 ) -> ir.Model:
     """The model with float32 parameters. What is unsupported is refused before any parameter is read."""
     return read_mxnet(Source(symbol_path, params_path, shapes=shapes or {})).model
@@ -76,7 +78,9 @@ def read_mxnet(source: Source) -> Loaded:
 
 def _check_options(source: Source) -> None:
     if source.params is not None and source.epoch is not None:
-        raise BadOption(f"--params {source.params} and --epoch {source.epoch}: both name a parameter file; give one")
+        raise BadOption(
+            f"--params {source.params} and --epoch {source.epoch}: both name a parameter file; give one"
+        )
     if source.random_weights is None:
         return
     check_seed(source.random_weights)
@@ -90,19 +94,27 @@ def _check_options(source: Source) -> None:
 def _with_file(source: Source, made: Plan, whole: Symbol) -> tuple[ir.Model, bytes]:
     """Filled from the parameter file; without parameters and without a file, as it is."""
     path = source.params
-    if path is None and (made.parameters or source.epoch is not None or params_beside(source.symbol)):
+    if path is None and (
+        made.parameters or source.epoch is not None or params_beside(source.symbol)
+    ):
         path = find_params(source.symbol, source.epoch)
     if path is None:
         built = build(made, source.shapes, {})
         return _model(built, fill(built, made, {}, None)), hashlib.sha256(b"").digest()
     parameters = read_parameters(path)
-    arrays, notes = match_names(parameters, whole, lambda: _wanted_shapes(source, whole))
-    known = {name: () if array is None else array.shape for name, array in arrays.items()}
+    arrays, notes = match_names(
+        parameters, whole, lambda: _wanted_shapes(source, whole)
+    )
+    known = {
+        name: () if array is None else array.shape for name, array in arrays.items()
+    }
     built = build(made, source.shapes, known)
     return _model(built, notes + fill(built, made, arrays, path)), parameters.digest
 
 
-def _with_random_weights(source: Source, made: Plan, seed: int) -> tuple[ir.Model, bytes]:
+def _with_random_weights(
+    source: Source, made: Plan, seed: int
+) -> tuple[ir.Model, bytes]:
     built = build(made, source.shapes, marked_parameters(made, set(source.shapes)))
     fill_randomly(built, made, seed)
     note = f"the weights are random numbers of seed {seed}: good for shapes, speed and tests, not for answers"
@@ -113,15 +125,27 @@ def _wanted_shapes(source: Source, symbol: Symbol) -> dict[str, Shape]:
     """Of all parameters of the symbol, in the order of their first use, as they follow from its inputs' shapes."""
     made = plan(symbol)
     built = build(made, source.shapes, marked_parameters(made, set(source.shapes)))
-    return {name: item.shape or (item.wanted or ((),))[0] for name, item in built.writer.parameters.items()}
+    return {
+        name: item.shape or (item.wanted or ((),))[0]
+        for name, item in built.writer.parameters.items()
+    }
 
 
 def _model(built: Built, notes: Sequence[str]) -> ir.Model:
     writer = built.writer
-    used = {value.name for node in writer.nodes for value in node.inputs if value is not None}
+    used = {
+        value.name
+        for node in writer.nodes
+        for value in node.inputs
+        if value is not None
+    }
     used |= {value.name for value in built.outputs}
     filled = [parameter.value for parameter in writer.parameters.values()]
-    initializers = [value for value in (*filled, *writer.ones.values(), *writer.constants) if value.name in used]
+    initializers = [
+        value
+        for value in (*filled, *writer.ones.values(), *writer.constants)
+        if value.name in used
+    ]
     model = writer.model(built.inputs, built.outputs, initializers)
     if notes:
         model.metadata_props[NOTES] = "\n".join(notes)

@@ -8,7 +8,12 @@ from collections.abc import Iterable
 from mrt.errors import Unsupported
 from mrt.frontend.mxnet.symbol import SymbolNode
 
-QUANTIZED = ("_contrib_quantize", "_contrib_requantize", "_contrib_dequantize", "_contrib_calibrate_entropy")
+QUANTIZED = (
+    "_contrib_quantize",
+    "_contrib_requantize",
+    "_contrib_dequantize",
+    "_contrib_calibrate_entropy",
+)
 FUSED = ("_sg_", "_FusedOp", "_TensorRT")
 SHOWN = 8
 
@@ -20,11 +25,18 @@ def is_for_a_machine(operator: str) -> bool:
 
 def refuse_machine_graphs(nodes: Iterable[SymbolNode]) -> None:
     """One message for the whole graph, not one per node."""
-    found = Counter(node.operator for node in nodes if node.operator and is_for_a_machine(node.operator))
+    found = Counter(
+        node.operator
+        for node in nodes
+        if node.operator and is_for_a_machine(node.operator)
+    )
     if not found:
         return
     shown = [f"{operator} ({count})" for operator, count in sorted(found.items())]
-    names = ", ".join(shown[:SHOWN] + ([f"and {len(shown) - SHOWN} more"] if len(shown) > SHOWN else []))
+    names = ", ".join(
+        shown[:SHOWN]
+        + ([f"and {len(shown) - SHOWN} more"] if len(shown) > SHOWN else [])
+    )
     if any(operator.startswith(QUANTIZED) for operator in found):
         made = "MXNet quantized this graph to int8"
         way = (

@@ -95,14 +95,18 @@ class _Reader:
         """A u64 number of things of at least `smallest` bytes each."""
         count = self.number("Q")
         if count * smallest > self.left:
-            raise self.refuse(f"{count} {what} do not fit into the {self.left} bytes left")
+            raise self.refuse(
+                f"{count} {what} do not fit into the {self.left} bytes left"
+            )
         return count
 
 
 def _read_file(reader: _Reader) -> ParameterFile:
     magic = reader.number("Q")
     if magic != LIST_MAGIC:
-        raise reader.refuse(f"not an MXNet parameter file (starts with {magic:#x}, expected {LIST_MAGIC:#x})")
+        raise reader.refuse(
+            f"not an MXNet parameter file (starts with {magic:#x}, expected {LIST_MAGIC:#x})"
+        )
     reader.number("Q")  # reserved: any value
     count = reader.count("arrays", SMALLEST_ARRAY_BYTES)
     arrays = []
@@ -174,11 +178,19 @@ def _read_values(reader: _Reader, shape: tuple[int, ...]) -> Array:
     reader.take(8)  # the device it was saved from: kind and number
     flag = reader.number("i")
     if flag not in DTYPES:
-        raise reader.refuse(f"dtype {REFUSED_DTYPES.get(flag, f'number {flag}')} is not supported")
+        raise reader.refuse(
+            f"dtype {REFUSED_DTYPES.get(flag, f'number {flag}')} is not supported"
+        )
     dtype = np.dtype(DTYPES[flag])
     count = math.prod(shape)
     if count * dtype.itemsize > reader.left:
-        raise reader.refuse(f"truncated; shape {shape} of {dtype.name} needs more than the {reader.left} bytes left")
-    if math.prod(dimension for dimension in shape if dimension) > MAX_ELEMENTS:  # beside a dimension of 0
+        raise reader.refuse(
+            f"truncated; shape {shape} of {dtype.name} needs more than the {reader.left} bytes left"
+        )
+    if (
+        math.prod(dimension for dimension in shape if dimension) > MAX_ELEMENTS
+    ):  # beside a dimension of 0
         raise reader.refuse(f"shape {shape} is too large")
-    return np.frombuffer(reader.take(count * dtype.itemsize), dtype, count).reshape(shape)
+    return np.frombuffer(reader.take(count * dtype.itemsize), dtype, count).reshape(
+        shape
+    )

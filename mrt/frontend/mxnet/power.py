@@ -14,17 +14,30 @@ import onnx_ir as ir
 
 LEAST, MOST = 1e-12, 1e12
 HE_GAIN = 2.0  # of a product with weights of variance 2 / fan-in
-GATE_STEPS = ("Add", "Mul", "Div", "Clip", "Sigmoid", "HardSigmoid")  # of a gate, each by a number
+GATE_STEPS = (
+    "Add",
+    "Mul",
+    "Div",
+    "Clip",
+    "Sigmoid",
+    "HardSigmoid",
+)  # of a gate, each by a number
 MOST_GATE_STEPS = 5
 
 Rule = Callable[[ir.Node, list[float]], float]
 
 
-def powers(nodes: Iterable[ir.Node], first: Mapping[ir.Value, float]) -> dict[ir.Value, float]:
+def powers(
+    nodes: Iterable[ir.Node], first: Mapping[ir.Value, float]
+) -> dict[ir.Value, float]:
     """The power of every value; `first` are those of inputs and parameters, all others that no node computes have 1."""
     known = dict(first)
     for node in nodes:
-        inputs = [known[value] if value in known else _constant(value) for value in node.inputs if value is not None]
+        inputs = [
+            known[value] if value in known else _constant(value)
+            for value in node.inputs
+            if value is not None
+        ]
         estimate = RULES.get(node.op_type, _strongest)(node, inputs)
         for output in node.outputs:
             known[output] = min(max(estimate, LEAST), MOST)
@@ -86,11 +99,17 @@ def _half(node: ir.Node, inputs: list[float]) -> float:
     """
     value = node.inputs[0]
     maker = None if value is None else value.producer()
-    return inputs[0] if maker is not None and maker.op_type in ("Add", "Sum") else inputs[0] / 2
+    return (
+        inputs[0]
+        if maker is not None and maker.op_type in ("Add", "Sum")
+        else inputs[0] / 2
+    )
 
 
 def _leaky(node: ir.Node, inputs: list[float]) -> float:
-    slope = inputs[1] if len(inputs) > 1 else node.attributes.get_float("alpha", 0.01) ** 2
+    slope = (
+        inputs[1] if len(inputs) > 1 else node.attributes.get_float("alpha", 0.01) ** 2
+    )
     kept = _half(node, inputs)
     return kept + (inputs[0] - kept) * slope
 
@@ -113,7 +132,9 @@ RULES: Mapping[str, Rule] = {
     "Mul": _product,
     "Div": _quotient,
     "Sqrt": lambda node, inputs: math.sqrt(inputs[0]),
-    **dict.fromkeys(("Relu", "Elu", "Gelu", "Selu", "Softplus", "HardSwish", "Mish"), _half),
+    **dict.fromkeys(
+        ("Relu", "Elu", "Gelu", "Selu", "Softplus", "HardSwish", "Mish"), _half
+    ),
     **dict.fromkeys(("LeakyRelu", "PRelu"), _leaky),
     "Clip": _clipped,
     **dict.fromkeys(("Tanh", "Softsign"), _bounded),
@@ -121,6 +142,12 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("Softmax",), _fixed(0.1)),
     # What makes its own statistics, or has them made from this estimate.
     **dict.fromkeys(
-        ("BatchNormalization", "LayerNormalization", "InstanceNormalization", "GroupNormalization"), _fixed(1.0)
+        (
+            "BatchNormalization",
+            "LayerNormalization",
+            "InstanceNormalization",
+            "GroupNormalization",
+        ),
+        _fixed(1.0),
     ),
 }

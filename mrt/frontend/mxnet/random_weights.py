@@ -62,17 +62,29 @@ def fill_randomly(built: Built, made: Plan, seed: int) -> None:
         parameter = built.writer.parameters[name]
         role = roles.get(name, Role("", _slot_by_name(name)))
         middle, spread, above = _scale(role, shape, variances.get(parameter.value, 1.0))
-        set_numbers(parameter.value, draw(f"{seed} {name}", shape, middle, spread, above=above))
+        set_numbers(
+            parameter.value, draw(f"{seed} {name}", shape, middle, spread, above=above)
+        )
     set_ones(built)
 
 
 def _refuse_constants(built: Built, made: Plan) -> None:
     """What Gluon holds as a Constant (anchors, offsets, scales of the image) is no weight: other numbers mean nothing."""
-    initializers = {node.name: node.hidden.get("init", "") for node in made.symbol.nodes.values()}
-    constants = [name for name in built.writer.parameters if initializers.get(name, "").startswith(GLUON_CONSTANT)]
+    initializers = {
+        node.name: node.hidden.get("init", "") for node in made.symbol.nodes.values()
+    }
+    constants = [
+        name
+        for name in built.writer.parameters
+        if initializers.get(name, "").startswith(GLUON_CONSTANT)
+    ]
     if constants:
         named = ", ".join(repr(name) for name in constants[:MAX_NAMED])
-        more = f" and {len(constants) - MAX_NAMED} more" if len(constants) > MAX_NAMED else ""
+        more = (
+            f" and {len(constants) - MAX_NAMED} more"
+            if len(constants) > MAX_NAMED
+            else ""
+        )
         raise BadModel(
             f"--random-weights: {named}{more}: fixed numbers of the model (a Gluon Constant), which cannot be invented; "
             "give the parameter file, or end before they are used with --outputs"
@@ -85,7 +97,9 @@ def _shapes(built: Built) -> dict[str, Shape]:
     for name, parameter in built.writer.parameters.items():
         shape = parameter.shape or (parameter.wanted[0] if parameter.wanted else None)
         if shape is None:
-            raise BadModel(f"--random-weights: nothing says the shape of parameter {name!r}")
+            raise BadModel(
+                f"--random-weights: nothing says the shape of parameter {name!r}"
+            )
         shapes[name] = shape
     total = sum(math.prod(shape) for shape in shapes.values())
     if total > MAX_NUMBERS:
@@ -101,9 +115,21 @@ def _roles(made: Plan) -> dict[str, Role]:
         for edge, slot in zip(use.node.inputs, use.slots, strict=True):
             node = made.symbol.nodes[edge.node]
             if slot in PARAMETER_SLOTS and node.operator is None:
-                groups, strides = use.values.get("num_group", 1), use.values.get("stride", ())
-                steps = [step for step in strides if step] if isinstance(strides, tuple) else []
-                role = Role(use.operator.name, slot, groups if isinstance(groups, int) else 1, math.prod(steps))
+                groups, strides = (
+                    use.values.get("num_group", 1),
+                    use.values.get("stride", ()),
+                )
+                steps = (
+                    [step for step in strides if step]
+                    if isinstance(strides, tuple)
+                    else []
+                )
+                role = Role(
+                    use.operator.name,
+                    slot,
+                    groups if isinstance(groups, int) else 1,
+                    math.prod(steps),
+                )
                 roles.setdefault(node.name, role)
     return roles
 
@@ -116,7 +142,13 @@ def _slot_by_name(name: str) -> str:
 def _variances(built: Built) -> dict[ir.Value, float]:
     """By the parameter that stores it, or that stores the mean: the estimated variance at its BatchNormalization."""
     nodes = built.writer.nodes
-    known = powers(nodes, {parameter.value: SMALL * SMALL for parameter in built.writer.parameters.values()})
+    known = powers(
+        nodes,
+        {
+            parameter.value: SMALL * SMALL
+            for parameter in built.writer.parameters.values()
+        },
+    )
     found: dict[ir.Value, float] = {}
     for node in nodes:
         if node.op_type == "BatchNormalization":
@@ -135,7 +167,11 @@ def _scale(role: Role, shape: Shape, variance: float) -> tuple[float, float, boo
         case "moving_mean":
             return 0.0, SMALL * math.sqrt(variance), False
         case "gamma":
-            return (0.25, 0.05, True) if role.operator == "LeakyReLU" else (1.0, SMALL, True)
+            return (
+                (0.25, 0.05, True)
+                if role.operator == "LeakyReLU"
+                else (1.0, SMALL, True)
+            )
         case "weight" if role.operator == "Embedding":
             return 0.0, 1.0, False
         case "weight":
@@ -150,7 +186,9 @@ def _fan_in(role: Role, shape: Shape) -> float:
     return math.prod(shape[1:]) if len(shape) > 1 else shape[0]
 
 
-def draw(what: str, shape: Shape, middle: float, spread: float, *, above: bool = False) -> Array:
+def draw(
+    what: str, shape: Shape, middle: float, spread: float, *, above: bool = False
+) -> Array:
     """float32 numbers: middle + spread * n, where n (its magnitude, if `above`) is nearly normal, within 3.5."""
     source = _generator(what)
     count = math.prod(shape)
@@ -159,8 +197,16 @@ def draw(what: str, shape: Shape, middle: float, spread: float, *, above: bool =
         size = min(BLOCK, count - start)
         # Four uniform numbers of 16 bits each: their sum has mean 131070 and variance (2^32 - 1) / 3.
         words = source.random_raw(size).astype("<u8").view("<u2").reshape(size, 4)
-        sums = words[:, 0].astype(np.int64) + words[:, 1] + words[:, 2] + words[:, 3] - 131070
-        normal = (np.abs(sums) if above else sums) * (spread / math.sqrt((2**32 - 1) / 3))
+        sums = (
+            words[:, 0].astype(np.int64)
+            + words[:, 1]
+            + words[:, 2]
+            + words[:, 3]
+            - 131070
+        )
+        normal = (np.abs(sums) if above else sums) * (
+            spread / math.sqrt((2**32 - 1) / 3)
+        )
         result[start : start + size] = middle + normal
     return result.reshape(shape)
 
@@ -168,7 +214,10 @@ def draw(what: str, shape: Shape, middle: float, spread: float, *, above: bool =
 def _generator(what: str) -> np.random.PCG64:
     """Its state is set outright: how numpy spreads a seed is no concern then."""
     digest = hashlib.sha256(what.encode()).digest()
-    state, increment = int.from_bytes(digest[:16], "little"), int.from_bytes(digest[16:], "little") | 1
+    state, increment = (
+        int.from_bytes(digest[:16], "little"),
+        int.from_bytes(digest[16:], "little") | 1,
+    )
     source = np.random.PCG64(0)
     source.state = {
         "bit_generator": "PCG64",

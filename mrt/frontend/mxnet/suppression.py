@@ -138,7 +138,9 @@ def function() -> ir.Function:
     return ir.serde.deserialize_function(parser.parse_function(_TEXT))
 
 
-def suppress(call: Call, boxes: ir.Value, scores: ir.Value, classes: ir.Value, choice: Choice) -> ir.Value:
+def suppress(
+    call: Call, boxes: ir.Value, scores: ir.Value, classes: ir.Value, choice: Choice
+) -> ir.Value:
     """Indices of the kept boxes, int64[B,keep]."""
     attributes = {
         "keep": choice.keep,
@@ -150,7 +152,9 @@ def suppress(call: Call, boxes: ir.Value, scores: ir.Value, classes: ir.Value, c
         "background": float(choice.background),
     }
     shape = (call.shape(scores)[0], choice.keep)
-    return call.emit_function(function(), [boxes, scores, classes], attributes, shape, ir.DataType.INT64)
+    return call.emit_function(
+        function(), [boxes, scores, classes], attributes, shape, ir.DataType.INT64
+    )
 
 
 def above(threshold: float) -> float:

@@ -23,7 +23,9 @@ NEXT_MAJOR_VERSION = 20_000
 NO_VERSION = 800  # a file that does not say was written by 0.8.0
 FIRST_WITH_AUXILIARY_INPUTS = 900
 # Inputs that 0.8 left out of the file: its loader adds variables of these names.
-AUXILIARY_INPUTS: Mapping[str, tuple[int, tuple[str, ...]]] = {"BatchNorm": (3, ("moving_mean", "moving_var"))}
+AUXILIARY_INPUTS: Mapping[str, tuple[int, tuple[str, ...]]] = {
+    "BatchNorm": (3, ("moving_mean", "moving_var"))
+}
 # Up to 0.9.4 an axis of -1 meant that none was given; now it is the last one.
 FIRST_WITH_LAST_AXIS = 905
 WITHOUT_AXIS = ("argmax", "argmin")
@@ -31,7 +33,17 @@ WITHOUT_AXIS = ("argmax", "argmin")
 USER_KEYS = ("ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage")
 FUSED = "_sg_"  # operators of backends hold what they replaced as a subgraph; they are refused by name, all at once
 TOP_KEYS = {"nodes", "arg_nodes", "heads", "node_row_ptr", "attrs"}
-NODE_KEYS = {"op", "name", "inputs", "attr", "attrs", "param", "backward_source_id", "control_deps", "subgraphs"}
+NODE_KEYS = {
+    "op",
+    "name",
+    "inputs",
+    "attr",
+    "attrs",
+    "param",
+    "backward_source_id",
+    "control_deps",
+    "subgraphs",
+}
 
 
 @dataclass(frozen=True)
@@ -73,13 +85,19 @@ def read_symbol(data: bytes, source: str) -> Symbol:
         items = _list(top["nodes"], "nodes")
         if len(items) > MAX_NODES:
             _refuse(f"{len(items)} nodes; at most {MAX_NODES} are read")
-        nodes = {index: _read_node(index, item, len(items)) for index, item in enumerate(items)}
+        nodes = {
+            index: _read_node(index, item, len(items))
+            for index, item in enumerate(items)
+        }
         if version < FIRST_WITH_AUXILIARY_INPUTS:
             nodes = _add_auxiliary_inputs(nodes)
         if version < FIRST_WITH_LAST_AXIS:
             nodes = {index: _without_old_axis(node) for index, node in nodes.items()}
         _refuse_repeated_variables(nodes)
-        heads = tuple(_read_edge(item, len(items), "heads") for item in _list(top["heads"], "heads"))
+        heads = tuple(
+            _read_edge(item, len(items), "heads")
+            for item in _list(top["heads"], "heads")
+        )
         if not heads:
             _refuse("no heads: the graph has no output")
         _list(top["arg_nodes"], "arg_nodes")
@@ -98,9 +116,15 @@ def _refuse(trouble: str) -> NoReturn:
 
 def _parse(data: bytes) -> dict[str, Any]:
     if len(data) > MAX_BYTES:
-        _refuse(f"more than {MAX_BYTES} bytes, which is the most that a symbol file may have")
+        _refuse(
+            f"more than {MAX_BYTES} bytes, which is the most that a symbol file may have"
+        )
     try:
-        top = json.loads(data.decode("utf-8"), object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+        top = json.loads(
+            data.decode("utf-8"),
+            object_pairs_hook=_unique_keys,
+            parse_constant=_refuse_constant,
+        )
     except UnicodeDecodeError:
         _refuse("not UTF-8 text; expected an MXNet symbol file (JSON)")
     except RecursionError:
@@ -113,7 +137,11 @@ def _parse(data: bytes) -> dict[str, Any]:
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     keys = dict(pairs)
     if len(keys) != len(pairs):
-        repeated = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        repeated = next(
+            name
+            for name, times in Counter(name for name, _ in pairs).items()
+            if times > 1
+        )
         _refuse(f"key {repeated[:MAX_SHOWN]!r} occurs twice in one object")
     return keys
 
@@ -144,9 +172,13 @@ def _text(item: Any, where: str) -> str:
     return item
 
 
-def _refuse_unknown_keys(item: Mapping[str, Any], known: set[str], required: set[str], where: str) -> None:
+def _refuse_unknown_keys(
+    item: Mapping[str, Any], known: set[str], required: set[str], where: str
+) -> None:
     if unknown := sorted(set(item) - known):
-        _refuse(f"{where}: unknown key {unknown[0][:MAX_SHOWN]!r}; expected {', '.join(sorted(known))}")
+        _refuse(
+            f"{where}: unknown key {unknown[0][:MAX_SHOWN]!r}; expected {', '.join(sorted(known))}"
+        )
     if missing := sorted(required - set(item)):
         _refuse(f"{where}: key {missing[0]!r} is missing")
 
@@ -154,10 +186,14 @@ def _refuse_unknown_keys(item: Mapping[str, Any], known: set[str], required: set
 def _read_version(item: Any) -> int:
     attributes = _dict(item, "attrs")
     if _typed_integer(attributes, "is_np_shape", 0):
-        _refuse("written with numpy semantics (is_np_shape), which give other shapes; only the classic ones are read")
+        _refuse(
+            "written with numpy semantics (is_np_shape), which give other shapes; only the classic ones are read"
+        )
     version = _typed_integer(attributes, "mxnet_version", NO_VERSION)
     if not 0 <= version < NEXT_MAJOR_VERSION:
-        _refuse(f"mxnet_version is {version}; versions 800 (0.8.0) to {NEXT_MAJOR_VERSION - 1} (1.x) are read")
+        _refuse(
+            f"mxnet_version is {version}; versions 800 (0.8.0) to {NEXT_MAJOR_VERSION - 1} (1.x) are read"
+        )
     return version
 
 
@@ -182,12 +218,22 @@ def _read_node(index: int, item: Any, count: int) -> SymbolNode:
     texts: dict[str, str] = {}
     for key in ("param", "attr", "attrs"):  # where they disagree, the later one holds
         attributes = _dict(item.get(key, {}), f"{where}: {key}")
-        texts |= {name: _text(text, f"{where}: {key} {name!r}") for name, text in attributes.items()}
-    inputs = tuple(_read_edge(edge, count, f"{where}: inputs") for edge in _list(item["inputs"], f"{where}: inputs"))
+        texts |= {
+            name: _text(text, f"{where}: {key} {name!r}")
+            for name, text in attributes.items()
+        }
+    inputs = tuple(
+        _read_edge(edge, count, f"{where}: inputs")
+        for edge in _list(item["inputs"], f"{where}: inputs")
+    )
     if operator == "null" and inputs:
         _refuse(f"{where}: a variable has inputs")
     hidden = {key.strip("_"): text for key, text in texts.items() if _is_hidden(key)}
-    visible = {key: text for key, text in texts.items() if not _is_hidden(key) and not _is_user_key(key)}
+    visible = {
+        key: text
+        for key, text in texts.items()
+        if not _is_hidden(key) and not _is_user_key(key)
+    }
     if operator == "null":
         return SymbolNode(index, None, name, {}, hidden, ())
     return SymbolNode(index, operator, name, visible, hidden, inputs)
@@ -204,8 +250,12 @@ def _is_user_key(key: str) -> bool:
 def _read_edge(item: Any, count: int, where: str) -> Edge:
     """[node, output] or [node, output, version]; the version is no data dependency."""
     numbers = _list(item, where)
-    if len(numbers) not in (2, 3) or any(type(number) is not int or number < 0 for number in numbers):
-        _refuse(f"{where}: expected [node, output, version], found {json.dumps(item)[:60]}")
+    if len(numbers) not in (2, 3) or any(
+        type(number) is not int or number < 0 for number in numbers
+    ):
+        _refuse(
+            f"{where}: expected [node, output, version], found {json.dumps(item)[:60]}"
+        )
     if numbers[0] >= count:
         _refuse(f"{where}: node {numbers[0]} does not exist; there are {count}")
     return Edge(numbers[0], numbers[1])
@@ -220,23 +270,40 @@ def _add_auxiliary_inputs(nodes: dict[int, SymbolNode]) -> dict[int, SymbolNode]
             continue
         first = len(completed)
         for offset, name in enumerate(names):
-            completed[first + offset] = SymbolNode(first + offset, None, f"{node.name}_{name}", {}, {}, ())
-        inputs = (*node.inputs, *(Edge(first + offset, 0) for offset in range(len(names))))
-        completed[node.id] = SymbolNode(node.id, node.operator, node.name, node.attributes, node.hidden, inputs)
+            completed[first + offset] = SymbolNode(
+                first + offset, None, f"{node.name}_{name}", {}, {}, ()
+            )
+        inputs = (
+            *node.inputs,
+            *(Edge(first + offset, 0) for offset in range(len(names))),
+        )
+        completed[node.id] = SymbolNode(
+            node.id, node.operator, node.name, node.attributes, node.hidden, inputs
+        )
     return completed
 
 
 def _without_old_axis(node: SymbolNode) -> SymbolNode:
-    if node.operator not in WITHOUT_AXIS or node.attributes.get("axis", "").strip() != "-1":
+    if (
+        node.operator not in WITHOUT_AXIS
+        or node.attributes.get("axis", "").strip() != "-1"
+    ):
         return node
-    return replace(node, attributes={key: text for key, text in node.attributes.items() if key != "axis"})
+    return replace(
+        node,
+        attributes={
+            key: text for key, text in node.attributes.items() if key != "axis"
+        },
+    )
 
 
 def _refuse_repeated_variables(nodes: Mapping[int, SymbolNode]) -> None:
     seen: dict[str, int] = {}
     for node in nodes.values():
         if node.operator is None and node.name in seen:
-            _refuse(f"nodes {seen[node.name]} and {node.id} are both variables named {node.name!r}")
+            _refuse(
+                f"nodes {seen[node.name]} and {node.id} are both variables named {node.name!r}"
+            )
         if node.operator is None:
             seen[node.name] = node.id
 

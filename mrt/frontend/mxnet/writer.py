@@ -14,7 +14,9 @@ from mrt.frontend.mxnet.params import Array
 
 OPSET = 20
 IR_VERSION = 10
-MAX_ELEMENTS = 2**28  # of one value, and of all constants together: a gigabyte of float32
+MAX_ELEMENTS = (
+    2**28
+)  # of one value, and of all constants together: a gigabyte of float32
 MAX_RANK = 16
 MAX_NODES = 2**16
 MOST_SIZES = 1000  # numbers of a constant that shapes may follow from
@@ -46,7 +48,9 @@ class Writer:
     parameters: dict[str, Parameter] = field(default_factory=dict)
     ones: dict[str, ir.Value] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
-    numbered: dict[str, int] = field(default_factory=dict)  # by wanted name: up to which number all are taken
+    numbered: dict[str, int] = field(
+        default_factory=dict
+    )  # by wanted name: up to which number all are taken
     functions: dict[ir.OperatorIdentifier, ir.Function] = field(default_factory=dict)
 
     def claim(self, name: str) -> str:
@@ -72,7 +76,9 @@ class Writer:
     def variable(self, name: str, shape: tuple[int, ...] | None) -> ir.Value:
         """A float32 value that no node computes."""
         return ir.Value(
-            name=name, shape=None if shape is None else ir.Shape(shape), type=ir.TensorType(ir.DataType.FLOAT)
+            name=name,
+            shape=None if shape is None else ir.Shape(shape),
+            type=ir.TensorType(ir.DataType.FLOAT),
         )
 
     def parameter(self, name: str, shape: tuple[int, ...] | None) -> ir.Value:
@@ -83,14 +89,18 @@ class Writer:
 
     def is_parameter(self, value: ir.Value) -> bool:
         """Whether the parameter file fills this value."""
-        return value.name in self.parameters and self.parameters[value.name].value is value
+        return (
+            value.name in self.parameters and self.parameters[value.name].value is value
+        )
 
     def want(self, value: ir.Value, shapes: tuple[tuple[int, ...], ...]) -> None:
         """A use that needs one of the shapes; what the file holds is compared in the end, for all at once."""
         parameter = self.parameters[value.name or ""]
         known = parameter.shape
         if parameter.wanted and not set(shapes) & set(parameter.wanted):
-            raise RefusalError(f"{value.name!r} should have shape {shapes[0]} here and {parameter.wanted[0]} elsewhere")
+            raise RefusalError(
+                f"{value.name!r} should have shape {shapes[0]} here and {parameter.wanted[0]} elsewhere"
+            )
         parameter.wanted = parameter.wanted or shapes
         value.shape = ir.Shape(known if known in shapes else shapes[0])
 
@@ -98,13 +108,17 @@ class Writer:
         """Ones in the shape of a parameter, made only once the file has shown that it has this shape."""
         assert value.name is not None
         if value.name not in self.ones:
-            self.ones[value.name] = self.variable(self.claim(f"{value.name}_ones"), shape_of(value))
+            self.ones[value.name] = self.variable(
+                self.claim(f"{value.name}_ones"), shape_of(value)
+            )
         return self.ones[value.name]
 
     def require_room(self, numbers: float) -> None:
         """Refuse so many more numbers of constants, before they take memory."""
         if self.constant_numbers + numbers > MAX_ELEMENTS:
-            raise RefusalError(f"{numbers:.0f} numbers, with which all constants would have more than 2^28")
+            raise RefusalError(
+                f"{numbers:.0f} numbers, with which all constants would have more than 2^28"
+            )
 
     def constant(self, prefix: str, array: Array) -> ir.Value:
         """An initializer."""
@@ -120,19 +134,33 @@ class Writer:
         self.constants.append(value)
         return value
 
-    def emit(self, prefix: str, operator: str, inputs: Sequence[ir.Value | None], attributes: Attributes) -> ir.Value:
+    def emit(
+        self,
+        prefix: str,
+        operator: str,
+        inputs: Sequence[ir.Value | None],
+        attributes: Attributes,
+    ) -> ir.Value:
         """Add a node with one output, named after the source node and the operator until `publish` renames it."""
         (output,) = self.emit_all(prefix, operator, inputs, attributes, outputs=1)
         return output
 
     def emit_all(
-        self, prefix: str, operator: str, inputs: Sequence[ir.Value | None], attributes: Attributes, *, outputs: int
+        self,
+        prefix: str,
+        operator: str,
+        inputs: Sequence[ir.Value | None],
+        attributes: Attributes,
+        *,
+        outputs: int,
     ) -> list[ir.Value]:
         """Add a node with that many outputs, the first of which is named as by `emit`."""
         if len(self.nodes) >= MAX_NODES:
             raise RefusalError(f"more than {MAX_NODES} nodes of ONNX")
         name = self.claim(f"{prefix}_{operator.lower()}")
-        node = ir.node(operator, inputs, dict(attributes), name=name, num_outputs=outputs)
+        node = ir.node(
+            operator, inputs, dict(attributes), name=name, num_outputs=outputs
+        )
         for index, output in enumerate(node.outputs):
             output.name = self.claim(f"{name}_output{index}") if index else name
         _infer(node)
@@ -150,7 +178,9 @@ class Writer:
     ) -> ir.Value:
         """Add a node whose meaning is a function, which joins the model once."""
         name = self.claim(f"{prefix}_{function.name.lower()}")
-        node = ir.node(function.name, inputs, dict(attributes), domain=function.domain, name=name)
+        node = ir.node(
+            function.name, inputs, dict(attributes), domain=function.domain, name=name
+        )
         (output,) = node.outputs
         output.name, output.shape, output.type = name, shape, ir.TensorType(dtype)
         self.functions.setdefault(function.identifier(), function)
@@ -166,7 +196,10 @@ class Writer:
         value.name = node.name = name
 
     def model(
-        self, inputs: Iterable[ir.Value], outputs: Iterable[ir.Value], initializers: Iterable[ir.Value]
+        self,
+        inputs: Iterable[ir.Value],
+        outputs: Iterable[ir.Value],
+        initializers: Iterable[ir.Value],
     ) -> ir.Model:
         """The finished model. Its fixed strings keep the same source the same bytes."""
         graph = ir.Graph(
@@ -174,11 +207,17 @@ class Writer:
             list(outputs),
             nodes=self.nodes,
             initializers=list(initializers),
-            opset_imports={"": OPSET} | {function.domain: 1 for function in self.functions.values()},
+            opset_imports={"": OPSET}
+            | {function.domain: 1 for function in self.functions.values()},
             name="mxnet",
         )
         functions = list(self.functions.values())
-        return ir.Model(graph, ir_version=IR_VERSION, producer_name="mrt.frontend.mxnet", functions=functions)
+        return ir.Model(
+            graph,
+            ir_version=IR_VERSION,
+            producer_name="mrt.frontend.mxnet",
+            functions=functions,
+        )
 
 
 def _infer(node: ir.Node) -> None:
@@ -193,14 +232,17 @@ def _infer(node: ir.Node) -> None:
             {
                 value.name or "": numpy_helper.from_array(value.const_value.numpy())
                 for value in values
-                if value.const_value is not None and value.const_value.size <= MOST_SIZES
+                if value.const_value is not None
+                and value.const_value.size <= MOST_SIZES
             },
             opset_imports=[helper.make_opsetid("", OPSET)],
             ir_version=IR_VERSION,
         )
     except (RuntimeError, shape_inference.InferenceError) as error:
         shapes = ", ".join(str(shape_of(value)) for value in values[:MOST_SHOWN])
-        raise RefusalError(f"shapes do not fit: {shapes}: {str(error).splitlines()[0]}") from None
+        raise RefusalError(
+            f"shapes do not fit: {shapes}: {str(error).splitlines()[0]}"
+        ) from None
     for output in node.outputs:
         tensor = types[output.name or ""].tensor_type
         shape = tuple(dimension.dim_value for dimension in tensor.shape.dim)
@@ -209,10 +251,18 @@ def _infer(node: ir.Node) -> None:
         output.type = ir.TensorType(ir.DataType(tensor.elem_type))
 
 
-def _require_sensible(node: ir.Node, tensor: onnx.TypeProto.Tensor, shape: tuple[int, ...]) -> None:
-    known = tensor.HasField("shape") and all(dimension.HasField("dim_value") for dimension in tensor.shape.dim)
+def _require_sensible(
+    node: ir.Node, tensor: onnx.TypeProto.Tensor, shape: tuple[int, ...]
+) -> None:
+    known = tensor.HasField("shape") and all(
+        dimension.HasField("dim_value") for dimension in tensor.shape.dim
+    )
     assert known, f"{node.op_type} was emitted without what fixes its shape"
-    if min(shape, default=1) < 1 or len(shape) > MAX_RANK or math.prod(shape) > MAX_ELEMENTS:
+    if (
+        min(shape, default=1) < 1
+        or len(shape) > MAX_RANK
+        or math.prod(shape) > MAX_ELEMENTS
+    ):
         raise RefusalError(
             f"a result of shape {shape}; expected at most {MAX_RANK} positive dimensions, 2^28 numbers in all"
         )

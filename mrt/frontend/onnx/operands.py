@@ -17,7 +17,9 @@ def check_operands(model: ir.Model) -> None:
             continue
         trouble = _CHECKS[node.op_type](node, [shape or () for shape in shapes])
         if trouble:
-            raise BadModel(f"{node.name or node.outputs[0].name} ({node.op_type}): {trouble}")
+            raise BadModel(
+                f"{node.name or node.outputs[0].name} ({node.op_type}): {trouble}"
+            )
 
 
 def _convolution(node: ir.Node, shapes: list[tuple[int, ...]]) -> str | None:
@@ -44,10 +46,13 @@ def _convolution(node: ir.Node, shapes: list[tuple[int, ...]]) -> str | None:
 def _gemm(node: ir.Node, shapes: list[tuple[int, ...]]) -> str | None:
     result, c = _shape(node.outputs[0]), shapes[2] if len(shapes) > 2 else ()
     fits = result is None or all(
-        small in (1, large) for small, large in zip(reversed(c), reversed(result), strict=False)
+        small in (1, large)
+        for small, large in zip(reversed(c), reversed(result), strict=False)
     )
     return (
-        None if fits and len(c) <= 2 else f"C has shape {list(c)}; expected one that broadcasts to {list(result or ())}"
+        None
+        if fits and len(c) <= 2
+        else f"C has shape {list(c)}; expected one that broadcasts to {list(result or ())}"
     )
 
 
@@ -60,8 +65,14 @@ def _reshape(node: ir.Node, shapes: list[tuple[int, ...]]) -> str | None:
 
 def _p_relu(node: ir.Node, shapes: list[tuple[int, ...]]) -> str | None:
     x, slope = shapes
-    fits = len(slope) <= len(x) and all(s in (1, n) for s, n in zip(reversed(slope), reversed(x), strict=False))
-    return None if fits else f"slope {list(slope)} does not broadcast to its input {list(x)}"
+    fits = len(slope) <= len(x) and all(
+        s in (1, n) for s, n in zip(reversed(slope), reversed(x), strict=False)
+    )
+    return (
+        None
+        if fits
+        else f"slope {list(slope)} does not broadcast to its input {list(x)}"
+    )
 
 
 def _layer_norm(node: ir.Node, shapes: list[tuple[int, ...]]) -> str | None:
@@ -70,7 +81,8 @@ def _layer_norm(node: ir.Node, shapes: list[tuple[int, ...]]) -> str | None:
     rest = x[axis % len(x) :] if x else ()
     for role, shape in zip(("scale", "bias"), others, strict=False):
         if len(shape) > len(rest) or any(
-            s not in (1, n) for s, n in zip(reversed(shape), reversed(rest), strict=False)
+            s not in (1, n)
+            for s, n in zip(reversed(shape), reversed(rest), strict=False)
         ):
             return f"{role} {list(shape)} does not broadcast to {list(rest)}"
     return None

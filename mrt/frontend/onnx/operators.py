@@ -8,8 +8,8 @@ from typing import Any
 import onnx
 
 from mrt.errors import Unsupported
-from mrt.frontend.onnx.ml.operators import DOMAIN as LEARNED_DOMAIN
-from mrt.frontend.onnx.ml.operators import LEARNED
+from mrt.frontend.onnx.ml.operators import DOMAIN as ML_DOMAIN
+from mrt.frontend.onnx.ml.operators import ML_OPERATORS
 from mrt.frontend.onnx.opsets.experimental import EXPERIMENTAL, LEFT
 from mrt.frontend.onnx.opsets.microsoft import DOMAIN as MICROSOFT_DOMAIN
 from mrt.frontend.onnx.opsets.microsoft import OPERANDS, is_spelled
@@ -37,7 +37,9 @@ def _need(**allowed: tuple[Any, ...]) -> Check:
     return check
 
 
-def _up_to_three_dimensional(node: onnx.NodeProto, attributes: Attributes) -> str | None:
+def _up_to_three_dimensional(
+    node: onnx.NodeProto, attributes: Attributes
+) -> str | None:
     kernel = attributes.get("kernel_shape")
     return (
         None
@@ -65,9 +67,7 @@ _ELEMENTWISE = (
     "Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu"
 )
 _MOVEMENT = "Concat Flatten Identity Reshape Slice Split Squeeze Transpose Unsqueeze DepthToSpace SpaceToDepth"
-_REDUCTIONS = (
-    "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare"
-)
+_REDUCTIONS = "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare"
 _NORMALISATION = "GroupNormalization InstanceNormalization LRN LayerNormalization MeanVarianceNormalization"
 # Nothing of these is left when their operands are known at conversion; what is left is refused after folding, by name.
 _PLUMBING = (
@@ -104,7 +104,10 @@ _GRID: dict[str, tuple[Any, ...]] = {
 _PADDING = _need(auto_pad=(b"NOTSET", b"SAME_UPPER", b"SAME_LOWER", b"VALID"))
 
 OPERATORS: dict[str, tuple[Check, ...]] = {
-    **dict.fromkeys(f"{_ELEMENTWISE} {_MOVEMENT} {_REDUCTIONS} {_NORMALISATION} {_PLUMBING} {_ORDER}".split(), ()),
+    **dict.fromkeys(
+        f"{_ELEMENTWISE} {_MOVEMENT} {_REDUCTIONS} {_NORMALISATION} {_PLUMBING} {_ORDER}".split(),
+        (),
+    ),
     "AveragePool": _all(_PADDING, _up_to_three_dimensional),
     "BatchNormalization": _all(_need(spatial=(1,), training_mode=(0,)), _one_output),
     "Col2Im": (),
@@ -136,10 +139,8 @@ OPERATORS: dict[str, tuple[Check, ...]] = {
 
 
 def _experimental(node: onnx.NodeProto, attributes: Attributes) -> str | None:
-    """What `spell_experimental` left."""
-    return (
-        f"an experimental operator, which ONNX dropped with opset {LEFT}; expected an older model, and its form there"
-    )
+    """What `decompose_experimental` left."""
+    return f"an experimental operator, which ONNX dropped with opset {LEFT}; expected an older model, and its form there"
 
 
 OPERATORS.update(dict.fromkeys(EXPERIMENTAL, (_experimental,)))
@@ -153,7 +154,10 @@ def _composed(node: onnx.NodeProto, attributes: Attributes) -> str | None:
 OPERATORS.update(dict.fromkeys(COMPOSED, (_composed,)))
 
 
-_OTHERS: dict[str, Iterable[str]] = {LEARNED_DOMAIN: LEARNED, MICROSOFT_DOMAIN: OPERANDS}
+_OTHERS: dict[str, Iterable[str]] = {
+    ML_DOMAIN: ML_OPERATORS,
+    MICROSOFT_DOMAIN: OPERANDS,
+}
 _NO_LOOP = (
     f"how often it runs is not known at conversion, or more than {MOST_STEPS} times; fix shapes with --shape, export the "
     "model without it, or end in front of it with --outputs"
@@ -173,10 +177,17 @@ def refuse_unsupported(proto: onnx.ModelProto, opset: int) -> None:
         for function in proto.functions
     ]
     for index, node in enumerate(proto.graph.node):
-        problems += [f"{_place(node, index)}: {trouble}" for trouble in _troubles(node, opset)]
-    problems += [f"input '{name}': {trouble}" for name, trouble in _input_troubles(proto)]
+        problems += [
+            f"{_place(node, index)}: {trouble}" for trouble in _troubles(node, opset)
+        ]
+    problems += [
+        f"input '{name}': {trouble}" for name, trouble in _input_troubles(proto)
+    ]
     if proto.graph.sparse_initializer:
-        problems += [f"initializer '{sparse.values.name}': it is sparse" for sparse in proto.graph.sparse_initializer]
+        problems += [
+            f"initializer '{sparse.values.name}': it is sparse"
+            for sparse in proto.graph.sparse_initializer
+        ]
     if problems:
         raise Unsupported(problems, HINT)
 
@@ -190,7 +201,9 @@ def _troubles(node: onnx.NodeProto, opset: int) -> list[str]:
     if node.domain == MICROSOFT_DOMAIN and is_spelled(node):
         return []
     if node.domain not in DEFAULT_DOMAINS:
-        return [reason_of_domain(node.domain, node.op_type, _OTHERS.get(node.domain, ()))]
+        return [
+            reason_of_domain(node.domain, node.op_type, _OTHERS.get(node.domain, ()))
+        ]
     if node.op_type in _WITH_GRAPHS:
         return [_WITH_GRAPHS[node.op_type]]
     if node.op_type not in OPERATORS:
@@ -199,7 +212,8 @@ def _troubles(node: onnx.NodeProto, opset: int) -> list[str]:
     references = [a.name for a in node.attribute if a.ref_attr_name]
     if subgraphs or references:
         return [
-            f"{name}: attributes that are graphs or references are not supported" for name in subgraphs + references
+            f"{name}: attributes that are graphs or references are not supported"
+            for name in subgraphs + references
         ]
     if node.op_type != "Constant" and not (node.input and node.input[0]):
         return ["its first operand is missing"]
@@ -220,8 +234,13 @@ def _mistyped(node: onnx.NodeProto, opset: int) -> list[str]:
         declared = onnx.defs.get_schema(node.op_type, opset, "").attributes
     except onnx.defs.SchemaError:
         return [f"ONNX opset {opset} has no such operator"]
-    wanted = {name: str(attribute.type).rpartition(".")[2] for name, attribute in declared.items()}  # AttrType.INTS
-    found = {a.name: onnx.AttributeProto.AttributeType.Name(a.type) for a in node.attribute}
+    wanted = {
+        name: str(attribute.type).rpartition(".")[2]
+        for name, attribute in declared.items()
+    }  # AttrType.INTS
+    found = {
+        a.name: onnx.AttributeProto.AttributeType.Name(a.type) for a in node.attribute
+    }
     return [
         f"attribute {name} is of type {kind}; expected {wanted[name]}"
         for name, kind in found.items()
@@ -254,7 +273,9 @@ def _input_troubles(proto: onnx.ModelProto) -> list[tuple[str, str]]:
             found.append((entry.name, "not a tensor"))
         elif entry.type.tensor_type.elem_type not in _INPUTS:
             kind = _type_name(entry.type.tensor_type.elem_type)
-            found.append((entry.name, f"holds {kind}; expected floats, bool or integers"))
+            found.append(
+                (entry.name, f"holds {kind}; expected floats, bool or integers")
+            )
     return found
 
 

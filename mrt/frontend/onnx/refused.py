@@ -10,7 +10,7 @@ _OF_TRAINING = f"a loss, which belongs to training; {_CUT}"
 _RANDOM = f"random numbers, which no program draws; export the model for inference, make them an input, or {_CUT}"
 _TEXT = "text, of which no program is made; prepare it outside, and let the model begin with numbers"
 _SEQUENCE = f"sequences and optionals whose length is only known when it runs; export without them, or {_CUT}"
-_WHOLE_PRODUCT = f"a product of so many numbers leaves every range; {_CUT}"
+_INTEGER_PRODUCT = f"a product of so many numbers leaves every range; {_CUT}"
 
 
 def _each(names: str, reason: str) -> dict[str, str]:
@@ -19,16 +19,28 @@ def _each(names: str, reason: str) -> dict[str, str]:
 
 REASONS: dict[str, str] = {
     **_each("ConvInteger DynamicQuantizeLinear MatMulInteger", QUANTISED),
-    **_each("Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike", _RANDOM),
-    **_each("NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss Adagrad Adam Momentum Gradient", _OF_TRAINING),
-    **_each("RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer", _TEXT),
+    **_each(
+        "Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike",
+        _RANDOM,
+    ),
+    **_each(
+        "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss Adagrad Adam Momentum Gradient",
+        _OF_TRAINING,
+    ),
+    **_each(
+        "RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer",
+        _TEXT,
+    ),
     "ImageDecoder": "compressed pictures, of which no program is made; decode them outside",
     **_each(
         "Optional OptionalGetElement OptionalHasElement SequenceErase SequenceInsert SequenceLength SequenceMap",
         _SEQUENCE,
     ),
-    **_each("ConcatFromSequence SequenceAt SequenceConstruct SequenceEmpty SplitToSequence", _SEQUENCE),
-    **_each("CumProd Det", _WHOLE_PRODUCT),
+    **_each(
+        "ConcatFromSequence SequenceAt SequenceConstruct SequenceEmpty SplitToSequence",
+        _SEQUENCE,
+    ),
+    **_each("CumProd Det", _INTEGER_PRODUCT),
     "DeformConv": f"it reads at places that are computed for each pixel; {_CUT}",
     "RoiAlign": f"it reads at places that are computed; {_CUT}, and pool the regions outside",
     "MaxRoiPool": f"it reads at places that are computed; {_CUT}, and pool the regions outside",
@@ -36,9 +48,7 @@ REASONS: dict[str, str] = {
     "BitCast": f"single bits of numbers; {_CUT}",
 }
 
-_ORT = (
-    "written by onnxruntime's optimiser; convert the model from before that, or save it with optimisation level basic"
-)
+_ORT = "written by onnxruntime's optimiser; convert the model from before that, or save it with optimisation level basic"
 _FRAMEWORK = "an operator of the framework, for which its exporter found no ONNX"
 _DOMAINS = {
     "com.microsoft": _ORT,
@@ -66,5 +76,7 @@ def reason_of_domain(domain: str, operator: str, supported: Iterable[str]) -> st
     known = f"operator of the domain '{domain}'"
     if operator in supported:
         return f"{known} with operands or attributes that it does not have there"
-    why = _DOMAINS.get(domain, f"its author's own; export the model with operators of ONNX, or {_CUT}")
+    why = _DOMAINS.get(
+        domain, f"its author's own; export the model with operators of ONNX, or {_CUT}"
+    )
     return f"{known}: {why}"

@@ -42,25 +42,36 @@ class Curve:
     def recipe(self) -> Hashable:
         """What it computes, without names: equal for the same function of another root."""
         places: dict[str, object] = {name_of(self.root): 0}
-        places |= {name: ("constant", number) for name, number in self._constants.items()}
+        places |= {
+            name: ("constant", number) for name, number in self._constants.items()
+        }
         steps: list[Hashable] = []
         for index, node in enumerate(self.nodes, 1):
             operands = tuple(places[name_of(operand)] for operand in node.inputs)
-            numbers = sorted((name, str(attribute.value)) for name, attribute in node.attributes.items())
+            numbers = sorted(
+                (name, str(attribute.value))
+                for name, attribute in node.attributes.items()
+            )
             steps.append((node.op_type, operands, tuple(numbers)))
             places[name_of(node.outputs[0])] = index
         return tuple(steps)
 
     def exactly(self, real: Decimal) -> Decimal:
         """Its value to 34 digits; NaN where it is no number."""
-        known = {name: Decimal(number) for name, number in self._constants.items()} | {name_of(self.root): real}
+        known = {name: Decimal(number) for name, number in self._constants.items()} | {
+            name_of(self.root): real
+        }
         for node in self.nodes:
-            result = known[name_of(node.outputs[0])] = _apply(node, [known[name_of(item)] for item in node.inputs])
+            result = known[name_of(node.outputs[0])] = _apply(
+                node, [known[name_of(item)] for item in node.inputs]
+            )
         return result
 
     def enclosed(self, reals: Enclosure) -> Enclosure:
         """What `exactly` gives for each of many reals."""
-        known = {name: Enclosure.of(number) for name, number in self._constants.items()} | {name_of(self.root): reals}
+        known = {
+            name: Enclosure.of(number) for name, number in self._constants.items()
+        } | {name_of(self.root): reals}
         with np.errstate(all="ignore"):
             for node in self.nodes:
                 result = known[name_of(node.outputs[0])] = _enclose(
@@ -71,8 +82,14 @@ class Curve:
     @cached_property
     def _constants(self) -> dict[str, float]:
         operands = [operand for node in self.nodes for operand in node.inputs]
-        found = [(name_of(operand), constant_of(operand)) for operand in operands if operand is not None]
-        return {name: float(array.ravel()[0]) for name, array in found if array is not None}
+        found = [
+            (name_of(operand), constant_of(operand))
+            for operand in operands
+            if operand is not None
+        ]
+        return {
+            name: float(array.ravel()[0]) for name, array in found if array is not None
+        }
 
 
 def _apply(node: ir.Node, operands: list[Decimal]) -> Decimal:
@@ -99,5 +116,7 @@ def _enclose(node: ir.Node, operands: list[Enclosure]) -> Enclosure:
     else:
         result = enclosed_functions.BINARY[node.op_type](operands[0], operands[1])
     unknown = reduce(np.logical_or, [operand.unknown for operand in operands])
-    undefined = reduce(np.logical_or, [operand.undefined for operand in operands], result.undefined)
+    undefined = reduce(
+        np.logical_or, [operand.undefined for operand in operands], result.undefined
+    )
     return replace(result.known(~(unknown | undefined)), undefined=undefined)

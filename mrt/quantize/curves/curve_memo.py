@@ -20,7 +20,9 @@ class CurveMemo:
         self._sampled: dict[Hashable, SampledCurve] = {}
         self._entries: dict[Hashable, IntArray] = {}
 
-    def sampled(self, key: Hashable, sample: Callable[[], SampledCurve]) -> SampledCurve:
+    def sampled(
+        self, key: Hashable, sample: Callable[[], SampledCurve]
+    ) -> SampledCurve:
         """The curve at each integer; those used last are kept."""
         found = self._sampled.pop(key, None)
         self._sampled[key] = sample() if found is None else found

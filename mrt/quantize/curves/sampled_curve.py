@@ -25,8 +25,14 @@ ERROR = Decimal(NEAR_ZERO)
 class SampledCurve:
     """The curve at scale * (integer - zero_point) for consecutive integers."""
 
-    def __init__(self, curve: Curve, scale: float, zero_point: int, integers: IntArray) -> None:
-        self._curve, self._scale, self._steps = curve, Decimal(scale), integers - zero_point
+    def __init__(
+        self, curve: Curve, scale: float, zero_point: int, integers: IntArray
+    ) -> None:
+        self._curve, self._scale, self._steps = (
+            curve,
+            Decimal(scale),
+            integers - zero_point,
+        )
         self._enclosed = curve.enclosed(Enclosure.of(scale) * Enclosure.of(self._steps))
         self._computed: dict[int, Decimal] = {}
 
@@ -42,13 +48,19 @@ class SampledCurve:
         low, high = self._enclosed.low, self._enclosed.high
         return -self._greatest(-high, -low, -1), self._greatest(low, high, 1)
 
-    def is_whole(self) -> bool:
+    def is_integer(self) -> bool:
         """Whether all its numbers are whole."""
         low, high = self._enclosed.low, self._enclosed.high
         if bool(np.any(np.floor(high) < np.ceil(low))):
             return False
-        numbers = (self.exactly(int(place)) for place in np.flatnonzero(~((low == high) | self._enclosed.undefined)))
-        return all(number.is_nan() or number == number.to_integral_value() for number in numbers)
+        numbers = (
+            self.exactly(int(place))
+            for place in np.flatnonzero(~((low == high) | self._enclosed.undefined))
+        )
+        return all(
+            number.is_nan() or number == number.to_integral_value()
+            for number in numbers
+        )
 
     def entries(self, target: Format) -> IntArray:
         """Its values in a format: half up, saturated.
@@ -58,22 +70,36 @@ class SampledCurve:
         """
         least, most = target.least - target.zero_point, target.most - target.zero_point
         with np.errstate(all="ignore"):
-            steps = replace(self._enclosed / Enclosure.of(target.scale), undefined=self._enclosed.undefined)
-        entries = rounded(steps, least, most, lambda place: _nearest(self.exactly(place), target.scale, least, most))
+            steps = replace(
+                self._enclosed / Enclosure.of(target.scale),
+                undefined=self._enclosed.undefined,
+            )
+        entries = rounded(
+            steps,
+            least,
+            most,
+            lambda place: _nearest(self.exactly(place), target.scale, least, most),
+        )
         entries = (entries + target.zero_point).astype(DTYPES[target.dtype])
         numbers = ~self._enclosed.unknown
-        numbers[[place for place, number in self._computed.items() if not number.is_nan()]] = True
+        numbers[
+            [place for place, number in self._computed.items() if not number.is_nan()]
+        ] = True
         return entries[_nearest_places(numbers)]
 
     def _greatest(self, low: FloatArray, high: FloatArray, sign: int) -> float:
         """Of the numbers times `sign`: computed are those that no other is certain to exceed, from the outermost inwards."""
         exact = low == high
         best = low[exact].max(initial=-np.inf) if exact.any() else np.nan
-        candidates = np.flatnonzero(~(exact | self._enclosed.undefined | (high < np.fmax.reduce(low))))
+        candidates = np.flatnonzero(
+            ~(exact | self._enclosed.undefined | (high < np.fmax.reduce(low)))
+        )
         most = high[candidates].max(initial=-np.inf)
         if self._curve.rises and candidates.size:
             most = np.fmin(most, self._highest(sign))
-        for place in candidates[np.argsort(np.minimum(candidates, low.size - 1 - candidates), kind="stable")]:
+        for place in candidates[
+            np.argsort(np.minimum(candidates, low.size - 1 - candidates), kind="stable")
+        ]:
             if best >= most:
                 break
             best = np.fmax(best, sign * float(self.exactly(int(place))))
@@ -95,7 +121,9 @@ def _nearest(real: Decimal, scale: float, least: int, most: int) -> int:
         return least
     if real.is_infinite():
         return most if real > 0 else least
-    steps = add(divide(real, Decimal(scale)), HALF).to_integral_value("ROUND_FLOOR", PRECISION)
+    steps = add(divide(real, Decimal(scale)), HALF).to_integral_value(
+        "ROUND_FLOOR", PRECISION
+    )
     return int(min(max(steps, Decimal(least)), Decimal(most)))
 
 

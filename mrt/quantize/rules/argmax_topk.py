@@ -9,33 +9,42 @@ import onnx_ir as ir
 
 from mrt.graph.canonical_values import shape_of
 from mrt.quantize.builder import Handle
-from mrt.quantize.context import Lowering
+from mrt.quantize.context import LoweringContext
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Layout, Tensor
 
 
 @rule("ArgMax")
-def arg_max(net: Lowering, node: ir.Node) -> None:
+def arg_max(net: LoweringContext, node: ir.Node) -> None:
     """argmax, which removes the axis."""
     x, axis = _ordered(net, node.inputs[0]), node.attributes["axis"].as_int()
     value = net.builder.emit("argmax", x.value, axis=x.layout.index(axis))
-    layout: Layout = tuple(other - (other > axis) for other in x.layout if other != axis)
+    layout: Layout = tuple(
+        other - (other > axis) for other in x.layout if other != axis
+    )
     if node.attributes["keepdims"].as_int():
         shape = shape_of(node.outputs[0])
-        layout, value = x.layout, net.reshaped(value, tuple(shape[other] for other in x.layout))
+        layout, value = (
+            x.layout,
+            net.reshaped(value, tuple(shape[other] for other in x.layout)),
+        )
     net.define(node.outputs[0], Tensor(value, np.ones(1), 0, layout))
 
 
 @rule("TopK")
-def top_k(net: Lowering, node: ir.Node) -> None:
+def top_k(net: LoweringContext, node: ir.Node) -> None:
     """argsort of the axis, moved behind all others; the first k of it, and what lies there."""
     x, axis = _ordered(net, node.inputs[0]), node.attributes["axis"].as_int()
-    x = net.arrange(x, last(axis, len(x.layout)))
-    order = net.builder.emit("argsort", x.value, descending=bool(node.attributes["largest"].as_int()))
+    x = net.to_layout(x, last(axis, len(x.layout)))
+    order = net.builder.emit(
+        "argsort", x.value, descending=bool(node.attributes["largest"].as_int())
+    )
     size = (*net.shape(x)[:-1], shape_of(node.outputs[0])[axis])
     indices = net.builder.emit("slice", order, start=(0,) * len(size), size=size)
     net.define(node.outputs[1], Tensor(indices, np.ones(1), 0, x.layout))
-    net.define(node.outputs[0], replace(x, value=take_along_last(net, x.value, indices)))
+    net.define(
+        node.outputs[0], replace(x, value=take_along_last(net, x.value, indices))
+    )
 
 
 def last(axis: int, rank: int) -> Layout:
@@ -43,19 +52,23 @@ def last(axis: int, rank: int) -> Layout:
     return (*(other for other in range(rank) if other != axis), axis)
 
 
-def take_along_last(net: Lowering, values: Handle, indices: Handle) -> Handle:
+def take_along_last(net: LoweringContext, values: Handle, indices: Handle) -> Handle:
     """For each row of the last axis, its elements at the indices of the same row."""
     shape, wanted = net.builder.types[values].shape, net.builder.types[indices].shape
     rows = int(np.prod(shape[:-1], dtype=np.int64))
     columns = net.reshaped(values, (rows, shape[-1], 1))
-    taken = net.builder.emit("gather", columns, net.reshaped(indices, (rows, wanted[-1])))
+    taken = net.builder.emit(
+        "gather", columns, net.reshaped(indices, (rows, wanted[-1]))
+    )
     return net.reshaped(taken, wanted)
 
 
-def _ordered(net: Lowering, value: ir.Value | None) -> Tensor:
+def _ordered(net: LoweringContext, value: ir.Value | None) -> Tensor:
     """The most exact form whose integers are in the order of the reals."""
     tensor = net.source(value)
-    tensor = tensor if tensor.whole else net.wide(value)
+    tensor = tensor if tensor.integral else net.wide(value)
     if net.dtype(tensor) in ("bool", "u8"):
         return net.recast(tensor, "i16")
-    return tensor if tensor.per_tensor and not tensor.clipped else net.settled(value)
+    return (
+        tensor if tensor.per_tensor and not tensor.clipped else net.requantized(value)
+    )

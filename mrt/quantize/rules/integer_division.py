@@ -11,12 +11,12 @@ import onnx_ir as ir
 from cvm.errors import Unproven
 from mrt.graph.canonical_values import constant_of, shape_of
 from mrt.quantize.builder import Handle
-from mrt.quantize.context import Lowering, common_layout
-from mrt.quantize.rules.integers import WHOLE_RULES, computed, in_i32
+from mrt.quantize.context import LoweringContext, common_layout
+from mrt.quantize.rules.integers import INTEGER_RULES, computed, in_i32
 from mrt.quantize.tensor import Layout, Tensor
 
 
-def divide(net: Lowering, node: ir.Node) -> None:
+def divide(net: LoweringContext, node: ir.Node) -> None:
     """Of integer types alone: truncated toward zero, as ONNX does."""
     if node.outputs[0].dtype == ir.DataType.FLOAT:
         raise Unproven("intdiv.fits", "a quotient of floats is no whole number")
@@ -24,7 +24,7 @@ def divide(net: Lowering, node: ir.Node) -> None:
     _define(net, node, _truncated(net, x, divisor, layout), layout)
 
 
-def modulus(net: Lowering, node: ir.Node) -> None:
+def modulus(net: LoweringContext, node: ir.Node) -> None:
     """x - trunc(x / |k|) * |k|, of x's sign; without fmod k once more where the signs of the rest and of k differ."""
     x, divisor, layout = _operands(net, node)
     emit, bounds = net.builder.emit, net.builder.bounds
@@ -39,7 +39,9 @@ def modulus(net: Lowering, node: ir.Node) -> None:
     _define(net, node, rest, layout)
 
 
-def _of_the_divisor_s_sign(net: Lowering, rest: Handle, divisor: Handle, layout: Layout) -> Handle:
+def _of_the_divisor_s_sign(
+    net: LoweringContext, rest: Handle, divisor: Handle, layout: Layout
+) -> Handle:
     emit = net.builder.emit
     zero = _scalar(net, 0, layout)
     if net.builder.bounds[divisor].min >= 0:
@@ -50,7 +52,7 @@ def _of_the_divisor_s_sign(net: Lowering, rest: Handle, divisor: Handle, layout:
     return emit("select", differs, emit("add", rest, divisor), rest)
 
 
-def _operands(net: Lowering, node: ir.Node) -> tuple[Handle, Handle, Layout]:
+def _operands(net: LoweringContext, node: ir.Node) -> tuple[Handle, Handle, Layout]:
     layout = common_layout(computed(net, node), len(shape_of(node.outputs[0])))
     x, divisor = (in_i32(net, value, layout) for value in node.inputs)
     array = constant_of(node.inputs[1])
@@ -59,7 +61,9 @@ def _operands(net: Lowering, node: ir.Node) -> tuple[Handle, Handle, Layout]:
     return x, divisor, layout
 
 
-def _truncated(net: Lowering, x: Handle, divisor: Handle, layout: Layout) -> Handle:
+def _truncated(
+    net: LoweringContext, x: Handle, divisor: Handle, layout: Layout
+) -> Handle:
     emit, bounds = net.builder.emit, net.builder.bounds[divisor]
     if bounds.min > 0 or bounds.max < 0:
         return emit("intdiv", x, divisor)
@@ -69,18 +73,26 @@ def _truncated(net: Lowering, x: Handle, divisor: Handle, layout: Layout) -> Han
     return emit("intdiv", x, _size(net, divisor, layout))
 
 
-def _size(net: Lowering, divisor: Handle, layout: Layout) -> Handle:
+def _size(net: LoweringContext, divisor: Handle, layout: Layout) -> Handle:
     """|k|, at least 1."""
-    size = divisor if net.builder.bounds[divisor].min >= 0 else net.builder.emit("abs", divisor)
-    return size if net.builder.bounds[size].min > 0 else net.builder.emit("maximum", size, _scalar(net, 1, layout))
+    size = (
+        divisor
+        if net.builder.bounds[divisor].min >= 0
+        else net.builder.emit("abs", divisor)
+    )
+    return (
+        size
+        if net.builder.bounds[size].min > 0
+        else net.builder.emit("maximum", size, _scalar(net, 1, layout))
+    )
 
 
-def _scalar(net: Lowering, number: int, layout: Layout) -> Handle:
+def _scalar(net: LoweringContext, number: int, layout: Layout) -> Handle:
     return net.constant(np.full([1] * len(layout), number, np.int32))
 
 
-def _define(net: Lowering, node: ir.Node, value: Handle, layout: Layout) -> None:
+def _define(net: LoweringContext, node: ir.Node, value: Handle, layout: Layout) -> None:
     net.define(node.outputs[0], Tensor(value, np.ones(1), 0, layout))
 
 
-WHOLE_RULES |= {"Div": divide, "Mod": modulus}
+INTEGER_RULES |= {"Div": divide, "Mod": modulus}

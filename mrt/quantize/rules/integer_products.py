@@ -12,9 +12,9 @@ from cvm.errors import Unproven
 from cvm.program import IntArray
 from mrt.graph.canonical_values import require_constant
 from mrt.quantize.builder import Handle
-from mrt.quantize.context import Lowering, identity
+from mrt.quantize.context import LoweringContext, identity
 from mrt.quantize.decompose import Part, add_parts, provable_parts
-from mrt.quantize.rules.integers import WHOLE_RULES
+from mrt.quantize.rules.integers import INTEGER_RULES
 from mrt.quantize.tensor import Tensor
 
 DIGIT_BITS = 7
@@ -25,13 +25,15 @@ def digits(weights: IntArray) -> list[IntArray]:
     """Whole numbers as i8, the first counting 1, each further one 128 times the one before."""
     rest, found = weights.astype(np.int64), []
     while np.abs(rest).max(initial=0) > MOST:
-        low = ((rest + 2 ** (DIGIT_BITS - 1)) & (2**DIGIT_BITS - 1)) - 2 ** (DIGIT_BITS - 1)
+        low = ((rest + 2 ** (DIGIT_BITS - 1)) & (2**DIGIT_BITS - 1)) - 2 ** (
+            DIGIT_BITS - 1
+        )
         found.append(low.astype(np.int8))
         rest = (rest - low) >> DIGIT_BITS
     return [*found, rest.astype(np.int8)]
 
 
-def _gemm(net: Lowering, node: ir.Node) -> None:
+def _gemm(net: LoweringContext, node: ir.Node) -> None:
     """dense for each digit of the weights, w[N,K]; the bias goes with the first. Unproven where i32 may not hold a sum."""
     x = net.logical(net.source(node.inputs[0]))
     if (dtype := net.narrowest(x)) == "i32":
@@ -41,7 +43,9 @@ def _gemm(net: Lowering, node: ir.Node) -> None:
     parts = [
         Part(piece, place * DIGIT_BITS)
         for place, digit in enumerate(digits(weights))
-        for piece in _products(net, value, digit, bias if place == 0 else np.zeros_like(bias))
+        for piece in _products(
+            net, value, digit, bias if place == 0 else np.zeros_like(bias)
+        )
     ]
     total, shift = add_parts(net.builder, parts)
     if shift:
@@ -49,16 +53,30 @@ def _gemm(net: Lowering, node: ir.Node) -> None:
     net.define(node.outputs[0], Tensor(total, np.ones(1), 0, identity(2)))
 
 
-def _products(net: Lowering, x: Handle, weights: IntArray, bias: IntArray) -> list[Handle]:
+def _products(
+    net: LoweringContext, x: Handle, weights: IntArray, bias: IntArray
+) -> list[Handle]:
     rows = net.builder.types[x].shape[0]
 
     def part(start: int, stop: int) -> Handle:
         whole = stop - start == weights.shape[1]
-        piece = x if whole else net.builder.emit("slice", x, start=(0, start), size=(rows, stop - start))
+        piece = (
+            x
+            if whole
+            else net.builder.emit(
+                "slice", x, start=(0, start), size=(rows, stop - start)
+            )
+        )
         addend = (bias if start == 0 else np.zeros_like(bias)).astype(np.int32)
-        return net.builder.emit("dense", piece, net.constant(weights[:, start:stop]), net.constant(addend), input_zp=0)
+        return net.builder.emit(
+            "dense",
+            piece,
+            net.constant(weights[:, start:stop]),
+            net.constant(addend),
+            input_zp=0,
+        )
 
     return provable_parts(weights.shape[1], part)
 
 
-WHOLE_RULES["Gemm"] = _gemm
+INTEGER_RULES["Gemm"] = _gemm

@@ -15,22 +15,22 @@ from mrt.errors import Unsupported
 from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import clip_ends, constant_of, integers_of, shape_of
 from mrt.quantize.builder import Handle
-from mrt.quantize.context import Lowering, Rule, common_layout
+from mrt.quantize.context import LoweringContext, Rule, common_layout
 from mrt.quantize.rules.elementwise import arranged, laid_out
 from mrt.quantize.rules.registry import RULES
 from mrt.quantize.tensor import Layout, Tensor
 
 I32 = DTYPE_RANGES["i32"]
-WHOLE_RULES: dict[str, Rule] = {}
+INTEGER_RULES: dict[str, Rule] = {}
 
 
-def lower_whole(net: Lowering, node: ir.Node) -> bool:
+def lower_integer(net: LoweringContext, node: ir.Node) -> bool:
     """Lower a node whose operands are all whole; False where there is no rule, or its i32 cannot be proven and another can."""
     _refuse_beyond_i32(node)
-    if node.op_type not in WHOLE_RULES or not _takes_whole(net, node):
+    if node.op_type not in INTEGER_RULES or not _takes_integer(net, node):
         return False
     try:
-        WHOLE_RULES[node.op_type](net, node)
+        INTEGER_RULES[node.op_type](net, node)
     except Unproven:
         if node.outputs[0].dtype != ir.DataType.FLOAT or node.op_type not in RULES:
             raise
@@ -38,84 +38,117 @@ def lower_whole(net: Lowering, node: ir.Node) -> bool:
     return True
 
 
-def _takes_whole(net: Lowering, node: ir.Node) -> bool:
+def _takes_integer(net: LoweringContext, node: ir.Node) -> bool:
     """Whether every operand is whole; limits of a Clip may lie beyond i32, where they limit nothing."""
     if node.op_type != "Clip":
-        return all(is_whole(net, value) for value in node.inputs)
-    return is_whole(net, node.inputs[0]) and all(end == np.floor(end) for end in clip_ends(node))
+        return all(is_integer(net, value) for value in node.inputs)
+    return is_integer(net, node.inputs[0]) and all(
+        end == np.floor(end) for end in clip_ends(node)
+    )
 
 
 def _refuse_beyond_i32(node: ir.Node) -> None:
     """A constant of an integer type that i32 does not hold has no integers here; the ends of a Clip or Slice only limit."""
-    if node.outputs[0].dtype in (ir.DataType.FLOAT, ir.DataType.BOOL) or node.op_type in ("Clip", "Slice"):
+    if node.outputs[0].dtype in (
+        ir.DataType.FLOAT,
+        ir.DataType.BOOL,
+    ) or node.op_type in ("Clip", "Slice"):
         return
     for value in node.inputs:
         array = constant_of(value)
-        if array is not None and not fits_whole(array):
+        if array is not None and not fits_integer(array):
             raise Unsupported(
-                [f"{node.name} ({node.op_type}): a constant of {array.min():.0f}..{array.max():.0f} does not fit i32"]
+                [
+                    f"{node.name} ({node.op_type}): a constant of {array.min():.0f}..{array.max():.0f} does not fit i32"
+                ]
             )
 
 
-def is_whole(net: Lowering, value: ir.Value | None) -> bool:
+def is_integer(net: LoweringContext, value: ir.Value | None) -> bool:
     """Whether a value, computed or constant, is represented by its own numbers; an operand left out is no hindrance."""
     if value is None:
         return True
     array = constant_of(value)
     if array is not None:
-        return fits_whole(array)
-    return net.source(value).whole
+        return fits_integer(array)
+    return net.source(value).integral
 
 
-def fits_whole(array: FloatArray) -> bool:
+def fits_integer(array: FloatArray) -> bool:
     """Whether a constant holds whole numbers of i32 alone."""
-    return bool(np.all((array == np.floor(array)) & (array >= I32[0]) & (array <= I32[1])))
+    return bool(
+        np.all((array == np.floor(array)) & (array >= I32[0]) & (array <= I32[1]))
+    )
 
 
-def computed(net: Lowering, node: ir.Node) -> list[Tensor]:
+def computed(net: LoweringContext, node: ir.Node) -> list[Tensor]:
     """The computed operands of a node, as their rules left them."""
-    return [net.source(value) for value in node.inputs if value is not None and constant_of(value) is None]
+    return [
+        net.source(value)
+        for value in node.inputs
+        if value is not None and constant_of(value) is None
+    ]
 
 
-def whole_operand(net: Lowering, value: ir.Value | None, layout: Layout) -> Tensor:
+def integer_operand(
+    net: LoweringContext, value: ir.Value | None, layout: Layout
+) -> Tensor:
     """A whole operand, computed or constant (in i32, or bool), in a layout, with leading axes where its rank is lower."""
     array = constant_of(value)
     if array is None:
         return laid_out(net, value, net.source(value), layout)
     assert value is not None
-    integers: IntArray = array.astype(np.bool_ if value.dtype == ir.DataType.BOOL else np.int32)
+    integers: IntArray = array.astype(
+        np.bool_ if value.dtype == ir.DataType.BOOL else np.int32
+    )
     return Tensor(net.constant(arranged(integers, layout)), np.ones(1), 0, layout)
 
 
-def in_i32(net: Lowering, value: ir.Value | None, layout: Layout) -> Handle:
+def in_i32(net: LoweringContext, value: ir.Value | None, layout: Layout) -> Handle:
     """A whole operand in i32."""
-    return net.recast(whole_operand(net, value, layout), "i32").value
+    return net.recast(integer_operand(net, value, layout), "i32").value
 
 
-_INSTRUCTIONS = {"Add": "add", "Sub": "sub", "Mul": "mul", "Max": "maximum", "Min": "minimum"}
+_INSTRUCTIONS = {
+    "Add": "add",
+    "Sub": "sub",
+    "Mul": "mul",
+    "Max": "maximum",
+    "Min": "minimum",
+}
 
 
-def _binary(net: Lowering, node: ir.Node) -> None:
+def _binary(net: LoweringContext, node: ir.Node) -> None:
     """The instruction of the same meaning on i32."""
     layout = common_layout(computed(net, node), len(shape_of(node.outputs[0])))
     left, right = (in_i32(net, value, layout) for value in node.inputs)
     shift = {"shift": 0} if node.op_type == "Mul" else {}
-    _define(net, node, net.builder.emit(_INSTRUCTIONS[node.op_type], left, right, **shift), layout)
+    _define(
+        net,
+        node,
+        net.builder.emit(_INSTRUCTIONS[node.op_type], left, right, **shift),
+        layout,
+    )
 
 
-def _clip(net: Lowering, node: ir.Node) -> None:
+def _clip(net: LoweringContext, node: ir.Node) -> None:
     """Relu and Clip: at once, by clamp."""
     x, layout = _single(net, node)
     low, high = 0, I32[1]
     if node.op_type == "Clip":
         ends = clip_ends(node)
         if ends[0] > I32[1] or ends[1] < I32[0]:
-            raise Unproven("clamp.fits", f"limits {ends[0]:.0f}..{ends[1]:.0f} leave nothing of i32")
+            raise Unproven(
+                "clamp.fits",
+                f"limits {ends[0]:.0f}..{ends[1]:.0f} leave nothing of i32",
+            )
         low, high = (int(min(max(end, I32[0]), I32[1])) for end in ends)
-    _define(net, node, net.builder.emit("clamp", x, min=min(low, high), max=high), layout)
+    _define(
+        net, node, net.builder.emit("clamp", x, min=min(low, high), max=high), layout
+    )
 
 
-def _unary(net: Lowering, node: ir.Node) -> None:
+def _unary(net: LoweringContext, node: ir.Node) -> None:
     """Neg, Abs, and Floor and Ceil, which leave whole numbers as they are."""
     x, layout = _single(net, node)
     if node.op_type == "Neg":
@@ -125,31 +158,35 @@ def _unary(net: Lowering, node: ir.Node) -> None:
     _define(net, node, x, layout)
 
 
-def _sign(net: Lowering, node: ir.Node) -> None:
+def _sign(net: LoweringContext, node: ir.Node) -> None:
     """-1, 0 or 1: held between them."""
     x, layout = _single(net, node)
     _define(net, node, net.builder.emit("clamp", x, min=-1, max=1), layout)
 
 
-def _reduce(net: Lowering, node: ir.Node) -> None:
+def _reduce(net: LoweringContext, node: ir.Node) -> None:
     """ReduceSum, ReduceMax, ReduceMin, axis by axis."""
     x, layout = _single(net, node)
-    instruction = {"ReduceSum": "reduce_sum", "ReduceMax": "reduce_max", "ReduceMin": "reduce_min"}[node.op_type]
+    instruction = {
+        "ReduceSum": "reduce_sum",
+        "ReduceMax": "reduce_max",
+        "ReduceMin": "reduce_min",
+    }[node.op_type]
     for axis in sorted(layout.index(axis) for axis in integers_of(node, 1)):
         x = net.builder.emit(instruction, x, axis=axis)
     _define(net, node, x, layout)
 
 
-def _single(net: Lowering, node: ir.Node) -> tuple[Handle, Layout]:
+def _single(net: LoweringContext, node: ir.Node) -> tuple[Handle, Layout]:
     tensor = net.source(node.inputs[0])
     return net.recast(tensor, "i32").value, tensor.layout
 
 
-def _define(net: Lowering, node: ir.Node, value: Handle, layout: Layout) -> None:
+def _define(net: LoweringContext, node: ir.Node, value: Handle, layout: Layout) -> None:
     net.define(node.outputs[0], Tensor(value, np.ones(1), 0, layout))
 
 
-WHOLE_RULES |= dict.fromkeys(("Add", "Sub", "Mul", "Max", "Min"), _binary)
-WHOLE_RULES |= {"Sign": _sign, "Relu": _clip, "Clip": _clip}
-WHOLE_RULES |= dict.fromkeys(("Neg", "Abs", "Floor", "Ceil"), _unary)
-WHOLE_RULES |= dict.fromkeys(("ReduceSum", "ReduceMax", "ReduceMin"), _reduce)
+INTEGER_RULES |= dict.fromkeys(("Add", "Sub", "Mul", "Max", "Min"), _binary)
+INTEGER_RULES |= {"Sign": _sign, "Relu": _clip, "Clip": _clip}
+INTEGER_RULES |= dict.fromkeys(("Neg", "Abs", "Floor", "Ceil"), _unary)
+INTEGER_RULES |= dict.fromkeys(("ReduceSum", "ReduceMax", "ReduceMin"), _reduce)

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from mrt.exact.fixed_point import FloatArray, quantize_array, usable_scale
 from mrt.exact.functions import power
 from mrt.quantize.builder import Handle
-from mrt.quantize.context import Lowering
+from mrt.quantize.context import LoweringContext
 from mrt.quantize.roots import Arithmetic
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Tensor
@@ -20,7 +20,7 @@ SQUARE_BITS = 30
 
 
 @rule("LRN")
-def local_response(net: Lowering, node: ir.Node) -> None:
+def local_response(net: LoweringContext, node: ir.Node) -> None:
     """Squares in i32, summed along the channels; the root of the sum in 15 bits picks one of 65536 factors; x times that.
 
     The root, not the sum: it tells small sums apart, where the factor changes most, however great others may be.
@@ -29,21 +29,35 @@ def local_response(net: Lowering, node: ir.Node) -> None:
     a, size = Arithmetic(net.builder, len(x.layout)), node.attributes["size"].as_int()
     shift = (size - 1).bit_length()
     squares = a.mul(x.value, x.value, shift)
-    total = _windowed(net, a, a.clamp(squares, 0, 2 ** (SQUARE_BITS - shift)), x.layout.index(1), size)
+    total = _windowed(
+        net, a, a.clamp(squares, 0, 2 ** (SQUARE_BITS - shift)), x.layout.index(1), size
+    )
     greatest = net.builder.bounds[total].max
     spare = max(SQUARE_BITS - greatest.bit_length(), 0)
-    root = a.clamp(net.builder.emit("isqrt", a.left(total, spare)), 0, 2**INDEX_BITS - 1)
+    root = a.clamp(
+        net.builder.emit("isqrt", a.left(total, spare)), 0, 2**INDEX_BITS - 1
+    )
     index = net.builder.emit("cast", root, dtype="i16")
-    roots = np.arange(2**INDEX_BITS, dtype=np.float64)  # of all sums from r^2 to (r + 1)^2: r (r + 1) stands for them
-    factors = _factors(node, np.ldexp(x.scale * x.scale, shift - spare) * (roots * (roots + 1)))
+    roots = np.arange(
+        2**INDEX_BITS, dtype=np.float64
+    )  # of all sums from r^2 to (r + 1)^2: r (r + 1) stands for them
+    factors = _factors(
+        node, np.ldexp(x.scale * x.scale, shift - spare) * (roots * (roots + 1))
+    )
     scale = usable_scale(float(factors[0]) / 32767, net.options.scales)
     values = np.full(65536, 32767, np.int16)  # the index is never below 0
     values[32768:] = quantize_array(factors, scale, 0, 32767)
-    factor = net.builder.emit("cast", net.builder.emit("table", index, net.constant(values)), dtype="i32")
-    net.define(node.outputs[0], Tensor(a.mul(x.value, factor), x.scale * scale, 0, x.layout))
+    factor = net.builder.emit(
+        "cast", net.builder.emit("table", index, net.constant(values)), dtype="i32"
+    )
+    net.define(
+        node.outputs[0], Tensor(a.mul(x.value, factor), x.scale * scale, 0, x.layout)
+    )
 
 
-def _windowed(net: Lowering, a: Arithmetic, value: Handle, axis: int, size: int) -> Handle:
+def _windowed(
+    net: LoweringContext, a: Arithmetic, value: Handle, axis: int, size: int
+) -> Handle:
     """Sums of `size` neighbours along an axis: sums of 1, 2, 4, ... at every place, those that make up the size added."""
     shape = net.builder.types[value].shape
     pads = [0] * (2 * len(shape))
@@ -56,20 +70,29 @@ def _windowed(net: Lowering, a: Arithmetic, value: Handle, axis: int, size: int)
             total, done = part if total is None else a.add(total, part), done + 2**bit
         longer = net.builder.types[whole].shape[axis] - 2**bit
         if 2 ** (bit + 1) <= size:
-            whole = a.add(_from(net, whole, axis, 0, longer), _from(net, whole, axis, 2**bit, longer))
+            whole = a.add(
+                _from(net, whole, axis, 0, longer),
+                _from(net, whole, axis, 2**bit, longer),
+            )
     assert total is not None
     return total
 
 
-def _from(net: Lowering, value: Handle, axis: int, start: int, size: int) -> Handle:
+def _from(
+    net: LoweringContext, value: Handle, axis: int, start: int, size: int
+) -> Handle:
     shape = net.builder.types[value].shape
     begin = tuple(start if index == axis else 0 for index in range(len(shape)))
-    return net.builder.emit("slice", value, start=begin, size=(*shape[:axis], size, *shape[axis + 1 :]))
+    return net.builder.emit(
+        "slice", value, start=begin, size=(*shape[:axis], size, *shape[axis + 1 :])
+    )
 
 
 def _factors(node: ir.Node, sums: FloatArray) -> FloatArray:
     """(bias + alpha / size * sum)^-beta: by square roots where beta is a number of quarters, else in decimal."""
-    alpha, beta, bias = (node.attributes[name].as_float() for name in ("alpha", "beta", "bias"))
+    alpha, beta, bias = (
+        node.attributes[name].as_float() for name in ("alpha", "beta", "bias")
+    )
     base = bias + alpha / node.attributes["size"].as_int() * sums
     if beta * 4 != int(beta * 4) or not 0 <= beta <= 4:
         exponent = Decimal(-beta)

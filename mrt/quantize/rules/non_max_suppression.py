@@ -12,15 +12,15 @@ from cvm.program import DTYPES, IntArray
 from mrt.errors import Unsupported
 from mrt.graph.canonical_values import constant_of
 from mrt.quantize.builder import Handle
-from mrt.quantize.context import Lowering, identity, quantized
-from mrt.quantize.rules.integers import I32, fits_whole
+from mrt.quantize.context import LoweringContext, identity, quantized
+from mrt.quantize.rules.integers import I32, fits_integer
 from mrt.quantize.tensor import HEAD_BITS, Tensor, choose_format
-from mrt.table.table import Range
+from mrt.table.table import MeasuredRange
 
 MOST_DENOMINATOR = 2**30
 
 
-def suppress(net: Lowering, node: ir.Node) -> None:
+def suppress(net: LoweringContext, node: ir.Node) -> None:
     """nms, with its thresholds in the integers' terms."""
     boxes, classes = _boxes(net, node.inputs[0]), _classes(net, node.inputs[2])
     scores, least = _scores(net, node)
@@ -38,42 +38,58 @@ def _integer(node: ir.Node, name: str) -> int:
     return node.attributes[name].as_int()
 
 
-def _boxes(net: Lowering, value: ir.Value | None) -> Handle:
+def _boxes(net: LoweringContext, value: ir.Value | None) -> Handle:
     """At most 16 bits, whatever the scale and zero point: neither changes which part of a union an intersection is."""
     array = constant_of(value)
     if array is None:
         return net.recast(net.logical(net.precise(value)), "i32").value
     ends = float(array.min()), float(array.max())
-    target = choose_format(Range(*ends, *ends), HEAD_BITS, reach=ends, scales=net.options.scales, scheme="symmetric")
+    target = choose_format(
+        MeasuredRange(*ends, *ends),
+        HEAD_BITS,
+        reach=ends,
+        scales=net.options.scales,
+        scheme="symmetric",
+    )
     return net.constant(quantized(array, target).astype(DTYPES["i32"]))
 
 
-def _scores(net: Lowering, node: ir.Node) -> tuple[Handle, int]:
+def _scores(net: LoweringContext, node: ir.Node) -> tuple[Handle, int]:
     """The scores in i32, and the least integer that stands for the least score or more."""
     value = node.inputs[1]
     if constant_of(value) is not None:
         raise Unsupported([f"{node.name} ({node.op_type}): its scores are constant"])
     tensor = net.wide(value)
     if not tensor.per_tensor or tensor.clipped:
-        tensor = net.settled(value)
+        tensor = net.requantized(value)
     tensor = net.logical(tensor)
-    steps = Fraction(node.attributes["least_score"].as_float()) / Fraction(float(tensor.scale[0])) + tensor.zero_point
-    return net.recast(tensor, "i32").value, min(max(math.ceil(steps), I32[0] + 1), I32[1])
+    steps = (
+        Fraction(node.attributes["least_score"].as_float())
+        / Fraction(float(tensor.scale[0]))
+        + tensor.zero_point
+    )
+    return net.recast(tensor, "i32").value, min(
+        max(math.ceil(steps), I32[0] + 1), I32[1]
+    )
 
 
-def _classes(net: Lowering, value: ir.Value | None) -> Handle:
+def _classes(net: LoweringContext, value: ir.Value | None) -> Handle:
     """Whole numbers in i32; one for all where they are one constant."""
     array = constant_of(value)
-    if array is not None and fits_whole(array):
+    if array is not None and fits_integer(array):
         alike = bool((array == array[:, :1]).all())
         return net.constant((array[:, :1] if alike else array).astype(np.int32))
-    tensor = net.logical(net.source(value) if net.source(value).whole else net.precise(value))
-    if tensor.whole:
+    tensor = net.logical(
+        net.source(value) if net.source(value).integral else net.precise(value)
+    )
+    if tensor.integral:
         return net.recast(tensor, "i32").value
     return net.rescale(tensor, tensor.scale, "i32", 0)
 
 
-def _without_background(net: Lowering, node: ir.Node, scores: Handle, classes: Handle, least: int) -> Handle:
+def _without_background(
+    net: LoweringContext, node: ir.Node, scores: Handle, classes: Handle, least: int
+) -> Handle:
     """A box of the background has less than the least score."""
     number = node.attributes["background"].as_float()
     low, high = net.builder.bounds[classes].min, net.builder.bounds[classes].max
@@ -83,14 +99,17 @@ def _without_background(net: Lowering, node: ir.Node, scores: Handle, classes: H
     return net.builder.emit("select", background, _single(net, least - 1), scores)
 
 
-def _single(net: Lowering, number: int) -> Handle:
+def _single(net: LoweringContext, number: int) -> Handle:
     array: IntArray = np.full((1, 1), number, np.int32)
     return net.constant(array)
 
 
 def _overlap(node: ir.Node) -> tuple[tuple[int, int], bool]:
     """The limit as a fraction; one below 0 is passed by every union, one above 1 by none."""
-    limit, inclusive = Fraction(node.attributes["overlap"].as_float()), bool(_integer(node, "inclusive"))
+    limit, inclusive = (
+        Fraction(node.attributes["overlap"].as_float()),
+        bool(_integer(node, "inclusive")),
+    )
     if not 0 <= limit <= 1:
         return ((0, 1), True) if limit < 0 else ((1, 1), False)
     near = limit.limit_denominator(MOST_DENOMINATOR)

@@ -6,27 +6,37 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
-from mrt.quantize.context import Lowering
+from mrt.quantize.context import LoweringContext
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.window import fit_window
 
 
 @rule("MaxPool")
-def max_pool(net: Lowering, node: ir.Node) -> None:
+def max_pool(net: LoweringContext, node: ir.Node) -> None:
     """max_pool2d; padded places never win."""
     _pool(net, node, "max_pool2d")
 
 
 @rule("AveragePool")
-def average_pool(net: Lowering, node: ir.Node) -> None:
+def average_pool(net: LoweringContext, node: ir.Node) -> None:
     """avg_pool2d; padded places are not counted."""
     _pool(net, node, "avg_pool2d")
 
 
-def _pool(net: Lowering, node: ir.Node, name: str) -> None:
-    x = net.image(net.settled(node.inputs[0]))
-    kernel, stride = (tuple(node.attributes[key].as_ints()) for key in ("kernel_shape", "strides"))
-    value, pad = fit_window(net, x.value, kernel, stride, tuple(node.attributes["pads"].as_ints()))
-    zero_points = {"input_zp": x.zero_point, "output_zp": x.zero_point} if name == "avg_pool2d" else {}
-    value = net.builder.emit(name, value, kernel=kernel, stride=stride, pad=pad, **zero_points)
+def _pool(net: LoweringContext, node: ir.Node, name: str) -> None:
+    x = net.image(net.requantized(node.inputs[0]))
+    kernel, stride = (
+        tuple(node.attributes[key].as_ints()) for key in ("kernel_shape", "strides")
+    )
+    value, pad = fit_window(
+        net, x.value, kernel, stride, tuple(node.attributes["pads"].as_ints())
+    )
+    zero_points = (
+        {"input_zp": x.zero_point, "output_zp": x.zero_point}
+        if name == "avg_pool2d"
+        else {}
+    )
+    value = net.builder.emit(
+        name, value, kernel=kernel, stride=stride, pad=pad, **zero_points
+    )
     net.define(node.outputs[0], replace(x, value=value))

@@ -11,29 +11,31 @@ import onnx_ir as ir
 from cvm.errors import Unproven
 from mrt.graph.canonical_values import integers_of
 from mrt.quantize.builder import Handle
-from mrt.quantize.context import Lowering
+from mrt.quantize.context import LoweringContext
 from mrt.quantize.decompose import shifted_right
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Tensor
 
 
-def _axes(net: Lowering, node: ir.Node, tensor: Tensor) -> list[int]:
+def _axes(net: LoweringContext, node: ir.Node, tensor: Tensor) -> list[int]:
     """The physical axes to reduce, in ascending order."""
     rank = len(tensor.layout)
     return sorted(tensor.layout.index(axis % rank) for axis in integers_of(node, 1))
 
 
 @rule("ReduceSum")
-def reduce_sum(net: Lowering, node: ir.Node) -> None:
+def reduce_sum(net: LoweringContext, node: ir.Node) -> None:
     """Sum in i32, axis by axis; an accumulator that nobody else reads is summed as it is."""
     x = net.wide(node.inputs[0])
     if not x.per_tensor or x.clipped:
-        x = net.settled(node.inputs[0])
+        x = net.requantized(node.inputs[0])
     value, shift = sum_over(net, net.widen(x).value, _axes(net, node, x))
     net.define(node.outputs[0], Tensor(value, np.ldexp(x.scale, shift), 0, x.layout))
 
 
-def sum_over(net: Lowering, value: Handle, axes: Iterable[int]) -> tuple[Handle, int]:
+def sum_over(
+    net: LoweringContext, value: Handle, axes: Iterable[int]
+) -> tuple[Handle, int]:
     """The sum along axes, and by how many bits the terms had to be shifted right (half up) for its proof."""
     whole = 0
     for axis in axes:
@@ -42,21 +44,27 @@ def sum_over(net: Lowering, value: Handle, axes: Iterable[int]) -> tuple[Handle,
     return value, whole
 
 
-def _summed(net: Lowering, value: Handle, axis: int) -> tuple[Handle, int]:
+def _summed(net: LoweringContext, value: Handle, axis: int) -> tuple[Handle, int]:
     """The sum along one axis, and the least shift of its terms that can be proven."""
     for shift in range(31):
         try:
-            return net.builder.emit("reduce_sum", shifted_right(net.builder, value, shift), axis=axis), shift
+            return net.builder.emit(
+                "reduce_sum", shifted_right(net.builder, value, shift), axis=axis
+            ), shift
         except Unproven:
             continue
     raise AssertionError("terms of one bit sum to less than the elements of a tensor")
 
 
 @rule("ReduceMax", "ReduceMin")
-def reduce_extreme(net: Lowering, node: ir.Node) -> None:
+def reduce_extreme(net: LoweringContext, node: ir.Node) -> None:
     """The greatest or least integer stands for the greatest or least real."""
-    x = net.settled(node.inputs[0])
+    x = net.requantized(node.inputs[0])
     value = x.value
     for axis in _axes(net, node, x):
-        value = net.builder.emit("reduce_max" if node.op_type == "ReduceMax" else "reduce_min", value, axis=axis)
+        value = net.builder.emit(
+            "reduce_max" if node.op_type == "ReduceMax" else "reduce_min",
+            value,
+            axis=axis,
+        )
     net.define(node.outputs[0], replace(x, value=value))

@@ -10,17 +10,19 @@ import onnx_ir as ir
 
 from cvm.errors import Unproven
 from mrt.graph.canonical_values import shape_of
-from mrt.quantize.context import Lowering
+from mrt.quantize.context import LoweringContext
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Tensor
 
-Steps = tuple[int, int, int, int]  # n, d, offset, border: place i stands at (i * d + offset) / n
+Steps = tuple[
+    int, int, int, int
+]  # n, d, offset, border: place i stands at (i * d + offset) / n
 
 
 @rule("Resize")
-def resize(net: Lowering, node: ir.Node) -> None:
+def resize(net: LoweringContext, node: ir.Node) -> None:
     """resize, both axes at once; columns after rows where their product of steps is too fine for i32."""
-    x = net.image(net.settled(node.inputs[0]))
+    x = net.image(net.requantized(node.inputs[0]))
     if x.zero_point:
         x = net.widen(x, "i16")
     old, new = shape_of(node.inputs[0])[2:], shape_of(node.outputs[0])[2:]
@@ -37,7 +39,9 @@ def resize(net: Lowering, node: ir.Node) -> None:
     net.define(node.outputs[0], result)
 
 
-def _interpolated(net: Lowering, x: Tensor, rows: Steps, columns: Steps) -> Tensor:
+def _interpolated(
+    net: LoweringContext, x: Tensor, rows: Steps, columns: Steps
+) -> Tensor:
     """The weights of each place add up to the product of both n, which goes into the scale."""
     total = rows[0] * columns[0]
     value = net.builder.emit(
@@ -54,7 +58,11 @@ def _interpolated(net: Lowering, x: Tensor, rows: Steps, columns: Steps) -> Tens
 def _steps(mode: str, old: int, new: int) -> Steps:
     """Of one axis from `old` to `new` places, in lowest terms."""
     if mode == "align_corners":
-        n, d, offset = (new - 1, old - 1, 0) if new > 1 and old > 1 else (2 * new, 2 * old, old - new)
+        n, d, offset = (
+            (new - 1, old - 1, 0)
+            if new > 1 and old > 1
+            else (2 * new, 2 * old, old - new)
+        )
     elif mode == "half_pixel":  # (i + 1/2) * old / new - 1/2
         n, d, offset = 2 * new, 2 * old, old - new
     else:

@@ -17,12 +17,19 @@ def fold_booleans(model: ir.Model) -> int:
 
     Applies to known shapes. Equal for the finite numbers that a program has: as IsInf, so this test finds none.
     """
-    return sum(_never_infinite(node) for node in nodes(model, "Equal")) + sum(map(_decided, nodes(model, "Where")))
+    return sum(_never_infinite(node) for node in nodes(model, "Equal")) + sum(
+        map(_decided, nodes(model, "Where"))
+    )
 
 
 def _never_infinite(node: ir.Node) -> bool:
     shape, other = shape_of(node.outputs[0]), constant(operand(node, 1))
-    if shape is None or other is None or other.dtype.kind != "f" or not np.isinf(other).all():
+    if (
+        shape is None
+        or other is None
+        or other.dtype.kind != "f"
+        or not np.isinf(other).all()
+    ):
         return False
     if not other.size or math.prod(shape) > LARGEST_RESULT:
         return False
@@ -32,7 +39,12 @@ def _never_infinite(node: ir.Node) -> bool:
 
 def _decided(node: ir.Node) -> bool:
     condition, shape = constant(operand(node, 0)), shape_of(node.outputs[0])
-    if condition is None or not condition.size or shape is None or condition.any() != condition.all():
+    if (
+        condition is None
+        or not condition.size
+        or shape is None
+        or condition.any() != condition.all()
+    ):
         return False
     chosen = operand(node, 1 if condition.all() else 2)
     if chosen is None or constant(chosen) is not None:

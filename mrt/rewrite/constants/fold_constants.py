@@ -22,7 +22,9 @@ Relu Reshape Round ScatterElements ScatterND Sign Slice SpaceToDepth Split Squee
 """
 MOVEMENT = frozenset(_NAMES_OF_MOVEMENT.split())
 EXACTLY_ROUNDED = frozenset({"Add", "Sub", "Mul", "Div", "Sqrt", "Reciprocal"})
-INTEGERS_ONLY = frozenset({"Mod", "ReduceSum", "ReduceProd", "CumSum", "Sum", "MatMul", "Pow"})
+INTEGERS_ONLY = frozenset(
+    {"Mod", "ReduceSum", "ReduceProd", "CumSum", "Sum", "MatMul", "Pow"}
+)
 FOLDABLE = MOVEMENT | EXACTLY_ROUNDED | INTEGERS_ONLY
 
 
@@ -67,13 +69,27 @@ def _is_held(node: ir.Node) -> bool:
 def _hold(node: ir.Node, output: ir.Value, result: Array) -> None:
     """An output has to be the value of a node: the constant through a Reshape to its own shape."""
     patch = Patch(node, output)
-    output.shape, output.type = ir.Shape(result.shape), ir.TensorType(ir.DataType.from_numpy(result.dtype))
+    output.shape, output.type = (
+        ir.Shape(result.shape),
+        ir.TensorType(ir.DataType.from_numpy(result.dtype)),
+    )
     patch.take_over(
-        patch.add("Reshape", patch.constant(result, "value"), patch.axes(result.shape, "shape"), allowzero=0)
+        patch.add(
+            "Reshape",
+            patch.constant(result, "value"),
+            patch.axes(result.shape, "shape"),
+            allowzero=0,
+        )
     )
 
 
-_OF_A_SHAPE = ("Shape", "Size", "EyeLike", "IsNaN", "IsInf")  # of their operand's, whatever it holds
+_OF_A_SHAPE = (
+    "Shape",
+    "Size",
+    "EyeLike",
+    "IsNaN",
+    "IsInf",
+)  # of their operand's, whatever it holds
 
 
 def _shape(node: ir.Node) -> list[Array] | None:
@@ -83,7 +99,9 @@ def _shape(node: ir.Node) -> list[Array] | None:
     if node.op_type == "EyeLike":
         return _identity_matrix(node, shape)
     if node.op_type in ("IsNaN", "IsInf"):
-        return [np.zeros(shape, np.bool_)] if math.prod(shape) <= LARGEST_RESULT else None
+        return (
+            [np.zeros(shape, np.bool_)] if math.prod(shape) <= LARGEST_RESULT else None
+        )
     if node.op_type == "Size":
         return [np.array(math.prod(shape), np.int64)]
     start, end = int_attribute(node, "start", 0), int_attribute(node, "end", len(shape))
@@ -95,22 +113,35 @@ def _identity_matrix(node: ir.Node, shape: tuple[int, ...]) -> list[Array] | Non
     kind = ir.DataType(int_attribute(node, "dtype", int(kind or ir.DataType.FLOAT)))
     if len(shape) != 2 or math.prod(shape) > LARGEST_RESULT:
         return None
-    return [np.eye(shape[0], shape[1], int_attribute(node, "k", 0)).astype(kind.numpy())]
+    return [
+        np.eye(shape[0], shape[1], int_attribute(node, "k", 0)).astype(kind.numpy())
+    ]
 
 
 def _evaluate(node: ir.Node) -> list[Array] | None:
-    operands = {value.name or "": constant(value) for value in node.inputs if value is not None}
+    operands = {
+        value.name or "": constant(value) for value in node.inputs if value is not None
+    }
     arrays = [array for array in operands.values() if array is not None]
     if node.op_type == "Range" and len(arrays) == 3 and arrays[0].dtype.kind == "f":
         return _count(node, *(float(array.reshape(())) for array in arrays))
-    if len(arrays) != len(operands) or not _is_exact(node, arrays) or not _is_bounded(node, arrays):
+    if (
+        len(arrays) != len(operands)
+        or not _is_exact(node, arrays)
+        or not _is_bounded(node, arrays)
+    ):
         return None
     proto = ir.to_proto(node)
     opset = node.graph.opset_imports.get("", 20) if node.graph is not None else 20
     inputs = [onnx.helper.make_empty_tensor_value_info(name) for name in operands]
-    outputs = [onnx.helper.make_empty_tensor_value_info(value.name or "") for value in node.outputs]
+    outputs = [
+        onnx.helper.make_empty_tensor_value_info(value.name or "")
+        for value in node.outputs
+    ]
     graph = onnx.helper.make_graph([proto], "fold", inputs, outputs)
-    single = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
+    single = onnx.helper.make_model(
+        graph, opset_imports=[onnx.helper.make_opsetid("", opset)]
+    )
     try:
         with np.errstate(all="ignore"):
             results = ReferenceEvaluator(single).run(None, dict(operands))
@@ -120,12 +151,22 @@ def _evaluate(node: ir.Node) -> list[Array] | None:
     return arrays if all(_is_finite(array) for array in arrays) else None
 
 
-def _count(node: ir.Node, start: float, limit: float, delta: float) -> list[Array] | None:
+def _count(
+    node: ir.Node, start: float, limit: float, delta: float
+) -> list[Array] | None:
     """A Range of floats: start + i * delta in float64, where a machine that adds up delta would err with every step."""
-    length = math.ceil((limit - start) / delta) if delta and math.isfinite((limit - start) / delta) else 0
+    length = (
+        math.ceil((limit - start) / delta)
+        if delta and math.isfinite((limit - start) / delta)
+        else 0
+    )
     if not 0 < length <= LARGEST_RESULT or node.outputs[0].dtype is None:
         return None
-    return [(start + np.arange(length, dtype=np.float64) * delta).astype(node.outputs[0].dtype.numpy())]
+    return [
+        (start + np.arange(length, dtype=np.float64) * delta).astype(
+            node.outputs[0].dtype.numpy()
+        )
+    ]
 
 
 def _is_exact(node: ir.Node, arrays: list[Array]) -> bool:

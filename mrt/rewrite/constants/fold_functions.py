@@ -11,16 +11,29 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from mrt.graph.patch import replace_by_constant
-from mrt.graph.values import Array, constant, constant_integers, int_attribute, nodes, operand, shape_of
+from mrt.graph.values import (
+    Array,
+    constant,
+    constant_integers,
+    int_attribute,
+    nodes,
+    operand,
+    shape_of,
+)
 
 PRECISION = Context(prec=34, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 ONE, TWO, FAR = Decimal(1), Decimal(2), Decimal(100000)
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582")
-MOST_RESULTS, MOST_TERMS = 1 << 16, 1 << 22  # tens of microseconds and a fraction of one each
+MOST_RESULTS, MOST_TERMS = (
+    1 << 16,
+    1 << 22,
+)  # tens of microseconds and a fraction of one each
 
 
 def _exp(x: Decimal) -> Decimal:
-    return Decimal(0) if x < -FAR else Decimal("Infinity") if x > FAR else PRECISION.exp(x)
+    return (
+        Decimal(0) if x < -FAR else Decimal("Infinity") if x > FAR else PRECISION.exp(x)
+    )
 
 
 def _sigmoid(x: Decimal) -> Decimal:
@@ -28,7 +41,9 @@ def _sigmoid(x: Decimal) -> Decimal:
 
 
 def _tanh(x: Decimal) -> Decimal:
-    return PRECISION.subtract(ONE, PRECISION.divide(TWO, PRECISION.add(_exp(PRECISION.multiply(TWO, x)), ONE)))
+    return PRECISION.subtract(
+        ONE, PRECISION.divide(TWO, PRECISION.add(_exp(PRECISION.multiply(TWO, x)), ONE))
+    )
 
 
 def _softplus(x: Decimal) -> Decimal:
@@ -39,7 +54,11 @@ def _sine(x: Decimal) -> Decimal:
     """The Taylor series of what is left without whole turns: at most 30 terms."""
     turn = PRECISION.multiply(TWO, PI)
     x = PRECISION.subtract(
-        x, PRECISION.multiply(PRECISION.divide(x, turn).to_integral_value("ROUND_HALF_EVEN", PRECISION), turn)
+        x,
+        PRECISION.multiply(
+            PRECISION.divide(x, turn).to_integral_value("ROUND_HALF_EVEN", PRECISION),
+            turn,
+        ),
     )
     square, term, total, n = PRECISION.multiply(x, x), x, x, 1
     while term.copy_abs() > Decimal("1e-40"):
@@ -86,7 +105,11 @@ def fold_functions(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "Pow", *FUNCTIONS, *SUMS):
         result = _result(node)
-        if result is None or node.outputs[0].is_graph_output() or not np.isfinite(result).all():
+        if (
+            result is None
+            or node.outputs[0].is_graph_output()
+            or not np.isfinite(result).all()
+        ):
             continue
         replace_by_constant(node.outputs[0], result)
         model.graph.remove(node, safe=True)
@@ -104,7 +127,9 @@ def _result(node: ir.Node) -> Array | None:
         return None
     if node.op_type == "Pow":
         return _power(x, constant(node.inputs[1]), shape)
-    return _written([FUNCTIONS[node.op_type](Decimal(float(item))) for item in x.ravel()], shape)
+    return _written(
+        [FUNCTIONS[node.op_type](Decimal(float(item))) for item in x.ravel()], shape
+    )
 
 
 def _power(x: Array, y: Array | None, shape: tuple[int, ...]) -> Array | None:
@@ -112,22 +137,41 @@ def _power(x: Array, y: Array | None, shape: tuple[int, ...]) -> Array | None:
         return None
     bases, exponents = (np.broadcast_to(array, shape).ravel() for array in (x, y))
     pairs = zip(bases, exponents, strict=True)
-    return _written([PRECISION.power(Decimal(float(b)), Decimal(float(e))) if e else ONE for b, e in pairs], shape)
+    return _written(
+        [
+            PRECISION.power(Decimal(float(b)), Decimal(float(e))) if e else ONE
+            for b, e in pairs
+        ],
+        shape,
+    )
 
 
 def _written(numbers: list[Decimal], shape: tuple[int, ...]) -> Array:
     with np.errstate(over="ignore"):
-        return np.array([float(number) for number in numbers], np.float64).astype(np.float32).reshape(shape)
+        return (
+            np.array([float(number) for number in numbers], np.float64)
+            .astype(np.float32)
+            .reshape(shape)
+        )
 
 
 def _summed(node: ir.Node, x: Array) -> Array | None:
     axes, listed = operand(node, 1), constant_integers(operand(node, 1))
-    if (axes is not None and listed is None) or (not listed and int_attribute(node, "noop_with_empty_axes", 0)):
+    if (axes is not None and listed is None) or (
+        not listed and int_attribute(node, "noop_with_empty_axes", 0)
+    ):
         return None
     summed = sorted({axis % x.ndim for axis in listed} if listed else range(x.ndim))
     kept = [axis for axis in range(x.ndim) if axis not in summed]
-    rows = x.transpose(*kept, *summed).reshape(*(x.shape[axis] for axis in kept), -1).astype(np.float64)
-    sums = np.array([SUMS[node.op_type](row) for row in rows.reshape(-1, rows.shape[-1])], np.float64)
+    rows = (
+        x.transpose(*kept, *summed)
+        .reshape(*(x.shape[axis] for axis in kept), -1)
+        .astype(np.float64)
+    )
+    sums = np.array(
+        [SUMS[node.op_type](row) for row in rows.reshape(-1, rows.shape[-1])],
+        np.float64,
+    )
     shape = shape_of(node.outputs[0])
     assert shape is not None
     with np.errstate(over="ignore"):

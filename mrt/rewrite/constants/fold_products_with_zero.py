@@ -14,8 +14,17 @@ def fold_products_with_zero(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "Mul"):
         shape, dtype = shape_of(node.outputs[0]), node.outputs[0].dtype
-        zeros = [array for value in node.inputs if (array := constant(value)) is not None and not array.any()]
-        if not zeros or shape is None or dtype != ir.DataType.FLOAT or node.outputs[0].is_graph_output():
+        zeros = [
+            array
+            for value in node.inputs
+            if (array := constant(value)) is not None and not array.any()
+        ]
+        if (
+            not zeros
+            or shape is None
+            or dtype != ir.DataType.FLOAT
+            or node.outputs[0].is_graph_output()
+        ):
             continue
         replace_by_constant(node.outputs[0], np.zeros(shape, np.float32))
         model.graph.remove(node, safe=True)

@@ -11,7 +11,16 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from mrt.graph.patch import replace_by_constant
-from mrt.graph.values import Array, constant, first, float_attribute, int_attribute, nodes, operand, scalar
+from mrt.graph.values import (
+    Array,
+    constant,
+    first,
+    float_attribute,
+    int_attribute,
+    nodes,
+    operand,
+    scalar,
+)
 from mrt.rewrite.constants.fold_functions import FUNCTIONS, MOST_RESULTS, MOST_TERMS
 
 Exact = npt.NDArray[np.float64]
@@ -27,11 +36,19 @@ def fold_row_operators(model: ir.Model) -> int:
     for node in nodes(model, *_FOLD):
         operands = [value for value in node.inputs if value is not None]
         arrays = [array for value in operands if (array := constant(value)) is not None]
-        if len(arrays) != len(operands) or node.outputs[0].is_graph_output() or len(node.outputs) != 1:
+        if (
+            len(arrays) != len(operands)
+            or node.outputs[0].is_graph_output()
+            or len(node.outputs) != 1
+        ):
             continue
-        if node.outputs[0].dtype != ir.DataType.FLOAT or not all(np.isfinite(array).all() for array in arrays):
+        if node.outputs[0].dtype != ir.DataType.FLOAT or not all(
+            np.isfinite(array).all() for array in arrays
+        ):
             continue
-        result = _FOLD[node.op_type](node, np.asarray(constant(first(node)), np.float64))
+        result = _FOLD[node.op_type](
+            node, np.asarray(constant(first(node)), np.float64)
+        )
         if result is None or not np.isfinite(result).all():
             continue
         replace_by_constant(node.outputs[0], result.astype(np.float32))
@@ -42,7 +59,11 @@ def fold_row_operators(model: ir.Model) -> int:
 
 def _product(a: Exact, b: Exact) -> Exact | None:
     """Term by term: a library of matrices would choose its own order."""
-    if min(a.ndim, b.ndim) < 1 or a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0] or a.shape[-1] > MOST_TERMS:
+    if (
+        min(a.ndim, b.ndim) < 1
+        or a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]
+        or a.shape[-1] > MOST_TERMS
+    ):
         return None
     left, right = (a[None] if a.ndim == 1 else a), (b[:, None] if b.ndim == 1 else b)
     batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
@@ -52,7 +73,10 @@ def _product(a: Exact, b: Exact) -> Exact | None:
     total = np.zeros(shape)
     for place in range(a.shape[-1]):
         total += left[..., :, place, None] * right[..., None, place, :]
-    return total.reshape(shape[: len(batch)] + shape[len(batch) + (a.ndim == 1) : len(shape) - (b.ndim == 1)])
+    return total.reshape(
+        shape[: len(batch)]
+        + shape[len(batch) + (a.ndim == 1) : len(shape) - (b.ndim == 1)]
+    )
 
 
 def _matmul(node: ir.Node, a: Exact) -> Array | None:
@@ -68,7 +92,11 @@ def _gemm(node: ir.Node, a: Exact) -> Array | None:
     if product is None:
         return None
     scaled = product * float_attribute(node, "alpha", 1.0)
-    return scaled if c is None else scaled + c.astype(np.float64) * float_attribute(node, "beta", 1.0)
+    return (
+        scaled
+        if c is None
+        else scaled + c.astype(np.float64) * float_attribute(node, "beta", 1.0)
+    )
 
 
 def _running_sum(node: ir.Node, x: Exact) -> Array | None:
@@ -91,7 +119,12 @@ def _softmax(node: ir.Node, x: Exact) -> Array | None:
         return None
     axis = int_attribute(node, "axis", -1)
     rows = np.moveaxis(x, axis, -1)
-    powers = np.array([float(FUNCTIONS["Exp"](Decimal(item))) for item in (rows - rows.max(-1, keepdims=True)).flat])
+    powers = np.array(
+        [
+            float(FUNCTIONS["Exp"](Decimal(item)))
+            for item in (rows - rows.max(-1, keepdims=True)).flat
+        ]
+    )
     powers = powers.reshape(rows.shape)
     return np.moveaxis(powers / _sums(powers), -1, axis)
 
@@ -102,15 +135,22 @@ def _layer_norm(node: ir.Node, x: Exact) -> Array | None:
         return None
     rows = x.reshape(*x.shape[:axis], -1)
     centred = rows - _sums(rows) / rows.shape[-1]
-    deviation = np.sqrt(_sums(centred * centred) / rows.shape[-1] + np.float32(float_attribute(node, "epsilon", 1e-5)))
-    scaled = (centred / deviation).reshape(x.shape) * np.asarray(constant(node.inputs[1]), np.float64)
+    deviation = np.sqrt(
+        _sums(centred * centred) / rows.shape[-1]
+        + np.float32(float_attribute(node, "epsilon", 1e-5))
+    )
+    scaled = (centred / deviation).reshape(x.shape) * np.asarray(
+        constant(node.inputs[1]), np.float64
+    )
     shift = constant(operand(node, 2))
     return np.asarray(scaled if shift is None else scaled + shift)
 
 
 def _sums(rows: Exact) -> Exact:
     """Of the last axis, which stays."""
-    return np.array([math.fsum(row) for row in rows.reshape(-1, rows.shape[-1])]).reshape(*rows.shape[:-1], 1)
+    return np.array(
+        [math.fsum(row) for row in rows.reshape(-1, rows.shape[-1])]
+    ).reshape(*rows.shape[:-1], 1)
 
 
 _FOLD: dict[str, Callable[[ir.Node, Exact], Array | None]] = {

@@ -17,7 +17,11 @@ def fold_nonzero_unique(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "NonZero", "Unique"):
         x = constant(first(node))
-        if x is None or not 0 < x.size <= LARGEST_RESULT or (x.dtype.kind == "f" and np.isnan(x).any()):
+        if (
+            x is None
+            or not 0 < x.size <= LARGEST_RESULT
+            or (x.dtype.kind == "f" and np.isnan(x).any())
+        ):
             continue
         results = _places(x) if node.op_type == "NonZero" else _unique(node, x)
         if not results[0].size:
@@ -41,6 +45,10 @@ def _unique(node: ir.Node, x: Array) -> list[Array]:
     inverse = inverse.reshape(-1)
     if not int_attribute(node, "sorted", 1):
         order = np.argsort(firsts, kind="stable")
-        values, firsts, counts = np.take(values, order, axis=axis or 0), firsts[order], counts[order]
+        values, firsts, counts = (
+            np.take(values, order, axis=axis or 0),
+            firsts[order],
+            counts[order],
+        )
         inverse = np.argsort(order, kind="stable")[inverse]
     return [values, *(item.astype(np.int64) for item in (firsts, inverse, counts))]

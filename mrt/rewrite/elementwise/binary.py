@@ -19,16 +19,29 @@ def canonicalize_binary(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, *_FOLDS, "Add", "Mul", "Sub"):
         left, right = constant(operand(node, 0)), constant(operand(node, 1))
-        if node.op_type in ("Sum", "Mean") or (node.op_type in _FOLDS and len(node.inputs) > 2):
+        if node.op_type in ("Sum", "Mean") or (
+            node.op_type in _FOLDS and len(node.inputs) > 2
+        ):
             _fold(node)
         elif node.op_type == "Sub" and right is not None and left is None:
             patch = Patch(node)
-            patch.finish(patch.add("Add", node.inputs[0], patch.constant(-right, "negated")))
-        elif left is not None and right is None and node.op_type == "Sub" and left.dtype.kind == "u":
+            patch.finish(
+                patch.add("Add", node.inputs[0], patch.constant(-right, "negated"))
+            )
+        elif (
+            left is not None
+            and right is None
+            and node.op_type == "Sub"
+            and left.dtype.kind == "u"
+        ):
             continue  # without a sign there is no -1
         elif left is not None and right is None and node.op_type == "Sub":
             patch = Patch(node)
-            negated = patch.add("Mul", node.inputs[1], patch.constant(np.array(-1, left.dtype), "minus_one"))
+            negated = patch.add(
+                "Mul",
+                node.inputs[1],
+                patch.constant(np.array(-1, left.dtype), "minus_one"),
+            )
             patch.finish(patch.add("Add", negated, node.inputs[0]))
         elif left is not None and right is None and len(node.inputs) == 2:
             first, second = node.inputs
@@ -46,6 +59,12 @@ def _fold(node: ir.Node) -> None:
     for other in node.inputs[1:]:
         value = patch.add(_FOLDS[node.op_type], value, other)
     if node.op_type == "Mean":
-        value = patch.add("Mul", value, patch.constant(np.array(1.0 / len(node.inputs), np.float32), "inverse_count"))
+        value = patch.add(
+            "Mul",
+            value,
+            patch.constant(
+                np.array(1.0 / len(node.inputs), np.float32), "inverse_count"
+            ),
+        )
     assert value is not None
     patch.finish(value)

@@ -36,7 +36,9 @@ def _shift(node: ir.Node) -> bool:
     factors = np.left_shift(np.ones(steps.shape, np.int64), steps.astype(np.int64))
     patch = Patch(node)
     operator = "Mul" if string_attribute(node, "direction", "") == "LEFT" else "Div"
-    patch.finish(patch.add(operator, first(node), patch.constant(factors.astype(kind), "factor")))
+    patch.finish(
+        patch.add(operator, first(node), patch.constant(factors.astype(kind), "factor"))
+    )
     return True
 
 
@@ -49,7 +51,9 @@ def _not(node: ir.Node) -> bool:
     if most > LARGEST:
         return False
     x = _whole(patch.add("Cast", first(node), to=int(ir.DataType.INT64)))
-    turned = _whole(patch.add("Add", _whole(patch.add("Neg", x)), _integer(patch, most)))
+    turned = _whole(
+        patch.add("Add", _whole(patch.add("Neg", x)), _integer(patch, most))
+    )
     patch.finish(patch.add("Cast", turned, to=int(ir.DataType.from_numpy(kind))))
     return True
 

@@ -19,7 +19,7 @@ def canonicalize_clip(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "Clip"):
         if first(node).dtype not in (None, ir.DataType.FLOAT):
-            count += _write_whole(node)
+            count += _write_integer(node)
             continue
         low, high = _limit(node, 1, -_LARGEST), _limit(node, 2, _LARGEST)
         if low is None or high is None:
@@ -29,7 +29,10 @@ def canonicalize_clip(model: ir.Model) -> int:
             patch.finish(patch.add("Relu", first(node)))
         elif any(_is_missing(node, index) for index in (1, 2)):
             patch = Patch(node)
-            limits = [patch.constant(limit, role) for limit, role in ((low, "min"), (high, "max"))]
+            limits = [
+                patch.constant(limit, role)
+                for limit, role in ((low, "min"), (high, "max"))
+            ]
             patch.finish(patch.add("Clip", first(node), *limits))
         else:
             continue
@@ -37,7 +40,9 @@ def canonicalize_clip(model: ir.Model) -> int:
     return count
 
 
-def _limit(node: ir.Node, index: int, missing: np.float32) -> np.ndarray[tuple[()], np.dtype[np.float32]] | None:
+def _limit(
+    node: ir.Node, index: int, missing: np.float32
+) -> np.ndarray[tuple[()], np.dtype[np.float32]] | None:
     if operand(node, index) is None:
         return np.array(missing, np.float32)
     array = constant(operand(node, index))
@@ -46,21 +51,30 @@ def _limit(node: ir.Node, index: int, missing: np.float32) -> np.ndarray[tuple[(
     return np.clip(array.astype(np.float32).reshape(()), -_LARGEST, _LARGEST)
 
 
-def _write_whole(node: ir.Node) -> bool:
+def _write_integer(node: ir.Node) -> bool:
     """Whole numbers: a limit that is missing becomes the least or the greatest of i32, in which they are computed."""
     limits = [constant(operand(node, index)) for index in (1, 2)]
     kind = (first(node).dtype or ir.DataType.INT64).numpy()
-    if len(node.inputs) == 3 and all(limit is not None and limit.shape == () for limit in limits):
+    if len(node.inputs) == 3 and all(
+        limit is not None and limit.shape == () for limit in limits
+    ):
         return False
-    if any(limit is None and operand(node, index) is not None for index, limit in ((1, limits[0]), (2, limits[1]))):
+    if any(
+        limit is None and operand(node, index) is not None
+        for index, limit in ((1, limits[0]), (2, limits[1]))
+    ):
         return False
     widest = np.iinfo(kind)
     ends = (max(widest.min, -(2**31)), min(widest.max, 2**31 - 1))
     patch = Patch(node)
     arrays = [
-        np.array(end if limit is None else limit.reshape(-1)[0], kind) for limit, end in zip(limits, ends, strict=True)
+        np.array(end if limit is None else limit.reshape(-1)[0], kind)
+        for limit, end in zip(limits, ends, strict=True)
     ]
-    operands = [patch.constant(array, role) for array, role in zip(arrays, ("min", "max"), strict=True)]
+    operands = [
+        patch.constant(array, role)
+        for array, role in zip(arrays, ("min", "max"), strict=True)
+    ]
     patch.finish(patch.add("Clip", first(node), *operands))
     return True
 

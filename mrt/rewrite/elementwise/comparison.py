@@ -21,8 +21,13 @@ def canonicalize_comparison(model: ir.Model) -> int:
         patch = Patch(node)
         if node.op_type == "Xor":
             both = patch.add("And", left, right)
-            patch.finish(patch.add("And", patch.add("Or", left, right), patch.add("Not", both)))
-        elif constant(operand(node, 0)) is not None and constant(operand(node, 1)) is None:
+            patch.finish(
+                patch.add("And", patch.add("Or", left, right), patch.add("Not", both))
+            )
+        elif (
+            constant(operand(node, 0)) is not None
+            and constant(operand(node, 1)) is None
+        ):
             patch.finish(patch.add(_MIRRORED[node.op_type], right, left))
         else:
             continue

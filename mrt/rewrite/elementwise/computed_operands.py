@@ -9,7 +9,15 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch, set_attributes
-from mrt.graph.values import constant, first, float_attribute, int_attribute, nodes, operand, shape_of
+from mrt.graph.values import (
+    constant,
+    first,
+    float_attribute,
+    int_attribute,
+    nodes,
+    operand,
+    shape_of,
+)
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 
 
@@ -51,7 +59,11 @@ def _prelu(node: ir.Node) -> bool:
 
 def _bias(node: ir.Node) -> bool:
     bias, shape = operand(node, 2), shape_of(node.outputs[0])
-    if bias is None or shape is None or not (_is_computed(bias) or _is_computed(operand(node, 1))):
+    if (
+        bias is None
+        or shape is None
+        or not (_is_computed(bias) or _is_computed(operand(node, 1)))
+    ):
         return False
     patch = Patch(node)
     value = patch.add(node.op_type, first(node), operand(node, 1))
@@ -64,23 +76,46 @@ def _bias(node: ir.Node) -> bool:
 
 def _convolution(node: ir.Node) -> bool:
     """Every window as a column: one channel for each place of the kernel in each channel."""
-    weights, x, y = shape_of(operand(node, 1)), shape_of(first(node)), shape_of(node.outputs[0])
-    if not _is_computed(operand(node, 1)) or weights is None or x is None or y is None or operand(node, 2) is not None:
+    weights, x, y = (
+        shape_of(operand(node, 1)),
+        shape_of(first(node)),
+        shape_of(node.outputs[0]),
+    )
+    if (
+        not _is_computed(operand(node, 1))
+        or weights is None
+        or x is None
+        or y is None
+        or operand(node, 2) is not None
+    ):
         return _bias(node)
-    taps, groups, places = math.prod(weights[2:]), int_attribute(node, "group", 1), math.prod(y[2:])
+    taps, groups, places = (
+        math.prod(weights[2:]),
+        int_attribute(node, "group", 1),
+        math.prod(y[2:]),
+    )
     if x[1] * taps**2 > LARGEST_RESULT:
         return False
     patch = Patch(node)
-    ones = np.tile(np.eye(taps, dtype=np.float32), (x[1], 1)).reshape(x[1] * taps, 1, *weights[2:])
+    ones = np.tile(np.eye(taps, dtype=np.float32), (x[1], 1)).reshape(
+        x[1] * taps, 1, *weights[2:]
+    )
     columns = patch.add("Conv", first(node), patch.constant(ones, "ones"))
     maker = columns.producer()
     assert maker is not None
     maker.attributes.update(node.attributes)
     set_attributes(maker, group=x[1], kernel_shape=weights[2:])
     inner = weights[1] * taps
-    columns = patch.add("Reshape", columns, patch.axes((x[0], groups, inner, places), "columns"), allowzero=0)
+    columns = patch.add(
+        "Reshape",
+        columns,
+        patch.axes((x[0], groups, inner, places), "columns"),
+        allowzero=0,
+    )
     rows = patch.axes((1, groups, weights[0] // groups, inner), "rows")
-    product = patch.add("MatMul", patch.add("Reshape", operand(node, 1), rows, allowzero=0), columns)
+    product = patch.add(
+        "MatMul", patch.add("Reshape", operand(node, 1), rows, allowzero=0), columns
+    )
     patch.finish(patch.add("Reshape", product, patch.axes(y, "image"), allowzero=0))
     return True
 
@@ -90,16 +125,27 @@ def _batch_norm(node: ir.Node) -> bool:
     if shape is None or len(node.inputs) != 5 or not any(map(_is_computed, numbers)):
         return False
     patch = Patch(node)
-    scale, shift, mean, variance = (_per_channel(patch, value, len(shape)) for value in numbers)
-    epsilon = patch.constant(np.array(float_attribute(node, "epsilon", 1e-5), np.float32), "epsilon")
-    factor = patch.add("Div", scale, patch.add("Sqrt", patch.add("Add", variance, epsilon)))
+    scale, shift, mean, variance = (
+        _per_channel(patch, value, len(shape)) for value in numbers
+    )
+    epsilon = patch.constant(
+        np.array(float_attribute(node, "epsilon", 1e-5), np.float32), "epsilon"
+    )
+    factor = patch.add(
+        "Div", scale, patch.add("Sqrt", patch.add("Add", variance, epsilon))
+    )
     centred = patch.add("Sub", first(node), mean)
     patch.finish(patch.add("Add", patch.add("Mul", centred, factor), shift))
     return True
 
 
 def _per_channel(patch: Patch, value: ir.Value | None, rank: int) -> ir.Value:
-    return patch.add("Reshape", value, patch.axes((-1, *[1] * (rank - 2)), "per_channel"), allowzero=0)
+    return patch.add(
+        "Reshape",
+        value,
+        patch.axes((-1, *[1] * (rank - 2)), "per_channel"),
+        allowzero=0,
+    )
 
 
 _LOWER: dict[str, Callable[[ir.Node], bool]] = {

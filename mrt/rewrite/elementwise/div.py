@@ -21,7 +21,11 @@ def lower_div(model: ir.Model) -> int:
         if node.outputs[0].dtype not in (None, ir.DataType.FLOAT):
             continue
         divisor = constant(y)
-        if divisor is None or divisor.dtype.kind != "f" or (divisor.size == 1 and _is_cut(node)):
+        if (
+            divisor is None
+            or divisor.dtype.kind != "f"
+            or (divisor.size == 1 and _is_cut(node))
+        ):
             continue
         with np.errstate(all="ignore"):
             inverse = (1.0 / divisor.astype(np.float64)).astype(np.float32)
@@ -35,4 +39,7 @@ def lower_div(model: ir.Model) -> int:
 
 def _is_cut(node: ir.Node) -> bool:
     """Whether a reader cares on which side of a whole number the result is."""
-    return any(use.node.op_type in ("Floor", "Ceil", "Round", "Cast") for use in node.outputs[0].uses())
+    return any(
+        use.node.op_type in ("Floor", "Ceil", "Round", "Cast")
+        for use in node.outputs[0].uses()
+    )

@@ -17,14 +17,20 @@ def lower_mod(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "Mod"):
         x, y, truncated = first(node), operand(node, 1), int_attribute(node, "fmod", 0)
-        if node.outputs[0].dtype != ir.DataType.FLOAT or (truncated and scalar(y) not in (None, 0.0)):
+        if node.outputs[0].dtype != ir.DataType.FLOAT or (
+            truncated and scalar(y) not in (None, 0.0)
+        ):
             continue
         if constant(x) is not None and constant(y) is not None:
             continue
         patch = Patch(node)
         quotient = patch.add("Div", x, y)
         if truncated:
-            whole = patch.add("Mul", patch.add("Floor", patch.add("Abs", quotient)), patch.add("Sign", quotient))
+            whole = patch.add(
+                "Mul",
+                patch.add("Floor", patch.add("Abs", quotient)),
+                patch.add("Sign", quotient),
+            )
         else:
             whole = patch.add("Floor", quotient)
         patch.finish(patch.add("Sub", x, patch.add("Mul", whole, y)))

@@ -7,10 +7,10 @@ import onnx_ir as ir
 
 from mrt.graph.patch import Patch
 from mrt.graph.values import Array, constant, first, nodes, operand
-from mrt.rewrite.canonical import WHOLE_NUMBERS
+from mrt.rewrite.canonical import INTEGER_NUMBERS
 
 MOST_EXPONENTS = 16
-GREATEST_WHOLE_EXPONENT = 30  # of 2, in i32
+GREATEST_INTEGER_EXPONENT = 30  # of 2, in i32
 
 
 def lower_pow(model: ir.Model) -> int:
@@ -28,15 +28,18 @@ def _lower(node: ir.Node) -> bool:
     if exponents is None or constant(x) is not None:
         return _exponential(node)
     different = sorted({float(exponent) for exponent in exponents.reshape(-1)})
-    whole = x.dtype in WHOLE_NUMBERS
-    if not different or (whole and not (len(different) <= MOST_EXPONENTS and all(map(_is_small, different)))):
+    whole = x.dtype in INTEGER_NUMBERS
+    if not different or (
+        whole
+        and not (len(different) <= MOST_EXPONENTS and all(map(_is_small, different)))
+    ):
         return False
     if not whole and len(different) > MOST_EXPONENTS:
         return _exponential(node)
     if exponents.size == 1 and not whole:
         return False
     patch = Patch(node)
-    power = _whole_power if whole else _power
+    power = _integer_power if whole else _power
     value = power(patch, x, different[0])
     for exponent in different[1:]:
         chosen = patch.constant(exponents == exponent, "chosen")
@@ -49,9 +52,13 @@ def _exponential(node: ir.Node) -> bool:
     """A constant base has to be above 0; one number for a base has a table of its own."""
     x, y = first(node), operand(node, 1)
     base = constant(x)
-    if y is None or any(value.dtype != ir.DataType.FLOAT for value in (x, y, node.outputs[0])):
+    if y is None or any(
+        value.dtype != ir.DataType.FLOAT for value in (x, y, node.outputs[0])
+    ):
         return False
-    if base is not None and (base.size == 1 or constant(y) is not None or not (base > 0).all()):
+    if base is not None and (
+        base.size == 1 or constant(y) is not None or not (base > 0).all()
+    ):
         return False
     patch = Patch(node)
     logarithm = patch.add("Log", x)
@@ -61,14 +68,16 @@ def _exponential(node: ir.Node) -> bool:
 
 
 def _is_small(exponent: float) -> bool:
-    return exponent == int(exponent) and 0 <= exponent <= GREATEST_WHOLE_EXPONENT
+    return exponent == int(exponent) and 0 <= exponent <= GREATEST_INTEGER_EXPONENT
 
 
 def _power(patch: Patch, x: ir.Value, exponent: float) -> ir.Value:
-    return patch.add("Pow", x, patch.constant(np.array(exponent, np.float32), "exponent"))
+    return patch.add(
+        "Pow", x, patch.constant(np.array(exponent, np.float32), "exponent")
+    )
 
 
-def _whole_power(patch: Patch, x: ir.Value, exponent: float) -> ir.Value:
+def _integer_power(patch: Patch, x: ir.Value, exponent: float) -> ir.Value:
     assert x.dtype is not None
     left, square, value = int(exponent), x, None
     while left:
@@ -78,7 +87,10 @@ def _whole_power(patch: Patch, x: ir.Value, exponent: float) -> ir.Value:
         if left:
             square = patch.add("Mul", square, square)
     if value is None:
-        zero, one = (patch.constant(np.array(number, x.dtype.numpy()), "number") for number in (0, 1))
+        zero, one = (
+            patch.constant(np.array(number, x.dtype.numpy()), "number")
+            for number in (0, 1)
+        )
         return patch.add("Add", patch.add("Mul", x, zero), one)
     return value
 

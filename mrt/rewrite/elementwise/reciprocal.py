@@ -6,7 +6,15 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, first, nodes, operand, producer, scalar, sole_user
+from mrt.graph.values import (
+    constant,
+    first,
+    nodes,
+    operand,
+    producer,
+    scalar,
+    sole_user,
+)
 
 Pair = tuple[ir.Value, ir.Value]
 
@@ -17,7 +25,10 @@ def canonicalize_reciprocal(model: ir.Model) -> int:
     Pow(x, k) -> x * x, Sqrt, Reciprocal for k of 2, 0.5, -1; x itself for 1. Applies to computed x and y. Equal to
     rounding.
     """
-    products, powers = ([node for node in nodes(model, name) if _is_float(node)] for name in ("Mul", "Pow"))
+    products, powers = (
+        [node for node in nodes(model, name) if _is_float(node)]
+        for name in ("Mul", "Pow")
+    )
     return sum(map(_write_product, products)) + sum(map(_write_power, powers))
 
 
@@ -46,17 +57,29 @@ def _both_ways(node: ir.Node) -> list[Pair]:
     return [(left, right), (right, left)]
 
 
-def _scaled_inverse(value: ir.Value, reader: ir.Node) -> tuple[ir.Node, ir.Value] | None:
+def _scaled_inverse(
+    value: ir.Value, reader: ir.Node
+) -> tuple[ir.Node, ir.Value] | None:
     product = producer(value, "Mul")
     if product is None or sole_user(value) is not reader:
         return None
-    pairs = ((producer(x, "Reciprocal"), scale) for x, scale in _both_ways(product) if constant(scale) is not None)
-    return next(((inverse, scale) for inverse, scale in pairs if inverse is not None), None)
+    pairs = (
+        (producer(x, "Reciprocal"), scale)
+        for x, scale in _both_ways(product)
+        if constant(scale) is not None
+    )
+    return next(
+        ((inverse, scale) for inverse, scale in pairs if inverse is not None), None
+    )
 
 
 def _write_power(node: ir.Node) -> bool:
     x, exponent = first(node), scalar(operand(node, 1))
-    if constant(x) is not None or exponent not in (2.0, 1.0, 0.5, -0.5, -1.0) or _broadcasts(node):
+    if (
+        constant(x) is not None
+        or exponent not in (2.0, 1.0, 0.5, -0.5, -1.0)
+        or _broadcasts(node)
+    ):
         return False
     patch = Patch(node)
     if exponent == 2.0:

@@ -22,7 +22,10 @@ def widen_types(model: ir.Model) -> int:
         if kind is None or kind not in (_BYTES if pool else _SHORTS):
             continue
         patch, wide = Patch(node), ir.DataType.FLOAT if pool else ir.DataType.INT32
-        operands = [_typed(patch.add("Cast", value, to=int(wide)), wide) for value in node.inputs]
+        operands = [
+            _typed(patch.add("Cast", value, to=int(wide)), wide)
+            for value in node.inputs
+        ]
         value = _typed(patch.add(node.op_type, *operands), wide)
         maker = value.producer()
         assert maker is not None

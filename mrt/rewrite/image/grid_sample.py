@@ -11,11 +11,21 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, first, int_attribute, nodes, operand, shape_of, string_attribute
+from mrt.graph.values import (
+    constant,
+    first,
+    int_attribute,
+    nodes,
+    operand,
+    shape_of,
+    string_attribute,
+)
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 
 Floats = npt.NDArray[np.float64]
-MOST_PRODUCTS = 1 << 20  # of one channel; beyond, the neighbours are looked up and weighed one by one
+MOST_PRODUCTS = (
+    1 << 20
+)  # of one channel; beyond, the neighbours are looked up and weighed one by one
 _INT64, _BOOL = ir.TensorType(ir.DataType.INT64), ir.TensorType(ir.DataType.BOOL)
 
 
@@ -30,8 +40,18 @@ def lower_grid_sample(model: ir.Model) -> int:
 
 
 def _sample(node: ir.Node) -> bool:
-    x, grid, y = shape_of(first(node)), shape_of(operand(node, 1)), shape_of(node.outputs[0])
-    if x is None or grid is None or y is None or grid[-1] != len(x) - 2 or math.prod(y) > LARGEST_RESULT:
+    x, grid, y = (
+        shape_of(first(node)),
+        shape_of(operand(node, 1)),
+        shape_of(node.outputs[0]),
+    )
+    if (
+        x is None
+        or grid is None
+        or y is None
+        or grid[-1] != len(x) - 2
+        or math.prod(y) > LARGEST_RESULT
+    ):
         return False
     kind = string_attribute(node, "mode", "linear")
     known = constant(operand(node, 1))
@@ -61,13 +81,21 @@ class _Tap:
 
 def _taps(node: ir.Node, grid: Floats, sizes: tuple[int, ...], kind: str) -> list[_Tap]:
     """The last axis of x comes first in a grid."""
-    mode, corners = string_attribute(node, "padding_mode", "zeros"), bool(int_attribute(node, "align_corners", 0))
+    mode, corners = (
+        string_attribute(node, "padding_mode", "zeros"),
+        bool(int_attribute(node, "align_corners", 0)),
+    )
     by_axis = []
     for axis, size in enumerate(sizes):
         places = _unnormalized(grid[:, len(sizes) - 1 - axis], size, corners=corners)
         if kind != "cubic":
             places = _kept_inside(places, size, mode, corners=corners)
-        by_axis.append([(_kept(tap, size, mode, corners=corners), share) for tap, share in _neighbours(places, kind)])
+        by_axis.append(
+            [
+                (_kept(tap, size, mode, corners=corners), share)
+                for tap, share in _neighbours(places, kind)
+            ]
+        )
     taps = []
     for chosen in itertools.product(*by_axis):
         inside = np.ones(len(grid), np.bool_)
@@ -83,7 +111,11 @@ def _taps(node: ir.Node, grid: Floats, sizes: tuple[int, ...], kind: str) -> lis
 def _unnormalized(share: Floats, size: int, *, corners: bool) -> Floats:
     """From -1..1 to pixels, in float32 as onnxruntime computes it."""
     x, one, two = share.astype(np.float32), np.float32(1), np.float32(2)
-    places = (x + one) / two * np.float32(size - 1) if corners else ((x + one) * np.float32(size) - one) / two
+    places = (
+        (x + one) / two * np.float32(size - 1)
+        if corners
+        else ((x + one) * np.float32(size) - one) / two
+    )
     return np.asarray(places, np.float64)
 
 
@@ -126,24 +158,38 @@ def _cubic(x: Floats) -> Floats:
     return np.where(x <= 1, near, far)
 
 
-def _multiply(node: ir.Node, x: tuple[int, ...], y: tuple[int, ...], taps: list[_Tap]) -> None:
+def _multiply(
+    node: ir.Node, x: tuple[int, ...], y: tuple[int, ...], taps: list[_Tap]
+) -> None:
     pixels, places = math.prod(x[2:]), math.prod(y[2:])
     matrix = np.zeros((pixels, places))
     for tap in taps:
         np.add.at(matrix, (tap.pixels, np.arange(places)), tap.shares)
     patch = Patch(node)
-    rows = patch.add("Reshape", first(node), patch.axes((x[0], x[1], pixels), "pixels"), allowzero=0)
-    product = patch.add("MatMul", rows, patch.constant(matrix.astype(np.float32), "shares"))
+    rows = patch.add(
+        "Reshape", first(node), patch.axes((x[0], x[1], pixels), "pixels"), allowzero=0
+    )
+    product = patch.add(
+        "MatMul", rows, patch.constant(matrix.astype(np.float32), "shares")
+    )
     patch.finish(patch.add("Reshape", product, patch.axes(y, "image"), allowzero=0))
 
 
-def _weigh(node: ir.Node, x: tuple[int, ...], y: tuple[int, ...], taps: list[_Tap]) -> None:
+def _weigh(
+    node: ir.Node, x: tuple[int, ...], y: tuple[int, ...], taps: list[_Tap]
+) -> None:
     patch, pixels = Patch(node), math.prod(x[2:])
-    rows = patch.add("Reshape", first(node), patch.axes((x[0], x[1], pixels), "pixels"), allowzero=0)
+    rows = patch.add(
+        "Reshape", first(node), patch.axes((x[0], x[1], pixels), "pixels"), allowzero=0
+    )
     total: ir.Value | None = None
     for tap in taps:
-        part = patch.add("Gather", rows, patch.constant(tap.pixels, "neighbours"), axis=2)
-        part = patch.add("Mul", part, patch.constant(tap.shares.astype(np.float32), "shares"))
+        part = patch.add(
+            "Gather", rows, patch.constant(tap.pixels, "neighbours"), axis=2
+        )
+        part = patch.add(
+            "Mul", part, patch.constant(tap.shares.astype(np.float32), "shares")
+        )
         total = part if total is None else patch.add("Add", total, part)
     assert total is not None
     patch.finish(patch.add("Reshape", total, patch.axes(y, "image"), allowzero=0))
@@ -153,16 +199,30 @@ def _look_up(node: ir.Node, x: tuple[int, ...], y: tuple[int, ...], kind: str) -
     """Places that are computed: for each neighbour its number among the pixels, looked up, times its share."""
     sizes, count = x[2:], math.prod(y[2:])
     patch = Patch(node)
-    rows = patch.add("Reshape", first(node), patch.axes((x[0], x[1], math.prod(sizes)), "pixels"), allowzero=0)
-    axes = [_Axis(patch, node, axis, size, kind).neighbours(count) for axis, size in enumerate(sizes)]
+    rows = patch.add(
+        "Reshape",
+        first(node),
+        patch.axes((x[0], x[1], math.prod(sizes)), "pixels"),
+        allowzero=0,
+    )
+    axes = [
+        _Axis(patch, node, axis, size, kind).neighbours(count)
+        for axis, size in enumerate(sizes)
+    ]
     total: ir.Value | None = None
     for chosen in itertools.product(*axes):
         number, share = chosen[0]
         for (pixel, other), size in zip(chosen[1:], sizes[1:], strict=True):
-            number = _whole(patch.add("Mul", number, patch.constant(np.array(size, np.int64), "size")))
+            number = _whole(
+                patch.add(
+                    "Mul", number, patch.constant(np.array(size, np.int64), "size")
+                )
+            )
             number = _whole(patch.add("Add", number, pixel))
             share = patch.add("Mul", share, other)
-        every = _whole(patch.add("Expand", number, patch.axes((x[0], x[1], count), "channels")))
+        every = _whole(
+            patch.add("Expand", number, patch.axes((x[0], x[1], count), "channels"))
+        )
         part = patch.add("Mul", patch.add("GatherElements", rows, every, axis=2), share)
         total = part if total is None else patch.add("Add", total, part)
     assert total is not None
@@ -182,8 +242,16 @@ def _real(patch: Patch, number: float) -> ir.Value:
 class _Axis:
     """One axis of the pixels, at places that are computed."""
 
-    def __init__(self, patch: Patch, node: ir.Node, axis: int, size: int, kind: str) -> None:
-        self.patch, self.node, self.axis, self.size, self.kind = patch, node, axis, size, kind
+    def __init__(
+        self, patch: Patch, node: ir.Node, axis: int, size: int, kind: str
+    ) -> None:
+        self.patch, self.node, self.axis, self.size, self.kind = (
+            patch,
+            node,
+            axis,
+            size,
+            kind,
+        )
 
     def neighbours(self, count: int) -> list[tuple[ir.Value, ir.Value]]:
         """Pixels inside the axis as integers, [N,1,count], and their shares, 0 for those outside."""
@@ -195,29 +263,48 @@ class _Axis:
         part = patch.add("Sub", places, low)
         rest = patch.add("Sub", _real(patch, 1.0), part)
         high = patch.add("Add", low, _real(patch, 1.0))
-        return [(self._inside(low), self._share(low, rest)), (self._inside(high), self._share(high, part))]
+        return [
+            (self._inside(low), self._share(low, rest)),
+            (self._inside(high), self._share(high, part)),
+        ]
 
     def _places(self, count: int) -> ir.Value:
         patch, grid = self.patch, operand(self.node, 1)
         shape = shape_of(grid) or ()
         column = patch.axes((shape[-1] - 1 - self.axis,), "column")
         share = patch.add("Gather", grid, column, axis=len(shape) - 1)
-        share = patch.add("Reshape", share, patch.axes((shape[0], 1, count), "places"), allowzero=0)
+        share = patch.add(
+            "Reshape", share, patch.axes((shape[0], 1, count), "places"), allowzero=0
+        )
         corners = int_attribute(self.node, "align_corners", 0)
-        factor, shift = ((self.size - 1) / 2, (self.size - 1) / 2) if corners else (self.size / 2, (self.size - 1) / 2)
-        places = patch.add("Add", patch.add("Mul", share, _real(patch, factor)), _real(patch, shift))
-        return self._clipped(places, 0, self.size - 1) if self._border() else self._clipped(places, -1, self.size)
+        factor, shift = (
+            ((self.size - 1) / 2, (self.size - 1) / 2)
+            if corners
+            else (self.size / 2, (self.size - 1) / 2)
+        )
+        places = patch.add(
+            "Add", patch.add("Mul", share, _real(patch, factor)), _real(patch, shift)
+        )
+        return (
+            self._clipped(places, 0, self.size - 1)
+            if self._border()
+            else self._clipped(places, -1, self.size)
+        )
 
     def _clipped(self, value: ir.Value, low: float, high: float) -> ir.Value:
         """Beyond one pixel outside of the image everything is alike: 0."""
-        return self.patch.add("Clip", value, _real(self.patch, low), _real(self.patch, high))
+        return self.patch.add(
+            "Clip", value, _real(self.patch, low), _real(self.patch, high)
+        )
 
     def _border(self) -> bool:
         return string_attribute(self.node, "padding_mode", "zeros") == "border"
 
     def _inside(self, pixel: ir.Value) -> ir.Value:
         """The half makes of the nearest step of an integer program's scale the number that was meant."""
-        nearly = self.patch.add("Add", self._clipped(pixel, 0, self.size - 1), _real(self.patch, 0.5))
+        nearly = self.patch.add(
+            "Add", self._clipped(pixel, 0, self.size - 1), _real(self.patch, 0.5)
+        )
         return _whole(self.patch.add("Cast", nearly, to=int(ir.DataType.INT64)))
 
     def _share(self, pixel: ir.Value, share: ir.Value | None) -> ir.Value:
@@ -227,8 +314,8 @@ class _Axis:
         low, high = (patch.add(name, pixel, _real(patch, limit)) for name, limit in
                      (("GreaterOrEqual", 0.0), ("LessOrEqual", self.size - 1.0)))  # fmt: skip
         both = patch.add("And", low, high)
-        for truth in (low, high, both):
-            truth.type = _BOOL
+        for boolean in (low, high, both):
+            boolean.type = _BOOL
         inside = patch.add("Cast", both, to=int(ir.DataType.FLOAT))
         return inside if share is None else patch.add("Mul", inside, share)
 
@@ -236,16 +323,25 @@ class _Axis:
 def _affine_grid(node: ir.Node) -> bool:
     """Every place in -1..1, with a 1 behind, times theta."""
     theta, grid = shape_of(first(node)), shape_of(node.outputs[0])
-    if theta is None or grid is None or theta[-1] != grid[-1] + 1 or math.prod(grid) > LARGEST_RESULT:
+    if (
+        theta is None
+        or grid is None
+        or theta[-1] != grid[-1] + 1
+        or math.prod(grid) > LARGEST_RESULT
+    ):
         return False
     corners, sizes = int_attribute(node, "align_corners", 0), grid[1:-1]
     if corners and 1 in sizes:
         return False  # runtimes do not agree about the only place of an axis
     ends = [_centres(size, corners=bool(corners)) for size in sizes]
-    places = np.stack([*reversed(np.meshgrid(*ends, indexing="ij")), np.ones(sizes)], axis=-1).reshape(-1, theta[-1])
+    places = np.stack(
+        [*reversed(np.meshgrid(*ends, indexing="ij")), np.ones(sizes)], axis=-1
+    ).reshape(-1, theta[-1])
     patch = Patch(node)
     turned = patch.add("Transpose", first(node), perm=(0, 2, 1))
-    product = patch.add("MatMul", patch.constant(places[None].astype(np.float32), "places"), turned)
+    product = patch.add(
+        "MatMul", patch.constant(places[None].astype(np.float32), "places"), turned
+    )
     patch.finish(patch.add("Reshape", product, patch.axes(grid, "grid"), allowzero=0))
     return True
 

@@ -29,7 +29,11 @@ def pad_pictures(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "Conv"):
         pads = ints_attribute(node, "pads") or ()
-        found = _normalised_picture(first(node)) if any(pads) and "auto_pad" not in node.attributes else None
+        found = (
+            _normalised_picture(first(node))
+            if any(pads) and "auto_pad" not in node.attributes
+            else None
+        )
         shape = shape_of(first(node))
         if found is None or shape is None or len(shape) != 4 or min(pads) < 0:
             continue
@@ -38,9 +42,19 @@ def pad_pictures(model: ir.Model) -> int:
         if not affine.shift.any() or border.min() < 0 or border.max() > 255:
             continue
         patch = Patch(node)
-        value = _surrounded(patch, picture, to_single(border).reshape(1, -1, 1, 1), shape, pads)
-        value = patch.add("Mul", value, patch.constant(to_single(affine.scale).reshape(1, -1, 1, 1), "scale"))
-        value = patch.add("Add", value, patch.constant(to_single(affine.shift).reshape(1, -1, 1, 1), "shift"))
+        value = _surrounded(
+            patch, picture, to_single(border).reshape(1, -1, 1, 1), shape, pads
+        )
+        value = patch.add(
+            "Mul",
+            value,
+            patch.constant(to_single(affine.scale).reshape(1, -1, 1, 1), "scale"),
+        )
+        value = patch.add(
+            "Add",
+            value,
+            patch.constant(to_single(affine.shift).reshape(1, -1, 1, 1), "shift"),
+        )
         node.replace_input_with(0, value)
         set_attributes(node, pads=(0, 0, 0, 0))
         count += 1
@@ -61,18 +75,35 @@ def is_picture(value: ir.Value | None) -> bool:
 def _normalised_picture(value: ir.Value) -> tuple[ir.Value, Affine] | None:
     """The picture that a value is an affine function of, channel by channel, and the function."""
     whole: Affine | None = None
-    while (node := value.producer()) is not None and (step := affine_of(node)) is not None:
+    while (node := value.producer()) is not None and (
+        step := affine_of(node)
+    ) is not None:
         if sole_user(value) is None:
             return None
-        whole = step if whole is None else Affine(step.scale * whole.scale, step.shift * whole.scale + whole.shift)
+        whole = (
+            step
+            if whole is None
+            else Affine(
+                step.scale * whole.scale, step.shift * whole.scale + whole.shift
+            )
+        )
         value = first(node)
-    if whole is None or not is_picture(value) or not whole.is_finite() or not whole.scale.all():
+    if (
+        whole is None
+        or not is_picture(value)
+        or not whole.is_finite()
+        or not whole.scale.all()
+    ):
         return None
     return value, whole
 
 
 def _surrounded(
-    patch: Patch, picture: ir.Value, border: np.ndarray, shape: tuple[int, ...], pads: tuple[int, ...]
+    patch: Patch,
+    picture: ir.Value,
+    border: np.ndarray,
+    shape: tuple[int, ...],
+    pads: tuple[int, ...],
 ) -> ir.Value:
     """The picture with rows above and below, then columns on the left and right."""
     top, left, bottom, right = pads
@@ -80,12 +111,18 @@ def _surrounded(
     sizes = {2: (top, bottom), 3: (left, right)}
     value = picture
     for axis, (before, after) in sizes.items():
-        frame = [batch, channels, height, width] if axis == 2 else [batch, channels, height + top + bottom, width]
+        frame = (
+            [batch, channels, height, width]
+            if axis == 2
+            else [batch, channels, height + top + bottom, width]
+        )
         parts: list[ir.Value] = []
         for amount, role in ((before, "before"), (after, "after")):
             frame[axis] = amount
             if amount:
-                parts.append(patch.constant(np.broadcast_to(border, frame), f"{role}{axis}"))
+                parts.append(
+                    patch.constant(np.broadcast_to(border, frame), f"{role}{axis}")
+                )
             if role == "before":
                 parts.append(value)
         if len(parts) > 1:

@@ -48,12 +48,23 @@ def take_pictures(model: ir.Model, name: str, pixels: Pixels) -> None:
         scale, shift = scale[::-1], shift[::-1]
     value = front.add("Transpose", picture, perm=TO_PLANES)
     if (scale != 1).any():
-        value = front.add("Mul", value, front.constant(scale.reshape(1, -1, 1, 1), "scale"))
+        value = front.add(
+            "Mul", value, front.constant(scale.reshape(1, -1, 1, 1), "scale")
+        )
     if (shift != 0).any():
-        value = front.add("Add", value, front.constant(shift.reshape(1, -1, 1, 1), "shift"))
+        value = front.add(
+            "Add", value, front.constant(shift.reshape(1, -1, 1, 1), "shift")
+        )
     if pixels.turned:
-        whole_axis = (("starts", -1), ("ends", -(2**63)), ("axes", 1), ("steps", -1))
-        value = front.add("Slice", value, *(front.constant(np.array([n], np.int64), role) for role, n in whole_axis))
+        integer_axis = (("starts", -1), ("ends", -(2**63)), ("axes", 1), ("steps", -1))
+        value = front.add(
+            "Slice",
+            value,
+            *(
+                front.constant(np.array([n], np.int64), role)
+                for role, n in integer_axis
+            ),
+        )
     if pixels.channels_last:
         value = front.add("Transpose", value, perm=TO_PIXELS)
     old.replace_all_uses_with(value, replace_graph_outputs=True)
@@ -69,7 +80,13 @@ class _Front:
     def constant(self, array: Array, role: str) -> ir.Value:
         return add_constant(self._graph, array, f"{self._picture.name}.{role}")
 
-    def add(self, operator: str, value: ir.Value, *constants: ir.Value, **attributes: Attribute) -> ir.Value:
+    def add(
+        self,
+        operator: str,
+        value: ir.Value,
+        *constants: ir.Value,
+        **attributes: Attribute,
+    ) -> ir.Value:
         name = fresh_name(self._graph, f"{self._picture.name}.{operator.lower()}")
         node = ir.Node("", operator, (value, *constants), name=name)
         set_attributes(node, **attributes)
@@ -77,7 +94,11 @@ class _Front:
         assert sizes is not None
         perm = attributes.get("perm", range(4))
         assert isinstance(perm, tuple | range)
-        result.name, result.type, result.shape = name, value.type, ir.Shape([sizes[axis] for axis in perm])
+        result.name, result.type, result.shape = (
+            name,
+            value.type,
+            ir.Shape([sizes[axis] for axis in perm]),
+        )
         if self._behind is None:
             self._graph.append(node)
         else:

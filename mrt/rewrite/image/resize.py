@@ -35,7 +35,14 @@ MOST_STEPS = 2**11
 ROUNDING = 1e-6  # of a factor that was written in float32
 
 _CROP = "tf_crop_and_resize"
-_MODES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", _CROP)
+_MODES = (
+    "half_pixel",
+    "half_pixel_symmetric",
+    "pytorch_half_pixel",
+    "align_corners",
+    "asymmetric",
+    _CROP,
+)
 _ROUNDINGS: dict[str, Callable[[Single], Single]] = {
     "round_prefer_floor": lambda x: np.ceil(x - np.float32(0.5)),
     "round_prefer_ceil": lambda x: np.floor(x + np.float32(0.5)),
@@ -54,12 +61,23 @@ def lower_resize(model: ir.Model) -> int:
     for node in nodes(model, "Resize"):
         x, y, scales = shape_of(first(node)), shape_of(node.outputs[0]), _scales(node)
         mode = string_attribute(node, "coordinate_transformation_mode", "half_pixel")
-        if x is None or y is None or scales is None or mode not in _MODES or (mode == _CROP and _region(node) is None):
+        if (
+            x is None
+            or y is None
+            or scales is None
+            or mode not in _MODES
+            or (mode == _CROP and _region(node) is None)
+        ):
             continue
-        axes = [axis for axis in range(len(x)) if x[axis] != y[axis] or scales[axis] != 1.0]
+        axes = [
+            axis for axis in range(len(x)) if x[axis] != y[axis] or scales[axis] != 1.0
+        ]
         if mode == _CROP:
             axes = list(range(len(x)))
-        kind, smooth = string_attribute(node, "mode", "nearest"), int_attribute(node, "antialias", 0)
+        kind, smooth = (
+            string_attribute(node, "mode", "nearest"),
+            int_attribute(node, "antialias", 0),
+        )
         if (
             kind == "linear"
             and not smooth
@@ -70,7 +88,9 @@ def lower_resize(model: ir.Model) -> int:
         elif kind == "nearest" and max(y, default=1) <= LARGEST_RESULT:
             _look_up(node, axes, scales)
             count += 1
-        elif kind in ("linear", "cubic") and all(x[axis] * y[axis] <= LARGEST_RESULT for axis in axes):
+        elif kind in ("linear", "cubic") and all(
+            x[axis] * y[axis] <= LARGEST_RESULT for axis in axes
+        ):
             _multiply(node, axes, scales)
             count += 1
     return count
@@ -83,14 +103,19 @@ def _scales(node: ir.Node) -> list[float] | None:
     given = constant(operand(node, 2))
     if given is None or given.size == 0:
         return _scales_to_sizes(node, every)
-    for axis, scale in zip(ints_attribute(node, "axes") or range(len(x)), given.tolist(), strict=True):
+    for axis, scale in zip(
+        ints_attribute(node, "axes") or range(len(x)), given.tolist(), strict=True
+    ):
         every[axis] = float(scale)
     return every
 
 
 def _scales_to_sizes(node: ir.Node, every: list[float]) -> list[float] | None:
     """Those that sizes amount to: one for all axes where the ratio of the sides is kept."""
-    sizes, policy = constant(operand(node, 3)), string_attribute(node, "keep_aspect_ratio_policy", "stretch")
+    sizes, policy = (
+        constant(operand(node, 3)),
+        string_attribute(node, "keep_aspect_ratio_policy", "stretch"),
+    )
     if sizes is None or policy == "stretch":
         return None if sizes is None else every
     x = shape_of(first(node)) or ()
@@ -111,30 +136,47 @@ def _region(node: ir.Node) -> dict[int, tuple[float, float]] | None:
     return dict(zip(axes, zip(starts, ends, strict=True), strict=True))
 
 
-def _plain_mode(mode: str, x: Sequence[int], y: Sequence[int], scales: Sequence[float]) -> str | None:
+def _plain_mode(
+    mode: str, x: Sequence[int], y: Sequence[int], scales: Sequence[float]
+) -> str | None:
     """align_corners, half_pixel or asymmetric where the factors are the quotients of the sizes."""
     if mode == _CROP:
         return None
     if mode != "align_corners" and any(
-        abs(scale * small - large) > ROUNDING * large for scale, small, large in zip(scales, x, y, strict=True)
+        abs(scale * small - large) > ROUNDING * large
+        for scale, small, large in zip(scales, x, y, strict=True)
     ):
         return None
-    if mode == "pytorch_half_pixel" and any(large == 1 < small for small, large in zip(x, y, strict=True)):
+    if mode == "pytorch_half_pixel" and any(
+        large == 1 < small for small, large in zip(x, y, strict=True)
+    ):
         return None
     return mode if mode in ("align_corners", "asymmetric") else "half_pixel"
 
 
 def _suits_the_machine(mode: str, x: Sequence[int], y: Sequence[int]) -> bool:
     """An image whose rows and columns can be counted in steps that the machine's resize has."""
-    if len(x) != 4 or tuple(x[:2]) != tuple(y[:2]) or max(*x[2:], *y[2:]) > LARGEST_SIDE:
+    if (
+        len(x) != 4
+        or tuple(x[:2]) != tuple(y[:2])
+        or max(*x[2:], *y[2:]) > LARGEST_SIDE
+    ):
         return False
     for small, large in zip(x[2:], y[2:], strict=True):
         if mode == "align_corners":
-            steps, stride = (large - 1, small - 1) if large > 1 and small > 1 else (1, 1)
+            steps, stride = (
+                (large - 1, small - 1) if large > 1 and small > 1 else (1, 1)
+            )
         else:
-            steps, stride = (2 * large, 2 * small) if mode == "half_pixel" else (large, small)
+            steps, stride = (
+                (2 * large, 2 * small) if mode == "half_pixel" else (large, small)
+            )
         common = math.gcd(steps, stride)
-        if steps // common > MOST_STEPS or stride >= 16 * steps or (large == 1 < small and mode == "align_corners"):
+        if (
+            steps // common > MOST_STEPS
+            or stride >= 16 * steps
+            or (large == 1 < small and mode == "align_corners")
+        ):
             return False
     return True
 
@@ -143,38 +185,69 @@ def _write(node: ir.Node, mode: str, y: tuple[int, ...]) -> bool:
     """The canonical form: sizes alone, and nothing else said."""
     attributes = {"mode": "linear", "coordinate_transformation_mode": mode}
     sizes = constant(operand(node, 3))
-    said = len(node.inputs) == 4 and sizes is not None and tuple(sizes.tolist()) == y and "axes" not in node.attributes
-    if said and string_attribute(node, "coordinate_transformation_mode", "half_pixel") == mode:
+    said = (
+        len(node.inputs) == 4
+        and sizes is not None
+        and tuple(sizes.tolist()) == y
+        and "axes" not in node.attributes
+    )
+    if (
+        said
+        and string_attribute(node, "coordinate_transformation_mode", "half_pixel")
+        == mode
+    ):
         return False
     patch = Patch(node)
-    patch.finish(patch.add("Resize", first(node), None, None, patch.axes(y, "sizes"), **attributes))
+    patch.finish(
+        patch.add(
+            "Resize", first(node), None, None, patch.axes(y, "sizes"), **attributes
+        )
+    )
     return True
 
 
 def _coordinates(mode: str, small: int, large: int, scale: float) -> Single:
     """Where in the old axis each place of the new one lies."""
-    place, factor, half = np.arange(large, dtype=np.float32), np.float32(scale), np.float32(0.5)
+    place, factor, half = (
+        np.arange(large, dtype=np.float32),
+        np.float32(scale),
+        np.float32(0.5),
+    )
     if mode == "asymmetric":
         return (np.arange(large) / scale).astype(np.float32)
     if mode == "align_corners":
-        return place * np.float32(small - 1) / np.float32(large - 1) if large > 1 else np.zeros(1, np.float32)
+        return (
+            place * np.float32(small - 1) / np.float32(large - 1)
+            if large > 1
+            else np.zeros(1, np.float32)
+        )
     if mode == "pytorch_half_pixel" and large == 1:
         return np.zeros(1, np.float32)
     offset = np.float32(0)
     if mode == "half_pixel_symmetric":
-        offset = np.float32(small / 2) * (1 - np.float32(large) / (factor * np.float32(small)))
+        offset = np.float32(small / 2) * (
+            1 - np.float32(large) / (factor * np.float32(small))
+        )
     return offset + (place + half) / factor - half
 
 
-def _places(node: ir.Node, axes: Sequence[int], scales: Sequence[float]) -> dict[int, Single]:
+def _places(
+    node: ir.Node, axes: Sequence[int], scales: Sequence[float]
+) -> dict[int, Single]:
     """By axis, the coordinates in the old one."""
     x, y = shape_of(first(node)) or (), shape_of(node.outputs[0]) or ()
     mode = string_attribute(node, "coordinate_transformation_mode", "half_pixel")
     if mode != _CROP:
-        return {axis: _coordinates(mode, x[axis], y[axis], scales[axis]) for axis in axes}
+        return {
+            axis: _coordinates(mode, x[axis], y[axis], scales[axis]) for axis in axes
+        }
     parts = (_region(node) or {}).items()
     found = {axis: _cropped(x[axis], y[axis], *ends) for axis, ends in parts}
-    return {axis: places for axis, places in found.items() if not np.array_equal(places, np.arange(x[axis]))}
+    return {
+        axis: places
+        for axis, places in found.items()
+        if not np.array_equal(places, np.arange(x[axis]))
+    }
 
 
 def _cropped(small: int, large: int, start: float, end: float) -> Single:
@@ -184,16 +257,23 @@ def _cropped(small: int, large: int, start: float, end: float) -> Single:
     return (start * (small - 1) + steps).astype(np.float32)
 
 
-def _finish(patch: Patch, node: ir.Node, value: ir.Value, places: dict[int, Single]) -> None:
+def _finish(
+    patch: Patch, node: ir.Node, value: ir.Value, places: dict[int, Single]
+) -> None:
     """What lies outside of the old image is the extrapolation value, where a part is cut out."""
     x, y = shape_of(first(node)) or (), shape_of(node.outputs[0]) or ()
     outside = np.zeros(y, np.bool_)
     if string_attribute(node, "coordinate_transformation_mode", "half_pixel") == _CROP:
         for axis, coordinates in places.items():
             beyond = (coordinates < 0) | (coordinates > x[axis] - 1)
-            outside |= beyond.reshape([-1 if other == axis else 1 for other in range(len(y))])
+            outside |= beyond.reshape(
+                [-1 if other == axis else 1 for other in range(len(y))]
+            )
     if outside.any():
-        far = patch.constant(np.array(float_attribute(node, "extrapolation_value", 0.0), np.float32), "extrapolation")
+        far = patch.constant(
+            np.array(float_attribute(node, "extrapolation_value", 0.0), np.float32),
+            "extrapolation",
+        )
         value = patch.add("Where", patch.constant(outside, "outside"), far, value)
     patch.finish(value)
 
@@ -216,22 +296,35 @@ def _multiply(node: ir.Node, axes: Sequence[int], scales: Sequence[float]) -> No
     patch, value, places = Patch(node), first(node), _places(node, axes, scales)
     for axis, coordinates in places.items():
         weights = _weights(node, coordinates.astype(np.float64), x[axis], scales[axis])
-        swap = tuple({axis: last, last: axis}.get(index, index) for index in range(len(x)))
+        swap = tuple(
+            {axis: last, last: axis}.get(index, index) for index in range(len(x))
+        )
         turned = patch.add("Transpose", value, perm=swap)
-        product = patch.add("MatMul", turned, patch.constant(weights.astype(np.float32), "weights"))
+        product = patch.add(
+            "MatMul", turned, patch.constant(weights.astype(np.float32), "weights")
+        )
         value = patch.add("Transpose", product, perm=swap)
     _finish(patch, node, value, places)
 
 
 def _weights(node: ir.Node, coordinates: Matrix, size: int, scale: float) -> Matrix:
     """[size, places]. Antialias widens the kernel by what the axis shrinks."""
-    smooth, cubic = int_attribute(node, "antialias", 0), string_attribute(node, "mode", "nearest") == "cubic"
+    smooth, cubic = (
+        int_attribute(node, "antialias", 0),
+        string_attribute(node, "mode", "nearest") == "cubic",
+    )
     if not smooth and not cubic:
         return _linear(coordinates, size)
     a = float_attribute(node, "cubic_coeff_a", -0.75)
-    kernel = Kernel(2, lambda x: _keys(x, a)) if cubic else Kernel(1, lambda x: (1 - x).clip(0, 1))
+    kernel = (
+        Kernel(2, lambda x: _keys(x, a))
+        if cubic
+        else Kernel(1, lambda x: (1 - x).clip(0, 1))
+    )
     excluded = bool(int_attribute(node, "exclude_outside", 0))
-    return _spread(coordinates, size, kernel, min(scale, 1.0) if smooth else 1.0, excluded=excluded)
+    return _spread(
+        coordinates, size, kernel, min(scale, 1.0) if smooth else 1.0, excluded=excluded
+    )
 
 
 def _linear(coordinates: Matrix, size: int) -> Matrix:
@@ -253,7 +346,9 @@ class Kernel:
     share: Callable[[Matrix], Matrix]
 
 
-def _spread(coordinates: Matrix, size: int, kernel: Kernel, shrink: float, *, excluded: bool) -> Matrix:
+def _spread(
+    coordinates: Matrix, size: int, kernel: Kernel, shrink: float, *, excluded: bool
+) -> Matrix:
     """[size, places]: the shares of all neighbours in reach; those outside are the border's, or left out."""
     start = np.floor(coordinates)
     weights, places = np.zeros((size, coordinates.size)), np.arange(coordinates.size)
@@ -262,7 +357,11 @@ def _spread(coordinates: Matrix, size: int, kernel: Kernel, shrink: float, *, ex
         taps = (start + step).astype(np.int64)
         share = kernel.share(np.abs(coordinates - start - step) * shrink)
         inside = (taps >= 0) & (taps < size)
-        np.add.at(weights, (taps.clip(0, size - 1), places), np.where(inside | (not excluded), share, 0.0))
+        np.add.at(
+            weights,
+            (taps.clip(0, size - 1), places),
+            np.where(inside | (not excluded), share, 0.0),
+        )
     if excluded or shrink != 1.0:
         weights /= np.add.reduce(weights, axis=0)
     return weights

@@ -5,7 +5,15 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, first, ints_attribute, nodes, operand, shape_of, string_attribute
+from mrt.graph.values import (
+    constant,
+    first,
+    ints_attribute,
+    nodes,
+    operand,
+    shape_of,
+    string_attribute,
+)
 from mrt.rewrite.canonical import MOST_DIMENSIONS
 
 # (coordinate transformation, nearest mode) pairs under which a whole factor repeats each element exactly.
@@ -27,30 +35,55 @@ def lower_resize_by_integers(model: ir.Model) -> int:
         x, y = shape_of(first(node)), shape_of(node.outputs[0])
         if x is None or y is None or not _repeats(node) or not _has_factors(node, x, y):
             continue
-        growing = [axis for axis, (small, large) in enumerate(zip(x, y, strict=True)) if small != large]
+        growing = [
+            axis
+            for axis, (small, large) in enumerate(zip(x, y, strict=True))
+            if small != large
+        ]
         if len(x) + len(growing) > MOST_DIMENSIONS:
             continue
         patch = Patch(node)
-        apart = [size for axis, size in enumerate(x) for size in ((size, 1) if axis in growing else (size,))]
-        value = patch.add("Reshape", first(node), patch.axes(apart, "apart"), allowzero=0)
+        apart = [
+            size
+            for axis, size in enumerate(x)
+            for size in ((size, 1) if axis in growing else (size,))
+        ]
+        value = patch.add(
+            "Reshape", first(node), patch.axes(apart, "apart"), allowzero=0
+        )
         for behind, axis in enumerate(growing, 1):
-            value = patch.add("Concat", *[value] * (y[axis] // x[axis]), axis=axis + behind)
+            value = patch.add(
+                "Concat", *[value] * (y[axis] // x[axis]), axis=axis + behind
+            )
         patch.finish(patch.add("Reshape", value, patch.axes(y, "shape"), allowzero=0))
         count += 1
     return count
 
 
 def _repeats(node: ir.Node) -> bool:
-    transformation = string_attribute(node, "coordinate_transformation_mode", "half_pixel")
+    transformation = string_attribute(
+        node, "coordinate_transformation_mode", "half_pixel"
+    )
     nearest = string_attribute(node, "nearest_mode", "round_prefer_floor")
-    return string_attribute(node, "mode", "nearest") == "nearest" and (transformation, nearest) in _REPEATING
+    return (
+        string_attribute(node, "mode", "nearest") == "nearest"
+        and (transformation, nearest) in _REPEATING
+    )
 
 
 def _has_factors(node: ir.Node, x: tuple[int, ...], y: tuple[int, ...]) -> bool:
     """Sizes are multiples, and the scales, where given, those very factors and not numbers that round to them."""
     if any(large % small for small, large in zip(x, y, strict=True)):
         return False
-    scales, axes = constant(operand(node, 2)), ints_attribute(node, "axes") or tuple(range(len(x)))
+    scales, axes = (
+        constant(operand(node, 2)),
+        ints_attribute(node, "axes") or tuple(range(len(x))),
+    )
     if scales is None or scales.size == 0:
-        return string_attribute(node, "keep_aspect_ratio_policy", "stretch") == "stretch"
-    return all(float(scale) * x[axis] == y[axis] for scale, axis in zip(scales, axes, strict=True))
+        return (
+            string_attribute(node, "keep_aspect_ratio_policy", "stretch") == "stretch"
+        )
+    return all(
+        float(scale) * x[axis] == y[axis]
+        for scale, axis in zip(scales, axes, strict=True)
+    )

@@ -8,7 +8,15 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from mrt.graph.values import Array, constant, first, float_attribute, int_attribute, operand, shape_of
+from mrt.graph.values import (
+    Array,
+    constant,
+    first,
+    float_attribute,
+    int_attribute,
+    operand,
+    shape_of,
+)
 
 Real = npt.NDArray[np.float64]
 
@@ -22,12 +30,17 @@ class Affine:
 
     def is_finite(self) -> bool:
         """Whether every number fits a float32 and is one."""
-        return all(bool(np.isfinite(to_single(part)).all()) for part in (self.scale, self.shift))
+        return all(
+            bool(np.isfinite(to_single(part)).all())
+            for part in (self.scale, self.shift)
+        )
 
 
 def affine_of(node: ir.Node) -> Affine | None:
     """The per-channel meaning (axis 1) of a Mul or Add by a constant or of a BatchNormalization; None for others."""
-    shape = shape_of(first(node)) if node.inputs and node.inputs[0] is not None else None
+    shape = (
+        shape_of(first(node)) if node.inputs and node.inputs[0] is not None else None
+    )
     if shape is None or len(shape) < 2 or node.domain != "":
         return None
     if node.op_type == "BatchNormalization":
@@ -41,7 +54,9 @@ def affine_of(node: ir.Node) -> Affine | None:
 
 def _of_batch_norm(node: ir.Node, channels: int) -> Affine | None:
     parts = [constant(operand(node, index)) for index in (1, 2, 3, 4)]
-    if any(part is None or part.shape != (channels,) for part in parts) or int_attribute(node, "training_mode", 0):
+    if any(
+        part is None or part.shape != (channels,) for part in parts
+    ) or int_attribute(node, "training_mode", 0):
         return None
     gamma, beta, mean, variance = (np.asarray(part, np.float64) for part in parts)
     spread = variance + float(np.float32(float_attribute(node, "epsilon", 1e-5)))
@@ -54,7 +69,11 @@ def _of_batch_norm(node: ir.Node, channels: int) -> Affine | None:
 def negative_variance(node: ir.Node) -> str | None:
     """What is wrong with the stored variance of a BatchNormalization that has no square root in float either."""
     variance = constant(operand(node, 4))
-    if variance is None or variance.ndim != 1 or int_attribute(node, "training_mode", 0):
+    if (
+        variance is None
+        or variance.ndim != 1
+        or int_attribute(node, "training_mode", 0)
+    ):
         return None
     epsilon = float(np.float32(float_attribute(node, "epsilon", 1e-5)))
     wrong = np.flatnonzero(~(variance.astype(np.float64) + epsilon > 0))

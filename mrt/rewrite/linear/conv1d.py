@@ -5,7 +5,15 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch, set_attributes
-from mrt.graph.values import constant, first, ints_attribute, nodes, operand, rank_of, shape_of
+from mrt.graph.values import (
+    constant,
+    first,
+    ints_attribute,
+    nodes,
+    operand,
+    rank_of,
+    shape_of,
+)
 
 _WIDTH = {"kernel_shape": 1, "strides": 1, "dilations": 1, "output_padding": 0}
 
@@ -18,15 +26,23 @@ def lower_conv1d(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "Conv", "ConvTranspose", "MaxPool", "AveragePool"):
-        shape, result, pads = shape_of(first(node)), shape_of(node.outputs[0]), ints_attribute(node, "pads")
+        shape, result, pads = (
+            shape_of(first(node)),
+            shape_of(node.outputs[0]),
+            ints_attribute(node, "pads"),
+        )
         weights = constant(operand(node, 1))
         is_convolution = node.op_type in ("Conv", "ConvTranspose")
         if rank_of(first(node)) != 3 or shape is None or result is None or pads is None:
             continue
-        if ints_attribute(node, "kernel_shape") is None or (is_convolution and weights is None):
+        if ints_attribute(node, "kernel_shape") is None or (
+            is_convolution and weights is None
+        ):
             continue
         patch = Patch(node)
-        tall = patch.add("Reshape", first(node), patch.axes((*shape, 1), "tall"), allowzero=0)
+        tall = patch.add(
+            "Reshape", first(node), patch.axes((*shape, 1), "tall"), allowzero=0
+        )
         operands = [tall, *node.inputs[1:]]
         if weights is not None:
             operands[1] = patch.constant(weights[..., None], "weight")
@@ -38,6 +54,8 @@ def lower_conv1d(model: ir.Model) -> int:
         for name, width in _WIDTH.items():
             if (numbers := ints_attribute(node, name)) is not None:
                 set_attributes(wide, **{name: (*numbers, width)})
-        patch.finish(patch.add("Reshape", value, patch.axes(result, "shape"), allowzero=0))
+        patch.finish(
+            patch.add("Reshape", value, patch.axes(result, "shape"), allowzero=0)
+        )
         count += 1
     return count

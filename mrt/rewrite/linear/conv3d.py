@@ -8,7 +8,17 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch, set_attributes
-from mrt.graph.values import Array, constant, first, int_attribute, ints_attribute, nodes, operand, rank_of, shape_of
+from mrt.graph.values import (
+    Array,
+    constant,
+    first,
+    int_attribute,
+    ints_attribute,
+    nodes,
+    operand,
+    rank_of,
+    shape_of,
+)
 from mrt.rewrite.linear.conv_pool_attributes import Window, window_of
 
 
@@ -22,12 +32,26 @@ def lower_conv3d(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "Conv", "ConvTranspose", "MaxPool", "AveragePool"):
-        window, shape, result = window_of(node), shape_of(first(node)), shape_of(node.outputs[0])
-        if rank_of(first(node)) != 5 or window is None or shape is None or result is None:
+        window, shape, result = (
+            window_of(node),
+            shape_of(first(node)),
+            shape_of(node.outputs[0]),
+        )
+        if (
+            rank_of(first(node)) != 5
+            or window is None
+            or shape is None
+            or result is None
+        ):
             continue
-        if node.op_type in ("MaxPool", "AveragePool") and not int_attribute(node, "ceil_mode", 0):
+        if node.op_type in ("MaxPool", "AveragePool") and not int_attribute(
+            node, "ceil_mode", 0
+        ):
             _pool(node, window, shape, result)
-        elif node.op_type in ("Conv", "ConvTranspose") and constant(operand(node, 2)) is not None:
+        elif (
+            node.op_type in ("Conv", "ConvTranspose")
+            and constant(operand(node, 2)) is not None
+        ):
             weights = constant(operand(node, 1))
             if weights is None:
                 continue
@@ -50,48 +74,80 @@ class _Volume:
     @staticmethod
     def of_operand(patch: Patch) -> _Volume:
         n, c, *space = shape_of(first(patch.node)) or ()
-        return _Volume(patch, patch.add("Transpose", first(patch.node), perm=(0, 2, 3, 4, 1)), (n, *space, c))
+        return _Volume(
+            patch,
+            patch.add("Transpose", first(patch.node), perm=(0, 2, 3, 4, 1)),
+            (n, *space, c),
+        )
 
     def reshaped(self, *shape: int) -> _Volume:
-        value = self.patch.add("Reshape", self.value, self.patch.axes(shape, "shape"), allowzero=0)
+        value = self.patch.add(
+            "Reshape", self.value, self.patch.axes(shape, "shape"), allowzero=0
+        )
         return replace(self, value=value, shape=shape)
 
     def padded(self, before: int, after: int) -> _Volume:
         """Zeros before and after along axis 1; what is negative is cut off."""
-        cut = self.tap(max(-before, 0), 1, self.shape[1] - max(-before, 0) - max(-after, 0))
+        cut = self.tap(
+            max(-before, 0), 1, self.shape[1] - max(-before, 0) - max(-after, 0)
+        )
         rank, (before, after) = len(self.shape), (max(before, 0), max(after, 0))
         if not before and not after:
             return cut
         pads = [0] * 2 * rank
         pads[1], pads[1 + rank] = before, after
         zero = self.patch.constant(np.zeros((), np.float32), "zero")
-        value = self.patch.add("Pad", cut.value, self.patch.axes(pads, "pads"), zero, mode="constant")
-        return replace(cut, value=value, shape=_with(cut.shape, 1, cut.shape[1] + before + after))
+        value = self.patch.add(
+            "Pad", cut.value, self.patch.axes(pads, "pads"), zero, mode="constant"
+        )
+        return replace(
+            cut, value=value, shape=_with(cut.shape, 1, cut.shape[1] + before + after)
+        )
 
     def spread(self, stride: int) -> _Volume:
         """stride - 1 slices of zeros behind each slice of depth."""
         if stride == 1:
             return self
         n, depth, *rest = self.shape
-        return self.reshaped(n * depth, 1, *rest).padded(0, stride - 1).reshaped(n, depth * stride, *rest)
+        return (
+            self.reshaped(n * depth, 1, *rest)
+            .padded(0, stride - 1)
+            .reshaped(n, depth * stride, *rest)
+        )
 
     def tap(self, start: int, step: int, count: int) -> _Volume:
         """`count` entries of axis 1, each `step` behind the one before."""
         if (start, step, count) == (0, 1, self.shape[1]):
             return self
-        bounds = {"starts": start, "ends": start + (count - 1) * step + 1, "axes": 1, "steps": step}
+        bounds = {
+            "starts": start,
+            "ends": start + (count - 1) * step + 1,
+            "axes": 1,
+            "steps": step,
+        }
         operands = (self.patch.axes([number], role) for role, number in bounds.items())
-        return replace(self, value=self.patch.add("Slice", self.value, *operands), shape=_with(self.shape, 1, count))
+        return replace(
+            self,
+            value=self.patch.add("Slice", self.value, *operands),
+            shape=_with(self.shape, 1, count),
+        )
 
-    def side_by_side(self, window: Window, *, stride: int, depth: int, group: int) -> _Volume:
+    def side_by_side(
+        self, window: Window, *, stride: int, depth: int, group: int
+    ) -> _Volume:
         """The slices that each tap of depth meets as channels, those of a group together: [N, depth, H, W, KD * C]."""
-        taps = [self.tap(number * window.dilations[0], stride, depth) for number in range(window.kernel[0])]
+        taps = [
+            self.tap(number * window.dilations[0], stride, depth)
+            for number in range(window.kernel[0])
+        ]
         if len(taps) == 1:
             return taps[0]
         *front, channels = taps[0].shape
         if group > 1:
             taps = [tap.reshaped(*front, group, channels // group) for tap in taps]
-        value = self.patch.add("Concat", *(tap.value for tap in taps), axis=len(taps[0].shape) - 1)
+        value = self.patch.add(
+            "Concat", *(tap.value for tap in taps), axis=len(taps[0].shape) - 1
+        )
         shape = (*taps[0].shape[:-1], len(taps) * taps[0].shape[-1])
         joined = replace(self, value=value, shape=shape)
         return joined if group == 1 else joined.reshaped(*front, len(taps) * channels)
@@ -99,11 +155,17 @@ class _Volume:
     def as_image(self) -> ir.Value:
         """[N * D, C, H, W]."""
         n, depth, *rest = self.shape
-        return self.patch.add("Transpose", self.reshaped(n * depth, *rest).value, perm=(0, 3, 1, 2))
+        return self.patch.add(
+            "Transpose", self.reshaped(n * depth, *rest).value, perm=(0, 3, 1, 2)
+        )
 
-    def from_image(self, image: ir.Value, height: int, width: int, channels: int) -> _Volume:
+    def from_image(
+        self, image: ir.Value, height: int, width: int, channels: int
+    ) -> _Volume:
         """A 2-D node's result on `as_image`."""
-        last = replace(self, value=self.patch.add("Transpose", image, perm=(0, 2, 3, 1)))
+        last = replace(
+            self, value=self.patch.add("Transpose", image, perm=(0, 2, 3, 1))
+        )
         return last.reshaped(*self.shape[:2], height, width, channels)
 
     def finish(self) -> None:
@@ -114,7 +176,9 @@ def _with(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
     return (*shape[:axis], size, *shape[axis + 1 :])
 
 
-def _convolve(node: ir.Node, window: Window, weights: Array, result: tuple[int, ...]) -> None:
+def _convolve(
+    node: ir.Node, window: Window, weights: Array, result: tuple[int, ...]
+) -> None:
     group = int_attribute(node, "group", 1)
     x = _Volume.of_operand(Patch(node)).padded(window.pads[0], window.pads[3])
     x = x.side_by_side(window, stride=window.strides[0], depth=result[2], group=group)
@@ -123,7 +187,9 @@ def _convolve(node: ir.Node, window: Window, weights: Array, result: tuple[int, 
     _finish_convolution(x, flat, window, result, group=group)
 
 
-def _convolve_transposed(node: ir.Node, window: Window, weights: Array, result: tuple[int, ...]) -> None:
+def _convolve_transposed(
+    node: ir.Node, window: Window, weights: Array, result: tuple[int, ...]
+) -> None:
     """The taps of depth meet an input with zeros in between in reverse, as an ordinary convolution would."""
     group, reach = int_attribute(node, "group", 1), window.extent[0] - 1
     x = _Volume.of_operand(Patch(node)).spread(window.strides[0])
@@ -131,47 +197,89 @@ def _convolve_transposed(node: ir.Node, window: Window, weights: Array, result: 
     x = x.padded(before, result[2] + reach - before - x.shape[1])
     x = x.side_by_side(window, stride=1, depth=result[2], group=group)
     inputs, outputs, taps, *kernel = weights.shape
-    grouped = weights[:, :, ::-1].reshape(group, inputs // group, outputs, taps, *kernel)
+    grouped = weights[:, :, ::-1].reshape(
+        group, inputs // group, outputs, taps, *kernel
+    )
     flat = grouped.transpose(0, 3, 1, 2, 4, 5).reshape(-1, outputs, *kernel)
     extra = ints_attribute(node, "output_padding") or (0, 0, 0)
     _finish_convolution(x, flat, window, result, group=group, output_padding=extra[1:])
 
 
 def _finish_convolution(
-    x: _Volume, weights: Array, window: Window, result: tuple[int, ...], **attributes: int | tuple[int, ...]
+    x: _Volume,
+    weights: Array,
+    window: Window,
+    result: tuple[int, ...],
+    **attributes: int | tuple[int, ...],
 ) -> None:
     node = x.patch.node
-    image = x.patch.add(node.op_type, x.as_image(), x.patch.constant(weights, "weight"), operand(node, 2))
+    image = x.patch.add(
+        node.op_type,
+        x.as_image(),
+        x.patch.constant(weights, "weight"),
+        operand(node, 2),
+    )
     _set_window(image, window, (1, 2), **attributes)
     x.from_image(image, result[3], result[4], result[1]).finish()
 
 
-def _pool(node: ir.Node, window: Window, shape: tuple[int, ...], result: tuple[int, ...]) -> None:
+def _pool(
+    node: ir.Node, window: Window, shape: tuple[int, ...], result: tuple[int, ...]
+) -> None:
     """Both maxima and means over what is no padding are those of rows of maxima or means; empty taps do not occur."""
     x = _Volume.of_operand(Patch(node))
     height, width, channels, depth = result[3], result[4], result[1], result[2]
     flat = _pooled(x.patch, x.as_image(), window, (1, 2))
-    x = x.from_image(flat, height, width, channels).reshaped(shape[0], shape[2], height * width, channels)
-    deep = _pooled(x.patch, x.patch.add("Transpose", x.value, perm=(0, 3, 1, 2)), window, (0,))
+    x = x.from_image(flat, height, width, channels).reshaped(
+        shape[0], shape[2], height * width, channels
+    )
+    deep = _pooled(
+        x.patch, x.patch.add("Transpose", x.value, perm=(0, 3, 1, 2)), window, (0,)
+    )
     last = replace(x, value=x.patch.add("Transpose", deep, perm=(0, 2, 3, 1)))
     last.reshaped(shape[0], depth, height, width, channels).finish()
 
 
-def _pooled(patch: Patch, image: ir.Value, window: Window, axes: tuple[int, ...]) -> ir.Value:
+def _pooled(
+    patch: Patch, image: ir.Value, window: Window, axes: tuple[int, ...]
+) -> ir.Value:
     """The pool along some axes of the window; a window of one axis has a width of 1."""
     value = patch.add(patch.node.op_type, image)
-    names = [name for name in ("count_include_pad", "ceil_mode", "storage_order") if name in patch.node.attributes]
-    _set_window(value, window, axes, **{name: int_attribute(patch.node, name, 0) for name in names})
+    names = [
+        name
+        for name in ("count_include_pad", "ceil_mode", "storage_order")
+        if name in patch.node.attributes
+    ]
+    _set_window(
+        value,
+        window,
+        axes,
+        **{name: int_attribute(patch.node, name, 0) for name in names},
+    )
     return value
 
 
-def _set_window(value: ir.Value, window: Window, axes: tuple[int, ...], **attributes: int | tuple[int, ...]) -> None:
+def _set_window(
+    value: ir.Value,
+    window: Window,
+    axes: tuple[int, ...],
+    **attributes: int | tuple[int, ...],
+) -> None:
     """The window's numbers along some axes of three, as those of a 2-D node."""
     node, width = value.producer(), 2 - len(axes)
     assert node is not None
-    pads = [[window.pads[side + axis] for axis in axes] + [0] * width for side in (0, 3)]
+    pads = [
+        [window.pads[side + axis] for axis in axes] + [0] * width for side in (0, 3)
+    ]
     numbers = (window.kernel, window.strides, window.dilations)
-    kernel, strides, dilations = ((*(part[axis] for axis in axes), *(1,) * width) for part in numbers)
+    kernel, strides, dilations = (
+        (*(part[axis] for axis in axes), *(1,) * width) for part in numbers
+    )
     set_attributes(
-        node, kernel_shape=kernel, strides=strides, dilations=dilations, pads=(*pads[0], *pads[1]), **attributes
+        node,
+        kernel_shape=kernel,
+        strides=strides,
+        dilations=dilations,
+        pads=(*pads[0], *pads[1]),
+        **attributes,
     )

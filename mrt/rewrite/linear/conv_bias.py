@@ -16,8 +16,14 @@ def add_conv_bias(model: ir.Model) -> int:
         weights = constant(operand(node, 1))
         if operand(node, 2) is not None or weights is None:
             continue
-        outputs = weights.shape[0] if node.op_type == "Conv" else weights.shape[1] * int_attribute(node, "group", 1)
+        outputs = (
+            weights.shape[0]
+            if node.op_type == "Conv"
+            else weights.shape[1] * int_attribute(node, "group", 1)
+        )
         node.resize_inputs(3)
-        node.replace_input_with(2, Patch(node).constant(np.zeros(outputs, np.float32), "bias"))
+        node.replace_input_with(
+            2, Patch(node).constant(np.zeros(outputs, np.float32), "bias")
+        )
         count += 1
     return count

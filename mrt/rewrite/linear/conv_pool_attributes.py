@@ -7,7 +7,15 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from mrt.graph.patch import drop_attributes, set_attributes
-from mrt.graph.values import first, int_attribute, ints_attribute, nodes, operand, shape_of, string_attribute
+from mrt.graph.values import (
+    first,
+    int_attribute,
+    ints_attribute,
+    nodes,
+    operand,
+    shape_of,
+    string_attribute,
+)
 
 
 @dataclass(frozen=True)
@@ -22,7 +30,9 @@ class Window:
     @property
     def extent(self) -> tuple[int, ...]:
         """What the dilated kernel spans."""
-        return tuple((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations, strict=True))
+        return tuple(
+            (k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations, strict=True)
+        )
 
 
 def canonicalize_conv_pool_attributes(model: ir.Model) -> int:
@@ -32,7 +42,9 @@ def canonicalize_conv_pool_attributes(model: ir.Model) -> int:
     when the result has the very shape that was inferred.
     """
     count = 0
-    for node in nodes(model, "Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool"):
+    for node in nodes(
+        model, "Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool"
+    ):
         window = _explicit(node)
         if window is None:
             continue
@@ -43,19 +55,34 @@ def canonicalize_conv_pool_attributes(model: ir.Model) -> int:
         if node.op_type == "ConvTranspose":
             wanted["output_padding"] = _output_padding(node, window)
         written = {name: _written(node, name) for name in wanted}
-        if written == wanted and "auto_pad" not in node.attributes and "output_shape" not in node.attributes:
+        if (
+            written == wanted
+            and "auto_pad" not in node.attributes
+            and "output_shape" not in node.attributes
+        ):
             continue
         if string_attribute(node, "auto_pad", "NOTSET").startswith("SAME"):
-            drop_attributes(node, "ceil_mode")  # the size is what the strides make of it, whatever the rounding
+            drop_attributes(
+                node, "ceil_mode"
+            )  # the size is what the strides make of it, whatever the rounding
         drop_attributes(node, "auto_pad", "output_shape")
-        set_attributes(node, **{name: value[0] if name == "group" else value for name, value in wanted.items()})
+        set_attributes(
+            node,
+            **{
+                name: value[0] if name == "group" else value
+                for name, value in wanted.items()
+            },
+        )
         count += 1
     return count
 
 
 def window_of(node: ir.Node) -> Window | None:
     """The window of a node that `canonicalize_conv_pool_attributes` has been through."""
-    parts = [ints_attribute(node, name) for name in ("kernel_shape", "strides", "dilations", "pads")]
+    parts = [
+        ints_attribute(node, name)
+        for name in ("kernel_shape", "strides", "dilations", "pads")
+    ]
     kernel, strides, dilations, pads = parts
     if kernel is None or strides is None or pads is None:
         return None
@@ -85,38 +112,66 @@ def _explicit(node: ir.Node) -> Window | None:
     if node.op_type == "ConvTranspose":
         return _pads_of_transposed(node, window, x[2:], y[2:])
     if mode == "VALID":
-        return Window(window.kernel, window.strides, window.dilations, (0, 0) * len(kernel))
+        return Window(
+            window.kernel, window.strides, window.dilations, (0, 0) * len(kernel)
+        )
     if mode in ("SAME_UPPER", "SAME_LOWER"):
         totals = [max((-(-size // s) - 1) * s + e - size, 0)
                   for size, s, e in zip(x[2:], window.strides, window.extent, strict=True)]  # fmt: skip
-        return Window(window.kernel, window.strides, window.dilations, _split(totals, upper=mode == "SAME_UPPER"))
+        return Window(
+            window.kernel,
+            window.strides,
+            window.dilations,
+            _split(totals, upper=mode == "SAME_UPPER"),
+        )
     return window
 
 
-def _pads_of_transposed(node: ir.Node, window: Window, x: tuple[int, ...], y: tuple[int, ...]) -> Window | None:
+def _pads_of_transposed(
+    node: ir.Node, window: Window, x: tuple[int, ...], y: tuple[int, ...]
+) -> Window | None:
     """A transposed convolution makes s*(x-1) + extra + extent elements and cuts the pads off."""
     mode = string_attribute(node, "auto_pad", "NOTSET")
     extra = ints_attribute(node, "output_padding") or (0,) * len(x)
-    full = [s * (size - 1) + o + e for size, s, o, e in zip(x, window.strides, extra, window.extent, strict=True)]
+    full = [
+        s * (size - 1) + o + e
+        for size, s, o, e in zip(x, window.strides, extra, window.extent, strict=True)
+    ]
     if mode == "NOTSET" and "output_shape" not in node.attributes:
         return window
     if mode == "VALID" and "output_shape" not in node.attributes:
         return Window(window.kernel, window.strides, window.dilations, (0, 0) * len(x))
     totals = [max(have - want, 0) for have, want in zip(full, y, strict=True)]
-    return Window(window.kernel, window.strides, window.dilations, _split(totals, upper=mode == "SAME_UPPER"))
+    return Window(
+        window.kernel,
+        window.strides,
+        window.dilations,
+        _split(totals, upper=mode == "SAME_UPPER"),
+    )
 
 
 def _output_padding(node: ir.Node, window: Window) -> tuple[int, ...]:
     """What is appended, and whatever a wanted shape has beyond that."""
     extra = ints_attribute(node, "output_padding") or (0,) * len(window.kernel)
-    if "output_shape" not in node.attributes and string_attribute(node, "auto_pad", "NOTSET") == "NOTSET":
+    if (
+        "output_shape" not in node.attributes
+        and string_attribute(node, "auto_pad", "NOTSET") == "NOTSET"
+    ):
         return extra
     x, y = (shape_of(value) or () for value in (first(node), node.outputs[0]))
-    full = [s * (size - 1) + e for size, s, e in zip(x[2:], window.strides, window.extent, strict=True)]
-    return tuple(max(want - have, o) for want, have, o in zip(y[2:], full, extra, strict=True))
+    full = [
+        s * (size - 1) + e
+        for size, s, e in zip(x[2:], window.strides, window.extent, strict=True)
+    ]
+    return tuple(
+        max(want - have, o) for want, have, o in zip(y[2:], full, extra, strict=True)
+    )
 
 
 def _split(totals: list[int], *, upper: bool) -> tuple[int, ...]:
     """Half of each total in front, half behind; the odd one goes behind when `upper`."""
     begins = [total // 2 if upper else total - total // 2 for total in totals]
-    return (*begins, *(total - begin for total, begin in zip(totals, begins, strict=True)))
+    return (
+        *begins,
+        *(total - begin for total, begin in zip(totals, begins, strict=True)),
+    )

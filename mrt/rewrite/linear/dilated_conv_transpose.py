@@ -19,16 +19,33 @@ def lower_dilated_conv_transpose(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "ConvTranspose"):
-        weights, dilations = constant(operand(node, 1)), ints_attribute(node, "dilations") or ()
-        if weights is None or all(dilation == 1 for dilation in dilations) or len(dilations) != weights.ndim - 2:
+        weights, dilations = (
+            constant(operand(node, 1)),
+            ints_attribute(node, "dilations") or (),
+        )
+        if (
+            weights is None
+            or all(dilation == 1 for dilation in dilations)
+            or len(dilations) != weights.ndim - 2
+        ):
             continue
-        extent = [(size - 1) * step + 1 for size, step in zip(weights.shape[2:], dilations, strict=True)]
-        if min(dilations) < 1 or math.prod(weights.shape[:2]) * math.prod(extent) > LARGEST_RESULT:
+        extent = [
+            (size - 1) * step + 1
+            for size, step in zip(weights.shape[2:], dilations, strict=True)
+        ]
+        if (
+            min(dilations) < 1
+            or math.prod(weights.shape[:2]) * math.prod(extent) > LARGEST_RESULT
+        ):
             continue
         spread = np.zeros((*weights.shape[:2], *extent), weights.dtype)
-        spread[(slice(None), slice(None), *(slice(None, None, step) for step in dilations))] = weights
+        spread[
+            (slice(None), slice(None), *(slice(None, None, step) for step in dilations))
+        ] = weights
         assert isinstance(node.graph, ir.Graph)
-        node.replace_input_with(1, add_constant(node.graph, spread, f"{node.outputs[0].name}.spread"))
+        node.replace_input_with(
+            1, add_constant(node.graph, spread, f"{node.outputs[0].name}.spread")
+        )
         set_attributes(node, kernel_shape=tuple(extent), dilations=(1,) * len(extent))
         count += 1
     return count

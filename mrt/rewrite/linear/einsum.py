@@ -32,7 +32,9 @@ def lower_einsum(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "Einsum"):
-        shapes = [shape for value in node.inputs if (shape := shape_of(value)) is not None]
+        shapes = [
+            shape for value in node.inputs if (shape := shape_of(value)) is not None
+        ]
         if len(shapes) < len(node.inputs):
             continue
         equation = _parse(string_attribute(node, "equation", ""), shapes)
@@ -41,7 +43,11 @@ def lower_einsum(model: ir.Model) -> int:
         operands, result = equation
         sizes: dict[str, int] = {}
         for letters, shape in zip(operands, shapes, strict=True):
-            sizes |= {letter: size for letter, size in zip(letters, shape, strict=True) if sizes.get(letter, 1) == 1}
+            sizes |= {
+                letter: size
+                for letter, size in zip(letters, shape, strict=True)
+                if sizes.get(letter, 1) == 1
+            }
         patch = Patch(node)
         einsum = _Einsum(patch, sizes)
         total, *others = (
@@ -64,8 +70,13 @@ def _parse(equation: str, shapes: list[Shape]) -> tuple[list[str], str] | None:
     written = left.split(",")
     if len(written) != len(shapes):
         return None
-    ranks = [len(shape) - len(letters.replace("...", "")) for letters, shape in zip(written, shapes, strict=True)]
-    hidden = [rank for rank, letters in zip(ranks, written, strict=True) if "..." in letters]
+    ranks = [
+        len(shape) - len(letters.replace("...", ""))
+        for letters, shape in zip(written, shapes, strict=True)
+    ]
+    hidden = [
+        rank for rank, letters in zip(ranks, written, strict=True) if "..." in letters
+    ]
     if min(ranks) < 0 or max(hidden, default=0) > len(DIGITS) or any(
         rank and "..." not in letters for rank, letters in zip(ranks, written, strict=True)
     ):  # fmt: skip
@@ -76,9 +87,15 @@ def _parse(equation: str, shapes: list[Shape]) -> tuple[list[str], str] | None:
         for letters, rank in zip(written, ranks, strict=True)
     ]
     everything = "".join(operands)
-    once = "".join(sorted(letter for letter in set(left) - set(",.") if left.count(letter) == 1))
+    once = "".join(
+        sorted(letter for letter in set(left) - set(",.") if left.count(letter) == 1)
+    )
     result = right.replace("...", everywhere) if arrow else everywhere + once
-    return (operands, result) if set(result) <= set(everything) and len(set(result)) == len(result) else None
+    return (
+        (operands, result)
+        if set(result) <= set(everything) and len(set(result)) == len(result)
+        else None
+    )
 
 
 class _Einsum:
@@ -90,11 +107,19 @@ class _Einsum:
 
     def plain(self, term: Term, shape: Shape) -> Term:
         """Every letter once, and without the axes of 1 that are repeated."""
-        repeated = {letter for letter, size in zip(term.letters, shape, strict=True) if size < self._sizes[letter]}
+        repeated = {
+            letter
+            for letter, size in zip(term.letters, shape, strict=True)
+            if size < self._sizes[letter]
+        }
         if repeated:
             kept = "".join(letter for letter in term.letters if letter not in repeated)
-            term = Term(self._shaped(term, [self._sizes[letter] for letter in kept]), kept)
-        while twice := next((letter for letter in term.letters if term.letters.count(letter) > 1), None):
+            term = Term(
+                self._shaped(term, [self._sizes[letter] for letter in kept]), kept
+            )
+        while twice := next(
+            (letter for letter in term.letters if term.letters.count(letter) > 1), None
+        ):
             term = self._diagonal(term, twice)
         return term
 
@@ -103,17 +128,31 @@ class _Einsum:
         one, two = places[:2]
         rest = [axis for axis in range(len(term.letters)) if axis not in (one, two)]
         others, size = "".join(term.letters[axis] for axis in rest), self._sizes[letter]
-        turned = Term(self._patch.add("Transpose", term.value, perm=(*rest, one, two)), "")
-        flat = self._shaped(turned, [*(self._sizes[other] for other in others), size * size])
-        along = self._patch.axes([place * (size + 1) for place in range(size)], "diagonal")
-        return Term(self._patch.add("Gather", flat, along, axis=len(rest)), others + letter)
+        turned = Term(
+            self._patch.add("Transpose", term.value, perm=(*rest, one, two)), ""
+        )
+        flat = self._shaped(
+            turned, [*(self._sizes[other] for other in others), size * size]
+        )
+        along = self._patch.axes(
+            [place * (size + 1) for place in range(size)], "diagonal"
+        )
+        return Term(
+            self._patch.add("Gather", flat, along, axis=len(rest)), others + letter
+        )
 
     def summed(self, term: Term, kept: set[str]) -> Term:
         """Without the axes that nobody needs."""
         axes = [axis for axis, letter in enumerate(term.letters) if letter not in kept]
         if not axes:
             return term
-        value = self._patch.add("ReduceSum", term.value, self._patch.axes(axes), keepdims=0, noop_with_empty_axes=0)
+        value = self._patch.add(
+            "ReduceSum",
+            term.value,
+            self._patch.axes(axes),
+            keepdims=0,
+            noop_with_empty_axes=0,
+        )
         return Term(value, "".join(letter for letter in term.letters if letter in kept))
 
     def transposed(self, term: Term, letters: str) -> Term:
@@ -127,21 +166,37 @@ class _Einsum:
         """Both as stacks of matrices [batch, left, sum] and [batch, sum, right]."""
         if constant(a.value) is not None:
             a, b = b, a  # a constant matrix stands on the right
-        a, b = self.summed(a, later | set(b.letters)), self.summed(b, later | set(a.letters))
+        a, b = (
+            self.summed(a, later | set(b.letters)),
+            self.summed(b, later | set(a.letters)),
+        )
         shared = [letter for letter in a.letters if letter in b.letters]
         batch = "".join(letter for letter in shared if letter in later)
         inner = "".join(letter for letter in shared if letter not in later)
         left = "".join(letter for letter in a.letters if letter not in shared)
         right = "".join(letter for letter in b.letters if letter not in shared)
         stack = [self._size(batch)] if batch else []
-        x = self._shaped(self.transposed(a, batch + left + inner), [*stack, self._size(left), self._size(inner)])
-        y = self._shaped(self.transposed(b, batch + inner + right), [*stack, self._size(inner), self._size(right)])
+        x = self._shaped(
+            self.transposed(a, batch + left + inner),
+            [*stack, self._size(left), self._size(inner)],
+        )
+        y = self._shaped(
+            self.transposed(b, batch + inner + right),
+            [*stack, self._size(inner), self._size(right)],
+        )
         value = self._patch.add("MatMul" if inner else "Mul", x, y)
         result = batch + left + right
-        return Term(self._shaped(Term(value, result), [self._sizes[letter] for letter in result]), result)
+        return Term(
+            self._shaped(
+                Term(value, result), [self._sizes[letter] for letter in result]
+            ),
+            result,
+        )
 
     def _size(self, letters: Iterable[str]) -> int:
         return math.prod(self._sizes[letter] for letter in letters)
 
     def _shaped(self, term: Term, shape: list[int]) -> ir.Value:
-        return self._patch.add("Reshape", term.value, self._patch.axes(shape, "shape"), allowzero=0)
+        return self._patch.add(
+            "Reshape", term.value, self._patch.axes(shape, "shape"), allowzero=0
+        )

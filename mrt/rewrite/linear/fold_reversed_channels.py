@@ -6,7 +6,15 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, constant_integers, first, int_attribute, nodes, operand, producer
+from mrt.graph.values import (
+    constant,
+    constant_integers,
+    first,
+    int_attribute,
+    nodes,
+    operand,
+    producer,
+)
 
 
 def fold_reversed_channels(model: ir.Model) -> int:
@@ -15,7 +23,12 @@ def fold_reversed_channels(model: ir.Model) -> int:
     for node in nodes(model, "Conv"):
         turn = producer(first(node), "Slice")
         weights = constant(operand(node, 1))
-        if turn is None or weights is None or int_attribute(node, "group", 1) != 1 or not _turns_channels(turn):
+        if (
+            turn is None
+            or weights is None
+            or int_attribute(node, "group", 1) != 1
+            or not _turns_channels(turn)
+        ):
             continue
         node.replace_input_with(0, first(turn))
         node.replace_input_with(1, Patch(node).constant(np.flip(weights, 1), "weight"))
@@ -25,4 +38,6 @@ def fold_reversed_channels(model: ir.Model) -> int:
 
 def _turns_channels(node: ir.Node) -> bool:
     """Whether a Slice, as canonical form writes it, turns axis 1 round and does nothing else."""
-    return constant_integers(operand(node, 3)) == (1,) and constant_integers(operand(node, 4)) == (-1,)
+    return constant_integers(operand(node, 3)) == (1,) and constant_integers(
+        operand(node, 4)
+    ) == (-1,)

@@ -6,7 +6,15 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, first, int_attribute, nodes, operand, producer, sole_user
+from mrt.graph.values import (
+    constant,
+    first,
+    int_attribute,
+    nodes,
+    operand,
+    producer,
+    sole_user,
+)
 from mrt.rewrite.linear.affine import Affine, Real, affine_of, to_single
 
 
@@ -31,7 +39,10 @@ def fuse_affine_after(model: ir.Model) -> int:
             continue
         patch = Patch(node)
         value = patch.add(
-            maker.op_type, first(maker), patch.constant(scaled, "weight"), patch.constant(shifted, "bias")
+            maker.op_type,
+            first(maker),
+            patch.constant(scaled, "weight"),
+            patch.constant(shifted, "bias"),
         )
         fused = value.producer()
         assert fused is not None
@@ -44,7 +55,8 @@ def fuse_affine_after(model: ir.Model) -> int:
 def _is_plain(maker: ir.Node) -> bool:
     """A Gemm in canonical form; convolutions always are."""
     return maker.op_type != "Gemm" or (
-        int_attribute(maker, "transB", 0) == 1 and int_attribute(maker, "transA", 0) == 0
+        int_attribute(maker, "transB", 0) == 1
+        and int_attribute(maker, "transA", 0) == 0
     )
 
 
@@ -55,4 +67,6 @@ def scale_outputs(maker: ir.Node, weights: Real, affine: Affine) -> Real:
     group = int_attribute(maker, "group", 1)
     inputs, outputs, *kernel = weights.shape
     grouped = weights.reshape(group, inputs // group, outputs, *kernel)
-    return (grouped * affine.scale.reshape(group, 1, outputs, *(1,) * len(kernel))).reshape(weights.shape)
+    return (
+        grouped * affine.scale.reshape(group, 1, outputs, *(1,) * len(kernel))
+    ).reshape(weights.shape)

@@ -6,7 +6,16 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, first, int_attribute, ints_attribute, nodes, operand, producer, sole_user
+from mrt.graph.values import (
+    constant,
+    first,
+    int_attribute,
+    ints_attribute,
+    nodes,
+    operand,
+    producer,
+    sole_user,
+)
 from mrt.rewrite.linear.affine import Affine, Real, affine_of, to_single
 
 
@@ -27,7 +36,10 @@ def fuse_affine_before(model: ir.Model) -> int:
         if weights is None or bias is None or not _may_shift(node, affine):
             continue
         scaled = to_single(_scale_inputs(node, weights.astype(np.float64), affine))
-        shifted = to_single(bias.astype(np.float64) + _shift_sum(node, weights.astype(np.float64), affine))
+        shifted = to_single(
+            bias.astype(np.float64)
+            + _shift_sum(node, weights.astype(np.float64), affine)
+        )
         if not (np.isfinite(scaled).all() and np.isfinite(shifted).all()):
             continue
         patch = Patch(node)
@@ -40,10 +52,17 @@ def fuse_affine_before(model: ir.Model) -> int:
 
 def _may_shift(node: ir.Node, affine: Affine) -> bool:
     if node.op_type == "Gemm":
-        return int_attribute(node, "transB", 0) == 1 and int_attribute(node, "transA", 0) == 0
+        return (
+            int_attribute(node, "transB", 0) == 1
+            and int_attribute(node, "transA", 0) == 0
+        )
     if not affine.shift.any():
         return True
-    return node.op_type == "Conv" and not any(ints_attribute(node, "pads") or ()) and "auto_pad" not in node.attributes
+    return (
+        node.op_type == "Conv"
+        and not any(ints_attribute(node, "pads") or ())
+        and "auto_pad" not in node.attributes
+    )
 
 
 def _per_weight(node: ir.Node, weights: Real, vector: Real) -> Real:
@@ -64,7 +83,9 @@ def _shift_sum(node: ir.Node, weights: Real, affine: Affine) -> Real:
     """What the shift adds to each output, term by term in index order, so that no library chooses the order."""
     if not affine.shift.any():
         return np.zeros(())
-    terms = (weights * _per_weight(node, weights, affine.shift)).reshape(weights.shape[0], -1)
+    terms = (weights * _per_weight(node, weights, affine.shift)).reshape(
+        weights.shape[0], -1
+    )
     total = np.zeros(len(terms))
     for index in range(terms.shape[1]):
         total += terms[:, index]

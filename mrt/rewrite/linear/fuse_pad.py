@@ -5,7 +5,16 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from mrt.graph.patch import set_attributes
-from mrt.graph.values import constant_integers, first, nodes, operand, producer, scalar, shape_of, string_attribute
+from mrt.graph.values import (
+    constant_integers,
+    first,
+    nodes,
+    operand,
+    producer,
+    scalar,
+    shape_of,
+    string_attribute,
+)
 from mrt.rewrite.linear.conv_pool_attributes import window_of
 
 
@@ -19,11 +28,17 @@ def fuse_pad(model: ir.Model) -> int:
     for node in nodes(model, "Conv", "MaxPool"):
         pad = producer(first(node), "Pad")
         window, pads = window_of(node), None if pad is None else _spatial_zeros(pad)
-        if pad is None or pads is None or window is None or "auto_pad" in node.attributes:
+        if (
+            pad is None
+            or pads is None
+            or window is None
+            or "auto_pad" in node.attributes
+        ):
             continue
         total = tuple(own + more for own, more in zip(window.pads, pads, strict=True))
         if node.op_type == "MaxPool" and not (
-            producer(first(pad), "Relu") and all(t < k for t, k in zip(total, window.kernel * 2, strict=True))
+            producer(first(pad), "Relu")
+            and all(t < k for t, k in zip(total, window.kernel * 2, strict=True))
         ):
             continue
         node.replace_input_with(0, first(pad))

@@ -6,7 +6,16 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import Array, constant, first, float_attribute, int_attribute, nodes, operand, shape_of
+from mrt.graph.values import (
+    Array,
+    constant,
+    first,
+    float_attribute,
+    int_attribute,
+    nodes,
+    operand,
+    shape_of,
+)
 from mrt.rewrite.linear.affine import to_single
 
 
@@ -35,8 +44,10 @@ def _is_plain(node: ir.Node) -> bool:
         constant(operand(node, 1)) is not None
         and bias is not None
         and bias.shape == (shape_of(node.outputs[0]) or ())[1:]
-        and (int_attribute(node, "transA", 0), int_attribute(node, "transB", 0)) == (0, 1)
-        and (float_attribute(node, "alpha", 1.0), float_attribute(node, "beta", 1.0)) == (1.0, 1.0)
+        and (int_attribute(node, "transA", 0), int_attribute(node, "transB", 0))
+        == (0, 1)
+        and (float_attribute(node, "alpha", 1.0), float_attribute(node, "beta", 1.0))
+        == (1.0, 1.0)
     )
 
 
@@ -62,7 +73,9 @@ def _bias(node: ir.Node, outputs: int) -> Array | None:
     c = constant(operand(node, 2))
     if c is None or (c.ndim == 2 and c.shape[0] != 1):
         return None
-    return np.broadcast_to(_scaled(c, float_attribute(node, "beta", 1.0)).reshape(-1), (outputs,)).copy()
+    return np.broadcast_to(
+        _scaled(c, float_attribute(node, "beta", 1.0)).reshape(-1), (outputs,)
+    ).copy()
 
 
 def _to_matmul(node: ir.Node) -> None:
@@ -76,7 +89,9 @@ def _to_matmul(node: ir.Node) -> None:
     value = patch.add("MatMul", a, b)
     alpha = float_attribute(node, "alpha", 1.0)
     if alpha != 1.0:
-        value = patch.add("Mul", value, patch.constant(np.array(alpha, np.float32), "alpha"))
+        value = patch.add(
+            "Mul", value, patch.constant(np.array(alpha, np.float32), "alpha")
+        )
     patch.finish(_add_c(patch, node, value))
 
 

@@ -20,9 +20,17 @@ def lower_matmul(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "MatMul"):
         left, right = constant(operand(node, 0)), constant(operand(node, 1))
-        if right is not None and right.ndim in (1, 2) and shape_of(node.outputs[0]) is not None:
+        if (
+            right is not None
+            and right.ndim in (1, 2)
+            and shape_of(node.outputs[0]) is not None
+        ):
             _to_gemm(node, right.reshape(len(right), -1))
-        elif left is not None and left.ndim == 2 and len(shape_of(operand(node, 1)) or ()) == 2:
+        elif (
+            left is not None
+            and left.ndim == 2
+            and len(shape_of(operand(node, 1)) or ()) == 2
+        ):
             _turn_around(node, left)
         else:
             continue
@@ -37,7 +45,12 @@ def _to_gemm(node: ir.Node, matrix: Array) -> None:
     patch = Patch(last)
     x = first(node)
     if len(shape) != 2:
-        x = patch.add("Reshape", x, patch.axes((math.prod(shape) // inputs, inputs), "rows"), allowzero=0)
+        x = patch.add(
+            "Reshape",
+            x,
+            patch.axes((math.prod(shape) // inputs, inputs), "rows"),
+            allowzero=0,
+        )
     weight = patch.constant(np.ascontiguousarray(matrix.T), "weight")
     value = patch.add(
         "Gemm", x, weight, patch.constant(bias, "bias"), transA=0, transB=1, alpha=1.0, beta=1.0
@@ -54,15 +67,28 @@ def _with_bias(node: ir.Node, outputs: int) -> tuple[ir.Node, Array]:
     """The Add behind that holds one number per output and its numbers; else the MatMul itself and zeros."""
     user = sole_user(node.outputs[0])
     if user is not None and user.op_type == "Add" and user.domain == "":
-        other = constant(user.inputs[1] if user.inputs[0] is node.outputs[0] else user.inputs[0])
-        fits = other is not None and shape_of(user.outputs[0]) == shape_of(node.outputs[0])
-        if other is not None and fits and other.size in (1, outputs) and other.size == (other.shape or (1,))[-1]:
-            return user, np.broadcast_to(other.reshape(-1), (outputs,)).astype(np.float32)
+        other = constant(
+            user.inputs[1] if user.inputs[0] is node.outputs[0] else user.inputs[0]
+        )
+        fits = other is not None and shape_of(user.outputs[0]) == shape_of(
+            node.outputs[0]
+        )
+        if (
+            other is not None
+            and fits
+            and other.size in (1, outputs)
+            and other.size == (other.shape or (1,))[-1]
+        ):
+            return user, np.broadcast_to(other.reshape(-1), (outputs,)).astype(
+                np.float32
+            )
     return node, np.zeros(outputs, np.float32)
 
 
 def _turn_around(node: ir.Node, matrix: Array) -> None:
     patch = Patch(node)
     turned = patch.add("Transpose", node.inputs[1], perm=(1, 0))
-    product = patch.add("MatMul", turned, patch.constant(np.ascontiguousarray(matrix.T), "matrix"))
+    product = patch.add(
+        "MatMul", turned, patch.constant(np.ascontiguousarray(matrix.T), "matrix")
+    )
     patch.finish(patch.add("Transpose", product, perm=(1, 0)))

@@ -8,7 +8,9 @@ import onnx_ir as ir
 from mrt.graph.patch import Patch, set_attributes
 from mrt.graph.values import first, int_attribute, nodes, rank_of, shape_of
 
-BACKWARDS = -(2**63)  # an end before the first element, which counting from behind cannot name
+BACKWARDS = -(
+    2**63
+)  # an end before the first element, which counting from behind cannot name
 
 
 def canonicalize_argmax_topk(model: ir.Model) -> int:
@@ -47,12 +49,19 @@ def typed_like(value: ir.Value, other: ir.Value) -> ir.Value:
 def turned_round(patch: Patch, x: ir.Value, axis: int) -> ir.Value:
     """The elements of an axis, the last one first."""
     bounds = {"starts": -1, "ends": BACKWARDS, "axes": axis, "steps": -1}
-    return typed_like(patch.add("Slice", x, *(patch.axes([number], role) for role, number in bounds.items())), x)
+    return typed_like(
+        patch.add(
+            "Slice", x, *(patch.axes([number], role) for role, number in bounds.items())
+        ),
+        x,
+    )
 
 
 def _attributes(node: ir.Node) -> dict[str, int]:
     defaults = {"axis": 0, "keepdims": 1, "select_last_index": 0}
-    return {name: int_attribute(node, name, default) for name, default in defaults.items()}
+    return {
+        name: int_attribute(node, name, default) for name, default in defaults.items()
+    }
 
 
 def _take_last(node: ir.Node) -> None:
@@ -60,4 +69,6 @@ def _take_last(node: ir.Node) -> None:
     attributes = _attributes(node) | {"select_last_index": 0}
     index = patch.add("ArgMax", turned_round(patch, first(node), axis), **attributes)
     size = (shape_of(first(node)) or ())[axis]
-    patch.finish(patch.add("Sub", patch.constant(np.array(size - 1, np.int64), "last"), index))
+    patch.finish(
+        patch.add("Sub", patch.constant(np.array(size - 1, np.int64), "last"), index)
+    )

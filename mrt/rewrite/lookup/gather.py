@@ -19,8 +19,18 @@ def lower_gather(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "Gather"):
-        shape, indices, result = shape_of(first(node)), constant(operand(node, 1)), shape_of(node.outputs[0])
-        if not shape or indices is None or result is None or indices.size == 0 or constant(first(node)) is not None:
+        shape, indices, result = (
+            shape_of(first(node)),
+            constant(operand(node, 1)),
+            shape_of(node.outputs[0]),
+        )
+        if (
+            not shape
+            or indices is None
+            or result is None
+            or indices.size == 0
+            or constant(first(node)) is not None
+        ):
             continue
         axis = int_attribute(node, "axis", 0) % len(shape)
         size = shape[axis]
@@ -39,8 +49,12 @@ def lower_gather(model: ir.Model) -> int:
             )
             for run in runs
         ]  # fmt: skip
-        value = pieces[0] if len(pieces) == 1 else patch.add("Concat", *pieces, axis=axis)
-        patch.finish(patch.add("Reshape", value, patch.axes(result, "shape"), allowzero=0))
+        value = (
+            pieces[0] if len(pieces) == 1 else patch.add("Concat", *pieces, axis=axis)
+        )
+        patch.finish(
+            patch.add("Reshape", value, patch.axes(result, "shape"), allowzero=0)
+        )
         count += 1
     return count
 

@@ -8,7 +8,16 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, constant_integers, first, int_attribute, ints_attribute, nodes, operand, shape_of
+from mrt.graph.values import (
+    constant,
+    constant_integers,
+    first,
+    int_attribute,
+    ints_attribute,
+    nodes,
+    operand,
+    shape_of,
+)
 
 _BOOL, _INT64 = ir.TensorType(ir.DataType.BOOL), ir.TensorType(ir.DataType.INT64)
 
@@ -30,10 +39,14 @@ def _hardmax(node: ir.Node) -> bool:
     patch = Patch(node)
     best = patch.add("ArgMax", first(node), axis=axis, keepdims=1, select_last_index=0)
     best.type = _INT64
-    places = np.arange(shape[axis], dtype=np.int64).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    places = np.arange(shape[axis], dtype=np.int64).reshape(
+        [-1 if i == axis else 1 for i in range(len(shape))]
+    )
     hit = patch.add("Equal", best, patch.constant(places, "places"))
     hit.type = _BOOL
-    patch.finish(patch.add("Cast", hit, to=int(patch.output.dtype or ir.DataType.FLOAT)))
+    patch.finish(
+        patch.add("Cast", hit, to=int(patch.output.dtype or ir.DataType.FLOAT))
+    )
     return True
 
 
@@ -50,7 +63,9 @@ def _compress(node: ir.Node) -> bool:
         shape = (int(np.prod(shape)),)
     kept = np.flatnonzero(condition[: shape[axis]])
     patch.output.shape = ir.Shape([*shape[:axis], kept.size, *shape[axis + 1 :]])
-    patch.finish(patch.add("Gather", x, patch.constant(kept.astype(np.int64), "kept"), axis=axis))
+    patch.finish(
+        patch.add("Gather", x, patch.constant(kept.astype(np.int64), "kept"), axis=axis)
+    )
     return True
 
 
@@ -68,7 +83,9 @@ def _crop_and_pad(node: ir.Node) -> bool:
     shape, sizes = shape_of(first(node)), constant_integers(operand(node, 1))
     if shape is None or sizes is None:
         return False
-    axes = [axis % len(shape) for axis in ints_attribute(node, "axes") or range(len(shape))]
+    axes = [
+        axis % len(shape) for axis in ints_attribute(node, "axes") or range(len(shape))
+    ]
     before, after = [0] * len(shape), [0] * len(shape)
     for axis, size in zip(axes, sizes, strict=True):
         more = size - shape[axis]
@@ -76,8 +93,14 @@ def _crop_and_pad(node: ir.Node) -> bool:
         before[axis] = half if more > 0 else -half
         after[axis] = more - before[axis]
     patch = Patch(node)
-    patch.output.shape = ir.Shape([s + b + a for s, b, a in zip(shape, before, after, strict=True)])
-    patch.finish(patch.add("Pad", first(node), patch.axes([*before, *after], "pads"), mode="constant"))
+    patch.output.shape = ir.Shape(
+        [s + b + a for s, b, a in zip(shape, before, after, strict=True)]
+    )
+    patch.finish(
+        patch.add(
+            "Pad", first(node), patch.axes([*before, *after], "pads"), mode="constant"
+        )
+    )
     return True
 
 

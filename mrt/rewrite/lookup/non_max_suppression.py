@@ -119,9 +119,15 @@ def _choice(node: ir.Node) -> _Choice | None:
     elif not 0 <= overlap <= 1:
         trouble = f"iou_threshold={overlap}; expected 0 to 1"
     if trouble is not None:
-        ends = ",".join(str(value.name) for value in node.inputs[:2] if value is not None and value.producer())
+        ends = ",".join(
+            str(value.name)
+            for value in node.inputs[:2]
+            if value is not None and value.producer()
+        )
         hint = f"to end in front of it: --outputs {ends}" if ends else ""
-        raise Unsupported([f"{node.name or node.outputs[0].name} ({NAME}): {trouble}"], hint)
+        raise Unsupported(
+            [f"{node.name or node.outputs[0].name} ({NAME}): {trouble}"], hint
+        )
     return choice
 
 
@@ -137,23 +143,56 @@ def _number(node: ir.Node, place: int) -> float | None:
 def _lower(node: ir.Node, choice: _Choice) -> ir.Value:
     patch = Patch(node)
     rows = choice.batches * choice.classes
-    boxes = _corners(patch, first(node), bool(int_attribute(node, "center_point_box", 0)))
+    boxes = _corners(
+        patch, first(node), bool(int_attribute(node, "center_point_box", 0))
+    )
     if choice.classes > 1:
-        boxes = _float(patch.add("Gather", boxes, patch.axes([row // choice.classes for row in range(rows)]), axis=0))
-    scores = _float(patch.add("Reshape", operand(node, 1), patch.axes((rows, choice.boxes), "rows"), allowzero=0))
+        boxes = _float(
+            patch.add(
+                "Gather",
+                boxes,
+                patch.axes([row // choice.classes for row in range(rows)]),
+                axis=0,
+            )
+        )
+    scores = _float(
+        patch.add(
+            "Reshape",
+            operand(node, 1),
+            patch.axes((rows, choice.boxes), "rows"),
+            allowzero=0,
+        )
+    )
     found = _suppressed(patch, boxes, scores, choice)
     places = np.arange(choice.rows) // choice.keep
-    box = _whole(patch.add("Reshape", found, patch.axes((choice.rows,), "flat"), allowzero=0))
+    box = _whole(
+        patch.add("Reshape", found, patch.axes((choice.rows,), "flat"), allowzero=0)
+    )
     label = patch.constant(places % choice.classes, "label")
     batch = patch.constant(places // choice.classes, "batch")
     if rows > 1:
         order = _order(patch, _exists(patch, box, choice), choice.rows)
-        box, label, batch = (_whole(patch.add("Gather", value, order, axis=0)) for value in (box, label, batch))
-    exists, none = _exists(patch, box, choice), patch.constant(np.array(-1, np.int64), "none")
+        box, label, batch = (
+            _whole(patch.add("Gather", value, order, axis=0))
+            for value in (box, label, batch)
+        )
+    exists, none = (
+        _exists(patch, box, choice),
+        patch.constant(np.array(-1, np.int64), "none"),
+    )
     shape = patch.axes((choice.rows, 1), "column")
-    columns = [_whole(patch.add("Where", exists, value, none)) for value in (batch, label, box)]
-    table = patch.add("Concat", *(_whole(patch.add("Reshape", c, shape, allowzero=0)) for c in columns), axis=1)
-    node.outputs[0].shape, node.outputs[0].type = ir.Shape((choice.rows, 3)), ir.TensorType(ir.DataType.INT64)
+    columns = [
+        _whole(patch.add("Where", exists, value, none)) for value in (batch, label, box)
+    ]
+    table = patch.add(
+        "Concat",
+        *(_whole(patch.add("Reshape", c, shape, allowzero=0)) for c in columns),
+        axis=1,
+    )
+    node.outputs[0].shape, node.outputs[0].type = (
+        ir.Shape((choice.rows, 3)),
+        ir.TensorType(ir.DataType.INT64),
+    )
     patch.finish(table)
     return table
 
@@ -162,16 +201,23 @@ def _corners(patch: Patch, boxes: ir.Value, around_centers: bool) -> ir.Value:
     """[low, low, high, high], whichever of the two corners comes first."""
     axis, step = patch.axes([2]), patch.axes([1], "step")
     ends = [patch.axes([number], "edge") for number in (0, 2, 4)]
-    one, two = (_float(patch.add("Slice", boxes, ends[i], ends[i + 1], axis, step)) for i in range(2))
+    one, two = (
+        _float(patch.add("Slice", boxes, ends[i], ends[i + 1], axis, step))
+        for i in range(2)
+    )
     if around_centers:
-        half = _float(patch.add("Mul", two, patch.constant(np.array(0.5, np.float32), "half")))
+        half = _float(
+            patch.add("Mul", two, patch.constant(np.array(0.5, np.float32), "half"))
+        )
         low, high = patch.add("Sub", one, half), patch.add("Add", one, half)
     else:
         low, high = patch.add("Min", one, two), patch.add("Max", one, two)
     return _float(patch.add("Concat", _float(low), _float(high), axis=2))
 
 
-def _suppressed(patch: Patch, boxes: ir.Value, scores: ir.Value, choice: _Choice) -> ir.Value:
+def _suppressed(
+    patch: Patch, boxes: ir.Value, scores: ir.Value, choice: _Choice
+) -> ir.Value:
     """The node of domain "mrt"."""
     shape = (choice.batches * choice.classes, choice.boxes)
     classes = patch.constant(np.zeros(shape, np.float32), "classes")
@@ -183,13 +229,18 @@ def _suppressed(patch: Patch, boxes: ir.Value, scores: ir.Value, choice: _Choice
     name = fresh_name(patch.graph, f"{patch.base}.chosen")
     made = ir.node(NAME, [boxes, scores, classes], attributes, domain=DOMAIN, name=name)
     made.outputs[0].name = name
-    made.outputs[0].shape, made.outputs[0].type = ir.Shape((shape[0], choice.keep)), ir.TensorType(ir.DataType.INT64)
+    made.outputs[0].shape, made.outputs[0].type = (
+        ir.Shape((shape[0], choice.keep)),
+        ir.TensorType(ir.DataType.INT64),
+    )
     patch.graph.insert_before(patch.node, made)
     return made.outputs[0]
 
 
 def _exists(patch: Patch, box: ir.Value, choice: _Choice) -> ir.Value:
-    result = patch.add("Less", box, patch.constant(np.array(choice.boxes, np.int64), "boxes"))
+    result = patch.add(
+        "Less", box, patch.constant(np.array(choice.boxes, np.int64), "boxes")
+    )
     result.type = ir.TensorType(ir.DataType.BOOL)
     return result
 
@@ -197,10 +248,16 @@ def _exists(patch: Patch, box: ir.Value, choice: _Choice) -> ir.Value:
 def _order(patch: Patch, exists: ir.Value, rows: int) -> ir.Value:
     """The places of what exists, in order, then of what does not: the earliest have the highest rank."""
     ranks = patch.constant(np.arange(rows, 0, -1), "ranks")
-    rank = _whole(patch.add("Where", exists, ranks, patch.constant(np.array(0, np.int64), "zero")))
+    rank = _whole(
+        patch.add("Where", exists, ranks, patch.constant(np.array(0, np.int64), "zero"))
+    )
     name = fresh_name(patch.graph, f"{patch.base}.order")
     made = ir.node(
-        "TopK", [rank, patch.axes([rows], "rows")], {"axis": 0, "largest": 1, "sorted": 1}, num_outputs=2, name=name
+        "TopK",
+        [rank, patch.axes([rows], "rows")],
+        {"axis": 0, "largest": 1, "sorted": 1},
+        num_outputs=2,
+        name=name,
     )
     for output, role in zip(made.outputs, ("ranked", "order"), strict=True):
         output.name = fresh_name(patch.graph, f"{patch.base}.{role}")

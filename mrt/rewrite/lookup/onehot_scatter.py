@@ -9,7 +9,17 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import Array, constant, first, int_attribute, nodes, operand, scalar, shape_of, string_attribute
+from mrt.graph.values import (
+    Array,
+    constant,
+    first,
+    int_attribute,
+    nodes,
+    operand,
+    scalar,
+    shape_of,
+    string_attribute,
+)
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 from mrt.rewrite.lookup.argmax_topk import typed_like
 
@@ -23,26 +33,55 @@ def lower_onehot_scatter(model: ir.Model) -> int:
     for indices that come twice. Applies to a constant depth, and for ScatterND and ScatterElements to constant indices,
     none twice if nothing is reduced. Equal, up to the order of sums and products.
     """
-    lower = {"OneHot": _one_hot, "GatherND": _gather_nd, "ScatterND": _scatter, "ScatterElements": _scatter}
+    lower = {
+        "OneHot": _one_hot,
+        "GatherND": _gather_nd,
+        "ScatterND": _scatter,
+        "ScatterElements": _scatter,
+    }
     return sum(lower[node.op_type](node) for node in nodes(model, *lower))
 
 
 def _one_hot(node: ir.Node) -> bool:
-    depth, values, shape = scalar(operand(node, 1)), constant(operand(node, 2)), shape_of(node.outputs[0])
+    depth, values, shape = (
+        scalar(operand(node, 1)),
+        constant(operand(node, 2)),
+        shape_of(node.outputs[0]),
+    )
     indices, given = first(node), shape_of(first(node))
-    if depth is None or values is None or shape is None or given is None or not 0 < depth <= LARGEST_RESULT:
+    if (
+        depth is None
+        or values is None
+        or shape is None
+        or given is None
+        or not 0 < depth <= LARGEST_RESULT
+    ):
         return False
     axis = int_attribute(node, "axis", -1) % len(shape)
     patch = Patch(node)
-    apart = patch.add("Reshape", indices, patch.axes((*given[:axis], 1, *given[axis:]), "apart"), allowzero=0)
+    apart = patch.add(
+        "Reshape",
+        indices,
+        patch.axes((*given[:axis], 1, *given[axis:]), "apart"),
+        allowzero=0,
+    )
     apart = typed_like(apart, indices)
     assert indices.dtype is not None
-    numbers = np.arange(int(depth)).reshape((-1,) + (1,) * (len(shape) - 1 - axis)).astype(indices.dtype.numpy())
+    numbers = (
+        np.arange(int(depth))
+        .reshape((-1,) + (1,) * (len(shape) - 1 - axis))
+        .astype(indices.dtype.numpy())
+    )
     hit = _equal(patch, apart, numbers)
     if indices.dtype.numpy().kind != "u":  # those below 0 count from behind
-        hit = patch.add("Or", hit, _equal(patch, apart, numbers - numbers.dtype.type(int(depth))))
+        hit = patch.add(
+            "Or", hit, _equal(patch, apart, numbers - numbers.dtype.type(int(depth)))
+        )
         hit.type = _BOOL
-    off, on = (patch.constant(values[index].reshape(()), role) for index, role in ((0, "off"), (1, "on")))
+    off, on = (
+        patch.constant(values[index].reshape(()), role)
+        for index, role in ((0, "off"), (1, "on"))
+    )
     patch.finish(patch.add("Where", hit, on, off))
     return True
 
@@ -55,32 +94,60 @@ def _equal(patch: Patch, value: ir.Value, numbers: Array) -> ir.Value:
 
 def _gather_nd(node: ir.Node) -> bool:
     """[batch.., d1, .., dk, rest] with indices [batch.., w.., k]: one axis of all d of all batches, one index for each."""
-    x, indices, result = shape_of(first(node)), shape_of(operand(node, 1)), shape_of(node.outputs[0])
+    x, indices, result = (
+        shape_of(first(node)),
+        shape_of(operand(node, 1)),
+        shape_of(node.outputs[0]),
+    )
     batch = int_attribute(node, "batch_dims", 0)
-    if x is None or indices is None or result is None or math.prod(x[:batch]) > LARGEST_RESULT:
+    if (
+        x is None
+        or indices is None
+        or result is None
+        or math.prod(x[:batch]) > LARGEST_RESULT
+    ):
         return False
     looked_up, rest = x[batch : batch + indices[-1]], x[batch + indices[-1] :]
     patch = Patch(node)
-    flat = patch.add("Reshape", first(node), patch.axes((math.prod(x) // math.prod(rest), *rest), "flat"), allowzero=0)
+    flat = patch.add(
+        "Reshape",
+        first(node),
+        patch.axes((math.prod(x) // math.prod(rest), *rest), "flat"),
+        allowzero=0,
+    )
     index = _from_front_computed(patch, operand(node, 1), looked_up)
     strides = [math.prod(looked_up[place + 1 :]) for place in range(len(looked_up))]
     steps = _whole(patch.add("Mul", index, patch.axes(strides, "strides")))
-    total = _whole(patch.add("ReduceSum", steps, patch.axes([len(indices) - 1]), keepdims=0, noop_with_empty_axes=0))
+    total = _whole(
+        patch.add(
+            "ReduceSum",
+            steps,
+            patch.axes([len(indices) - 1]),
+            keepdims=0,
+            noop_with_empty_axes=0,
+        )
+    )
     if batch:
-        starts = np.arange(math.prod(x[:batch]), dtype=np.int64).reshape(x[:batch]) * math.prod(looked_up)
+        starts = np.arange(math.prod(x[:batch]), dtype=np.int64).reshape(
+            x[:batch]
+        ) * math.prod(looked_up)
         starts = starts.reshape(x[:batch] + (1,) * (len(indices) - 1 - batch))
         total = _whole(patch.add("Add", total, patch.constant(starts, "starts")))
     patch.finish(patch.add("Gather", flat, total, axis=0))
     return True
 
 
-def _from_front_computed(patch: Patch, indices: ir.Value | None, sizes: tuple[int, ...]) -> ir.Value:
+def _from_front_computed(
+    patch: Patch, indices: ir.Value | None, sizes: tuple[int, ...]
+) -> ir.Value:
     """Each index of a tuple inside its own axis, counted from the front."""
     negative = patch.add("Less", indices, patch.constant(np.array(0, np.int64), "zero"))
     negative.type = _BOOL
     behind = _whole(patch.add("Add", indices, patch.axes(sizes, "sizes")))
     chosen = _whole(patch.add("Where", negative, behind, indices))
-    return _whole(patch.add("Min", chosen, patch.axes([size - 1 for size in sizes], "limits")))
+    return _whole(
+        patch.add("Min", chosen, patch.axes([size - 1 for size in sizes], "limits"))
+    )
 
 
 def _whole(value: ir.Value) -> ir.Value:
@@ -95,12 +162,24 @@ MOST_ROUNDS = 16  # of updates that meet in one place
 
 def _scatter(node: ir.Node) -> bool:
     """Of one axis of rows, every place of the result looks up which update it takes."""
-    x, indices, updates = shape_of(first(node)), constant(operand(node, 1)), operand(node, 2)
-    if x is None or indices is None or updates is None or math.prod(x) > LARGEST_RESULT or not shape_of(updates):
+    x, indices, updates = (
+        shape_of(first(node)),
+        constant(operand(node, 1)),
+        operand(node, 2),
+    )
+    if (
+        x is None
+        or indices is None
+        or updates is None
+        or math.prod(x) > LARGEST_RESULT
+        or not shape_of(updates)
+    ):
         return False
     if node.op_type == "ScatterND":
         depth = indices.shape[-1]
-        places = np.ravel_multi_index(tuple(np.moveaxis(_from_front(indices, x[:depth]), -1, 0)), x[:depth]).reshape(-1)
+        places = np.ravel_multi_index(
+            tuple(np.moveaxis(_from_front(indices, x[:depth]), -1, 0)), x[:depth]
+        ).reshape(-1)
         rows, rest = math.prod(x[:depth]), x[depth:]
     else:
         places, rows, rest = _places_of_elements(node, indices, x), math.prod(x), ()
@@ -109,8 +188,12 @@ def _scatter(node: ir.Node) -> bool:
     if len(rounds) > (1 if reduction == "none" else MOST_ROUNDS):
         return False
     patch = Patch(node)
-    old = patch.add("Reshape", first(node), patch.axes((rows, *rest), "old"), allowzero=0)
-    new = patch.add("Reshape", updates, patch.axes((places.size, *rest), "new"), allowzero=0)
+    old = patch.add(
+        "Reshape", first(node), patch.axes((rows, *rest), "old"), allowzero=0
+    )
+    new = patch.add(
+        "Reshape", updates, patch.axes((places.size, *rest), "new"), allowzero=0
+    )
     for order in rounds:
         old = _update(patch, old, new, _Update(reduction, places, order, rows, rest))
     patch.finish(patch.add("Reshape", old, patch.axes(x, "shape"), allowzero=0))
@@ -124,7 +207,10 @@ def _rounds(places: Array) -> list[Array]:
     for place in places.tolist():
         turns.append(seen.get(place, 0))
         seen[place] = turns[-1] + 1
-    return [np.flatnonzero(np.array(turns) == turn) for turn in range(max(turns, default=0) + 1)]
+    return [
+        np.flatnonzero(np.array(turns) == turn)
+        for turn in range(max(turns, default=0) + 1)
+    ]
 
 
 @dataclass(frozen=True)
@@ -150,7 +236,11 @@ def _update(patch: Patch, old: ir.Value, new: ir.Value, update: _Update) -> ir.V
         row = np.full((1, *update.rest), neutral, patch.output.dtype.numpy())
         both = patch.add("Concat", new, patch.constant(row, "neutral"), axis=0)
     chosen = patch.add("Gather", both, patch.constant(sources, "sources"), axis=0)
-    return chosen if update.reduction == "none" else patch.add(_REDUCTIONS[update.reduction], old, chosen)
+    return (
+        chosen
+        if update.reduction == "none"
+        else patch.add(_REDUCTIONS[update.reduction], old, chosen)
+    )
 
 
 def _from_front(indices: Array, sizes: tuple[int, ...]) -> Array:

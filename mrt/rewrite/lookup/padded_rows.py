@@ -38,14 +38,18 @@ def blank_padded_rows(rows: ir.Value) -> int:
     return count
 
 
-def _lookups(value: ir.Value, seen: set[ir.Value]) -> Iterator[tuple[ir.Node, ir.Value]]:
+def _lookups(
+    value: ir.Value, seen: set[ir.Value]
+) -> Iterator[tuple[ir.Node, ir.Value]]:
     if value in seen:
         return
     seen.add(value)
     for use in list(value.uses()):
         if use.node.op_type in _LOOKS_UP and use.idx == 1:
             yield use.node, value
-        elif use.node.op_type in _MOVES and (use.node.op_type == "Concat" or use.idx == 0):
+        elif use.node.op_type in _MOVES and (
+            use.node.op_type == "Concat" or use.idx == 0
+        ):
             for output in use.node.outputs:
                 yield from _lookups(output, seen)
 
@@ -55,7 +59,10 @@ def _blank(node: ir.Node, index: ir.Value, shape: tuple[int, ...]) -> None:
     result = shape_of(found) or ()
     patch = Patch(node)
     if node.op_type == "GatherND":
-        index = _typed(patch.add("ReduceMin", index, patch.axes([len(shape) - 1]), keepdims=0), index.dtype)
+        index = _typed(
+            patch.add("ReduceMin", index, patch.axes([len(shape) - 1]), keepdims=0),
+            index.dtype,
+        )
         shape = shape[:-1]
         wide = (*shape, *(1,) * (len(result) - len(shape)))
     elif node.op_type == "Gather":
@@ -66,7 +73,10 @@ def _blank(node: ir.Node, index: ir.Value, shape: tuple[int, ...]) -> None:
     assert index.dtype is not None and found.dtype is not None
     zero = patch.constant(np.array(0, index.dtype.numpy()), "first")
     exists = _typed(patch.add("GreaterOrEqual", index, zero), ir.DataType.BOOL)
-    spread = _typed(patch.add("Reshape", exists, patch.axes(wide, "wide"), allowzero=0), ir.DataType.BOOL)
+    spread = _typed(
+        patch.add("Reshape", exists, patch.axes(wide, "wide"), allowzero=0),
+        ir.DataType.BOOL,
+    )
     inputs = list(node.inputs)
     attributes = {name: attribute.value for name, attribute in node.attributes.items()}
     looked_up = _typed(patch.add(node.op_type, *inputs, **attributes), found.dtype)

@@ -8,11 +8,21 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, first, int_attribute, nodes, operand, scalar, shape_of
+from mrt.graph.values import (
+    constant,
+    first,
+    int_attribute,
+    nodes,
+    operand,
+    scalar,
+    shape_of,
+)
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 from mrt.rewrite.lookup.argmax_topk import typed_like
 
-LONGEST_SUM = 1024  # a running sum of more would need a matrix of more than 2^20 numbers
+LONGEST_SUM = (
+    1024  # a running sum of more would need a matrix of more than 2^20 numbers
+)
 
 
 def lower_trilu_cumsum(model: ir.Model) -> int:
@@ -28,13 +38,24 @@ def lower_trilu_cumsum(model: ir.Model) -> int:
 def _trilu(node: ir.Node) -> bool:
     x, shape = first(node), shape_of(first(node))
     k = scalar(operand(node, 1)) if operand(node, 1) is not None else 0.0
-    if shape is None or k is None or x.dtype is None or math.prod(shape[-2:]) > LARGEST_RESULT:
+    if (
+        shape is None
+        or k is None
+        or x.dtype is None
+        or math.prod(shape[-2:]) > LARGEST_RESULT
+    ):
         return False
     upper = int_attribute(node, "upper", 1)
     ones = np.ones(shape[-2:], np.bool_)
     patch = Patch(node)
-    mask = patch.constant(np.triu(ones, int(k)) if upper else np.tril(ones, int(k)), "mask")
-    patch.finish(patch.add("Where", mask, x, patch.constant(np.zeros((), x.dtype.numpy()), "zero")))
+    mask = patch.constant(
+        np.triu(ones, int(k)) if upper else np.tril(ones, int(k)), "mask"
+    )
+    patch.finish(
+        patch.add(
+            "Where", mask, x, patch.constant(np.zeros((), x.dtype.numpy()), "zero")
+        )
+    )
     return True
 
 
@@ -45,21 +66,29 @@ def _cumulate(node: ir.Node) -> bool:
     place, last = int(axis) % len(shape), len(shape) - 1
     size = shape[place]
     if first(node).dtype != ir.DataType.FLOAT:
-        return _cumulate_whole(node, shape, place)
-    triangle = np.triu(np.ones((size, size), np.float32), int_attribute(node, "exclusive", 0))
+        return _cumulate_integer(node, shape, place)
+    triangle = np.triu(
+        np.ones((size, size), np.float32), int_attribute(node, "exclusive", 0)
+    )
     if int_attribute(node, "reverse", 0):
         triangle = np.ascontiguousarray(triangle.T)
     patch = Patch(node)
-    swap = tuple({place: last, last: place}.get(index, index) for index in range(len(shape)))
+    swap = tuple(
+        {place: last, last: place}.get(index, index) for index in range(len(shape))
+    )
     turned = patch.add("Transpose", first(node), perm=swap)
     product = patch.add("MatMul", turned, patch.constant(triangle, "triangle"))
     patch.finish(patch.add("Transpose", product, perm=swap))
     return True
 
 
-def _cumulate_whole(node: ir.Node, shape: tuple[int, ...], axis: int) -> bool:
+def _cumulate_integer(node: ir.Node, shape: tuple[int, ...], axis: int) -> bool:
     """After the n-th step every place holds the sum of the 2^n elements up to it."""
-    patch, value, backwards = Patch(node), first(node), int_attribute(node, "reverse", 0)
+    patch, value, backwards = (
+        Patch(node),
+        first(node),
+        int_attribute(node, "reverse", 0),
+    )
     distance = 1
     if int_attribute(node, "exclusive", 0):
         value = _moved(patch, value, shape, axis, -1 if backwards else 1)
@@ -73,7 +102,9 @@ def _cumulate_whole(node: ir.Node, shape: tuple[int, ...], axis: int) -> bool:
     return True
 
 
-def _moved(patch: Patch, value: ir.Value, shape: tuple[int, ...], axis: int, distance: int) -> ir.Value:
+def _moved(
+    patch: Patch, value: ir.Value, shape: tuple[int, ...], axis: int, distance: int
+) -> ir.Value:
     """Every element so many places on, zeros behind it; those that leave the end are gone."""
     pads = [0] * (2 * len(shape))
     pads[axis], pads[axis + len(shape)] = distance, -distance
@@ -87,17 +118,32 @@ def _reverse(node: ir.Node) -> bool:
     x, shape, lengths = first(node), shape_of(first(node)), constant(operand(node, 1))
     if shape is None or lengths is None or math.prod(shape[:2]) > LARGEST_RESULT:
         return False
-    time, batch = int_attribute(node, "time_axis", 0), int_attribute(node, "batch_axis", 1)
+    time, batch = (
+        int_attribute(node, "time_axis", 0),
+        int_attribute(node, "batch_axis", 1),
+    )
     times = np.arange(shape[time])[:, None]
-    sources = np.where(times < lengths, lengths - 1 - times, times) * shape[batch] + np.arange(shape[batch])
+    sources = np.where(times < lengths, lengths - 1 - times, times) * shape[
+        batch
+    ] + np.arange(shape[batch])
     rest = shape[2:]
     patch = Patch(node)
-    value = x if time == 0 else typed_like(patch.add("Transpose", x, perm=(1, 0, *range(2, len(shape)))), x)
+    value = (
+        x
+        if time == 0
+        else typed_like(
+            patch.add("Transpose", x, perm=(1, 0, *range(2, len(shape)))), x
+        )
+    )
     rows = patch.axes((math.prod(shape[:2]), *rest), "rows")
     value = typed_like(patch.add("Reshape", value, rows, allowzero=0), x)
     order = patch.constant(sources.reshape(-1).astype(np.int64), "sources")
     value = typed_like(patch.add("Gather", value, order, axis=0), x)
     apart = patch.axes((shape[time], shape[batch], *rest), "apart")
     value = typed_like(patch.add("Reshape", value, apart, allowzero=0), x)
-    patch.finish(value if time == 0 else patch.add("Transpose", value, perm=(1, 0, *range(2, len(shape)))))
+    patch.finish(
+        value
+        if time == 0
+        else patch.add("Transpose", value, perm=(1, 0, *range(2, len(shape))))
+    )
     return True

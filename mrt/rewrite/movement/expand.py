@@ -27,9 +27,14 @@ def lower_expand(model: ir.Model) -> int:
         if x is None or y is None or x == y or constant(first(node)) is not None:
             continue
         aligned = (1,) * (len(y) - len(x)) + x
-        if all(small in (1, large) for small, large in zip(aligned, y, strict=True)) and _is_needless(node, x):
+        if all(
+            small in (1, large) for small, large in zip(aligned, y, strict=True)
+        ) and _is_needless(node, x):
             bypass(node, first(node))
-        elif all(large // small <= MOST_COPIES for small, large in zip(aligned, y, strict=True)):
+        elif all(
+            large // small <= MOST_COPIES
+            for small, large in zip(aligned, y, strict=True)
+        ):
             _copy(node, aligned, y)
         else:
             continue
@@ -44,7 +49,11 @@ def _is_needless(node: ir.Node, x: tuple[int, ...]) -> bool:
         return False
     for use in output.uses():
         others = [shape_of(value) for value in use.node.inputs if value is not output]
-        if use.node.op_type not in _BROADCASTING or len(others) != 1 or others[0] is None:
+        if (
+            use.node.op_type not in _BROADCASTING
+            or len(others) != 1
+            or others[0] is None
+        ):
             return False
         if np.broadcast_shapes(x, others[0]) != shape_of(use.node.outputs[0]):
             return False

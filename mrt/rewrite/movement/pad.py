@@ -6,7 +6,16 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import Array, constant, constant_integers, first, nodes, operand, shape_of, string_attribute
+from mrt.graph.values import (
+    Array,
+    constant,
+    constant_integers,
+    first,
+    nodes,
+    operand,
+    shape_of,
+    string_attribute,
+)
 
 
 def canonicalize_pad(model: ir.Model) -> int:
@@ -17,20 +26,35 @@ def canonicalize_pad(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "Pad"):
         shape, pads = shape_of(first(node)), constant_integers(operand(node, 1))
-        if string_attribute(node, "mode", "constant") != "constant" or shape is None or pads is None:
+        if (
+            string_attribute(node, "mode", "constant") != "constant"
+            or shape is None
+            or pads is None
+        ):
             continue
         every = pads_of_every_axis(node, pads, len(shape))
         value = _value(node, first(node).dtype or ir.DataType.FLOAT)
         if (
             every is None
             or value is None
-            or (every == pads and min(pads) >= 0 and len(node.inputs) == 3 and operand(node, 2))
+            or (
+                every == pads
+                and min(pads) >= 0
+                and len(node.inputs) == 3
+                and operand(node, 2)
+            )
         ):
             continue
         patch = Patch(node)
-        x = first(node) if min(every) >= 0 else _slice_away(patch, first(node), every, shape)
+        x = (
+            first(node)
+            if min(every) >= 0
+            else _slice_away(patch, first(node), every, shape)
+        )
         kept = patch.axes([max(pad, 0) for pad in every], "pads")
-        patch.finish(patch.add("Pad", x, kept, patch.constant(value, "padding"), mode="constant"))
+        patch.finish(
+            patch.add("Pad", x, kept, patch.constant(value, "padding"), mode="constant")
+        )
         count += 1
     return count
 
@@ -39,10 +63,16 @@ def _value(node: ir.Node, kind: ir.DataType) -> Array | None:
     if operand(node, 2) is None:
         return np.zeros((), kind.numpy())
     array = constant(operand(node, 2))
-    return None if array is None or array.size != 1 else array.astype(kind.numpy()).reshape(())
+    return (
+        None
+        if array is None or array.size != 1
+        else array.astype(kind.numpy()).reshape(())
+    )
 
 
-def pads_of_every_axis(node: ir.Node, pads: tuple[int, ...], rank: int) -> tuple[int, ...] | None:
+def pads_of_every_axis(
+    node: ir.Node, pads: tuple[int, ...], rank: int
+) -> tuple[int, ...] | None:
     """The pads of a node with one pair for each axis; None where its axes are not constant."""
     if operand(node, 3) is None:
         return pads
@@ -56,10 +86,14 @@ def pads_of_every_axis(node: ir.Node, pads: tuple[int, ...], rank: int) -> tuple
     return tuple(every)
 
 
-def _slice_away(patch: Patch, x: ir.Value, pads: tuple[int, ...], shape: tuple[int, ...]) -> ir.Value:
+def _slice_away(
+    patch: Patch, x: ir.Value, pads: tuple[int, ...], shape: tuple[int, ...]
+) -> ir.Value:
     rank = len(shape)
     starts = [max(-pad, 0) for pad in pads[:rank]]
     ends = [size + min(pad, 0) for size, pad in zip(shape, pads[rank:], strict=True)]
     axes, steps = list(range(rank)), [1] * rank
     roles = {"starts": starts, "ends": ends, "axes": axes, "steps": steps}
-    return patch.add("Slice", x, *(patch.axes(values, role) for role, values in roles.items()))
+    return patch.add(
+        "Slice", x, *(patch.axes(values, role) for role, values in roles.items())
+    )

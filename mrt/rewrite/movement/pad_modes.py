@@ -6,7 +6,14 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant_integers, first, nodes, operand, shape_of, string_attribute
+from mrt.graph.values import (
+    constant_integers,
+    first,
+    nodes,
+    operand,
+    shape_of,
+    string_attribute,
+)
 from mrt.rewrite.movement.pad import pads_of_every_axis
 
 LONGEST_AXIS = 1 << 20  # of a padded value, whose every place is written down
@@ -27,7 +34,10 @@ def lower_pad_modes(model: ir.Model) -> int:
         every = pads_of_every_axis(node, pads, len(shape))
         if every is None or not any(every) or max(every) + max(shape) > LONGEST_AXIS:
             continue
-        left = [size + min(every[axis], 0) + min(every[axis + len(shape)], 0) for axis, size in enumerate(shape)]
+        left = [
+            size + min(every[axis], 0) + min(every[axis + len(shape)], 0)
+            for axis, size in enumerate(shape)
+        ]
         if min(left) < 1:
             continue
         patch, value = Patch(node), first(node)
@@ -35,8 +45,12 @@ def lower_pad_modes(model: ir.Model) -> int:
             before, after = every[axis], every[axis + len(shape)]
             if before or after:
                 kept = np.arange(max(-before, 0), size + min(after, 0), dtype=np.int64)
-                indices = np.pad(kept, (max(before, 0), max(after, 0)), mode=_MODES[mode])  # type: ignore[call-overload]
-                value = patch.add("Gather", value, patch.constant(indices, "indices"), axis=axis)
+                indices = np.pad(
+                    kept, (max(before, 0), max(after, 0)), mode=_MODES[mode]
+                )  # type: ignore[call-overload]
+                value = patch.add(
+                    "Gather", value, patch.constant(indices, "indices"), axis=axis
+                )
         patch.finish(value)
         count += 1
     return count

@@ -48,7 +48,12 @@ def pull_slices(model: ir.Model) -> int:
     for node in nodes(model, "Slice"):
         cut, shape = _cut(node), shape_of(first(node))
         maker = first(node).producer()
-        if cut is None or maker is None or shape is None or not _leads_on(first(node), cut):
+        if (
+            cut is None
+            or maker is None
+            or shape is None
+            or not _leads_on(first(node), cut)
+        ):
             continue
         patch = Patch(node)
         patch.finish(_PULLS[maker.op_type](patch, maker, cut))
@@ -59,12 +64,16 @@ def pull_slices(model: ir.Model) -> int:
 def _cut(node: ir.Node) -> Cut | None:
     """Of a slice of one axis, forwards and without gaps."""
     shape = shape_of(first(node))
-    starts, ends, axes, steps = (constant_integers(operand(node, index)) for index in (1, 2, 3, 4))
+    starts, ends, axes, steps = (
+        constant_integers(operand(node, index)) for index in (1, 2, 3, 4)
+    )
     if shape is None or starts is None or ends is None or set(steps or ()) - {1}:
         return None
     kept = [
         Cut(axis % len(shape), *(_place(place, shape[axis]) for place in (start, end)))
-        for axis, start, end in zip(axes or range(len(starts)), starts, ends, strict=True)
+        for axis, start, end in zip(
+            axes or range(len(starts)), starts, ends, strict=True
+        )
     ]
     kept = [cut for cut in kept if (cut.start, cut.end) != (0, shape[cut.axis])]
     return kept[0] if len(kept) == 1 and kept[0].start < kept[0].end else None
@@ -77,16 +86,31 @@ def _place(place: int, size: int) -> int:
 def _leads_on(value: ir.Value, cut: Cut) -> bool:
     """Whether pulling the slice through what makes a value, and on, comes to where it saves or separates something."""
     node, shape = value.producer(), shape_of(value)
-    if node is None or shape is None or node.op_type not in _PULLS or node.domain not in ("", DOMAIN):
+    if (
+        node is None
+        or shape is None
+        or node.op_type not in _PULLS
+        or node.domain not in ("", DOMAIN)
+    ):
         return False
     if node.op_type == SUPPRESSION:
-        return node.domain == DOMAIN and cut.axis == 1 and cut.start == 0 and not int_attribute(node, "gaps", 0)
-    if node.op_type == "Concat" and int_attribute(node, "axis", 0) % len(shape) == cut.axis:
+        return (
+            node.domain == DOMAIN
+            and cut.axis == 1
+            and cut.start == 0
+            and not int_attribute(node, "gaps", 0)
+        )
+    if (
+        node.op_type == "Concat"
+        and int_attribute(node, "axis", 0) % len(shape) == cut.axis
+    ):
         return True
     if node.op_type == "Pad" and _pads(node, cut.axis) not in (None, (0, 0)):
         return _within_pad(node, cut) is not None
     behind = _behind(node, cut)
-    return behind is not None and any(_leads_on(value, moved) for value, moved in behind)
+    return behind is not None and any(
+        _leads_on(value, moved) for value, moved in behind
+    )
 
 
 def _behind(node: ir.Node, cut: Cut) -> list[tuple[ir.Value, Cut]] | None:
@@ -153,7 +177,13 @@ def _within_pad(node: ir.Node, cut: Cut) -> Cut | None:
     """The cut of what was padded, where only that axis is and nothing of the padding is left."""
     pads, shape = constant_integers(operand(node, 1)), shape_of(first(node))
     sides = _pads(node, cut.axis)
-    if pads is None or shape is None or sides is None or sum(pads) != sum(sides) or min(pads) < 0:
+    if (
+        pads is None
+        or shape is None
+        or sides is None
+        or sum(pads) != sum(sides)
+        or min(pads) < 0
+    ):
         return None
     start, end = cut.start - sides[0], cut.end - sides[0]
     return Cut(cut.axis, start, end) if start >= 0 and end <= shape[cut.axis] else None
@@ -164,14 +194,25 @@ def _sliced(patch: Patch, value: ir.Value, cut: Cut) -> ir.Value:
     if (cut.start, cut.end) == (0, shape[cut.axis]):
         return value
     bounds = {"starts": cut.start, "ends": cut.end, "axes": cut.axis, "steps": 1}
-    made = patch.add("Slice", value, *(patch.axes([number], role) for role, number in bounds.items()))
+    made = patch.add(
+        "Slice", value, *(patch.axes([number], role) for role, number in bounds.items())
+    )
     made.type = value.type
-    made.shape = ir.Shape([cut.end - cut.start if axis == cut.axis else size for axis, size in enumerate(shape)])
+    made.shape = ir.Shape(
+        [
+            cut.end - cut.start if axis == cut.axis else size
+            for axis, size in enumerate(shape)
+        ]
+    )
     return made
 
 
 def _pull_concat(patch: Patch, node: ir.Node, cut: Cut) -> ir.Value:
-    axis, start, parts = int_attribute(node, "axis", 0) % len(shape_of(node.outputs[0]) or ()), 0, []
+    axis, start, parts = (
+        int_attribute(node, "axis", 0) % len(shape_of(node.outputs[0]) or ()),
+        0,
+        [],
+    )
     for value in node.inputs:
         assert value is not None
         if axis != cut.axis:
@@ -182,24 +223,36 @@ def _pull_concat(patch: Patch, node: ir.Node, cut: Cut) -> ir.Value:
         start += size
         if inner.start < inner.end:
             parts.append(_sliced(patch, value, inner))
-    return patch.add("Concat", *parts, axis=axis) if len(parts) > 1 else patch.add("Identity", parts[0])
+    return (
+        patch.add("Concat", *parts, axis=axis)
+        if len(parts) > 1
+        else patch.add("Identity", parts[0])
+    )
 
 
 def _pull_pad(patch: Patch, node: ir.Node, cut: Cut) -> ir.Value:
     inner = _within_pad(node, cut)
     if _pads(node, cut.axis) != (0, 0) and inner is not None:
         return patch.add("Identity", _sliced(patch, first(node), inner))
-    return patch.add("Pad", _sliced(patch, first(node), cut), *node.inputs[1:], mode="constant")
+    return patch.add(
+        "Pad", _sliced(patch, first(node), cut), *node.inputs[1:], mode="constant"
+    )
 
 
 def _pull_reshape(patch: Patch, node: ir.Node, cut: Cut) -> ir.Value:
     value, moved = (_behind(node, cut) or [])[0]
-    return patch.add("Reshape", _sliced(patch, value, moved), patch.axes(list(shape_of(patch.output) or ()), "shape"))
+    return patch.add(
+        "Reshape",
+        _sliced(patch, value, moved),
+        patch.axes(list(shape_of(patch.output) or ()), "shape"),
+    )
 
 
 def _pull_transpose(patch: Patch, node: ir.Node, cut: Cut) -> ir.Value:
     value, moved = (_behind(node, cut) or [])[0]
-    perm = ints_attribute(node, "perm") or tuple(range(len(shape_of(value) or ())))[::-1]
+    perm = (
+        ints_attribute(node, "perm") or tuple(range(len(shape_of(value) or ())))[::-1]
+    )
     return patch.add("Transpose", _sliced(patch, value, moved), perm=perm)
 
 
@@ -211,13 +264,19 @@ def _pull_gather(patch: Patch, node: ir.Node, cut: Cut) -> ir.Value:
     value, moved = (_behind(node, cut) or [])[0]
     pulled = _sliced(patch, value, moved)
     pair = [pulled if operand is value else operand for operand in node.inputs]
-    return patch.add("Gather", *pair, axis=int_attribute(node, "axis", 0) % len(shape_of(first(node)) or ()))
+    return patch.add(
+        "Gather",
+        *pair,
+        axis=int_attribute(node, "axis", 0) % len(shape_of(first(node)) or ()),
+    )
 
 
 def _pull_suppression(patch: Patch, node: ir.Node, cut: Cut) -> ir.Value:
     """The best of those that are kept: it keeps no more."""
     name = fresh_name(patch.graph, f"{patch.base}.{SUPPRESSION.lower()}")
-    fewer = ir.Node(DOMAIN, SUPPRESSION, node.inputs, [*node.attributes.values()], name=name)
+    fewer = ir.Node(
+        DOMAIN, SUPPRESSION, node.inputs, [*node.attributes.values()], name=name
+    )
     fewer.attributes["keep"] = ir.AttrInt64("keep", cut.end)
     fewer.outputs[0].name = name
     patch.graph.insert_before(patch.node, fewer)

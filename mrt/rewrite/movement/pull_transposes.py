@@ -10,7 +10,16 @@ import onnx_ir as ir
 
 from mrt.graph.notes import BYTES
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, first, ints_attribute, nodes, operand, producer, shape_of, sole_user
+from mrt.graph.values import (
+    constant,
+    first,
+    ints_attribute,
+    nodes,
+    operand,
+    producer,
+    shape_of,
+    sole_user,
+)
 
 
 def pull_transposes(model: ir.Model) -> int:
@@ -20,14 +29,26 @@ def pull_transposes(model: ir.Model) -> int:
         maker = producer(first(node), "Mul", "Add")
         array = None if maker is None else constant(operand(maker, 1))
         perm, shape = ints_attribute(node, "perm"), shape_of(first(node))
-        if maker is None or array is None or perm is None or shape is None or sole_user(maker.outputs[0]) is not node:
+        if (
+            maker is None
+            or array is None
+            or perm is None
+            or shape is None
+            or sole_user(maker.outputs[0]) is not node
+        ):
             continue
         if shape_of(first(maker)) != shape or not _is_of_a_picture(first(maker)):
             continue
         patch = Patch(node)
         full = array.reshape((1,) * (len(shape) - array.ndim) + array.shape)
         moved = patch.add("Transpose", first(maker), perm=perm)
-        patch.finish(patch.add(maker.op_type, moved, patch.constant(np.transpose(full, perm), "constant")))
+        patch.finish(
+            patch.add(
+                maker.op_type,
+                moved,
+                patch.constant(np.transpose(full, perm), "constant"),
+            )
+        )
         count += 1
     return count
 

@@ -12,7 +12,11 @@ def remove_empty_operands(model: ir.Model) -> int:
     """Concat(a, [no elements], b) -> Concat(a, b). Applies where another operand has elements. Always equal."""
     count = 0
     for node in nodes(model, "Concat"):
-        full = [value for value in node.inputs if value is not None and 0 not in (shape_of(value) or ())]
+        full = [
+            value
+            for value in node.inputs
+            if value is not None and 0 not in (shape_of(value) or ())
+        ]
         if not full or len(full) == len(node.inputs):
             continue
         patch = Patch(node)

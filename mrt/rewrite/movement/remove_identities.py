@@ -5,7 +5,16 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch, bypass
-from mrt.graph.values import constant, constant_integers, first, ints_attribute, nodes, operand, scalar, shape_of
+from mrt.graph.values import (
+    constant,
+    constant_integers,
+    first,
+    ints_attribute,
+    nodes,
+    operand,
+    scalar,
+    shape_of,
+)
 
 _OPERATORS = ("Identity", "Dropout", "Cast", "Transpose", "Reshape", "Expand", "Tile", "Slice", "Pad", "Concat", "Sum", "Max",
               "Min", "Mean", "Mul", "Add")  # fmt: skip
@@ -18,13 +27,19 @@ def remove_identities(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, *_OPERATORS):
-        if any(output.uses() or output.is_graph_output() for output in node.outputs[1:]) or not _is_identity(node):
+        if any(
+            output.uses() or output.is_graph_output() for output in node.outputs[1:]
+        ) or not _is_identity(node):
             continue
         if bypass(node, first(node)):
             count += 1
         elif node.op_type != "Reshape" and (shape := shape_of(first(node))) is not None:
             patch = Patch(node)
-            patch.finish(patch.add("Reshape", first(node), patch.axes(shape, "shape"), allowzero=0))
+            patch.finish(
+                patch.add(
+                    "Reshape", first(node), patch.axes(shape, "shape"), allowzero=0
+                )
+            )
             count += 1
     return count
 
@@ -45,7 +60,9 @@ def _is_identity(node: ir.Node) -> bool:  # one line per operator
         case "Reshape" | "Expand" | "Tile":
             return same_shape
         case "Slice":
-            return same_shape and all(step > 0 for step in constant_integers(operand(node, 4)) or (1,))
+            return same_shape and all(
+                step > 0 for step in constant_integers(operand(node, 4)) or (1,)
+            )
         case "Pad":
             return not any(constant_integers(operand(node, 1)) or (1,))
         case "Concat" | "Sum" | "Max" | "Min" | "Mean":

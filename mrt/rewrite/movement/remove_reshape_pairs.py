@@ -22,10 +22,20 @@ def remove_reshape_pairs(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "Softmax", *_OF_ONE_ELEMENT):
         before, after = producer(node.inputs[0], "Reshape"), sole_user(node.outputs[0])
-        if before is None or after is None or after.op_type != "Reshape" or sole_user(before.outputs[0]) is not node:
+        if (
+            before is None
+            or after is None
+            or after.op_type != "Reshape"
+            or sole_user(before.outputs[0]) is not node
+        ):
             continue
         shape, inner = shape_of(first(before)), shape_of(before.outputs[0])
-        if not shape or not inner or shape != shape_of(after.outputs[0]) or not _fits(node, shape, inner):
+        if (
+            not shape
+            or not inner
+            or shape != shape_of(after.outputs[0])
+            or not _fits(node, shape, inner)
+        ):
             continue
         patch = Patch(after)
         value = patch.add(node.op_type, first(before), *node.inputs[1:])

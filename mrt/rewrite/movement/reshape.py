@@ -5,7 +5,15 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch, set_attributes
-from mrt.graph.values import constant_integers, first, int_attribute, nodes, operand, producer, shape_of
+from mrt.graph.values import (
+    constant_integers,
+    first,
+    int_attribute,
+    nodes,
+    operand,
+    producer,
+    shape_of,
+)
 
 
 def canonicalize_reshape(model: ir.Model) -> int:
@@ -27,7 +35,11 @@ def canonicalize_reshape(model: ir.Model) -> int:
             set_attributes(node, allowzero=0)
         else:
             patch = Patch(node)
-            patch.finish(patch.add("Reshape", first(node), patch.axes(shape, "shape"), allowzero=0))
+            patch.finish(
+                patch.add(
+                    "Reshape", first(node), patch.axes(shape, "shape"), allowzero=0
+                )
+            )
         count += 1
     return count
 

@@ -22,7 +22,11 @@ def lower_split(model: ir.Model) -> int:
             size = (piece or ())[axis]
             patch = Patch(node, output)
             bounds = {"starts": start, "ends": start + size, "axes": axis, "steps": 1}
-            value = patch.add("Slice", first(node), *(patch.axes([number], role) for role, number in bounds.items()))
+            value = patch.add(
+                "Slice",
+                first(node),
+                *(patch.axes([number], role) for role, number in bounds.items()),
+            )
             patch.take_over(value)
             start += size
         model.graph.remove(node, safe=True)

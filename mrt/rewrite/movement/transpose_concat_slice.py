@@ -6,7 +6,16 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch, set_attributes
-from mrt.graph.values import constant_integers, first, int_attribute, ints_attribute, nodes, operand, rank_of, shape_of
+from mrt.graph.values import (
+    constant_integers,
+    first,
+    int_attribute,
+    ints_attribute,
+    nodes,
+    operand,
+    rank_of,
+    shape_of,
+)
 from mrt.rewrite.lookup.argmax_topk import BACKWARDS, turned_round, typed_like
 
 
@@ -15,7 +24,11 @@ def canonicalize_transpose_concat_slice(model: ir.Model) -> int:
 
     Applies where shapes are known, and a Slice's operands constant with positive steps. Always equal.
     """
-    return sum(_WRITERS[node.op_type](node) for node in nodes(model, *_WRITERS) if rank_of(node.inputs[0]) is not None)
+    return sum(
+        _WRITERS[node.op_type](node)
+        for node in nodes(model, *_WRITERS)
+        if rank_of(node.inputs[0]) is not None
+    )
 
 
 def _write_transpose(node: ir.Node) -> bool:
@@ -37,19 +50,39 @@ def _write_slice(node: ir.Node) -> bool:
     shape = shape_of(first(node)) or ()
     given = [constant_integers(operand(node, index)) for index in range(1, 5)]
     starts, ends = given[0], given[1]
-    if starts is None or ends is None or (operand(node, 3) and given[2] is None) or (operand(node, 4) and not given[3]):
+    if (
+        starts is None
+        or ends is None
+        or (operand(node, 3) and given[2] is None)
+        or (operand(node, 4) and not given[3])
+    ):
         return False
-    axes = tuple(axis % len(shape) for axis in given[2]) if given[2] is not None else tuple(range(len(starts)))
+    axes = (
+        tuple(axis % len(shape) for axis in given[2])
+        if given[2] is not None
+        else tuple(range(len(starts)))
+    )
     steps = given[3] or (1,) * len(starts)
     if min(steps, default=1) < 1:
         return _turn_round(node, starts, ends, axes, steps)
-    spans = {axis: slice(s, e, t).indices(shape[axis]) for s, e, axis, t in zip(starts, ends, axes, steps, strict=True)}
-    wanted = tuple(zip(*((s, max(s, e), axis, t) for axis, (s, e, t) in sorted(spans.items())), strict=True))
+    spans = {
+        axis: slice(s, e, t).indices(shape[axis])
+        for s, e, axis, t in zip(starts, ends, axes, steps, strict=True)
+    }
+    wanted = tuple(
+        zip(
+            *((s, max(s, e), axis, t) for axis, (s, e, t) in sorted(spans.items())),
+            strict=True,
+        )
+    )
     if tuple(given) == wanted:
         return False
     patch = Patch(node)
     roles = ("starts", "ends", "axes", "steps")
-    operands = [patch.constant(np.array(part, np.int64), role) for part, role in zip(wanted, roles, strict=True)]
+    operands = [
+        patch.constant(np.array(part, np.int64), role)
+        for part, role in zip(wanted, roles, strict=True)
+    ]
     patch.finish(patch.add("Slice", first(node), *operands))
     return True
 
@@ -69,7 +102,10 @@ def _turn_round(node: ir.Node, *parts: tuple[int, ...]) -> bool:
             places = places[::-1]
         forward.append((places[0], places[-1] + 1, axis, places.step))
     roles = ("starts", "ends", "axes", "steps")
-    operands = [patch.axes(list(part), role) for part, role in zip(zip(*forward, strict=True), roles, strict=True)]
+    operands = [
+        patch.axes(list(part), role)
+        for part, role in zip(zip(*forward, strict=True), roles, strict=True)
+    ]
     value = typed_like(patch.add("Slice", first(node), *operands), first(node))
     for axis in turned:
         value = turned_round(patch, value, axis)
@@ -77,4 +113,8 @@ def _turn_round(node: ir.Node, *parts: tuple[int, ...]) -> bool:
     return True
 
 
-_WRITERS = {"Transpose": _write_transpose, "Concat": _write_concat, "Slice": _write_slice}
+_WRITERS = {
+    "Transpose": _write_transpose,
+    "Concat": _write_concat,
+    "Slice": _write_slice,
+}

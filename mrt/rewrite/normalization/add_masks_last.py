@@ -20,7 +20,12 @@ def add_masks_last(model: ir.Model) -> int:
         for index in (0, 1):
             inner, x = producer(node.inputs[index], "Add"), node.inputs[1 - index]
             parts = None if inner is None or constant(x) is not None else _parts(inner)
-            if parts is None or x is None or shape_of(x) is None or shape_of(x) != shape_of(node.outputs[0]):
+            if (
+                parts is None
+                or x is None
+                or shape_of(x) is None
+                or shape_of(x) != shape_of(node.outputs[0])
+            ):
                 continue
             patch = Patch(node)
             patch.finish(patch.add("Add", patch.add("Add", x, parts[0]), parts[1]))
@@ -34,7 +39,13 @@ def _parts(node: ir.Node) -> tuple[ir.Value, ir.Value] | None:
     for index in (0, 1):
         mask, fills = node.inputs[index], node.inputs[1 - index]
         array = constant(fills)
-        if mask is None or fills is None or array is None or constant(mask) is not None or producer(mask, "Where"):
+        if (
+            mask is None
+            or fills is None
+            or array is None
+            or constant(mask) is not None
+            or producer(mask, "Where")
+        ):
             continue
         if array.dtype.kind == "f" and array.size and array.min() <= FILL:
             return mask, fills

@@ -31,8 +31,12 @@ def lower_batch_normalization(model: ir.Model) -> int:
             )  # fmt: skip
         else:
             channel = (1, -1, *(1,) * (len(shape) - 2))
-            scaled = patch.add("Mul", first(node), patch.constant(scale.reshape(channel), "scale"))
-            value = patch.add("Add", scaled, patch.constant(shift.reshape(channel), "shift"))
+            scaled = patch.add(
+                "Mul", first(node), patch.constant(scale.reshape(channel), "scale")
+            )
+            value = patch.add(
+                "Add", scaled, patch.constant(shift.reshape(channel), "shift")
+            )
         patch.finish(value)
         count += 1
     return count

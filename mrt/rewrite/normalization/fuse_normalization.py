@@ -9,7 +9,16 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, constant_integers, first, nodes, operand, producer, scalar, shape_of
+from mrt.graph.values import (
+    constant,
+    constant_integers,
+    first,
+    nodes,
+    operand,
+    producer,
+    scalar,
+    shape_of,
+)
 from mrt.rewrite.normalization.normalized import add_normalized
 
 
@@ -38,7 +47,9 @@ def fuse_normalization(model: ir.Model) -> int:
     a ReduceSum times a constant, reshaped or expanded at will. Exp(x - m) / ReduceSum(Exp(x - m)) -> Softmax where m is
     one number for each row. Equal to rounding.
     """
-    return sum(_fuse_normalization(node) or _fuse_softmax(node) for node in nodes(model, "Div"))
+    return sum(
+        _fuse_normalization(node) or _fuse_softmax(node) for node in nodes(model, "Div")
+    )
 
 
 def _fuse_normalization(node: ir.Node) -> bool:
@@ -51,28 +62,53 @@ def _fuse_normalization(node: ir.Node) -> bool:
     if found is None or not _is_deviation(difference, found):
         return False
     shape = shape_of(found.value)
-    if shape is None or shape_of(node.outputs[0]) != shape or not _spans(node.inputs[1], shape, found.axes):
+    if (
+        shape is None
+        or shape_of(node.outputs[0]) != shape
+        or not _spans(node.inputs[1], shape, found.axes)
+    ):
         return False
     ratio = found.factor * found.count  # 1, or n / (n - 1)
     patch = Patch(node)
     value = add_normalized(patch, found.value, shape, found.axes, epsilon / ratio)
     if not found.exact:
-        value = patch.add("Mul", value, patch.constant(np.array(1 / np.sqrt(ratio), np.float32), "spread"))
+        value = patch.add(
+            "Mul",
+            value,
+            patch.constant(np.array(1 / np.sqrt(ratio), np.float32), "spread"),
+        )
     patch.finish(value)
     return True
 
 
 def _fuse_softmax(node: ir.Node) -> bool:
     """exp(x - m) / sum(exp(x - m)): m goes, whatever it is, if it is one number for each row."""
-    total, exponential = producer(_bare(node.inputs[1]), "ReduceSum"), producer(first(node), "Exp")
+    total, exponential = (
+        producer(_bare(node.inputs[1]), "ReduceSum"),
+        producer(first(node), "Exp"),
+    )
     axes = constant_integers(operand(total, 1)) if total is not None else None
-    if total is None or exponential is None or axes is None or first(total) is not exponential.outputs[0]:
+    if (
+        total is None
+        or exponential is None
+        or axes is None
+        or first(total) is not exponential.outputs[0]
+    ):
         return False
     x, shape = first(exponential), shape_of(exponential.outputs[0])
-    if shape is None or len(axes) != 1 or shape_of(node.outputs[0]) != shape or not _spans(node.inputs[1], shape, axes):
+    if (
+        shape is None
+        or len(axes) != 1
+        or shape_of(node.outputs[0]) != shape
+        or not _spans(node.inputs[1], shape, axes)
+    ):
         return False
     difference = producer(x, "Sub")
-    if difference is not None and shape_of(first(difference)) == shape and _spans(difference.inputs[1], shape, axes):
+    if (
+        difference is not None
+        and shape_of(first(difference)) == shape
+        and _spans(difference.inputs[1], shape, axes)
+    ):
         x = first(difference)
     patch = Patch(node)
     patch.finish(patch.add("Softmax", x, axis=axes[0]))
@@ -88,14 +124,20 @@ def _bare(value: ir.Value | None) -> ir.Value:
     before, after = shape_of(first(node)), shape_of(value)
     if before is None or after is None:
         return value
-    same = [size for size in before if size != 1] == [size for size in after if size != 1]
+    same = [size for size in before if size != 1] == [
+        size for size in after if size != 1
+    ]
     return _bare(first(node)) if same or node.op_type == "Expand" else value
 
 
 def _without_epsilon(value: ir.Value) -> tuple[ir.Value, float]:
     node = producer(value, "Add")
     added = None if node is None else scalar(operand(node, 1))
-    return (value, 0.0) if node is None or added is None or added < 0 else (_bare(first(node)), added)
+    return (
+        (value, 0.0)
+        if node is None or added is None or added < 0
+        else (_bare(first(node)), added)
+    )
 
 
 def _variance(value: ir.Value) -> _Mean | None:
@@ -105,8 +147,16 @@ def _variance(value: ir.Value) -> _Mean | None:
     if (mean := _mean(value)) is not None:
         squared = _squared(mean.value)
         difference = producer(_bare(squared), "Sub") if squared is not None else None
-        found = _Mean(first(difference), mean.axes, mean.factor) if difference is not None else None
-        if found is None or difference is None or shape_of(mean.value) != shape_of(found.value):
+        found = (
+            _Mean(first(difference), mean.axes, mean.factor)
+            if difference is not None
+            else None
+        )
+        if (
+            found is None
+            or difference is None
+            or shape_of(mean.value) != shape_of(found.value)
+        ):
             return None
         return found if _is_deviation(difference, found) else None
     return _variance_of_moments(value)
@@ -118,8 +168,16 @@ def _variance_of_moments(value: ir.Value) -> _Mean | None:
     if node is None:
         return None
     second, first_squared = _mean(_bare(first(node))), _squared(_bare(node.inputs[1]))
-    whole, average = None if second is None else _squared(second.value), first_squared and _mean(_bare(first_squared))
-    if second is None or whole is None or not average or not (second.exact and average.exact):
+    whole, average = (
+        None if second is None else _squared(second.value),
+        first_squared and _mean(_bare(first_squared)),
+    )
+    if (
+        second is None
+        or whole is None
+        or not average
+        or not (second.exact and average.exact)
+    ):
         return None
     same = _bare(whole) is _bare(average.value) and second.axes == average.axes
     same = same and shape_of(second.value) == shape_of(average.value) == shape_of(whole)
@@ -131,14 +189,22 @@ def _mean(value: ir.Value) -> _Mean | None:
     factor = None if product is None else scalar(operand(product, 1))
     total = None if product is None else producer(_bare(first(product)), "ReduceSum")
     axes = None if total is None else constant_integers(operand(total, 1))
-    if total is None or factor is None or axes is None or factor <= 0 or shape_of(first(total)) is None:
+    if (
+        total is None
+        or factor is None
+        or axes is None
+        or factor <= 0
+        or shape_of(first(total)) is None
+    ):
         return None
     return _Mean(first(total), axes, factor)
 
 
 def _squared(value: ir.Value) -> ir.Value | None:
     node = producer(value, "Mul")
-    return first(node) if node is not None and node.inputs[0] is node.inputs[1] else None
+    return (
+        first(node) if node is not None and node.inputs[0] is node.inputs[1] else None
+    )
 
 
 def _is_deviation(difference: ir.Node, found: _Mean) -> bool:
@@ -158,7 +224,9 @@ def _is_deviation(difference: ir.Node, found: _Mean) -> bool:
     )
 
 
-def _spans(value: ir.Value | None, shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
+def _spans(
+    value: ir.Value | None, shape: tuple[int, ...], axes: tuple[int, ...]
+) -> bool:
     """Whether a value made of one number for each row is spread along the rows of `shape`, and not across them."""
     own = shape_of(value)
     if own is None or len(own) > len(shape):
@@ -166,7 +234,9 @@ def _spans(value: ir.Value | None, shape: tuple[int, ...], axes: tuple[int, ...]
     own = (1,) * (len(shape) - len(own)) + own
     if producer(value, "Expand") is not None and own == shape:
         return _spans(first(_node(value)), shape, axes)
-    return all(size == (1 if axis in axes else shape[axis]) for axis, size in enumerate(own))
+    return all(
+        size == (1 if axis in axes else shape[axis]) for axis, size in enumerate(own)
+    )
 
 
 def _node(value: ir.Value | None) -> ir.Node:

@@ -34,16 +34,30 @@ def fuse_normalization_affine(model: ir.Model) -> int:
             continue
         scale, shift = constant(operand(maker, 1)), constant(operand(maker, 2))
         numbers = _as_parameters(maker, array)
-        if scale is None or shift is None or numbers is None or shape_of(node.outputs[0]) != shape_of(first(maker)):
+        if (
+            scale is None
+            or shift is None
+            or numbers is None
+            or shape_of(node.outputs[0]) != shape_of(first(maker))
+        ):
             continue
         wide = scale.astype(np.float64), shift.astype(np.float64)
-        parts = (wide[0] * numbers, wide[1] * numbers) if node.op_type == "Mul" else (wide[0], wide[1] + numbers)
+        parts = (
+            (wide[0] * numbers, wide[1] * numbers)
+            if node.op_type == "Mul"
+            else (wide[0], wide[1] + numbers)
+        )
         singles = [to_single(part) for part in parts]
         if not all(np.isfinite(single).all() for single in singles):
             continue
         patch = Patch(node)
-        constants = [patch.constant(single, role) for single, role in zip(singles, ("scale", "shift"), strict=True)]
-        attributes: dict[str, int | float] = {"epsilon": float_attribute(maker, "epsilon", 1e-5)}
+        constants = [
+            patch.constant(single, role)
+            for single, role in zip(singles, ("scale", "shift"), strict=True)
+        ]
+        attributes: dict[str, int | float] = {
+            "epsilon": float_attribute(maker, "epsilon", 1e-5)
+        }
         if maker.op_type == "LayerNormalization":
             attributes |= {"axis": int_attribute(maker, "axis", -1), "stash_type": 1}
         patch.finish(patch.add(maker.op_type, first(maker), *constants, **attributes))
@@ -62,4 +76,6 @@ def _as_parameters(maker: ir.Node, array: Array) -> Real | None:
     aligned = array.reshape((1,) * (len(shape) - array.ndim) + array.shape)
     if any(size != 1 for size in aligned.shape[:axis]):
         return None
-    return np.broadcast_to(aligned.reshape(aligned.shape[axis:]), shape[axis:]).astype(np.float64)
+    return np.broadcast_to(aligned.reshape(aligned.shape[axis:]), shape[axis:]).astype(
+        np.float64
+    )

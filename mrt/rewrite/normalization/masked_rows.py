@@ -9,7 +9,18 @@ from mrt.graph.patch import Patch
 from mrt.graph.values import constant, first, nodes, operand
 from mrt.rewrite.normalization.infinite_masks import SHUT
 
-_MASKS = ("Add", "Cast", "Concat", "Expand", "Identity", "Pad", "Reshape", "Transpose", "Unsqueeze", "Where")
+_MASKS = (
+    "Add",
+    "Cast",
+    "Concat",
+    "Expand",
+    "Identity",
+    "Pad",
+    "Reshape",
+    "Transpose",
+    "Unsqueeze",
+    "Where",
+)
 _ON_THE_WAY = (*_MASKS, "Squeeze")
 _HALF = SHUT / 2  # no logit reaches so far, and a sum of a mask and logits no less
 
@@ -25,9 +36,18 @@ def rewrite_masked_rows(model: ir.Model) -> int:
 
 def _write(node: ir.Node) -> bool:
     fill, greatest = constant(operand(node, 1)), first(node)
-    while (maker := greatest.producer()) is not None and maker.op_type in ("Cast", "Identity", "Squeeze"):
+    while (maker := greatest.producer()) is not None and maker.op_type in (
+        "Cast",
+        "Identity",
+        "Squeeze",
+    ):
         greatest = first(maker)
-    if fill is None or not np.isneginf(fill).all() or maker is None or maker.op_type != "ReduceMax":
+    if (
+        fill is None
+        or not np.isneginf(fill).all()
+        or maker is None
+        or maker.op_type != "ReduceMax"
+    ):
         return False
     infinite, computed = _made_of(first(maker))
     if not infinite or not all(map(_leads_to_softmax, computed)):
@@ -38,7 +58,13 @@ def _write(node: ir.Node) -> bool:
         finite = np.where(np.isneginf(array), SHUT, array).astype(np.float32)
         reader.replace_input_with(index, Patch(reader).constant(finite, "mask"))
     patch = Patch(node)
-    patch.finish(patch.add("LessOrEqual", first(node), patch.constant(np.array(_HALF, np.float32), "shut")))
+    patch.finish(
+        patch.add(
+            "LessOrEqual",
+            first(node),
+            patch.constant(np.array(_HALF, np.float32), "shut"),
+        )
+    )
     return True
 
 
@@ -51,13 +77,26 @@ def _made_of(mask: ir.Value) -> tuple[list[tuple[ir.Node, int]], list[ir.Value]]
             continue
         for index, value in enumerate(maker.inputs):
             array = constant(value)
-            if array is not None and array.dtype == np.float32 and np.isneginf(array).any():
+            if (
+                array is not None
+                and array.dtype == np.float32
+                and np.isneginf(array).any()
+            ):
                 infinite.append((maker, index))
-            elif array is None and value is not None and value.dtype == ir.DataType.FLOAT and value not in computed:
+            elif (
+                array is None
+                and value is not None
+                and value.dtype == ir.DataType.FLOAT
+                and value not in computed
+            ):
                 computed.append(value)
                 waiting.append(value)
     makers = [(value, value.producer()) for value in computed]
-    return infinite, [value for value, maker in makers if maker is not None and maker.op_type in _MASKS]
+    return infinite, [
+        value
+        for value, maker in makers
+        if maker is not None and maker.op_type in _MASKS
+    ]
 
 
 def _leads_to_softmax(value: ir.Value) -> bool:

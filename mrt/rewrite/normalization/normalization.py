@@ -8,7 +8,16 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch, set_attributes
-from mrt.graph.values import constant, first, float_attribute, int_attribute, ints_attribute, nodes, operand, shape_of
+from mrt.graph.values import (
+    constant,
+    first,
+    float_attribute,
+    int_attribute,
+    ints_attribute,
+    nodes,
+    operand,
+    shape_of,
+)
 from mrt.rewrite.normalization.normalized import add_normalized
 
 # Below any variance of float32 numbers that is not 0; onnxruntime adds 1e-9 to the root, in other words 0 gives 0.
@@ -42,12 +51,34 @@ def _write_layer_norm(node: ir.Node, shape: Shape) -> bool:
     ):
         return False
     patch = Patch(node)
-    epsilon, axes = float_attribute(node, "epsilon", 1e-5), tuple(range(axis, len(shape)))
-    if all(part is not None or operand(node, index) is None for index, part in enumerate(parts, 1)):
-        filled = (np.ones(()) if parts[0] is None else parts[0], np.zeros(()) if parts[1] is None else parts[1])
-        full = [np.broadcast_to(part, shape[axis:]).astype(np.float32) for part in filled]
-        scale, shift = (patch.constant(part, role) for part, role in zip(full, ("scale", "shift"), strict=True))
-        value = patch.add("LayerNormalization", first(node), scale, shift, axis=axis, epsilon=epsilon, stash_type=1)
+    epsilon, axes = (
+        float_attribute(node, "epsilon", 1e-5),
+        tuple(range(axis, len(shape))),
+    )
+    if all(
+        part is not None or operand(node, index) is None
+        for index, part in enumerate(parts, 1)
+    ):
+        filled = (
+            np.ones(()) if parts[0] is None else parts[0],
+            np.zeros(()) if parts[1] is None else parts[1],
+        )
+        full = [
+            np.broadcast_to(part, shape[axis:]).astype(np.float32) for part in filled
+        ]
+        scale, shift = (
+            patch.constant(part, role)
+            for part, role in zip(full, ("scale", "shift"), strict=True)
+        )
+        value = patch.add(
+            "LayerNormalization",
+            first(node),
+            scale,
+            shift,
+            axis=axis,
+            epsilon=epsilon,
+            stash_type=1,
+        )
     else:
         value = add_normalized(patch, first(node), shape, axes, epsilon)
         value = _affine(patch, value, operand(node, 1), operand(node, 2))
@@ -69,13 +100,19 @@ def _write_moments(node: ir.Node, shape: Shape, axis: int) -> bool:
             centred = patch.add("Sub", first(node), value)
             squares = patch.add("Mul", centred, centred)
             variance = patch.add("ReduceMean", squares, patch.axes(axes), keepdims=1)
-            epsilon = patch.constant(np.array(float_attribute(node, "epsilon", 1e-5), np.float32), "epsilon")
-            value = patch.add("Reciprocal", patch.add("Sqrt", patch.add("Add", variance, epsilon)))
+            epsilon = patch.constant(
+                np.array(float_attribute(node, "epsilon", 1e-5), np.float32), "epsilon"
+            )
+            value = patch.add(
+                "Reciprocal", patch.add("Sqrt", patch.add("Add", variance, epsilon))
+            )
         patch.take_over(value)
     return True
 
 
-def _affine(patch: Patch, value: ir.Value, scale: ir.Value | None, shift: ir.Value | None) -> ir.Value:
+def _affine(
+    patch: Patch, value: ir.Value, scale: ir.Value | None, shift: ir.Value | None
+) -> ir.Value:
     value = value if scale is None else patch.add("Mul", value, scale)
     return value if shift is None else patch.add("Add", value, shift)
 
@@ -88,17 +125,26 @@ def _write_instance_norm(node: ir.Node, shape: Shape) -> bool:
         return True
     patch = Patch(node)
     per_channel = patch.axes((-1, *[1] * (len(shape) - 2)), "per_channel")
-    parts = [patch.add("Reshape", operand(node, index), per_channel, allowzero=0) for index in (1, 2)]
+    parts = [
+        patch.add("Reshape", operand(node, index), per_channel, allowzero=0)
+        for index in (1, 2)
+    ]
     axes = tuple(range(2, len(shape)))
-    value = add_normalized(patch, first(node), shape, axes, float_attribute(node, "epsilon", 1e-5))
+    value = add_normalized(
+        patch, first(node), shape, axes, float_attribute(node, "epsilon", 1e-5)
+    )
     patch.finish(_affine(patch, value, parts[0], parts[1]))
     return True
 
 
 def _write_mean_variance(node: ir.Node, shape: Shape) -> bool:
     given = ints_attribute(node, "axes")
-    axes = tuple(sorted({axis % len(shape) for axis in ((0, 2, 3) if given is None else given)}))
-    if shape[0] == 1 and axes[:1] == (0,) and len(axes) > 1:  # one sample's mean needs no axis of samples
+    axes = tuple(
+        sorted({axis % len(shape) for axis in ((0, 2, 3) if given is None else given)})
+    )
+    if (
+        shape[0] == 1 and axes[:1] == (0,) and len(axes) > 1
+    ):  # one sample's mean needs no axis of samples
         axes = axes[1:]
     patch = Patch(node)
     patch.finish(add_normalized(patch, first(node), shape, axes, NO_EPSILON))
@@ -108,10 +154,22 @@ def _write_mean_variance(node: ir.Node, shape: Shape) -> bool:
 def _write_lp_norm(node: ir.Node, shape: Shape) -> bool:
     patch, axis = Patch(node), int_attribute(node, "axis", -1) % len(shape)
     one = int_attribute(node, "p", 2) == 1
-    parts = patch.add("Abs", first(node)) if one else patch.add("Mul", first(node), first(node))
-    norm = patch.add("ReduceSum", parts, patch.axes((axis,)), keepdims=1, noop_with_empty_axes=0)
-    above_zero = patch.add("Add", norm, patch.constant(np.array(NO_EPSILON, np.float32), "epsilon"))
-    patch.finish(patch.add("Div", first(node), above_zero if one else patch.add("Sqrt", above_zero)))
+    parts = (
+        patch.add("Abs", first(node))
+        if one
+        else patch.add("Mul", first(node), first(node))
+    )
+    norm = patch.add(
+        "ReduceSum", parts, patch.axes((axis,)), keepdims=1, noop_with_empty_axes=0
+    )
+    above_zero = patch.add(
+        "Add", norm, patch.constant(np.array(NO_EPSILON, np.float32), "epsilon")
+    )
+    patch.finish(
+        patch.add(
+            "Div", first(node), above_zero if one else patch.add("Sqrt", above_zero)
+        )
+    )
     return True
 
 

@@ -24,8 +24,14 @@ def lower_average_pool(model: ir.Model) -> int:
         window, x, y = window_of(node), shape_of(first(node)), shape_of(node.outputs[0])
         if window is None or x is None or y is None:
             continue
-        pads = pads_to_the_end(window, x[2:], y[2:]) if int_attribute(node, "ceil_mode", 0) else window.pads
-        if pads == window.pads and (int_attribute(node, "count_include_pad", 0) or not any(pads)):
+        pads = (
+            pads_to_the_end(window, x[2:], y[2:])
+            if int_attribute(node, "ceil_mode", 0)
+            else window.pads
+        )
+        if pads == window.pads and (
+            int_attribute(node, "count_include_pad", 0) or not any(pads)
+        ):
             _to_convolution(node, window, channels=x[1])
         elif int_attribute(node, "ceil_mode", 0):
             _drop_ceil_mode(node, window, pads)
@@ -37,7 +43,9 @@ def lower_average_pool(model: ir.Model) -> int:
 
 def _to_convolution(node: ir.Node, window: Window, *, channels: int) -> None:
     patch = Patch(node)
-    mean = np.full((channels, 1, *window.kernel), 1.0 / math.prod(window.kernel), np.float32)
+    mean = np.full(
+        (channels, 1, *window.kernel), 1.0 / math.prod(window.kernel), np.float32
+    )
     value = patch.add(
         "Conv", first(node), patch.constant(mean, "weight"), patch.constant(np.zeros(channels, np.float32), "bias"),
         kernel_shape=window.kernel, strides=window.strides, dilations=window.dilations, pads=window.pads,
@@ -54,7 +62,14 @@ def _drop_ceil_mode(node: ir.Node, window: Window, pads: tuple[int, ...]) -> Non
     patch = Patch(node)
     spatial = len(window.kernel)
     zero = patch.constant(np.zeros((), np.float32), "padding")
-    counted = patch.axes((0, 0, *window.pads[:spatial], 0, 0, *window.pads[spatial:]), "pads")
-    node.replace_input_with(0, patch.add("Pad", first(node), counted, zero, mode="constant"))
-    overhang = [end - own for end, own in zip(pads[spatial:], window.pads[spatial:], strict=True)]
+    counted = patch.axes(
+        (0, 0, *window.pads[:spatial], 0, 0, *window.pads[spatial:]), "pads"
+    )
+    node.replace_input_with(
+        0, patch.add("Pad", first(node), counted, zero, mode="constant")
+    )
+    overhang = [
+        end - own
+        for end, own in zip(pads[spatial:], window.pads[spatial:], strict=True)
+    ]
     set_attributes(node, pads=(*[0] * spatial, *overhang), count_include_pad=0)

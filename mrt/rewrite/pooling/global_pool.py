@@ -19,6 +19,14 @@ def lower_global_pool(model: ir.Model) -> int:
             continue
         patch = Patch(node)
         axes = patch.axes(list(range(2, rank)))
-        patch.finish(patch.add(_REDUCTION[node.op_type], first(node), axes, keepdims=1, noop_with_empty_axes=0))
+        patch.finish(
+            patch.add(
+                _REDUCTION[node.op_type],
+                first(node),
+                axes,
+                keepdims=1,
+                noop_with_empty_axes=0,
+            )
+        )
         count += 1
     return count

@@ -14,17 +14,27 @@ def lower_max_pool(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "MaxPool"):
         window, x, y = window_of(node), shape_of(first(node)), shape_of(node.outputs[0])
-        if not int_attribute(node, "ceil_mode", 0) or window is None or x is None or y is None:
+        if (
+            not int_attribute(node, "ceil_mode", 0)
+            or window is None
+            or x is None
+            or y is None
+        ):
             continue
         set_attributes(node, ceil_mode=0, pads=pads_to_the_end(window, x[2:], y[2:]))
         count += 1
     return count
 
 
-def pads_to_the_end(window: Window, x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
+def pads_to_the_end(
+    window: Window, x: tuple[int, ...], y: tuple[int, ...]
+) -> tuple[int, ...]:
     """Pads with which rounding down yields the sizes `y`: the last window must fit, and no window more."""
     spatial = len(x)
     begins, ends = window.pads[:spatial], window.pads[spatial:]
-    reach = [(out - 1) * s + e for out, s, e in zip(y, window.strides, window.extent, strict=True)]
+    reach = [
+        (out - 1) * s + e
+        for out, s, e in zip(y, window.strides, window.extent, strict=True)
+    ]
     needed = [r - size - begin for r, size, begin in zip(reach, x, begins, strict=True)]
     return (*begins, *(max(end, need) for end, need in zip(ends, needed, strict=True)))

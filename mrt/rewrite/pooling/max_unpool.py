@@ -33,7 +33,11 @@ def lower_max_unpool(model: ir.Model) -> int:
     """
     count = sum(_unpool(node) for node in nodes(model, "MaxUnpool"))
     for node in nodes(model, "MaxPool"):
-        if len(node.outputs) == 2 and not node.outputs[1].uses() and not node.outputs[1].is_graph_output():
+        if (
+            len(node.outputs) == 2
+            and not node.outputs[1].uses()
+            and not node.outputs[1].is_graph_output()
+        ):
             node.resize_outputs(1)
             count += 1
     return count
@@ -47,17 +51,33 @@ def _unpool(node: ir.Node) -> bool:
     if pool is None or pool.outputs[1] is not places:
         return False
     window, x, y = window_of(pool), shape_of(first(pool)), shape_of(first(node))
-    if window is None or x is None or y is None or len(x) != 4 or not _lies_side_by_side(window, x, y):
+    if (
+        window is None
+        or x is None
+        or y is None
+        or len(x) != 4
+        or not _lies_side_by_side(window, x, y)
+    ):
         return False
-    if _result(node, x[:2], window.kernel, y) != x or int_attribute(pool, "storage_order", 0):
+    if _result(node, x[:2], window.kernel, y) != x or int_attribute(
+        pool, "storage_order", 0
+    ):
         return False
     _choose(node, pool, window.kernel, y)
     return True
 
 
 def _lies_side_by_side(window: Window, x: tuple[int, ...], y: tuple[int, ...]) -> bool:
-    covered = all(size == count * kernel for size, count, kernel in zip(x[2:], y[2:], window.kernel, strict=True))
-    return covered and window.strides == window.kernel and not any(window.pads) and set(window.dilations) == {1}
+    covered = all(
+        size == count * kernel
+        for size, count, kernel in zip(x[2:], y[2:], window.kernel, strict=True)
+    )
+    return (
+        covered
+        and window.strides == window.kernel
+        and not any(window.pads)
+        and set(window.dilations) == {1}
+    )
 
 
 def _result(
@@ -66,7 +86,11 @@ def _result(
     """The shape that the node says it gives."""
     if operand(node, 2) is not None:
         return constant_integers(operand(node, 2))
-    return (*outer, *_inferred(node, y)) if ints_attribute(node, "kernel_shape") == kernel else None
+    return (
+        (*outer, *_inferred(node, y))
+        if ints_attribute(node, "kernel_shape") == kernel
+        else None
+    )
 
 
 def _inferred(node: ir.Node, y: tuple[int, ...]) -> tuple[int, ...]:
@@ -75,23 +99,40 @@ def _inferred(node: ir.Node, y: tuple[int, ...]) -> tuple[int, ...]:
         ints_attribute(node, "strides") or (1,) * len(kernel),
         ints_attribute(node, "pads") or (0, 0) * len(kernel),
     )
-    ends = zip(y[2:], kernel, strides, pads[: len(kernel)], pads[len(kernel) :], strict=True)
-    return tuple((size - 1) * stride + extent - before - after for size, extent, stride, before, after in ends)
+    ends = zip(
+        y[2:], kernel, strides, pads[: len(kernel)], pads[len(kernel) :], strict=True
+    )
+    return tuple(
+        (size - 1) * stride + extent - before - after
+        for size, extent, stride, before, after in ends
+    )
 
 
-def _choose(node: ir.Node, pool: ir.Node, kernel: tuple[int, ...], y: tuple[int, ...]) -> None:
+def _choose(
+    node: ir.Node, pool: ir.Node, kernel: tuple[int, ...], y: tuple[int, ...]
+) -> None:
     patch, taps = Patch(node), math.prod(kernel)
     apart = (*y[:2], y[2], kernel[0], y[3], kernel[1])
     windows = patch.add("Reshape", first(pool), patch.axes(apart, "apart"), allowzero=0)
     windows = patch.add("Transpose", windows, perm=(0, 1, 2, 4, 3, 5))
-    windows = patch.add("Reshape", windows, patch.axes((*y, taps), "windows"), allowzero=0)
+    windows = patch.add(
+        "Reshape", windows, patch.axes((*y, taps), "windows"), allowzero=0
+    )
     best = patch.add("ArgMax", windows, axis=4, keepdims=1, select_last_index=0)
     best.type = _INT64
-    hit = patch.add("Equal", best, patch.constant(np.arange(taps, dtype=np.int64), "places"))
+    hit = patch.add(
+        "Equal", best, patch.constant(np.arange(taps, dtype=np.int64), "places")
+    )
     hit.type = _BOOL
-    value = patch.add("Reshape", first(node), patch.axes((*y, 1), "single"), allowzero=0)
-    value = patch.add("Where", hit, value, patch.constant(np.zeros((), np.float32), "zero"))
-    value = patch.add("Reshape", value, patch.axes((*y, *kernel), "kernel"), allowzero=0)
+    value = patch.add(
+        "Reshape", first(node), patch.axes((*y, 1), "single"), allowzero=0
+    )
+    value = patch.add(
+        "Where", hit, value, patch.constant(np.zeros((), np.float32), "zero")
+    )
+    value = patch.add(
+        "Reshape", value, patch.axes((*y, *kernel), "kernel"), allowzero=0
+    )
     value = patch.add("Transpose", value, perm=(0, 1, 2, 4, 3, 5))
     shape = (*y[:2], y[2] * kernel[0], y[3] * kernel[1])
     patch.output.shape = ir.Shape(shape)
@@ -104,10 +145,18 @@ def _scatter(node: ir.Node) -> bool:
     if places is None or y is None or not ints_attribute(node, "kernel_shape"):
         return False
     made = (*y[:2], *_inferred(node, y))
-    wanted = constant_integers(operand(node, 2)) if operand(node, 2) is not None else made
-    if wanted is None or len(wanted) != len(made) or any(more < size for more, size in zip(wanted, made, strict=True)):
+    wanted = (
+        constant_integers(operand(node, 2)) if operand(node, 2) is not None else made
+    )
+    if (
+        wanted is None
+        or len(wanted) != len(made)
+        or any(more < size for more, size in zip(wanted, made, strict=True))
+    ):
         return False
-    if math.prod(wanted) > LARGEST_RESULT or not 0 <= places.min() <= places.max() < math.prod(made):
+    if math.prod(
+        wanted
+    ) > LARGEST_RESULT or not 0 <= places.min() <= places.max() < math.prod(made):
         return False
     patch = Patch(node)
     zeros = patch.constant(np.zeros(math.prod(made), np.float32), "zeros")
@@ -117,5 +166,12 @@ def _scatter(node: ir.Node) -> bool:
     value = patch.add("Reshape", value, patch.axes(made, "image"), allowzero=0)
     behind = [more - size for more, size in zip(wanted, made, strict=True)]
     patch.output.shape = ir.Shape(wanted)
-    patch.finish(patch.add("Pad", value, patch.axes((*[0] * len(made), *behind), "pads"), mode="constant"))
+    patch.finish(
+        patch.add(
+            "Pad",
+            value,
+            patch.axes((*[0] * len(made), *behind), "pads"),
+            mode="constant",
+        )
+    )
     return True

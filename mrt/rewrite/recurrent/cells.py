@@ -27,7 +27,9 @@ class State:
 class Cell(ABC):
     """The constants of one direction, made once, and what all kinds of cells do with them."""
 
-    def __init__(self, patch: Patch, what: Recurrent, direction: Direction, name: str) -> None:
+    def __init__(
+        self, patch: Patch, what: Recurrent, direction: Direction, name: str
+    ) -> None:
         self.patch, self.hidden, self.batch = patch, what.hidden, what.batch
         self.direction, self._name, self._clip = direction, name, what.clip
         self._constants: dict[object, ir.Value] = {}
@@ -38,19 +40,36 @@ class Cell(ABC):
 
     def activate(self, index: int, x: ir.Value) -> ir.Value:
         """One of the direction's activations."""
-        return self.alike(self.direction.activations[index](self.patch, x), f"activation{index}")
+        return self.alike(
+            self.direction.activations[index](self.patch, x), f"activation{index}"
+        )
 
-    def from_input(self, x: ir.Value, first: int, stop: int, *, both: bool = True) -> ir.Value:
+    def from_input(
+        self, x: ir.Value, first: int, stop: int, *, both: bool = True
+    ) -> ir.Value:
         """x @ W.T + b of some gates, with the recurrence's bias where it may be added right here."""
-        bias = self.direction.bias[0] + self.direction.bias[1] if both else self.direction.bias[0]
+        bias = (
+            self.direction.bias[0] + self.direction.bias[1]
+            if both
+            else self.direction.bias[0]
+        )
         return self._product(x, self.direction.weights, bias, (first, stop))
 
-    def from_state(self, state: ir.Value, first: int, stop: int, *, bias: bool = False) -> ir.Value:
+    def from_state(
+        self, state: ir.Value, first: int, stop: int, *, bias: bool = False
+    ) -> ir.Value:
         """h @ R.T of some gates, with its bias where that was not added yet."""
         own = self.direction.bias[1]
-        return self._product(state, self.direction.recurrence, own if bias else np.zeros_like(own), (first, stop))
+        return self._product(
+            state,
+            self.direction.recurrence,
+            own if bias else np.zeros_like(own),
+            (first, stop),
+        )
 
-    def preactivation(self, x: ir.Value, state: ir.Value | None, first: int, stop: int) -> ir.Value:
+    def preactivation(
+        self, x: ir.Value, state: ir.Value | None, first: int, stop: int
+    ) -> ir.Value:
         """x @ W.T + h @ R.T + b of some gates."""
         total = self.from_input(x, first, stop)
         if state is not None:
@@ -62,15 +81,26 @@ class Cell(ABC):
         if self._clip is None:
             return x
         ends = (
-            self.constant(np.array(end, np.float32), role) for end, role in ((-self._clip, "low"), (self._clip, "high"))
+            self.constant(np.array(end, np.float32), role)
+            for end, role in ((-self._clip, "low"), (self._clip, "high"))
         )
         return self.alike(self.patch.add("Clip", x, *ends), "clipped")
 
     def gates(self, value: ir.Value, first: int, stop: int) -> ir.Value:
         """Some of the gates that lie side by side in [batch, gates * hidden]."""
-        bounds = {"starts": first * self.hidden, "ends": stop * self.hidden, "axes": 1, "steps": 1}
-        operands = (self.constant(np.array([number], np.int64), role) for role, number in bounds.items())
-        return self.alike(self.patch.add("Slice", value, *operands), f"gates{first}to{stop}")
+        bounds = {
+            "starts": first * self.hidden,
+            "ends": stop * self.hidden,
+            "axes": 1,
+            "steps": 1,
+        }
+        operands = (
+            self.constant(np.array([number], np.int64), role)
+            for role, number in bounds.items()
+        )
+        return self.alike(
+            self.patch.add("Slice", value, *operands), f"gates{first}to{stop}"
+        )
 
     def constant(self, array: Array, role: str) -> ir.Value:
         """A constant of all steps: equal ones are one initializer."""
@@ -84,12 +114,17 @@ class Cell(ABC):
         value.metadata_props[ONE_RANGE] = f"{self.patch.base}.{self._name}.{role}"
         return value
 
-    def _product(self, x: ir.Value, weights: Array, bias: Array, gates: tuple[int, int]) -> ir.Value:
+    def _product(
+        self, x: ir.Value, weights: Array, bias: Array, gates: tuple[int, int]
+    ) -> ir.Value:
         rows = slice(gates[0] * self.hidden, gates[1] * self.hidden)
         known = constant(x)
         if known is not None:  # a constant state in front of the first step
             matrix = weights[rows].astype(np.float64)
-            sums = [[math.fsum(row) for row in (matrix * state).tolist()] for state in known.astype(np.float64)]
+            sums = [
+                [math.fsum(row) for row in (matrix * state).tolist()]
+                for state in known.astype(np.float64)
+            ]
             return self.constant(to_single(np.array(sums) + bias[rows]), "product")
         w = self.constant(np.ascontiguousarray(weights[rows]), "weight")
         b = self.constant(to_single(bias[rows].astype(np.float64)), "bias")
@@ -101,7 +136,9 @@ class RnnCell(Cell):
 
     def step(self, x: ir.Value, state: State) -> State:
         """One addition, one activation."""
-        hidden = self.activate(0, self.clipped(self.preactivation(x, state.hidden, 0, 1)))
+        hidden = self.activate(
+            0, self.clipped(self.preactivation(x, state.hidden, 0, 1))
+        )
         return State(self.alike(hidden, "hidden"))
 
 
@@ -114,7 +151,9 @@ class LstmCell(Cell):
         proposal = self.activate(1, self.clipped(self.gates(total, 3, 4)))
         if self.direction.peepholes is None:
             opened = self.activate(0, self.clipped(self.gates(total, 0, 3)))
-            enter, leave, forget = (self.gates(opened, index, index + 1) for index in range(3))
+            enter, leave, forget = (
+                self.gates(opened, index, index + 1) for index in range(3)
+            )
         else:
             enter, forget = (self._peeping(total, gate, state.cell) for gate in (0, 2))
         cell = add("Mul", enter, proposal)
@@ -138,7 +177,15 @@ class LstmCell(Cell):
 class GruCell(Cell):
     """z, r = f(x W + h R + b), n = g(x W + (r * h) R + b) or g(x W + b + r * (h R + b)), h = (1 - z) * n + z * h."""
 
-    def __init__(self, patch: Patch, what: Recurrent, direction: Direction, name: str, *, reset_behind: bool) -> None:
+    def __init__(
+        self,
+        patch: Patch,
+        what: Recurrent,
+        direction: Direction,
+        name: str,
+        *,
+        reset_behind: bool,
+    ) -> None:
         super().__init__(patch, what, direction, name)
         self._reset_behind = reset_behind
 
@@ -147,8 +194,12 @@ class GruCell(Cell):
         add, old = self.patch.add, state.hidden
         opened = self.activate(0, self.clipped(self.preactivation(x, old, 0, 2)))
         update, reset = self.gates(opened, 0, 1), self.gates(opened, 1, 2)
-        proposal = self.activate(1, self.clipped(self.alike(self._proposal(x, old, reset), "proposal")))
-        kept = self.alike(add("Sub", self.constant(np.ones((), np.float32), "one"), update), "kept")
+        proposal = self.activate(
+            1, self.clipped(self.alike(self._proposal(x, old, reset), "proposal"))
+        )
+        kept = self.alike(
+            add("Sub", self.constant(np.ones((), np.float32), "one"), update), "kept"
+        )
         new = add("Mul", kept, proposal)
         if old is not None:
             new = add("Add", new, add("Mul", update, old))
@@ -158,9 +209,16 @@ class GruCell(Cell):
         add = self.patch.add
         if not self._reset_behind:
             total = self.from_input(x, 2, 3)
-            return total if old is None else add("Add", total, self.from_state(add("Mul", reset, old), 2, 3))
+            return (
+                total
+                if old is None
+                else add("Add", total, self.from_state(add("Mul", reset, old), 2, 3))
+            )
         if old is None:
-            seen = self.constant(to_single(self.direction.bias[1][2 * self.hidden :].astype(np.float64)), "bias")
+            seen = self.constant(
+                to_single(self.direction.bias[1][2 * self.hidden :].astype(np.float64)),
+                "bias",
+            )
         else:
             seen = self.from_state(old, 2, 3, bias=True)
         return add("Add", self.from_input(x, 2, 3, both=False), add("Mul", reset, seen))

@@ -21,7 +21,9 @@ def lower_lstm_gru_rnn(model: ir.Model) -> int:
     """
     found = [(node, read_recurrent(node)) for node in nodes(model, *GATES)]
     problems = [
-        f"{node.name or node.outputs[0].name} ({node.op_type}): {what}" for node, what in found if isinstance(what, str)
+        f"{node.name or node.outputs[0].name} ({node.op_type}): {what}"
+        for node, what in found
+        if isinstance(what, str)
     ]
     if problems:
         raise Unsupported(problems)
@@ -35,8 +37,14 @@ def _unroll(graph: ir.Graph, what: Recurrent) -> None:
     node = what.node
     patch = Patch(node)
     steps = _steps(patch, what)
-    runs = [_run(patch, what, index, direction, steps) for index, direction in enumerate(what.directions)]
-    last = [run[0 if direction.reverse else -1] for run, direction in zip(runs, what.directions, strict=True)]
+    runs = [
+        _run(patch, what, index, direction, steps)
+        for index, direction in enumerate(what.directions)
+    ]
+    last = [
+        run[0 if direction.reverse else -1]
+        for run, direction in zip(runs, what.directions, strict=True)
+    ]
     for index, output in enumerate(node.outputs):
         if not output.name or (not output.uses() and not output.is_graph_output()):
             continue
@@ -44,7 +52,13 @@ def _unroll(graph: ir.Graph, what: Recurrent) -> None:
         if index == 0:
             made.take_over(_all_steps(made, what, runs))
         else:
-            made.take_over(_last_step(made, what, [state.hidden if index == 1 else state.cell for state in last]))
+            made.take_over(
+                _last_step(
+                    made,
+                    what,
+                    [state.hidden if index == 1 else state.cell for state in last],
+                )
+            )
     graph.remove(node, safe=True)
 
 
@@ -53,16 +67,32 @@ def _steps(patch: Patch, what: Recurrent) -> list[ir.Value]:
     x = first(what.node)
     if what.batches_first:
         x = patch.add("Transpose", x, perm=(1, 0, 2))
-    rows = patch.add("Reshape", x, patch.axes((what.steps * what.batch, what.inputs), "rows"), allowzero=0)
+    rows = patch.add(
+        "Reshape",
+        x,
+        patch.axes((what.steps * what.batch, what.inputs), "rows"),
+        allowzero=0,
+    )
     axis, step = patch.axes([0]), patch.axes([1], "step")
-    edges = [patch.axes([index * what.batch], "edge") for index in range(what.steps + 1)]
-    steps = [patch.add("Slice", rows, edges[i], edges[i + 1], axis, step) for i in range(what.steps)]
+    edges = [
+        patch.axes([index * what.batch], "edge") for index in range(what.steps + 1)
+    ]
+    steps = [
+        patch.add("Slice", rows, edges[i], edges[i + 1], axis, step)
+        for i in range(what.steps)
+    ]
     for x in steps:
         x.metadata_props[ONE_RANGE] = f"{patch.base}.rows"
     return steps
 
 
-def _run(patch: Patch, what: Recurrent, index: int, direction: Direction, steps: list[ir.Value]) -> list[State]:
+def _run(
+    patch: Patch,
+    what: Recurrent,
+    index: int,
+    direction: Direction,
+    steps: list[ir.Value],
+) -> list[State]:
     """The state behind each step of one direction, in the order of time."""
     cell = _cell(patch, what, direction, ("forward", "reverse")[index])
     state = State(*(_initial(patch, what, index, place) for place in (5, 6)))
@@ -77,7 +107,9 @@ def _cell(patch: Patch, what: Recurrent, direction: Direction, name: str) -> Cel
     if what.node.op_type == "GRU":
         reset_behind = bool(int_attribute(what.node, "linear_before_reset", 0))
         return GruCell(patch, what, direction, name, reset_behind=reset_behind)
-    return {"LSTM": LstmCell, "RNN": RnnCell}[what.node.op_type](patch, what, direction, name)
+    return {"LSTM": LstmCell, "RNN": RnnCell}[what.node.op_type](
+        patch, what, direction, name
+    )
 
 
 def _initial(patch: Patch, what: Recurrent, index: int, place: int) -> ir.Value | None:
@@ -90,22 +122,40 @@ def _initial(patch: Patch, what: Recurrent, index: int, place: int) -> ir.Value 
     if known is not None:
         return patch.constant(np.take(known, index, axis).reshape(shape), "initial")
     bounds = {"starts": index, "ends": index + 1, "axes": axis, "steps": 1}
-    own = patch.add("Slice", value, *(patch.axes([number], role) for role, number in bounds.items()))
+    own = patch.add(
+        "Slice", value, *(patch.axes([number], role) for role, number in bounds.items())
+    )
     return patch.add("Reshape", own, patch.axes(shape, "shape"), allowzero=0)
 
 
 def _all_steps(patch: Patch, what: Recurrent, runs: list[list[State]]) -> ir.Value:
     """Y: [steps, directions, batch, hidden], or batch first."""
     shape = (what.steps, 1, what.batch, what.hidden)
-    joined = [patch.add("Concat", *(state.hidden for state in run), axis=0) for run in runs]
-    wide = [patch.add("Reshape", value, patch.axes(shape, "shape"), allowzero=0) for value in joined]
+    joined = [
+        patch.add("Concat", *(state.hidden for state in run), axis=0) for run in runs
+    ]
+    wide = [
+        patch.add("Reshape", value, patch.axes(shape, "shape"), allowzero=0)
+        for value in joined
+    ]
     whole = wide[0] if len(wide) == 1 else patch.add("Concat", *wide, axis=1)
-    return patch.add("Transpose", whole, perm=(2, 0, 1, 3)) if what.batches_first else whole
+    return (
+        patch.add("Transpose", whole, perm=(2, 0, 1, 3))
+        if what.batches_first
+        else whole
+    )
 
 
-def _last_step(patch: Patch, what: Recurrent, states: list[ir.Value | None]) -> ir.Value:
+def _last_step(
+    patch: Patch, what: Recurrent, states: list[ir.Value | None]
+) -> ir.Value:
     """Y_h or Y_c: [directions, batch, hidden], or batch first."""
     shape = (1, what.batch, what.hidden)
-    wide = [patch.add("Reshape", value, patch.axes(shape, "shape"), allowzero=0) for value in states]
+    wide = [
+        patch.add("Reshape", value, patch.axes(shape, "shape"), allowzero=0)
+        for value in states
+    ]
     whole = wide[0] if len(wide) == 1 else patch.add("Concat", *wide, axis=0)
-    return patch.add("Transpose", whole, perm=(1, 0, 2)) if what.batches_first else whole
+    return (
+        patch.add("Transpose", whole, perm=(1, 0, 2)) if what.batches_first else whole
+    )

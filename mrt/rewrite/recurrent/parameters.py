@@ -9,14 +9,33 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import Array, constant, first, float_attribute, int_attribute, operand, shape_of, string_attribute
+from mrt.graph.values import (
+    Array,
+    constant,
+    first,
+    float_attribute,
+    int_attribute,
+    operand,
+    shape_of,
+    string_attribute,
+)
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 MOST_STEPS = 1024
-_DEFAULTS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
+_DEFAULTS = {
+    "LSTM": ("Sigmoid", "Tanh", "Tanh"),
+    "GRU": ("Sigmoid", "Tanh"),
+    "RNN": ("Tanh",),
+}
 _PLAIN = ("Relu", "Sigmoid", "Tanh", "Softsign", "Softplus")
-_WITH_ALPHA = {"Elu": 1.0, "LeakyRelu": 0.01, "HardSigmoid": 0.2, "Affine": 1.0, "ScaledTanh": 1.0}
+_WITH_ALPHA = {
+    "Elu": 1.0,
+    "LeakyRelu": 0.01,
+    "HardSigmoid": 0.2,
+    "Affine": 1.0,
+    "ScaledTanh": 1.0,
+}
 _WITH_BETA = {"HardSigmoid": 0.5, "Affine": 0.0, "ScaledTanh": 1.0}
 
 Function = Callable[[Patch, ir.Value], ir.Value]
@@ -44,22 +63,35 @@ class Recurrent:
     inputs: int
     hidden: int
     batches_first: bool
-    clip: float | None  # what gates are held to, below and above 0, in front of their activation
+    clip: (
+        float | None
+    )  # what gates are held to, below and above 0, in front of their activation
     directions: tuple[Direction, ...]
 
 
 def read_recurrent(node: ir.Node) -> Recurrent | str:
     """The node, or a sentence on what of it is not supported."""
-    shape, weights, recurrence = shape_of(first(node)), constant(operand(node, 1)), constant(operand(node, 2))
+    shape, weights, recurrence = (
+        shape_of(first(node)),
+        constant(operand(node, 1)),
+        constant(operand(node, 2)),
+    )
     if shape is None or len(shape) != 3:
         return "the shape of its operand is not known to have three axes; fix it with --shape"
     if weights is None or recurrence is None or recurrence.ndim != 3:
         return "its weights are computed; expected constants"
     batches_first = bool(int_attribute(node, "layout", 0))
     steps, batch = shape[:2] if not batches_first else (shape[1], shape[0])
-    count, hidden = DIRECTIONS.get(string_attribute(node, "direction", "forward"), 0), recurrence.shape[2]
+    count, hidden = (
+        DIRECTIONS.get(string_attribute(node, "direction", "forward"), 0),
+        recurrence.shape[2],
+    )
     rows = GATES[node.op_type] * hidden
-    if weights.shape != (count, rows, shape[2]) or recurrence.shape != (count, rows, hidden):
+    if weights.shape != (count, rows, shape[2]) or recurrence.shape != (
+        count,
+        rows,
+        hidden,
+    ):
         return f"weights {list(weights.shape)} and {list(recurrence.shape)} do not fit its operand {list(shape)}"
     trouble = _trouble(node, steps, count * rows)
     if trouble is not None:
@@ -69,7 +101,9 @@ def read_recurrent(node: ir.Node) -> Recurrent | str:
         return functions
     directions = _directions(node, weights, recurrence, functions)
     clip = float_attribute(node, "clip", 0.0) if "clip" in node.attributes else None
-    return Recurrent(node, steps, batch, shape[2], hidden, batches_first, clip, directions)
+    return Recurrent(
+        node, steps, batch, shape[2], hidden, batches_first, clip, directions
+    )
 
 
 def _trouble(node: ir.Node, steps: int, rows: int) -> str | None:
@@ -84,17 +118,26 @@ def _trouble(node: ir.Node, steps: int, rows: int) -> str | None:
         known = constant(lengths)
         if known is None or np.any(known != steps):
             return f"sequences of different lengths; expected all {steps} steps of each"
-    for role, value, size in (("bias", bias, 2 * rows), ("peepholes", peepholes, 3 * rows // 4)):
+    for role, value, size in (
+        ("bias", bias, 2 * rows),
+        ("peepholes", peepholes, 3 * rows // 4),
+    ):
         array = constant(value)
         if value is not None and (array is None or array.size != size):
             return f"its {role} is not a constant of {size} numbers"
     return None
 
 
-def _directions(node: ir.Node, weights: Array, recurrence: Array, functions: list[Function]) -> tuple[Direction, ...]:
+def _directions(
+    node: ir.Node, weights: Array, recurrence: Array, functions: list[Function]
+) -> tuple[Direction, ...]:
     count, rows, hidden = recurrence.shape
     given, peepholes = constant(operand(node, 3)), constant(operand(node, 7))
-    bias = np.zeros((count, 2, rows)) if given is None else given.astype(np.float64).reshape(count, 2, rows)
+    bias = (
+        np.zeros((count, 2, rows))
+        if given is None
+        else given.astype(np.float64).reshape(count, 2, rows)
+    )
     per_direction = len(functions) // count
     return tuple(
         Direction(
@@ -103,7 +146,8 @@ def _directions(node: ir.Node, weights: Array, recurrence: Array, functions: lis
             bias[index],
             None if peepholes is None else peepholes.reshape(count, 3, hidden)[index],
             tuple(functions[index * per_direction : (index + 1) * per_direction]),
-            reverse=index == 1 or string_attribute(node, "direction", "forward") == "reverse",
+            reverse=index == 1
+            or string_attribute(node, "direction", "forward") == "reverse",
         )
         for index in range(count)
     )
@@ -112,7 +156,11 @@ def _directions(node: ir.Node, weights: Array, recurrence: Array, functions: lis
 def _activations(node: ir.Node, directions: int) -> list[Function] | str:
     """Functions in the order of the node's list; each takes its alpha and beta from theirs, where it has one."""
     given = node.attributes.get("activations")
-    names = list(given.as_strings()) if given is not None else [*_DEFAULTS[node.op_type]] * directions
+    names = (
+        list(given.as_strings())
+        if given is not None
+        else [*_DEFAULTS[node.op_type]] * directions
+    )
     wanted = len(_DEFAULTS[node.op_type]) * directions
     if len(names) != wanted:
         return f"{len(names)} activations; expected {wanted}"
@@ -123,8 +171,16 @@ def _activations(node: ir.Node, directions: int) -> list[Function] | str:
         name = known.get(written.lower())
         if name is None:
             return f"activation {written}; expected one of {', '.join(sorted(known.values()))}"
-        alpha = numbers["alpha"].pop(0) if name in _WITH_ALPHA and numbers["alpha"] else _WITH_ALPHA.get(name, 0.0)
-        beta = numbers["beta"].pop(0) if name in _WITH_BETA and numbers["beta"] else _WITH_BETA.get(name, 0.0)
+        alpha = (
+            numbers["alpha"].pop(0)
+            if name in _WITH_ALPHA and numbers["alpha"]
+            else _WITH_ALPHA.get(name, 0.0)
+        )
+        beta = (
+            numbers["beta"].pop(0)
+            if name in _WITH_BETA and numbers["beta"]
+            else _WITH_BETA.get(name, 0.0)
+        )
         functions.append(_function(name, alpha, beta))
     return functions
 
@@ -136,11 +192,21 @@ def _reals(node: ir.Node, name: str) -> list[float]:
 
 def _function(name: str, alpha: float, beta: float) -> Function:
     def scaled(patch: Patch, x: ir.Value, factor: float) -> ir.Value:
-        return x if factor == 1 else patch.add("Mul", x, patch.constant(np.array(factor, np.float32), "factor"))
+        return (
+            x
+            if factor == 1
+            else patch.add(
+                "Mul", x, patch.constant(np.array(factor, np.float32), "factor")
+            )
+        )
 
     def emit(patch: Patch, x: ir.Value) -> ir.Value:
         if name == "Affine":
-            return patch.add("Add", scaled(patch, x, alpha), patch.constant(np.array(beta, np.float32), "beta"))
+            return patch.add(
+                "Add",
+                scaled(patch, x, alpha),
+                patch.constant(np.array(beta, np.float32), "beta"),
+            )
         if name == "ScaledTanh":
             return scaled(patch, patch.add("Tanh", scaled(patch, x, beta)), alpha)
         attributes = {"alpha": alpha} if name in _WITH_ALPHA else {}

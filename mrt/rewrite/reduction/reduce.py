@@ -8,7 +8,15 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant_integers, first, int_attribute, nodes, operand, rank_of, shape_of
+from mrt.graph.values import (
+    constant_integers,
+    first,
+    int_attribute,
+    nodes,
+    operand,
+    rank_of,
+    shape_of,
+)
 
 _REDUCTIONS = ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare",
                "ReduceLogSum")  # fmt: skip
@@ -24,13 +32,20 @@ def canonicalize_reduce(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, *_REDUCTIONS):
         shape, axes = shape_of(first(node)), axes_of(node)
-        if shape is None or axes is None or node.outputs[0].shape is None or _is_written(node, axes):
+        if (
+            shape is None
+            or axes is None
+            or node.outputs[0].shape is None
+            or _is_written(node, axes)
+        ):
             continue
         patch = Patch(node)
         value = _reduce(patch, node, axes, math.prod(shape[axis] for axis in axes))
         if not int_attribute(node, "keepdims", 1):
             result = tuple(size for axis, size in enumerate(shape) if axis not in axes)
-            value = patch.add("Reshape", value, patch.axes(result, "shape"), allowzero=0)
+            value = patch.add(
+                "Reshape", value, patch.axes(result, "shape"), allowzero=0
+            )
         patch.finish(value)
         count += 1
     return count
@@ -44,7 +59,9 @@ def axes_of(node: ir.Node) -> tuple[int, ...] | None:
     if rank is None or axes is None:
         return None
     if not axes:
-        return () if int_attribute(node, "noop_with_empty_axes", 0) else tuple(range(rank))
+        return (
+            () if int_attribute(node, "noop_with_empty_axes", 0) else tuple(range(rank))
+        )
     return tuple(sorted({axis % rank for axis in axes}))
 
 
@@ -64,12 +81,18 @@ def _reduce(patch: Patch, node: ir.Node, axes: tuple[int, ...], count: int) -> i
     if operator in ("ReduceL2", "ReduceSumSquare"):
         x = patch.add("Mul", x, x)
     kind = operator if operator in ("ReduceMax", "ReduceMin") else "ReduceSum"
-    if not axes:  # nothing to reduce over: a Reshape to the same shape, which goes where it can
+    if (
+        not axes
+    ):  # nothing to reduce over: a Reshape to the same shape, which goes where it can
         shape = shape_of(first(node)) or ()
         value = patch.add("Reshape", x, patch.axes(shape, "shape"), allowzero=0)
     else:
         value = patch.add(kind, x, patch.axes(axes), keepdims=1, noop_with_empty_axes=0)
     if operator == "ReduceMean":
-        value = patch.add("Mul", value, patch.constant(np.array(1.0 / count, np.float32), "inverse_count"))
+        value = patch.add(
+            "Mul",
+            value,
+            patch.constant(np.array(1.0 / count, np.float32), "inverse_count"),
+        )
     after = {"ReduceL2": "Sqrt", "ReduceLogSum": "Log"}.get(operator)
     return value if after is None else patch.add(after, value)

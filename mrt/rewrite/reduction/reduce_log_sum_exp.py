@@ -19,22 +19,42 @@ def lower_reduce_log_sum_exp(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "ReduceLogSumExp"):
-        shape, axes, result = shape_of(first(node)), axes_of(node), shape_of(node.outputs[0])
+        shape, axes, result = (
+            shape_of(first(node)),
+            axes_of(node),
+            shape_of(node.outputs[0]),
+        )
         if shape is None or axes is None or result is None:
             continue
         patch = Patch(node)
         if not axes:  # the logarithm of one exponential
-            patch.finish(patch.add("Reshape", first(node), patch.axes(result, "shape"), allowzero=0))
+            patch.finish(
+                patch.add(
+                    "Reshape", first(node), patch.axes(result, "shape"), allowzero=0
+                )
+            )
             count += 1
             continue
         kept = tuple(axis for axis in range(len(shape)) if axis not in axes)
-        rows = (math.prod(shape[axis] for axis in kept), math.prod(shape[axis] for axis in axes))
+        rows = (
+            math.prod(shape[axis] for axis in kept),
+            math.prod(shape[axis] for axis in axes),
+        )
         x = patch.add("Transpose", first(node), perm=(*kept, *axes))
         x = patch.add("Reshape", x, patch.axes(rows, "rows"), allowzero=0)
         greatest, least = (
-            patch.add("ReduceMax", value, patch.axes((1,)), keepdims=1, noop_with_empty_axes=0)
+            patch.add(
+                "ReduceMax", value, patch.axes((1,)), keepdims=1, noop_with_empty_axes=0
+            )
             for value in (x, patch.add("LogSoftmax", x, axis=1))
         )
-        patch.finish(patch.add("Reshape", patch.add("Sub", greatest, least), patch.axes(result, "shape"), allowzero=0))
+        patch.finish(
+            patch.add(
+                "Reshape",
+                patch.add("Sub", greatest, least),
+                patch.axes(result, "shape"),
+                allowzero=0,
+            )
+        )
         count += 1
     return count

@@ -20,15 +20,26 @@ def lower_reduce_prod(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "ReduceProd"):
-        shape, axes, result = shape_of(first(node)), axes_of(node), shape_of(node.outputs[0])
-        if shape is None or axes is None or result is None or node.outputs[0].dtype != ir.DataType.FLOAT:
+        shape, axes, result = (
+            shape_of(first(node)),
+            axes_of(node),
+            shape_of(node.outputs[0]),
+        )
+        if (
+            shape is None
+            or axes is None
+            or result is None
+            or node.outputs[0].dtype != ir.DataType.FLOAT
+        ):
             continue
         if max((shape[axis] for axis in axes), default=1) > MOST_FACTORS:
             continue
         patch, value = Patch(node), first(node)
         for axis in axes:
             value = _product(patch, value, axis, shape[axis])
-        patch.finish(patch.add("Reshape", value, patch.axes(result, "shape"), allowzero=0))
+        patch.finish(
+            patch.add("Reshape", value, patch.axes(result, "shape"), allowzero=0)
+        )
         count += 1
     return count
 
@@ -39,7 +50,10 @@ def _product(patch: Patch, value: ir.Value, axis: int, size: int) -> ir.Value:
         half = size // 2
         if size % 2:
             left_over.append(_part(patch, value, axis, size - 1, size))
-        value = patch.add("Mul", *(_part(patch, value, axis, start, start + half) for start in (0, half)))
+        value = patch.add(
+            "Mul",
+            *(_part(patch, value, axis, start, start + half) for start in (0, half)),
+        )
         size = half
     for other in left_over:
         value = patch.add("Mul", value, other)
@@ -47,5 +61,8 @@ def _product(patch: Patch, value: ir.Value, axis: int, size: int) -> ir.Value:
 
 
 def _part(patch: Patch, value: ir.Value, axis: int, start: int, stop: int) -> ir.Value:
-    bounds = (patch.constant(np.array([number], np.int64), "part") for number in (start, stop, axis, 1))
+    bounds = (
+        patch.constant(np.array([number], np.int64), "part")
+        for number in (start, stop, axis, 1)
+    )
     return patch.add("Slice", value, *bounds)

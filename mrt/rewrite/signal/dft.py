@@ -10,7 +10,15 @@ import onnx_ir as ir
 
 from mrt.exact.unit_circle import cosines, sines
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, first, int_attribute, nodes, operand, scalar, shape_of
+from mrt.graph.values import (
+    constant,
+    first,
+    int_attribute,
+    nodes,
+    operand,
+    scalar,
+    shape_of,
+)
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 
 Matrix = npt.NDArray[np.float64]
@@ -29,12 +37,26 @@ def lower_dft(model: ir.Model) -> int:
 
 
 def _transform(node: ir.Node) -> bool:
-    x, axis = shape_of(first(node)), scalar(operand(node, 2)) if operand(node, 2) is not None else -2.0
-    inverse, half = bool(int_attribute(node, "inverse", 0)), bool(int_attribute(node, "onesided", 0))
-    if x is None or axis is None or len(x) < 2 or x[-1] not in (1, 2) or node.outputs[0].dtype != ir.DataType.FLOAT:
+    x, axis = (
+        shape_of(first(node)),
+        scalar(operand(node, 2)) if operand(node, 2) is not None else -2.0,
+    )
+    inverse, half = (
+        bool(int_attribute(node, "inverse", 0)),
+        bool(int_attribute(node, "onesided", 0)),
+    )
+    if (
+        x is None
+        or axis is None
+        or len(x) < 2
+        or x[-1] not in (1, 2)
+        or node.outputs[0].dtype != ir.DataType.FLOAT
+    ):
         return False
     place = int(axis) % len(x)
-    length = scalar(operand(node, 1)) if operand(node, 1) is not None else float(x[place])
+    length = (
+        scalar(operand(node, 1)) if operand(node, 1) is not None else float(x[place])
+    )
     if operand(node, 1) is None and inverse and half:
         length = 2.0 * (x[place] - 1)
     if length is None or not 1 <= length <= LONGEST or place == len(x) - 1:
@@ -50,14 +72,24 @@ def _write(node: ir.Node, x: tuple[int, ...], place: int, matrix: Matrix) -> Non
     """`matrix` is [n, parts of a number, n', parts of a number]."""
     patch, others = Patch(node), [axis for axis in range(len(x) - 1) if axis != place]
     behind = (*others, place, len(x) - 1)
-    rest, old, new = tuple(x[axis] for axis in others), matrix.shape[:2], matrix.shape[2:]
+    rest, old, new = (
+        tuple(x[axis] for axis in others),
+        matrix.shape[:2],
+        matrix.shape[2:],
+    )
     value = patch.add("Transpose", first(node), perm=behind)
-    value = patch.add("Reshape", value, patch.axes((*rest, math.prod(old)), "row"), allowzero=0)
+    value = patch.add(
+        "Reshape", value, patch.axes((*rest, math.prod(old)), "row"), allowzero=0
+    )
     weights = matrix.reshape(math.prod(old), math.prod(new)).astype(np.float32)
     value = patch.add("MatMul", value, patch.constant(weights, "weights"))
     value = patch.add("Reshape", value, patch.axes((*rest, *new), "apart"), allowzero=0)
     patch.output.shape = ir.Shape([*x[:place], new[0], *x[place + 1 : -1], new[1]])
-    patch.finish(patch.add("Transpose", value, perm=tuple(behind.index(axis) for axis in range(len(x)))))
+    patch.finish(
+        patch.add(
+            "Transpose", value, perm=tuple(behind.index(axis) for axis in range(len(x)))
+        )
+    )
 
 
 def _matrix(size: int, parts: int, length: int, *, inverse: bool, half: bool) -> Matrix:
@@ -68,8 +100,12 @@ def _matrix(size: int, parts: int, length: int, *, inverse: bool, half: bool) ->
     cosine, sine = cosines(length)[turns], sines(length)[turns] * (1 if inverse else -1)
     if inverse:
         cosine, sine = cosine / length, sine / length
-    if inverse and half:  # all but the first and the middle stand for their mirror images too
-        twice = np.array([1 if 2 * k in (0, length) else 2 for k in range(taken)])[:, None]
+    if (
+        inverse and half
+    ):  # all but the first and the middle stand for their mirror images too
+        twice = np.array([1 if 2 * k in (0, length) else 2 for k in range(taken)])[
+            :, None
+        ]
         cosine, sine = cosine * twice, sine * twice
     full = np.zeros((size, 2, given, 2))
     full[:taken, 0, :, 0], full[:taken, 0, :, 1] = cosine, sine
@@ -78,26 +114,58 @@ def _matrix(size: int, parts: int, length: int, *, inverse: bool, half: bool) ->
 
 
 def _along(node: ir.Node) -> bool:
-    x, step, window = shape_of(first(node)), scalar(operand(node, 1)), constant(operand(node, 2))
+    x, step, window = (
+        shape_of(first(node)),
+        scalar(operand(node, 1)),
+        constant(operand(node, 2)),
+    )
     if operand(node, 2) is not None and window is None:
         return False
-    length = scalar(operand(node, 3)) if operand(node, 3) is not None else None if window is None else window.size
-    if x is None or step is None or length is None or len(x) not in (2, 3) or x[2:] not in ((), (1,)):
+    length = (
+        scalar(operand(node, 3))
+        if operand(node, 3) is not None
+        else None
+        if window is None
+        else window.size
+    )
+    if (
+        x is None
+        or step is None
+        or length is None
+        or len(x) not in (2, 3)
+        or x[2:] not in ((), (1,))
+    ):
         return False
     size = int(length)
-    if not 1 <= size <= min(LONGEST, x[1]) or (window is not None and window.size != size) or step < 1:
+    if (
+        not 1 <= size <= min(LONGEST, x[1])
+        or (window is not None and window.size != size)
+        or step < 1
+    ):
         return False
-    matrix = _matrix(size, 1, size, inverse=False, half=bool(int_attribute(node, "onesided", 1)))
+    matrix = _matrix(
+        size, 1, size, inverse=False, half=bool(int_attribute(node, "onesided", 1))
+    )
     if window is not None:
         matrix = matrix * window.astype(np.float64).reshape(-1, 1, 1, 1)
     if matrix.size > LARGEST_RESULT:
         return False
     bins, frames = matrix.shape[2], (x[1] - size) // int(step) + 1
     patch = Patch(node)
-    row = patch.add("Reshape", first(node), patch.axes((x[0], 1, x[1]), "row"), allowzero=0)
-    weights = np.ascontiguousarray(matrix.reshape(size, 2 * bins).T[:, None]).astype(np.float32)
-    value = patch.add("Conv", row, patch.constant(weights, "weights"), strides=(int(step),))
+    row = patch.add(
+        "Reshape", first(node), patch.axes((x[0], 1, x[1]), "row"), allowzero=0
+    )
+    weights = np.ascontiguousarray(matrix.reshape(size, 2 * bins).T[:, None]).astype(
+        np.float32
+    )
+    value = patch.add(
+        "Conv", row, patch.constant(weights, "weights"), strides=(int(step),)
+    )
     value = patch.add("Transpose", value, perm=(0, 2, 1))
     patch.output.shape = ir.Shape([x[0], frames, bins, 2])
-    patch.finish(patch.add("Reshape", value, patch.axes((x[0], frames, bins, 2), "apart"), allowzero=0))
+    patch.finish(
+        patch.add(
+            "Reshape", value, patch.axes((x[0], frames, bins, 2), "apart"), allowzero=0
+        )
+    )
     return True

@@ -16,7 +16,11 @@ from mrt.rewrite.constants.fold_constants import LARGEST_RESULT, put_constant
 LONGEST_WINDOW = 1 << 13
 
 # a - b cos x + c cos 2x
-_TERMS = {"HannWindow": (0.5, 0.5, 0.0), "HammingWindow": (25 / 46, 21 / 46, 0.0), "BlackmanWindow": (0.42, 0.5, 0.08)}
+_TERMS = {
+    "HannWindow": (0.5, 0.5, 0.0),
+    "HammingWindow": (25 / 46, 21 / 46, 0.0),
+    "BlackmanWindow": (0.42, 0.5, 0.08),
+}
 PRECISION = Context(prec=40)
 
 
@@ -28,9 +32,17 @@ def fold_window_functions(model: ir.Model) -> int:
         known = [number for number in numbers if number is not None]
         if len(known) < len(numbers):
             continue
-        result = _mel(*known) if node.op_type == "MelWeightMatrix" else _window(node, int(known[0]))
+        result = (
+            _mel(*known)
+            if node.op_type == "MelWeightMatrix"
+            else _window(node, int(known[0]))
+        )
         kind = ir.DataType(integer_of(node, "output_datatype", int(ir.DataType.FLOAT)))
-        if result is None or kind not in (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE):
+        if result is None or kind not in (
+            ir.DataType.FLOAT,
+            ir.DataType.FLOAT16,
+            ir.DataType.DOUBLE,
+        ):
             continue
         put_constant(node, result.astype(np.float32))
         count += 1
@@ -46,18 +58,30 @@ def _window(node: ir.Node, size: int) -> Table | None:
     return a - b * table[places % turn] + c * table[2 * places % turn]
 
 
-def _mel(bins: float, length: float, rate: float, low: float, high: float) -> Array | None:
+def _mel(
+    bins: float, length: float, rate: float, low: float, high: float
+) -> Array | None:
     """[length / 2 + 1, bins]: triangles whose corners are evenly spaced in mel, and lie on whole frequencies."""
     count, half = int(bins), int(length) // 2 + 1
-    if min(count, half, rate) < 1 or count * half > LARGEST_RESULT or not 0 <= low < high:
+    if (
+        min(count, half, rate) < 1
+        or count * half > LARGEST_RESULT
+        or not 0 <= low < high
+    ):
         return None
-    corners = [_corner(step, count + 2, (length, rate, low, high)) for step in range(count + 2)]
+    corners = [
+        _corner(step, count + 2, (length, rate, low, high)) for step in range(count + 2)
+    ]
     if corners[-1] > half:
         return None
     filters = np.zeros((half, count))
-    for index, (left, centre, right) in enumerate(zip(corners, corners[1:], corners[2:], strict=False)):
+    for index, (left, centre, right) in enumerate(
+        zip(corners, corners[1:], corners[2:], strict=False)
+    ):
         rising = np.arange(left, min(centre + 1, half))
-        filters[rising, index] = (rising - left) / (centre - left) if centre > left else 1
+        filters[rising, index] = (
+            (rising - left) / (centre - left) if centre > left else 1
+        )
         falling = np.arange(centre, right)
         filters[falling, index] = (right - falling) / max(right - centre, 1)
     return filters
@@ -67,7 +91,9 @@ def _corner(step: int, steps: int, settings: tuple[float, ...]) -> int:
     """mel = 2595 log10(1 + f / 700)."""
     p = PRECISION
     length, rate, low, high = (Decimal(number) for number in settings)
-    least, most = (p.ln(p.add(Decimal(1), p.divide(edge, Decimal(700)))) for edge in (low, high))
+    least, most = (
+        p.ln(p.add(Decimal(1), p.divide(edge, Decimal(700)))) for edge in (low, high)
+    )
     share = p.divide(Decimal(step), Decimal(steps))
     exponent = p.add(least, p.multiply(p.subtract(most, least), share))
     hertz = p.multiply(Decimal(700), p.subtract(PRECISION.exp(exponent), Decimal(1)))

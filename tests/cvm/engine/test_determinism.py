@@ -21,7 +21,9 @@ from tests.determinism import agree, compare, records, worker
 from tests.determinism.matrix import Matrix
 from tests.determinism.programs import GROUPS, Item, all_items, group_of
 
-needs_engine = pytest.mark.skipif(not native.available(), reason="the native engine is not built")
+needs_engine = pytest.mark.skipif(
+    not native.available(), reason="the native engine is not built"
+)
 FUSED = {CHAIN, *LINEAR}
 STEPS = sorted({CHAIN, *INSTRUCTIONS.keys() - STAGES})
 THREADS = 2
@@ -64,17 +66,31 @@ def with_fault(name: str, step: int) -> compare.Problem | None:
 
 @needs_engine
 @pytest.mark.parametrize("instruction", INSTRUCTIONS)
-def test_a_wrong_bit_in_an_instruction_is_found_in_the_trace_and_named(instruction: str) -> None:
+def test_a_wrong_bit_in_an_instruction_is_found_in_the_trace_and_named(
+    instruction: str,
+) -> None:
     name, place = first_holding(instruction)
     form, expected, sample = form_of(name), known()[name], items()[name].sample
     engine = Engine(form, traceable=True)
-    assert compare.trace_problem(form, compare.run_traced(engine, sample, THREADS), expected) is None
+    assert (
+        compare.trace_problem(
+            form, compare.run_traced(engine, sample, THREADS), expected
+        )
+        is None
+    )
     value = form.program.first_instruction + place
-    engine.core.inject_fault(next(n for n, step in enumerate(engine.plan.steps) if step.covers == (value,)))
-    problem = compare.trace_problem(form, compare.run_traced(engine, sample, THREADS), expected)
+    engine.core.inject_fault(
+        next(n for n, step in enumerate(engine.plan.steps) if step.covers == (value,))
+    )
+    problem = compare.trace_problem(
+        form, compare.run_traced(engine, sample, THREADS), expected
+    )
     assert problem is not None
     assert problem.instruction == place
-    assert f"instruction {place}, %{value} = {instruction}, is the first that differs" in problem.sentence
+    assert (
+        f"instruction {place}, %{value} = {instruction}, is the first that differs"
+        in problem.sentence
+    )
 
 
 @needs_engine
@@ -84,18 +100,27 @@ def test_a_wrong_bit_in_a_step_is_found_in_an_output_and_named(kind: str) -> Non
     least = 2 if kind in FUSED else 0  # a copy has no instruction of its own
     for name in items():
         plan = fused(form_of(name))
-        for number in [n for n, step in enumerate(plan.steps) if step.name == kind and len(step.covers) >= least]:
+        for number in [
+            n
+            for n, step in enumerate(plan.steps)
+            if step.name == kind and len(step.covers) >= least
+        ]:
             problem = with_fault(name, number)
             if problem is not None:
                 assert problem.step == number
-                assert f"step {number} is the first that differs: {summarize(plan)[number].what}" in problem.sentence
+                assert (
+                    f"step {number} is the first that differs: {summarize(plan)[number].what}"
+                    in problem.sentence
+                )
                 assert problem.sentence.startswith("fused run: output ")
                 return
     raise AssertionError(f"no fault in a {kind} reached an output")
 
 
 @needs_engine
-def test_a_wrong_bit_in_any_step_of_a_network_is_named_wherever_it_reaches_an_output() -> None:
+def test_a_wrong_bit_in_any_step_of_a_network_is_named_wherever_it_reaches_an_output() -> (
+    None
+):
     """Of 30 networks. Rescales hide many lowest bits, never all."""
     shown = hidden = 0
     for name in [f"networks/{number:03}" for number in range(30)]:
@@ -112,51 +137,88 @@ def test_a_changed_record_is_a_difference(name: str) -> None:
     form, record = form_of(name), known()[name]
     run = compare.run_reference(form, items()[name].sample)
     assert compare.trace_problem(form, run, record) is None
-    first = compare.trace_problem(form, run, replace(record, values=changed(record.values)))
+    first = compare.trace_problem(
+        form, run, replace(record, values=changed(record.values))
+    )
     assert first is not None and first.instruction == 0
-    root = compare.trace_problem(form, run, replace(record, trace=changed(record.trace)))
+    root = compare.trace_problem(
+        form, run, replace(record, trace=changed(record.trace))
+    )
     assert root is not None and "root" in root.sentence
     output, digest = next(iter(record.outputs.items()))
-    other = compare.trace_problem(form, run, replace(record, outputs={**record.outputs, output: changed(digest)}))
+    other = compare.trace_problem(
+        form, run, replace(record, outputs={**record.outputs, output: changed(digest)})
+    )
     assert other is not None and f"output {output} differs" in other.sentence
 
 
 def test_another_program_and_one_without_a_record_are_differences() -> None:
     matrix, two = Matrix(), [items()["random/000"], items()["random/001"]]
     record = known()["random/000"]
-    command.check_reference(matrix, two, {"random/000": replace(record, program=changed(record.program))})
+    command.check_reference(
+        matrix, two, {"random/000": replace(record, program=changed(record.program))}
+    )
     assert matrix.rows[0].count("random") == (0, 2)
     assert "the program itself" in matrix.rows[0].wrong["random/000"]
     assert "not recorded yet" in matrix.rows[0].wrong["random/001"]
     assert not matrix.agrees
 
 
-def test_records_are_what_the_reference_gives_by_digests_of_another_implementation() -> None:
+def test_records_are_what_the_reference_gives_by_digests_of_another_implementation() -> (
+    None
+):
     some = [item for name, item in items().items() if name.endswith("7")]
-    assert {item.name: records.record(item) for item in some} == {item.name: known()[item.name] for item in some}
+    assert {item.name: records.record(item) for item in some} == {
+        item.name: known()[item.name] for item in some
+    }
 
 
 def test_every_program_is_recorded_and_every_instruction_is_in_one() -> None:
-    count = {group: sum(group_of(name) == group for name in known()) for group in GROUPS}
-    assert count == {"models": 8, "random": 100, "branches": 40, "networks": 60, "detections": 20}
+    count = {
+        group: sum(group_of(name) == group for name in known()) for group in GROUPS
+    }
+    assert count == {
+        "models": 8,
+        "random": 100,
+        "branches": 40,
+        "networks": 60,
+        "detections": 20,
+    }
     assert set(items()) < set(known())
-    assert set(INSTRUCTIONS) == {step.name for item in items().values() for step in item.program.instructions}
+    assert set(INSTRUCTIONS) == {
+        step.name for item in items().values() for step in item.program.instructions
+    }
 
 
 def test_recording_adds_what_is_missing_and_changes_nothing(tmp_path: Path) -> None:
-    path, two = tmp_path / "digests.json", [items()["random/000"], items()["random/001"]]
+    path, two = (
+        tmp_path / "digests.json",
+        [items()["random/000"], items()["random/001"]],
+    )
     wrong = replace(known()["random/000"], trace="00" * 32)
     records.save({"random/000": wrong}, path)
     assert records.add_missing(two, path) == 1
-    assert records.load(path) == {"random/000": wrong, "random/001": known()["random/001"]}
+    assert records.load(path) == {
+        "random/000": wrong,
+        "random/001": known()["random/001"],
+    }
     before = path.read_bytes()
     assert records.add_missing(two, path) == 0
     assert path.read_bytes() == before
 
 
-def test_the_command_says_what_differs_and_ends_with_1(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_command_says_what_differs_and_ends_with_1(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     found = known()
-    words = ["--only", "random/00", "--compilers", "", "--json", str(tmp_path / "found.json")]
+    words = [
+        "--only",
+        "random/00",
+        "--compilers",
+        "",
+        "--json",
+        str(tmp_path / "found.json"),
+    ]
     good = CliRunner().invoke(command.main, words)
     assert good.exit_code == 0, good.output
     assert "10/10" in good.stdout
@@ -168,14 +230,18 @@ def test_the_command_says_what_differs_and_ends_with_1(monkeypatch: pytest.Monke
 
 
 @needs_engine
-def test_an_engine_that_differs_has_its_row_and_its_programs_named(tmp_path: Path) -> None:
+def test_an_engine_that_differs_has_its_row_and_its_programs_named(
+    tmp_path: Path,
+) -> None:
     three = [items()[f"random/{number:03}"] for number in range(3)]
     record = known()["random/001"]
     wrong = replace(record, values=record.values[:8] + changed(record.values[8:]))
     worker.write_items(three, known() | {"random/001": wrong}, tmp_path)
     isa = native.isas()[0]
     problems = worker.start(tmp_path, None, isa, 1)
-    assert {(name, threads) for name, threads, _ in problems} == {("random/001", threads) for threads in (1, 2, 3, 4)}
+    assert {(name, threads) for name, threads, _ in problems} == {
+        ("random/001", threads) for threads in (1, 2, 3, 4)
+    }
     matrix = Matrix()
     matrix.add("mine/portable", [item.name for item in three], problems, worker.THREADS)
     assert [row.count("random") for row in matrix.rows] == [(2, 3)] * 4
@@ -187,7 +253,9 @@ def test_an_engine_that_differs_has_its_row_and_its_programs_named(tmp_path: Pat
 def test_a_worker_that_dies_has_every_program_wrong(tmp_path: Path) -> None:
     worker.write_items([items()["random/000"]], known(), tmp_path)
     problems = worker.start(tmp_path, tmp_path / "no engine", "portable", 1)
-    assert [(name, threads) for name, threads, _ in problems] == [("random/000", threads) for threads in (1, 2, 3, 4)]
+    assert [(name, threads) for name, threads, _ in problems] == [
+        ("random/000", threads) for threads in (1, 2, 3, 4)
+    ]
 
 
 def test_machines_agree_if_they_found_the_same_and_every_back_end_agrees() -> None:
@@ -195,8 +263,12 @@ def test_machines_agree_if_they_found_the_same_and_every_back_end_agrees() -> No
     other = {"random/000": {"program": "aa", "trace": "bc", "outputs": {}}}
     good, failed = {"agrees": True, "found": found}, {"agrees": False, "found": found}
     assert agree.differences({"x86": good, "arm": good}) == []
-    assert agree.differences({"x86": good, "arm": failed}) == ["arm: a back end differs from what is recorded"]
-    (said,) = agree.differences({"x86": good, "arm": good, "mac": {"agrees": True, "found": other}})
+    assert agree.differences({"x86": good, "arm": failed}) == [
+        "arm: a back end differs from what is recorded"
+    ]
+    (said,) = agree.differences(
+        {"x86": good, "arm": good, "mac": {"agrees": True, "found": other}}
+    )
     assert said.startswith("random/000: mac is not x86: ")
     (said,) = agree.differences({"x86": good, "mac": {"agrees": True, "found": {}}})
     assert said.startswith("random/000: mac is not x86: None")

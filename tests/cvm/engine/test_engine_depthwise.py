@@ -11,7 +11,9 @@ from cvm.proof.validate import validate
 from cvm.runtime import native
 from tests.support.convolution_programs import Convolution, assert_engine_agrees
 
-pytestmark = pytest.mark.skipif(not native.available(), reason="the native engine is not built")
+pytestmark = pytest.mark.skipif(
+    not native.available(), reason="the native engine is not built"
+)
 
 
 def depthwise(
@@ -28,10 +30,19 @@ def depthwise(
 ) -> Convolution:
     """Padded by `pad` above and left, and so far below and right that the windows cover it exactly."""
     sizes = zip((height, width), pad, kernel, stride, dilation, strict=True)
-    after = [-(size + before - (k - 1) * d - 1) % s + before * s for size, before, k, s, d in sizes]
+    after = [
+        -(size + before - (k - 1) * d - 1) % s + before * s
+        for size, before, k, s, d in sizes
+    ]
     pads = (pad[0], after[0], pad[1], after[1])
     attributes = {"pad": pads, "stride": stride, "dilation": dilation}
-    return Convolution("conv2d", (batch, height, width, channels), kernel, channels * multiplier, attributes)
+    return Convolution(
+        "conv2d",
+        (batch, height, width, channels),
+        kernel,
+        channels * multiplier,
+        attributes,
+    )
 
 
 SHAPES = [
@@ -64,17 +75,25 @@ SHAPES = [
 FAST = depthwise(5, 11, 21)
 
 
-@pytest.mark.parametrize("case", SHAPES, ids=lambda case: f"{case.shape}-{case.kernel}-{case.attributes['stride']}")
+@pytest.mark.parametrize(
+    "case",
+    SHAPES,
+    ids=lambda case: f"{case.shape}-{case.kernel}-{case.attributes['stride']}",
+)
 def test_a_shape_gives_the_same_bytes(case: Convolution) -> None:
     for number, stages in enumerate(("", "rescale", "clamp")):
-        assert_engine_agrees(replace(case, stages=stages, input_zp=(0, 127, -128)[number]), number)
+        assert_engine_agrees(
+            replace(case, stages=stages, input_zp=(0, 127, -128)[number]), number
+        )
     assert_engine_agrees(replace(case, dtype="i16"))
 
 
 @pytest.mark.parametrize("input_zp", [-128, -1, 0, 127])
 @pytest.mark.parametrize("constant", [-128, 127])
 @pytest.mark.parametrize("kernel", [(3, 3), (3, 5)])
-def test_the_ends_of_every_range_do_not_overflow(input_zp: int, constant: int, kernel: tuple[int, int]) -> None:
+def test_the_ends_of_every_range_do_not_overflow(
+    input_zp: int, constant: int, kernel: tuple[int, int]
+) -> None:
     case = replace(depthwise(5, 6, 18, kernel), constant=constant, input_zp=input_zp)
     for stages in ("", "clamp"):
         assert_engine_agrees(replace(case, stages=stages))
@@ -86,15 +105,24 @@ def test_the_ends_of_every_range_do_not_overflow(input_zp: int, constant: int, k
 def test_a_channel_may_have_several_outputs(multiplier: int, dtype: str) -> None:
     zero_point = -3 if dtype == "i8" else 0
     for stages in ("", "clamp"):
-        case = replace(depthwise(4, 10, 3, stride=(2, 1), multiplier=multiplier), dtype=dtype, input_zp=zero_point)
+        case = replace(
+            depthwise(4, 10, 3, stride=(2, 1), multiplier=multiplier),
+            dtype=dtype,
+            input_zp=zero_point,
+        )
         assert_engine_agrees(replace(case, stages=stages))
 
 
 @pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize("shifts", [(32, 32), (32, 62), (55, 62), (30, 34), (25, 31)])
-def test_every_shift_of_the_rescale_rounds_alike(shifts: tuple[int, int], per_channel: bool) -> None:
+def test_every_shift_of_the_rescale_rounds_alike(
+    shifts: tuple[int, int], per_channel: bool
+) -> None:
     for seed in range(3):
-        assert_engine_agrees(replace(FAST, stages="rescale", shifts=shifts, per_channel=per_channel), seed)
+        assert_engine_agrees(
+            replace(FAST, stages="rescale", shifts=shifts, per_channel=per_channel),
+            seed,
+        )
 
 
 def test_a_channel_that_is_multiplied_by_zero_becomes_the_zero_point() -> None:
@@ -104,7 +132,9 @@ def test_a_channel_that_is_multiplied_by_zero_becomes_the_zero_point() -> None:
     sample = FAST.sample(1)
     zero_point = program.instructions[1].attributes["output_zp"]
     for isa in native.isas():
-        assert np.all(native.Engine(form, isa=isa).run(sample)["y"][..., 3] == zero_point)
+        assert np.all(
+            native.Engine(form, isa=isa).run(sample)["y"][..., 3] == zero_point
+        )
 
 
 @pytest.mark.parametrize("result", ["i8", "i16", "i32"])

@@ -16,7 +16,9 @@ from cvm.runtime import native
 from tests.support.cvm_programs import Draft
 from tests.support.engine_steps import GUARD, UNTOUCHED, extreme
 
-pytestmark = pytest.mark.skipif(not native.available(), reason="the native engine is not built")
+pytestmark = pytest.mark.skipif(
+    not native.available(), reason="the native engine is not built"
+)
 
 THREADS = cycle([1, 2, 3, 4])
 SHIFTS = range(2, 63)
@@ -42,7 +44,12 @@ class Case:
         return self.draft.apply("clamp", x, min=low, max=high)
 
     def rescale(
-        self, x: int, multiplier: Sequence[int], shift: Sequence[int], dtype: str, zero_points: tuple[int, int] = (0, 0)
+        self,
+        x: int,
+        multiplier: Sequence[int],
+        shift: Sequence[int],
+        dtype: str,
+        zero_points: tuple[int, int] = (0, 0),
     ) -> int:
         multipliers = self.draft.array(np.array(multiplier, np.int32), "i32")
         shifts = self.draft.array(np.array(shift, np.int8), "i8")
@@ -55,22 +62,37 @@ class Case:
         expected = run(form, self.sample)
         for isa in native.isas():
             for traceable in (False, True):
-                found = run_guarded(native.Engine(form, isa=isa, traceable=traceable), self.sample, next(THREADS))
+                found = run_guarded(
+                    native.Engine(form, isa=isa, traceable=traceable),
+                    self.sample,
+                    next(THREADS),
+                )
                 for name, array in expected.items():
-                    np.testing.assert_array_equal(found[name], array, f"{name} on {isa}")
+                    np.testing.assert_array_equal(
+                        found[name], array, f"{name} on {isa}"
+                    )
 
 
-def run_guarded(engine: native.Engine, sample: dict[str, IntArray], threads: int) -> dict[str, IntArray]:
+def run_guarded(
+    engine: native.Engine, sample: dict[str, IntArray], threads: int
+) -> dict[str, IntArray]:
     """Each output lies between bytes that must stay as they were."""
     inputs, plain = engine._buffers(sample)
-    memory = {name: np.full(GUARD + array.nbytes + GUARD, UNTOUCHED, np.uint8) for name, array in plain.items()}
+    memory = {
+        name: np.full(GUARD + array.nbytes + GUARD, UNTOUCHED, np.uint8)
+        for name, array in plain.items()
+    }
     found = {
-        name: memory[name][GUARD : GUARD + array.nbytes].view(array.dtype).reshape(array.shape)
+        name: memory[name][GUARD : GUARD + array.nbytes]
+        .view(array.dtype)
+        .reshape(array.shape)
         for name, array in plain.items()
     }
     engine.core.run(inputs, list(found.values()), threads)
     for name, array in plain.items():
-        assert (memory[name][:GUARD] == UNTOUCHED).all() and (memory[name][GUARD + array.nbytes :] == UNTOUCHED).all()
+        assert (memory[name][:GUARD] == UNTOUCHED).all() and (
+            memory[name][GUARD + array.nbytes :] == UNTOUCHED
+        ).all()
     return found
 
 
@@ -89,7 +111,9 @@ CASTS = [
 
 
 @pytest.mark.parametrize(("source", "result", "zero_points"), CASTS)
-def test_rescale_by_every_shift(source: str, result: str, zero_points: tuple[int, int]) -> None:
+def test_rescale_by_every_shift(
+    source: str, result: str, zero_points: tuple[int, int]
+) -> None:
     """Below some shift results leave 32 bits before they saturate, from there on they do not."""
     case = Case()
     x = case.input(extreme(TensorType(source, (2, 21)), 1), source)
@@ -109,7 +133,9 @@ def test_rescale_by_another_shift_in_every_channel(
     case = Case()
     x = case.input(extreme(TensorType(source, (9, len(shifts))), 2), source)
     for start in range(3):
-        multipliers = [MULTIPLIERS[(start + channel) % 3] for channel in range(len(shifts))]
+        multipliers = [
+            MULTIPLIERS[(start + channel) % 3] for channel in range(len(shifts))
+        ]
         case.rescale(x, multipliers, list(shifts), result, zero_points)
     case.assert_equal_everywhere()
 
@@ -133,7 +159,9 @@ def test_every_width_of_a_row(first: int) -> None:
         channels = np.random.default_rng(width)
         multipliers = channels.integers(2**30, 2**31, width).tolist()
         case.rescale(x, [2**30 + 1], [44], "i8", (0, 3))
-        case.rescale(x, multipliers, channels.integers(31, 63, width).tolist(), "i8", (0, -3))
+        case.rescale(
+            x, multipliers, channels.integers(31, 63, width).tolist(), "i8", (0, -3)
+        )
         case.rescale(x, multipliers, channels.integers(2, 63, width).tolist(), "i16")
         for dtype in ("i8", "u8", "i16"):
             narrow = case.draft.apply("cast", case.clamp(x, dtype), dtype=dtype)
@@ -146,13 +174,17 @@ def test_every_width_of_a_row(first: int) -> None:
         case.assert_equal_everywhere()
 
 
-@pytest.mark.parametrize("shape", [(2, 1500), (700, 3), (1, 1024), (1, 1025), (3, 5, 3, 64)])
+@pytest.mark.parametrize(
+    "shape", [(2, 1500), (700, 3), (1, 1024), (1, 1025), (3, 5, 3, 64)]
+)
 def test_tiles_larger_and_smaller_than_the_tensor(shape: tuple[int, ...]) -> None:
     case = Case()
     x = case.input(extreme(TensorType("i32", shape), 3), "i32")
     channels = np.random.default_rng(1)
     multipliers = channels.integers(2**30, 2**31, shape[-1]).tolist()
-    case.rescale(x, multipliers, channels.integers(31, 63, shape[-1]).tolist(), "i8", (0, -3))
+    case.rescale(
+        x, multipliers, channels.integers(31, 63, shape[-1]).tolist(), "i8", (0, -3)
+    )
     case.rescale(x, multipliers, channels.integers(2, 63, shape[-1]).tolist(), "i32")
     case.draft.apply("cast", case.clamp(x, "i16"), dtype="i16")
     case.assert_equal_everywhere()

@@ -23,14 +23,21 @@ SAME = {"pad": (1, 1, 1, 1), "stride": (1, 1), "dilation": (1, 1)}
 
 
 def test_an_engine_that_ran_before_a_fork_runs_in_the_child() -> None:
-    case = Convolution("conv2d", (1, 9, 9, 16), (3, 3), 16, SAME, groups=1, stages="rescale")
+    case = Convolution(
+        "conv2d", (1, 9, 9, 16), (3, 3), 16, SAME, groups=1, stages="rescale"
+    )
     engine, sample = native.Engine(validate(case.program(0))), case.sample(1)
     expected = engine.run(sample, threads=2)["y"]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python warns of every fork of a process with threads
+        warnings.simplefilter(
+            "ignore"
+        )  # Python warns of every fork of a process with threads
         child = os.fork()
     if child == 0:
-        same = all(np.array_equal(engine.run(sample, threads=2)["y"], expected) for _ in range(2))
+        same = all(
+            np.array_equal(engine.run(sample, threads=2)["y"], expected)
+            for _ in range(2)
+        )
         os._exit(0 if same else 1)
     assert _ending(child) == 0
 

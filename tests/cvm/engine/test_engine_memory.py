@@ -16,8 +16,14 @@ STATUS = Path("/proc/self/statm")
 
 pytestmark = [
     pytest.mark.skipif(not native.available(), reason="the native engine is not built"),
-    pytest.mark.skipif(not STATUS.exists(), reason="this system does not tell how much memory a process has"),
-    pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer keeps what was freed"),
+    pytest.mark.skipif(
+        not STATUS.exists(),
+        reason="this system does not tell how much memory a process has",
+    ),
+    pytest.mark.skipif(
+        "asan" in os.environ.get("LD_PRELOAD", ""),
+        reason="a sanitizer keeps what was freed",
+    ),
 ]
 
 
@@ -29,7 +35,14 @@ def test_a_layer_of_one_long_row_needs_room_for_one_row() -> None:
     depth, threads = 2**20, 8
     w, b = np.ones((1, depth), np.int8), np.zeros(1, np.int32)
     x = Input("x", TensorType("i8", (1, depth)), 0, 1)
-    form = validate(Program((x,), (w, b), (Instruction("dense", (0, 1, 2), {"input_zp": 0}),), (Output("y", 3),)))
+    form = validate(
+        Program(
+            (x,),
+            (w, b),
+            (Instruction("dense", (0, 1, 2), {"input_zp": 0}),),
+            (Output("y", 3),),
+        )
+    )
     engine, sample = native.Engine(form), {"x": np.ones((1, depth), np.int8)}
     before = resident_bytes()
     assert engine.run(sample, threads=threads)["y"].item() == depth

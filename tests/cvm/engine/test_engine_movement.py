@@ -11,13 +11,27 @@ import pytest
 from cvm.plan.steps import Room
 from cvm.program import MAX_RANK, Attribute, IntArray, TensorType, dtype_name
 from cvm.runtime import native
-from tests.support.engine_steps import ARENA, CONSTANT, INPUT, OUTPUT, At, extreme, program_of, reference, run_step
+from tests.support.engine_steps import (
+    ARENA,
+    CONSTANT,
+    INPUT,
+    OUTPUT,
+    At,
+    extreme,
+    program_of,
+    reference,
+    run_step,
+)
 
-pytestmark = pytest.mark.skipif(not native.available(), reason="the native engine is not built")
+pytestmark = pytest.mark.skipif(
+    not native.available(), reason="the native engine is not built"
+)
 
 EVERY = ("bool", "i8", "u8", "i16", "i32")
 Attributes = Mapping[str, Attribute]
-Case = tuple[str, list[tuple[int, ...]], Attributes]  # instruction, shapes of the operands, attributes
+Case = tuple[
+    str, list[tuple[int, ...]], Attributes
+]  # instruction, shapes of the operands, attributes
 PITCHED = At(Room.ARENA, 5)
 ENDS = [
     (INPUT, OUTPUT),
@@ -29,27 +43,44 @@ ENDS = [
 ]
 
 
-def assert_equal_everywhere(name: str, arrays: Sequence[IntArray], attributes: Attributes) -> None:
+def assert_equal_everywhere(
+    name: str, arrays: Sequence[IntArray], attributes: Attributes
+) -> None:
     """Through a whole engine, and for every pair of places; each with another number of threads."""
     expected = reference(name, arrays, attributes)
     type_ = TensorType(dtype_name(expected), expected.shape)
     form = program_of(name, arrays, attributes)
     threads = cycle([1, 2, 3, 4])
     for isa in native.isas():
-        found = native.Engine(form, isa=isa).run({f"x{n}": x for n, x in enumerate(arrays)}, threads=next(threads))["y"]
+        found = native.Engine(form, isa=isa).run(
+            {f"x{n}": x for n, x in enumerate(arrays)}, threads=next(threads)
+        )["y"]
         np.testing.assert_array_equal(found, expected)
         assert found.dtype == expected.dtype
         for x_at, y_at in ENDS:
             at = [x_at] * len(arrays)
             count = next(threads)
-            found = run_step(name, arrays, attributes, type_, at=at, result_at=y_at, isa=isa, threads=count)
-            np.testing.assert_array_equal(found, expected, f"{x_at} to {y_at} on {isa} with {count} threads")
+            found = run_step(
+                name,
+                arrays,
+                attributes,
+                type_,
+                at=at,
+                result_at=y_at,
+                isa=isa,
+                threads=count,
+            )
+            np.testing.assert_array_equal(
+                found, expected, f"{x_at} to {y_at} on {isa} with {count} threads"
+            )
 
 
 def assert_moves(case: Case, dtypes: Sequence[str] = EVERY) -> None:
     name, shapes, attributes = case
     for dtype in dtypes:
-        arrays = [extreme(TensorType(dtype, shape), seed) for seed, shape in enumerate(shapes)]
+        arrays = [
+            extreme(TensorType(dtype, shape), seed) for seed, shape in enumerate(shapes)
+        ]
         assert_equal_everywhere(name, arrays, attributes)
 
 
@@ -67,7 +98,10 @@ SMALL_CASES: list[Case] = [
         ("reshape", [old], {"shape": new})
         for old, new in [((), ()), ((), (1, 1)), ((1, 1, 1), ()), ((6, 35), (14, 15))]
     ),
-    *(("reshape", [old], {"shape": new}) for old, new in [((2, 3, 5, 7), (210,)), ((210,), (1, 2, 3, 5, 7, 1))]),
+    *(
+        ("reshape", [old], {"shape": new})
+        for old, new in [((2, 3, 5, 7), (210,)), ((210,), (1, 2, 3, 5, 7, 1))]
+    ),
     transposed(()),
     transposed((7,), 0),
     transposed((1, 9, 1, 1, 4, 1), 5, 4, 3, 2, 1, 0),
@@ -84,11 +118,19 @@ SMALL_CASES: list[Case] = [
     ("slice", [(9,)], {"start": (8,), "size": (1,)}),
     ("slice", [(4, 6, 5)], {"start": (1, 0, 2), "size": (3, 6, 1)}),
     ("slice", [(4, 6, 40)], {"start": (0, 5, 3), "size": (4, 1, 33)}),
-    ("slice", [(2, 3, 4, 3, 2, 5)], {"start": (1, 0, 2, 1, 0, 1), "size": (1, 3, 2, 2, 1, 3)}),
+    (
+        "slice",
+        [(2, 3, 4, 3, 2, 5)],
+        {"start": (1, 0, 2, 1, 0, 1), "size": (1, 3, 2, 2, 1, 3)},
+    ),
     ("pad", [()], {"pads": (), "value": 1}),
     ("pad", [(3,)], {"pads": (0, 0), "value": 0}),
     ("pad", [(1, 5, 6, 3)], {"pads": (0, 0, 1, 2, 3, 0, 0, 0), "value": 0}),
-    ("pad", [(2, 1, 3, 2, 1, 2)], {"pads": (1, 0, 0, 2, 1, 1, 0, 0, 3, 0, 2, 1), "value": 1}),
+    (
+        "pad",
+        [(2, 1, 3, 2, 1, 2)],
+        {"pads": (1, 0, 0, 2, 1, 1, 0, 0, 3, 0, 2, 1), "value": 1},
+    ),
     ("tile", [()], {"multiples": ()}),
     ("tile", [(1,)], {"multiples": (77,)}),
     ("tile", [(3, 1)], {"multiples": (2, 19)}),
@@ -140,10 +182,20 @@ def random_case(seed: int) -> Case:
     axis = int(random.integers(rank))
     numbers = tuple(int(n) for n in random.integers(0, 3, 2 * rank))
     start = tuple(int(random.integers(size)) for size in shape)
-    size = tuple(int(random.integers(1, end - begin + 1)) for begin, end in zip(start, shape, strict=True))
-    others = [(*shape[:axis], int(random.integers(1, 20)), *shape[axis + 1 :]) for _ in range(int(random.integers(4)))]
+    size = tuple(
+        int(random.integers(1, end - begin + 1))
+        for begin, end in zip(start, shape, strict=True)
+    )
+    others = [
+        (*shape[:axis], int(random.integers(1, 20)), *shape[axis + 1 :])
+        for _ in range(int(random.integers(4)))
+    ]
     cases: list[Case] = [
-        ("transpose", [shape], {"perm": tuple(int(place) for place in random.permutation(rank))}),
+        (
+            "transpose",
+            [shape],
+            {"perm": tuple(int(place) for place in random.permutation(rank))},
+        ),
         ("concat", [shape, *others], {"axis": axis}),
         ("slice", [shape], {"start": start, "size": size}),
         ("pad", [shape], {"pads": numbers, "value": int(random.integers(2))}),
@@ -184,7 +236,8 @@ def test_operands_of_a_concat_may_lie_in_different_rooms() -> None:
     for result_at in (OUTPUT, ARENA, PITCHED):
         at = [INPUT, ARENA, CONSTANT, PITCHED]
         np.testing.assert_array_equal(
-            run_step("concat", arrays, {"axis": 1}, type_, at=at, result_at=result_at), expected
+            run_step("concat", arrays, {"axis": 1}, type_, at=at, result_at=result_at),
+            expected,
         )
 
 
@@ -203,14 +256,22 @@ def test_resize_copies_the_nearest_place(dtype: str) -> None:
             "border": fitted(shape, scale, offset, border),
             "mode": "nearest",
         }
-        assert_equal_everywhere("resize", [extreme(TensorType(dtype, shape), 3)], attributes)
+        assert_equal_everywhere(
+            "resize", [extreme(TensorType(dtype, shape), 3)], attributes
+        )
 
 
 def fitted(
-    shape: tuple[int, ...], scale: Sequence[int], offset: Sequence[int], border: Sequence[int]
+    shape: tuple[int, ...],
+    scale: Sequence[int],
+    offset: Sequence[int],
+    border: Sequence[int],
 ) -> tuple[int, ...]:
     """The borders at or below the given ones that make the output's sides whole."""
-    rooms = [(shape[1 + axis] - 1) * scale[2 * axis] - offset[axis] + border[axis] for axis in (0, 1)]
+    rooms = [
+        (shape[1 + axis] - 1) * scale[2 * axis] - offset[axis] + border[axis]
+        for axis in (0, 1)
+    ]
     return tuple(border[axis] - rooms[axis] % scale[2 * axis + 1] for axis in (0, 1))
 
 
@@ -222,7 +283,9 @@ def random_resize(seed: int) -> tuple[TensorType, dict[str, Attribute]] | None:
     largest = 2048 if dtype == "i8" else 256  # so that the sum fits 32 bits
     scale, offset, border = [], [], []
     for _ in range(2):
-        n = int(random.choice([1, 2, 3, 4, largest, int(random.integers(1, largest + 1))]))
+        n = int(
+            random.choice([1, 2, 3, 4, largest, int(random.integers(1, largest + 1))])
+        )
         scale += [n, int(random.integers(max(1, n // 4), min(16 * n, 3 * n + 1)))]
         offset.append(int(random.choice([-n, 0, int(random.integers(-n, 16 * n))])))
         border.append(int(random.choice([n - 1, 0, int(random.integers(-n, n))])))
@@ -232,12 +295,21 @@ def random_resize(seed: int) -> tuple[TensorType, dict[str, Attribute]] | None:
         if room < 0 or borders[axis] < -16 * scale[2 * axis]:
             return None
     mode = "nearest" if seed % 5 == 0 else "bilinear"
-    return TensorType(dtype, shape), {"scale": tuple(scale), "offset": tuple(offset), "border": borders, "mode": mode}
+    return TensorType(dtype, shape), {
+        "scale": tuple(scale),
+        "offset": tuple(offset),
+        "border": borders,
+        "mode": mode,
+    }
 
 
 @pytest.mark.parametrize("first", range(0, 120, 20))
 def test_random_resizes_are_those_of_the_reference(first: int) -> None:
-    found = [case for case in map(random_resize, range(first, first + 20)) if case is not None]
+    found = [
+        case
+        for case in map(random_resize, range(first, first + 20))
+        if case is not None
+    ]
     assert len(found) >= 5
     for type_, attributes in found:
         assert_equal_everywhere("resize", [extreme(type_, first)], attributes)
@@ -245,9 +317,21 @@ def test_random_resizes_are_those_of_the_reference(first: int) -> None:
 
 def test_resize_example_of_the_specification() -> None:
     x = np.array([1, 5], np.int8).reshape(1, 1, 2, 1)
-    attributes: Attributes = {"scale": (1, 1, 4, 2), "offset": (0, -1), "border": (0, 1), "mode": "bilinear"}
+    attributes: Attributes = {
+        "scale": (1, 1, 4, 2),
+        "offset": (0, -1),
+        "border": (0, 1),
+        "mode": "bilinear",
+    }
     for x_at in (INPUT, ARENA):
-        found = run_step("resize", [x], attributes, TensorType("i32", (1, 1, 4, 1)), at=[x_at], result_at=OUTPUT)
+        found = run_step(
+            "resize",
+            [x],
+            attributes,
+            TensorType("i32", (1, 1, 4, 1)),
+            at=[x_at],
+            result_at=OUTPUT,
+        )
         assert found.flatten().tolist() == [4, 8, 16, 20]
 
 
@@ -268,12 +352,21 @@ def test_gather_picks_the_rows_of_the_reference(dtype: str) -> None:
 def test_an_index_outside_stops_at_the_first_or_last_row() -> None:
     values = np.arange(12, dtype=np.int16).reshape(1, 4, 3)
     indices = np.array([[-1, 4, -(2**31), 2**31 - 1]], np.int32)
-    found = run_step("gather", [values, indices], {}, TensorType("i16", (1, 4, 3)), at=[INPUT, ARENA], result_at=OUTPUT)
+    found = run_step(
+        "gather",
+        [values, indices],
+        {},
+        TensorType("i16", (1, 4, 3)),
+        at=[INPUT, ARENA],
+        result_at=OUTPUT,
+    )
     np.testing.assert_array_equal(found, values[:, [0, 3, 0, 3]])
 
 
 HUGE = 2**63 - 1
-REFUSED: list[tuple[str, tuple[int, ...], tuple[int, ...], Attributes]] = [  # x's shape, the result's, attributes
+REFUSED: list[
+    tuple[str, tuple[int, ...], tuple[int, ...], Attributes]
+] = [  # x's shape, the result's, attributes
     ("reshape", (2, 3), (6,), {"shape": (5,)}),
     ("reshape", (2, 3), (7,), {"shape": (7,)}),
     ("transpose", (2, 3), (2, 3), {"perm": (1, 0)}),
@@ -309,7 +402,14 @@ def test_steps_that_do_not_fit_their_operands_are_refused(
 ) -> None:
     x = np.zeros(shape, np.int8)
     with pytest.raises(ValueError, match=rf"step 0 \({name}\): "):
-        run_step(name, [x], attributes, TensorType("i8", result), at=[INPUT], result_at=OUTPUT)
+        run_step(
+            name,
+            [x],
+            attributes,
+            TensorType("i8", result),
+            at=[INPUT],
+            result_at=OUTPUT,
+        )
 
 
 def test_movement_between_dtypes_is_refused() -> None:
@@ -321,10 +421,22 @@ def test_movement_between_dtypes_is_refused() -> None:
     for name, attributes in cases:
         with pytest.raises(ValueError, match="dtype"):
             x = np.zeros(4, np.int8)
-            run_step(name, [x], attributes, TensorType("i16", (4,)), at=[INPUT], result_at=OUTPUT)
+            run_step(
+                name,
+                [x],
+                attributes,
+                TensorType("i16", (4,)),
+                at=[INPUT],
+                result_at=OUTPUT,
+            )
 
 
-RESIZE: dict[str, Attribute] = {"scale": (2, 1, 2, 1), "offset": (0, 0), "border": (1, 1), "mode": "nearest"}
+RESIZE: dict[str, Attribute] = {
+    "scale": (2, 1, 2, 1),
+    "offset": (0, 0),
+    "border": (1, 1),
+    "mode": "nearest",
+}
 
 
 @pytest.mark.parametrize(
@@ -361,4 +473,11 @@ def test_gathers_that_do_not_fit_are_refused() -> None:
     ]
     for values, indices, result in cases:
         with pytest.raises(ValueError, match=r"step 0 \(gather\): "):
-            run_step("gather", [values, indices], {}, TensorType("i8", result), at=[INPUT, INPUT], result_at=OUTPUT)
+            run_step(
+                "gather",
+                [values, indices],
+                {},
+                TensorType("i8", result),
+                at=[INPUT, INPUT],
+                result_at=OUTPUT,
+            )

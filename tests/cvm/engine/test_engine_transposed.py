@@ -9,7 +9,9 @@ import pytest
 from cvm.runtime import native
 from tests.support.convolution_programs import Convolution, assert_engine_agrees
 
-pytestmark = pytest.mark.skipif(not native.available(), reason="the native engine is not built")
+pytestmark = pytest.mark.skipif(
+    not native.available(), reason="the native engine is not built"
+)
 
 
 def transposed(
@@ -22,7 +24,12 @@ def transposed(
     out_pad: tuple[int, int, int, int] = (0, 0, 0, 0),
 ) -> Convolution:
     return Convolution(
-        "conv2d_transpose", shape, kernel, outputs, {"stride": stride, "out_pad": out_pad}, groups=groups
+        "conv2d_transpose",
+        shape,
+        kernel,
+        outputs,
+        {"stride": stride, "out_pad": out_pad},
+        groups=groups,
     )
 
 
@@ -36,14 +43,22 @@ SHAPES = [
     transposed((1, 2, 2, 3), (1, 1), 300, stride=(5, 5), out_pad=(11, 0, 3, 4)),
     transposed((1, 2, 3, 600), (1, 3), 2, stride=(1, 3)),
     transposed((1, 2, 2, 4), (7, 5), 514, groups=2, out_pad=(-6, -1, -2, -3)),
-    transposed((3, 1, 9, 8), (1, 8), 8, groups=8, stride=(1, 4), out_pad=(0, 0, -2, -2)),
+    transposed(
+        (3, 1, 9, 8), (1, 8), 8, groups=8, stride=(1, 4), out_pad=(0, 0, -2, -2)
+    ),
 ]
 
 
-@pytest.mark.parametrize("case", SHAPES, ids=lambda case: f"{case.shape}-{case.kernel}-{case.attributes['stride']}")
+@pytest.mark.parametrize(
+    "case",
+    SHAPES,
+    ids=lambda case: f"{case.shape}-{case.kernel}-{case.attributes['stride']}",
+)
 def test_a_shape_gives_the_same_bytes(case: Convolution) -> None:
     for number, stages in enumerate(("", "rescale", "clamp")):
-        assert_engine_agrees(replace(case, stages=stages, input_zp=(0, 127, -128)[number]), number)
+        assert_engine_agrees(
+            replace(case, stages=stages, input_zp=(0, 127, -128)[number]), number
+        )
     assert_engine_agrees(replace(case, dtype="i16"))
 
 

@@ -8,16 +8,33 @@ import numpy as np
 import pytest
 
 from cvm.plan.fuse import fused
-from cvm.program import DTYPE_RANGES, DTYPES, Attribute, Input, Instruction, Output, Program, TensorType
+from cvm.program import (
+    DTYPE_RANGES,
+    DTYPES,
+    Attribute,
+    Input,
+    Instruction,
+    Output,
+    Program,
+    TensorType,
+)
 from cvm.proof.validate import Proven, validate
 from cvm.reference.interpreter import run
 from cvm.runtime import native
 
-pytestmark = pytest.mark.skipif(not native.available(), reason="the native engine is not built")
+pytestmark = pytest.mark.skipif(
+    not native.available(), reason="the native engine is not built"
+)
 
 
 def trimmed(
-    whole: tuple[int, int], part: tuple[int, int], kernel: int, stride: int, pad: Sequence[int], groups: int, dtype: str
+    whole: tuple[int, int],
+    part: tuple[int, int],
+    kernel: int,
+    stride: int,
+    pad: Sequence[int],
+    groups: int,
+    dtype: str,
 ) -> Program:
     """clamp, slice, conv2d of 24 channels."""
     random = np.random.default_rng(kernel)
@@ -36,19 +53,27 @@ def trimmed(
         Instruction("conv2d", (4, 1, 2), geometry),
     )
     x = Input("x", TensorType(dtype, (2, *whole, 24)), *DTYPE_RANGES[dtype])
-    return Program((x,), (w, np.arange(24, dtype=np.int32)), instructions, (Output("y", 5),))
+    return Program(
+        (x,), (w, np.arange(24, dtype=np.int32)), instructions, (Output("y", 5),)
+    )
 
 
 def assert_agrees(form: Proven) -> None:
     random = np.random.default_rng(7)
     sample = {
-        item.name: random.integers(item.lo, item.hi + 1, item.type.shape).astype(DTYPES[item.type.dtype])
+        item.name: random.integers(item.lo, item.hi + 1, item.type.shape).astype(
+            DTYPES[item.type.dtype]
+        )
         for item in form.program.inputs
     }
     expected = run(form, sample)["y"]
     for isa in native.isas():
         for threads in (1, 3):
-            np.testing.assert_array_equal(native.Engine(form, isa=isa).run(sample, threads=threads)["y"], expected, isa)
+            np.testing.assert_array_equal(
+                native.Engine(form, isa=isa).run(sample, threads=threads)["y"],
+                expected,
+                isa,
+            )
 
 
 @pytest.mark.parametrize("dtype", ["i8", "i16"])
@@ -63,7 +88,13 @@ def assert_agrees(form: Proven) -> None:
     ],
 )
 def test_a_convolution_reads_past_a_slice(
-    whole: tuple[int, int], part: tuple[int, int], kernel: int, stride: int, pad: Sequence[int], groups: int, dtype: str
+    whole: tuple[int, int],
+    part: tuple[int, int],
+    kernel: int,
+    stride: int,
+    pad: Sequence[int],
+    groups: int,
+    dtype: str,
 ) -> None:
     form = validate(trimmed(whole, part, kernel, stride, pad, groups, dtype))
     assert "slice" not in [step.name for step in fused(form).steps]
@@ -77,7 +108,13 @@ def test_what_is_cut_off_and_within_reach_stays_cut_off() -> None:
 
 
 def test_a_slice_that_a_convolution_adds_to_its_sums_is_still_one() -> None:
-    geometry: dict[str, Attribute] = {"pad": (0,) * 4, "stride": (2, 2), "dilation": (1, 1), "groups": 1, "input_zp": 0}
+    geometry: dict[str, Attribute] = {
+        "pad": (0,) * 4,
+        "stride": (2, 2),
+        "dilation": (1, 1),
+        "groups": 1,
+        "input_zp": 0,
+    }
     instructions = (
         Instruction("conv2d", (0, 2, 3), geometry),
         Instruction("negate", (1,), {"input_zp": 0, "output_zp": 0}),
@@ -87,5 +124,7 @@ def test_a_slice_that_a_convolution_adds_to_its_sums_is_still_one() -> None:
     w = np.random.default_rng(0).integers(-128, 128, (6, 2, 2, 4)).astype(np.int8)
     x = Input("x", TensorType("i8", (1, 8, 8, 4)), -128, 127)
     more = Input("more", TensorType("i32", (1, 5, 5, 6)), -1000, 1000)
-    program = Program((x, more), (w, np.zeros(6, np.int32)), instructions, (Output("y", 7),))
+    program = Program(
+        (x, more), (w, np.zeros(6, np.int32)), instructions, (Output("y", 7),)
+    )
     assert_agrees(validate(program))

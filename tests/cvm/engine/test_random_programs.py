@@ -18,7 +18,9 @@ from tests.support.cvm_programs import random_inputs, random_program
 from tests.support.image_networks import image_network
 from tests.support.plan_programs import branching_program
 
-pytestmark = pytest.mark.skipif(not native.available(), reason="the native engine is not built")
+pytestmark = pytest.mark.skipif(
+    not native.available(), reason="the native engine is not built"
+)
 
 AT_LEAST, SHARE = 2000, 50
 SHARES = [range(first, first + SHARE) for first in range(0, AT_LEAST, SHARE)]
@@ -29,10 +31,16 @@ def program_of_seed(seed: int) -> Program:
     """Of ten: six of any instructions, three built like networks, one of image size."""
     if seed % 10 == 0:
         return image_network(seed)
-    return branching_program(seed) if seed % 10 < 4 else random_program(seed, steps=4 + seed % 31)
+    return (
+        branching_program(seed)
+        if seed % 10 < 4
+        else random_program(seed, steps=4 + seed % 31)
+    )
 
 
-def assert_same(found: dict[str, IntArray], expected: dict[str, IntArray], what: str) -> None:
+def assert_same(
+    found: dict[str, IntArray], expected: dict[str, IntArray], what: str
+) -> None:
     assert found.keys() == expected.keys(), what
     for name, value in expected.items():
         assert found[name].dtype == value.dtype, f"{what}, output {name}"
@@ -47,12 +55,22 @@ def assert_the_engine_agrees(seed: int) -> None:
     for isa in native.isas():
         fused, traced = Engine(form, isa=isa), Engine(form, isa=isa, traceable=True)
         for threads in (1, 2, 3, 4):
-            assert_same(fused.run(sample, threads=threads), expected, f"seed {seed}, {isa}, {threads} threads")
+            assert_same(
+                fused.run(sample, threads=threads),
+                expected,
+                f"seed {seed}, {isa}, {threads} threads",
+            )
         threads, seen = 1 + seed % 4, {}
-        traced.observe(sample, lambda number, value, seen=seen: seen.update({number: value.copy()}), threads=threads)
+        traced.observe(
+            sample,
+            lambda number, value, seen=seen: seen.update({number: value.copy()}),
+            threads=threads,
+        )
         assert list(seen) == list(values), f"seed {seed}, {isa}"
         for number, value in values.items():
-            np.testing.assert_array_equal(seen[number], value, f"seed {seed}, {isa}, {threads} threads, %{number}")
+            np.testing.assert_array_equal(
+                seen[number], value, f"seed {seed}, {isa}, {threads} threads, %{number}"
+            )
 
 
 def run_share(seeds: range) -> int:
@@ -64,14 +82,20 @@ def run_share(seeds: range) -> int:
     return count
 
 
-@pytest.mark.parametrize("seeds", FAST, ids=lambda seeds: f"{seeds.start}..{seeds.stop - 1}")
+@pytest.mark.parametrize(
+    "seeds", FAST, ids=lambda seeds: f"{seeds.start}..{seeds.stop - 1}"
+)
 def test_the_engine_gives_the_bytes_of_the_reference(seeds: range) -> None:
     assert run_share(seeds) == SHARE
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seeds", SLOW, ids=lambda seeds: f"{seeds.start}..{seeds.stop - 1}")
-def test_the_engine_gives_the_bytes_of_the_reference_for_more_programs(seeds: range) -> None:
+@pytest.mark.parametrize(
+    "seeds", SLOW, ids=lambda seeds: f"{seeds.start}..{seeds.stop - 1}"
+)
+def test_the_engine_gives_the_bytes_of_the_reference_for_more_programs(
+    seeds: range,
+) -> None:
     assert run_share(seeds) == SHARE
 
 

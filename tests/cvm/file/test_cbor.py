@@ -32,7 +32,11 @@ def read_map(reader: cbor.Reader) -> dict[Any, Any]:
     found, previous = {}, b""
     for _ in range(reader.map("map", 0, 2**16)):
         start = reader.at
-        key = reader.text("key", 2**16) if reader.data[start : start + 1] >= b"\x60" else reader.integer("key", 0)
+        key = (
+            reader.text("key", 2**16)
+            if reader.data[start : start + 1] >= b"\x60"
+            else reader.integer("key", 0)
+        )
         previous = reader.after(previous, start, "map")
         found[key] = read_any(reader)
     return found
@@ -92,7 +96,10 @@ VECTORS: list[tuple[Any, str]] = [
     ({}, "a0"),
     ({1: 2, 3: 4}, "a201020304"),
     ({"a": 1, "b": [2, 3]}, "a26161016162820203"),
-    ({"a": "A", "b": "B", "c": "C", "d": "D", "e": "E"}, "a56161614161626142616361436164614461656145"),
+    (
+        {"a": "A", "b": "B", "c": "C", "d": "D", "e": "E"},
+        "a56161614161626142616361436164614461656145",
+    ),
 ]
 
 
@@ -149,7 +156,11 @@ REFUSED: list[tuple[str, str, str]] = [
     ("a20100", "more keys than bytes left", "needs 4 bytes; 2 are left"),
     ("a203000100", "keys in descending order", "not in bytewise order"),
     ("a201000100", "a key twice", "occurs twice"),
-    ("a2626161006162 00".replace(" ", ""), "longer text before shorter", "not in bytewise order"),
+    (
+        "a2626161006162 00".replace(" ", ""),
+        "longer text before shorter",
+        "not in bytewise order",
+    ),
     ("", "nothing", "found the end"),
 ]
 
@@ -170,11 +181,16 @@ def test_counts_are_refused_before_anything_is_made() -> None:
 def test_messages_name_the_offset_in_the_file() -> None:
     reader = cbor.Reader(b"\x00\x61", origin=16)
     reader.integer("first")
-    with pytest.raises(Malformed, match=r"byte 17: expected second \(an unsigned integer\), found a text \(0x61\)"):
+    with pytest.raises(
+        Malformed,
+        match=r"byte 17: expected second \(an unsigned integer\), found a text \(0x61\)",
+    ):
         reader.integer("second")
 
 
-@pytest.mark.parametrize("value", [2**64, -(2**64) - 1, math.nan, "\ud800", None, b"bytes", [1, {2}]])
+@pytest.mark.parametrize(
+    "value", [2**64, -(2**64) - 1, math.nan, "\ud800", None, b"bytes", [1, {2}]]
+)
 def test_what_has_no_encoding_is_not_encoded(value: Any) -> None:
     with pytest.raises(Malformed, match="cannot be written"):
         cbor.encode(value)
@@ -215,7 +231,9 @@ def test_encoding_is_that_of_cbor2_and_decodes_to_the_same(value: Any) -> None:
 
 @settings(deadline=None)
 @given(VALUES, st.data())
-def test_whatever_is_accepted_is_the_canonical_encoding_of_what_it_means(value: Any, draw: Any) -> None:
+def test_whatever_is_accepted_is_the_canonical_encoding_of_what_it_means(
+    value: Any, draw: Any
+) -> None:
     data = bytearray(cbor.encode(value))
     at = draw.draw(st.integers(0, len(data) - 1))
     data[at : at + draw.draw(st.integers(0, 2))] = draw.draw(st.binary(max_size=3))
@@ -230,13 +248,22 @@ def test_whatever_is_accepted_is_the_canonical_encoding_of_what_it_means(value: 
 
 @settings(deadline=None)
 @given(VALUES, st.data())
-def test_whatever_is_canonical_and_in_the_subset_is_accepted(value: Any, draw: Any) -> None:
+def test_whatever_is_canonical_and_in_the_subset_is_accepted(
+    value: Any, draw: Any
+) -> None:
     data = bytearray(cbor.encode(value))
     data[draw.draw(st.integers(0, len(data) - 1))] = draw.draw(st.integers(0, 255))
     try:
         meant = cbor2.loads(bytes(data))
         canonical = cbor.encode(meant) == data
-    except (Malformed, cbor2.CBORDecodeError, MemoryError, OverflowError, TypeError, ValueError):
+    except (
+        Malformed,
+        cbor2.CBORDecodeError,
+        MemoryError,
+        OverflowError,
+        TypeError,
+        ValueError,
+    ):
         return
     if canonical and is_plain(meant):
         assert same(decode(bytes(data)), ordered(meant))
@@ -245,6 +272,8 @@ def test_whatever_is_canonical_and_in_the_subset_is_accepted(value: Any, draw: A
 def is_plain(value: Any) -> bool:
     """Whether keys are texts or counts, and sizes within what `read_any` asks for."""
     if isinstance(value, dict):
-        keys = all(type(key) is str or (type(key) is int and 0 <= key < 2**63) for key in value)
+        keys = all(
+            type(key) is str or (type(key) is int and 0 <= key < 2**63) for key in value
+        )
         return keys and all(map(is_plain, value.values()))
     return all(map(is_plain, value)) if isinstance(value, list) else True

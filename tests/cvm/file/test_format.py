@@ -11,7 +11,15 @@ import pytest
 
 from cvm.errors import BadInput, Malformed
 from cvm.file import format as file_format
-from cvm.program import Input, Instruction, Meaning, Metadata, Output, Program, TensorType
+from cvm.program import (
+    Input,
+    Instruction,
+    Meaning,
+    Metadata,
+    Output,
+    Program,
+    TensorType,
+)
 from tests.support.cvm_programs import random_program
 
 CAST = Program(
@@ -63,7 +71,13 @@ def test_each_constant_is_little_endian_and_padded_to_64() -> None:
 
 
 def test_metadata_follows_the_program_without_padding() -> None:
-    metadata = Metadata({"x": Meaning(0.5, 3, "data")}, {}, {1: Meaning(0.1, 0)}, ("cat",), {"model": "m"})
+    metadata = Metadata(
+        {"x": Meaning(0.5, 3, "data")},
+        {},
+        {1: Meaning(0.1, 0)},
+        ("cat",),
+        {"model": "m"},
+    )
     data = file_format.encode(replace(CAST, metadata=metadata))
     section = bytes.fromhex(
         "a5"
@@ -102,8 +116,12 @@ def test_reading_what_was_written_is_the_identity(seed: int) -> None:
 
 
 def test_big_endian_and_strided_constants_are_written_alike() -> None:
-    swapped = tuple(np.asfortranarray(a.astype(a.dtype.newbyteorder(">"))) for a in ADD.constants)
-    assert file_format.encode(replace(ADD, constants=swapped)) == file_format.encode(ADD)
+    swapped = tuple(
+        np.asfortranarray(a.astype(a.dtype.newbyteorder(">"))) for a in ADD.constants
+    )
+    assert file_format.encode(replace(ADD, constants=swapped)) == file_format.encode(
+        ADD
+    )
 
 
 def test_a_constant_of_rank_0_keeps_its_rank() -> None:
@@ -178,7 +196,9 @@ def test_split_parts_program_and_metadata() -> None:
         (replace(CAST, metadata=Metadata({"x": Meaning(1.0, 2**31)})), "zero point is 2147483648"),
     ],
 )  # fmt: skip
-def test_what_no_reader_would_accept_is_not_written(program: Program, message: str) -> None:
+def test_what_no_reader_would_accept_is_not_written(
+    program: Program, message: str
+) -> None:
     with pytest.raises(Malformed, match=message):
         file_format.encode(program)
 
@@ -209,12 +229,16 @@ def test_a_program_that_cannot_be_written_leaves_the_older_file(tmp_path: Path) 
     assert os.listdir(tmp_path) == ["model.cvm"]
 
 
-def test_a_write_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_fails_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "replace", refuse)
-    with pytest.raises(BadInput, match=r"model\.cvm: cannot be written: Permission denied"):
+    with pytest.raises(
+        BadInput, match=r"model\.cvm: cannot be written: Permission denied"
+    ):
         file_format.write(CAST, tmp_path / "model.cvm")
     assert os.listdir(tmp_path) == []
 
@@ -249,5 +273,7 @@ def test_reading_an_empty_file_says_so(tmp_path: Path) -> None:
 
 def test_reading_a_text_file_says_so(tmp_path: Path) -> None:
     (tmp_path / "model.cvm").write_text("hello, world\n")
-    with pytest.raises(Malformed, match=r"model\.cvm: not a program: it begins with b'hello, w'"):
+    with pytest.raises(
+        Malformed, match=r"model\.cvm: not a program: it begins with b'hello, w'"
+    ):
         file_format.read(tmp_path / "model.cvm")

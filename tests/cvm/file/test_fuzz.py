@@ -48,14 +48,18 @@ print(json.dumps({"outcome": outcome, "seconds": time.process_time() - started, 
 
 
 def test_the_corpus_holds_every_instruction() -> None:
-    assert set(INSTRUCTIONS) == {item.name for program in corpus() for item in program.instructions}
+    assert set(INSTRUCTIONS) == {
+        item.name for program in corpus() for item in program.instructions
+    }
 
 
 def test_4500_mutations() -> None:
     outcomes = fuzz(1_000_000, 4500)
     least = {"Malformed": 1000, "Invalid": 500, "proven": 300, "Unproven": 1}
     assert set(outcomes) == set(least)
-    assert all(outcomes[way] >= count for way, count in least.items()), f"one way to end is hardly met: {outcomes}"
+    assert all(outcomes[way] >= count for way, count in least.items()), (
+        f"one way to end is hardly met: {outcomes}"
+    )
 
 
 def test_500_mutations_within_64_megabytes() -> None:
@@ -73,12 +77,20 @@ def test_200000_mutations() -> None:
     assert sum(sum(outcomes.values()) for outcomes in results) == 200_000
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="limits a process through /proc and RLIMIT_AS")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="limits a process through /proc and RLIMIT_AS"
+)
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in NASTY]
+    "name",
+    [
+        pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow])
+        for name in NASTY
+    ],
 )
 def test_a_nasty_megabyte_is_judged_in_64_megabytes_and_seconds(name: str) -> None:
-    result = subprocess.run([sys.executable, "-c", PROBE, name], capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [sys.executable, "-c", PROBE, name], capture_output=True, text=True, check=False
+    )
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
     assert found["bytes"] < 2_000_000

@@ -18,7 +18,9 @@ from tests.support.plan_simulator import byte_places, simulate, type_of
 
 MOVEMENT = {name for name, spec in INSTRUCTIONS.items() if spec.family == "movement"}
 POOLING = {"max_pool2d", "avg_pool2d"}
-PROGRAMS = [(make, seed) for make in (branching_program, random_program) for seed in range(40)]
+PROGRAMS = [
+    (make, seed) for make in (branching_program, random_program) for seed in range(40)
+]
 each_program = pytest.mark.parametrize(
     ("make", "seed"), PROGRAMS, ids=lambda item: getattr(item, "__name__", str(item))
 )
@@ -32,28 +34,43 @@ def test_a_plan_gives_the_bytes_of_the_reference(
     program = make(seed)
     form = validate(program)
     inputs = random_inputs(program, seed)
-    expected, found = interpreter.run(form, inputs), simulate(planner(form), inputs, seed)
+    expected, found = (
+        interpreter.run(form, inputs),
+        simulate(planner(form), inputs, seed),
+    )
     for name, array in expected.items():
         assert found[name].dtype == array.dtype
         assert np.array_equal(found[name], array), name
 
 
 @each_program
-def test_every_operand_is_one_that_its_step_takes(make: Callable[[int], Program], seed: int) -> None:
+def test_every_operand_is_one_that_its_step_takes(
+    make: Callable[[int], Program], seed: int
+) -> None:
     plan = fused(validate(make(seed)))
     for step in plan.steps:
-        own = len(step.operands) if step.name not in LINEAR else 2 if step.name == "matmul" else 1
+        own = (
+            len(step.operands)
+            if step.name not in LINEAR
+            else 2
+            if step.name == "matmul"
+            else 1
+        )
         for number, value in enumerate(step.operands):
             place, type_ = plan.places[value], type_of(plan, value)
             if place.pitch != (type_.shape[-1] if type_.shape else 1):
                 x = step.name in ("conv2d", "dense") and type_.dtype == "i8"
-                assert step.name in (CHAIN, "concat") or (step.name in LINEAR and (x or number >= own)), step
+                assert step.name in (CHAIN, "concat") or (
+                    step.name in LINEAR and (x or number >= own)
+                ), step
             if place.room is Room.INPUT and type_.dtype == "i8":
                 assert step.name in MOVEMENT | {CHAIN}, step
 
 
 @each_program
-def test_every_result_is_one_that_its_step_can_write(make: Callable[[int], Program], seed: int) -> None:
+def test_every_result_is_one_that_its_step_can_write(
+    make: Callable[[int], Program], seed: int
+) -> None:
     plan = fused(validate(make(seed)))
     for step in plan.steps:
         place, type_ = plan.places[step.result], type_of(plan, step.result)
@@ -72,28 +89,44 @@ def test_values_lie_inside_the_arena_aligned_and_no_step_writes_what_it_reads(
     plan = fused(validate(make(seed)))
     for step in plan.steps:
         used = {value: plan.places[value] for value in (*step.operands, step.result)}
-        taken = {value: set(byte_places(p, type_of(plan, value)).reshape(-1).tolist()) for value, p in used.items()}
+        taken = {
+            value: set(byte_places(p, type_of(plan, value)).reshape(-1).tolist())
+            for value, p in used.items()
+        }
         for value, place in used.items():
             if place.room is Room.ARENA:
                 assert place.position % DTYPES[type_of(plan, value).dtype].itemsize == 0
                 assert max(taken[value]) < plan.arena_bytes
         for value in step.operands:
             assert used[value].room is not Room.OUTPUT
-            assert used[value].room != used[step.result].room or taken[value].isdisjoint(taken[step.result])
+            assert used[value].room != used[step.result].room or taken[
+                value
+            ].isdisjoint(taken[step.result])
 
 
 @each_program
-def test_every_instruction_is_covered_once_or_needs_no_step(make: Callable[[int], Program], seed: int) -> None:
+def test_every_instruction_is_covered_once_or_needs_no_step(
+    make: Callable[[int], Program], seed: int
+) -> None:
     program = make(seed)
     plan = fused(validate(program))
     covered = [value for step in plan.steps for value in step.covers]
     assert len(covered) == len(set(covered))
     for number, item in enumerate(program.instructions, program.first_instruction):
-        assert number in covered or item.name in ("reshape", "transpose", "slice", "pad", "tile", "concat")
+        assert number in covered or item.name in (
+            "reshape",
+            "transpose",
+            "slice",
+            "pad",
+            "tile",
+            "concat",
+        )
 
 
 @each_program
-def test_a_step_stays_inside_the_limits_of_the_engine(make: Callable[[int], Program], seed: int) -> None:
+def test_a_step_stays_inside_the_limits_of_the_engine(
+    make: Callable[[int], Program], seed: int
+) -> None:
     for step in fused(validate(make(seed))).steps:
         assert step.name == "concat" or len(step.operands) <= 16
         assert len(step.stages) <= 64

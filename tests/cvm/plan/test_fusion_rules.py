@@ -6,7 +6,15 @@ from cvm.plan.arena import Lifetime, assign_offsets
 from cvm.plan.fuse import fused
 from cvm.plan.steps import Place, Plan, Room, Step
 from cvm.plan.summary import summarize
-from cvm.program import Attribute, Input, Instruction, IntArray, Output, Program, TensorType
+from cvm.program import (
+    Attribute,
+    Input,
+    Instruction,
+    IntArray,
+    Output,
+    Program,
+    TensorType,
+)
 from cvm.proof.validate import check
 
 SHAPE = (1, 4, 4, 16)
@@ -25,7 +33,9 @@ class Builder:
         self.constants.append((name, array))
         return name
 
-    def add(self, result: str, name: str, *operands: str, **attributes: Attribute) -> None:
+    def add(
+        self, result: str, name: str, *operands: str, **attributes: Attribute
+    ) -> None:
         self.steps.append((result, name, operands, attributes))
 
     def conv(self, result: str, x: str, inputs: int = 16, outputs: int = 16) -> None:
@@ -36,11 +46,18 @@ class Builder:
         )  # fmt: skip
 
     def rescale(self, result: str, x: str, dtype: str = "i8") -> None:
-        m, s = self.constant(np.array([2**30], np.int32)), self.constant(np.array([33], np.int8))
+        m, s = (
+            self.constant(np.array([2**30], np.int32)),
+            self.constant(np.array([33], np.int8)),
+        )
         self.add(result, "rescale", x, m, s, input_zp=0, output_zp=0, dtype=dtype)
 
     def plan(self, *outputs: str) -> tuple[Plan, dict[str, int]]:
-        names = [*(item.name for item in self.inputs), *(n for n, _ in self.constants), *(s[0] for s in self.steps)]
+        names = [
+            *(item.name for item in self.inputs),
+            *(n for n, _ in self.constants),
+            *(s[0] for s in self.steps),
+        ]
         number = {name: index for index, name in enumerate(names)}
         instructions = tuple(
             Instruction(name, tuple(number[v] for v in operands), attributes)
@@ -48,7 +65,9 @@ class Builder:
         )
         ends = tuple(Output(name, number[name]) for name in outputs)
         constants = tuple(array for _, array in self.constants)
-        return fused(check(Program(tuple(self.inputs), constants, instructions, ends))), number
+        return fused(
+            check(Program(tuple(self.inputs), constants, instructions, ends))
+        ), number
 
 
 def told(step: Step) -> str:
@@ -63,7 +82,9 @@ def i32(*shape: int) -> TensorType:
     return TensorType("i32", shape or SHAPE)
 
 
-def test_a_convolution_takes_its_rescale_and_the_shortcut_with_a_rescale_of_its_own() -> None:
+def test_a_convolution_takes_its_rescale_and_the_shortcut_with_a_rescale_of_its_own() -> (
+    None
+):
     b = Builder(x=i8())
     b.rescale("narrow", "x", "i32")
     b.conv("sums", "x")
@@ -75,15 +96,25 @@ def test_a_convolution_takes_its_rescale_and_the_shortcut_with_a_rescale_of_its_
     assert told(copy) == "reshape"
     assert told(step) == "conv2d rescale load rescale add rescale"
     assert [stage.sources for stage in step.stages] == [(0,), (), (2,), (3, 1), (4,)]
-    assert step.operands == (copy.result, copy.result)  # the x of the convolution, then what a stage loads
+    assert step.operands == (
+        copy.result,
+        copy.result,
+    )  # the x of the convolution, then what a stage loads
     assert step.stages[1].operand == 1
-    assert step.covers == tuple(number[name] for name in ("narrow", "sums", "wide", "both", "y"))
-    assert summarize(plan)[1].what == "conv2d 1x1 16->16 + rescale + rescale + add + rescale"
+    assert step.covers == tuple(
+        number[name] for name in ("narrow", "sums", "wide", "both", "y")
+    )
+    assert (
+        summarize(plan)[1].what
+        == "conv2d 1x1 16->16 + rescale + rescale + add + rescale"
+    )
     assert summarize(plan)[1].multiply_accumulates == 4 * 4 * 16 * 16
     assert plan.places[number["y"]] == Place(Room.OUTPUT, 0, 16)
 
 
-def test_of_two_convolutions_the_later_takes_the_add_and_the_earlier_stores_its_own_rescale() -> None:
+def test_of_two_convolutions_the_later_takes_the_add_and_the_earlier_stores_its_own_rescale() -> (
+    None
+):
     b = Builder(x=i8())
     b.conv("first", "x")
     b.conv("second", "x")
@@ -92,7 +123,10 @@ def test_of_two_convolutions_the_later_takes_the_add_and_the_earlier_stores_its_
     b.add("both", "add", "first_wide", "second_wide")
     b.rescale("y", "both")
     plan, number = b.plan("y")
-    assert [told(step) for step in plan.steps[1:]] == ["conv2d rescale", "conv2d rescale load add rescale"]
+    assert [told(step) for step in plan.steps[1:]] == [
+        "conv2d rescale",
+        "conv2d rescale load add rescale",
+    ]
     assert plan.steps[1].result == number["first_wide"]
     assert plan.steps[2].operands[1] == number["first_wide"]
 
@@ -105,7 +139,11 @@ def test_a_value_that_a_step_outside_reads_is_stored() -> None:
     b.add("y", "abs", "wide")
     b.add("z", "reverse", "narrow", axis=1)
     plan, number = b.plan("y", "z")
-    assert [told(step) for step in plan.steps[1:]] == ["conv2d rescale", "chain load cast abs", "reverse"]
+    assert [told(step) for step in plan.steps[1:]] == [
+        "conv2d rescale",
+        "chain load cast abs",
+        "reverse",
+    ]
     assert plan.steps[1].result == number["narrow"]
 
 
@@ -114,7 +152,11 @@ def test_an_output_is_stored_though_only_one_instruction_reads_it() -> None:
     b.add("y", "abs", "x")
     b.add("z", "abs", "y")
     plan, _ = b.plan("y", "z")
-    assert [told(step) for step in plan.steps] == ["chain load abs", "reshape", "chain load abs"]
+    assert [told(step) for step in plan.steps] == [
+        "chain load abs",
+        "reshape",
+        "chain load abs",
+    ]
 
 
 def test_a_value_that_one_region_reads_twice_needs_no_memory() -> None:
@@ -124,7 +166,10 @@ def test_a_value_that_one_region_reads_twice_needs_no_memory() -> None:
     b.add("gate", "table", "y", b.constant(np.arange(-128, 128).astype(np.int8)))
     b.add("product", "mul", "y", "gate", shift=0)
     plan, _ = b.plan("product")
-    assert [told(step) for step in plan.steps] == ["reshape", "conv2d rescale table mul"]
+    assert [told(step) for step in plan.steps] == [
+        "reshape",
+        "conv2d rescale table mul",
+    ]
 
 
 def test_a_residual_that_the_convolution_itself_reads_stays_in_memory() -> None:
@@ -134,7 +179,10 @@ def test_a_residual_that_the_convolution_itself_reads_stays_in_memory() -> None:
     b.add("wide", "cast", "narrow", dtype="i32")
     b.add("y", "add", "sums", "wide")
     plan, _ = b.plan("y")
-    assert [told(step) for step in plan.steps] == ["chain load rescale", "conv2d load cast add"]
+    assert [told(step) for step in plan.steps] == [
+        "chain load rescale",
+        "conv2d load cast add",
+    ]
 
 
 def test_what_is_repeated_is_computed_before_and_loaded() -> None:
@@ -142,7 +190,10 @@ def test_what_is_repeated_is_computed_before_and_loaded() -> None:
     b.add("positive", "abs", "row")
     b.add("y", "add", "x", "positive")
     plan, _ = b.plan("y")
-    assert [told(step) for step in plan.steps] == ["chain load abs", "chain load load add"]
+    assert [told(step) for step in plan.steps] == [
+        "chain load abs",
+        "chain load load add",
+    ]
 
 
 def test_a_linear_step_loads_rows_columns_and_elements_but_nothing_else() -> None:
@@ -174,7 +225,9 @@ def test_a_chain_ends_where_the_engine_has_no_more_operands_or_stages() -> None:
     assert [len(step.stages) for step in plan.steps] == [64, 38]
 
 
-def test_a_reshape_is_the_same_bytes_and_an_output_of_one_is_written_by_what_computes_it() -> None:
+def test_a_reshape_is_the_same_bytes_and_an_output_of_one_is_written_by_what_computes_it() -> (
+    None
+):
     b = Builder(x=i8())
     b.add("moved", "reverse", "x", axis=1)
     b.add("flat", "reshape", "moved", shape=(16, 16))
@@ -209,15 +262,27 @@ def test_convolutions_write_their_columns_of_a_concat() -> None:
     b.add("both", "concat", "left", "right", axis=3)
     b.add("y", "max_pool2d", "both", kernel=(1, 1), stride=(1, 1), pad=(0,) * 4)
     plan, number = b.plan("y")
-    assert [told(step) for step in plan.steps[1:]] == ["conv2d rescale", "conv2d rescale", "max_pool2d", "reshape"]
+    assert [told(step) for step in plan.steps[1:]] == [
+        "conv2d rescale",
+        "conv2d rescale",
+        "max_pool2d",
+        "reshape",
+    ]
     start = plan.places[number["both"]].position
     assert plan.places[number["left"]] == Place(Room.ARENA, start, 48)
     assert plan.places[number["right"]] == Place(Room.ARENA, start + 16, 48)
-    assert plan.inside == {number["left"]: number["both"], number["right"]: number["both"]}
-    assert plan.largest_live_bytes == 2 * 4 * 4 * 48  # while max_pool2d reads both parts and writes as much
+    assert plan.inside == {
+        number["left"]: number["both"],
+        number["right"]: number["both"],
+    }
+    assert (
+        plan.largest_live_bytes == 2 * 4 * 4 * 48
+    )  # while max_pool2d reads both parts and writes as much
 
 
-def test_concats_of_concats_lie_in_one_buffer_and_readers_that_skip_gaps_read_there() -> None:
+def test_concats_of_concats_lie_in_one_buffer_and_readers_that_skip_gaps_read_there() -> (
+    None
+):
     b = Builder(x=i8())
     b.conv("a", "x")
     b.rescale("first", "a")
@@ -229,10 +294,14 @@ def test_concats_of_concats_lie_in_one_buffer_and_readers_that_skip_gaps_read_th
     b.add("three", "concat", "two", "third", axis=3)
     b.add("y", "reverse", "three", axis=1)
     plan, number = b.plan("y")
-    assert [told(step) for step in plan.steps[1:]] == ["conv2d rescale"] * 3 + ["reverse"]
+    assert [told(step) for step in plan.steps[1:]] == ["conv2d rescale"] * 3 + [
+        "reverse"
+    ]
     start = plan.places[number["three"]].position
     places = [plan.places[number[name]] for name in ("first", "second", "two", "third")]
-    assert places == [Place(Room.ARENA, start + column, 48) for column in (0, 16, 0, 32)]
+    assert places == [
+        Place(Room.ARENA, start + column, 48) for column in (0, 16, 0, 32)
+    ]
 
 
 def test_a_value_whose_reader_needs_dense_rows_is_copied_into_the_concat() -> None:
@@ -243,26 +312,39 @@ def test_a_value_whose_reader_needs_dense_rows_is_copied_into_the_concat() -> No
     b.add("both", "concat", "first", "pooled", axis=3)
     b.add("y", "reverse", "both", axis=1)
     plan, number = b.plan("y")
-    assert [told(step) for step in plan.steps[1:]] == ["conv2d rescale", "max_pool2d", "concat", "reverse"]
+    assert [told(step) for step in plan.steps[1:]] == [
+        "conv2d rescale",
+        "max_pool2d",
+        "concat",
+        "reverse",
+    ]
     copy = plan.steps[3]
     assert copy.operands == (number["first"],)
     assert plan.places[copy.result].pitch == 32
     assert plan.places[number["first"]].pitch == 16
 
 
-def test_a_value_that_is_twice_in_a_concat_is_written_to_one_place_and_copied_to_the_other() -> None:
+def test_a_value_that_is_twice_in_a_concat_is_written_to_one_place_and_copied_to_the_other() -> (
+    None
+):
     b = Builder(x=i32())
     b.rescale("a", "x")
     b.add("twice", "concat", "a", "a", axis=3)
     b.add("y", "reverse", "twice", axis=1)
     plan, number = b.plan("y")
-    assert [told(step) for step in plan.steps] == ["chain load rescale", "concat", "reverse"]
+    assert [told(step) for step in plan.steps] == [
+        "chain load rescale",
+        "concat",
+        "reverse",
+    ]
     start = plan.places[number["twice"]].position
     assert plan.places[number["a"]] == Place(Room.ARENA, start, 32)
     assert plan.places[plan.steps[1].result] == Place(Room.ARENA, start + 16, 32)
 
 
-def test_a_value_of_two_concats_lies_in_the_later_and_the_earlier_stays_a_step() -> None:
+def test_a_value_of_two_concats_lies_in_the_later_and_the_earlier_stays_a_step() -> (
+    None
+):
     b = Builder(x=i32())
     b.rescale("a", "x")
     b.add("twice", "concat", "a", "a", axis=3)
@@ -272,7 +354,9 @@ def test_a_value_of_two_concats_lies_in_the_later_and_the_earlier_stays_a_step()
     plan, number = b.plan("y", "z")
     a, twice = number["a"], number["twice"]
     assert [step.operands for step in plan.steps[1:3]] == [(a, a), (twice,)]
-    assert plan.places[a] == Place(Room.ARENA, plan.places[number["again"]].position, 48)
+    assert plan.places[a] == Place(
+        Room.ARENA, plan.places[number["again"]].position, 48
+    )
     assert plan.places[twice].pitch == 32
 
 
@@ -287,10 +371,14 @@ def test_a_value_that_is_also_seen_with_rows_of_another_length_has_no_gaps() -> 
     plan, number = b.plan("y", "z")
     assert plan.places[number["a"]].pitch == 16
     assert plan.places[number["c"]].pitch == 32
-    assert plan.places[number["flat"]] == Place(Room.ARENA, plan.places[number["a"]].position, 32)
+    assert plan.places[number["flat"]] == Place(
+        Room.ARENA, plan.places[number["a"]].position, 32
+    )
 
 
-def test_a_value_whose_view_is_read_by_a_step_that_needs_dense_rows_has_no_gaps() -> None:
+def test_a_value_whose_view_is_read_by_a_step_that_needs_dense_rows_has_no_gaps() -> (
+    None
+):
     b = Builder(x=i32())
     b.rescale("a", "x")
     b.rescale("c", "x")
@@ -345,7 +433,9 @@ def test_rows_of_a_value_with_gaps_have_gaps() -> None:
     plan, number = b.plan("y")
     start = plan.places[number["both"]].position
     places = [plan.places[number[name]] for name in ("a", "c", "beside")]
-    assert places == [Place(Room.ARENA, start + offset, 32) for offset in (0, 4 * 4 * 32, 16)]
+    assert places == [
+        Place(Room.ARENA, start + offset, 32) for offset in (0, 4 * 4 * 32, 16)
+    ]
 
 
 def test_a_concat_inside_several_images_stays_a_step() -> None:
@@ -355,7 +445,10 @@ def test_a_concat_inside_several_images_stays_a_step() -> None:
     b.add("tall", "concat", "a", "c", axis=1)
     b.add("y", "reverse", "tall", axis=1)
     plan, _ = b.plan("y")
-    assert [told(step) for step in plan.steps] == ["chain load rescale"] * 2 + ["concat", "reverse"]
+    assert [told(step) for step in plan.steps] == ["chain load rescale"] * 2 + [
+        "concat",
+        "reverse",
+    ]
 
 
 def test_a_concat_of_short_rows_or_of_an_output_stays_a_step() -> None:
@@ -371,20 +464,28 @@ def test_a_concat_of_short_rows_or_of_an_output_stays_a_step() -> None:
         assert [told(step) for step in plan.steps].count("concat") == 1
 
 
-def test_rows_under_one_another_are_written_densely_and_any_step_can_read_them() -> None:
+def test_rows_under_one_another_are_written_densely_and_any_step_can_read_them() -> (
+    None
+):
     b = Builder(x=i32())
     b.rescale("top", "x")
     b.add("pooled", "max_pool2d", "top", kernel=(1, 1), stride=(1, 1), pad=(0,) * 4)
     b.add("both", "concat", "top", "pooled", axis=1)
     b.add("y", "reverse", "both", axis=1)
     plan, number = b.plan("y")
-    assert [told(step) for step in plan.steps] == ["chain load rescale", "max_pool2d", "reverse"]
+    assert [told(step) for step in plan.steps] == [
+        "chain load rescale",
+        "max_pool2d",
+        "reverse",
+    ]
     start = plan.places[number["both"]].position
     assert plan.places[number["top"]] == Place(Room.ARENA, start, 16)
     assert plan.places[number["pooled"]] == Place(Room.ARENA, start + 256, 16)
 
 
-def test_columns_of_a_value_that_is_rows_of_another_under_another_shape_keep_their_own_pitch() -> None:
+def test_columns_of_a_value_that_is_rows_of_another_under_another_shape_keep_their_own_pitch() -> (
+    None
+):
     b = Builder(x=i32())
     b.rescale("left", "x")
     b.add("right", "reverse", "left", axis=1)
@@ -394,8 +495,16 @@ def test_columns_of_a_value_that_is_rows_of_another_under_another_shape_keep_the
     b.add("y", "reverse", "all", axis=1)
     plan, number = b.plan("y")
     start = plan.places[number["all"]].position
-    copy = plan.steps[2]  # of left, which reverse reads: it is not among those that skip gaps
-    assert [told(step) for step in plan.steps] == ["chain load rescale", "reverse", "concat", "concat", "reverse"]
+    copy = plan.steps[
+        2
+    ]  # of left, which reverse reads: it is not among those that skip gaps
+    assert [told(step) for step in plan.steps] == [
+        "chain load rescale",
+        "reverse",
+        "concat",
+        "concat",
+        "reverse",
+    ]
     assert plan.places[copy.result] == Place(Room.ARENA, start, 32)
     assert plan.places[number["right"]] == Place(Room.ARENA, start + 16, 32)
 
@@ -405,7 +514,11 @@ def test_a_value_that_is_two_outputs_is_copied_to_both() -> None:
     b.add("y", "abs", "x")
     b.add("flat", "reshape", "y", shape=(16, 16))
     plan, number = b.plan("y", "flat")
-    assert [told(step) for step in plan.steps] == ["chain load abs", "reshape", "reshape"]
+    assert [told(step) for step in plan.steps] == [
+        "chain load abs",
+        "reshape",
+        "reshape",
+    ]
     assert plan.places[number["y"]].room is Room.ARENA
 
 
@@ -418,7 +531,12 @@ def test_an_input_that_only_movement_reads_is_not_copied() -> None:
 
 
 def test_buffers_share_bytes_only_if_no_step_touches_both() -> None:
-    for other in (Lifetime(100, 0, 1), Lifetime(100, 2, 3), Lifetime(100, 0, 9), Lifetime(100, 2, 2)):
+    for other in (
+        Lifetime(100, 0, 1),
+        Lifetime(100, 2, 3),
+        Lifetime(100, 0, 9),
+        Lifetime(100, 2, 2),
+    ):
         offsets, size = assign_offsets([other, Lifetime(64, 1, 2)])
         assert (offsets, size) == ([0, 128], 192)
     for other in (Lifetime(100, 0, 0), Lifetime(100, 3, 3)):
@@ -426,11 +544,19 @@ def test_buffers_share_bytes_only_if_no_step_touches_both() -> None:
 
 
 def test_buffers_that_live_for_hundreds_of_steps_keep_their_bytes() -> None:
-    assert assign_offsets([Lifetime(100, 0, 300), Lifetime(64, 300, 301)]) == ([0, 128], 192)
+    assert assign_offsets([Lifetime(100, 0, 300), Lifetime(64, 300, 301)]) == (
+        [0, 128],
+        192,
+    )
 
 
 def test_the_arena_tries_other_orders_than_the_largest_first() -> None:
     """The two large ones first, both at 0, leave the small ones, which meet at step 3, two places above: 256 bytes."""
-    buffers = [Lifetime(64, 0, 3), Lifetime(128, 0, 1), Lifetime(64, 3, 6), Lifetime(128, 4, 7)]
+    buffers = [
+        Lifetime(64, 0, 3),
+        Lifetime(128, 0, 1),
+        Lifetime(64, 3, 6),
+        Lifetime(128, 4, 7),
+    ]
     _, size = assign_offsets(buffers)
     assert size == 192

@@ -22,18 +22,32 @@ def program_path(tmp_path: Path) -> Path:
         np.ones((5, 8), np.int8),
         np.zeros(5, np.int32),
     )
-    conv = {"pad": (1, 0, 1, 0), "stride": (2, 2), "dilation": (1, 1), "groups": 1, "input_zp": 0}
+    conv = {
+        "pad": (1, 0, 1, 0),
+        "stride": (2, 2),
+        "dilation": (1, 1),
+        "groups": 1,
+        "input_zp": 0,
+    }
     instructions = (
         Instruction("transpose", (0,), {"perm": (0, 2, 3, 1)}),
         Instruction("conv2d", (7, 1, 2), conv),
-        Instruction("rescale", (8, 3, 4), {"input_zp": 0, "output_zp": 0, "dtype": "i8"}),
-        Instruction("max_pool2d", (9,), {"kernel": (4, 4), "stride": (1, 1), "pad": (0, 0, 0, 0)}),
+        Instruction(
+            "rescale", (8, 3, 4), {"input_zp": 0, "output_zp": 0, "dtype": "i8"}
+        ),
+        Instruction(
+            "max_pool2d",
+            (9,),
+            {"kernel": (4, 4), "stride": (1, 1), "pad": (0, 0, 0, 0)},
+        ),
         Instruction("reshape", (10,), {"shape": (1, 8)}),
         Instruction("dense", (11, 5, 6), {"input_zp": 0}),
     )
     image = Input("image", TensorType("i8", (1, 3, 8, 8)), -128, 127)
     path = tmp_path / "p.cvm"
-    file_format.write(Program((image,), constants, instructions, (Output("scores", 12),)), path)
+    file_format.write(
+        Program((image,), constants, instructions, (Output("scores", 12),)), path
+    )
     return path
 
 
@@ -42,10 +56,26 @@ def test_show_plan_lists_steps_places_and_totals(program_path: Path) -> None:
     assert found.exit_code == 0
     lines = [line.split("  ") for line in found.output.splitlines()]
     cells = [[cell.strip() for cell in line if cell.strip()] for line in lines]
-    assert cells[2] == ["step", "what", "values", "result", "lies in", "MACs", "constants"]
+    assert cells[2] == [
+        "step",
+        "what",
+        "values",
+        "result",
+        "lies in",
+        "MACs",
+        "constants",
+    ]
     assert cells[3:7] == [
         ["0", "transpose", "%7", "i8[1,8,8,3]", "arena 0..192", "-", "-"],
-        ["1", "conv2d 3x3/2 3->8 + rescale", "%8..%9", "i8[1,4,4,8]", "arena 192..320", "3,456", "253"],
+        [
+            "1",
+            "conv2d 3x3/2 3->8 + rescale",
+            "%8..%9",
+            "i8[1,4,4,8]",
+            "arena 192..320",
+            "3,456",
+            "253",
+        ],
         ["2", "max_pool2d 4x4", "%10", "i8[1,1,1,8]", "arena 0..8", "-", "-"],
         ["3", "dense 8->5", "%12", "i32[1,5]", "output scores", "40", "60"],
     ]
@@ -60,7 +90,11 @@ def test_show_plan_lists_steps_places_and_totals(program_path: Path) -> None:
 def test_show_plan_prints_json(program_path: Path) -> None:
     found = json.loads(cvm("show", "--plan", "--json", program_path).output)
     assert (found["instructions"], len(found["steps"])) == (6, 4)
-    assert (found["arena_bytes"], found["largest_live_bytes"], found["constant_bytes"]) == (320, 320, 313)
+    assert (
+        found["arena_bytes"],
+        found["largest_live_bytes"],
+        found["constant_bytes"],
+    ) == (320, 320, 313)
     assert found["steps"][1] == {
         "what": "conv2d 3x3/2 3->8 + rescale",
         "values": [8, 9],
@@ -72,4 +106,7 @@ def test_show_plan_prints_json(program_path: Path) -> None:
 
 
 def test_json_of_show_needs_a_plan(program_path: Path) -> None:
-    assert said(cvm("show", "--json", program_path), 2) == "show prints JSON of a plan only: add --plan"
+    assert (
+        said(cvm("show", "--json", program_path), 2)
+        == "show prints JSON of a plan only: add --plan"
+    )

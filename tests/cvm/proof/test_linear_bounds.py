@@ -16,7 +16,9 @@ from cvm.program.bounds import Bounds
 from cvm.proof.validate import infer_bounds, infer_type
 from cvm.reference.registry import RULES
 
-Case = tuple[Instruction, TensorType, IntArray, IntArray]  # instruction, type of x, weights, bias
+Case = tuple[
+    Instruction, TensorType, IntArray, IntArray
+]  # instruction, type of x, weights, bias
 
 
 def one(lo: int, hi: int) -> Bounds:
@@ -28,12 +30,18 @@ def bounds_of(case: Case, x: Bounds) -> Bounds:
     types = (x_type, TensorType("i8", w.shape), TensorType("i32", b.shape))
     result = infer_type(instruction, types, (None, w, b))
     never_read = one(0, 0)
-    return infer_bounds(instruction, types, (None, w, b), (x, never_read, never_read), result)
+    return infer_bounds(
+        instruction, types, (None, w, b), (x, never_read, never_read), result
+    )
 
 
 def run(case: Case, x: IntArray) -> IntArray:
     instruction, x_type, w, b = case
-    return RULES[instruction.name].run(x.astype(DTYPES[x_type.dtype]), w, b, **instruction.attributes).astype(np.int64)
+    return (
+        RULES[instruction.name]
+        .run(x.astype(DTYPES[x_type.dtype]), w, b, **instruction.attributes)
+        .astype(np.int64)
+    )
 
 
 def coefficients(case: Case) -> IntArray:
@@ -43,7 +51,9 @@ def coefficients(case: Case) -> IntArray:
     step = -1 if zero_point == DTYPE_RANGES[x_type.dtype][1] else 1
     shape = x_type.shape[1:]
     places = int(np.prod(shape))
-    basis = np.full((places, places), zero_point) + step * np.eye(places, dtype=np.int64)
+    basis = np.full((places, places), zero_point) + step * np.eye(
+        places, dtype=np.int64
+    )
     zero = run(case, np.full((1, *shape), zero_point))
     return (run(case, basis.reshape(places, *shape)) - zero) * step
 
@@ -86,20 +96,38 @@ def dense_cases(draw: st.DrawFn) -> Case:
     dtype, zero_point = draw(zero_points())
     columns, rows = draw(st.integers(1, 6)), draw(st.integers(1, 4))
     w, b = draw(weighted((rows, columns)))
-    return Instruction("dense", (0, 1, 2), {"input_zp": zero_point}), TensorType(dtype, (1, columns)), w, b
+    return (
+        Instruction("dense", (0, 1, 2), {"input_zp": zero_point}),
+        TensorType(dtype, (1, columns)),
+        w,
+        b,
+    )
 
 
 @st.composite
 def conv2d_cases(draw: st.DrawFn) -> Case:
     """Large enough that some window lies wholly inside x, whatever the padding."""
     dtype, zero_point = draw(zero_points())
-    groups, per_group, outputs = draw(st.integers(1, 2)), draw(st.integers(1, 2)), draw(st.integers(1, 2))
+    groups, per_group, outputs = (
+        draw(st.integers(1, 2)),
+        draw(st.integers(1, 2)),
+        draw(st.integers(1, 2)),
+    )
     kernel, stride, dilation, pad, size = [], [], [], [], []
     for _ in range(2):
-        k, s, d = draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.integers(1, 2))
+        k, s, d = (
+            draw(st.integers(1, 3)),
+            draw(st.integers(1, 2)),
+            draw(st.integers(1, 2)),
+        )
         before, after = draw(st.integers(0, 3)), draw(st.integers(0, 3))
         windows = 1 + -(-before // s) + -(-after // s)
-        kernel, stride, dilation, pad = [*kernel, k], [*stride, s], [*dilation, d], [*pad, before, after]
+        kernel, stride, dilation, pad = (
+            [*kernel, k],
+            [*stride, s],
+            [*dilation, d],
+            [*pad, before, after],
+        )
         size.append((windows - 1) * s + (k - 1) * d + 1 - before - after)
     w, b = draw(weighted((outputs * groups, *kernel, per_group)))
     attributes = {
@@ -109,21 +137,35 @@ def conv2d_cases(draw: st.DrawFn) -> Case:
         "groups": groups,
         "input_zp": zero_point,
     }
-    return Instruction("conv2d", (0, 1, 2), attributes), TensorType(dtype, (1, *size, groups * per_group)), w, b
+    return (
+        Instruction("conv2d", (0, 1, 2), attributes),
+        TensorType(dtype, (1, *size, groups * per_group)),
+        w,
+        b,
+    )
 
 
 @st.composite
 def conv2d_transpose_cases(draw: st.DrawFn) -> Case:
     """Large enough that, of every residue, some place left by out_pad sees all taps."""
     dtype, zero_point = draw(zero_points())
-    groups, per_group, outputs = draw(st.integers(1, 2)), draw(st.integers(1, 2)), draw(st.integers(1, 2))
+    groups, per_group, outputs = (
+        draw(st.integers(1, 2)),
+        draw(st.integers(1, 2)),
+        draw(st.integers(1, 2)),
+    )
     kernel, stride, out_pad, size = [], [], [], []
     for _ in range(2):
         k, s = draw(st.integers(1, 3)), draw(st.integers(1, 3))
         out_pad += [draw(st.integers(1 - k, 2)), draw(st.integers(1 - k, 2))]
         kernel, stride, size = [*kernel, k], [*stride, s], [*size, 3 * -(-k // s)]
     w, b = draw(weighted((outputs * groups, *kernel, per_group)))
-    attributes = {"out_pad": tuple(out_pad), "stride": tuple(stride), "groups": groups, "input_zp": zero_point}
+    attributes = {
+        "out_pad": tuple(out_pad),
+        "stride": tuple(stride),
+        "groups": groups,
+        "input_zp": zero_point,
+    }
     x_type = TensorType(dtype, (1, *size, groups * per_group))
     return Instruction("conv2d_transpose", (0, 1, 2), attributes), x_type, w, b
 
@@ -139,15 +181,26 @@ def intervals(draw: st.DrawFn, case: Case, *, around_zero_point: bool) -> Bounds
     ends = []
     for _ in range(x_type.shape[-1]):
         if around_zero_point:
-            ends.append((draw(st.integers(low, zero_point)), draw(st.integers(zero_point, high))))
+            ends.append(
+                (
+                    draw(st.integers(low, zero_point)),
+                    draw(st.integers(zero_point, high)),
+                )
+            )
         else:
-            ends.append(tuple(sorted((draw(st.integers(low, high)), draw(st.integers(low, high))))))
+            ends.append(
+                tuple(
+                    sorted((draw(st.integers(low, high)), draw(st.integers(low, high))))
+                )
+            )
     return Bounds(*(np.array(end, np.int64) for end in zip(*ends, strict=True)))
 
 
 @settings(max_examples=150, deadline=None)
 @given(CASES, st.data())
-def test_some_input_reaches_both_ends_of_every_channel(case: Case, data: st.DataObject) -> None:
+def test_some_input_reaches_both_ends_of_every_channel(
+    case: Case, data: st.DataObject
+) -> None:
     x = intervals(data.draw, case, around_zero_point=True)
     found = bounds_of(case, x)
     assert found.hi.tolist() == reached(case, x, np.max)
@@ -156,26 +209,50 @@ def test_some_input_reaches_both_ends_of_every_channel(case: Case, data: st.Data
 
 @settings(max_examples=150, deadline=None)
 @given(CASES, st.data(), st.integers(0, 2**32 - 1))
-def test_no_input_leaves_the_interval(case: Case, data: st.DataObject, seed: int) -> None:
+def test_no_input_leaves_the_interval(
+    case: Case, data: st.DataObject, seed: int
+) -> None:
     x = intervals(data.draw, case, around_zero_point=data.draw(st.booleans()))
     found, shape = bounds_of(case, x), case[1].shape
-    inputs = np.random.default_rng(seed).integers(x.lo, x.hi, (20, *shape[1:]), endpoint=True)
+    inputs = np.random.default_rng(seed).integers(
+        x.lo, x.hi, (20, *shape[1:]), endpoint=True
+    )
     result = run(case, inputs)
     assert (found.lo <= result).all() and (result <= found.hi).all()
 
 
-def matmul_bounds(a: Bounds, b: Bounds, zero_points: tuple[int, int], sizes: tuple[int, int], dtype: str) -> Bounds:
+def matmul_bounds(
+    a: Bounds,
+    b: Bounds,
+    zero_points: tuple[int, int],
+    sizes: tuple[int, int],
+    dtype: str,
+) -> Bounds:
     (inner, columns), (a_zp, b_zp) = sizes, zero_points
     types = (TensorType(dtype, (1, 1, inner)), TensorType(dtype, (1, inner, columns)))
     instruction = Instruction("matmul", (0, 1), {"a_zp": a_zp, "b_zp": b_zp})
-    return infer_bounds(instruction, types, (None, None), (a, b), infer_type(instruction, types, (None, None)))
+    return infer_bounds(
+        instruction,
+        types,
+        (None, None),
+        (a, b),
+        infer_type(instruction, types, (None, None)),
+    )
 
 
-PAIRS = st.tuples(st.integers(-128, 127), st.integers(-128, 127)).map(lambda pair: tuple(sorted(pair)))
+PAIRS = st.tuples(st.integers(-128, 127), st.integers(-128, 127)).map(
+    lambda pair: tuple(sorted(pair))
+)
 
 
-@given(st.lists(PAIRS, min_size=1, max_size=6), st.lists(PAIRS, min_size=1, max_size=4), st.data())
-def test_matmul_sums_the_hulls_of_all_products(a: list[Any], b: list[Any], data: st.DataObject) -> None:
+@given(
+    st.lists(PAIRS, min_size=1, max_size=6),
+    st.lists(PAIRS, min_size=1, max_size=4),
+    st.data(),
+)
+def test_matmul_sums_the_hulls_of_all_products(
+    a: list[Any], b: list[Any], data: st.DataObject
+) -> None:
     a_zp, b_zp = data.draw(st.integers(-128, 127)), data.draw(st.integers(-128, 127))
     lo, hi = [0] * len(b), [0] * len(b)
     for n, b_interval in enumerate(b):
@@ -200,7 +277,12 @@ def test_matmul_orders_nearly_equal_ratios_of_i16() -> None:
 
 def test_dense_with_one_interval_for_70000_places() -> None:
     w, b = np.ones((1, 70000), np.int8), np.array([5], np.int32)
-    case = (Instruction("dense", (0, 1, 2), {"input_zp": 0}), TensorType("i8", (1, 70000)), w, b)
+    case = (
+        Instruction("dense", (0, 1, 2), {"input_zp": 0}),
+        TensorType("i8", (1, 70000)),
+        w,
+        b,
+    )
     found = bounds_of(case, one(-1, 2))
     assert (found.lo.tolist(), found.hi.tolist()) == ([-69995], [140005])
 
@@ -208,7 +290,12 @@ def test_dense_with_one_interval_for_70000_places() -> None:
 def test_dense_with_70000_results_keeps_one_interval() -> None:
     w, b = np.full((70000, 1), 3, np.int8), np.zeros(70000, np.int32)
     w[7], b[9] = -4, 1000
-    case = (Instruction("dense", (0, 1, 2), {"input_zp": 0}), TensorType("i8", (1, 1)), w, b)
+    case = (
+        Instruction("dense", (0, 1, 2), {"input_zp": 0}),
+        TensorType("i8", (1, 1)),
+        w,
+        b,
+    )
     found = bounds_of(case, one(-1, 2))
     assert (found.lo.tolist(), found.hi.tolist()) == ([-8], [1006])
 

@@ -11,7 +11,9 @@ from cvm.proof.validate import infer_bounds
 HALF, ONE = (2**30, 31), (2**30, 30)
 
 
-def rescale_bounds(x: Bounds, channels: int, factors: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
+def rescale_bounds(
+    x: Bounds, channels: int, factors: list[tuple[int, int]]
+) -> tuple[list[int], list[int]]:
     multiplier = np.array([factor[0] for factor in factors], np.int32)
     shift = np.array([factor[1] for factor in factors], np.int8)
     types = (
@@ -19,10 +21,16 @@ def rescale_bounds(x: Bounds, channels: int, factors: list[tuple[int, int]]) -> 
         TensorType("i32", multiplier.shape),
         TensorType("i8", shift.shape),
     )
-    instruction = Instruction("rescale", (0, 1, 2), {"input_zp": 0, "output_zp": 0, "dtype": "i16"})
+    instruction = Instruction(
+        "rescale", (0, 1, 2), {"input_zp": 0, "output_zp": 0, "dtype": "i16"}
+    )
     never_read = Bounds(np.array([0]), np.array([0]))
     found = infer_bounds(
-        instruction, types, (None, multiplier, shift), (x, never_read, never_read), TensorType("i16", types[0].shape)
+        instruction,
+        types,
+        (None, multiplier, shift),
+        (x, never_read, never_read),
+        TensorType("i16", types[0].shape),
     )
     return found.lo.tolist(), found.hi.tolist()
 
@@ -40,4 +48,6 @@ def test_one_multiplier_serves_every_channel() -> None:
 def test_too_many_channels_share_the_hull_over_all_multipliers() -> None:
     x = Bounds(np.array([-10]), np.array([30]))
     assert rescale_bounds(x, 65537, [HALF] * 65536 + [ONE]) == ([-10], [30])
-    assert rescale_bounds(Bounds(np.array([10]), np.array([30])), 65537, [HALF] * 65536 + [ONE]) == ([5], [30])
+    assert rescale_bounds(
+        Bounds(np.array([10]), np.array([30])), 65537, [HALF] * 65536 + [ONE]
+    ) == ([5], [30])

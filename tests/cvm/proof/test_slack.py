@@ -31,13 +31,23 @@ def test_slack_is_the_room_to_grow_in_hundredths_of_a_bit_rounded_down(
 
 
 def test_slack_is_shown_in_bits() -> None:
-    assert [proof.bits(found) for found in (2103, 7, 0, None)] == ["21.03", "0.07", "0.00", "-"]
+    assert [proof.bits(found) for found in (2103, 7, 0, None)] == [
+        "21.03",
+        "0.07",
+        "0.00",
+        "-",
+    ]
 
 
 def test_the_tightest_value_is_one_that_could_have_overflowed() -> None:
-    inputs = tuple(Input(name, TensorType("i32", (1, 3)), -high, high) for name, high in (("x", 2**31 - 1), ("y", 9)))
+    inputs = tuple(
+        Input(name, TensorType("i32", (1, 3)), -high, high)
+        for name, high in (("x", 2**31 - 1), ("y", 9))
+    )
     steps = (
-        Instruction("reverse", (0,), {"axis": 1}),  # as wide as i32, but nothing is computed
+        Instruction(
+            "reverse", (0,), {"axis": 1}
+        ),  # as wide as i32, but nothing is computed
         Instruction("add", (1, 1)),
         Instruction("mul", (1, 1), {"shift": 0}),
     )
@@ -45,7 +55,14 @@ def test_the_tightest_value_is_one_that_could_have_overflowed() -> None:
     assert proof.tightest(validate(Program(inputs, (), steps, outputs))) == 4
     assert (
         proof.tightest(
-            validate(Program(inputs[:1], (), (Instruction("reverse", (0,), {"axis": 1}),), (Output("z", 1),)))
+            validate(
+                Program(
+                    inputs[:1],
+                    (),
+                    (Instruction("reverse", (0,), {"axis": 1}),),
+                    (Output("z", 1),),
+                )
+            )
         )
         is None
     )
@@ -55,7 +72,9 @@ def test_a_quotient_could_have_overflowed() -> None:
     # -2^31 / -1 does not fit i32; here 2^30 / 1 leaves one bit, less a little: 2^31 - 1 is below twice 2^30
     x = Input("x", TensorType("i32", (3,)), 0, 2**30)
     divided = Instruction("intdiv", (0, 1))
-    program = Program((x,), (np.asarray([1, 2, 3], np.int32),), (divided,), (Output("z", 2),))
+    program = Program(
+        (x,), (np.asarray([1, 2, 3], np.int32),), (divided,), (Output("z", 2),)
+    )
     form = validate(program)
     assert proof.tightest(form) == 2
     assert proof.slack("i32", form.intervals[2]) == 99

@@ -12,7 +12,9 @@ from cvm.reference.window import overlap
 
 def image(shape: tuple[int, ...], dtype: type = np.int8) -> np.ndarray:
     limits = np.iinfo(dtype)
-    return np.random.default_rng(7).integers(limits.min, limits.max, shape, dtype, endpoint=True)
+    return np.random.default_rng(7).integers(
+        limits.min, limits.max, shape, dtype, endpoint=True
+    )
 
 
 @pytest.mark.parametrize("block_bytes", [1, 1000, 20000])
@@ -20,8 +22,18 @@ def image(shape: tuple[int, ...], dtype: type = np.int8) -> np.ndarray:
 def test_the_size_of_a_block_never_changes_the_result(
     monkeypatch: pytest.MonkeyPatch, block_bytes: int, groups: int
 ) -> None:
-    x, w, b = image((2, 9, 11, 4)), image((4, 3, 3, 4 // groups)), np.arange(4, dtype=np.int32)
-    attributes = {"pad": (1, 1, 2, 2), "stride": (3, 2), "dilation": (2, 1), "groups": groups, "input_zp": 3}
+    x, w, b = (
+        image((2, 9, 11, 4)),
+        image((4, 3, 3, 4 // groups)),
+        np.arange(4, dtype=np.int32),
+    )
+    attributes = {
+        "pad": (1, 1, 2, 2),
+        "stride": (3, 2),
+        "dilation": (2, 1),
+        "groups": groups,
+        "input_zp": 3,
+    }
     whole = conv2d(x, w, b, **attributes)
     monkeypatch.setattr(convolution, "BLOCK_BYTES", block_bytes)
     assert conv2d(x, w, b, **attributes).tolist() == whole.tolist()
@@ -32,8 +44,16 @@ def test_one_channel_a_group_equals_a_full_convolution_with_zeros_between() -> N
     full = np.zeros((6, 3, 3, 3), np.int8)
     for output in range(6):
         full[output, :, :, output // 2] = w[output, :, :, 0]
-    attributes = {"pad": (1, 1, 1, 1), "stride": (1, 1), "dilation": (1, 1), "input_zp": -4}
-    assert conv2d(x, w, b, groups=3, **attributes).tolist() == conv2d(x, full, b, groups=1, **attributes).tolist()
+    attributes = {
+        "pad": (1, 1, 1, 1),
+        "stride": (1, 1),
+        "dilation": (1, 1),
+        "input_zp": -4,
+    }
+    assert (
+        conv2d(x, w, b, groups=3, **attributes).tolist()
+        == conv2d(x, full, b, groups=1, **attributes).tolist()
+    )
 
 
 def test_partial_sums_beyond_32_bits_do_not_hurt() -> None:
@@ -48,7 +68,12 @@ def test_sums_beyond_32_bits_stay_exact() -> None:
 
 
 def test_the_bias_alone_can_demand_the_wide_accumulator() -> None:
-    found = dense(np.array([[1]], np.int8), np.array([[1]], np.int8), np.array([2**31 - 1], np.int32), input_zp=0)
+    found = dense(
+        np.array([[1]], np.int8),
+        np.array([[1]], np.int8),
+        np.array([2**31 - 1], np.int32),
+        input_zp=0,
+    )
     assert found.tolist() == [[2147483648]]
 
 
@@ -63,6 +88,11 @@ def test_the_bias_alone_can_demand_the_wide_accumulator() -> None:
         (-1, 5, 3, 2, [], []),  # places -1, 4: one on each side
     ],
 )
-def test_overlap(start: int, step: int, size: int, count: int, which: list[int], where: list[int]) -> None:
+def test_overlap(
+    start: int, step: int, size: int, count: int, which: list[int], where: list[int]
+) -> None:
     to_places, from_places = overlap(start, step, size, count)
-    assert (list(range(count)[to_places]), list(range(size)[from_places])) == (which, where)
+    assert (list(range(count)[to_places]), list(range(size)[from_places])) == (
+        which,
+        where,
+    )

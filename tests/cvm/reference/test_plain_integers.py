@@ -27,4 +27,8 @@ def test_both_readings_agree_on_every_value(seed: int) -> None:
 
 
 def test_the_programs_above_hold_every_instruction() -> None:
-    assert {item.name for seed in range(500, 700) for item in random_program(seed).instructions} == set(INSTRUCTIONS)
+    assert {
+        item.name
+        for seed in range(500, 700)
+        for item in random_program(seed).instructions
+    } == set(INSTRUCTIONS)

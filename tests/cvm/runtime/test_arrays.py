@@ -27,7 +27,9 @@ def npz(members: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> byt
     return stream.getvalue()
 
 
-def read(folder: Path, data: bytes, *, inputs: tuple[str, ...] = ("x",), name: str = "x") -> np.ndarray:
+def read(
+    folder: Path, data: bytes, *, inputs: tuple[str, ...] = ("x",), name: str = "x"
+) -> np.ndarray:
     (folder / "file").write_bytes(data)
     return ArrayFile(folder / "file", inputs)[name]
 
@@ -38,10 +40,17 @@ def refusal(folder: Path, data: bytes, **options: tuple[str, ...]) -> str:
     return str(caught.value).replace(str(folder / "file"), "FILE")
 
 
-@pytest.mark.parametrize("array", [X, X.astype(">i2"), X.T, np.asfortranarray(X), X > 3, np.float64(2.5), X[:0]])
+@pytest.mark.parametrize(
+    "array",
+    [X, X.astype(">i2"), X.T, np.asfortranarray(X), X > 3, np.float64(2.5), X[:0]],
+)
 def test_an_npy_is_read_as_it_is(tmp_path: Path, array: np.ndarray) -> None:
     found = read(tmp_path, npy(np.asarray(array)))
-    assert (found.dtype, found.shape, found.tolist()) == (array.dtype, array.shape, array.tolist())
+    assert (found.dtype, found.shape, found.tolist()) == (
+        array.dtype,
+        array.shape,
+        array.tolist(),
+    )
 
 
 def test_the_version_2_header_is_read(tmp_path: Path) -> None:
@@ -49,14 +58,23 @@ def test_the_version_2_header_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_the_members_of_an_npz_are_found_by_input_name(tmp_path: Path, compression: int) -> None:
-    data = npz({"a.npy": npy(), "labels.npy": b"not looked at", "b/c:0.npy": npy(X * 2)}, compression)
+def test_the_members_of_an_npz_are_found_by_input_name(
+    tmp_path: Path, compression: int
+) -> None:
+    data = npz(
+        {"a.npy": npy(), "labels.npy": b"not looked at", "b/c:0.npy": npy(X * 2)},
+        compression,
+    )
     assert np.array_equal(read(tmp_path, data, inputs=("a", "b/c:0"), name="a"), X)
-    assert np.array_equal(read(tmp_path, data, inputs=("a", "b/c:0"), name="b/c:0"), X * 2)
+    assert np.array_equal(
+        read(tmp_path, data, inputs=("a", "b/c:0"), name="b/c:0"), X * 2
+    )
 
 
 def test_x_serves_an_only_input_that_has_no_array_of_its_own(tmp_path: Path) -> None:
-    assert np.array_equal(read(tmp_path, npz({"x.npy": npy()}), inputs=("data",), name="data"), X)
+    assert np.array_equal(
+        read(tmp_path, npz({"x.npy": npy()}), inputs=("data",), name="data"), X
+    )
     own = npz({"x.npy": npy(), "data.npy": npy(X * 2)})
     assert np.array_equal(read(tmp_path, own, inputs=("data",), name="data"), X * 2)
 
@@ -78,13 +96,24 @@ def header(text: bytes) -> bytes:
     [
         (b"", "FILE: the file is empty"),
         (b"hello", "FILE: neither an .npy nor an .npz file"),
-        (npy()[:-1], "FILE: truncated: shape [2, 3] of int16 needs 12 bytes, 11 are there"),
-        (npy() + b"\0", "FILE: longer than it says: shape [2, 3] of int16 needs 12 bytes, 13 are there"),
-        (npy(np.asarray([{}, 1], object)), "FILE: holds Python objects, which are never loaded; save it as numbers"),
+        (
+            npy()[:-1],
+            "FILE: truncated: shape [2, 3] of int16 needs 12 bytes, 11 are there",
+        ),
+        (
+            npy() + b"\0",
+            "FILE: longer than it says: shape [2, 3] of int16 needs 12 bytes, 13 are there",
+        ),
+        (
+            npy(np.asarray([{}, 1], object)),
+            "FILE: holds Python objects, which are never loaded; save it as numbers",
+        ),
         (npy(np.asarray(["a"])), "FILE: holds <U1, not numbers"),
         (npy(np.zeros(2, [("a", "i4")])), "FILE: holds [('a', '<i4')], not numbers"),
         (
-            header(b"{'descr': '<i4', 'fortran_order': False, 'shape': (1000000000000000,)}"),
+            header(
+                b"{'descr': '<i4', 'fortran_order': False, 'shape': (1000000000000000,)}"
+            ),
             "FILE: truncated: shape [1000000000000000] of int32 needs 4000000000000000 bytes, 0 are there",
         ),
         (
@@ -92,26 +121,50 @@ def header(text: bytes) -> bytes:
             "FILE: not a readable .npy header: shape [-1, 5]",
         ),
         (HEADER[:6] + b"\x09\x00", "FILE: not a readable .npy header: version 9.0"),
-        (b"PK\x03\x04 and no more", "FILE: not a readable .npz file: File is not a zip file"),
-        (npz({"x.npy": npy()})[:-30], "FILE: not a readable .npz file: File is not a zip file"),
+        (
+            b"PK\x03\x04 and no more",
+            "FILE: not a readable .npz file: File is not a zip file",
+        ),
+        (
+            npz({"x.npy": npy()})[:-30],
+            "FILE: not a readable .npz file: File is not a zip file",
+        ),
         (npz({"y.npy": npy(), "z.npy": npy()}), "FILE: no array 'x'; it has 'y', 'z'"),
         (npz({}), "FILE: no array 'x'; it has none"),
-        (npz({"x.npy": npy()[:-1]}), "FILE: array 'x': truncated: shape [2, 3] of int16 needs 12 bytes, 11 are there"),
-        (npz({"x.npy": npy()}, zipfile.ZIP_LZMA), "FILE: array 'x': compression method 14; save it with numpy.savez"),
+        (
+            npz({"x.npy": npy()[:-1]}),
+            "FILE: array 'x': truncated: shape [2, 3] of int16 needs 12 bytes, 11 are there",
+        ),
+        (
+            npz({"x.npy": npy()}, zipfile.ZIP_LZMA),
+            "FILE: array 'x': compression method 14; save it with numpy.savez",
+        ),
     ],
 )
-def test_a_bad_file_is_refused_in_one_sentence(tmp_path: Path, data: bytes, said: str) -> None:
+def test_a_bad_file_is_refused_in_one_sentence(
+    tmp_path: Path, data: bytes, said: str
+) -> None:
     assert refusal(tmp_path, data) == said
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"[]", b"{'descr': '<i4'}", b"(" * 9000, b"{'a': " * 900])
-def test_no_header_gets_past_numpys_parser_as_a_traceback(tmp_path: Path, text: bytes) -> None:
-    assert refusal(tmp_path, header(text)).startswith("FILE: not a readable .npy header: ")
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"{", b"\xff", b"[]", b"{'descr': '<i4'}", b"(" * 9000, b"{'a': " * 900],
+)
+def test_no_header_gets_past_numpys_parser_as_a_traceback(
+    tmp_path: Path, text: bytes
+) -> None:
+    assert refusal(tmp_path, header(text)).startswith(
+        "FILE: not a readable .npy header: "
+    )
 
 
 def test_an_array_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive, pytest.warns(UserWarning, match="Duplicate name"):
+    with (
+        zipfile.ZipFile(stream, "w") as archive,
+        pytest.warns(UserWarning, match="Duplicate name"),
+    ):
         archive.writestr("x.npy", npy())
         archive.writestr("x.npy", npy())
     assert refusal(tmp_path, stream.getvalue()) == "FILE: array 'x' is there twice"
@@ -120,7 +173,10 @@ def test_an_array_that_is_there_twice_is_refused(tmp_path: Path) -> None:
 def test_a_changed_byte_in_a_zip_is_noticed(tmp_path: Path) -> None:
     data = bytearray(npz({"x.npy": npy()}))
     data[data.index(npy()) + len(npy()) - 1] ^= 1
-    assert refusal(tmp_path, bytes(data)) == "FILE: array 'x': broken: Bad CRC-32 for file 'x.npy'"
+    assert (
+        refusal(tmp_path, bytes(data))
+        == "FILE: array 'x': broken: Bad CRC-32 for file 'x.npy'"
+    )
 
 
 def test_a_member_that_packs_too_well_is_refused_before_it_is_unpacked(
@@ -130,7 +186,9 @@ def test_a_member_that_packs_too_well_is_refused_before_it_is_unpacked(
     bomb = npz({"x.npy": npy(np.zeros(10_000, np.int8))}, zipfile.ZIP_DEFLATED)
     said = refusal(tmp_path, bomb)
     assert said.startswith("FILE: array 'x': ")
-    assert said.endswith(" bytes that claim to unpack to 10128; save it with numpy.savez")
+    assert said.endswith(
+        " bytes that claim to unpack to 10128; save it with numpy.savez"
+    )
     fits = npz({"x.npy": npy(np.zeros(9_000, np.int8))}, zipfile.ZIP_DEFLATED)
     assert read(tmp_path, fits).shape == (9_000,)
 
@@ -152,10 +210,18 @@ def test_written_arrays_are_read_back_and_the_bytes_repeat() -> None:
     one, other = io.BytesIO(), io.BytesIO()
     held = {"file": X, "a/b:0": X.T, "real": X / 4}
     arrays.write_npz(one, held)
-    arrays.write_npz(other, {name: array.astype(array.dtype.newbyteorder(">")) for name, array in held.items()})
+    arrays.write_npz(
+        other,
+        {
+            name: array.astype(array.dtype.newbyteorder(">"))
+            for name, array in held.items()
+        },
+    )
     assert one.getvalue() == other.getvalue()
     with np.load(io.BytesIO(one.getvalue()), allow_pickle=False) as found:
-        assert {name: found[name].tolist() for name in found} == {name: a.tolist() for name, a in held.items()}
+        assert {name: found[name].tolist() for name in found} == {
+            name: a.tolist() for name, a in held.items()
+        }
 
 
 def test_an_output_whose_name_a_zip_would_cut_is_refused() -> None:

@@ -5,26 +5,50 @@ import pytest
 
 import cvm.runtime.execution
 from cvm.errors import BadInput
-from cvm.program import Input, Instruction, Meaning, Metadata, Output, Program, TensorType
+from cvm.program import (
+    Input,
+    Instruction,
+    Meaning,
+    Metadata,
+    Output,
+    Program,
+    TensorType,
+)
 from cvm.proof.validate import validate
 from cvm.runtime import boundary
 from tests.support.run_programs import MEANINGS, chain, doubler, pair
 
 
-def one_input(dtype: str, shape: tuple[int, ...], lo: int, hi: int, metadata: Metadata | None = None) -> Program:
+def one_input(
+    dtype: str,
+    shape: tuple[int, ...],
+    lo: int,
+    hi: int,
+    metadata: Metadata | None = None,
+) -> Program:
     """y = x, reversed."""
     steps = (Instruction("reverse", (0,), {"axis": 0}),)
-    return Program((Input("x", TensorType(dtype, shape), lo, hi),), (), steps, (Output("y", 1),), metadata)
+    return Program(
+        (Input("x", TensorType(dtype, shape), lo, hi),),
+        (),
+        steps,
+        (Output("y", 1),),
+        metadata,
+    )
 
 
 def run(program: Program, **arrays: object) -> dict[str, list[object]]:
-    result = cvm.runtime.execution.run(validate(program), {name: np.asarray(array) for name, array in arrays.items()})
+    result = cvm.runtime.execution.run(
+        validate(program), {name: np.asarray(array) for name, array in arrays.items()}
+    )
     return {name: array.tolist() for name, array in result.items()}
 
 
 def refusal(program: Program, **arrays: object) -> str:
     with pytest.raises(BadInput) as caught:
-        boundary.split_samples(program, {name: np.asarray(array) for name, array in arrays.items()})
+        boundary.split_samples(
+            program, {name: np.asarray(array) for name, array in arrays.items()}
+        )
     return str(caught.value)
 
 
@@ -43,13 +67,17 @@ def test_outputs_without_a_leading_one_stack() -> None:
         (Instruction("transpose", (0,), {"perm": (1, 0)}),),
         (Output("y", 1),),
     )
-    assert run(program, x=[[1, 2], [3, 4], [5, 6]]) == {"y": [[[1], [2]], [[3], [4]], [[5], [6]]]}
+    assert run(program, x=[[1, 2], [3, 4], [5, 6]]) == {
+        "y": [[[1], [2]], [[3], [4]], [[5], [6]]]
+    }
     assert run(program, x=[[1, 2]]) == {"y": [[1], [2]]}
 
 
 def test_a_leading_two_takes_samples_on_a_new_axis_only() -> None:
     assert run(doubler(shape=(2, 1)), x=[[1], [2]]) == {"y": [[2], [4]]}
-    assert run(doubler(shape=(2, 1)), x=[[[1], [2]], [[3], [4]]]) == {"y": [[[2], [4]], [[6], [8]]]}
+    assert run(doubler(shape=(2, 1)), x=[[[1], [2]], [[3], [4]]]) == {
+        "y": [[[2], [4]], [[6], [8]]]
+    }
     assert refusal(doubler(shape=(2, 1)), x=[[1], [2], [3], [4]]) == (
         "input 'x': shape [4, 1]; expected [2,1] or, for N samples, [N,2,1]"
     )
@@ -71,7 +99,9 @@ def test_scalars_are_samples_too() -> None:
 
 
 def test_inputs_of_both_kinds_batch_together() -> None:
-    result = run(pair(), a=[[1, 2], [3, 4]], b=[[[10, 20], [30, 40]], [[50, 60], [70, 80]]])
+    result = run(
+        pair(), a=[[1, 2], [3, 4]], b=[[[10, 20], [30, 40]], [[50, 60], [70, 80]]]
+    )
     assert result == {"total": [[[11, 22], [31, 42]], [[53, 64], [73, 84]]]}
 
 
@@ -82,7 +112,10 @@ def test_all_inputs_have_the_same_number_of_samples() -> None:
 
 
 def test_no_samples_are_refused() -> None:
-    assert refusal(doubler(), x=np.zeros((0, 3), np.int32)) == "input 'x': shape [0, 3] holds no samples"
+    assert (
+        refusal(doubler(), x=np.zeros((0, 3), np.int32))
+        == "input 'x': shape [0, 3] holds no samples"
+    )
 
 
 def test_a_missing_input_is_named() -> None:
@@ -102,7 +135,9 @@ def test_a_value_outside_the_interval_is_named_with_its_place() -> None:
     )
 
 
-@pytest.mark.parametrize("dtype", ["i1", "u1", "<i2", ">i2", "u2", "i4", "u4", "i8", ">u8", "u8"])
+@pytest.mark.parametrize(
+    "dtype", ["i1", "u1", "<i2", ">i2", "u2", "i4", "u4", "i8", ">u8", "u8"]
+)
 def test_any_integer_dtype_serves_if_the_values_fit(dtype: str) -> None:
     assert run(doubler(), x=np.asarray([[1, 2, 3]], dtype)) == {"y": [[2, 4, 6]]}
 
@@ -131,20 +166,37 @@ def test_an_interval_beyond_the_arrays_dtype_is_compared_exactly() -> None:
 def test_bools_and_integers_serve_each_other_exactly() -> None:
     assert run(one_input("bool", (2,), 0, 1), x=[1, 0]) == {"y": [False, True]}
     assert run(one_input("i8", (2,), 0, 1), x=[True, False]) == {"y": [0, 1]}
-    assert refusal(one_input("bool", (2,), 0, 1), x=[1, 2]).endswith("value 2 is outside 0..1")
+    assert refusal(one_input("bool", (2,), 0, 1), x=[1, 2]).endswith(
+        "value 2 is outside 0..1"
+    )
 
 
 def test_real_values_without_the_option_are_refused_naming_it() -> None:
     assert refusal(doubler(), x=[[1.0, 2.0, 3.0]]) == (
         "input 'x': holds float64; expected i32 integers; give --real to quantize real values by the program's scales"
     )
-    assert refusal(doubler(), x=[["a", "b", "c"]]) == "input 'x': holds <U1; expected i32 integers"
-    assert refusal(doubler(), x=[[1j, 0, 0]]) == "input 'x': holds complex128; expected i32 integers"
+    assert (
+        refusal(doubler(), x=[["a", "b", "c"]])
+        == "input 'x': holds <U1; expected i32 integers"
+    )
+    assert (
+        refusal(doubler(), x=[[1j, 0, 0]])
+        == "input 'x': holds complex128; expected i32 integers"
+    )
 
 
-def quantized(values: object, *, lo: int = -128, hi: int = 127, scale: float = 0.5, zero_point: int = 3) -> list[int]:
+def quantized(
+    values: object,
+    *,
+    lo: int = -128,
+    hi: int = 127,
+    scale: float = 0.5,
+    zero_point: int = 3,
+) -> list[int]:
     array = np.asarray(values)
-    program = one_input("i8", array.shape, lo, hi, Metadata(inputs={"x": Meaning(scale, zero_point)}))
+    program = one_input(
+        "i8", array.shape, lo, hi, Metadata(inputs={"x": Meaning(scale, zero_point)})
+    )
     result = boundary.quantize(program, {"x": array})["x"]
     assert result.dtype == np.int8
     return list(result.tolist())
@@ -156,11 +208,18 @@ def test_real_values_round_half_up() -> None:
 
 
 def test_real_values_saturate_at_the_interval_not_the_dtype() -> None:
-    assert quantized([1000.0, -1000.0, np.inf, -np.inf], lo=-20, hi=100) == [100, -20, 100, -20]
+    assert quantized([1000.0, -1000.0, np.inf, -np.inf], lo=-20, hi=100) == [
+        100,
+        -20,
+        100,
+        -20,
+    ]
 
 
 def test_reals_beyond_float64_stop_at_the_ends_without_a_warning() -> None:
-    beyond = np.asarray([np.finfo(np.longdouble).max, -np.finfo(np.longdouble).max])  # plain float64 on some platforms
+    beyond = np.asarray(
+        [np.finfo(np.longdouble).max, -np.finfo(np.longdouble).max]
+    )  # plain float64 on some platforms
     assert quantized(beyond, lo=-20, hi=100) == [100, -20]
 
 
@@ -168,7 +227,9 @@ def test_real_values_of_any_number_type_are_converted_to_float64_first() -> None
     assert quantized(np.asarray([0.25, -0.25], np.float32)) == [4, 3]
     assert quantized(np.asarray([2, -2], np.int16)) == [7, -1]
     # float32(0.7) lies below 0.7, so the quotient in float64 is 1.49999997; in float32 it would be 1.5
-    assert quantized(np.asarray([0.7], np.float32), scale=0.7 / 1.5, zero_point=0) == [1]
+    assert quantized(np.asarray([0.7], np.float32), scale=0.7 / 1.5, zero_point=0) == [
+        1
+    ]
 
 
 def test_a_quotient_beyond_float64_saturates() -> None:
@@ -177,19 +238,27 @@ def test_a_quotient_beyond_float64_saturates() -> None:
 
 def test_nan_is_refused_with_its_place() -> None:
     program = doubler(metadata=MEANINGS)
-    with pytest.raises(BadInput, match=r"^input 'x', sample 2, index \[0, 1\]: value is NaN$"):
-        boundary.quantize(program, {"x": np.asarray([[0, 0, 0], [0, 0, 0], [0, np.nan, 0]], np.float32)})
+    with pytest.raises(
+        BadInput, match=r"^input 'x', sample 2, index \[0, 1\]: value is NaN$"
+    ):
+        boundary.quantize(
+            program,
+            {"x": np.asarray([[0, 0, 0], [0, 0, 0], [0, np.nan, 0]], np.float32)},
+        )
 
 
 def test_an_input_of_bytes_takes_no_fractions() -> None:
     def given(values: list[float], scale: float = 1.0) -> list[int]:
-        program = one_input("u8", (3,), 0, 255, Metadata(inputs={"x": Meaning(scale, 0)}))
+        program = one_input(
+            "u8", (3,), 0, 255, Metadata(inputs={"x": Meaning(scale, 0)})
+        )
         return list(boundary.quantize(program, {"x": np.asarray(values)})["x"].tolist())
 
     assert given([0.0, 255.0, 300.0]) == [0, 255, 255]
     assert given([0.25, 0.5, 1.0], scale=0.25) == [1, 2, 4]
     with pytest.raises(
-        BadInput, match=r"^input 'x', sample 0, index \[1\]: value 0.25 is a fraction; this input takes whole"
+        BadInput,
+        match=r"^input 'x', sample 0, index \[1\]: value 0.25 is a fraction; this input takes whole",
     ):
         given([0.0, 0.25, 1.0])
 
@@ -198,7 +267,10 @@ def test_quantizing_in_blocks_finds_the_sample(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(boundary, "_BLOCK", 6)
     values = np.arange(15, dtype=np.float64).reshape(5, 3) / 2
     program = doubler(metadata=MEANINGS)
-    assert boundary.quantize(program, {"x": values})["x"].tolist() == np.arange(15).reshape(5, 3).tolist()
+    assert (
+        boundary.quantize(program, {"x": values})["x"].tolist()
+        == np.arange(15).reshape(5, 3).tolist()
+    )
     values[3, 1] = np.nan
     with pytest.raises(BadInput, match=r"sample 3, index \[0, 1\]"):
         boundary.quantize(program, {"x": values})
@@ -206,13 +278,18 @@ def test_quantizing_in_blocks_finds_the_sample(monkeypatch: pytest.MonkeyPatch) 
 
 def test_outputs_come_back_as_reals() -> None:
     # (q - 1) * 0.25
-    result = boundary.dequantize(doubler(metadata=MEANINGS), {"y": np.asarray([[1, 2, -3]], np.int32)})
+    result = boundary.dequantize(
+        doubler(metadata=MEANINGS), {"y": np.asarray([[1, 2, -3]], np.int32)}
+    )
     assert result["y"].dtype == np.float64
     assert result["y"].tolist() == [[0.0, 0.25, -1.0]]
 
 
 def test_a_program_without_scales_has_no_reals() -> None:
-    with pytest.raises(BadInput, match=r"^this program has no metadata, so no scales; leave --real away"):
+    with pytest.raises(
+        BadInput,
+        match=r"^this program has no metadata, so no scales; leave --real away",
+    ):
         boundary.require_scales(doubler())
     with pytest.raises(BadInput, match=r"^output 'best' has no scale in the metadata"):
         boundary.require_scales(chain(MEANINGS))
@@ -241,10 +318,14 @@ def test_memory_holds_the_work_of_one_sample_however_many_there_are() -> None:
     form, peaks = validate(program), []
     for count in (4, 40):
         tracemalloc.start()
-        result = cvm.runtime.execution.run(form, {"x": np.arange(count, dtype=np.int8) % 10})
+        result = cvm.runtime.execution.run(
+            form, {"x": np.arange(count, dtype=np.int8) % 10}
+        )
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-        assert result["y"].tolist() == [100_000 * (number % 10) for number in range(count)]
+        assert result["y"].tolist() == [
+            100_000 * (number % 10) for number in range(count)
+        ]
     assert peaks[1] < peaks[0] + 40_000  # 36 more results kept would be 14 MB
 
 
@@ -252,4 +333,6 @@ def test_memory_holds_the_work_of_one_sample_however_many_there_are() -> None:
 def test_any_number_of_threads_gives_the_same(threads: int) -> None:
     x = np.arange(60, dtype=np.int32).reshape(20, 3)
     form = validate(doubler())
-    assert np.array_equal(cvm.runtime.execution.run(form, {"x": x}, threads=threads)["y"], x * 2)
+    assert np.array_equal(
+        cvm.runtime.execution.run(form, {"x": x}, threads=threads)["y"], x * 2
+    )

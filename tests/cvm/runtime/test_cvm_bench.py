@@ -13,23 +13,47 @@ from cvm.runtime.bench import Measurement, StepTime
 from tests.support.command import cvm, said
 from tests.support.run_programs import doubler, pair, save
 
-needs_engine = pytest.mark.skipif(not native.available(), reason="the engine is not built here")
+needs_engine = pytest.mark.skipif(
+    not native.available(), reason="the engine is not built here"
+)
 
 
 def dense() -> Program:
     """y = x w + b: x i8[2,64] and w i8[16,64], 2 * 16 * 64 = 2048 multiply-accumulates."""
     x = Input("x", TensorType("i8", (2, 64)), -5, 5)
     constants = (np.ones((16, 64), np.int8), np.zeros(16, np.int32))
-    return Program((x,), constants, (Instruction("dense", (0, 1, 2), {"input_zp": 0}),), (Output("y", 3),))
+    return Program(
+        (x,),
+        constants,
+        (Instruction("dense", (0, 1, 2), {"input_zp": 0}),),
+        (Output("y", 3),),
+    )
 
 
 @needs_engine
 def test_json_has_the_promised_keys_and_the_shares_add_up(tmp_path: Path) -> None:
     program = save(doubler(), tmp_path)
-    found = json.loads(cvm("bench", program, "--json", "--threads", 2, "--repetitions", 7).stdout)
-    assert list(found)[:6] == ["median_ms", "p90_ms", "gmacs", "peak_share", "isa", "threads"]
-    assert (found["isa"], found["threads"], found["repetitions"]) == (native.chosen_isa(), 2, 7)
-    assert (found["multiply_accumulates"], found["gmacs"], found["peak_share"]) == (0, 0, None)
+    found = json.loads(
+        cvm("bench", program, "--json", "--threads", 2, "--repetitions", 7).stdout
+    )
+    assert list(found)[:6] == [
+        "median_ms",
+        "p90_ms",
+        "gmacs",
+        "peak_share",
+        "isa",
+        "threads",
+    ]
+    assert (found["isa"], found["threads"], found["repetitions"]) == (
+        native.chosen_isa(),
+        2,
+        7,
+    )
+    assert (found["multiply_accumulates"], found["gmacs"], found["peak_share"]) == (
+        0,
+        0,
+        None,
+    )
     assert 0 < found["median_ms"] <= found["p90_ms"]
     assert [step["instructions"] for step in found["steps"]] == [["add"]]
     assert sum(step["share"] for step in found["steps"]) == pytest.approx(1)
@@ -39,11 +63,18 @@ def test_json_has_the_promised_keys_and_the_shares_add_up(tmp_path: Path) -> Non
 def test_the_slowest_steps_come_first_and_all_instructions_are_covered_once() -> None:
     x = Input("x", TensorType("i32", (100, 200)), -9, 9)
     names = ("abs", "reverse", "abs", "reverse")
-    steps = tuple(Instruction(name, (n,), {"axis": 0} if name == "reverse" else {}) for n, name in enumerate(names))
-    measured = bench.measure(validate(Program((x,), (), steps, (Output("y", 4),))), repetitions=3)
+    steps = tuple(
+        Instruction(name, (n,), {"axis": 0} if name == "reverse" else {})
+        for n, name in enumerate(names)
+    )
+    measured = bench.measure(
+        validate(Program((x,), (), steps, (Output("y", 4),))), repetitions=3
+    )
     times = [step.median_ms for step in measured.steps]
     assert times == sorted(times, reverse=True)
-    assert sorted(name for step in measured.steps for name in step.instructions) == sorted(names)
+    assert sorted(
+        name for step in measured.steps for name in step.instructions
+    ) == sorted(names)
 
 
 @needs_engine
@@ -56,7 +87,9 @@ def test_speed_is_work_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_engine
-def test_without_a_number_runs_go_on_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_number_runs_go_on_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(bench, "SECONDS", 0.0)
     assert bench.measure(validate(doubler())).repetitions == bench.AT_LEAST
     monkeypatch.setattr(bench, "SECONDS", 60.0)
@@ -71,12 +104,22 @@ def test_an_instruction_set_may_be_chosen_and_a_wrong_one_is_refused(
     program = save(doubler(), tmp_path)
     for isa in native.isas():
         monkeypatch.setenv("CVM_ISA", isa)
-        assert json.loads(cvm("bench", program, "--json", "--repetitions", 1).stdout)["isa"] == isa
+        assert (
+            json.loads(cvm("bench", program, "--json", "--repetitions", 1).stdout)[
+                "isa"
+            ]
+            == isa
+        )
     monkeypatch.setenv("CVM_ISA", "mmx")
-    assert said(cvm("bench", program), 2) == f"CVM_ISA=mmx: this machine and build have {', '.join(native.isas())}"
+    assert (
+        said(cvm("bench", program), 2)
+        == f"CVM_ISA=mmx: this machine and build have {', '.join(native.isas())}"
+    )
 
 
-def test_without_an_engine_there_is_nothing_to_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_engine_there_is_nothing_to_measure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("cvm.runtime.native.available", lambda: False)
     assert said(cvm("bench", save(doubler(), tmp_path)), 2) == (
         "the native engine is not installed; to get it, pip install with a C++20 compiler, or a wheel"
@@ -92,14 +135,21 @@ def test_random_inputs_are_the_same_every_time_and_inside_their_intervals() -> N
         assert item.lo <= one[item.name].min() and one[item.name].max() <= item.hi
 
 
-@pytest.mark.parametrize(("count", "expected"), [(1, 1), (2, 2), (10, 9), (11, 10), (100, 90), (101, 91)])
-def test_nine_in_ten_runs_are_no_slower_than_the_90th_percentile(count: int, expected: int) -> None:
+@pytest.mark.parametrize(
+    ("count", "expected"), [(1, 1), (2, 2), (10, 9), (11, 10), (100, 90), (101, 91)]
+)
+def test_nine_in_ten_runs_are_no_slower_than_the_90th_percentile(
+    count: int, expected: int
+) -> None:
     times = [float(number) for number in range(count, 0, -1)]
     assert bench.percentile(times, 90) == expected
 
 
 def test_the_text_says_it_in_columns() -> None:
-    steps = (StepTime(1, ("conv2d", "rescale"), 7, 1.5, 0.75), StepTime(0, (), 0, 0.5, 0.25))
+    steps = (
+        StepTime(1, ("conv2d", "rescale"), 7, 1.5, 0.75),
+        StepTime(0, (), 0, 0.5, 0.25),
+    )
     found = Measurement(2.0, 2.5, 3.21, 0.786, "avx2", 1, 30, 6_420_000, 4096, steps)
     assert listing.measurement(found) == [
         "latency      2.000 ms median, 2.500 ms p90, of 30 runs",

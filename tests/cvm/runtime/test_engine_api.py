@@ -25,7 +25,9 @@ from cvm.runtime.native import Engine
 from cvm.runtime.ports import Port
 from tests.support.run_programs import MEANINGS, doubler, pair, save
 
-needs_engine = pytest.mark.skipif(not native.available(), reason="the engine is not built here")
+needs_engine = pytest.mark.skipif(
+    not native.available(), reason="the engine is not built here"
+)
 ENGINES = ["reference", pytest.param("native", marks=needs_engine)]
 
 
@@ -38,7 +40,10 @@ def wide(rows: int, columns: int, steps: int = 3) -> Program:
     x = Input("x", TensorType("i32", (rows, columns)), -1000, 1000)
     made: list[Instruction] = []
     for step in range(0, 2 * steps, 2):
-        made += [Instruction("add", (step, step)), Instruction("clamp", (step + 1,), {"min": -1000, "max": 1000})]
+        made += [
+            Instruction("add", (step, step)),
+            Instruction("clamp", (step + 1,), {"min": -1000, "max": 1000}),
+        ]
     return Program((x,), (), tuple(made), (Output("y", 2 * steps),))
 
 
@@ -61,7 +66,9 @@ def test_ports_say_name_dtype_shape_interval_and_scale(tmp_path: Path) -> None:
 
 def test_ports_have_no_scale_where_the_program_states_none(tmp_path: Path) -> None:
     program = load(pair(), tmp_path)
-    assert [(port.name, port.shape, port.scale, port.zero_point) for port in program.inputs] == [
+    assert [
+        (port.name, port.shape, port.scale, port.zero_point) for port in program.inputs
+    ] == [
         ("a", (1, 2), None, None),
         ("b", (2, 2), None, None),
     ]
@@ -75,24 +82,36 @@ def test_reals_go_in_and_come_out_by_the_scales(tmp_path: Path, engine: str) -> 
     program = load(doubler(metadata=MEANINGS), tmp_path, engine=engine)
     integers = program.quantize({"x": np.asarray([[0.25, -0.25, 1e9]])})
     assert integers["x"].tolist() == [[1, 0, 1000]]
-    assert program.dequantize(program.run(integers))["y"].tolist() == [[0.25, -0.25, 499.75]]
+    assert program.dequantize(program.run(integers))["y"].tolist() == [
+        [0.25, -0.25, 499.75]
+    ]
 
 
 # --- which machine
 
 
-def test_auto_is_native_where_the_engine_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert load(doubler(), tmp_path).machine.name == ("native" if native.available() else "reference")
+def test_auto_is_native_where_the_engine_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert load(doubler(), tmp_path).machine.name == (
+        "native" if native.available() else "reference"
+    )
     assert load(doubler(), tmp_path, engine="reference").machine.name == "reference"
     monkeypatch.setattr("cvm.runtime.native.available", lambda: False)
     assert isinstance(load(doubler(), tmp_path).machine, Reference)
 
 
-def test_an_engine_that_is_not_there_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_is_not_there_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("cvm.runtime.native.available", lambda: False)
-    with pytest.raises(BadInput, match=r"^the native engine is not installed; to get it, pip install"):
+    with pytest.raises(
+        BadInput, match=r"^the native engine is not installed; to get it, pip install"
+    ):
         load(doubler(), tmp_path, engine="native")
-    with pytest.raises(BadInput, match=r"^engine 'fast': expected one of auto, reference, native$"):
+    with pytest.raises(
+        BadInput, match=r"^engine 'fast': expected one of auto, reference, native$"
+    ):
         load(doubler(), tmp_path, engine="fast")
 
 
@@ -101,24 +120,41 @@ def test_an_instruction_set_that_is_not_there_is_refused_with_those_that_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CVM_ISA", "sse9")
-    with pytest.raises(BadInput, match=r"^CVM_ISA=sse9: this machine and build have portable\b"):
+    with pytest.raises(
+        BadInput, match=r"^CVM_ISA=sse9: this machine and build have portable\b"
+    ):
         load(doubler(), tmp_path)
-    assert load(doubler(), tmp_path, engine="reference").run({"x": np.ones((1, 3), int)})["y"].tolist() == [[2, 2, 2]]
+    assert load(doubler(), tmp_path, engine="reference").run(
+        {"x": np.ones((1, 3), int)}
+    )["y"].tolist() == [[2, 2, 2]]
 
 
 def test_checked_runs_stay_on_the_reference() -> None:
     form = cvm.proof.validate.check(doubler(high=2**31 - 1))
-    assert cvm.run(form, {"x": np.asarray([[1, 2, 3]])}, checked=True)["y"].tolist() == [[2, 4, 6]]
+    assert cvm.run(form, {"x": np.asarray([[1, 2, 3]])}, checked=True)[
+        "y"
+    ].tolist() == [[2, 4, 6]]
     with pytest.raises(BadInput, match=r"^only the reference runs without a proof"):
-        cvm.run(validate(doubler()), {"x": np.asarray([[1, 2, 3]])}, checked=True, engine="native")
+        cvm.run(
+            validate(doubler()),
+            {"x": np.asarray([[1, 2, 3]])},
+            checked=True,
+            engine="native",
+        )
 
 
 @needs_engine
-def test_what_the_engine_refuses_is_said_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_engine_refuses_is_said_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = load(doubler(), tmp_path)
-    monkeypatch.setattr("cvm.runtime.native.step_tuple", lambda *_: (9999, [], [], (3, 0, 4, (1,), 1), {}, []))
+    monkeypatch.setattr(
+        "cvm.runtime.native.step_tuple",
+        lambda *_: (9999, [], [], (3, 0, 4, (1,), 1), {}, []),
+    )
     with pytest.raises(
-        BadInput, match=r"^the engine cannot take this program: step 0: unknown opcode; the reference can$"
+        BadInput,
+        match=r"^the engine cannot take this program: step 0: unknown opcode; the reference can$",
     ):
         program.run({"x": np.ones((1, 3), int)})
 
@@ -130,7 +166,10 @@ def test_a_program_over_its_limits_is_refused_with_both_figures(tmp_path: Path) 
     program = doubler(high=2**31 - 1)  # not provable: limits are told before the proof
     with pytest.raises(BadInput, match=r"^one sample costs 48; allowed are 47$"):
         load(program, tmp_path, max_cost=47)
-    with pytest.raises(BadInput, match=r"^the bytes that one sample's values hold at once are 24; allowed are 23$"):
+    with pytest.raises(
+        BadInput,
+        match=r"^the bytes that one sample's values hold at once are 24; allowed are 23$",
+    ):
         load(program, tmp_path, max_memory=23)
     with pytest.raises(Unproven):
         load(program, tmp_path, max_cost=48, max_memory=24)
@@ -146,7 +185,9 @@ def test_any_number_of_threads_and_samples_gives_the_same(
     tmp_path: Path, engine: str, threads: int, count: int
 ) -> None:
     x = some(count, 1001)
-    found = load(wide(1, 1001), tmp_path, engine=engine).run({"x": x}, threads=threads)["y"]
+    found = load(wide(1, 1001), tmp_path, engine=engine).run({"x": x}, threads=threads)[
+        "y"
+    ]
     assert np.array_equal(found, expected(x))
 
 
@@ -156,9 +197,16 @@ def test_no_threads_are_refused(tmp_path: Path) -> None:
 
 
 @needs_engine
-@pytest.mark.parametrize(("samples", "threads", "inside"), [(1, 4, 4), (3, 4, 4), (4, 4, 1), (9, 2, 1), (5, 1, 1)])
+@pytest.mark.parametrize(
+    ("samples", "threads", "inside"),
+    [(1, 4, 4), (3, 4, 4), (4, 4, 1), (9, 2, 1), (5, 1, 1)],
+)
 def test_many_samples_are_spread_over_threads_and_few_share_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, samples: int, threads: int, inside: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    samples: int,
+    threads: int,
+    inside: int,
 ) -> None:
     program, asked = load(wide(1, 10), tmp_path), []
     run = Engine.run
@@ -173,7 +221,9 @@ def test_many_samples_are_spread_over_threads_and_few_share_them(
 
 
 @needs_engine
-def test_a_plan_is_made_once_however_many_threads_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_is_made_once_however_many_threads_ask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made, program = [], load(wide(1, 10), tmp_path)
     initialise = Engine.__init__
 
@@ -189,12 +239,16 @@ def test_a_plan_is_made_once_however_many_threads_ask(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_many_python_threads_at_once_get_their_own_answers(tmp_path: Path, engine: str) -> None:
+def test_many_python_threads_at_once_get_their_own_answers(
+    tmp_path: Path, engine: str
+) -> None:
     program = load(wide(7, 999), tmp_path, engine=engine)
 
     def right(seed: int) -> bool:
         x = some(7, 999, seed)
-        return np.array_equal(program.run({"x": x}, threads=1 + seed % 3)["y"], expected(x))
+        return np.array_equal(
+            program.run({"x": x}, threads=1 + seed % 3)["y"], expected(x)
+        )
 
     with ThreadPoolExecutor(12) as pool:
         assert all(pool.map(right, range(200)))
@@ -232,7 +286,9 @@ def test_running_allocates_the_outputs_only(tmp_path: Path) -> None:
     program.run({"x": x})
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert 8_000_000 <= peak < 16_100_000  # the engine's output and the joined one; a copied input is 8 MB more
+    assert (
+        8_000_000 <= peak < 16_100_000
+    )  # the engine's output and the joined one; a copied input is 8 MB more
 
 
 @needs_engine
@@ -271,8 +327,14 @@ def test_other_python_threads_go_on_during_a_run(tmp_path: Path) -> None:
 def test_wrong_arrays_are_refused_in_a_sentence(tmp_path: Path, engine: str) -> None:
     program = load(doubler(), tmp_path, engine=engine)
     for array, sentence in (
-        (np.zeros((1, 4), np.int32), r"input 'x': shape \[1, 4\]; expected \[1,3\] or, for N samples, \[N,3\]"),
-        (np.full((1, 3), 1001), r"input 'x', sample 0, index \[0, 0\]: value 1001 is outside -1000..1000"),
+        (
+            np.zeros((1, 4), np.int32),
+            r"input 'x': shape \[1, 4\]; expected \[1,3\] or, for N samples, \[N,3\]",
+        ),
+        (
+            np.full((1, 3), 1001),
+            r"input 'x', sample 0, index \[0, 0\]: value 1001 is outside -1000..1000",
+        ),
         (np.zeros((1, 3)), "input 'x': holds float64; expected i32 integers; .*"),
     ):
         with pytest.raises(BadInput, match=f"^{sentence}$"):

@@ -14,10 +14,13 @@ RNG = np.random.default_rng(4)
 PIXELS = RNG.integers(0, 256, (3, 4, 6, 3)).astype(np.uint8)
 
 
-def _program(path: Path, shape: tuple[int, ...] = (1, 4, 6, 3), dtype: str = "u8", count: int = 1) -> Path:
+def _program(
+    path: Path, shape: tuple[int, ...] = (1, 4, 6, 3), dtype: str = "u8", count: int = 1
+) -> Path:
     """The pictures turned round from left to right."""
     inputs = tuple(
-        Input(f"x{index}", TensorType(dtype, shape), 0, 127 if dtype == "i8" else 255) for index in range(count)
+        Input(f"x{index}", TensorType(dtype, shape), 0, 127 if dtype == "i8" else 255)
+        for index in range(count)
     )
     steps = (Instruction("reverse", (0,), {"axis": 2}),)
     file_format.write(Program(inputs, (), steps, (Output("y", count),)), path)
@@ -43,21 +46,31 @@ def test_a_folder_of_pictures_is_read_in_the_order_of_their_names(tmp_path):
 def test_one_picture_is_one_sample_and_a_grey_one_serves_a_program_of_colours(tmp_path):
     Image.fromarray(PIXELS[0, :, :, 0]).save(tmp_path / "grey.png")
     found = _outputs(_program(tmp_path / "p.cvm"), tmp_path / "grey.png")
-    assert found[0, :, ::-1].tolist() == np.repeat(PIXELS[0, :, :, :1], 3, axis=2).tolist()
+    assert (
+        found[0, :, ::-1].tolist() == np.repeat(PIXELS[0, :, :, :1], 3, axis=2).tolist()
+    )
 
 
 def test_a_receipt_of_a_picture_replays_with_the_array_of_its_pixels(tmp_path):
     Image.fromarray(PIXELS[0]).save(tmp_path / "x.png")
     np.save(tmp_path / "x.npy", PIXELS[:1])
     program, receipt = _program(tmp_path / "p.cvm"), tmp_path / "r.json"
-    assert cvm("run", program, "--input", tmp_path / "x.png", "--receipt", receipt).exit_code == 0
+    assert (
+        cvm(
+            "run", program, "--input", tmp_path / "x.png", "--receipt", receipt
+        ).exit_code
+        == 0
+    )
     assert cvm("replay", program, receipt, "--input", tmp_path / "x.npy").exit_code == 0
 
 
 @pytest.mark.parametrize(
     ("what", "found"),
     [
-        ({"shape": (1, 4, 5, 3)}, "is 6x4 pixels, the input 'x0' 5x4; resize or crop it first"),
+        (
+            {"shape": (1, 4, 5, 3)},
+            "is 6x4 pixels, the input 'x0' 5x4; resize or crop it first",
+        ),
         (
             {"dtype": "i16"},
             "pictures are for one input u8[1,H,W,C]; this program's is 'x0' i16[1, 4, 6, 3]; give an .npz",
@@ -68,7 +81,10 @@ def test_a_receipt_of_a_picture_replays_with_the_array_of_its_pixels(tmp_path):
 )
 def test_what_does_not_fit_is_refused(what, found, tmp_path):
     Image.fromarray(PIXELS[0]).save(tmp_path / "x.png")
-    sentence = said(cvm("run", _program(tmp_path / "p.cvm", **what), "--input", tmp_path / "x.png"), 2)
+    sentence = said(
+        cvm("run", _program(tmp_path / "p.cvm", **what), "--input", tmp_path / "x.png"),
+        2,
+    )
     assert found in sentence and str(tmp_path / "x.png") in sentence
 
 
@@ -76,6 +92,10 @@ def test_files_that_are_no_pictures_and_empty_folders_are_refused(tmp_path):
     program = _program(tmp_path / "p.cvm")
     (tmp_path / "x.png").write_bytes(b"\x89PNG\r\n\x1a\nand no more")
     (tmp_path / "empty").mkdir()
-    assert "x.png: cannot be read as a picture" in said(cvm("run", program, "--input", tmp_path / "x.png"), 2)
+    assert "x.png: cannot be read as a picture" in said(
+        cvm("run", program, "--input", tmp_path / "x.png"), 2
+    )
     assert "y.png" in said(cvm("run", program, "--input", tmp_path / "y.png"), 2)
-    assert "empty: holds no pictures (.png, .jpg" in said(cvm("run", program, "--input", tmp_path / "empty"), 2)
+    assert "empty: holds no pictures (.png, .jpg" in said(
+        cvm("run", program, "--input", tmp_path / "empty"), 2
+    )

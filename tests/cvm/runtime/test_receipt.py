@@ -45,8 +45,12 @@ def test_a_sample_is_digested_as_it_went_in_and_came_out() -> None:
 
 @pytest.mark.parametrize("metadata", [None, METADATA])
 @pytest.mark.parametrize("trace", [None, C])
-def test_a_receipt_is_read_back_as_written(metadata: str | None, trace: bytes | None) -> None:
-    written = Receipt.of(PROGRAM, metadata, [SAMPLE, SampleReceipt({"x": B}, {"y": A}, 7, trace)])
+def test_a_receipt_is_read_back_as_written(
+    metadata: str | None, trace: bytes | None
+) -> None:
+    written = Receipt.of(
+        PROGRAM, metadata, [SAMPLE, SampleReceipt({"x": B}, {"y": A}, 7, trace)]
+    )
     assert receipt.from_json(receipt.to_json(written).encode(), "r.json") == written
 
 
@@ -59,25 +63,54 @@ def test_the_text_of_a_receipt_is_one_and_the_same() -> None:
     )
 
 
-GOOD = receipt.to_json(Receipt.of(PROGRAM, METADATA, [SampleReceipt({"x": A}, {"y": B}, 7, C)]))
+GOOD = receipt.to_json(
+    Receipt.of(PROGRAM, METADATA, [SampleReceipt({"x": A}, {"y": B}, 7, C)])
+)
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("null", "r.json: must be an object"),
-        (GOOD.replace("receipt-1", "receipt-9"), "r.json: format is 'cvm-receipt-9'; expected 'cvm-receipt-1'"),
-        ('{"format": "cvm-trace-1", "first_value": 2}', "r.json: format is 'cvm-trace-1'; expected 'cvm-receipt-1'"),
+        (
+            GOOD.replace("receipt-1", "receipt-9"),
+            "r.json: format is 'cvm-receipt-9'; expected 'cvm-receipt-1'",
+        ),
+        (
+            '{"format": "cvm-trace-1", "first_value": 2}',
+            "r.json: format is 'cvm-trace-1'; expected 'cvm-receipt-1'",
+        ),
         ('{"format": null}', "r.json: format is None; expected 'cvm-receipt-1'"),
         (GOOD.replace('"root"', '"r\\u001b"'), "r.json: lacks 'root'"),
-        (GOOD.replace('"cost": 7', '"cost": "7"'), "r.json: samples[0].cost must be an integer that is not negative"),
-        (GOOD.replace("aa", "a", 1), "r.json: samples[0].inputs['x'] must be 64 lower-case hexadecimal digits"),
-        (GOOD.replace("bb", "Bb", 1), "r.json: samples[0].outputs['y'] must be 64 lower-case hexadecimal digits"),
-        (GOOD.replace("cc", "c\\n", 1), "r.json: samples[0].trace must be 64 lower-case hexadecimal digits"),
-        (GOOD.replace("2222", "", 1), "r.json: metadata must be 64 lower-case hexadecimal digits"),
+        (
+            GOOD.replace('"cost": 7', '"cost": "7"'),
+            "r.json: samples[0].cost must be an integer that is not negative",
+        ),
+        (
+            GOOD.replace("aa", "a", 1),
+            "r.json: samples[0].inputs['x'] must be 64 lower-case hexadecimal digits",
+        ),
+        (
+            GOOD.replace("bb", "Bb", 1),
+            "r.json: samples[0].outputs['y'] must be 64 lower-case hexadecimal digits",
+        ),
+        (
+            GOOD.replace("cc", "c\\n", 1),
+            "r.json: samples[0].trace must be 64 lower-case hexadecimal digits",
+        ),
+        (
+            GOOD.replace("2222", "", 1),
+            "r.json: metadata must be 64 lower-case hexadecimal digits",
+        ),
         (GOOD.replace('"inputs"', '"ins"'), "r.json: samples[0] lacks 'inputs'"),
-        (GOOD.replace('"trace"', '"tracy"'), "r.json: samples[0] has the unknown key 'tracy'"),
-        (GOOD.replace("[", '{"0":', 1).replace("]", "}", 1), "r.json: samples must be a list"),
+        (
+            GOOD.replace('"trace"', '"tracy"'),
+            "r.json: samples[0] has the unknown key 'tracy'",
+        ),
+        (
+            GOOD.replace("[", '{"0":', 1).replace("]", "}", 1),
+            "r.json: samples must be a list",
+        ),
     ],
 )
 def test_nonsense_is_refused_naming_the_place(text: str, said: str) -> None:
@@ -95,8 +128,12 @@ def test_a_file_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_differs_before_a_run_is_named() -> None:
     stated = Receipt.of(PROGRAM, METADATA, [SAMPLE])
 
-    def what(program: str = PROGRAM, metadata: str | None = METADATA, samples: int = 1) -> str | None:
-        found = receipt.run_mismatch(stated, program_id=program, metadata=metadata, samples=samples)
+    def what(
+        program: str = PROGRAM, metadata: str | None = METADATA, samples: int = 1
+    ) -> str | None:
+        found = receipt.run_mismatch(
+            stated, program_id=program, metadata=metadata, samples=samples
+        )
         return found and found.what
 
     assert what() is None
@@ -105,16 +142,33 @@ def test_what_differs_before_a_run_is_named() -> None:
     assert what(metadata="33" * 32) == "the metadata"
     assert what(samples=2) == "the number of samples"
     other_weights = Receipt(PROGRAM, None, 2, (SAMPLE,), A)
-    found = receipt.run_mismatch(other_weights, program_id=PROGRAM, metadata=None, samples=1)
+    found = receipt.run_mismatch(
+        other_weights, program_id=PROGRAM, metadata=None, samples=1
+    )
     assert found == receipt.Mismatch("the version of the cost weights", "2", "1")
 
 
 @pytest.mark.parametrize(
     ("found", "what", "expected", "other"),
     [
-        (SampleReceipt({"x": C}, {"y": C}, 7), "sample 4, input 'x'", "aa" * 32, "cc" * 32),
-        (SampleReceipt({"x": A}, {"y": C}, 8), "sample 4, output 'y'", "bb" * 32, "cc" * 32),
-        (SampleReceipt({"x": A}, {"y": B, "z": C}, 7), "sample 4, output 'z'", "nothing", "cc" * 32),
+        (
+            SampleReceipt({"x": C}, {"y": C}, 7),
+            "sample 4, input 'x'",
+            "aa" * 32,
+            "cc" * 32,
+        ),
+        (
+            SampleReceipt({"x": A}, {"y": C}, 8),
+            "sample 4, output 'y'",
+            "bb" * 32,
+            "cc" * 32,
+        ),
+        (
+            SampleReceipt({"x": A}, {"y": B, "z": C}, 7),
+            "sample 4, output 'z'",
+            "nothing",
+            "cc" * 32,
+        ),
         (SampleReceipt({"x": A}, {}, 7), "sample 4, output 'y'", "bb" * 32, "nothing"),
         (SampleReceipt({"x": A}, {"y": B}, 8), "sample 4, cost", "7", "8"),
     ],
@@ -122,11 +176,17 @@ def test_what_differs_before_a_run_is_named() -> None:
 def test_the_first_thing_that_differs_in_a_sample_is_named(
     found: SampleReceipt, what: str, expected: str, other: str
 ) -> None:
-    assert receipt.sample_mismatch(4, SAMPLE, found) == receipt.Mismatch(what, expected, other)
+    assert receipt.sample_mismatch(4, SAMPLE, found) == receipt.Mismatch(
+        what, expected, other
+    )
 
 
 def test_trace_roots_are_compared_where_both_have_one() -> None:
-    traced, differently = (SampleReceipt({"x": A}, {"y": B}, 7, root) for root in (B, C))
+    traced, differently = (
+        SampleReceipt({"x": A}, {"y": B}, 7, root) for root in (B, C)
+    )
     assert receipt.sample_mismatch(0, traced, SAMPLE) is None
     found = receipt.sample_mismatch(0, traced, differently)
-    assert found == receipt.Mismatch("sample 0, root of the trace", "bb" * 32, "cc" * 32)
+    assert found == receipt.Mismatch(
+        "sample 0, root of the trace", "bb" * 32, "cc" * 32
+    )

@@ -47,7 +47,9 @@ def mismatch(result: Result) -> list[str]:
     return result.stdout.splitlines()
 
 
-@pytest.mark.parametrize("options", [[], ["--trace", "t.json"], ["--threads", "3"], ["--checked"]])
+@pytest.mark.parametrize(
+    "options", [[], ["--trace", "t.json"], ["--threads", "3"], ["--checked"]]
+)
 def test_replay_matches(recorded: Path, options: list[str]) -> None:
     root = json.loads((recorded / "r.json").read_text())["root"]
     result = replay(*options)
@@ -83,7 +85,11 @@ def test_replay_names_the_program_if_it_is_another(recorded: Path) -> None:
 
 def test_replay_names_the_number_of_samples(recorded: Path) -> None:
     save_array([[1, 2, -3]], recorded)
-    assert mismatch(replay()) == ["no match: the number of samples", "  expected 2", "  found    1"]
+    assert mismatch(replay()) == [
+        "no match: the number of samples",
+        "  expected 2",
+        "  found    1",
+    ]
 
 
 def test_replay_names_a_root_that_is_not_of_its_samples(recorded: Path) -> None:
@@ -98,7 +104,9 @@ def test_replay_recomputes_trace_roots_without_the_trace(recorded: Path) -> None
     assert mismatch(replay())[0] == "no match: sample 0, root of the trace"
 
 
-def test_replay_names_the_first_instruction_that_the_trace_has_otherwise(recorded: Path) -> None:
+def test_replay_names_the_first_instruction_that_the_trace_has_otherwise(
+    recorded: Path,
+) -> None:
     changed(recorded / "t.json", "samples", 1, "digests", 2)
     before, after = changed(recorded / "t.json", "samples", 1, "digests", 0)
     assert mismatch(replay("--trace", "t.json")) == [
@@ -108,29 +116,48 @@ def test_replay_names_the_first_instruction_that_the_trace_has_otherwise(recorde
     ]
 
 
-def test_replay_with_a_trace_names_the_instruction_before_the_output(recorded: Path) -> None:
+def test_replay_with_a_trace_names_the_instruction_before_the_output(
+    recorded: Path,
+) -> None:
     changed(recorded / "r.json", "samples", 0, "outputs", "y")
     changed(recorded / "t.json", "samples", 0, "digests", 1)
     assert mismatch(replay())[0] == "no match: sample 0, output 'y'"
-    assert mismatch(replay("--trace", "t.json"))[0] == "no match: sample 0, instruction 1 (%2 = clamp) in the trace"
+    assert (
+        mismatch(replay("--trace", "t.json"))[0]
+        == "no match: sample 0, instruction 1 (%2 = clamp) in the trace"
+    )
 
 
 def test_replay_names_what_else_is_wrong_with_a_trace(recorded: Path) -> None:
     changed(recorded / "t.json", "samples", 0, "root")
-    assert mismatch(replay("--trace", "t.json"))[0] == "no match: sample 0, root in the trace"
+    assert (
+        mismatch(replay("--trace", "t.json"))[0]
+        == "no match: sample 0, root in the trace"
+    )
     changed(recorded / "t.json", "program")
-    assert mismatch(replay("--trace", "t.json"))[0] == "no match: the program of the trace"
+    assert (
+        mismatch(replay("--trace", "t.json"))[0] == "no match: the program of the trace"
+    )
 
 
 def test_replay_of_reals_compares_the_metadata(here: Path) -> None:
     save(doubler(metadata=MEANINGS), here)
     save_array([[0.5, 1.0, 1.5]], here, dtype="f8")
-    assert cvm("run", "p.cvm", "--input", "x.npy", "--real", "--receipt", "r.json").exit_code == 0
+    assert (
+        cvm(
+            "run", "p.cvm", "--input", "x.npy", "--real", "--receipt", "r.json"
+        ).exit_code
+        == 0
+    )
     stated = json.loads((here / "r.json").read_text())["metadata"]
     assert stated == file_format.metadata_digest(doubler(metadata=MEANINGS))
     assert replay("--real").exit_code == 0
     before, after = changed(here / "r.json", "metadata")
-    assert mismatch(replay("--real")) == ["no match: the metadata", f"  expected {after}", f"  found    {before}"]
+    assert mismatch(replay("--real")) == [
+        "no match: the metadata",
+        f"  expected {after}",
+        f"  found    {before}",
+    ]
     save_array([[1, 2, 3]], here)
     assert replay().exit_code == 0
 
@@ -150,17 +177,30 @@ def test_trace_diff_says_same_or_names_the_first_difference(recorded: Path) -> N
     assert (same.exit_code, same.output) == (0, "same: 2 samples\n")
     before, after = changed(recorded / "u.json", "samples", 1, "digests", 1)
     differs = cvm("trace", "diff", "t.json", "u.json")
-    assert mismatch(differs) == ["differs: sample 1, instruction 1 (%2)", f"  t.json  {before}", f"  u.json  {after}"]
+    assert mismatch(differs) == [
+        "differs: sample 1, instruction 1 (%2)",
+        f"  t.json  {before}",
+        f"  u.json  {after}",
+    ]
     (recorded / "longer.json").write_bytes((recorded / "u.json").read_bytes())
     differs = cvm("trace", "diff", "t.json", "longer.json")
-    assert mismatch(differs)[1:] == [f"  t.json       {before}", f"  longer.json  {after}"]
+    assert mismatch(differs)[1:] == [
+        f"  t.json       {before}",
+        f"  longer.json  {after}",
+    ]
 
 
 def test_traces_of_two_inputs_part_where_the_values_do(recorded: Path) -> None:
     # sample 0: sums differ (2 4 -6 against 2 4 -8), clamped the same (2 4 -5)
     save_array([[1, 2, -4], [4, 5, 6]], recorded)
     assert cvm("run", "p.cvm", "--input", "x.npy", "--trace", "u.json").exit_code == 0
-    one, other = (json.loads((recorded / name).read_text())["samples"] for name in ("t.json", "u.json"))
+    one, other = (
+        json.loads((recorded / name).read_text())["samples"]
+        for name in ("t.json", "u.json")
+    )
     assert one[0]["digests"][1:] == other[0]["digests"][1:]
     assert one[1] == other[1]
-    assert mismatch(cvm("trace", "diff", "t.json", "u.json"))[0] == "differs: sample 0, instruction 0 (%1)"
+    assert (
+        mismatch(cvm("trace", "diff", "t.json", "u.json"))[0]
+        == "differs: sample 0, instruction 0 (%1)"
+    )

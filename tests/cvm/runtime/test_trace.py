@@ -8,7 +8,16 @@ from cvm.runtime import trace
 from cvm.runtime.trace import SampleTrace, Trace
 
 # the leaves and roots of the Certificate Transparency project's own test of its Merkle tree
-LEAVES = ["", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"]
+LEAVES = [
+    "",
+    "00",
+    "10",
+    "2021",
+    "3031",
+    "40414243",
+    "5051525354555657",
+    "606162636465666768696a6b6c6d6e6f",
+]
 ROOTS = [
     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
     "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
@@ -26,13 +35,19 @@ PROGRAM = "11" * 32
 
 @pytest.mark.parametrize("count", range(9))
 def test_merkle_roots_are_those_of_rfc_6962(count: int) -> None:
-    assert trace.merkle_root([bytes.fromhex(leaf) for leaf in LEAVES[:count]]).hex() == ROOTS[count]
+    assert (
+        trace.merkle_root([bytes.fromhex(leaf) for leaf in LEAVES[:count]]).hex()
+        == ROOTS[count]
+    )
 
 
 @pytest.mark.parametrize(
     ("array", "content"),
     [
-        (np.asarray([[2, 4, -6]], np.int32), "04 02 0100000000000000 0300000000000000 02000000 04000000 faffffff"),
+        (
+            np.asarray([[2, 4, -6]], np.int32),
+            "04 02 0100000000000000 0300000000000000 02000000 04000000 faffffff",
+        ),
         (np.asarray([258, -2], np.int16), "03 01 0200000000000000 0201 feff"),
         (np.asarray([-1, 1], np.int8), "01 01 0200000000000000 ff 01"),
         (np.asarray([255], np.uint8), "02 01 0100000000000000 ff"),
@@ -40,7 +55,9 @@ def test_merkle_roots_are_those_of_rfc_6962(count: int) -> None:
         (np.asarray(7, np.int32), "04 00 07000000"),
     ],
 )
-def test_a_digest_covers_dtype_rank_dimensions_and_little_endian_elements(array: np.ndarray, content: str) -> None:
+def test_a_digest_covers_dtype_rank_dimensions_and_little_endian_elements(
+    array: np.ndarray, content: str
+) -> None:
     assert trace.digest(array) == hashlib.sha256(bytes.fromhex(content)).digest()
 
 
@@ -59,24 +76,46 @@ def test_memory_order_and_byte_order_do_not_matter() -> None:
 
 
 def test_shape_and_dtype_matter() -> None:
-    zeros = [np.zeros(shape, dtype) for shape in [(4,), (2, 2), (1, 4)] for dtype in ("i1", "u1", "?", "i4")]
+    zeros = [
+        np.zeros(shape, dtype)
+        for shape in [(4,), (2, 2), (1, 4)]
+        for dtype in ("i1", "u1", "?", "i4")
+    ]
     assert len({trace.digest(array) for array in zeros}) == 12
 
 
-def traces(*samples: SampleTrace, program: str = PROGRAM, first_value: int = 5) -> Trace:
+def traces(
+    *samples: SampleTrace, program: str = PROGRAM, first_value: int = 5
+) -> Trace:
     return Trace(program, first_value, samples)
 
 
 def test_equal_traces_have_no_difference() -> None:
-    assert trace.first_difference(traces(SampleTrace.of([A, B])), traces(SampleTrace.of([A, B]))) is None
+    assert (
+        trace.first_difference(
+            traces(SampleTrace.of([A, B])), traces(SampleTrace.of([A, B]))
+        )
+        is None
+    )
 
 
-def test_the_first_difference_is_that_of_the_first_sample_then_the_first_instruction() -> None:
-    one = traces(SampleTrace.of([A, B, C]), SampleTrace.of([A, A, A]), SampleTrace.of([B]))
-    other = traces(SampleTrace.of([A, B, C]), SampleTrace.of([A, B, C]), SampleTrace.of([C]))
+def test_the_first_difference_is_that_of_the_first_sample_then_the_first_instruction() -> (
+    None
+):
+    one = traces(
+        SampleTrace.of([A, B, C]), SampleTrace.of([A, A, A]), SampleTrace.of([B])
+    )
+    other = traces(
+        SampleTrace.of([A, B, C]), SampleTrace.of([A, B, C]), SampleTrace.of([C])
+    )
     found = trace.first_difference(one, other)
     assert found is not None
-    assert (found.sample, found.instruction, found.expected, found.found) == (1, 1, "aa" * 32, "bb" * 32)
+    assert (found.sample, found.instruction, found.expected, found.found) == (
+        1,
+        1,
+        "aa" * 32,
+        "bb" * 32,
+    )
     assert trace.describe(found, 5) == "sample 1, instruction 1 (%6)"
 
 
@@ -115,12 +154,21 @@ GOOD = trace.to_json(traces(SampleTrace.of([A])))
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "t.json: not the JSON of a receipt or trace: Expecting value: line 1 column 1 (char 0)"),
-        ("[1", "t.json: not the JSON of a receipt or trace: Expecting ',' delimiter: line 1 column 3 (char 2)"),
+        (
+            "",
+            "t.json: not the JSON of a receipt or trace: Expecting value: line 1 column 1 (char 0)",
+        ),
+        (
+            "[1",
+            "t.json: not the JSON of a receipt or trace: Expecting ',' delimiter: line 1 column 3 (char 2)",
+        ),
         ("[" * 10**5, "t.json: not the JSON of a receipt or trace: nested too deeply"),
         ("[]", "t.json: must be an object"),
         ("{}", "t.json: lacks 'format'"),
-        (GOOD.replace("trace-1", "trace-2"), "t.json: format is 'cvm-trace-2'; expected 'cvm-trace-1'"),
+        (
+            GOOD.replace("trace-1", "trace-2"),
+            "t.json: format is 'cvm-trace-2'; expected 'cvm-trace-1'",
+        ),
         (
             GOOD.replace('"program"', '"format"'),
             "t.json: not the JSON of a receipt or trace: an object has the same key twice",
@@ -129,16 +177,46 @@ GOOD = trace.to_json(traces(SampleTrace.of([A])))
             GOOD.replace("}\n]", '}],"more":1', 1).replace("5,", '5,"more":1,', 1),
             "t.json: has the unknown key 'more'",
         ),
-        (GOOD.replace(": 5", ": 5.0"), "t.json: not the JSON of a receipt or trace: 5.0 is not an integer"),
-        (GOOD.replace(": 5", ": NaN"), "t.json: not the JSON of a receipt or trace: NaN is not an integer"),
-        (GOOD.replace(": 5", ": -5"), "t.json: first_value must be an integer that is not negative"),
-        (GOOD.replace(": 5", ": true"), "t.json: first_value must be an integer that is not negative"),
-        (GOOD.replace("aa", "AA"), "t.json: samples[0].digests[0] must be 64 lower-case hexadecimal digits"),
-        (GOOD.replace("1111", "111", 1), "t.json: program must be 64 lower-case hexadecimal digits"),
-        (GOOD.replace("11", "111", 1), "t.json: program must be 64 lower-case hexadecimal digits"),
-        (GOOD.replace("11", "\\n", 1), "t.json: program must be 64 lower-case hexadecimal digits"),
-        (GOOD.replace('1111"', '1111\\n"', 1), "t.json: program must be 64 lower-case hexadecimal digits"),
-        (GOOD.replace('"root": "', '"root": 7, "x": "'), "t.json: samples[0] has the unknown key 'x'"),
+        (
+            GOOD.replace(": 5", ": 5.0"),
+            "t.json: not the JSON of a receipt or trace: 5.0 is not an integer",
+        ),
+        (
+            GOOD.replace(": 5", ": NaN"),
+            "t.json: not the JSON of a receipt or trace: NaN is not an integer",
+        ),
+        (
+            GOOD.replace(": 5", ": -5"),
+            "t.json: first_value must be an integer that is not negative",
+        ),
+        (
+            GOOD.replace(": 5", ": true"),
+            "t.json: first_value must be an integer that is not negative",
+        ),
+        (
+            GOOD.replace("aa", "AA"),
+            "t.json: samples[0].digests[0] must be 64 lower-case hexadecimal digits",
+        ),
+        (
+            GOOD.replace("1111", "111", 1),
+            "t.json: program must be 64 lower-case hexadecimal digits",
+        ),
+        (
+            GOOD.replace("11", "111", 1),
+            "t.json: program must be 64 lower-case hexadecimal digits",
+        ),
+        (
+            GOOD.replace("11", "\\n", 1),
+            "t.json: program must be 64 lower-case hexadecimal digits",
+        ),
+        (
+            GOOD.replace('1111"', '1111\\n"', 1),
+            "t.json: program must be 64 lower-case hexadecimal digits",
+        ),
+        (
+            GOOD.replace('"root": "', '"root": 7, "x": "'),
+            "t.json: samples[0] has the unknown key 'x'",
+        ),
     ],
 )
 def test_nonsense_is_refused_naming_the_place(text: str, said: str) -> None:
@@ -154,10 +232,14 @@ def test_a_sample_of_no_instructions_is_refused() -> None:
 
 
 def test_bytes_that_are_not_utf_8_are_refused() -> None:
-    with pytest.raises(BadInput, match="not the JSON of a receipt or trace: 'utf-8' codec"):
+    with pytest.raises(
+        BadInput, match="not the JSON of a receipt or trace: 'utf-8' codec"
+    ):
         trace.from_json(b'"\xff"', "t.json")
 
 
 def test_an_integer_of_a_million_digits_is_refused() -> None:
-    with pytest.raises(BadInput, match="not the JSON of a receipt or trace: Exceeds the limit"):
+    with pytest.raises(
+        BadInput, match="not the JSON of a receipt or trace: Exceeds the limit"
+    ):
         trace.from_json(GOOD.replace(": 5", ": " + "5" * 10**6).encode(), "t.json")

@@ -18,7 +18,9 @@ def member(path: Path, name: str = "x") -> StoredArray:
     return found
 
 
-def write_member(path: Path, data: bytes, compression: int = zipfile.ZIP_STORED) -> Path:
+def write_member(
+    path: Path, data: bytes, compression: int = zipfile.ZIP_STORED
+) -> Path:
     with zipfile.ZipFile(path, "w", compression) as archive:
         archive.writestr("x.npy", data)
     return path
@@ -32,11 +34,17 @@ def npy_bytes(array: np.ndarray, *, allow_pickle: bool = False) -> bytes:
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_rows_of_a_member_come_one_by_one(tmp_path: Path, save) -> None:
-    save(tmp_path / "a.npz", x=np.array([[1, 2], [3, 4], [5, 6]], np.int16), y=np.array([7.5]))
+    save(
+        tmp_path / "a.npz",
+        x=np.array([[1, 2], [3, 4], [5, 6]], np.int16),
+        y=np.array([7.5]),
+    )
     array = member(tmp_path / "a.npz")
     assert (array.shape, array.dtype) == ((3, 2), np.dtype("<i2"))
     assert [row.tolist() for row in array.rows()] == [[1, 2], [3, 4], [5, 6]]
-    assert [row.tolist() for row in array.rows()] == [[1, 2], [3, 4], [5, 6]], "a second pass reads anew"
+    assert [row.tolist() for row in array.rows()] == [[1, 2], [3, 4], [5, 6]], (
+        "a second pass reads anew"
+    )
 
 
 def test_big_endian_numbers_are_read_as_numbers(tmp_path: Path) -> None:
@@ -45,12 +53,19 @@ def test_big_endian_numbers_are_read_as_numbers(tmp_path: Path) -> None:
 
 
 def test_pickled_objects_are_never_loaded(tmp_path: Path) -> None:
-    write_member(tmp_path / "a.npz", npy_bytes(np.array([{"a": 1}], object), allow_pickle=True))
-    with pytest.raises(BadData, match=r"a\.npz: array 'x': has dtype object, expected real numbers; pickled objects"):
+    write_member(
+        tmp_path / "a.npz", npy_bytes(np.array([{"a": 1}], object), allow_pickle=True)
+    )
+    with pytest.raises(
+        BadData,
+        match=r"a\.npz: array 'x': has dtype object, expected real numbers; pickled objects",
+    ):
         member(tmp_path / "a.npz")
 
 
-@pytest.mark.parametrize("array", [np.array(["a"]), np.array([1j]), np.zeros(2, [("a", "i4")])])
+@pytest.mark.parametrize(
+    "array", [np.array(["a"]), np.array([1j]), np.zeros(2, [("a", "i4")])]
+)
 def test_what_is_no_real_number_is_refused(tmp_path: Path, array: np.ndarray) -> None:
     np.save(tmp_path / "a.npy", array)
     with pytest.raises(BadData, match="expected real numbers"):
@@ -59,14 +74,17 @@ def test_what_is_no_real_number_is_refused(tmp_path: Path, array: np.ndarray) ->
 
 def test_fortran_order_is_refused_with_the_remedy(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.asfortranarray(np.zeros((2, 3))))
-    with pytest.raises(BadData, match=r"stored in Fortran order.*save numpy\.ascontiguousarray of it"):
+    with pytest.raises(
+        BadData, match=r"stored in Fortran order.*save numpy\.ascontiguousarray of it"
+    ):
         open_npy(tmp_path / "a.npy")
 
 
 def test_a_truncated_npy_is_refused_before_any_row(tmp_path: Path) -> None:
     (tmp_path / "a.npy").write_bytes(npy_bytes(np.zeros((10, 4), np.float32))[:-1])
     with pytest.raises(
-        BadData, match=r"holds 287 bytes, expected 288 for float32 of shape \[10, 4\]; the file is trunc"
+        BadData,
+        match=r"holds 287 bytes, expected 288 for float32 of shape \[10, 4\]; the file is trunc",
     ):
         open_npy(tmp_path / "a.npy")
 
@@ -81,13 +99,19 @@ def test_a_truncated_npz_is_refused(tmp_path: Path) -> None:
 
 def test_a_text_file_named_npz_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.npz").write_text("not a zip")
-    with pytest.raises(BadData, match=r"is not a readable \.npz file .*write it with numpy\.savez"):
+    with pytest.raises(
+        BadData, match=r"is not a readable \.npz file .*write it with numpy\.savez"
+    ):
         open_npz(tmp_path / "a.npz")
 
 
 @pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_a_flipped_bit_in_the_last_row_fails_the_checksum(tmp_path: Path, compression: int) -> None:
-    noise = np.random.default_rng(0).integers(0, 256, (20, 10_000), np.uint8)  # deflate keeps it as it is
+def test_a_flipped_bit_in_the_last_row_fails_the_checksum(
+    tmp_path: Path, compression: int
+) -> None:
+    noise = np.random.default_rng(0).integers(
+        0, 256, (20, 10_000), np.uint8
+    )  # deflate keeps it as it is
     path = write_member(tmp_path / "a.npz", npy_bytes(noise), compression)
     data = bytearray(path.read_bytes())
     data[data.index(noise[19, 9000:9008].tobytes())] ^= 1
@@ -97,7 +121,11 @@ def test_a_flipped_bit_in_the_last_row_fails_the_checksum(tmp_path: Path, compre
 
 
 def test_damaged_compressed_bytes_are_refused(tmp_path: Path) -> None:
-    path = write_member(tmp_path / "a.npz", npy_bytes(np.arange(5000, dtype=np.uint16)), zipfile.ZIP_DEFLATED)
+    path = write_member(
+        tmp_path / "a.npz",
+        npy_bytes(np.arange(5000, dtype=np.uint16)),
+        zipfile.ZIP_DEFLATED,
+    )
     data = bytearray(path.read_bytes())
     data[3000:3040] = bytes(40)
     path.write_bytes(data)
@@ -105,14 +133,20 @@ def test_damaged_compressed_bytes_are_refused(tmp_path: Path) -> None:
         list(member(path).rows())
 
 
-def test_a_header_that_promises_more_than_the_member_holds_is_refused_without_allocating(tmp_path: Path) -> None:
-    header = npy_bytes(np.zeros(1, np.uint8)).replace(b"(1,)", b"(9" + b"9" * 15 + b",)")
+def test_a_header_that_promises_more_than_the_member_holds_is_refused_without_allocating(
+    tmp_path: Path,
+) -> None:
+    header = npy_bytes(np.zeros(1, np.uint8)).replace(
+        b"(1,)", b"(9" + b"9" * 15 + b",)"
+    )
     write_member(tmp_path / "a.npz", header)
     with pytest.raises(BadData, match=r"a\.npz: array 'x'"):
         member(tmp_path / "a.npz")
 
 
-def test_a_member_that_is_no_array_is_refused_only_when_asked_for(tmp_path: Path) -> None:
+def test_a_member_that_is_no_array_is_refused_only_when_asked_for(
+    tmp_path: Path,
+) -> None:
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
         archive.writestr("bad.npy", b"hello")
         archive.writestr("x.npy", npy_bytes(np.array([3.0])))

@@ -37,20 +37,29 @@ ALLOWED_GROWTH = 1.05
 
 def peak(path: Path, observer: str, count: int) -> int:
     command = [sys.executable, "-c", PROGRAM, str(path), observer]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=300
+    )
     seen, kilobytes = map(int, done.stdout.split())
     assert seen == count
     return kilobytes
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("observer", "compressed"), [("minmax", True), ("entropy", False), ("mse", False)])
+@pytest.mark.parametrize(
+    ("observer", "compressed"), [("minmax", True), ("entropy", False), ("mse", False)]
+)
 def test_two_thousand_samples_take_no_more_memory_than_two_hundred(
     tmp_path: Path, observer: str, compressed: bool
 ) -> None:
-    values = np.random.default_rng(1).standard_normal((2000, 3, 64, 64), np.float32)  # 98 MB: loading it would show
+    values = np.random.default_rng(1).standard_normal(
+        (2000, 3, 64, 64), np.float32
+    )  # 98 MB: loading it would show
     save = np.savez_compressed if compressed else np.savez
     save(tmp_path / "few.npz", x=values[:200])
     save(tmp_path / "many.npz", x=values)
-    few, many = peak(tmp_path / "few.npz", observer, 200), peak(tmp_path / "many.npz", observer, 2000)
+    few, many = (
+        peak(tmp_path / "few.npz", observer, 200),
+        peak(tmp_path / "many.npz", observer, 2000),
+    )
     assert many < few * ALLOWED_GROWTH, f"{few} kB for 200 samples, {many} kB for 2000"

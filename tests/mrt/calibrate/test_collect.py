@@ -12,24 +12,32 @@ from onnx import TensorProto, helper, numpy_helper
 from mrt.calibrate import collect
 from mrt.calibrate.clipped_values import cuts
 from mrt.calibrate.collect import Watch, calibrate
-from mrt.calibrate.observed_tensor import Seen
+from mrt.calibrate.observed_tensor import ObservedTensor
 from mrt.calibrate.samples import Sample, Samples, synthetic_samples
 from mrt.calibrate.session import FloatSession, model_inputs
 from mrt.errors import BadData, BadModel
-from mrt.table.table import OBSERVERS, CalibrationOptions, Range
+from mrt.table.table import OBSERVERS, CalibrationOptions, MeasuredRange
 
 MINMAX = CalibrationOptions()
 
 
-def info(name: str, shape: list[int], kind: int = TensorProto.FLOAT) -> onnx.ValueInfoProto:
+def info(
+    name: str, shape: list[int], kind: int = TensorProto.FLOAT
+) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, kind, shape)
 
 
 def build(nodes, inputs, outputs, weights: dict[str, np.ndarray]) -> ir.Model:
     graph = helper.make_graph(
-        nodes, "g", inputs, outputs, [numpy_helper.from_array(value, name) for name, value in weights.items()]
+        nodes,
+        "g",
+        inputs,
+        outputs,
+        [numpy_helper.from_array(value, name) for name, value in weights.items()],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9
+    )
     return ir.from_proto(onnx.shape_inference.infer_shapes(model))
 
 
@@ -39,14 +47,25 @@ def dense_relu() -> ir.Model:
         helper.make_node("Gemm", ["x", "w", "b"], ["sum"], transB=1),
         helper.make_node("Relu", ["sum"], ["y"]),
     ]
-    weights = {"w": np.array([[1, -1], [2, 0]], np.float32), "b": np.array([0, 1], np.float32)}
+    weights = {
+        "w": np.array([[1, -1], [2, 0]], np.float32),
+        "b": np.array([0, 1], np.float32),
+    }
     return build(nodes, [info("x", [1, 2])], [info("y", [1, 2])], weights)
 
 
 def two_layers() -> ir.Model:
     """y = w (w x), w = [[1, -1], [2, 0]] by output."""
-    nodes = [helper.make_node("Gemm", [name, "w"], [output], transB=1) for name, output in (("x", "sum"), ("sum", "y"))]
-    return build(nodes, [info("x", [1, 2])], [info("y", [1, 2])], {"w": np.array([[1, -1], [2, 0]], np.float32)})
+    nodes = [
+        helper.make_node("Gemm", [name, "w"], [output], transB=1)
+        for name, output in (("x", "sum"), ("sum", "y"))
+    ]
+    return build(
+        nodes,
+        [info("x", [1, 2])],
+        [info("y", [1, 2])],
+        {"w": np.array([[1, -1], [2, 0]], np.float32)},
+    )
 
 
 def given(*rows: list[float]) -> Samples:
@@ -62,12 +81,20 @@ class Diary:
 
     def see(self, index, sample, name, seen) -> None:
         assert np.array_equal(seen.few, seen.values)  # small ones are not thinned
-        self.seen.setdefault(name, []).append((index, sample["x"].ravel().tolist(), seen.values.ravel().tolist()))
+        self.seen.setdefault(name, []).append(
+            (index, sample["x"].ravel().tolist(), seen.values.ravel().tolist())
+        )
 
 
 def test_an_onlooker_sees_all_that_nodes_give_sample_by_sample() -> None:
     diary = Diary()
-    calibrate(dense_relu(), given([1, 2], [3, -1], [0, 0]), MINMAX, model_sha256="", onlookers=[diary])
+    calibrate(
+        dense_relu(),
+        given([1, 2], [3, -1], [0, 0]),
+        MINMAX,
+        model_sha256="",
+        callbacks=[diary],
+    )
     assert diary.seen == {
         "sum": [(0, [1, 2], [-1, 3]), (1, [3, -1], [4, 7]), (2, [0, 0], [0, 1])],
         "y": [(0, [1, 2], [0, 3]), (1, [3, -1], [4, 7]), (2, [0, 0], [0, 1])],
@@ -75,7 +102,10 @@ def test_an_onlooker_sees_all_that_nodes_give_sample_by_sample() -> None:
 
 
 def test_the_model_is_not_asked_for_what_a_clip_gives() -> None:
-    for model, asked in ((dense_relu(), ["sum"]), (clip_of_relu(), ["sum", "y"])):  # "y" is a clip of a clip
+    for model, asked in (
+        (dense_relu(), ["sum"]),
+        (clip_of_relu(), ["sum", "y"]),
+    ):  # "y" is a clip of a clip
         assert collect._groups(model, cuts(model)) == [asked]
 
 
@@ -85,7 +115,11 @@ def clip_of_relu() -> ir.Model:
         helper.make_node("Relu", ["sum"], ["above"]),
         helper.make_node("Clip", ["above", "low", "high"], ["y"]),
     ]
-    weights = {"w": np.eye(2, dtype=np.float32), "low": np.float32(-1), "high": np.float32(2)}
+    weights = {
+        "w": np.eye(2, dtype=np.float32),
+        "low": np.float32(-1),
+        "high": np.float32(2),
+    }
     return build(nodes, [info("x", [1, 2])], [info("y", [1, 2])], weights)
 
 
@@ -97,8 +131,16 @@ def test_clips_of_clips_and_of_inputs_are_seen_as_they_are() -> None:
         "above": (0, 5),
         "y": (0, 2),
     }
-    of_input = build([helper.make_node("Relu", ["x"], ["y"])], [info("x", [1, 2])], [info("y", [1, 2])], {})
-    assert calibrate(of_input, given([-1, 3]), MINMAX, model_sha256="").ranges["y"].max == 3
+    of_input = build(
+        [helper.make_node("Relu", ["x"], ["y"])],
+        [info("x", [1, 2])],
+        [info("y", [1, 2])],
+        {},
+    )
+    assert (
+        calibrate(of_input, given([-1, 3]), MINMAX, model_sha256="").ranges["y"].max
+        == 3
+    )
 
 
 def test_what_an_onlooker_does_not_like_ends_calibration() -> None:
@@ -108,16 +150,22 @@ def test_what_an_onlooker_does_not_like_ends_calibration() -> None:
                 raise BadData("not this one")
 
     with pytest.raises(BadData, match="not this one"):
-        calibrate(dense_relu(), given([1, 2], [3, -1], [0, 0]), MINMAX, model_sha256="", onlookers=[Judge()])
+        calibrate(
+            dense_relu(),
+            given([1, 2], [3, -1], [0, 0]),
+            MINMAX,
+            model_sha256="",
+            callbacks=[Judge()],
+        )
 
 
 def test_every_value_has_the_range_seen() -> None:
     table = calibrate(dense_relu(), given([1, 2], [3, -1]), MINMAX, model_sha256="aa")
     # sums: [1 - 2, 2 + 1] and [3 + 1, 6 + 1]
     assert table.ranges == {
-        "x": Range(-1.0, 3.0, -1.0, 3.0),
-        "sum": Range(-1.0, 7.0, -1.0, 7.0),
-        "y": Range(0.0, 7.0, 0.0, 7.0),
+        "x": MeasuredRange(-1.0, 3.0, -1.0, 3.0),
+        "sum": MeasuredRange(-1.0, 7.0, -1.0, 7.0),
+        "y": MeasuredRange(0.0, 7.0, 0.0, 7.0),
     }
     assert (table.model_sha256, table.options, table.samples) == ("aa", MINMAX, 2)
 
@@ -128,9 +176,12 @@ def test_what_feeds_a_sum_of_products_has_means_by_channel() -> None:
 
 
 @pytest.mark.parametrize(
-    ("operator", "also_read", "clipped"), [("Relu", False, False), ("Relu", True, True), ("Abs", False, True)]
+    ("operator", "also_read", "clipped"),
+    [("Relu", False, False), ("Relu", True, True), ("Abs", False, True)],
 )
-def test_what_a_layer_gives_to_a_sum_alone_is_hardly_clipped(operator: str, also_read: bool, clipped: bool) -> None:
+def test_what_a_layer_gives_to_a_sum_alone_is_hardly_clipped(
+    operator: str, also_read: bool, clipped: bool
+) -> None:
     """2000 small numbers and one of 50: clipping it costs one square, or, of a sum of 2001 terms, 2001 of them."""
     nodes = [
         helper.make_node(operator, ["x"], ["y"]),
@@ -138,10 +189,14 @@ def test_what_a_layer_gives_to_a_sum_alone_is_hardly_clipped(operator: str, also
         *([helper.make_node("Sqrt", ["y"], ["root"])] if also_read else []),
     ]
     outputs = [info("sum", [1, 1]), *([info("root", [1, 2001])] if also_read else [])]
-    model = build(nodes, [info("x", [1, 2001])], outputs, {"axes": np.array([1], np.int64)})
+    model = build(
+        nodes, [info("x", [1, 2001])], outputs, {"axes": np.array([1], np.int64)}
+    )
     small = np.abs(np.random.Generator(np.random.PCG64(1)).standard_normal(2000))
     row = np.append(small, 50.0).tolist()
-    table = calibrate(model, given(row), CalibrationOptions("mse", bits=3), model_sha256="0")
+    table = calibrate(
+        model, given(row), CalibrationOptions("mse", bits=3), model_sha256="0"
+    )
     assert (table.ranges["y"].hi < 40) is clipped
 
 
@@ -151,7 +206,12 @@ def test_means_are_over_places_and_samples() -> None:
     model = build(nodes, [info("x", [1, 2, 1, 2])], [info("y", [1, 1, 1, 2])], weights)
     places = ([[[1, 2]], [[0, 0]]], [[[3, 6]], [[-8, -12]]])
     samples: list[Sample] = [{"x": np.array([item], np.float32)} for item in places]
-    table = calibrate(model, Samples(("x",), 2, None, "", lambda: iter(samples)), MINMAX, model_sha256="")
+    table = calibrate(
+        model,
+        Samples(("x",), 2, None, "", lambda: iter(samples)),
+        MINMAX,
+        model_sha256="",
+    )
     assert table.channel_means == {"x": (3.0, -5.0)}
 
 
@@ -163,19 +223,31 @@ def test_the_model_stays_as_it_was() -> None:
 
 def test_the_same_samples_give_the_same_table_and_others_another_digest() -> None:
     first = calibrate(dense_relu(), given([1, 2]), MINMAX, model_sha256="")
-    assert first.text() == calibrate(dense_relu(), given([1, 2]), MINMAX, model_sha256="").text()
+    assert (
+        first.text()
+        == calibrate(dense_relu(), given([1, 2]), MINMAX, model_sha256="").text()
+    )
     other = calibrate(dense_relu(), given([2, 1]), MINMAX, model_sha256="")
     assert first.data_sha256 != other.data_sha256
     # SHA-256 of the bytes 0000803f 00000040, by sha256sum
-    assert first.data_sha256 == "b9c80b5adeca450753a16950c3cc655d271f7bef7a485bc83f112b72fef21d37"
+    assert (
+        first.data_sha256
+        == "b9c80b5adeca450753a16950c3cc655d271f7bef7a485bc83f112b72fef21d37"
+    )
 
 
-def test_values_too_many_to_hold_are_seen_in_several_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_too_many_to_hold_are_seen_in_several_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     whole = calibrate(two_layers(), given([1, 2], [3, -1]), MINMAX, model_sha256="")
     monkeypatch.setattr(collect, "MAX_EXPOSED_BYTES", 8)
     steps: list[tuple[int, int]] = []
     parts = calibrate(
-        two_layers(), given([1, 2], [3, -1]), MINMAX, model_sha256="", progress=lambda *step: steps.append(step)
+        two_layers(),
+        given([1, 2], [3, -1]),
+        MINMAX,
+        model_sha256="",
+        progress=lambda *step: steps.append(step),
     )
     assert parts.text() == whole.text()
     assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
@@ -183,12 +255,19 @@ def test_values_too_many_to_hold_are_seen_in_several_runs(monkeypatch: pytest.Mo
 
 def convolution() -> ir.Model:
     weights = np.random.default_rng(0).standard_normal((8, 3, 3, 3)).astype(np.float32)
-    nodes = [helper.make_node("Conv", ["x", "w"], ["sum"]), helper.make_node("Relu", ["sum"], ["y"])]
-    return build(nodes, [info("x", [1, 3, 20, 20])], [info("y", [1, 8, 18, 18])], {"w": weights})
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["sum"]),
+        helper.make_node("Relu", ["sum"], ["y"]),
+    ]
+    return build(
+        nodes, [info("x", [1, 3, 20, 20])], [info("y", [1, 8, 18, 18])], {"w": weights}
+    )
 
 
 @pytest.mark.parametrize("observer", OBSERVERS)
-def test_running_ahead_gives_the_table_of_one_sample_after_another(observer: str) -> None:
+def test_running_ahead_gives_the_table_of_one_sample_after_another(
+    observer: str,
+) -> None:
     model, options = convolution(), CalibrationOptions(observer)
     samples = synthetic_samples({"x": (1, 3, 20, 20)}, 12)
     session, watches = (
@@ -197,9 +276,11 @@ def test_running_ahead_gives_the_table_of_one_sample_after_another(observer: str
     )
     for sample in samples:
         for name, values in {**sample, **session.run(sample)}.items():
-            watches[name].update(Seen(values, values), values)
+            watches[name].update(ObservedTensor(values, values), values)
     table = calibrate(model, samples, options, model_sha256="")
-    assert table.ranges == {name: watch.observer.range() for name, watch in watches.items()}
+    assert table.ranges == {
+        name: watch.observer.range() for name, watch in watches.items()
+    }
     assert table.channel_means == {"x": watches["x"].channel_means}
     assert table.text() == calibrate(model, samples, options, model_sha256="").text()
 
@@ -210,7 +291,11 @@ def test_at_most_one_sample_is_read_ahead_and_none_after_a_failure() -> None:
     def read() -> Iterator[Sample]:
         for number in range(100):
             events.append("read")
-            yield {"x": np.array([[number, -float("inf") if number == 3 else 1]], np.float32)}
+            yield {
+                "x": np.array(
+                    [[number, -float("inf") if number == 3 else 1]], np.float32
+                )
+            }
 
     with pytest.raises(BadData):
         calibrate(
@@ -219,13 +304,23 @@ def test_at_most_one_sample_is_read_ahead_and_none_after_a_failure() -> None:
         )  # fmt: skip
     assert events.count("seen") == 3
     assert 4 <= events.count("read") <= 5
-    assert all(events[:end].count("read") <= events[:end].count("seen") + 2 for end in range(len(events)))
-    assert not any(thread.name.startswith("ThreadPoolExecutor") for thread in threading.enumerate())
+    assert all(
+        events[:end].count("read") <= events[:end].count("seen") + 2
+        for end in range(len(events))
+    )
+    assert not any(
+        thread.name.startswith("ThreadPoolExecutor") for thread in threading.enumerate()
+    )
 
 
 @pytest.mark.parametrize("observer", ["percentile", "entropy", "mse"])
 def test_every_observer_gives_every_value_a_range(observer: str) -> None:
-    table = calibrate(dense_relu(), given([1, 2], [3, -1]), CalibrationOptions(observer), model_sha256="")
+    table = calibrate(
+        dense_relu(),
+        given([1, 2], [3, -1]),
+        CalibrationOptions(observer),
+        model_sha256="",
+    )
     assert {name: (item.min, item.max) for name, item in table.ranges.items()} == {
         "x": (-1.0, 3.0),
         "sum": (-1.0, 7.0),
@@ -234,14 +329,28 @@ def test_every_observer_gives_every_value_a_range(observer: str) -> None:
 
 
 def test_integers_are_not_ranges() -> None:
-    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("ArgMax", ["r"], ["y"], axis=1, keepdims=0)]
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"]),
+        helper.make_node("ArgMax", ["r"], ["y"], axis=1, keepdims=0),
+    ]
     model = build(nodes, [info("x", [1, 2])], [info("y", [1], TensorProto.INT64)], {})
-    assert sorted(calibrate(model, given([1, 2]), MINMAX, model_sha256="").ranges) == ["r", "x"]
+    assert sorted(calibrate(model, given([1, 2]), MINMAX, model_sha256="").ranges) == [
+        "r",
+        "x",
+    ]
 
 
 def test_a_value_that_overflows_is_named_with_its_sample() -> None:
-    model = build([helper.make_node("Exp", ["x"], ["big"])], [info("x", [1, 2])], [info("big", [1, 2])], {})
-    with pytest.raises(BadData, match="rows, sample 1: the model's value 'big' has NaN or infinity among the values"):
+    model = build(
+        [helper.make_node("Exp", ["x"], ["big"])],
+        [info("x", [1, 2])],
+        [info("big", [1, 2])],
+        {},
+    )
+    with pytest.raises(
+        BadData,
+        match="rows, sample 1: the model's value 'big' has NaN or infinity among the values",
+    ):
         calibrate(model, given([1, 2], [1000, 0]), MINMAX, model_sha256="")
 
 
@@ -253,9 +362,14 @@ def test_no_samples_are_refused() -> None:
 def test_weights_listed_among_the_inputs_are_no_inputs() -> None:
     nodes = [helper.make_node("Gemm", ["x", "w"], ["y"])]
     weights = {"w": np.eye(2, dtype=np.float32)}
-    model = build(nodes, [info("x", [1, 2]), info("w", [2, 2])], [info("y", [1, 2])], weights)
+    model = build(
+        nodes, [info("x", [1, 2]), info("w", [2, 2])], [info("y", [1, 2])], weights
+    )
     assert [value.name for value in model_inputs(model)] == ["x"]
-    assert sorted(calibrate(model, given([1, 2]), MINMAX, model_sha256="").ranges) == ["x", "y"]
+    assert sorted(calibrate(model, given([1, 2]), MINMAX, model_sha256="").ranges) == [
+        "x",
+        "y",
+    ]
 
 
 def test_inputs_of_integers_are_cast_to_what_the_model_declares() -> None:
@@ -265,13 +379,22 @@ def test_inputs_of_integers_are_cast_to_what_the_model_declares() -> None:
         [info("y", [1, 2])],
         {},
     )
-    assert calibrate(model, given([1, 2]), MINMAX, model_sha256="").ranges["y"] == Range(1.0, 2.0, 1.0, 2.0)
+    assert calibrate(model, given([1, 2]), MINMAX, model_sha256="").ranges[
+        "y"
+    ] == MeasuredRange(1.0, 2.0, 1.0, 2.0)
 
 
 def test_a_model_that_onnxruntime_refuses_is_a_bad_model() -> None:
-    model = build([helper.make_node("Relu", ["x"], ["y"])], [info("x", [1, 2])], [info("y", [1, 2])], {})
+    model = build(
+        [helper.make_node("Relu", ["x"], ["y"])],
+        [info("x", [1, 2])],
+        [info("y", [1, 2])],
+        {},
+    )
     model.graph.node(0).op_type = "NoSuchOperator"
-    with pytest.raises(BadModel, match=r"onnxruntime refuses the float model: .*NoSuchOperator"):
+    with pytest.raises(
+        BadModel, match=r"onnxruntime refuses the float model: .*NoSuchOperator"
+    ):
         FloatSession(model)
 
 
@@ -281,5 +404,10 @@ def test_a_sample_of_the_wrong_shape_is_a_bad_model_run() -> None:
 
 
 def test_synthetic_samples_calibrate() -> None:
-    table = calibrate(dense_relu(), synthetic_samples({"x": (1, 2)}, 8, seed=0), MINMAX, model_sha256="")
+    table = calibrate(
+        dense_relu(),
+        synthetic_samples({"x": (1, 2)}, 8, seed=0),
+        MINMAX,
+        model_sha256="",
+    )
     assert table.ranges["x"].min < 0 < table.ranges["x"].max

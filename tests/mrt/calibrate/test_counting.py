@@ -20,7 +20,9 @@ DTYPES = [np.float16, np.float32, np.float64]
 LENGTHS = [0, 1, 3, 7, 8, 9, 49, 130, 511, 512, 513, 1100]
 BINS = 192
 HIGHEST = 16 * 127 + 15  # the bin of the largest number below 2
-needs_extension = pytest.mark.skipif(counting._native() is None, reason="the extension is not built here")
+needs_extension = pytest.mark.skipif(
+    counting._native() is None, reason="the extension is not built here"
+)
 
 
 @pytest.fixture(params=[pytest.param("extension", marks=needs_extension), "numpy"])
@@ -31,7 +33,9 @@ def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
-def numbers(shape: tuple[int, ...], dtype: type, seed: int = 0, *, below: float = 2.0) -> np.ndarray:
+def numbers(
+    shape: tuple[int, ...], dtype: type, seed: int = 0, *, below: float = 2.0
+) -> np.ndarray:
     """Of many sizes, below a bound, some of them zeros of both signs and some denormal."""
     rng = np.random.default_rng(seed)
     values = rng.uniform(-below, below, shape) * 2.0 ** rng.integers(-12, 1, shape)
@@ -73,48 +77,77 @@ def bits_of(values: np.ndarray) -> bytes:
 def test_ends_of_rows(by: str, length: int, dtype: type) -> None:
     for rows in rows_in_many_places(5, length, dtype):
         low, high = counting.ends(rows)
-        expected = [[min(row, default=math.inf), max(row, default=-math.inf)] for row in rows.tolist()]
+        expected = [
+            [min(row, default=math.inf), max(row, default=-math.inf)]
+            for row in rows.tolist()
+        ]
         assert low.dtype == high.dtype == dtype
-        assert [list(pair) for pair in zip(low.tolist(), high.tolist(), strict=True)] == expected
-        assert not np.signbit(low[low == 0]).any() and not np.signbit(high[high == 0]).any()
+        assert [
+            list(pair) for pair in zip(low.tolist(), high.tolist(), strict=True)
+        ] == expected
+        assert (
+            not np.signbit(low[low == 0]).any()
+            and not np.signbit(high[high == 0]).any()
+        )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("bad", range(13))
-def test_a_nan_anywhere_is_both_ends_and_infinities_are_ends(by: str, bad: int, dtype: type) -> None:
+def test_a_nan_anywhere_is_both_ends_and_infinities_are_ends(
+    by: str, bad: int, dtype: type
+) -> None:
     rows = numbers((4, 13), dtype)
     rows[0, bad], rows[1, bad], rows[2, bad] = np.nan, np.inf, -np.inf
     low, high = counting.ends(rows)
-    assert np.isnan(low).tolist() == np.isnan(high).tolist() == [True, False, False, False]
+    assert (
+        np.isnan(low).tolist() == np.isnan(high).tolist() == [True, False, False, False]
+    )
     assert (high[1], low[2]) == (np.inf, -np.inf)
-    assert (low[1], high[2]) == (np.delete(rows[1], bad).min(), np.delete(rows[2], bad).max())
+    assert (low[1], high[2]) == (
+        np.delete(rows[1], bad).min(),
+        np.delete(rows[2], bad).max(),
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.bool_])
-def test_ends_of_whole_numbers(by: str, dtype: type) -> None:
+def test_ends_of_integers(by: str, dtype: type) -> None:
     rows = np.array([[1, 0, 1], [0, 0, 0]]).astype(dtype)
     assert [item.tolist() for item in counting.ends(rows)] == [[0, 0], [1, 0]]
 
 
 def test_ends_of_no_rows(by: str) -> None:
-    assert [end.tolist() for end in counting.ends(np.zeros((0, 4), np.float32))] == [[], []]
+    assert [end.tolist() for end in counting.ends(np.zeros((0, 4), np.float32))] == [
+        [],
+        [],
+    ]
 
 
 @pytest.mark.parametrize("block", [1, 20, 2**16])
-def test_ends_however_many_numbers_are_gone_through_at_once(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ends_however_many_numbers_are_gone_through_at_once(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(counting, "_BLOCK", block)
     rows = numbers((9, 7), np.float64)
     low, high = counting.ends(rows)
-    assert (low.tolist(), high.tolist()) == (rows.min(axis=1).tolist(), rows.max(axis=1).tolist())
+    assert (low.tolist(), high.tolist()) == (
+        rows.min(axis=1).tolist(),
+        rows.max(axis=1).tolist(),
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("length", LENGTHS)
-def test_sums_and_sums_of_squares_are_added_in_lanes(by: str, length: int, dtype: type) -> None:
+def test_sums_and_sums_of_squares_are_added_in_lanes(
+    by: str, length: int, dtype: type
+) -> None:
     for rows in rows_in_many_places(5, length, dtype):
         sums, squares = counting.moments(rows)
-        assert bits_of(sums) == bits_of(np.array([in_lanes(row) for row in rows.tolist()]))
-        assert bits_of(squares) == bits_of(np.array([in_lanes([x * x for x in row]) for row in rows.tolist()]))
+        assert bits_of(sums) == bits_of(
+            np.array([in_lanes(row) for row in rows.tolist()])
+        )
+        assert bits_of(squares) == bits_of(
+            np.array([in_lanes([x * x for x in row]) for row in rows.tolist()])
+        )
 
 
 def test_the_order_of_a_sum_shows(by: str) -> None:
@@ -128,7 +161,9 @@ def test_the_order_of_a_sum_shows(by: str) -> None:
 
 def test_the_sum_of_negative_zeros_is_zero(by: str) -> None:
     for length in (1, 8, 9):
-        assert not np.signbit(counting.moments(np.full((2, length), -0.0, np.float32))[0]).any()
+        assert not np.signbit(
+            counting.moments(np.full((2, length), -0.0, np.float32))[0]
+        ).any()
 
 
 def bin_counts(values: list[float], exponent: int, size: int) -> list[int]:
@@ -140,15 +175,21 @@ def bin_counts(values: list[float], exponent: int, size: int) -> list[int]:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("exponent", [-10, -6, 0, 5])
-@pytest.mark.parametrize("shape", [(0,), (1,), (700,), (3, 4), (2, 3, 5), (1, 2, 3, 4, 5), (1, 6, 30, 40)])
-def test_numbers_fall_toward_zero_into_bins(by: str, shape: tuple[int, ...], exponent: int, dtype: type) -> None:
+@pytest.mark.parametrize(
+    "shape", [(0,), (1,), (700,), (3, 4), (2, 3, 5), (1, 2, 3, 4, 5), (1, 6, 30, 40)]
+)
+def test_numbers_fall_toward_zero_into_bins(
+    by: str, shape: tuple[int, ...], exponent: int, dtype: type
+) -> None:
     values = numbers(shape, dtype)
     counts = np.ones(4097, np.int64)
     for seen in (values, values[..., ::-1], values[..., ::2]):
         expected = [
             before + more
             for before, more in zip(
-                counts.tolist(), bin_counts(seen.reshape(-1).tolist(), exponent, counts.size), strict=True
+                counts.tolist(),
+                bin_counts(seen.reshape(-1).tolist(), exponent, counts.size),
+                strict=True,
             )
         ]
         counting.count_bins(counts, seen, exponent)
@@ -157,7 +198,9 @@ def test_numbers_fall_toward_zero_into_bins(by: str, shape: tuple[int, ...], exp
 
 @pytest.mark.parametrize("exponent", [-140, -135, -128, -127, -120, -119, 0, 116])
 def test_bins_of_every_width_a_float32_needs(by: str, exponent: int) -> None:
-    values = np.ldexp(numbers((3000,), np.float64, below=4096.0), exponent).astype(np.float32)
+    values = np.ldexp(numbers((3000,), np.float64, below=4096.0), exponent).astype(
+        np.float32
+    )
     counts = np.zeros(8191, np.int64)
     counting.count_bins(counts, values, exponent)
     assert counts.tolist() == bin_counts(values.tolist(), exponent, counts.size)
@@ -169,13 +212,17 @@ def magnitude_counts(rows: list[list[float]], highest: int) -> list[list[list[in
     for of_row, row in zip(counts, rows, strict=True):
         for number in row:
             bits = struct.unpack("<I", struct.pack("<f", abs(np.float32(number))))[0]
-            of_row[1 if number < 0 and bits else 0][max(bits // 2**19 - highest + BINS - 1, 0)] += 1
+            of_row[1 if number < 0 and bits else 0][
+                max(bits // 2**19 - highest + BINS - 1, 0)
+            ] += 1
     return counts
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("length", LENGTHS)
-def test_magnitudes_are_counted_by_sign_and_leading_bits(by: str, length: int, dtype: type) -> None:
+def test_magnitudes_are_counted_by_sign_and_leading_bits(
+    by: str, length: int, dtype: type
+) -> None:
     for rows in rows_in_many_places(3, length, dtype):
         counts = np.zeros((3, 2, BINS), np.int64)
         counting.count_magnitudes(counts, rows, HIGHEST)
@@ -190,12 +237,22 @@ def test_magnitudes_are_counted_alike_in_narrow_and_in_wide_tables(by: str) -> N
     narrow, wide = np.ones((3, 2, BINS), np.int32), np.ones((3, 2, BINS), np.int64)
     for counts in (narrow, wide):
         counting.count_magnitudes(counts, rows, HIGHEST)
-    assert (narrow - 1).tolist() == (wide - 1).tolist() == magnitude_counts(rows.tolist(), HIGHEST)
+    assert (
+        (narrow - 1).tolist()
+        == (wide - 1).tolist()
+        == magnitude_counts(rows.tolist(), HIGHEST)
+    )
 
 
 @pytest.mark.parametrize("highest", [BINS - 1, HIGHEST + 5, 16 * 254 + 15])
-def test_magnitudes_below_the_first_bin_are_counted_in_it(by: str, highest: int) -> None:
-    rows = numbers((2, 700), np.float32, below=float(np.float32(2.0**-126)) if highest == BINS - 1 else 2.0)
+def test_magnitudes_below_the_first_bin_are_counted_in_it(
+    by: str, highest: int
+) -> None:
+    rows = numbers(
+        (2, 700),
+        np.float32,
+        below=float(np.float32(2.0**-126)) if highest == BINS - 1 else 2.0,
+    )
     counts = np.zeros((2, 2, BINS), np.int64)
     counting.count_magnitudes(counts, rows, highest)
     assert counts.tolist() == magnitude_counts(rows.tolist(), highest)
@@ -204,7 +261,9 @@ def test_magnitudes_below_the_first_bin_are_counted_in_it(by: str, highest: int)
 def test_edges_of_magnitude_are_those_of_the_bins() -> None:
     edges = counting.magnitude_edges(16 * 127, 16 * 127 + 17)
     assert edges.tolist() == [1 + step / 16 for step in range(16)] + [2.0]
-    assert counting.magnitude_bins(edges.astype(np.float32).view(np.int32)).tolist() == list(range(2032, 2049))
+    assert counting.magnitude_bins(
+        edges.astype(np.float32).view(np.int32)
+    ).tolist() == list(range(2032, 2049))
 
 
 @needs_extension
@@ -214,8 +273,12 @@ def test_the_extension_refuses_arrays_that_do_not_fit() -> None:
         lambda: native.ends(rows, *np.zeros((2, 2), np.float32)),
         lambda: native.moments(rows, *np.zeros((2, 4))),
         lambda: native.count_bins(np.zeros(4, np.int64), rows[0], 0),
-        lambda: native.count_magnitudes(np.zeros((2, 2, BINS), np.int64), rows, HIGHEST),
-        lambda: native.count_magnitudes(np.zeros((3, 1, BINS), np.int64), rows, HIGHEST),
+        lambda: native.count_magnitudes(
+            np.zeros((2, 2, BINS), np.int64), rows, HIGHEST
+        ),
+        lambda: native.count_magnitudes(
+            np.zeros((3, 1, BINS), np.int64), rows, HIGHEST
+        ),
     ]
     for call in calls:
         with pytest.raises(ValueError, match="arrays that do not fit each other"):
@@ -228,7 +291,9 @@ def test_the_extension_refuses_arrays_that_do_not_fit() -> None:
 def test_the_extension_writes_nothing_beyond_its_tables_whatever_the_numbers() -> None:
     rows = np.array([[np.nan, np.inf, -np.inf, 3e38, -3e38]], np.float32)
     room = np.zeros(3 * BINS * 2, np.int64)
-    counting._native().count_magnitudes(room[2 * BINS : 4 * BINS].reshape(1, 2, BINS), rows, HIGHEST)
+    counting._native().count_magnitudes(
+        room[2 * BINS : 4 * BINS].reshape(1, 2, BINS), rows, HIGHEST
+    )
     counting._native().count_bins(room[2 * BINS : 4 * BINS - 1], rows[0], 0)
     assert room.sum() == room[2 * BINS : 4 * BINS].sum() == 10
 
@@ -236,7 +301,11 @@ def test_the_extension_writes_nothing_beyond_its_tables_whatever_the_numbers() -
 @needs_extension
 def test_other_threads_run_while_the_extension_counts() -> None:
     """With the lock held, the main thread would wake up only after the other's last instruction."""
-    values, counts, interval = np.zeros((1, 2**23), np.float32), np.zeros(8191, np.int64), sys.getswitchinterval()
+    values, counts, interval = (
+        np.zeros((1, 2**23), np.float32),
+        np.zeros(8191, np.int64),
+        sys.getswitchinterval(),
+    )
 
     def woken_in_between() -> bool:
         started, done = threading.Event(), []
@@ -273,7 +342,9 @@ print(hashlib.sha256(b"".join(array.tobytes() for array in found)).hexdigest())
 
 
 @pytest.mark.parametrize("plain", [False, True])
-def test_sums_have_the_same_bits_whatever_instructions_numpy_may_use(plain: bool) -> None:
+def test_sums_have_the_same_bits_whatever_instructions_numpy_may_use(
+    plain: bool,
+) -> None:
     from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 
     present = " ".join(name for name in __cpu_dispatch__ if __cpu_features__[name])
@@ -281,27 +352,39 @@ def test_sums_have_the_same_bits_whatever_instructions_numpy_may_use(plain: bool
     for disabled in ("", present):
         environment = {**os.environ, "NPY_DISABLE_CPU_FEATURES": disabled}
         command = [sys.executable, "-c", PROGRAM.format(plain=plain)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True
+        )
         digests.add(done.stdout)
     assert len(digests) == 1
 
 
 def test_a_file_that_is_no_extension_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MRT_COUNTING", "nowhere.so")
-    with pytest.raises(BadOption, match=r"MRT_COUNTING names nowhere\.so, which is not a built extension"):
+    with pytest.raises(
+        BadOption,
+        match=r"MRT_COUNTING names nowhere\.so, which is not a built extension",
+    ):
         counting._native.__wrapped__()
 
 
 @pytest.mark.parametrize("name", ["text.so", "text.txt"])
-def test_so_is_one_that_cannot_be_loaded(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_is_one_that_cannot_be_loaded(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / name
     path.write_text("no extension")
     monkeypatch.setenv("MRT_COUNTING", str(path))
-    with pytest.raises(BadOption, match=f"MRT_COUNTING names {re.escape(str(path))}, which is not a built extension"):
+    with pytest.raises(
+        BadOption,
+        match=f"MRT_COUNTING names {re.escape(str(path))}, which is not a built extension",
+    ):
         counting._native.__wrapped__()
 
 
-@pytest.mark.parametrize("problem", [ImportError("wrong ELF class"), ModuleNotFoundError("mrt._counting")])
+@pytest.mark.parametrize(
+    "problem", [ImportError("wrong ELF class"), ModuleNotFoundError("mrt._counting")]
+)
 def test_numpy_counts_where_the_installed_extension_cannot(
     problem: ImportError, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,12 +10,27 @@ from mrt.errors import BadData
 
 def numbered(count: int) -> Samples:
     return Samples(
-        ("x",), count, tuple(range(count)), "test", lambda: iter({"x": np.float32([i])} for i in range(count))
+        ("x",),
+        count,
+        tuple(range(count)),
+        "test",
+        lambda: iter({"x": np.float32([i])} for i in range(count)),
     )
 
 
 @pytest.mark.parametrize(
-    ("total", "held"), [(4, 2), (10, 5), (31, 15), (32, 16), (47, 16), (48, 16), (100, 33), (768, 256), (5000, 256)]
+    ("total", "held"),
+    [
+        (4, 2),
+        (10, 5),
+        (31, 15),
+        (32, 16),
+        (47, 16),
+        (48, 16),
+        (100, 33),
+        (768, 256),
+        (5000, 256),
+    ],
 )
 def test_a_third_at_least_16_of_few_the_half_and_at_most_256(total, held):
     assert count_to_hold_back(numbered(total)) == held
@@ -23,8 +38,14 @@ def test_a_third_at_least_16_of_few_the_half_and_at_most_256(total, held):
 
 def test_both_parts_together_are_all_samples_in_order_and_labels_go_along():
     rest, held = split(numbered(10), 3)
-    assert [int(sample["x"][0]) for sample in held] == [0, 3, 6] == list(held.labels or ())
-    assert [int(sample["x"][0]) for sample in rest] == [1, 2, 4, 5, 7, 8, 9] == list(rest.labels or ())
+    assert (
+        [int(sample["x"][0]) for sample in held] == [0, 3, 6] == list(held.labels or ())
+    )
+    assert (
+        [int(sample["x"][0]) for sample in rest]
+        == [1, 2, 4, 5, 7, 8, 9]
+        == list(rest.labels or ())
+    )
     assert (len(rest), len(held)) == (7, 3)
 
 

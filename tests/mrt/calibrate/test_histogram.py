@@ -8,7 +8,11 @@ from hypothesis.extra import numpy as hnp
 
 from mrt.calibrate.histogram import CENTRE, Histogram, exponent_for
 
-FLOATS = hnp.arrays(np.float32, st.integers(1, 40), elements=st.floats(width=32, allow_nan=False, allow_infinity=False))
+FLOATS = hnp.arrays(
+    np.float32,
+    st.integers(1, 40),
+    elements=st.floats(width=32, allow_nan=False, allow_infinity=False),
+)
 
 
 def histogram_of(*arrays: np.ndarray) -> Histogram:
@@ -19,22 +23,34 @@ def histogram_of(*arrays: np.ndarray) -> Histogram:
 
 
 def bins(histogram: Histogram) -> dict[int, int]:
-    return {int(index) - CENTRE: int(histogram.counts[index]) for index in np.flatnonzero(histogram.counts)}
+    return {
+        int(index) - CENTRE: int(histogram.counts[index])
+        for index in np.flatnonzero(histogram.counts)
+    }
 
 
-@pytest.mark.parametrize(("magnitude", "exponent"), [(1.0, -11), (0.999, -12), (4096.0, 1), (4095.9, 0), (0.0, -140)])
-def test_the_largest_magnitude_lies_in_the_outer_half(magnitude: float, exponent: int) -> None:
+@pytest.mark.parametrize(
+    ("magnitude", "exponent"),
+    [(1.0, -11), (0.999, -12), (4096.0, 1), (4095.9, 0), (0.0, -140)],
+)
+def test_the_largest_magnitude_lies_in_the_outer_half(
+    magnitude: float, exponent: int
+) -> None:
     assert exponent_for(magnitude) == exponent
 
 
 def test_values_fall_toward_zero_into_bins_of_the_width() -> None:
-    histogram = histogram_of(np.array([4000.0, 2.5, 2.0, -2.5, -0.5, 0.0, 0.99, -4000.75], np.float32))
+    histogram = histogram_of(
+        np.array([4000.0, 2.5, 2.0, -2.5, -0.5, 0.0, 0.99, -4000.75], np.float32)
+    )
     assert histogram.width == 1.0
     assert bins(histogram) == {4000: 1, 2: 2, -2: 1, 0: 3, -4000: 1}
 
 
 def test_a_larger_value_doubles_the_width_and_keeps_the_counts() -> None:
-    histogram = histogram_of(np.array([4095.0, 3.0, -3.0], np.float32), np.array([10000.0], np.float32))
+    histogram = histogram_of(
+        np.array([4095.0, 3.0, -3.0], np.float32), np.array([10000.0], np.float32)
+    )
     assert histogram.width == 4.0
     assert bins(histogram) == {1023: 1, 0: 2, 2500: 1}
 
@@ -43,16 +59,24 @@ def test_zeros_alone_need_no_width() -> None:
     assert bins(histogram_of(np.zeros(5, np.float32))) == {0: 5}
 
 
-@pytest.mark.parametrize(("dtype", "outermost"), [(np.float16, 4094), (np.float32, 4095), (np.float64, 4095)])
+@pytest.mark.parametrize(
+    ("dtype", "outermost"), [(np.float16, 4094), (np.float32, 4095), (np.float64, 4095)]
+)
 def test_extreme_magnitudes_are_counted(dtype: type, outermost: int) -> None:
     limits = np.finfo(dtype)
-    histogram = histogram_of(np.array([limits.smallest_subnormal, limits.max, limits.min, limits.tiny], dtype))
+    histogram = histogram_of(
+        np.array(
+            [limits.smallest_subnormal, limits.max, limits.min, limits.tiny], dtype
+        )
+    )
     assert bins(histogram) == {outermost: 1, -outermost: 1, 0: 2}
 
 
 @settings(max_examples=150)
 @given(FLOATS, FLOATS, FLOATS)
-def test_shares_merged_in_any_way_equal_the_whole(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+def test_shares_merged_in_any_way_equal_the_whole(
+    a: np.ndarray, b: np.ndarray, c: np.ndarray
+) -> None:
     whole = histogram_of(np.concatenate([a, b, c]))
     left = histogram_of(a, b)
     left.merge(histogram_of(c))

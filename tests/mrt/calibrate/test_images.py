@@ -17,7 +17,9 @@ def paint(path: Path, pixels: list[list[list[int]]] | np.ndarray) -> None:
     Image.fromarray(np.array(pixels, np.uint8)).save(path)
 
 
-def flat(path: Path, size: tuple[int, int], color: tuple[int, int, int] = (9, 9, 9)) -> None:
+def flat(
+    path: Path, size: tuple[int, int], color: tuple[int, int, int] = (9, 9, 9)
+) -> None:
     Image.new("RGB", size, color).save(path)
 
 
@@ -43,7 +45,9 @@ def test_labels_csv_gives_order_and_classes(tmp_path: Path) -> None:
 def test_pixels_are_rgb_in_nchw(tmp_path: Path) -> None:
     paint(tmp_path / "a.png", [[[1, 2, 3], [4, 5, 6]], [[7, 8, 9], [10, 11, 12]]])
     (sample,) = open_samples(tmp_path, SHAPE)
-    assert sample["data"].tolist() == [[[[1, 4], [7, 10]], [[2, 5], [8, 11]], [[3, 6], [9, 12]]]]
+    assert sample["data"].tolist() == [
+        [[[1, 4], [7, 10]], [[2, 5], [8, 11]], [[3, 6], [9, 12]]]
+    ]
 
 
 def test_pixels_are_rgb_in_nhwc_where_the_model_wants_that(tmp_path: Path) -> None:
@@ -75,7 +79,9 @@ def test_resize_is_of_the_shorter_side(tmp_path: Path) -> None:
 
 def test_with_no_size_given_the_centre_seven_eighths_is_seen(tmp_path: Path) -> None:
     picture = np.zeros((8, 8, 3), np.uint8)
-    picture[:, 0] = picture[:, 7] = 255  # what the crop from 8 to 7 must lose on the right
+    picture[:, 0] = picture[:, 7] = (
+        255  # what the crop from 8 to 7 must lose on the right
+    )
     paint(tmp_path / "a.png", picture)
     (sample,) = open_samples(tmp_path, {"data": (1, 3, 7, 7)})
     assert sample["data"][0, 0, 0].tolist() == [255, 0, 0, 0, 0, 0, 0]
@@ -83,13 +89,19 @@ def test_with_no_size_given_the_centre_seven_eighths_is_seen(tmp_path: Path) -> 
 
 def test_an_image_too_small_for_its_crop_is_refused(tmp_path: Path) -> None:
     flat(tmp_path / "a.png", (4, 4))
-    with pytest.raises(BadData, match=r"a\.png: a sample of shape \[1, 4, 4, 3\] .* does not fit .*\[1, 3, 8, 8\]"):
-        next(iter(open_samples(tmp_path, {"data": (1, 3, 8, 8)}, Preprocessing(crop=8))))
+    with pytest.raises(
+        BadData,
+        match=r"a\.png: a sample of shape \[1, 4, 4, 3\] .* does not fit .*\[1, 3, 8, 8\]",
+    ):
+        next(
+            iter(open_samples(tmp_path, {"data": (1, 3, 8, 8)}, Preprocessing(crop=8)))
+        )
 
 
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
-        BadData, match=r"holds no images \(.jpg, .jpeg, .png, \.\.\.\) and no labels.csv that lists any"
+        BadData,
+        match=r"holds no images \(.jpg, .jpeg, .png, \.\.\.\) and no labels.csv that lists any",
     ):
         open_samples(tmp_path, SHAPE)
 
@@ -114,12 +126,17 @@ def test_a_truncated_image_is_refused_by_name(tmp_path: Path) -> None:
     [
         ("gone.png,1", "row 1 names 'gone.png', which does not exist"),
         ("../a.png,1", "row 1 names '../a.png', which lies outside the folder"),
-        ("a.png,cat", "row 1 is 'a.png,cat', expected a file name and the number of its class"),
+        (
+            "a.png,cat",
+            "row 1 is 'a.png,cat', expected a file name and the number of its class",
+        ),
         ("a.png,-1", "row 1 is 'a.png,-1', expected a file name"),
         ("a.png", "row 1 is 'a.png', expected a file name"),
     ],
 )
-def test_rows_of_labels_csv_that_lie_are_refused(tmp_path: Path, row: str, sentence: str) -> None:
+def test_rows_of_labels_csv_that_lie_are_refused(
+    tmp_path: Path, row: str, sentence: str
+) -> None:
     folder = tmp_path / "images"
     folder.mkdir()
     flat(folder / "a.png", (2, 2))
@@ -132,5 +149,8 @@ def test_rows_of_labels_csv_that_lie_are_refused(tmp_path: Path, row: str, sente
 
 def test_a_model_that_eats_no_pictures_refuses_a_folder(tmp_path: Path) -> None:
     flat(tmp_path / "a.png", (2, 2))
-    with pytest.raises(BadData, match=r"a picture does not fit the model's input \[1, 10\]; give its samples as .npz"):
+    with pytest.raises(
+        BadData,
+        match=r"a picture does not fit the model's input \[1, 10\]; give its samples as .npz",
+    ):
         next(iter(open_samples(tmp_path, {"data": (1, 10)})))

@@ -8,9 +8,11 @@ from hypothesis.extra import numpy as hnp
 
 from mrt.calibrate.observers import Observer
 from mrt.errors import BadData
-from mrt.table.table import OBSERVERS, CalibrationOptions, Range
+from mrt.table.table import OBSERVERS, CalibrationOptions, MeasuredRange
 
-ARRAYS = hnp.arrays(np.float32, st.integers(1, 30), elements=st.floats(-1e6, 1e6, width=32))
+ARRAYS = hnp.arrays(
+    np.float32, st.integers(1, 30), elements=st.floats(-1e6, 1e6, width=32)
+)
 
 
 def observe(name: str, *arrays: np.ndarray, **options) -> Observer:
@@ -25,41 +27,64 @@ def with_outlier(values: np.ndarray, outlier: float) -> np.ndarray:
 
 
 def test_minmax_is_what_was_seen() -> None:
-    assert observe("minmax", [1, -2], [3, 0.5]).range() == Range(-2.0, 3.0, -2.0, 3.0)
+    assert observe("minmax", [1, -2], [3, 0.5]).range() == MeasuredRange(
+        -2.0, 3.0, -2.0, 3.0
+    )
 
 
 @pytest.mark.parametrize("name", OBSERVERS)
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ([0, 0, 0], Range(0.0, 0.0, 0.0, 0.0)),
-        ([-0.0], Range(0.0, 0.0, 0.0, 0.0)),
-        ([5, 5], Range(5.0, 5.0, 5.0, 5.0)),
-        ([-5, -5], Range(-5.0, -5.0, -5.0, -5.0)),
-        ([], Range(0.0, 0.0, 0.0, 0.0)),
-        ([1e-45], Range(1.401298464324817e-45, 1.401298464324817e-45, 1.401298464324817e-45, 1.401298464324817e-45)),
+        ([0, 0, 0], MeasuredRange(0.0, 0.0, 0.0, 0.0)),
+        ([-0.0], MeasuredRange(0.0, 0.0, 0.0, 0.0)),
+        ([5, 5], MeasuredRange(5.0, 5.0, 5.0, 5.0)),
+        ([-5, -5], MeasuredRange(-5.0, -5.0, -5.0, -5.0)),
+        ([], MeasuredRange(0.0, 0.0, 0.0, 0.0)),
+        (
+            [1e-45],
+            MeasuredRange(
+                1.401298464324817e-45,
+                1.401298464324817e-45,
+                1.401298464324817e-45,
+                1.401298464324817e-45,
+            ),
+        ),
     ],
 )
-def test_tensors_with_one_value_have_the_range_of_that_value(name: str, values: list[float], expected: Range) -> None:
+def test_tensors_with_one_value_have_the_range_of_that_value(
+    name: str, values: list[float], expected: MeasuredRange
+) -> None:
     assert observe(name, values).range() == expected
 
 
 def test_the_sign_of_zero_leaves_no_trace() -> None:
-    assert str(observe("minmax", [-0.0, 1]).range()) == "Range(min=0.0, max=1.0, lo=0.0, hi=1.0)"
+    assert (
+        str(observe("minmax", [-0.0, 1]).range())
+        == "MeasuredRange(min=0.0, max=1.0, lo=0.0, hi=1.0)"
+    )
 
 
 def test_percentile_leaves_out_the_share_on_either_side() -> None:
     values = np.arange(-500, 500) + 0.5  # 1000 values; bins are 1/8 wide
-    assert observe("percentile", values, percentile=99).range() == Range(-499.5, 499.5, -489.625, 489.625)
-    assert observe("percentile", values, percentile=100).range() == Range(-499.5, 499.5, -499.5, 499.5)
+    assert observe("percentile", values, percentile=99).range() == MeasuredRange(
+        -499.5, 499.5, -489.625, 489.625
+    )
+    assert observe("percentile", values, percentile=100).range() == MeasuredRange(
+        -499.5, 499.5, -499.5, 499.5
+    )
 
 
 def test_percentile_of_few_values_clips_nothing() -> None:
-    assert observe("percentile", [0, 1, 100]).range() == Range(0.0, 100.0, 0.0, 100.0)
+    assert observe("percentile", [0, 1, 100]).range() == MeasuredRange(
+        0.0, 100.0, 0.0, 100.0
+    )
 
 
 def test_percentile_of_positive_values_clips_both_ends() -> None:
-    assert observe("percentile", np.arange(1024, 2024), percentile=90).range() == Range(1024.0, 2023.0, 1124.0, 1923.5)
+    assert observe(
+        "percentile", np.arange(1024, 2024), percentile=90
+    ).range() == MeasuredRange(1024.0, 2023.0, 1124.0, 1923.5)
 
 
 def test_mse_weighs_clipping_against_rounding() -> None:
@@ -68,7 +93,9 @@ def test_mse_weighs_clipping_against_rounding() -> None:
     assert 23.5 < observe("mse", with_outlier(small, 50.0)).range().hi < 25.7
 
 
-def test_of_values_that_are_only_summed_clipping_counts_as_often_as_there_are_terms() -> None:
+def test_of_values_that_are_only_summed_clipping_counts_as_often_as_there_are_terms() -> (
+    None
+):
     """As above, but 10 (50 - t)^2 + 200000 (t / 127)^2 / 12, which is least at t = 45.3."""
     small = np.random.Generator(np.random.PCG64(1)).standard_normal(200_000)
     observer = Observer(CalibrationOptions("mse"), summed=10)
@@ -84,7 +111,10 @@ def test_values_that_are_never_negative_have_twice_the_steps() -> None:
 
 def test_zeros_weigh_nothing_in_entropy() -> None:
     positive = np.abs(np.random.Generator(np.random.PCG64(1)).standard_normal(20_000))
-    assert observe("entropy", positive, np.zeros(10**6)).range().hi == observe("entropy", positive, [0]).range().hi
+    assert (
+        observe("entropy", positive, np.zeros(10**6)).range().hi
+        == observe("entropy", positive, [0]).range().hi
+    )
 
 
 @pytest.mark.parametrize(("name", "bits"), [("mse", 4), ("entropy", 4), ("entropy", 8)])
@@ -110,7 +140,9 @@ def test_mse_clips_more_with_fewer_bits() -> None:
     normal = np.random.Generator(np.random.PCG64(2)).standard_normal(100_000)
     limits = [observe("mse", normal, bits=bits).range().hi for bits in (2, 4, 8)]
     assert limits[0] < limits[1] < limits[2]
-    assert 2.4 < limits[1] < 2.8  # literature: 4 bits of a normal distribution are best clipped near 2.55
+    assert (
+        2.4 < limits[1] < 2.8
+    )  # literature: 4 bits of a normal distribution are best clipped near 2.55
 
 
 @pytest.mark.parametrize("name", ["mse", "entropy"])
@@ -128,7 +160,9 @@ def test_values_that_are_not_finite_are_refused(bad: float) -> None:
 @pytest.mark.parametrize("name", OBSERVERS)
 @settings(max_examples=12, deadline=None)
 @given(ARRAYS, ARRAYS)
-def test_two_halves_merged_equal_the_whole(name: str, a: np.ndarray, b: np.ndarray) -> None:
+def test_two_halves_merged_equal_the_whole(
+    name: str, a: np.ndarray, b: np.ndarray
+) -> None:
     merged = observe(name, a)
     merged.merge(observe(name, b))
     assert merged.range() == observe(name, np.concatenate([b, a])).range()
@@ -139,7 +173,10 @@ def test_two_halves_merged_equal_the_whole(name: str, a: np.ndarray, b: np.ndarr
 @given(ARRAYS)
 def test_a_range_lies_within_what_was_seen(name: str, values: np.ndarray) -> None:
     found = observe(name, values).range()
-    assert (found.min, found.max) == (float(values.min()) + 0.0, float(values.max()) + 0.0)
+    assert (found.min, found.max) == (
+        float(values.min()) + 0.0,
+        float(values.max()) + 0.0,
+    )
     assert found.min <= found.lo <= found.hi <= found.max
 
 

@@ -14,7 +14,12 @@ def test_nothing_asked_for_gives_the_array_as_float32() -> None:
 
 
 def test_dimensions_of_one_may_be_missing() -> None:
-    assert Preprocessing().apply(np.zeros((28, 28)), (1, 1, 28, 28), "x").shape == (1, 1, 28, 28)
+    assert Preprocessing().apply(np.zeros((28, 28)), (1, 1, 28, 28), "x").shape == (
+        1,
+        1,
+        28,
+        28,
+    )
 
 
 def test_nhwc_becomes_nchw() -> None:
@@ -32,15 +37,26 @@ def test_nchw_becomes_nhwc_where_the_model_wants_that() -> None:
 
 @pytest.mark.parametrize(
     ("shape", "axis"),
-    [((1, 3, 224, 224), 1), ((1, 224, 224, 3), 3), ((1, 1, 49, 10), 1), ((1, 2, 1, 1), 1), ((1, 10), 1), ((5,), None)],
+    [
+        ((1, 3, 224, 224), 1),
+        ((1, 224, 224, 3), 3),
+        ((1, 1, 49, 10), 1),
+        ((1, 2, 1, 1), 1),
+        ((1, 10), 1),
+        ((5,), None),
+    ],
 )
-def test_channels_come_first_unless_only_the_last_axis_can_count_them(shape: tuple[int, ...], axis: int | None) -> None:
+def test_channels_come_first_unless_only_the_last_axis_can_count_them(
+    shape: tuple[int, ...], axis: int | None
+) -> None:
     assert channel_axis(shape) == axis
 
 
 def test_bgr_reverses_the_channels() -> None:
     sample = np.array([[[1, 2, 3]]], np.uint8)
-    assert Preprocessing(layout="NHWC", color="BGR").apply(sample, (1, 3, 1, 1), "x").ravel().tolist() == [3, 2, 1]
+    assert Preprocessing(layout="NHWC", color="BGR").apply(
+        sample, (1, 3, 1, 1), "x"
+    ).ravel().tolist() == [3, 2, 1]
 
 
 def test_scale_then_mean_then_std() -> None:
@@ -65,7 +81,9 @@ def test_a_shape_that_does_not_fit_names_the_layout_that_would() -> None:
 
 
 def test_a_shape_that_fits_no_layout_is_refused() -> None:
-    with pytest.raises(BadData, match=r"shape \[9\] .* does not fit the model's input \[1, 10\]$"):
+    with pytest.raises(
+        BadData, match=r"shape \[9\] .* does not fit the model's input \[1, 10\]$"
+    ):
         Preprocessing().apply(np.zeros(9), (1, 10), "x")
 
 
@@ -75,7 +93,10 @@ def test_equal_sizes_in_another_order_are_not_taken_for_the_same() -> None:
 
 
 def test_three_means_for_one_channel_are_refused() -> None:
-    with pytest.raises(BadData, match=r"mean or std has 3 numbers, but the model's input is \[1, 1, 2, 2\]"):
+    with pytest.raises(
+        BadData,
+        match=r"mean or std has 3 numbers, but the model's input is \[1, 1, 2, 2\]",
+    ):
         Preprocessing(mean=(1, 2, 3)).apply(np.zeros((2, 2)), (1, 1, 2, 2), "x")
 
 

@@ -16,11 +16,18 @@ def save(path: Path, **arrays: np.ndarray) -> Path:
 
 
 def listed(samples) -> list[dict]:
-    return [{name: value.tolist() for name, value in sample.items()} for sample in samples]
+    return [
+        {name: value.tolist() for name, value in sample.items()} for sample in samples
+    ]
 
 
 def test_the_only_input_is_read_from_x_and_labels_from_y(tmp_path: Path) -> None:
-    path = save(tmp_path, x=np.array([[1, 2], [3, 4]], np.uint8), y=np.array([5, 6]), other=np.zeros(9))
+    path = save(
+        tmp_path,
+        x=np.array([[1, 2], [3, 4]], np.uint8),
+        y=np.array([5, 6]),
+        other=np.zeros(9),
+    )
     samples = open_samples(path, {"data": (1, 2)})
     assert (len(samples), samples.labels, samples.names) == (2, (5, 6), ("data",))
     assert listed(samples) == [{"data": [[1, 2]]}, {"data": [[3, 4]]}]
@@ -35,15 +42,26 @@ def test_several_inputs_are_read_by_name(tmp_path: Path) -> None:
 
 
 def test_arrays_and_labels_may_have_other_names(tmp_path: Path) -> None:
-    path = save(tmp_path, x_test=np.array([[1], [2]]), y_test=np.array([[0], [1]]), x=np.array([[9]]))
-    samples = open_samples(path, {"data": (1, 1)}, arrays={"x": "x_test"}, labels="y_test")
+    path = save(
+        tmp_path,
+        x_test=np.array([[1], [2]]),
+        y_test=np.array([[0], [1]]),
+        x=np.array([[9]]),
+    )
+    samples = open_samples(
+        path, {"data": (1, 1)}, arrays={"x": "x_test"}, labels="y_test"
+    )
     assert samples.labels == (0, 1)
     assert listed(samples) == [{"data": [[1]]}, {"data": [[2]]}]
 
 
-def test_the_plain_names_stand_in_for_other_names_that_are_absent(tmp_path: Path) -> None:
+def test_the_plain_names_stand_in_for_other_names_that_are_absent(
+    tmp_path: Path,
+) -> None:
     path = save(tmp_path, x=np.array([[7]]), y=np.array([1]))
-    samples = open_samples(path, {"data": (1, 1)}, arrays={"x": "x_test"}, labels="y_test")
+    samples = open_samples(
+        path, {"data": (1, 1)}, arrays={"x": "x_test"}, labels="y_test"
+    )
     assert (listed(samples), samples.labels) == ([{"data": [[7]]}], (1,))
 
 
@@ -58,34 +76,57 @@ def test_a_limit_takes_samples_and_labels_at_equal_distances(tmp_path: Path) -> 
 
 def test_an_npy_is_the_only_input(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.array([[1.5], [2.5]]))
-    assert listed(open_samples(tmp_path / "a.npy", {"data": (1, 1)})) == [{"data": [[1.5]]}, {"data": [[2.5]]}]
+    assert listed(open_samples(tmp_path / "a.npy", {"data": (1, 1)})) == [
+        {"data": [[1.5]]},
+        {"data": [[2.5]]},
+    ]
 
 
 def test_a_first_dimension_above_one_is_part_of_the_sample(tmp_path: Path) -> None:
     whole = np.arange(4.0).reshape(2, 2)
     np.save(tmp_path / "one.npy", whole)
     np.save(tmp_path / "two.npy", np.stack([whole, whole + 4]))
-    assert listed(open_samples(tmp_path / "one.npy", {"a": (2, 2)})) == [{"a": [[0, 1], [2, 3]]}]
+    assert listed(open_samples(tmp_path / "one.npy", {"a": (2, 2)})) == [
+        {"a": [[0, 1], [2, 3]]}
+    ]
     assert len(open_samples(tmp_path / "two.npy", {"a": (2, 2)})) == 2
 
 
 def test_preprocessing_is_given_for_all_inputs_or_by_name(tmp_path: Path) -> None:
     path = save(tmp_path, a=np.array([[8]]), b=np.array([[8]]))
     shapes = {"a": (1, 1), "b": (1, 1)}
-    assert listed(open_samples(path, shapes, Preprocessing(scale=0.5))) == [{"a": [[4]], "b": [[4]]}]
-    assert listed(open_samples(path, shapes, {"b": Preprocessing(scale=0.5)})) == [{"a": [[8]], "b": [[4]]}]
-    with pytest.raises(BadData, match="preprocessing is given for 'c', but the model's inputs are a, b"):
+    assert listed(open_samples(path, shapes, Preprocessing(scale=0.5))) == [
+        {"a": [[4]], "b": [[4]]}
+    ]
+    assert listed(open_samples(path, shapes, {"b": Preprocessing(scale=0.5)})) == [
+        {"a": [[8]], "b": [[4]]}
+    ]
+    with pytest.raises(
+        BadData, match="preprocessing is given for 'c', but the model's inputs are a, b"
+    ):
         open_samples(path, shapes, {"c": Preprocessing()})
 
 
 @pytest.mark.parametrize(
     ("arrays", "sentence"),
     [
-        ({"z": np.zeros((1, 2))}, "has no array 'data' or 'x' for the model's input; it has z; rename one, or name it"),
-        ({"x": np.zeros((2, 2), complex)}, "array 'x': has dtype complex128, expected real numbers"),
-        ({"x": np.zeros((1, 2)), "y": np.array(["cat"])}, "array 'y': has dtype <U3, expected real numbers"),
+        (
+            {"z": np.zeros((1, 2))},
+            "has no array 'data' or 'x' for the model's input; it has z; rename one, or name it",
+        ),
+        (
+            {"x": np.zeros((2, 2), complex)},
+            "array 'x': has dtype complex128, expected real numbers",
+        ),
+        (
+            {"x": np.zeros((1, 2)), "y": np.array(["cat"])},
+            "array 'y': has dtype <U3, expected real numbers",
+        ),
         ({"x": np.zeros((0, 2))}, "holds no samples; expected at least one"),
-        ({"x": np.float64(3)}, r"is a single number, expected samples of shape \[1, 2\] along the first axis"),
+        (
+            {"x": np.float64(3)},
+            r"is a single number, expected samples of shape \[1, 2\] along the first axis",
+        ),
         (
             {"x": np.zeros((4, 3))},
             r"a sample of shape \[3\] \(layout 'as is'\) does not fit the model's input \[1, 2\]",
@@ -94,50 +135,76 @@ def test_preprocessing_is_given_for_all_inputs_or_by_name(tmp_path: Path) -> Non
             {"x": np.zeros((2, 2)), "y": np.zeros(3, int)},
             r"array 'y': has shape \[3\], expected one class for each of 2",
         ),
-        ({"x": np.zeros((2, 2)), "y": np.array([0, -1])}, "expected the numbers of classes, 0 or above, found -1..0"),
-        ({"x": np.zeros((1, 2)), "y": np.array([0.5])}, "expected the numbers of classes, 0 or above, found 0.5..0.5"),
-        ({"x": np.zeros((1, 2)), "y": np.array([np.nan])}, "expected the numbers of classes"),
+        (
+            {"x": np.zeros((2, 2)), "y": np.array([0, -1])},
+            "expected the numbers of classes, 0 or above, found -1..0",
+        ),
+        (
+            {"x": np.zeros((1, 2)), "y": np.array([0.5])},
+            "expected the numbers of classes, 0 or above, found 0.5..0.5",
+        ),
+        (
+            {"x": np.zeros((1, 2)), "y": np.array([np.nan])},
+            "expected the numbers of classes",
+        ),
     ],
 )
-def test_arrays_that_do_not_suit_are_refused_on_opening(tmp_path: Path, arrays, sentence: str) -> None:
+def test_arrays_that_do_not_suit_are_refused_on_opening(
+    tmp_path: Path, arrays, sentence: str
+) -> None:
     with pytest.raises(BadData, match=sentence):
         open_samples(save(tmp_path, **arrays), {"data": (1, 2)})
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_a_sample_with_a_value_that_is_not_finite_is_refused_by_number(tmp_path: Path, bad: float) -> None:
+def test_a_sample_with_a_value_that_is_not_finite_is_refused_by_number(
+    tmp_path: Path, bad: float
+) -> None:
     path = save(tmp_path, x=np.array([[1.0, 2.0], [3.0, bad]]))
     with pytest.raises(
-        BadData, match=r"array 'x', sample 1: 1 of 2 values are NaN or infinite; expected finite numbers"
+        BadData,
+        match=r"array 'x', sample 1: 1 of 2 values are NaN or infinite; expected finite numbers",
     ):
         list(open_samples(path, {"data": (1, 2)}))
 
 
 def test_different_counts_are_refused(tmp_path: Path) -> None:
     path = save(tmp_path, a=np.zeros((2, 1)), b=np.zeros((3, 1)))
-    with pytest.raises(BadData, match="expected as many samples for every input, found 2 for 'a', 3 for 'b'"):
+    with pytest.raises(
+        BadData,
+        match="expected as many samples for every input, found 2 for 'a', 3 for 'b'",
+    ):
         open_samples(path, {"a": (1, 1), "b": (1, 1)})
 
 
 def test_labels_asked_for_by_name_must_exist(tmp_path: Path) -> None:
     path = save(tmp_path, x=np.zeros((1, 1)))
-    with pytest.raises(BadData, match="has no array 'classes' or 'y' for the labels; it has x"):
+    with pytest.raises(
+        BadData, match="has no array 'classes' or 'y' for the labels; it has x"
+    ):
         open_samples(path, {"data": (1, 1)}, labels="classes")
 
 
 def test_what_does_not_exist_or_is_of_another_kind_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadData, match=r"gone\.npz: does not exist; expected an \.npz, a \.npy or a folder of images"):
+    with pytest.raises(
+        BadData,
+        match=r"gone\.npz: does not exist; expected an \.npz, a \.npy or a folder of images",
+    ):
         open_samples(tmp_path / "gone.npz", {"data": (1, 1)})
     (tmp_path / "a.txt").write_text("1")
     with pytest.raises(BadData, match=r"a\.txt: expected an \.npz"):
         open_samples(tmp_path / "a.txt", {"data": (1, 1)})
     np.save(tmp_path / "a.npy", np.zeros((1, 1)))
-    with pytest.raises(BadData, match=r"one array for a model of 2 inputs \(a, b\); give an \.npz"):
+    with pytest.raises(
+        BadData, match=r"one array for a model of 2 inputs \(a, b\); give an \.npz"
+    ):
         open_samples(tmp_path / "a.npy", {"a": (1, 1), "b": (1, 1)})
 
 
 def test_synthetic_samples_of_an_interval_are_whole_and_reach_its_ends() -> None:
-    (sample,) = synthetic_samples({"a": (1, 300), "b": (1, 300)}, 1, intervals={"a": (-2, 3)})
+    (sample,) = synthetic_samples(
+        {"a": (1, 300), "b": (1, 300)}, 1, intervals={"a": (-2, 3)}
+    )
     assert sorted(set(sample["a"].ravel().tolist())) == [-2, -1, 0, 1, 2, 3]
     assert sample["a"].dtype == np.float32
     assert not np.array_equal(sample["b"], np.floor(sample["b"]))
@@ -149,4 +216,6 @@ def test_synthetic_samples_are_the_same_every_time() -> None:
     assert np.array_equal(first, again)
     assert not np.array_equal(first[0], first[1])
     assert first[0].dtype == np.float32
-    assert not np.array_equal(first[0], next(iter(synthetic_samples({"a": (1, 3)}, 1, seed=8)))["a"])
+    assert not np.array_equal(
+        first[0], next(iter(synthetic_samples({"a": (1, 3)}, 1, seed=8)))["a"]
+    )

@@ -8,7 +8,7 @@ from mrt.calibrate.samples import synthetic_samples
 from mrt.calibrate.session import FloatSession
 from mrt.duplicate.add_duplicates import add_duplicates, paired_channels
 from mrt.errors import BadData
-from mrt.graph.notes import TWINS
+from mrt.graph.notes import DUPLICATES
 from tests.support.float_models import FloatModel, f32
 
 
@@ -16,13 +16,26 @@ def network() -> FloatModel:
     """Five channels through a channelwise convolution and pools to two readers; beside them others that nothing mixes again."""
     rng = np.random.default_rng(4)
     model = FloatModel(x=(1, 3, 12, 12))
-    y = model.conv("x", rng.normal(size=(5, 3, 3, 3)), rng.normal(size=5), pads=(1, 1, 1, 1))
+    y = model.conv(
+        "x", rng.normal(size=(5, 3, 3, 3)), rng.normal(size=5), pads=(1, 1, 1, 1)
+    )
     y = model.add("Clip", y, f32(0), f32(6), name="first")
-    y = model.conv(y, rng.normal(size=(5, 1, 3, 3)), rng.normal(size=5), pads=(1, 1, 1, 1), group=5, strides=[2, 2])
+    y = model.conv(
+        y,
+        rng.normal(size=(5, 1, 3, 3)),
+        rng.normal(size=5),
+        pads=(1, 1, 1, 1),
+        group=5,
+        strides=[2, 2],
+    )
     y = model.add("Relu", y, name="second")
     y = model.add("MaxPool", y, kernel_shape=[2, 2], strides=[2, 2], pads=[0, 0, 1, 1])
     one = model.conv(y, rng.normal(size=(4, 5, 1, 1)), rng.normal(size=4))
-    other = model.add("Relu", model.conv(y, rng.normal(size=(4, 5, 1, 1)), rng.normal(size=4)), name="unmixed")
+    other = model.add(
+        "Relu",
+        model.conv(y, rng.normal(size=(4, 5, 1, 1)), rng.normal(size=4)),
+        name="unmixed",
+    )
     model.add("Add", one, other, name="out")
     return model
 
@@ -40,23 +53,36 @@ def test_float_answers_stay_and_shapes_and_pairs_are_known():
             assert found[name].shape[1] == 7
             assert np.array_equal(found[name][:, 5:], found[name][:, [3, 1]])
     values = {value.name: value for node in graph.graph for value in node.outputs}
-    assert values["second"].metadata_props[TWINS] == values["first"].metadata_props[TWINS] == "5:3 6:1"
-    shapes = {name: value.shape.numpy()[1] for name, value in values.items() if value.shape is not None}
+    assert (
+        values["second"].metadata_props[DUPLICATES]
+        == values["first"].metadata_props[DUPLICATES]
+        == "5:3 6:1"
+    )
+    shapes = {
+        name: value.shape.numpy()[1]
+        for name, value in values.items()
+        if value.shape is not None
+    }
     assert shapes["first"] == shapes["second"] == 7
-    assert sum(size == 7 for size in shapes.values()) == 5  # two convolutions, two clips and a pool
+    assert (
+        sum(size == 7 for size in shapes.values()) == 5
+    )  # two convolutions, two clips and a pool
 
 
-def test_a_channel_gets_one_twin_and_a_twin_none():
+def test_a_channel_gets_one_duplicate_and_a_duplicate_none():
     graph = ir.from_proto(network().proto("out"))
     add_duplicates(graph, {"first": [3]})
     for again in (3, 5):
-        with pytest.raises(BadData, match=rf"\[{again}\] of 'first', where 4 of 6 channels can have one each"):
+        with pytest.raises(
+            BadData,
+            match=rf"\[{again}\] of 'first', where 4 of 6 channels can have one each",
+        ):
             add_duplicates(graph, {"first": [again]})
     add_duplicates(graph, {"first": [0]})
 
 
 @pytest.mark.parametrize(
-    ("twins", "sentence"),
+    ("duplicates", "sentence"),
     [
         ({"unknown": [0]}, "'unknown', which can have none"),
         ({"unmixed": [0]}, "'unmixed', which can have none"),
@@ -67,14 +93,16 @@ def test_a_channel_gets_one_twin_and_a_twin_none():
         ({"first": []}, r"channels \[\] of 'first'"),
     ],
 )
-def test_what_the_model_cannot_have_is_refused(twins, sentence):
+def test_what_the_model_cannot_have_is_refused(duplicates, sentence):
     with pytest.raises(BadData, match=sentence):
-        add_duplicates(ir.from_proto(network().proto("out")), twins)
+        add_duplicates(ir.from_proto(network().proto("out")), duplicates)
 
 
-def test_a_file_that_lies_about_twins_is_not_believed_here():
+def test_a_file_that_lies_about_duplicates_is_not_believed_here():
     graph = ir.from_proto(network().proto("out"))
-    first = next(value for node in graph.graph for value in node.outputs if value.name == "first")
-    first.metadata_props[TWINS] = f"a:b -1: 1:99 {'9' * 5000}:٣"
+    first = next(
+        value for node in graph.graph for value in node.outputs if value.name == "first"
+    )
+    first.metadata_props[DUPLICATES] = f"a:b -1: 1:99 {'9' * 5000}:٣"
     assert paired_channels(first) == [1]
     add_duplicates(graph, {"first": [0]})

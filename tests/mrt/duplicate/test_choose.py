@@ -8,7 +8,7 @@ from cvm.proof.validate import validate
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import Samples, synthetic_samples
 from mrt.calibrate.session import FloatSession
-from mrt.duplicate import choose_twins
+from mrt.duplicate import choose_duplicates
 from mrt.duplicate.add_duplicates import add_duplicates
 from mrt.duplicate.derivatives import RULES
 from mrt.duplicate.noise import noise_of_channels
@@ -23,9 +23,13 @@ from tests.support.refining import refine
 PLAIN = QuantizeOptions()
 
 
-def chosen(model: FloatModel, options: QuantizeOptions = PLAIN, *, by_channel: bool = True) -> dict[str, list[int]]:
+def chosen(
+    model: FloatModel, options: QuantizeOptions = PLAIN, *, by_channel: bool = True
+) -> dict[str, list[int]]:
     graph = ir.from_proto(model.proto("out"))
-    return choose_twins(graph, synthetic_samples(model.inputs, 20, 0), options, by_channel=by_channel)
+    return choose_duplicates(
+        graph, synthetic_samples(model.inputs, 20, 0), options, by_channel=by_channel
+    )
 
 
 def test_the_noise_is_what_a_linear_network_makes_of_rounding():
@@ -33,27 +37,46 @@ def test_the_noise_is_what_a_linear_network_makes_of_rounding():
     rng = np.random.default_rng(2)
     weights = rng.normal(size=(4, 6, 1, 1))
     model = FloatModel(x=(1, 3, 8, 8))
-    y = model.add("Relu", model.conv("x", rng.normal(size=(6, 3, 1, 1)), np.full(6, 50.0)), name="first")
+    y = model.add(
+        "Relu",
+        model.conv("x", rng.normal(size=(6, 3, 1, 1)), np.full(6, 50.0)),
+        name="first",
+    )
     model.conv(y, weights, rng.normal(size=4), name="out")
-    graph, samples = ir.from_proto(model.proto("out")), synthetic_samples(model.inputs, 200, 0)
+    graph, samples = (
+        ir.from_proto(model.proto("out")),
+        synthetic_samples(model.inputs, 200, 0),
+    )
     session = FloatSession(graph, ["first", "out"])
     found = [session.run(sample) for sample in samples]
     ends = np.max([item["first"].max(axis=(0, 2, 3)) for item in found], axis=0)
-    power = sum(1 / float((item["out"].astype(np.float64) ** 2).sum()) for item in found)
+    power = sum(
+        1 / float((item["out"].astype(np.float64) ** 2).sum()) for item in found
+    )
     for scaled, size in ((frozenset({"first"}), ends), (frozenset(), ends.max())):
-        expected = 64 * (weights[:, :, 0, 0] ** 2).sum(axis=0) * (size / 255) ** 2 / 12 * power
+        expected = (
+            64 * (weights[:, :, 0, 0] ** 2).sum(axis=0) * (size / 255) ** 2 / 12 * power
+        )
         noise = noise_of_channels(graph, samples, PLAIN, scaled)
         assert list(noise) == ["first"]
         assert noise["first"] == pytest.approx(expected, rel=0.1)
-    assert not noise_of_channels(graph, samples, QuantizeOptions(activation_bits=16), frozenset())
+    assert not noise_of_channels(
+        graph, samples, QuantizeOptions(activation_bits=16), frozenset()
+    )
 
 
 def test_the_loudest_channels_are_chosen_and_no_more_than_is_worth_it():
     assert chosen(loud_network()) == {"first": LOUD}
 
 
-def test_what_has_16_bits_or_no_derivative_needs_no_twins():
-    assert chosen(loud_network(), QuantizeOptions(layers={"first": LayerBits(activation_bits=16)})) == {}
+def test_what_has_16_bits_or_no_derivative_needs_no_duplicates():
+    assert (
+        chosen(
+            loud_network(),
+            QuantizeOptions(layers={"first": LayerBits(activation_bits=16)}),
+        )
+        == {}
+    )
     assert chosen(loud_network("Erf")) == {}
     assert chosen(without_layers()) == {}
 
@@ -64,56 +87,88 @@ def without_layers() -> FloatModel:
     return model
 
 
-def test_channels_that_have_a_twin_get_no_other(monkeypatch):
+def test_channels_that_have_a_duplicate_get_no_other(monkeypatch):
     model = loud_network()
-    graph, samples = ir.from_proto(model.proto("out")), synthetic_samples(model.inputs, 20, 0)
+    graph, samples = (
+        ir.from_proto(model.proto("out")),
+        synthetic_samples(model.inputs, 20, 0),
+    )
     add_duplicates(graph, {"first": [LOUD[0]]})
-    assert choose_twins(graph, samples, PLAIN, by_channel=True) == {"first": [LOUD[1]]}
+    assert choose_duplicates(graph, samples, PLAIN, by_channel=True) == {
+        "first": [LOUD[1]]
+    }
     monkeypatch.setattr("mrt.duplicate.choose.MOST_COST", 1.0)
     monkeypatch.setattr("mrt.duplicate.choose.WORTH", 0.0)
-    every = choose_twins(graph, samples, PLAIN, by_channel=True)["first"]
+    every = choose_duplicates(graph, samples, PLAIN, by_channel=True)["first"]
     assert every == [channel for channel in range(CHANNELS) if channel != LOUD[0]]
 
 
 def test_the_budget_is_kept_and_blocks_of_eight_are_filled(monkeypatch):
     monkeypatch.setattr("mrt.duplicate.choose.WORTH", 0.0)
-    for most, count in ((0.04, 0), (0.12, 2), (0.21, 2), (0.22, 10), (0.40, 18)):  # of 46, which cost alike
+    for most, count in (
+        (0.04, 0),
+        (0.12, 2),
+        (0.21, 2),
+        (0.22, 10),
+        (0.40, 18),
+    ):  # of 46, which cost alike
         monkeypatch.setattr("mrt.duplicate.choose.MOST_COST", most)
         assert len(chosen(loud_network()).get("first", [])) == count
 
 
-def test_twins_take_off_noise():
+def test_duplicates_take_off_noise():
     model = loud_network()
     fine = LayerBits(weight_bits=15)
-    options = QuantizeOptions(layers={"x": LayerBits(activation_bits=16), "mixed": fine, "spread": fine})
+    options = QuantizeOptions(
+        layers={"x": LayerBits(activation_bits=16), "mixed": fine, "spread": fine}
+    )
     ratios = []
-    for twins in ({}, {"first": LOUD}):
-        graph, samples = ir.from_proto(model.proto("out")), synthetic_samples(model.inputs, 30, 1)
-        add_duplicates(graph, twins)
-        table = calibrate(graph, samples, CalibrationOptions("minmax"), model_sha256="0" * 64)
+    for duplicates in ({}, {"first": LOUD}):
+        graph, samples = (
+            ir.from_proto(model.proto("out")),
+            synthetic_samples(model.inputs, 30, 1),
+        )
+        add_duplicates(graph, duplicates)
+        table = calibrate(
+            graph, samples, CalibrationOptions("minmax"), model_sha256="0" * 64
+        )
         table = refine(graph, table, options, RefineOptions.of(["scales"]), samples)
         program = validate(quantize(graph, table, options))
-        ratios.append(evaluate(ir.from_proto(model.proto("out")), program, samples).to_json()["snr_db"])
+        ratios.append(
+            evaluate(ir.from_proto(model.proto("out")), program, samples).to_json()[
+                "snr_db"
+            ]
+        )
     assert ratios[1] > ratios[0] + 3
 
 
 def test_of_samples_that_are_not_finite_nothing_is_made():
     model, samples = loud_network(), [{"x": np.full((1, 3, 10, 10), 3e38, np.float32)}]
     given = Samples(("x",), 1, None, "one", lambda: iter(samples))
-    assert choose_twins(ir.from_proto(model.proto("out")), given, PLAIN, by_channel=True) == {}
+    assert (
+        choose_duplicates(
+            ir.from_proto(model.proto("out")), given, PLAIN, by_channel=True
+        )
+        == {}
+    )
 
 
-def test_a_channel_and_its_twin_have_a_quarter_of_the_noise_together():
+def test_a_channel_and_its_duplicate_have_a_quarter_of_the_noise_together():
     model = loud_network()
     graphs = [ir.from_proto(model.proto("out")) for _ in range(2)]
     add_duplicates(graphs[1], {"first": [3]})
     samples = synthetic_samples(model.inputs, 5, 0)
-    alone, both = (noise_of_channels(graph, samples, PLAIN, frozenset({"first"}))["first"] for graph in graphs)
+    alone, both = (
+        noise_of_channels(graph, samples, PLAIN, frozenset({"first"}))["first"]
+        for graph in graphs
+    )
     assert both[3] + both[CHANNELS] == pytest.approx(alone[3] / 4, rel=1e-3)
     assert both[:3] == pytest.approx(alone[:3], rel=1e-3)
 
 
-def test_a_derivative_that_onnxruntime_cannot_run_costs_no_more_than_the_twins(monkeypatch):
+def test_a_derivative_that_onnxruntime_cannot_run_costs_no_more_than_the_duplicates(
+    monkeypatch,
+):
     def impossible(write, node, derivative):
         write.give(node.inputs[0], write.add("NoSuchOperator", derivative))
         return True
@@ -123,5 +178,7 @@ def test_a_derivative_that_onnxruntime_cannot_run_costs_no_more_than_the_twins(m
 
 
 def test_models_too_large_to_run_backwards_have_none(monkeypatch):
-    monkeypatch.setattr("mrt.duplicate.choose.MOST_BYTES", 28_000)  # its values take 28,160
+    monkeypatch.setattr(
+        "mrt.duplicate.choose.MOST_BYTES", 28_000
+    )  # its values take 28,160
     assert chosen(loud_network()) == {}

@@ -13,30 +13,46 @@ from mrt.calibrate.session import FloatSession
 from mrt.duplicate.fill_dead_channels import fill_dead_channels
 from mrt.errors import BadModel
 from mrt.evaluate import evaluate
-from mrt.graph.notes import TWINS
+from mrt.graph.notes import DUPLICATES
 from mrt.quantize import LayerBits, QuantizeOptions, quantize
 from mrt.table.table import CalibrationOptions
 from tests.support.float_models import FloatModel
 
 SILENT = [1, 4]
 FINE = LayerBits(activation_bits=16)
-ONLY_BETWEEN = QuantizeOptions(weight_bits=15, layers={"x": FINE, "held": FINE})  # what has 8 bits lies between layers
+ONLY_BETWEEN = QuantizeOptions(
+    weight_bits=15, layers={"x": FINE, "held": FINE}
+)  # what has 8 bits lies between layers
 
 
-def network(depthwise: bool = True, pads: int = 0, said: float = 0.0, limit: float = 6.0) -> FloatModel:
+def network(
+    depthwise: bool = True, pads: int = 0, said: float = 0.0, limit: float = 6.0
+) -> FloatModel:
     """Six channels, of which two never rise above 0 behind a clip; behind one of them a channelwise bias may say something."""
     rng = np.random.default_rng(3)
     weights, bias = rng.normal(size=(6, 3, 1, 1)), np.abs(rng.normal(size=6)) + 1
     weights[SILENT], bias[SILENT] = 0, -1
     model = FloatModel(x=(1, 3, 10, 10))
     y = model.add("Clip", "x", np.float32(-1), np.float32(1), name="held")
-    y = model.add("Clip", model.conv(y, weights, bias), np.float32(0), np.float32(limit), name="first")
+    y = model.add(
+        "Clip",
+        model.conv(y, weights, bias),
+        np.float32(0),
+        np.float32(limit),
+        name="first",
+    )
     if depthwise:
         bias = rng.normal(size=6)
         bias[SILENT] = -1, said
         y = model.conv(y, rng.normal(size=(6, 1, 3, 3)), bias, pads=(1,) * 4, group=6)
         y = model.add("Clip", y, np.float32(0), np.float32(limit), name="second")
-    model.conv(y, rng.normal(size=(4, 6, 3, 3)), rng.normal(size=4), pads=(pads,) * 4, name="out")
+    model.conv(
+        y,
+        rng.normal(size=(4, 6, 3, 3)),
+        rng.normal(size=4),
+        pads=(pads,) * 4,
+        name="out",
+    )
     return model
 
 
@@ -46,16 +62,24 @@ def filled(model: FloatModel) -> tuple[ir.Model, int]:
 
 
 def word(graph: ir.Model, name: str) -> str:
-    return next(value.metadata_props[TWINS] for node in graph.graph for value in node.outputs if value.name == name)
+    return next(
+        value.metadata_props[DUPLICATES]
+        for node in graph.graph
+        for value in node.outputs
+        if value.name == name
+    )
 
 
 @pytest.mark.parametrize("depthwise", [False, True])
 @pytest.mark.parametrize("said", [0.0, 0.7])
-def test_twins_leave_the_float_model_as_it_is(depthwise, said):
+def test_duplicates_leave_the_float_model_as_it_is(depthwise, said):
     model = network(depthwise, said=said)
     graph, count = filled(model)
     assert count == 2
-    plain, twice = FloatSession(ir.from_proto(model.proto("out")), ["out"]), FloatSession(graph, ["out", "first"])
+    plain, twice = (
+        FloatSession(ir.from_proto(model.proto("out")), ["out"]),
+        FloatSession(graph, ["out", "first"]),
+    )
     places = [int(pair.split(":")[0]) for pair in word(graph, "first").split()]
     assert places == SILENT
     for sample in synthetic_samples(model.inputs, 3, 0):
@@ -63,28 +87,41 @@ def test_twins_leave_the_float_model_as_it_is(depthwise, said):
         assert np.allclose(same["out"], real, atol=1e-5)
         for pair in word(graph, "first").split():
             one, other = map(int, pair.split(":"))
-            assert other not in SILENT and np.array_equal(same["first"][:, one], same["first"][:, other])
+            assert other not in SILENT and np.array_equal(
+                same["first"][:, one], same["first"][:, other]
+            )
 
 
-def snr(graph: ir.Model, model: FloatModel, options: QuantizeOptions | None = None) -> float:
+def snr(
+    graph: ir.Model, model: FloatModel, options: QuantizeOptions | None = None
+) -> float:
     samples = synthetic_samples(model.inputs, 30, 1)
-    table = calibrate(graph, samples, CalibrationOptions("minmax"), model_sha256="0" * 64)
+    table = calibrate(
+        graph, samples, CalibrationOptions("minmax"), model_sha256="0" * 64
+    )
     program = validate(quantize(graph, table, options or ONLY_BETWEEN))
-    return evaluate(ir.from_proto(model.proto("out")), program, samples).to_json()["snr_db"]
+    return evaluate(ir.from_proto(model.proto("out")), program, samples).to_json()[
+        "snr_db"
+    ]
 
 
 @pytest.mark.parametrize(("depthwise", "gain"), [(False, 1.0), (True, 0.4)])
-def test_two_of_four_channels_with_twins_take_off_some_noise(depthwise, gain):
+def test_two_of_four_channels_with_duplicates_take_off_some_noise(depthwise, gain):
     """Half of the channels have a quarter of the noise: 2 dB, if all were equally loud."""
     model = network(depthwise)
-    assert snr(filled(model)[0], model) > snr(ir.from_proto(model.proto("out")), model) + gain
+    assert (
+        snr(filled(model)[0], model)
+        > snr(ir.from_proto(model.proto("out")), model) + gain
+    )
 
 
-def test_twins_that_are_rounded_alike_would_gain_nothing(monkeypatch):
+def test_duplicates_that_are_rounded_alike_would_gain_nothing(monkeypatch):
     model = network(depthwise=False)
     graph = filled(model)[0]
     apart = snr(graph, model)
-    monkeypatch.setattr("mrt.quantize.rules.linear.nudges", lambda *_: np.zeros(1))
+    monkeypatch.setattr(
+        "mrt.quantize.rules.linear.dither_offsets", lambda *_: np.zeros(1)
+    )
     assert snr(graph, model) < apart - 1
 
 
@@ -115,12 +152,12 @@ def test_nothing_is_done_where_nothing_is_certain_or_something_else_reads():
 
 
 @pytest.mark.parametrize("lie", ["1:6", "-1:2", "1", "a:b", "1:2:3"])
-def test_a_file_that_lies_about_twins_is_refused(lie):
+def test_a_file_that_lies_about_duplicates_is_refused(lie):
     model = network(depthwise=False)
     graph = filled(model)[0]
     for node in graph.graph:
         for value in node.outputs:
-            if TWINS in value.metadata_props:
-                value.metadata_props[TWINS] = lie
+            if DUPLICATES in value.metadata_props:
+                value.metadata_props[DUPLICATES] = lie
     with pytest.raises(BadModel, match="expected pairs of its 6 channels"):
         snr(graph, model)

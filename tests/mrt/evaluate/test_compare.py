@@ -7,13 +7,25 @@ import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper
 
-from cvm.program import Input, Instruction, Meaning, Metadata, Output, Program, TensorType
+from cvm.program import (
+    Input,
+    Instruction,
+    Meaning,
+    Metadata,
+    Output,
+    Program,
+    TensorType,
+)
 from cvm.proof.validate import Proven, validate
 from mrt.calibrate.samples import Sample, Samples
 from mrt.errors import BadData
 from mrt.evaluate import Report, evaluate
 
-ROWS = ([5.0, 4.9, 0.0, 0.0, 0.0, -2.0], [0.0, 2.4, 2.0, -9.0, 0.0, 1.0], [4.4, 4.5, 0.0, 0.0, 0.0, 0.0])
+ROWS = (
+    [5.0, 4.9, 0.0, 0.0, 0.0, -2.0],
+    [0.0, 2.4, 2.0, -9.0, 0.0, 1.0],
+    [4.4, 4.5, 0.0, 0.0, 0.0, 0.0],
+)
 
 
 def copying_model(output: str = "y", size: int = 6) -> ir.Model:
@@ -24,7 +36,11 @@ def copying_model(output: str = "y", size: int = 6) -> ir.Model:
         [info("x", TensorProto.FLOAT, [1, size])],
         [info(output, TensorProto.FLOAT, [1, size])],
     )
-    return ir.from_proto(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9))
+    return ir.from_proto(
+        helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9
+        )
+    )
 
 
 def copying_program(size: int = 6) -> Proven:
@@ -47,7 +63,9 @@ def samples(labels: tuple[int, ...] | None = None) -> Samples:
 
 
 def without_speed(report: Report) -> dict:
-    return {key: value for key, value in report.to_json().items() if "per_second" not in key}
+    return {
+        key: value for key, value in report.to_json().items() if "per_second" not in key
+    }
 
 
 def test_the_report_counts_hits_and_agreements() -> None:
@@ -65,7 +83,10 @@ def test_the_report_counts_hits_and_agreements() -> None:
 
 
 def test_the_keys_are_those_of_the_interface() -> None:
-    text = json.dumps(evaluate(copying_model(), copying_program(), samples()).to_json(), allow_nan=False)
+    text = json.dumps(
+        evaluate(copying_model(), copying_program(), samples()).to_json(),
+        allow_nan=False,
+    )
     assert list(json.loads(text)) == [
         "samples",
         "float.top1",
@@ -82,7 +103,12 @@ def test_the_keys_are_those_of_the_interface() -> None:
 
 def test_without_labels_there_is_no_accuracy_but_agreement() -> None:
     found = evaluate(copying_model(), copying_program(), samples()).to_json()
-    assert (found["float.top1"], found["float.top5"], found["integer.top1"], found["integer.top5"]) == (None,) * 4
+    assert (
+        found["float.top1"],
+        found["float.top5"],
+        found["integer.top1"],
+        found["integer.top5"],
+    ) == (None,) * 4
     assert found["agreement"] == 1.0
 
 
@@ -103,22 +129,33 @@ def test_threads_change_no_figure() -> None:
 
 def test_progress_ends_with_all_samples() -> None:
     steps: list[tuple[int, int]] = []
-    evaluate(copying_model(), copying_program(), samples(), lambda *step: steps.append(step))
+    evaluate(
+        copying_model(), copying_program(), samples(), lambda *step: steps.append(step)
+    )
     assert steps[-1] == (3, 3)
 
 
 def test_a_label_beyond_the_classes_is_refused() -> None:
-    with pytest.raises(BadData, match="rows: class 6 among the labels, but output 'y' has 6"):
+    with pytest.raises(
+        BadData, match="rows: class 6 among the labels, but output 'y' has 6"
+    ):
         evaluate(copying_model(), copying_program(), samples((0, 6, 0)))
 
 
 def test_a_program_of_another_model_is_refused() -> None:
     with pytest.raises(
-        BadData, match="the program's outputs are y, the model's z; give the program that was made from"
+        BadData,
+        match="the program's outputs are y, the model's z; give the program that was made from",
     ):
         evaluate(copying_model("z"), copying_program(), samples())
 
 
 def test_no_samples_are_refused() -> None:
-    with pytest.raises(BadData, match="nothing: holds no samples; expected at least one"):
-        evaluate(copying_model(), copying_program(), Samples(("x",), 0, None, "nothing", lambda: iter([])))
+    with pytest.raises(
+        BadData, match="nothing: holds no samples; expected at least one"
+    ):
+        evaluate(
+            copying_model(),
+            copying_program(),
+            Samples(("x",), 0, None, "nothing", lambda: iter([])),
+        )

@@ -7,12 +7,21 @@ from mrt.evaluate import Report
 from mrt.evaluate.gate import parse_gate
 from mrt.evaluate.report import Accuracy
 
-LABELLED = Report(10, Accuracy(0.8, 0.9, 1.0), Accuracy(0.7, 0.9, 1.0), 0.95, {"y": 21.5})
-EXACT = Report(10, Accuracy(None, None, 1.0), Accuracy(None, None, 1.0), 1.0, {"y": None})
-BARE = Report(10, Accuracy(None, None, 1.0), Accuracy(None, None, 1.0), None, {"y": None})
+LABELLED = Report(
+    10, Accuracy(0.8, 0.9, 1.0), Accuracy(0.7, 0.9, 1.0), 0.95, {"y": 21.5}
+)
+EXACT = Report(
+    10, Accuracy(None, None, 1.0), Accuracy(None, None, 1.0), 1.0, {"y": None}
+)
+BARE = Report(
+    10, Accuracy(None, None, 1.0), Accuracy(None, None, 1.0), None, {"y": None}
+)
 
 
-@pytest.mark.parametrize("gate", ["agreement=0.95", "agreement=0.9", "integer.top1=0.7", "snr_db=21.5", "snr_db=-3"])
+@pytest.mark.parametrize(
+    "gate",
+    ["agreement=0.95", "agreement=0.9", "integer.top1=0.7", "snr_db=21.5", "snr_db=-3"],
+)
 def test_a_limit_that_is_reached_is_met(gate):
     assert parse_gate(gate).missed(LABELLED) is None
 
@@ -38,7 +47,13 @@ def test_a_figure_that_is_not_known_is_missed(gate):
     assert "is not known" in parse_gate(gate).missed(BARE)
 
 
-@pytest.mark.parametrize("gate", ["agreement", "agreement=", "agreement=x", "agreement=nan", "accuracy=1", "=1", ""])
+@pytest.mark.parametrize(
+    "gate",
+    ["agreement", "agreement=", "agreement=x", "agreement=nan", "accuracy=1", "=1", ""],
+)
 def test_nonsense_is_refused_with_the_known_figures(gate):
-    with pytest.raises(BadOption, match=r"expected KEY=X with a number, and KEY one of agreement, snr_db"):
+    with pytest.raises(
+        BadOption,
+        match=r"expected KEY=X with a number, and KEY one of agreement, snr_db",
+    ):
         parse_gate(gate)

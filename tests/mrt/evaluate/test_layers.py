@@ -9,7 +9,15 @@ import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper
 
-from cvm.program import Input, Instruction, Meaning, Metadata, Output, Program, TensorType
+from cvm.program import (
+    Input,
+    Instruction,
+    Meaning,
+    Metadata,
+    Output,
+    Program,
+    TensorType,
+)
 from cvm.proof.validate import Proven, validate
 from mrt.calibrate.samples import Sample, Samples
 from mrt.errors import BadData
@@ -24,10 +32,23 @@ EVIL = 'y<script>alert("&")</script>\u00fc'
 def doubling_model(name: str = "y") -> ir.Model:
     """y = 2 x, and its negative as the output."""
     info = helper.make_tensor_value_info
-    nodes = [helper.make_node("Add", ["x", "x"], [name]), helper.make_node("Neg", [name], ["z"])]
+    nodes = [
+        helper.make_node("Add", ["x", "x"], [name]),
+        helper.make_node("Neg", [name], ["z"]),
+    ]
     values = [info("x", TensorProto.FLOAT, IMAGE), info("z", TensorProto.FLOAT, IMAGE)]
-    graph = helper.make_graph(nodes, "g", values[:1], values[1:], value_info=[info(name, TensorProto.FLOAT, IMAGE)])
-    return ir.from_proto(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9))
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        values[:1],
+        values[1:],
+        value_info=[info(name, TensorProto.FLOAT, IMAGE)],
+    )
+    return ir.from_proto(
+        helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9
+        )
+    )
 
 
 def doubling_program(name: str = "y") -> Proven:
@@ -41,7 +62,9 @@ def doubling_program(name: str = "y") -> Proven:
         Instruction("negate", (4,), {"input_zp": 0, "output_zp": 0}),
     )
     inputs = (Input("x", TensorType("i8", IMAGE), -100, 100),)
-    metadata = Metadata(inputs={"x": Meaning(0.5, 0)}, outputs={"z": Meaning(1.0, 0)}, values=meanings)
+    metadata = Metadata(
+        inputs={"x": Meaning(0.5, 0)}, outputs={"z": Meaning(1.0, 0)}, values=meanings
+    )
     return validate(Program(inputs, (), instructions, (Output("z", 5),), metadata))
 
 
@@ -58,19 +81,30 @@ def test_noise_and_clipping_are_those_of_the_numbers() -> None:
     # doubled: 1..11 exact, and 24, which the clamp holds at 20: noise 4^2, signal 1 + 4 + .. + 121 + 576 = 1082
     image = numbers(0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 5.5, 12)
     (layer,) = compare_layers(doubling_model(), doubling_program(), samples(image))
-    assert (layer.number, layer.instruction, layer.source, layer.dtype) == (3, "clamp", "y", "i32")
+    assert (layer.number, layer.instruction, layer.source, layer.dtype) == (
+        3,
+        "clamp",
+        "y",
+        "i32",
+    )
     assert (layer.low, layer.high) == (-20, 20)
     assert layer.snr_db == pytest.approx(10 * math.log10(1082 / 16))
     assert layer.clipped == 1 / 12
 
 
 def test_a_value_within_a_step_of_the_end_is_not_clipped() -> None:
-    (layer,) = compare_layers(doubling_model(), doubling_program(), samples(np.full(IMAGE, 10.4)))
+    (layer,) = compare_layers(
+        doubling_model(), doubling_program(), samples(np.full(IMAGE, 10.4))
+    )
     assert layer.clipped == 0
 
 
 def test_samples_add_up_and_nothing_differs_where_nothing_differs() -> None:
-    (layer,) = compare_layers(doubling_model(), doubling_program(), samples(np.ones(IMAGE), np.full(IMAGE, 2.0)))
+    (layer,) = compare_layers(
+        doubling_model(),
+        doubling_program(),
+        samples(np.ones(IMAGE), np.full(IMAGE, 2.0)),
+    )
     assert layer.snr_db is None
     assert layer.count == 24
     assert int(layer.real.counts.sum()) == int(layer.integer.counts.sum()) == 24
@@ -79,15 +113,28 @@ def test_samples_add_up_and_nothing_differs_where_nothing_differs() -> None:
 def test_progress_counts_samples() -> None:
     seen: list[tuple[int, int]] = []
     compare_layers(
-        doubling_model(), doubling_program(), samples(np.ones(IMAGE), np.ones(IMAGE)), lambda *pair: seen.append(pair)
+        doubling_model(),
+        doubling_program(),
+        samples(np.ones(IMAGE), np.ones(IMAGE)),
+        lambda *pair: seen.append(pair),
     )
     assert seen == [(1, 2), (2, 2)]
 
 
 def test_a_program_without_meanings_is_refused() -> None:
     program = doubling_program().program
-    metadata = Metadata(inputs=program.metadata.inputs, outputs=program.metadata.outputs)
-    bare = validate(Program(program.inputs, program.constants, program.instructions, program.outputs, metadata))
+    metadata = Metadata(
+        inputs=program.metadata.inputs, outputs=program.metadata.outputs
+    )
+    bare = validate(
+        Program(
+            program.inputs,
+            program.constants,
+            program.instructions,
+            program.outputs,
+            metadata,
+        )
+    )
     with pytest.raises(BadData, match="does not say which float value"):
         compare_layers(doubling_model(), bare, samples(np.ones(IMAGE)))
 
@@ -143,7 +190,9 @@ def test_the_page_links_every_layer_to_its_histogram_and_loads_nothing() -> None
 
 
 def test_the_page_escapes_what_the_model_says() -> None:
-    layers = compare_layers(doubling_model(EVIL), doubling_program(EVIL), samples(np.full(IMAGE, 3.0)))
+    layers = compare_layers(
+        doubling_model(EVIL), doubling_program(EVIL), samples(np.full(IMAGE, 3.0))
+    )
     found = Page()
     text = page(layers, EVIL, 1)
     found.feed(text)

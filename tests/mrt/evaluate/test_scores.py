@@ -21,9 +21,12 @@ def test_the_least_integer_does_not_win_by_wrapping() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "is_vector"), [((1, 4), True), ((4,), True), ((1, 4, 1, 1), True), ((1, 2, 2), False)]
+    ("shape", "is_vector"),
+    [((1, 4), True), ((4,), True), ((1, 4, 1, 1), True), ((1, 2, 2), False)],
 )
-def test_a_vector_of_classes_has_one_dimension_above_one(shape: tuple[int, ...], is_vector: bool) -> None:
+def test_a_vector_of_classes_has_one_dimension_above_one(
+    shape: tuple[int, ...], is_vector: bool
+) -> None:
     assert (ranking(np.arange(4).reshape(shape), 1) == [3]) is is_vector
 
 

@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
-from mrt.exact.fixed_point import multipliers_and_shifts, power_of_two_at_least, quantize_array
+from mrt.exact.fixed_point import (
+    multipliers_and_shifts,
+    power_of_two_at_least,
+    quantize_array,
+)
 
 
 @pytest.mark.parametrize(
@@ -14,7 +18,11 @@ from mrt.exact.fixed_point import multipliers_and_shifts, power_of_two_at_least,
         (0.75, 3 * 2**29, 31),
         (1 / 3, 1431655765, 32),  # 2^32 / 3 = 1431655765.33
         (2.0**28, 2**30, 2),
-        (1 - 2.0**-40, 2**30, 30),  # rounds up to one: the multiplier halves, the shift with it
+        (
+            1 - 2.0**-40,
+            2**30,
+            30,
+        ),  # rounds up to one: the multiplier halves, the shift with it
         (2.0**-32, 2**30, 62),
         (2.0**-33, 2**29, 62),  # below 2^30 only at shift 62
         (2.0**-70, 0, 62),
@@ -32,11 +40,20 @@ def test_a_ratio_that_rescale_cannot_express(ratio):
         multipliers_and_shifts([1.0, ratio])
 
 
-@pytest.mark.parametrize(("scale", "power"), [(1.0, 1.0), (1.0000001, 2.0), (0.3, 0.5), (0.25, 0.25), (5.0, 8.0)])
+@pytest.mark.parametrize(
+    ("scale", "power"),
+    [(1.0, 1.0), (1.0000001, 2.0), (0.3, 0.5), (0.25, 0.25), (5.0, 8.0)],
+)
 def test_the_least_power_of_two_not_below(scale, power):
     assert power_of_two_at_least(scale) == power
 
 
 def test_quantizing_rounds_half_up_and_saturates():
-    assert quantize_array([0.25, -0.25, 0.75, 99.0, -99.0], 0.5, -10, 10).tolist() == [1, 0, 2, 10, -10]
+    assert quantize_array([0.25, -0.25, 0.75, 99.0, -99.0], 0.5, -10, 10).tolist() == [
+        1,
+        0,
+        2,
+        10,
+        -10,
+    ]
     assert quantize_array(np.float32(0.1), 0.1, -10, 10) == 1

@@ -27,7 +27,10 @@ DIGITS = Decimal("1e-28")
         (functions.elu(Decimal(-1), Decimal(2)), "-1.26424111765711535680895245967708"),
         (functions.hard_sigmoid(Decimal(1), Decimal("0.25"), Decimal("0.5")), "0.75"),
         (functions.power(Decimal("1.5"), Decimal(3)), "3.375"),
-        (functions.power(Decimal(2), Decimal("0.5")), "1.4142135623730950488016887242097"),
+        (
+            functions.power(Decimal(2), Decimal("0.5")),
+            "1.4142135623730950488016887242097",
+        ),
         (functions.power(Decimal(-2), Decimal(-1)), "-0.5"),
         (trigonometry.sine(Decimal(1)), "0.84147098480789650665250232163029"),
         (trigonometry.sine(Decimal(-100)), "0.50636564110975879365655761045979"),
@@ -39,10 +42,16 @@ DIGITS = Decimal("1e-28")
         (trigonometry.arc_sine(Decimal(-1)), "-1.57079632679489661923132169163975"),
         (trigonometry.arc_cosine(Decimal("0.5")), "1.0471975511965977461542144610932"),
         (trigonometry.hyperbolic_sine(Decimal(1)), "1.1752011936438014568823818505956"),
-        (trigonometry.hyperbolic_cosine(Decimal(1)), "1.5430806348152437784779056207570"),
+        (
+            trigonometry.hyperbolic_cosine(Decimal(1)),
+            "1.5430806348152437784779056207570",
+        ),
         (trigonometry.area_sine(Decimal(-1)), "-0.88137358701954302523260932497979"),
         (trigonometry.area_cosine(Decimal(2)), "1.3169578969248167086250463473080"),
-        (trigonometry.area_tangent(Decimal("0.5")), "0.54930614433405484569762261846126"),
+        (
+            trigonometry.area_tangent(Decimal("0.5")),
+            "0.54930614433405484569762261846126",
+        ),
         (functions.shrink(Decimal(-2), Decimal("0.5"), Decimal("0.25")), "-1.75"),
         (functions.shrink(Decimal("0.5"), Decimal("0.5"), Decimal("0.25")), "0"),
         (functions.UNARY["Round"](None, Decimal("2.5")), "2"),
@@ -74,11 +83,15 @@ def test_log_of_zero_is_minus_infinity():
     assert functions.UNARY["Log"](None, Decimal(0)) == Decimal("-Infinity")
 
 
-@pytest.mark.parametrize("scale", [Decimal("1e-20"), Decimal("0.0001"), Decimal(1), Decimal(40)])
+@pytest.mark.parametrize(
+    "scale", [Decimal("1e-20"), Decimal("0.0001"), Decimal(1), Decimal(40)]
+)
 def test_a_power_of_e_made_of_three_is_that_of_the_whole_series(scale):
     """Decimal's own exp rounds correctly."""
     for number in range(-300, 301, 7):
-        x = precision.multiply(Decimal(number), precision.multiply(scale, Decimal("0.01234567")))
+        x = precision.multiply(
+            Decimal(number), precision.multiply(scale, Decimal("0.01234567"))
+        )
         whole = precision.PRECISION.exp(x)
         assert abs(functions.exp(x) - whole) <= whole * Decimal("1e-32")
 

@@ -18,17 +18,23 @@ DATA = variable("data", __shape__="(1, 4, 6, 6)")
 X = np.random.default_rng(3).normal(size=(5, 4, 6, 6)).astype(np.float32)
 
 
-def exported(folder, nodes, heads=None, *, opset=17, any_batch=None, shape=(1, 4, 6, 6)) -> Exported:
+def exported(
+    folder, nodes, heads=None, *, opset=17, any_batch=None, shape=(1, 4, 6, 6)
+) -> Exported:
     write_symbol(folder / "m.json", nodes, heads)
 
     def load_for(shapes):
-        return load(folder / "m.json", random_weights=0, shapes={"data": shape, **shapes})
+        return load(
+            folder / "m.json", random_weights=0, shapes={"data": shape, **shapes}
+        )
 
     return export(load_for, folder / "m.onnx", opset=opset, any_batch=any_batch)
 
 
 def answers(path, x=X) -> list[np.ndarray]:
-    return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, {"data": x})
+    return onnxruntime.InferenceSession(
+        str(path), providers=["CPUExecutionProvider"]
+    ).run(None, {"data": x})
 
 
 def reshape(name: str, data: int, shape: str) -> dict:
@@ -50,13 +56,23 @@ def test_written_out_batches_become_any_batch(tmp_path):
     assert flat.tolist() == X.reshape(5, 144).tolist()
     np.testing.assert_allclose(joined, X.sum((2, 3)), rtol=1e-5, atol=1e-5)
     graph = onnx.load(tmp_path / "m.onnx").graph
-    assert [value.type.tensor_type.shape.dim[0].dim_param for value in (*graph.input, *graph.output)] == ["batch"] * 3
+    assert [
+        value.type.tensor_type.shape.dim[0].dim_param
+        for value in (*graph.input, *graph.output)
+    ] == ["batch"] * 3
 
 
 def test_a_list_that_grows_with_the_batch_is_computed(tmp_path):
     """Tensors of shape (batch, 4, 6, 6) -> (2, batch * 2, 36) -> back: two dimensions are not the input's own."""
-    nodes = [DATA, node("transpose", "t", [0], axes="(1, 0, 2, 3)"), reshape("r", 1, "(2, -1, 4, 9)")]
-    nodes += [reshape("b", 2, "(4, -1, 6, 6)"), node("transpose", "y", [3], axes="(1, 0, 2, 3)")]
+    nodes = [
+        DATA,
+        node("transpose", "t", [0], axes="(1, 0, 2, 3)"),
+        reshape("r", 1, "(2, -1, 4, 9)"),
+    ]
+    nodes += [
+        reshape("b", 2, "(4, -1, 6, 6)"),
+        node("transpose", "y", [3], axes="(1, 0, 2, 3)"),
+    ]
     assert exported(tmp_path, nodes).fixed_because == ""
     assert answers(tmp_path / "m.onnx")[0].tolist() == X.tolist()
 
@@ -68,29 +84,54 @@ def test_a_constant_as_long_as_the_batch_is_repeated(tmp_path):
 
 
 def test_a_model_that_mixes_samples_keeps_its_batch_and_says_why(tmp_path):
-    nodes = [DATA, node("mean", "middle", [0], axis="0", keepdims="True"), node("broadcast_sub", "y", [0, 1])]
+    nodes = [
+        DATA,
+        node("mean", "middle", [0], axis="0", keepdims="True"),
+        node("broadcast_sub", "y", [0, 1]),
+    ]
     result = exported(tmp_path, nodes, shape=(5, 4, 6, 6))
     assert "differs" in result.fixed_because
-    np.testing.assert_allclose(answers(tmp_path / "m.onnx")[0], X - X.mean(0, keepdims=True), atol=1e-6)
-    assert onnx.load(tmp_path / "m.onnx").graph.input[0].type.tensor_type.shape.dim[0].dim_value == 5
+    np.testing.assert_allclose(
+        answers(tmp_path / "m.onnx")[0], X - X.mean(0, keepdims=True), atol=1e-6
+    )
+    assert (
+        onnx.load(tmp_path / "m.onnx")
+        .graph.input[0]
+        .type.tensor_type.shape.dim[0]
+        .dim_value
+        == 5
+    )
 
 
 def test_an_output_without_batch_keeps_it_fixed(tmp_path):
     result = exported(tmp_path, [DATA, node("sum", "total", [0])])
-    assert result.fixed_because == "'total' of shape (1,) does not have the batch as its first dimension"
+    assert (
+        result.fixed_because
+        == "'total' of shape (1,) does not have the batch as its first dimension"
+    )
 
 
 def test_any_batch_can_be_demanded_or_declined(tmp_path):
-    with pytest.raises(BadOption, match="--dynamic-batch: the model works for a batch of 1 only: 'total' of shape"):
+    with pytest.raises(
+        BadOption,
+        match="--dynamic-batch: the model works for a batch of 1 only: 'total' of shape",
+    ):
         exported(tmp_path, [DATA, node("sum", "total", [0])], any_batch=True)
     assert not (tmp_path / "m.onnx").exists()
-    assert exported(tmp_path, [DATA, node("relu", "y", [0])], any_batch=False).fixed_because == "--fixed-batch"
+    assert (
+        exported(
+            tmp_path, [DATA, node("relu", "y", [0])], any_batch=False
+        ).fixed_because
+        == "--fixed-batch"
+    )
 
 
 NETWORK = [
     DATA,
     *map(variable, ("w", "b", "gamma", "beta", "mean", "var")),
-    node("Convolution", "conv", [0, 1, 2], kernel="(3, 3)", pad="(1, 1)", num_filter="8"),
+    node(
+        "Convolution", "conv", [0, 1, 2], kernel="(3, 3)", pad="(1, 1)", num_filter="8"
+    ),
     node("BatchNorm", "bn", [7, 3, 4, 5, 6], fix_gamma="False"),
     node("Activation", "relu", [8], act_type="relu"),
     node("Pooling", "pool", [9], kernel="(2, 2)", stride="(2, 2)", pool_type="avg"),
@@ -112,13 +153,17 @@ def test_every_opset_gives_the_answers_of_the_graph_as_read(tmp_path, opset):
     expected = onnxruntime.InferenceSession(
         ir.to_proto(read).SerializeToString(), providers=["CPUExecutionProvider"]
     ).run(None, {"data": X})
-    np.testing.assert_allclose(answers(tmp_path / "m.onnx")[0], expected[0], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        answers(tmp_path / "m.onnx")[0], expected[0], rtol=1e-4, atol=1e-6
+    )
 
 
 def test_names_and_parameters_stay(tmp_path):
     exported(tmp_path, NETWORK)
     graph = onnx.load(tmp_path / "m.onnx").graph
-    assert {"w", "b", "gamma", "beta", "mean", "var"} <= {item.name for item in graph.initializer}
+    assert {"w", "b", "gamma", "beta", "mean", "var"} <= {
+        item.name for item in graph.initializer
+    }
     assert {"conv", "bn", "relu", "pool"} <= {item.name for item in graph.node}
     assert [value.name for value in graph.output] == ["y"]
 
@@ -131,12 +176,15 @@ def test_an_opset_outside_the_range_is_refused(tmp_path, opset):
 
 def test_what_an_opset_cannot_express_is_named():
     values = [
-        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 1, 2, 2]) for name in ("x", "g", "y")
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 1, 2, 2])
+        for name in ("x", "g", "y")
     ]
     items = [onnx.helper.make_node("GridSample", ["x", "g"], ["y"], "sampled"),
              onnx.helper.make_node("AveragePool", ["x"], ["z"], "pool", kernel_shape=[1, 1], dilations=[2, 2])]  # fmt: skip
     graph = onnx.helper.make_graph(items, "g", values[:2], values[2:])
-    model = ir.from_proto(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)]))
+    model = ir.from_proto(
+        onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)])
+    )
     with pytest.raises(Unsupported) as refused:
         to_opset(model, 13)
     assert refused.value.problems == [
@@ -151,18 +199,36 @@ def test_large_weights_go_to_a_file_beside_it(tmp_path, monkeypatch, any_batch):
     exported(tmp_path, NETWORK)
     (expected,) = answers(tmp_path / "m.onnx", X[:1])
     monkeypatch.setattr(write, "LARGEST_FILE", 100)
-    assert exported(tmp_path, NETWORK, any_batch=any_batch).files == ("m.onnx", "m.onnx.data")
-    np.testing.assert_allclose(answers(tmp_path / "m.onnx", X[:1])[0], expected, rtol=1e-6)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.json", "m.onnx", "m.onnx.data"]
+    assert exported(tmp_path, NETWORK, any_batch=any_batch).files == (
+        "m.onnx",
+        "m.onnx.data",
+    )
+    np.testing.assert_allclose(
+        answers(tmp_path / "m.onnx", X[:1])[0], expected, rtol=1e-6
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "m.json",
+        "m.onnx",
+        "m.onnx.data",
+    ]
 
 
 def test_parameters_of_a_file_are_embedded(tmp_path):
     write_symbol(tmp_path / "m.json", [variable("x", __shape__="(1, 2)"), variable("w"),
                                        node("FullyConnected", "y", [0, 1], num_hidden="1", no_bias="1")])  # fmt: skip
     write_params(tmp_path / "m.params", {"arg:w": np.array([[2, 3]], np.float32)})
-    export(lambda shapes: load(tmp_path / "m.json", shapes=shapes), tmp_path / "m.onnx", opset=17, any_batch=None)
-    session = onnxruntime.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
-    assert session.run(None, {"x": np.array([[1, 1], [10, 0]], np.float32)})[0].tolist() == [[5], [20]]
+    export(
+        lambda shapes: load(tmp_path / "m.json", shapes=shapes),
+        tmp_path / "m.onnx",
+        opset=17,
+        any_batch=None,
+    )
+    session = onnxruntime.InferenceSession(
+        str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"]
+    )
+    assert session.run(None, {"x": np.array([[1, 1], [10, 0]], np.float32)})[
+        0
+    ].tolist() == [[5], [20]]
 
 
 def test_a_refusal_leaves_what_was_there(tmp_path):

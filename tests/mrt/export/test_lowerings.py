@@ -12,7 +12,10 @@ from mrt.export.opset import to_opset
 
 X = np.random.default_rng(0).normal(size=(2, 6, 4, 5)).astype(np.float32)
 LAST = {"axis": -1}
-SCALE, BIAS = np.linspace(0.5, 2, 5, dtype=np.float32), np.linspace(-1, 1, 5, dtype=np.float32)
+SCALE, BIAS = (
+    np.linspace(0.5, 2, 5, dtype=np.float32),
+    np.linspace(-1, 1, 5, dtype=np.float32),
+)
 TWO = np.array([0.5, 2], np.float32)
 
 
@@ -49,28 +52,49 @@ CASES = [
 
 
 def model_of(operator: str, operands: list, attributes: dict) -> ir.Model:
-    names = ["x", *(f"c{index}" if operand is not None else "" for index, operand in enumerate(operands))]
+    names = [
+        "x",
+        *(
+            f"c{index}" if operand is not None else ""
+            for index, operand in enumerate(operands)
+        ),
+    ]
     outputs = ["y", "z"] if operator == "Split" else ["y"]
     item = helper.make_node(operator, names, outputs, "n", **attributes)
-    shape = X.shape if operator == "GroupNormalization" else None  # the one that ONNX does not infer
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in outputs]
+    shape = (
+        X.shape if operator == "GroupNormalization" else None
+    )  # the one that ONNX does not infer
+    values = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name in outputs
+    ]
     constants = [onnx.numpy_helper.from_array(array, name) for array, name in zip(operands, names[1:], strict=True)
                  if array is not None]  # fmt: skip
     graph = helper.make_graph(
-        [item], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, X.shape)], values, constants
+        [item],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, X.shape)],
+        values,
+        constants,
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10
+    )
     return ir.from_proto(onnx.shape_inference.infer_shapes(model))
 
 
 def run(model: ir.Model) -> list[np.ndarray]:
     data = ir.to_proto(model).SerializeToString()
-    return onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, {"x": X})
+    return onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]).run(
+        None, {"x": X}
+    )
 
 
 @pytest.mark.parametrize("opset", [11, 13, 17, 21])
 @pytest.mark.parametrize(
-    ("operator", "operands", "attributes"), CASES, ids=[f"{n}-{c[0]}" for n, c in enumerate(CASES)]
+    ("operator", "operands", "attributes"),
+    CASES,
+    ids=[f"{n}-{c[0]}" for n, c in enumerate(CASES)],
 )
 def test_a_lowered_operator_means_the_same(operator, operands, attributes, opset):
     expected = run(model_of(operator, operands, attributes))
@@ -92,11 +116,24 @@ def test_axes_that_are_computed_have_no_older_form():
 
 def test_functions_are_expanded():
     body = helper.make_node("Relu", ["a"], ["b"])
-    function = helper.make_function("mrt", "Twice", ["a"], ["b"], [body], [helper.make_opsetid("", 20)])
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, X.shape) for name in "xy"]
-    graph = helper.make_graph([helper.make_node("Twice", ["x"], ["y"], "t", domain="mrt")], "g", values[:1], values[1:])
+    function = helper.make_function(
+        "mrt", "Twice", ["a"], ["b"], [body], [helper.make_opsetid("", 20)]
+    )
+    values = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, X.shape) for name in "xy"
+    ]
+    graph = helper.make_graph(
+        [helper.make_node("Twice", ["x"], ["y"], "t", domain="mrt")],
+        "g",
+        values[:1],
+        values[1:],
+    )
     imports = [helper.make_opsetid("", 20), helper.make_opsetid("mrt", 1)]
-    model = ir.from_proto(helper.make_model(graph, functions=[function], opset_imports=imports, ir_version=10))
+    model = ir.from_proto(
+        helper.make_model(
+            graph, functions=[function], opset_imports=imports, ir_version=10
+        )
+    )
     to_opset(model, 17)
     assert [(item.domain, item.op_type) for item in model.graph] == [("", "Relu")]
     assert run(model)[0].tolist() == np.maximum(X, 0).tolist()

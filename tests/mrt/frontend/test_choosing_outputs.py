@@ -16,9 +16,14 @@ X = np.array([[-1, 2, -3, 4]], np.float32)
 
 def run(model: ir.Model, feed: dict | None = None) -> dict[str, list]:
     proto = ir.to_proto(model)
-    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        proto.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
     names = [value.name for value in model.graph.outputs]
-    return {name: array.tolist() for name, array in zip(names, session.run(names, feed or {"x": X}), strict=True)}
+    return {
+        name: array.tolist()
+        for name, array in zip(names, session.run(names, feed or {"x": X}), strict=True)
+    }
 
 
 @pytest.fixture
@@ -42,10 +47,15 @@ def symbol(tmp_path):
         (["act_2"], {"act_2": [[1, 0, 3, 0]]}),
         (["act_output"], {"act": [[1, -2, 3, -4]]}),
         (["halves"], {"halves_output0": [[1, 0]], "halves_output1": [[3, 0]]}),
-        (["halves_output1", "act_2"], {"halves_output1": [[3, 0]], "act_2": [[1, 0, 3, 0]]}),
+        (
+            ["halves_output1", "act_2"],
+            {"halves_output1": [[3, 0]], "act_2": [[1, 0, 3, 0]]},
+        ),
     ],
 )
-def test_a_symbol_ends_where_it_is_told_and_what_follows_need_not_be_supported(symbol, names, expected):
+def test_a_symbol_ends_where_it_is_told_and_what_follows_need_not_be_supported(
+    symbol, names, expected
+):
     loaded = load(symbol, outputs=names)
     assert run(loaded.model) == expected
     assert loaded.outputs_left == ()
@@ -56,10 +66,19 @@ def test_without_the_cut_the_head_is_refused(symbol):
         load(symbol)
 
 
-@pytest.mark.parametrize("name", ["halves_output2", "nothing", "x", "act_output01234", "_output", "act_3"])
+@pytest.mark.parametrize(
+    "name", ["halves_output2", "nothing", "x", "act_output01234", "_output", "act_3"]
+)
 def test_names_that_a_symbol_lacks_are_left_and_its_own_outputs_stay(tmp_path, name):
-    nodes = [variable("x", __shape__="(1, 4)"), node("relu", "act", [0]), node("negative", "act", [1])]
-    write_symbol(tmp_path / "m.json", [*nodes, node("SliceChannel", "halves", [2], num_outputs="2")])
+    nodes = [
+        variable("x", __shape__="(1, 4)"),
+        node("relu", "act", [0]),
+        node("negative", "act", [1]),
+    ]
+    write_symbol(
+        tmp_path / "m.json",
+        [*nodes, node("SliceChannel", "halves", [2], num_outputs="2")],
+    )
     loaded = load(tmp_path / "m.json", outputs=["act", name])
     assert loaded.outputs_left == (name,)
     assert list(run(loaded.model)) == ["halves_output0", "act"]
@@ -79,10 +98,21 @@ def onnx_file(tmp_path):
         helper.make_node("StringNormalizer", ["text"], ["t"], "head"),
         helper.make_node("Identity", ["n"], ["y"], "last"),
     ]
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4]) for name in ("x", "y")]
-    texts = [helper.make_tensor_value_info(name, TensorProto.STRING, [1]) for name in ("text", "t")]
+    values = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4])
+        for name in ("x", "y")
+    ]
+    texts = [
+        helper.make_tensor_value_info(name, TensorProto.STRING, [1])
+        for name in ("text", "t")
+    ]
     graph = helper.make_graph(nodes, "g", [values[0], texts[0]], [values[1], texts[1]])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    onnx.save(
+        helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+        ),
+        tmp_path / "m.onnx",
+    )
     return tmp_path / "m.onnx"
 
 

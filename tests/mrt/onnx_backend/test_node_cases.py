@@ -14,11 +14,22 @@ import pytest
 from cvm.errors import CvmError
 from mrt.errors import MrtError
 from mrt.frontend import operators
-from tests.support.onnx_nodes import NodeCase, Terms, all_cases, answer, cases_in, with_finite
+from tests.support.onnx_nodes import (
+    NodeCase,
+    Terms,
+    all_cases,
+    answer,
+    cases_in,
+    with_finite,
+)
 
 DATA = tomllib.loads(Path(__file__).with_name("cases.toml").read_text(encoding="utf-8"))
-LEFT_OUT = {name: entry["reason"] for entry in DATA["left_out"] for name in entry["cases"]}
-REFUSED = {name: entry["reason"] for entry in DATA["refused"] for name in entry["operators"]}
+LEFT_OUT = {
+    name: entry["reason"] for entry in DATA["left_out"] for name in entry["cases"]
+}
+REFUSED = {
+    name: entry["reason"] for entry in DATA["refused"] for name in entry["operators"]
+}
 SUPPORTED = operators("onnx")
 
 # Of a module of the package, the cases that take no table of 65536: a slice of every family, in a second or two.
@@ -51,27 +62,43 @@ def verdict(case: NodeCase, folder: Path, *, bits: int = 16) -> str | None:
     """What is wrong with the program's answer, or why there is none; None if all is well."""
     operator = case.operator
     terms = Terms(
-        tuple(DATA["known"].get(operator, ())), operator not in DATA["unscaled"], operator in DATA["at_steps"], bits
+        tuple(DATA["known"].get(operator, ())),
+        operator not in DATA["unscaled"],
+        operator in DATA["at_steps"],
+        bits,
     )
     try:
-        found = answer(with_finite(case) if operator in DATA["only_finite"] else case, terms, folder)
+        found = answer(
+            with_finite(case) if operator in DATA["only_finite"] else case,
+            terms,
+            folder,
+        )
     except (MrtError, CvmError) as refusal:
         return str(refusal)
     return found.trouble(DATA["decibels"].get(operator, DATA["decibels"]["usual"]))
 
 
-@pytest.mark.parametrize(("module", "name"), [(module, name) for module, names in QUICK.items() for name in names])
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [(module, name) for module, names in QUICK.items() for name in names],
+)
 def test_a_case_of_each_family(module, name, tmp_path):
     case = next(case for case in cases_in(module) if case.name == name)
     assert name not in LEFT_OUT
     assert verdict(case, tmp_path) is None
 
 
-def test_a_table_gives_the_edge_of_the_functions_domain_where_rounding_leaves_it(tmp_path):
+def test_a_table_gives_the_edge_of_the_functions_domain_where_rounding_leaves_it(
+    tmp_path,
+):
     case = next(case for case in cases_in("acosh") if case.name == "test_acosh_example")
-    at_edge = replace(case, given={"x": np.float32([9.8, 2.7, 1.0])})  # 1 is 26 steps of 9.8 / 255, or 0.9992
+    at_edge = replace(
+        case, given={"x": np.float32([9.8, 2.7, 1.0])}
+    )  # 1 is 26 steps of 9.8 / 255, or 0.9992
     found = answer(at_edge, Terms(scaled=False, bits=8), tmp_path).found["y"]
-    assert found[2] == pytest.approx(0.27, abs=0.02)  # acosh of the next, 27 steps or 1.0376
+    assert found[2] == pytest.approx(
+        0.27, abs=0.02
+    )  # acosh of the next, 27 steps or 1.0376
 
 
 def test_what_is_left_out_is_named_once_and_supported_operators_are_not_refused():
@@ -82,15 +109,23 @@ def test_what_is_left_out_is_named_once_and_supported_operators_are_not_refused(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("operator", SUPPORTED)
-def test_the_operators_cases_give_what_they_expect_or_are_left_out_for_a_reason(operator, tmp_path):
+def test_the_operators_cases_give_what_they_expect_or_are_left_out_for_a_reason(
+    operator, tmp_path
+):
     if operator in DATA["without_cases"]:
         assert operator not in all_cases()
         return
     troubles = {case.name: verdict(case, tmp_path) for case in all_cases()[operator]}
     kept = {name: trouble for name, trouble in troubles.items() if name not in LEFT_OUT}
-    assert bool(kept) != (operator in DATA["only_left_out"]), "every case of this operator is left out"
-    assert {name: trouble for name, trouble in kept.items() if trouble is not None} == {}
-    assert [name for name in troubles.keys() - kept.keys() if troubles[name] is None] == [], "left out, and yet it runs"
+    assert bool(kept) != (operator in DATA["only_left_out"]), (
+        "every case of this operator is left out"
+    )
+    assert {
+        name: trouble for name, trouble in kept.items() if trouble is not None
+    } == {}
+    assert [
+        name for name in troubles.keys() - kept.keys() if troubles[name] is None
+    ] == [], "left out, and yet it runs"
 
 
 @pytest.mark.slow
@@ -100,4 +135,6 @@ def test_every_operator_with_cases_is_supported_or_refused_for_a_reason():
 
 @pytest.mark.slow
 def test_every_case_left_out_exists():
-    assert set(LEFT_OUT) <= {case.name for cases in all_cases().values() for case in cases}
+    assert set(LEFT_OUT) <= {
+        case.name for cases in all_cases().values() for case in cases
+    }

@@ -8,7 +8,14 @@ import pytest
 from cvm.file.format import encode
 from cvm.proof.validate import validate
 from mrt.quantize import LayerBits, QuantizeOptions, quantize
-from tests.support.float_models import FloatModel, calibrated, convert, f32, run_real, snr_db
+from tests.support.float_models import (
+    FloatModel,
+    calibrated,
+    convert,
+    f32,
+    run_real,
+    snr_db,
+)
 
 SIXTEEN = QuantizeOptions(8, 16)
 HUGE = 1e30
@@ -24,7 +31,9 @@ def names(program) -> list[str]:
     return [item.name for item in program.instructions]
 
 
-def real_outputs(model: FloatModel, output: str, x: np.ndarray, options=SIXTEEN) -> np.ndarray:
+def real_outputs(
+    model: FloatModel, output: str, x: np.ndarray, options=SIXTEEN
+) -> np.ndarray:
     program = convert(model, output, options=options)
     encode(program)  # its metadata can be written
     return run_real(program, {"x": f32(x)})[output]
@@ -43,7 +52,11 @@ def test_a_constant_may_repeat_the_tensor_along_its_last_axis():
 def test_a_clip_in_front_of_negative_factors_by_channel_keeps_their_sign():
     model = FloatModel(x=IMAGE)
     image = model.conv("x", np.eye(4).reshape(4, 4, 1, 1), np.zeros(4))
-    output = model.add("Mul", model.add("Clip", image, f32(-0.5), f32(1)), f32([-1, -2, -3, -4]).reshape(4, 1, 1))
+    output = model.add(
+        "Mul",
+        model.add("Clip", image, f32(-0.5), f32(1)),
+        f32([-1, -2, -3, -4]).reshape(4, 1, 1),
+    )
     assert snr_db(model, output, options=SIXTEEN)[output] > 60
 
 
@@ -58,7 +71,9 @@ def test_a_layer_behind_a_factor_that_leaves_nothing(factor):
 
 def test_an_output_times_zero_is_zero():
     model = FloatModel(x=(1, 5))
-    assert not real_outputs(model, model.add("Mul", "x", f32(0.0)), np.ones((1, 5))).any()
+    assert not real_outputs(
+        model, model.add("Mul", "x", f32(0.0)), np.ones((1, 5))
+    ).any()
 
 
 # -- ranges ---------------------------------------------------------------------------------------
@@ -69,7 +84,9 @@ def test_a_huge_tensor_clipped_to_little(scales):
     model = FloatModel(x=(1, 3))
     large = model.add("Mul", "x", f32(HUGE))
     output = model.add("Clip", large, f32(0.0), f32(1e-3))
-    found = real_outputs(model, output, [[2.0, 1.0, -1.0]], QuantizeOptions(scales=scales))
+    found = real_outputs(
+        model, output, [[2.0, 1.0, -1.0]], QuantizeOptions(scales=scales)
+    )
     assert np.abs(found - [[1e-3, 1e-3, 0.0]]).max() < 1e-6
 
 
@@ -99,11 +116,19 @@ def test_a_limit_far_beyond_the_tensor_changes_nothing(operator):
 # -- movement -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [QuantizeOptions(), SIXTEEN], ids=["8 bits", "16 bits"])
+@pytest.mark.parametrize(
+    "options", [QuantizeOptions(), SIXTEEN], ids=["8 bits", "16 bits"]
+)
 @pytest.mark.parametrize("fill", [-1.0, 40.0])
 def test_padding_may_lie_where_the_tensor_never_is(options, fill):
     model = FloatModel(x=(1, 6))
-    padded = model.add("Pad", model.add("Relu", "x"), np.array([0, 1, 0, 1]), f32(fill), mode="constant")
+    padded = model.add(
+        "Pad",
+        model.add("Relu", "x"),
+        np.array([0, 1, 0, 1]),
+        f32(fill),
+        mode="constant",
+    )
     output = model.add("Add", padded, padded)
     assert snr_db(model, output, padded, options=options)[output] > 35
 
@@ -116,7 +141,9 @@ def test_every_second_element_of_a_tensor_of_rank_6():
 
 def test_an_output_that_is_an_input_once_all_moves_are_done():
     model = FloatModel(x=(2, 3))
-    output = model.add("Transpose", model.add("Transpose", "x", perm=[1, 0]), perm=[1, 0])
+    output = model.add(
+        "Transpose", model.add("Transpose", "x", perm=[1, 0]), perm=[1, 0]
+    )
     program = convert(model, output)
     assert validate(program).types[program.outputs[0].value].shape == (2, 3)
     assert snr_db(model, output)[output] > 40
@@ -124,7 +151,11 @@ def test_an_output_that_is_an_input_once_all_moves_are_done():
 
 def test_constants_joined_to_a_tensor_need_no_instruction():
     model = FloatModel(x=(1, 2))
-    program = convert(model, model.add("Concat", "x", f32([[0.5]]), axis=1), options=QuantizeOptions(scales="shift"))
+    program = convert(
+        model,
+        model.add("Concat", "x", f32([[0.5]]), axis=1),
+        options=QuantizeOptions(scales="shift"),
+    )
     assert names(program) == ["rescale", "concat"]
 
 
@@ -148,8 +179,12 @@ def test_a_curve_of_two_nodes_in_front_of_an_output_reads_16_bits():
 
 def test_the_callers_decimal_context_does_not_matter():
     model = FloatModel(x=(1, 6))
-    curve = model.add("Gelu", model.add("Neg", model.add("Softsign", "x")), approximate="none")
-    graph, table = calibrated(model.proto(model.add("Softmax", curve, axis=-1)), model.inputs)
+    curve = model.add(
+        "Gelu", model.add("Neg", model.add("Softsign", "x")), approximate="none"
+    )
+    graph, table = calibrated(
+        model.proto(model.add("Softmax", curve, axis=-1)), model.inputs
+    )
     expected = encode(quantize(graph, table, QuantizeOptions()))
     with localcontext() as context:
         context.prec = 2
@@ -205,7 +240,9 @@ def test_a_product_with_a_stack_of_constant_matrices(bits, x, constant, left):
     assert snr_db(model, output, options=QuantizeOptions(8, bits))[output] > 30
 
 
-@pytest.mark.parametrize(("a", "b"), [((4,), (2, 4, 3)), ((2, 3, 4), (4,)), ((4,), (4, 2))])
+@pytest.mark.parametrize(
+    ("a", "b"), [((4,), (2, 4, 3)), ((2, 3, 4), (4,)), ((4,), (4, 2))]
+)
 def test_a_product_with_a_computed_vector(a, b):
     model = FloatModel(a=a, b=b)
     output = model.add("MatMul", "a", "b")
@@ -215,7 +252,9 @@ def test_a_product_with_a_computed_vector(a, b):
 def test_a_product_of_a_16_bit_and_an_8_bit_tensor():
     model = FloatModel(a=(3, 4), b=(4, 2))
     output = model.add("MatMul", model.add("Relu", "a"), "b")
-    options = QuantizeOptions(layers={"v0": LayerBits(activation_bits=16), "a": LayerBits(activation_bits=16)})
+    options = QuantizeOptions(
+        layers={"v0": LayerBits(activation_bits=16), "a": LayerBits(activation_bits=16)}
+    )
     assert snr_db(model, output, options=options)[output] > 30
 
 
@@ -224,9 +263,17 @@ def test_bias_correction_of_a_transposed_convolution_counts_each_tap_once_in_a_s
     model = FloatModel(x=(1, 1, 4, 4))
     ones = model.add("Add", model.add("Mul", "x", f32(0.0)), f32(1.0))
     weights = f32([[1.0, 0.6], [0.6, 0.6]]).reshape(1, 1, 2, 2)
-    attributes = {"strides": [2, 2], "dilations": [1, 1], "pads": [0] * 4, "output_padding": [0, 0], "group": 1}
+    attributes = {
+        "strides": [2, 2],
+        "dilations": [1, 1],
+        "pads": [0] * 4,
+        "output_padding": [0, 0],
+        "group": 1,
+    }
     output = model.add("ConvTranspose", ones, weights, f32([0.0]), **attributes)
-    found = real_outputs(model, output, np.zeros((1, 1, 4, 4)), QuantizeOptions(weight_bits=2))
+    found = real_outputs(
+        model, output, np.zeros((1, 1, 4, 4)), QuantizeOptions(weight_bits=2)
+    )
     assert abs(found.mean() - 0.7) < 0.01
 
 
@@ -234,15 +281,27 @@ def test_bias_correction_leaves_out_taps_that_meet_padding_alone():
     model = FloatModel(x=(1, 1, 3, 1))
     shifted = model.add("Add", "x", f32(-37.0))
     weights = f32([0.42, -0.014, 0.28, -0.13, -0.24, -0.08]).reshape(1, 1, 3, 2)
-    output = model.conv(shifted, weights, [0.2], pads=(2, 1, 2, 1), dilations=[2, 2])  # both columns lie in the padding
-    found = real_outputs(model, output, np.zeros((1, 1, 3, 1)), QuantizeOptions(weight_bits=4))
+    output = model.conv(
+        shifted, weights, [0.2], pads=(2, 1, 2, 1), dilations=[2, 2]
+    )  # both columns lie in the padding
+    found = real_outputs(
+        model, output, np.zeros((1, 1, 3, 1)), QuantizeOptions(weight_bits=4)
+    )
     assert np.abs(found - 0.2).max() < 0.01
 
 
 def test_a_transposed_convolution_may_be_cut_by_more_than_its_kernel():
     model = FloatModel(x=(1, 2, 5, 5))
-    attributes = {"strides": [1, 1], "dilations": [1, 1], "pads": [2, 1, 0, 3], "output_padding": [0, 0], "group": 1}
-    output = model.add("ConvTranspose", "x", normal(2, 3, 2, 2), normal(3), **attributes)
+    attributes = {
+        "strides": [1, 1],
+        "dilations": [1, 1],
+        "pads": [2, 1, 0, 3],
+        "output_padding": [0, 0],
+        "group": 1,
+    }
+    output = model.add(
+        "ConvTranspose", "x", normal(2, 3, 2, 2), normal(3), **attributes
+    )
     assert snr_db(model, output)[output] > 30
 
 
@@ -253,14 +312,20 @@ def test_an_input_that_nothing_reads_may_have_precisions_of_its_own():
     model = FloatModel(x=(1, 2), z=(1, 2))
     options = QuantizeOptions(layers={"z": LayerBits(activation_bits=4)})
     program = convert(model, model.add("Relu", "x"), options=options)
-    assert [(item.name, item.lo, item.hi) for item in program.inputs] == [("x", -128, 127), ("z", -7, 7)]
+    assert [(item.name, item.lo, item.hi) for item in program.inputs] == [
+        ("x", -128, 127),
+        ("z", -7, 7),
+    ]
 
 
 def test_tables_and_joined_tensors_have_names_in_the_metadata():
     model = FloatModel(x=(1, 2))
     curve = model.add("Sigmoid", "x", name="curve")
     program = convert(model, model.add("Concat", curve, "x", axis=1, name="joined"))
-    assert {item.source for item in program.metadata.values.values()} >= {"curve", "joined"}
+    assert {item.source for item in program.metadata.values.values()} >= {
+        "curve",
+        "joined",
+    }
 
 
 def test_channels_that_a_product_with_constants_leaves_at_different_scales_are_brought_to_one():

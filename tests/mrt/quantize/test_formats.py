@@ -5,15 +5,22 @@ import pytest
 from mrt.errors import BadOption
 from mrt.quantize import LayerBits, QuantizeOptions
 from mrt.quantize.tensor import Format, choose_format
-from mrt.table.table import Range
+from mrt.table.table import MeasuredRange
 
 ANYWHERE = (-float("inf"), float("inf"))
 NEVER_NEGATIVE = (0.0, float("inf"))
 
 
-def chosen(low, high, bits, *, reach=ANYWHERE, scales="real", scheme="symmetric", unsigned=True) -> Format:
+def chosen(
+    low, high, bits, *, reach=ANYWHERE, scales="real", scheme="symmetric", unsigned=True
+) -> Format:
     return choose_format(
-        Range(low, high, low, high), bits, reach=reach, scales=scales, scheme=scheme, unsigned=unsigned
+        MeasuredRange(low, high, low, high),
+        bits,
+        reach=reach,
+        scales=scales,
+        scheme=scheme,
+        unsigned=unsigned,
     )
 
 
@@ -22,12 +29,18 @@ def test_signed_values_use_the_whole_type_at_8_bits():
 
 
 def test_values_never_negative_use_the_unsigned_range():
-    assert chosen(0.0, 255.0, 8, reach=NEVER_NEGATIVE) == Format("i8", 1.0, -128, -128, 127)
+    assert chosen(0.0, 255.0, 8, reach=NEVER_NEGATIVE) == Format(
+        "i8", 1.0, -128, -128, 127
+    )
 
 
 def test_or_the_signed_one_if_the_unsigned_is_not_wanted():
-    assert chosen(0.0, 127.0, 8, reach=NEVER_NEGATIVE, unsigned=False) == Format("i8", 1.0, 0, -128, 127)
-    assert chosen(0.0, 7.0, 4, reach=NEVER_NEGATIVE, unsigned=False) == Format("i8", 1.0, 0, -7, 7)
+    assert chosen(0.0, 127.0, 8, reach=NEVER_NEGATIVE, unsigned=False) == Format(
+        "i8", 1.0, 0, -128, 127
+    )
+    assert chosen(0.0, 7.0, 4, reach=NEVER_NEGATIVE, unsigned=False) == Format(
+        "i8", 1.0, 0, -7, 7
+    )
     assert QuantizeOptions().steps_from_zero(8, negative=False) == 255
     assert QuantizeOptions().steps_from_zero(8, negative=True) == 127
     assert QuantizeOptions(unsigned=False).steps_from_zero(8, negative=False) == 127
@@ -60,9 +73,15 @@ def test_a_value_that_is_always_zero_has_a_scale():
 
 
 def test_the_observers_range_counts_below_16_bits_and_what_was_seen_at_16():
-    seen = Range(-1000.0, 1000.0, -127.0, 127.0)
-    assert choose_format(seen, 8, reach=ANYWHERE, scales="real", scheme="symmetric").scale == 1.0
-    assert choose_format(seen, 16, reach=ANYWHERE, scales="real", scheme="symmetric").scale == 2000.0 / 32767
+    seen = MeasuredRange(-1000.0, 1000.0, -127.0, 127.0)
+    assert (
+        choose_format(seen, 8, reach=ANYWHERE, scales="real", scheme="symmetric").scale
+        == 1.0
+    )
+    assert (
+        choose_format(seen, 16, reach=ANYWHERE, scales="real", scheme="symmetric").scale
+        == 2000.0 / 32767
+    )
 
 
 @pytest.mark.parametrize(
@@ -72,7 +91,10 @@ def test_the_observers_range_counts_below_16_bits_and_what_was_seen_at_16():
         ({"activation_bits": 12}, "12 activation bits; allowed are 2..8 and 16"),
         ({"scales": "half"}, "scales 'half'; allowed are real and shift"),
         ({"scheme": "x"}, "scheme 'x'; allowed are symmetric and affine"),
-        ({"layers": {"conv": LayerBits(weight_bits=1)}}, "layer 'conv': 1 weight bits; allowed are 2..15"),
+        (
+            {"layers": {"conv": LayerBits(weight_bits=1)}},
+            "layer 'conv': 1 weight bits; allowed are 2..15",
+        ),
     ],
 )
 def test_options_out_of_range_are_refused(options, sentence):

@@ -14,8 +14,13 @@ from mrt.table.table import CalibrationOptions
 from tests.support.float_models import run_real
 from tests.support.graphs import run
 
-NUMBERS, LENGTHS = [3, 150, 298, 299], [1.0, 2.0, 3.0, 3.0]  # of the leaves, whose rows of the table lie side by side
-ROWS = np.float32([[-0.9, 0, 0, 0], [0.9, -0.9, 0, 0], [0.9, 0.9, 0.9, 0], [0.9, 0.9, -0.9, 0]])  # one for each leaf
+NUMBERS, LENGTHS = (
+    [3, 150, 298, 299],
+    [1.0, 2.0, 3.0, 3.0],
+)  # of the leaves, whose rows of the table lie side by side
+ROWS = np.float32(
+    [[-0.9, 0, 0, 0], [0.9, -0.9, 0, 0], [0.9, 0.9, 0.9, 0], [0.9, 0.9, -0.9, 0]]
+)  # one for each leaf
 
 
 def forest() -> onnx.ModelProto:
@@ -33,7 +38,10 @@ def forest() -> onnx.ModelProto:
         helper.make_node("LabelEncoder", ["place"], ["length"], domain="ai.onnx.ml", keys_int64s=NUMBERS, values_floats=LENGTHS),
         helper.make_node("Cast", ["place"], ["found"], to=TensorProto.FLOAT),
     ]  # fmt: skip
-    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 1]) for name in ("length", "found")]
+    outputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 1])
+        for name in ("length", "found")
+    ]
     declared = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 4])]
     graph = helper.make_graph(nodes, "forest", declared, outputs)
     opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)]

@@ -21,7 +21,10 @@ SHAPE = (1, 3, 8, 8)
 
 
 def _pictures(count: int) -> list[dict[str, np.ndarray]]:
-    return [{"x": RNG.integers(0, 256, (1, 8, 8, 3)).astype(np.float32)} for _ in range(count)]
+    return [
+        {"x": RNG.integers(0, 256, (1, 8, 8, 3)).astype(np.float32)}
+        for _ in range(count)
+    ]
 
 
 def _program(model: ir.Model, seen=None, **options):
@@ -36,19 +39,30 @@ def _program(model: ir.Model, seen=None, **options):
 
 def _snr_db(model: ir.Model, proven) -> float:
     """Of the program's only output on new pictures, by the reference, against onnxruntime."""
-    (output,), meaning = proven.program.outputs, next(iter(proven.program.metadata.outputs.values()))
+    (output,), meaning = (
+        proven.program.outputs,
+        next(iter(proven.program.metadata.outputs.values())),
+    )
     signal = noise = 0.0
     for picture in _pictures(4):
         expected = run_float(model, picture)[output.name].astype(np.float64)
         integers = run(proven, {"x": picture["x"].astype(np.uint8)})[output.name]
         real = (integers.astype(np.float64) - meaning.zero_point) * meaning.scale
-        signal, noise = signal + float((expected**2).sum()), noise + float(((expected - real) ** 2).sum())
+        signal, noise = (
+            signal + float((expected**2).sum()),
+            noise + float(((expected - real) ** 2).sum()),
+        )
     return 10 * float(np.log10(signal / noise))
 
 
 def _convolution(pads=(1, 1, 1, 1)) -> ir.Model:
     model = FloatModel(x=SHAPE)
-    weights = RNG.integers(-127, 128, (4, 3, 3, 3)) / 127 / np.array(PIXELS.scale).reshape(1, 3, 1, 1) / 58
+    weights = (
+        RNG.integers(-127, 128, (4, 3, 3, 3))
+        / 127
+        / np.array(PIXELS.scale).reshape(1, 3, 1, 1)
+        / 58
+    )
     weights[:, :, 0, 0] = (
         127 / 127 / np.array(PIXELS.scale).reshape(1, 3) / 58
     )  # so that 8 bits hold every weight exactly
@@ -63,8 +77,21 @@ def _instructions(proven) -> list[str]:
 def test_the_input_is_u8_in_nhwc_and_the_convolution_reads_i8():
     proven = _program(_convolution())
     (item,) = proven.program.inputs
-    assert (item.name, item.type.dtype, item.type.shape, item.lo, item.hi) == ("x", "u8", (1, 8, 8, 3), 0, 255)
-    assert _instructions(proven) == ["rescale", "concat", "concat", "conv2d", "rescale", "transpose"]
+    assert (item.name, item.type.dtype, item.type.shape, item.lo, item.hi) == (
+        "x",
+        "u8",
+        (1, 8, 8, 3),
+        0,
+        255,
+    )
+    assert _instructions(proven) == [
+        "rescale",
+        "concat",
+        "concat",
+        "conv2d",
+        "rescale",
+        "transpose",
+    ]
     convolution = proven.program.instructions[3]
     assert proven.types[convolution.operands[0]].dtype == "i8"
     assert convolution.attributes["pad"] == (0, 0, 0, 0)
@@ -83,9 +110,11 @@ def test_no_precision_of_activations_makes_a_byte_coarser(bits):
     model = _convolution()
     proven = _program(model, activation_bits=bits)
     assert _snr_db(model, proven) > 50
-    assert {proven.types[item.operands[0]].dtype for item in proven.program.instructions if item.name == "conv2d"} == {
-        "i8"
-    }
+    assert {
+        proven.types[item.operands[0]].dtype
+        for item in proven.program.instructions
+        if item.name == "conv2d"
+    } == {"i8"}
 
 
 def test_a_step_is_a_byte_though_only_dark_pictures_were_seen():
@@ -114,7 +143,10 @@ def test_a_batch_normalization_in_front_takes_the_bytes_too():
     model.add("BatchNormalization", "x", ones, ones, ones, 4 * ones, epsilon=0.0)
     graph = ir.from_proto(model.proto("v0"))
     proven = _program(graph)
-    assert "i16" not in {proven.types[item.operands[0]].dtype for item in proven.program.instructions[:-1]}
+    assert "i16" not in {
+        proven.types[item.operands[0]].dtype
+        for item in proven.program.instructions[:-1]
+    }
     assert _snr_db(graph, proven) > 60
 
 
@@ -122,7 +154,14 @@ def test_pictures_cut_up_and_joined_stay_bytes():
     """The first operators of a YOLO: four pictures of every other pixel, joined along the channels."""
     model = FloatModel(x=SHAPE)
     corners = [
-        model.add("Slice", "x", np.array([y, x]), np.array([8, 8]), np.array([2, 3]), np.array([2, 2]))
+        model.add(
+            "Slice",
+            "x",
+            np.array([y, x]),
+            np.array([8, 8]),
+            np.array([2, 3]),
+            np.array([2, 2]),
+        )
         for y, x in ((0, 0), (1, 0), (0, 1), (1, 1))
     ]
     joined = model.add("Concat", *corners, axis=1)
@@ -134,6 +173,8 @@ def test_pictures_cut_up_and_joined_stay_bytes():
     samples = Samples(("x",), 4, None, "random pictures", lambda: iter(seen))
     table = calibrate(graph, samples, CalibrationOptions("minmax"), model_sha256="")
     proven = validate(quantize(graph, table, QuantizeOptions()))
-    convolution = next(item for item in proven.program.instructions if item.name == "conv2d")
+    convolution = next(
+        item for item in proven.program.instructions if item.name == "conv2d"
+    )
     assert proven.types[convolution.operands[0]].dtype == "i8"
     assert _snr_db(graph, proven) > 35

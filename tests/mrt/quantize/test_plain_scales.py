@@ -27,13 +27,25 @@ def test_weights_with_one_scale_and_values_that_are_signed_mean_the_same(stages)
     found = {}
     for words in ({}, {"per_channel": False}, {"unsigned": False}):
         options = QuantizeOptions(**words)
-        program = quantize(graph, refine(graph, table, options, RefineOptions.of(stages), samples), options)
+        program = quantize(
+            graph,
+            refine(graph, table, options, RefineOptions.of(stages), samples),
+            options,
+        )
         weights = next(array for array in program.constants if array.dtype == np.int8)
-        meaning = next(item for item in program.metadata.values.values() if item.source == "first")
-        found[next(iter(words), "")] = np.abs(weights).max(axis=(1, 2, 3)).tolist(), meaning.zero_point
+        meaning = next(
+            item for item in program.metadata.values.values() if item.source == "first"
+        )
+        found[next(iter(words), "")] = (
+            np.abs(weights).max(axis=(1, 2, 3)).tolist(),
+            meaning.zero_point,
+        )
         for sample in samples:
             real = FloatSession(graph).run(sample)["out"]
-            assert np.abs(run_real(program, sample)["out"] - real).max() < 0.1 * np.abs(real).max()
+            assert (
+                np.abs(run_real(program, sample)["out"] - real).max()
+                < 0.1 * np.abs(real).max()
+            )
     assert found[""][1] == found["per_channel"][1] == -128
     assert found["unsigned"][1] == 0
     assert min(found[""][0]) > 100

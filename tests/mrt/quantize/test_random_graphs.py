@@ -13,7 +13,9 @@ from tests.support.float_models import calibrated, run_real
 from tests.support.random_graphs import RandomGraph
 
 SAMPLES = 6
-FLOOR = 25.0  # dB; 8-bit weights alone leave some 40 dB a layer, a wrong rule less than 10
+FLOOR = (
+    25.0  # dB; 8-bit weights alone leave some 40 dB a layer, a wrong rule less than 10
+)
 FAST, SLOW = range(22), range(22, 140)
 
 
@@ -23,7 +25,11 @@ def random_options(seed: int, graph: RandomGraph) -> QuantizeOptions:
     def bits() -> int:
         return int(rng.integers(2, 9))
 
-    layers = {name: LayerBits(bits(), int(rng.choice([2, 4, 8, 16]))) for name in graph.values if rng.random() < 0.15}
+    layers = {
+        name: LayerBits(bits(), int(rng.choice([2, 4, 8, 16])))
+        for name in graph.values
+        if rng.random() < 0.15
+    }
     return QuantizeOptions(
         bits(),
         bits(),
@@ -37,7 +43,9 @@ def random_options(seed: int, graph: RandomGraph) -> QuantizeOptions:
 
 
 def converted(graph: RandomGraph, options: QuantizeOptions) -> Program:
-    model, table = calibrated(graph.model.proto(*graph.outputs), graph.model.inputs, SAMPLES)
+    model, table = calibrated(
+        graph.model.proto(*graph.outputs), graph.model.inputs, SAMPLES
+    )
     canonical.check(model)
     return quantize(model, table, options)
 
@@ -45,23 +53,37 @@ def converted(graph: RandomGraph, options: QuantizeOptions) -> Program:
 def signal_to_noise(graph: RandomGraph, program: Program) -> dict[str, float]:
     """dB of every output, whose shapes have to be the float model's."""
     session = onnxruntime.InferenceSession(
-        graph.model.proto(*graph.outputs).SerializeToString(), providers=["CPUExecutionProvider"]
+        graph.model.proto(*graph.outputs).SerializeToString(),
+        providers=["CPUExecutionProvider"],
     )
-    signal, noise = dict.fromkeys(graph.outputs, 1e-9), dict.fromkeys(graph.outputs, 1e-30)
+    signal, noise = (
+        dict.fromkeys(graph.outputs, 1e-9),
+        dict.fromkeys(graph.outputs, 1e-30),
+    )
     for sample in synthetic_samples(graph.model.inputs, SAMPLES, 0):
-        floats = dict(zip(graph.outputs, session.run(graph.outputs, dict(sample)), strict=True))
+        floats = dict(
+            zip(graph.outputs, session.run(graph.outputs, dict(sample)), strict=True)
+        )
         reals = run_real(program, sample)
         for name in graph.outputs:
             assert reals[name].shape == floats[name].shape == graph.values[name]
             signal[name] += float((floats[name].astype(np.float64) ** 2).sum())
             noise[name] += float(((floats[name] - reals[name]) ** 2).sum())
-    return {name: 10 * float(np.log10(signal[name] / noise[name])) for name in graph.outputs}
+    return {
+        name: 10 * float(np.log10(signal[name] / noise[name])) for name in graph.outputs
+    }
 
 
 def multipliers(program: Program) -> list[int]:
     """Of every rescale."""
-    operands = [item.operands[1] for item in program.instructions if item.name == "rescale"]
-    return [int(value) for number in operands for value in program.constants[number - program.first_constant]]
+    operands = [
+        item.operands[1] for item in program.instructions if item.name == "rescale"
+    ]
+    return [
+        int(value)
+        for number in operands
+        for value in program.constants[number - program.first_constant]
+    ]
 
 
 def check_any_options(seed: int) -> None:
@@ -69,9 +91,13 @@ def check_any_options(seed: int) -> None:
     options = random_options(seed, graph)
     program = converted(graph, options)
     validate(program)
-    assert set(signal_to_noise(graph, program)) == {item.name for item in program.outputs}
+    assert set(signal_to_noise(graph, program)) == {
+        item.name for item in program.outputs
+    }
     if options.scales == "shift":
-        assert all(multiplier & (multiplier - 1) == 0 for multiplier in multipliers(program))
+        assert all(
+            multiplier & (multiplier - 1) == 0 for multiplier in multipliers(program)
+        )
 
 
 def check_16_bits(seed: int) -> None:

@@ -28,9 +28,18 @@ def network() -> FloatModel:
 
     begin = layer("x", "begin")
     inner = model.add("Relu", layer(begin, "inner"), name="inner_clipped")
-    first = model.add("Relu", model.add("Add", begin, layer(inner, "one", 0.3), name="first"), name="first_clipped")
+    first = model.add(
+        "Relu",
+        model.add("Add", begin, layer(inner, "one", 0.3), name="first"),
+        name="first_clipped",
+    )
     second = model.add("Add", layer(first, "two", 0.3), first, name="second")
-    shifted = model.add("Add", layer(second, "three"), f32(rng.normal(size=(1, 4, 1, 1))), name="shifted")
+    shifted = model.add(
+        "Add",
+        layer(second, "three"),
+        f32(rng.normal(size=(1, 4, 1, 1))),
+        name="shifted",
+    )
     model.add("Add", shifted, layer(second, "four"), name="out")
     return model
 
@@ -46,7 +55,9 @@ def test_they_are_what_blocks_add_to_and_pass_on():
 def test_they_get_bits_unless_they_have_their_own():
     own = {"begin": LayerBits(activation_bits=6), "second": LayerBits(weight_bits=4)}
     found = with_stream_bits(graph(), QuantizeOptions(stream_bits=16, layers=own))
-    assert {name: found.activation_bits_of(name) for name in (*STREAM, "inner_clipped")} == {
+    assert {
+        name: found.activation_bits_of(name) for name in (*STREAM, "inner_clipped")
+    } == {
         "begin": 6,
         "first_clipped": 16,
         "second": 16,
@@ -60,17 +71,23 @@ def test_they_get_bits_unless_they_have_their_own():
 
 
 def test_a_program_holds_them_in_16_bits_and_is_nearer_to_float():
-    options = QuantizeOptions(weight_bits=15, stream_bits=16, layers={"x": LayerBits(activation_bits=16)})
+    options = QuantizeOptions(
+        weight_bits=15, stream_bits=16, layers={"x": LayerBits(activation_bits=16)}
+    )
     wide = with_stream_bits(graph(), options)
     narrow = QuantizeOptions(weight_bits=15, layers=options.layers)
     for chosen, bits in ((wide, "i16"), (narrow, "i8")):
         program = convert(network(), "out", options=chosen)
         held = {item.source: number for number, item in program.metadata.values.items()}
         types = {
-            name: cvm.proof.validate.validate(program).types[held[name]].dtype for name in (*STREAM, "inner_clipped")
+            name: cvm.proof.validate.validate(program).types[held[name]].dtype
+            for name in (*STREAM, "inner_clipped")
         }
         assert types == {**dict.fromkeys(STREAM, bits), "inner_clipped": "i8"}
-    assert snr_db(network(), "out", options=wide)["out"] > snr_db(network(), "out", options=narrow)["out"] + 2
+    assert (
+        snr_db(network(), "out", options=wide)["out"]
+        > snr_db(network(), "out", options=narrow)["out"] + 2
+    )
 
 
 def test_bits_that_there_are_none_of_are_refused():
@@ -80,18 +97,42 @@ def test_bits_that_there_are_none_of_are_refused():
 
 def test_the_command_and_the_config_know_them(tmp_path: Path):
     (tmp_path / "m.onnx").write_bytes(network().proto("out").SerializeToString())
-    np.savez(tmp_path / "d.npz", x=np.random.default_rng(1).normal(size=(20, 4, 8, 8)).astype(np.float32))
+    np.savez(
+        tmp_path / "d.npz",
+        x=np.random.default_rng(1).normal(size=(20, 4, 8, 8)).astype(np.float32),
+    )
     config = '[model]\npath = "m.onnx"\n[calibration]\ndata = "d.npz"\n[quantization]\nstream_bits = {}\n'
     programs = {}
-    for name, bits, words in (("plain", "8", ()), ("file", "16", ()), ("command", "8", ("--stream-bits", "16"))):
+    for name, bits, words in (
+        ("plain", "8", ()),
+        ("file", "16", ()),
+        ("command", "8", ("--stream-bits", "16")),
+    ):
         (tmp_path / "c.toml").write_text(config.format(bits))
         result = CliRunner().invoke(
-            cli, ["convert", "--config", str(tmp_path / "c.toml"), *words, "-o", str(tmp_path / "p.cvm")]
+            cli,
+            [
+                "convert",
+                "--config",
+                str(tmp_path / "c.toml"),
+                *words,
+                "-o",
+                str(tmp_path / "p.cvm"),
+            ],
         )
         assert result.exit_code == 0, result.output
         programs[name] = (tmp_path / "p.cvm").read_bytes()
     assert programs["command"] == programs["file"] != programs["plain"]
     (tmp_path / "c.toml").write_text(config.format("12"))
-    result = CliRunner().invoke(cli, ["convert", "--config", str(tmp_path / "c.toml"), "-o", str(tmp_path / "q.cvm")])
+    result = CliRunner().invoke(
+        cli,
+        [
+            "convert",
+            "--config",
+            str(tmp_path / "c.toml"),
+            "-o",
+            str(tmp_path / "q.cvm"),
+        ],
+    )
     assert (result.exit_code, (tmp_path / "q.cvm").exists()) == (2, False)
     assert "stream_bits" in result.stderr

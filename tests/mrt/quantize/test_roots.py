@@ -11,13 +11,29 @@ from cvm.reference.interpreter import run
 from mrt.quantize.builder import ProgramBuilder
 from mrt.quantize.roots import Arithmetic, excess_bits, fine_root, inverse
 
-NUMBERS = sorted({0, 1, 2, 3, 4, 5, 2**31 - 1, *(2**k + d for k in range(2, 31) for d in (-1, 0, 1)), 777, 10**6 + 3})
+NUMBERS = sorted(
+    {
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        2**31 - 1,
+        *(2**k + d for k in range(2, 31) for d in (-1, 0, 1)),
+        777,
+        10**6 + 3,
+    }
+)
 
 
 def evaluate(build, numbers):
     builder = ProgramBuilder()
     meaning = Meaning(1.0, 0, "x")
-    x = builder.input(Input("x", TensorType("i32", (len(numbers),)), min(numbers), max(numbers)), meaning)
+    x = builder.input(
+        Input("x", TensorType("i32", (len(numbers),)), min(numbers), max(numbers)),
+        meaning,
+    )
     builder.output("y", build(Arithmetic(builder, 1), x), meaning)
     program = validate(builder.finish({}))
     return run(program, {"x": np.array(numbers, np.int32)})["y"].tolist()
@@ -28,7 +44,9 @@ def test_a_root_is_right_to_a_step_or_the_curvature_of_one(bits):
     found = evaluate(lambda a, x: fine_root(a, x, bits), NUMBERS)
     for number, root in zip(NUMBERS, found, strict=True):
         exact = math.sqrt(number) * 2**bits
-        assert abs(root - exact) <= 1 + 2**bits / (4 * (2 * math.isqrt(number) + 1)), number
+        assert abs(root - exact) <= 1 + 2**bits / (4 * (2 * math.isqrt(number) + 1)), (
+            number
+        )
 
 
 def test_an_inverse_is_the_nearest_integer():
@@ -38,4 +56,6 @@ def test_an_inverse_is_the_nearest_integer():
 
 
 def test_excess_bits_are_what_is_longer_than_asked():
-    assert evaluate(lambda a, x: excess_bits(a, x, 15), NUMBERS) == [max(n.bit_length() - 15, 0) for n in NUMBERS]
+    assert evaluate(lambda a, x: excess_bits(a, x, 15), NUMBERS) == [
+        max(n.bit_length() - 15, 0) for n in NUMBERS
+    ]

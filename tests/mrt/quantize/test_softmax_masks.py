@@ -5,7 +5,7 @@ import pytest
 
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.softmax_masks import without_masks
-from mrt.table.table import CalibrationOptions, CalibrationTable, Range
+from mrt.table.table import CalibrationOptions, CalibrationTable, MeasuredRange
 from tests.support.float_models import FloatModel, convert, f32, run_real, snr_db
 from tests.support.graphs import graph_of, node
 
@@ -50,7 +50,10 @@ def test_what_is_shut_out_gets_nothing():
 
 
 def _table(**ranges: tuple[float, float]) -> CalibrationTable:
-    spread = {name: Range(low, high, low, high) for name, (low, high) in ranges.items()}
+    spread = {
+        name: MeasuredRange(low, high, low, high)
+        for name, (low, high) in ranges.items()
+    }
     return CalibrationTable("0" * 64, CalibrationOptions(), 1, "0" * 64, spread)
 
 
@@ -61,16 +64,22 @@ def _cut(nodes, table, weights):
 
 def test_the_range_is_that_of_the_open_entries_and_a_margin_below():
     nodes = [node("Add", "x m", "a"), node("Softmax", "a", "y")]
-    ranges = _cut(nodes, _table(x=(-3, 5), a=(-1e9, 6), y=(0, 1)), {"m": [0.0, 1.0, -1e9]})
-    assert ranges["a"] == Range(-14, 6, -14, 6)
-    assert ranges["x"] == Range(-3, 5, -3, 5)
+    ranges = _cut(
+        nodes, _table(x=(-3, 5), a=(-1e9, 6), y=(0, 1)), {"m": [0.0, 1.0, -1e9]}
+    )
+    assert ranges["a"] == MeasuredRange(-14, 6, -14, 6)
+    assert ranges["x"] == MeasuredRange(-3, 5, -3, 5)
 
 
 @pytest.mark.parametrize(
     ("nodes", "why"),
     [
         (
-            [node("Add", "x m", "a"), node("Softmax", "a", "s"), node("Add", "a s", "y")],
+            [
+                node("Add", "x m", "a"),
+                node("Softmax", "a", "s"),
+                node("Add", "a s", "y"),
+            ],
             "the logits are read elsewhere",
         ),
         ([node("Add", "x m", "a"), node("Sigmoid", "a", "y")], "no softmax reads them"),

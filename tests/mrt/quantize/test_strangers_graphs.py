@@ -28,7 +28,9 @@ def decibels(proto, folder, shape):
     model, _ = load_onnx(folder / "m.onnx")
     rewrite(model)
     samples = synthetic_samples({"x": shape}, SAMPLES, 0)
-    table = calibrate(model, samples, CalibrationOptions(observer="minmax"), model_sha256="0" * 64)
+    table = calibrate(
+        model, samples, CalibrationOptions(observer="minmax"), model_sha256="0" * 64
+    )
     program = quantize(model, table, QuantizeOptions(8, 16))
     name = proto.graph.output[0].name
     signal = noise = 0.0
@@ -52,7 +54,9 @@ def test_a_spatial_transformer_samples_next_to_the_places_it_computes(tmp_path):
     ]
     arrays = {"w": weights(6, 2, scale=0.3), "b": np.float32([0.9, 0.2, 0.1, -0.2, 0.8, 0.05]),
               "s": np.array([-1, 2, 3]), "size": np.array([1, 2, 9, 9])}  # fmt: skip
-    assert decibels(build(nodes, {"x": (1, 2, 9, 9)}, arrays), tmp_path, (1, 2, 9, 9)) > 30
+    assert (
+        decibels(build(nodes, {"x": (1, 2, 9, 9)}, arrays), tmp_path, (1, 2, 9, 9)) > 30
+    )
 
 
 def test_a_constant_grid_is_a_product(tmp_path):
@@ -84,14 +88,30 @@ def test_queries_and_places_that_were_learned(tmp_path):
 def test_a_loop_over_the_columns_of_its_input(tmp_path):
     """A recurrent cell that someone wrote out as a Scan."""
     inner = helper.make_graph(
-        [node("MatMul", "s w", "p"), node("Add", "p r", "a"), node("Tanh", "a", "t"), node("Identity", "t", "k")],
+        [
+            node("MatMul", "s w", "p"),
+            node("Add", "p r", "a"),
+            node("Tanh", "a", "t"),
+            node("Identity", "t", "k"),
+        ],
         "body",
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 5]) for name in ("s", "r")],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 5]) for name in ("t", "k")],
+        [
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 5])
+            for name in ("s", "r")
+        ],
+        [
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 5])
+            for name in ("t", "k")
+        ],
     )
-    made = helper.make_node("Scan", ["zero", "x"], ["last", "y"], body=inner, num_scan_inputs=1)
+    made = helper.make_node(
+        "Scan", ["zero", "x"], ["last", "y"], body=inner, num_scan_inputs=1
+    )
     arrays = {"w": weights(5, 5, scale=0.5), "zero": np.zeros((1, 5), np.float32)}
-    assert decibels(build([made], {"x": (6, 1, 5)}, arrays, opset=17), tmp_path, (6, 1, 5)) > 40
+    assert (
+        decibels(build([made], {"x": (6, 1, 5)}, arrays, opset=17), tmp_path, (6, 1, 5))
+        > 40
+    )
 
 
 @pytest.mark.parametrize("operator", ["Less", "Greater"])
@@ -100,6 +120,10 @@ def test_a_column_that_holds_the_threshold_of_a_tree(operator, tmp_path):
     shape = (1, 8)
     (sample, *_) = synthetic_samples({"x": shape}, SAMPLES, 0)
     limit = sample["x"].ravel()[3]
-    nodes = [node(operator, "x c", "t"), node("Cast", "t", "f", to=1), node("MatMul", "f w", "y")]
+    nodes = [
+        node(operator, "x c", "t"),
+        node("Cast", "t", "f", to=1),
+        node("MatMul", "f w", "y"),
+    ]
     proto = build(nodes, {"x": shape}, {"c": np.float32(limit), "w": weights(8, 3)})
     assert decibels(proto, tmp_path, shape) > 45

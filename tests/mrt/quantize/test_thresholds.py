@@ -7,19 +7,25 @@ from onnx import TensorProto
 from mrt.quantize import QuantizeOptions
 from tests.support.float_models import FloatModel, convert, f32, run_real
 
-TENTHS = f32(np.arange(-20, 21).reshape(1, -1)) / f32(10)  # as tables of measurements hold them
+TENTHS = f32(np.arange(-20, 21).reshape(1, -1)) / f32(
+    10
+)  # as tables of measurements hold them
 
 
-@pytest.mark.parametrize("operator", ["Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal"])
+@pytest.mark.parametrize(
+    "operator", ["Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal"]
+)
 @pytest.mark.parametrize("bits", [8, 16])
 def test_thresholds_that_the_numbers_themselves_have(operator, bits):
     m = FloatModel(x=TENTHS.shape)
     wanted, names = {}, []
     for limit in (-1.3, -0.7, 0.0, 0.3, 1.1, 1.9):
-        truths = m.add(operator, "x", f32(limit))
-        names.append(m.add("Cast", truths, to=TensorProto.FLOAT))
+        booleans = m.add(operator, "x", f32(limit))
+        names.append(m.add("Cast", booleans, to=TensorProto.FLOAT))
         compared = {"Greater": np.greater, "GreaterOrEqual": np.greater_equal, "Less": np.less,
                     "LessOrEqual": np.less_equal, "Equal": np.equal}[operator]  # fmt: skip
         wanted[names[-1]] = compared(TENTHS, f32(limit)).astype(float).tolist()
-    found = run_real(convert(m, *names, options=QuantizeOptions(8, bits)), {"x": TENTHS})
+    found = run_real(
+        convert(m, *names, options=QuantizeOptions(8, bits)), {"x": TENTHS}
+    )
     assert {name: np.rint(found[name]).tolist() for name in names} == wanted

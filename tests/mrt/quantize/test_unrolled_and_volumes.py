@@ -45,20 +45,30 @@ def converted(model: ir.Model, bits: int):
     rewrite(model)
     table = calibrate(model, samples, CalibrationOptions(), model_sha256="0" * 64)
     program = quantize(model, table, QuantizeOptions(8, bits))
-    pairs = [(run(original, sample)["y"], run_real(program, sample)["y"]) for sample in samples]
+    pairs = [
+        (run(original, sample)["y"], run_real(program, sample)["y"])
+        for sample in samples
+    ]
     signal, noise = (
-        sum(float((part**2).sum()) for part in parts) for parts in zip(*((a, a - b) for a, b in pairs), strict=True)
+        sum(float((part**2).sum()) for part in parts)
+        for parts in zip(*((a, a - b) for a, b in pairs), strict=True)
     )
     return program, 10 * np.log10(signal / noise)
 
 
-CELLS = {"LSTM": (4, {}), "GRU": (3, {"linear_before_reset": 1}), "RNN": (1, {"activations": ["Relu", "Relu"]})}
+CELLS = {
+    "LSTM": (4, {}),
+    "GRU": (3, {"linear_before_reset": 1}),
+    "RNN": (1, {"activations": ["Relu", "Relu"]}),
+}
 
 
 @pytest.mark.parametrize("operator", CELLS)
 def test_a_cell_of_eight_bits_stays_close(operator):
     gates, attributes = CELLS[operator]
-    _, found = converted(cell(operator, gates, direction="bidirectional", **attributes), 8)
+    _, found = converted(
+        cell(operator, gates, direction="bidirectional", **attributes), 8
+    )
     assert found > 26
 
 
@@ -67,13 +77,17 @@ def test_at_16_bits_only_the_weights_are_coarse():
     program, found = converted(cell("LSTM", 4, 1), 16)
     assert found > 38
     tables = {item.operands[1] for item in program.instructions if item.name == "table"}
-    assert len(tables) == 3  # sigmoid of gates, tanh of proposals, tanh of cells: 128 KB each, for all steps
+    assert (
+        len(tables) == 3
+    )  # sigmoid of gates, tanh of proposals, tanh of cells: 128 KB each, for all steps
 
 
 def test_the_steps_of_a_cell_share_weights_and_tables():
     program, _ = converted(cell("LSTM", 4, direction="bidirectional"), 8)
     sizes = [array.nbytes for array in program.constants]
-    assert sizes.count(24 * 5) == sizes.count(24 * 6) == 2  # one W and one R for each direction, whatever the steps
+    assert (
+        sizes.count(24 * 5) == sizes.count(24 * 6) == 2
+    )  # one W and one R for each direction, whatever the steps
     tables = [item for item in program.instructions if item.name == "table"]
     assert len(tables) == 18 and len({item.operands[1] for item in tables}) < 18
 
@@ -83,8 +97,12 @@ def test_the_steps_of_a_cell_share_weights_and_tables():
 def test_a_real_tagger_of_bytes_in_eight_bits_gives_each_byte_its_tag():
     path, steps = SHARED / "onnx" / "tract_byte_sb_bidi_lstm.onnx", 12
     text = b"The quick brown fox jumps over the lazy dog. It was a dark night! Was it? Yes; it rained. "
-    rows = np.frombuffer(text[: len(text) // steps * steps], np.uint8).reshape(-1, 1, steps)
-    samples = Samples(("input",), len(rows), None, "a text", lambda: ({"input": row} for row in rows))
+    rows = np.frombuffer(text[: len(text) // steps * steps], np.uint8).reshape(
+        -1, 1, steps
+    )
+    samples = Samples(
+        ("input",), len(rows), None, "a text", lambda: ({"input": row} for row in rows)
+    )
     model = load(path, shapes={"input": (1, steps)}).model
     rewrite(model)
     table = calibrate(model, samples, CalibrationOptions(), model_sha256="0" * 64)
@@ -97,11 +115,15 @@ def test_a_real_tagger_of_bytes_in_eight_bits_gives_each_byte_its_tag():
 
 
 def test_values_watched_as_one_have_one_range():
-    model = graph_of([node("Relu", "x", "a"), node("Neg", "x", "b")], {"x": (2, 3)}, outputs="a b")
+    model = graph_of(
+        [node("Relu", "x", "a"), node("Neg", "x", "b")], {"x": (2, 3)}, outputs="a b"
+    )
     for entry in model.graph:
         entry.outputs[0].metadata_props[ONE_RANGE] = "both"
     samples = synthetic_samples(shapes_of(model), 3, 0)
-    ranges = calibrate(model, samples, CalibrationOptions(), model_sha256="0" * 64).ranges
+    ranges = calibrate(
+        model, samples, CalibrationOptions(), model_sha256="0" * 64
+    ).ranges
     numbers = np.concatenate([sample["x"].ravel() for sample in samples])
     assert ranges["a"] == ranges["b"] != ranges["x"]
     assert (ranges["a"].min, ranges["a"].max) == (-numbers.max(), np.abs(numbers).max())

@@ -2,7 +2,12 @@
 
 import numpy as np
 
-from mrt.quantize.weights import mean_error, quantize_bias, quantize_weights, weight_scales
+from mrt.quantize.weights import (
+    mean_error,
+    quantize_bias,
+    quantize_weights,
+    weight_scales,
+)
 from mrt.quantize.window import tap_counts
 
 NO_BIAS = np.zeros(2)
@@ -12,29 +17,40 @@ def test_each_output_channel_has_its_own_scale():
     weights = np.array([[127.0, -64.0], [0.5, 0.25]])
     scales = weight_scales(weights, NO_BIAS, 1.0, bits=8, scales="real")
     assert scales.tolist() == [1.0, 0.5 / 127]
-    assert quantize_weights(weights, scales, bits=8).tolist() == [[127, -64], [127, 64]]  # 63.5 rounds up
+    assert quantize_weights(weights, scales, bits=8).tolist() == [
+        [127, -64],
+        [127, 64],
+    ]  # 63.5 rounds up
 
 
 def test_or_all_have_the_coarsest_one():
     weights = np.array([[127.0, -64.0], [0.5, 0.25]])
     for bias, expected in ((NO_BIAS, 1.0), (np.array([0.0, 2.0**31]), 2.0)):
-        scales = weight_scales(weights, bias, 1.0, bits=8, scales="real", per_channel=False)
+        scales = weight_scales(
+            weights, bias, 1.0, bits=8, scales="real", per_channel=False
+        )
         assert scales.tolist() == [expected, expected]
 
 
 def test_power_of_two_scales_are_not_below_the_ideal():
-    scales = weight_scales(np.array([[127.0], [128.0]]), NO_BIAS, 1.0, bits=8, scales="shift")
+    scales = weight_scales(
+        np.array([[127.0], [128.0]]), NO_BIAS, 1.0, bits=8, scales="shift"
+    )
     assert scales.tolist() == [1.0, 2.0]
 
 
 def test_a_bias_too_large_for_i32_makes_the_scale_coarser():
-    scales = weight_scales(np.array([[2.0**-40]]), np.array([2.0**10]), 0.5, bits=8, scales="real")
+    scales = weight_scales(
+        np.array([[2.0**-40]]), np.array([2.0**10]), 0.5, bits=8, scales="real"
+    )
     assert scales.tolist() == [2.0**-19]  # 2^10 / (0.5 * 2^30)
     assert quantize_bias(np.array([2.0**10]), scales * 0.5).tolist() == [2**30]
 
 
 def test_a_channel_of_zeros_has_a_scale_all_the_same():
-    assert weight_scales(np.zeros((2, 3)), NO_BIAS, 1.0, bits=8, scales="real").tolist() == [1.0, 1.0]
+    assert weight_scales(
+        np.zeros((2, 3)), NO_BIAS, 1.0, bits=8, scales="real"
+    ).tolist() == [1.0, 1.0]
 
 
 def test_coarse_weights_may_clip_an_outlier():
@@ -56,14 +72,22 @@ def test_the_mean_error_of_a_depthwise_convolution_uses_each_channels_own_mean()
 
 
 def test_the_mean_error_counts_a_tap_by_the_share_of_outputs_at_which_it_meets_an_input():
-    weights = np.array([1.25, 1.5]).reshape(1, 2, 1, 1)  # [O, KH, KW, C]; rounds to 1, 1
+    weights = np.array([1.25, 1.5]).reshape(
+        1, 2, 1, 1
+    )  # [O, KH, KW, C]; rounds to 1, 1
     shares = np.array([0.5, 1.0]).reshape(2, 1, 1)
-    errors = mean_error(np.ones((1, 2, 1, 1), np.int8), weights, np.ones(1), [8.0], shares)
+    errors = mean_error(
+        np.ones((1, 2, 1, 1), np.int8), weights, np.ones(1), [8.0], shares
+    )
     assert errors.tolist() == [-0.25 * 8 * 0.5 - 0.5 * 8]
 
 
 def test_how_many_windows_have_a_tap_inside():
     # 3 taps on 4 places, 1 padded on each side: windows start at -1, 0, 1, 2
-    assert tap_counts(taps=3, dilation=1, windows=4, stride=1, before=1, size=4).tolist() == [3, 4, 3]
+    assert tap_counts(
+        taps=3, dilation=1, windows=4, stride=1, before=1, size=4
+    ).tolist() == [3, 4, 3]
     # stride 2, dilation 2: windows start at -1 and 1, taps lie at -1, 1, 3 and 1, 3, 5
-    assert tap_counts(taps=3, dilation=2, windows=2, stride=2, before=1, size=4).tolist() == [1, 2, 1]
+    assert tap_counts(
+        taps=3, dilation=2, windows=2, stride=2, before=1, size=4
+    ).tolist() == [1, 2, 1]

@@ -6,10 +6,10 @@ in play too; a wrong one gives a few. Indices, counts and truths are equal, all 
 
 import numpy as np
 import pytest
+from tests.support.whole_models import model_of, through
 
 from tests.support.graphs import node
 from tests.support.shared_data import SHARED, needs_shared
-from tests.support.whole_models import model_of, through
 
 RNG = np.random.default_rng(3)
 IMAGE = (2, 3, 5, 4)
@@ -28,7 +28,10 @@ def samples(**shapes):
 
 
 def whole(low, high, shape, dtype=np.int64, name="i"):
-    return [{name: RNG.integers(low, high, shape, endpoint=True).astype(dtype)} for _ in range(3)]
+    return [
+        {name: RNG.integers(low, high, shape, endpoint=True).astype(dtype)}
+        for _ in range(3)
+    ]
 
 
 CONV = {"w": normal(4, 3, 3, 3), "b": normal(4), "v": normal(4, 3, 3, 3)}
@@ -159,7 +162,7 @@ CLOSE = {
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_truths_and_whole_numbers_are_equal(name, tmp_path):
+def test_booleans_and_integers_are_equal(name, tmp_path):
     nodes, feeds, weights = EXACT[name]
     answer = through(model_of(nodes, feeds[0], weights), feeds, tmp_path)
     assert answer.agreement() == 1
@@ -175,32 +178,55 @@ def test_reals_are_close(name, tmp_path):
 def test_indices_at_eight_bits_are_those_of_the_integers_compared(tmp_path):
     """Of 5 numbers apart by more than a step of 8 bits the order is known; ties have the lower index first."""
     feeds = [{"x": f32([[3, 1, 3, -1, 2]])}]
-    answer = through(model_of([node("TopK", "x k", "v y")], feeds[0], {"k": np.array([5])}), feeds, tmp_path, bits=8)
+    answer = through(
+        model_of([node("TopK", "x k", "v y")], feeds[0], {"k": np.array([5])}),
+        feeds,
+        tmp_path,
+        bits=8,
+    )
     assert answer.integers[0]["y"].tolist() == [[0, 2, 4, 1, 3]]
 
 
 def test_an_input_of_indices_takes_the_places_of_its_axis_and_no_scale(tmp_path):
     feeds = whole(0, 3, (2, 3), np.float32)
     nodes = [node("Cast", "i", "c", to=7), node("Gather", "t c", "y")]
-    program = through(model_of(nodes, feeds[0], {"t": normal(10, 4)}), feeds, tmp_path).program
+    program = through(
+        model_of(nodes, feeds[0], {"t": normal(10, 4)}), feeds, tmp_path
+    ).program
     (item,) = program.inputs
-    assert (item.type.dtype, item.lo, item.hi, program.metadata.inputs["i"].scale) == ("i32", 0, 9, 1.0)
+    assert (item.type.dtype, item.lo, item.hi, program.metadata.inputs["i"].scale) == (
+        "i32",
+        0,
+        9,
+        1.0,
+    )
 
 
 @pytest.mark.parametrize(
     ("dtype", "expected"),
-    [(np.bool_, ("bool", 0, 1)), (np.uint8, ("u8", 0, 255)), (np.int8, ("i8", -128, 127)), (np.int64, ("i32", 0, 1))],
+    [
+        (np.bool_, ("bool", 0, 1)),
+        (np.uint8, ("u8", 0, 255)),
+        (np.int8, ("i8", -128, 127)),
+        (np.int64, ("i32", 0, 1)),
+    ],
 )
-def test_an_input_of_integers_has_the_interval_of_its_type_or_what_was_seen(dtype, expected, tmp_path):
+def test_an_input_of_integers_has_the_interval_of_its_type_or_what_was_seen(
+    dtype, expected, tmp_path
+):
     feeds = [{"i": np.array([[0, 1, 1]], dtype)}]
-    program = through(model_of([node("Cast", "i", "y", to=1)], feeds[0], {}), feeds, tmp_path).program
+    program = through(
+        model_of([node("Cast", "i", "y", to=1)], feeds[0], {}), feeds, tmp_path
+    ).program
     (item,) = program.inputs
     assert (item.type.dtype, item.lo, item.hi) == expected
 
 
 def test_outputs_that_are_whole_have_scale_1_in_the_narrowest_type(tmp_path):
     feeds = samples(x=(1, 200))
-    program = through(model_of([node("ArgMax", "x", "y", axis=1)], feeds[0], {}), feeds, tmp_path).program
+    program = through(
+        model_of([node("ArgMax", "x", "y", axis=1)], feeds[0], {}), feeds, tmp_path
+    ).program
     assert program.metadata.outputs["y"].scale == 1.0
     assert program.instructions[-1].name == "cast"
     assert program.instructions[-1].attributes["dtype"] == "i16"
@@ -219,7 +245,14 @@ def test_a_classifier_of_files_takes_their_bytes(tmp_path):
         return {"bytes": row[None]}
 
     root = SHARED / "mxnet"
-    feeds = [bytes_of(path) for path in (root / "TRAPS.md", root / "FORMAT.md", *sorted((root / "zoo").iterdir())[:2])]
+    feeds = [
+        bytes_of(path)
+        for path in (
+            root / "TRAPS.md",
+            root / "FORMAT.md",
+            *sorted((root / "zoo").iterdir())[:2],
+        )
+    ]
     proto = onnx.load(SHARED / "onnx" / "magika_v3_3.onnx")
     proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 1
     answer = through(proto, feeds, tmp_path, bits=16)

@@ -31,7 +31,10 @@ def test_two_i8_halves_make_every_weight(bits):
 
 
 def test_the_greatest_weight_says_how_many_bits_the_low_half_has():
-    assert [low_bits_of(np.array([value], np.int16)) for value in (0, -127, 128, 255, -256, 16383)] == [
+    assert [
+        low_bits_of(np.array([value], np.int16))
+        for value in (0, -127, 128, 255, -256, 16383)
+    ] == [
         0,
         0,
         1,
@@ -62,34 +65,53 @@ def extremes(program: Program) -> list[np.ndarray]:
     item = program.inputs[0]
     dtype, shape = DTYPES[item.type.dtype], item.type.shape
     random = RNG.integers(item.lo, item.hi, shape, endpoint=True)
-    return [array.astype(dtype) for array in (random, np.full(shape, item.lo), np.full(shape, item.hi))]
+    return [
+        array.astype(dtype)
+        for array in (random, np.full(shape, item.lo), np.full(shape, item.hi))
+    ]
 
 
-def convolution(x: np.ndarray, w: np.ndarray, bias: np.ndarray, group: int) -> np.ndarray:
+def convolution(
+    x: np.ndarray, w: np.ndarray, bias: np.ndarray, group: int
+) -> np.ndarray:
     """[1,C,H,W] by [O,C/g,3,3], padded by 1, as [1,H,W,O]; plain loops."""
     x = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
     total = np.zeros((1, x.shape[2] - 2, x.shape[3] - 2, len(w)), np.int64) + bias
     share = len(w) // group
     for o, i, j in np.ndindex(len(w), total.shape[1], total.shape[2]):
         first = o // share * w.shape[1]
-        total[0, i, j, o] += (x[0, first : first + w.shape[1], i : i + 3, j : j + 3] * w[o]).sum()
+        total[0, i, j, o] += (
+            x[0, first : first + w.shape[1], i : i + 3, j : j + 3] * w[o]
+        ).sum()
     return total
 
 
 def transposed(x: np.ndarray, w: np.ndarray, bias: np.ndarray) -> np.ndarray:
     """[1,C,H,W] by [C,O,3,3], stride 2, as [1,2H+1,2W+1,O]."""
-    total = np.zeros((1, 2 * x.shape[2] + 1, 2 * x.shape[3] + 1, w.shape[1]), np.int64) + bias
+    total = (
+        np.zeros((1, 2 * x.shape[2] + 1, 2 * x.shape[3] + 1, w.shape[1]), np.int64)
+        + bias
+    )
     for c, i, j, p, q in np.ndindex(w.shape[0], x.shape[2], x.shape[3], 3, 3):
         total[0, 2 * i + p, 2 * j + q] += x[0, c, i, j] * w[c, :, p, q]
     return total
 
 
-def check(model: FloatModel, output: str, weights: np.ndarray, bias: np.ndarray, options: QuantizeOptions, exact):
+def check(
+    model: FloatModel,
+    output: str,
+    weights: np.ndarray,
+    bias: np.ndarray,
+    options: QuantizeOptions,
+    exact,
+):
     """`weights` [O, ..]; `exact(x, w, b)` gives what the accumulator must be."""
     program = convert(model, output, options=options)
     meaning = program.metadata.inputs["x"]
     most = 2 ** (options.weight_bits - 1) - 1
-    scales = np.abs(weights.astype(np.float64)).reshape(len(weights), -1).max(axis=1) / most
+    scales = (
+        np.abs(weights.astype(np.float64)).reshape(len(weights), -1).max(axis=1) / most
+    )
     w = integers(weights, scales.reshape(-1, *[1] * (weights.ndim - 1)))
     b = integers(bias, meaning.scale * scales)
     assert np.abs(w).max() == most
@@ -112,7 +134,14 @@ def test_a_convolution_is_exact(bits, group):
     weights, bias = f32(RNG.normal(size=(8, 4 // group, 3, 3))), f32(RNG.normal(size=8))
     model = FloatModel(x=IMAGE)
     output = model.conv("x", weights, bias, pads=(1, 1, 1, 1), group=group)
-    program = check(model, output, weights, bias, options_of(bits), lambda x, w, b: convolution(x, w, b, group))
+    program = check(
+        model,
+        output,
+        weights,
+        bias,
+        options_of(bits),
+        lambda x, w, b: convolution(x, w, b, group),
+    )
     assert sum(item.name == "conv2d" for item in program.instructions) == 2
 
 
@@ -120,7 +149,13 @@ def test_a_convolution_is_exact(bits, group):
 def test_a_transposed_convolution_is_exact(bits):
     weights, bias = f32(RNG.normal(size=(4, 6, 3, 3))), f32(RNG.normal(size=6))
     model = FloatModel(x=IMAGE)
-    attributes = {"strides": [2, 2], "dilations": [1, 1], "pads": [0] * 4, "output_padding": [0, 0], "group": 1}
+    attributes = {
+        "strides": [2, 2],
+        "dilations": [1, 1],
+        "pads": [0] * 4,
+        "output_padding": [0, 0],
+        "group": 1,
+    }
     output = model.add("ConvTranspose", "x", weights, bias, **attributes)
     check(
         model,
@@ -136,7 +171,14 @@ def test_a_transposed_convolution_is_exact(bits):
 def test_a_dense_layer_is_exact(bits):
     weights, bias = f32(RNG.normal(size=(7, 3))), f32(RNG.normal(size=7))
     model = FloatModel(x=(2, 3))
-    program = check(model, model.gemm("x", weights, bias), weights, bias, options_of(bits), lambda x, w, b: x @ w.T + b)
+    program = check(
+        model,
+        model.gemm("x", weights, bias),
+        weights,
+        bias,
+        options_of(bits),
+        lambda x, w, b: x @ w.T + b,
+    )
     assert cost(validate(program)).work.multiply_accumulates == 2 * (2 * 3 * 7)
 
 
@@ -144,7 +186,14 @@ def test_a_product_with_a_constant_matrix_is_exact():
     weights = f32(RNG.normal(size=(9, 5)))
     model = FloatModel(x=(2, 3, 9))
     output = model.add("MatMul", "x", weights)
-    check(model, output, weights.T, np.zeros(5), options_of((15, 8)), lambda x, w, b: x @ w.T + b)
+    check(
+        model,
+        output,
+        weights.T,
+        np.zeros(5),
+        options_of((15, 8)),
+        lambda x, w, b: x @ w.T + b,
+    )
 
 
 @pytest.mark.parametrize("length", [600, 6000])
@@ -152,12 +201,25 @@ def test_a_sum_too_long_for_i32_is_within_the_rounding_of_its_parts(length):
     weights = f32(RNG.uniform(-1, 1, size=(3, length)))
     model = FloatModel(x=(1, length))
     output = model.gemm("x", weights, np.zeros(3))
-    program = convert(model, output, options=QuantizeOptions(15, 16, bias_correction=False))
-    rights = [item.operands[1] for item in program.instructions if item.name == "shift_right"]
-    step = 2 ** max(int(program.constants[number - program.first_constant].max()) for number in rights)
+    program = convert(
+        model, output, options=QuantizeOptions(15, 16, bias_correction=False)
+    )
+    rights = [
+        item.operands[1] for item in program.instructions if item.name == "shift_right"
+    ]
+    step = 2 ** max(
+        int(program.constants[number - program.first_constant].max())
+        for number in rights
+    )
     parts = sum(item.name == "dense" for item in program.instructions)
-    w = integers(weights, np.abs(weights.astype(np.float64)).max(axis=1, keepdims=True) / 16383)
-    last = max(n for n, item in enumerate(program.instructions, program.first_instruction) if item.name == "add")
+    w = integers(
+        weights, np.abs(weights.astype(np.float64)).max(axis=1, keepdims=True) / 16383
+    )
+    last = max(
+        n
+        for n, item in enumerate(program.instructions, program.first_instruction)
+        if item.name == "add"
+    )
     for x in extremes(program):
         seen: dict[int, np.ndarray] = {}
         run(validate(program), {"x": x}, observe=seen.__setitem__)
@@ -176,21 +238,38 @@ def test_a_high_part_without_room_is_shifted_less_and_the_low_one_right():
     builder = ProgramBuilder()
     high, low = (builder.constant(np.array([value], np.int32)) for value in (2**26, 11))
     total, shift = add_parts(builder, [Part(high, 7), Part(low)])
-    assert (shift, builder.bounds[total].max) == (3, 2**26 * 16 + 1)  # 2^33 does not fit; 11 / 8 = 1.375
+    assert (shift, builder.bounds[total].max) == (
+        3,
+        2**26 * 16 + 1,
+    )  # 2^33 does not fit; 11 / 8 = 1.375
 
 
 def test_one_layer_may_have_finer_weights_and_only_it_costs_two_products():
     model = FloatModel(x=IMAGE)
     first = model.conv("x", RNG.normal(size=(4, 4, 3, 3)), np.zeros(4), name="first")
-    model.conv(model.add("Relu", first), RNG.normal(size=(4, 4, 3, 3)), np.zeros(4), name="second")
-    program = convert(model, "second", options=QuantizeOptions(layers={"second": LayerBits(weight_bits=15)}))
+    model.conv(
+        model.add("Relu", first),
+        RNG.normal(size=(4, 4, 3, 3)),
+        np.zeros(4),
+        name="second",
+    )
+    program = convert(
+        model,
+        "second",
+        options=QuantizeOptions(layers={"second": LayerBits(weight_bits=15)}),
+    )
     assert sum(item.name == "conv2d" for item in program.instructions) == 3
 
 
 def test_fifteen_bits_of_weight_and_sixteen_of_activation_are_much_closer_than_eight():
     model = FloatModel(x=IMAGE)
-    output = model.conv("x", RNG.normal(size=(8, 4, 3, 3)), RNG.normal(size=8), name="y")
-    coarse, fine = (snr_db(model, output, options=QuantizeOptions(bits, 16))[output] for bits in (8, 15))
+    output = model.conv(
+        "x", RNG.normal(size=(8, 4, 3, 3)), RNG.normal(size=8), name="y"
+    )
+    coarse, fine = (
+        snr_db(model, output, options=QuantizeOptions(bits, 16))[output]
+        for bits in (8, 15)
+    )
     assert coarse < 55
     assert fine > 75
 

@@ -7,11 +7,11 @@ import onnx_ir as ir
 import pytest
 
 from mrt.calibrate import counting
-from mrt.calibrate import subsampling as thinning
+from mrt.calibrate import subsampling as subsampling
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
 from mrt.quantize import QuantizeOptions
-from mrt.refine import STAGES, FloatNotes, RefineOptions, refine
+from mrt.refine import STAGES, FloatStatistics, RefineOptions, refine
 from mrt.table.table import CalibrationOptions
 from tests.support.float_models import FloatModel
 
@@ -20,33 +20,57 @@ def network() -> FloatModel:
     """Values of both signs and of one, with few numbers to a channel and with many."""
     rng = np.random.default_rng(11)
     model = FloatModel(x=(1, 3, 40, 40))
-    y = model.conv("x", rng.normal(size=(4, 3, 3, 3)), rng.normal(size=4), pads=(1, 1, 1, 1))
-    y = model.conv(model.add("Relu", y), rng.normal(size=(8, 4, 3, 3)), rng.normal(size=8), strides=[4, 4])
+    y = model.conv(
+        "x", rng.normal(size=(4, 3, 3, 3)), rng.normal(size=4), pads=(1, 1, 1, 1)
+    )
+    y = model.conv(
+        model.add("Relu", y),
+        rng.normal(size=(8, 4, 3, 3)),
+        rng.normal(size=8),
+        strides=[4, 4],
+    )
     y = model.conv(y, rng.normal(size=(6, 8, 1, 1)), rng.normal(size=6))
-    model.conv(model.add("Sigmoid", y), rng.normal(size=(5, 6, 9, 9)), rng.normal(size=5), name="y")
+    model.conv(
+        model.add("Sigmoid", y),
+        rng.normal(size=(5, 6, 9, 9)),
+        rng.normal(size=5),
+        name="y",
+    )
     return model
 
 
 def table_and_layers(monkeypatch: pytest.MonkeyPatch) -> tuple[str, bytes]:
-    monkeypatch.setattr(thinning, "OF_ALL_SAMPLES", 9 * 1000)
-    monkeypatch.setattr(thinning, "OF_ONE_SAMPLE", 1000)
+    monkeypatch.setattr(subsampling, "OF_ALL_SAMPLES", 9 * 1000)
+    monkeypatch.setattr(subsampling, "OF_ONE_SAMPLE", 1000)
     model, stages, options = network(), RefineOptions.of(STAGES), QuantizeOptions()
     graph, samples = ir.from_proto(model.proto("y")), synthetic_samples(model.inputs, 9)
-    notes = FloatNotes(graph, stages, len(samples))
-    table = calibrate(graph, samples, CalibrationOptions("mse"), model_sha256="0" * 64, onlookers=[notes])
+    notes = FloatStatistics(graph, stages, len(samples))
+    table = calibrate(
+        graph,
+        samples,
+        CalibrationOptions("mse"),
+        model_sha256="0" * 64,
+        callbacks=[notes],
+    )
     table = refine(graph, table, options, stages, notes, lambda *_: None)
     assert table.decisions.channel_scales and table.decisions.layers
     return table.text(), table.decisions.encoded()
 
 
-@pytest.mark.skipif(counting._native() is None, reason="the extension is not built here")
-def test_the_extension_and_numpy_give_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(
+    counting._native() is None, reason="the extension is not built here"
+)
+def test_the_extension_and_numpy_give_the_same_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     by_extension = table_and_layers(monkeypatch)
     monkeypatch.setattr(counting, "_native", lambda: None)
     assert table_and_layers(monkeypatch) == by_extension
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processors cannot be taken away here")
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"), reason="processors cannot be taken away here"
+)
 def test_one_processor_gives_the_table_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     every = os.sched_getaffinity(0)
     by_all = table_and_layers(monkeypatch)

@@ -1,6 +1,6 @@
 import numpy as np
 
-from mrt.calibrate.observed_tensor import Seen
+from mrt.calibrate.observed_tensor import ObservedTensor
 from mrt.refine.channel_intervals import channel_centres, channel_ends
 from mrt.refine.channels import Channels
 
@@ -11,27 +11,41 @@ def halves(samples: np.ndarray) -> tuple[Channels, Channels]:
     """[samples, C, numbers] as seen, one half and the other."""
     both = Channels.of(samples.shape[1]), Channels.of(samples.shape[1])
     for index, sample in enumerate(samples.astype(np.float32)):
-        both[index % 2].add(Seen(sample[np.newaxis], sample[np.newaxis]))
+        both[index % 2].add(ObservedTensor(sample[np.newaxis], sample[np.newaxis]))
     return both
 
 
-def ends(samples: np.ndarray, importance: object = None, limits: tuple[float, float] = EVERY) -> np.ndarray:
-    weights = np.ones(samples.shape[1]) if importance is None else np.asarray(importance, float)
+def ends(
+    samples: np.ndarray, importance: object = None, limits: tuple[float, float] = EVERY
+) -> np.ndarray:
+    weights = (
+        np.ones(samples.shape[1])
+        if importance is None
+        else np.asarray(importance, float)
+    )
     both = halves(samples)
-    return channel_ends(Channels.together(*both), both, np.zeros(samples.shape[1]), 255, weights, limits)
+    return channel_ends(
+        Channels.together(*both), both, np.zeros(samples.shape[1]), 255, weights, limits
+    )
 
 
 def loss(values: np.ndarray, tops: np.ndarray) -> float:
     """Squared error of [samples, C, numbers] rounded to 255 steps, by hand."""
     steps = (tops / 255)[None, :, None]
-    return float(((np.clip(np.floor(values / steps + 0.5), 0, 255) * steps - values) ** 2).sum())
+    return float(
+        ((np.clip(np.floor(values / steps + 0.5), 0, 255) * steps - values) ** 2).sum()
+    )
 
 
 def sparse(seed: int, samples: int) -> np.ndarray:
     """Sixty channels that speak seldom, and then as loud as it happens to be."""
     rng = np.random.default_rng(seed)
     loud = np.exp(rng.normal(size=(samples, 60, 1)) * 1.5)  # of the whole sample
-    return loud * rng.exponential(size=(samples, 60, 40)) * (rng.random((samples, 60, 40)) < 0.2)
+    return (
+        loud
+        * rng.exponential(size=(samples, 60, 40))
+        * (rng.random((samples, 60, 40)) < 0.2)
+    )
 
 
 def test_where_little_was_seen_channels_end_beyond_what_was_seen_and_lose_less_on_other_samples():
@@ -43,16 +57,23 @@ def test_where_little_was_seen_channels_end_beyond_what_was_seen_and_lose_less_o
 
 
 def test_where_much_was_seen_channels_end_where_the_least_is_lost():
-    seen = np.random.default_rng(3).normal(size=(40, 3, 5000)) ** 2 * [[[1], [2], [0.1]]]
+    seen = np.random.default_rng(3).normal(size=(40, 3, 5000)) ** 2 * [
+        [[1], [2], [0.1]]
+    ]
     found, tried = ends(seen), np.geomspace(1, 1 / 12, 64)
-    least = [min(loss(one, one.max() * share * np.ones(1)) for share in tried) for one in np.split(seen, 3, axis=1)]
+    least = [
+        min(loss(one, one.max() * share * np.ones(1)) for share in tried)
+        for one in np.split(seen, 3, axis=1)
+    ]
     assert np.all(found < seen.max(axis=(0, 2)))
     assert loss(seen, found) < 1.02 * sum(least)
 
 
 def test_what_matters_to_nobody_does_not_decide_how_far_out():
     steady = np.random.default_rng(4).uniform(0, 1, size=(12, 60, 400))
-    seen = np.concatenate([np.pad(sparse(1, 12), ((0, 0), (0, 0), (0, 360))), steady], axis=1)
+    seen = np.concatenate(
+        [np.pad(sparse(1, 12), ((0, 0), (0, 0), (0, 360))), steady], axis=1
+    )
     wild, calm = np.repeat([1.0, 0.0], 60), np.repeat([0.0, 1.0], 60)
     assert np.all(ends(seen, calm)[60:] < ends(seen, wild)[60:])
     assert np.allclose(ends(seen, calm)[60:], 1, rtol=0.15)
@@ -70,11 +91,15 @@ def test_a_silent_channel_ends_at_the_share_of_the_largest_that_the_samples_vouc
 
 
 def test_ends_keep_to_their_limits():
-    assert np.all((found := ends(sparse(1, 12), limits=(2.0, 3.0))) >= 2) and np.all(found <= 3)
+    assert np.all((found := ends(sparse(1, 12), limits=(2.0, 3.0))) >= 2) and np.all(
+        found <= 3
+    )
 
 
 def test_a_channel_is_counted_from_the_middle_of_its_range_and_ends_there():
-    seen = np.random.default_rng(8).uniform(-1, 1, size=(16, 3, 400)) + np.array([[30], [-7], [0]])
+    seen = np.random.default_rng(8).uniform(-1, 1, size=(16, 3, 400)) + np.array(
+        [[30], [-7], [0]]
+    )
     both = halves(seen)
     item = Channels.together(*both)
     centres = channel_centres(item, 127)

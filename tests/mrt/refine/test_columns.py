@@ -10,7 +10,13 @@ from tests.support.graphs import run
 def convolved(image, weights, window, groups):
     """[H,W,O] by onnxruntime, of an image [1,H,W,C] and weights [O,KH,KW,C/groups]."""
     node = helper.make_node(
-        "Conv", ["x", "w"], ["y"], strides=window.stride, dilations=window.dilation, pads=window.pads, group=groups
+        "Conv",
+        ["x", "w"],
+        ["y"],
+        strides=window.stride,
+        dilations=window.dilation,
+        pads=window.pads,
+        group=groups,
     )
     shape = [1, image.shape[3], *image.shape[1:3]]
     graph = helper.make_graph(
@@ -18,10 +24,18 @@ def convolved(image, weights, window, groups):
         "g",
         [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)],
         [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(weights.transpose(0, 3, 1, 2).astype(np.float32).copy(), "w")],
+        [
+            numpy_helper.from_array(
+                weights.transpose(0, 3, 1, 2).astype(np.float32).copy(), "w"
+            )
+        ],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
-    return run(model, {"x": image.transpose(0, 3, 1, 2).astype(np.float32).copy()})["y"][0].transpose(1, 2, 0)
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9
+    )
+    return run(model, {"x": image.transpose(0, 3, 1, 2).astype(np.float32).copy()})[
+        "y"
+    ][0].transpose(1, 2, 0)
 
 
 CASES = [
@@ -38,15 +52,21 @@ def test_products_of_rows_are_those_of_the_convolution(window, groups, outputs):
     weights = rng.integers(-9, 10, (outputs, *window.kernel, 4 // groups))
     images = rng.integers(-20, 30, (2, 9, 8, 4)).astype(np.float32)
     whole = [convolved(image[None], weights, window, groups) for image in images]
-    expected = np.concatenate([item[chosen_places(*item.shape[:2])].reshape(-1, outputs) for item in whole])
+    expected = np.concatenate(
+        [item[chosen_places(*item.shape[:2])].reshape(-1, outputs) for item in whole]
+    )
     rows = rows_of(images, window, weights[0].size)
     assert rows.shape == (groups, len(expected), weights[0].size)
     assert products(rows, weights).tolist() == expected.tolist()
 
 
 def test_rows_of_a_matrix_are_as_they_are():
-    inputs = np.array([[[1.0, 2.0], [3.0, -2.0]], [[1.0, -2.0], [3.0, 2.0]]], np.float32)
-    assert rows_of(inputs, None, 2).tolist() == [[[1.0, 2.0], [3.0, -2.0], [1.0, -2.0], [3.0, 2.0]]]
+    inputs = np.array(
+        [[[1.0, 2.0], [3.0, -2.0]], [[1.0, -2.0], [3.0, 2.0]]], np.float32
+    )
+    assert rows_of(inputs, None, 2).tolist() == [
+        [[1.0, 2.0], [3.0, -2.0], [1.0, -2.0], [3.0, 2.0]]
+    ]
 
 
 def test_of_a_matrix_with_many_rows_some_count():

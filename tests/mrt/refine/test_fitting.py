@@ -13,7 +13,9 @@ def halves_of(inputs, outputs, weights, low=ANYTHING[0], high=ANYTHING[1]):
         found.append(Fitting(weights, np.zeros(outputs.shape[1]), low, high))
         for block in range(start, 40, 2):
             some = slice(block * 100, block * 100 + 100)
-            found[-1].add(inputs[:, some].astype(np.float32), outputs[some].astype(np.float32))
+            found[-1].add(
+                inputs[:, some].astype(np.float32), outputs[some].astype(np.float32)
+            )
     return found
 
 
@@ -42,7 +44,9 @@ def test_weights_stay_where_one_half_contradicts_the_other():
     inputs = rng.normal(size=(1, 4000, 3))
     turn = np.where(np.arange(4000) // 100 % 2, 1.0, -1.0)
     outputs = (inputs[0, :, 0] * turn)[:, None]
-    assert np.array_equal(moved(halves_of(inputs, outputs, np.zeros((1, 1, 3)))), np.zeros((1, 1, 3)))
+    assert np.array_equal(
+        moved(halves_of(inputs, outputs, np.zeros((1, 1, 3)))), np.zeros((1, 1, 3))
+    )
 
 
 def test_each_group_is_fitted_to_its_own_outputs():
@@ -61,7 +65,9 @@ def test_what_a_clip_takes_away_on_both_sides_does_not_count():
     outputs = np.where(inputs[0] > 0, inputs[0], 5 * inputs[0])
     weights = np.ones((1, 1, 1))
     assert moved(halves_of(inputs, outputs, weights))[0, 0, 0] > 0.5
-    assert moved(halves_of(inputs, outputs, weights, low=np.zeros(1)))[0, 0, 0] == pytest.approx(0.0, abs=1e-6)
+    assert moved(halves_of(inputs, outputs, weights, low=np.zeros(1)))[
+        0, 0, 0
+    ] == pytest.approx(0.0, abs=1e-6)
 
 
 def test_a_constant_error_is_no_matter_of_weights():
@@ -69,7 +75,9 @@ def test_a_constant_error_is_no_matter_of_weights():
     rng = np.random.default_rng(5)
     inputs = rng.normal(size=(1, 4000, 2)) + 10
     outputs = inputs[0].sum(axis=1, keepdims=True) + 3
-    assert moved(halves_of(inputs, outputs, np.ones((1, 1, 2)))) == pytest.approx(0.0, abs=1e-5)
+    assert moved(halves_of(inputs, outputs, np.ones((1, 1, 2)))) == pytest.approx(
+        0.0, abs=1e-5
+    )
 
 
 def test_of_a_silent_input_nothing_is_learnt():

@@ -7,23 +7,34 @@ import pytest
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
 from mrt.refine import RefineOptions
-from mrt.refine.float_notes import FloatNotes
+from mrt.refine.float_notes import FloatStatistics
 from mrt.table.table import CalibrationOptions
 from tests.support.float_models import FloatModel
 
 
 @pytest.mark.parametrize(
-    ("rows", "bytes_of_a_sample"), [(80, 80 * 8 * 4 + 2 * 80 * 4), (1000, 100 * 8 * 4 + 2 * 1000 * 4)]
+    ("rows", "bytes_of_a_sample"),
+    [(80, 80 * 8 * 4 + 2 * 80 * 4), (1000, 100 * 8 * 4 + 2 * 1000 * 4)],
 )
 def test_as_many_samples_as_fit_into_memory_are_noted(
     rows: int, bytes_of_a_sample: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of each the outputs, of a matrix with many rows a hundred, and twice the inputs as bytes."""
     model = FloatModel(x=(rows, 4))
-    model.add("Gemm", "x", np.ones((8, 4), np.float32), np.zeros(8, np.float32), name="y", transB=1)
-    graph, samples = ir.from_proto(model.proto("y")), synthetic_samples(model.inputs, 20, 0)
+    model.add(
+        "Gemm",
+        "x",
+        np.ones((8, 4), np.float32),
+        np.zeros(8, np.float32),
+        name="y",
+        transB=1,
+    )
+    graph, samples = (
+        ir.from_proto(model.proto("y")),
+        synthetic_samples(model.inputs, 20, 0),
+    )
     monkeypatch.setattr("mrt.refine.float_notes.MEMORY", 12 * bytes_of_a_sample + 7)
-    notes = FloatNotes(graph, RefineOptions(), len(samples))
-    calibrate(graph, samples, CalibrationOptions(), model_sha256="", onlookers=[notes])
+    notes = FloatStatistics(graph, RefineOptions(), len(samples))
+    calibrate(graph, samples, CalibrationOptions(), model_sha256="", callbacks=[notes])
     assert len(notes.samples) == 12
     assert {array.shape for array in notes.layers["y"]} == {(min(rows, 100), 8)}

@@ -19,7 +19,13 @@ from tests.support.refining import refine
 WINDOW = {"kernel_shape": [2, 2], "strides": [2, 2], "pads": [0, 0, 0, 0]}
 
 
-def fire(pool: str = "MaxPool", *, clip: bool = False, twice: bool = False, outputs: str = "out") -> ir.Model:
+def fire(
+    pool: str = "MaxPool",
+    *,
+    clip: bool = False,
+    twice: bool = False,
+    outputs: str = "out",
+) -> ir.Model:
     """Two convolutions whose channels differ in size, joined, pooled and read by a third that makes them equal again."""
     rng, model = np.random.default_rng(3), FloatModel(x=(1, 3, 12, 12))
     sizes, parts = 0.5 ** np.arange(8), []
@@ -31,10 +37,17 @@ def fire(pool: str = "MaxPool", *, clip: bool = False, twice: bool = False, outp
         ends = np.float32(0), np.float32(0.1)
         parts[1] = model.add("Clip", parts[1], *ends, name="clipped")
     if twice:
-        model.conv("left", rng.normal(size=(1, 3, 1, 1)), rng.normal(size=1), name="other")
+        model.conv(
+            "left", rng.normal(size=(1, 3, 1, 1)), rng.normal(size=1), name="other"
+        )
     y = model.add("Concat", *parts, name="joined", axis=1)
     y = model.add(pool, y, name="pooled", **WINDOW)
-    model.conv(y, rng.normal(size=(4, 8, 1, 1)) / sizes[:, None, None], rng.normal(size=4), name="out")
+    model.conv(
+        y,
+        rng.normal(size=(4, 8, 1, 1)) / sizes[:, None, None],
+        rng.normal(size=4),
+        name="out",
+    )
     return ir.from_proto(model.proto(*outputs.split()))
 
 
@@ -44,13 +57,22 @@ def measured(graph: ir.Model, *stages: str, scales: str = "real") -> float:
     samples, others = (synthetic_samples(inputs, 40, seed) for seed in (0, 1))
     table = calibrate(graph, samples, CalibrationOptions(), model_sha256="0" * 64)
     table = refine(graph, table, options, RefineOptions.of(stages), samples)
-    return float(evaluate(graph, validate(quantize(graph, table, options)), others).to_json()["snr_db"])
+    return float(
+        evaluate(graph, validate(quantize(graph, table, options)), others).to_json()[
+            "snr_db"
+        ]
+    )
 
 
 @pytest.mark.parametrize("pool", ["MaxPool", "AveragePool"])
 @pytest.mark.parametrize("scales", ["real", "shift"])
-def test_channels_that_differ_in_size_gain_scales_of_their_own_through_concat_and_pools(pool, scales):
-    assert measured(fire(pool), "scales", scales=scales) > measured(fire(pool), scales=scales) + 6
+def test_channels_that_differ_in_size_gain_scales_of_their_own_through_concat_and_pools(
+    pool, scales
+):
+    assert (
+        measured(fire(pool), "scales", scales=scales)
+        > measured(fire(pool), scales=scales) + 6
+    )
 
 
 def test_parts_that_a_clip_stops_before_their_scales_end_are_joined_at_one_scale():
@@ -63,16 +85,20 @@ def test_the_scales_are_those_of_the_value_that_is_rounded():
 
 def test_what_somebody_else_needs_in_one_scale_is_no_candidate():
     assert not candidates(fire(outputs="out pooled"))
-    joined = {value.name for value in candidates(fire(twice=True, outputs="out other"))} & {"joined"}
+    joined = {
+        value.name for value in candidates(fire(twice=True, outputs="out other"))
+    } & {"joined"}
     assert not joined, "one of its parts was rounded for another reader"
 
 
-def test_values_behind_concat_and_pools_are_compared_with_their_float_twins():
+def test_values_behind_concat_and_pools_are_compared_with_their_float_duplicates():
     graph, samples = fire(), synthetic_samples({"x": (1, 3, 12, 12)}, 20, 0)
     table = calibrate(graph, samples, CalibrationOptions(), model_sha256="0" * 64)
     options = QuantizeOptions()
     table = refine(graph, table, options, RefineOptions.of(["scales"]), samples)
     program = validate(quantize(graph, table, options))
-    layers = {layer.source: layer.snr_db for layer in compare_layers(graph, program, samples)}
+    layers = {
+        layer.source: layer.snr_db for layer in compare_layers(graph, program, samples)
+    }
     assert {"joined", "pooled"} <= layers.keys()
     assert min(layers.values()) > 25

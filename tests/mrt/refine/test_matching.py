@@ -61,7 +61,9 @@ def test_what_is_cut_off_on_both_sides_does_not_count():
 def test_an_output_counts_if_one_side_alone_lies_within():
     computed = np.array([-9.0, -1.0, 1.0, 1.0]).reshape(1, 4, 1).repeat(4, axis=0)
     wanted = np.array([-6.0, 2.0, 3.0, 3.0]).reshape(1, 4, 1).repeat(4, axis=0)
-    assert np.allclose(matched(computed, wanted, (0.0, math.inf), gains=False)[1], 7 / 3)
+    assert np.allclose(
+        matched(computed, wanted, (0.0, math.inf), gains=False)[1], 7 / 3
+    )
 
 
 def test_a_channel_is_not_moved_into_what_the_clip_lets_pass():
@@ -80,17 +82,28 @@ def test_a_mean_that_may_be_chance_is_not_taken():
     wanted = signs + 0.01
     _, added = matched(np.zeros((40, 1, 1)), wanted, gains=False)
     assert added.tolist() == [0]
-    assert matched(np.zeros((1, 1, 1)), np.ones((1, 1, 1)), gains=False)[1].tolist() == [0]
+    assert matched(np.zeros((1, 1, 1)), np.ones((1, 1, 1)), gains=False)[
+        1
+    ].tolist() == [0]
 
 
 def test_the_ends_are_those_of_the_only_reader():
     model = FloatModel(x=(1, 2, 4, 4))
-    for name, operator in (("a", "Relu"), ("b", "Clip"), ("c", "Sigmoid"), ("d", "Relu")):
+    for name, operator in (
+        ("a", "Relu"),
+        ("b", "Clip"),
+        ("c", "Sigmoid"),
+        ("d", "Relu"),
+    ):
         model.conv("x", np.ones((2, 2, 1, 1)), np.zeros(2), name=name)
         ends = [np.float32(0.5), np.float32(6)] if operator == "Clip" else []
         model.add(operator, name, *ends)
     model.add("Add", "d", "c", name="out")
-    values = {value.name: value for node in ir.from_proto(model.proto("out")).graph for value in node.outputs}
+    values = {
+        value.name: value
+        for node in ir.from_proto(model.proto("out")).graph
+        for value in node.outputs
+    }
     assert ends_behind(values["a"]) == (0.0, math.inf)
     assert ends_behind(values["b"]) == (0.5, 6.0)
     assert ends_behind(values["c"]) == ends_behind(values["d"]) == EVERYTHING

@@ -15,7 +15,9 @@ def test_moments_are_those_of_all_rows_however_many_came_at_once():
     for group in range(2):
         exact = rows[group].astype(np.float64)
         assert np.allclose(moments.means[group], exact.mean(axis=0))
-        assert np.allclose(moments.covariance[group], np.cov(exact.T, bias=True), rtol=1e-4, atol=1e-4)
+        assert np.allclose(
+            moments.covariance[group], np.cov(exact.T, bias=True), rtol=1e-4, atol=1e-4
+        )
 
 
 def test_products_of_bytes_are_added_exactly():

@@ -5,24 +5,31 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
 from mrt.quantize import QuantizeOptions
-from mrt.refine import FloatNotes, RefineOptions, refine
+from mrt.refine import FloatStatistics, RefineOptions, refine
 from mrt.table.table import CalibrationOptions
 from tests.support.float_models import FloatModel
 
 
 def threads() -> list[int]:
     """How many each library that multiplies matrices has."""
-    return [item["num_threads"] for item in threadpool_info() if item["user_api"] == "blas"]
+    return [
+        item["num_threads"] for item in threadpool_info() if item["user_api"] == "blas"
+    ]
 
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_refining_multiplies_on_one_thread_and_gives_the_others_back(fails):
     model = FloatModel(x=(1, 3, 6, 6))
     model.conv("x", [[[[1.0]]] * 3] * 2, [0.0] * 2, name="out")
-    graph, samples = ir.from_proto(model.proto("out")), synthetic_samples(model.inputs, 5)
+    graph, samples = (
+        ir.from_proto(model.proto("out")),
+        synthetic_samples(model.inputs, 5),
+    )
     stages, found = RefineOptions(), []
-    notes = FloatNotes(graph, stages, 5)
-    table = calibrate(graph, samples, CalibrationOptions(), model_sha256="", onlookers=[notes])
+    notes = FloatStatistics(graph, stages, 5)
+    table = calibrate(
+        graph, samples, CalibrationOptions(), model_sha256="", callbacks=[notes]
+    )
 
     def progress(*_: object) -> None:
         found.append(threads())

@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 
 from mrt.quantize.weights import quantize_weights
-from mrt.refine.second_order import BLOCK, FACTORS, LONGEST, round_at_best_scales, round_to_second_order
+from mrt.refine.second_order import (
+    BLOCK,
+    FACTORS,
+    LONGEST,
+    round_at_best_scales,
+    round_to_second_order,
+)
 
 
 def noise(errors, covariance):
@@ -12,13 +18,17 @@ def noise(errors, covariance):
 
 def correlated(groups, length, seed=0):
     rng = np.random.default_rng(seed)
-    factors = rng.normal(size=(groups, length, length // 2 + 1)) @ rng.normal(size=(groups, length // 2 + 1, length))
+    factors = rng.normal(size=(groups, length, length // 2 + 1)) @ rng.normal(
+        size=(groups, length // 2 + 1, length)
+    )
     return factors @ factors.transpose(0, 2, 1) + 0.05 * np.eye(length)
 
 
 def test_of_two_inputs_that_are_always_equal_the_second_makes_up_for_the_first():
     # 0.4 + 0.4 = 0.8: nearest gives 0 + 0; 0 + 1 is as near as integers come.
-    found = round_to_second_order(np.array([[0.4, 0.4]]), np.ones(1), np.ones((1, 2, 2)), bits=8)
+    found = round_to_second_order(
+        np.array([[0.4, 0.4]]), np.ones(1), np.ones((1, 2, 2)), bits=8
+    )
     assert sorted(found[0].tolist()) == [0, 1]
 
 
@@ -30,7 +40,9 @@ def test_inputs_that_have_nothing_in_common_leave_every_weight_at_the_nearest_in
 
 
 @pytest.mark.parametrize("bits", [3, 4, 8, 12])
-@pytest.mark.parametrize(("groups", "outputs", "length"), [(1, 7, 40), (3, 2, 9), (1, 3, 2 * BLOCK + 5)])
+@pytest.mark.parametrize(
+    ("groups", "outputs", "length"), [(1, 7, 40), (3, 2, 9), (1, 3, 2 * BLOCK + 5)]
+)
 def test_correlated_inputs_leave_less_noise_than_nearest_weights_and_integers_stay_inside_their_bits(
     bits, groups, outputs, length
 ):
@@ -38,7 +50,9 @@ def test_correlated_inputs_leave_less_noise_than_nearest_weights_and_integers_st
     most = 2 ** (bits - 1) - 1
     scales = np.abs(weights).reshape(len(weights), -1).max(axis=1) / most
     covariance = correlated(groups, length)
-    steps = weights.reshape(groups, outputs, length) / scales.reshape(groups, outputs, 1)
+    steps = weights.reshape(groups, outputs, length) / scales.reshape(
+        groups, outputs, 1
+    )
     found = round_to_second_order(weights, scales, covariance, bits=bits)
     near = quantize_weights(weights, scales, bits=bits)
     assert np.abs(found.astype(int)).max() <= most
@@ -59,14 +73,19 @@ def test_few_weights_find_a_scale_at_which_they_fit():
     found, scales = round_at_best_scales(weights, np.ones(2), np.eye(3)[None], bits=8)
     assert scales[0] in FACTORS and scales[0] > 1  # not clipped, as 125 is at 1
     assert np.abs(found[0] * scales[0] - weights[0]).max() < 0.3
-    again, kept = round_at_best_scales(np.array([[127.0, 1.0, -64.0]]), np.ones(1), np.eye(3)[None], bits=8)
+    again, kept = round_at_best_scales(
+        np.array([[127.0, 1.0, -64.0]]), np.ones(1), np.eye(3)[None], bits=8
+    )
     assert again.tolist() == [[127, 1, -64]] and kept.tolist() == [1]
 
 
 @pytest.mark.parametrize(("groups", "length"), [(4, 9), (1, 40)])
 def test_each_output_has_no_more_noise_than_at_the_scale_given(groups, length):
     weights = np.random.default_rng(3).normal(size=(groups * 3, 1, 1, length))
-    scales, covariance = np.abs(weights).reshape(len(weights), -1).max(axis=1) / 127, correlated(groups, length)
+    scales, covariance = (
+        np.abs(weights).reshape(len(weights), -1).max(axis=1) / 127,
+        correlated(groups, length),
+    )
 
     def noises(found, at):
         errors = (found * at.reshape(-1, 1, 1, 1) - weights).reshape(groups, 3, length)
@@ -82,4 +101,6 @@ def test_many_weights_keep_their_scale():
     scales = np.abs(weights).max(axis=1) / 127
     found, kept = round_at_best_scales(weights, scales, np.eye(LONGEST + 1)[None], 8)
     assert np.array_equal(kept, scales)
-    assert np.array_equal(found, round_to_second_order(weights, scales, np.eye(LONGEST + 1)[None], 8))
+    assert np.array_equal(
+        found, round_to_second_order(weights, scales, np.eye(LONGEST + 1)[None], 8)
+    )

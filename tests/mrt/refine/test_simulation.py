@@ -11,7 +11,9 @@ from mrt.refine.simulation import SHORT, Simulation
 STEPS = 200
 
 
-def test_a_state_beside_the_values_asked_for_is_not_computed_anew_from_the_start(monkeypatch):
+def test_a_state_beside_the_values_asked_for_is_not_computed_anew_from_the_start(
+    monkeypatch,
+):
     builder, sizes = ProgramBuilder(), []
     part = builder.part
 
@@ -27,11 +29,17 @@ def test_a_state_beside_the_values_asked_for_is_not_computed_anew_from_the_start
     start = expected
     with ThreadPoolExecutor(2) as pool:
         simulation = Simulation(builder, [{"x": np.float32([[-3, 4, 100]])}] * 2, pool)
-        for _ in range(STEPS):  # as an LSTM's cell, of which a tanh is what the next product takes
-            state = builder.emit("clamp", builder.emit("add", state, wide), min=-1000, max=1000)
+        for _ in range(
+            STEPS
+        ):  # as an LSTM's cell, of which a tanh is what the next product takes
+            state = builder.emit(
+                "clamp", builder.emit("add", state, wide), min=-1000, max=1000
+            )
             expected = np.clip(expected + start, -1000, 1000)
             negative = builder.emit("negate", state, input_zp=0, output_zp=0)
-            seen = builder.emit("cast", builder.emit("clamp", negative, min=-50, max=50), dtype="i8")
+            seen = builder.emit(
+                "cast", builder.emit("clamp", negative, min=-50, max=50), dtype="i8"
+            )
             for values in simulation.values(seen):
                 assert np.array_equal(values, np.clip(-expected, -50, 50))
     assert max(sizes) <= SHORT + 10
@@ -44,8 +52,12 @@ def test_a_part_gives_no_more_than_it_has_room_for():
     value = builder.emit("cast", x, dtype="i32")
     for _ in range(1200):  # each value is read by two
         negative = builder.emit("negate", value, input_zp=0, output_zp=0)
-        value = builder.emit("clamp", builder.emit("sub", value, negative), min=-9, max=9)
+        value = builder.emit(
+            "clamp", builder.emit("sub", value, negative), min=-9, max=9
+        )
     known = frozenset({x})
-    assert len(builder.part(value, known, short=100, room=2**29).given) == MOST_GIVEN + 1
+    assert (
+        len(builder.part(value, known, short=100, room=2**29).given) == MOST_GIVEN + 1
+    )
     assert len(builder.part(value, known, short=100, room=5 * 12).given) == 5 + 1
     assert builder.part(value, known, short=10**6, room=2**29).given == [value]

@@ -16,7 +16,10 @@ from tests.support.refining import refine
 RNG = np.random.default_rng(4)
 
 
-@pytest.mark.parametrize(("height", "width"), [(1, 640), (640, 1), (2, 5000), (1, 1), (3, 4), (56, 56), (7, 400)])
+@pytest.mark.parametrize(
+    ("height", "width"),
+    [(1, 640), (640, 1), (2, 5000), (1, 1), (3, 4), (56, 56), (7, 400)],
+)
 def test_places_are_chosen_of_lines_as_of_images(height, width):
     chosen = np.ones((height, width))[chosen_places(height, width)].size
     assert min(height * width, POSITIONS) / 2 <= chosen <= 2 * POSITIONS
@@ -35,13 +38,18 @@ def decisions(tmp_path, nodes, shape, weights):
 
 def test_a_convolution_along_one_axis_is_refined(tmp_path):
     weights = {"w": RNG.normal(size=(4, 2, 3)).astype(np.float32)}
-    assert decisions(tmp_path, [node("Conv", "x w", "y", kernel_shape=[3])], (1, 2, 640), weights).layers
+    assert decisions(
+        tmp_path, [node("Conv", "x w", "y", kernel_shape=[3])], (1, 2, 640), weights
+    ).layers
 
 
 def test_a_layer_that_reads_the_input_as_it_lies_is_refined(tmp_path):
     """Channels last, as TensorFlow's exporters write: the Transpose in front costs no instruction."""
     weights = {"w": RNG.normal(size=(4, 3, 3, 3)).astype(np.float32)}
-    nodes = [node("Transpose", "x", "t", perm=[0, 3, 1, 2]), node("Conv", "t w", "y", kernel_shape=[3, 3])]
+    nodes = [
+        node("Transpose", "x", "t", perm=[0, 3, 1, 2]),
+        node("Conv", "t w", "y", kernel_shape=[3, 3]),
+    ]
     assert decisions(tmp_path, nodes, (1, 12, 12, 3), weights).layers
 
 

@@ -11,7 +11,7 @@ from cvm.proof.validate import validate
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
 from mrt.quantize import QuantizeOptions, quantize
-from mrt.quantize.source_map import Owners
+from mrt.quantize.source_map import SourceMap
 from mrt.report import Report, float_graph
 from mrt.report.page import page
 from mrt.rewrite import rewrite
@@ -26,10 +26,10 @@ def report_of(model: ir.Model, name: str = "m.onnx") -> Report:
     rewrite(model)
     samples = synthetic_samples(shapes_of(model), 4)
     table = calibrate(model, samples, CalibrationOptions(), model_sha256="")
-    owners = Owners()
-    proven = validate(quantize(model, table, QuantizeOptions(), owners=owners))
+    source_map = SourceMap()
+    proven = validate(quantize(model, table, QuantizeOptions(), source_map=source_map))
     names = {"model": name, "origin": "onnx", "program_id": "0" * 64}
-    return Report.of(proven, before, float_graph(model), owners.of_number, **names)
+    return Report.of(proven, before, float_graph(model), source_map.of_number, **names)
 
 
 def network() -> ir.Model:
@@ -66,7 +66,7 @@ def report() -> Report:
 
 
 def test_every_operator_of_the_model_is_listed_with_its_fate(report):
-    assert [(fate.operator.kind, fate.what) for fate in report.fates] == [
+    assert [(outcome.operator.kind, outcome.what) for outcome in report.outcomes] == [
         ("Conv", "fused"),
         ("BatchNormalization", "fused"),
         ("Relu", "kept"),
@@ -83,16 +83,19 @@ def test_every_operator_of_the_model_is_listed_with_its_fate(report):
 
 
 def test_what_was_fused_says_into_which_value_and_operator(report):
-    conv, norm = report.fates[:2]
+    conv, norm = report.outcomes[:2]
     assert conv.into == norm.into == ("norm",)
     assert [place.kind for place in norm.places] == ["Conv"]
-    product, add = report.fates[9:11]
+    product, add = report.outcomes[9:11]
     assert product.into == add.into == ("logits",) and add.together == 2
     assert [place.kind for place in add.places] == ["Gemm"]
 
 
 def test_every_instruction_is_listed_with_the_operator_it_was_written_for(report):
-    by_name = {fate.operator.outputs[0]: dict(fate.instructions) for fate in report.fates}
+    by_name = {
+        outcome.operator.outputs[0]: dict(outcome.instructions)
+        for outcome in report.outcomes
+    }
     assert by_name["norm"] == {"conv2d": 1, "transpose": 1}  # the input arrives as NCHW
     assert by_name["relu"] == {"rescale": 1}
     assert by_name["logits"] == {"dense": 1, "rescale": 1}
@@ -102,17 +105,26 @@ def test_every_instruction_is_listed_with_the_operator_it_was_written_for(report
 
 
 def test_an_operator_without_instructions_names_the_value_that_does_its_work():
-    nodes = [node("Transpose", "x", "t", perm=[0, 2, 3, 1]), node("Transpose", "t", "u", perm=[0, 3, 1, 2])]
-    model = graph_of([*nodes, node("Sigmoid", "t", "s"), node("Relu", "u", "r")], {"x": (1, 3, 4, 5)}, outputs="s r")
-    fates = {fate.operator.outputs[0]: fate for fate in report_of(model).fates}
-    assert (dict(fates["t"].instructions), fates["t"].taken_up_by) == ({}, "s")
+    nodes = [
+        node("Transpose", "x", "t", perm=[0, 2, 3, 1]),
+        node("Transpose", "t", "u", perm=[0, 3, 1, 2]),
+    ]
+    model = graph_of(
+        [*nodes, node("Sigmoid", "t", "s"), node("Relu", "u", "r")],
+        {"x": (1, 3, 4, 5)},
+        outputs="s r",
+    )
+    outcomes = {
+        outcome.operator.outputs[0]: outcome for outcome in report_of(model).outcomes
+    }
+    assert (dict(outcomes["t"].instructions), outcomes["t"].taken_up_by) == ({}, "s")
 
 
 def test_two_operators_that_became_one_table_share_it():
     nodes = [node("Sigmoid", "x", "s"), node("Mul", "x s", "y")]
-    fates = report_of(graph_of(nodes, {"x": (1, 8)})).fates
-    assert [dict(fate.instructions) for fate in fates] == [{}, {"table": 1}]
-    assert fates[0].taken_up_by == "y"
+    outcomes = report_of(graph_of(nodes, {"x": (1, 8)})).outcomes
+    assert [dict(outcome.instructions) for outcome in outcomes] == [{}, {"table": 1}]
+    assert outcomes[0].taken_up_by == "y"
 
 
 def test_what_a_branch_reads_is_read_by_the_node_that_has_it():
@@ -125,20 +137,30 @@ def test_what_a_branch_reads_is_read_by_the_node_that_has_it():
         )
         for name, kind in (("then_branch", "Relu"), ("else_branch", "Neg"))
     }
-    model = graph_of([node("If", "c", "y", **branches)], {"x": (1, 4)}, {"c": np.array(True)})
+    model = graph_of(
+        [node("If", "c", "y", **branches)], {"x": (1, 4)}, {"c": np.array(True)}
+    )
     graph = float_graph(model)
     assert graph.operators[0].inputs == ("c", "x", "x") and "y" in graph.depending
 
 
 def test_instructions_and_operators_are_counted_by_kind(report):
     rows = {row["kind"]: row for row in report.to_json()["kinds"]}
-    assert rows["Conv"] == {"kind": "Conv", "count": 1, "fates": {"fused": 1}, "instructions": ["conv2d", "transpose"]}
+    assert rows["Conv"] == {
+        "kind": "Conv",
+        "count": 1,
+        "outcomes": {"fused": 1},
+        "instructions": ["conv2d", "transpose"],
+    }
     assert sum(row["count"] for row in rows.values()) == 12
 
 
 def test_the_summary_is_short_and_says_how_much_it_leaves_out(report):
     lines = report.summary(4)
-    assert lines[0] == "  operators      12 in float: 4 fused, 3 kept, 3 folded, removed, unused"
+    assert (
+        lines[0]
+        == "  operators      12 in float: 4 fused, 3 kept, 3 folded, removed, unused"
+    )
     assert lines[5] == "    and 8 more kinds; --report F lists every operator"
     assert lines[6].startswith("  integers only  checked on the file: all ")
     assert len(report.summary(12)) == 14
@@ -147,7 +169,12 @@ def test_the_summary_is_short_and_says_how_much_it_leaves_out(report):
 def test_the_text_has_a_line_for_every_operator_and_ends_in_the_statement(report):
     lines = report.text().splitlines()
     assert (
-        sum("BatchNormalization:norm" in line and "fused with 1 more into Conv 'norm'" in line for line in lines) == 1
+        sum(
+            "BatchNormalization:norm" in line
+            and "fused with 1 more into Conv 'norm'" in line
+            for line in lines
+        )
+        == 1
     )
     assert lines[-1].startswith(f"Checked on program {'0' * 64}: all ")
     assert lines[-1].endswith("instructions takes or gives a real number.")
@@ -159,5 +186,13 @@ def test_names_of_a_model_command_neither_a_terminal_nor_a_page():
     found = report_of(model, "<b>.onnx")
     assert found.text().isascii() and "\x1b" not in found.text()
     text = page(found)
-    assert text.isascii() and "<script>" not in text and "&lt;script&gt;" in text and "&lt;b&gt;.onnx" in text
-    assert json.loads(json.dumps(found.to_json()))["operators"][0]["name"] == model.graph[0].name
+    assert (
+        text.isascii()
+        and "<script>" not in text
+        and "&lt;script&gt;" in text
+        and "&lt;b&gt;.onnx" in text
+    )
+    assert (
+        json.loads(json.dumps(found.to_json()))["operators"][0]["name"]
+        == model.graph[0].name
+    )

@@ -9,7 +9,12 @@ from mrt.rewrite.canonical import CANONICAL_OPERATORS, check
 from tests.support.graphs import graph_of, node
 
 _W = {"w": np.ones((2, 3, 3, 3), np.float32), "b": [0.0, 0.0]}
-_WINDOW = {"kernel_shape": [3, 3], "strides": [1, 1], "dilations": [1, 1], "pads": [0, 0, 0, 0]}
+_WINDOW = {
+    "kernel_shape": [3, 3],
+    "strides": [1, 1],
+    "dilations": [1, 1],
+    "pads": [0, 0, 0, 0],
+}
 _X = (1, 3, 5, 5)
 
 
@@ -20,7 +25,12 @@ def problems(model):
 
 
 def test_all_offences_at_once():
-    nodes = [node("Hardmax", "x", "a"), node("Conv", "a w", "c"), node("Relu", "c", "d"), node("Hardmax", "d", "y")]
+    nodes = [
+        node("Hardmax", "x", "a"),
+        node("Conv", "a w", "c"),
+        node("Relu", "c", "d"),
+        node("Hardmax", "d", "y"),
+    ]
     assert problems(graph_of(nodes, {"x": _X}, _W)) == [
         "Hardmax:a (Hardmax): it has no integer form for values that are only known when it runs; --value fixes an input",
         f"Conv:c (Conv): expected {CANONICAL_OPERATORS['Conv']}",
@@ -29,7 +39,12 @@ def test_all_offences_at_once():
 
 
 def test_a_negative_stored_variance_is_named_with_its_channel():
-    parameters = {"g": [1.0] * 3, "b": [0.0] * 3, "m": [0.0] * 3, "v": [1.0, -0.25, -0.125]}
+    parameters = {
+        "g": [1.0] * 3,
+        "b": [0.0] * 3,
+        "m": [0.0] * 3,
+        "v": [1.0, -0.25, -0.125],
+    }
     norm = node("BatchNormalization", "x g b m v", "y", epsilon=0.125)
     assert problems(graph_of([norm], {"x": _X}, parameters)) == [
         "BatchNormalization:y (BatchNormalization): its variance is -0.25 in channel 1, with epsilon 0.125: their sum must "
@@ -43,11 +58,19 @@ def test_a_convolution_in_form_passes():
 
 @pytest.mark.parametrize(
     "change",
-    [{"strides": [1]}, {"kernel_shape": [2, 2]}, {"pads": [0, 0, -1, 0]}, {"auto_pad": "VALID"}, {"group": 3}],
+    [
+        {"strides": [1]},
+        {"kernel_shape": [2, 2]},
+        {"pads": [0, 0, -1, 0]},
+        {"auto_pad": "VALID"},
+        {"group": 3},
+    ],
     ids=lambda change: next(iter(change)),
 )
 def test_a_convolution_with_one_attribute_wrong(change):
-    model = graph_of([node("Conv", "x w b", "y", **{"group": 1, **_WINDOW})], {"x": _X}, _W)
+    model = graph_of(
+        [node("Conv", "x w b", "y", **{"group": 1, **_WINDOW})], {"x": _X}, _W
+    )
     for name, value in change.items():
         model.graph[0].attributes[name] = ir.convenience.convert_attribute(name, value)
     assert problems(model) == [f"Conv:y (Conv): expected {CANONICAL_OPERATORS['Conv']}"]
@@ -59,8 +82,16 @@ _GEMM = {"w": np.ones((4, 5), np.float32), "b": [0.0] * 4}
 @pytest.mark.parametrize(
     ("one", "inputs", "weights"),
     [
-        (node("Gemm", "x w b", "y", transB=1, transA=0, alpha=0.5, beta=1.0), {"x": (2, 5)}, _GEMM),
-        (node("Gemm", "x w", "y", transB=1, transA=0, alpha=1.0, beta=1.0), {"x": (2, 5)}, _GEMM),
+        (
+            node("Gemm", "x w b", "y", transB=1, transA=0, alpha=0.5, beta=1.0),
+            {"x": (2, 5)},
+            _GEMM,
+        ),
+        (
+            node("Gemm", "x w", "y", transB=1, transA=0, alpha=1.0, beta=1.0),
+            {"x": (2, 5)},
+            _GEMM,
+        ),
         (node("MatMul", "x w", "y"), {"x": (2, 4)}, _GEMM),
         (node("Clip", "x l", "y"), {"x": (2, 4)}, {"l": 0.0}),
         (node("Pow", "x z", "y"), {"x": (2, 4), "z": (2, 4)}, {}),
@@ -69,23 +100,63 @@ _GEMM = {"w": np.ones((4, 5), np.float32), "b": [0.0] * 4}
         (node("LRN", "x", "y", size=4), {"x": (2, 4, 3, 3)}, {}),
         (node("Pow", "x k", "y"), {"x": (2, 4)}, {"k": [1.0, 2.0, 3.0, 4.0]}),
         (node("MaxPool", "x", "y", **_WINDOW, ceil_mode=1), {"x": _X}, {}),
-        (node("MaxPool", "x", "y", **_WINDOW | {"dilations": [2, 2]}), {"x": (1, 3, 9, 9)}, {}),
+        (
+            node("MaxPool", "x", "y", **_WINDOW | {"dilations": [2, 2]}),
+            {"x": (1, 3, 9, 9)},
+            {},
+        ),
         (node("AveragePool", "x", "y", **_WINDOW), {"x": _X}, {}),
-        (node("AveragePool", "x", "y", **_WINDOW | {"pads": [1, 1, 1, 1]}, count_include_pad=1), {"x": _X}, {}),
-        (node("ReduceSum", "x a", "y", keepdims=0), {"x": (2, 4)}, {"a": np.array([1])}),
-        (node("ReduceSum", "x a", "y", keepdims=1), {"x": (2, 4)}, {"a": np.array([-1])}),
+        (
+            node(
+                "AveragePool",
+                "x",
+                "y",
+                **_WINDOW | {"pads": [1, 1, 1, 1]},
+                count_include_pad=1,
+            ),
+            {"x": _X},
+            {},
+        ),
+        (
+            node("ReduceSum", "x a", "y", keepdims=0),
+            {"x": (2, 4)},
+            {"a": np.array([1])},
+        ),
+        (
+            node("ReduceSum", "x a", "y", keepdims=1),
+            {"x": (2, 4)},
+            {"a": np.array([-1])},
+        ),
         (node("Softmax", "x", "y", axis=0), {"x": (2, 4)}, {}),
         (node("Concat", "x x", "y", axis=-1), {"x": (2, 4)}, {}),
-        (node("Reshape", "x s", "y", allowzero=0), {"x": (2, 4)}, {"s": np.array([-1])}),
+        (
+            node("Reshape", "x s", "y", allowzero=0),
+            {"x": (2, 4)},
+            {"s": np.array([-1])},
+        ),
         (node("Transpose", "x", "y"), {"x": (2, 4)}, {}),
-        (node("Slice", "x s e", "y"), {"x": (2, 4)}, {"s": np.array([0]), "e": np.array([1])}),
-        (node("Pad", "x p", "y", mode="constant"), {"x": (2, 4)}, {"p": np.array([0, 1, 0, 0])}),
-        (node("Pad", "x p v", "y", mode="edge"), {"x": (2, 4)}, {"p": np.array([0, 1, 0, 0]), "v": 0.0}),
+        (
+            node("Slice", "x s e", "y"),
+            {"x": (2, 4)},
+            {"s": np.array([0]), "e": np.array([1])},
+        ),
+        (
+            node("Pad", "x p", "y", mode="constant"),
+            {"x": (2, 4)},
+            {"p": np.array([0, 1, 0, 0])},
+        ),
+        (
+            node("Pad", "x p v", "y", mode="edge"),
+            {"x": (2, 4)},
+            {"p": np.array([0, 1, 0, 0]), "v": 0.0},
+        ),
     ],
     ids=lambda item: getattr(item, "op_type", ""),
 )
 def test_a_node_out_of_form_is_refused_with_the_form(one, inputs, weights):
-    expected = f"{one.name} ({one.op_type}): expected {CANONICAL_OPERATORS[one.op_type]}"
+    expected = (
+        f"{one.name} ({one.op_type}): expected {CANONICAL_OPERATORS[one.op_type]}"
+    )
     assert problems(graph_of([one], inputs, weights)) == [expected]
 
 
@@ -99,7 +170,10 @@ def test_an_unknown_shape():
 
 def test_more_dimensions_than_an_integer_program_has():
     model = graph_of([node("Relu", "x", "y")], {"x": (1,) * 7})
-    assert "Relu:y (Relu): shape [1, 1, 1, 1, 1, 1, 1] has more than 6 dimensions" in problems(model)
+    assert (
+        "Relu:y (Relu): shape [1, 1, 1, 1, 1, 1, 1] has more than 6 dimensions"
+        in problems(model)
+    )
 
 
 def test_a_tensor_without_elements():
@@ -108,13 +182,21 @@ def test_a_tensor_without_elements():
 
 
 def test_values_that_are_not_float():
-    nodes = [node("Cast", "x", "a", to=7), node("Pow", "a k", "b"), node("Cast", "b", "y", to=1)]
+    nodes = [
+        node("Cast", "x", "a", to=7),
+        node("Pow", "a k", "b"),
+        node("Cast", "b", "y", to=1),
+    ]
     model = graph_of(nodes, {"x": (2,)}, {"k": np.array(2)})
     assert "Pow:b (Pow): its result is int64; expected float" in problems(model)
 
 
 def test_a_constant_first_operand():
-    model = graph_of([node("Relu", "k", "a"), node("Add", "x a", "y")], {"x": (2,)}, {"k": [1.0, 2.0]})
+    model = graph_of(
+        [node("Relu", "k", "a"), node("Add", "x a", "y")],
+        {"x": (2,)},
+        {"k": [1.0, 2.0]},
+    )
     assert problems(model) == ["Relu:a (Relu): its first operand is constant"]
 
 
@@ -125,7 +207,9 @@ def test_an_output_that_is_an_input():
 
 
 def test_another_opset():
-    assert problems(graph_of([node("Relu", "x", "y")], {"x": (2,)}, opset=13)) == ["opset 13; expected 20"]
+    assert problems(graph_of([node("Relu", "x", "y")], {"x": (2,)}, opset=13)) == [
+        "opset 13; expected 20"
+    ]
 
 
 def test_two_values_of_one_name():

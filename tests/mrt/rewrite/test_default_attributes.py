@@ -28,6 +28,10 @@ def test_what_is_written_stays():
 
 
 def test_automatic_padding_is_never_written():
-    model = graph_of([node("Conv", "x w", "y")], {"x": (1, 1, 3, 3)}, {"w": np.ones((1, 1, 2, 2), np.float32)})
+    model = graph_of(
+        [node("Conv", "x w", "y")],
+        {"x": (1, 1, 3, 3)},
+        {"w": np.ones((1, 1, 2, 2), np.float32)},
+    )
     apply_pass(write_default_attributes, model, 0)
     assert sorted(model.graph[0].attributes) == ["group"]

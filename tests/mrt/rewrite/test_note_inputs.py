@@ -48,7 +48,11 @@ def test_floats_that_are_more_than_indices_stay_floats(nodes, weights):
 
 
 def test_integers_look_up_the_shorter_of_two_axes():
-    nodes = [node("Gather", "t x", "a"), node("Gather", "s x", "b"), node("Add", "a b", "y")]
+    nodes = [
+        node("Gather", "t x", "a"),
+        node("Gather", "s x", "b"),
+        node("Add", "a b", "y"),
+    ]
     weights = TABLE | {"s": np.zeros((4, 2), np.float32)}
     assert noted(nodes, weights, onnx.TensorProto.INT64) == {"mrt.indices": "-4 3"}
 

@@ -7,13 +7,24 @@ import pytest
 
 from mrt.errors import BadOption, Unsupported
 from mrt.rewrite import STAGES, rewrite, save
-from tests.support.graphs import assert_same, graph_of, node, operators_of, run, seeded, shapes_of
+from tests.support.graphs import (
+    assert_same,
+    graph_of,
+    node,
+    operators_of,
+    run,
+    seeded,
+    shapes_of,
+)
 
 _RNG = np.random.default_rng(3)
 
 
 def _weights(**shapes):
-    return {name: _RNG.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    return {
+        name: _RNG.normal(size=shape).astype(np.float32)
+        for name, shape in shapes.items()
+    }
 
 
 def _network():
@@ -65,22 +76,27 @@ def test_the_same_model_gives_the_same_bytes():
     second = ir.from_proto(ir.to_proto(first))
     for model in (first, second):
         rewrite(model)
-    assert ir.to_proto(first).SerializeToString(deterministic=True) == ir.to_proto(second).SerializeToString(
-        deterministic=True
-    )
+    assert ir.to_proto(first).SerializeToString(deterministic=True) == ir.to_proto(
+        second
+    ).SerializeToString(deterministic=True)
 
 
 def test_rewriting_again_changes_nothing():
     model = _network()
     rewrite(model)
-    assert [one_pass.__name__ for stage in STAGES for one_pass in stage if one_pass(model)] == []
+    assert [
+        one_pass.__name__ for stage in STAGES for one_pass in stage if one_pass(model)
+    ] == []
 
 
 def test_what_does_not_fold_away_is_refused_by_name():
     nodes = [node("Det", "x", "a"), node("Bernoulli", "a", "y")]
     with pytest.raises(Unsupported) as caught:
         rewrite(graph_of(nodes, {"x": (2, 3, 3)}))
-    assert [problem.partition(":")[0] for problem in caught.value.problems] == ["Det", "Bernoulli"]
+    assert [problem.partition(":")[0] for problem in caught.value.problems] == [
+        "Det",
+        "Bernoulli",
+    ]
 
 
 def test_the_file_keeps_names_and_shapes(tmp_path):
@@ -91,8 +107,13 @@ def test_the_file_keeps_names_and_shapes(tmp_path):
     written = onnx.load(path)
     onnx.checker.check_model(written, full_check=True)
     assert [value.name for value in written.graph.input] == ["x"]
-    assert [[size.dim_value for size in value.type.tensor_type.shape.dim] for value in written.graph.output] == [[1, 5]]
-    assert_same(run(model, seeded(shapes_of(model))), run(written, seeded(shapes_of(model))), 0)
+    assert [
+        [size.dim_value for size in value.type.tensor_type.shape.dim]
+        for value in written.graph.output
+    ] == [[1, 5]]
+    assert_same(
+        run(model, seeded(shapes_of(model))), run(written, seeded(shapes_of(model))), 0
+    )
     assert [file.name for file in tmp_path.iterdir()] == ["out.onnx"]
 
 
@@ -104,9 +125,15 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["out.onnx"]
 
 
-def test_more_weights_than_one_file_holds_are_refused_before_anything_is_written(tmp_path, monkeypatch):
+def test_more_weights_than_one_file_holds_are_refused_before_anything_is_written(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr("mrt.rewrite.passes.MOST_BYTES", 15)
-    model = graph_of([node("Add", "x w", "y")], {"x": (1, 4)}, {"w": np.ones(4, np.float32)})
-    with pytest.raises(BadOption, match=r"16 bytes of weights; one \.onnx file holds at most 15"):
+    model = graph_of(
+        [node("Add", "x w", "y")], {"x": (1, 4)}, {"w": np.ones(4, np.float32)}
+    )
+    with pytest.raises(
+        BadOption, match=r"16 bytes of weights; one \.onnx file holds at most 15"
+    ):
         save(model, tmp_path / "out.onnx")
     assert not list(tmp_path.iterdir())

@@ -26,7 +26,9 @@ ELSEWHERE = ["magika_v3_3", "tract_byte_sb_bidi_lstm"]
 pytestmark = needs_shared
 
 
-@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)])
+@pytest.mark.parametrize(
+    "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)]
+)
 def test_rewritten_equals_original(name):
     path = SHARED / "onnx" / f"{name}.onnx"
     model = load(path).model
@@ -49,8 +51,12 @@ def test_no_model_is_left_out():
         ("trained/mxnet_mnist", (1, 1, 28, 28)),
         ("trained/mxnet_fashion-mnist", (1, 1, 28, 28)),
         ("untrained/cifar_resnet20_v1", (1, 3, 32, 32)),
-        pytest.param("untrained/mobilenet0.25", (1, 3, 224, 224), marks=pytest.mark.slow),
-        pytest.param("untrained/squeezenet1.1", (1, 3, 224, 224), marks=pytest.mark.slow),
+        pytest.param(
+            "untrained/mobilenet0.25", (1, 3, 224, 224), marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "untrained/squeezenet1.1", (1, 3, 224, 224), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_rewritten_mxnet_model_equals_the_imported_one(path, shape):

@@ -7,14 +7,17 @@ from pathlib import Path
 import pytest
 
 from mrt.errors import BadData, BadOption
-from mrt.table.table import CalibrationOptions, CalibrationTable, Range
+from mrt.table.table import CalibrationOptions, CalibrationTable, MeasuredRange
 
 TABLE = CalibrationTable(
     model_sha256="aa",
     options=CalibrationOptions("percentile", percentile=99.9),
     samples=3,
     data_sha256="bb",
-    ranges={"z": Range(-1.0, 2.0, -0.5, 1.5), "a": Range(0.0, 0.1, 0.0, 0.1)},
+    ranges={
+        "z": MeasuredRange(-1.0, 2.0, -0.5, 1.5),
+        "a": MeasuredRange(0.0, 0.1, 0.0, 0.1),
+    },
     channel_means={"z": (0.25, -1e-30)},
 )
 TEXT = """{
@@ -42,8 +45,14 @@ def test_the_file_is_sorted_json_with_one_value_a_line(tmp_path: Path) -> None:
 
 
 def test_what_is_saved_loads_the_same(tmp_path: Path) -> None:
-    third = CalibrationTable("aa", CalibrationOptions(), 1, "", {"é": Range(1 / 3, 1 / 3, 1 / 3, 1 / 3)})
-    fourth = replace(TABLE, twins={"z": (0, 2), "a": (1,)})
+    third = CalibrationTable(
+        "aa",
+        CalibrationOptions(),
+        1,
+        "",
+        {"é": MeasuredRange(1 / 3, 1 / 3, 1 / 3, 1 / 3)},
+    )
+    fourth = replace(TABLE, duplicates={"z": (0, 2), "a": (1,)})
     for table in (TABLE, third, fourth):
         table.save(tmp_path / "t.json")
         assert CalibrationTable.load(tmp_path / "t.json") == table
@@ -51,7 +60,9 @@ def test_what_is_saved_loads_the_same(tmp_path: Path) -> None:
 
 def lie(**changes) -> str:
     content = json.loads(TEXT) | changes
-    return json.dumps({key: value for key, value in content.items() if value is not None})
+    return json.dumps(
+        {key: value for key, value in content.items() if value is not None}
+    )
 
 
 @pytest.mark.parametrize(
@@ -59,35 +70,67 @@ def lie(**changes) -> str:
     [
         ("hello", "is not a calibration table (Expecting value"),
         (lie(twins=[1]), "twins must be an object"),
-        (lie(twins={"z": [0.5]}), "the twins of 'z' must be channels, whole numbers from 0"),
+        (
+            lie(twins={"z": [0.5]}),
+            "the twins of 'z' must be channels, whole numbers from 0",
+        ),
         (lie(twins={"z": [-1]}), "the twins of 'z' must be channels"),
         (lie(twins={"z": [True]}), "the twins of 'z' must be channels"),
         ("[]", "is not a 'mrt calibration table'"),
         ("[" * 100_000, "is not a calibration table (maximum recursion"),
-        (TEXT.replace("0.25", "NaN"), "is not a calibration table (NaN is not a number)"),
-        (TEXT.replace('"a"', '"z"'), "is not a calibration table (a name appears twice)"),
+        (
+            TEXT.replace("0.25", "NaN"),
+            "is not a calibration table (NaN is not a number)",
+        ),
+        (
+            TEXT.replace('"a"', '"z"'),
+            "is not a calibration table (a name appears twice)",
+        ),
         (TEXT.replace("0.25", "1e999"), "'z' needs a list of finite numbers"),
         (TEXT.replace("0.25", "1" + "0" * 400), "'z' needs a list of finite numbers"),
         (lie(version=2), "has version 2, expected 1"),
         (lie(extra=1), "has the entries ['channel_means', 'data_sha256', 'extra'"),
-        (lie(samples=None), "has the entries ['channel_means', 'data_sha256', 'format', 'model_sha256', 'options'"),
+        (
+            lie(samples=None),
+            "has the entries ['channel_means', 'data_sha256', 'format', 'model_sha256', 'options'",
+        ),
         (lie(samples=True), "samples must be a whole number above 0"),
         (lie(samples=0), "samples must be a whole number above 0"),
         (lie(model_sha256=7), "model_sha256 must be text"),
         (lie(ranges=[]), "ranges must be an object"),
-        (lie(ranges={"a": [0, 1]}), "the range of 'a' has 2 numbers, expected min, max, lo, hi"),
-        (lie(ranges={"a": [0, 1, 0, 2]}), "breaks min <= lo <= hi <= max: [0.0, 1.0, 0.0, 2.0]"),
+        (
+            lie(ranges={"a": [0, 1]}),
+            "the range of 'a' has 2 numbers, expected min, max, lo, hi",
+        ),
+        (
+            lie(ranges={"a": [0, 1, 0, 2]}),
+            "breaks min <= lo <= hi <= max: [0.0, 1.0, 0.0, 2.0]",
+        ),
         (lie(ranges={"a": [0, 1, 1, 0]}), "breaks min <= lo <= hi <= max"),
         (lie(ranges={"a": ["0", 1, 0, 1]}), "'a' needs a list of finite numbers"),
         (lie(ranges={"a": 5}), "'a' needs a list of finite numbers"),
-        (lie(options={"observer": "best"}), "observer = 'best': expected one of minmax, percentile, entropy, mse"),
-        (lie(options={"observer": ["mse"]}), "has an unusable option observer = ['mse']"),
+        (
+            lie(options={"observer": "best"}),
+            "observer = 'best': expected one of minmax, percentile, entropy, mse",
+        ),
+        (
+            lie(options={"observer": ["mse"]}),
+            "has an unusable option observer = ['mse']",
+        ),
         (lie(options={"speed": 1}), "has an unusable option speed = 1"),
-        (lie(options={"observer": "mse", "bits": 1}), "bits = 1: expected a precision from 2 to 16"),
-        (lie(options={"observer": "minmax", "bits": 8}), "has the options {'observer': 'minmax', 'bits': 8}, expected"),
+        (
+            lie(options={"observer": "mse", "bits": 1}),
+            "bits = 1: expected a precision from 2 to 16",
+        ),
+        (
+            lie(options={"observer": "minmax", "bits": 8}),
+            "has the options {'observer': 'minmax', 'bits': 8}, expected",
+        ),
     ],
 )
-def test_a_file_that_save_would_not_write_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
+def test_a_file_that_save_would_not_write_is_refused(
+    tmp_path: Path, text: str, sentence: str
+) -> None:
     (tmp_path / "t.json").write_text(text)
     with pytest.raises(BadData) as caught:
         CalibrationTable.load(tmp_path / "t.json")
@@ -110,14 +153,20 @@ def test_a_folder_that_is_not_there_cannot_be_written_to(tmp_path: Path) -> None
 
 def test_another_model_is_refused_naming_both() -> None:
     TABLE.require(model_sha256="aa")
-    with pytest.raises(BadData, match="is for the model with SHA-256 aa, not for cc; calibrate again"):
+    with pytest.raises(
+        BadData, match="is for the model with SHA-256 aa, not for cc; calibrate again"
+    ):
         TABLE.require(model_sha256="cc")
 
 
 def test_other_options_are_refused_naming_both() -> None:
-    TABLE.require(model_sha256="aa", options=CalibrationOptions("percentile", percentile=99.9, bits=4))
+    TABLE.require(
+        model_sha256="aa",
+        options=CalibrationOptions("percentile", percentile=99.9, bits=4),
+    )
     with pytest.raises(
-        BadData, match=r"was made with observer percentile, percentile 99.9, not with observer mse, bits 4"
+        BadData,
+        match=r"was made with observer percentile, percentile 99.9, not with observer mse, bits 4",
     ):
         TABLE.require(model_sha256="aa", options=CalibrationOptions("mse", bits=4))
 

@@ -10,7 +10,9 @@ from tests.support.float_models import FloatModel, calibrated, f32
 RNG = np.random.default_rng(3)
 
 
-def candidates(model: FloatModel, output: str, options: QuantizeOptions) -> list[Candidate]:
+def candidates(
+    model: FloatModel, output: str, options: QuantizeOptions
+) -> list[Candidate]:
     graph, table = calibrated(model.proto(output), model.inputs, 3)
     return find_candidates(graph, validate(quantize(graph, table, options)), options)
 
@@ -20,9 +22,17 @@ def network() -> tuple[FloatModel, str]:
     model = FloatModel(x=(1, 3, 8, 8))
     first = model.conv("x", RNG.normal(size=(4, 3, 3, 3)), np.zeros(4), name="first")
     relu = model.add("Relu", first, name="relu")
-    window = {"kernel_shape": [2, 2], "strides": [2, 2], "pads": [0] * 4, "dilations": [1, 1], "ceil_mode": 0}
+    window = {
+        "kernel_shape": [2, 2],
+        "strides": [2, 2],
+        "pads": [0] * 4,
+        "dilations": [1, 1],
+        "ceil_mode": 0,
+    }
     pool = model.add("MaxPool", relu, name="pool", **window)
-    return model, model.conv(pool, RNG.normal(size=(5, 4, 1, 1)), np.zeros(5), name="second")
+    return model, model.conv(
+        pool, RNG.normal(size=(5, 4, 1, 1)), np.zeros(5), name="second"
+    )
 
 
 def test_a_pool_goes_with_the_value_whose_integers_it_passes_on():
@@ -40,7 +50,10 @@ def test_what_is_under_8_bits_goes_to_8_first():
     found = candidates(*network(), options)
     assert {(item.weights, item.before, item.after) for item in found} == {(True, 4, 8)}
     then = candidates(*network(), raised(options, found))
-    assert {(item.weights, item.before, item.after) for item in then} == {(True, 8, 15), (False, 8, 16)}
+    assert {(item.weights, item.before, item.after) for item in then} == {
+        (True, 8, 15),
+        (False, 8, 16),
+    }
 
 
 def test_nothing_is_left_when_all_is_raised():

@@ -9,7 +9,7 @@ from cvm.proof.validate import validate
 from mrt.errors import BadData
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.tune import Target
-from mrt.tune.evaluator import ClassScore, Judge, Score
+from mrt.tune.evaluator import ClassScore, Evaluator, Score
 from tests.support.float_models import FloatModel, calibrated, run_real
 
 RNG = np.random.default_rng(21)
@@ -30,24 +30,34 @@ def judged(model: FloatModel, output: str, options: QuantizeOptions, **words):
     graph, table = calibrated(model.proto(output), model.inputs)
     program = quantize(graph, table, options)
     with ThreadPoolExecutor(2) as pool:
-        judge = Judge(graph, SAMPLES, pool, **words)
-        return program, judge.score(validate(program))
+        evaluator = Evaluator(graph, SAMPLES, pool, **words)
+        return program, evaluator.score(validate(program))
 
 
 def test_agreement_drop_and_noise_are_those_of_the_programs_outputs():
-    program, score = judged(dense(), "v0", QuantizeOptions(2, 8), labels=LABELS, classes=True)
-    real = [(sample["x"].astype(np.float64) @ WEIGHTS.T.astype(np.float32)).ravel() for sample in SAMPLES]
+    program, score = judged(
+        dense(), "v0", QuantizeOptions(2, 8), labels=LABELS, classes=True
+    )
+    real = [
+        (sample["x"].astype(np.float64) @ WEIGHTS.T.astype(np.float32)).ravel()
+        for sample in SAMPLES
+    ]
     found = [run_real(program, sample)["v0"].ravel() for sample in SAMPLES]
     same = np.mean([a.argmax() == b.argmax() for a, b in zip(real, found, strict=True)])
     right, kept = (
-        sum(int(item.argmax()) == label for item, label in zip(outputs, LABELS, strict=True))
+        sum(
+            int(item.argmax()) == label
+            for item, label in zip(outputs, LABELS, strict=True)
+        )
         for outputs in (real, found)
     )
     noise = sum(((a - b) ** 2).sum() for a, b in zip(real, found, strict=True))
     assert score.classes is not None
     assert score.classes.agreement == same < 1
     assert score.classes.drop == pytest.approx(100 * (right - kept) / 20)
-    assert score.worst_snr_db == pytest.approx(10 * np.log10(sum((a**2).sum() for a in real) / noise), abs=1e-3)
+    assert score.worst_snr_db == pytest.approx(
+        10 * np.log10(sum((a**2).sum() for a in real) / noise), abs=1e-3
+    )
     assert 0.02 < score.classes.expected_disagreement < 0.5
 
 
@@ -65,22 +75,30 @@ def test_an_output_that_is_no_vector_of_classes_cannot_be_judged_by_agreement():
     pair = [{"x": np.zeros((2, 12), np.float32)}]
     with (
         ThreadPoolExecutor(1) as pool,
-        pytest.raises(BadData, match=r"\[2, 6\] is no vector of classes: use --target-snr"),
+        pytest.raises(
+            BadData, match=r"\[2, 6\] is no vector of classes: use --target-snr"
+        ),
     ):
-        Judge(graph, pair, pool, classes=True)
+        Evaluator(graph, pair, pool, classes=True)
 
 
 def test_what_is_common_to_all_classes_is_no_distance():
     graph, _ = calibrated(dense().proto("v0"), {"x": (1, 12)})
     with ThreadPoolExecutor(1) as pool:
-        judge = Judge(graph, SAMPLES[:1], pool, classes=True)
-    left, right = ([{"v0": np.array([[5.0, 1, 1, 1, 1, 1]]) + shift}] for shift in (0, 3))
-    assert judge.distance(left, right) == 0
-    right[0]["v0"][0, 0] += 6  # differences 3, .., 9: variance 5 around the mean 4, times 6 classes
-    assert judge.distance(left, right) == pytest.approx(30)
+        evaluator = Evaluator(graph, SAMPLES[:1], pool, classes=True)
+    left, right = (
+        [{"v0": np.array([[5.0, 1, 1, 1, 1, 1]]) + shift}] for shift in (0, 3)
+    )
+    assert evaluator.distance(left, right) == 0
+    right[0]["v0"][0, 0] += (
+        6  # differences 3, .., 9: variance 5 around the mean 4, times 6 classes
+    )
+    assert evaluator.distance(left, right) == pytest.approx(30)
 
 
-def score(agreement: float, expected: float, drop: float = 0.0, expected_drop: float = 0.0) -> Score:
+def score(
+    agreement: float, expected: float, drop: float = 0.0, expected_drop: float = 0.0
+) -> Score:
     return Score(40.0, ClassScore(agreement, expected, True, drop, expected_drop))
 
 
@@ -88,7 +106,11 @@ def score(agreement: float, expected: float, drop: float = 0.0, expected_drop: f
     ("target", "found", "met"),
     [
         (Target("agreement", 0.98), score(1.0, 0.0099), True),
-        (Target("agreement", 0.98), score(1.0, 0.0101), False),  # half of 2 % may be expected
+        (
+            Target("agreement", 0.98),
+            score(1.0, 0.0101),
+            False,
+        ),  # half of 2 % may be expected
         (Target("agreement", 0.98), score(0.97, 0.001), False),
         (Target("drop", 1.0), score(0.9, 0.1, 1.0, 0.49), True),
         (Target("drop", 1.0), score(0.9, 0.1, 1.0, 0.51), False),

@@ -30,27 +30,47 @@ class Sums:
         return options
 
     def score(self, options: QuantizeOptions) -> Score:
-        left = sum(noise for name, noise in self.noises.items() if name not in options.layers)
+        left = sum(
+            noise for name, noise in self.noises.items() if name not in options.layers
+        )
         return Score(-10 * math.log10(left) if left else math.inf, None)
 
 
 def found(name: str, noise: float, cost: int) -> Measured:
-    return Measured(Candidate(True, (name,), 8, 15), noise, Work(multiply_accumulates=cost))
+    return Measured(
+        Candidate(True, (name,), 8, 15), noise, Work(multiply_accumulates=cost)
+    )
 
 
 def kept(rows: list[Measured], allowed: float) -> set[str]:
     """What is raised so that at most `allowed` noise is left."""
     sums = Sums({item.candidate.names[0]: item.noise for item in rows})
     target = Target("snr", -10 * math.log10(allowed) - SNR_ROOM_DB)
-    trial = Trial(sums.make, sums, QuantizeOptions(), target, lambda what, done, total: None)  # type: ignore[arg-type]
-    return {item.candidate.names[0] for item in trial.fewest(sorted(rows, key=lambda item: -item.worth))}
+    trial = Trial(
+        sums.make, sums, QuantizeOptions(), target, lambda what, done, total: None
+    )  # type: ignore[arg-type]
+    return {
+        item.candidate.names[0]
+        for item in trial.fewest(sorted(rows, key=lambda item: -item.worth))
+    }
 
 
-ROWS = [found("a", 0.05, 1), found("b", 0.03, 2), found("c", 0.01, 5), found("d", 0.004, 6)]
+ROWS = [
+    found("a", 0.05, 1),
+    found("b", 0.03, 2),
+    found("c", 0.01, 5),
+    found("d", 0.004, 6),
+]
 
 
 @pytest.mark.parametrize(
-    ("allowed", "names"), [(0.045, {"a"}), (0.0145, {"a", "b"}), (0.0045, {"a", "b", "c"}), (0.001, set("abcd"))]
+    ("allowed", "names"),
+    [
+        (0.045, {"a"}),
+        (0.0145, {"a", "b"}),
+        (0.0045, {"a", "b", "c"}),
+        (0.001, set("abcd")),
+    ],
 )
 def test_the_best_worth_is_raised_first_and_no_more_than_needed(allowed, names):
     assert kept(ROWS, allowed) == names
@@ -65,7 +85,9 @@ def test_what_a_dear_one_makes_needless_is_lowered_again():
 def test_the_measured_gain_is_shared_out_by_noise():
     rows = gains(ROWS[:2], Score(20.0, None), Score(28.0, None))
     assert [row.gain_db for row in rows] == pytest.approx([5.0, 3.0])
-    assert [row.gain_db for row in gains(ROWS[:1], Score(20.0, None), Score(math.inf, None))] == [0.0]
+    assert [
+        row.gain_db for row in gains(ROWS[:1], Score(20.0, None), Score(math.inf, None))
+    ] == [0.0]
 
 
 def test_a_target_has_room_beyond_what_is_counted():
@@ -86,13 +108,19 @@ class Recorder:
         return [self.program]
 
     def distance(self, left, right) -> float:
-        sizes = [sum(array.nbytes for array in item.program.constants) for item in (left[0], right[0])]
+        sizes = [
+            sum(array.nbytes for array in item.program.constants)
+            for item in (left[0], right[0])
+        ]
         return float(abs(sizes[0] - sizes[1]))
 
 
 def test_a_raised_weight_costs_as_many_products_again():
     model = FloatModel(x=(1, 3, 8, 8))
-    first = model.add("Relu", model.conv("x", RNG.normal(size=(4, 3, 3, 3)), np.zeros(4), name="first"))
+    first = model.add(
+        "Relu",
+        model.conv("x", RNG.normal(size=(4, 3, 3, 3)), np.zeros(4), name="first"),
+    )
     model.conv(first, RNG.normal(size=(5, 4, 1, 1)), np.zeros(5), name="second")
     graph, table = calibrated(model.proto("second"), model.inputs, 3)
     rows = measure(
@@ -132,4 +160,7 @@ def test_where_nothing_shows_on_the_few_samples_everything_is_raised_rather_than
         lambda what, done, total: None,
     )
     assert outcome.bought == ()
-    assert outcome.options.layers == {"x": LayerBits(None, 16), "v0": LayerBits(15, None)}
+    assert outcome.options.layers == {
+        "x": LayerBits(None, 16),
+        "v0": LayerBits(15, None),
+    }

@@ -9,12 +9,33 @@ from mrt.config import load_config
 from mrt.quantize import LayerBits, QuantizeOptions
 from mrt.tune.settings_file import settings_text
 
-NAMES = ["conv0", "a/b:0", 'quote"d', "back\\slash", "new\nline", "dotted.name", "ä 漢 🎈", "\x7f\x1f", "layers", ""]
+NAMES = [
+    "conv0",
+    "a/b:0",
+    'quote"d',
+    "back\\slash",
+    "new\nline",
+    "dotted.name",
+    "ä 漢 🎈",
+    "\x7f\x1f",
+    "layers",
+    "",
+]
 CONTENT = {
     "model": {"path": "/data/m.onnx", "shapes": {"x y": [1, 3]}, "outputs": ["a", "b"]},
-    "preprocessing": {"scale": "1/255", "mean": [0.5, 0.25], "std": 2.0, "layout": "NHWC"},
+    "preprocessing": {
+        "scale": "1/255",
+        "mean": [0.5, 0.25],
+        "std": 2.0,
+        "layout": "NHWC",
+    },
     "inputs": {"x y": {"mean": 1.5}},
-    "calibration": {"data": "/data/images", "samples": 100, "held_back": 33, "arrays": {"x": "x_test"}},
+    "calibration": {
+        "data": "/data/images",
+        "samples": 100,
+        "held_back": 33,
+        "arrays": {"x": "x_test"},
+    },
     "quantization": {"bits": 4, "scheme": "affine"},
     "layers": {"old": {"bits": 8}},
 }
@@ -22,7 +43,10 @@ CONTENT = {
 
 def written(folder: Path, options: QuantizeOptions) -> Path:
     path = folder / "found.toml"
-    path.write_text(settings_text(CONTENT, options, folder=folder, title="a title"), encoding="utf-8")
+    path.write_text(
+        settings_text(CONTENT, options, folder=folder, title="a title"),
+        encoding="utf-8",
+    )
     return path
 
 
@@ -33,8 +57,12 @@ def test_any_name_of_a_layer_survives(name, tmp_path):
     assert content["layers"] == {name: {"weight_bits": 15, "activation_bits": 16}}
 
 
-def test_the_file_is_read_as_the_settings_it_was_made_of_with_the_options_found(tmp_path):
-    options = QuantizeOptions(8, 8, "shift", "affine", layers={"c": LayerBits(15), "d": LayerBits(None, 16)})
+def test_the_file_is_read_as_the_settings_it_was_made_of_with_the_options_found(
+    tmp_path,
+):
+    options = QuantizeOptions(
+        8, 8, "shift", "affine", layers={"c": LayerBits(15), "d": LayerBits(None, 16)}
+    )
     config = load_config(written(tmp_path, options))
     assert config.quantization == options
     assert config.model.path is not None
@@ -44,12 +72,18 @@ def test_the_file_is_read_as_the_settings_it_was_made_of_with_the_options_found(
     assert config.preprocessing.mean == (0.5, 0.25)
     assert config.inputs["x y"].mean == (1.5,)
     assert config.inputs["x y"].layout == "NHWC"
-    assert (config.calibration_data.samples, config.calibration_data.held_back) == (100, 33)
+    assert (config.calibration_data.samples, config.calibration_data.held_back) == (
+        100,
+        33,
+    )
     assert config.calibration_data.arrays == {"x": "x_test"}
 
 
 def test_paths_are_relative_to_the_file(tmp_path):
     text = settings_text(
-        {"model": {"path": str(tmp_path / "models/m.onnx")}}, QuantizeOptions(), folder=tmp_path / "out", title="t"
+        {"model": {"path": str(tmp_path / "models/m.onnx")}},
+        QuantizeOptions(),
+        folder=tmp_path / "out",
+        title="t",
     )
     assert 'path = "../models/m.onnx"' in text

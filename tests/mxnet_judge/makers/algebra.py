@@ -40,7 +40,9 @@ def gemm(draw: Draw, name: str) -> Drawn:
     moved = OMIT
     if batch and draw.chance(0.3):
         moved = len(batch) - 1
-        shapes = [(*batch[:-1], rows, batch[-1], columns) for rows, columns in (a, b, (m, n))]
+        shapes = [
+            (*batch[:-1], rows, batch[-1], columns) for rows, columns in (a, b, (m, n))
+        ]
     else:
         moved = draw.maybe(-2)
         shapes = [(*batch, *matrix) for matrix in (a, b, (m, n))]
@@ -52,13 +54,17 @@ def gemm(draw: Draw, name: str) -> Drawn:
     }
     if not name.endswith("2"):
         attributes["beta"] = draw.maybe(1.0, draw.real(-2, 2))
-    return Drawn([draw.data(shape) for shape in (shapes[:2] if name.endswith("2") else shapes)], attributes)
+    return Drawn(
+        [draw.data(shape) for shape in (shapes[:2] if name.endswith("2") else shapes)],
+        attributes,
+    )
 
 
 @maker("linalg_syrk", "_linalg_syrk", cases=8)
 def syrk(draw: Draw, name: str) -> Drawn:
     return Drawn(
-        [draw.data(draw.shape(2, 4))], {"transpose": draw.maybe(True, False), "alpha": draw.maybe(draw.real(-2, 2))}
+        [draw.data(draw.shape(2, 4))],
+        {"transpose": draw.maybe(True, False), "alpha": draw.maybe(draw.real(-2, 2))},
     )
 
 
@@ -80,18 +86,30 @@ def arange_like(draw: Draw, name: str) -> Drawn:
     return Drawn([draw.data(shape)], attributes)
 
 
-@maker("_contrib_interleaved_matmul_selfatt_qk", "_contrib_interleaved_matmul_selfatt_valatt", cases=8)
+@maker(
+    "_contrib_interleaved_matmul_selfatt_qk",
+    "_contrib_interleaved_matmul_selfatt_valatt",
+    cases=8,
+)
 def self_attention(draw: Draw, name: str) -> Drawn:
     length, batch, heads, width = (draw.integer(1, 4) for _ in range(4))
     whole = draw.data((length, batch, heads * width * 3))
-    weights = [draw.data((batch * heads, length, length))] if name.endswith("valatt") else []
+    weights = (
+        [draw.data((batch * heads, length, length))] if name.endswith("valatt") else []
+    )
     return Drawn([whole, *weights], {"heads": heads})
 
 
-@maker("_contrib_interleaved_matmul_encdec_qk", "_contrib_interleaved_matmul_encdec_valatt", cases=8)
+@maker(
+    "_contrib_interleaved_matmul_encdec_qk",
+    "_contrib_interleaved_matmul_encdec_valatt",
+    cases=8,
+)
 def encoder_attention(draw: Draw, name: str) -> Drawn:
     queries, keys, batch, heads, width = (draw.integer(1, 4) for _ in range(5))
     both = draw.data((keys, batch, heads * width * 2))
     if name.endswith("qk"):
-        return Drawn([draw.data((queries, batch, heads * width)), both], {"heads": heads})
+        return Drawn(
+            [draw.data((queries, batch, heads * width)), both], {"heads": heads}
+        )
     return Drawn([both, draw.data((batch * heads, queries, keys))], {"heads": heads})

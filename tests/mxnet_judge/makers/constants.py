@@ -19,14 +19,25 @@ def _where(draw: Draw) -> dict[str, Any]:
 @maker("_zeros", "_ones", "_full", cases=8)
 def filled(draw: Draw, name: str) -> Drawn:
     value = {"value": draw.real(-3, 3)} if name == "_full" else {}
-    return Drawn([], {"shape": OMIT if draw.chance(0.2) else draw.shape(1, 4), **value, **_where(draw)})
+    return Drawn(
+        [],
+        {
+            "shape": OMIT if draw.chance(0.2) else draw.shape(1, 4),
+            **value,
+            **_where(draw),
+        },
+    )
 
 
 @maker("_zeros_without_dtype", cases=4)
 def zeros_without_dtype(draw: Draw, name: str) -> Drawn:
     return Drawn(
         [],
-        {"shape": OMIT if draw.chance(0.1) else draw.shape(1, 4), "dtype": draw.maybe(-1), "ctx": draw.maybe("cpu(0)")},
+        {
+            "shape": OMIT if draw.chance(0.1) else draw.shape(1, 4),
+            "dtype": draw.maybe(-1),
+            "ctx": draw.maybe("cpu(0)"),
+        },
     )
 
 
@@ -35,7 +46,9 @@ def arange(draw: Draw, name: str) -> Drawn:
     start, step = draw.one(0.0, draw.integer(-12, 12) / 4), draw.one(1.0, 2.0, 0.25)
     attributes = {
         "start": start,
-        "stop": start + step * draw.integer(1, 6) if draw.chance(0.5) or start <= 0 else draw.maybe(None),
+        "stop": start + step * draw.integer(1, 6)
+        if draw.chance(0.5) or start <= 0
+        else draw.maybe(None),
         "step": step if step != 1.0 else draw.maybe(1.0),
         "repeat": draw.maybe(1, 2),
         "infer_range": draw.maybe(False),

@@ -17,7 +17,9 @@ def boxes(draw: Draw, shape: tuple[int, ...], *, scale: float = 1.0) -> np.ndarr
     """Corners, of which the second lies beyond the first; few of them alike in size or place."""
     first = draw.random.uniform(0, 0.7, (*shape, 2))
     size = draw.random.uniform(0.1, 0.6, (*shape, 2))
-    return (np.concatenate([first, first + size], -1) * scale).round(3).astype(np.float32)
+    return (
+        (np.concatenate([first, first + size], -1) * scale).round(3).astype(np.float32)
+    )
 
 
 @maker("_contrib_MultiBoxPrior", cases=20)
@@ -35,9 +37,21 @@ def prior(draw: Draw, name: str) -> Drawn:
 
 @maker("_contrib_MultiBoxDetection", cases=40)
 def detection(draw: Draw, name: str) -> Drawn:
-    batch, classes, anchors = draw.integer(1, 2), draw.integer(1, 4), draw.integer(1, 12)
-    scores = draw.random.dirichlet([0.6] * (classes + 1), (batch, anchors)).swapaxes(1, 2).astype(np.float32)
-    offsets = (draw.random.standard_normal((batch, anchors * 4)) * 0.5).round(3).astype(np.float32)
+    batch, classes, anchors = (
+        draw.integer(1, 2),
+        draw.integer(1, 4),
+        draw.integer(1, 12),
+    )
+    scores = (
+        draw.random.dirichlet([0.6] * (classes + 1), (batch, anchors))
+        .swapaxes(1, 2)
+        .astype(np.float32)
+    )
+    offsets = (
+        (draw.random.standard_normal((batch, anchors * 4)) * 0.5)
+        .round(3)
+        .astype(np.float32)
+    )
     attributes = {
         "clip": draw.maybe(True, False),
         "threshold": draw.maybe(0.1, 0.3),
@@ -58,7 +72,9 @@ def box_nms(draw: Draw, name: str) -> Drawn:
     scores = distinct(draw, (*lead, count, 1)) / np.float32(4)
     classes = draw.whole((*lead, count, 1), 0 if draw.chance(0.7) else -1, 2)
     plain = draw.chance(0.7)
-    columns = [classes, scores, corners] if plain else [corners, scores, classes, scores]
+    columns = (
+        [classes, scores, corners] if plain else [corners, scores, classes, scores]
+    )
     place: dict[str, Any] = {"coord_start": 0, "score_index": 4}
     if plain:
         place = {"coord_start": draw.maybe(2), "score_index": draw.maybe(1)}

@@ -17,7 +17,14 @@ ANYWHERE = (
 )  # fmt: skip
 POSITIVE = ("log", "log2", "log10", "log1p", "sqrt", "rsqrt", "arccosh")
 WITHIN_ONE = ("arcsin", "arccos", "arctanh")
-COMPARISONS = ("equal", "not_equal", "greater", "greater_equal", "lesser", "lesser_equal")
+COMPARISONS = (
+    "equal",
+    "not_equal",
+    "greater",
+    "greater_equal",
+    "lesser",
+    "lesser_equal",
+)
 LOGIC = ("logical_and", "logical_or", "logical_xor")
 SAME_SHAPE = (
     "elemwise_add", "_add", "_plus", "_Plus", "_grad_add", "elemwise_sub", "_sub", "_minus", "_Minus", "elemwise_mul",
@@ -57,13 +64,17 @@ def anywhere(draw: Draw, name: str) -> Drawn:
 @maker("zeros_like", "ones_like", cases=6)
 def filled_like(draw: Draw, name: str) -> Drawn:
     """MXNet does not look at the dtype."""
-    return Drawn([draw.data(draw.shape(1, 5))], {"dtype": draw.maybe("int64", "float32")})
+    return Drawn(
+        [draw.data(draw.shape(1, 5))], {"dtype": draw.maybe("int64", "float32")}
+    )
 
 
 @maker(*POSITIVE, cases=6)
 def positive(draw: Draw, name: str) -> Drawn:
     """Now and then where the function is not defined."""
-    return Drawn([draw.data(draw.shape(1, 5), "any" if draw.chance(0.2) else "positive")])
+    return Drawn(
+        [draw.data(draw.shape(1, 5), "any" if draw.chance(0.2) else "positive")]
+    )
 
 
 @maker(*WITHIN_ONE, cases=6)
@@ -98,24 +109,37 @@ def _broadcastable(draw: Draw) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 @maker(*POWERS, cases=8)
 def powers(draw: Draw, name: str) -> Drawn:
-    left, right = _broadcastable(draw) if name.startswith("broadcast") else (draw.shape(1, 4),) * 2
+    left, right = (
+        _broadcastable(draw)
+        if name.startswith("broadcast")
+        else (draw.shape(1, 4),) * 2
+    )
     if left == right and not name.startswith("broadcast"):
         right = left
-    return Drawn([draw.data(left, "any" if draw.chance(0.3) else "positive"), draw.data(right)])
+    return Drawn(
+        [draw.data(left, "any" if draw.chance(0.3) else "positive"), draw.data(right)]
+    )
 
 
 @maker(*SCALAR, cases=6)
 def scalar(draw: Draw, name: str) -> Drawn:
-    number = draw.one(0.0, 1.0, -1.0, 2.0, draw.real(-3, 3), draw.one(0.25, -0.5, 0.75), 3)
+    number = draw.one(
+        0.0, 1.0, -1.0, 2.0, draw.real(-3, 3), draw.one(0.25, -0.5, 0.75), 3
+    )
     data = draw.data(draw.shape(1, 5))
     return Drawn([data], {"scalar": number, "is_int": _is_int(draw, number)})
 
 
 @maker(*POWER_SCALAR, cases=6)
 def power_scalar(draw: Draw, name: str) -> Drawn:
-    number = draw.one(0.0, 1.0, 2.0, -1.0, 3, 0.5, draw.real(0.1, 2.5), draw.real(-2, 2))
+    number = draw.one(
+        0.0, 1.0, 2.0, -1.0, 3, 0.5, draw.real(0.1, 2.5), draw.real(-2, 2)
+    )
     kind = "any" if draw.chance(0.3) else "positive"
-    return Drawn([draw.data(draw.shape(1, 5), kind)], {"scalar": number, "is_int": _is_int(draw, number)})
+    return Drawn(
+        [draw.data(draw.shape(1, 5), kind)],
+        {"scalar": number, "is_int": _is_int(draw, number)},
+    )
 
 
 def _is_int(draw: Draw, number: float) -> object:
@@ -125,17 +149,26 @@ def _is_int(draw: Draw, number: float) -> object:
 
 @maker("_contrib_gradientmultiplier", cases=6)
 def gradient_multiplier(draw: Draw, name: str) -> Drawn:
-    return Drawn([draw.data(draw.shape(1, 4))], {"scalar": draw.maybe(0.5, 2.0), "is_int": draw.maybe(False)})
+    return Drawn(
+        [draw.data(draw.shape(1, 4))],
+        {"scalar": draw.maybe(0.5, 2.0), "is_int": draw.maybe(False)},
+    )
 
 
 @maker("_contrib_quadratic", cases=8)
 def quadratic(draw: Draw, name: str) -> Drawn:
-    return Drawn([draw.data(draw.shape(1, 4))], {word: draw.maybe(draw.real(-2, 2)) for word in "abc"})
+    return Drawn(
+        [draw.data(draw.shape(1, 4))],
+        {word: draw.maybe(draw.real(-2, 2)) for word in "abc"},
+    )
 
 
 @maker("hard_sigmoid")
 def hard_sigmoid(draw: Draw, name: str) -> Drawn:
-    attributes = {"alpha": draw.maybe(draw.real(0.05, 1)), "beta": draw.maybe(draw.real(-1, 1))}
+    attributes = {
+        "alpha": draw.maybe(draw.real(0.05, 1)),
+        "beta": draw.maybe(draw.real(-1, 1)),
+    }
     return Drawn([draw.data(draw.shape(1, 4))], attributes)
 
 
@@ -150,7 +183,10 @@ def clip(draw: Draw, name: str) -> Drawn:
 
 @maker("smooth_l1", cases=10)
 def smooth_l1(draw: Draw, name: str) -> Drawn:
-    return Drawn([draw.data(draw.shape(1, 4))], {"scalar": draw.maybe(1.0, draw.real(0.25, 3), 2)})
+    return Drawn(
+        [draw.data(draw.shape(1, 4))],
+        {"scalar": draw.maybe(1.0, draw.real(0.25, 3), 2)},
+    )
 
 
 @maker("add_n", "ElementWiseSum", cases=8)
@@ -179,4 +215,8 @@ def amp_cast(draw: Draw, name: str) -> Drawn:
 def amp_multicast(draw: Draw, name: str) -> Drawn:
     number = draw.integer(1, 3)
     operands = [draw.data(draw.shape(1, 4)) for _ in range(number)]
-    return Drawn(operands, {"num_outputs": number, "cast_narrow": draw.maybe(True, False)}, outputs=number)
+    return Drawn(
+        operands,
+        {"num_outputs": number, "cast_narrow": draw.maybe(True, False)},
+        outputs=number,
+    )

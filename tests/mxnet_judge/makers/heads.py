@@ -23,7 +23,9 @@ def softmax(draw: Draw, name: str) -> Drawn:
 
 @maker("SoftmaxActivation", cases=16)
 def softmax_activation(draw: Draw, name: str) -> Drawn:
-    return Drawn([draw.data(draw.shape(2, 4))], {"mode": draw.maybe("instance", "channel")})
+    return Drawn(
+        [draw.data(draw.shape(2, 4))], {"mode": draw.maybe("instance", "channel")}
+    )
 
 
 @maker("SoftmaxOutput", "Softmax", cases=16)
@@ -33,7 +35,11 @@ def softmax_output(draw: Draw, name: str) -> Drawn:
     label = shape[:-1]
     if several is True:
         label = (shape[0], *shape[2:])
-    attributes = {"multi_output": several, "preserve_shape": preserved, **_training(draw)}
+    attributes = {
+        "multi_output": several,
+        "preserve_shape": preserved,
+        **_training(draw),
+    }
     return Drawn([draw.data(shape), Label(draw.whole(label, 0, 1))], attributes)
 
 
@@ -50,10 +56,14 @@ def _training(draw: Draw) -> dict[str, Any]:
     }
 
 
-@maker("LinearRegressionOutput", "MAERegressionOutput", "LogisticRegressionOutput", cases=5)
+@maker(
+    "LinearRegressionOutput", "MAERegressionOutput", "LogisticRegressionOutput", cases=5
+)
 def regression_output(draw: Draw, name: str) -> Drawn:
     shape = draw.shape(2, 4)
-    return Drawn([draw.data(shape), Label(draw.data(shape))], {"grad_scale": draw.maybe(0.5)})
+    return Drawn(
+        [draw.data(shape), Label(draw.data(shape))], {"grad_scale": draw.maybe(0.5)}
+    )
 
 
 @maker("SVMOutput", cases=8)

@@ -88,14 +88,21 @@ def deconvolution(draw: Draw, name: str) -> Drawn:
     return Drawn([data, weight, *bias], attributes)
 
 
-def _result_size(draw: Draw, shape: tuple[int, ...], kernel: tuple[int, ...], strides: Any) -> dict[str, Any]:
+def _result_size(
+    draw: Draw, shape: tuple[int, ...], kernel: tuple[int, ...], strides: Any
+) -> dict[str, Any]:
     """adj, below the stride; or target_shape, near what stride times input gives."""
     steps = (1,) * len(kernel) if strides is OMIT else strides
     if draw.chance(0.3):
         return {"adj": tuple(draw.integer(0, step - 1) for step in steps)}
     if draw.chance(0.4):
-        whole = [(n - 1) * step + k for n, step, k in zip(shape[2:], steps, kernel, strict=True)]
-        return {"target_shape": tuple(max(1, size - draw.integer(0, 2)) for size in whole)}
+        whole = [
+            (n - 1) * step + k
+            for n, step, k in zip(shape[2:], steps, kernel, strict=True)
+        ]
+        return {
+            "target_shape": tuple(max(1, size - draw.integer(0, 2)) for size in whole)
+        }
     return {}
 
 
@@ -108,7 +115,10 @@ def fully_connected(draw: Draw, name: str) -> Drawn:
     hidden, bare = draw.integer(1, 5), draw.maybe(True, False)
     weight = Parameter(draw.data((hidden, width)))
     bias = [] if bare is True else [Parameter(draw.data((hidden,)))]
-    return Drawn([draw.data(shape), weight, *bias], {"num_hidden": hidden, "no_bias": bare, "flatten": flat})
+    return Drawn(
+        [draw.data(shape), weight, *bias],
+        {"num_hidden": hidden, "no_bias": bare, "flatten": flat},
+    )
 
 
 @maker("_contrib_BatchNormWithReLU", cases=16)
@@ -118,7 +128,9 @@ def fully_connected(draw: Draw, name: str) -> Drawn:
 def batch_norm(draw: Draw, name: str) -> Drawn:
     older = name.endswith("v1")
     shape = draw.image() if older else draw.shape(2, 5)
-    axis = OMIT if older else draw.maybe(1, draw.axis(len(shape)), draw.axis(len(shape)))
+    axis = (
+        OMIT if older else draw.maybe(1, draw.axis(len(shape)), draw.axis(len(shape)))
+    )
     size = shape[1 if axis is OMIT else axis]
     attributes = {
         "eps": draw.one(OMIT, 1e-5, 2e-5, 0.01),
@@ -133,7 +145,10 @@ def batch_norm(draw: Draw, name: str) -> Drawn:
         if draw.chance(0.1):
             attributes |= {"min_calib_range": -2.5, "max_calib_range": 3.0}
     kinds = ("any", "any", "any", "positive")
-    return Drawn([draw.data(shape), *(Parameter(draw.data((size,), kind)) for kind in kinds)], attributes)
+    return Drawn(
+        [draw.data(shape), *(Parameter(draw.data((size,), kind)) for kind in kinds)],
+        attributes,
+    )
 
 
 @maker("_contrib_SyncBatchNorm", cases=12)
@@ -150,7 +165,13 @@ def sync_batch_norm(draw: Draw, name: str) -> Drawn:
         "key": draw.one("bn", "net0_bn", "bn", OMIT),
     }
     kinds = ("any", "any", "any", "positive")
-    return Drawn([draw.data(shape), *(Parameter(draw.data((shape[1],), kind)) for kind in kinds)], attributes)
+    return Drawn(
+        [
+            draw.data(shape),
+            *(Parameter(draw.data((shape[1],), kind)) for kind in kinds),
+        ],
+        attributes,
+    )
 
 
 @maker("Activation", cases=30)

@@ -28,7 +28,10 @@ def group_norm(draw: Draw, name: str) -> Drawn:
     groups = draw.integer(1, 3)
     shape = draw.image(channels=groups * draw.integer(1, 3))
     scales = [Parameter(draw.data((groups,))) for _ in range(2)]
-    attributes = {"num_groups": groups if groups > 1 else draw.maybe(1), "eps": draw.maybe(1e-3, 0.1)}
+    attributes = {
+        "num_groups": groups if groups > 1 else draw.maybe(1),
+        "eps": draw.maybe(1e-3, 0.1),
+    }
     if draw.chance(0.2):
         attributes["output_mean_var"] = False
     return Drawn([draw.data(shape), *scales], attributes)
@@ -42,7 +45,10 @@ def layer_norm(draw: Draw, name: str) -> Drawn:
     attributes = {"axis": axis, "eps": draw.maybe(1e-3, 0.1)}
     if draw.chance(0.2):
         attributes["output_mean_var"] = False
-    return Drawn([draw.data(shape), *(Parameter(draw.data((size,))) for _ in range(2))], attributes)
+    return Drawn(
+        [draw.data(shape), *(Parameter(draw.data((size,))) for _ in range(2))],
+        attributes,
+    )
 
 
 @maker("LRN", cases=18)
@@ -88,4 +94,8 @@ def rnn(draw: Draw, name: str) -> Drawn:
     state = (layers * directions, batch, hidden)
     begin = [draw.data(state) for _ in range(2 if mode == "lstm" else 1)]
     outputs = 1 if states is not True else 3 if mode == "lstm" else 2
-    return Drawn([draw.data((length, batch, width)), Parameter(draw.data((size,))), *begin], attributes, outputs)
+    return Drawn(
+        [draw.data((length, batch, width)), Parameter(draw.data((size,))), *begin],
+        attributes,
+        outputs,
+    )

@@ -17,7 +17,11 @@ from tests.mxnet_judge.sketch import Parameter
 def pooling(draw: Draw, name: str) -> Drawn:
     older = name.endswith("v1")
     rank = 2 if older else some_rank(draw)
-    kinds = ["max", "avg", "avg", "sum"] if older else ["max", "avg", "avg", "avg", "sum", "lp"]
+    kinds = (
+        ["max", "avg", "avg", "sum"]
+        if older
+        else ["max", "avg", "avg", "avg", "sum", "lp"]
+    )
     kind = draw.maybe(*kinds)
     everywhere = draw.maybe(True, False, False)
     kernel: Any = window(draw, rank, 1, 3, default=False)
@@ -36,7 +40,11 @@ def pooling(draw: Draw, name: str) -> Drawn:
             "count_include_pad": draw.maybe(True, False, None),
             "layout": draw.maybe(LAYOUTS[rank], None) if draw.chance(0.3) else OMIT,
             "cudnn_off": draw.maybe(True, False) if draw.chance(0.2) else OMIT,
-            "p_value": draw.one(1, 2, 3) if kind == "lp" else draw.maybe(2) if draw.chance(0.1) else OMIT,
+            "p_value": draw.one(1, 2, 3)
+            if kind == "lp"
+            else draw.maybe(2)
+            if draw.chance(0.1)
+            else OMIT,
         }
     data = draw.data(draw.image(rank))
     if not older and draw.chance(0.1):
@@ -54,7 +62,13 @@ def _convention(draw: Draw, rank: int, older: bool) -> Any:
 
 @maker("_contrib_AdaptiveAvgPooling2D", cases=20)
 def adaptive(draw: Draw, name: str) -> Drawn:
-    size = draw.one(OMIT, (), draw.integer(1, 5), (draw.integer(1, 5),), (draw.integer(1, 5), draw.integer(1, 5)))
+    size = draw.one(
+        OMIT,
+        (),
+        draw.integer(1, 5),
+        (draw.integer(1, 5),),
+        (draw.integer(1, 5), draw.integer(1, 5)),
+    )
     return Drawn([draw.data(draw.image(least=1))], {"output_size": size})
 
 
@@ -65,15 +79,28 @@ def up_sampling(draw: Draw, name: str) -> Drawn:
     if draw.chance(0.3):
         kernel = 2 * scale - scale % 2
         weight = Parameter(draw.data((channels, 1, kernel, kernel)))
-        attributes = {"scale": scale, "sample_type": "bilinear", "num_args": 2, "num_filter": channels, **unused}
+        attributes = {
+            "scale": scale,
+            "sample_type": "bilinear",
+            "num_args": 2,
+            "num_filter": channels,
+            **unused,
+        }
         return Drawn([draw.data((batch, channels, height, width)), weight], attributes)
     number = draw.one(1, 1, 2, 3)
     mode = draw.maybe("concat", "sum")
     factors = [draw.one(1, 1, 2) for _ in range(number - 1)]
     sizes = [(batch, channels, height * 2, width * 2)] + [
-        (batch, channels, height * 2 // factor, width * 2 // factor) for factor in factors
+        (batch, channels, height * 2 // factor, width * 2 // factor)
+        for factor in factors
     ]
-    attributes = {"scale": scale, "sample_type": "nearest", "num_args": number, "multi_input_mode": mode, **unused}
+    attributes = {
+        "scale": scale,
+        "sample_type": "nearest",
+        "num_args": number,
+        "multi_input_mode": mode,
+        **unused,
+    }
     if draw.chance(0.1):
         attributes["num_filter"] = 0
     return Drawn([draw.data(size) for size in sizes], attributes)
@@ -82,7 +109,10 @@ def up_sampling(draw: Draw, name: str) -> Drawn:
 @maker("_contrib_BilinearResize2D", cases=40)
 def bilinear_resize(draw: Draw, name: str) -> Drawn:
     size = {"height": draw.integer(1, 12), "width": draw.integer(1, 12)}
-    scale = {"scale_height": draw.one(0.5, 1.5, 2.0, 3.0, 0.7), "scale_width": draw.one(0.5, 1.5, 2.0, 3.0, 0.7)}
+    scale = {
+        "scale_height": draw.one(0.5, 1.5, 2.0, 3.0, 0.7),
+        "scale_width": draw.one(0.5, 1.5, 2.0, 3.0, 0.7),
+    }
     data, mode = draw.data(draw.image()), draw.maybe("size")
     corners = {"align_corners": draw.maybe(True, False)}
     kind = draw.one("size", "scale", "mode", "like")
@@ -92,5 +122,9 @@ def bilinear_resize(draw: Draw, name: str) -> Drawn:
     if kind == "mode":
         words = ("odd_scale", "to_even_down", "to_even_up", "to_odd_down", "to_odd_up")
         mode = draw.one(*words)
-        return Drawn([data], {"mode": mode, **corners, **(scale if mode == "odd_scale" else {})})
-    return Drawn([data], {"mode": mode, **corners, **(size if kind == "size" else scale)})
+        return Drawn(
+            [data], {"mode": mode, **corners, **(scale if mode == "odd_scale" else {})}
+        )
+    return Drawn(
+        [data], {"mode": mode, **corners, **(size if kind == "size" else scale)}
+    )

@@ -10,7 +10,15 @@ import onnx
 import onnx_ir as ir
 
 from mrt.frontend.mxnet.call import Call
-from mrt.frontend.mxnet.operators.registry import flag, integer, integers, operator, real, reals, word
+from mrt.frontend.mxnet.operators.registry import (
+    flag,
+    integer,
+    integers,
+    operator,
+    real,
+    reals,
+    word,
+)
 from mrt.frontend.mxnet.params import Array
 
 FORMATS = ("corner", "center")
@@ -19,7 +27,9 @@ FORMATS = ("corner", "center")
 def halves(call: Call, boxes: ir.Value) -> list[ir.Value]:
     """The first two and the last two numbers of every box."""
     axis = len(call.shape(boxes)) - 1
-    return call.emit_all("Split", [boxes, call.constant([2, 2])], {"axis": axis}, outputs=2)
+    return call.emit_all(
+        "Split", [boxes, call.constant([2, 2])], {"axis": axis}, outputs=2
+    )
 
 
 def _joined(call: Call, parts: Sequence[ir.Value]) -> ir.Value:
@@ -30,18 +40,26 @@ def to_corner(call: Call, boxes: ir.Value) -> ir.Value:
     """(centre, extent) -> (corner, opposite corner)."""
     center, extent = halves(call, boxes)
     half = call.emit("Mul", [extent, call.constant(0.5)])
-    return _joined(call, [call.emit("Sub", [center, half]), call.emit("Add", [center, half])])
+    return _joined(
+        call, [call.emit("Sub", [center, half]), call.emit("Add", [center, half])]
+    )
 
 
 def to_center(call: Call, boxes: ir.Value) -> ir.Value:
     """(corner, opposite corner) -> (centre, extent)."""
     corner, opposite = halves(call, boxes)
-    center = call.emit("Mul", [call.emit("Add", [corner, opposite]), call.constant(0.5)])
+    center = call.emit(
+        "Mul", [call.emit("Add", [corner, opposite]), call.constant(0.5)]
+    )
     return _joined(call, [center, call.emit("Sub", [opposite, corner])])
 
 
 def decode(
-    call: Call, offsets: ir.Value, anchors: ir.Value, deviations: Sequence[float], most: float = 0.0
+    call: Call,
+    offsets: ir.Value,
+    anchors: ir.Value,
+    deviations: Sequence[float],
+    most: float = 0.0,
 ) -> ir.Value:
     """Corners of anchors (centre, extent) moved and stretched: by offset * extent, by exp(offset), at most `most` if above 0."""
     shift, stretch = halves(call, offsets)
@@ -51,8 +69,13 @@ def decode(
     if most > 0:
         stretch = call.emit("Min", [stretch, call.constant(most)])
     middle = call.emit("Add", [call.emit("Mul", [shift, extent]), center])
-    half = call.emit("Mul", [call.emit("Exp", [stretch]), call.emit("Mul", [extent, call.constant(0.5)])])
-    return _joined(call, [call.emit("Sub", [middle, half]), call.emit("Add", [middle, half])])
+    half = call.emit(
+        "Mul",
+        [call.emit("Exp", [stretch]), call.emit("Mul", [extent, call.constant(0.5)])],
+    )
+    return _joined(
+        call, [call.emit("Sub", [middle, half]), call.emit("Add", [middle, half])]
+    )
 
 
 @operator(
@@ -69,29 +92,50 @@ def box_decode(call: Call) -> ir.Value:
     call.require_rank(3, 3)
     batch, count, width = call.shape()
     anchors = call.parameter(1, (1, count, 4), (batch, count, 4))
-    call.require(width == 4, f"data of shape {call.shape()}: expected four numbers a box")
+    call.require(
+        width == 4, f"data of shape {call.shape()}: expected four numbers a box"
+    )
     if call.word("format") == "corner":
         anchors = to_center(call, anchors)
-    return decode(call, call.data, anchors, [call.real(f"std{index}") for index in range(4)], call.real("clip"))
+    return decode(
+        call,
+        call.data,
+        anchors,
+        [call.real(f"std{index}") for index in range(4)],
+        call.real("clip"),
+    )
 
 
-@operator("_contrib_box_iou", attributes={"format": word(*FORMATS, default="corner")}, slots=("lhs", "rhs"))
+@operator(
+    "_contrib_box_iou",
+    attributes={"format": word(*FORMATS, default="corner")},
+    slots=("lhs", "rhs"),
+)
 def box_iou(call: Call) -> ir.Value:
     """The intersection over the union of every box on the left with every one on the right; 0 where the union is empty."""
     shapes = [call.shape(value) for value in call.inputs]
-    call.require(all(shape[-1:] == (4,) for shape in shapes), f"boxes of shapes {shapes}: expected four numbers each")
+    call.require(
+        all(shape[-1:] == (4,) for shape in shapes),
+        f"boxes of shapes {shapes}: expected four numbers each",
+    )
     counts = [math.prod(shape[:-1]) for shape in shapes]
     left, right = (
         call.reshape(value, size)
-        for value, size in zip(call.inputs, ([counts[0], 1, 4], [1, counts[1], 4]), strict=True)
+        for value, size in zip(
+            call.inputs, ([counts[0], 1, 4], [1, counts[1], 4]), strict=True
+        )
     )
     if call.word("format") == "center":
         left, right = to_corner(call, left), to_corner(call, right)
     (a, b), (c, d) = halves(call, left), halves(call, right)
     both = _area(call, call.emit("Max", [a, c]), call.emit("Min", [b, d]))
-    either = call.emit("Sub", [call.emit("Add", [_area(call, a, b), _area(call, c, d)]), both])
+    either = call.emit(
+        "Sub", [call.emit("Add", [_area(call, a, b), _area(call, c, d)]), both]
+    )
     exists = call.emit("Greater", [either, call.constant(0.0)])
-    share = call.emit("Div", [both, call.emit("Where", [exists, either, call.constant(1.0)])])
+    share = call.emit(
+        "Div", [both, call.emit("Where", [exists, either, call.constant(1.0)])]
+    )
     return call.reshape(share, [*shapes[0][:-1], *shapes[1][:-1]])
 
 
@@ -113,15 +157,30 @@ def _area(call: Call, corner: ir.Value, opposite: ir.Value) -> ir.Value:
 def multi_box_prior(call: Call) -> ir.Value:
     """Corners around every place of the map: each size at the first ratio, then the first size at each other ratio."""
     call.require_rank(4, 4)
-    sizes, ratios, steps, offsets = (call.reals(name) for name in ("sizes", "ratios", "steps", "offsets"))
-    call.require(bool(sizes) and bool(ratios), f"sizes={sizes}, ratios={ratios}: expected at least one of each")
-    call.require(len(steps) == len(offsets) == 2, f"steps={steps}, offsets={offsets}: expected two numbers each")
-    call.require(min(steps) > 0 or steps == (-1.0, -1.0), f"steps={steps}: expected positive numbers, or none")
+    sizes, ratios, steps, offsets = (
+        call.reals(name) for name in ("sizes", "ratios", "steps", "offsets")
+    )
+    call.require(
+        bool(sizes) and bool(ratios),
+        f"sizes={sizes}, ratios={ratios}: expected at least one of each",
+    )
+    call.require(
+        len(steps) == len(offsets) == 2,
+        f"steps={steps}, offsets={offsets}: expected two numbers each",
+    )
+    call.require(
+        min(steps) > 0 or steps == (-1.0, -1.0),
+        f"steps={steps}: expected positive numbers, or none",
+    )
     height, width = call.shape()[2:]
     shapes = len(sizes) + len(ratios) - 1
     call.writer.require_room(height * width * shapes * 4)
     boxes = _priors(
-        height, width, [(s, ratios[0]) for s in sizes] + [(sizes[0], r) for r in ratios[1:]], steps, offsets
+        height,
+        width,
+        [(s, ratios[0]) for s in sizes] + [(sizes[0], r) for r in ratios[1:]],
+        steps,
+        offsets,
     )
     if call.flag("clip"):
         boxes = boxes.clip(0, 1)
@@ -129,17 +188,24 @@ def multi_box_prior(call: Call) -> ir.Value:
 
 
 def _priors(
-    height: int, width: int, shapes: list[tuple[float, float]], steps: Sequence[float], offsets: Sequence[float]
+    height: int,
+    width: int,
+    shapes: list[tuple[float, float]],
+    steps: Sequence[float],
+    offsets: Sequence[float],
 ) -> Array:
     """[1, height*width*shapes, 4] in float32, reckoned as MXNet does."""
     one = np.float32
     down, across = (
-        one(step) if step > 0 else one(1) / one(size) for step, size in zip(steps, (height, width), strict=True)
+        one(step) if step > 0 else one(1) / one(size)
+        for step, size in zip(steps, (height, width), strict=True)
     )
     y = (np.arange(height, dtype=one) + one(offsets[0])) * down
     x = (np.arange(width, dtype=one) + one(offsets[1])) * across
     roots = [(one(size), np.sqrt(one(ratio))) for size, ratio in shapes]
-    half_widths = np.array([size * one(height) / one(width) * root / one(2) for size, root in roots], one)
+    half_widths = np.array(
+        [size * one(height) / one(width) * root / one(2) for size, root in roots], one
+    )
     half_heights = np.array([size / root / one(2) for size, root in roots], one)
     boxes = np.empty((height, width, len(shapes), 4), one)
     for corner, sign in ((0, -1), (2, 1)):
@@ -163,11 +229,21 @@ def roi_align(call: Call) -> ir.Value:
     """ONNX's RoiAlign by averages. Rows of rois are the number of an image and the corners of a region of it."""
     call.require_rank(4, 4)
     size = call.integers("pooled_size")
-    call.require(len(size) == 2 and min(size) >= 1, f"pooled_size={size}: expected two positive integers")
+    call.require(
+        len(size) == 2 and min(size) >= 1,
+        f"pooled_size={size}: expected two positive integers",
+    )
     rois = call.inputs[1]
-    call.require(call.shape(rois)[1:] == (5,), f"rois of shape {call.shape(rois)}: expected five numbers a region")
-    image, regions = call.emit_all("Split", [rois, call.constant([1, 4])], {"axis": 1}, outputs=2)
-    numbers = call.emit("Cast", [call.reshape(image, [-1])], {"to": onnx.TensorProto.INT64})
+    call.require(
+        call.shape(rois)[1:] == (5,),
+        f"rois of shape {call.shape(rois)}: expected five numbers a region",
+    )
+    image, regions = call.emit_all(
+        "Split", [rois, call.constant([1, 4])], {"axis": 1}, outputs=2
+    )
+    numbers = call.emit(
+        "Cast", [call.reshape(image, [-1])], {"to": onnx.TensorProto.INT64}
+    )
     return call.emit(
         "RoiAlign",
         [call.data, regions, numbers],
@@ -176,7 +252,9 @@ def roi_align(call: Call) -> ir.Value:
             "output_width": size[1],
             "spatial_scale": call.real("spatial_scale"),
             "sampling_ratio": max(call.integer("sample_ratio"), 0),
-            "coordinate_transformation_mode": "half_pixel" if call.flag("aligned") else "output_half_pixel",
+            "coordinate_transformation_mode": "half_pixel"
+            if call.flag("aligned")
+            else "output_half_pixel",
             "mode": "avg",
         },
     )

@@ -7,7 +7,14 @@ import onnx_ir as ir
 
 from mrt.frontend.mxnet import integers
 from mrt.frontend.mxnet.call import Call
-from mrt.frontend.mxnet.operators.registry import Attribute, Values, count, flag, operator, word
+from mrt.frontend.mxnet.operators.registry import (
+    Attribute,
+    Values,
+    count,
+    flag,
+    operator,
+    word,
+)
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 INTEGERS = {
@@ -21,7 +28,13 @@ INTEGERS = {
 
 def dtype_attribute(default: str | None = None) -> Attribute:
     """The dtype of a result; required unless it has a default. Wider and narrower floats are float32 here."""
-    return Attribute(str.strip, default, required=default is None, only=(*FLOATS, *INTEGERS), none_allowed=True)
+    return Attribute(
+        str.strip,
+        default,
+        required=default is None,
+        only=(*FLOATS, *INTEGERS),
+        none_allowed=True,
+    )
 
 
 def floats_only() -> Attribute:
@@ -42,7 +55,9 @@ def cast(call: Call) -> ir.Value:
     if dtype in FLOATS or known == dtype or (known and dtype in integers.WIDE):
         return integers.mark(call.emit("Identity", [call.data]), dtype)
     whole = call.emit("Cast", [call.data], {"to": INTEGERS[dtype]})
-    return integers.mark(call.emit("Cast", [whole], {"to": onnx.TensorProto.FLOAT}), dtype)
+    return integers.mark(
+        call.emit("Cast", [whole], {"to": onnx.TensorProto.FLOAT}), dtype
+    )
 
 
 @operator("amp_cast", attributes={"dtype": word(*FLOATS, required=True)})

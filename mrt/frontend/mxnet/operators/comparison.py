@@ -9,7 +9,12 @@ import onnx
 import onnx_ir as ir
 
 from mrt.frontend.mxnet.call import Call
-from mrt.frontend.mxnet.operators.elementwise import Binary, require_one_shape, scalar, scalar_attributes
+from mrt.frontend.mxnet.operators.elementwise import (
+    Binary,
+    require_one_shape,
+    scalar,
+    scalar_attributes,
+)
 from mrt.frontend.mxnet.operators.registry import operator
 
 FLOAT, BOOL = onnx.TensorProto.FLOAT, onnx.TensorProto.BOOL
@@ -23,7 +28,11 @@ COMPARISONS = {
     "lesser": ("Less", "Lesser"),
     "lesser_equal": ("LessOrEqual", "LesserEqual"),
 }
-LOGIC = {"logical_and": ("And", "LogicalAnd"), "logical_or": ("Or", "LogicalOr"), "logical_xor": ("Xor", "LogicalXor")}
+LOGIC = {
+    "logical_and": ("And", "LogicalAnd"),
+    "logical_or": ("Or", "LogicalOr"),
+    "logical_xor": ("Xor", "LogicalXor"),
+}
 
 
 def as_number(call: Call, value: ir.Value) -> ir.Value:
@@ -31,7 +40,7 @@ def as_number(call: Call, value: ir.Value) -> ir.Value:
     return call.emit("Cast", [value], {"to": FLOAT})
 
 
-def as_truth(call: Call, value: ir.Value) -> ir.Value:
+def as_boolean(call: Call, value: ir.Value) -> ir.Value:
     """Whether it is not 0."""
     return call.emit("Cast", [value], {"to": BOOL})
 
@@ -39,7 +48,9 @@ def as_truth(call: Call, value: ir.Value) -> ir.Value:
 def _compare(target: str) -> Binary:
     def emit(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
         if target == "NotEqual":
-            return as_number(call, call.emit("Not", [call.emit("Equal", [left, right])]))
+            return as_number(
+                call, call.emit("Not", [call.emit("Equal", [left, right])])
+            )
         return as_number(call, call.emit(target, [left, right]))
 
     return emit
@@ -47,7 +58,9 @@ def _compare(target: str) -> Binary:
 
 def _combine(target: str) -> Binary:
     def emit(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
-        return as_number(call, call.emit(target, [as_truth(call, left), as_truth(call, right)]))
+        return as_number(
+            call, call.emit(target, [as_boolean(call, left), as_boolean(call, right)])
+        )
 
     return emit
 
@@ -63,13 +76,19 @@ def _register(word: str, camel: str, binary: Binary) -> None:
     def with_number(call: Call) -> ir.Value:
         return binary(call, call.data, call.constant(scalar(call)))
 
-    parts = "".join("_" + letter if letter.isupper() else letter for letter in camel)  # _Greater_Equal
+    parts = "".join(
+        "_" + letter if letter.isupper() else letter for letter in camel
+    )  # _Greater_Equal
     operator(f"_{word}", parts, slots=("lhs", "rhs"))(same_shape)
     operator(f"broadcast_{word}", slots=("lhs", "rhs"))(broadcast)
-    operator(f"_{word}_scalar", f"_{camel}Scalar", attributes=scalar_attributes())(with_number)
+    operator(f"_{word}_scalar", f"_{camel}Scalar", attributes=scalar_attributes())(
+        with_number
+    )
 
 
-def _register_all(table: dict[str, tuple[str, str]], make: Callable[[str], Binary]) -> None:
+def _register_all(
+    table: dict[str, tuple[str, str]], make: Callable[[str], Binary]
+) -> None:
     for word, (target, camel) in table.items():
         _register(word, camel, make(target))
 
@@ -89,9 +108,23 @@ def where(call: Call) -> ir.Value:
     """x where the condition is not 0, else y; a condition of one axis chooses whole rows."""
     condition, x, y = call.inputs
     shape = call.shape(x)
-    call.require(shape == call.shape(y), f"shapes {shape} and {call.shape(y)} of x and y differ")
+    call.require(
+        shape == call.shape(y), f"shapes {shape} and {call.shape(y)} of x and y differ"
+    )
     given = call.shape(condition)
     rows = given != shape and given[:1] == shape[:1] and math.prod(given) == given[0]
-    call.require(given == shape or rows, f"a condition of shape {given} for {shape}; expected {shape} or {shape[:1]}")
-    truth = as_truth(call, condition)
-    return call.emit("Where", [call.reshape(truth, [given[0], *[1] * (len(shape) - 1)]) if rows else truth, x, y])
+    call.require(
+        given == shape or rows,
+        f"a condition of shape {given} for {shape}; expected {shape} or {shape[:1]}",
+    )
+    boolean = as_boolean(call, condition)
+    return call.emit(
+        "Where",
+        [
+            call.reshape(boolean, [given[0], *[1] * (len(shape) - 1)])
+            if rows
+            else boolean,
+            x,
+            y,
+        ],
+    )

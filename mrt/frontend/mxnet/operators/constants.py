@@ -35,17 +35,26 @@ CREATED: dict[str, Attribute] = {**ignored("ctx"), "dtype": dtype_attribute("flo
 
 def _node(call: Call, numbers: Array, dtype: str = "float32") -> ir.Value:
     """Emit a tensor that is there from the start."""
-    return integers.mark(call.emit("Identity", [call.array(numbers.astype(np.float32, copy=False))]), dtype)
+    return integers.mark(
+        call.emit("Identity", [call.array(numbers.astype(np.float32, copy=False))]),
+        dtype,
+    )
 
 
 def _require_size(call: Call, elements: float) -> None:
-    call.require(1 <= elements <= MAX_ELEMENTS, f"a result of {elements:.0f} numbers; expected 1 to 2^28")
+    call.require(
+        1 <= elements <= MAX_ELEMENTS,
+        f"a result of {elements:.0f} numbers; expected 1 to 2^28",
+    )
     call.writer.require_room(elements)
 
 
 def _filled(call: Call, shape: tuple[int, ...], number: float) -> ir.Value:
     known = bool(shape) and min(shape) >= 1
-    call.require(known, f"shape={shape}: MXNet infers it from what follows; expected positive numbers")
+    call.require(
+        known,
+        f"shape={shape}: MXNet infers it from what follows; expected positive numbers",
+    )
     _require_size(call, math.prod(shape))
     dtype = result_dtype(call)
     return _node(call, np.full(shape, _as_held(call, number, dtype), np.float32), dtype)
@@ -58,7 +67,10 @@ def _as_held(call: Call, number: float, dtype: str) -> float:
     if dtype == "bool":
         return float(number != 0)
     low, high = {"uint8": (0, 255), "int8": (-128, 127)}.get(dtype, (-(2**24), 2**24))
-    call.require(low <= number <= high, f"value={number} with dtype={dtype}: expected {low} to {high}")
+    call.require(
+        low <= number <= high,
+        f"value={number} with dtype={dtype}: expected {low} to {high}",
+    )
     return math.trunc(number)
 
 
@@ -67,16 +79,28 @@ def _fill(number: float) -> Handler:
 
     def handler(call: Call) -> ir.Value:
         shape = call.integers("shape")
-        return _filled(call, tuple(size or 1 for size in shape) if number == 0 else shape, number)
+        return _filled(
+            call, tuple(size or 1 for size in shape) if number == 0 else shape, number
+        )
 
     return handler
 
 
-for _name, _number in {"_zeros": 0.0, "_ones": 1.0, "_zeros_without_dtype": 0.0}.items():
-    operator(_name, attributes={"shape": integers_attribute(), **CREATED}, slots=())(_fill(_number))
+for _name, _number in {
+    "_zeros": 0.0,
+    "_ones": 1.0,
+    "_zeros_without_dtype": 0.0,
+}.items():
+    operator(_name, attributes={"shape": integers_attribute(), **CREATED}, slots=())(
+        _fill(_number)
+    )
 
 
-@operator("_full", attributes={"shape": integers_attribute(), "value": real(), **CREATED}, slots=())
+@operator(
+    "_full",
+    attributes={"shape": integers_attribute(), "value": real(), **CREATED},
+    slots=(),
+)
 def full(call: Call) -> ir.Value:
     """One number everywhere."""
     return _filled(call, call.integers("shape"), call.real("value"))
@@ -95,12 +119,20 @@ operator("zeros_like", attributes=ignored("dtype"))(_fill_like(0.0))
 operator("ones_like", attributes=ignored("dtype"))(_fill_like(1.0))
 
 
-@operator("_eye", attributes={"N": positive(), "M": integer(0), "k": integer(0), **CREATED}, slots=())
+@operator(
+    "_eye",
+    attributes={"N": positive(), "M": integer(0), "k": integer(0), **CREATED},
+    slots=(),
+)
 def eye(call: Call) -> ir.Value:
     """Ones on a diagonal, k to the right of the main one; M columns, as many as rows if that is 0."""
     rows, columns = call.integer("N"), call.integer("M") or call.integer("N")
     _require_size(call, rows * columns)
-    return _node(call, np.eye(rows, columns, max(-rows, min(columns, call.integer("k")))), result_dtype(call))
+    return _node(
+        call,
+        np.eye(rows, columns, max(-rows, min(columns, call.integer("k")))),
+        result_dtype(call),
+    )
 
 
 def _range(start: float, step: float, repeat: int, size: int) -> Array:
@@ -122,14 +154,23 @@ def _range(start: float, step: float, repeat: int, size: int) -> Array:
 )
 def arange(call: Call) -> ir.Value:
     """From start up to stop, which is not in it; one number alone is the stop, and 0 the start."""
-    start, stop, step = call.real("start"), call.optional_real("stop"), call.real("step")
+    start, stop, step = (
+        call.real("start"),
+        call.optional_real("stop"),
+        call.real("step"),
+    )
     if stop is None:
         start, stop = 0.0, start
-    call.require(step != 0 and (stop - start) / step > 0, f"no numbers from {start} to {stop} in steps of {step}")
+    call.require(
+        step != 0 and (stop - start) / step > 0,
+        f"no numbers from {start} to {stop} in steps of {step}",
+    )
     repeat = call.integer("repeat")
     size = (stop - start) / step
     _require_size(call, max(size, 1) * repeat)
-    return _node(call, _range(start, step, repeat, math.ceil(size) * repeat), result_dtype(call))
+    return _node(
+        call, _range(start, step, repeat, math.ceil(size) * repeat), result_dtype(call)
+    )
 
 
 @operator(
@@ -147,7 +188,9 @@ def linspace(call: Call) -> ir.Value:
     """So many numbers from start to stop, which is the last one unless endpoint is off."""
     number = call.integer("num")
     _require_size(call, number)
-    numbers = np.linspace(call.real("start"), call.real("stop"), number, endpoint=call.flag("endpoint"))
+    numbers = np.linspace(
+        call.real("start"), call.real("stop"), number, endpoint=call.flag("endpoint")
+    )
     return _node(call, numbers, result_dtype(call))
 
 
@@ -166,7 +209,9 @@ def arange_like(call: Call) -> ir.Value:
     axis, shape = call.optional_integer("axis"), call.shape()
     wanted = shape if axis is None else (shape[call.axis(axis)],)
     _require_size(call, math.prod(wanted))
-    numbers = _range(call.real("start"), call.real("step"), call.integer("repeat"), math.prod(wanted))
+    numbers = _range(
+        call.real("start"), call.real("step"), call.integer("repeat"), math.prod(wanted)
+    )
     return _node(call, numbers.reshape(wanted))
 
 

@@ -9,25 +9,46 @@ import onnx_ir as ir
 
 from mrt.frontend.mxnet.call import Call
 from mrt.frontend.mxnet.operators.nn import with_bias
-from mrt.frontend.mxnet.operators.registry import Attribute, flag, ignored, integers, operator, positive, word
+from mrt.frontend.mxnet.operators.registry import (
+    Attribute,
+    flag,
+    ignored,
+    integers,
+    operator,
+    positive,
+    word,
+)
 from mrt.frontend.mxnet.writer import Attributes
 
-LAYOUTS = ("NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC")  # the first three have channels first
+LAYOUTS = (
+    "NCW",
+    "NCHW",
+    "NCDHW",
+    "NWC",
+    "NHWC",
+    "NDHWC",
+)  # the first three have channels first
 
 
 def window_attribute(call: Call, name: str, default: int, least: int) -> list[int]:
     """One number per spatial axis of the kernel; () is the default for each."""
     rank = len(call.integers("kernel"))
     numbers = call.integers(name) or (default,) * rank
-    call.require(len(numbers) == rank, f"{name}={numbers} does not fit kernel={call.integers('kernel')}")
-    call.require(min(numbers) >= least, f"{name}={numbers}: expected at least {least} each")
+    call.require(
+        len(numbers) == rank,
+        f"{name}={numbers} does not fit kernel={call.integers('kernel')}",
+    )
+    call.require(
+        min(numbers) >= least, f"{name}={numbers}: expected at least {least} each"
+    )
     return list(numbers)
 
 
 def require_image(call: Call, kernel: Sequence[int]) -> None:
     """The input has a batch, channels and one axis per number of the kernel, and the layout says so."""
     call.require(
-        1 <= len(kernel) <= 3 and min(kernel) >= 1, f"kernel={tuple(kernel)}: expected 1 to 3 positive numbers"
+        1 <= len(kernel) <= 3 and min(kernel) >= 1,
+        f"kernel={tuple(kernel)}: expected 1 to 3 positive numbers",
     )
     call.require_rank(len(kernel) + 2, len(kernel) + 2)
     require_layout(call, len(kernel))
@@ -37,7 +58,8 @@ def require_layout(call: Call, spatial: int) -> None:
     """The layout, if any is given, has that many spatial axes."""
     layout, wanted = call.values["layout"], (LAYOUTS[spatial - 1], LAYOUTS[spatial + 2])
     call.require(
-        layout in (None, *wanted), f"layout={layout} for {spatial} spatial axes; expected {' or '.join(wanted)}"
+        layout in (None, *wanted),
+        f"layout={layout} for {spatial} spatial axes; expected {' or '.join(wanted)}",
     )
 
 
@@ -45,7 +67,9 @@ def channels_first(call: Call, value: ir.Value, *, spatial: int) -> ir.Value:
     """The value with its last axis moved to 1 where the layout has channels last; also a weight, whose axes follow it."""
     if call.values["layout"] not in LAYOUTS[3:]:
         return value
-    return call.emit("Transpose", [value], {"perm": [0, spatial + 1, *range(1, spatial + 1)]})
+    return call.emit(
+        "Transpose", [value], {"perm": [0, spatial + 1, *range(1, spatial + 1)]}
+    )
 
 
 def channels_back(call: Call, value: ir.Value, *, spatial: int) -> ir.Value:
@@ -80,18 +104,37 @@ def _operands(call: Call, *, transposed: bool) -> _Operands:
     kernel = list(call.integers("kernel"))
     require_image(call, kernel)
     data = channels_first(call, call.data, spatial=len(kernel))
-    channels, groups, filters = call.shape(data)[1], call.integer("num_group"), call.integer("num_filter")
-    call.require(channels % groups == 0, f"num_group={groups} does not divide {channels} input channels")
-    call.require(filters % groups == 0, f"num_group={groups} does not divide num_filter={filters}")
-    outer, inner = (channels, filters // groups) if transposed else (filters, channels // groups)
+    channels, groups, filters = (
+        call.shape(data)[1],
+        call.integer("num_group"),
+        call.integer("num_filter"),
+    )
+    call.require(
+        channels % groups == 0,
+        f"num_group={groups} does not divide {channels} input channels",
+    )
+    call.require(
+        filters % groups == 0,
+        f"num_group={groups} does not divide num_filter={filters}",
+    )
+    outer, inner = (
+        (channels, filters // groups) if transposed else (filters, channels // groups)
+    )
     last = call.values["layout"] in LAYOUTS[3:]
-    stored = call.parameter(1, (outer, *kernel, inner) if last else (outer, inner, *kernel))
+    stored = call.parameter(
+        1, (outer, *kernel, inner) if last else (outer, inner, *kernel)
+    )
     weight = channels_first(call, stored, spatial=len(kernel))
     bias = [call.parameter(2, (filters,))] if len(call.inputs) == 3 else []
     return _Operands(kernel, data, weight, bias)
 
 
-@operator("Convolution", "Convolution_v1", attributes={**CONVOLUTION, "no_bias": flag(False)}, slots=with_bias)
+@operator(
+    "Convolution",
+    "Convolution_v1",
+    attributes={**CONVOLUTION, "no_bias": flag(False)},
+    slots=with_bias,
+)
 def convolution(call: Call) -> ir.Value:
     """Conv, with the same meaning of every attribute."""
     operands = _operands(call, transposed=False)
@@ -103,33 +146,58 @@ def convolution(call: Call) -> ir.Value:
         "pads": pads + pads,
         "group": call.integer("num_group"),
     }
-    result = call.emit("Conv", [operands.data, operands.weight, *operands.bias], attributes)
+    result = call.emit(
+        "Conv", [operands.data, operands.weight, *operands.bias], attributes
+    )
     return channels_back(call, result, spatial=len(operands.kernel))
 
 
 @operator(
     "Deconvolution",
-    attributes={**CONVOLUTION, "adj": integers(), "target_shape": integers(), "no_bias": flag(True)},
+    attributes={
+        **CONVOLUTION,
+        "adj": integers(),
+        "target_shape": integers(),
+        "no_bias": flag(True),
+    },
     slots=with_bias,
 )
 def deconvolution(call: Call) -> ir.Value:
     """ConvTranspose. A target_shape replaces pad and adj, as MXNet computes them."""
     operands = _operands(call, transposed=True)
-    strides, dilations = window_attribute(call, "stride", 1, 1), window_attribute(call, "dilate", 1, 1)
-    pads, extra = window_attribute(call, "pad", 0, 0), window_attribute(call, "adj", 0, 0)
+    strides, dilations = (
+        window_attribute(call, "stride", 1, 1),
+        window_attribute(call, "dilate", 1, 1),
+    )
+    pads, extra = (
+        window_attribute(call, "pad", 0, 0),
+        window_attribute(call, "adj", 0, 0),
+    )
     if any(call.integers("target_shape")):
         target = window_attribute(call, "target_shape", 0, 1)
         full = [
             stride * (size - 1) + dilation * (window - 1) + 1
             for stride, size, dilation, window in zip(
-                strides, call.shape(operands.data)[2:], dilations, operands.kernel, strict=True
+                strides,
+                call.shape(operands.data)[2:],
+                dilations,
+                operands.kernel,
+                strict=True,
             )
         ]
         surplus = [whole - wanted for whole, wanted in zip(full, target, strict=True)]
-        call.require(min(surplus) >= 0, f"target_shape={tuple(target)} is larger than the whole result {tuple(full)}")
-        pads, extra = [(total + 1) // 2 for total in surplus], [total % 2 for total in surplus]
+        call.require(
+            min(surplus) >= 0,
+            f"target_shape={tuple(target)} is larger than the whole result {tuple(full)}",
+        )
+        pads, extra = (
+            [(total + 1) // 2 for total in surplus],
+            [total % 2 for total in surplus],
+        )
     below = all(more < stride for more, stride in zip(extra, strides, strict=True))
-    call.require(below, f"adj={tuple(extra)}: expected less than stride={tuple(strides)}")
+    call.require(
+        below, f"adj={tuple(extra)}: expected less than stride={tuple(strides)}"
+    )
     attributes: Attributes = {
         "kernel_shape": operands.kernel,
         "strides": strides,
@@ -138,5 +206,7 @@ def deconvolution(call: Call) -> ir.Value:
         "output_padding": extra,
         "group": call.integer("num_group"),
     }
-    result = call.emit("ConvTranspose", [operands.data, operands.weight, *operands.bias], attributes)
+    result = call.emit(
+        "ConvTranspose", [operands.data, operands.weight, *operands.bias], attributes
+    )
     return channels_back(call, result, spatial=len(operands.kernel))

@@ -8,7 +8,15 @@ import onnx_ir as ir
 
 from mrt.frontend.mxnet.call import Call
 from mrt.frontend.mxnet.operators.boxes import decode, to_center, to_corner
-from mrt.frontend.mxnet.operators.registry import Attribute, flag, integer, operator, real, reals, word
+from mrt.frontend.mxnet.operators.registry import (
+    Attribute,
+    flag,
+    integer,
+    operator,
+    real,
+    reals,
+    word,
+)
 from mrt.frontend.mxnet.suppression import Choice, above, suppress
 
 FORMATS = ("corner", "center")
@@ -28,10 +36,17 @@ def _pick(call: Call, rows: ir.Value, indices: ir.Value) -> ir.Value:
     pads = call.constant([0, 0, 0, 0, 1, 0])
     longer = call.emit("Pad", [rows, pads, call.constant(-1.0)], {"mode": "constant"})
     if batch > 1:
-        starts = call.array(np.arange(batch, dtype=np.int64).reshape(-1, 1) * (count + 1))
-        indices, longer = call.emit("Add", [indices, starts]), call.reshape(longer, [1, batch * (count + 1), width])
+        starts = call.array(
+            np.arange(batch, dtype=np.int64).reshape(-1, 1) * (count + 1)
+        )
+        indices, longer = (
+            call.emit("Add", [indices, starts]),
+            call.reshape(longer, [1, batch * (count + 1), width]),
+        )
     flat = call.reshape(indices, [-1])
-    return call.reshape(call.emit("Gather", [longer, flat], {"axis": 1}), [batch, -1, width])
+    return call.reshape(
+        call.emit("Gather", [longer, flat], {"axis": 1}), [batch, -1, width]
+    )
 
 
 def _filled(call: Call, rows: ir.Value, count: int) -> ir.Value:
@@ -39,7 +54,11 @@ def _filled(call: Call, rows: ir.Value, count: int) -> ir.Value:
     missing = count - call.shape(rows)[1]
     if not missing:
         return rows
-    return call.emit("Pad", [rows, call.constant([0, 0, 0, 0, missing, 0]), call.constant(-1.0)], {"mode": "constant"})
+    return call.emit(
+        "Pad",
+        [rows, call.constant([0, 0, 0, 0, missing, 0]), call.constant(-1.0)],
+        {"mode": "constant"},
+    )
 
 
 NMS: dict[str, Attribute] = {
@@ -65,7 +84,10 @@ def box_nms(call: Call) -> ir.Value:
     *lead, count, width = call.shape()
     data = call.reshape(call.data, [int(np.prod(lead, dtype=np.int64)), count, width])
     start = call.integer("coord_start")
-    call.require(0 <= start <= width - 4, f"coord_start={start}: rows of {width} numbers have no box there")
+    call.require(
+        0 <= start <= width - 4,
+        f"coord_start={start}: rows of {width} numbers have no box there",
+    )
     boxes = part(call, data, 2, start, start + 4)
     corners = boxes if call.word("in_format") == "corner" else to_corner(call, boxes)
     wanted = call.integer("topk")
@@ -75,9 +97,13 @@ def box_nms(call: Call) -> ir.Value:
         candidates,
         above(call.real("valid_thresh")),
         call.real("overlap_thresh"),
-        background=call.integer("background_id") if call.integer("id_index") >= 0 else -1,
+        background=call.integer("background_id")
+        if call.integer("id_index") >= 0
+        else -1,
     )
-    indices = suppress(call, corners, _column(call, data, "score_index"), _classes(call, data), choice)
+    indices = suppress(
+        call, corners, _column(call, data, "score_index"), _classes(call, data), choice
+    )
     rows = _filled(call, _pick(call, _converted(call, data, start), indices), count)
     return rows if len(lead) == 1 else call.reshape(rows, [*lead, count, width])
 
@@ -98,7 +124,9 @@ def _classes(call: Call, data: ir.Value) -> ir.Value:
         return classes
     background = float(call.integer("background_id"))
     same = call.emit("Equal", [classes, call.constant(background)])
-    return call.emit("Where", [same, call.constant(background), call.constant(background + 1)])
+    return call.emit(
+        "Where", [same, call.constant(background), call.constant(background + 1)]
+    )
 
 
 def _converted(call: Call, rows: ir.Value, start: int) -> ir.Value:
@@ -136,11 +164,16 @@ def multi_box_detection(call: Call) -> ir.Value:
     """
     call.require_rank(3, 3)
     batch, classes, count = call.shape()
-    call.require(classes >= 2, f"input of shape {call.shape()} has no class beside the background")
+    call.require(
+        classes >= 2,
+        f"input of shape {call.shape()} has no class beside the background",
+    )
     anchors, offsets = call.inputs[2], call.reshape(call.inputs[1], [batch, count, 4])
     variances = call.reals("variances")
     call.require(len(variances) == 4, f"variances={variances}: expected four numbers")
-    boxes = decode(call, offsets, to_center(call, call.reshape(anchors, [1, count, 4])), variances)
+    boxes = decode(
+        call, offsets, to_center(call, call.reshape(anchors, [1, count, 4])), variances
+    )
     if call.flag("clip"):
         boxes = call.emit("Clip", [boxes, call.constant(0.0), call.constant(1.0)])
     foreground = part(call, call.data, 1, 1, classes)
@@ -152,20 +185,40 @@ def multi_box_detection(call: Call) -> ir.Value:
     return _detections(call, rows, boxes, scores, labels)
 
 
-def _detections(call: Call, rows: ir.Value, boxes: ir.Value, scores: ir.Value, labels: ir.Value) -> ir.Value:
+def _detections(
+    call: Call, rows: ir.Value, boxes: ir.Value, scores: ir.Value, labels: ir.Value
+) -> ir.Value:
     count, limit = call.shape(rows)[1], call.real("nms_threshold")
     threshold, wanted = call.real("threshold"), call.integer("nms_topk")
     if not 0 < limit <= 1:
         return _pick(call, rows, _in_place(call, boxes, scores, threshold))
     candidates = min(wanted, count) if wanted > 0 else count
-    one = call.array(np.zeros(call.shape(scores), np.float32)) if call.flag("force_suppress") else labels
-    every = suppress(call, boxes, scores, one, Choice(candidates, candidates, threshold, 1.0))
+    one = (
+        call.array(np.zeros(call.shape(scores), np.float32))
+        if call.flag("force_suppress")
+        else labels
+    )
+    every = suppress(
+        call, boxes, scores, one, Choice(candidates, candidates, threshold, 1.0)
+    )
     choice = Choice(candidates, candidates, threshold, limit, inclusive=True, gaps=True)
-    kept = call.emit("Less", [suppress(call, boxes, scores, one, choice), call.array(np.array(count, np.int64))])
-    if candidates < count:  # MXNet leaves the others where they were before it sorted, without a class
-        others = part(call, _in_place(call, boxes, scores, threshold), 1, candidates, count)
+    kept = call.emit(
+        "Less",
+        [
+            suppress(call, boxes, scores, one, choice),
+            call.array(np.array(count, np.int64)),
+        ],
+    )
+    if (
+        candidates < count
+    ):  # MXNet leaves the others where they were before it sorted, without a class
+        others = part(
+            call, _in_place(call, boxes, scores, threshold), 1, candidates, count
+        )
         every = call.emit("Concat", [every, others], {"axis": 1})
-        none = call.array(np.zeros((call.shape(scores)[0], count - candidates), np.bool_))
+        none = call.array(
+            np.zeros((call.shape(scores)[0], count - candidates), np.bool_)
+        )
         kept = call.emit("Concat", [kept, none], {"axis": 1})
     found = _pick(call, rows, every)
     shown = call.reshape(kept, [*call.shape(kept), 1])
@@ -173,11 +226,17 @@ def _detections(call: Call, rows: ir.Value, boxes: ir.Value, scores: ir.Value, l
     return call.emit("Concat", [label, part(call, found, 2, 1, 6)], {"axis": 2})
 
 
-def _in_place(call: Call, boxes: ir.Value, scores: ir.Value, threshold: float) -> ir.Value:
+def _in_place(
+    call: Call, boxes: ir.Value, scores: ir.Value, threshold: float
+) -> ir.Value:
     """Indices of all that reach the threshold, in their own order."""
     count = call.shape(scores)[1]
     reaches = call.emit("GreaterOrEqual", [scores, call.constant(threshold)])
     found = call.emit("Cast", [reaches], {"to": FLOAT})
     return suppress(
-        call, boxes, found, call.array(np.zeros(call.shape(scores), np.float32)), Choice(count, count, 1.0, 1.0)
+        call,
+        boxes,
+        found,
+        call.array(np.zeros(call.shape(scores), np.float32)),
+        Choice(count, count, 1.0, 1.0),
     )

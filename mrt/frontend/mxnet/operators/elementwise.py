@@ -10,7 +10,16 @@ import onnx_ir as ir
 from mrt.frontend.mxnet import integers
 from mrt.frontend.mxnet.call import Call
 from mrt.frontend.mxnet.literals import LARGEST_FLOAT
-from mrt.frontend.mxnet.operators.registry import Attribute, Handler, all_inputs, bound, count, ignored, operator, real
+from mrt.frontend.mxnet.operators.registry import (
+    Attribute,
+    Handler,
+    all_inputs,
+    bound,
+    count,
+    ignored,
+    operator,
+    real,
+)
 
 Binary = Callable[[Call, ir.Value, ir.Value], ir.Value]
 
@@ -64,7 +73,10 @@ def scalar(call: Call) -> float:
     """The number; of integers MXNet would drop the fraction of it."""
     number = call.real("scalar")
     if dtype := integers.dtype_of(call.data):
-        call.require(number.is_integer(), f"scalar={number} with an input that is {dtype}; expected an integer")
+        call.require(
+            number.is_integer(),
+            f"scalar={number} with an input that is {dtype}; expected an integer",
+        )
     return number
 
 
@@ -80,7 +92,9 @@ def _modulo(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
         return _of_integers(call, "Mod", left, right)
     nothing = call.constant(0.0)
     rest = call.emit("Mod", [left, right], {"fmod": 1})
-    opposite = call.emit("Less", [call.emit("Mul", [call.emit("Sign", [rest]), right]), nothing])
+    opposite = call.emit(
+        "Less", [call.emit("Mul", [call.emit("Sign", [rest]), right]), nothing]
+    )
     result = call.emit("Where", [opposite, call.emit("Add", [rest, right]), rest])
     if right.const_value is not None and bool(np.all(right.const_value.numpy())):
         return result
@@ -94,7 +108,10 @@ def _of_integers(call: Call, target: str, left: ir.Value, right: ir.Value) -> ir
     """
     is_zero = call.emit("Equal", [right, call.constant(0.0)])
     divisor = call.emit("Where", [is_zero, call.constant(1.0), right])
-    whole = [call.emit("Cast", [value], {"to": ir.DataType.INT32}) for value in (left, divisor)]
+    whole = [
+        call.emit("Cast", [value], {"to": ir.DataType.INT32})
+        for value in (left, divisor)
+    ]
     return call.emit("Cast", [call.emit(target, whole)], {"to": ir.DataType.FLOAT})
 
 
@@ -106,7 +123,9 @@ def _quotient(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
     if not _are_integers(left, right):
         return call.emit("Div", [left, right])
     if right.const_value is not None:
-        call.require(bool(np.all(right.const_value.numpy())), "a division of integers by 0")
+        call.require(
+            bool(np.all(right.const_value.numpy())), "a division of integers by 0"
+        )
     return _of_integers(call, "Div", left, right)
 
 
@@ -152,7 +171,12 @@ def _reversed_scalar(binary: Binary) -> Handler:
     return handler
 
 
-def _register(table: Mapping[str, tuple[str, ...]], make: Callable[[Binary], Handler], *, scalar: bool) -> None:
+def _register(
+    table: Mapping[str, tuple[str, ...]],
+    make: Callable[[Binary], Handler],
+    *,
+    scalar: bool,
+) -> None:
     for target, names in table.items():
         if scalar:
             operator(*names, attributes=scalar_attributes())(make(_binary(target)))
@@ -171,7 +195,10 @@ def clip(call: Call) -> ir.Value:
     """Clip; a bound that no float32 reaches is left out."""
     low, high = call.real("a_min"), call.real("a_max")
     call.require(low <= high, f"a_min={low} is above a_max={high}")
-    bounds = [None if abs(number) > LARGEST_FLOAT else call.constant(number) for number in (low, high)]
+    bounds = [
+        None if abs(number) > LARGEST_FLOAT else call.constant(number)
+        for number in (low, high)
+    ]
     return call.emit("Clip", [call.data, *bounds])
 
 

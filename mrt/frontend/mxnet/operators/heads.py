@@ -19,7 +19,11 @@ from mrt.frontend.mxnet.operators.registry import (
 )
 
 OUTSIDE = -1e30  # far below any activation: its exponential beside one is 0
-SOFTMAX: dict[str, Attribute] = {"axis": integer(-1), "temperature": optional_real(), "dtype": word("float32")}
+SOFTMAX: dict[str, Attribute] = {
+    "axis": integer(-1),
+    "temperature": optional_real(),
+    "dtype": word("float32"),
+}
 
 
 NO_LENGTH = Attribute(flag(False).parse, False, only=(False, None), none_allowed=True)
@@ -31,7 +35,10 @@ def _softmax_slots(values: Values) -> tuple[str, ...]:
 
 @operator(
     "softmax",
-    attributes={**SOFTMAX, "use_length": Attribute(flag(False).parse, False, none_allowed=True)},
+    attributes={
+        **SOFTMAX,
+        "use_length": Attribute(flag(False).parse, False, none_allowed=True),
+    },
     slots=_softmax_slots,
 )
 def softmax(call: Call) -> ir.Value:
@@ -43,34 +50,50 @@ def softmax(call: Call) -> ir.Value:
     rest = [*shape[:axis], *shape[axis + 1 :]]
     found = call.shape(length)
     call.require([*found] == rest, f"length of shape {found}; expected {tuple(rest)}")
-    place = np.arange(shape[axis], dtype=np.float32).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    place = np.arange(shape[axis], dtype=np.float32).reshape(
+        [-1 if i == axis else 1 for i in range(len(shape))]
+    )
     lengths = call.reshape(length, [*shape[:axis], 1, *shape[axis + 1 :]])
     inside = call.emit("Less", [call.array(place), lengths])
     among = call.emit("Where", [inside, _divided(call), call.constant(OUTSIDE)])
-    return call.emit("Where", [inside, call.emit("Softmax", [among], {"axis": axis}), call.constant(0.0)])
+    return call.emit(
+        "Where",
+        [inside, call.emit("Softmax", [among], {"axis": axis}), call.constant(0.0)],
+    )
 
 
 @operator("log_softmax", attributes={**SOFTMAX, "use_length": NO_LENGTH})
 def log_softmax(call: Call) -> ir.Value:
     """The logarithm of softmax."""
-    return call.emit("LogSoftmax", [_divided(call)], {"axis": call.axis(call.integer("axis"))})
+    return call.emit(
+        "LogSoftmax", [_divided(call)], {"axis": call.axis(call.integer("axis"))}
+    )
 
 
 @operator("softmin", attributes={**SOFTMAX, "use_length": NO_LENGTH})
 def softmin(call: Call) -> ir.Value:
     """The softmax of the negative."""
-    return call.emit("Softmax", [call.emit("Neg", [_divided(call)])], {"axis": call.axis(call.integer("axis"))})
+    return call.emit(
+        "Softmax",
+        [call.emit("Neg", [_divided(call)])],
+        {"axis": call.axis(call.integer("axis"))},
+    )
 
 
 def _divided(call: Call) -> ir.Value:
     temperature = call.optional_real("temperature")
     if temperature is None or temperature == 1:
         return call.data
-    call.require(temperature > 0, f"temperature={temperature}: expected a positive number")
+    call.require(
+        temperature > 0, f"temperature={temperature}: expected a positive number"
+    )
     return call.emit("Div", [call.data, call.constant(temperature)])
 
 
-@operator("SoftmaxActivation", attributes={"mode": word("instance", "channel", default="instance")})
+@operator(
+    "SoftmaxActivation",
+    attributes={"mode": word("instance", "channel", default="instance")},
+)
 def softmax_activation(call: Call) -> ir.Value:
     """Over axis 1 (channel); over the last axis (instance), whatever its documentation says of flattening."""
     channel = call.word("mode") == "channel"
@@ -85,7 +108,14 @@ def softmax_activation(call: Call) -> ir.Value:
     attributes={
         "multi_output": flag(False),
         "preserve_shape": flag(False),
-        **ignored("grad_scale", "ignore_label", "use_ignore", "normalization", "out_grad", "smooth_alpha"),
+        **ignored(
+            "grad_scale",
+            "ignore_label",
+            "use_ignore",
+            "normalization",
+            "out_grad",
+            "smooth_alpha",
+        ),
     },
     slots=("data", LABEL_SLOT),
 )
@@ -99,7 +129,9 @@ def softmax_output(call: Call) -> ir.Value:
         f"input of shape {call.shape()}: which axis is meant depends on how MXNet was built, "
         "unless exactly one of multi_output and preserve_shape is set",
     )
-    return call.emit("Softmax", [call.data], {"axis": 1 if multiple or rank == 2 else rank - 1})
+    return call.emit(
+        "Softmax", [call.data], {"axis": 1 if multiple or rank == 2 else rank - 1}
+    )
 
 
 @operator(

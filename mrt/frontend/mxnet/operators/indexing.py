@@ -13,9 +13,23 @@ import onnx_ir as ir
 
 from mrt.frontend.mxnet import integers
 from mrt.frontend.mxnet.call import Call
-from mrt.frontend.mxnet.operators.casts import FLOATS, dtype_attribute, floats_only, result_dtype
+from mrt.frontend.mxnet.operators.casts import (
+    FLOATS,
+    dtype_attribute,
+    floats_only,
+    result_dtype,
+)
 from mrt.frontend.mxnet.operators.linear_algebra import move_axes
-from mrt.frontend.mxnet.operators.registry import Attribute, flag, ignored, integer, operator, positive, real, word
+from mrt.frontend.mxnet.operators.registry import (
+    Attribute,
+    flag,
+    ignored,
+    integer,
+    operator,
+    positive,
+    real,
+    word,
+)
 from mrt.frontend.mxnet.writer import MAX_ELEMENTS
 
 FLOAT, INT64 = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
@@ -30,8 +44,15 @@ def whole(call: Call, index: ir.Value) -> ir.Value:
 def inside(call: Call, index: ir.Value, size: int, mode: str) -> ir.Value:
     """The index as an integer from 0 to size - 1."""
     if mode == "wrap":
-        return call.emit("Mod", [whole(call, index), call.array(np.array(size, np.int64))], {"fmod": 0})
-    return whole(call, call.emit("Clip", [index, call.constant(0.0), call.constant(float(size - 1))]))
+        return call.emit(
+            "Mod",
+            [whole(call, index), call.array(np.array(size, np.int64))],
+            {"fmod": 0},
+        )
+    return whole(
+        call,
+        call.emit("Clip", [index, call.constant(0.0), call.constant(float(size - 1))]),
+    )
 
 
 @operator(
@@ -49,12 +70,17 @@ def embedding(call: Call) -> ir.Value:
     """Rows of the weight; an index outside is clipped."""
     rows, columns = call.integer("input_dim"), call.integer("output_dim")
     weight = call.parameter(1, (rows, columns))
-    return call.emit("Gather", [weight, inside(call, call.data, rows, "clip")], {"axis": 0})
+    return call.emit(
+        "Gather", [weight, inside(call, call.data, rows, "clip")], {"axis": 0}
+    )
 
 
 @operator(
     "take",
-    attributes={"axis": integer(0), "mode": word("clip", "wrap", "raise", default="clip")},
+    attributes={
+        "axis": integer(0),
+        "mode": word("clip", "wrap", "raise", default="clip"),
+    },
     slots=("a", "indices"),
 )
 def take(call: Call) -> ir.Value:
@@ -70,7 +96,9 @@ def _one_of_each(call: Call, axis: int, mode: str) -> ir.Value:
     size = shape[axis]
     shape[axis] = 1
     index = inside(call, call.inputs[1], size, mode)
-    return call.emit("GatherElements", [call.data, call.reshape(index, shape)], {"axis": axis})
+    return call.emit(
+        "GatherElements", [call.data, call.reshape(index, shape)], {"axis": axis}
+    )
 
 
 @operator("batch_take", slots=("a", "indices"))
@@ -86,7 +114,11 @@ def batch_take(call: Call) -> ir.Value:
 @operator(
     "pick",
     "choose_element_0index",
-    attributes={"axis": LAST, "keepdims": flag(False), "mode": word("clip", "wrap", default="clip")},
+    attributes={
+        "axis": LAST,
+        "keepdims": flag(False),
+        "mode": word("clip", "wrap", default="clip"),
+    },
     slots=("data", "index"),
 )
 def pick(call: Call) -> ir.Value:
@@ -95,9 +127,16 @@ def pick(call: Call) -> ir.Value:
     without = shape[:axis] + shape[axis + 1 :]
     kept = (*shape[:axis], 1, *shape[axis + 1 :])
     given = call.shape(call.inputs[1])
-    call.require(given in (kept, without or (1,)), f"an index of shape {given}; expected {without or (1,)} or {kept}")
+    call.require(
+        given in (kept, without or (1,)),
+        f"an index of shape {given}; expected {without or (1,)} or {kept}",
+    )
     picked = _one_of_each(call, axis, call.word("mode"))
-    return picked if call.flag("keepdims") or not without else call.reshape(picked, without)
+    return (
+        picked
+        if call.flag("keepdims") or not without
+        else call.reshape(picked, without)
+    )
 
 
 @operator("gather_nd", slots=("data", "indices"))
@@ -105,7 +144,10 @@ def gather_nd(call: Call) -> ir.Value:
     """Elements or slices by coordinates, which stand along the first axis of the indices; negative from the end."""
     given, shape = call.shape(call.inputs[1]), call.shape()
     fits = len(given) >= 2 and given[0] <= len(shape)
-    call.require(fits, f"indices of shape {given} for {shape}; expected coordinates, then at least one axis")
+    call.require(
+        fits,
+        f"indices of shape {given} for {shape}; expected coordinates, then at least one axis",
+    )
     last = move_axes(call, whole(call, call.inputs[1]), [*range(1, len(given)), 0])
     return call.emit("GatherND", [call.data, last], {"batch_dims": 0})
 
@@ -123,13 +165,17 @@ def gather_nd(call: Call) -> ir.Value:
 def one_hot(call: Call) -> ir.Value:
     """A new last axis, on at the index; nowhere if that lies outside, where ONNX's would count from the end."""
     shape, depth = call.shape(), call.integer("depth")
-    call.require(math.prod(shape) * depth <= MAX_ELEMENTS, f"depth={depth} of {shape}: more than 2^28 numbers")
+    call.require(
+        math.prod(shape) * depth <= MAX_ELEMENTS,
+        f"depth={depth} of {shape}: more than 2^28 numbers",
+    )
     index = call.reshape(whole(call, call.data), [*shape, 1])
     hot = call.emit("Equal", [index, call.array(np.arange(depth, dtype=np.int64))])
     number = call.emit("Cast", [hot], {"to": FLOAT})
     dtype = result_dtype(call)
     on, off = (
-        call.real(name) if dtype in FLOATS else float(math.trunc(call.real(name))) for name in ("on_value", "off_value")
+        call.real(name) if dtype in FLOATS else float(math.trunc(call.real(name)))
+        for name in ("on_value", "off_value")
     )
     if on - off != 1:
         number = call.emit("Mul", [number, call.constant(on - off)])

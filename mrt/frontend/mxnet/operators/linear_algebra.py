@@ -9,7 +9,14 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.frontend.mxnet.call import Call
-from mrt.frontend.mxnet.operators.registry import Attribute, flag, ignored, integer, operator, real
+from mrt.frontend.mxnet.operators.registry import (
+    Attribute,
+    flag,
+    ignored,
+    integer,
+    operator,
+    real,
+)
 
 TRANSPOSES = {"transpose_a": flag(False), "transpose_b": flag(False)}
 PRODUCT: dict[str, Attribute] = {**TRANSPOSES, **ignored("forward_stype")}
@@ -17,13 +24,21 @@ PRODUCT: dict[str, Attribute] = {**TRANSPOSES, **ignored("forward_stype")}
 
 def move_axes(call: Call, value: ir.Value, order: Sequence[int]) -> ir.Value:
     """Emit a Transpose, if it moves anything."""
-    return value if list(order) == sorted(order) else call.emit("Transpose", [value], {"perm": list(order)})
+    return (
+        value
+        if list(order) == sorted(order)
+        else call.emit("Transpose", [value], {"perm": list(order)})
+    )
 
 
 def flipped(call: Call, value: ir.Value, *, wanted: bool = True) -> ir.Value:
     """The last two axes exchanged, if that is wanted."""
     rank = len(call.shape(value))
-    return move_axes(call, value, [*range(rank - 2), rank - 1, rank - 2]) if wanted else value
+    return (
+        move_axes(call, value, [*range(rank - 2), rank - 1, rank - 2])
+        if wanted
+        else value
+    )
 
 
 def _as_matrix(call: Call, value: ir.Value, split: int) -> ir.Value:
@@ -39,29 +54,44 @@ def dot(call: Call) -> ir.Value:
     left, right = call.inputs
     ranks = [len(call.shape(value)) for value in call.inputs]
     turned = call.flag("transpose_a") or call.flag("transpose_b")
-    call.require(not turned or ranks != [1, 1], "two vectors, one transposed, which MXNet refuses")
+    call.require(
+        not turned or ranks != [1, 1],
+        "two vectors, one transposed, which MXNet refuses",
+    )
     if call.flag("transpose_a") and ranks[0] > 1:
         left = move_axes(call, left, [*range(1, ranks[0]), 0])
     if call.flag("transpose_b") and ranks[1] > 1:
         right = move_axes(call, right, [ranks[1] - 1, *range(ranks[1] - 1)])
     rows, columns = call.shape(left)[:-1], call.shape(right)[1:]
     common = call.shape(left)[-1], call.shape(right)[0]
-    call.require(common[0] == common[1], f"axes of {common[0]} and {common[1]} numbers are multiplied")
-    product = call.emit("MatMul", [_as_matrix(call, left, ranks[0] - 1), _as_matrix(call, right, 1)])
+    call.require(
+        common[0] == common[1],
+        f"axes of {common[0]} and {common[1]} numbers are multiplied",
+    )
+    product = call.emit(
+        "MatMul", [_as_matrix(call, left, ranks[0] - 1), _as_matrix(call, right, 1)]
+    )
     shape = [*rows, *columns] or [1]
-    return product if list(call.shape(product)) == shape else call.reshape(product, shape)
+    return (
+        product if list(call.shape(product)) == shape else call.reshape(product, shape)
+    )
 
 
 def _require_matrices(call: Call, *values: ir.Value) -> None:
     shapes = [call.shape(value) for value in values]
     fits = min(map(len, shapes)) >= 2 and len({shape[:-2] for shape in shapes}) == 1
-    call.require(fits, f"shapes {', '.join(map(str, shapes))}: expected matrices, with the same axes in front of them")
+    call.require(
+        fits,
+        f"shapes {', '.join(map(str, shapes))}: expected matrices, with the same axes in front of them",
+    )
 
 
 def _product(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
     _require_matrices(call, left, right)
     left = flipped(call, left, wanted=call.flag("transpose_a"))
-    return call.emit("MatMul", [left, flipped(call, right, wanted=call.flag("transpose_b"))])
+    return call.emit(
+        "MatMul", [left, flipped(call, right, wanted=call.flag("transpose_b"))]
+    )
 
 
 @operator("batch_dot", attributes=PRODUCT, slots=("lhs", "rhs"))
@@ -81,14 +111,19 @@ def _rows_axis(call: Call) -> list[int]:
     rank = len(call.shape())
     call.require_rank(2)
     axis = call.axis(call.integer("axis"))
-    call.require(axis < rank - 1, f"axis={call.integer('axis')} is the last one, that of columns")
+    call.require(
+        axis < rank - 1, f"axis={call.integer('axis')} is the last one, that of columns"
+    )
     return [*(other for other in range(rank - 1) if other != axis), axis, rank - 1]
 
 
 def _general_product(call: Call) -> tuple[ir.Value, list[int]]:
     order = _rows_axis(call)
     ranks = {len(call.shape(value)) for value in call.inputs}
-    call.require(len(ranks) == 1, f"inputs of {' and '.join(map(str, sorted(ranks)))} dimensions; expected as many")
+    call.require(
+        len(ranks) == 1,
+        f"inputs of {' and '.join(map(str, sorted(ranks)))} dimensions; expected as many",
+    )
     left, right = (move_axes(call, value, order) for value in call.inputs[:2])
     return scaled(call, _product(call, left, right), call.real("alpha")), order
 
@@ -108,26 +143,43 @@ def gemm2(call: Call) -> ir.Value:
     return _back(call, product, order)
 
 
-@operator("_linalg_gemm", "linalg_gemm", attributes={**GEMM, "beta": real(1.0)}, slots=("A", "B", "C"))
+@operator(
+    "_linalg_gemm",
+    "linalg_gemm",
+    attributes={**GEMM, "beta": real(1.0)},
+    slots=("A", "B", "C"),
+)
 def gemm(call: Call) -> ir.Value:
     """alpha * A B + beta * C of every matrix."""
     product, order = _general_product(call)
     added = scaled(call, move_axes(call, call.inputs[2], order), call.real("beta"))
     shapes = call.shape(product), call.shape(added)
-    call.require(shapes[0] == shapes[1], f"a product of shape {shapes[0]} and C of shape {shapes[1]} differ")
+    call.require(
+        shapes[0] == shapes[1],
+        f"a product of shape {shapes[0]} and C of shape {shapes[1]} differ",
+    )
     return _back(call, call.emit("Add", [product, added]), order)
 
 
-@operator("_linalg_syrk", "linalg_syrk", attributes={"transpose": flag(False), "alpha": real(1.0)}, slots=("A",))
+@operator(
+    "_linalg_syrk",
+    "linalg_syrk",
+    attributes={"transpose": flag(False), "alpha": real(1.0)},
+    slots=("A",),
+)
 def syrk(call: Call) -> ir.Value:
     """alpha * A A^T of every matrix; transposed, alpha * A^T A."""
     call.require_rank(2)
     transposed = flipped(call, call.data)
-    factors = [transposed, call.data] if call.flag("transpose") else [call.data, transposed]
+    factors = (
+        [transposed, call.data] if call.flag("transpose") else [call.data, transposed]
+    )
     return scaled(call, call.emit("MatMul", factors), call.real("alpha"))
 
 
-@operator("diag", attributes={"k": integer(0), "axis1": integer(0), "axis2": integer(1)})
+@operator(
+    "diag", attributes={"k": integer(0), "axis1": integer(0), "axis2": integer(1)}
+)
 def diag(call: Call) -> ir.Value:
     """The diagonal k to the right of the main one, as the last axis; of one axis, the matrix that has it."""
     shape, k = call.shape(), call.integer("k")
@@ -140,8 +192,12 @@ def diag(call: Call) -> ir.Value:
     rows, columns = shape[first], shape[second]
     top = max(-k, 0)
     length = min(rows - top, columns - max(k, 0))
-    call.require(length >= 1, f"k={k} is outside a matrix of {rows} rows and {columns} columns")
-    places = top * columns + max(k, 0) + np.arange(length, dtype=np.int64) * (columns + 1)
+    call.require(
+        length >= 1, f"k={k} is outside a matrix of {rows} rows and {columns} columns"
+    )
+    places = (
+        top * columns + max(k, 0) + np.arange(length, dtype=np.int64) * (columns + 1)
+    )
     moved = move_axes(call, call.data, [*others, first, second])
     flat = call.reshape(moved, [*(shape[axis] for axis in others), rows * columns])
     return call.emit("Gather", [flat, call.array(places)], {"axis": len(others)})
@@ -153,4 +209,10 @@ def _diagonal_matrix(call: Call, k: int) -> ir.Value:
     call.writer.require_room(size * size)
     pads = [0, k] if k >= 0 else [-k, 0]
     column = call.emit("Pad", [call.data, call.constant(pads)], {"mode": "constant"})
-    return call.emit("Mul", [call.reshape(column, [size, 1]), call.array(np.eye(size, k=k, dtype=np.float32))])
+    return call.emit(
+        "Mul",
+        [
+            call.reshape(column, [size, 1]),
+            call.array(np.eye(size, k=k, dtype=np.float32)),
+        ],
+    )

@@ -23,20 +23,32 @@ from mrt.frontend.mxnet.operators.registry import (
 from mrt.frontend.mxnet.operators.slicing import cut
 
 
-@operator("Concat", "concat", "_sparse_concat", attributes={"num_args": count(), "dim": integer(1)}, slots=all_inputs)
+@operator(
+    "Concat",
+    "concat",
+    "_sparse_concat",
+    attributes={"num_args": count(), "dim": integer(1)},
+    slots=all_inputs,
+)
 def concat(call: Call) -> ir.Value:
     """One after the other along an axis."""
     return call.emit("Concat", call.inputs, {"axis": call.axis(call.integer("dim"))})
 
 
-@operator("stack", attributes={"num_args": count(), "axis": integer(0)}, slots=all_inputs)
+@operator(
+    "stack", attributes={"num_args": count(), "axis": integer(0)}, slots=all_inputs
+)
 def stack(call: Call) -> ir.Value:
     """One after the other along a new axis."""
     shape = call.shape()
     axis = call.axis(call.integer("axis"), len(shape) + 1)
     for value in call.inputs:
-        call.require(call.shape(value) == shape, f"shapes {shape} and {call.shape(value)} differ")
-    layered = [call.reshape(value, [*shape[:axis], 1, *shape[axis:]]) for value in call.inputs]
+        call.require(
+            call.shape(value) == shape, f"shapes {shape} and {call.shape(value)} differ"
+        )
+    layered = [
+        call.reshape(value, [*shape[:axis], 1, *shape[axis:]]) for value in call.inputs
+    ]
     return call.emit("Concat", layered, {"axis": axis})
 
 
@@ -46,7 +58,11 @@ def tile(call: Call) -> ir.Value:
     shape, reps = call.shape(), call.integers("reps")
     call.require(min(reps, default=1) > 0, f"reps={reps}: expected positive numbers")
     rank = max(len(shape), len(reps))
-    data = call.data if rank == len(shape) else call.reshape(call.data, [*[1] * (rank - len(shape)), *shape])
+    data = (
+        call.data
+        if rank == len(shape)
+        else call.reshape(call.data, [*[1] * (rank - len(shape)), *shape])
+    )
     return call.emit("Tile", [data, call.constant([*[1] * (rank - len(reps)), *reps])])
 
 
@@ -60,7 +76,9 @@ def repeat(call: Call) -> ir.Value:
     times = [1] * (len(shape) + 1)
     times[axis + 1] = repeats
     tiled = call.emit("Tile", [apart, call.constant(times)])
-    return call.reshape(tiled, [*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]])
+    return call.reshape(
+        tiled, [*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]]
+    )
 
 
 @operator("reverse", "flip", attributes={"axis": integers(None)})
@@ -69,38 +87,62 @@ def reverse(call: Call) -> ir.Value:
     axes = [call.axis(axis) for axis in call.integers("axis")]
     if not axes:
         return call.emit("Identity", [call.data])
-    call.require(len(set(axes)) == len(axes), f"axis={call.integers('axis')}: expected distinct axes")
+    call.require(
+        len(set(axes)) == len(axes),
+        f"axis={call.integers('axis')}: expected distinct axes",
+    )
     return cut(call, {axis: slice(None, None, -1) for axis in axes})
 
 
 def _expand(call: Call, shape: Sequence[int], data: ir.Value | None = None) -> ir.Value:
-    return call.emit("Expand", [call.data if data is None else data, call.constant(list(shape))])
+    return call.emit(
+        "Expand", [call.data if data is None else data, call.constant(list(shape))]
+    )
 
 
 @operator("broadcast_to", attributes={"shape": integers()})
 def broadcast_to(call: Call) -> ir.Value:
     """0 keeps a dimension; only dimensions of 1 grow."""
     found, wanted = call.shape(), call.integers("shape")
-    call.require(len(found) == len(wanted), f"shape={wanted} for an input of shape {found}")
+    call.require(
+        len(found) == len(wanted), f"shape={wanted} for an input of shape {found}"
+    )
     result = [size or old for size, old in zip(wanted, found, strict=True)]
     return _grow(call, result)
 
 
 def _grow(call: Call, result: Sequence[int]) -> ir.Value:
     found = call.shape()
-    fits = all(old in (1, size) and size > 0 for old, size in zip(found, result, strict=True))
-    call.require(fits, f"an input of shape {found} cannot be broadcast to {tuple(result)}")
+    fits = all(
+        old in (1, size) and size > 0 for old, size in zip(found, result, strict=True)
+    )
+    call.require(
+        fits, f"an input of shape {found} cannot be broadcast to {tuple(result)}"
+    )
     return _expand(call, result)
 
 
-@operator("broadcast_axis", "broadcast_axes", attributes={"axis": integers(), "size": integers()})
+@operator(
+    "broadcast_axis",
+    "broadcast_axes",
+    attributes={"axis": integers(), "size": integers()},
+)
 def broadcast_axis(call: Call) -> ir.Value:
     """Axes of size 1 get the sizes given."""
-    axes, sizes, result = call.integers("axis"), call.integers("size"), list(call.shape())
-    call.require(len(axes) == len(sizes), f"axis={axes} and size={sizes} have different lengths")
+    axes, sizes, result = (
+        call.integers("axis"),
+        call.integers("size"),
+        list(call.shape()),
+    )
+    call.require(
+        len(axes) == len(sizes), f"axis={axes} and size={sizes} have different lengths"
+    )
     for axis, size in zip(axes, sizes, strict=True):
         found = result[call.axis(axis)]
-        call.require(found == 1, f"axis {axis} has size {found}; expected 1, to be broadcast to {size}")
+        call.require(
+            found == 1,
+            f"axis {axis} has size {found}; expected 1, to be broadcast to {size}",
+        )
         result[call.axis(axis)] = size
     return _grow(call, result)
 
@@ -114,10 +156,16 @@ def broadcast_like(call: Call) -> ir.Value:
     """To the shape of the other input, or only some axes to the sizes of some of its axes."""
     result, wanted = list(call.shape()), call.shape(call.inputs[1])
     if call.values["lhs_axes"] is None and call.values["rhs_axes"] is None:
-        call.require(len(result) == len(wanted), f"shapes {tuple(result)} and {wanted} have different ranks")
+        call.require(
+            len(result) == len(wanted),
+            f"shapes {tuple(result)} and {wanted} have different ranks",
+        )
         return _grow(call, wanted)
     ours, theirs = call.integers("lhs_axes"), call.integers("rhs_axes")
-    call.require(len(ours) == len(theirs) > 0, f"lhs_axes={ours} and rhs_axes={theirs}: expected as many of each")
+    call.require(
+        len(ours) == len(theirs) > 0,
+        f"lhs_axes={ours} and rhs_axes={theirs}: expected as many of each",
+    )
     for left, right in zip(ours, theirs, strict=True):
         result[call.axis(left)] = wanted[call.axis(right, len(wanted))]
     return _grow(call, result)
@@ -139,8 +187,14 @@ def _blocks(call: Call, name: str, attributes: dict[str, str]) -> ir.Value:
     call.require_rank(4, 4)
     block = call.integer("block_size")
     _, channels, rows, columns = call.shape()
-    fits = channels % block**2 == 0 if name == "DepthToSpace" else rows % block == columns % block == 0
-    call.require(fits, f"block_size={block} does not divide an input of shape {call.shape()}")
+    fits = (
+        channels % block**2 == 0
+        if name == "DepthToSpace"
+        else rows % block == columns % block == 0
+    )
+    call.require(
+        fits, f"block_size={block} does not divide an input of shape {call.shape()}"
+    )
     return call.emit(name, [call.data], {"blocksize": block, **attributes})
 
 
@@ -156,11 +210,21 @@ def _blocks(call: Call, name: str, attributes: dict[str, str]) -> ir.Value:
 def pad(call: Call) -> ir.Value:
     """pad_width is (before, after) per axis; ONNX wants all before, then all after."""
     width, shape = list(call.integers("pad_width")), call.shape()
-    call.require(len(width) == 2 * len(shape), f"pad_width={tuple(width)} does not fit an input of shape {shape}")
+    call.require(
+        len(width) == 2 * len(shape),
+        f"pad_width={tuple(width)} does not fit an input of shape {shape}",
+    )
     call.require(min(width) >= 0, f"pad_width={tuple(width)} is negative")
     mode = call.word("mode")
     if mode == "reflect":
         fits = all(amount < shape[index // 2] for index, amount in enumerate(width))
-        call.require(fits, f"pad_width={tuple(width)} reflects more than an input of shape {shape} has")
+        call.require(
+            fits,
+            f"pad_width={tuple(width)} reflects more than an input of shape {shape} has",
+        )
     value = [call.constant(call.real("constant_value"))] if mode == "constant" else []
-    return call.emit("Pad", [call.data, call.constant(width[0::2] + width[1::2]), *value], {"mode": mode})
+    return call.emit(
+        "Pad",
+        [call.data, call.constant(width[0::2] + width[1::2]), *value],
+        {"mode": mode},
+    )

@@ -26,7 +26,11 @@ def with_bias(values: Values) -> tuple[str, ...]:
 @operator(
     "FullyConnected",
     "_sparse_FullyConnected",
-    attributes={"num_hidden": positive(), "no_bias": flag(False), "flatten": flag(True)},
+    attributes={
+        "num_hidden": positive(),
+        "no_bias": flag(False),
+        "flatten": flag(True),
+    },
     slots=with_bias,
 )
 def fully_connected(call: Call) -> ir.Value:
@@ -46,21 +50,37 @@ def fully_connected(call: Call) -> ir.Value:
     weight = call.parameter(1, (hidden, width))
     bias = [call.parameter(2, (hidden,))] if len(call.inputs) == 3 else []
     if bias and _is_zeros(call.data):
-        product = call.emit("Expand", [*bias, call.constant([call.shape(rows)[0], hidden])])
+        product = call.emit(
+            "Expand", [*bias, call.constant([call.shape(rows)[0], hidden])]
+        )
     else:
         attributes = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 1}
         product = call.emit("Gemm", [rows, weight, *bias], attributes)
-    return product if flattened or len(shape) == 2 else call.reshape(product, [*shape[:-1], hidden])
+    return (
+        product
+        if flattened or len(shape) == 2
+        else call.reshape(product, [*shape[:-1], hidden])
+    )
 
 
 def _is_zeros(value: ir.Value) -> bool:
     """Whether it was made of zeros by `_zeros`."""
     node = value.producer()
     source = node.inputs[0] if node is not None and node.op_type == "Identity" else None
-    return source is not None and source.const_value is not None and not source.const_value.numpy().any()
+    return (
+        source is not None
+        and source.const_value is not None
+        and not source.const_value.numpy().any()
+    )
 
 
-ACTIVATIONS = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "softrelu": "Softplus", "softsign": "Softsign"}
+ACTIVATIONS = {
+    "relu": "Relu",
+    "sigmoid": "Sigmoid",
+    "tanh": "Tanh",
+    "softrelu": "Softplus",
+    "softsign": "Softsign",
+}
 
 
 @operator("Activation", attributes={"act_type": word(*ACTIVATIONS, required=True)})
@@ -77,7 +97,9 @@ def leaky_slots(values: Values) -> tuple[str, ...]:
 @operator(
     "LeakyReLU",
     attributes={
-        "act_type": word("leaky", "elu", "prelu", "selu", "gelu", "rrelu", default="leaky"),
+        "act_type": word(
+            "leaky", "elu", "prelu", "selu", "gelu", "rrelu", default="leaky"
+        ),
         "slope": real(0.25),
         "lower_bound": real(0.125),
         "upper_bound": real(0.334),
@@ -113,7 +135,10 @@ def _prelu(call: Call) -> ir.Value:
 
 @operator(
     "Dropout",
-    attributes={"mode": word("training", default="training"), **ignored("p", "axes", "cudnn_off")},
+    attributes={
+        "mode": word("training", default="training"),
+        **ignored("p", "axes", "cudnn_off"),
+    },
 )
 def dropout(call: Call) -> ir.Value:
     """Nothing at inference, in the mode that is supported."""

@@ -8,19 +8,37 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.frontend.mxnet.call import Call
-from mrt.frontend.mxnet.operators.registry import Attribute, flag, ignored, integer, operator, positive, real, word
+from mrt.frontend.mxnet.operators.registry import (
+    Attribute,
+    flag,
+    ignored,
+    integer,
+    operator,
+    positive,
+    real,
+    word,
+)
 
 BATCH_NORM: dict[str, Attribute] = {
     "eps": real(1e-3),
     "fix_gamma": flag(True),
     "output_mean_var": flag(False, only=(False,)),
     # At inference the stored statistics are used either way.
-    **ignored("momentum", "use_global_stats", "cudnn_off", "min_calib_range", "max_calib_range"),
+    **ignored(
+        "momentum",
+        "use_global_stats",
+        "cudnn_off",
+        "min_calib_range",
+        "max_calib_range",
+    ),
 }
 BATCH_NORM_SLOTS = ("data", "gamma", "beta", "moving_mean", "moving_var")
 
 
-OF_ALL = {name: BATCH_NORM[name] for name in ("eps", "fix_gamma", "output_mean_var", "momentum", "use_global_stats")}
+OF_ALL = {
+    name: BATCH_NORM[name]
+    for name in ("eps", "fix_gamma", "output_mean_var", "momentum", "use_global_stats")
+}
 
 
 @operator("BatchNorm_v1", attributes=OF_ALL, slots=BATCH_NORM_SLOTS)
@@ -39,13 +57,22 @@ def sync_batch_norm(call: Call) -> ir.Value:
     return _batch_norm(call, 1)
 
 
-@operator("BatchNorm", "CuDNNBatchNorm", attributes={**BATCH_NORM, "axis": integer(1)}, slots=BATCH_NORM_SLOTS)
+@operator(
+    "BatchNorm",
+    "CuDNNBatchNorm",
+    attributes={**BATCH_NORM, "axis": integer(1)},
+    slots=BATCH_NORM_SLOTS,
+)
 def batch_norm(call: Call) -> ir.Value:
     """BatchNormalization on any axis."""
     return _batch_norm(call, call.integer("axis"))
 
 
-@operator("_contrib_BatchNormWithReLU", attributes={**BATCH_NORM, "axis": integer(1)}, slots=BATCH_NORM_SLOTS)
+@operator(
+    "_contrib_BatchNormWithReLU",
+    attributes={**BATCH_NORM, "axis": integer(1)},
+    slots=BATCH_NORM_SLOTS,
+)
 def batch_norm_with_relu(call: Call) -> ir.Value:
     """BatchNormalization, then Relu."""
     return call.emit("Relu", [_batch_norm(call, call.integer("axis"))])
@@ -55,17 +82,30 @@ def _batch_norm(call: Call, axis: int) -> ir.Value:
     """gamma counts as 1 with fix_gamma (the default), whatever is stored. Another axis is moved to 1 and back."""
     axis = call.axis(axis)
     size = call.shape()[axis]
-    gamma, beta, mean, variance = (call.parameter(index, (size,)) for index in range(1, 5))
+    gamma, beta, mean, variance = (
+        call.parameter(index, (size,)) for index in range(1, 5)
+    )
     if call.flag("fix_gamma"):
-        call.require(call.writer.is_parameter(gamma), "fix_gamma=True with a computed gamma")
+        call.require(
+            call.writer.is_parameter(gamma), "fix_gamma=True with a computed gamma"
+        )
         gamma = call.writer.ones_like(gamma)
     epsilon = {"epsilon": call.real("eps")}
     if len(call.shape()) == 1:
         row = call.reshape(call.data, [1, size])
-        return call.reshape(call.emit("BatchNormalization", [row, gamma, beta, mean, variance], epsilon), [size])
+        return call.reshape(
+            call.emit(
+                "BatchNormalization", [row, gamma, beta, mean, variance], epsilon
+            ),
+            [size],
+        )
     there = _swapped(len(call.shape()), 1, axis)
-    data = call.data if axis == 1 else call.emit("Transpose", [call.data], {"perm": there})
-    result = call.emit("BatchNormalization", [data, gamma, beta, mean, variance], epsilon)
+    data = (
+        call.data if axis == 1 else call.emit("Transpose", [call.data], {"perm": there})
+    )
+    result = call.emit(
+        "BatchNormalization", [data, gamma, beta, mean, variance], epsilon
+    )
     return result if axis == 1 else call.emit("Transpose", [result], {"perm": there})
 
 
@@ -90,23 +130,38 @@ def instance_norm(call: Call) -> ir.Value:
 
 @operator(
     "GroupNorm",
-    attributes={"num_groups": positive(1), "eps": real(1e-5), "output_mean_var": flag(False, only=(False,))},
+    attributes={
+        "num_groups": positive(1),
+        "eps": real(1e-5),
+        "output_mean_var": flag(False, only=(False,)),
+    },
     slots=SCALED,
 )
 def group_norm(call: Call) -> ir.Value:
     """Groups of channels normalised as one, each with ONE gamma and beta (MXNet 1.9 has none per channel)."""
     call.require_rank(3)
     shape, groups = call.shape(), call.integer("num_groups")
-    call.require(shape[1] % groups == 0, f"num_groups={groups} does not divide {shape[1]} channels")
+    call.require(
+        shape[1] % groups == 0,
+        f"num_groups={groups} does not divide {shape[1]} channels",
+    )
     gamma, beta = call.parameter(1, (groups,)), call.parameter(2, (groups,))
-    grouped = call.reshape(call.data, [shape[0], groups, math.prod(shape[1:]) // groups])
-    result = call.emit("InstanceNormalization", [grouped, gamma, beta], {"epsilon": call.real("eps")})
+    grouped = call.reshape(
+        call.data, [shape[0], groups, math.prod(shape[1:]) // groups]
+    )
+    result = call.emit(
+        "InstanceNormalization", [grouped, gamma, beta], {"epsilon": call.real("eps")}
+    )
     return call.reshape(result, shape)
 
 
 @operator(
     "LayerNorm",
-    attributes={"axis": integer(-1), "eps": real(1e-5), "output_mean_var": flag(False, only=(False,))},
+    attributes={
+        "axis": integer(-1),
+        "eps": real(1e-5),
+        "output_mean_var": flag(False, only=(False,)),
+    },
     slots=SCALED,
 )
 def layer_norm(call: Call) -> ir.Value:
@@ -115,31 +170,62 @@ def layer_norm(call: Call) -> ir.Value:
     size = (call.shape()[axis],)
     gamma, beta = call.parameter(1, size), call.parameter(2, size)
     there = _swapped(rank, axis, rank - 1)
-    data = call.data if axis == rank - 1 else call.emit("Transpose", [call.data], {"perm": there})
+    data = (
+        call.data
+        if axis == rank - 1
+        else call.emit("Transpose", [call.data], {"perm": there})
+    )
     attributes = {"axis": -1, "epsilon": call.real("eps")}
     result = call.emit("LayerNormalization", [data, gamma, beta], attributes)
-    return result if axis == rank - 1 else call.emit("Transpose", [result], {"perm": there})
+    return (
+        result
+        if axis == rank - 1
+        else call.emit("Transpose", [result], {"perm": there})
+    )
 
 
-@operator("LRN", attributes={"nsize": positive(), "alpha": real(1e-4), "beta": real(0.75), "knorm": real(2.0)})
+@operator(
+    "LRN",
+    attributes={
+        "nsize": positive(),
+        "alpha": real(1e-4),
+        "beta": real(0.75),
+        "knorm": real(2.0),
+    },
+)
 def lrn(call: Call) -> ir.Value:
     """LRN over nsize neighbouring channels; knorm is ONNX's bias."""
     call.require_rank(4, 4)
     size = call.integer("nsize")
     call.require(size % 2 == 1, f"nsize={size}: expected an odd number")
-    names = {"alpha": call.real("alpha"), "beta": call.real("beta"), "bias": call.real("knorm")}
+    names = {
+        "alpha": call.real("alpha"),
+        "beta": call.real("beta"),
+        "bias": call.real("knorm"),
+    }
     return call.emit("LRN", [call.data], {"size": size, **names})
 
 
 @operator(
     "L2Normalization",
-    attributes={"eps": real(1e-10), "mode": word("channel", "instance", "spatial", default="instance")},
+    attributes={
+        "eps": real(1e-10),
+        "mode": word("channel", "instance", "spatial", default="instance"),
+    },
 )
 def l2_normalization(call: Call) -> ir.Value:
     """x / sqrt(sum x^2 + eps), summed over all but the batch, over axis 1, or over all axes behind it."""
     mode = call.word("mode")
     call.require_rank(2 if mode == "instance" else 3)
-    axes = {"instance": range(1, len(call.shape())), "channel": (1,), "spatial": range(2, len(call.shape()))}[mode]
-    squares = call.emit("ReduceSumSquare", [call.data, call.constant([*axes])], {"keepdims": 1})
+    axes = {
+        "instance": range(1, len(call.shape())),
+        "channel": (1,),
+        "spatial": range(2, len(call.shape())),
+    }[mode]
+    squares = call.emit(
+        "ReduceSumSquare", [call.data, call.constant([*axes])], {"keepdims": 1}
+    )
     epsilon = call.array(np.array(call.real("eps"), np.float32))
-    return call.emit("Div", [call.data, call.emit("Sqrt", [call.emit("Add", [squares, epsilon])])])
+    return call.emit(
+        "Div", [call.data, call.emit("Sqrt", [call.emit("Add", [squares, epsilon])])]
+    )

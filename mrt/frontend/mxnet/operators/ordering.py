@@ -14,7 +14,13 @@ from mrt.frontend.mxnet.call import Call
 from mrt.frontend.mxnet.literals import parse_integer
 from mrt.frontend.mxnet.operators.casts import dtype_attribute, result_dtype
 from mrt.frontend.mxnet.operators.linear_algebra import move_axes
-from mrt.frontend.mxnet.operators.registry import Attribute, flag, integer, operator, word
+from mrt.frontend.mxnet.operators.registry import (
+    Attribute,
+    flag,
+    integer,
+    operator,
+    word,
+)
 
 KINDS = ("indices", "value", "both", "mask")
 FLOAT = onnx.TensorProto.FLOAT
@@ -36,7 +42,9 @@ def _row(call: Call) -> tuple[ir.Value, int]:
 def _top(call: Call, data: ir.Value, axis: int, number: int) -> list[ir.Value]:
     """The values and, as numbers, the positions of the first that many."""
     attributes = {"axis": axis, "largest": int(not call.flag("is_ascend")), "sorted": 1}
-    values, positions = call.emit_all("TopK", [data, call.constant([number])], attributes, outputs=2)
+    values, positions = call.emit_all(
+        "TopK", [data, call.constant([number])], attributes, outputs=2
+    )
     return [values, call.emit("Cast", [positions], {"to": FLOAT})]
 
 
@@ -74,8 +82,14 @@ def _mask(call: Call, data: ir.Value, axis: int, k: int) -> ir.Value:
     order = [*(other for other in range(len(shape)) if other != axis), axis]
     positions = move_axes(call, _top(call, data, axis, k)[1], order)
     candidates = call.array(np.arange(shape[axis], dtype=np.float32))
-    chosen = call.emit("Equal", [call.reshape(positions, [*call.shape(positions), 1]), candidates])
-    mask = call.emit("ReduceMax", [call.emit("Cast", [chosen], {"to": FLOAT}), call.constant([-2])], {"keepdims": 0})
+    chosen = call.emit(
+        "Equal", [call.reshape(positions, [*call.shape(positions), 1]), candidates]
+    )
+    mask = call.emit(
+        "ReduceMax",
+        [call.emit("Cast", [chosen], {"to": FLOAT}), call.constant([-2])],
+        {"keepdims": 0},
+    )
     back = [order.index(place) for place in range(len(shape))]
     return call.reshape(move_axes(call, mask, back), call.shape())
 
@@ -87,8 +101,17 @@ def sort(call: Call) -> ir.Value:
     return _top(call, data, axis, call.shape(data)[axis])[0]
 
 
-@operator("argsort", attributes={"axis": _axis(), "is_ascend": flag(True), "dtype": dtype_attribute("float32")})
+@operator(
+    "argsort",
+    attributes={
+        "axis": _axis(),
+        "is_ascend": flag(True),
+        "dtype": dtype_attribute("float32"),
+    },
+)
 def argsort(call: Call) -> ir.Value:
     """The positions of the numbers of every row, in their order."""
     data, axis = _row(call)
-    return integers.mark(_top(call, data, axis, call.shape(data)[axis])[1], result_dtype(call))
+    return integers.mark(
+        _top(call, data, axis, call.shape(data)[axis])[1], result_dtype(call)
+    )

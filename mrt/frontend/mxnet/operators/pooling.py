@@ -20,7 +20,15 @@ from mrt.frontend.mxnet.operators.convolution import (
     require_layout,
     window_attribute,
 )
-from mrt.frontend.mxnet.operators.registry import Attribute, flag, ignored, integers, operator, optional_integer, word
+from mrt.frontend.mxnet.operators.registry import (
+    Attribute,
+    flag,
+    ignored,
+    integers,
+    operator,
+    optional_integer,
+    word,
+)
 from mrt.frontend.mxnet.writer import Attributes
 
 POOLING: dict[str, Attribute] = {
@@ -68,11 +76,18 @@ def _norms(call: Call, data: ir.Value, *, whole: bool) -> ir.Value:
     p = call.optional_integer("p_value")
     call.require(p in (1, 2), f"p_value={p}: supported: 1, 2")
     powers = data if p == 1 else call.emit("Mul", [data, data])
-    total = _over_all(call, "sum", powers) if whole else _pool(call, "sum", _windows(call, powers), powers)
+    total = (
+        _over_all(call, "sum", powers)
+        if whole
+        else _pool(call, "sum", _windows(call, powers), powers)
+    )
     return total if p == 1 else call.emit("Sqrt", [total])
 
 
-@operator("Pooling_v1", attributes={**POOLING, "pool_type": word("max", "avg", "sum", default="max")})
+@operator(
+    "Pooling_v1",
+    attributes={**POOLING, "pool_type": word("max", "avg", "sum", default="max")},
+)
 def pooling_v1(call: Call) -> ir.Value:
     """The older one: averages always divide by the whole kernel, and to a maximum too the padding is zeros.
 
@@ -87,12 +102,21 @@ def pooling_v1(call: Call) -> ir.Value:
     call.require_rank(4, 4)
     windows = _windows(call, call.data)
     if kind != "max":
-        return _fill(call, windows, _sums(call, kind, windows, call.data, counting=True))
+        return _fill(
+            call, windows, _sums(call, kind, windows, call.data, counting=True)
+        )
     call.require(not any(windows.missing), "a window lies wholly in the padding")
     producer = call.data.producer()
-    harmless = not any(windows.pads) or (producer is not None and producer.op_type == "Relu")
-    call.require(harmless, f"pad={windows.pads}: a maximum over zeros outside is supported after a relu only")
-    return call.emit("MaxPool", [call.data], _attributes(windows, windows.pads, windows.ends))
+    harmless = not any(windows.pads) or (
+        producer is not None and producer.op_type == "Relu"
+    )
+    call.require(
+        harmless,
+        f"pad={windows.pads}: a maximum over zeros outside is supported after a relu only",
+    )
+    return call.emit(
+        "MaxPool", [call.data], _attributes(windows, windows.pads, windows.ends)
+    )
 
 
 def _over_all(call: Call, kind: str, data: ir.Value) -> ir.Value:
@@ -120,14 +144,23 @@ class _Windows:
 
 def _windows(call: Call, data: ir.Value) -> _Windows:
     kernel, sizes = list(call.integers("kernel")), call.shape(data)[2:]
-    strides, pads = window_attribute(call, "stride", 1, 1), window_attribute(call, "pad", 0, 0)
+    strides, pads = (
+        window_attribute(call, "stride", 1, 1),
+        window_attribute(call, "pad", 0, 0),
+    )
     windows = _Windows(kernel, strides, pads, [], [], [])
     for size, window, stride, pad in zip(sizes, kernel, strides, pads, strict=True):
         padded = size + 2 * pad
-        call.require(window <= padded, f"kernel={tuple(kernel)} exceeds the padded input")
+        call.require(
+            window <= padded, f"kernel={tuple(kernel)} exceeds the padded input"
+        )
         call.require(pad < window, "a window lies wholly in the padding")
         full = call.word("pooling_convention") == "full"
-        count = 1 + (math.ceil((padded - window) / stride) if full else (padded - window) // stride)
+        count = 1 + (
+            math.ceil((padded - window) / stride)
+            if full
+            else (padded - window) // stride
+        )
         kept = min(count, -(-(size + pad) // stride))
         reach = (kept - 1) * stride - pad + window - size
         windows.missing.append(count - kept)
@@ -136,7 +169,9 @@ def _windows(call: Call, data: ir.Value) -> _Windows:
     return windows
 
 
-def _attributes(windows: _Windows, pads: list[int] | None, ends: list[int]) -> dict[str, int | list[int]]:
+def _attributes(
+    windows: _Windows, pads: list[int] | None, ends: list[int]
+) -> dict[str, int | list[int]]:
     return {
         "kernel_shape": windows.kernel,
         "strides": windows.strides,
@@ -149,7 +184,9 @@ def _pool(call: Call, kind: str, windows: _Windows, data: ir.Value) -> ir.Value:
     """A maximum over nothing is refused: in MXNet it is the least float. A sum or an average of nothing is 0."""
     if kind == "max":
         call.require(not any(windows.missing), "a window lies wholly in the padding")
-        return call.emit("MaxPool", [data], _attributes(windows, windows.pads, windows.ends))
+        return call.emit(
+            "MaxPool", [data], _attributes(windows, windows.pads, windows.ends)
+        )
     if kind == "sum" or call.values["count_include_pad"] is False:
         return _fill(call, windows, _sums(call, kind, windows, data, counting=False))
     return _fill(call, windows, _average_counting_padding(call, windows, data))
@@ -160,30 +197,46 @@ def _fill(call: Call, windows: _Windows, pooled: ir.Value) -> ir.Value:
     if not any(windows.missing):
         return pooled
     pads = [0] * (len(windows.kernel) + 4) + windows.missing
-    return call.emit("Pad", [pooled, call.constant(pads), call.constant(0.0)], {"mode": "constant"})
+    return call.emit(
+        "Pad", [pooled, call.constant(pads), call.constant(0.0)], {"mode": "constant"}
+    )
 
 
-def _sums(call: Call, kind: str, windows: _Windows, data: ir.Value, *, counting: bool) -> ir.Value:
+def _sums(
+    call: Call, kind: str, windows: _Windows, data: ir.Value, *, counting: bool
+) -> ir.Value:
     """A sum is as many averages over the whole kernel; an average divides by it, or by the elements it holds."""
     whole = int(counting or kind == "sum")
-    attributes: Attributes = {**_attributes(windows, windows.pads, windows.ends), "count_include_pad": whole}
+    attributes: Attributes = {
+        **_attributes(windows, windows.pads, windows.ends),
+        "count_include_pad": whole,
+    }
     average = call.emit("AveragePool", [data], attributes)
     if kind == "avg":
         return average
     return call.emit("Mul", [average, call.constant(float(math.prod(windows.kernel)))])
 
 
-def _average_counting_padding(call: Call, windows: _Windows, data: ir.Value) -> ir.Value:
+def _average_counting_padding(
+    call: Call, windows: _Windows, data: ir.Value
+) -> ir.Value:
     """The padding counts but the overhang does not: where both exist, the padding must become data."""
     if not any(windows.overhang):
         return _sums(call, "avg", windows, data, counting=True)
     if not any(windows.pads):
         return _sums(call, "avg", windows, data, counting=False)
-    attributes: Attributes = {**_attributes(windows, None, windows.overhang), "count_include_pad": 0}
+    attributes: Attributes = {
+        **_attributes(windows, None, windows.overhang),
+        "count_include_pad": 0,
+    }
     return call.emit("AveragePool", [_padded(call, windows, data)], attributes)
 
 
 def _padded(call: Call, windows: _Windows, data: ir.Value) -> ir.Value:
     """Zeros around the data as `pad` says."""
     pads = [0, 0, *windows.pads]
-    return call.emit("Pad", [data, call.constant(pads + pads), call.constant(0.0)], {"mode": "constant"})
+    return call.emit(
+        "Pad",
+        [data, call.constant(pads + pads), call.constant(0.0)],
+        {"mode": "constant"},
+    )

@@ -37,7 +37,9 @@ class _Mode:
 
 
 MODES = {
-    "lstm": _Mode("LSTM", (0, 3, 1, 2)),  # input, forget, cell, output -> input, output, forget, cell
+    "lstm": _Mode(
+        "LSTM", (0, 3, 1, 2)
+    ),  # input, forget, cell, output -> input, output, forget, cell
     "gru": _Mode("GRU", (1, 0, 2)),  # reset, update, new -> update, reset, new
     "rnn_tanh": _Mode("RNN", (0,)),
     "rnn_relu": _Mode("RNN", (0,)),
@@ -45,7 +47,11 @@ MODES = {
 ONLY_NONE = Attribute(str.strip, only=(None,), none_allowed=True)
 
 
-@operator("_rnn_param_concat", attributes={"num_args": count(), "dim": integer(1)}, slots=all_inputs)
+@operator(
+    "_rnn_param_concat",
+    attributes={"num_args": count(), "dim": integer(1)},
+    slots=all_inputs,
+)
 def rnn_param_concat(call: Call) -> ir.Value:
     """Concat, of parameters."""
     return call.emit("Concat", call.inputs, {"axis": call.axis(call.integer("dim"))})
@@ -118,7 +124,10 @@ class _Layers:
         found = self.call.shape(value)
         if found == (wanted[0], 1, wanted[2]) != wanted:
             return self.call.emit("Expand", [value, self.call.constant(list(wanted))])
-        self.call.require(found == wanted, f"input {value.name!r} has shape {found}; expected {wanted}")
+        self.call.require(
+            found == wanted,
+            f"input {value.name!r} has shape {found}; expected {wanted}",
+        )
         return value
 
     def _width(self, layer: int) -> int:
@@ -132,18 +141,32 @@ class _Layers:
     def emit(self, value: ir.Value, layer: int) -> list[ir.Value]:
         """The output of a layer and its last states."""
         call, name = self.call, self.mode.name
-        weights = [self._weight(layer, recurrent=recurrent) for recurrent in (False, True)]
+        weights = [
+            self._weight(layer, recurrent=recurrent) for recurrent in (False, True)
+        ]
         first = layer * self.directions
-        states = [cut(call, {0: slice(first, first + self.directions)}, state) for state in self.states]
+        states = [
+            cut(call, {0: slice(first, first + self.directions)}, state)
+            for state in self.states
+        ]
         operands = [value, *weights, self._bias(layer), None, *states]
-        y, *last = call.emit_all(name, operands, self._attributes(), outputs=3 if name == "LSTM" else 2)
+        y, *last = call.emit_all(
+            name, operands, self._attributes(), outputs=3 if name == "LSTM" else 2
+        )
         steps = call.shape(y)[0]
         across = call.emit("Transpose", [y], {"perm": [0, 2, 1, 3]})
-        return [call.reshape(across, [steps, self.batch, self.directions * self.size]), *last]
+        return [
+            call.reshape(across, [steps, self.batch, self.directions * self.size]),
+            *last,
+        ]
 
     def _attributes(self) -> Attributes:
         direction = "bidirectional" if self.directions == 2 else "forward"
-        fixed: dict[str, int | str | list[str]] = {"hidden_size": self.size, "direction": direction, "layout": 0}
+        fixed: dict[str, int | str | list[str]] = {
+            "hidden_size": self.size,
+            "direction": direction,
+            "layout": 0,
+        }
         if self.mode.name == "GRU":
             fixed["linear_before_reset"] = 1
         if self.mode.name == "RNN":
@@ -162,16 +185,23 @@ class _Layers:
             for direction in range(self.directions)
             for piece in self._gates(begin + direction * step, self.size * columns)
         ]
-        return self.call.reshape(_joined(self.call, pieces), [self.directions, self.rows, columns])
+        return self.call.reshape(
+            _joined(self.call, pieces), [self.directions, self.rows, columns]
+        )
 
     def _bias(self, layer: int) -> ir.Value:
         """[directions, 2 * gates * state_size]: for the input, then for the state."""
         begin = self.first_bias + layer * self.directions * 2 * self.rows
         parts = range(begin, begin + self.directions * 2 * self.rows, self.rows)
         pieces = [piece for part in parts for piece in self._gates(part, self.size)]
-        return self.call.reshape(_joined(self.call, pieces), [self.directions, 2 * self.rows])
+        return self.call.reshape(
+            _joined(self.call, pieces), [self.directions, 2 * self.rows]
+        )
 
     def _gates(self, begin: int, length: int) -> list[ir.Value]:
         """As many slices of the vector as there are gates, in ONNX's order."""
         starts = [begin + gate * length for gate in self.mode.gates]
-        return [cut(self.call, {0: slice(start, start + length)}, self.vector) for start in starts]
+        return [
+            cut(self.call, {0: slice(start, start + length)}, self.vector)
+            for start in starts
+        ]

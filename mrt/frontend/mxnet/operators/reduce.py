@@ -52,14 +52,18 @@ def _reduced_axes(call: Call) -> list[int]:
     return axes
 
 
-def reduce_axes(call: Call, target: str, value: ir.Value, axes: Sequence[int]) -> ir.Value:
+def reduce_axes(
+    call: Call, target: str, value: ir.Value, axes: Sequence[int]
+) -> ir.Value:
     """Emit a reduction of a value of the first input's shape, whose result is shaped as keepdims says."""
     shape = call.shape()
     if not axes:
         return call.emit("Identity", [value])
     everything = len(axes) == len(shape)
     keep = call.flag("keepdims") or everything
-    reduced = call.emit(target, [value, call.constant(list(axes))], {"keepdims": int(keep)})
+    reduced = call.emit(
+        target, [value, call.constant(list(axes))], {"keepdims": int(keep)}
+    )
     if everything and not call.flag("keepdims") and len(shape) > 1:
         return call.reshape(reduced, [1])
     return reduced
@@ -103,7 +107,11 @@ def norm(call: Call) -> ir.Value:
     return reduce_axes(call, NORMS[order], call.data, _given_axes(call))
 
 
-@operator("moments", attributes={"axes": optional_integers(), "keepdims": flag(False)}, outputs=lambda _: 2)
+@operator(
+    "moments",
+    attributes={"axes": optional_integers(), "keepdims": flag(False)},
+    outputs=lambda _: 2,
+)
 def moments(call: Call) -> list[ir.Value]:
     """Mean, and mean of the squared distances to it."""
     call.require(bool(call.integers("axes")), "no axes, which MXNet refuses")
@@ -111,7 +119,9 @@ def moments(call: Call) -> list[ir.Value]:
     center = call.emit("ReduceMean", [call.data, call.constant(axes)], {"keepdims": 1})
     distance = call.emit("Sub", [call.data, center])
     squares = call.emit("Mul", [distance, distance])
-    return [reduce_axes(call, "ReduceMean", value, axes) for value in (call.data, squares)]
+    return [
+        reduce_axes(call, "ReduceMean", value, axes) for value in (call.data, squares)
+    ]
 
 
 def _position(target: str) -> Handler:
@@ -128,14 +138,20 @@ def _position(target: str) -> Handler:
     return handler
 
 
-def _positions(call: Call, target: str, value: ir.Value, axis: int, *, keep: bool) -> ir.Value:
+def _positions(
+    call: Call, target: str, value: ir.Value, axis: int, *, keep: bool
+) -> ir.Value:
     """Of the first of equals, as a number."""
     attributes = {"axis": axis, "keepdims": int(keep), "select_last_index": 0}
-    return call.emit("Cast", [call.emit(target, [value], attributes)], {"to": onnx.TensorProto.FLOAT})
+    return call.emit(
+        "Cast", [call.emit(target, [value], attributes)], {"to": onnx.TensorProto.FLOAT}
+    )
 
 
 for _name, _target in {"argmax": "ArgMax", "argmin": "ArgMin"}.items():
-    operator(_name, attributes={"axis": optional_integer(), "keepdims": flag(False)})(_position(_target))
+    operator(_name, attributes={"axis": optional_integer(), "keepdims": flag(False)})(
+        _position(_target)
+    )
 
 
 @operator("argmax_channel")
@@ -144,7 +160,11 @@ def argmax_channel(call: Call) -> ir.Value:
     return _positions(call, "ArgMax", call.data, call.axis(1), keep=False)
 
 
-@operator("_np_cumsum", "cumsum", attributes={"axis": optional_integer(), "dtype": word("float32")})
+@operator(
+    "_np_cumsum",
+    "cumsum",
+    attributes={"axis": optional_integer(), "dtype": word("float32")},
+)
 def cumsum(call: Call) -> ir.Value:
     """At every place the sum up to it, along an axis or of all in one row."""
     axis = call.optional_integer("axis")

@@ -48,4 +48,6 @@ def why_refused(operator: str, attributes: Mapping[str, str]) -> str:
     if operator == "Custom":
         kind = attributes.get("op_type", "")[:100]
         return f"unsupported operator: op_type={kind!r} is code of its own, which is not in the file"
-    return "unsupported operator" + (f": {REFUSED[operator]}" if operator in REFUSED else "")
+    return "unsupported operator" + (
+        f": {REFUSED[operator]}" if operator in REFUSED else ""
+    )

@@ -28,7 +28,15 @@ Handler = Callable[["Call"], "ir.Value | list[ir.Value]"]
 
 # Inputs of these names are filled by the parameter file; a label is needed for training only and dropped.
 PARAMETERS_SLOT = "parameters"
-PARAMETER_SLOTS = ("weight", "bias", "gamma", "beta", "moving_mean", "moving_var", PARAMETERS_SLOT)
+PARAMETER_SLOTS = (
+    "weight",
+    "bias",
+    "gamma",
+    "beta",
+    "moving_mean",
+    "moving_var",
+    PARAMETERS_SLOT,
+)
 LABEL_SLOT = "label"
 
 
@@ -48,7 +56,10 @@ class Attribute:
             return None
         value = self.parse(text)
         if self.only and value not in self.only:
-            raise ValueError("not supported; supported: " + ", ".join(str(known) for known in self.only))
+            raise ValueError(
+                "not supported; supported: "
+                + ", ".join(str(known) for known in self.only)
+            )
         return value
 
 
@@ -84,7 +95,9 @@ def operator(
     return register
 
 
-def read_attributes(declared: Mapping[str, Attribute], texts: Mapping[str, str]) -> tuple[Values, list[str]]:
+def read_attributes(
+    declared: Mapping[str, Attribute], texts: Mapping[str, str]
+) -> tuple[Values, list[str]]:
     """The value of every declared attribute, and all that is wrong."""
     troubles = [f"unknown attribute {name!r}" for name in texts if name not in declared]
     values: dict[str, Literal] = {}
@@ -164,7 +177,12 @@ def reals(default: tuple[float, ...]) -> Attribute:
 
 def integers(default: tuple[int, ...] | None = ()) -> Attribute:
     """A tuple of integers; None stands for the default; required if that is None."""
-    return Attribute(parse_integers, default, required=default is None, none_allowed=default is not None)
+    return Attribute(
+        parse_integers,
+        default,
+        required=default is None,
+        none_allowed=default is not None,
+    )
 
 
 def optional_integers() -> Attribute:
@@ -174,7 +192,9 @@ def optional_integers() -> Attribute:
 
 def indices(*, required: bool = True) -> Attribute:
     """A tuple whose items are integers or None."""
-    return Attribute(parse_optional_integers, () if not required else None, required=required)
+    return Attribute(
+        parse_optional_integers, () if not required else None, required=required
+    )
 
 
 def optional_integer() -> Attribute:
@@ -184,7 +204,9 @@ def optional_integer() -> Attribute:
 
 def word(*known: str, default: str | None = None, required: bool = False) -> Attribute:
     """One of the words that are supported."""
-    return Attribute(str.strip, default, required=required, only=known, none_allowed=not required)
+    return Attribute(
+        str.strip, default, required=required, only=known, none_allowed=not required
+    )
 
 
 def ignored(*names: str) -> dict[str, Attribute]:

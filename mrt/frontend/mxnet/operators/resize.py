@@ -25,7 +25,11 @@ from mrt.frontend.mxnet.params import Array
 
 
 def _up_sampling_slots(values: Values) -> tuple[str, ...]:
-    return ("data", "weight") if values["sample_type"] == "bilinear" else all_inputs(values)
+    return (
+        ("data", "weight")
+        if values["sample_type"] == "bilinear"
+        else all_inputs(values)
+    )
 
 
 @operator(
@@ -43,7 +47,10 @@ def _up_sampling_slots(values: Values) -> tuple[str, ...]:
 def up_sampling(call: Call) -> ir.Value:
     """nearest: every pixel becomes a square of them; several inputs all become as large as the first becomes."""
     for value in call.inputs[: 1 if call.word("sample_type") == "bilinear" else None]:
-        call.require(len(call.shape(value)) == 4, f"input of shape {call.shape(value)}: expected 4 dimensions")
+        call.require(
+            len(call.shape(value)) == 4,
+            f"input of shape {call.shape(value)}: expected 4 dimensions",
+        )
     if call.word("sample_type") == "bilinear":
         return _bilinear(call)
     scale = call.integer("scale")
@@ -53,7 +60,10 @@ def up_sampling(call: Call) -> ir.Value:
         return grown[0]
     if call.word("multi_input_mode") == "concat":
         return call.emit("Concat", grown, {"axis": 1})
-    call.require(len({call.shape(value) for value in grown}) == 1, "multi_input_mode=sum of inputs of different shapes")
+    call.require(
+        len({call.shape(value) for value in grown}) == 1,
+        "multi_input_mode=sum of inputs of different shapes",
+    )
     total = grown[0]
     for value in grown[1:]:
         total = call.emit("Add", [total, value])
@@ -64,17 +74,29 @@ def _nearest(call: Call, value: ir.Value, target: list[int]) -> ir.Value:
     rows, columns = call.shape(value)[2:]
     factor = target[0] // rows
     call.require(
-        [rows * factor, columns * factor] == target, f"an input of shape {call.shape(value)} does not grow to {target}"
+        [rows * factor, columns * factor] == target,
+        f"an input of shape {call.shape(value)} does not grow to {target}",
     )
-    attributes = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-    return call.emit("Resize", [value, None, call.constant([1.0, 1.0, float(factor), float(factor)])], attributes)
+    attributes = {
+        "mode": "nearest",
+        "coordinate_transformation_mode": "asymmetric",
+        "nearest_mode": "floor",
+    }
+    return call.emit(
+        "Resize",
+        [value, None, call.constant([1.0, 1.0, float(factor), float(factor)])],
+        attributes,
+    )
 
 
 def _bilinear(call: Call) -> ir.Value:
     """A transposed convolution of each channel, whose kernel is a parameter."""
     scale, channels = call.integer("scale"), call.shape()[1]
     filters = call.integer("num_filter")
-    call.require(filters == channels, f"num_filter={filters} for {channels} channels; expected as many")
+    call.require(
+        filters == channels,
+        f"num_filter={filters} for {channels} channels; expected as many",
+    )
     size, pad = 2 * scale - scale % 2, math.ceil((scale - 1) / 2)
     weight = call.parameter(1, (channels, 1, size, size))
     attributes: dict[str, int | list[int]] = {
@@ -88,7 +110,15 @@ def _bilinear(call: Call) -> ir.Value:
     return call.emit("ConvTranspose", [call.data, weight], attributes)
 
 
-_MODES = ("size", "odd_scale", "like", "to_even_down", "to_even_up", "to_odd_down", "to_odd_up")
+_MODES = (
+    "size",
+    "odd_scale",
+    "like",
+    "to_even_down",
+    "to_even_up",
+    "to_odd_down",
+    "to_odd_up",
+)
 
 
 def _resize_slots(values: Values) -> tuple[str, ...]:
@@ -121,7 +151,11 @@ def bilinear_resize(call: Call) -> ir.Value:
     halves = "pytorch_half_pixel" if min(sizes) == 1 else "half_pixel"
     coordinates = "align_corners" if call.flag("align_corners") else halves
     attributes = {"mode": "linear", "coordinate_transformation_mode": coordinates}
-    return call.emit("Resize", [call.data, None, None, call.constant([batch, channels, *sizes])], attributes)
+    return call.emit(
+        "Resize",
+        [call.data, None, None, call.constant([batch, channels, *sizes])],
+        attributes,
+    )
 
 
 def _size(call: Call, axis: int, name: str, found: int) -> int:
@@ -135,13 +169,26 @@ def _size(call: Call, axis: int, name: str, found: int) -> int:
         case "size" if scale is None:
             return call.integer(name)
         case "size" | "odd_scale":
-            call.require(scale is not None and 0 < scale < 2**15, f"mode={mode}: scale_{name}={scale}")
+            call.require(
+                scale is not None and 0 < scale < 2**15,
+                f"mode={mode}: scale_{name}={scale}",
+            )
             assert scale is not None
             times = float(np.float32(scale))  # MXNet multiplies in single precision
             even = mode == "size" or found % 2 == 0
-            return int(np.float32(found * times)) if even else int(np.float32((found - 1) * times)) + 1
+            return (
+                int(np.float32(found * times))
+                if even
+                else int(np.float32((found - 1) * times)) + 1
+            )
     wanted = 0 if "even" in mode else 1
-    return found if found % 2 == wanted else found - 1 if mode.endswith("down") else found + 1
+    return (
+        found
+        if found % 2 == wanted
+        else found - 1
+        if mode.endswith("down")
+        else found + 1
+    )
 
 
 MOST_ENTRIES = 2**20  # of a matrix that averages whole pictures at once
@@ -152,15 +199,25 @@ def adaptive_average_pooling(call: Call) -> ir.Value:
     """One result per channel; equal windows where the sizes divide; else bins that overlap, as products by a constant."""
     call.require_rank(4, 4)
     sizes = call.integers("output_size") or (1,)
-    call.require(len(sizes) <= 2 and min(sizes) >= 1, f"output_size={sizes}: expected 1 or 2 positive numbers")
+    call.require(
+        len(sizes) <= 2 and min(sizes) >= 1,
+        f"output_size={sizes}: expected 1 or 2 positive numbers",
+    )
     rows, columns = sizes if len(sizes) == 2 else sizes * 2
     if (rows, columns) == (1, 1):
         return call.emit("GlobalAveragePool", [call.data])
     batch, channels, height, width = call.shape()
     if height % rows == 0 and width % columns == 0:
         kernel = [height // rows, width // columns]
-        return call.emit("AveragePool", [call.data], {"kernel_shape": kernel, "strides": kernel, "pads": [0, 0, 0, 0]})
-    call.require(max(height * rows, width * columns) <= 2**24, f"output_size={sizes} is too large")
+        return call.emit(
+            "AveragePool",
+            [call.data],
+            {"kernel_shape": kernel, "strides": kernel, "pads": [0, 0, 0, 0]},
+        )
+    call.require(
+        max(height * rows, width * columns) <= 2**24,
+        f"output_size={sizes} is too large",
+    )
     down, across = _bins(height, rows), _bins(width, columns)
     if down.size * across.size > MOST_ENTRIES:
         return _one_axis(call, _one_axis(call, call.data, across), down)
@@ -173,7 +230,11 @@ def _bins(size: int, number: int) -> Array:
     """[size, number]: what each element adds to each bin, which goes from floor(i size / number) to a ceiling."""
     bins, element = np.arange(number), np.arange(size)[:, None]
     begin, end = bins * size // number, -(-(bins + 1) * size // number)
-    return np.where((element >= begin) & (element < end), (1 / (end - begin)).astype(np.float32), np.float32(0))
+    return np.where(
+        (element >= begin) & (element < end),
+        (1 / (end - begin)).astype(np.float32),
+        np.float32(0),
+    )
 
 
 def _one_axis(call: Call, value: ir.Value, weights: Array) -> ir.Value:

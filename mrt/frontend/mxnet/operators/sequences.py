@@ -10,9 +10,19 @@ import onnx_ir as ir
 
 from mrt.frontend.mxnet.call import Call
 from mrt.frontend.mxnet.operators.indexing import whole
-from mrt.frontend.mxnet.operators.registry import Attribute, Values, flag, integer, operator, real
+from mrt.frontend.mxnet.operators.registry import (
+    Attribute,
+    Values,
+    flag,
+    integer,
+    operator,
+    real,
+)
 
-SEQUENCE: dict[str, Attribute] = {"use_sequence_length": flag(False), "axis": integer(0)}
+SEQUENCE: dict[str, Attribute] = {
+    "use_sequence_length": flag(False),
+    "axis": integer(0),
+}
 
 
 def _slots(values: Values) -> tuple[str, ...]:
@@ -26,7 +36,9 @@ def _time_axis(call: Call) -> int:
     call.require_rank(2)
     if len(call.inputs) == 2:
         found, batch = call.shape(call.inputs[1]), shape[1 - axis]
-        call.require(found == (batch,), f"lengths of shape {found}; expected ({batch},)")
+        call.require(
+            found == (batch,), f"lengths of shape {found}; expected ({batch},)"
+        )
     return axis
 
 
@@ -37,7 +49,9 @@ def _steps(call: Call, comparison: str, axis: int) -> ir.Value:
     steps, batch = [1, 1], [1, 1]
     steps[axis], batch[1 - axis] = shape[axis], shape[1 - axis]
     lengths = call.reshape(whole(call, call.inputs[1]), [*batch, *ones])
-    numbers = call.array(np.arange(1, shape[axis] + 1, dtype=np.int64).reshape([*steps, *ones]))
+    numbers = call.array(
+        np.arange(1, shape[axis] + 1, dtype=np.int64).reshape([*steps, *ones])
+    )
     return call.emit(comparison, [lengths, numbers])
 
 
@@ -56,8 +70,14 @@ def sequence_last(call: Call) -> ir.Value:
     """The last step of every sequence: the sum of the steps, of which that one alone is not 0."""
     axis, shape = _time_axis(call), call.shape()
     if len(call.inputs) == 1:
-        return call.emit("Gather", [call.data, call.array(np.array(shape[axis] - 1, np.int64))], {"axis": axis})
-    last = call.emit("Where", [_steps(call, "Equal", axis), call.data, call.constant(0.0)])
+        return call.emit(
+            "Gather",
+            [call.data, call.array(np.array(shape[axis] - 1, np.int64))],
+            {"axis": axis},
+        )
+    last = call.emit(
+        "Where", [_steps(call, "Equal", axis), call.data, call.constant(0.0)]
+    )
     return call.emit("ReduceSum", [last, call.constant([axis])], {"keepdims": 0})
 
 
@@ -70,4 +90,6 @@ def sequence_reverse(call: Call) -> ir.Value:
         bounds = [call.constant([number]) for number in (-1, -(2**31), 0, -1)]
         return call.emit("Slice", [call.data, *bounds])
     lengths = whole(call, call.inputs[1])
-    return call.emit("ReverseSequence", [call.data, lengths], {"time_axis": 0, "batch_axis": 1})
+    return call.emit(
+        "ReverseSequence", [call.data, lengths], {"time_axis": 0, "batch_axis": 1}
+    )

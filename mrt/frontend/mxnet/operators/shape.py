@@ -39,15 +39,22 @@ def flatten(call: Call) -> ir.Value:
 def reshape(call: Call) -> ir.Value:
     """The special numbers 0, -1, -2, -3, -4 are worked out here: ONNX knows only the first two, and no reverse."""
     if call.integers("shape"):
-        shape = _reshaped(call, call.shape(), call.integers("shape"), reverse=call.flag("reverse"))
+        shape = _reshaped(
+            call, call.shape(), call.integers("shape"), reverse=call.flag("reverse")
+        )
     else:
         shape = _target_shape(call)
     found, wanted = math.prod(call.shape()), math.prod(shape)
-    call.require(min(shape) > 0 and found == wanted, f"cannot reshape {call.shape()} to {tuple(shape)}")
+    call.require(
+        min(shape) > 0 and found == wanted,
+        f"cannot reshape {call.shape()} to {tuple(shape)}",
+    )
     return call.reshape(call.data, shape)
 
 
-def _reshaped(call: Call, shape: Sequence[int], codes: Sequence[int], *, reverse: bool) -> list[int]:
+def _reshaped(
+    call: Call, shape: Sequence[int], codes: Sequence[int], *, reverse: bool
+) -> list[int]:
     """reverse turns everything round, also the order of -4 and its two numbers, which then stand before it."""
     if not reverse:
         return _forward(call, shape, codes)
@@ -64,19 +71,27 @@ def _forward(call: Call, shape: Sequence[int], codes: Sequence[int]) -> list[int
         dimensions = shape[source : source + {-2: len(shape), -3: 2}.get(code, 1)]
         source += len(dimensions)
         enough = code > 0 or len(dimensions) >= {-1: 0, -2: 0, -3: 2}.get(code, 1)
-        call.require(enough, f"shape={tuple(codes)} names more dimensions than {tuple(shape)} has")
+        call.require(
+            enough,
+            f"shape={tuple(codes)} names more dimensions than {tuple(shape)} has",
+        )
         match code:
             case 0 | -2:
                 result += dimensions
             case -1:
                 # MXNet writes the inferred number where the code stands, which is elsewhere after -2 and -4.
-                call.require(inferred < 0 and position == len(result), "-1 twice, or after -2 or -4, in shape")
+                call.require(
+                    inferred < 0 and position == len(result),
+                    "-1 twice, or after -2 or -4, in shape",
+                )
                 inferred = len(result)
                 result.append(1)
             case -3:
                 result.append(math.prod(dimensions))
             case -4:
-                result += _split(call, dimensions[0], codes[position + 1 : position + 3])
+                result += _split(
+                    call, dimensions[0], codes[position + 1 : position + 3]
+                )
                 position += 2
             case _:
                 call.require(code > 0, f"shape holds {code}")
@@ -88,13 +103,19 @@ def _forward(call: Call, shape: Sequence[int], codes: Sequence[int]) -> list[int
 
 
 def _split(call: Call, dimension: int, parts: Sequence[int]) -> list[int]:
-    call.require(len(parts) == 2 and tuple(parts) != (-1, -1), "-4 in shape needs two numbers after it, one known")
+    call.require(
+        len(parts) == 2 and tuple(parts) != (-1, -1),
+        "-4 in shape needs two numbers after it, one known",
+    )
     left, right = parts
     if left == -1:
         left = dimension // max(right, 1)
     if right == -1:
         right = dimension // max(left, 1)
-    call.require(left > 0 and right > 0 and left * right == dimension, f"cannot split {dimension} into {tuple(parts)}")
+    call.require(
+        left > 0 and right > 0 and left * right == dimension,
+        f"cannot split {dimension} into {tuple(parts)}",
+    )
     return [left, right]
 
 
@@ -113,7 +134,10 @@ def _target_shape(call: Call) -> list[int]:
 
 @operator(
     "reshape_like",
-    attributes={name: optional_integer() for name in ("lhs_begin", "lhs_end", "rhs_begin", "rhs_end")},
+    attributes={
+        name: optional_integer()
+        for name in ("lhs_begin", "lhs_end", "rhs_begin", "rhs_end")
+    },
     slots=("lhs", "rhs"),
 )
 def reshape_like(call: Call) -> ir.Value:
@@ -121,16 +145,25 @@ def reshape_like(call: Call) -> ir.Value:
     shape, wanted = call.shape(), call.shape(call.inputs[1])
     ours, theirs = _range(call, "lhs", len(shape)), _range(call, "rhs", len(wanted))
     result = [*shape[: ours.start], *wanted[theirs], *shape[ours.stop :]]
-    call.require(math.prod(result) == math.prod(shape), f"cannot reshape {shape} to {tuple(result)}")
+    call.require(
+        math.prod(result) == math.prod(shape),
+        f"cannot reshape {shape} to {tuple(result)}",
+    )
     return call.reshape(call.data, result)
 
 
 def _range(call: Call, side: str, rank: int) -> slice:
-    begin, end = call.optional_integer(f"{side}_begin"), call.optional_integer(f"{side}_end")
+    begin, end = (
+        call.optional_integer(f"{side}_begin"),
+        call.optional_integer(f"{side}_end"),
+    )
     first = 0 if begin is None else begin + rank if begin < 0 else begin
     last = rank if end is None else end + rank if end < 0 else end
     fits = 0 <= first < last <= rank
-    call.require(fits, f"{side}_begin={begin}, {side}_end={end} of {rank} dimensions: expected some of them")
+    call.require(
+        fits,
+        f"{side}_begin={begin}, {side}_end={end} of {rank} dimensions: expected some of them",
+    )
     return slice(first, last)
 
 
@@ -139,7 +172,9 @@ def transpose(call: Call) -> ir.Value:
     """No axes: reversed."""
     rank = len(call.shape())
     axes = call.integers("axes") or tuple(reversed(range(rank)))
-    call.require(sorted(axes) == [*range(rank)], f"axes={axes} is no order of {rank} dimensions")
+    call.require(
+        sorted(axes) == [*range(rank)], f"axes={axes} is no order of {rank} dimensions"
+    )
     return call.emit("Transpose", [call.data], {"perm": list(axes)})
 
 
@@ -166,7 +201,16 @@ def squeeze(call: Call) -> ir.Value:
     shape = call.shape()
     given = call.integers("axis")
     every = call.values["axis"] is None
-    axes = {i for i, size in enumerate(shape) if size == 1} if every else {call.axis(axis) for axis in given}
-    call.require(all(shape[axis] == 1 for axis in axes), f"axis={given} of shape {shape} is not of size 1")
+    axes = (
+        {i for i, size in enumerate(shape) if size == 1}
+        if every
+        else {call.axis(axis) for axis in given}
+    )
+    call.require(
+        all(shape[axis] == 1 for axis in axes),
+        f"axis={given} of shape {shape} is not of size 1",
+    )
     call.require(every or len(axes) == len(given), f"axis={given} names an axis twice")
-    return call.reshape(call.data, [size for i, size in enumerate(shape) if i not in axes] or [1])
+    return call.reshape(
+        call.data, [size for i, size in enumerate(shape) if i not in axes] or [1]
+    )

@@ -28,8 +28,16 @@ def cut(call: Call, taken: dict[int, slice], value: ir.Value | None = None) -> i
     value = call.data if value is None else value
     shape = call.shape(value)
     ranges = [part.indices(shape[axis]) for axis, part in taken.items()]
-    ends = [end if end >= 0 else -shape[axis] - 1 for axis, (_, end, _) in zip(taken, ranges, strict=True)]
-    numbers = [[begin for begin, _, _ in ranges], ends, [*taken], [step for _, _, step in ranges]]
+    ends = [
+        end if end >= 0 else -shape[axis] - 1
+        for axis, (_, end, _) in zip(taken, ranges, strict=True)
+    ]
+    numbers = [
+        [begin for begin, _, _ in ranges],
+        ends,
+        [*taken],
+        [step for _, _, step in ranges],
+    ]
     return call.emit("Slice", [value, *(call.constant(number) for number in numbers)])
 
 
@@ -44,9 +52,15 @@ def slice_(call: Call) -> ir.Value:
     begins, ends, shape = call.indices("begin"), call.indices("end"), call.shape()
     steps = call.indices("step") or (None,) * len(begins)
     fits = 0 < len(begins) == len(ends) == len(steps) <= len(shape)
-    call.require(fits, f"begin, end and step of {len(begins)}, {len(ends)} and {len(steps)} items on shape {shape}")
+    call.require(
+        fits,
+        f"begin, end and step of {len(begins)}, {len(ends)} and {len(steps)} items on shape {shape}",
+    )
     call.require(0 not in steps, "step holds 0")
-    taken = [slice(begin, end, step) for begin, end, step in zip(begins, ends, steps, strict=True)]
+    taken = [
+        slice(begin, end, step)
+        for begin, end, step in zip(begins, ends, steps, strict=True)
+    ]
     return cut(call, dict(enumerate(taken)))
 
 
@@ -60,11 +74,17 @@ def slice_(call: Call) -> ir.Value:
 )
 def slice_axis(call: Call) -> ir.Value:
     """begin to end of one axis; what lies outside is refused, as MXNet does."""
-    axis, begin, end = call.axis(call.integer("axis")), call.integer("begin"), call.optional_integer("end")
+    axis, begin, end = (
+        call.axis(call.integer("axis")),
+        call.integer("begin"),
+        call.optional_integer("end"),
+    )
     size = call.shape()[axis]
     begin = begin + size if begin < 0 else begin
     end = size if end is None else end + size if end < 0 else end
-    call.require(0 <= begin < end <= size, f"begin={begin}, end={end} on an axis of size {size}")
+    call.require(
+        0 <= begin < end <= size, f"begin={begin}, end={end} on an axis of size {size}"
+    )
     return cut(call, {axis: slice(begin, end)})
 
 
@@ -77,13 +97,22 @@ def slice_like(call: Call) -> ir.Value:
     shape, wanted = call.shape(), call.shape(call.inputs[1])
     axes = call.integers("axes")
     if not axes:
-        call.require(len(shape) == len(wanted), f"shapes {shape} and {wanted} have different numbers of dimensions")
+        call.require(
+            len(shape) == len(wanted),
+            f"shapes {shape} and {wanted} have different numbers of dimensions",
+        )
         axes = tuple(range(len(shape)))
     taken = dict.fromkeys(call.axis(axis) for axis in axes)
     for axis in taken:
-        call.require(axis < len(wanted), f"axis {axis} is outside the {len(wanted)} dimensions of the other input")
+        call.require(
+            axis < len(wanted),
+            f"axis {axis} is outside the {len(wanted)} dimensions of the other input",
+        )
     for axis, size in ((axis, wanted[axis]) for axis in taken):
-        call.require(size <= shape[axis], f"axis {axis} of {shape} is smaller than that of {wanted}")
+        call.require(
+            size <= shape[axis],
+            f"axis {axis} of {shape} is smaller than that of {wanted}",
+        )
     return cut(call, {axis: slice(0, wanted[axis]) for axis in taken})
 
 
@@ -96,13 +125,24 @@ def _number(values: Values, name: str) -> int:
 @operator(
     "SliceChannel",
     "split",
-    attributes={"num_outputs": count(), "axis": integer(1), "squeeze_axis": flag(False)},
+    attributes={
+        "num_outputs": count(),
+        "axis": integer(1),
+        "squeeze_axis": flag(False),
+    },
     outputs=lambda values: _number(values, "num_outputs"),
 )
 def slice_channel(call: Call) -> list[ir.Value]:
     """Equal parts of an axis, each a Slice; squeeze_axis drops the axis, which must then have size 1."""
-    number, axis, shape = call.integer("num_outputs"), call.axis(call.integer("axis")), call.shape()
-    call.require(shape[axis] % number == 0, f"num_outputs={number} does not divide axis {axis} of size {shape[axis]}")
+    number, axis, shape = (
+        call.integer("num_outputs"),
+        call.axis(call.integer("axis")),
+        call.shape(),
+    )
+    call.require(
+        shape[axis] % number == 0,
+        f"num_outputs={number} does not divide axis {axis} of size {shape[axis]}",
+    )
     size = shape[axis] // number
     return _parts(call, [index * size for index in range(number + 1)])
 
@@ -142,10 +182,17 @@ def split_v2(call: Call) -> list[ir.Value]:
     if sections:
         call.require(sections <= size, f"sections={sections} on an axis of size {size}")
         least, longer = divmod(size, sections)
-        return _parts(call, [index * least + min(index, longer) for index in range(sections + 1)])
+        return _parts(
+            call, [index * least + min(index, longer) for index in range(sections + 1)]
+        )
     bounds = [*begins, size]
-    ascending = begins[:1] == (0,) and all(begin < end for begin, end in pairwise(bounds))
-    call.require(ascending, f"indices={begins} on an axis of size {size}: expected 0 first, then ever larger ones")
+    ascending = begins[:1] == (0,) and all(
+        begin < end for begin, end in pairwise(bounds)
+    )
+    call.require(
+        ascending,
+        f"indices={begins} on an axis of size {size}: expected 0 first, then ever larger ones",
+    )
     return _parts(call, bounds)
 
 
@@ -156,7 +203,10 @@ def _parts(call: Call, bounds: list[int]) -> list[ir.Value]:
         return parts
     largest = max(end - begin for begin, end in pairwise(bounds))
     call.require(largest == 1, f"squeeze_axis=True on parts of size {largest}")
-    call.require(len(shape) > 1, "squeeze_axis=True leaves no dimension, which to MXNet is an unknown shape")
+    call.require(
+        len(shape) > 1,
+        "squeeze_axis=True leaves no dimension, which to MXNet is an unknown shape",
+    )
     rest = [*shape[:axis], *shape[axis + 1 :]]
     return [call.reshape(part, rest) for part in parts]
 
@@ -182,12 +232,26 @@ def crop(call: Call) -> ir.Value:
     size, offset = call.integers("h_w"), call.integers("offset")
     if len(call.inputs) == 2:
         reference = call.shape(call.inputs[1])
-        call.require(len(reference) == 4, f"crop_like of shape {reference}: expected 4 dimensions")
+        call.require(
+            len(reference) == 4,
+            f"crop_like of shape {reference}: expected 4 dimensions",
+        )
         size = reference[2:]
-    call.require(len(size) == len(offset) == 2, f"h_w={size}, offset={offset}: expected 2 numbers each")
-    call.require(0 < size[0] <= rows and 0 < size[1] <= columns, f"h_w={size} on an input of shape {call.shape()}")
+    call.require(
+        len(size) == len(offset) == 2,
+        f"h_w={size}, offset={offset}: expected 2 numbers each",
+    )
+    call.require(
+        0 < size[0] <= rows and 0 < size[1] <= columns,
+        f"h_w={size} on an input of shape {call.shape()}",
+    )
     if call.flag("center_crop"):
         offset = (rows - size[0]) // 2, (columns - size[1]) // 2
     inside = 0 <= offset[0] <= rows - size[0] and 0 <= offset[1] <= columns - size[1]
-    call.require(inside, f"offset={offset}, h_w={size} leaves an input of shape {call.shape()}")
-    return cut(call, {2 + axis: slice(offset[axis], offset[axis] + size[axis]) for axis in (0, 1)})
+    call.require(
+        inside, f"offset={offset}, h_w={size} leaves an input of shape {call.shape()}"
+    )
+    return cut(
+        call,
+        {2 + axis: slice(offset[axis], offset[axis] + size[axis]) for axis in (0, 1)},
+    )

@@ -100,14 +100,19 @@ def round_away(call: Call) -> ir.Value:
     whole = call.emit("Floor", [magnitude])
     beyond = call.emit("Sub", [magnitude, whole])
     more = call.emit("Floor", [call.emit("Mul", [beyond, call.constant(2.0)])])
-    return call.emit("Mul", [call.emit("Sign", [call.data]), call.emit("Add", [whole, more])])
+    return call.emit(
+        "Mul", [call.emit("Sign", [call.data]), call.emit("Add", [whole, more])]
+    )
 
 
 @operator("rint")
 def rint(call: Call) -> ir.Value:
     """To the nearest, halfway down: the floor, and one more only if the ceiling is nearer."""
     low, high = call.emit("Floor", [call.data]), call.emit("Ceil", [call.data])
-    below, above = call.emit("Sub", [call.data, low]), call.emit("Sub", [high, call.data])
+    below, above = (
+        call.emit("Sub", [call.data, low]),
+        call.emit("Sub", [high, call.data]),
+    )
     nearer = call.emit("Relu", [call.emit("Sign", [call.emit("Sub", [below, above])])])
     return call.emit("Add", [low, nearer])
 
@@ -115,7 +120,11 @@ def rint(call: Call) -> ir.Value:
 @operator("hard_sigmoid", attributes={"alpha": real(0.2), "beta": real(0.5)})
 def hard_sigmoid(call: Call) -> ir.Value:
     """clip(alpha * x + beta, 0, 1)."""
-    return call.emit("HardSigmoid", [call.data], {"alpha": call.real("alpha"), "beta": call.real("beta")})
+    return call.emit(
+        "HardSigmoid",
+        [call.data],
+        {"alpha": call.real("alpha"), "beta": call.real("beta")},
+    )
 
 
 @operator("smooth_l1", attributes={"scalar": real(1.0)})
@@ -126,13 +135,19 @@ def smooth_l1(call: Call) -> ir.Value:
     if sharpness == 0:
         return call.emit("Mul", [magnitude, call.constant(0.0)])
     within = call.emit("Clip", [magnitude, None, call.constant(1 / sharpness)])
-    curved = call.emit("Mul", [call.emit("Mul", [within, within]), call.constant(sharpness / 2)])
+    curved = call.emit(
+        "Mul", [call.emit("Mul", [within, within]), call.constant(sharpness / 2)]
+    )
     return call.emit("Add", [curved, call.emit("Sub", [magnitude, within])])
 
 
-@operator("_contrib_quadratic", attributes={"a": real(0.0), "b": real(0.0), "c": real(0.0)})
+@operator(
+    "_contrib_quadratic", attributes={"a": real(0.0), "b": real(0.0), "c": real(0.0)}
+)
 def quadratic(call: Call) -> ir.Value:
     """(a * x + b) * x + c."""
     slope = call.emit("Mul", [call.data, call.constant(call.real("a"))])
     line = call.emit("Add", [slope, call.constant(call.real("b"))])
-    return call.emit("Add", [call.emit("Mul", [line, call.data]), call.constant(call.real("c"))])
+    return call.emit(
+        "Add", [call.emit("Mul", [line, call.data]), call.constant(call.real("c"))]
+    )

@@ -33,7 +33,7 @@ def word(attributes: Attributes, name: str, default: str) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
-def spell_normalizer(s: Nodes, attributes: Attributes) -> None:
+def decompose_normalizer(s: Nodes, attributes: Attributes) -> None:
     """Each row by its own norm; by MAX, its greatest number."""
     norms = {"L1": 1, "L2": 2}
     norm = word(attributes, "norm", "MAX")
@@ -45,12 +45,17 @@ def spell_normalizer(s: Nodes, attributes: Attributes) -> None:
         raise refuse(s.node, f"norm={norm}; expected L1, L2 or MAX")
 
 
-def spell_imputer(s: Nodes, attributes: Attributes) -> None:
+def decompose_imputer(s: Nodes, attributes: Attributes) -> None:
     """Another number for one that means a missing one; where that is NaN or infinite, nothing: a program has none."""
     whole = "imputed_value_int64s" in attributes
     kind = np.int64 if whole else np.float32
-    values = np.array(attributes.get("imputed_value_int64s" if whole else "imputed_value_floats", ()), kind)
-    missing = attributes.get("replaced_value_int64" if whole else "replaced_value_float", 0)
+    values = np.array(
+        attributes.get("imputed_value_int64s" if whole else "imputed_value_floats", ()),
+        kind,
+    )
+    missing = attributes.get(
+        "replaced_value_int64" if whole else "replaced_value_float", 0
+    )
     if not values.size:
         raise refuse(s.node, "it has no values to put in the place of others")
     if not np.isfinite(missing):
@@ -60,44 +65,59 @@ def spell_imputer(s: Nodes, attributes: Attributes) -> None:
     s.add("Where", hit, constant(s, values.reshape(1, -1), kind), s.x)
 
 
-def spell_one_hot(s: Nodes, attributes: Attributes) -> None:
+def decompose_one_hot(s: Nodes, attributes: Attributes) -> None:
     """One more axis, behind: 1 at the place of the category, 0 elsewhere."""
     categories = attributes.get("cats_int64s", ())
     if not categories:
         raise refuse(s.node, f"its categories are {_TEXT}")
     if not attributes.get("zeros", 1):
-        raise refuse(s.node, "zeros=0 stops at an unknown category, which no program can; expected 1")
+        raise refuse(
+            s.node,
+            "zeros=0 stops at an unknown category, which no program can; expected 1",
+        )
     number = s.apart(s.add("Cast", s.x, to=onnx.TensorProto.INT64))
     hit = s.add("Equal", number, constant(s, categories, np.int64))
     s.add("Cast", hit, to=onnx.TensorProto.FLOAT)
 
 
-def spell_binarizer(s: Nodes, attributes: Attributes) -> None:
+def decompose_binarizer(s: Nodes, attributes: Attributes) -> None:
     """1 above the threshold."""
     hit = s.add("Greater", s.x, constant(s, attributes.get("threshold", 0.0)))
     s.add("Cast", hit, to=onnx.TensorProto.FLOAT)
 
 
-def spell_vectorizer(s: Nodes, attributes: Attributes) -> None:
+def decompose_vectorizer(s: Nodes, attributes: Attributes) -> None:
     """Columns side by side."""
     columns = [s.add("Cast", name, to=onnx.TensorProto.FLOAT) for name in s.node.input]
     s.add("Concat", *columns, axis=1)
 
 
-def spell_label_encoder(s: Nodes, attributes: Attributes) -> None:
+def decompose_label_encoder(s: Nodes, attributes: Attributes) -> None:
     """A table of the keys and all whole numbers between; the default for every other number."""
     keys, values, default = _pairs(s.node, attributes)
     if keys.size == 0 or keys.size != values.size:
         raise refuse(s.node, f"{keys.size} keys and {values.size} values")
     if not np.all(keys == np.floor(keys)) or np.ptp(keys) > WIDEST_TABLE:
-        raise refuse(s.node, f"keys from {keys.min()} to {keys.max()}; expected whole numbers, {WIDEST_TABLE} in a row")
+        raise refuse(
+            s.node,
+            f"keys from {keys.min()} to {keys.max()}; expected whole numbers, {WIDEST_TABLE} in a row",
+        )
     low, high = int(keys.min()) - 1, int(keys.max()) + 1
     table = np.full(high - low + 1, default, values.dtype)
-    for key, value in zip(keys[::-1].tolist(), values[::-1].tolist(), strict=True):  # of equal keys the first counts
+    for key, value in zip(
+        keys[::-1].tolist(), values[::-1].tolist(), strict=True
+    ):  # of equal keys the first counts
         table[int(key) - low] = value
     x = s.add("Cast", s.x, to=onnx.TensorProto.INT64)
-    x = s.add("Max", s.add("Min", x, constant(s, high, np.int64)), constant(s, low, np.int64))
-    s.add("Gather", constant(s, table, table.dtype.type), s.add("Sub", x, constant(s, low, np.int64)), axis=0)
+    x = s.add(
+        "Max", s.add("Min", x, constant(s, high, np.int64)), constant(s, low, np.int64)
+    )
+    s.add(
+        "Gather",
+        constant(s, table, table.dtype.type),
+        s.add("Sub", x, constant(s, low, np.int64)),
+        axis=0,
+    )
 
 
 def _pairs(node: onnx.NodeProto, attributes: Attributes) -> tuple[Any, Any, Any]:
@@ -106,9 +126,14 @@ def _pairs(node: onnx.NodeProto, attributes: Attributes) -> tuple[Any, Any, Any]
     for role in ("keys", "values"):
         arrays = {"int64s": np.int64, "floats": np.float32}
         names = [name for name in arrays if f"{role}_{name}" in attributes]
-        if f"{role}_tensor" in attributes and attributes[f"{role}_tensor"].data_type != onnx.TensorProto.STRING:
+        if (
+            f"{role}_tensor" in attributes
+            and attributes[f"{role}_tensor"].data_type != onnx.TensorProto.STRING
+        ):
             array = numpy_helper.to_array(attributes[f"{role}_tensor"]).reshape(-1)
-            found.append(array.astype(np.int64 if array.dtype.kind in "iu" else np.float32))
+            found.append(
+                array.astype(np.int64 if array.dtype.kind in "iu" else np.float32)
+            )
         elif names:
             found.append(np.array(attributes[f"{role}_{names[0]}"], arrays[names[0]]))
         else:
@@ -117,5 +142,9 @@ def _pairs(node: onnx.NodeProto, attributes: Attributes) -> tuple[Any, Any, Any]
         default = numpy_helper.to_array(attributes["default_tensor"]).reshape(-1)[0]
     else:
         whole = found[1].dtype == np.int64
-        default = attributes.get("default_int64", -1) if whole else attributes.get("default_float", -0.0)
+        default = (
+            attributes.get("default_int64", -1)
+            if whole
+            else attributes.get("default_float", -0.0)
+        )
     return found[0], found[1], default

@@ -11,17 +11,20 @@ from onnx import helper
 
 from mrt.frontend.onnx.ml.features import (
     constant,
+    decompose_binarizer,
+    decompose_imputer,
+    decompose_label_encoder,
+    decompose_normalizer,
+    decompose_one_hot,
+    decompose_vectorizer,
     refuse,
-    spell_binarizer,
-    spell_imputer,
-    spell_label_encoder,
-    spell_normalizer,
-    spell_one_hot,
-    spell_vectorizer,
     word,
 )
-from mrt.frontend.onnx.ml.support_vectors import spell_classifier, spell_regressor
-from mrt.frontend.onnx.ml.trees import read_trees, spell_trees
+from mrt.frontend.onnx.ml.support_vectors import (
+    decompose_classifier,
+    decompose_regressor,
+)
+from mrt.frontend.onnx.ml.trees import decompose_trees, read_trees
 from mrt.frontend.onnx.opsets.experimental import Nodes
 from mrt.frontend.onnx.read.read import add_note
 
@@ -41,14 +44,20 @@ def _linear(s: Nodes, attributes: Attributes, rows: int) -> str:
     weights = np.array(attributes.get("coefficients", ()), np.float32)
     bias = np.array(attributes.get("intercepts", np.zeros(rows)), np.float32)
     if rows < 1 or not weights.size or weights.size % rows or bias.size != rows:
-        raise refuse(s.node, f"{weights.size} coefficients and {bias.size} intercepts for {rows} results")
+        raise refuse(
+            s.node,
+            f"{weights.size} coefficients and {bias.size} intercepts for {rows} results",
+        )
     w, b = constant(s, weights.reshape(rows, -1)), constant(s, bias)
     return s.add("Gemm", s.x, w, b, transB=1)
 
 
 def _regressor(s: Nodes, attributes: Attributes) -> None:
     if word(attributes, "post_transform", "NONE") != "NONE":
-        raise refuse(s.node, f"post_transform={word(attributes, 'post_transform', '')}; expected NONE")
+        raise refuse(
+            s.node,
+            f"post_transform={word(attributes, 'post_transform', '')}; expected NONE",
+        )
     _linear(s, attributes, int(attributes.get("targets", 1)))
 
 
@@ -56,7 +65,10 @@ def _classifier(s: Nodes, attributes: Attributes) -> None:
     """The label of the greatest sum, and the sums, or what is made of them."""
     labels = _labels(s, attributes, "classlabels_ints")
     if len(labels) < 2 or len(attributes.get("intercepts", labels)) != len(labels):
-        raise refuse(s.node, f"{len(labels)} labels; expected two or more, and a row of coefficients for each")
+        raise refuse(
+            s.node,
+            f"{len(labels)} labels; expected two or more, and a row of coefficients for each",
+        )
     _choose(s, attributes, _linear(s, attributes, len(labels)), labels)
 
 
@@ -64,7 +76,9 @@ def _choose(s: Nodes, attributes: Attributes, sums: str, labels: Sequence[int]) 
     transform = word(attributes, "post_transform", "NONE")
     functions = {"NONE": "Identity", "SOFTMAX": "Softmax", "LOGISTIC": "Sigmoid"}
     if transform not in functions:
-        raise refuse(s.node, f"post_transform={transform}; expected {', '.join(functions)}")
+        raise refuse(
+            s.node, f"post_transform={transform}; expected {', '.join(functions)}"
+        )
     s.add(functions[transform], sums, **({"axis": 1} if transform == "SOFTMAX" else {}))
     s.made[-1].output[0] = s.node.output[1]
     places = s.add("ArgMax", sums, axis=1, keepdims=0)
@@ -85,7 +99,11 @@ def _feature_extractor(s: Nodes, attributes: Attributes) -> None:
         s.add("Reshape", whole, constant(s, [1, -1], np.int64))
         return
     places = s.add("Reshape", s.node.input[1], constant(s, [-1], np.int64))
-    rows = s.add("Reshape", s.x, constant(s, [1, -1], np.int64)) if s.node.input[0] in s.of_one_axis else s.x
+    rows = (
+        s.add("Reshape", s.x, constant(s, [1, -1], np.int64))
+        if s.node.input[0] in s.of_one_axis
+        else s.x
+    )
     s.add("Gather", rows, places, axis=1)
 
 
@@ -93,8 +111,13 @@ def _trees(s: Nodes, attributes: Attributes, role: str, results: int) -> str:
     base = np.array(attributes.get("base_values", np.zeros(results)), np.float32)
     found = read_trees(attributes, role, results)
     if isinstance(found, str) or base.size != results:
-        raise refuse(s.node, found if isinstance(found, str) else f"{base.size} base values for {results} results")
-    return spell_trees(s, found, base)
+        raise refuse(
+            s.node,
+            found
+            if isinstance(found, str)
+            else f"{base.size} base values for {results} results",
+        )
+    return decompose_trees(s, found, base)
 
 
 def _tree_regressor(s: Nodes, attributes: Attributes) -> None:
@@ -107,12 +130,18 @@ def _tree_regressor(s: Nodes, attributes: Attributes) -> None:
 
 def _tree_classifier(s: Nodes, attributes: Attributes) -> None:
     """The label of the greatest sum, and the sums; or of two labels the second where one sum says so."""
-    labels, named = _labels(s, attributes, "classlabels_int64s"), set(attributes.get("class_ids", ()))
+    labels, named = (
+        _labels(s, attributes, "classlabels_int64s"),
+        set(attributes.get("class_ids", ())),
+    )
     if len(labels) == 2 and len(named) == 1:
         _choose_of_two(s, attributes, labels)
         return
     if len(labels) < 2 or not named:
-        raise refuse(s.node, f"{len(labels)} labels and weights for {len(named)} of them; expected two or more")
+        raise refuse(
+            s.node,
+            f"{len(labels)} labels and weights for {len(named)} of them; expected two or more",
+        )
     _choose(s, attributes, _trees(s, attributes, "class", len(labels)), labels)
 
 
@@ -127,10 +156,17 @@ def _choose_of_two(s: Nodes, attributes: Attributes, labels: Sequence[int]) -> N
     if transform == "LOGISTIC":
         both = [s.add("Sigmoid", value) for value in (s.add("Neg", total), total)]
     else:
-        both = [s.add("Sub", constant(s, 1.0), total) if share else s.add("Neg", total), total]
+        both = [
+            s.add("Sub", constant(s, 1.0), total) if share else s.add("Neg", total),
+            total,
+        ]
     s.add("Concat", *both, axis=1)
     s.made[-1].output[0] = s.node.output[1]
-    second = s.add("Cast", s.add("Greater", total, constant(s, 0.5 if share else 0.0)), to=onnx.TensorProto.INT64)
+    second = s.add(
+        "Cast",
+        s.add("Greater", total, constant(s, 0.5 if share else 0.0)),
+        to=onnx.TensorProto.INT64,
+    )
     places = s.add("Reshape", second, constant(s, [-1], np.int64))
     s.add("Gather", constant(s, labels, np.int64), places, axis=0)
 
@@ -140,34 +176,38 @@ def _labels(s: Nodes, attributes: Attributes, name: str) -> Sequence[int]:
     texts = attributes.get("classlabels_strings", ())
     if not texts:
         return tuple(attributes.get(name, ()))
-    s.notes.append(_meaning(s.node.output[0], [item.decode(errors="replace") for item in texts]))
+    s.notes.append(
+        _meaning(s.node.output[0], [item.decode(errors="replace") for item in texts])
+    )
     return range(len(texts))
 
 
 def _meaning(output: str, texts: Sequence[str]) -> str:
-    shown = ", ".join(f"{place} is {text!r}" for place, text in enumerate(texts[:MOST_SHOWN]))
+    shown = ", ".join(
+        f"{place} is {text!r}" for place, text in enumerate(texts[:MOST_SHOWN])
+    )
     return f"'{output}' is the place of a label: {shown}{', ..' if len(texts) > MOST_SHOWN else ''}"
 
 
 def _support_vectors(s: Nodes, attributes: Attributes) -> None:
-    spell_classifier(s, attributes, _labels(s, attributes, "classlabels_ints"))
+    decompose_classifier(s, attributes, _labels(s, attributes, "classlabels_ints"))
 
 
 ANY = 1 << 16  # operands
 
 # What spells an operator, and how many operands it has at most.
-LEARNED: dict[str, tuple[Callable[[Nodes, Attributes], None], int]] = {
+ML_OPERATORS: dict[str, tuple[Callable[[Nodes, Attributes], None], int]] = {
     "ArrayFeatureExtractor": (_feature_extractor, 2),
-    "Binarizer": (spell_binarizer, 1),
-    "FeatureVectorizer": (spell_vectorizer, ANY),
-    "Imputer": (spell_imputer, 1),
-    "LabelEncoder": (spell_label_encoder, 1),
+    "Binarizer": (decompose_binarizer, 1),
+    "FeatureVectorizer": (decompose_vectorizer, ANY),
+    "Imputer": (decompose_imputer, 1),
+    "LabelEncoder": (decompose_label_encoder, 1),
     "LinearClassifier": (_classifier, 1),
     "LinearRegressor": (_regressor, 1),
-    "Normalizer": (spell_normalizer, 1),
-    "OneHotEncoder": (spell_one_hot, 1),
+    "Normalizer": (decompose_normalizer, 1),
+    "OneHotEncoder": (decompose_one_hot, 1),
     "SVMClassifier": (_support_vectors, 1),
-    "SVMRegressor": (spell_regressor, 1),
+    "SVMRegressor": (decompose_regressor, 1),
     "Scaler": (_scaler, 1),
     "TreeEnsembleClassifier": (_tree_classifier, 1),
     "TreeEnsembleRegressor": (_tree_regressor, 1),
@@ -175,13 +215,17 @@ LEARNED: dict[str, tuple[Callable[[Nodes, Attributes], None], int]] = {
 }
 
 
-def spell_learned(proto: onnx.ModelProto, opset: int) -> None:
+def decompose_ml(proto: onnx.ModelProto, opset: int) -> None:
     """Replace them by operators of the default domain; what is left is refused by its name."""
     nodes = proto.graph.node
     if not any(node.domain == DOMAIN for node in nodes):
         return
     taken = {name for node in nodes for name in (*node.input, *node.output)}
-    texts = {tensor.name: _texts(tensor) for tensor in proto.graph.initializer if _is_text(tensor)}
+    texts = {
+        tensor.name: _texts(tensor)
+        for tensor in proto.graph.initializer
+        if _is_text(tensor)
+    }
     rows = {tensor.name for tensor in proto.graph.initializer if len(tensor.dims) == 1}
     spelled: list[onnx.NodeProto] = []
     notes: list[str] = []
@@ -191,10 +235,18 @@ def spell_learned(proto: onnx.ModelProto, opset: int) -> None:
             continue
         one = Nodes(node, taken, rows, opset)
         one.texts = texts
-        LEARNED[node.op_type][0](one, {item.name: helper.get_attribute_value(item) for item in node.attribute})
+        ML_OPERATORS[node.op_type][0](
+            one,
+            {item.name: helper.get_attribute_value(item) for item in node.attribute},
+        )
         spelled += one.finish()
         notes += one.notes
-    zipped = {name for node in nodes if node.op_type == "ZipMap" and node.domain == DOMAIN for name in node.output}
+    zipped = {
+        name
+        for node in nodes
+        if node.op_type == "ZipMap" and node.domain == DOMAIN
+        for name in node.output
+    }
     for value in proto.graph.output:
         if value.name in zipped:
             value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
@@ -205,7 +257,11 @@ def spell_learned(proto: onnx.ModelProto, opset: int) -> None:
     del nodes[:]
     nodes.extend(spelled)
     read = {name for node in spelled for name in node.input}
-    for tensor in [tensor for tensor in proto.graph.initializer if tensor.name in texts and tensor.name not in read]:
+    for tensor in [
+        tensor
+        for tensor in proto.graph.initializer
+        if tensor.name in texts and tensor.name not in read
+    ]:
         proto.graph.initializer.remove(tensor)
 
 
@@ -219,12 +275,27 @@ def _texts(tensor: onnx.TensorProto) -> list[str]:
 
 def _is_learned(node: onnx.NodeProto) -> bool:
     """Of the operands and attributes that ONNX declares for it."""
-    if node.domain != DOMAIN or node.op_type not in LEARNED or not onnx.defs.has(node.op_type, DOMAIN):
+    if (
+        node.domain != DOMAIN
+        or node.op_type not in ML_OPERATORS
+        or not onnx.defs.has(node.op_type, DOMAIN)
+    ):
         return False
     declared = onnx.defs.get_schema(node.op_type, DOMAIN).attributes
-    kinds = {name: str(attribute.type).rpartition(".")[2] for name, attribute in declared.items()}
-    typed = all(kinds.get(a.name) == onnx.AttributeProto.AttributeType.Name(a.type) for a in node.attribute)
+    kinds = {
+        name: str(attribute.type).rpartition(".")[2]
+        for name, attribute in declared.items()
+    }
+    typed = all(
+        kinds.get(a.name) == onnx.AttributeProto.AttributeType.Name(a.type)
+        for a in node.attribute
+    )
     outputs = 2 if node.op_type.endswith("Classifier") else 1
     names = [*node.input, *node.output]
-    most = LEARNED[node.op_type][1]
-    return typed and (most == ANY or len(node.input) == most) and len(node.output) == outputs and all(names)
+    most = ML_OPERATORS[node.op_type][1]
+    return (
+        typed
+        and (most == ANY or len(node.input) == most)
+        and len(node.output) == outputs
+        and all(names)
+    )

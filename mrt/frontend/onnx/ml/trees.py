@@ -32,7 +32,7 @@ class Tree:
     leaves: tuple[int, ...]
 
 
-def spell_trees(s: Nodes, trees: list[Tree], base: Array) -> str:
+def decompose_trees(s: Nodes, trees: list[Tree], base: Array) -> str:
     """The sums [rows, results]."""
     total = _constant(s, base.reshape(1, -1))
     for tree in trees:
@@ -57,10 +57,25 @@ def _of_tree(s: Nodes, tree: Tree) -> str:
 
 def read_trees(attributes: Attributes, role: str, results: int) -> list[Tree] | str:
     """The trees of a TreeEnsembleClassifier (role "class") or Regressor ("target"), or what is wrong with them."""
-    names = ["treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids"]
+    names = [
+        "treeids",
+        "nodeids",
+        "featureids",
+        "values",
+        "modes",
+        "truenodeids",
+        "falsenodeids",
+    ]
     columns = [list(attributes.get(f"nodes_{name}", ())) for name in names]
-    leaves = [list(attributes.get(f"{role}_{name}", ())) for name in ("treeids", "nodeids", "ids", "weights")]
-    if len({len(column) for column in columns}) != 1 or len({len(column) for column in leaves}) != 1 or not columns[0]:
+    leaves = [
+        list(attributes.get(f"{role}_{name}", ()))
+        for name in ("treeids", "nodeids", "ids", "weights")
+    ]
+    if (
+        len({len(column) for column in columns}) != 1
+        or len({len(column) for column in leaves}) != 1
+        or not columns[0]
+    ):
         return "lists of nodes of different lengths"
     nodes: dict[int, dict[int, list[Any]]] = {}
     for row in zip(*columns, strict=True):
@@ -71,22 +86,40 @@ def read_trees(attributes: Attributes, role: str, results: int) -> list[Tree] | 
             return f"a weight for result {result} of {results}"
         weights.setdefault((tree, node), []).append((result, weight))
     trees: list[Tree] = []
-    said: list[tuple[dict[int, set[int]], Tree]] = []  # the results that each leaf speaks of
+    said: list[
+        tuple[dict[int, set[int]], Tree]
+    ] = []  # the results that each leaf speaks of
     for name, tree_nodes in nodes.items():
         own = {node: found for (tree, node), found in weights.items() if tree == name}
         tree = _tree(tree_nodes, own, results)
         if isinstance(tree, str):
             return f"tree {name}: {tree}"
         trees.append(tree)
-        said.append(({leaf: {result for result, _ in found} for leaf, found in own.items()}, tree))
-    told = [set.intersection(*(own.get(leaf, set()) for leaf in tree.leaves)) for own, tree in said]
+        said.append(
+            (
+                {leaf: {result for result, _ in found} for leaf, found in own.items()},
+                tree,
+            )
+        )
+    told = [
+        set.intersection(*(own.get(leaf, set()) for leaf in tree.leaves))
+        for own, tree in said
+    ]
     if missing := set(range(results)).difference(*told):
         return f"no tree whose every leaf speaks of result {min(missing)}; runtimes read that in different ways"
     entries = sum(tree.paths.size for tree in trees)
-    return trees if entries <= MOST_ENTRIES else f"{entries} pairs of questions and leaves; at most {MOST_ENTRIES}"
+    return (
+        trees
+        if entries <= MOST_ENTRIES
+        else f"{entries} pairs of questions and leaves; at most {MOST_ENTRIES}"
+    )
 
 
-def _tree(nodes: dict[int, list[Any]], weights: Mapping[int, list[tuple[int, float]]], results: int) -> Tree | str:
+def _tree(
+    nodes: dict[int, list[Any]],
+    weights: Mapping[int, list[tuple[int, float]]],
+    results: int,
+) -> Tree | str:
     modes = {_word(node[2]) for node in nodes.values()} - {"LEAF"}
     if len(modes) > 1 or not modes <= set(QUESTIONS):
         return f"questions of the kinds {', '.join(sorted(modes))}; expected one of {', '.join(QUESTIONS)}"
@@ -103,18 +136,26 @@ def _tree(nodes: dict[int, list[Any]], weights: Mapping[int, list[tuple[int, flo
             leaves.append((number, path))
             continue
         yes, no = nodes[number][3:]
-        waiting += [(no, path | {place[number]: -1.0}), (yes, path | {place[number]: 1.0})]
+        waiting += [
+            (no, path | {place[number]: -1.0}),
+            (yes, path | {place[number]: 1.0}),
+        ]
     if len(inner) + len(leaves) != len(nodes):
         return "its nodes are no tree"
     if len(inner) * len(leaves) > MOST_ENTRIES:
         return f"{len(inner) * len(leaves)} pairs of questions and leaves; at most {MOST_ENTRIES}"
-    paths, sums = np.zeros((max(len(inner), 1), len(leaves)), np.float32), np.zeros((len(leaves), results), np.float32)
+    paths, sums = (
+        np.zeros((max(len(inner), 1), len(leaves)), np.float32),
+        np.zeros((len(leaves), results), np.float32),
+    )
     for index, (number, path) in enumerate(leaves):
         for question, answer in path.items():
             paths[question, index] = answer
         for result, weight in weights.get(number, ()):
             sums[index, result] += weight
-    asked = [nodes[number] for number in inner] or [[0, 0.0, "LEAF", 0, 0]]  # a leaf alone asks what it does not heed
+    asked = [nodes[number] for number in inner] or [
+        [0, 0.0, "LEAF", 0, 0]
+    ]  # a leaf alone asks what it does not heed
     mode = next(iter(modes), "BRANCH_LEQ")
     return Tree(tuple(node[0] for node in asked), tuple(node[1] for node in asked), paths, sums, mode,
                 tuple(number for number, _ in leaves))  # fmt: skip

@@ -23,10 +23,15 @@ def _broadcast(node: ir.Node) -> None:
         raise Unsupported([f"{_name(node)}: axis={axis.as_int()}; expected 0 or more"])
     a, b = node.inputs[0], node.inputs[1]
     s = Spelling(node)
-    shape, ranks = s.add("Shape", b), [s.add("Shape", s.add("Shape", value)) for value in (a, b)]
+    shape, ranks = (
+        s.add("Shape", b),
+        [s.add("Shape", s.add("Shape", value)) for value in (a, b)],
+    )
     left = s.add("Sub", ranks[0], s.add("Add", ranks[1], s.integers(axis.as_int())))
     ones = s.add("ConstantOfShape", left, value=ir.tensor(np.array([1], np.int64)))
-    node.replace_input_with(1, s.add("Reshape", b, s.add("Concat", shape, ones, axis=0)))
+    node.replace_input_with(
+        1, s.add("Reshape", b, s.add("Concat", shape, ones, axis=0))
+    )
 
 
 def _slope_of_channels(node: ir.Node) -> None:
@@ -36,8 +41,14 @@ def _slope_of_channels(node: ir.Node) -> None:
         return
     s = Spelling(node)
     rank = s.add("Shape", s.add("Shape", s.x))
-    ones = s.add("ConstantOfShape", s.add("Sub", rank, s.integers(2)), value=ir.tensor(np.array([1], np.int64)))
-    node.replace_input_with(1, s.add("Reshape", slope, s.add("Concat", s.integers(-1), ones, axis=0)))
+    ones = s.add(
+        "ConstantOfShape",
+        s.add("Sub", rank, s.integers(2)),
+        value=ir.tensor(np.array([1], np.int64)),
+    )
+    node.replace_input_with(
+        1, s.add("Reshape", slope, s.add("Concat", s.integers(-1), ones, axis=0))
+    )
 
 
 def _cast(node: ir.Node) -> None:
@@ -46,7 +57,9 @@ def _cast(node: ir.Node) -> None:
     if to.type == ir.AttributeType.STRING:
         word = to.as_string().upper()
         if word not in ir.DataType.__members__:
-            raise Unsupported([f"{_name(node)}: to={to.as_string()}; expected the name of a type"])
+            raise Unsupported(
+                [f"{_name(node)}: to={to.as_string()}; expected the name of a type"]
+            )
         node.attributes["to"] = ir.AttrInt64("to", int(ir.DataType[word]))
 
 
@@ -66,13 +79,18 @@ def _concat(node: ir.Node) -> None:
 
 def _pad(node: ir.Node) -> None:
     if "paddings" in node.attributes:
-        node.attributes["pads"] = ir.AttrInt64s("pads", list(node.attributes.pop("paddings").as_ints()))
+        node.attributes["pads"] = ir.AttrInt64s(
+            "pads", list(node.attributes.pop("paddings").as_ints())
+        )
 
 
 def _upsample(node: ir.Node) -> None:
     """Height and width had a scale each."""
     if "scales" not in node.attributes:
-        scales = [node.attributes.pop(name).as_float() for name in ("height_scale", "width_scale")]
+        scales = [
+            node.attributes.pop(name).as_float()
+            for name in ("height_scale", "width_scale")
+        ]
         node.attributes["scales"] = ir.AttrFloat32s("scales", [1.0, 1.0, *scales])
 
 
@@ -82,12 +100,14 @@ def _selu(node: ir.Node) -> None:
             node.attributes[name] = ir.AttrFloat32(name, value)
 
 
-def _whole_power(node: ir.Node) -> None:
+def _integer_power(node: ir.Node) -> None:
     """The p of a norm was a float."""
     p = node.attributes.get("p")
     if p is not None and p.type == ir.AttributeType.FLOAT:
         if p.as_float() != round(p.as_float()):
-            raise Unsupported([f"{_name(node)}: p={p.as_float()}; expected a whole number"])
+            raise Unsupported(
+                [f"{_name(node)}: p={p.as_float()}; expected a whole number"]
+            )
         node.attributes["p"] = ir.AttrInt64("p", round(p.as_float()))
 
 
@@ -103,12 +123,24 @@ def _name(node: ir.Node) -> str:
     return f"{node.name or node.outputs[0].name} ({node.op_type})"
 
 
-_BROADCAST = ("Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor")
+_BROADCAST = (
+    "Add",
+    "And",
+    "Div",
+    "Equal",
+    "Greater",
+    "Less",
+    "Mul",
+    "Or",
+    "Pow",
+    "Sub",
+    "Xor",
+)
 
-ANCIENT: dict[str, Callable[[ir.Node], None]] = {
+BEFORE_7: dict[str, Callable[[ir.Node], None]] = {
     **dict.fromkeys(_BROADCAST, _broadcast),
     **dict.fromkeys(("GRU", "LSTM", "RNN"), _drop("output_sequence")),
-    **dict.fromkeys(("GlobalLpPool", "LpPool"), _whole_power),
+    **dict.fromkeys(("GlobalLpPool", "LpPool"), _integer_power),
     "BatchNormalization": _drop("is_test"),
     "Cast": _cast,
     "Concat": _concat,
@@ -124,14 +156,20 @@ ANCIENT: dict[str, Callable[[ir.Node], None]] = {
 CHANGED = {"Split": 2, "Tile": 6}
 
 
-def write_ancient(model: ir.Model) -> None:
+def upgrade_to_opset_7(model: ir.Model) -> None:
     """Bring a model of opset 1 to 6 to opset 7."""
-    opset = model.graph.opset_imports.get("", model.graph.opset_imports.get("ai.onnx", FIRST))
+    opset = model.graph.opset_imports.get(
+        "", model.graph.opset_imports.get("ai.onnx", FIRST)
+    )
     if opset >= FIRST:
         return
     for node in list(model.graph):
         node.attributes.pop("consumed_inputs", None)
         if opset < CHANGED.get(node.op_type, 1):
-            raise Unsupported([f"{_name(node)}: in opset {opset}; expected opset {CHANGED[node.op_type]} or newer"])
-        if node.op_type in ANCIENT:
-            ANCIENT[node.op_type](node)
+            raise Unsupported(
+                [
+                    f"{_name(node)}: in opset {opset}; expected opset {CHANGED[node.op_type]} or newer"
+                ]
+            )
+        if node.op_type in BEFORE_7:
+            BEFORE_7[node.op_type](node)

@@ -29,9 +29,19 @@ class Nodes:
     """The nodes that one node becomes, in operators of this opset; the last of them has its output."""
 
     def __init__(
-        self, node: onnx.NodeProto, taken: set[str], of_one_axis: Collection[str] = (), opset: int = LEFT
+        self,
+        node: onnx.NodeProto,
+        taken: set[str],
+        of_one_axis: Collection[str] = (),
+        opset: int = LEFT,
     ) -> None:
-        self.node, self.x, self._taken, self.of_one_axis, self.opset = node, node.input[0], taken, of_one_axis, opset
+        self.node, self.x, self._taken, self.of_one_axis, self.opset = (
+            node,
+            node.input[0],
+            taken,
+            of_one_axis,
+            opset,
+        )
         self.made: list[onnx.NodeProto] = []
         self.notes: list[str] = []
         self.texts: dict[str, list[str]] = {}  # initializers that are no numbers
@@ -42,12 +52,18 @@ class Nodes:
         while name in self._taken:
             name += "_"
         self._taken.add(name)
-        self.made.append(helper.make_node(operator, inputs, [name], name=name, **attributes))
+        self.made.append(
+            helper.make_node(operator, inputs, [name], name=name, **attributes)
+        )
         return name
 
     def real(self, *values: float, axes: int = 0) -> str:
         """A constant of float32: one number, or one for each channel in front of so many axes."""
-        array = np.array(values, np.float32).reshape(-1, *(1,) * axes) if axes else np.array(values[0], np.float32)
+        array = (
+            np.array(values, np.float32).reshape(-1, *(1,) * axes)
+            if axes
+            else np.array(values[0], np.float32)
+        )
         return self.add("Constant", value=numpy_helper.from_array(array))
 
     def apart(self, x: str) -> str:
@@ -56,18 +72,27 @@ class Nodes:
 
     def reduce(self, operator: str, x: str, axis: int) -> str:
         """A reduction of one axis, which is kept."""
-        return self._along(operator, 13 if operator == "ReduceSum" else 18, x, axis, keepdims=1)
+        return self._along(
+            operator, 13 if operator == "ReduceSum" else 18, x, axis, keepdims=1
+        )
 
-    def _along(self, operator: str, since: int, x: str, axis: int, **attributes: int) -> str:
+    def _along(
+        self, operator: str, since: int, x: str, axis: int, **attributes: int
+    ) -> str:
         """The axis is an operand since this opset, and was an attribute before."""
         if self.opset < since:
             return self.add(operator, x, axes=[axis], **attributes)
-        axes = self.add("Constant", value=numpy_helper.from_array(np.array([axis], np.int64)))
+        axes = self.add(
+            "Constant", value=numpy_helper.from_array(np.array([axis], np.int64))
+        )
         return self.add(operator, x, axes, **attributes)
 
     def finish(self) -> list[onnx.NodeProto]:
         """The nodes, ending in the old one's name and output."""
-        self.made[-1].output[0], self.made[-1].name = self.node.output[0], self.node.name
+        self.made[-1].output[0], self.made[-1].name = (
+            self.node.output[0],
+            self.node.name,
+        )
         return self.made
 
 
@@ -79,12 +104,20 @@ def _number(s: Nodes, attributes: Attributes) -> float:
     scale = attributes.get("scale", 1.0)
     if isinstance(scale, float):
         return scale
-    raise Unsupported([f"{s.node.name or s.node.output[0]} ({s.node.op_type}): scale={list(scale)}; expected a number"])
+    raise Unsupported(
+        [
+            f"{s.node.name or s.node.output[0]} ({s.node.op_type}): scale={list(scale)}; expected a number"
+        ]
+    )
 
 
 def _affine(s: Nodes, attributes: Attributes) -> None:
     """alpha * x + beta."""
-    s.add("Add", _scaled(s, s.x, attributes.get("alpha", 1.0)), s.real(attributes.get("beta", 0.0)))
+    s.add(
+        "Add",
+        _scaled(s, s.x, attributes.get("alpha", 1.0)),
+        s.real(attributes.get("beta", 0.0)),
+    )
 
 
 def _scale(s: Nodes, attributes: Attributes) -> None:
@@ -102,7 +135,11 @@ def _crop(s: Nodes, attributes: Attributes) -> None:
     """Without a border of left, top, right and bottom; or a height and width from the left and top one on."""
     border, size = attributes.get("border", ()), attributes.get("scale", ())
     size = () if isinstance(size, float) else size
-    if len(border) != 4 or len(size) not in (0, 2) or min((*border, *size), default=0) < 0:
+    if (
+        len(border) != 4
+        or len(size) not in (0, 2)
+        or min((*border, *size), default=0) < 0
+    ):
         raise Unsupported([f"{s.node.name or s.node.output[0]} (Crop): border={list(border)}, scale={list(size)}; "
                            "expected 4 numbers and 0 or 2, none of them negative"])  # fmt: skip
     left, top, right, bottom = border
@@ -110,19 +147,33 @@ def _crop(s: Nodes, attributes: Attributes) -> None:
     for axis, start, end in ((2, top, bottom), (3, left, right)):
         last = start + size[axis - 2] if size else -end
         if start or last:
-            x = s.add("Slice", x, axes=[axis], starts=[start], ends=[last or np.iinfo(np.int32).max])
+            x = s.add(
+                "Slice",
+                x,
+                axes=[axis],
+                starts=[start],
+                ends=[last or np.iinfo(np.int32).max],
+            )
     if x == s.x:
         s.add("Identity", x)
 
 
 def _parametric_softplus(s: Nodes, attributes: Attributes) -> None:
     """alpha * ln(1 + exp(beta * x))."""
-    _scaled(s, s.add("Softplus", _scaled(s, s.x, attributes.get("beta", 1.0))), attributes.get("alpha", 1.0))
+    _scaled(
+        s,
+        s.add("Softplus", _scaled(s, s.x, attributes.get("beta", 1.0))),
+        attributes.get("alpha", 1.0),
+    )
 
 
 def _scaled_tanh(s: Nodes, attributes: Attributes) -> None:
     """alpha * tanh(beta * x)."""
-    _scaled(s, s.add("Tanh", _scaled(s, s.x, attributes.get("beta", 1.0))), attributes.get("alpha", 1.0))
+    _scaled(
+        s,
+        s.add("Tanh", _scaled(s, s.x, attributes.get("beta", 1.0))),
+        attributes.get("alpha", 1.0),
+    )
 
 
 EXPERIMENTAL: dict[str, Callable[[Nodes, Attributes], None]] = {
@@ -135,7 +186,7 @@ EXPERIMENTAL: dict[str, Callable[[Nodes, Attributes], None]] = {
 }
 
 
-def spell_experimental(proto: onnx.ModelProto, opset: int) -> None:
+def decompose_experimental(proto: onnx.ModelProto, opset: int) -> None:
     """Replace them by operators of their opset, which mean the same; a newer model has none that could be told apart."""
     nodes = proto.graph.node
     if opset >= LEFT or not any(_is_experimental(node) for node in nodes):
@@ -145,7 +196,9 @@ def spell_experimental(proto: onnx.ModelProto, opset: int) -> None:
     for node in nodes:
         if _is_experimental(node):
             one = Nodes(node, taken)
-            attributes = {item.name: helper.get_attribute_value(item) for item in node.attribute}
+            attributes = {
+                item.name: helper.get_attribute_value(item) for item in node.attribute
+            }
             EXPERIMENTAL[node.op_type](one, attributes)
             spelled += one.finish()
         else:
@@ -155,6 +208,15 @@ def spell_experimental(proto: onnx.ModelProto, opset: int) -> None:
 
 
 def _is_experimental(node: onnx.NodeProto) -> bool:
-    complete = len(node.input) == 1 and len(node.output) == 1 and bool(node.input[0] and node.output[0])
+    complete = (
+        len(node.input) == 1
+        and len(node.output) == 1
+        and bool(node.input[0] and node.output[0])
+    )
     typed = all(item.type in _TYPES.get(item.name, ()) for item in node.attribute)
-    return node.op_type in EXPERIMENTAL and node.domain in DEFAULT_DOMAINS and complete and typed
+    return (
+        node.op_type in EXPERIMENTAL
+        and node.domain in DEFAULT_DOMAINS
+        and complete
+        and typed
+    )

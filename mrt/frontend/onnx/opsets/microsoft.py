@@ -9,7 +9,7 @@ import onnx
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
-from mrt.frontend.onnx.opsets.after_20 import Spelling, spell_rms_norm
+from mrt.frontend.onnx.opsets.after_20 import Spelling, decompose_rms_norm
 from mrt.frontend.onnx.quantized.integer_operators import OF_MICROSOFT
 from mrt.frontend.onnx.read.read import DEFAULT_DOMAINS
 
@@ -17,15 +17,23 @@ DOMAIN = "com.microsoft"
 FIRST_LAYER_NORM = 17  # the opset; in older models the optimiser puts its own operator into the default domain
 
 
-def adopt(proto: onnx.ModelProto, opset: int) -> None:
+def set_domain(proto: onnx.ModelProto, opset: int) -> None:
     """Name the domain of what the optimiser leaves in the default one, and leave out results that nobody reads."""
-    own = {"SimplifiedLayerNormalization"} | ({"LayerNormalization"} if opset < FIRST_LAYER_NORM else set())
-    read = {name for node in proto.graph.node for name in node.input} | {value.name for value in proto.graph.output}
+    own = {"SimplifiedLayerNormalization"} | (
+        {"LayerNormalization"} if opset < FIRST_LAYER_NORM else set()
+    )
+    read = {name for node in proto.graph.node for name in node.input} | {
+        value.name for value in proto.graph.output
+    }
     found = False
     for node in proto.graph.node:
         if node.op_type in own and node.domain in DEFAULT_DOMAINS:
             node.domain, found = DOMAIN, True
-        while node.domain == DOMAIN and len(node.output) > 1 and node.output[-1] not in read:
+        while (
+            node.domain == DOMAIN
+            and len(node.output) > 1
+            and node.output[-1] not in read
+        ):
             node.output.pop()
     if found and not any(entry.domain == DOMAIN for entry in proto.opset_import):
         proto.opset_import.add(domain=DOMAIN, version=1)
@@ -52,7 +60,15 @@ _TYPES = {
         _KINDS.INT,
     ),
     **dict.fromkeys(
-        ("activation_alpha", "activation_beta", "activation_gamma", "alpha", "beta", "epsilon"), _KINDS.FLOAT
+        (
+            "activation_alpha",
+            "activation_beta",
+            "activation_gamma",
+            "alpha",
+            "beta",
+            "epsilon",
+        ),
+        _KINDS.FLOAT,
     ),
     "activation_params": _KINDS.FLOATS,
 }
@@ -62,11 +78,20 @@ def is_spelled(node: onnx.NodeProto) -> bool:
     """Whether a node of the domain has operands and attributes that are known here."""
     needed, most = OPERANDS.get(node.op_type, (1, 0))
     wanted = [bool(name) for name in node.input[:needed]]
-    typed = all(_TYPES.get(item.name) == item.type and not item.ref_attr_name for item in node.attribute)
-    return len(wanted) == needed and all(wanted) and len(node.input) <= most and typed and bool(node.output[:1])
+    typed = all(
+        _TYPES.get(item.name) == item.type and not item.ref_attr_name
+        for item in node.attribute
+    )
+    return (
+        len(wanted) == needed
+        and all(wanted)
+        and len(node.input) <= most
+        and typed
+        and bool(node.output[:1])
+    )
 
 
-def spell_microsoft(model: ir.Model) -> None:
+def decompose_microsoft(model: ir.Model) -> None:
     """Replace them by operators of opset 20 that mean the same; raise Unsupported for forms that have none."""
     for node in [node for node in model.graph if node.domain == DOMAIN]:
         node.domain = ""
@@ -74,7 +99,9 @@ def spell_microsoft(model: ir.Model) -> None:
 
 
 def _refuse(node: ir.Node, trouble: str) -> Unsupported:
-    return Unsupported([f"{node.name or node.outputs[0].name} ({node.op_type}): {trouble}"])
+    return Unsupported(
+        [f"{node.name or node.outputs[0].name} ({node.op_type}): {trouble}"]
+    )
 
 
 def _operand(node: ir.Node, index: int) -> ir.Value | None:
@@ -97,13 +124,19 @@ def _gelu(node: ir.Node) -> None:
     """Of x, or of x and a bias; FastGelu by the hyperbolic tangent."""
     s, bias, fast = Spelling(node), _operand(node, 1), node.op_type == "FastGelu"
     s.finish("Gelu", s.x if bias is None else s.add("Add", s.x, bias))
-    node.attributes["approximate"] = ir.AttrString("approximate", "tanh" if fast else "none")
+    node.attributes["approximate"] = ir.AttrString(
+        "approximate", "tanh" if fast else "none"
+    )
 
 
 def _quick_gelu(node: ir.Node) -> None:
     """x * Sigmoid(alpha * x)."""
     s = Spelling(node)
-    s.finish("Mul", s.x, s.add("Sigmoid", s.add("Mul", s.x, _number(s, _real(node, "alpha", 1.702)))))
+    s.finish(
+        "Mul",
+        s.x,
+        s.add("Sigmoid", s.add("Mul", s.x, _number(s, _real(node, "alpha", 1.702)))),
+    )
 
 
 def _matmul(node: ir.Node) -> None:
@@ -129,7 +162,13 @@ _ACTIVATIONS: dict[str, tuple[tuple[str, float], ...]] = {
 }  # fmt: skip
 
 
-def _activated(node: ir.Node, s: Spelling, value: ir.Value, name: str | None, parameters: tuple[float, ...]) -> None:
+def _activated(
+    node: ir.Node,
+    s: Spelling,
+    value: ir.Value,
+    name: str | None,
+    parameters: tuple[float, ...],
+) -> None:
     """The activation that was fused becomes the node itself."""
     if name is None:
         s.finish("Identity", value)
@@ -142,7 +181,10 @@ def _activated(node: ir.Node, s: Spelling, value: ir.Value, name: str | None, pa
         for (key, _), number in zip(defaults, given, strict=False):
             node.attributes[key] = ir.AttrFloat32(key, number)
     else:
-        raise _refuse(node, f"activation={name}; expected {', '.join(sorted({*_ACTIVATIONS, 'Clip'}))}")
+        raise _refuse(
+            node,
+            f"activation={name}; expected {', '.join(sorted({*_ACTIVATIONS, 'Clip'}))}",
+        )
 
 
 def _word(node: ir.Node, name: str) -> str | None:
@@ -154,16 +196,30 @@ def _conv(node: ir.Node) -> None:
     s, other = Spelling(node), _operand(node, 3)
     name = _word(node, "activation")
     parameters = (
-        tuple(node.attributes["activation_params"].as_floats()) if "activation_params" in node.attributes else ()
+        tuple(node.attributes["activation_params"].as_floats())
+        if "activation_params" in node.attributes
+        else ()
     )
     value = s.add("Conv", s.x, node.inputs[1], _operand(node, 2))
-    _copy(node, value, "auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
-    _activated(node, s, value if other is None else s.add("Add", value, other), name, parameters)
+    _copy(
+        node, value, "auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"
+    )
+    _activated(
+        node,
+        s,
+        value if other is None else s.add("Add", value, other),
+        name,
+        parameters,
+    )
 
 
 def _gemm(node: ir.Node) -> None:
     s, name = Spelling(node), _word(node, "activation")
-    keys = [key for key in ("activation_alpha", "activation_beta", "activation_gamma") if key in node.attributes]
+    keys = [
+        key
+        for key in ("activation_alpha", "activation_beta", "activation_gamma")
+        if key in node.attributes
+    ]
     value = s.add("Gemm", s.x, node.inputs[1], _operand(node, 2))
     _copy(node, value, "alpha", "beta", "transA", "transB")
     _activated(node, s, value, name, tuple(_real(node, key, 0.0) for key in keys))
@@ -172,7 +228,9 @@ def _gemm(node: ir.Node) -> None:
 def _copy(node: ir.Node, value: ir.Value, *names: str) -> None:
     maker = value.producer()
     assert maker is not None
-    maker.attributes.update({name: node.attributes[name] for name in names if name in node.attributes})
+    maker.attributes.update(
+        {name: node.attributes[name] for name in names if name in node.attributes}
+    )
 
 
 def _layer_norm(node: ir.Node) -> None:
@@ -198,18 +256,20 @@ def _skip_layer_norm(node: ir.Node) -> None:
     node.attributes["epsilon"] = ir.AttrFloat32("epsilon", epsilon)
     if simple:
         node.op_type = "RMSNormalization"
-        spell_rms_norm(node)
+        decompose_rms_norm(node)
 
 
 MICROSOFT: dict[str, Callable[[ir.Node], None]] = {
     **dict.fromkeys(("BiasGelu", "FastGelu", "Gelu"), _gelu),
     **dict.fromkeys(("FusedMatMul", "TransposeMatMul"), _matmul),
-    **dict.fromkeys(("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _skip_layer_norm),
+    **dict.fromkeys(
+        ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _skip_layer_norm
+    ),
     "FusedConv": _conv,
     "FusedGemm": _gemm,
     "LayerNormalization": _layer_norm,
     "QuickGelu": _quick_gelu,
-    "SimplifiedLayerNormalization": spell_rms_norm,
+    "SimplifiedLayerNormalization": decompose_rms_norm,
 }
 
 # The least and the most of their operands.

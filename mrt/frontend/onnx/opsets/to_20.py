@@ -11,7 +11,7 @@ import onnx
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
-from mrt.frontend.onnx.opsets.after_20 import NEWER
+from mrt.frontend.onnx.opsets.after_20 import AFTER_20
 from mrt.frontend.onnx.opsets.microsoft import DOMAIN as MICROSOFT_DOMAIN
 
 OPSET = 20
@@ -23,7 +23,9 @@ _REDUCTIONS = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "Reduc
 
 def modernize(model: ir.Model) -> None:
     """Bring the model to opset 20 of the default domain alone, each node meaning what it meant."""
-    opset = model.graph.opset_imports.get("", model.graph.opset_imports.get("ai.onnx", OPSET))
+    opset = model.graph.opset_imports.get(
+        "", model.graph.opset_imports.get("ai.onnx", OPSET)
+    )
     for node in list(model.graph):
         if node.domain == MICROSOFT_DOMAIN:
             continue
@@ -31,9 +33,9 @@ def modernize(model: ir.Model) -> None:
         for below, change in CHANGES.get(node.op_type, ()):
             if opset < below:
                 change(node)
-        since, spell = NEWER.get(node.op_type, (opset + 1, None))
-        if spell is not None and opset >= since:
-            spell(node)
+        since, decompose = AFTER_20.get(node.op_type, (opset + 1, None))
+        if decompose is not None and opset >= since:
+            decompose(node)
     model.graph.opset_imports.clear()
     model.graph.opset_imports[""] = OPSET
     model.ir_version = 9  # the first that knows opset 20
@@ -44,7 +46,10 @@ def _refuse_unknown_attributes(model: ir.Model) -> None:
     """An attribute that opset 20 does not have came with a newer one, and changes the meaning."""
     problems = []
     for node in [node for node in model.graph if not node.domain]:
-        known, name = onnx.defs.get_schema(node.op_type, OPSET).attributes, node.name or node.outputs[0].name
+        known, name = (
+            onnx.defs.get_schema(node.op_type, OPSET).attributes,
+            node.name or node.outputs[0].name,
+        )
         problems += [
             f"{name} ({node.op_type}): attribute {attribute} is not one of opset {OPSET}"
             for attribute in node.attributes
@@ -54,7 +59,9 @@ def _refuse_unknown_attributes(model: ir.Model) -> None:
         raise Unsupported(problems)
 
 
-def _move_to_inputs(*names: str, dtype: type[np.generic] = np.int64) -> Callable[[ir.Node], None]:
+def _move_to_inputs(
+    *names: str, dtype: type[np.generic] = np.int64
+) -> Callable[[ir.Node], None]:
     """Attributes that became operands, in order, behind the operands there are."""
 
     def change(node: ir.Node) -> None:
@@ -79,20 +86,34 @@ def _as_constant(node: ir.Node, name: str, dtype: type[np.generic]) -> ir.Value 
 def _constant(node: ir.Node, role: str, array: npt.NDArray[Any]) -> ir.Value:
     graph = node.graph
     assert isinstance(graph, ir.Graph)
-    taken = {value.name for other in graph for value in (*other.inputs, *other.outputs) if value is not None}
+    taken = {
+        value.name
+        for other in graph
+        for value in (*other.inputs, *other.outputs)
+        if value is not None
+    }
     name = base = f"{node.outputs[0].name}.{role}"
     count = 1
     while name in taken or name in graph.initializers:
         count += 1
         name = f"{base}.{count}"
-    value = ir.Value(name=name, const_value=ir.tensor(array, name=name), shape=ir.Shape(array.shape))
+    value = ir.Value(
+        name=name, const_value=ir.tensor(array, name=name), shape=ir.Shape(array.shape)
+    )
     value.type = ir.TensorType(ir.DataType.from_numpy(array.dtype))
     graph.register_initializer(value)
     return value
 
 
-def _insert(node: ir.Node, operator: str, inputs: list[ir.Value | None], **attributes: int) -> ir.Value:
-    made = ir.node(operator, inputs, attributes, name=f"{node.name or node.outputs[0].name}.{operator.lower()}")
+def _insert(
+    node: ir.Node, operator: str, inputs: list[ir.Value | None], **attributes: int
+) -> ir.Value:
+    made = ir.node(
+        operator,
+        inputs,
+        attributes,
+        name=f"{node.name or node.outputs[0].name}.{operator.lower()}",
+    )
     assert isinstance(node.graph, ir.Graph)
     made.outputs[0].name = f"{node.outputs[0].name}.{operator.lower()}"
     node.graph.insert_before(node, made)
@@ -131,12 +152,18 @@ def _pad_to_inputs(node: ir.Node) -> None:
 
 def _old_resize(node: ir.Node) -> None:
     """Before opset 11 both Resize and Upsample took (x, scales), and element i came from floor(i / scale)."""
-    scales = node.inputs[1] if len(node.inputs) > 1 else _as_constant(node, "scales", np.float32)
+    scales = (
+        node.inputs[1]
+        if len(node.inputs) > 1
+        else _as_constant(node, "scales", np.float32)
+    )
     node.op_type = "Resize"
     node.resize_inputs(3)
     node.replace_input_with(1, None)
     node.replace_input_with(2, scales)
-    node.attributes["coordinate_transformation_mode"] = ir.AttrString("coordinate_transformation_mode", "asymmetric")
+    node.attributes["coordinate_transformation_mode"] = ir.AttrString(
+        "coordinate_transformation_mode", "asymmetric"
+    )
     node.attributes["nearest_mode"] = ir.AttrString("nearest_mode", "floor")
 
 
@@ -174,7 +201,9 @@ def _rename_interpolation(node: ir.Node) -> None:
     """Interpolation is of as many axes as there are, and not named after two."""
     mode = node.attributes.get("mode")
     if mode is not None:
-        node.attributes["mode"] = ir.AttrString("mode", mode.as_string().removeprefix("bi"))
+        node.attributes["mode"] = ir.AttrString(
+            "mode", mode.as_string().removeprefix("bi")
+        )
 
 
 CHANGES: dict[str, tuple[tuple[int, Callable[[ir.Node], None]], ...]] = {

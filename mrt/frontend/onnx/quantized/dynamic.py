@@ -16,7 +16,11 @@ NOTE = (
     "values that the model quantises for each sample (DynamicQuantizeLinear) are read as they are: "
     "the program has scales of its own, the same for every sample"
 )
-FUSED = {"DynamicQuantizeLSTM": 11, "DynamicQuantizeMatMul": 2, "MatMulIntegerToFloat": 3}  # the last operand needed
+FUSED = {
+    "DynamicQuantizeLSTM": 11,
+    "DynamicQuantizeMatMul": 2,
+    "MatMulIntegerToFloat": 3,
+}  # the last operand needed
 MOST_STEPS = 20  # between a bias and its quotient; in a circle there is no end
 _ROUNDINGS = ("Cast", "Ceil", "Floor", "Round")
 _MOVEMENT = ("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
@@ -28,7 +32,10 @@ def read_dynamic(proto: onnx.ModelProto) -> None:
     Applies to integers that come from a DynamicQuantizeLinear; others stay, and are refused with the other operators. What
     onnxruntime has for both in one (DynamicQuantizeLSTM and its like) becomes the operator of floats.
     """
-    if not any(_is(node, "DynamicQuantizeLinear") or _is_fused(node) for node in proto.graph.node):
+    if not any(
+        _is(node, "DynamicQuantizeLinear") or _is_fused(node)
+        for node in proto.graph.node
+    ):
         return
     reader = _Reader(proto)
     nodes = [made for node in proto.graph.node for made in reader.read(node)]
@@ -49,7 +56,11 @@ def _rounded_biases(proto: onnx.ModelProto) -> set[str]:
     The scale is 1 here, so that they would leave nothing of most biases.
     """
     makers = {name: node for node in proto.graph.node for name in node.output}
-    sums = {name for name, node in makers.items() if _is(node, "ConvInteger") or _is(node, "MatMulInteger")}
+    sums = {
+        name
+        for name, node in makers.items()
+        if _is(node, "ConvInteger") or _is(node, "MatMulInteger")
+    }
     scales = _scales(proto)
     found = set[str]()
     for node in proto.graph.node:
@@ -70,21 +81,35 @@ def _scales(proto: onnx.ModelProto) -> set[str]:
     return found
 
 
-def _roundings(name: str, makers: Mapping[str, onnx.NodeProto], scales: set[str]) -> set[str]:
+def _roundings(
+    name: str, makers: Mapping[str, onnx.NodeProto], scales: set[str]
+) -> set[str]:
     """The roundings between a quotient by one of the scales and this value, if there is nothing else but movement."""
     found, steps = set[str](), 0
-    while (node := makers.get(name)) is not None and node.op_type in (*_MOVEMENT, *_ROUNDINGS) and node.input:
+    while (
+        (node := makers.get(name)) is not None
+        and node.op_type in (*_MOVEMENT, *_ROUNDINGS)
+        and node.input
+    ):
         if node.op_type in _ROUNDINGS:
             found.add(name)
         name, steps = node.input[0], steps + 1
         if steps > MOST_STEPS:
             return set()
-    quotient = node is not None and _is(node, "Div") and len(node.input) == 2 and node.input[1] in scales
+    quotient = (
+        node is not None
+        and _is(node, "Div")
+        and len(node.input) == 2
+        and node.input[1] in scales
+    )
     return found if quotient else set()
 
 
 def _is_fused(node: onnx.NodeProto) -> bool:
-    return bool(node.domain == MICROSOFT and len(node.input) > FUSED.get(node.op_type, len(node.input)))
+    return bool(
+        node.domain == MICROSOFT
+        and len(node.input) > FUSED.get(node.op_type, len(node.input))
+    )
 
 
 class _Reader:
@@ -93,8 +118,12 @@ class _Reader:
     def __init__(self, proto: onnx.ModelProto) -> None:
         self.floats: set[str] = set()
         self.zeros = {""}  # the zero points of these, or none
-        self.ranks = {tensor.name: len(tensor.dims) for tensor in proto.graph.initializer}
-        self.taken = {name for node in proto.graph.node for name in (*node.input, *node.output)} | set(self.ranks)
+        self.ranks = {
+            tensor.name: len(tensor.dims) for tensor in proto.graph.initializer
+        }
+        self.taken = {
+            name for node in proto.graph.node for name in (*node.input, *node.output)
+        } | set(self.ranks)
         self.unrounded = _rounded_biases(proto)
         self.made: list[onnx.NodeProto] = []
 
@@ -102,7 +131,9 @@ class _Reader:
         """The nodes in the place of one."""
         self.made = []
         if node.output and node.output[0] in self.unrounded:
-            return [helper.make_node("Identity", node.input, node.output, name=node.name)]
+            return [
+                helper.make_node("Identity", node.input, node.output, name=node.name)
+            ]
         if _is(node, "DynamicQuantizeLinear"):
             self._quantized(node)
             return self.made
@@ -113,7 +144,9 @@ class _Reader:
                 if _is(node, f"{operator}Integer") and len(node.input) > 1:
                     self._product(node, operator)
                     return self.made
-        if _is_fused(node) and (node.op_type != "MatMulIntegerToFloat" or self._reads_floats(node)):
+        if _is_fused(node) and (
+            node.op_type != "MatMulIntegerToFloat" or self._reads_floats(node)
+        ):
             if node.op_type == "DynamicQuantizeLSTM":
                 self._fused_lstm(node)
             else:
@@ -129,11 +162,22 @@ class _Reader:
         q, scale, zero = [*node.output, "", "", ""][:3]
         self.floats.add(q)
         self.zeros.add(zero)
-        self.made.append(helper.make_node("Identity", [node.input[0]], [q], name=node.name))
-        for name, number in ((scale, np.array(1, np.float32)), (zero, np.array(0, np.uint8))):
+        self.made.append(
+            helper.make_node("Identity", [node.input[0]], [q], name=node.name)
+        )
+        for name, number in (
+            (scale, np.array(1, np.float32)),
+            (zero, np.array(0, np.uint8)),
+        ):
             if name:
                 self.made.append(
-                    helper.make_node("Constant", [], [name], name=name, value=numpy_helper.from_array(number))
+                    helper.make_node(
+                        "Constant",
+                        [],
+                        [name],
+                        name=name,
+                        value=numpy_helper.from_array(number),
+                    )
                 )
 
     def _product(self, node: onnx.NodeProto, operator: str) -> None:
@@ -143,10 +187,16 @@ class _Reader:
         if len(node.input) > 3 and node.input[3]:
             zero = nodes.add("Cast", node.input[3], to=onnx.TensorProto.FLOAT)
             if operator == "Conv" and self.ranks.get(node.input[3], 0) == 1:
-                shape = numpy_helper.from_array(np.array([-1, *[1] * (self.ranks.get(node.input[1], 4) - 1)], np.int64))
+                shape = numpy_helper.from_array(
+                    np.array(
+                        [-1, *[1] * (self.ranks.get(node.input[1], 4) - 1)], np.int64
+                    )
+                )
                 zero = nodes.add("Reshape", zero, nodes.add("Constant", value=shape))
             weights = nodes.add("Sub", weights, zero)
-        made = helper.make_node(operator, [node.input[0], weights], node.output, name=node.name)
+        made = helper.make_node(
+            operator, [node.input[0], weights], node.output, name=node.name
+        )
         made.attribute.extend(node.attribute)
         self.made += [*nodes.made, made]
 
@@ -156,12 +206,19 @@ class _Reader:
         W [D,I,4H] and R [D,H,4H] are stored the other way round than the LSTM's own.
         """
         nodes = Nodes(node, self.taken)
-        beside = numpy_helper.from_array(np.array([0, 1, -1], np.int64))  # [D,1,1] or [D,1,4H]
+        beside = numpy_helper.from_array(
+            np.array([0, 1, -1], np.int64)
+        )  # [D,1,1] or [D,1,4H]
         shape = nodes.add("Constant", value=beside)
         inputs = [*node.input[:8]]
         for place, first in ((1, 8), (2, 10)):
-            scale, zero = (nodes.add("Reshape", name, shape) for name in node.input[first : first + 2])
-            inputs[place] = nodes.add("Transpose", _reals(nodes, inputs[place], scale, zero), perm=[0, 2, 1])
+            scale, zero = (
+                nodes.add("Reshape", name, shape)
+                for name in node.input[first : first + 2]
+            )
+            inputs[place] = nodes.add(
+                "Transpose", _reals(nodes, inputs[place], scale, zero), perm=[0, 2, 1]
+            )
         made = helper.make_node("LSTM", inputs, node.output, name=node.name)
         made.attribute.extend(node.attribute)
         self.made += [*nodes.made, made]
@@ -174,7 +231,9 @@ class _Reader:
         nodes = Nodes(node, self.taken)
         operands = [*node.input[1:], "", "", "", "", ""]
         of_both = node.op_type == "MatMulIntegerToFloat"
-        weights, scale, zero, bias = (operands[place] for place in ((0, 2, 4, 5) if of_both else (0, 1, 2, 3)))
+        weights, scale, zero, bias = (
+            operands[place] for place in ((0, 2, 4, 5) if of_both else (0, 1, 2, 3))
+        )
         reals = _reals(nodes, weights, scale, zero)
         if of_both:
             reals = nodes.add("Mul", reals, operands[1])
@@ -182,7 +241,9 @@ class _Reader:
             product = nodes.add("MatMul", node.input[0], reals)
             made = helper.make_node("Add", [product, bias], node.output, name=node.name)
         else:
-            made = helper.make_node("MatMul", [node.input[0], reals], node.output, name=node.name)
+            made = helper.make_node(
+                "MatMul", [node.input[0], reals], node.output, name=node.name
+            )
         self.made += [*nodes.made, made]
 
 
@@ -190,5 +251,7 @@ def _reals(nodes: Nodes, integers: str, scale: str, zero: str) -> str:
     """scale * (integers - zero)."""
     reals = nodes.add("Cast", integers, to=onnx.TensorProto.FLOAT)
     if zero:
-        reals = nodes.add("Sub", reals, nodes.add("Cast", zero, to=onnx.TensorProto.FLOAT))
+        reals = nodes.add(
+            "Sub", reals, nodes.add("Cast", zero, to=onnx.TensorProto.FLOAT)
+        )
     return nodes.add("Mul", reals, scale)

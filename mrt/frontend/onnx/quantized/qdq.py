@@ -13,9 +13,15 @@ import onnx_ir as ir
 
 from mrt.errors import Unsupported
 from mrt.frontend.onnx.opsets.after_20 import Spelling
-from mrt.frontend.onnx.quantized.integer_operators import spell_integer_operators
+from mrt.frontend.onnx.quantized.integer_operators import decompose_integer_operators
 from mrt.frontend.onnx.quantized.intervals import range_of
-from mrt.frontend.onnx.quantized.stored_weights import HOLD, Array, fold_dequantized, fold_quantized, release
+from mrt.frontend.onnx.quantized.stored_weights import (
+    HOLD,
+    Array,
+    fold_dequantized,
+    fold_quantized,
+    release,
+)
 from mrt.frontend.onnx.read.read import NOTES
 
 NOTE = (
@@ -38,7 +44,9 @@ class Grid:
 
     def real(self, integer: int) -> Array:
         """Rounded once, as onnxruntime rounds it."""
-        number: Array = np.asarray((integer - self.zero) * self.scale.astype(np.float64)).astype(self.scale.dtype)
+        number: Array = np.asarray(
+            (integer - self.zero) * self.scale.astype(np.float64)
+        ).astype(self.scale.dtype)
         return number.reshape(())
 
     def is_of(self, other: Grid) -> bool:
@@ -52,13 +60,21 @@ def read_quantised(model: ir.Model) -> None:
     Raises Unsupported, naming every node, for computed scales, scales of channels or blocks of computed values, and types
     that are no integers.
     """
-    spell_integer_operators(model)
+    decompose_integer_operators(model)
     problems, quantises = [], False
-    for node in [node for node in model.graph if node.op_type in ("QuantizeLinear", "DequantizeLinear")]:
+    for node in [
+        node
+        for node in model.graph
+        if node.op_type in ("QuantizeLinear", "DequantizeLinear")
+    ]:
         if node.op_type == "Identity":  # settled with the QuantizeLinear in front of it
             continue
         node.domain = ""
-        folded = fold_quantized(node) if node.op_type == "QuantizeLinear" else fold_dequantized(node)
+        folded = (
+            fold_quantized(node)
+            if node.op_type == "QuantizeLinear"
+            else fold_dequantized(node)
+        )
         if folded is True:
             continue
         name = f"{node.name or node.outputs[0].name} ({node.op_type})"
@@ -77,7 +93,11 @@ def read_quantised(model: ir.Model) -> None:
 
 def _grid(node: ir.Node) -> Grid | str:
     """The numbers of a node, or what is wrong with them."""
-    parts = [ir.convenience.get_const_tensor(value) for value in node.inputs[1:3] if value is not None]
+    parts = [
+        ir.convenience.get_const_tensor(value)
+        for value in node.inputs[1:3]
+        if value is not None
+    ]
     arrays = [part.numpy() for part in parts if part is not None]
     if len(arrays) != len(parts) or not arrays:
         return "its scale or zero point is computed; expected constants"
@@ -89,13 +109,19 @@ def _grid(node: ir.Node) -> Grid | str:
     scale = arrays[0].reshape(())
     if not np.isfinite(scale) or not scale > 0:
         return f"a scale of {scale}; expected a number above 0"
-    return Grid(scale, int(arrays[1].reshape(())) if len(arrays) > 1 else 0, *HOLD[kind])
+    return Grid(
+        scale, int(arrays[1].reshape(())) if len(arrays) > 1 else 0, *HOLD[kind]
+    )
 
 
 def _kind(node: ir.Node, zero: ir.TensorProtocol | None) -> ir.DataType:
     if zero is not None:
         return zero.dtype
-    stated = node.attributes["output_dtype"].as_int() if "output_dtype" in node.attributes else 0
+    stated = (
+        node.attributes["output_dtype"].as_int()
+        if "output_dtype" in node.attributes
+        else 0
+    )
     if node.op_type == "QuantizeLinear":
         return ir.DataType(stated) if stated else ir.DataType.UINT8
     return ir.DataType.INT32
@@ -128,7 +154,11 @@ def _readers(value: ir.Value, grid: Grid) -> list[ir.Node] | None:
                 if isinstance(other, str) or not other.is_of(grid):
                     return None
                 readers.append(reader)
-            elif use.idx == 0 and reader.op_type in _MOVEMENT and len(reader.outputs) == 1:
+            elif (
+                use.idx == 0
+                and reader.op_type in _MOVEMENT
+                and len(reader.outputs) == 1
+            ):
                 waiting.append(reader.outputs[0])
             else:
                 return None
@@ -160,7 +190,9 @@ def _write_integers(node: ir.Node, grid: Grid) -> None:
     kind = next(kind for kind, ends in HOLD.items() if ends == (grid.least, grid.most))
     rounded = s.add("Round", s.add("Div", s.x, s.constant(grid.scale)))
     moved = s.add("Add", rounded, _number(s, grid, grid.zero))
-    held = s.add("Clip", moved, _number(s, grid, grid.least), _number(s, grid, grid.most))
+    held = s.add(
+        "Clip", moved, _number(s, grid, grid.least), _number(s, grid, grid.most)
+    )
     s.finish("Cast", held)
     node.attributes["to"] = ir.AttrInt64("to", int(kind))
 
@@ -169,7 +201,9 @@ def _write_reals(node: ir.Node, grid: Grid) -> None:
     """Integers that are given, or computed: (integer - zero point) * scale."""
     s = Spelling(node)
     real = s.add("Cast", s.x, to=int(ir.DataType.from_numpy(grid.scale.dtype)))
-    s.finish("Mul", s.add("Sub", real, _number(s, grid, grid.zero)), s.constant(grid.scale))
+    s.finish(
+        "Mul", s.add("Sub", real, _number(s, grid, grid.zero)), s.constant(grid.scale)
+    )
 
 
 def _number(s: Spelling, grid: Grid, integer: int) -> ir.Value:

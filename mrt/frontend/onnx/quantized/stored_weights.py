@@ -45,18 +45,28 @@ def fold_quantized(node: ir.Node) -> bool | str:
     x, scale, zero = parts
     kind = ir.DataType.from_numpy(zero.dtype)
     if kind not in HOLD:
-        return f"weights of type {kind.name.lower()}; expected integers of up to 32 bits"
+        return (
+            f"weights of type {kind.name.lower()}; expected integers of up to 32 bits"
+        )
     with np.errstate(divide="ignore", invalid="ignore"):
-        steps = np.rint(x.astype(np.float32) / scale.astype(np.float32)) + zero.astype(np.float32)
+        steps = np.rint(x.astype(np.float32) / scale.astype(np.float32)) + zero.astype(
+            np.float32
+        )
     if np.isnan(steps).any():
         return "scales of 0"
     _hold(node, np.clip(steps, *HOLD[kind]).astype(zero.dtype))
     return True
 
 
-def _constants(node: ir.Node, no_zero: Array) -> tuple[Array, Array, Array] | str | None:
+def _constants(
+    node: ir.Node, no_zero: Array
+) -> tuple[Array, Array, Array] | str | None:
     """What is folded, its scale and its zero point, spread as it is; what is wrong; or None where an operand is computed."""
-    operands = [ir.convenience.get_const_tensor(value) for value in node.inputs if value is not None]
+    operands = [
+        ir.convenience.get_const_tensor(value)
+        for value in node.inputs
+        if value is not None
+    ]
     if None in operands:
         return None
     x, *parts = (item.numpy() for item in operands if item is not None)
@@ -71,12 +81,19 @@ def _hold(node: ir.Node, array: Array) -> None:
     """An initializer in the place of the node, or in front of it where the model ends there; what only it read goes."""
     graph, operands = node.graph, list(node.inputs)
     assert isinstance(graph, ir.Graph)
-    taken = {value.name for other in graph for value in other.outputs} | set(graph.initializers)
+    taken = {value.name for other in graph for value in other.outputs} | set(
+        graph.initializers
+    )
     name = f"{node.outputs[0].name}.stored"
     while name in taken:
         name += "_"
     tensor = ir.tensor(array, name=name)
-    value = ir.Value(name=name, shape=ir.Shape(array.shape), type=ir.TensorType(tensor.dtype), const_value=tensor)
+    value = ir.Value(
+        name=name,
+        shape=ir.Shape(array.shape),
+        type=ir.TensorType(tensor.dtype),
+        const_value=tensor,
+    )
     graph.register_initializer(value)
     node.op_type, node.domain = "Identity", ""
     node.attributes.clear()
@@ -93,7 +110,12 @@ def release(node: ir.Node, operands: Sequence[ir.Value | None]) -> None:
     graph = node.graph
     assert isinstance(graph, ir.Graph)
     for operand in operands:
-        if operand is None or operand.uses() or operand.is_graph_output() or operand.is_graph_input():
+        if (
+            operand is None
+            or operand.uses()
+            or operand.is_graph_output()
+            or operand.is_graph_input()
+        ):
             continue
         maker = operand.producer()
         if maker is None:
@@ -108,12 +130,19 @@ def _spread(node: ir.Node, part: Array, shape: tuple[int, ...]) -> Array | None:
     """Numbers that broadcast to the weights; None where they do not fit."""
     if part.size == 1 or not shape:
         return part.reshape(()) if part.size == 1 else None
-    axis, block = (_integer(node, name, default) for name, default in (("axis", 1), ("block_size", 0)))
+    axis, block = (
+        _integer(node, name, default)
+        for name, default in (("axis", 1), ("block_size", 0))
+    )
     axis %= len(shape)
     if part.ndim == 1 and block < 1:
         rows = [-1 if place == axis else 1 for place in range(len(shape))]
         return part.reshape(rows) if part.size == shape[axis] else None
-    if block < 1 or part.shape != (*shape[:axis], math.ceil(shape[axis] / block), *shape[axis + 1 :]):
+    if block < 1 or part.shape != (
+        *shape[:axis],
+        math.ceil(shape[axis] / block),
+        *shape[axis + 1 :],
+    ):
         return None
     return np.take(part, np.arange(shape[axis]) // block, axis=axis)
 

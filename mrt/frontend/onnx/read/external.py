@@ -51,25 +51,37 @@ def bring_in(proto: onnx.ModelProto, path: Path) -> Brought:
         offset, length = _part(fields, file.stat().st_size, where)
         total += length
         if total > LARGEST_DATA:
-            raise BadModel(f"{path}: more than {LARGEST_DATA} bytes of data; the largest model has as many")
+            raise BadModel(
+                f"{path}: more than {LARGEST_DATA} bytes of data; the largest model has as many"
+            )
         files.add(file)
         if place < len(proto.graph.initializer):  # which come first
             arrays[tensor.name] = _opened(tensor, file, (offset, length), where)
             continue
         copied += length
         if copied > LARGEST_FILE:
-            raise BadModel(f"{path}: more than {LARGEST_FILE} bytes of data beside its initializers")
+            raise BadModel(
+                f"{path}: more than {LARGEST_FILE} bytes of data beside its initializers"
+            )
         tensor.raw_data = _read(file, offset, length)
         tensor.data_location = onnx.TensorProto.DEFAULT
         del tensor.external_data[:]
     return Brought(arrays, [_digest(file) for file in sorted(files)])
 
 
-def _opened(tensor: onnx.TensorProto, file: Path, part: tuple[int, int], where: str) -> npt.NDArray[Any]:
+def _opened(
+    tensor: onnx.TensorProto, file: Path, part: tuple[int, int], where: str
+) -> npt.NDArray[Any]:
     """The file's own bytes as an array that may not be written to."""
-    kind, shape, (offset, length) = ir.DataType(tensor.data_type), tuple(tensor.dims), part
+    kind, shape, (offset, length) = (
+        ir.DataType(tensor.data_type),
+        tuple(tensor.dims),
+        part,
+    )
     if kind == ir.DataType.STRING or kind.bitwidth < 8:
-        raise BadModel(f"{where} has type {kind.name}; expected floats, integers or booleans")
+        raise BadModel(
+            f"{where} has type {kind.name}; expected floats, integers or booleans"
+        )
     needed = math.prod(shape) * kind.bitwidth // 8
     if min(shape, default=0) < 0 or needed != length:
         raise BadModel(
@@ -96,7 +108,9 @@ def _file(folder: Path, location: str, where: str) -> Path:
             f"{where} keeps its data in '{location}', outside the model's folder; save the model as one file"
         )
     if not found:
-        raise BadModel(f"{where} keeps its data in '{location}', which is not there; put it beside the model")
+        raise BadModel(
+            f"{where} keeps its data in '{location}', which is not there; put it beside the model"
+        )
     return file
 
 
@@ -111,7 +125,9 @@ def _part(fields: dict[str, str], size: int, where: str) -> tuple[int, int]:
     offset = numbers[0] or 0
     length = max(size - offset, 0) if numbers[1] is None else numbers[1]
     if offset + length > size:
-        raise BadModel(f"{where}: its data ends at byte {offset + length} of a file of {size}; the file is cut short")
+        raise BadModel(
+            f"{where}: its data ends at byte {offset + length} of a file of {size}; the file is cut short"
+        )
     return offset, length
 
 

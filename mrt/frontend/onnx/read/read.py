@@ -24,7 +24,9 @@ def read_bytes(path: Path) -> bytes:
     try:
         size = path.stat().st_size
         if size > LARGEST_FILE:
-            raise BadModel(f"{path}: {size} bytes; the largest .onnx file is {LARGEST_FILE} bytes")
+            raise BadModel(
+                f"{path}: {size} bytes; the largest .onnx file is {LARGEST_FILE} bytes"
+            )
         data = path.read_bytes()
     except FileNotFoundError:
         raise BadModel(f"{path}: no such file") from None
@@ -55,11 +57,21 @@ def parse(data: bytes, path: Path) -> onnx.ModelProto:
 
 def opset_of(proto: onnx.ModelProto, path: Path) -> int:
     """The version of the default operator set, if it is one we read."""
-    versions = list(dict.fromkeys(entry.version for entry in proto.opset_import if entry.domain in DEFAULT_DOMAINS))
+    versions = list(
+        dict.fromkeys(
+            entry.version
+            for entry in proto.opset_import
+            if entry.domain in DEFAULT_DOMAINS
+        )
+    )
     if len(versions) != 1:
-        raise BadModel(f"{path}: names {len(versions)} versions of the default operator set; expected one")
+        raise BadModel(
+            f"{path}: names {len(versions)} versions of the default operator set; expected one"
+        )
     if not OLDEST_OPSET <= versions[0] <= NEWEST_OPSET:
-        raise BadModel(f"{path}: opset {versions[0]}; supported are {OLDEST_OPSET} to {NEWEST_OPSET}")
+        raise BadModel(
+            f"{path}: opset {versions[0]}; supported are {OLDEST_OPSET} to {NEWEST_OPSET}"
+        )
     return int(versions[0])
 
 
@@ -68,7 +80,9 @@ def drop_unused_outputs(proto: onnx.ModelProto) -> None:
 
     A BatchNormalization keeps its own: before opset 14 they say that it trains.
     """
-    read = {name for node in proto.graph.node for name in node.input} | {value.name for value in proto.graph.output}
+    read = {name for node in proto.graph.node for name in node.input} | {
+        value.name for value in proto.graph.output
+    }
     for node in proto.graph.node:
         if node.op_type in ("Dropout", "MaxPool") and not read & set(node.output[1:]):
             del node.output[1:]
@@ -92,12 +106,23 @@ def _has_readable_names(graph: onnx.GraphProto) -> bool:
     try:
         while waiting:
             item = waiting.pop()
-            names: list[object] = [value.name for value in (*item.input, *item.output, *item.initializer)]
+            names: list[object] = [
+                value.name for value in (*item.input, *item.output, *item.initializer)
+            ]
             for node in item.node:
-                names += [node.name, node.op_type, node.domain, *node.input, *node.output]
+                names += [
+                    node.name,
+                    node.op_type,
+                    node.domain,
+                    *node.input,
+                    *node.output,
+                ]
                 names += [attribute.name for attribute in node.attribute]
                 for attribute in node.attribute:
-                    waiting += [*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])]
+                    waiting += [
+                        *attribute.graphs,
+                        *([attribute.g] if attribute.HasField("g") else []),
+                    ]
             if not all(isinstance(name, str) for name in names):
                 return False
     except UnicodeDecodeError:
@@ -108,7 +133,9 @@ def _has_readable_names(graph: onnx.GraphProto) -> bool:
 def _refuse_tensors(proto: onnx.ModelProto, path: Path) -> None:
     for tensor in tensors(proto.graph):
         if tensor.data_type not in onnx.TensorProto.DataType.values():
-            raise BadModel(f"{path}: '{tensor.name}' has the unknown element type {tensor.data_type}")
+            raise BadModel(
+                f"{path}: '{tensor.name}' has the unknown element type {tensor.data_type}"
+            )
 
 
 def tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:

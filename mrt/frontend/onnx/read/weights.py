@@ -13,7 +13,17 @@ from mrt.errors import BadModel
 
 _OTHER_FLOATS = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE)
 # An infinity is a limit or a mask in these and no number to compute with.
-_TAKE_INFINITY = ("Add", "Clip", "Equal", "Max", "Min", "Pad", "ReduceMax", "Shape", "Where")
+_TAKE_INFINITY = (
+    "Add",
+    "Clip",
+    "Equal",
+    "Max",
+    "Min",
+    "Pad",
+    "ReduceMax",
+    "Shape",
+    "Where",
+)
 _HAND_ON = ("Cast", "CastLike", "Identity")
 
 
@@ -31,12 +41,16 @@ def write_weights(model: ir.Model) -> None:
     for node in model.graph:
         for output in node.outputs:
             output.type = None
-        if node.op_type == "Cast" and node.attributes["to"].as_int() in [int(kind) for kind in _OTHER_FLOATS]:
+        if node.op_type == "Cast" and node.attributes["to"].as_int() in [
+            int(kind) for kind in _OTHER_FLOATS
+        ]:
             node.attributes["to"] = ir.AttrInt64("to", int(ir.DataType.FLOAT))
         if node.op_type == "ConstantOfShape" and "value" in node.attributes:
             fill = node.attributes["value"].as_tensor()
             if fill.dtype in _OTHER_FLOATS:
-                node.attributes["value"] = ir.AttrTensor("value", ir.tensor(fill.numpy().astype(np.float32)))
+                node.attributes["value"] = ir.AttrTensor(
+                    "value", ir.tensor(fill.numpy().astype(np.float32))
+                )
 
 
 def _array(tensor: ir.TensorProtocol, name: str | None) -> npt.NDArray[Any]:
@@ -50,11 +64,18 @@ def _array(tensor: ir.TensorProtocol, name: str | None) -> npt.NDArray[Any]:
 
 def _write_initializer(value: ir.Value) -> None:
     tensor = value.const_value
-    if tensor is None or not (tensor.dtype.is_floating_point() or tensor.dtype in _INTEGERS):
+    if tensor is None or not (
+        tensor.dtype.is_floating_point() or tensor.dtype in _INTEGERS
+    ):
         kind = "no data" if tensor is None else f"type {tensor.dtype.name}"
-        raise BadModel(f"initializer '{value.name}' has {kind}; expected floats, integers or booleans")
+        raise BadModel(
+            f"initializer '{value.name}' has {kind}; expected floats, integers or booleans"
+        )
     if not tensor.dtype.is_floating_point():
-        value.type, value.shape = ir.TensorType(tensor.dtype), ir.Shape(_array(tensor, value.name).shape)
+        value.type, value.shape = (
+            ir.TensorType(tensor.dtype),
+            ir.Shape(_array(tensor, value.name).shape),
+        )
         return
     if tensor.dtype not in (*_OTHER_FLOATS, ir.DataType.FLOAT):
         raise BadModel(
@@ -66,7 +87,9 @@ def _write_initializer(value: ir.Value) -> None:
     with np.errstate(over="ignore"):
         single = array.astype(np.float32, copy=False)
     if not np.isfinite(single).all() and not _only_limits(value):
-        raise BadModel(f"initializer '{value.name}' holds infinities, or numbers too large for float32")
+        raise BadModel(
+            f"initializer '{value.name}' holds infinities, or numbers too large for float32"
+        )
     if single.dtype != array.dtype:
         value.const_value = ir.tensor(single, name=value.name)
     value.type, value.shape = ir.TensorType(ir.DataType.FLOAT), ir.Shape(array.shape)
@@ -80,7 +103,9 @@ def _only_limits(value: ir.Value) -> bool:
         seen.add(item.name)
         for use in item.uses():
             if use.node.op_type in _HAND_ON:
-                waiting += [output for output in use.node.outputs if output.name not in seen]
+                waiting += [
+                    output for output in use.node.outputs if output.name not in seen
+                ]
             elif use.node.op_type not in _TAKE_INFINITY:
                 return False
     return True

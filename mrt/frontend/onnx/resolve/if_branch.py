@@ -8,16 +8,20 @@ import onnx
 
 from mrt.frontend.onnx.resolve.known_values import Known, Shapes
 
-MOST_BRANCHES = 1000  # of an ordinary model a few; each costs an inference of all shapes
+MOST_BRANCHES = (
+    1000  # of an ordinary model a few; each costs an inference of all shapes
+)
 
 
-def settle_branches(proto: onnx.ModelProto, shapes: Shapes) -> None:
+def inline_if_branches(proto: onnx.ModelProto, shapes: Shapes) -> None:
     """Replace each If of a known condition by the nodes of its branch, the first ones first: others may follow from them.
 
     What stays is refused with the other operators.
     """
     for _ in range(MOST_BRANCHES):
-        if not any(node.op_type == "If" for node in proto.graph.node) or not _settle_one(proto, shapes):
+        if not any(
+            node.op_type == "If" for node in proto.graph.node
+        ) or not _settle_one(proto, shapes):
             return
 
 
@@ -40,8 +44,12 @@ def _settle_one(proto: onnx.ModelProto, shapes: Shapes) -> bool:
 def _take(graph: onnx.GraphProto, index: int, branch: onnx.GraphProto) -> None:
     """The branch's nodes in the place of the If, under names that nobody has; its results have the If's."""
     node = graph.node[index]
-    inner = {name for item in branch.node for name in item.output} | {tensor.name for tensor in branch.initializer}
-    taken = {name for item in graph.node for name in (*item.input, *item.output)} | {t.name for t in graph.initializer}
+    inner = {name for item in branch.node for name in item.output} | {
+        tensor.name for tensor in branch.initializer
+    }
+    taken = {name for item in graph.node for name in (*item.input, *item.output)} | {
+        t.name for t in graph.initializer
+    }
     prefix = f"{node.output[0]}."
     while any(f"{prefix}{name}" in taken for name in inner):
         prefix += "_"
@@ -51,7 +59,12 @@ def _take(graph: onnx.GraphProto, index: int, branch: onnx.GraphProto) -> None:
         rename(item, names)
     for result, own in zip(branch.output, node.output, strict=True):
         made.append(
-            onnx.helper.make_node("Identity", [names.get(result.name, result.name)], [own], name=f"{own}.taken")
+            onnx.helper.make_node(
+                "Identity",
+                [names.get(result.name, result.name)],
+                [own],
+                name=f"{own}.taken",
+            )
         )
     for tensor in branch.initializer:
         graph.initializer.add().CopyFrom(tensor)

@@ -23,9 +23,11 @@ def fix_inputs(model: ir.Model, shapes: Shapes) -> None:
     names = [value.name or "" for value in inputs]
     for name in shapes:
         if name not in names:
-            raise BadModel(f"--shape {name}: the model has no input of that name; it has {', '.join(names) or 'none'}")
+            raise BadModel(
+                f"--shape {name}: the model has no input of that name; it has {', '.join(names) or 'none'}"
+            )
     for value in inputs:
-        value.shape = ir.Shape(_settled(value, shapes.get(value.name or "")))
+        value.shape = ir.Shape(_requantized(value, shapes.get(value.name or "")))
     forget_shapes(model)
 
 
@@ -36,18 +38,26 @@ def forget_shapes(model: ir.Model) -> None:
             output.shape = None
 
 
-def _settled(value: ir.Value, wanted: tuple[int, ...] | None) -> tuple[int, ...]:
+def _requantized(value: ir.Value, wanted: tuple[int, ...] | None) -> tuple[int, ...]:
     name = value.name or ""
     if value.shape is None:
         if wanted is None:
             raise BadModel(f"input '{name}' has no shape; add --shape {name}=...")
         stated: list[int | None] = [None] * len(wanted)
     else:
-        stated = [dimension if isinstance(dimension, int) and dimension > 0 else None for dimension in value.shape]
+        stated = [
+            dimension if isinstance(dimension, int) and dimension > 0 else None
+            for dimension in value.shape
+        ]
     if wanted is None:
         if None in stated[1:]:
-            example = ",".join("?" if size is None else str(size) for size in [stated[0] or 1, *stated[1:]])
-            raise BadModel(f"input '{name}' has unknown dimensions; add --shape {name}={example}, numbers for each ?")
+            example = ",".join(
+                "?" if size is None else str(size)
+                for size in [stated[0] or 1, *stated[1:]]
+            )
+            raise BadModel(
+                f"input '{name}' has unknown dimensions; add --shape {name}={example}, numbers for each ?"
+            )
         return tuple(size or 1 for size in stated)
     if len(wanted) != len(stated) or any(size < 1 for size in wanted):
         raise BadModel(

@@ -33,7 +33,9 @@ class Known:
     """Values that follow from constants and from the shapes of other values; without `shapes`, from constants alone."""
 
     def __init__(self, proto: onnx.ModelProto, shapes: Shapes | None) -> None:
-        self._makers = {name: node for node in proto.graph.node for name in node.output if name}
+        self._makers = {
+            name: node for node in proto.graph.node for name in node.output if name
+        }
         self._constants = {tensor.name: tensor for tensor in proto.graph.initializer}
         self._shapes: Shapes = {}
         self._opsets = list(proto.opset_import)
@@ -57,12 +59,22 @@ class Known:
     def _computed_operands(self, proto: onnx.ModelProto) -> dict[str, Array]:
         """What is known of the operands that may decide a shape not known yet: computed numbers behind the first."""
         open_nodes = [
-            node for node in proto.graph.node if any(name not in self._shapes for name in node.output if name)
+            node
+            for node in proto.graph.node
+            if any(name not in self._shapes for name in node.output if name)
         ]
         later = {name for node in open_nodes for name in node.input[1:]}
-        made = {name for name in later & self._makers.keys() if self._makers[name].op_type != "Constant"}
+        made = {
+            name
+            for name in later & self._makers.keys()
+            if self._makers[name].op_type != "Constant"
+        }
         values = {name: self.value(name) for name in sorted(made)}
-        return {name: array for name, array in values.items() if array is not None and array.dtype.kind in "iu"}
+        return {
+            name: array
+            for name, array in values.items()
+            if array is not None and array.dtype.kind in "iu"
+        }
 
     def shape(self, name: str) -> tuple[int, ...] | None:
         """The shape of a value, where every size is known."""
@@ -75,24 +87,38 @@ class Known:
             name = waiting[-1]
             node = self._makers.get(name)
             missing = (
-                [] if name in self._found or node is None else [i for i in self._operands(node) if i not in self._found]
+                []
+                if name in self._found or node is None
+                else [i for i in self._operands(node) if i not in self._found]
             )
-            if missing and len(waiting) <= LARGEST:  # a circle would make it grow for ever
+            if (
+                missing and len(waiting) <= LARGEST
+            ):  # a circle would make it grow for ever
                 waiting += missing
                 continue
             waiting.pop()
             if name not in self._found:
                 self._found[name] = (
-                    self._constant(name) if node is None else None if missing else self._computed(node, name)
+                    self._constant(name)
+                    if node is None
+                    else None
+                    if missing
+                    else self._computed(node, name)
                 )
         return self._found[wanted]
 
     def _operands(self, node: onnx.NodeProto) -> list[str]:
-        return [name for name in node.input if name] if node.op_type in _SHAPE_ARITHMETIC and not node.domain else []
+        return (
+            [name for name in node.input if name]
+            if node.op_type in _SHAPE_ARITHMETIC and not node.domain
+            else []
+        )
 
     def _constant(self, name: str) -> Array | None:
         tensor = self._constants.get(name)
-        external = tensor is not None and tensor.data_location == onnx.TensorProto.EXTERNAL
+        external = (
+            tensor is not None and tensor.data_location == onnx.TensorProto.EXTERNAL
+        )
         if tensor is None or external or not is_small(tensor):
             return None
         return _quietly(lambda: numpy_helper.to_array(tensor))
@@ -102,14 +128,26 @@ class Known:
             return self._of_shape(node)
         operands = {item: self._found[item] for item in self._operands(node)}
         arrays = {item: array for item, array in operands.items() if array is not None}
-        if node.op_type not in _SHAPE_ARITHMETIC or node.domain or len(arrays) != len(operands):
+        if (
+            node.op_type not in _SHAPE_ARITHMETIC
+            or node.domain
+            or len(arrays) != len(operands)
+        ):
             return None
-        if sum(array.size for array in arrays.values()) > LARGEST or not _stays_small(node, arrays):
+        if sum(array.size for array in arrays.values()) > LARGEST or not _stays_small(
+            node, arrays
+        ):
             return None
         inputs = [onnx.helper.make_empty_tensor_value_info(item) for item in arrays]
-        graph = onnx.helper.make_graph([node], "g", inputs, [onnx.helper.make_empty_tensor_value_info(name)])
+        graph = onnx.helper.make_graph(
+            [node], "g", inputs, [onnx.helper.make_empty_tensor_value_info(name)]
+        )
         model = onnx.helper.make_model(graph, opset_imports=self._opsets)
-        return _quietly(lambda: np.asarray(next(iter(ReferenceEvaluator(model).run([name], arrays)))))
+        return _quietly(
+            lambda: np.asarray(
+                next(iter(ReferenceEvaluator(model).run([name], arrays)))
+            )
+        )
 
     def _of_shape(self, node: onnx.NodeProto) -> Array | None:
         shape = self._shapes.get(node.input[0] if node.input else "")
@@ -118,7 +156,9 @@ class Known:
         if node.op_type == "Size":
             return np.array(int(np.prod(shape, dtype=object)) if shape else 1, np.int64)
         ends = {item.name: item.i for item in node.attribute}
-        return np.array(shape[slice(ends.get("start", 0), ends.get("end", len(shape)))], np.int64)
+        return np.array(
+            shape[slice(ends.get("start", 0), ends.get("end", len(shape)))], np.int64
+        )
 
 
 def _stays_small(node: onnx.NodeProto, arrays: Mapping[str, Array]) -> bool:
@@ -129,7 +169,9 @@ def _stays_small(node: onnx.NodeProto, arrays: Mapping[str, Array]) -> bool:
         return bool(math.prod(map(max, lengths)) <= LARGEST)
     if node.op_type == "Gather" and len(numbers) == 2:
         axis = next((item.i for item in node.attribute if item.name == "axis"), 0)
-        length = numbers[0].shape[axis] if -numbers[0].ndim <= axis < numbers[0].ndim else 1
+        length = (
+            numbers[0].shape[axis] if -numbers[0].ndim <= axis < numbers[0].ndim else 1
+        )
         return numbers[1].size * (numbers[0].size // max(length, 1)) <= LARGEST
     if node.op_type == "ConstantOfShape":
         return bool(np.prod([float(size) for size in numbers[0].ravel()]) <= LARGEST)
@@ -148,13 +190,17 @@ def _quietly(compute: Any) -> Array | None:
         return None
 
 
-def _with_values(proto: onnx.ModelProto, values: Mapping[str, Array]) -> onnx.ModelProto:
+def _with_values(
+    proto: onnx.ModelProto, values: Mapping[str, Array]
+) -> onnx.ModelProto:
     """What shapes follow from, with these values as constants."""
     copy = _without_weights(proto)
     kept = [node for node in copy.graph.node if not values.keys() & set(node.output)]
     del copy.graph.node[:]
     copy.graph.node.extend(kept)
-    copy.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in values.items())
+    copy.graph.initializer.extend(
+        numpy_helper.from_array(array, name) for name, array in values.items()
+    )
     return copy
 
 
@@ -172,7 +218,9 @@ def _inferred(copy: onnx.ModelProto, shapes: Shapes) -> dict[str, tuple[int, ...
         copy = onnx.shape_inference.infer_shapes(copy, data_prop=True)
     except Exception:  # nothing is known then; what is wrong is said when the shapes are inferred in earnest
         return {}
-    return dict(_static((*copy.graph.value_info, *copy.graph.input, *copy.graph.initializer)))
+    return dict(
+        _static((*copy.graph.value_info, *copy.graph.input, *copy.graph.initializer))
+    )
 
 
 def is_small(tensor: onnx.TensorProto) -> bool:
@@ -191,11 +239,15 @@ def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
         if is_small(tensor):
             copy.graph.initializer.add().CopyFrom(tensor)
         else:
-            copy.graph.initializer.add(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+            copy.graph.initializer.add(
+                name=tensor.name, data_type=tensor.data_type, dims=tensor.dims
+            )
     return copy
 
 
-def _static(values: Iterable[onnx.ValueInfoProto | onnx.TensorProto]) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _static(
+    values: Iterable[onnx.ValueInfoProto | onnx.TensorProto],
+) -> Iterator[tuple[str, tuple[int, ...]]]:
     for value in values:
         if isinstance(value, onnx.TensorProto):
             yield value.name, tuple(value.dims)

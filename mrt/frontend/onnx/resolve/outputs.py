@@ -27,7 +27,9 @@ def cut(proto: onnx.ModelProto, outputs: Sequence[str]) -> tuple[str, ...]:
     known = {value.name: value for value in (*graph.value_info, *graph.output)}
     wanted = found if not left else [*old, *(name for name in found if name not in old)]
     chosen = [known[name] if name in known else _untyped(name) for name in wanted]
-    copies = [onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in chosen]
+    copies = [
+        onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in chosen
+    ]
     del graph.output[:]
     graph.output.extend(copies)
     if not left:
@@ -35,16 +37,24 @@ def cut(proto: onnx.ModelProto, outputs: Sequence[str]) -> tuple[str, ...]:
     return tuple(left)
 
 
-def _find(proto: onnx.ModelProto, outputs: Sequence[str]) -> tuple[list[str], list[str]]:
+def _find(
+    proto: onnx.ModelProto, outputs: Sequence[str]
+) -> tuple[list[str], list[str]]:
     values = set(value_names(proto))
-    nodes = {node.name: [name for name in node.output if name] for node in reversed(proto.graph.node) if node.name}
+    nodes = {
+        node.name: [name for name in node.output if name]
+        for node in reversed(proto.graph.node)
+        if node.name
+    }
     found: list[str] = []
     left: list[str] = []
     for name in outputs:
         names = [name] if name in values else nodes.get(name, [])[:1]
         left += [] if names else [name]
         if repeated := [item for item in names if item in found]:
-            raise BadOption(f"--outputs: {name!r} is listed twice, as the value {repeated[0]!r}")
+            raise BadOption(
+                f"--outputs: {name!r} is listed twice, as the value {repeated[0]!r}"
+            )
         found += names
     return found, left
 
@@ -60,7 +70,9 @@ def _drop_unused(graph: onnx.GraphProto, needed: set[str]) -> None:
     for node in reversed(graph.node):
         if needed & set(node.output):
             kept.append(node)
-            needed |= set(node.input) | {name for value in node.attribute for name in captured(value)}
+            needed |= set(node.input) | {
+                name for value in node.attribute for name in captured(value)
+            }
     kept.reverse()
     nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in kept]
     del graph.node[:]
@@ -74,5 +86,9 @@ def captured(attribute: onnx.AttributeProto) -> set[str]:
     """What the bodies of an If or a Loop read, from inside or outside."""
     graphs = [*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])]
     nodes = [node for graph in graphs for node in graph.node]
-    names = {value.name for graph in graphs for value in graph.output} | {name for node in nodes for name in node.input}
-    return names | {name for node in nodes for item in node.attribute for name in captured(item)}
+    names = {value.name for graph in graphs for value in graph.output} | {
+        name for node in nodes for name in node.input
+    }
+    return names | {
+        name for node in nodes for item in node.attribute for name in captured(item)
+    }

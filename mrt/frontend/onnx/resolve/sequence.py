@@ -16,7 +16,7 @@ from mrt.frontend.onnx.resolve.outputs import captured
 MOST_PIECES = 4096
 
 
-def settle_sequences(proto: onnx.ModelProto, shapes: Shapes) -> bool:
+def resolve_sequences(proto: onnx.ModelProto, shapes: Shapes) -> bool:
     """Replace what reads known sequences by Slices, Concats and the tensors themselves; whether anything was."""
     if not any(node.op_type in SEQUENCES for node in proto.graph.node):
         return False
@@ -25,10 +25,19 @@ def settle_sequences(proto: onnx.ModelProto, shapes: Shapes) -> bool:
     if not lists.changed:
         return False
     kept, read = [], {value.name for value in proto.graph.output}
-    for node in reversed(nodes):  # a sequence that nothing reads any more goes, and so does what only it read
-        if node.op_type not in _MAKERS or node.domain not in DEFAULT_DOMAINS or read.intersection(node.output):
+    for node in reversed(
+        nodes
+    ):  # a sequence that nothing reads any more goes, and so does what only it read
+        if (
+            node.op_type not in _MAKERS
+            or node.domain not in DEFAULT_DOMAINS
+            or read.intersection(node.output)
+        ):
             kept.append(onnx.NodeProto.FromString(node.SerializeToString()))
-            read |= {*node.input, *(name for item in node.attribute for name in captured(item))}
+            read |= {
+                *node.input,
+                *(name for item in node.attribute for name in captured(item)),
+            }
     kept.reverse()
     del proto.graph.node[:]
     proto.graph.node.extend(kept)
@@ -44,9 +53,15 @@ class _Lists:
         self.found: dict[str, list[str]] = {}
         self.made: list[onnx.NodeProto] = []
         self.tensors: list[onnx.TensorProto] = []
-        versions = [entry.version for entry in proto.opset_import if entry.domain in DEFAULT_DOMAINS]
+        versions = [
+            entry.version
+            for entry in proto.opset_import
+            if entry.domain in DEFAULT_DOMAINS
+        ]
         self.opset = versions[0] if versions else 0
-        self.taken = {name for node in proto.graph.node for name in (*node.input, *node.output)}
+        self.taken = {
+            name for node in proto.graph.node for name in (*node.input, *node.output)
+        }
         self.taken |= {tensor.name for tensor in proto.graph.initializer}
 
     def settle(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
@@ -63,7 +78,11 @@ class _Lists:
             self.found[node.output[0]] = self.found[node.input[0]]
             self.changed = True
             return []
-        tensors = self.found.get(node.input[0]) if node.op_type in _READERS and node.input else None
+        tensors = (
+            self.found.get(node.input[0])
+            if node.op_type in _READERS and node.input
+            else None
+        )
         if tensors is not None and _READERS[node.op_type](self, node, tensors):
             self.changed = True
             return self.made
@@ -72,7 +91,9 @@ class _Lists:
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """A node of one output."""
         name = self._name(f"{operator.lower()}")
-        self.made.append(helper.make_node(operator, inputs, [name], name=name, **attributes))
+        self.made.append(
+            helper.make_node(operator, inputs, [name], name=name, **attributes)
+        )
         return name
 
     def integers(self, *values: int) -> str:
@@ -94,7 +115,9 @@ class _Lists:
         self.taken.add(name)
         return name
 
-    def whole(self, node: onnx.NodeProto, index: int, default: int | None = None) -> int | None:
+    def whole(
+        self, node: onnx.NodeProto, index: int, default: int | None = None
+    ) -> int | None:
         """A number that is an operand."""
         if index >= len(node.input) or not node.input[index]:
             return default
@@ -134,17 +157,31 @@ def _erase(lists: _Lists, node: onnx.NodeProto) -> list[str] | None:
 def _split(lists: _Lists, node: onnx.NodeProto) -> list[str] | None:
     """Pieces of one size, the last of which may be shorter, or of the sizes given; single entries lose their axis if so said."""
     axis, shape = _attribute(node, "axis", 0), lists.known.shape(node.input[0])
-    given = lists.known.value(node.input[1]) if len(node.input) > 1 and node.input[1] else np.array(1)
+    given = (
+        lists.known.value(node.input[1])
+        if len(node.input) > 1 and node.input[1]
+        else np.array(1)
+    )
     if shape is None or given is None or not -len(shape) <= axis < len(shape):
         return None
     size, numbers = shape[axis], [int(number) for number in given.reshape(-1)]
     if given.ndim == 0:
         if numbers[0] < 1 or size > MOST_PIECES * numbers[0]:
             return None
-        numbers = [min(numbers[0], size - start) for start in range(0, size, numbers[0])]
-    if sum(numbers) != size or min(numbers, default=0) < 1 or len(numbers) > MOST_PIECES:
+        numbers = [
+            min(numbers[0], size - start) for start in range(0, size, numbers[0])
+        ]
+    if (
+        sum(numbers) != size
+        or min(numbers, default=0) < 1
+        or len(numbers) > MOST_PIECES
+    ):
         return None
-    pieces, start, squeezed = [], 0, len(node.input) < 2 and not _attribute(node, "keepdims", 1)
+    pieces, start, squeezed = (
+        [],
+        0,
+        len(node.input) < 2 and not _attribute(node, "keepdims", 1),
+    )
     for number in numbers:
         ends = [lists.integers(value) for value in (start, start + number, axis)]
         piece = lists.add("Slice", node.input[0], *ends)
@@ -157,13 +194,17 @@ def _at(lists: _Lists, node: onnx.NodeProto, tensors: list[str]) -> bool:
     place = lists.whole(node, 1)
     if place is None or not -len(tensors) <= place < len(tensors):
         return False
-    lists.made.append(helper.make_node("Identity", [tensors[place]], node.output, name=node.name))
+    lists.made.append(
+        helper.make_node("Identity", [tensors[place]], node.output, name=node.name)
+    )
     return True
 
 
 def _length(lists: _Lists, node: onnx.NodeProto, tensors: list[str]) -> bool:
     value = numpy_helper.from_array(np.array(len(tensors), np.int64))
-    lists.made.append(helper.make_node("Constant", [], node.output, name=node.name, value=value))
+    lists.made.append(
+        helper.make_node("Constant", [], node.output, name=node.name, value=value)
+    )
     return True
 
 
@@ -171,8 +212,14 @@ def _join(lists: _Lists, node: onnx.NodeProto, tensors: list[str]) -> bool:
     if not tensors:
         return False
     axis = _attribute(node, "axis", 0)
-    parts = [lists.turned("Unsqueeze", name, axis) for name in tensors] if _attribute(node, "new_axis", 0) else tensors
-    lists.made.append(helper.make_node("Concat", parts, node.output, name=node.name, axis=axis))
+    parts = (
+        [lists.turned("Unsqueeze", name, axis) for name in tensors]
+        if _attribute(node, "new_axis", 0)
+        else tensors
+    )
+    lists.made.append(
+        helper.make_node("Concat", parts, node.output, name=node.name, axis=axis)
+    )
     return True
 
 

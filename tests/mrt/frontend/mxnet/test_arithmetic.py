@@ -15,14 +15,38 @@ BYTES = np.array([2.7, 100.9, 300, -1, 128, -129], np.float32)
 
 COMPARED = {  # LEFT with RIGHT, LEFT with the row (1, 0, 3), LEFT with 0.5
     "equal": ([[1, 0, 1], [0, 0, 1]], [[1, 0, 0], [0, 1, 1]], [[0, 0, 0], [0, 0, 0]]),
-    "not_equal": ([[0, 1, 0], [1, 1, 0]], [[0, 1, 1], [1, 0, 0]], [[1, 1, 1], [1, 1, 1]]),
+    "not_equal": (
+        [[0, 1, 0], [1, 1, 0]],
+        [[0, 1, 1], [1, 0, 0]],
+        [[1, 1, 1], [1, 1, 1]],
+    ),
     "greater": ([[0, 1, 0], [0, 0, 0]], [[0, 1, 0], [0, 0, 0]], [[1, 1, 0], [0, 0, 1]]),
-    "greater_equal": ([[1, 1, 1], [0, 0, 1]], [[1, 1, 0], [0, 1, 1]], [[1, 1, 0], [0, 0, 1]]),
+    "greater_equal": (
+        [[1, 1, 1], [0, 0, 1]],
+        [[1, 1, 0], [0, 1, 1]],
+        [[1, 1, 0], [0, 0, 1]],
+    ),
     "lesser": ([[0, 0, 0], [1, 1, 0]], [[0, 0, 1], [1, 0, 0]], [[0, 0, 1], [1, 1, 0]]),
-    "lesser_equal": ([[1, 0, 1], [1, 1, 1]], [[1, 0, 1], [1, 1, 1]], [[0, 0, 1], [1, 1, 0]]),
-    "logical_and": ([[1, 1, 0], [1, 0, 1]], [[1, 0, 0], [1, 0, 1]], [[1, 1, 0], [1, 0, 1]]),
-    "logical_or": ([[1, 1, 0], [1, 1, 1]], [[1, 1, 1], [1, 0, 1]], [[1, 1, 1], [1, 1, 1]]),
-    "logical_xor": ([[0, 0, 0], [0, 1, 0]], [[0, 1, 1], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]),
+    "lesser_equal": (
+        [[1, 0, 1], [1, 1, 1]],
+        [[1, 0, 1], [1, 1, 1]],
+        [[0, 0, 1], [1, 1, 0]],
+    ),
+    "logical_and": (
+        [[1, 1, 0], [1, 0, 1]],
+        [[1, 0, 0], [1, 0, 1]],
+        [[1, 1, 0], [1, 0, 1]],
+    ),
+    "logical_or": (
+        [[1, 1, 0], [1, 1, 1]],
+        [[1, 1, 1], [1, 0, 1]],
+        [[1, 1, 1], [1, 1, 1]],
+    ),
+    "logical_xor": (
+        [[0, 0, 0], [0, 1, 0]],
+        [[0, 1, 1], [0, 0, 0]],
+        [[0, 0, 1], [0, 1, 0]],
+    ),
 }
 ROW = np.array([1, 0, 3], np.float32)
 
@@ -35,8 +59,17 @@ ROWS = [
     row("_rmod_scalar", P, [2.5, -3, 0, 0, 0, 2.5], scalar="2.5"),
     row("_rmod_scalar", P, [3, -2.5, 0, 0, 0, 2.5], scalar="-2.5"),
     row("_hypot", [P[:3], Q[:3]], [6.0415230, 6.0415230, 2.5124689]),
-    row("broadcast_hypot", [LEFT, RIGHT[:1]], [[1.4142135, 2.2360680, 0], [1.4142135, 1, 3]]),
-    row("_hypot_scalar", LEFT, [[4.1231056, 4.4721360, 4], [4.1231056, 4, 5]], scalar="4"),
+    row(
+        "broadcast_hypot",
+        [LEFT, RIGHT[:1]],
+        [[1.4142135, 2.2360680, 0], [1.4142135, 1, 3]],
+    ),
+    row(
+        "_hypot_scalar",
+        LEFT,
+        [[4.1231056, 4.4721360, 4], [4.1231056, 4, 5]],
+        scalar="4",
+    ),
     row("_plus_scalar", LEFT, LEFT + 1),
     row("_rdiv_scalar", RIGHT[:, :2], [[1, 1], [0.5, 2]]),
     row("_scatter_plus_scalar", LEFT, LEFT + 2, scalar="2"),
@@ -83,10 +116,22 @@ ALIASES = {
 REFUSALS = [
     (row("_greater", [LEFT, RIGHT[:1]], LEFT), "shapes (2, 3) and (1, 3) differ"),
     (row("_mod", [LEFT, RIGHT[:1]], LEFT), "shapes (2, 3) and (1, 3) differ"),
-    (row("_identity_with_attr_like_rhs", [LEFT, RIGHT[:1]], LEFT), "shapes (2, 3) and (1, 3) differ"),
-    (row("where", [LEFT, LEFT, RIGHT[:1]], LEFT), "shapes (2, 3) and (1, 3) of x and y differ"),
-    (row("where", [P, LEFT, RIGHT], LEFT), "a condition of shape (6,) for (2, 3); expected (2, 3) or (2,)"),
-    (row("amp_cast", LEFT, LEFT, dtype="int32"), "not supported; supported: float32, float64, float16"),
+    (
+        row("_identity_with_attr_like_rhs", [LEFT, RIGHT[:1]], LEFT),
+        "shapes (2, 3) and (1, 3) differ",
+    ),
+    (
+        row("where", [LEFT, LEFT, RIGHT[:1]], LEFT),
+        "shapes (2, 3) and (1, 3) of x and y differ",
+    ),
+    (
+        row("where", [P, LEFT, RIGHT], LEFT),
+        "a condition of shape (6,) for (2, 3); expected (2, 3) or (2,)",
+    ),
+    (
+        row("amp_cast", LEFT, LEFT, dtype="int32"),
+        "not supported; supported: float32, float64, float16",
+    ),
     (row("Cast", LEFT, LEFT), "attribute 'dtype' is missing"),
     (row("amp_multicast", [LEFT], LEFT, num_outputs="2"), "1 inputs; expected 2"),
 ]

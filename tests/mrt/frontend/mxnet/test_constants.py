@@ -22,13 +22,41 @@ ROWS = [
     row("_contrib_index_array", X[:2, :2], [[[0, 0], [0, 1]], [[1, 0], [1, 1]]]),
     row("_contrib_index_array", X[:2, :2], [[[0], [1]], [[0], [1]]], axes="(-1,)"),
     row("_arange", [], [0, 1, 2, 3, 4], start="5"),
-    row("_arange", [], [1, 1, 1.3, 1.3, 1.6, 1.6, 1.9, 1.9], start="1", stop="2", step="0.3", repeat="2"),
-    row("_arange", [], [5, 3, 1], start="5", stop="0", step="-2", infer_range="False", ctx="", dtype="float32"),
+    row(
+        "_arange",
+        [],
+        [1, 1, 1.3, 1.3, 1.6, 1.6, 1.9, 1.9],
+        start="1",
+        stop="2",
+        step="0.3",
+        repeat="2",
+    ),
+    row(
+        "_arange",
+        [],
+        [5, 3, 1],
+        start="5",
+        stop="0",
+        step="-2",
+        infer_range="False",
+        ctx="",
+        dtype="float32",
+    ),
     row("_arange", [], np.arange(10) / 10, start="0", stop="1", step="0.1"),
     row("_linspace", [], [0, 0.25, 0.5, 0.75, 1], start="0", stop="1", num="5"),
-    row("_linspace", [], [2, 1.25, 0.5, -0.25], start="2", stop="-1", num="4", endpoint="False"),
+    row(
+        "_linspace",
+        [],
+        [2, 1.25, 0.5, -0.25],
+        start="2",
+        stop="-1",
+        num="4",
+        endpoint="False",
+    ),
     row("_zeros", [], [[0], [0]], shape="(2, 1)"),
-    row("_zeros", [], [[0, 0, 0]], shape="(0, 3)"),  # the batch of a first state, broadcast later
+    row(
+        "_zeros", [], [[0, 0, 0]], shape="(0, 3)"
+    ),  # the batch of a first state, broadcast later
     row("_zeros_without_dtype", [], [0, 0], shape="(2,)"),
     row("_ones", [], [1, 1], shape="2", dtype="int32"),
     row("_full", [], [1.5, 1.5], shape="(2,)", value="1.5"),
@@ -41,17 +69,47 @@ ROWS = [
 ]
 
 REFUSALS = [
-    (row("_arange", [], X, start="3", stop="3"), "no numbers from 3.0 to 3.0 in steps of 1.0"),
-    (row("_arange", [], X, start="0", stop="5", step="-1"), "no numbers from 0.0 to 5.0 in steps of -1.0"),
-    (row("_arange", [], X, start="0", stop="5", step="0"), "no numbers from 0.0 to 5.0 in steps of 0.0"),
-    (row("_arange", [], X, start="1e15"), "a result of 1000000000000000 numbers; expected 1 to 2^28"),
-    (row("_arange", [], X, start="0", infer_range="True"), "infer_range='True': not supported"),
-    (row("_ones", [], X, shape="(2, 0)"), "shape=(2, 0): MXNet infers it from what follows"),
-    (row("_zeros", [], X, shape="(100000, 100000)"), "a result of 10000000000 numbers; expected 1 to 2^28"),
-    (row("_eye", [], X, N="100000"), "a result of 10000000000 numbers; expected 1 to 2^28"),
+    (
+        row("_arange", [], X, start="3", stop="3"),
+        "no numbers from 3.0 to 3.0 in steps of 1.0",
+    ),
+    (
+        row("_arange", [], X, start="0", stop="5", step="-1"),
+        "no numbers from 0.0 to 5.0 in steps of -1.0",
+    ),
+    (
+        row("_arange", [], X, start="0", stop="5", step="0"),
+        "no numbers from 0.0 to 5.0 in steps of 0.0",
+    ),
+    (
+        row("_arange", [], X, start="1e15"),
+        "a result of 1000000000000000 numbers; expected 1 to 2^28",
+    ),
+    (
+        row("_arange", [], X, start="0", infer_range="True"),
+        "infer_range='True': not supported",
+    ),
+    (
+        row("_ones", [], X, shape="(2, 0)"),
+        "shape=(2, 0): MXNet infers it from what follows",
+    ),
+    (
+        row("_zeros", [], X, shape="(100000, 100000)"),
+        "a result of 10000000000 numbers; expected 1 to 2^28",
+    ),
+    (
+        row("_eye", [], X, N="100000"),
+        "a result of 10000000000 numbers; expected 1 to 2^28",
+    ),
     (row("_eye", [], X, N="2", M="-3"), "expected 1 to 2^28"),
-    (row("_linspace", [], X, start="0", stop="1", num="2000000000"), "a result of 2000000000 numbers"),
-    (row("_full", [], X, shape="(2,)", value="300", dtype="uint8"), "value=300.0 with dtype=uint8: expected 0 to 255"),
+    (
+        row("_linspace", [], X, start="0", stop="1", num="2000000000"),
+        "a result of 2000000000 numbers",
+    ),
+    (
+        row("_full", [], X, shape="(2,)", value="300", dtype="uint8"),
+        "value=300.0 with dtype=uint8: expected 0 to 255",
+    ),
 ]
 
 
@@ -96,14 +154,28 @@ INTEGRAL = [
 @pytest.mark.parametrize(("nodes", "expected"), INTEGRAL)
 def test_arithmetic_that_means_the_same_on_integers_is_done(nodes, expected, tmp_path):
     numbers = np.array([[2.75, 3, -2.5], [0.5, -1.25, 5]], np.float32)
-    np.testing.assert_array_equal(compute(integral(tmp_path, *nodes), [numbers]), np.array(expected, np.float32))
+    np.testing.assert_array_equal(
+        compute(integral(tmp_path, *nodes), [numbers]), np.array(expected, np.float32)
+    )
 
 
 TRUNCATED = [
-    (node("_rdiv_scalar", "y", [1], scalar="2"), "y (_rdiv_scalar): input 'i' is int32 in MXNet"),
-    (node("_div_scalar", "y", [1], scalar="0"), "y (_div_scalar): a division of integers by 0"),
-    (node("mean", "y", [1]), "y (mean): input 'i' is int32 in MXNet; supported: float32, so put a Cast in front"),
-    (node("_plus_scalar", "y", [1], scalar="1.5"), "scalar=1.5 with an input that is int32; expected an integer"),
+    (
+        node("_rdiv_scalar", "y", [1], scalar="2"),
+        "y (_rdiv_scalar): input 'i' is int32 in MXNet",
+    ),
+    (
+        node("_div_scalar", "y", [1], scalar="0"),
+        "y (_div_scalar): a division of integers by 0",
+    ),
+    (
+        node("mean", "y", [1]),
+        "y (mean): input 'i' is int32 in MXNet; supported: float32, so put a Cast in front",
+    ),
+    (
+        node("_plus_scalar", "y", [1], scalar="1.5"),
+        "scalar=1.5 with an input that is int32; expected an integer",
+    ),
 ]
 
 
@@ -116,12 +188,22 @@ def test_arithmetic_that_truncates_integers_is_refused(second, trouble, tmp_path
 
 def test_arithmetic_of_bytes_which_wraps_is_refused(tmp_path):
     with pytest.raises(Exception, match="unsupported") as refused:
-        integral(tmp_path, node("Cast", "i", [0], dtype="uint8"), node("_plus_scalar", "y", [1], scalar="1"))
-    assert "y (_plus_scalar): input 'i' is uint8 in MXNet; supported: float32" in str(refused.value)
+        integral(
+            tmp_path,
+            node("Cast", "i", [0], dtype="uint8"),
+            node("_plus_scalar", "y", [1], scalar="1"),
+        )
+    assert "y (_plus_scalar): input 'i' is uint8 in MXNet; supported: float32" in str(
+        refused.value
+    )
 
 
 def test_a_constant_that_feeds_a_network_needs_no_input_of_its_own(tmp_path):
-    model = integral(tmp_path, node("_arange", "steps", [], start="3"), node("broadcast_add", "y", [0, 1]))
+    model = integral(
+        tmp_path,
+        node("_arange", "steps", [], start="3"),
+        node("broadcast_add", "y", [0, 1]),
+    )
     assert isinstance(model, ir.Model)
     assert [value.name for value in model.graph.inputs] == ["x"]
     np.testing.assert_array_equal(compute(model, [X[:2, :3]]), [[1, 2, 3], [1, 2, 3]])

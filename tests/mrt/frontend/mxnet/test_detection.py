@@ -13,10 +13,22 @@ BOXES = np.float32([[
 ]])  # fmt: skip
 WIDE = np.concatenate([BOXES, np.arange(7, dtype=np.float32).reshape(1, 7, 1)], 2)
 TWO = np.concatenate([BOXES[:, :4], BOXES[:, 3:]])
-PROB = np.float32([[[0.1, 0.5, 0.2, 0, 0.9], [0.6, 0.3, 0.4, 0.5, 0.05], [0.3, 0.2, 0.4, 0.5, 0.05]]])
-LOC = np.float32([[0.1, -0.2, 0.3, 0, 0, 0, 0, 0, 0.5, 0.5, -1, 1, 0, 0.1, 0, 0.2, 0, 0, 0, 0]])
+PROB = np.float32(
+    [[[0.1, 0.5, 0.2, 0, 0.9], [0.6, 0.3, 0.4, 0.5, 0.05], [0.3, 0.2, 0.4, 0.5, 0.05]]]
+)
+LOC = np.float32(
+    [[0.1, -0.2, 0.3, 0, 0, 0, 0, 0, 0.5, 0.5, -1, 1, 0, 0.1, 0, 0.2, 0, 0, 0, 0]]
+)
 ANCHOR = np.float32(
-    [[[0, 0, 0.4, 0.4], [0.1, 0.1, 0.5, 0.5], [0.5, 0.5, 0.9, 0.8], [0.5, 0.5, 0.8, 0.8], [0, 0, 1, 1]]]
+    [
+        [
+            [0, 0, 0.4, 0.4],
+            [0.1, 0.1, 0.5, 0.5],
+            [0.5, 0.5, 0.9, 0.8],
+            [0.5, 0.5, 0.8, 0.8],
+            [0, 0, 1, 1],
+        ]
+    ]
 )
 D = np.float32([[[0.1, -0.2, 0.3, 0.4], [0, 1, -1, 2]]])
 A = np.float32([[[1, 2, 3, 5], [0, 0, 4, 4]]])
@@ -115,4 +127,7 @@ def test_what_cannot_be_meant_is_refused_by_name(case, trouble, tmp_path):
 
 
 def test_both_names_of_box_nms_are_one_operator():
-    assert OPERATORS["_contrib_box_non_maximum_suppression"].handler is OPERATORS["_contrib_box_nms"].handler
+    assert (
+        OPERATORS["_contrib_box_non_maximum_suppression"].handler
+        is OPERATORS["_contrib_box_nms"].handler
+    )

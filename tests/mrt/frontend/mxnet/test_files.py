@@ -22,18 +22,26 @@ DENSE = [
 def folder(tmp_path):
     write_symbol(tmp_path / "m-symbol.json", DENSE)
     for epoch in (3, 12345):
-        write_params(tmp_path / f"m-{epoch:04d}.params", {"arg:w": np.full((1, 2), epoch, np.float32)})
+        write_params(
+            tmp_path / f"m-{epoch:04d}.params",
+            {"arg:w": np.full((1, 2), epoch, np.float32)},
+        )
     return tmp_path
 
 
 @pytest.mark.parametrize("epoch", [3, 12345])
 def test_an_epoch_is_a_file(folder, epoch):
     model = load(folder / "m-symbol.json", epoch=epoch).model
-    assert model.graph.initializers["w"].const_value.numpy().tolist() == [[epoch, epoch]]
+    assert model.graph.initializers["w"].const_value.numpy().tolist() == [
+        [epoch, epoch]
+    ]
 
 
 def test_an_epoch_that_is_not_there_lists_what_is(folder):
-    with pytest.raises(BadModel, match=r"--epoch 7 is m-0007\.params, .* there is m-0003\.params, m-12345\.params"):
+    with pytest.raises(
+        BadModel,
+        match=r"--epoch 7 is m-0007\.params, .* there is m-0003\.params, m-12345\.params",
+    ):
         find_params(folder / "m-symbol.json", 7)
 
 
@@ -62,8 +70,18 @@ def test_parameters_may_come_from_what_has_no_size(folder):
 # What quantize_net of MXNet 1.9.1 writes for a small network: these operators, convolutions with a subgraph.
 QUANTIZED = [
     variable("x", __shape__="(1, 2)"),
-    node("_contrib_quantize_v2", "q", [0], out_type="auto", min_calib_range="-3", max_calib_range="3"),
-    {**node("_sg_mkldnn_conv", "conv", [1], quantized="true"), "subgraphs": [{"nodes": []}]},
+    node(
+        "_contrib_quantize_v2",
+        "q",
+        [0],
+        out_type="auto",
+        min_calib_range="-3",
+        max_calib_range="3",
+    ),
+    {
+        **node("_sg_mkldnn_conv", "conv", [1], quantized="true"),
+        "subgraphs": [{"nodes": []}],
+    },
     node("_contrib_quantized_pooling", "pool", [2]),
     node("_contrib_dequantize", "d", [3]),
 ]
@@ -83,14 +101,20 @@ def test_an_int8_graph_is_refused_once_with_the_way_round(tmp_path):
 def test_a_fused_graph_says_how_to_export_another(tmp_path):
     fused = {**node("_sg_mkldnn_conv", "conv", [0]), "subgraphs": [{"nodes": []}]}
     write_symbol(tmp_path / "m.json", [variable("x"), fused])
-    with pytest.raises(Unsupported, match="export the symbol again without MXNET_SUBGRAPH_BACKEND"):
+    with pytest.raises(
+        Unsupported, match="export the symbol again without MXNET_SUBGRAPH_BACKEND"
+    ):
         load(tmp_path / "m.json")
 
 
 def test_what_comes_before_the_int8_part_can_be_had(tmp_path):
     write_symbol(
         tmp_path / "m.json",
-        [variable("x", __shape__="(1, 2)"), node("relu", "r", [0]), node("_contrib_quantize_v2", "q", [1])],
+        [
+            variable("x", __shape__="(1, 2)"),
+            node("relu", "r", [0]),
+            node("_contrib_quantize_v2", "q", [1]),
+        ],
     )
     model = load(tmp_path / "m.json", outputs=["r"]).model
     assert [item.op_type for item in model.graph] == ["Relu"]

@@ -8,7 +8,9 @@ from tests.support.mxnet_rows import check_refusal, check_row, names, row
 
 W = np.arange(10, dtype=np.float32).reshape(5, 2)
 INDEX = np.array([-1, 0, 7, 2.9, -0.5], np.float32)
-STEPS = np.arange(12, dtype=np.float32).reshape(3, 2, 2)  # three steps of a batch of two
+STEPS = np.arange(12, dtype=np.float32).reshape(
+    3, 2, 2
+)  # three steps of a batch of two
 LENGTHS = np.array([1.7, 2], np.float32)
 EYE = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
 
@@ -53,20 +55,44 @@ ROWS = [
 ]  # fmt: skip
 
 REFUSALS = [
-    (row("Embedding", INDEX, W, [W], input_dim="5", output_dim="2", dtype="int32"), "supported: float32, float64"),
-    (row("take", [W, INDEX], W, mode="fill"), "mode='fill': not supported; supported: clip, wrap, raise"),
+    (
+        row("Embedding", INDEX, W, [W], input_dim="5", output_dim="2", dtype="int32"),
+        "supported: float32, float64",
+    ),
+    (
+        row("take", [W, INDEX], W, mode="fill"),
+        "mode='fill': not supported; supported: clip, wrap, raise",
+    ),
     (row("take", [W, INDEX], W, axis="2"), "axis 2 is outside the 2 dimensions"),
     (row("batch_take", [STEPS, INDEX], W), "has 3 dimensions; expected 2"),
     (row("batch_take", [W, INDEX[:4]], W), "4 indices for 5 rows"),
     (row("pick", [W, INDEX[:4]], W), "an index of shape (4,); expected (5,) or (5, 1)"),
-    (row("gather_nd", [W, INDEX], W), "indices of shape (5,) for (5, 2); expected coordinates"),
-    (row("gather_nd", [W, STEPS], W), "indices of shape (3, 2, 2) for (5, 2); expected coordinates"),
-    (row("one_hot", INDEX, W, depth="2000000000"), "depth=2000000000 of (5,): more than 2^28 numbers"),
-    (row("SequenceMask", [STEPS, INDEX], W, use_sequence_length="True"), "lengths of shape (5,); expected (2,)"),
+    (
+        row("gather_nd", [W, INDEX], W),
+        "indices of shape (5,) for (5, 2); expected coordinates",
+    ),
+    (
+        row("gather_nd", [W, STEPS], W),
+        "indices of shape (3, 2, 2) for (5, 2); expected coordinates",
+    ),
+    (
+        row("one_hot", INDEX, W, depth="2000000000"),
+        "depth=2000000000 of (5,): more than 2^28 numbers",
+    ),
+    (
+        row("SequenceMask", [STEPS, INDEX], W, use_sequence_length="True"),
+        "lengths of shape (5,); expected (2,)",
+    ),
     (row("SequenceLast", STEPS, W, axis="2"), "axis=2: not supported; supported: 0, 1"),
     (row("SequenceLast", INDEX, W), "has 1 dimensions; expected at least 2"),
-    (row("SequenceReverse", STEPS, W, axis="1"), "axis=1, which MXNet refuses; expected 0"),
-    (row("scatter_nd", [W, INDEX], W, shape="(5,)"), "indices named twice leave its result undefined"),
+    (
+        row("SequenceReverse", STEPS, W, axis="1"),
+        "axis=1, which MXNet refuses; expected 0",
+    ),
+    (
+        row("scatter_nd", [W, INDEX], W, shape="(5,)"),
+        "indices named twice leave its result undefined",
+    ),
 ]
 
 

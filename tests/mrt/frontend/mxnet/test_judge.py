@@ -45,10 +45,16 @@ def test_every_attribute_is_written_and_left_out():
             if row["op"] != "null":
                 operator = OPERATORS[known_name(row["op"])]
                 written[operator.handler] |= set(row["attrs"])
-                left_out[frozenset(operator.attributes)] |= set(operator.attributes) - set(row["attrs"])
+                left_out[frozenset(operator.attributes)] |= set(
+                    operator.attributes
+                ) - set(row["attrs"])
     missing = set()
     for name, operator in OPERATORS.items():
-        optional = {attribute for attribute, declared in operator.attributes.items() if not declared.required}
+        optional = {
+            attribute
+            for attribute, declared in operator.attributes.items()
+            if not declared.required
+        }
         never = set(operator.attributes) - written[operator.handler]
         always = optional - left_out[frozenset(operator.attributes)]
         missing |= {(name, attribute, "never written") for attribute in never}
@@ -73,8 +79,14 @@ def test_a_case_survives_its_file():
     ("found", "trouble"),
     [
         (np.array([1, 2.0001], np.float32), ""),
-        (np.array([1, 2.001], np.float32), "output 0: 1 of 2 numbers, first at (1,): 2.001; mxnet 2"),
-        (np.array([1, np.nan], np.float32), "output 0: 1 of 2 numbers, first at (1,): nan; mxnet 2"),
+        (
+            np.array([1, 2.001], np.float32),
+            "output 0: 1 of 2 numbers, first at (1,): 2.001; mxnet 2",
+        ),
+        (
+            np.array([1, np.nan], np.float32),
+            "output 0: 1 of 2 numbers, first at (1,): nan; mxnet 2",
+        ),
         (np.array([[1, 2]], np.float32), "output 0: shape (1, 2); mxnet gives (2,)"),
         (np.array([1, 2], np.int64), "output 0: dtype int64; mxnet gives float32"),
     ],
@@ -94,7 +106,10 @@ def test_a_refusal_that_mxnet_does_not_share_is_wrong():
 
 def test_an_operator_of_which_nothing_was_compared_is_named():
     refusal = Answer(refusal="no")
-    both = [judge(generate.one(identity), refusal, refusal) for identity in ("relu:0", "relu:1")]
+    both = [
+        judge(generate.one(identity), refusal, refusal)
+        for identity in ("relu:0", "relu:1")
+    ]
     assert untested(both) == ["relu"]
 
 
@@ -113,7 +128,9 @@ for number, line in enumerate(open(sys.argv[1])):
 """
 
 
-def test_the_judge_is_started_again_after_a_case_that_kills_it_and_asked_it_once_more_alone(tmp_path, monkeypatch):
+def test_the_judge_is_started_again_after_a_case_that_kills_it_and_asked_it_once_more_alone(
+    tmp_path, monkeypatch
+):
     script = tmp_path / "dies.py"
     script.write_text(JUDGE_THAT_DIES)
     monkeypatch.setattr("tests.mxnet_judge.ask.JUDGE", script)

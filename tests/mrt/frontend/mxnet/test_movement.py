@@ -89,42 +89,102 @@ ROWS = [
 ]  # fmt: skip
 
 REFUSALS = [
-    (row("slice_like", [X, zeros(3, 5)], 0, axes="(-3, 1)"), "axis 1 of (2, 4, 7, 6) is smaller than that of (3, 5)"),
+    (
+        row("slice_like", [X, zeros(3, 5)], 0, axes="(-3, 1)"),
+        "axis 1 of (2, 4, 7, 6) is smaller than that of (3, 5)",
+    ),
     (row("slice_like", [X, zeros(1, 2)], 0), "have different numbers of dimensions"),
     (row("slice", X, 0, begin="(0, 1)", end="(2, 2)", step="(0, 1)"), "step holds 0"),
-    (row("SliceChannel", SMALL[0], 0, num_outputs="3", axis="0", squeeze_axis="1"), "to MXNet is an unknown shape"),
-    (row("_split_v2", X, 0, indices="(1, 3)"), "indices=(1, 3) on an axis of size 4: expected 0 first"),
+    (
+        row("SliceChannel", SMALL[0], 0, num_outputs="3", axis="0", squeeze_axis="1"),
+        "to MXNet is an unknown shape",
+    ),
+    (
+        row("_split_v2", X, 0, indices="(1, 3)"),
+        "indices=(1, 3) on an axis of size 4: expected 0 first",
+    ),
     (row("_split_v2", X, 0, indices="(0, 0, 3)"), "then ever larger ones"),
     (row("_split_v2", X, 0, indices="(0, 9)"), "then ever larger ones"),
-    (row("_split_v2", X, 0, indices="(0, 1)", squeeze_axis="1"), "squeeze_axis=True on parts of size 3"),
-    (row("_split_v2", X, 0, indices="()", sections="5"), "sections=5 on an axis of size 4"),
-    (row("_split_v2", X, 0, indices="()", sections="-1"), "expected an integer from 0 to 10000"),
+    (
+        row("_split_v2", X, 0, indices="(0, 1)", squeeze_axis="1"),
+        "squeeze_axis=True on parts of size 3",
+    ),
+    (
+        row("_split_v2", X, 0, indices="()", sections="5"),
+        "sections=5 on an axis of size 4",
+    ),
+    (
+        row("_split_v2", X, 0, indices="()", sections="-1"),
+        "expected an integer from 0 to 10000",
+    ),
     (row("Crop", X, 0, num_args="1"), "h_w=(0, 0) on an input of shape (2, 4, 7, 6)"),
-    (row("Crop", X, 0, num_args="1", h_w="(8, 2)"), "h_w=(8, 2) on an input of shape (2, 4, 7, 6)"),
-    (row("Crop", X, 0, num_args="1", h_w="(7, 2)", offset="(1, 0)"), "offset=(1, 0), h_w=(7, 2) leaves an input"),
-    (row("Crop", X, 0, num_args="1", h_w="(7,)"), "h_w=(7,), offset=(0, 0): expected 2 numbers each"),
-    (row("Crop", [X, SMALL], 0, num_args="2"), "crop_like of shape (2, 3): expected 4 dimensions"),
+    (
+        row("Crop", X, 0, num_args="1", h_w="(8, 2)"),
+        "h_w=(8, 2) on an input of shape (2, 4, 7, 6)",
+    ),
+    (
+        row("Crop", X, 0, num_args="1", h_w="(7, 2)", offset="(1, 0)"),
+        "offset=(1, 0), h_w=(7, 2) leaves an input",
+    ),
+    (
+        row("Crop", X, 0, num_args="1", h_w="(7,)"),
+        "h_w=(7,), offset=(0, 0): expected 2 numbers each",
+    ),
+    (
+        row("Crop", [X, SMALL], 0, num_args="2"),
+        "crop_like of shape (2, 3): expected 4 dimensions",
+    ),
     (row("Crop", X, 0, num_args="3"), "num_args='3': not supported; supported: 1, 2"),
     (row("reshape_like", [SMALL, zeros(5)], 0), "cannot reshape (2, 3) to (5,)"),
-    (row("reshape_like", [SMALL, zeros(6)], 0, lhs_begin="1", lhs_end="1"), "lhs_begin=1, lhs_end=1 of 2 dimensions"),
+    (
+        row("reshape_like", [SMALL, zeros(6)], 0, lhs_begin="1", lhs_end="1"),
+        "lhs_begin=1, lhs_end=1 of 2 dimensions",
+    ),
     (row("squeeze", THIN, 0, axis="(0, 0)"), "axis=(0, 0) names an axis twice"),
-    (row("stack", [SMALL, SMALL[:1]], 0, num_args="2"), "shapes (2, 3) and (1, 3) differ"),
+    (
+        row("stack", [SMALL, SMALL[:1]], 0, num_args="2"),
+        "shapes (2, 3) and (1, 3) differ",
+    ),
     (row("tile", SMALL, 0, reps="(0, 1)"), "reps=(0, 1): expected positive numbers"),
     (row("repeat", SMALL, 0, repeats="0"), "expected a positive integer"),
     (row("reverse", SMALL, 0, axis="(1, 1)"), "axis=(1, 1): expected distinct axes"),
-    (row("broadcast_to", SMALL, 0, shape="(2, 4)"), "an input of shape (2, 3) cannot be broadcast to (2, 4)"),
-    (row("broadcast_to", SMALL, 0, shape="(2, 2, 3)"), "shape=(2, 2, 3) for an input of shape (2, 3)"),
-    (row("broadcast_axis", THIN, 0, axis="1", size="3"), "axis 1 has size 3; expected 1"),
+    (
+        row("broadcast_to", SMALL, 0, shape="(2, 4)"),
+        "an input of shape (2, 3) cannot be broadcast to (2, 4)",
+    ),
+    (
+        row("broadcast_to", SMALL, 0, shape="(2, 2, 3)"),
+        "shape=(2, 2, 3) for an input of shape (2, 3)",
+    ),
+    (
+        row("broadcast_axis", THIN, 0, axis="1", size="3"),
+        "axis 1 has size 3; expected 1",
+    ),
     (row("broadcast_axis", THIN, 0, axis="0", size="()"), "have different lengths"),
     (row("broadcast_like", [SMALL, zeros(2, 2, 3)], 0), "have different ranks"),
-    (row("broadcast_like", [SMALL, zeros(2)], 0, lhs_axes="(0,)"), "expected as many of each"),
-    (row("depth_to_space", X, 0, block_size="3"), "block_size=3 does not divide an input of shape (2, 4, 7, 6)"),
-    (row("space_to_depth", X, 0, block_size="2"), "block_size=2 does not divide an input of shape (2, 4, 7, 6)"),
-    (row("softmax", [SMALL, zeros(3)], 0, use_length="True"), "length of shape (3,); expected (2,)"),
+    (
+        row("broadcast_like", [SMALL, zeros(2)], 0, lhs_axes="(0,)"),
+        "expected as many of each",
+    ),
+    (
+        row("depth_to_space", X, 0, block_size="3"),
+        "block_size=3 does not divide an input of shape (2, 4, 7, 6)",
+    ),
+    (
+        row("space_to_depth", X, 0, block_size="2"),
+        "block_size=2 does not divide an input of shape (2, 4, 7, 6)",
+    ),
+    (
+        row("softmax", [SMALL, zeros(3)], 0, use_length="True"),
+        "length of shape (3,); expected (2,)",
+    ),
     (row("softmin", SMALL, 0, use_length="True"), "use_length='True': not supported"),
     (row("im2col", X, 0), "ONNX has no operator for this function"),
     (row("Correlation", X, 0), "ONNX has no operator for this function"),
-    (row("GridGenerator", X, 0), "where it reads its input depends on computed numbers"),
+    (
+        row("GridGenerator", X, 0),
+        "where it reads its input depends on computed numbers",
+    ),
     (row("CTCLoss", X, 0), "it is a loss, for training only"),
 ]
 

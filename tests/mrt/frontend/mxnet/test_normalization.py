@@ -9,7 +9,11 @@ from tests.support.mxnet_rows import check_refusal, check_row, import_row, names
 
 def numbers(*shape):
     """Integers from -5 to 5 in no order: -5, 2, -2, 5, 1, -3, 4, 0, -4, 3, -1, and again."""
-    return (np.arange(np.prod(shape, dtype=int)) * 7 % 11 - 5).astype(np.float32).reshape(shape)
+    return (
+        (np.arange(np.prod(shape, dtype=int)) * 7 % 11 - 5)
+        .astype(np.float32)
+        .reshape(shape)
+    )
 
 
 def variances(size):
@@ -87,19 +91,49 @@ ROWS = [
 ]  # fmt: skip
 
 REFUSALS = [
-    (row("BatchNorm", numbers(1, 4, 2), 0, FOUR, output_mean_var="True"), "output_mean_var='True': not supported"),
-    (row("_contrib_SyncBatchNorm", numbers(1, 4, 2), 0, FOUR, axis="1"), "unknown attribute 'axis'"),
-    (row("InstanceNorm", numbers(2, 4), 0, FOUR[:2]), "has 2 dimensions; expected at least 3"),
-    (row("GroupNorm", numbers(1, 4, 2), 0, FOUR[:2], num_groups="3"), "num_groups=3 does not divide 4 channels"),
-    (row("GroupNorm", numbers(2, 4), 0, FOUR[:2]), "has 2 dimensions; expected at least 3"),
-    (row("GroupNorm", numbers(1, 4, 2), 0, FOUR[:2], output_mean_var="1"), "output_mean_var='1': not supported"),
-    (row("LayerNorm", numbers(1, 4), 0, FOUR[:2], output_mean_var="1"), "output_mean_var='1': not supported"),
-    (row("LayerNorm", numbers(1, 4), 0, FOUR[:2], axis="2"), "axis 2 is outside the 2 dimensions"),
+    (
+        row("BatchNorm", numbers(1, 4, 2), 0, FOUR, output_mean_var="True"),
+        "output_mean_var='True': not supported",
+    ),
+    (
+        row("_contrib_SyncBatchNorm", numbers(1, 4, 2), 0, FOUR, axis="1"),
+        "unknown attribute 'axis'",
+    ),
+    (
+        row("InstanceNorm", numbers(2, 4), 0, FOUR[:2]),
+        "has 2 dimensions; expected at least 3",
+    ),
+    (
+        row("GroupNorm", numbers(1, 4, 2), 0, FOUR[:2], num_groups="3"),
+        "num_groups=3 does not divide 4 channels",
+    ),
+    (
+        row("GroupNorm", numbers(2, 4), 0, FOUR[:2]),
+        "has 2 dimensions; expected at least 3",
+    ),
+    (
+        row("GroupNorm", numbers(1, 4, 2), 0, FOUR[:2], output_mean_var="1"),
+        "output_mean_var='1': not supported",
+    ),
+    (
+        row("LayerNorm", numbers(1, 4), 0, FOUR[:2], output_mean_var="1"),
+        "output_mean_var='1': not supported",
+    ),
+    (
+        row("LayerNorm", numbers(1, 4), 0, FOUR[:2], axis="2"),
+        "axis 2 is outside the 2 dimensions",
+    ),
     (row("LRN", numbers(1, 4, 1, 2), 0, nsize="4"), "nsize=4: expected an odd number"),
     (row("LRN", numbers(1, 4, 2), 0, nsize="3"), "has 3 dimensions; expected 4"),
     (row("LRN", numbers(1, 4, 1, 2), 0), "attribute 'nsize' is missing"),
-    (row("L2Normalization", numbers(2, 4), 0, mode="channel"), "has 2 dimensions; expected at least 3"),
-    (row("L2Normalization", numbers(2, 4, 1), 0, mode="batch"), "supported: channel, instance, spatial"),
+    (
+        row("L2Normalization", numbers(2, 4), 0, mode="channel"),
+        "has 2 dimensions; expected at least 3",
+    ),
+    (
+        row("L2Normalization", numbers(2, 4, 1), 0, mode="batch"),
+        "supported: channel, instance, spatial",
+    ),
 ]
 
 
@@ -114,8 +148,18 @@ def test_what_mxnet_refuses_or_onnx_cannot_say_is_refused(case, trouble, tmp_pat
 
 
 @pytest.mark.parametrize("groups", [2, 4])
-def test_group_norm_has_one_gamma_for_each_group_and_not_for_each_channel(groups, tmp_path):
+def test_group_norm_has_one_gamma_for_each_group_and_not_for_each_channel(
+    groups, tmp_path
+):
     per_channel = [numbers(4), numbers(4)] if groups == 2 else [numbers(8), numbers(8)]
-    case = row("GroupNorm", numbers(1, len(per_channel[0]), 2), 0, per_channel, num_groups=str(groups))
-    with pytest.raises(BadModel, match=rf"p0: shape \({2 * groups},\); expected shape \({groups},\)"):
+    case = row(
+        "GroupNorm",
+        numbers(1, len(per_channel[0]), 2),
+        0,
+        per_channel,
+        num_groups=str(groups),
+    )
+    with pytest.raises(
+        BadModel, match=rf"p0: shape \({2 * groups},\); expected shape \({groups},\)"
+    ):
         import_row(tmp_path, case)

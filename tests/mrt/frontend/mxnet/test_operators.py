@@ -30,7 +30,12 @@ def convolve(x, weight, *, stride=(1, 1), pad=(0, 0), dilate=(1, 1), groups=1):
         first = f // (filters // groups) * per_group
         top, left = i * stride[0], j * stride[1]
         window = x[:, first : first + per_group]
-        window = window[:, :, top : top + dilate[0] * height : dilate[0], left : left + dilate[1] * width : dilate[1]]
+        window = window[
+            :,
+            :,
+            top : top + dilate[0] * height : dilate[0],
+            left : left + dilate[1] * width : dilate[1],
+        ]
         y[:, f, i, j] = (window[:, :, :height, :width] * weight[f]).sum((1, 2, 3))
     return y
 
@@ -44,7 +49,12 @@ def deconvolve(x, weight, *, stride, pad, adj, groups=1):
     for c, i, j in np.ndindex(channels, height, width):
         first = c // (channels // groups) * per_group
         spread = x[:, c, i, j][:, None, None, None] * weight[c][None]
-        y[:, first : first + per_group, i * stride : i * stride + kh, j * stride : j * stride + kw] += spread
+        y[
+            :,
+            first : first + per_group,
+            i * stride : i * stride + kh,
+            j * stride : j * stride + kw,
+        ] += spread
     return y[:, :, pad : rows - pad, pad : columns - pad]
 
 
@@ -56,7 +66,9 @@ def softmax(x, axis):
 def normalize(x, gamma, beta, mean, variance, eps, axis=1):
     shape = [1] * x.ndim
     shape[axis] = -1
-    gamma, beta, mean, variance = (np.asarray(v, np.float64).reshape(shape) for v in (gamma, beta, mean, variance))
+    gamma, beta, mean, variance = (
+        np.asarray(v, np.float64).reshape(shape) for v in (gamma, beta, mean, variance)
+    )
     return (x - mean) / np.sqrt(variance + eps) * gamma + beta
 
 
@@ -68,7 +80,9 @@ BIAS = np.arange(6, dtype=np.float32)
 W_DENSE = RANDOM.standard_normal((5, 168)).astype(np.float32)
 W_LAST = RANDOM.standard_normal((5, 6)).astype(np.float32)
 STATISTICS = [CHANNELS, CHANNELS[::-1].copy(), CHANNELS / 10, CHANNELS / 100]
-STATISTICS_6 = [np.arange(1, 7, dtype=np.float32) * factor for factor in (1, 2, 0.1, 0.01)]
+STATISTICS_6 = [
+    np.arange(1, 7, dtype=np.float32) * factor for factor in (1, 2, 0.1, 0.01)
+]
 
 VALID = {"kernel": "(3,3)", "stride": "(2,2)"}
 FULL = {**VALID, "pooling_convention": "full"}
@@ -276,7 +290,9 @@ def test_an_operator_means_what_it_means_in_mxnet(case, tmp_path):
 
 
 def test_every_operator_has_a_row_here_or_in_a_file_beside():
-    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    tests = "".join(
+        path.read_text() for path in Path(__file__).parent.glob("test_*.py")
+    )
     assert [name for name in sorted(OPERATORS) if f'"{name}"' not in tests] == []
     assert set(ALIASES.values()) <= {case.operator for case in ROWS}
 

@@ -18,17 +18,31 @@ FORMAT = SHARED / "mxnet" / "format"
 NUMBERS = np.arange(6, dtype=np.float32).reshape(2, 3)
 ONE = array_bytes(NUMBERS)
 VALID = params_bytes([ONE], ["arg:w"])
-DEVICE = struct.pack("<ii", 2, 3)  # the third GPU: where it was saved from does not matter
+DEVICE = struct.pack(
+    "<ii", 2, 3
+)  # the third GPU: where it was saved from does not matter
 DATA = NUMBERS.tobytes()
 FLOAT32 = struct.pack("<i", 0)
 
 
 def version_1(shape=(2, 3), dtype=FLOAT32, data=DATA) -> bytes:
-    return struct.pack(f"<Ii{len(shape)}q", 0xF993FAC8, len(shape), *shape) + DEVICE + dtype + data
+    return (
+        struct.pack(f"<Ii{len(shape)}q", 0xF993FAC8, len(shape), *shape)
+        + DEVICE
+        + dtype
+        + data
+    )
 
 
-def version_2(shape=(2, 3), dtype=FLOAT32, data=DATA, magic=0xF993FAC9, storage=0) -> bytes:
-    return struct.pack(f"<Iii{len(shape)}q", magic, storage, len(shape), *shape) + DEVICE + dtype + data
+def version_2(
+    shape=(2, 3), dtype=FLOAT32, data=DATA, magic=0xF993FAC9, storage=0
+) -> bytes:
+    return (
+        struct.pack(f"<Iii{len(shape)}q", magic, storage, len(shape), *shape)
+        + DEVICE
+        + dtype
+        + data
+    )
 
 
 def one(array: bytes) -> np.ndarray | None:
@@ -80,7 +94,9 @@ def test_an_array_of_rank_0_is_none_before_version_3_and_a_scalar_in_it():
     assert one(struct.pack("<Iii", 0xF993FAC9, 0, 0)) is None
     assert one(struct.pack("<Ii", 0xF993FAC8, 0)) is None
     assert one(struct.pack("<I", 0)) is None
-    assert one(version_2((), data=b"\x00\x00\xc0\x3f", magic=0xF993FACA)).tolist() == 1.5
+    assert (
+        one(version_2((), data=b"\x00\x00\xc0\x3f", magic=0xF993FACA)).tolist() == 1.5
+    )
 
 
 def test_an_unknown_shape_in_version_3_is_none():
@@ -89,12 +105,17 @@ def test_an_unknown_shape_in_version_3_is_none():
 
 
 def test_the_reserved_number_may_be_anything():
-    assert read_params(struct.pack("<QQ", 0x112, 77) + VALID[16:], "p").names == ("arg:w",)
+    assert read_params(struct.pack("<QQ", 0x112, 77) + VALID[16:], "p").names == (
+        "arg:w",
+    )
 
 
 def test_every_truncation_is_refused():
     for length in range(len(VALID)):
-        with pytest.raises(BadModel, match=r"^p: .*, byte \d+: (truncated|\d+ (arrays|names) do not fit)"):
+        with pytest.raises(
+            BadModel,
+            match=r"^p: .*, byte \d+: (truncated|\d+ (arrays|names) do not fit)",
+        ):
             read_params(VALID[:length], "p")
 
 
@@ -129,7 +150,9 @@ LIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("data", "trouble"), LIES, ids=[trouble[:40] for _, trouble in LIES])
+@pytest.mark.parametrize(
+    ("data", "trouble"), LIES, ids=[trouble[:40] for _, trouble in LIES]
+)
 def test_a_lie_is_refused_where_it_stands(data, trouble):
     tracemalloc.start()
     with pytest.raises(BadModel) as refused:
@@ -143,18 +166,31 @@ def test_a_lie_is_refused_where_it_stands(data, trouble):
 
 def test_mutated_files_are_read_or_refused_and_nothing_else():
     generator = random.Random(5)
-    original = params_bytes([ONE, version_1(), version_2((1,), magic=0xF993FACA)], ["a", "b", "c"])
+    original = params_bytes(
+        [ONE, version_1(), version_2((1,), magic=0xF993FACA)], ["a", "b", "c"]
+    )
     for _ in range(3000):
         data = bytearray(original)
         for _ in range(generator.randint(1, 3)):
-            data[generator.randrange(len(data))] = generator.choice([0, 1, 127, 128, 255])
+            data[generator.randrange(len(data))] = generator.choice(
+                [0, 1, 127, 128, 255]
+            )
         with contextlib.suppress(BadModel):
-            read_params(bytes(data[: generator.choice([len(data), generator.randrange(len(data))])]), "p")
+            read_params(
+                bytes(
+                    data[
+                        : generator.choice([len(data), generator.randrange(len(data))])
+                    ]
+                ),
+                "p",
+            )
 
 
 def test_prefixes_are_taken_off(tmp_path):
     path = tmp_path / "p.params"
-    path.write_bytes(params_bytes([ONE, ONE, ONE], ["arg:w", "aux:mean", "dense0_bias"]))
+    path.write_bytes(
+        params_bytes([ONE, ONE, ONE], ["arg:w", "aux:mean", "dense0_bias"])
+    )
     assert list(read_parameters(path).arrays) == ["w", "mean", "dense0_bias"]
 
 
@@ -230,7 +266,8 @@ def test_gluon_names_written_by_mxnet():
 
 @needs_shared
 @pytest.mark.parametrize(
-    ("name", "trouble"), [("row_sparse", "row_sparse"), ("csr", "csr"), ("bf16", "dtype bfloat16")]
+    ("name", "trouble"),
+    [("row_sparse", "row_sparse"), ("csr", "csr"), ("bf16", "dtype bfloat16")],
 )
 def test_what_is_not_supported_is_refused_by_name(name, trouble):
     with pytest.raises(BadModel, match=trouble):

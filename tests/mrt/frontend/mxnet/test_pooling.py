@@ -10,7 +10,11 @@ from tests.support.mxnet_rows import check_refusal, check_row, compute, names, r
 
 def numbers(*shape):
     """Integers from -5 to 5 in no order: -5, 2, -2, 5, 1, -3, 4, 0, -4, 3, -1, and again."""
-    return (np.arange(np.prod(shape, dtype=int)) * 7 % 11 - 5).astype(np.float32).reshape(shape)
+    return (
+        (np.arange(np.prod(shape, dtype=int)) * 7 % 11 - 5)
+        .astype(np.float32)
+        .reshape(shape)
+    )
 
 
 ROWS = [
@@ -81,7 +85,9 @@ def test_a_pool_has_the_sizes_and_numbers_of_mxnet(case, tmp_path):
 
 
 @pytest.mark.parametrize(("case", "trouble"), REFUSALS, ids=names(REFUSALS))
-def test_a_maximum_over_nothing_and_what_mxnet_refuses_is_refused(case, trouble, tmp_path):
+def test_a_maximum_over_nothing_and_what_mxnet_refuses_is_refused(
+    case, trouble, tmp_path
+):
     check_refusal(tmp_path, case, trouble)
 
 
@@ -93,4 +99,6 @@ def test_the_older_pool_after_a_relu_may_have_padding(tmp_path):
     ]
     write_symbol(tmp_path / "m.json", nodes)
     model = load_mxnet(tmp_path / "m.json", None, {"x": (1, 1, 2, 2)})
-    assert compute(model, [np.float32([[[[-1, 2], [3, -4]]]])]).tolist() == [[[[0, 2], [3, 0]]]]
+    assert compute(model, [np.float32([[[[-1, 2], [3, -4]]]])]).tolist() == [
+        [[[0, 2], [3, 0]]]
+    ]

@@ -19,7 +19,10 @@ MANY, MORE = normal(2, 4, 5), normal(2, 5, 3)
 ROWS_FIRST = normal(4, 2, 5), normal(5, 2, 3)  # for axis=0: rows, batch, columns
 HEADS, SIZE, BATCH = 3, 4, 2
 SELF = normal(5, BATCH, HEADS * 3 * SIZE)
-QUERIES, KEYS_VALUES = normal(5, BATCH, HEADS * SIZE), normal(7, BATCH, HEADS * 2 * SIZE)
+QUERIES, KEYS_VALUES = (
+    normal(5, BATCH, HEADS * SIZE),
+    normal(7, BATCH, HEADS * 2 * SIZE),
+)
 SELF_WEIGHTS, CROSS_WEIGHTS = normal(BATCH * HEADS, 5, 5), normal(BATCH * HEADS, 5, 7)
 
 
@@ -36,7 +39,11 @@ def scores(queries, keys):
 def merged(value):
     """(batch * heads, time, size) -> (time, batch, heads * size)."""
     time = value.shape[1]
-    return value.reshape(BATCH, HEADS, time, SIZE).transpose(2, 0, 1, 3).reshape(time, BATCH, HEADS * SIZE)
+    return (
+        value.reshape(BATCH, HEADS, time, SIZE)
+        .transpose(2, 0, 1, 3)
+        .reshape(time, BATCH, HEADS * SIZE)
+    )
 
 
 ROWS = [

@@ -44,7 +44,14 @@ ROWS = [
     row("topk", TIES, [[1, 2], [-1, 0]], k="2", ret_typ="both", is_ascend="1"),
     row("topk", TIES, [[1, 3], [3, 0]], k="2", ret_typ="both", is_ascend="1", output=1),
     row("topk", TIES, [[1, 0, 1, 0], [1, 1, 0, 0]], k="2", ret_typ="mask"),
-    row("topk", TIES, [[0, 1, 0, 1], [1, 0, 0, 1]], k="2", ret_typ="mask", is_ascend="True"),
+    row(
+        "topk",
+        TIES,
+        [[0, 1, 0, 1], [1, 0, 0, 1]],
+        k="2",
+        ret_typ="mask",
+        is_ascend="True",
+    ),
     row("topk", TIES, [[1, 1, 1, 1], [0, 0, 0, 0]], axis="0", ret_typ="mask"),
     row("topk", TIES, [[1, 0, 1, 1], [0, 0, 0, 0]], axis="None", k="3", ret_typ="mask"),
     row("topk", TIES, [[1, 1, 1, 1], [1, 1, 1, 1]], ret_typ="mask", k="0"),
@@ -67,7 +74,10 @@ REFUSALS = [
     (row("argmax", A, A, axis="2"), "axis 2 is outside the 2 dimensions of its input"),
     (row("argmax_channel", A[0], A), "axis 1 is outside the 1 dimensions of its input"),
     (row("topk", TIES, A, k="5"), "k=5 of 4 numbers"),
-    (row("topk", TIES, A, ret_typ="values"), "not supported; supported: indices, value, both, mask"),
+    (
+        row("topk", TIES, A, ret_typ="values"),
+        "not supported; supported: indices, value, both, mask",
+    ),
 ]
 
 

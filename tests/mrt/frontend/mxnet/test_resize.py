@@ -3,12 +3,23 @@
 import numpy as np
 import pytest
 
-from tests.support.mxnet_rows import check_refusal, check_row, compute, import_row, names, row
+from tests.support.mxnet_rows import (
+    check_refusal,
+    check_row,
+    compute,
+    import_row,
+    names,
+    row,
+)
 
 
 def numbers(*shape):
     """Integers from -5 to 5 in no order: -5, 2, -2, 5, 1, -3, 4, 0, -4, 3, -1, and again."""
-    return (np.arange(np.prod(shape, dtype=int)) * 7 % 11 - 5).astype(np.float32).reshape(shape)
+    return (
+        (np.arange(np.prod(shape, dtype=int)) * 7 % 11 - 5)
+        .astype(np.float32)
+        .reshape(shape)
+    )
 
 
 def channels_last(array):
@@ -18,7 +29,13 @@ def channels_last(array):
 
 X, W = numbers(1, 4, 5, 4), numbers(6, 2, 3, 2)
 BACK = numbers(4, 3, 3, 2)
-GROUPED = {"kernel": "(3, 2)", "num_filter": "6", "num_group": "2", "stride": "(2, 1)", "pad": "(1, 0)"}
+GROUPED = {
+    "kernel": "(3, 2)",
+    "num_filter": "6",
+    "num_group": "2",
+    "stride": "(2, 1)",
+    "pad": "(1, 0)",
+}
 
 ROWS = [
     row("_contrib_AdaptiveAvgPooling2D", numbers(1, 1, 3, 5), np.reshape([-0.6666667, 0.5, -0.5, 0.6666667], (1, 1, 2,
@@ -106,19 +123,33 @@ def test_sizes_that_do_not_fit_are_refused(case, trouble, tmp_path):
 
 
 def test_channels_last_is_channels_first_with_axes_moved(tmp_path):
-    first = compute(import_row(tmp_path, row("Convolution", X, 0, [W], **GROUPED, no_bias="1")), [X])
+    first = compute(
+        import_row(tmp_path, row("Convolution", X, 0, [W], **GROUPED, no_bias="1")), [X]
+    )
     last = row("Convolution", channels_last(X), channels_last(first), [channels_last(W)], **GROUPED, no_bias="1",
                layout="NHWC")  # fmt: skip
     check_row(tmp_path, last)
 
 
 def test_a_transposed_convolution_too_may_have_channels_last(tmp_path):
-    attributes = {"kernel": "(3, 2)", "num_filter": "3", "stride": "(2, 2)", "target_shape": "(10, 7)"}
-    first = compute(import_row(tmp_path, row("Deconvolution", X, 0, [BACK], **attributes)), [X])
+    attributes = {
+        "kernel": "(3, 2)",
+        "num_filter": "3",
+        "stride": "(2, 2)",
+        "target_shape": "(10, 7)",
+    }
+    first = compute(
+        import_row(tmp_path, row("Deconvolution", X, 0, [BACK], **attributes)), [X]
+    )
     check_row(
         tmp_path,
         row(
-            "Deconvolution", channels_last(X), channels_last(first), [channels_last(BACK)], **attributes, layout="NHWC"
+            "Deconvolution",
+            channels_last(X),
+            channels_last(first),
+            [channels_last(BACK)],
+            **attributes,
+            layout="NHWC",
         ),
     )
 
@@ -127,6 +158,12 @@ def test_large_bins_are_averaged_axis_by_axis(tmp_path):
     picture = numbers(1, 2, 64, 60)
     expected = np.zeros((1, 2, 40, 40))
     for i, j in np.ndindex(40, 40):
-        rows, columns = slice(i * 64 // 40, -(-(i + 1) * 64 // 40)), slice(j * 60 // 40, -(-(j + 1) * 60 // 40))
+        rows, columns = (
+            slice(i * 64 // 40, -(-(i + 1) * 64 // 40)),
+            slice(j * 60 // 40, -(-(j + 1) * 60 // 40)),
+        )
         expected[:, :, i, j] = picture[:, :, rows, columns].mean((2, 3))
-    check_row(tmp_path, row("_contrib_AdaptiveAvgPooling2D", picture, expected, output_size="40"))
+    check_row(
+        tmp_path,
+        row("_contrib_AdaptiveAvgPooling2D", picture, expected, output_size="40"),
+    )

@@ -6,7 +6,12 @@ from collections.abc import Callable
 import pytest
 
 from mrt.errors import BadModel
-from mrt.frontend.mxnet.literals import parse_flag, parse_integers, parse_optional_integers, parse_real
+from mrt.frontend.mxnet.literals import (
+    parse_flag,
+    parse_integers,
+    parse_optional_integers,
+    parse_real,
+)
 from mrt.frontend.mxnet.symbol import Edge, read_symbol
 from tests.support.mxnet_files import node, symbol_json, variable
 from tests.support.shared_data import SHARED, needs_shared
@@ -19,7 +24,9 @@ def dense(**changes) -> dict:
 
 
 def read(top: dict | str):
-    return read_symbol((top if isinstance(top, str) else json.dumps(top)).encode(), "m.json")
+    return read_symbol(
+        (top if isinstance(top, str) else json.dumps(top)).encode(), "m.json"
+    )
 
 
 def test_a_graph_is_read():
@@ -50,7 +57,13 @@ def test_attr_holds_against_param():
 
 def test_hidden_and_user_keys_are_no_attributes():
     top = dense(
-        attrs={"num_hidden": "4", "__lr_mult__": "2", "weight_lr_mult": "1.2", "ctx_group": "a", "wd_mult": "0"}
+        attrs={
+            "num_hidden": "4",
+            "__lr_mult__": "2",
+            "weight_lr_mult": "1.2",
+            "ctx_group": "a",
+            "wd_mult": "0",
+        }
     )
     assert read(top).nodes[2].attributes == {"num_hidden": "4"}
 
@@ -69,7 +82,12 @@ def test_a_forward_reference_is_put_in_order():
 
 
 def test_several_heads_and_repeated_node_names_are_kept():
-    symbol = read(symbol_json([variable("x"), node("relu", "r", [0]), node("relu", "r", [1])], heads=[2, 1]))
+    symbol = read(
+        symbol_json(
+            [variable("x"), node("relu", "r", [0]), node("relu", "r", [1])],
+            heads=[2, 1],
+        )
+    )
     assert symbol.heads == (Edge(2, 0), Edge(1, 0))
     assert [symbol.nodes[index].name for index in symbol.order] == ["x", "r", "r"]
 
@@ -95,7 +113,10 @@ def test_later_versions_write_all_inputs():
 
 
 def test_a_deep_graph_needs_no_recursion():
-    nodes = [variable("x"), *(node("relu", f"r{index}", [index]) for index in range(20_000))]
+    nodes = [
+        variable("x"),
+        *(node("relu", f"r{index}", [index]) for index in range(20_000)),
+    ]
     assert len(read(symbol_json(nodes)).order) == 20_001
 
 
@@ -148,7 +169,9 @@ LIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("top", "trouble"), LIES, ids=[trouble[:50] for _, trouble in LIES])
+@pytest.mark.parametrize(
+    ("top", "trouble"), LIES, ids=[trouble[:50] for _, trouble in LIES]
+)
 def test_a_lie_is_refused_naming_where_it_stands(top, trouble):
     with pytest.raises(BadModel) as refused:
         read(top)
@@ -189,7 +212,10 @@ def test_items_may_be_none_where_that_is_allowed():
     assert parse_optional_integers("(None, 3, None)") == (None, 3, None)
 
 
-@pytest.mark.parametrize(("text", "value"), [("1e-05", 1e-5), ("6", 6.0), ("6.0", 6.0), (".5", 0.5), ("-1.", -1.0)])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1e-05", 1e-5), ("6", 6.0), ("6.0", 6.0), (".5", 0.5), ("-1.", -1.0)],
+)
 def test_numbers_have_several_spellings(text, value):
     assert parse_real(text) == value
 
@@ -210,7 +236,9 @@ def test_other_literals_are_refused(parse, text):
 
 @needs_shared
 def test_the_file_of_version_0_8_is_read():
-    symbol = read_symbol((SHARED / "mxnet" / "format" / "save_000800.json").read_bytes(), "m.json")
+    symbol = read_symbol(
+        (SHARED / "mxnet" / "format" / "save_000800.json").read_bytes(), "m.json"
+    )
     norm = next(node for node in symbol.nodes.values() if node.operator == "BatchNorm")
     assert [symbol.nodes[edge.node].name for edge in norm.inputs][3:] == [
         "batchnorm0_moving_mean", "batchnorm0_moving_var",
@@ -219,7 +247,9 @@ def test_the_file_of_version_0_8_is_read():
     assert dense_layer.attributes == {"no_bias": "False", "num_hidden": "128"}
 
 
-@pytest.mark.parametrize(("version", "kept"), [(904, {}), (905, {"axis": "-1"}), (10901, {"axis": "-1"})])
+@pytest.mark.parametrize(
+    ("version", "kept"), [(904, {}), (905, {"axis": "-1"}), (10901, {"axis": "-1"})]
+)
 def test_an_axis_of_minus_1_meant_none_up_to_0_9_4(version, kept):
     """MXNet 1.9.1 gives argmax of shape (2, 3) the shape (1,) for such an old file, (2,) for a newer one."""
     top = symbol_json([variable("x"), node("argmax", "y", [0], axis="-1")])

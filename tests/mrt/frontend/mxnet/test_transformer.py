@@ -36,17 +36,26 @@ LEAST_DB = 38  # 41 was seen
 @pytest.mark.slow
 def test_a_transformer_layer_runs_as_integers(tmp_path):
     write_symbol(tmp_path / "m.json", NODES)
-    model = read_mxnet(Source(tmp_path / "m.json", random_weights=0, shapes={"ids": (BATCH, STEPS)})).model
+    model = read_mxnet(
+        Source(tmp_path / "m.json", random_weights=0, shapes={"ids": (BATCH, STEPS)})
+    ).model
     generator = np.random.default_rng(0)
-    samples = [{"ids": generator.integers(0, TOKENS, (BATCH, STEPS)).astype(np.float32)} for _ in range(8)]
+    samples = [
+        {"ids": generator.integers(0, TOKENS, (BATCH, STEPS)).astype(np.float32)}
+        for _ in range(8)
+    ]
     floats = [compute(model, [sample["ids"]]) for sample in samples]
     rewrite(model)
-    source = Samples(("ids",), len(samples), None, "token numbers", lambda: iter(samples))
+    source = Samples(
+        ("ids",), len(samples), None, "token numbers", lambda: iter(samples)
+    )
     table = calibrate(model, source, CalibrationOptions(), model_sha256="0" * 64)
     program = quantize(model, table, QuantizeOptions(8, 16))
     (tokens,) = program.inputs
     assert (tokens.lo, tokens.hi) == (0, TOKENS - 1)
     reals = [next(iter(run_real(program, sample).values())) for sample in samples]
-    noise = sum(((real - exact) ** 2).sum() for real, exact in zip(reals, floats, strict=True))
+    noise = sum(
+        ((real - exact) ** 2).sum() for real, exact in zip(reals, floats, strict=True)
+    )
     signal = sum((exact**2).sum() for exact in floats)
     assert 10 * np.log10(signal / noise) > LEAST_DB

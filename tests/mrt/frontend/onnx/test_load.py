@@ -9,7 +9,15 @@ import pytest
 
 from mrt.errors import BadModel, BadOption
 from mrt.frontend import kind_of, load, operators
-from tests.support.graphs import assert_same, build, constant_named, node, run, seeded, shapes_of
+from tests.support.graphs import (
+    assert_same,
+    build,
+    constant_named,
+    node,
+    run,
+    seeded,
+    shapes_of,
+)
 
 _W = np.array([[[0.5]], [[-1.5]], [[3.0]]], np.float32)
 
@@ -27,7 +35,9 @@ def test_an_unknown_first_dimension_becomes_one(tmp_path):
 
 
 def test_shapes_given_replace_those_of_the_file(tmp_path):
-    model = loaded(tmp_path, build([node("Relu", "x", "y")], {"x": (1, 3, "H", 5)}), x=(2, 3, 9, 8))
+    model = loaded(
+        tmp_path, build([node("Relu", "x", "y")], {"x": (1, 3, "H", 5)}), x=(2, 3, 9, 8)
+    )
     assert model.graph.outputs[0].shape == [2, 3, 9, 8]
 
 
@@ -49,7 +59,9 @@ def test_other_floats_become_float32(tmp_path, dtype):
     proto = build(nodes, {"x": (1, 3, 2, 2)}, {"w": _W.astype(dtype)}, kind=kind)
     model = loaded(tmp_path, proto)
     assert constant_named(model, "w").dtype == np.float32
-    assert {value.dtype for entry in model.graph for value in entry.outputs} == {ir.DataType.FLOAT}
+    assert {value.dtype for entry in model.graph for value in entry.outputs} == {
+        ir.DataType.FLOAT
+    }
     feeds = seeded({"x": (1, 3, 2, 2)})
     half_a_bit = 2e-3  # of float16, in which the original computes
     before = run(proto, {"x": feeds["x"].astype(dtype)})
@@ -59,11 +71,19 @@ def test_other_floats_become_float32(tmp_path, dtype):
 def test_weights_of_bfloat16_are_widened(tmp_path):
     proto = build([node("Mul", "x w", "y")], {"x": (1, 3, 2, 2)}, {"w": _W})
     bits = (_W.view(np.uint32) >> 16).astype(np.uint16)  # the upper half of a float32
-    tensor = onnx.TensorProto(name="w", data_type=onnx.TensorProto.BFLOAT16, dims=_W.shape, raw_data=bits.tobytes())
+    tensor = onnx.TensorProto(
+        name="w",
+        data_type=onnx.TensorProto.BFLOAT16,
+        dims=_W.shape,
+        raw_data=bits.tobytes(),
+    )
     proto.graph.initializer[0].CopyFrom(tensor)
     proto.graph.node.insert(0, onnx.helper.make_node("Cast", ["w"], ["wide"], to=1))
     proto.graph.node[1].input[1] = "wide"
-    assert constant_named(loaded(tmp_path, proto), "w").tobytes() == (bits.astype(np.uint32) << 16).tobytes()
+    assert (
+        constant_named(loaded(tmp_path, proto), "w").tobytes()
+        == (bits.astype(np.uint32) << 16).tobytes()
+    )
 
 
 def test_initializers_that_are_also_inputs_are_constants(tmp_path):
@@ -74,19 +94,35 @@ def test_initializers_that_are_also_inputs_are_constants(tmp_path):
 
 def test_constant_nodes_become_initializers_of_the_same_name(tmp_path):
     value = onnx.numpy_helper.from_array(_W)
-    proto = build([node("Constant", "", "c", value=value), node("Mul", "x c", "y")], {"x": (1, 3, 2, 2)})
+    proto = build(
+        [node("Constant", "", "c", value=value), node("Mul", "x c", "y")],
+        {"x": (1, 3, 2, 2)},
+    )
     assert (constant_named(loaded(tmp_path, proto), "c") == _W).all()
 
 
 def test_infinite_limits_are_no_bad_weights(tmp_path):
-    proto = build([node("Clip", "x l h", "y")], {"x": (1, 3)}, {"l": 0.0, "h": float("inf")})
+    proto = build(
+        [node("Clip", "x l h", "y")], {"x": (1, 3)}, {"l": 0.0, "h": float("inf")}
+    )
     assert np.isinf(constant_named(loaded(tmp_path, proto), "h"))
 
 
 def test_a_pool_window_that_begins_in_the_end_padding_is_dropped(tmp_path):
     # (4 + 1 + 1 - 2) / 3 + 1 = 2.33, up to 3; but the third window would begin at 6 - 1 = 5, behind the input of 4
-    pool = node("MaxPool", "x", "p", kernel_shape=[2, 2], strides=[3, 3], pads=[1, 1, 1, 1], ceil_mode=1)
-    model = loaded(tmp_path, build([pool, node("Flatten", "p", "y")], {"x": (1, 2, 4, 4)}, opset=13))
+    pool = node(
+        "MaxPool",
+        "x",
+        "p",
+        kernel_shape=[2, 2],
+        strides=[3, 3],
+        pads=[1, 1, 1, 1],
+        ceil_mode=1,
+    )
+    model = loaded(
+        tmp_path,
+        build([pool, node("Flatten", "p", "y")], {"x": (1, 2, 4, 4)}, opset=13),
+    )
     assert model.graph.outputs[0].shape == [1, 8]
 
 
@@ -94,11 +130,16 @@ def test_the_hash_is_of_the_files_bytes(tmp_path):
     path = tmp_path / "m.onnx"
     onnx.save(build([node("Relu", "x", "y")], {"x": (1, 3)}), path)
     found = load(path)
-    assert (found.sha256, found.origin) == (hashlib.sha256(path.read_bytes()).hexdigest(), "onnx")
+    assert (found.sha256, found.origin) == (
+        hashlib.sha256(path.read_bytes()).hexdigest(),
+        "onnx",
+    )
 
 
 def test_parameters_beside_an_onnx_file_are_refused(tmp_path):
-    with pytest.raises(BadOption, match=r"^--params p.params: an .onnx file holds its own parameters$"):
+    with pytest.raises(
+        BadOption, match=r"^--params p.params: an .onnx file holds its own parameters$"
+    ):
         load(tmp_path / "m.onnx", params="p.params")
 
 
@@ -113,8 +154,16 @@ def test_content_tells_the_kind_where_the_name_does_not(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("model.bin", b"PK\x03\x04", "unknown kind of file; expected an .onnx file or an MXNet symbol .json file"),
-        ("net.params", b"", "holds parameters; give the symbol's .json file, and these with --params"),
+        (
+            "model.bin",
+            b"PK\x03\x04",
+            "unknown kind of file; expected an .onnx file or an MXNet symbol .json file",
+        ),
+        (
+            "net.params",
+            b"",
+            "holds parameters; give the symbol's .json file, and these with --params",
+        ),
         ("absent", None, "no such file"),
     ],
 )
@@ -128,7 +177,10 @@ def test_files_of_no_kind(tmp_path, name, content, sentence):
 
 
 def test_a_folder_of_no_kind(tmp_path):
-    with pytest.raises(BadModel, match=r"is a folder; expected an \.onnx file or an MXNet symbol \.json file$"):
+    with pytest.raises(
+        BadModel,
+        match=r"is a folder; expected an \.onnx file or an MXNet symbol \.json file$",
+    ):
         load(tmp_path)
 
 

@@ -93,13 +93,19 @@ def test_one_opset_said_twice_is_one(path):
     onnx.save(proto, path)
     assert load_onnx(path)[0].graph.num_nodes() == 1
     proto.opset_import[1].version = 19
-    assert refusal(path, proto) == "m.onnx: names 2 versions of the default operator set; expected one"
+    assert (
+        refusal(path, proto)
+        == "m.onnx: names 2 versions of the default operator set; expected one"
+    )
 
 
 def test_no_default_operator_set(path):
     proto = build(_RELU, _SHAPE)
     proto.opset_import[0].domain = "com.example"
-    assert refusal(path, proto) == "m.onnx: names 0 versions of the default operator set; expected one"
+    assert (
+        refusal(path, proto)
+        == "m.onnx: names 0 versions of the default operator set; expected one"
+    )
 
 
 def test_an_unknown_element_type(path):
@@ -117,19 +123,32 @@ def test_weights_with_bytes_missing(path):
 def test_a_node_without_a_first_operand(path):
     proto = build(_RELU, _SHAPE)
     proto.graph.node[0].input[0] = ""
-    assert "  Relu:y (Relu): its first operand is missing" in refusal(path, proto, Unsupported)
+    assert "  Relu:y (Relu): its first operand is missing" in refusal(
+        path, proto, Unsupported
+    )
 
 
 def test_an_attribute_that_is_no_text(path):
-    proto = build([node("MaxPool", "x", "y", kernel_shape=[2, 2], auto_pad="VALID")], _SHAPE)
-    next(a for a in proto.graph.node[0].attribute if a.name == "auto_pad").s = b"\xff\xfe"
-    assert "  MaxPool:y (MaxPool): attribute auto_pad is no text" in refusal(path, proto, Unsupported)
+    proto = build(
+        [node("MaxPool", "x", "y", kernel_shape=[2, 2], auto_pad="VALID")], _SHAPE
+    )
+    next(
+        a for a in proto.graph.node[0].attribute if a.name == "auto_pad"
+    ).s = b"\xff\xfe"
+    assert "  MaxPool:y (MaxPool): attribute auto_pad is no text" in refusal(
+        path, proto, Unsupported
+    )
 
 
 def test_a_padding_mode_that_does_not_exist(path):
-    proto = build([node("MaxPool", "x", "y", kernel_shape=[2, 2], auto_pad="VALID")], _SHAPE)
+    proto = build(
+        [node("MaxPool", "x", "y", kernel_shape=[2, 2], auto_pad="VALID")], _SHAPE
+    )
     next(a for a in proto.graph.node[0].attribute if a.name == "auto_pad").s = b"SAME"
-    assert "auto_pad=SAME; expected NOTSET or SAME_UPPER or SAME_LOWER or VALID" in refusal(path, proto, Unsupported)
+    assert (
+        "auto_pad=SAME; expected NOTSET or SAME_UPPER or SAME_LOWER or VALID"
+        in refusal(path, proto, Unsupported)
+    )
 
 
 def test_every_unsupported_node_at_once(path):
@@ -163,28 +182,44 @@ def test_every_unsupported_node_at_once(path):
 
 @pytest.mark.parametrize("outputs", ["y z", "y r"])
 def test_a_second_result_that_is_read(path, outputs):
-    proto = build([node("Dropout", "x", "y z"), node("Cast", "z", "r", to=1)], _SHAPE, outputs=outputs, opset=13)
-    assert "  Dropout:y (Dropout): second output 'z'; expected one output" in refusal(path, proto, Unsupported)
+    proto = build(
+        [node("Dropout", "x", "y z"), node("Cast", "z", "r", to=1)],
+        _SHAPE,
+        outputs=outputs,
+        opset=13,
+    )
+    assert "  Dropout:y (Dropout): second output 'z'; expected one output" in refusal(
+        path, proto, Unsupported
+    )
 
 
 def test_a_batch_normalization_that_trains_as_old_ones_say_it(path):
     proto = build(
-        [node("BatchNormalization", "x s s s s", "y a b c d")], _SHAPE, {"s": np.ones(3, np.float32)}, opset=8
+        [node("BatchNormalization", "x s s s s", "y a b c d")],
+        _SHAPE,
+        {"s": np.ones(3, np.float32)},
+        opset=8,
     )
-    assert "(BatchNormalization): second output 'a'; expected one output" in refusal(path, proto, Unsupported)
+    assert "(BatchNormalization): second output 'a'; expected one output" in refusal(
+        path, proto, Unsupported
+    )
 
 
 def test_nodes_without_a_name_are_called_by_their_output(path):
     proto = build([node("Relu", "x", "a")], _SHAPE, outputs="a")
     proto.graph.node[0].op_type, proto.graph.node[0].name = "Foo", ""
-    assert "  a (Foo): unsupported operator (ONNX opset 20)" in refusal(path, proto, Unsupported)
+    assert "  a (Foo): unsupported operator (ONNX opset 20)" in refusal(
+        path, proto, Unsupported
+    )
 
 
 def test_a_node_with_a_graph_of_its_own(path):
     proto = build([node("Identity", "x", "y")], _SHAPE)
     branch = helper.make_graph([], "branch", [], [])
     proto.graph.node[0].attribute.append(helper.make_attribute("body", branch))
-    assert "Identity:y (Identity): body: attributes that are graphs" in refusal(path, proto, Unsupported)
+    assert "Identity:y (Identity): body: attributes that are graphs" in refusal(
+        path, proto, Unsupported
+    )
 
 
 @pytest.mark.parametrize(("kind", "name"), [(8, "string"), (14, "complex64")])
@@ -199,24 +234,35 @@ def test_inputs_that_no_program_takes(path, kind, name):
     [
         (np.array([1, np.nan], np.float32), "holds NaN"),
         (np.array([1, np.nan], np.float16), "holds NaN"),
-        (np.array([1, -np.inf], np.float32), "holds infinities, or numbers too large for float32"),
+        (
+            np.array([1, -np.inf], np.float32),
+            "holds infinities, or numbers too large for float32",
+        ),
         (np.array([1, 1e300]), "holds infinities, or numbers too large for float32"),
     ],
 )
 def test_weights_that_are_no_numbers(path, array, trouble):
-    proto = build([node("Cast", "w", "f", to=1), node("Mul", "x f", "y")], {"x": (3, 2)}, {"w": array})
+    proto = build(
+        [node("Cast", "w", "f", to=1), node("Mul", "x f", "y")],
+        {"x": (3, 2)},
+        {"w": array},
+    )
     assert refusal(path, proto) == f"initializer 'w' {trouble}"
 
 
 def test_a_nan_in_a_constant_node(path):
     value = numpy_helper.from_array(np.array([np.nan], np.float32))
-    proto = build([node("Constant", "", "c", value=value), node("Mul", "x c", "y")], _SHAPE)
+    proto = build(
+        [node("Constant", "", "c", value=value), node("Mul", "x c", "y")], _SHAPE
+    )
     assert refusal(path, proto) == "initializer 'c' holds NaN"
 
 
 def test_unknown_dimensions(path):
     proto = build(_RELU, {"x": ("N", 3, "H", "W")})
-    assert refusal(path, proto) == ("input 'x' has unknown dimensions; add --shape x=1,3,?,?, numbers for each ?")
+    assert refusal(path, proto) == (
+        "input 'x' has unknown dimensions; add --shape x=1,3,?,?, numbers for each ?"
+    )
 
 
 def test_a_shape_for_an_input_that_is_not_there(path):
@@ -226,18 +272,29 @@ def test_a_shape_for_an_input_that_is_not_there(path):
 
 
 def test_a_shape_of_another_rank(path):
-    assert refusal(path, build(_RELU, _SHAPE), x=(1, 3)) == "--shape x=1,3: expected 4 dimensions, each 1 or more"
+    assert (
+        refusal(path, build(_RELU, _SHAPE), x=(1, 3))
+        == "--shape x=1,3: expected 4 dimensions, each 1 or more"
+    )
 
 
 def test_a_shape_that_does_not_fit_the_weights(path):
-    proto = build([node("Conv", "x w", "y")], {"x": (1, 3, "H", "W")}, {"w": np.ones((2, 3, 3, 3), np.float32)})
+    proto = build(
+        [node("Conv", "x w", "y")],
+        {"x": (1, 3, "H", "W")},
+        {"w": np.ones((2, 3, 3, 3), np.float32)},
+    )
     assert refusal(path, proto, x=(1, 4, 8, 8)) == (
         "Conv:y (Conv): its input has 4 channels; its weights [2, 3, 3, 3] with group=1 expect 3"
     )
 
 
 def test_shapes_that_do_not_fit_together(path):
-    proto = build([node("Add", "x w", "y")], {"x": (1, 3, "H", 4)}, {"w": np.ones((5, 1), np.float32)})
+    proto = build(
+        [node("Add", "x w", "y")],
+        {"x": (1, 3, "H", 4)},
+        {"w": np.ones((5, 1), np.float32)},
+    )
     assert refusal(path, proto, x=(1, 3, 2, 4)).startswith(
         "m.onnx: the shapes do not fit together: [ShapeInferenceError]"
     )
@@ -248,28 +305,47 @@ def test_shapes_that_do_not_fit_together(path):
     [
         ("Conv", [(2, 3, 3, 3), (5,)], {}, "its bias has shape [5]; expected [2]"),
         ("Conv", [(3, 1, 3, 3)], {"group": 2}, "group=2 does not divide 3 channels"),
-        ("Conv", [(2, 3, 3, 3)], {"kernel_shape": [2, 2]}, "kernel_shape=[2, 2]; its weights are [2, 3, 3, 3]"),
+        (
+            "Conv",
+            [(2, 3, 3, 3)],
+            {"kernel_shape": [2, 2]},
+            "kernel_shape=[2, 2]; its weights are [2, 3, 3, 3]",
+        ),
         (
             "ConvTranspose",
             [(4, 2, 3, 3)],
             {},
             "its input has 3 channels; its weights [4, 2, 3, 3] with group=1 expect 4",
         ),
-        ("PRelu", [(5, 1, 1)], {}, "slope [5, 1, 1] does not broadcast to its input [1, 3, 8, 8]"),
+        (
+            "PRelu",
+            [(5, 1, 1)],
+            {},
+            "slope [5, 1, 1] does not broadcast to its input [1, 3, 8, 8]",
+        ),
     ],
 )
-def test_weights_that_do_not_suit_their_input(path, operator, weights, attributes, trouble):
+def test_weights_that_do_not_suit_their_input(
+    path, operator, weights, attributes, trouble
+):
     names = ["abcd"[index] for index in range(len(weights))]
-    arrays = {name: np.ones(shape, np.float32) for name, shape in zip(names, weights, strict=True)}
-    proto = build([node(operator, " ".join(["x", *names]), "y", **attributes)], {"x": (1, 3, 8, 8)}, arrays)
+    arrays = {
+        name: np.ones(shape, np.float32)
+        for name, shape in zip(names, weights, strict=True)
+    }
+    proto = build(
+        [node(operator, " ".join(["x", *names]), "y", **attributes)],
+        {"x": (1, 3, 8, 8)},
+        arrays,
+    )
     assert refusal(path, proto) == f"{operator}:y ({operator}): {trouble}"
 
 
 def test_a_gemm_with_an_unfit_c(path):
     arrays = {"w": np.ones((3, 4), np.float32), "c": np.ones((3,), np.float32)}
-    assert refusal(path, build([node("Gemm", "x w c", "y")], {"x": (2, 3)}, arrays)) == (
-        "Gemm:y (Gemm): C has shape [3]; expected one that broadcasts to [2, 4]"
-    )
+    assert refusal(
+        path, build([node("Gemm", "x w c", "y")], {"x": (2, 3)}, arrays)
+    ) == ("Gemm:y (Gemm): C has shape [3]; expected one that broadcasts to [2, 4]")
 
 
 def test_a_reshape_that_loses_elements(path):
@@ -280,13 +356,27 @@ def test_a_reshape_that_loses_elements(path):
 
 
 def test_a_scale_that_makes_a_size_negative(path):
-    proto = build([node("Resize", "x - s", "y")], _SHAPE, {"s": np.array([1, 1, 1, -2], np.float32)})
-    assert "m.onnx: the shapes do not fit together: 'y' would have the shape " in refusal(path, proto)
+    proto = build(
+        [node("Resize", "x - s", "y")],
+        _SHAPE,
+        {"s": np.array([1, 1, 1, -2], np.float32)},
+    )
+    assert (
+        "m.onnx: the shapes do not fit together: 'y' would have the shape "
+        in refusal(path, proto)
+    )
 
 
 def test_a_scale_of_another_length_than_what_is_normalised(path):
-    proto = build([node("LayerNormalization", "x k", "y", axis=-1)], _SHAPE, {"k": np.ones(3, np.float32)})
-    assert "LayerNormalization:y (LayerNormalization): scale [3] does not broadcast to [" in refusal(path, proto)
+    proto = build(
+        [node("LayerNormalization", "x k", "y", axis=-1)],
+        _SHAPE,
+        {"k": np.ones(3, np.float32)},
+    )
+    assert (
+        "LayerNormalization:y (LayerNormalization): scale [3] does not broadcast to ["
+        in refusal(path, proto)
+    )
 
 
 def test_an_operand_that_nobody_makes(path):
@@ -300,13 +390,17 @@ def test_an_operand_that_nobody_makes(path):
 def test_an_attribute_newer_than_opset_20_that_changes_the_meaning(path):
     proto = build([node("Cast", "x", "y", to=1)], _SHAPE, opset=24)
     proto.graph.node[0].attribute.append(helper.make_attribute("round_mode", "up"))
-    assert "Cast:y (Cast): attribute round_mode is not one of opset 20" in refusal(path, proto, Unsupported)
+    assert "Cast:y (Cast): attribute round_mode is not one of opset 20" in refusal(
+        path, proto, Unsupported
+    )
 
 
 def test_an_attribute_of_another_type_than_the_operator_declares(path):
     proto = build([node("MaxPool", "x", "y", kernel_shape=[2, 2])], _SHAPE)
     proto.graph.node[0].attribute[0].type = onnx.AttributeProto.GRAPH
-    assert "attribute kernel_shape is of type GRAPH; expected INTS" in refusal(path, proto, Unsupported)
+    assert "attribute kernel_shape is of type GRAPH; expected INTS" in refusal(
+        path, proto, Unsupported
+    )
 
 
 @pytest.mark.parametrize("name", ["Relu:y", "wanted"])

@@ -27,7 +27,9 @@ def some_integers(seed: int, count: int) -> np.ndarray:
     return np.unique([-32768, -1, 0, 1, 32767, *chosen])
 
 
-def in_decimal(curve: Curve, scale: float, zero_point: int, integers: np.ndarray) -> SampledCurve:
+def in_decimal(
+    curve: Curve, scale: float, zero_point: int, integers: np.ndarray
+) -> SampledCurve:
     """The same with nothing enclosed, so that every value is computed to 34 digits."""
     nothing = Enclosure(np.full(integers.size, np.nan), np.full(integers.size, np.nan))
     with pytest.MonkeyPatch.context() as patch:
@@ -41,13 +43,22 @@ def wrong_beside_ties(name: str) -> int:
     wrong = 0
     for scale in (0.00173, 0.02):
         integers = some_integers(3, 6)
-        found, expected = (make(CURVES[name], scale, 0, integers) for make in (SampledCurve, in_decimal))
+        found, expected = (
+            make(CURVES[name], scale, 0, integers)
+            for make in (SampledCurve, in_decimal)
+        )
         for place in range(integers.size):
             size = abs(float(expected.exactly(place)))
             if 0 < size < np.inf:
                 tie = size / (int(rng.integers(0, 30000)) + 0.5)
-                for target in (i16(np.nextafter(tie, 0)), i16(tie), i16(np.nextafter(tie, np.inf))):
-                    wrong += int((found.entries(target) != expected.entries(target)).sum())
+                for target in (
+                    i16(np.nextafter(tie, 0)),
+                    i16(tie),
+                    i16(np.nextafter(tie, np.inf)),
+                ):
+                    wrong += int(
+                        (found.entries(target) != expected.entries(target)).sum()
+                    )
     return wrong
 
 
@@ -55,13 +66,25 @@ def wrong_beside_ties(name: str) -> int:
 def test_a_table_is_what_decimal_makes_it_at_every_scale(name):
     rng = np.random.default_rng(5)
     for scale in SCALES:
-        integers, zero_point = some_integers(int(rng.integers(99)), 8), int(rng.choice([0, 0, -128, 4]))
-        found, expected = (make(CURVES[name], scale, zero_point, integers) for make in (SampledCurve, in_decimal))
+        integers, zero_point = (
+            some_integers(int(rng.integers(99)), 8),
+            int(rng.choice([0, 0, -128, 4])),
+        )
+        found, expected = (
+            make(CURVES[name], scale, zero_point, integers)
+            for make in (SampledCurve, in_decimal)
+        )
         assert found.ends() == expected.ends()
-        assert found.is_whole() == expected.is_whole()
+        assert found.is_integer() == expected.is_integer()
         reach = min(max(map(abs, expected.ends())), 1e30) or 1.0
-        for target in (i16(reach / 32767), i16(2.0**-9), Format("i8", reach / 90, -128, -128, 127)):
-            assert found.entries(target).tolist() == expected.entries(target).tolist(), (scale, target)
+        for target in (
+            i16(reach / 32767),
+            i16(2.0**-9),
+            Format("i8", reach / 90, -128, -128, 127),
+        ):
+            assert (
+                found.entries(target).tolist() == expected.entries(target).tolist()
+            ), (scale, target)
 
 
 @pytest.mark.parametrize("name", CURVES)
@@ -74,7 +97,9 @@ def test_without_its_margins_an_enclosure_rounds_wrong_beside_a_tie(monkeypatch)
     monkeypatch.setattr(enclosure, "MARGIN", 0.0)
     monkeypatch.setattr(enclosure, "NEAR_ZERO", 0.0)
     assert [
-        name for name in ("Sigmoid", "Tanh", "Exp", "Gelu", "SiLU", "Sin", "Asinh") if not wrong_beside_ties(name)
+        name
+        for name in ("Sigmoid", "Tanh", "Exp", "Gelu", "SiLU", "Sin", "Asinh")
+        if not wrong_beside_ties(name)
     ] == []
 
 
@@ -89,7 +114,11 @@ def test_what_decimal_gives_lies_in_the_enclosure_with_room(name, monkeypatch):
         enclosed, exact = curve.enclosed(reals), in_decimal(curve, scale, 0, integers)
         undefined = np.broadcast_to(enclosed.undefined, integers.shape)
         for place in range(integers.size):
-            number, low, high = exact.exactly(place), enclosed.low[place], enclosed.high[place]
+            number, low, high = (
+                exact.exactly(place),
+                enclosed.low[place],
+                enclosed.high[place],
+            )
             if undefined[place]:
                 assert number.is_nan()
             elif not np.isnan(low):
@@ -115,7 +144,9 @@ def test_what_decimal_gives_lies_in_the_enclosure_with_room(name, monkeypatch):
         ("SiLU", 2.0**-12, 7.997072485382887, "9461a1a0d6fdd95a"),
     ],
 )
-def test_a_whole_table_is_byte_for_byte_what_65536_decimals_made_it(name, scale, top, digest):
+def test_a_whole_table_is_byte_for_byte_what_65536_decimals_made_it(
+    name, scale, top, digest
+):
     """The digests are of tables of which every entry was computed to 34 digits."""
     entries = SampledCurve(CURVES[name], scale, 0, ALL).entries(i16(top / 32767))
     assert hashlib.sha256(entries.tobytes()).hexdigest()[:16] == digest
@@ -124,11 +155,29 @@ def test_a_whole_table_is_byte_for_byte_what_65536_decimals_made_it(name, scale,
 @pytest.mark.parametrize(
     "scale", [0.00073, 0.00113]
 )  # at the latter, most of the numbers next to 1 are within a margin
-@pytest.mark.parametrize("name", ["Sigmoid", "Tanh", "Exp", "Log", "Sqrt", "Erf", "Gelu", "HardSwish", "Mish", "SiLU"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Sigmoid",
+        "Tanh",
+        "Exp",
+        "Log",
+        "Sqrt",
+        "Erf",
+        "Gelu",
+        "HardSwish",
+        "Mish",
+        "SiLU",
+    ],
+)
 def test_hardly_any_entry_is_computed_in_decimal(name, scale, monkeypatch):
     computed = []
     exactly = Curve.exactly
-    monkeypatch.setattr(Curve, "exactly", lambda self, real: computed.append(real) or exactly(self, real))
+    monkeypatch.setattr(
+        Curve,
+        "exactly",
+        lambda self, real: computed.append(real) or exactly(self, real),
+    )
     sampled = SampledCurve(CURVES[name], scale, 0, ALL)
     sampled.entries(i16(sampled.ends()[1] / 32767))
     assert len(computed) < 100
@@ -141,7 +190,9 @@ def test_every_function_has_its_enclosed_form():
 
 def test_where_a_function_is_no_number_the_nearest_integer_speaks():
     """Sqrt at -2..2: 0 0 0 1 1.41; Log at 0 is minus infinity."""
-    root, log = (SampledCurve(one(name), 1.0, 0, np.arange(-2, 3)) for name in ("Sqrt", "Log"))
+    root, log = (
+        SampledCurve(one(name), 1.0, 0, np.arange(-2, 3)) for name in ("Sqrt", "Log")
+    )
     assert root.entries(i16(0.5)).tolist() == [0, 0, 0, 2, 3]
     assert log.entries(i16(0.5)).tolist() == [-32768, -32768, -32768, 0, 1]
     assert root.ends() == (0.0, 2**0.5)
@@ -153,14 +204,27 @@ def test_nowhere_a_number_is_the_least_integer_everywhere():
     assert sampled.entries(i16(1.0)).tolist() == [-32768] * 4
 
 
-@pytest.mark.parametrize("name", sorted(enclosed_functions.RISING | enclosed_functions.RISING_BY_POSITIVE))
+@pytest.mark.parametrize(
+    "name", sorted(enclosed_functions.RISING | enclosed_functions.RISING_BY_POSITIVE)
+)
 def test_the_ends_of_a_rising_function_are_those_of_all_its_numbers(name):
-    for scale in (0.6, 0.9, 1.0, 1.2):  # of which some saturate within a margin of each other
+    for scale in (
+        0.6,
+        0.9,
+        1.0,
+        1.2,
+    ):  # of which some saturate within a margin of each other
         integers = np.arange(-31, 32)
-        numbers = [one(name).exactly(multiply(Decimal(scale), Decimal(int(integer)))) for integer in integers]
+        numbers = [
+            one(name).exactly(multiply(Decimal(scale), Decimal(int(integer))))
+            for integer in integers
+        ]
         floats = [float(number) for number in numbers if not number.is_nan()]
         assert floats == sorted(floats)
-        assert SampledCurve(one(name), scale, 0, integers).ends() == (min(floats), max(floats))
+        assert SampledCurve(one(name), scale, 0, integers).ends() == (
+            min(floats),
+            max(floats),
+        )
 
 
 def test_a_function_turned_upside_down_does_not_rise():
@@ -174,7 +238,15 @@ def test_beyond_float64_exp_is_saturated_and_its_end_infinite():
     assert set(sampled.entries(i16(1.0)).tolist()) == {32767}
 
 
-@pytest.mark.parametrize(("name", "whole"), [("Floor", True), ("SiLU", False), ("Mod by 3", True), ("Div by 3", False)])
-def test_whole_numbers_are_told_from_others(name, whole):
-    curves = {"Mod by 3": one("Mod", "x", 3.0), "Div by 3": one("Div", "x", 3.0), "Floor": one("Floor"), "SiLU": SILU}
-    assert SampledCurve(curves[name], 1.0, 0, np.arange(-9, 10)).is_whole() == whole
+@pytest.mark.parametrize(
+    ("name", "whole"),
+    [("Floor", True), ("SiLU", False), ("Mod by 3", True), ("Div by 3", False)],
+)
+def test_integers_are_told_from_others(name, whole):
+    curves = {
+        "Mod by 3": one("Mod", "x", 3.0),
+        "Div by 3": one("Div", "x", 3.0),
+        "Floor": one("Floor"),
+        "SiLU": SILU,
+    }
+    assert SampledCurve(curves[name], 1.0, 0, np.arange(-9, 10)).is_integer() == whole

@@ -24,14 +24,23 @@ def test_signs_of_both_operands_count():
 def test_zero_divides_as_the_nearest_number_that_a_divisor_can_be():
     model, output = quotient(x=(1, 4), z=(1, 4))
     program = convert(model, output, options=SIXTEEN)
-    found = run_real(program, {"x": f32([[1, -1, 0, 2]]), "z": f32([[0, 0, 0, 0]])})[output]
-    assert found[0, 0] > 20 and found[0, 1] < -20 and found[0, 2] == 0 and found[0, 3] >= found[0, 0]
+    found = run_real(program, {"x": f32([[1, -1, 0, 2]]), "z": f32([[0, 0, 0, 0]])})[
+        output
+    ]
+    assert (
+        found[0, 0] > 20
+        and found[0, 1] < -20
+        and found[0, 2] == 0
+        and found[0, 3] >= found[0, 0]
+    )
 
 
 def test_a_row_is_divided_by_numbers_over_six_octaves():
     model = FloatModel(x=(1, 8, 20))
     spread = model.add("Mul", "x", f32(np.geomspace(1, 8, 8).reshape(8, 1)))
-    total = model.add("ReduceSum", model.add("Mul", spread, spread), np.array([2]), keepdims=1)
+    total = model.add(
+        "ReduceSum", model.add("Mul", spread, spread), np.array([2]), keepdims=1
+    )
     output = model.add("Div", "x", total)
     assert snr_db(model, output, options=SIXTEEN)[output] > 65
     assert snr_db(model, output)[output] > 26  # the rows themselves are in 8 bits
@@ -39,9 +48,13 @@ def test_a_row_is_divided_by_numbers_over_six_octaves():
 
 def test_a_divisor_that_is_never_near_zero_is_held_away_from_it():
     model = FloatModel(x=(1, 30))
-    output = model.add("Div", f32(np.linspace(-3, 3, 30)[None]), model.add("Add", "x", f32(20.0)))
+    output = model.add(
+        "Div", f32(np.linspace(-3, 3, 30)[None]), model.add("Add", "x", f32(20.0))
+    )
     assert snr_db(model, output, options=SIXTEEN)[output] > 70
-    assert np.isfinite(run_real(convert(model, output), {"x": f32(np.full((1, 30), -1e9))})[output]).all()
+    assert np.isfinite(
+        run_real(convert(model, output), {"x": f32(np.full((1, 30), -1e9))})[output]
+    ).all()
 
 
 def test_a_divisor_by_table_has_16_bits_where_all_else_has_8():
@@ -54,13 +67,22 @@ def test_a_divisor_by_table_has_16_bits_where_all_else_has_8():
 def test_the_root_of_a_sum_is_taken_of_the_accumulator(scales):
     model = FloatModel(x=(1, 8, 20))
     spread = model.add("Mul", "x", f32(np.geomspace(0.05, 4, 8).reshape(8, 1)))
-    total = model.add("ReduceSum", model.add("Mul", spread, spread), np.array([2]), keepdims=1)
-    output = model.add("Mul", model.add("Sqrt", total), f32(np.geomspace(80, 1, 8).reshape(8, 1)))
-    assert snr_db(model, output, options=QuantizeOptions(8, 16, scales=scales))[output] > 54
+    total = model.add(
+        "ReduceSum", model.add("Mul", spread, spread), np.array([2]), keepdims=1
+    )
+    output = model.add(
+        "Mul", model.add("Sqrt", total), f32(np.geomspace(80, 1, 8).reshape(8, 1))
+    )
+    assert (
+        snr_db(model, output, options=QuantizeOptions(8, 16, scales=scales))[output]
+        > 54
+    )
 
 
 def test_the_magnitude_of_the_least_integer_fits():
     model = FloatModel(x=(1, 16))
     output = model.add("Abs", "x")
-    found = run_real(convert(model, output), {"x": f32(np.linspace(-9, 9, 16)[None])})[output]
+    found = run_real(convert(model, output), {"x": f32(np.linspace(-9, 9, 16)[None])})[
+        output
+    ]
     assert found.min() >= 0 and found[0, 0] == found.max()

@@ -13,9 +13,13 @@ X = f32(np.eye(4, 8) * 5)  # the greatest of each row: 0, 1, 2, 3
 def answer(build) -> list[float]:
     m = FloatModel(x=(4, 8))
     best = m.add("ArgMax", "x", axis=1, keepdims=0, select_last_index=0)
-    count = m.add("Add", best, np.array(1))  # 1, 2, 3, 4 here and never 0: onnxruntime would not divide by that
+    count = m.add(
+        "Add", best, np.array(1)
+    )  # 1, 2, 3, 4 here and never 0: onnxruntime would not divide by that
     output = m.add("Cast", build(m, count), to=TensorProto.FLOAT)
-    return run_real(convert(m, output, options=QuantizeOptions(8, 16)), {"x": X})[output].tolist()
+    return run_real(convert(m, output, options=QuantizeOptions(8, 16)), {"x": X})[
+        output
+    ].tolist()
 
 
 def sevens(m: FloatModel, count: str) -> str:
@@ -25,7 +29,9 @@ def sevens(m: FloatModel, count: str) -> str:
 
 def test_quotients_by_computed_divisors_are_cut_off_toward_zero():
     def build(m: FloatModel, count: str) -> str:
-        return m.add("Div", sevens(m, count), m.add("Mul", count, np.array([1, 1, -1, -1])))
+        return m.add(
+            "Div", sevens(m, count), m.add("Mul", count, np.array([1, 1, -1, -1]))
+        )
 
     assert answer(build) == [-7, 3, 2, -1]  # -7/1, 7/2, -7/-3, 7/-4
 
@@ -41,6 +47,11 @@ def test_a_rest_has_the_sign_of_the_divisor_or_with_fmod_of_the_dividend(fmod, r
 @pytest.mark.parametrize(("fmod", "rests"), [(0, [0, 1, -1, -1]), (1, [0, 1, -1, 3])])
 def test_rests_by_computed_divisors(fmod, rests):
     def build(m: FloatModel, count: str) -> str:
-        return m.add("Mod", sevens(m, count), m.add("Mul", count, np.array([1, 1, -1, -1])), fmod=fmod)
+        return m.add(
+            "Mod",
+            sevens(m, count),
+            m.add("Mul", count, np.array([1, 1, -1, -1])),
+            fmod=fmod,
+        )
 
     assert answer(build) == rests  # of -7, 7, -7, 7 by 1, 2, -3, -4

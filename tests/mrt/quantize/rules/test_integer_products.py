@@ -12,45 +12,53 @@ from tests.support.float_models import FloatModel, convert, f32, run_real
 EIGHT, SIXTEEN = QuantizeOptions(8, 8), QuantizeOptions(8, 16)
 ROWS = (3, 4)
 X = f32([[0.9, -0.9, 0.9, 0.9], [-0.9, 0.9, -0.9, -0.9], [-0.9, -0.9, 0.9, -0.9]])
-TRUTHS = (X > 0).astype(np.int64)
+BOOLEANS = (X > 0).astype(np.int64)
 
 
-def truths(m: FloatModel) -> str:
+def booleans(m: FloatModel) -> str:
     return m.add("Cast", m.add("Greater", "x", f32(0.1)), to=TensorProto.FLOAT)
 
 
 def whole(m: FloatModel, value: str) -> str:
-    return m.add("Cast", m.add("Cast", value, to=TensorProto.INT64), to=TensorProto.FLOAT)
+    return m.add(
+        "Cast", m.add("Cast", value, to=TensorProto.INT64), to=TensorProto.FLOAT
+    )
 
 
 @pytest.mark.parametrize("most", [127, 128, 16383, 2**31 - 1])
 def test_digits_of_7_bits_make_every_weight_again(most):
     weights = np.array([most, -most, 0, 1, -1, most // 2, -most // 3])
     found = digits(weights)
-    assert all(digit.dtype == np.int8 and np.abs(digit.astype(int)).max() <= 127 for digit in found)
-    assert (sum(digit.astype(np.int64) << (7 * place) for place, digit in enumerate(found)) == weights).all()
+    assert all(
+        digit.dtype == np.int8 and np.abs(digit.astype(int)).max() <= 127
+        for digit in found
+    )
+    assert (
+        sum(digit.astype(np.int64) << (7 * place) for place, digit in enumerate(found))
+        == weights
+    ).all()
 
 
 @pytest.mark.parametrize("options", [EIGHT, SIXTEEN], ids=["8 bits", "16 bits"])
-def test_a_product_of_truths_by_whole_weights_is_exact(options):
+def test_a_product_of_booleans_by_whole_weights_is_exact(options):
     weights = np.array([[3, 300, -70000, 5], [4, 31, 901, 1023]])
     m = FloatModel(x=ROWS)
-    total = whole(m, m.gemm(truths(m), weights, [7, -7]))
+    total = whole(m, m.gemm(booleans(m), weights, [7, -7]))
     found = run_real(convert(m, total, options=options), {"x": X})[total]
-    assert (found == TRUTHS @ weights.T + [7, -7]).all()
+    assert (found == BOOLEANS @ weights.T + [7, -7]).all()
 
 
 def test_the_number_of_a_leaf_finds_its_row_in_a_table():
     numbers, table = np.array([[4, 37, 200, 299]]), f32(np.arange(300) / 8)
     m = FloatModel(x=ROWS)
-    place = m.add("Cast", m.gemm(truths(m), numbers, [-299]), to=TensorProto.INT64)
+    place = m.add("Cast", m.gemm(booleans(m), numbers, [-299]), to=TensorProto.INT64)
     output = m.add("Gather", table, place, axis=0)
     found = run_real(convert(m, output, options=EIGHT), {"x": X})[output]
-    expected = table[TRUTHS @ numbers.T - 299]  # some from behind
+    expected = table[BOOLEANS @ numbers.T - 299]  # some from behind
     assert np.abs(found - expected).max() <= 37.4 / 255
 
 
-def test_rounded_floats_are_cast_as_the_whole_numbers_that_they_are():
+def test_rounded_floats_are_cast_as_the_integers_that_they_are():
     m = FloatModel(x=ROWS)
     output = whole(m, m.add("Round", m.add("Mul", "x", f32(7.7))))
     found = run_real(convert(m, output, options=EIGHT), {"x": X})[output]
@@ -61,23 +69,31 @@ def test_a_sum_is_cut_off_in_16_bits_where_values_have_8():
     m = FloatModel(x=ROWS)
     output = whole(m, m.gemm("x", np.eye(4) * 61, np.full(4, 0.5)))
     found = run_real(convert(m, output, options=EIGHT), {"x": X})[output]
-    at_8_bits = X.astype(np.float64) * 61 + 0.5  # 55.4 and -54.4; the input's own rounding moves them by up to 0.25
+    at_8_bits = (
+        X.astype(np.float64) * 61 + 0.5
+    )  # 55.4 and -54.4; the input's own rounding moves them by up to 0.25
     assert np.abs(found - np.trunc(at_8_bits)).max() == 0
 
 
-def test_whole_numbers_between_which_steps_fall_are_refused_not_rounded():
+def test_integers_between_which_steps_fall_are_refused_not_rounded():
     m = FloatModel(x=ROWS)
-    number = m.add("Cast", m.add("Mul", m.add("Exp", "x"), f32(200.0)), to=TensorProto.INT64)
+    number = m.add(
+        "Cast", m.add("Mul", m.add("Exp", "x"), f32(200.0)), to=TensorProto.INT64
+    )
     output = m.add("Cast", m.add("Equal", number, np.array(200)), to=TensorProto.FLOAT)
     with pytest.raises(
-        Unsupported, match=r"\(Cast\): '.*' is held in steps of .*, between which whole numbers are lost"
+        Unsupported,
+        match=r"\(Cast\): '.*' is held in steps of .*, between which whole numbers are lost",
     ):
         convert(m, output, options=EIGHT)
     convert(m, output, options=SIXTEEN)
 
 
-def test_a_sum_of_whole_numbers_beyond_i32_is_refused_before_it_is_looked_up():
+def test_a_sum_of_integers_beyond_i32_is_refused_before_it_is_looked_up():
     m = FloatModel(x=ROWS)
-    output = whole(m, m.gemm(truths(m), np.full((1, 4), 2**30), [0]))
-    with pytest.raises(Unsupported, match=r"\(Cast\): sums of whole numbers that cannot be held exactly in i32"):
+    output = whole(m, m.gemm(booleans(m), np.full((1, 4), 2**30), [0]))
+    with pytest.raises(
+        Unsupported,
+        match=r"\(Cast\): sums of whole numbers that cannot be held exactly in i32",
+    ):
         convert(m, output, options=SIXTEEN)

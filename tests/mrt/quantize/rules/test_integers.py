@@ -31,29 +31,40 @@ def answers(m: FloatModel, *outputs: str) -> list[list[float]]:
 def test_a_limit_beyond_i32_leaves_the_other_one_in_force(most):
     m = FloatModel(x=ROWS)
     held = m.add("Clip", best(m), np.array(3), np.array(most))
-    assert answers(m, m.add("Gather", TABLE, held, axis=0))[0] == pytest.approx([0.75, 0.75, 1.0], abs=1e-4)
+    assert answers(m, m.add("Gather", TABLE, held, axis=0))[0] == pytest.approx(
+        [0.75, 0.75, 1.0], abs=1e-4
+    )
 
 
 @pytest.mark.parametrize("operator", ["Add", "Mul", "Max"])
 def test_a_whole_constant_beyond_i32_is_refused(operator):
     m = FloatModel(x=ROWS)
     output = as_float(m, m.add(operator, best(m), np.array(2**40)))
-    with pytest.raises(Unsupported, match=rf"\({operator}\): a constant of {2**40}..{2**40} does not fit i32"):
+    with pytest.raises(
+        Unsupported,
+        match=rf"\({operator}\): a constant of {2**40}..{2**40} does not fit i32",
+    ):
         convert(m, output, options=SIXTEEN)
 
 
-def test_whole_numbers_beyond_16_bits_are_compared_exactly_however_often_they_are_read():
+def test_integers_beyond_16_bits_are_compared_exactly_however_often_they_are_read():
     m = FloatModel(x=ROWS)
     number = m.add("Mul", best(m), np.array(20011))
-    same, above = m.add("Equal", number, np.array(60033)), m.add("Greater", number, np.array(60032))
+    same, above = (
+        m.add("Equal", number, np.array(60033)),
+        m.add("Greater", number, np.array(60032)),
+    )
     assert answers(m, as_float(m, same), as_float(m, above)) == [[0, 1, 0], [0, 1, 1]]
 
 
-def test_the_greatest_of_whole_numbers_beyond_16_bits_is_found_however_often_they_are_read():
+def test_the_greatest_of_integers_beyond_16_bits_is_found_however_often_they_are_read():
     m = FloatModel(x=ROWS)
     number = m.add("Mul", best(m), np.array(20011))
     place = m.add("ArgMax", number, axis=0, keepdims=0, select_last_index=0)
-    assert answers(m, as_float(m, place), as_float(m, number)) == [[2], [40022, 60033, 80044]]
+    assert answers(m, as_float(m, place), as_float(m, number)) == [
+        [2],
+        [40022, 60033, 80044],
+    ]
 
 
 def test_a_comparison_with_nan_is_refused():
@@ -63,10 +74,12 @@ def test_a_comparison_with_nan_is_refused():
         convert(m, output, options=SIXTEEN)
 
 
-def test_truths_are_padded_with_a_fraction():
+def test_booleans_are_padded_with_a_fraction():
     m = FloatModel(x=ROWS)
-    truths = as_float(m, m.add("Greater", "x", f32(3.0)))
-    padded = m.add("Pad", truths, np.array([0, 1, 0, 0]), f32(0.5), mode="constant")
+    booleans = as_float(m, m.add("Greater", "x", f32(3.0)))
+    padded = m.add("Pad", booleans, np.array([0, 1, 0, 0]), f32(0.5), mode="constant")
     assert answers(m, padded)[0] == pytest.approx(
-        np.pad(X > 3, [(0, 0), (1, 0)], constant_values=0).ravel() + 0.5 * (np.arange(27) % 9 == 0), abs=1e-4
+        np.pad(X > 3, [(0, 0), (1, 0)], constant_values=0).ravel()
+        + 0.5 * (np.arange(27) % 9 == 0),
+        abs=1e-4,
     )

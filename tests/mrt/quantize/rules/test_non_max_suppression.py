@@ -25,8 +25,12 @@ def feeds(seed, classes=3):
     low = random.uniform(0, 60, (1, BOXES, 2))
     return {
         "ids": random.integers(-1, classes, (1, BOXES, 1)).astype(np.float32),
-        "scores": (random.permutation(BOXES).reshape(1, BOXES, 1) / np.float32(BOXES)).astype(np.float32),
-        "boxes": np.concatenate([low, low + random.uniform(5, 50, (1, BOXES, 2))], 2).astype(np.float32),
+        "scores": (
+            random.permutation(BOXES).reshape(1, BOXES, 1) / np.float32(BOXES)
+        ).astype(np.float32),
+        "boxes": np.concatenate(
+            [low, low + random.uniform(5, 50, (1, BOXES, 2))], 2
+        ).astype(np.float32),
     }
 
 
@@ -35,7 +39,12 @@ def detector(folder, **attributes):
     path = folder / "detector.json"
     names = [variable(name) for name in ("ids", "scores", "boxes")]
     rows = node("Concat", "rows", [0, 1, 2], dim="-1", num_args="3")
-    kept = node("_contrib_box_nms", "kept", [3], **{"valid_thresh": "0.3", "topk": "12", "id_index": "0"} | attributes)
+    kept = node(
+        "_contrib_box_nms",
+        "kept",
+        [3],
+        **{"valid_thresh": "0.3", "topk": "12", "id_index": "0"} | attributes,
+    )
     best = node("slice_axis", "best", [4], axis="1", begin="0", end="8")
     columns = [
         node("slice_axis", name, [5], axis="2", begin=str(first), end=str(end))
@@ -48,26 +57,49 @@ def detector(folder, **attributes):
 
 def both(model, bits=16, seeds=range(4)):
     """For each sample what onnxruntime makes of the model as it was read, and what its program does."""
-    session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        ir.to_proto(model).SerializeToString(), providers=["CPUExecutionProvider"]
+    )
     names = [output.name for output in session.get_outputs()]
-    floats = [dict(zip(names, session.run(None, feeds(seed)), strict=True)) for seed in seeds]
+    floats = [
+        dict(zip(names, session.run(None, feeds(seed)), strict=True)) for seed in seeds
+    ]
     rewrite(model)
-    samples = Samples(("ids", "scores", "boxes"), len(seeds), None, "test", lambda: iter([feeds(n) for n in seeds]))
-    table = calibrate(model, samples, CalibrationOptions(observer="minmax"), model_sha256="0" * 64)
+    samples = Samples(
+        ("ids", "scores", "boxes"),
+        len(seeds),
+        None,
+        "test",
+        lambda: iter([feeds(n) for n in seeds]),
+    )
+    table = calibrate(
+        model, samples, CalibrationOptions(observer="minmax"), model_sha256="0" * 64
+    )
     program = quantize(model, table, QuantizeOptions(8, bits))
     form = validate(program)
-    return program, [(real, integers(program, form, feeds(seed))) for real, seed in zip(floats, seeds, strict=True)]
+    return program, [
+        (real, integers(program, form, feeds(seed)))
+        for real, seed in zip(floats, seeds, strict=True)
+    ]
 
 
 def integers(program, form, sample):
     given = {}
     for item in program.inputs:
         meaning = program.metadata.inputs[item.name]
-        steps = np.floor(sample[item.name].astype(np.float64) / meaning.scale + 0.5) + meaning.zero_point
-        given[item.name] = np.clip(steps, item.lo, item.hi).astype(STEPS[item.type.dtype])
+        steps = (
+            np.floor(sample[item.name].astype(np.float64) / meaning.scale + 0.5)
+            + meaning.zero_point
+        )
+        given[item.name] = np.clip(steps, item.lo, item.hi).astype(
+            STEPS[item.type.dtype]
+        )
     meanings = program.metadata.outputs
     found = run(form, given)
-    return {name: (value - float(meanings[name].zero_point)) * meanings[name].scale for name, value in found.items()}
+    return {
+        name: (value - float(meanings[name].zero_point)) * meanings[name].scale
+        for name, value in found.items()
+    }
 
 
 CASES = {
@@ -88,7 +120,9 @@ def test_the_same_boxes_are_kept_as_in_float(case, tmp_path):
     for real, whole in pairs:
         assert np.abs(np.round(whole["class"]) - real["class"]).max() == 0
         np.testing.assert_allclose(whole["score"], real["score"], atol=2e-3)
-        np.testing.assert_allclose(whole["box"], real["box"], atol=0.05)  # of 110: a few steps of 16 bits
+        np.testing.assert_allclose(
+            whole["box"], real["box"], atol=0.05
+        )  # of 110: a few steps of 16 bits
 
 
 def test_thresholds_are_exact_in_the_integers_terms(tmp_path):

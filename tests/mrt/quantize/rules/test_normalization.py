@@ -20,8 +20,18 @@ def normal(*shape: int) -> np.ndarray:
     return f32(np.random.default_rng(sum(shape)).normal(size=shape))
 
 
-def layer_norm(m: FloatModel, x: str = "x", epsilon: float = 1e-5, axis: int = 2) -> str:
-    return m.add("LayerNormalization", x, normal(96), normal(96), axis=axis, epsilon=epsilon, stash_type=1)
+def layer_norm(
+    m: FloatModel, x: str = "x", epsilon: float = 1e-5, axis: int = 2
+) -> str:
+    return m.add(
+        "LayerNormalization",
+        x,
+        normal(96),
+        normal(96),
+        axis=axis,
+        epsilon=epsilon,
+        stash_type=1,
+    )
 
 
 def instance_norm(m: FloatModel, x: str = "x") -> str:
@@ -34,7 +44,9 @@ def l2(m: FloatModel, axes: tuple[int, ...], epsilon: float = 1e-10) -> str:
 
 
 def lrn(**attributes: float):
-    return lambda m, x="x": m.add("LRN", x, **({"size": 5, "alpha": 1.0, "beta": 0.75, "bias": 1.0} | attributes))
+    return lambda m, x="x": m.add(
+        "LRN", x, **({"size": 5, "alpha": 1.0, "beta": 0.75, "bias": 1.0} | attributes)
+    )
 
 
 CASES = {  # shape, model, limits at 16 and at 8 bits
@@ -82,14 +94,20 @@ def test_the_signal_is_far_above_the_noise_at_16_bits(name):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (index % 2)) for index, name in enumerate(CASES)]
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (index % 2))
+        for index, name in enumerate(CASES)
+    ],
 )
 def test_the_signal_is_far_above_the_noise_at_8_bits(name):
     assert ratio(name, 8) > CASES[name][3]
 
 
 @pytest.mark.parametrize(
-    "build", [lambda m: layer_norm(m, axis=3), lambda m: l2(m, (2,)), lrn()], ids=["layer norm", "norm", "lrn"]
+    "build",
+    [lambda m: layer_norm(m, axis=3), lambda m: l2(m, (2,)), lrn()],
+    ids=["layer norm", "norm", "lrn"],
 )
 def test_scales_that_are_powers_of_two_stay_so(build):
     model = FloatModel(x=(1, 4, 3, 96))
@@ -97,7 +115,10 @@ def test_scales_that_are_powers_of_two_stay_so(build):
     options = QuantizeOptions(8, 16, scales="shift")
     assert snr_db(model, output, options=options)[output] > 60
     meanings = convert(model, output, options=options).metadata
-    scales = [meaning.scale for meaning in (*meanings.values.values(), *meanings.outputs.values())]
+    scales = [
+        meaning.scale
+        for meaning in (*meanings.values.values(), *meanings.outputs.values())
+    ]
     assert all(math.frexp(scale)[0] == 0.5 for scale in scales)
 
 
@@ -111,7 +132,13 @@ def test_a_mean_over_more_elements_than_a_sum_of_16_bits_can_be_proven_for():
 def test_a_constant_row_becomes_the_shift():
     model = FloatModel(x=(1, 2, 8))
     output = model.add(
-        "LayerNormalization", "x", f32(np.ones(8)), f32(np.arange(8)), axis=2, epsilon=1e-5, stash_type=1
+        "LayerNormalization",
+        "x",
+        f32(np.ones(8)),
+        f32(np.arange(8)),
+        axis=2,
+        epsilon=1e-5,
+        stash_type=1,
     )
     program = convert(model, output, options=QuantizeOptions(8, 16))
     found = run_real(program, {"x": f32(np.full((1, 2, 8), 1.25))})[output]
@@ -120,6 +147,14 @@ def test_a_constant_row_becomes_the_shift():
 
 def test_one_element_is_its_own_mean():
     model = FloatModel(x=(1, 3, 1))
-    output = model.add("LayerNormalization", "x", f32([2]), f32([-1]), axis=2, epsilon=1e-5, stash_type=1)
+    output = model.add(
+        "LayerNormalization",
+        "x",
+        f32([2]),
+        f32([-1]),
+        axis=2,
+        epsilon=1e-5,
+        stash_type=1,
+    )
     found = run_real(convert(model, output), {"x": f32([[[3], [-2], [0.1]]])})[output]
     assert np.abs(found + 1).max() < 0.01

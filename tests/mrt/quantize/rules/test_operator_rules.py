@@ -24,7 +24,12 @@ def normal(*shape: int) -> np.ndarray:
 def conv(**attributes):
     def build(m: FloatModel) -> str:
         group = attributes.get("group", 1)
-        return m.conv("x", normal(8, 4 // group, 3, 3), normal(8), **({"pads": (1, 1, 1, 1)} | attributes))
+        return m.conv(
+            "x",
+            normal(8, 4 // group, 3, 3),
+            normal(8),
+            **({"pads": (1, 1, 1, 1)} | attributes),
+        )
 
     return build
 
@@ -38,7 +43,13 @@ def conv_transpose(group: int, **attributes):
             "output_padding": [0, 0],
             "group": group,
         }
-        return m.add("ConvTranspose", "x", normal(4, 6 // group, 3, 3), normal(6), **(defaults | attributes))
+        return m.add(
+            "ConvTranspose",
+            "x",
+            normal(4, 6 // group, 3, 3),
+            normal(6),
+            **(defaults | attributes),
+        )
 
     return build
 
@@ -48,28 +59,48 @@ def node(operator: str, *constants, **attributes):
 
 
 def pool(operator: str, kernel, strides, pads, **attributes):
-    return node(operator, kernel_shape=kernel, strides=strides, pads=pads, ceil_mode=0, **attributes)
+    return node(
+        operator,
+        kernel_shape=kernel,
+        strides=strides,
+        pads=pads,
+        ceil_mode=0,
+        **attributes,
+    )
 
 
 def leaky(m: FloatModel) -> str:
     x = m.conv("x", normal(8, 4, 3, 3), normal(8))
-    below = m.add("Mul", m.add("Relu", m.add("Neg", x)), f32(np.linspace(0, 0.5, 8).reshape(8, 1, 1)))
+    below = m.add(
+        "Mul",
+        m.add("Relu", m.add("Neg", x)),
+        f32(np.linspace(0, 0.5, 8).reshape(8, 1, 1)),
+    )
     return m.add("Sub", m.add("Relu", x), below)
 
 
 def attention(m: FloatModel) -> str:
     rows = m.add("Reshape", "x", np.array([1, 4, 42]))
     scores = m.add("MatMul", rows, m.add("Transpose", rows, perm=[0, 2, 1]))
-    return m.add("MatMul", m.add("Softmax", m.add("Mul", scores, f32(0.1)), axis=-1), rows)
+    return m.add(
+        "MatMul", m.add("Softmax", m.add("Mul", scores, f32(0.1)), axis=-1), rows
+    )
 
 
 def concat(m: FloatModel) -> str:
     a = m.add("Relu", m.conv("x", normal(3, 4, 1, 1), normal(3)))
-    return m.add("Concat", a, m.conv("x", normal(5, 4, 1, 1) * 3, normal(5)), "x", axis=1)
+    return m.add(
+        "Concat", a, m.conv("x", normal(5, 4, 1, 1) * 3, normal(5)), "x", axis=1
+    )
 
 
 def residual(m: FloatModel) -> str:
-    return m.add("Relu", m.add("Add", m.conv("x", normal(4, 4, 3, 3), normal(4), pads=(1, 1, 1, 1)), "x"))
+    return m.add(
+        "Relu",
+        m.add(
+            "Add", m.conv("x", normal(4, 4, 3, 3), normal(4), pads=(1, 1, 1, 1)), "x"
+        ),
+    )
 
 
 def fused_pair(operator: str):
@@ -78,7 +109,9 @@ def fused_pair(operator: str):
 
 def pointwise(operator: str, *constants, **attributes):
     """A curve on positive numbers only, so that Log and Sqrt are defined."""
-    return lambda m: m.add(operator, m.add("Clip", "x", f32(0.25), f32(4.0)), *constants, **attributes)
+    return lambda m: m.add(
+        operator, m.add("Clip", "x", f32(0.25), f32(4.0)), *constants, **attributes
+    )
 
 
 def within(operator: str, low: float, high: float):
@@ -90,8 +123,14 @@ def over_a_sum(operator: str):
 
     def build(m: FloatModel) -> str:
         spread = m.add("Mul", "x", f32(np.geomspace(0.2, 2, 4).reshape(4, 1, 1)))
-        total = m.add("ReduceSum", m.add("Mul", spread, spread), np.array([2, 3]), keepdims=1)
-        return m.add("Div", spread, m.add("Sqrt", total)) if operator == "Div" else m.add(operator, total)
+        total = m.add(
+            "ReduceSum", m.add("Mul", spread, spread), np.array([2, 3]), keepdims=1
+        )
+        return (
+            m.add("Div", spread, m.add("Sqrt", total))
+            if operator == "Div"
+            else m.add(operator, total)
+        )
 
     return build
 
@@ -152,19 +191,24 @@ STEPS = {  # not continuous: a rounded input may step elsewhere
 }
 
 
-TRUTHS_AND_WHOLE_NUMBERS = {  # test_whole_models.py has their rows
+BOOLEANS_AND_INTEGER_NUMBERS = {  # test_whole_models.py has their rows
     "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or", "Not", "Where", "Cast", "ArgMax", "TopK",
     "Gather", "GatherElements", "Mod", "Resize",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("operator", "index"), [(name, i) for name, rows in ROWS.items() for i in range(len(rows))])
+@pytest.mark.parametrize(
+    ("operator", "index"),
+    [(name, i) for name, rows in ROWS.items() for i in range(len(rows))],
+)
 @pytest.mark.parametrize("scales", ["real", "shift"])
 def test_the_program_means_what_the_operator_means(operator, index, scales):
     model = FloatModel(x=IMAGE)
     output = ROWS[operator][index](model)
     bits = 8 if operator in CURVED else 16
-    found = snr_db(model, output, options=QuantizeOptions(8, bits, scales=scales))[output]
+    found = snr_db(model, output, options=QuantizeOptions(8, bits, scales=scales))[
+        output
+    ]
     assert found > (28 if bits == 8 else 40) - (6 if scales == "shift" else 0)
 
 
@@ -182,7 +226,11 @@ def test_a_step_function_is_right_wherever_the_input_is_not_at_a_step(operator):
 
 
 @pytest.mark.parametrize(
-    "operator", sorted(ROWS.keys() & {"Conv", "Gemm", "Add", "Concat", "MaxPool", "Mul", "MatMul", "Softmax"})
+    "operator",
+    sorted(
+        ROWS.keys()
+        & {"Conv", "Gemm", "Add", "Concat", "MaxPool", "Mul", "MatMul", "Softmax"}
+    ),
 )
 def test_eight_bits_everywhere_stay_close(operator):
     model = FloatModel(x=IMAGE)
@@ -191,5 +239,8 @@ def test_eight_bits_everywhere_stay_close(operator):
 
 
 def test_every_canonical_operator_has_a_row_here_and_a_rule_there():
-    assert set(CANONICAL_OPERATORS) == ROWS.keys() | STEPS.keys() | TRUTHS_AND_WHOLE_NUMBERS
+    assert (
+        set(CANONICAL_OPERATORS)
+        == ROWS.keys() | STEPS.keys() | BOOLEANS_AND_INTEGER_NUMBERS
+    )
     assert set(CANONICAL_OPERATORS) == RULES.keys() | ELEMENTWISE

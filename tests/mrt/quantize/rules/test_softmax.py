@@ -19,26 +19,37 @@ def rows(entries: int, depth: float) -> np.ndarray:
 def answers(operator: str, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """In integers, of these logits and what is added to all of them; and exactly."""
     model = FloatModel(x=(1, 1))
-    program = convert(model, model.add(operator, model.add("Add", "x", logits), axis=-1, name="y"), options=OPTIONS)
+    program = convert(
+        model,
+        model.add(operator, model.add("Add", "x", logits), axis=-1, name="y"),
+        options=OPTIONS,
+    )
     exact = np.exp(logits.astype(np.float64))
     exact /= exact.sum()
     found = run_real(program, {"x": np.full((1, 1), 0.5, np.float32)})["y"]
     return found, np.log(exact) if operator == "LogSoftmax" else exact
 
 
-@pytest.mark.parametrize(("entries", "depth"), [(1000, 7), (3000, 10), (3000, 12), (20_000, 12), (65_000, 11)])
+@pytest.mark.parametrize(
+    ("entries", "depth"),
+    [(1000, 7), (3000, 10), (3000, 12), (20_000, 12), (65_000, 11)],
+)
 def test_the_sum_of_many_small_exponentials(entries, depth):
     logits = rows(entries, depth)
     for operator in ("Softmax", "LogSoftmax"):
         found, exact = answers(operator, logits)
         top = entries // 3
-        assert exact[0, top] < (0.99 if operator == "Softmax" else -0.01)  # the others count
+        assert exact[0, top] < (
+            0.99 if operator == "Softmax" else -0.01
+        )  # the others count
         assert found[0, top] == pytest.approx(exact[0, top], abs=0.004), operator
 
 
 def test_equal_logits_fill_the_sum_to_its_end():
     found, exact = answers("LogSoftmax", np.zeros((1, 65_538), np.float32))
-    assert np.abs(found - exact).max() < 0.009  # 2^-7: the room that the proof of the sum needs
+    assert (
+        np.abs(found - exact).max() < 0.009
+    )  # 2^-7: the room that the proof of the sum needs
 
 
 def test_what_has_no_share_gets_none():

@@ -11,48 +11,77 @@ from mrt.rewrite import rewrite
 from mrt.rewrite.constants.fold_booleans import fold_booleans
 from mrt.rewrite.movement.remove_empty_operands import remove_empty_operands
 from mrt.rewrite.normalization.infinite_masks import replace_infinite_masks
-from tests.support.graphs import apply_pass, assert_same, graph_of, node, operators_of, run, seeded
+from tests.support.graphs import (
+    apply_pass,
+    assert_same,
+    graph_of,
+    node,
+    operators_of,
+    run,
+    seeded,
+)
 
 X = (2, 3)
 
 
 @pytest.mark.parametrize("limit", [-np.inf, np.inf])
 def test_nothing_is_infinite(limit):
-    nodes = [node("Equal", "x c", "e"), node("Where", "e z x", "w"), node("Relu", "w", "y")]
+    nodes = [
+        node("Equal", "x c", "e"),
+        node("Where", "e z x", "w"),
+        node("Relu", "w", "y"),
+    ]
     model = graph_of(nodes, {"x": X}, {"c": np.float32(limit), "z": np.float32(0)})
     assert apply_pass(fold_booleans, model) == 2
     assert operators_of(model) == ["Relu"]
 
 
-@pytest.mark.parametrize(("truth", "left"), [(True, "Neg"), (False, "Relu")])
+@pytest.mark.parametrize(("boolean", "left"), [(True, "Neg"), (False, "Relu")])
 @pytest.mark.parametrize("shape", [(2, 3), (2, 1)])
-def test_a_choice_that_is_made(truth, left, shape):
-    nodes = [node("Neg", "a", "p"), node("Relu", "a", "q"), node("Where", "c p q", "w"), node("Tanh", "w", "y")]
-    model = graph_of(nodes, {"a": shape}, {"c": np.full(X, truth)})
+def test_a_choice_that_is_made(boolean, left, shape):
+    nodes = [
+        node("Neg", "a", "p"),
+        node("Relu", "a", "q"),
+        node("Where", "c p q", "w"),
+        node("Tanh", "w", "y"),
+    ]
+    model = graph_of(nodes, {"a": shape}, {"c": np.full(X, boolean)})
     apply_pass(fold_booleans, model)
     assert operators_of(model) == [left, *([] if shape == X else ["Expand"]), "Tanh"]
 
 
 def test_a_choice_that_is_not_made_for_all_stays():
     nodes = [node("Where", "c x z", "y")]
-    model = graph_of(nodes, {"x": X}, {"c": np.array([[True], [False]]), "z": np.float32(0)})
+    model = graph_of(
+        nodes, {"x": X}, {"c": np.array([[True], [False]]), "z": np.float32(0)}
+    )
     assert apply_pass(fold_booleans, model) == 0
 
 
 def test_a_part_without_elements_is_left_out():
-    nodes = [node("Relu", "x", "r"), node("Slice", "r n n one", "s"), node("Concat", "r s x", "y", axis=1)]
+    nodes = [
+        node("Relu", "x", "r"),
+        node("Slice", "r n n one", "s"),
+        node("Concat", "r s x", "y", axis=1),
+    ]
     model = graph_of(nodes, {"x": X}, {"n": np.array([3]), "one": np.array([1])})
     assert apply_pass(remove_empty_operands, model) == 1
     assert operators_of(model) == ["Relu", "Concat"]
 
 
 def test_a_mask_that_is_chosen_and_then_added_is_finite():
-    nodes = [node("Where", "m zero shut", "b"), node("Add", "x b", "s"), node("Softmax", "s", "y", axis=-1)]
+    nodes = [
+        node("Where", "m zero shut", "b"),
+        node("Add", "x b", "s"),
+        node("Softmax", "s", "y", axis=-1),
+    ]
     shut = {"zero": np.float32(0), "shut": np.float32(-np.inf)}
     model = graph_of(nodes, {"x": X, "m": X}, shut)
     model.graph.inputs[1].dtype = ir.DataType.BOOL
     replace_infinite_masks(model)
-    assert [float(value.const_value.numpy()) for value in model.graph.initializers.values()].count(-1e9) == 1
+    assert [
+        float(value.const_value.numpy()) for value in model.graph.initializers.values()
+    ].count(-1e9) == 1
 
 
 @pytest.mark.parametrize(
@@ -62,12 +91,23 @@ def test_a_mask_that_is_chosen_and_then_added_is_finite():
         ("q q q", {"q_num_heads": 2, "kv_num_heads": 2, "is_causal": 1}, 23),
     ],
 )
-def test_attention_as_one_operator_becomes_plain_ones(operands, attributes, opset, tmp_path):
+def test_attention_as_one_operator_becomes_plain_ones(
+    operands, attributes, opset, tmp_path
+):
     """Between others, and of any batch: as exporters of today write it."""
-    nodes = [node("Relu", "x", "q"), node("Attention", operands, "a", **attributes), node("Neg", "a", "y")]
-    ends = [helper.make_tensor_value_info("x", 1, ["N", 5, 8]), helper.make_tensor_value_info("y", 1, None)]
+    nodes = [
+        node("Relu", "x", "q"),
+        node("Attention", operands, "a", **attributes),
+        node("Neg", "a", "y"),
+    ]
+    ends = [
+        helper.make_tensor_value_info("x", 1, ["N", 5, 8]),
+        helper.make_tensor_value_info("y", 1, None),
+    ]
     graph = helper.make_graph(nodes, "g", ends[:1], ends[1:])
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    proto = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10
+    )
     onnx.save(proto, tmp_path / "m.onnx")
     model, _ = load_onnx(tmp_path / "m.onnx")
     rewrite(model)

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.constants.fold_constants import fold_constants
-from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import (
+    apply_pass,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+)
 
 
 def test_plumbing_of_shapes_becomes_a_constant():
@@ -15,7 +21,9 @@ def test_plumbing_of_shapes_becomes_a_constant():
         node("Concat", "n1 rest", "t", axis=0),
         node("Reshape", "x t", "y"),
     ]
-    model = graph_of(nodes, {"x": (2, 3, 4)}, {"zero": np.array(0), "rest": np.array([-1])})
+    model = graph_of(
+        nodes, {"x": (2, 3, 4)}, {"zero": np.array(0), "rest": np.array([-1])}
+    )
     assert apply_pass(fold_constants, model) == 4
     assert operators_of(model) == ["Reshape"]
     assert constant_named(model, "t").tolist() == [2, -1]
@@ -30,14 +38,22 @@ def test_part_of_a_shape_and_a_size():
 
 
 def test_float_arithmetic_is_rounded_once_to_float32():
-    model = graph_of([node("Div", "a b", "k"), node("Mul", "x k", "y")], {"x": (2,)}, {"a": 1.0, "b": 3.0})
+    model = graph_of(
+        [node("Div", "a b", "k"), node("Mul", "x k", "y")],
+        {"x": (2,)},
+        {"a": 1.0, "b": 3.0},
+    )
     apply_pass(fold_constants, model)
     assert constant_named(model, "k") == np.float32(1 / 3)
 
 
 def test_integer_division_truncates_toward_zero():
     weights = {"a": np.array([-7]), "b": np.array([2])}
-    nodes = [node("Div", "a b", "q"), node("Cast", "q", "f", to=1), node("Mul", "x f", "y")]
+    nodes = [
+        node("Div", "a b", "q"),
+        node("Cast", "q", "f", to=1),
+        node("Mul", "x f", "y"),
+    ]
     model = graph_of(nodes, {"x": (2,)}, weights)
     apply_pass(fold_constants, model)
     assert constant_named(model, "f").tolist() == [-3]
@@ -47,7 +63,9 @@ def test_integer_division_truncates_toward_zero():
 def test_what_is_not_exactly_rounded_stays(operator):
     names = "a a" if operator in ("MatMul", "Pow") else "a"
     model = graph_of(
-        [node(operator, names, "k"), node("Mul", "x k", "y")], {"x": (3, 3)}, {"a": np.ones((3, 3), np.float32)}
+        [node(operator, names, "k"), node("Mul", "x k", "y")],
+        {"x": (3, 3)},
+        {"a": np.ones((3, 3), np.float32)},
     )
     assert apply_pass(fold_constants, model) == 0
 
@@ -59,7 +77,12 @@ def test_a_large_result_stays():
 
 
 def test_a_constant_output_of_the_graph_is_held_by_a_reshape():
-    model = graph_of([node("Add", "a a", "y"), node("Relu", "x", "z")], {"x": (2,)}, {"a": 1.0}, outputs="y z")
+    model = graph_of(
+        [node("Add", "a a", "y"), node("Relu", "x", "z")],
+        {"x": (2,)},
+        {"a": 1.0},
+        outputs="y z",
+    )
     assert apply_pass(fold_constants, model) == 1
     assert operators_of(model) == ["Reshape", "Relu"]
     assert apply_pass(fold_constants, model) == 0
@@ -67,7 +90,9 @@ def test_a_constant_output_of_the_graph_is_held_by_a_reshape():
 
 def test_a_range_of_floats_does_not_add_up_the_errors_of_its_step():
     model = graph_of(
-        [node("Range", "a b c", "r"), node("Add", "x r", "y")], {"x": (1000,)}, {"a": 0.0, "b": 100.0, "c": 0.1}
+        [node("Range", "a b c", "r"), node("Add", "x r", "y")],
+        {"x": (1000,)},
+        {"a": 0.0, "b": 100.0, "c": 0.1},
     )
     fold_constants(model)
     folded = constant_named(model, "r")
@@ -77,22 +102,33 @@ def test_a_range_of_floats_does_not_add_up_the_errors_of_its_step():
 
 def test_a_constant_node_that_is_an_output_is_held_too():
     model = graph_of(
-        [node("Constant", "", "y", value_floats=[1.0, 2.0]), node("Relu", "x", "z")], {"x": (2,)}, outputs="y z"
+        [node("Constant", "", "y", value_floats=[1.0, 2.0]), node("Relu", "x", "z")],
+        {"x": (2,)},
+        outputs="y z",
     )
     assert apply_pass(fold_constants, model) == 1
     assert operators_of(model) == ["Reshape", "Relu"]
 
 
 def test_a_shape_that_is_not_known_stays():
-    model = graph_of([node("Shape", "x", "s"), node("Reshape", "x s", "y")], {"x": ("n", 3)})
+    model = graph_of(
+        [node("Shape", "x", "s"), node("Reshape", "x s", "y")], {"x": ("n", 3)}
+    )
     assert fold_constants(model) == 0
 
 
 def test_what_makes_nan_stays():
-    model = graph_of([node("Div", "a a", "k"), node("Mul", "x k", "y")], {"x": (2,)}, {"a": 0.0})
+    model = graph_of(
+        [node("Div", "a a", "k"), node("Mul", "x k", "y")], {"x": (2,)}, {"a": 0.0}
+    )
     assert fold_constants(model) == 0
 
 
 def test_an_impossible_gather_stays():
     nodes = [node("Gather", "a i", "k"), node("Mul", "x k", "y")]
-    assert fold_constants(graph_of(nodes, {"x": (2,)}, {"a": [1.0, 2.0], "i": np.array(5)})) == 0
+    assert (
+        fold_constants(
+            graph_of(nodes, {"x": (2,)}, {"a": [1.0, 2.0], "i": np.array(5)})
+        )
+        == 0
+    )

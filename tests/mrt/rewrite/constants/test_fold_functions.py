@@ -8,7 +8,15 @@ import pytest
 
 from mrt.rewrite import rewrite
 from mrt.rewrite.constants.fold_functions import fold_functions
-from tests.support.graphs import apply_pass, build, constant_named, graph_of, node, operators_of, run
+from tests.support.graphs import (
+    apply_pass,
+    build,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+    run,
+)
 
 NUMBERS = np.array([[0.25, 1.0, 2.5], [-3.0, 40.0, -0.125]], np.float32)
 POSITIVE = np.abs(NUMBERS)
@@ -27,7 +35,9 @@ def folded(operator, arrays, inputs="a", **attributes):
     return np.broadcast_to(found, (2, 3)), expected
 
 
-@pytest.mark.parametrize("operator", ["Cos", "Exp", "Sigmoid", "Sin", "Softplus", "Tanh"])
+@pytest.mark.parametrize(
+    "operator", ["Cos", "Exp", "Sigmoid", "Sin", "Softplus", "Tanh"]
+)
 def test_functions_of_one_number(operator):
     found, expected = folded(operator, {"a": np.minimum(NUMBERS, 20)})
     assert np.allclose(found, expected, rtol=4e-7, atol=1e-7)
@@ -35,46 +45,73 @@ def test_functions_of_one_number(operator):
 
 def test_logarithms_are_the_nearest_float():
     found, _ = folded("Log", {"a": POSITIVE})
-    assert found.tolist() == np.array([[math.log(v) for v in row] for row in POSITIVE.tolist()], np.float32).tolist()
+    assert (
+        found.tolist()
+        == np.array(
+            [[math.log(v) for v in row] for row in POSITIVE.tolist()], np.float32
+        ).tolist()
+    )
 
 
 @pytest.mark.parametrize("exponent", [-0.5, 0.5, 2.0, 0.0, -3.0])
 def test_powers(exponent):
-    found, expected = folded("Pow", {"a": POSITIVE, "b": np.array(exponent, np.float32)}, "a b")
+    found, expected = folded(
+        "Pow", {"a": POSITIVE, "b": np.array(exponent, np.float32)}, "a b"
+    )
     assert np.allclose(found, expected, rtol=ONE_ROUNDING * 4, atol=0)
 
 
 def test_the_scale_of_attention():
-    found, _ = folded("Pow", {"a": np.array(16, np.float32), "b": np.array(-0.5, np.float32)}, "a b")
+    found, _ = folded(
+        "Pow", {"a": np.array(16, np.float32), "b": np.array(-0.5, np.float32)}, "a b"
+    )
     assert (found == 0.25).all()
 
 
-@pytest.mark.parametrize("operator", ["ReduceL1", "ReduceL2", "ReduceMean", "ReduceSum", "ReduceSumSquare"])
+@pytest.mark.parametrize(
+    "operator", ["ReduceL1", "ReduceL2", "ReduceMean", "ReduceSum", "ReduceSumSquare"]
+)
 @pytest.mark.parametrize("axes", [[1], [-2], [0, 1], None])
 def test_sums(operator, axes):
-    arrays = {"a": NUMBERS} | ({} if axes is None else {"axes": np.array(axes, np.int64)})
+    arrays = {"a": NUMBERS} | (
+        {} if axes is None else {"axes": np.array(axes, np.int64)}
+    )
     found, expected = folded(operator, arrays, "a" if axes is None else "a axes")
     assert np.allclose(found, expected, rtol=ONE_ROUNDING * 4, atol=0)
 
 
 def test_a_sum_that_cancels_is_exact():
     # 1e8 + 1 - 1e8: any order of additions in float32 gives 0
-    nodes, terms = [node("ReduceSum", "a", "c"), node("Add", "x c", "y")], np.array([1e8, 1.0, -1e8], np.float32)
+    nodes, terms = (
+        [node("ReduceSum", "a", "c"), node("Add", "x c", "y")],
+        np.array([1e8, 1.0, -1e8], np.float32),
+    )
     model = graph_of(nodes, {"x": (2, 3)}, {"a": terms})
     assert fold_functions(model) == 1
     assert constant_named(model, "c").ravel().tolist() == [1.0]
 
 
-@pytest.mark.parametrize(("operator", "array"), [("Log", -NUMBERS), ("Exp", NUMBERS * 1000)])
+@pytest.mark.parametrize(
+    ("operator", "array"), [("Log", -NUMBERS), ("Exp", NUMBERS * 1000)]
+)
 def test_what_is_no_finite_number_stays(operator, array):
     nodes = [node(operator, "a", "c"), node("Add", "x c", "y")]
     assert fold_functions(graph_of(nodes, {"x": (2, 3)}, {"a": array})) == 0
 
 
 def test_large_results_stay(monkeypatch):
-    monkeypatch.setattr(sys.modules["mrt.rewrite.constants.fold_functions"], "MOST_RESULTS", 5)
+    monkeypatch.setattr(
+        sys.modules["mrt.rewrite.constants.fold_functions"], "MOST_RESULTS", 5
+    )
     assert (
-        fold_functions(graph_of([node("Exp", "a", "c"), node("Add", "x c", "y")], {"x": (2, 3)}, {"a": NUMBERS})) == 0
+        fold_functions(
+            graph_of(
+                [node("Exp", "a", "c"), node("Add", "x c", "y")],
+                {"x": (2, 3)},
+                {"a": NUMBERS},
+            )
+        )
+        == 0
     )
 
 
@@ -83,6 +120,10 @@ def test_a_scale_computed_from_a_shape_is_folded_whole():
         node("Shape", "x", "s"), node("Gather", "s last", "n", axis=0), node("Cast", "n", "f", to=1),
         node("Pow", "f power", "k"), node("Mul", "x k", "y"),
     ]  # fmt: skip
-    model = graph_of(nodes, {"x": (1, 4)}, {"last": np.array(-1), "power": np.array(-0.5, np.float32)})
+    model = graph_of(
+        nodes,
+        {"x": (1, 4)},
+        {"last": np.array(-1), "power": np.array(-0.5, np.float32)},
+    )
     rewrite(model)
     assert operators_of(model) == ["Mul"]

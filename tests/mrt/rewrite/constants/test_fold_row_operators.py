@@ -48,10 +48,23 @@ def test_queries_that_were_learned_leave_nothing_constant_behind():
         node("Softmax", "scores", "shares"),
         node("MatMul", "shares x", "y"),
     ]
-    arrays = {"q": A, "w": B, "b": B[0], "s": B[1], "t": B[2], "keys": RNG.normal(size=(5, 6)).astype(np.float32)}
+    arrays = {
+        "q": A,
+        "w": B,
+        "b": B[0],
+        "s": B[1],
+        "t": B[2],
+        "keys": RNG.normal(size=(5, 6)).astype(np.float32),
+    }
     model = graph_of(nodes, {"x": (1, 6, 7)}, arrays)
     x = RNG.normal(size=(1, 6, 7)).astype(np.float32)
     expected = run(model, {"x": x})["y"]
     rewrite(model)
-    assert set(operators_of(model)) <= {"Conv", "Reshape", "Transpose", "MatMul", "Gemm"}
+    assert set(operators_of(model)) <= {
+        "Conv",
+        "Reshape",
+        "Transpose",
+        "MatMul",
+        "Gemm",
+    }
     assert np.allclose(run(model, {"x": x})["y"], expected, atol=1e-5)

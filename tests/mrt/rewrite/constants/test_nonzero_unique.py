@@ -6,7 +6,14 @@ import pytest
 
 from mrt.rewrite import rewrite
 from mrt.rewrite.constants.nonzero_unique import fold_nonzero_unique
-from tests.support.graphs import build, constant_named, graph_of, node, operators_of, run
+from tests.support.graphs import (
+    build,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+    run,
+)
 
 NUMBERS = np.array([[2, 0, 1], [2, 0, 0], [2, 0, 1]], np.float32)
 
@@ -16,24 +23,36 @@ def both(one_pass, nodes, arrays, result="c"):
     proto = build(nodes, {"x": (1,)}, arrays, outputs=f"y {result}")
     proto.graph.output[1].type.Clear()
     proto.graph.output[1].type.tensor_type.elem_type = onnx.TensorProto.INT64
-    expected = run(build(nodes, {"x": (1,)}, arrays, outputs="y"), {"x": np.ones(1, np.float32)})["y"]
+    expected = run(
+        build(nodes, {"x": (1,)}, arrays, outputs="y"), {"x": np.ones(1, np.float32)}
+    )["y"]
     model = graph_of(nodes, {"x": (1,)}, arrays)
     assert one_pass(model) == 1
     return constant_named(model, result), expected
 
 
 def test_places_of_numbers_that_are_not_0():
-    nodes = [node("NonZero", "a", "c"), node("Cast", "c", "f", to=1), node("Mul", "x f", "y")]
+    nodes = [
+        node("NonZero", "a", "c"),
+        node("Cast", "c", "f", to=1),
+        node("Mul", "x f", "y"),
+    ]
     found, expected = both(fold_nonzero_unique, nodes, {"a": NUMBERS})
     assert found.tolist() == [[0, 0, 1, 2, 2], [0, 2, 0, 0, 2]] == expected.tolist()
 
 
-@pytest.mark.parametrize("attributes", [{}, {"sorted": 0}, {"axis": 0}, {"axis": 1, "sorted": 0}])
+@pytest.mark.parametrize(
+    "attributes", [{}, {"sorted": 0}, {"axis": 0}, {"axis": 1, "sorted": 0}]
+)
 @pytest.mark.parametrize("result", [0, 1, 2, 3])
 def test_every_number_or_slice_once(attributes, result):
     outputs = ["v", "firsts", "inverse", "counts"]
     read = node("Cast", outputs[result], "f", to=1)
-    nodes = [node("Unique", "a", " ".join(outputs), **attributes), read, node("Mul", "x f", "y")]
+    nodes = [
+        node("Unique", "a", " ".join(outputs), **attributes),
+        read,
+        node("Mul", "x f", "y"),
+    ]
     found, expected = both(fold_nonzero_unique, nodes, {"a": NUMBERS}, outputs[result])
     assert np.array_equal(found, expected)
 

@@ -4,18 +4,30 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.elementwise.binary import canonicalize_binary
-from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import (
+    apply_pass,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+)
 
 
-@pytest.mark.parametrize(("operator", "result"), [("Sum", "Add"), ("Max", "Max"), ("Min", "Min")])
+@pytest.mark.parametrize(
+    ("operator", "result"), [("Sum", "Add"), ("Max", "Max"), ("Min", "Min")]
+)
 def test_three_operands_become_two_and_two(operator, result):
-    model = graph_of([node(operator, "a b c", "y")], {"a": (2, 3), "b": (3,), "c": (2, 1)})
+    model = graph_of(
+        [node(operator, "a b c", "y")], {"a": (2, 3), "b": (3,), "c": (2, 1)}
+    )
     assert apply_pass(canonicalize_binary, model) == 1
     assert operators_of(model) == [result, result]
 
 
 def test_a_mean_is_a_sum_and_a_factor():
-    model = graph_of([node("Mean", "a b c", "y")], {"a": (2, 3), "b": (3,), "c": (2, 1)})
+    model = graph_of(
+        [node("Mean", "a b c", "y")], {"a": (2, 3), "b": (3,), "c": (2, 1)}
+    )
     assert apply_pass(canonicalize_binary, model) == 1
     assert operators_of(model) == ["Add", "Add", "Mul"]
     assert constant_named(model, "y.inverse_count") == np.float32(1 / 3)
@@ -43,8 +55,20 @@ def test_a_constant_minus_x_turns_the_sign_first():
 
 @pytest.mark.parametrize("operator", ["Add", "Sub", "Mul", "Max", "Min"])
 def test_two_computed_operands_stay(operator):
-    assert apply_pass(canonicalize_binary, graph_of([node(operator, "a b", "y")], {"a": (2, 3), "b": (3,)})) == 0
+    assert (
+        apply_pass(
+            canonicalize_binary,
+            graph_of([node(operator, "a b", "y")], {"a": (2, 3), "b": (3,)}),
+        )
+        == 0
+    )
 
 
 def test_a_constant_that_is_second_stays():
-    assert apply_pass(canonicalize_binary, graph_of([node("Mul", "x k", "y")], {"x": (2, 3)}, {"k": 0.5})) == 0
+    assert (
+        apply_pass(
+            canonicalize_binary,
+            graph_of([node("Mul", "x k", "y")], {"x": (2, 3)}, {"k": 0.5}),
+        )
+        == 0
+    )

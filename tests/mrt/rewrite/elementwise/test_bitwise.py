@@ -10,7 +10,11 @@ from tests.support.graphs import graph_of, node, operators_of, run
 
 KINDS = {np.int8: onnx.TensorProto.INT8, np.uint8: onnx.TensorProto.UINT8, np.int32: onnx.TensorProto.INT32,
          np.int64: onnx.TensorProto.INT64, np.uint32: onnx.TensorProto.UINT32}  # fmt: skip
-NUMPY = {"BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or, "BitwiseXor": np.bitwise_xor}
+NUMPY = {
+    "BitwiseAnd": np.bitwise_and,
+    "BitwiseOr": np.bitwise_or,
+    "BitwiseXor": np.bitwise_xor,
+}
 
 
 def numbers(kind):
@@ -52,7 +56,9 @@ def test_all_bits_the_other_way(kind):
 @pytest.mark.parametrize(("direction", "operator"), [("LEFT", "Mul"), ("RIGHT", "Div")])
 def test_shifts_are_products_and_quotients(direction, operator):
     model = lowered(
-        [node("BitShift", "x s", "y", direction=direction)], np.uint8, {"s": np.arange(18, dtype=np.uint8) % 5}
+        [node("BitShift", "x s", "y", direction=direction)],
+        np.uint8,
+        {"s": np.arange(18, dtype=np.uint8) % 5},
     )
     assert operators_of(model) == [operator]
 
@@ -60,6 +66,9 @@ def test_shifts_are_products_and_quotients(direction, operator):
 @pytest.mark.parametrize("mask", [2**31 - 1, -(2**31)])
 def test_a_run_of_ones_up_to_the_sign_stays(mask):
     model = graph_of(
-        [node("BitwiseAnd", "x m", "y")], {"x": (4,)}, {"m": np.array(mask, np.int32)}, kind=KINDS[np.int32]
+        [node("BitwiseAnd", "x m", "y")],
+        {"x": (4,)},
+        {"m": np.array(mask, np.int32)},
+        kind=KINDS[np.int32],
     )
     assert lower_bitwise(model) == 0

@@ -4,14 +4,24 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.elementwise.clip import canonicalize_clip
-from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import (
+    apply_pass,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+)
 
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-@pytest.mark.parametrize("limits", [{"l": 0.0}, {"l": 0.0, "h": float("inf")}, {"l": 0.0, "h": _LARGEST}])
+@pytest.mark.parametrize(
+    "limits", [{"l": 0.0}, {"l": 0.0, "h": float("inf")}, {"l": 0.0, "h": _LARGEST}]
+)
 def test_zero_without_an_upper_limit_is_relu(limits):
-    model = graph_of([node("Clip", " ".join(["x", *limits]), "y")], {"x": (2, 3)}, limits)
+    model = graph_of(
+        [node("Clip", " ".join(["x", *limits]), "y")], {"x": (2, 3)}, limits
+    )
     assert apply_pass(canonicalize_clip, model, 0) == 1
     assert operators_of(model) == ["Relu"]
 
@@ -25,16 +35,25 @@ def test_a_missing_limit_is_the_largest_number():
 
 def test_two_limits_stay():
     assert (
-        apply_pass(canonicalize_clip, graph_of([node("Clip", "x l h", "y")], {"x": (2, 3)}, {"l": 0.0, "h": 6.0})) == 0
+        apply_pass(
+            canonicalize_clip,
+            graph_of([node("Clip", "x l h", "y")], {"x": (2, 3)}, {"l": 0.0, "h": 6.0}),
+        )
+        == 0
     )
 
 
 def test_a_computed_limit_stays():
-    assert canonicalize_clip(graph_of([node("Clip", "x l", "y")], {"x": (2, 3), "l": ()})) == 0
+    assert (
+        canonicalize_clip(graph_of([node("Clip", "x l", "y")], {"x": (2, 3), "l": ()}))
+        == 0
+    )
 
 
 @pytest.mark.parametrize("limits", [{"l": 0.5}, {"l": 0.0, "h": 6.0}])
 def test_other_limits_are_no_relu(limits):
-    model = graph_of([node("Clip", " ".join(["x", *limits]), "y")], {"x": (2, 3)}, limits)
+    model = graph_of(
+        [node("Clip", " ".join(["x", *limits]), "y")], {"x": (2, 3)}, limits
+    )
     apply_pass(canonicalize_clip, model, 0)
     assert operators_of(model) == ["Clip"]

@@ -9,7 +9,12 @@ from tests.support.graphs import apply_pass, graph_of, node, operators_of
 
 @pytest.mark.parametrize(
     ("operator", "mirrored"),
-    [("Greater", "Less"), ("GreaterOrEqual", "LessOrEqual"), ("Less", "Greater"), ("Equal", "Equal")],
+    [
+        ("Greater", "Less"),
+        ("GreaterOrEqual", "LessOrEqual"),
+        ("Less", "Greater"),
+        ("Equal", "Equal"),
+    ],
 )
 def test_a_constant_on_the_left_changes_sides(operator, mirrored):
     nodes = [node(operator, "k x", "c"), node("Cast", "c", "y", to=1)]
@@ -21,7 +26,14 @@ def test_a_constant_on_the_left_changes_sides(operator, mirrored):
 
 def test_a_constant_on_the_right_stays():
     nodes = [node("Greater", "x k", "c"), node("Cast", "c", "y", to=1)]
-    assert apply_pass(canonicalize_comparison, graph_of(nodes, {"x": (3,)}, {"k": np.float32(0.2)}), 0) == 0
+    assert (
+        apply_pass(
+            canonicalize_comparison,
+            graph_of(nodes, {"x": (3,)}, {"k": np.float32(0.2)}),
+            0,
+        )
+        == 0
+    )
 
 
 def test_exclusive_or():

@@ -4,25 +4,45 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.elementwise.div import lower_div
-from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import (
+    apply_pass,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+)
 
 
 def test_division_by_a_constant_multiplies_by_its_inverse():
     model = graph_of([node("Div", "x k", "y")], {"x": (2, 3)}, {"k": [3.0, -0.5, 7.0]})
     assert apply_pass(lower_div, model) == 1
     assert operators_of(model) == ["Mul"]
-    assert constant_named(model, "y.inverse").tolist() == [np.float32(1 / 3), -2.0, np.float32(1 / 7)]
+    assert constant_named(model, "y.inverse").tolist() == [
+        np.float32(1 / 3),
+        -2.0,
+        np.float32(1 / 7),
+    ]
 
 
 def test_division_by_a_computed_value_stays():
-    model = graph_of([node("Exp", "z", "e"), node("Div", "x e", "y")], {"x": (2, 3), "z": (2, 1)})
+    model = graph_of(
+        [node("Exp", "z", "e"), node("Div", "x e", "y")], {"x": (2, 3), "z": (2, 1)}
+    )
     assert apply_pass(lower_div, model) == 0
 
 
 def test_a_scalar_over_a_computed_value_stays():
-    assert apply_pass(lower_div, graph_of([node("Div", "k x", "y")], {"x": (2, 3)}, {"k": 2.0})) == 0
+    assert (
+        apply_pass(
+            lower_div, graph_of([node("Div", "k x", "y")], {"x": (2, 3)}, {"k": 2.0})
+        )
+        == 0
+    )
 
 
 @pytest.mark.parametrize("divisor", [0.0, 1e-40])
 def test_a_divisor_without_a_finite_inverse_stays(divisor):
-    assert lower_div(graph_of([node("Div", "x k", "y")], {"x": (2, 3)}, {"k": divisor})) == 0
+    assert (
+        lower_div(graph_of([node("Div", "x k", "y")], {"x": (2, 3)}, {"k": divisor}))
+        == 0
+    )

@@ -20,17 +20,31 @@ def test_equal_exponents_give_their_shape():
     assert run(model, {"x": np.float32([3])})["y"].tolist() == [9, 9, 9]
 
 
-def test_powers_of_whole_numbers_are_products():
-    model = graph_of([node("Pow", "x e", "y")], {"x": (4,)}, {"e": np.array([0, 1, 2, 5])}, kind=onnx.TensorProto.INT64)
+def test_powers_of_integers_are_products():
+    model = graph_of(
+        [node("Pow", "x e", "y")],
+        {"x": (4,)},
+        {"e": np.array([0, 1, 2, 5])},
+        kind=onnx.TensorProto.INT64,
+    )
     assert lower_pow(model) == 1
     assert "Pow" not in operators_of(model)
     assert run(model, {"x": np.array([7, 7, -7, -3])})["y"].tolist() == [1, 7, 49, -243]
 
 
-@pytest.mark.parametrize(("exponents", "kind"), [([0.3], 1), (np.array([-1, 2]), 7), (np.arange(17), 7)], ids=str)
-def test_one_exponent_and_fractions_and_many_powers_of_whole_numbers_stay(exponents, kind):
+@pytest.mark.parametrize(
+    ("exponents", "kind"),
+    [([0.3], 1), (np.array([-1, 2]), 7), (np.arange(17), 7)],
+    ids=str,
+)
+def test_one_exponent_and_fractions_and_many_powers_of_integers_stay(exponents, kind):
     shape = {"x": (len(exponents),)}
-    assert lower_pow(graph_of([node("Pow", "x e", "y")], shape, {"e": exponents}, kind=kind)) == 0
+    assert (
+        lower_pow(
+            graph_of([node("Pow", "x e", "y")], shape, {"e": exponents}, kind=kind)
+        )
+        == 0
+    )
 
 
 def test_computed_and_many_exponents_are_exponentials():
@@ -39,7 +53,11 @@ def test_computed_and_many_exponents_are_exponentials():
     assert lower_pow(model) == 1
     assert operators_of(model) == ["Log", "Mul", "Exp"]
     assert run(model, feeds)["y"] == pytest.approx([8, 1 / 3, 0.25], rel=1e-6)
-    many = graph_of([node("Pow", "x e", "y")], {"x": (17,)}, {"e": np.arange(17, dtype=np.float32) / 8})
+    many = graph_of(
+        [node("Pow", "x e", "y")],
+        {"x": (17,)},
+        {"e": np.arange(17, dtype=np.float32) / 8},
+    )
     assert lower_pow(many) == 1
     assert operators_of(many) == ["Log", "Mul", "Exp"]
 

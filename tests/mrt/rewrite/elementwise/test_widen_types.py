@@ -13,19 +13,36 @@ def test_a_pool_of_bytes_is_one_of_floats():
     model = graph_of([pool], {"x": (1, 1, 4)}, kind=onnx.TensorProto.UINT8)
     assert widen_types(model) == 1
     assert operators_of(model) == ["Cast", "MaxPool", "Cast"]
-    assert run(model, {"x": np.uint8([[[1, 200, 255, 3]]])})["y"].tolist() == [[[200, 255]]]
+    assert run(model, {"x": np.uint8([[[1, 200, 255, 3]]])})["y"].tolist() == [
+        [[200, 255]]
+    ]
     assert widen_types(model) == 0
 
 
 @pytest.mark.parametrize("kind", [onnx.TensorProto.INT16, onnx.TensorProto.UINT16])
 def test_the_greatest_of_16_bits_is_found_in_32(kind):
     dtype = onnx.helper.tensor_dtype_to_np_dtype(kind)
-    model = graph_of([node("Max", "x k", "y")], {"x": (2,)}, {"k": np.array([5, 30000], dtype)}, kind=kind)
+    model = graph_of(
+        [node("Max", "x k", "y")],
+        {"x": (2,)},
+        {"k": np.array([5, 30000], dtype)},
+        kind=kind,
+    )
     assert widen_types(model) == 1
     found = run(model, {"x": np.array([7, 9], dtype)})["y"]
     assert (found.dtype, found.tolist()) == (dtype, [7, 30000])
 
 
 def test_floats_and_wider_types_stay():
-    assert widen_types(graph_of([node("Max", "x k", "y")], {"x": (2,)}, {"k": [1.0, 2.0]})) == 0
-    assert widen_types(graph_of([node("Max", "x x", "y")], {"x": (2,)}, kind=onnx.TensorProto.INT32)) == 0
+    assert (
+        widen_types(graph_of([node("Max", "x k", "y")], {"x": (2,)}, {"k": [1.0, 2.0]}))
+        == 0
+    )
+    assert (
+        widen_types(
+            graph_of(
+                [node("Max", "x x", "y")], {"x": (2,)}, kind=onnx.TensorProto.INT32
+            )
+        )
+        == 0
+    )

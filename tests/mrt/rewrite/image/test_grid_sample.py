@@ -8,17 +8,38 @@ import pytest
 
 from mrt.rewrite import rewrite
 from mrt.rewrite.image.grid_sample import lower_grid_sample
-from tests.support.graphs import apply_pass, assert_same, graph_of, node, operators_of, run, seeded
+from tests.support.graphs import (
+    apply_pass,
+    assert_same,
+    graph_of,
+    node,
+    operators_of,
+    run,
+    seeded,
+)
 
 RNG = np.random.default_rng(2)
 X = (2, 3, 5, 4)
 GRID = RNG.uniform(-1.6, 1.6, (1, 4, 6, 2)).astype(np.float32)
 TOLERANCE = 1e-5  # coordinates in float32
-FORMS = list(itertools.product(("linear", "nearest", "cubic"), ("zeros", "border", "reflection"), (0, 1)))
+FORMS = list(
+    itertools.product(
+        ("linear", "nearest", "cubic"), ("zeros", "border", "reflection"), (0, 1)
+    )
+)
 
 
 def sampled(mode, padding, corners):
-    return [node("GridSample", "x g", "y", mode=mode, padding_mode=padding, align_corners=corners)]
+    return [
+        node(
+            "GridSample",
+            "x g",
+            "y",
+            mode=mode,
+            padding_mode=padding,
+            align_corners=corners,
+        )
+    ]
 
 
 @pytest.mark.parametrize(("mode", "padding", "corners"), FORMS)
@@ -31,13 +52,23 @@ def test_a_constant_grid_is_a_product(mode, padding, corners):
 
 @pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
 def test_a_large_constant_grid_is_lookups(mode, monkeypatch):
-    monkeypatch.setattr(sys.modules["mrt.rewrite.image.grid_sample"], "MOST_PRODUCTS", 10)
-    model = graph_of(sampled(mode, "zeros", 0), {"x": X}, {"g": np.repeat(GRID, 2, axis=0)})
+    monkeypatch.setattr(
+        sys.modules["mrt.rewrite.image.grid_sample"], "MOST_PRODUCTS", 10
+    )
+    model = graph_of(
+        sampled(mode, "zeros", 0), {"x": X}, {"g": np.repeat(GRID, 2, axis=0)}
+    )
     assert apply_pass(lower_grid_sample, model, TOLERANCE) == 1
-    assert operators_of(model).count("Gather") == {"nearest": 1, "linear": 4, "cubic": 16}[mode]
+    assert (
+        operators_of(model).count("Gather")
+        == {"nearest": 1, "linear": 4, "cubic": 16}[mode]
+    )
 
 
-@pytest.mark.parametrize(("mode", "padding", "corners"), [f for f in FORMS if f[0] != "cubic" and f[1] != "reflection"])
+@pytest.mark.parametrize(
+    ("mode", "padding", "corners"),
+    [f for f in FORMS if f[0] != "cubic" and f[1] != "reflection"],
+)
 def test_a_computed_grid_is_lookups_of_what_is_next_to_a_place(mode, padding, corners):
     model = graph_of(sampled(mode, padding, corners), {"x": X, "g": (2, 4, 6, 2)})
     assert apply_pass(lower_grid_sample, model, TOLERANCE) == 1
@@ -47,11 +78,15 @@ def test_a_computed_grid_is_lookups_of_what_is_next_to_a_place(mode, padding, co
 @pytest.mark.parametrize("grid", [GRID[:, :, :3].repeat(2, -1)[..., :3][:, None], None])
 def test_volumes(grid):
     inputs = {"x": (1, 2, 3, 5, 4)} | ({"g": (1, 2, 3, 4, 3)} if grid is None else {})
-    model = graph_of(sampled("linear", "zeros", 0), inputs, {} if grid is None else {"g": grid})
+    model = graph_of(
+        sampled("linear", "zeros", 0), inputs, {} if grid is None else {"g": grid}
+    )
     assert apply_pass(lower_grid_sample, model, TOLERANCE) == 1
 
 
-@pytest.mark.parametrize(("mode", "padding"), [("cubic", "zeros"), ("linear", "reflection")])
+@pytest.mark.parametrize(
+    ("mode", "padding"), [("cubic", "zeros"), ("linear", "reflection")]
+)
 def test_other_computed_grids_stay(mode, padding):
     model = graph_of(sampled(mode, padding, 0), {"x": X, "g": (2, 4, 6, 2)})
     assert lower_grid_sample(model) == 0
@@ -69,7 +104,12 @@ def test_a_grid_of_places_turned_and_moved(size, corners):
 
 def test_the_only_place_of_an_axis_has_no_corner():
     made = [node("AffineGrid", "x size", "y", align_corners=1)]
-    assert lower_grid_sample(graph_of(made, {"x": (2, 2, 3)}, {"size": np.array([2, 3, 1, 4])})) == 0
+    assert (
+        lower_grid_sample(
+            graph_of(made, {"x": (2, 2, 3)}, {"size": np.array([2, 3, 1, 4])})
+        )
+        == 0
+    )
 
 
 def test_a_spatial_transformer():

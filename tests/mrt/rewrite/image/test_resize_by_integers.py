@@ -4,11 +4,23 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.image.resize_by_integers import lower_resize_by_integers
-from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import (
+    apply_pass,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+)
 
 
 def _resize(scales, mode="asymmetric", nearest="floor"):
-    resize = node("Resize", "x - s", "y", coordinate_transformation_mode=mode, nearest_mode=nearest)
+    resize = node(
+        "Resize",
+        "x - s",
+        "y",
+        coordinate_transformation_mode=mode,
+        nearest_mode=nearest,
+    )
     return graph_of([resize], {"x": (1, 2, 3, 4)}, {"s": scales})
 
 
@@ -44,15 +56,30 @@ def test_what_does_not_repeat_each_element_stays(scales, mode, nearest):
     ],
 )
 def test_any_axis_may_grow(shape, scales, apart, copies):
-    resize = node("Resize", "x - s", "y", coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+    resize = node(
+        "Resize",
+        "x - s",
+        "y",
+        coordinate_transformation_mode="asymmetric",
+        nearest_mode="floor",
+    )
     model = graph_of([resize], {"x": shape}, {"s": scales})
     assert apply_pass(lower_resize_by_integers, model, 0) == 1
     assert constant_named(model, "y.apart").tolist() == apart
-    assert [len(entry.inputs) for entry in model.graph if entry.op_type == "Concat"] == copies
+    assert [
+        len(entry.inputs) for entry in model.graph if entry.op_type == "Concat"
+    ] == copies
 
 
 def test_scales_of_some_axes():
-    resize = node("Resize", "x - s", "y", coordinate_transformation_mode="asymmetric", nearest_mode="floor", axes=[-2])
+    resize = node(
+        "Resize",
+        "x - s",
+        "y",
+        coordinate_transformation_mode="asymmetric",
+        nearest_mode="floor",
+        axes=[-2],
+    )
     model = graph_of([resize], {"x": (1, 2, 3, 4)}, {"s": [3.0]})
     assert apply_pass(lower_resize_by_integers, model, 0) == 1
     assert operators_of(model) == ["Reshape", "Concat", "Reshape"]
@@ -60,6 +87,8 @@ def test_scales_of_some_axes():
 
 def test_interpolation_stays():
     model = graph_of(
-        [node("Resize", "x - s", "y", mode="linear")], {"x": (1, 2, 3, 4)}, {"s": np.array([1, 1, 2, 2], np.float32)}
+        [node("Resize", "x - s", "y", mode="linear")],
+        {"x": (1, 2, 3, 4)},
+        {"s": np.array([1, 1, 2, 2], np.float32)},
     )
     assert apply_pass(lower_resize_by_integers, model) == 0

@@ -6,7 +6,13 @@ import pytest
 from mrt.graph.values import ints_attribute
 from mrt.rewrite.linear.conv1d import lower_conv1d
 from mrt.rewrite.linear.conv_pool_attributes import canonicalize_conv_pool_attributes
-from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import (
+    apply_pass,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+)
 
 _W = np.arange(24, dtype=np.float32).reshape(4, 3, 2)
 
@@ -15,7 +21,10 @@ _W = np.arange(24, dtype=np.float32).reshape(4, 3, 2)
     ("one", "weights"),
     [
         (node("Conv", "x w", "y", pads=[1, 2], strides=[2]), {"w": _W}),
-        (node("ConvTranspose", "x w", "y", strides=[2], output_padding=[1]), {"w": _W.reshape(3, 4, 2)}),
+        (
+            node("ConvTranspose", "x w", "y", strides=[2], output_padding=[1]),
+            {"w": _W.reshape(3, 4, 2)},
+        ),
         (node("MaxPool", "x", "y", kernel_shape=[3], pads=[1, 1]), {}),
         (node("AveragePool", "x", "y", kernel_shape=[3], pads=[1, 1]), {}),
     ],
@@ -31,6 +40,8 @@ def test_a_row_is_an_image_of_width_one(one, weights):
 
 
 def test_two_dimensions_stay():
-    model = graph_of([node("MaxPool", "x", "y", kernel_shape=[2, 2])], {"x": (1, 1, 4, 4)})
+    model = graph_of(
+        [node("MaxPool", "x", "y", kernel_shape=[2, 2])], {"x": (1, 1, 4, 4)}
+    )
     canonicalize_conv_pool_attributes(model)
     assert apply_pass(lower_conv1d, model) == 0

@@ -67,27 +67,50 @@ def test_three_spatial_axes_reach_canonical_form_and_keep_the_meaning(name):
 
 
 def test_all_products_of_a_convolution_are_in_one_sum():
-    model = graph_of([node("Conv", "x w b", "y")], {"x": SHAPE}, {"w": normal(4, 6, 3, 2, 3), "b": normal(4)})
+    model = graph_of(
+        [node("Conv", "x w b", "y")],
+        {"x": SHAPE},
+        {"w": normal(4, 6, 3, 2, 3), "b": normal(4)},
+    )
     canonicalize_conv_pool_attributes(model)
     assert apply_pass(lower_conv3d, model, SUM_ROUNDING) == 1
     assert operators_of(model).count("Conv") == 1
-    assert constant_named(model, "y.weight").shape == (4, 18, 2, 3)  # 3 taps of depth times 6 channels
+    assert constant_named(model, "y.weight").shape == (
+        4,
+        18,
+        2,
+        3,
+    )  # 3 taps of depth times 6 channels
     assert "Add" not in operators_of(model)
 
 
 def test_a_pool_is_one_of_rows_and_columns_then_one_of_depth():
-    one = node("MaxPool", "x", "y", kernel_shape=[3, 2, 4], strides=[3, 1, 2], pads=[1, 0, 2, 1, 1, 0])
+    one = node(
+        "MaxPool",
+        "x",
+        "y",
+        kernel_shape=[3, 2, 4],
+        strides=[3, 1, 2],
+        pads=[1, 0, 2, 1, 1, 0],
+    )
     model = graph_of([one], {"x": SHAPE})
     canonicalize_conv_pool_attributes(model)
     assert apply_pass(lower_conv3d, model) == 1
     pools = [entry for entry in model.graph if entry.op_type == "MaxPool"]
     assert [ints_attribute(pool, "kernel_shape") for pool in pools] == [(2, 4), (3, 1)]
-    assert [ints_attribute(pool, "pads") for pool in pools] == [(0, 2, 1, 0), (1, 0, 1, 0)]
+    assert [ints_attribute(pool, "pads") for pool in pools] == [
+        (0, 2, 1, 0),
+        (1, 0, 1, 0),
+    ]
 
 
 def test_two_spatial_axes_and_computed_weights_stay():
-    flat = graph_of([node("MaxPool", "x", "y", kernel_shape=[2, 2])], {"x": (1, 1, 4, 4)})
-    computed = graph_of([node("Conv", "x w", "y")], {"x": (1, 2, 4, 4, 4), "w": (3, 2, 2, 2, 2)})
+    flat = graph_of(
+        [node("MaxPool", "x", "y", kernel_shape=[2, 2])], {"x": (1, 1, 4, 4)}
+    )
+    computed = graph_of(
+        [node("Conv", "x w", "y")], {"x": (1, 2, 4, 4, 4), "w": (3, 2, 2, 2, 2)}
+    )
     for model in (flat, computed):
         canonicalize_conv_pool_attributes(model)
         add_conv_bias(model)

@@ -19,9 +19,14 @@ from tests.support.graphs import apply_pass, graph_of, node, operators_of
 )
 def test_letters_become_products_and_sums(equation, shapes, operators):
     names = "xz"[: len(shapes)]
-    model = graph_of([node("Einsum", " ".join(names), "y", equation=equation)], dict(zip(names, shapes, strict=True)))
+    model = graph_of(
+        [node("Einsum", " ".join(names), "y", equation=equation)],
+        dict(zip(names, shapes, strict=True)),
+    )
     assert apply_pass(lower_einsum, model) == 1
-    assert [name for name in operators_of(model) if name not in ("Reshape", "Identity")] == operators
+    assert [
+        name for name in operators_of(model) if name not in ("Reshape", "Identity")
+    ] == operators
 
 
 @pytest.mark.parametrize(

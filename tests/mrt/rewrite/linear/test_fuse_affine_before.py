@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.linear.fuse_affine_before import fuse_affine_before
-from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import (
+    apply_pass,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+)
 
 _PARAMETERS = {"g": [2.0, 3.0], "b": [1.0, -1.0], "m": [0.5, 4.0], "v": [3.0, 15.0]}
 # gamma / sqrt(variance + 1) = 2/2, 3/4; beta - mean * scale = 1 - 0.5, -1 - 3
@@ -18,14 +24,22 @@ def _before(operator="Conv", weights=_W, outputs="y", **attributes):
         node(operator, "a w c", "y", **attributes),
     ]
     shape = (4, 2) if operator == "Gemm" else (1, 2, 5, 5)
-    return graph_of(nodes, {"x": shape}, {"w": weights, "c": [8.0, 4.0], **_PARAMETERS}, outputs=outputs)
+    return graph_of(
+        nodes,
+        {"x": shape},
+        {"w": weights, "c": [8.0, 4.0], **_PARAMETERS},
+        outputs=outputs,
+    )
 
 
 def test_scale_and_shift_go_into_weights_and_bias():
     model = _before()
     assert apply_pass(fuse_affine_before, model) == 1
     assert operators_of(model) == ["Conv"]
-    assert (constant_named(model, "y.weight") == _W * np.array(_SCALE, np.float32).reshape(1, 2, 1, 1)).all()
+    assert (
+        constant_named(model, "y.weight")
+        == _W * np.array(_SCALE, np.float32).reshape(1, 2, 1, 1)
+    ).all()
     # sums of 0..8, 9..17, 18..26, 27..35 are 36, 117, 198, 279, times 0.5 and -4
     assert constant_named(model, "y.bias").tolist() == [8.0 + 18 - 468, 4.0 + 99 - 1116]
 
@@ -51,7 +65,9 @@ def test_a_scale_alone_passes_padding(operator):
     assert operators_of(model) == [operator]
 
 
-@pytest.mark.parametrize("attributes", [{"pads": [0, 0, 0, 1]}, {"auto_pad": "SAME_UPPER"}])
+@pytest.mark.parametrize(
+    "attributes", [{"pads": [0, 0, 0, 1]}, {"auto_pad": "SAME_UPPER"}]
+)
 def test_a_shift_stays_before_padding(attributes):
     assert apply_pass(fuse_affine_before, _before(**attributes)) == 0
 

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.linear.gemm import canonicalize_gemm
-from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import (
+    apply_pass,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+)
 
 _W = np.arange(20, dtype=np.float32).reshape(5, 4)
 
@@ -26,7 +32,12 @@ def test_b_is_turned_and_alpha_and_beta_go_into_the_constants():
 
 
 @pytest.mark.parametrize(
-    ("c", "bias"), [(None, [0.0] * 4), (0.5, [0.5] * 4), ([[1.0, 2.0, 3.0, 4.0]], [1.0, 2.0, 3.0, 4.0])]
+    ("c", "bias"),
+    [
+        (None, [0.0] * 4),
+        (0.5, [0.5] * 4),
+        ([[1.0, 2.0, 3.0, 4.0]], [1.0, 2.0, 3.0, 4.0]),
+    ],
 )
 def test_c_becomes_one_number_per_output(c, bias):
     model = _gemm(names="x w" if c is None else "x w c", c=c)
@@ -47,6 +58,8 @@ def test_a_c_that_varies_along_the_rows_is_added_behind():
 
 
 def test_two_computed_matrices_are_a_matmul():
-    model = graph_of([node("Gemm", "x z", "y", transB=1, alpha=0.5)], {"x": (3, 5), "z": (4, 5)})
+    model = graph_of(
+        [node("Gemm", "x z", "y", transB=1, alpha=0.5)], {"x": (3, 5), "z": (4, 5)}
+    )
     assert apply_pass(canonicalize_gemm, model) == 1
     assert operators_of(model) == ["Transpose", "MatMul", "Mul"]

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.linear.matmul import lower_matmul
-from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import (
+    apply_pass,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+)
 
 _W = np.arange(20, dtype=np.float32).reshape(5, 4)
 
@@ -29,7 +35,9 @@ def test_the_add_behind_is_the_bias(order):
 @pytest.mark.parametrize("rows", [3, 4])
 def test_an_add_that_varies_along_the_rows_stays_behind(rows):
     nodes = [node("MatMul", "x w", "p"), node("Add", "p b", "y")]
-    model = graph_of(nodes, {"x": (rows, 5)}, {"w": _W, "b": [[float(row)] for row in range(rows)]})
+    model = graph_of(
+        nodes, {"x": (rows, 5)}, {"w": _W, "b": [[float(row)] for row in range(rows)]}
+    )
     assert apply_pass(lower_matmul, model) == 1
     assert operators_of(model) == ["Gemm", "Add"]
 
@@ -50,4 +58,9 @@ def test_a_constant_in_front_is_turned_around():
 @pytest.mark.parametrize("weights", [{}, {"z": np.ones((2, 5, 4), np.float32)}])
 def test_computed_operands_and_many_matrices_stay(weights):
     inputs = {"x": (2, 3, 5)} if weights else {"x": (2, 3, 5), "z": (2, 5, 4)}
-    assert apply_pass(lower_matmul, graph_of([node("MatMul", "x z", "y")], inputs, weights)) == 0
+    assert (
+        apply_pass(
+            lower_matmul, graph_of([node("MatMul", "x z", "y")], inputs, weights)
+        )
+        == 0
+    )

@@ -17,17 +17,29 @@ from tests.support.graphs import apply_pass, graph_of, node, operators_of
     ],
 )
 def test_runs_become_slices(indices, results):
-    model = graph_of([node("Gather", "x i", "y", axis=1)], {"x": (2, 5, 3)}, {"i": indices})
+    model = graph_of(
+        [node("Gather", "x i", "y", axis=1)], {"x": (2, 5, 3)}, {"i": indices}
+    )
     assert apply_pass(lower_gather, model, 0) == 1
     assert operators_of(model) == results
 
 
 def test_runs_rise_evenly():
-    assert runs_of([0, 1, 2, 5, 7, 9, 9, 3], 9) == [range(3), range(5, 10, 2), range(9, 10), range(3, 4)]
+    assert runs_of([0, 1, 2, 5, 7, 9, 9, 3], 9) == [
+        range(3),
+        range(5, 10, 2),
+        range(9, 10),
+        range(3, 4),
+    ]
 
 
 def test_runs_fall_by_one():
-    assert runs_of([3, 2, 1, 5, 3, 2, 0], 9) == [range(3, 0, -1), range(5, 6), range(3, 1, -1), range(1)]
+    assert runs_of([3, 2, 1, 5, 3, 2, 0], 9) == [
+        range(3, 0, -1),
+        range(5, 6),
+        range(3, 1, -1),
+        range(1),
+    ]
 
 
 def test_no_more_runs_are_sought_than_are_of_use():
@@ -35,18 +47,31 @@ def test_no_more_runs_are_sought_than_are_of_use():
 
 
 def test_what_falls_is_a_slice_backwards():
-    model = graph_of([node("Gather", "x i", "y", axis=1)], {"x": (2, 5, 3)}, {"i": np.array([4, 3, 2, 1, 0])})
+    model = graph_of(
+        [node("Gather", "x i", "y", axis=1)],
+        {"x": (2, 5, 3)},
+        {"i": np.array([4, 3, 2, 1, 0])},
+    )
     assert apply_pass(lower_gather, model, 0) == 1
     assert operators_of(model) == ["Slice", "Reshape"]
 
 
 def test_many_pieces_stay_a_lookup():
-    model = graph_of([node("Gather", "x i", "y", axis=1)], {"x": (2, 5, 3)}, {"i": np.array([0, 3, 3] * 9)})
+    model = graph_of(
+        [node("Gather", "x i", "y", axis=1)],
+        {"x": (2, 5, 3)},
+        {"i": np.array([0, 3, 3] * 9)},
+    )
     assert lower_gather(model) == 0
 
 
 def test_an_index_outside_stays():
-    assert lower_gather(graph_of([node("Gather", "x i", "y")], {"x": (2, 5)}, {"i": np.array([2])})) == 0
+    assert (
+        lower_gather(
+            graph_of([node("Gather", "x i", "y")], {"x": (2, 5)}, {"i": np.array([2])})
+        )
+        == 0
+    )
 
 
 def test_computed_indices_stay():

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.lookup.hardmax_compress import lower_hardmax_compress
-from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of, run
+from tests.support.graphs import (
+    apply_pass,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+    run,
+)
 
 SHAPE = {"x": (2, 3, 5)}
 
@@ -22,10 +29,15 @@ def test_of_equals_the_first_is_the_greatest():
     assert run(model, {"x": np.float32([[1, 3, 3, 2]])})["y"].tolist() == [[0, 1, 0, 0]]
 
 
-@pytest.mark.parametrize(("attributes", "kept"), [({"axis": 2}, [1, 2]), ({}, [1, 2]), ({"axis": -2}, [1, 2])])
+@pytest.mark.parametrize(
+    ("attributes", "kept"),
+    [({"axis": 2}, [1, 2]), ({}, [1, 2]), ({"axis": -2}, [1, 2])],
+)
 def test_compress_keeps_what_a_condition_that_may_be_shorter_allows(attributes, kept):
     condition = np.array([False, True, True])
-    model = graph_of([node("Compress", "x c", "y", **attributes)], SHAPE, {"c": condition})
+    model = graph_of(
+        [node("Compress", "x c", "y", **attributes)], SHAPE, {"c": condition}
+    )
     assert apply_pass(lower_hardmax_compress, model, 0) == 1
     assert constant_named(model, "y.kept").tolist() == kept
 
@@ -36,7 +48,9 @@ def test_a_computed_condition_stays():
 
 
 def test_a_cast_takes_the_type_of_its_other_operand():
-    model = graph_of([node("CastLike", "x k", "y")], SHAPE, {"k": np.zeros(1, np.int32)})
+    model = graph_of(
+        [node("CastLike", "x k", "y")], SHAPE, {"k": np.zeros(1, np.int32)}
+    )
     assert apply_pass(lower_hardmax_compress, model, 0) == 1
     assert model.graph[0].attributes["to"].as_int() == 6  # INT32
 

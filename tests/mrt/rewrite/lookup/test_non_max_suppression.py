@@ -24,7 +24,9 @@ def detector(folder, shape=(1, 3, 40), tail=(), outputs="y", form=(), **limits):
         for name, value in limits.items()
         if value is not None
     }
-    operands = "boxes scores " + " ".join(name if name in arrays else "-" for name in ("most", "overlap", "score"))
+    operands = "boxes scores " + " ".join(
+        name if name in arrays else "-" for name in ("most", "overlap", "score")
+    )
     one = node("NonMaxSuppression", operands.removesuffix(" -"), "y", **dict(form))
     arrays |= {"two": np.array(2), "only": np.array([2])}
     inputs = {"boxes": (batches, boxes, 4), "scores": shape}
@@ -73,7 +75,10 @@ def test_the_rows_of_onnxruntime_then_rows_of_minus_one(name, tmp_path):
         assert_rows(found, expected)
 
 
-LOOKUPS = [node("Gather", "y two", "place", axis=1), node("Gather", "boxes place", "box", axis=1)]
+LOOKUPS = [
+    node("Gather", "y two", "place", axis=1),
+    node("Gather", "boxes place", "box", axis=1),
+]
 
 
 def test_what_missing_rows_look_up_is_zero(tmp_path):
@@ -92,7 +97,13 @@ def test_a_lookup_by_tuples_of_places_is_zero_too(tmp_path):
     one = node("NonMaxSuppression", "boxes scores most overlap least", "y")
     arrays = {"most": np.array([30]), "overlap": np.array([0.4], np.float32), "least": np.array([0.3], np.float32),
               "pick": np.array([0, 2, 1])}  # fmt: skip
-    proto = build([one, *tail], {"boxes": (1, 40, 4), "scores": (1, 2, 40)}, arrays, opset=12, outputs="y score")
+    proto = build(
+        [one, *tail],
+        {"boxes": (1, 40, 4), "scores": (1, 2, 40)},
+        arrays,
+        opset=12,
+        outputs="y score",
+    )
     proto.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
     onnx.save(proto, tmp_path / "m.onnx")
     model, _ = load_onnx(tmp_path / "m.onnx")
@@ -109,8 +120,12 @@ def test_integers_choose_the_same_boxes(shape, tmp_path):
     proto, model = detector(tmp_path, shape)
     rewrite(model)
     samples = [feeds(seed, shape) for seed in range(3)]
-    given = Samples(("boxes", "scores"), len(samples), None, "test", lambda: iter(samples))
-    table = calibrate(model, given, CalibrationOptions(observer="minmax"), model_sha256="0" * 64)
+    given = Samples(
+        ("boxes", "scores"), len(samples), None, "test", lambda: iter(samples)
+    )
+    table = calibrate(
+        model, given, CalibrationOptions(observer="minmax"), model_sha256="0" * 64
+    )
     program = quantize(model, table, QuantizeOptions(8, 16))
     assert "nms" in [item.name for item in program.instructions]
     for sample in samples:
@@ -122,7 +137,10 @@ def test_integers_choose_the_same_boxes(shape, tmp_path):
 @pytest.mark.parametrize(
     ("limits", "sentence"),
     [
-        ({"most": 0}, r"NonMaxSuppression:y \(NonMaxSuppression\): it gives up to 0 rows; expected 1 to 65536"),
+        (
+            {"most": 0},
+            r"NonMaxSuppression:y \(NonMaxSuppression\): it gives up to 0 rows; expected 1 to 65536",
+        ),
         ({"most": None}, "it gives up to 0 rows"),
         ({"overlap": 1.5}, r"iou_threshold=1.5; expected 0 to 1"),
     ],
@@ -141,5 +159,8 @@ def test_more_rows_than_a_program_should_have_are_refused_with_the_way_out(tmp_p
     proto.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
     onnx.save(proto, tmp_path / "m.onnx")
     model, _ = load_onnx(tmp_path / "m.onnx")
-    with pytest.raises(Unsupported, match=r"up to 72000 rows; expected 1 to 65536\n.*in front of it: --outputs scores"):
+    with pytest.raises(
+        Unsupported,
+        match=r"up to 72000 rows; expected 1 to 65536\n.*in front of it: --outputs scores",
+    ):
         rewrite(model)

@@ -11,7 +11,9 @@ ROWS = {"x": (4, 3), "u": (2, 3)}
 
 def test_one_hot_is_a_choice_by_comparison():
     nodes = [node("ArgMax", "x", "i", axis=1, keepdims=0), node("OneHot", "i d v", "y")]
-    model = graph_of(nodes, {"x": (4, 3)}, {"d": np.array(3), "v": np.array([-1, 2], np.float32)})
+    model = graph_of(
+        nodes, {"x": (4, 3)}, {"d": np.array(3), "v": np.array([-1, 2], np.float32)}
+    )
     assert apply_pass(lower_onehot_scatter, model, 0) == 1
     assert operators_of(model) == ["ArgMax", "Reshape", "Equal", "Equal", "Or", "Where"]
 
@@ -24,21 +26,36 @@ def test_places_in_several_axes_are_places_in_one():
 
 
 def test_rows_written_at_known_places():
-    model = graph_of([node("ScatterND", "x i u", "y")], ROWS, {"i": np.array([[3], [1]])})
+    model = graph_of(
+        [node("ScatterND", "x i u", "y")], ROWS, {"i": np.array([[3], [1]])}
+    )
     assert apply_pass(lower_onehot_scatter, model, 0) == 1
     assert operators_of(model) == ["Reshape", "Reshape", "Concat", "Gather", "Reshape"]
 
 
-@pytest.mark.parametrize(("indices", "reduction"), [([[1], [1]], "none"), ([[1], [-3]], "none")], ids=str)
+@pytest.mark.parametrize(
+    ("indices", "reduction"), [([[1], [1]], "none"), ([[1], [-3]], "none")], ids=str
+)
 def test_places_written_twice_stay(indices, reduction):
-    model = graph_of([node("ScatterND", "x i u", "y", reduction=reduction)], ROWS, {"i": np.array(indices)})
+    model = graph_of(
+        [node("ScatterND", "x i u", "y", reduction=reduction)],
+        ROWS,
+        {"i": np.array(indices)},
+    )
     assert lower_onehot_scatter(model) == 0
 
 
 @pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
-@pytest.mark.parametrize("indices", [[[3], [1]], [[1], [-3]]], ids=["apart", "in one place"])
+@pytest.mark.parametrize(
+    "indices", [[[3], [1]], [[1], [-3]]], ids=["apart", "in one place"]
+)
 def test_rows_are_reduced_at_known_places(indices, reduction):
-    model = graph_of([node("ScatterND", "x i u", "y", reduction=reduction)], ROWS, {"i": np.array(indices)}, opset=20)
+    model = graph_of(
+        [node("ScatterND", "x i u", "y", reduction=reduction)],
+        ROWS,
+        {"i": np.array(indices)},
+        opset=20,
+    )
     assert apply_pass(lower_onehot_scatter, model) == 1
     assert "ScatterND" not in operators_of(model)
 

@@ -23,8 +23,10 @@ def test_a_running_sum_of_floats_is_a_product():
         ({"reverse": 1, "exclusive": 1}, [14, 12, 9, 5, 0]),
     ],
 )
-def test_a_running_sum_of_whole_numbers_stays_whole(attributes, sums):
+def test_a_running_sum_of_integers_stays_whole(attributes, sums):
     cumulate = node("CumSum", "x a", "y", **attributes)
-    model = graph_of([cumulate], {"x": (5,)}, {"a": np.array(-1)}, kind=onnx.TensorProto.INT64)
+    model = graph_of(
+        [cumulate], {"x": (5,)}, {"a": np.array(-1)}, kind=onnx.TensorProto.INT64
+    )
     assert lower_trilu_cumsum(model) == 1
     assert run(model, {"x": np.arange(1, 6)})["y"].tolist() == sums

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.movement.depth_to_space import lower_depth_to_space
-from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import (
+    apply_pass,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -16,11 +22,20 @@ from tests.support.graphs import apply_pass, constant_named, graph_of, node, ope
     ],
 )
 def test_blocks_are_reshape_transpose_reshape(operator, attributes, shape):
-    model = graph_of([node(operator, "x", "y", blocksize=2, **attributes)], {"x": shape})
+    model = graph_of(
+        [node(operator, "x", "y", blocksize=2, **attributes)], {"x": shape}
+    )
     assert apply_pass(lower_depth_to_space, model, 0) == 1
     assert operators_of(model) == ["Reshape", "Transpose", "Reshape"]
     assert np.prod(constant_named(model, "y.split")) == np.prod(shape)
 
 
 def test_an_unknown_shape_stays():
-    assert lower_depth_to_space(graph_of([node("DepthToSpace", "x", "y", blocksize=2)], {"x": (1, 4, "h", 2)})) == 0
+    assert (
+        lower_depth_to_space(
+            graph_of(
+                [node("DepthToSpace", "x", "y", blocksize=2)], {"x": (1, 4, "h", 2)}
+            )
+        )
+        == 0
+    )

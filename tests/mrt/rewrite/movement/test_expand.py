@@ -26,11 +26,18 @@ def test_copies_are_a_concat(operator, shape, numbers, results, copies):
     model = graph_of([node(operator, "x k", "y")], {"x": shape}, _integers(*numbers))
     assert apply_pass(lower_expand, model, 0) == 1
     assert operators_of(model) == results
-    assert [len(entry.inputs) for entry in model.graph if entry.op_type == "Concat"] == copies
+    assert [
+        len(entry.inputs) for entry in model.graph if entry.op_type == "Concat"
+    ] == copies
 
 
 def test_more_copies_than_a_graph_should_hold_stay():
-    assert lower_expand(graph_of([node("Expand", "x k", "y")], {"x": (1, 1)}, _integers(1, 257))) == 0
+    assert (
+        lower_expand(
+            graph_of([node("Expand", "x k", "y")], {"x": (1, 1)}, _integers(1, 257))
+        )
+        == 0
+    )
 
 
 @pytest.mark.parametrize("operator", ["Add", "Sub", "Mul", "Div", "Max", "Min"])
@@ -52,7 +59,9 @@ def test_a_reader_that_broadcasts_needs_no_copies(operator):
     ],
 )  # fmt: skip
 def test_other_readers_get_copies(nodes, inputs, kept):
-    model = graph_of([node("Expand", "x k", "e"), *nodes], {"x": (1, 4), **inputs}, _integers(3, 4))
+    model = graph_of(
+        [node("Expand", "x k", "e"), *nodes], {"x": (1, 4), **inputs}, _integers(3, 4)
+    )
     assert apply_pass(lower_expand, model) == 1
     assert operators_of(model) == kept
 
@@ -73,7 +82,16 @@ def test_a_tile_of_a_broadcast_reader_is_not_left_out():
 
 def test_copies_of_a_constant_stay():
     nodes = [node("Expand", "w k", "e"), node("Add", "x e", "y")]
-    assert lower_expand(graph_of(nodes, {"x": (3, 4)}, {"w": np.ones((1, 4), np.float32), **_integers(3, 4)})) == 0
+    assert (
+        lower_expand(
+            graph_of(
+                nodes,
+                {"x": (3, 4)},
+                {"w": np.ones((1, 4), np.float32), **_integers(3, 4)},
+            )
+        )
+        == 0
+    )
 
 
 def test_a_computed_shape_stays():

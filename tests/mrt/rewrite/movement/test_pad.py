@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.movement.pad import canonicalize_pad
-from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import (
+    apply_pass,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+)
 
 
 def _written(model):
@@ -12,7 +18,9 @@ def _written(model):
 
 
 def test_a_value_is_written():
-    model = graph_of([node("Pad", "x p", "y")], {"x": (2, 3)}, {"p": np.array([0, 1, 0, 2])})
+    model = graph_of(
+        [node("Pad", "x p", "y")], {"x": (2, 3)}, {"p": np.array([0, 1, 0, 2])}
+    )
     assert apply_pass(canonicalize_pad, model, 0) == 1
     assert constant_named(model, "y.padding") == 0.0
     assert apply_pass(canonicalize_pad, model) == 0
@@ -26,7 +34,9 @@ def test_axes_are_spread_over_all():
 
 
 def test_negative_pads_are_a_slice():
-    model = graph_of([node("Pad", "x p", "y")], {"x": (4, 5)}, {"p": np.array([-1, 2, 1, -3])})
+    model = graph_of(
+        [node("Pad", "x p", "y")], {"x": (4, 5)}, {"p": np.array([-1, 2, 1, -3])}
+    )
     assert apply_pass(canonicalize_pad, model, 0) == 1
     assert operators_of(model) == ["Slice", "Pad"]
     assert _written(model) == [0, 2, 1, 0]
@@ -34,5 +44,9 @@ def test_negative_pads_are_a_slice():
 
 @pytest.mark.parametrize("mode", ["reflect", "edge"])
 def test_other_modes_stay(mode):
-    model = graph_of([node("Pad", "x p", "y", mode=mode)], {"x": (4, 5)}, {"p": np.array([1, 2, 1, 1])})
+    model = graph_of(
+        [node("Pad", "x p", "y", mode=mode)],
+        {"x": (4, 5)},
+        {"p": np.array([1, 2, 1, 1])},
+    )
     assert apply_pass(canonicalize_pad, model) == 0

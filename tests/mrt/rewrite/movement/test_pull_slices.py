@@ -22,8 +22,15 @@ def detector(folder, *nodes, heads=None):
     path = folder / "detector.json"
     joined = mx_node("Concat", "rows", [0, 1, 2], dim="-1", num_args="3")
     names = [variable(name) for name in ("ids", "scores", "boxes")]
-    write_symbol(path, [*names, joined, mx_node("_contrib_box_nms", "kept", [3], **NMS), *nodes], heads)
-    return load_mxnet(path, shapes={"ids": (1, BOXES, 1), "scores": (1, BOXES, 1), "boxes": (1, BOXES, 4)})
+    write_symbol(
+        path,
+        [*names, joined, mx_node("_contrib_box_nms", "kept", [3], **NMS), *nodes],
+        heads,
+    )
+    return load_mxnet(
+        path,
+        shapes={"ids": (1, BOXES, 1), "scores": (1, BOXES, 1), "boxes": (1, BOXES, 4)},
+    )
 
 
 def column(name, first, end, of=4):
@@ -35,13 +42,19 @@ def feeds():
     low = random.uniform(0, 6, (1, BOXES, 2))
     return {
         "ids": random.integers(0, 2, (1, BOXES, 1)).astype(np.float32),
-        "scores": (random.permutation(BOXES).reshape(1, BOXES, 1) / np.float32(BOXES)).astype(np.float32),
-        "boxes": np.concatenate([low, low + random.uniform(1, 5, (1, BOXES, 2))], 2).astype(np.float32),
+        "scores": (
+            random.permutation(BOXES).reshape(1, BOXES, 1) / np.float32(BOXES)
+        ).astype(np.float32),
+        "boxes": np.concatenate(
+            [low, low + random.uniform(1, 5, (1, BOXES, 2))], 2
+        ).astype(np.float32),
     }
 
 
 def answers(model):
-    session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        ir.to_proto(model).SerializeToString(), providers=["CPUExecutionProvider"]
+    )
     return session.run(None, feeds())
 
 
@@ -56,9 +69,15 @@ def test_columns_of_the_kept_rows_are_rows_of_the_parts(tmp_path):
     before = answers(model)
     rewrite(model)
     assert "Concat" not in operators(model) and "Slice" not in operators(model)
-    assert operators(model).count("NonMaxSuppression") == 1 and operators(model).count("Gather") == 3
+    assert (
+        operators(model).count("NonMaxSuppression") == 1
+        and operators(model).count("Gather") == 3
+    )
     (chosen,) = [one for one in model.graph if one.domain == "mrt"]
-    assert chosen.attributes["keep"].as_int() == 4 and chosen.attributes["candidates"].as_int() == 6
+    assert (
+        chosen.attributes["keep"].as_int() == 4
+        and chosen.attributes["candidates"].as_int() == 6
+    )
     for found, expected in zip(answers(model), before, strict=True):
         np.testing.assert_array_equal(found, expected)
 
@@ -66,7 +85,9 @@ def test_columns_of_the_kept_rows_are_rows_of_the_parts(tmp_path):
 @pytest.mark.parametrize(("first", "end"), [(0, 3), (1, 4), (2, 6), (4, 5), (0, 6)])
 def test_any_columns_of_any_rows_stay_what_they_are(first, end, tmp_path):
     model = detector(
-        tmp_path, mx_node("slice_axis", "some", [4], axis="1", begin="2", end="8"), column("y", first, end, 5)
+        tmp_path,
+        mx_node("slice_axis", "some", [4], axis="1", begin="2", end="8"),
+        column("y", first, end, 5),
     )
     before = answers(model)
     rewrite(model)
@@ -87,8 +108,15 @@ def test_through_what_moves_rows_in_between(tmp_path):
 
 
 def test_models_that_choose_no_boxes_are_left_alone():
-    ends = {name: np.array([value]) for name, value in (("a", 0), ("e", 2), ("d", 1), ("one", 1))}
-    model = graph_of([node("Concat", "x x", "j", axis=1), node("Slice", "j a e d one", "y")], {"x": (2, 2)}, ends)
+    ends = {
+        name: np.array([value])
+        for name, value in (("a", 0), ("e", 2), ("d", 1), ("one", 1))
+    }
+    model = graph_of(
+        [node("Concat", "x x", "j", axis=1), node("Slice", "j a e d one", "y")],
+        {"x": (2, 2)},
+        ends,
+    )
     assert pull_slices(model) == 0
 
 

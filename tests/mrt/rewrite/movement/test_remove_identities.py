@@ -29,7 +29,12 @@ _SOMETHING = [
     (node("Reshape", "a s", "b"), {"s": np.array([3, 2, 4])}),
     (
         node("Slice", "a s e z t", "b"),
-        {"s": np.array([-1]), "e": np.array([-9]), "z": np.array([1]), "t": np.array([-1])},
+        {
+            "s": np.array([-1]),
+            "e": np.array([-9]),
+            "z": np.array([1]),
+            "t": np.array([-1]),
+        },
     ),
     (node("Pad", "a p", "b"), {"p": np.array([1, -1, 0, -1, 1, 0])}),
     (node("Mul", "a k", "b"), {"k": 1.0000001}),
@@ -39,17 +44,25 @@ _SOMETHING = [
 
 
 def around(middle, weights):
-    return graph_of([node("Neg", "x", "a"), middle, node("Neg", "b", "y")], {"x": (2, 3, 4)}, weights)
+    return graph_of(
+        [node("Neg", "x", "a"), middle, node("Neg", "b", "y")],
+        {"x": (2, 3, 4)},
+        weights,
+    )
 
 
-@pytest.mark.parametrize(("middle", "weights"), _NOTHING, ids=lambda item: getattr(item, "op_type", ""))
+@pytest.mark.parametrize(
+    ("middle", "weights"), _NOTHING, ids=lambda item: getattr(item, "op_type", "")
+)
 def test_what_changes_nothing_goes(middle, weights):
     model = around(middle, weights)
     assert apply_pass(remove_identities, model) == 1
     assert operators_of(model) == ["Neg", "Neg"]
 
 
-@pytest.mark.parametrize(("middle", "weights"), _SOMETHING, ids=lambda item: getattr(item, "op_type", ""))
+@pytest.mark.parametrize(
+    ("middle", "weights"), _SOMETHING, ids=lambda item: getattr(item, "op_type", "")
+)
 def test_what_changes_something_stays(middle, weights):
     assert apply_pass(remove_identities, around(middle, weights)) == 0
 
@@ -76,5 +89,9 @@ def test_two_outputs_of_one_value_keep_both_names():
 
 
 def test_a_dropout_whose_mask_is_read_stays():
-    nodes = [node("Dropout", "x", "a m"), node("Cast", "m", "f", to=1), node("Mul", "a f", "y")]
+    nodes = [
+        node("Dropout", "x", "a m"),
+        node("Cast", "m", "f", to=1),
+        node("Mul", "a f", "y"),
+    ]
     assert apply_pass(remove_identities, graph_of(nodes, {"x": (2, 3)})) == 0

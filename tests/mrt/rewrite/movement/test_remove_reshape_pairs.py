@@ -4,19 +4,35 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.movement.remove_reshape_pairs import remove_reshape_pairs
-from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import (
+    apply_pass,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+)
 
-_SHAPES = {"flat": np.array([6, 4]), "back": np.array([2, 3, 4]), "mixed": np.array([4, 6])}
+_SHAPES = {
+    "flat": np.array([6, 4]),
+    "back": np.array([2, 3, 4]),
+    "mixed": np.array([4, 6]),
+}
 
 
 def _pair(middle, to="flat", back="back"):
     nodes = [node("Reshape", f"x {to}", "a"), middle, node("Reshape", f"b {back}", "y")]
-    return graph_of(nodes, {"x": (2, 3, 4)}, {**_SHAPES, "k": 0.5, "vector": [1.0, 2.0, 3.0, 4.0]})
+    return graph_of(
+        nodes, {"x": (2, 3, 4)}, {**_SHAPES, "k": 0.5, "vector": [1.0, 2.0, 3.0, 4.0]}
+    )
 
 
 @pytest.mark.parametrize(
     "middle",
-    [node("Softmax", "a", "b", axis=1), node("Relu", "a", "b"), node("Mul", "a k", "b")],
+    [
+        node("Softmax", "a", "b", axis=1),
+        node("Relu", "a", "b"),
+        node("Mul", "a k", "b"),
+    ],
     ids=lambda n: n.op_type,
 )
 def test_rows_and_elements_do_not_care(middle):
@@ -44,11 +60,18 @@ def test_what_looks_across_rows_stays(middle, to):
 
 
 def test_a_pair_that_ends_in_another_shape_stays():
-    assert apply_pass(remove_reshape_pairs, _pair(node("Relu", "a", "b"), "flat", "mixed")) == 0
+    assert (
+        apply_pass(remove_reshape_pairs, _pair(node("Relu", "a", "b"), "flat", "mixed"))
+        == 0
+    )
 
 
 def test_a_pair_that_is_read_in_between_stays():
-    nodes = [node("Reshape", "x flat", "a"), node("Relu", "a", "b"), node("Reshape", "b back", "y")]
+    nodes = [
+        node("Reshape", "x flat", "a"),
+        node("Relu", "a", "b"),
+        node("Reshape", "b back", "y"),
+    ]
     model = graph_of(nodes, {"x": (2, 3, 4)}, _SHAPES, outputs="y a")
     assert apply_pass(remove_reshape_pairs, model) == 0
     assert constant_named(model, "flat").tolist() == [6, 4]

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.movement.reshape import canonicalize_reshape
-from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import (
+    apply_pass,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -34,9 +40,14 @@ def test_a_reshape_of_a_reshape_is_one():
 
 
 def test_a_written_reshape_stays():
-    model = graph_of([node("Reshape", "x s", "y")], {"x": (2, 3)}, {"s": np.array([3, 2])})
+    model = graph_of(
+        [node("Reshape", "x s", "y")], {"x": (2, 3)}, {"s": np.array([3, 2])}
+    )
     assert apply_pass(canonicalize_reshape, model) == 0
 
 
 def test_an_unknown_shape_stays():
-    assert canonicalize_reshape(graph_of([node("Flatten", "x", "y")], {"x": ("n", 3, 4)})) == 0
+    assert (
+        canonicalize_reshape(graph_of([node("Flatten", "x", "y")], {"x": ("n", 3, 4)}))
+        == 0
+    )

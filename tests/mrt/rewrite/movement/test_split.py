@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.movement.split import lower_split
-from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import (
+    apply_pass,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+)
 
 
 def test_each_piece_is_a_slice_of_its_name():
@@ -26,5 +32,9 @@ def test_even_pieces(pieces):
 
 
 def test_unknown_sizes_stay():
-    model = graph_of([node("Split", "x", "a b", axis=0, num_outputs=2)], {"x": ("n", 2)}, outputs="a b")
+    model = graph_of(
+        [node("Split", "x", "a b", axis=0, num_outputs=2)],
+        {"x": ("n", 2)},
+        outputs="a b",
+    )
     assert lower_split(model) == 0

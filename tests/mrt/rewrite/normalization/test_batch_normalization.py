@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.normalization.batch_normalization import lower_batch_normalization
-from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import (
+    apply_pass,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+)
 
 _PARAMETERS = {"g": [2.0, 3.0], "b": [1.0, -1.0], "m": [0.5, 4.0], "v": [3.0, 15.0]}
 # gamma / sqrt(variance + 1) = 2/2, 3/4; beta - mean * scale = 1 - 0.5, -1 - 3
@@ -34,10 +40,17 @@ def test_elsewhere_it_is_a_mul_and_an_add(shape):
 
 
 def test_a_variance_below_minus_epsilon_stays():
-    assert lower_batch_normalization(_norm((1, 2, 3, 3), _PARAMETERS | {"v": [-2.0, 1.0]})) == 0
+    assert (
+        lower_batch_normalization(_norm((1, 2, 3, 3), _PARAMETERS | {"v": [-2.0, 1.0]}))
+        == 0
+    )
 
 
 def test_computed_parameters_stay():
     norm = node("BatchNormalization", "x g b m v", "y")
-    model = graph_of([norm], {"x": (1, 2, 3, 3), "g": (2,)}, {k: np.ones(2, np.float32) for k in "bmv"})
+    model = graph_of(
+        [norm],
+        {"x": (1, 2, 3, 3), "g": (2,)},
+        {k: np.ones(2, np.float32) for k in "bmv"},
+    )
     assert lower_batch_normalization(model) == 0

@@ -5,11 +5,23 @@ import pytest
 
 from mrt.rewrite import rewrite
 from mrt.rewrite.normalization.fuse_normalization import fuse_normalization
-from tests.support.graphs import apply_pass, graph_of, node, operators_of, run, seeded, shapes_of
+from tests.support.graphs import (
+    apply_pass,
+    graph_of,
+    node,
+    operators_of,
+    run,
+    seeded,
+    shapes_of,
+)
 
 SHAPE = {"x": (2, 7, 16)}
 MEAN = [node("ReduceSum", "x a", "s"), node("Mul", "s n", "m"), node("Sub", "x m", "d")]
-VARIANCE = [node("Mul", "d d", "q"), node("ReduceSum", "q a", "t"), node("Mul", "t n", "v")]
+VARIANCE = [
+    node("Mul", "d d", "q"),
+    node("ReduceSum", "q a", "t"),
+    node("Mul", "t n", "v"),
+]
 ROOT = [node("Add", "v e", "u"), node("Sqrt", "u", "r"), node("Div", "d r", "y")]
 CONSTANTS = {"a": np.array([2]), "n": 1 / 16, "e": 1e-5}
 
@@ -36,13 +48,25 @@ def test_over_another_axis_it_is_turned():
 
 
 def test_the_difference_may_be_computed_twice_and_epsilon_left_out():
-    nodes = [*MEAN, node("Sub", "x m", "d2"), *VARIANCE, node("Sqrt", "v", "r"), node("Div", "d2 r", "y")]
+    nodes = [
+        *MEAN,
+        node("Sub", "x m", "d2"),
+        *VARIANCE,
+        node("Sqrt", "v", "r"),
+        node("Div", "d2 r", "y"),
+    ]
     assert apply_pass(fuse_normalization, graph_of(nodes, SHAPE, CONSTANTS)) == 1
 
 
 def test_a_variance_over_one_less_is_another_factor():
-    variance = [node("Mul", "d d", "q"), node("ReduceSum", "q a", "t"), node("Mul", "t k", "v")]
-    model = graph_of([*MEAN, *variance, *ROOT], SHAPE, {**CONSTANTS, "k": 1 / 15, "e": 0.5})
+    variance = [
+        node("Mul", "d d", "q"),
+        node("ReduceSum", "q a", "t"),
+        node("Mul", "t k", "v"),
+    ]
+    model = graph_of(
+        [*MEAN, *variance, *ROOT], SHAPE, {**CONSTANTS, "k": 1 / 15, "e": 0.5}
+    )
     assert apply_pass(fuse_normalization, model) == 1
     assert operators_of(model) == ["LayerNormalization", "Mul"]
 
@@ -66,16 +90,32 @@ def test_the_mean_of_squares_less_the_square_of_the_mean_held_above_0():
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_is_no_mean_stays(change, reason):
-    assert fuse_normalization(graph_of([*MEAN, *VARIANCE, *ROOT], SHAPE, CONSTANTS | change)) == 0, reason
+    assert (
+        fuse_normalization(
+            graph_of([*MEAN, *VARIANCE, *ROOT], SHAPE, CONSTANTS | change)
+        )
+        == 0
+    ), reason
 
 
 def test_another_numerator_stays():
-    nodes = [*MEAN, *VARIANCE, node("Add", "v e", "u"), node("Sqrt", "u", "r"), node("Div", "x r", "y")]
+    nodes = [
+        *MEAN,
+        *VARIANCE,
+        node("Add", "v e", "u"),
+        node("Sqrt", "u", "r"),
+        node("Div", "x r", "y"),
+    ]
     assert fuse_normalization(graph_of(nodes, SHAPE, CONSTANTS)) == 0
 
 
 def test_a_root_without_a_mean_taken_off_stays():
-    nodes = [node("Mul", "x x", "q"), node("ReduceSum", "q a", "t"), node("Sqrt", "t", "r"), node("Div", "x r", "y")]
+    nodes = [
+        node("Mul", "x x", "q"),
+        node("ReduceSum", "q a", "t"),
+        node("Sqrt", "t", "r"),
+        node("Div", "x r", "y"),
+    ]
     assert fuse_normalization(graph_of(nodes, SHAPE, CONSTANTS)) == 0
 
 
@@ -88,8 +128,18 @@ def test_a_softmax_in_exponentials():
 
 
 def test_exponentials_over_the_sum_of_others_stay():
-    nodes = [node("Exp", "x", "p"), node("Exp", "z", "o"), node("ReduceSum", "o a", "t"), node("Div", "p t", "y")]
-    assert fuse_normalization(graph_of(nodes, {**SHAPE, "z": (2, 7, 16)}, {"a": np.array([1])})) == 0
+    nodes = [
+        node("Exp", "x", "p"),
+        node("Exp", "z", "o"),
+        node("ReduceSum", "o a", "t"),
+        node("Div", "p t", "y"),
+    ]
+    assert (
+        fuse_normalization(
+            graph_of(nodes, {**SHAPE, "z": (2, 7, 16)}, {"a": np.array([1])})
+        )
+        == 0
+    )
 
 
 PYTORCH = [
@@ -105,7 +155,9 @@ FLAX = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("nodes", [PYTORCH, FLAX], ids=["as PyTorch writes it", "as Flax writes it"])
+@pytest.mark.parametrize(
+    "nodes", [PYTORCH, FLAX], ids=["as PyTorch writes it", "as Flax writes it"]
+)
 def test_a_whole_rewrite_leaves_one_operator(nodes):
     rng = np.random.default_rng(0)
     constants = {"a": np.array([-1]), "two": 2.0, "e": 1e-6, "n": 1 / 16, "zero": 0.0, "rows": np.array([2, 7, 1]),

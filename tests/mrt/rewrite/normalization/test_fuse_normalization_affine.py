@@ -3,8 +3,16 @@
 import numpy as np
 import pytest
 
-from mrt.rewrite.normalization.fuse_normalization_affine import fuse_normalization_affine
-from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from mrt.rewrite.normalization.fuse_normalization_affine import (
+    fuse_normalization_affine,
+)
+from tests.support.graphs import (
+    apply_pass,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+)
 
 LAYER = node("LayerNormalization", "x s b", "n", axis=2)
 INSTANCE = node("InstanceNormalization", "x s b", "n")
@@ -23,7 +31,9 @@ def test_a_product_and_a_sum_go_into_scale_and_shift():
 
 def test_an_instance_norm_takes_numbers_of_channels():
     nodes = [INSTANCE, node("Mul", "n k", "y")]
-    model = graph_of(nodes, {"x": (2, 4, 5, 6)}, {**FOUR, "k": np.ones((4, 1, 1), np.float32) * 3})
+    model = graph_of(
+        nodes, {"x": (2, 4, 5, 6)}, {**FOUR, "k": np.ones((4, 1, 1), np.float32) * 3}
+    )
     assert apply_pass(fuse_normalization_affine, model) == 1
     assert constant_named(model, "y.shift").tolist() == [1.5, 0, 0, -3]
 
@@ -34,7 +44,12 @@ def test_an_instance_norm_takes_numbers_of_channels():
     ids=["a number for each row", "more dimensions"],
 )
 def test_numbers_that_vary_elsewhere_stay(constant):
-    assert fuse_normalization_affine(graph_of([LAYER, node("Mul", "n k", "y")], ROWS, {**FOUR, "k": constant})) == 0
+    assert (
+        fuse_normalization_affine(
+            graph_of([LAYER, node("Mul", "n k", "y")], ROWS, {**FOUR, "k": constant})
+        )
+        == 0
+    )
 
 
 def test_a_normalisation_that_is_read_twice_stays():

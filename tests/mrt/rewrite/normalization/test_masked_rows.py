@@ -14,7 +14,14 @@ from mrt.rewrite.normalization.add_masks_last import add_masks_last
 from mrt.rewrite.normalization.masked_rows import rewrite_masked_rows
 from mrt.table.table import CalibrationOptions
 from tests.support.float_models import f32, run_real
-from tests.support.graphs import apply_pass, assert_same, graph_of, node, operators_of, run
+from tests.support.graphs import (
+    apply_pass,
+    assert_same,
+    graph_of,
+    node,
+    operators_of,
+    run,
+)
 
 SHAPE = (1, 2, 4, 8)
 OPEN = np.ones((4, 4), bool)
@@ -25,14 +32,20 @@ FEEDS = {name: RNG.normal(size=SHAPE).astype(np.float32) for name in "qkv"}
 
 def attention(mask_type, *, given=None, opset=23, **attributes):
     """ONNX's Attention with a mask that is an input, or a constant."""
-    declared = [helper.make_tensor_value_info(name, TensorProto.FLOAT, SHAPE) for name in "qkv"]
+    declared = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, SHAPE) for name in "qkv"
+    ]
     if given is None:
         declared.append(helper.make_tensor_value_info("m", mask_type, OPEN.shape))
-    nodes = [helper.make_node("Attention", ["q", "k", "v", "m"], ["y"], "a", **attributes)]
+    nodes = [
+        helper.make_node("Attention", ["q", "k", "v", "m"], ["y"], "a", **attributes)
+    ]
     weights = [] if given is None else [numpy_helper.from_array(given, "m")]
     outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, SHAPE)]
     graph = helper.make_graph(nodes, "test", declared, outputs, weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10
+    )
 
 
 def rewritten(proto, folder):
@@ -54,7 +67,11 @@ def test_a_query_without_keys_has_the_answer_0(opset, causal, tmp_path):
 
 
 @pytest.mark.parametrize("opset", [23, 25])
-@pytest.mark.parametrize("given", [OPEN, np.where(OPEN, 0, -np.inf).astype(np.float32)], ids=["truths", "infinities"])
+@pytest.mark.parametrize(
+    "given",
+    [OPEN, np.where(OPEN, 0, -np.inf).astype(np.float32)],
+    ids=["truths", "infinities"],
+)
 def test_a_mask_that_is_constant_is_read(given, opset, tmp_path):
     proto = attention(TensorProto.BOOL, given=given, opset=opset)
     expected = run(proto, FEEDS)
@@ -62,8 +79,12 @@ def test_a_mask_that_is_constant_is_read(given, opset, tmp_path):
     assert_same(expected, run(rewritten(proto, tmp_path), FEEDS))
 
 
-@pytest.mark.parametrize(("kind", "mask"), [(TensorProto.BOOL, OPEN), (TensorProto.FLOAT, f32(OPEN) / 3)])
-def test_an_integer_program_gives_0_too_and_keeps_a_mask_of_floats_fine(kind, mask, tmp_path):
+@pytest.mark.parametrize(
+    ("kind", "mask"), [(TensorProto.BOOL, OPEN), (TensorProto.FLOAT, f32(OPEN) / 3)]
+)
+def test_an_integer_program_gives_0_too_and_keeps_a_mask_of_floats_fine(
+    kind, mask, tmp_path
+):
     proto = attention(kind, is_causal=1)
     model = rewritten(proto, tmp_path)
     shapes = dict.fromkeys("qkv", SHAPE) | {"m": OPEN.shape}
@@ -76,7 +97,11 @@ def test_an_integer_program_gives_0_too_and_keeps_a_mask_of_floats_fine(kind, ma
 
 
 def test_without_a_mask_of_infinities_nothing_changes():
-    nodes = [node("ReduceMax", "x a", "g", keepdims=1), node("Equal", "g i", "e"), node("Where", "e z x", "y")]
+    nodes = [
+        node("ReduceMax", "x a", "g", keepdims=1),
+        node("Equal", "g i", "e"),
+        node("Where", "e z x", "y"),
+    ]
     constants = {"a": np.array([-1]), "i": np.float32(-np.inf), "z": np.float32(0)}
     assert rewrite_masked_rows(graph_of(nodes, {"x": (2, 4)}, constants)) == 0
 
@@ -92,13 +117,24 @@ def test_a_mask_that_is_a_result_keeps_its_infinities():
         node("Where", "e z p", "y"),
     ]
     constants = {"a": np.array([-1]), "i": np.float32(-np.inf), "z": np.float32(0)}
-    assert rewrite_masked_rows(graph_of(nodes, {"x": (2, 4)}, constants, outputs="y mask")) == 0
+    assert (
+        rewrite_masked_rows(graph_of(nodes, {"x": (2, 4)}, constants, outputs="y mask"))
+        == 0
+    )
     assert rewrite_masked_rows(graph_of(nodes, {"x": (2, 4)}, constants)) == 1
 
 
 def test_fills_are_added_last():
-    nodes = [node("Add", "m f", "both"), node("Add", "x both", "logits"), node("Softmax", "logits", "y")]
-    model = graph_of(nodes, {"x": (2, 4, 4), "m": (4, 4)}, {"f": f32(np.triu(np.full((4, 4), -1e9), 1))})
+    nodes = [
+        node("Add", "m f", "both"),
+        node("Add", "x both", "logits"),
+        node("Softmax", "logits", "y"),
+    ]
+    model = graph_of(
+        nodes,
+        {"x": (2, 4, 4), "m": (4, 4)},
+        {"f": f32(np.triu(np.full((4, 4), -1e9), 1))},
+    )
     assert apply_pass(add_masks_last, model) == 1
     assert operators_of(model) == ["Add", "Add", "Softmax"]
     assert [value.name for value in model.graph[0].inputs] == ["x", "m"]
@@ -107,4 +143,11 @@ def test_fills_are_added_last():
 
 def test_a_sum_without_fills_stays():
     nodes = [node("Add", "m f", "both"), node("Add", "x both", "y")]
-    assert add_masks_last(graph_of(nodes, {"x": (4, 4), "m": (4, 4)}, {"f": np.ones((4, 4), np.float32)})) == 0
+    assert (
+        add_masks_last(
+            graph_of(
+                nodes, {"x": (4, 4), "m": (4, 4)}, {"f": np.ones((4, 4), np.float32)}
+            )
+        )
+        == 0
+    )

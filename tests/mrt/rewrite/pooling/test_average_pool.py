@@ -6,17 +6,27 @@ import pytest
 from mrt.graph.values import ints_attribute
 from mrt.rewrite.linear.conv_pool_attributes import canonicalize_conv_pool_attributes
 from mrt.rewrite.pooling.average_pool import lower_average_pool
-from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import (
+    apply_pass,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+)
 
 
 def _pool(**attributes):
-    pool = node("AveragePool", "x", "y", kernel_shape=[3, 3], strides=[2, 2], **attributes)
+    pool = node(
+        "AveragePool", "x", "y", kernel_shape=[3, 3], strides=[2, 2], **attributes
+    )
     model = graph_of([pool], {"x": (1, 2, 8, 7)})
     canonicalize_conv_pool_attributes(model)
     return model
 
 
-@pytest.mark.parametrize("attributes", [{}, {"pads": [1, 1, 1, 1], "count_include_pad": 1}])
+@pytest.mark.parametrize(
+    "attributes", [{}, {"pads": [1, 1, 1, 1], "count_include_pad": 1}]
+)
 def test_one_divisor_everywhere_is_a_depthwise_convolution(attributes):
     model = _pool(**attributes)
     assert apply_pass(lower_average_pool, model) == 1

@@ -3,11 +3,20 @@
 import pytest
 
 from mrt.rewrite.pooling.global_pool import lower_global_pool
-from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import (
+    apply_pass,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+)
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 5), (2, 3, 5, 4)])
-@pytest.mark.parametrize(("pool", "reduction"), [("GlobalAveragePool", "ReduceMean"), ("GlobalMaxPool", "ReduceMax")])
+@pytest.mark.parametrize(
+    ("pool", "reduction"),
+    [("GlobalAveragePool", "ReduceMean"), ("GlobalMaxPool", "ReduceMax")],
+)
 def test_a_global_pool_is_a_reduction(pool, reduction, shape):
     model = graph_of([node(pool, "x", "y")], {"x": shape})
     assert apply_pass(lower_global_pool, model) == 1
@@ -16,4 +25,9 @@ def test_a_global_pool_is_a_reduction(pool, reduction, shape):
 
 
 def test_an_unknown_shape_stays():
-    assert lower_global_pool(graph_of([node("GlobalMaxPool", "x", "y")], {"x": (2, 3, "h", "w")})) == 0
+    assert (
+        lower_global_pool(
+            graph_of([node("GlobalMaxPool", "x", "y")], {"x": (2, 3, "h", "w")})
+        )
+        == 0
+    )

@@ -3,14 +3,18 @@
 import pytest
 
 from mrt.graph.values import ints_attribute
-from mrt.rewrite.linear.conv_pool_attributes import Window, canonicalize_conv_pool_attributes
+from mrt.rewrite.linear.conv_pool_attributes import (
+    Window,
+    canonicalize_conv_pool_attributes,
+)
 from mrt.rewrite.pooling.max_pool import lower_max_pool, pads_to_the_end
 from tests.support.graphs import apply_pass, graph_of, node
 
 
 def _pool(**attributes):
     model = graph_of(
-        [node("MaxPool", "x", "y", kernel_shape=[3, 3], strides=[2, 2], **attributes)], {"x": (1, 2, 8, 7)}
+        [node("MaxPool", "x", "y", kernel_shape=[3, 3], strides=[2, 2], **attributes)],
+        {"x": (1, 2, 8, 7)},
     )
     canonicalize_conv_pool_attributes(model)
     return model

@@ -6,7 +6,15 @@ import pytest
 from mrt.rewrite import rewrite
 from mrt.rewrite.linear.conv_pool_attributes import canonicalize_conv_pool_attributes
 from mrt.rewrite.pooling.max_unpool import lower_max_unpool
-from tests.support.graphs import apply_pass, assert_same, graph_of, node, operators_of, run, seeded
+from tests.support.graphs import (
+    apply_pass,
+    assert_same,
+    graph_of,
+    node,
+    operators_of,
+    run,
+    seeded,
+)
 
 X = (2, 3, 6, 8)
 
@@ -45,7 +53,9 @@ def test_of_equal_numbers_the_first_is_the_greatest():
      ({}, {"kernel_shape": [2, 4]})],
 )  # fmt: skip
 def test_other_windows_stay(pool, unpool):
-    model = graph_of(pooled([2, 2], pool, unpool), {"x": (2, 3, 7, 9) if "pads" in pool else X})
+    model = graph_of(
+        pooled([2, 2], pool, unpool), {"x": (2, 3, 7, 9) if "pads" in pool else X}
+    )
     canonicalize_conv_pool_attributes(model)
     assert lower_max_unpool(model) == 0
 
@@ -56,7 +66,9 @@ def test_known_places(wanted):
     arrays = {"i": places} | ({} if wanted is None else {"s": np.array(wanted)})
     operands = "x i" if wanted is None else "x i s"
     model = graph_of(
-        [node("MaxUnpool", operands, "y", kernel_shape=[2, 2], strides=[2, 2])], {"x": (1, 1, 2, 2)}, arrays
+        [node("MaxUnpool", operands, "y", kernel_shape=[2, 2], strides=[2, 2])],
+        {"x": (1, 1, 2, 2)},
+        arrays,
     )
     feeds = seeded({"x": (1, 1, 2, 2)})
     rewrite(model)

@@ -6,7 +6,15 @@ import pytest
 from mrt.errors import Unsupported
 from mrt.rewrite import rewrite
 from mrt.rewrite.recurrent.lstm_gru_rnn import lower_lstm_gru_rnn
-from tests.support.graphs import assert_same, graph_of, node, operators_of, run, seeded, shapes_of
+from tests.support.graphs import (
+    assert_same,
+    graph_of,
+    node,
+    operators_of,
+    run,
+    seeded,
+    shapes_of,
+)
 
 STEPS, BATCH, INPUTS, HIDDEN = 5, 2, 3, 4
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
@@ -17,8 +25,15 @@ STEPS_OF_ROUNDING = 5e-6  # a few roundings for each of five steps
 def weights(operator: str, directions: int, seed: int = 0) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
     rows = GATES[operator] * HIDDEN
-    shapes = {"w": (directions, rows, INPUTS), "r": (directions, rows, HIDDEN), "b": (directions, 2 * rows)}
-    return {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    shapes = {
+        "w": (directions, rows, INPUTS),
+        "r": (directions, rows, HIDDEN),
+        "b": (directions, 2 * rows),
+    }
+    return {
+        name: rng.normal(size=shape).astype(np.float32)
+        for name, shape in shapes.items()
+    }
 
 
 def case(operator: str, directions: int = 1, operands: str = "x w r b", **attributes):
@@ -26,8 +41,14 @@ def case(operator: str, directions: int = 1, operands: str = "x w r b", **attrib
     state = (directions, BATCH, HIDDEN)
     shapes |= {name: state for name in ("h0", "c0") if name in operands.split()}
     arrays = weights(operator, directions)
-    arrays |= {"lengths": np.full(BATCH, STEPS, np.int32), "zeros": np.zeros(state, np.float32)}
-    arrays |= {"k0": np.full(state, 0.5, np.float32), "p": arrays["b"][:, : 3 * HIDDEN] / 2}
+    arrays |= {
+        "lengths": np.full(BATCH, STEPS, np.int32),
+        "zeros": np.zeros(state, np.float32),
+    }
+    arrays |= {
+        "k0": np.full(state, 0.5, np.float32),
+        "p": arrays["b"][:, : 3 * HIDDEN] / 2,
+    }
     arrays = {name: array for name, array in arrays.items() if name in operands.split()}
     one = node(operator, operands, OUTPUTS[operator], hidden_size=HIDDEN, **attributes)
     return graph_of([one], shapes, arrays, outputs=OUTPUTS[operator])
@@ -77,14 +98,27 @@ def test_batches_first_is_the_same_with_two_axes_exchanged(operator):
     feeds = seeded(shapes_of(model))
     expected = run(model, feeds)
     turned = graph_of(
-        [node(operator, operands, "y h", hidden_size=HIDDEN, direction="bidirectional", layout=1)],
+        [
+            node(
+                operator,
+                operands,
+                "y h",
+                hidden_size=HIDDEN,
+                direction="bidirectional",
+                layout=1,
+            )
+        ],
         {"x": (BATCH, STEPS, INPUTS), "h0": (BATCH, 2, HIDDEN)},
         weights(operator, 2),
         outputs="y h",
     )
     rewrite(turned)
     found = run(turned, {name: array.swapaxes(0, 1) for name, array in feeds.items()})
-    assert_same({"y": expected["y"].transpose(2, 0, 1, 3), "h": expected["h"].swapaxes(0, 1)}, found, STEPS_OF_ROUNDING)
+    assert_same(
+        {"y": expected["y"].transpose(2, 0, 1, 3), "h": expected["h"].swapaxes(0, 1)},
+        found,
+        STEPS_OF_ROUNDING,
+    )
 
 
 def test_steps_share_one_initializer_for_each_parameter():
@@ -97,7 +131,9 @@ def test_steps_share_one_initializer_for_each_parameter():
 
 def test_an_output_that_nobody_reads_is_not_made():
     one = node("GRU", "x w r b", "y h", hidden_size=HIDDEN)
-    model = graph_of([one], {"x": (STEPS, BATCH, INPUTS)}, weights("GRU", 1), outputs="h")
+    model = graph_of(
+        [one], {"x": (STEPS, BATCH, INPUTS)}, weights("GRU", 1), outputs="h"
+    )
     rewrite(model)
     assert "Concat" not in operators_of(model)
 
@@ -124,7 +160,10 @@ def test_what_is_not_supported_is_named(operator, form, sentence):
 def test_sequences_of_different_lengths_are_refused():
     arrays = {**weights("RNN", 1), "lengths": np.array([5, 4], np.int32)}
     one = node("RNN", "x w r b lengths", "y", hidden_size=HIDDEN)
-    with pytest.raises(Unsupported, match="sequences of different lengths; expected all 5 steps of each"):
+    with pytest.raises(
+        Unsupported,
+        match="sequences of different lengths; expected all 5 steps of each",
+    ):
         rewrite(graph_of([one], {"x": (STEPS, BATCH, INPUTS)}, arrays))
 
 

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.reduction.reduce import canonicalize_reduce
-from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import (
+    apply_pass,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,14 +25,20 @@ from tests.support.graphs import apply_pass, constant_named, graph_of, node, ope
     ],
 )
 def test_every_reduction_is_a_plain_one_and_what_surrounds_it(operator, results):
-    model = graph_of([node(operator, "x a", "y", keepdims=0)], {"x": (2, 3, 4)}, {"a": np.array([-1, 1])})
+    model = graph_of(
+        [node(operator, "x a", "y", keepdims=0)],
+        {"x": (2, 3, 4)},
+        {"a": np.array([-1, 1])},
+    )
     assert apply_pass(canonicalize_reduce, model) == 1
     assert operators_of(model) == results
     assert constant_named(model, "y.axes").tolist() == [1, 2]
 
 
 def test_a_mean_multiplies_by_the_inverse_of_the_count():
-    model = graph_of([node("ReduceMean", "x a", "y")], {"x": (2, 3, 5)}, {"a": np.array([1, 2])})
+    model = graph_of(
+        [node("ReduceMean", "x a", "y")], {"x": (2, 3, 5)}, {"a": np.array([1, 2])}
+    )
     apply_pass(canonicalize_reduce, model)
     assert constant_named(model, "y.inverse_count") == np.float32(1 / 15)
 
@@ -38,9 +50,16 @@ def test_no_axes_are_all_axes():
 
 
 def test_a_written_reduction_stays():
-    model = graph_of([node("ReduceSum", "x a", "y", keepdims=1)], {"x": (2, 3, 5)}, {"a": np.array([1, 2])})
+    model = graph_of(
+        [node("ReduceSum", "x a", "y", keepdims=1)],
+        {"x": (2, 3, 5)},
+        {"a": np.array([1, 2])},
+    )
     assert apply_pass(canonicalize_reduce, model) == 0
 
 
 def test_an_unknown_shape_stays():
-    assert canonicalize_reduce(graph_of([node("ReduceMean", "x", "y")], {"x": ("n", 3)})) == 0
+    assert (
+        canonicalize_reduce(graph_of([node("ReduceMean", "x", "y")], {"x": ("n", 3)}))
+        == 0
+    )

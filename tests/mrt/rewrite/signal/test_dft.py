@@ -5,7 +5,14 @@ import pytest
 
 from mrt.exact.unit_circle import cosines, sines
 from mrt.rewrite.signal.dft import lower_dft
-from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of, run
+from tests.support.graphs import (
+    apply_pass,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+    run,
+)
 
 
 @pytest.mark.parametrize("parts", [1, 2])
@@ -13,16 +20,26 @@ from tests.support.graphs import apply_pass, constant_named, graph_of, node, ope
 @pytest.mark.parametrize("inverse", [0, 1])
 def test_a_transform_is_a_product(parts, axis, length, inverse):
     operands = {"n": np.array(length), "a": np.array(axis)}
-    model = graph_of([node("DFT", "x n a", "y", inverse=inverse)], {"x": (2, 6, 5, parts)}, operands)
+    model = graph_of(
+        [node("DFT", "x n a", "y", inverse=inverse)], {"x": (2, 6, 5, parts)}, operands
+    )
     assert apply_pass(lower_dft, model, 1e-5) == 1
-    assert operators_of(model) == ["Transpose", "Reshape", "MatMul", "Reshape", "Transpose"]
+    assert operators_of(model) == [
+        "Transpose",
+        "Reshape",
+        "MatMul",
+        "Reshape",
+        "Transpose",
+    ]
 
 
 @pytest.mark.parametrize("length", [8, 7])
 def test_half_a_spectrum_and_back_is_the_signal(length):
     there = node("DFT", "x - a", "s", onesided=1)
     back = node("DFT", "s n a", "y", onesided=1, inverse=1)
-    model = graph_of([there, back], {"x": (1, length, 1)}, {"a": np.array(1), "n": np.array(length)})
+    model = graph_of(
+        [there, back], {"x": (1, length, 1)}, {"a": np.array(1), "n": np.array(length)}
+    )
     assert lower_dft(model) == 2
     signal = np.arange(length, dtype=np.float32).reshape(1, length, 1) ** 2
     assert run(model, {"x": signal})["y"] == pytest.approx(signal, abs=1e-4)
@@ -32,25 +49,41 @@ def test_half_a_spectrum_and_back_is_the_signal(length):
 def test_short_transforms_along_a_signal_are_a_convolution(onesided):
     window = np.float32([0.5, 1, 1, 0.25])
     model = graph_of(
-        [node("STFT", "x s w", "y", onesided=onesided)], {"x": (2, 11, 1)}, {"s": np.array(3), "w": window}
+        [node("STFT", "x s w", "y", onesided=onesided)],
+        {"x": (2, 11, 1)},
+        {"s": np.array(3), "w": window},
     )
     assert apply_pass(lower_dft, model, 1e-5) == 1
     assert operators_of(model) == ["Reshape", "Conv", "Transpose", "Reshape"]
-    assert constant_named(model, "y.weights")[0, 0].tolist() == [0.5, 1, 1, 0.25]  # frequency 0, the real part
+    assert constant_named(model, "y.weights")[0, 0].tolist() == [
+        0.5,
+        1,
+        1,
+        0.25,
+    ]  # frequency 0, the real part
 
 
 def test_a_computed_length_stays():
-    nodes = [node("Shape", "x", "z", start=1, end=2), node("Squeeze", "z", "n"), node("DFT", "x n a", "y")]
+    nodes = [
+        node("Shape", "x", "z", start=1, end=2),
+        node("Squeeze", "z", "n"),
+        node("DFT", "x n a", "y"),
+    ]
     assert lower_dft(graph_of(nodes, {"x": (1, 4, 1)}, {"a": np.array(1)})) == 0
 
 
 def test_a_window_shorter_than_its_frame_stays():
     operands = {"s": np.array(2), "w": np.ones(3, np.float32), "n": np.array(4)}
-    assert lower_dft(graph_of([node("STFT", "x s w n", "y")], {"x": (1, 8, 1)}, operands)) == 0
+    assert (
+        lower_dft(graph_of([node("STFT", "x s w n", "y")], {"x": (1, 8, 1)}, operands))
+        == 0
+    )
 
 
 def test_a_turn_is_exact_where_it_can_be():
     assert cosines(8)[[0, 2, 4, 6]].tolist() == [1, 0, -1, 0]
     assert sines(4).tolist() == [0, 1, 0, -1]
     assert cosines(6)[1] == 0.5
-    assert np.abs(cosines(1000) - np.cos(2 * np.pi * np.arange(1000) / 1000)).max() < 1e-15
+    assert (
+        np.abs(cosines(1000) - np.cos(2 * np.pi * np.arange(1000) / 1000)).max() < 1e-15
+    )

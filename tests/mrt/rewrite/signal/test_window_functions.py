@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from mrt.rewrite.signal.window_functions import fold_window_functions
-from tests.support.graphs import apply_pass, constant_named, graph_of, node, operators_of
+from tests.support.graphs import (
+    apply_pass,
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+)
 
 
 @pytest.mark.parametrize("periodic", [0, 1])
@@ -25,14 +31,23 @@ def test_a_window_of_hann_by_hand():
 
 def test_a_window_that_is_an_output_is_held_by_a_reshape():
     model = graph_of(
-        [node("HannWindow", "n", "y"), node("Relu", "x", "z")], {"x": (4,)}, {"n": np.array(4)}, outputs="y z"
+        [node("HannWindow", "n", "y"), node("Relu", "x", "z")],
+        {"x": (4,)},
+        {"n": np.array(4)},
+        outputs="y z",
     )
     assert apply_pass(fold_window_functions, model, 1e-6) == 1
     assert operators_of(model) == ["Reshape", "Relu"]
 
 
 def test_the_filters_of_a_mel_spectrum_become_a_constant():
-    names = {"b": np.array(8), "n": np.array(64), "r": np.array(8000), "l": np.float32(20), "h": np.float32(3000)}
+    names = {
+        "b": np.array(8),
+        "n": np.array(64),
+        "r": np.array(8000),
+        "l": np.float32(20),
+        "h": np.float32(3000),
+    }
     nodes = [node("MelWeightMatrix", "b n r l h", "w"), node("MatMul", "x w", "y")]
     model = graph_of(nodes, {"x": (2, 33)}, names)
     assert apply_pass(fold_window_functions, model, 1e-6) == 1

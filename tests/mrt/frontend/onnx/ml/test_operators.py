@@ -17,12 +17,18 @@ FORMS = {
     "Normalizer L1": ("Normalizer", {"norm": "L1"}),
     "Normalizer L2": ("Normalizer", {"norm": "L2"}),
     "LinearRegressor": ("LinearRegressor", WEIGHTS | {"targets": 2}),
-    "LinearClassifier": ("LinearClassifier", WEIGHTS | {"classlabels_ints": [7, 3], "post_transform": "SOFTMAX"}),
+    "LinearClassifier": (
+        "LinearClassifier",
+        WEIGHTS | {"classlabels_ints": [7, 3], "post_transform": "SOFTMAX"},
+    ),
     "LinearClassifier, logistic": (
         "LinearClassifier",
         WEIGHTS | {"classlabels_ints": [0, 1], "post_transform": "LOGISTIC"},
     ),
-    "LinearClassifier, sums": ("LinearClassifier", WEIGHTS | {"classlabels_ints": [0, 1]}),
+    "LinearClassifier, sums": (
+        "LinearClassifier",
+        WEIGHTS | {"classlabels_ints": [0, 1]},
+    ),
 }
 
 
@@ -40,8 +46,18 @@ def trees(mode, **more):
 
 def leaves(role):
     names = ("treeids", "nodeids", "ids", "weights")
-    rows = [(0, 1, 0, 1.5), (0, 3, 1, 2.0), (0, 4, 0, -1.0), (0, 4, 1, 0.25), (1, 0, 0, 0.125), (1, 0, 1, -0.5)]
-    return {f"{role}_{name}": list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    rows = [
+        (0, 1, 0, 1.5),
+        (0, 3, 1, 2.0),
+        (0, 4, 0, -1.0),
+        (0, 4, 1, 0.25),
+        (1, 0, 0, 0.125),
+        (1, 0, 1, -0.5),
+    ]
+    return {
+        f"{role}_{name}": list(column)
+        for name, column in zip(names, zip(*rows, strict=True), strict=True)
+    }
 
 
 for kind in ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT"):
@@ -52,49 +68,108 @@ FORMS["TreeEnsembleClassifier"] = (
 
 
 # One sum of two classes: numbers to either side of 0, or shares between 0 and 1.
-ONE_SUM = {"class_treeids": [0, 0, 0, 1], "class_nodeids": [1, 3, 4, 0], "class_ids": [0, 0, 0, 0]}
-for name, numbers in (("sides", [1.5, -2.0, -1.0, 0.125]), ("shares", [0.5, 0.125, 0.25, 0.25])):
+ONE_SUM = {
+    "class_treeids": [0, 0, 0, 1],
+    "class_nodeids": [1, 3, 4, 0],
+    "class_ids": [0, 0, 0, 0],
+}
+for name, numbers in (
+    ("sides", [1.5, -2.0, -1.0, 0.125]),
+    ("shares", [0.5, 0.125, 0.25, 0.25]),
+):
     for transform in ("NONE", "LOGISTIC"):
         FORMS[f"TreeEnsembleClassifier of one sum, {name}, {transform}"] = (
             "TreeEnsembleClassifier",
-            trees("BRANCH_LEQ", classlabels_int64s=[4, 9], post_transform=transform, class_weights=numbers, **ONE_SUM),
+            trees(
+                "BRANCH_LEQ",
+                classlabels_int64s=[4, 9],
+                post_transform=transform,
+                class_weights=numbers,
+                **ONE_SUM,
+            ),
         )
 FORMS |= {
     "Binarizer": ("Binarizer", {"threshold": 0.25}),
-    "Imputer": ("Imputer", {"imputed_value_floats": [1.0, 2.0, 3.0], "replaced_value_float": float(X[1, 2])}),
-    "Imputer of one number": ("Imputer", {"imputed_value_floats": [7.0], "replaced_value_float": float(X[1, 2])}),
-    "Imputer of NaN": ("Imputer", {"imputed_value_floats": [7.0], "replaced_value_float": float("nan")}),
+    "Imputer": (
+        "Imputer",
+        {
+            "imputed_value_floats": [1.0, 2.0, 3.0],
+            "replaced_value_float": float(X[1, 2]),
+        },
+    ),
+    "Imputer of one number": (
+        "Imputer",
+        {"imputed_value_floats": [7.0], "replaced_value_float": float(X[1, 2])},
+    ),
+    "Imputer of NaN": (
+        "Imputer",
+        {"imputed_value_floats": [7.0], "replaced_value_float": float("nan")},
+    ),
     "Normalizer MAX": ("Normalizer", {"norm": "MAX"}),
     "OneHotEncoder": ("OneHotEncoder", {"cats_int64s": [1, 0, -1, 5]}),
 }
 
 
-VECTORS = np.random.default_rng(3).normal(size=(6, 3)).astype(np.float32).ravel().tolist()
-KERNELS = {"LINEAR": [0.0, 0.0, 0.0], "POLY": [0.5, 1.0, 3.0], "RBF": [0.25, 0.0, 3.0], "SIGMOID": [0.5, 0.1, 0.0]}
+VECTORS = (
+    np.random.default_rng(3).normal(size=(6, 3)).astype(np.float32).ravel().tolist()
+)
+KERNELS = {
+    "LINEAR": [0.0, 0.0, 0.0],
+    "POLY": [0.5, 1.0, 3.0],
+    "RBF": [0.25, 0.0, 3.0],
+    "SIGMOID": [0.5, 0.1, 0.0],
+}
 LINEAR = {"kernel_type": "LINEAR", "kernel_params": KERNELS["LINEAR"], "rho": [0.1]}
 SHARES = [0.5, -1.0, 0.25, 2.0, -0.75, 0.125]
-THREE = {"rho": [0.1, -0.2, 0.05], "classlabels_ints": [3, 1, 2], "vectors_per_class": [1, 3, 2]}
+THREE = {
+    "rho": [0.1, -0.2, 0.05],
+    "classlabels_ints": [3, 1, 2],
+    "vectors_per_class": [1, 3, 2],
+}
 for kernel, numbers in KERNELS.items():
     form = {"kernel_type": kernel, "support_vectors": VECTORS, "kernel_params": numbers}
-    FORMS[f"SVMRegressor {kernel}"] = ("SVMRegressor", form | {"coefficients": SHARES, "rho": [0.2], "n_supports": 6})
-    FORMS[f"SVMClassifier {kernel}"] = ("SVMClassifier", form | THREE | {"coefficients": [*SHARES, *SHARES[::-1]]})
+    FORMS[f"SVMRegressor {kernel}"] = (
+        "SVMRegressor",
+        form | {"coefficients": SHARES, "rho": [0.2], "n_supports": 6},
+    )
+    FORMS[f"SVMClassifier {kernel}"] = (
+        "SVMClassifier",
+        form | THREE | {"coefficients": [*SHARES, *SHARES[::-1]]},
+    )
 FORMS |= {
     "SVMRegressor of one class": (
         "SVMRegressor",
-        LINEAR | {"coefficients": [0.5, -1.0], "n_supports": 2, "support_vectors": VECTORS[:6], "one_class": 1},
+        LINEAR
+        | {
+            "coefficients": [0.5, -1.0],
+            "n_supports": 2,
+            "support_vectors": VECTORS[:6],
+            "one_class": 1,
+        },
     ),
-    "SVMRegressor of weights alone": ("SVMRegressor", LINEAR | {"coefficients": [0.5, -1.0, 2.0]}),
+    "SVMRegressor of weights alone": (
+        "SVMRegressor",
+        LINEAR | {"coefficients": [0.5, -1.0, 2.0]},
+    ),
 }
 
 
 def model_of(folder, operator, attributes, inputs="x", weights=()):
     outputs = ["label", "y"] if operator.endswith("Classifier") else ["y"]
-    one = helper.make_node(operator, inputs.split(), outputs, name="one", domain="ai.onnx.ml", **attributes)
+    one = helper.make_node(
+        operator, inputs.split(), outputs, name="one", domain="ai.onnx.ml", **attributes
+    )
     values = [helper.make_empty_tensor_value_info(name) for name in outputs]
     for value in values:
-        value.type.tensor_type.elem_type = onnx.TensorProto.INT64 if value.name == "label" else onnx.TensorProto.FLOAT
-    arrays = [numpy_helper.from_array(array, name) for name, array in dict(weights).items()]
-    graph = helper.make_graph([one], "g", [helper.make_tensor_value_info("x", 1, X.shape)], values, arrays)
+        value.type.tensor_type.elem_type = (
+            onnx.TensorProto.INT64 if value.name == "label" else onnx.TensorProto.FLOAT
+        )
+    arrays = [
+        numpy_helper.from_array(array, name) for name, array in dict(weights).items()
+    ]
+    graph = helper.make_graph(
+        [one], "g", [helper.make_tensor_value_info("x", 1, X.shape)], values, arrays
+    )
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
     proto = helper.make_model(graph, opset_imports=opsets, ir_version=8)
     onnx.save(proto, folder / "m.onnx")
@@ -113,15 +188,23 @@ def test_it_means_what_onnxruntime_computes(name, tmp_path):
 def test_support_vectors_of_two_classes(kernel, probable, tmp_path):
     form = {"kernel_type": kernel, "support_vectors": VECTORS, "kernel_params": [0.25, 0.5, 3.0], "rho": [0.1],
             "coefficients": SHARES, "vectors_per_class": [2, 4], "classlabels_ints": [5, 9]}  # fmt: skip
-    proto = model_of(tmp_path, "SVMClassifier", form | ({"prob_a": [-1.5], "prob_b": [0.2]} if probable else {}))
+    proto = model_of(
+        tmp_path,
+        "SVMClassifier",
+        form | ({"prob_a": [-1.5], "prob_b": [0.2]} if probable else {}),
+    )
     model, _ = load_onnx(tmp_path / "m.onnx")
     expected, found = run(proto, {"x": X}), run(model, {"x": X})
-    assert found["label"].tolist() == expected["label"].tolist() and set(found["label"]) == {5, 9}
+    assert found["label"].tolist() == expected["label"].tolist() and set(
+        found["label"]
+    ) == {5, 9}
     assert np.abs(found["y"] - expected["y"]).max() < (0.005 if probable else 1e-5)
 
 
 def test_columns_by_their_places(tmp_path):
-    proto = model_of(tmp_path, "ArrayFeatureExtractor", {}, "x places", {"places": np.array([2, 0])})
+    proto = model_of(
+        tmp_path, "ArrayFeatureExtractor", {}, "x places", {"places": np.array([2, 0])}
+    )
     model, _ = load_onnx(tmp_path / "m.onnx")
     assert_same(run(proto, {"x": X}), run(model, {"x": X}))
 
@@ -129,20 +212,52 @@ def test_columns_by_their_places(tmp_path):
 @pytest.mark.parametrize(
     ("operator", "attributes", "sentence"),
     [
-        ("Normalizer", {"norm": "L3"}, r"one \(Normalizer\): norm=L3; expected L1, L2 or MAX"),
-        ("OneHotEncoder", {"cats_strings": ["a"]}, "its categories are text; encode it outside"),
-        ("OneHotEncoder", {"cats_int64s": [1], "zeros": 0}, "zeros=0 stops at an unknown category"),
+        (
+            "Normalizer",
+            {"norm": "L3"},
+            r"one \(Normalizer\): norm=L3; expected L1, L2 or MAX",
+        ),
+        (
+            "OneHotEncoder",
+            {"cats_strings": ["a"]},
+            "its categories are text; encode it outside",
+        ),
+        (
+            "OneHotEncoder",
+            {"cats_int64s": [1], "zeros": 0},
+            "zeros=0 stops at an unknown category",
+        ),
         ("Imputer", {}, "it has no values to put in the place of others"),
-        ("LabelEncoder", {"keys_int64s": [1], "values_strings": ["a"]}, "its values are text; encode it outside"),
+        (
+            "LabelEncoder",
+            {"keys_int64s": [1], "values_strings": ["a"]},
+            "its values are text; encode it outside",
+        ),
         (
             "LabelEncoder",
             {"keys_int64s": [1, 10**9], "values_int64s": [1, 2]},
             "keys from 1 to 1000000000; expected whole",
         ),
-        ("LabelEncoder", {"keys_floats": [0.5], "values_int64s": [1]}, "keys from 0.5 to 0.5; expected whole numbers"),
-        ("LabelEncoder", {"keys_int64s": [1, 2], "values_int64s": [1]}, "2 keys and 1 values"),
-        ("LinearRegressor", WEIGHTS | {"targets": 4}, r"6 coefficients and 2 intercepts for 4 results"),
-        ("LinearClassifier", WEIGHTS, "0 labels; expected two or more, and a row of coefficients for each"),
+        (
+            "LabelEncoder",
+            {"keys_floats": [0.5], "values_int64s": [1]},
+            "keys from 0.5 to 0.5; expected whole numbers",
+        ),
+        (
+            "LabelEncoder",
+            {"keys_int64s": [1, 2], "values_int64s": [1]},
+            "2 keys and 1 values",
+        ),
+        (
+            "LinearRegressor",
+            WEIGHTS | {"targets": 4},
+            r"6 coefficients and 2 intercepts for 4 results",
+        ),
+        (
+            "LinearClassifier",
+            WEIGHTS,
+            "0 labels; expected two or more, and a row of coefficients for each",
+        ),
         (
             "LinearRegressor",
             WEIGHTS | {"targets": 2, "post_transform": "PROBIT"},
@@ -155,7 +270,8 @@ def test_columns_by_their_places(tmp_path):
         ),
         (
             "TreeEnsembleRegressor",
-            trees("BRANCH_LEQ", n_targets=2, **leaves("target")) | {"nodes_truenodeids": [1, 0, 0, 0, 0, 0]},
+            trees("BRANCH_LEQ", n_targets=2, **leaves("target"))
+            | {"nodes_truenodeids": [1, 0, 0, 0, 0, 0]},
             "tree 0: its nodes are no tree",
         ),
         (
@@ -163,8 +279,16 @@ def test_columns_by_their_places(tmp_path):
             trees("BRANCH_LEQ", n_targets=3, **leaves("target")),
             "no tree whose every leaf speaks of result 2; runtimes read that in different ways",
         ),
-        ("TreeEnsembleRegressor", trees("BRANCH_LEQ", **leaves("target")), "a weight for result 1 of 1"),
-        ("Scaler", {"offset": "much"}, r"one \(Scaler\): operator of the domain 'ai.onnx.ml'"),
+        (
+            "TreeEnsembleRegressor",
+            trees("BRANCH_LEQ", **leaves("target")),
+            "a weight for result 1 of 1",
+        ),
+        (
+            "Scaler",
+            {"offset": "much"},
+            r"one \(Scaler\): operator of the domain 'ai.onnx.ml'",
+        ),
         ("SVMRegressor", {}, r"0 coefficients and 0 numbers of rho for 0 vectors"),
         (
             "SVMClassifier",
@@ -179,10 +303,18 @@ def test_columns_by_their_places(tmp_path):
         ),
         (
             "SVMClassifier",
-            {"vectors_per_class": [1, 1, 1], "classlabels_ints": [0, 1, 2], "prob_a": [1.0]},
+            {
+                "vectors_per_class": [1, 1, 1],
+                "classlabels_ints": [0, 1, 2],
+                "prob_a": [1.0],
+            },
             "its probabilities are found by iteration; export it without probabilities",
         ),
-        ("DictVectorizer", {}, r"one \(DictVectorizer\): operator of the domain 'ai.onnx.ml': a classical model"),
+        (
+            "DictVectorizer",
+            {},
+            r"one \(DictVectorizer\): operator of the domain 'ai.onnx.ml': a classical model",
+        ),
     ],
 )
 def test_what_is_not_supported_is_named(operator, attributes, sentence, tmp_path):
@@ -200,29 +332,51 @@ def test_dictionaries_of_columns_are_the_columns(tmp_path):
 @pytest.mark.parametrize(
     ("keys", "values"),
     [
-        ({"keys_int64s": [3, -1, 0, 3]}, {"values_floats": [0.5, 1.5, 2.5, 9.0], "default_float": -7.0}),
+        (
+            {"keys_int64s": [3, -1, 0, 3]},
+            {"values_floats": [0.5, 1.5, 2.5, 9.0], "default_float": -7.0},
+        ),
         ({"keys_int64s": [3, -1, 0]}, {"values_int64s": [5, 6, 7]}),
     ],
 )
 def test_a_table_of_labels(keys, values, tmp_path):
     nodes = [
         helper.make_node("Cast", ["x"], ["i"], to=onnx.TensorProto.INT64),
-        helper.make_node("LabelEncoder", ["i"], ["c"], domain="ai.onnx.ml", **keys, **values),
+        helper.make_node(
+            "LabelEncoder", ["i"], ["c"], domain="ai.onnx.ml", **keys, **values
+        ),
         helper.make_node("Cast", ["c"], ["y"], to=onnx.TensorProto.FLOAT),
     ]
     ends = [helper.make_tensor_value_info(name, 1, [5, 3]) for name in "xy"]
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 2)]
-    proto = helper.make_model(helper.make_graph(nodes, "g", ends[:1], ends[1:]), opset_imports=opsets, ir_version=8)
+    proto = helper.make_model(
+        helper.make_graph(nodes, "g", ends[:1], ends[1:]),
+        opset_imports=opsets,
+        ir_version=8,
+    )
     onnx.save(proto, tmp_path / "m.onnx")
     model, _ = load_onnx(tmp_path / "m.onnx")
     assert_same(run(proto, {"x": X * 4}), run(model, {"x": X * 4}))
 
 
 def test_columns_side_by_side(tmp_path):
-    made = helper.make_node("FeatureVectorizer", ["x", "x"], ["y"], domain="ai.onnx.ml", inputdimensions=[3, 3])
-    ends = [helper.make_tensor_value_info("x", 1, [5, 3]), helper.make_tensor_value_info("y", 1, [5, 6])]
+    made = helper.make_node(
+        "FeatureVectorizer",
+        ["x", "x"],
+        ["y"],
+        domain="ai.onnx.ml",
+        inputdimensions=[3, 3],
+    )
+    ends = [
+        helper.make_tensor_value_info("x", 1, [5, 3]),
+        helper.make_tensor_value_info("y", 1, [5, 6]),
+    ]
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
-    proto = helper.make_model(helper.make_graph([made], "g", ends[:1], ends[1:]), opset_imports=opsets, ir_version=8)
+    proto = helper.make_model(
+        helper.make_graph([made], "g", ends[:1], ends[1:]),
+        opset_imports=opsets,
+        ir_version=8,
+    )
     onnx.save(proto, tmp_path / "m.onnx")
     model, _ = load_onnx(tmp_path / "m.onnx")
     assert_same(run(proto, {"x": X}), run(model, {"x": X}))
@@ -234,9 +388,14 @@ def test_labels_of_text_are_their_places_and_a_note_says_so(tmp_path):
     proto.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.STRING
     onnx.save(proto, tmp_path / "m.onnx")
     model, _ = load_onnx(tmp_path / "m.onnx")
-    assert model.metadata_props["mrt_notes"] == "'label' is the place of a label: 0 is 'no', 1 is 'yes'"
+    assert (
+        model.metadata_props["mrt_notes"]
+        == "'label' is the place of a label: 0 is 'no', 1 is 'yes'"
+    )
     found, expected = run(model, {"x": X}), run(proto, {"x": X})
-    assert [("no", "yes")[place] for place in found["label"]] == expected["label"].tolist()
+    assert [("no", "yes")[place] for place in found["label"]] == expected[
+        "label"
+    ].tolist()
     assert np.allclose(found["y"], expected["y"])
 
 
@@ -244,16 +403,28 @@ def test_a_text_that_is_looked_up_is_its_place(tmp_path):
     """As exporters end a network whose classes have names."""
     nodes = [
         helper.make_node("ArgMax", ["x"], ["best"], axis=1, keepdims=0),
-        helper.make_node("ArrayFeatureExtractor", ["names", "best"], ["found"], domain="ai.onnx.ml"),
+        helper.make_node(
+            "ArrayFeatureExtractor", ["names", "best"], ["found"], domain="ai.onnx.ml"
+        ),
         helper.make_node("Reshape", ["found", "row"], ["label"]),
     ]
-    names = helper.make_tensor("names", onnx.TensorProto.STRING, [3], [b"a", b"b", b"c"])
+    names = helper.make_tensor(
+        "names", onnx.TensorProto.STRING, [3], [b"a", b"b", b"c"]
+    )
     row = numpy_helper.from_array(np.array([-1]), "row")
-    ends = [helper.make_tensor_value_info("x", 1, [5, 3]), helper.make_tensor_value_info("label", 8, [5])]
+    ends = [
+        helper.make_tensor_value_info("x", 1, [5, 3]),
+        helper.make_tensor_value_info("label", 8, [5]),
+    ]
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
     graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], [names, row])
     proto = helper.make_model(graph, opset_imports=opsets, ir_version=8)
     onnx.save(proto, tmp_path / "m.onnx")
     model, _ = load_onnx(tmp_path / "m.onnx")
-    assert model.metadata_props["mrt_notes"] == "'found' is the place of a label: 0 is 'a', 1 is 'b', 2 is 'c'"
-    assert ["abc"[place] for place in run(model, {"x": X})["label"]] == run(proto, {"x": X})["label"].tolist()
+    assert (
+        model.metadata_props["mrt_notes"]
+        == "'found' is the place of a label: 0 is 'a', 1 is 'b', 2 is 'c'"
+    )
+    assert ["abc"[place] for place in run(model, {"x": X})["label"]] == run(
+        proto, {"x": X}
+    )["label"].tolist()

@@ -28,9 +28,14 @@ def model_of(operator, attributes, shape, opset=7):
         helper.make_node(operator, ["a"], ["b"], name="one", **attributes),
         helper.make_node("Neg", ["b"], ["y"]),
     ]
-    values = [helper.make_tensor_value_info(name, 1, dims) for name, dims in (("x", SHAPE), ("y", shape))]
+    values = [
+        helper.make_tensor_value_info(name, 1, dims)
+        for name, dims in (("x", SHAPE), ("y", shape))
+    ]
     graph = helper.make_graph(nodes, "g", values[:1], values[1:])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=3)
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=3
+    )
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -51,14 +56,19 @@ def test_scale_is_a_product_with_one_number(tmp_path):
 
 
 def test_a_newer_model_has_none(tmp_path):
-    onnx.save(model_of("Affine", {"alpha": 1.5}, SHAPE, opset=12), path := tmp_path / "m.onnx")
+    onnx.save(
+        model_of("Affine", {"alpha": 1.5}, SHAPE, opset=12), path := tmp_path / "m.onnx"
+    )
     with pytest.raises(
-        Unsupported, match=r"one \(Affine\): an experimental operator, which ONNX dropped with opset 10"
+        Unsupported,
+        match=r"one \(Affine\): an experimental operator, which ONNX dropped with opset 10",
     ):
         load_onnx(path)
 
 
-@pytest.mark.parametrize("attributes", [{"alpha": "much"}, {"beta": [1.0]}, {"gamma": 1.0}])
+@pytest.mark.parametrize(
+    "attributes", [{"alpha": "much"}, {"beta": [1.0]}, {"gamma": 1.0}]
+)
 def test_attributes_that_it_never_had(attributes, tmp_path):
     onnx.save(model_of("Affine", attributes, SHAPE), path := tmp_path / "m.onnx")
     with pytest.raises(Unsupported, match=r"one \(Affine\): an experimental operator"):
@@ -68,5 +78,7 @@ def test_attributes_that_it_never_had(attributes, tmp_path):
 @pytest.mark.parametrize("border", [[1, 1], [-1, 0, 0, 0]])
 def test_a_border_that_is_none(border, tmp_path):
     onnx.save(model_of("Crop", {"border": border}, SHAPE), path := tmp_path / "m.onnx")
-    with pytest.raises(Unsupported, match=r"one \(Crop\): border=.*; expected 4 numbers"):
+    with pytest.raises(
+        Unsupported, match=r"one \(Crop\): border=.*; expected 4 numbers"
+    ):
         load_onnx(path)

@@ -44,9 +44,16 @@ FORMS = {
 }  # fmt: skip
 
 
-def model_of(operator, arrays, attributes, *, opset=14, domain=DOMAIN, shape=(1, 3, 7, 6)):
-    made = helper.make_node(operator, ["x", *arrays], ["y"], name="one", domain=domain, **attributes)
-    values = [helper.make_tensor_value_info(name, 1, dims) for name, dims in (("x", shape), ("y", None))]
+def model_of(
+    operator, arrays, attributes, *, opset=14, domain=DOMAIN, shape=(1, 3, 7, 6)
+):
+    made = helper.make_node(
+        operator, ["x", *arrays], ["y"], name="one", domain=domain, **attributes
+    )
+    values = [
+        helper.make_tensor_value_info(name, 1, dims)
+        for name, dims in (("x", shape), ("y", None))
+    ]
     held = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
     graph = helper.make_graph([made], "g", values[:1], values[1:], held)
     opsets = [helper.make_opsetid("", opset), helper.make_opsetid(DOMAIN, 1)]
@@ -67,10 +74,16 @@ def test_it_means_what_onnxruntime_computes(name, tmp_path):
     assert all(entry.op_type in canonical.CANONICAL_OPERATORS for entry in model.graph)
 
 
-@pytest.mark.parametrize("operator", ["LayerNormalization", "SimplifiedLayerNormalization"])
+@pytest.mark.parametrize(
+    "operator", ["LayerNormalization", "SimplifiedLayerNormalization"]
+)
 def test_norms_that_the_optimiser_leaves_in_the_default_domain(operator, tmp_path):
-    arrays = {"s": weights(6)} | ({"t": weights(6)} if operator == "LayerNormalization" else {})
-    proto = model_of(operator, arrays, {"axis": -1, "epsilon": 0.01}, opset=14, domain="")
+    arrays = {"s": weights(6)} | (
+        {"t": weights(6)} if operator == "LayerNormalization" else {}
+    )
+    proto = model_of(
+        operator, arrays, {"axis": -1, "epsilon": 0.01}, opset=14, domain=""
+    )
     feeds = seeded({"x": (1, 3, 7, 6)})
     onnx.save(proto, tmp_path / "m.onnx")
     model, _ = load_onnx(tmp_path / "m.onnx")
@@ -78,7 +91,9 @@ def test_norms_that_the_optimiser_leaves_in_the_default_domain(operator, tmp_pat
 
 
 def test_the_sum_under_a_norm_may_be_read(tmp_path):
-    proto = model_of("SkipLayerNormalization", {"k": weights(3, 7, 6), **ROWS}, {}, shape=(3, 7, 6))
+    proto = model_of(
+        "SkipLayerNormalization", {"k": weights(3, 7, 6), **ROWS}, {}, shape=(3, 7, 6)
+    )
     proto.graph.node[0].output.extend(["", "", "total"])
     proto.graph.output.append(helper.make_tensor_value_info("total", 1, (3, 7, 6)))
     feeds = seeded({"x": (3, 7, 6)})
@@ -96,12 +111,23 @@ def test_a_model_that_onnxruntime_optimised_is_read(tmp_path):
         node("Sigmoid", "d", "y"),
     ]
     four = {name: np.abs(weights(4)) + np.float32(0.5) for name in "gmv"}
-    proto = build(nodes, {"x": (1, 3, 7, 6)}, {**CONV, **four, "w2": weights(5, 4, 1, 1)}, opset=13)
+    proto = build(
+        nodes,
+        {"x": (1, 3, 7, 6)},
+        {**CONV, **four, "w2": weights(5, 4, 1, 1)},
+        opset=13,
+    )
     options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    options.graph_optimization_level = (
+        onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    )
     options.optimized_model_filepath = str(tmp_path / "m.onnx")
-    onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    assert "FusedConv" in [entry.op_type for entry in onnx.load(tmp_path / "m.onnx").graph.node]
+    onnxruntime.InferenceSession(
+        proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    assert "FusedConv" in [
+        entry.op_type for entry in onnx.load(tmp_path / "m.onnx").graph.node
+    ]
     model, _ = load_onnx(tmp_path / "m.onnx")
     feeds = seeded({"x": (1, 3, 7, 6)})
     assert_same(run(proto, feeds), run(model, feeds), ROUNDINGS)
@@ -116,10 +142,30 @@ def test_a_model_that_onnxruntime_optimised_is_read(tmp_path):
             {"activation": "Softmax"},
             "activation=Softmax; expected Clip, HardSigmoid, LeakyRelu, Relu",
         ),
-        ("FusedMatMul", {"w": weights(6, 4)}, {"transBatchA": 1}, "transBatchA or transBatchB is 1; expected 0"),
-        ("FusedMatMul", {"w": weights(6, 4)}, {"alpha": "much"}, "with operands or attributes that it does not have"),
-        ("FusedMatMul", {}, {}, "with operands or attributes that it does not have there"),
-        ("Attention", {}, {}, r"written by onnxruntime's optimiser; convert the model from before that"),
+        (
+            "FusedMatMul",
+            {"w": weights(6, 4)},
+            {"transBatchA": 1},
+            "transBatchA or transBatchB is 1; expected 0",
+        ),
+        (
+            "FusedMatMul",
+            {"w": weights(6, 4)},
+            {"alpha": "much"},
+            "with operands or attributes that it does not have",
+        ),
+        (
+            "FusedMatMul",
+            {},
+            {},
+            "with operands or attributes that it does not have there",
+        ),
+        (
+            "Attention",
+            {},
+            {},
+            r"written by onnxruntime's optimiser; convert the model from before that",
+        ),
     ],
 )
 def test_other_forms_are_refused(operator, arrays, attributes, trouble, tmp_path):

@@ -34,11 +34,21 @@ def test_a_dynamically_quantised_model(kind, per_channel, tmp_path):
         node("MatMul", "f m", "p"),
         node("Add", "p n", "y"),
     ]
-    arrays = {"w": weights(4, 3, 3, 3), "b": weights(4), "m": weights(36, 5) + np.float32(0.5), "n": weights(5)}
+    arrays = {
+        "w": weights(4, 3, 3, 3),
+        "b": weights(4),
+        "m": weights(36, 5) + np.float32(0.5),
+        "n": weights(5),
+    }
     proto = build(nodes, {"x": (1, 3, 5, 5)}, arrays, opset=13)
     proto.opset_import[0].version = 13
     onnx.save(proto, tmp_path / "float.onnx")
-    quantize_dynamic(tmp_path / "float.onnx", tmp_path / "m.onnx", weight_type=kind, per_channel=per_channel)
+    quantize_dynamic(
+        tmp_path / "float.onnx",
+        tmp_path / "m.onnx",
+        weight_type=kind,
+        per_channel=per_channel,
+    )
     operators = {entry.op_type for entry in onnx.load(tmp_path / "m.onnx").graph.node}
     assert "DynamicQuantizeLinear" in operators and "MatMulInteger" in operators
     model, _ = load_onnx(tmp_path / "m.onnx")
@@ -53,10 +63,17 @@ def test_a_dynamically_quantised_model(kind, per_channel, tmp_path):
 
 def test_products_of_integers_that_are_given_are_refused(tmp_path):
     kind = onnx.TensorProto.INT8
-    proto = build([node("MatMulInteger", "x w", "y")], {"x": (2, 3)}, {"w": np.ones((3, 4), np.int8)}, kind=kind)
+    proto = build(
+        [node("MatMulInteger", "x w", "y")],
+        {"x": (2, 3)},
+        {"w": np.ones((3, 4), np.int8)},
+        kind=kind,
+    )
     proto.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT32
     onnx.save(proto, tmp_path / "m.onnx")
-    with pytest.raises(Unsupported, match=r"\(MatMulInteger\): .*integers in a form that is not read"):
+    with pytest.raises(
+        Unsupported, match=r"\(MatMulInteger\): .*integers in a form that is not read"
+    ):
         load_onnx(tmp_path / "m.onnx")
 
 
@@ -64,13 +81,24 @@ def test_products_of_integers_that_are_given_are_refused(tmp_path):
 @pytest.mark.parametrize("direction", ["forward", "bidirectional"])
 def test_a_dynamically_quantised_lstm(per_channel, direction, tmp_path):
     ways, hidden = 1 + (direction == "bidirectional"), 6
-    arrays = {"w": weights(ways, 4 * hidden, 5), "r": weights(ways, 4 * hidden, hidden), "b": weights(ways, 8 * hidden)}
+    arrays = {
+        "w": weights(ways, 4 * hidden, 5),
+        "r": weights(ways, 4 * hidden, hidden),
+        "b": weights(ways, 8 * hidden),
+    }
     nodes = [node("LSTM", "x w r b", "y", hidden_size=hidden, direction=direction)]
     proto = build(nodes, {"x": (3, 1, 5)}, arrays, opset=13)
     proto.opset_import[0].version = 13
     onnx.save(proto, tmp_path / "float.onnx")
-    quantize_dynamic(tmp_path / "float.onnx", tmp_path / "m.onnx", weight_type=QuantType.QInt8, per_channel=per_channel)
-    assert [entry.op_type for entry in onnx.load(tmp_path / "m.onnx").graph.node] == ["DynamicQuantizeLSTM"]
+    quantize_dynamic(
+        tmp_path / "float.onnx",
+        tmp_path / "m.onnx",
+        weight_type=QuantType.QInt8,
+        per_channel=per_channel,
+    )
+    assert [entry.op_type for entry in onnx.load(tmp_path / "m.onnx").graph.node] == [
+        "DynamicQuantizeLSTM"
+    ]
     model, _ = load_onnx(tmp_path / "m.onnx")
     assert model.metadata_props["mrt_notes"] == NOTE
     feeds = seeded({"x": (3, 1, 5)})
@@ -88,10 +116,14 @@ def test_what_the_optimiser_makes_of_dynamic_products(bias, tmp_path):
     proto = build(nodes, {"x": (2, 6)}, arrays, opset=13)
     proto.opset_import[0].version = 13
     onnx.save(proto, tmp_path / "float.onnx")
-    quantize_dynamic(tmp_path / "float.onnx", tmp_path / "q.onnx", weight_type=QuantType.QUInt8)
+    quantize_dynamic(
+        tmp_path / "float.onnx", tmp_path / "q.onnx", weight_type=QuantType.QUInt8
+    )
     options = onnxruntime.SessionOptions()
     options.optimized_model_filepath = str(tmp_path / "m.onnx")
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    options.graph_optimization_level = (
+        onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    )
     onnxruntime.InferenceSession(tmp_path / "q.onnx", options)
     operators = {entry.op_type for entry in onnx.load(tmp_path / "m.onnx").graph.node}
     assert operators & {"DynamicQuantizeMatMul", "MatMulIntegerToFloat"}, operators
@@ -125,7 +157,9 @@ def test_a_bias_in_steps_of_the_values_scale(tmp_path):
     feeds = seeded({"x": (1, 3, 5, 5)})
     expected, found = run(proto, feeds)["y"], run(model, feeds)["y"]
     assert snr(expected, found) > OF_8_BITS
-    assert abs((expected - found).mean()) < 0.02  # 0.01 for each bias that is only rounded down would show
+    assert (
+        abs((expected - found).mean()) < 0.02
+    )  # 0.01 for each bias that is only rounded down would show
 
 
 PRODUCT = """<ir_version: 8, opset_import: ["" : 13, "com.microsoft" : 1]>
@@ -138,8 +172,14 @@ main (float[2, 3] x) => (float[2, 4] y) <float size = {0.01}> {
 @pytest.mark.parametrize("scales", ["s, size", "size, s"])
 def test_the_scales_of_a_product_may_be_in_any_order(scales, tmp_path):
     """As onnxruntime's fusion copies them from a multiplication."""
-    proto = onnx.parser.parse_model(PRODUCT.replace("SCALES", scales).replace("ZERO", "z"))
-    proto.graph.initializer.append(onnx.numpy_helper.from_array(RNG.integers(-100, 100, (3, 4)).astype(np.int8), "w"))
+    proto = onnx.parser.parse_model(
+        PRODUCT.replace("SCALES", scales).replace("ZERO", "z")
+    )
+    proto.graph.initializer.append(
+        onnx.numpy_helper.from_array(
+            RNG.integers(-100, 100, (3, 4)).astype(np.int8), "w"
+        )
+    )
     onnx.save(proto, tmp_path / "m.onnx")
     model, _ = load_onnx(tmp_path / "m.onnx")
     feeds = seeded({"x": (2, 3)})
@@ -147,7 +187,9 @@ def test_the_scales_of_a_product_may_be_in_any_order(scales, tmp_path):
 
 
 def test_a_product_with_another_zero_point_is_refused(tmp_path):
-    proto = onnx.parser.parse_model(PRODUCT.replace("SCALES", "s, size").replace("ZERO", "other"))
+    proto = onnx.parser.parse_model(
+        PRODUCT.replace("SCALES", "s, size").replace("ZERO", "other")
+    )
     proto.graph.initializer.extend([
         onnx.numpy_helper.from_array(np.ones((3, 4), np.int8), "w"), onnx.numpy_helper.from_array(np.uint8(7), "other")
     ])  # fmt: skip
@@ -165,7 +207,9 @@ def test_rounded_values_that_are_no_bias_are_not_read_as_one(tmp_path):
       i = Cast <to = 6> (e)
       y = Add (c, i)
     }""")
-    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((3, 4), np.int8), "w"))
+    proto.graph.initializer.append(
+        onnx.numpy_helper.from_array(np.ones((3, 4), np.int8), "w")
+    )
     onnx.save(proto, tmp_path / "m.onnx")
     with pytest.raises(BadModel, match="do not fit together"):
         load_onnx(tmp_path / "m.onnx")

@@ -25,13 +25,20 @@ INTEGERS = np.arange(-60, 60, 10, dtype=np.int8).reshape(3, 4)
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("as_node", [False, True])
-def test_weights_kept_as_integers_are_what_onnxruntime_makes_of_them(arrays, attributes, opset, as_node, tmp_path):
-    nodes = [node("DequantizeLinear", " ".join(arrays), "c", **attributes), node("Mul", "x c", "y")]
+def test_weights_kept_as_integers_are_what_onnxruntime_makes_of_them(
+    arrays, attributes, opset, as_node, tmp_path
+):
+    nodes = [
+        node("DequantizeLinear", " ".join(arrays), "c", **attributes),
+        node("Mul", "x c", "y"),
+    ]
     proto = build(nodes, {"x": (1,)}, arrays, opset=opset)
     proto.ir_version = 10
     expected = run(proto, {"x": np.ones(1, np.float32)})["y"]
     if as_node:  # a Constant in the place of an initializer
-        made = onnx.helper.make_node("Constant", [], ["a"], value=proto.graph.initializer.pop(0))
+        made = onnx.helper.make_node(
+            "Constant", [], ["a"], value=proto.graph.initializer.pop(0)
+        )
         proto.graph.node.insert(0, made)
     onnx.save(proto, tmp_path / "m.onnx")
     model, _ = load_onnx(tmp_path / "m.onnx")

@@ -17,7 +17,10 @@ _SHAPE = {"x": (1, 2, 4, 4)}
 
 
 def _proto():
-    weights = {"w": np.arange(36, dtype=np.float32).reshape(2, 2, 3, 3), "b": np.array([1, 2], np.float32)}
+    weights = {
+        "w": np.arange(36, dtype=np.float32).reshape(2, 2, 3, 3),
+        "b": np.array([1, 2], np.float32),
+    }
     return build([node("Conv", "x w b", "y")], _SHAPE, weights)
 
 
@@ -33,7 +36,9 @@ def _save(folder, *, one_file=True, location="m.onnx.data"):
 def _change(path, **fields):
     """Rewrite what the model says about where the data of its first weight is."""
     proto = onnx.load(path, load_external_data=False)
-    kept = {entry.key: entry.value for entry in proto.graph.initializer[0].external_data}
+    kept = {
+        entry.key: entry.value for entry in proto.graph.initializer[0].external_data
+    }
     del proto.graph.initializer[0].external_data[:]
     for key, value in {**kept, **fields}.items():
         if value is not None:
@@ -55,14 +60,19 @@ def test_the_model_means_the_same(one_file, tmp_path):
 
 def test_the_hash_is_of_the_hashes_of_all_files(tmp_path):
     path = _save(tmp_path)
-    parts = [hashlib.sha256((tmp_path / name).read_bytes()).digest() for name in ("m.onnx", "m.onnx.data")]
+    parts = [
+        hashlib.sha256((tmp_path / name).read_bytes()).digest()
+        for name in ("m.onnx", "m.onnx.data")
+    ]
     assert frontend.load(path).sha256 == hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 def test_a_part_without_a_length_goes_to_the_end(tmp_path):
     path = _save(tmp_path, one_file=False)
     _change(path, offset=None, length=None)
-    assert_same(run(_proto(), seeded(_SHAPE)), run(frontend.load(path).model, seeded(_SHAPE)))
+    assert_same(
+        run(_proto(), seeded(_SHAPE)), run(frontend.load(path).model, seeded(_SHAPE))
+    )
 
 
 def test_a_file_that_is_missing(tmp_path):
@@ -72,7 +82,9 @@ def test_a_file_that_is_missing(tmp_path):
     assert _refusal(path) == expected
 
 
-@pytest.mark.parametrize("location", ["../secret", "/etc/passwd", "", "link", "sub/../../secret"])
+@pytest.mark.parametrize(
+    "location", ["../secret", "/etc/passwd", "", "link", "sub/../../secret"]
+)
 def test_nothing_outside_the_folder_is_read(location, tmp_path):
     (tmp_path / "secret").write_bytes(b"\0" * 144)
     (tmp_path / "models").mkdir()
@@ -93,16 +105,25 @@ def test_a_name_that_no_file_has(location, tmp_path):
 def test_a_file_cut_short(tmp_path):
     path = _save(tmp_path, one_file=False)
     (tmp_path / "w").write_bytes(b"\0" * 100)
-    assert _refusal(path) == "m.onnx: 'w': its data ends at byte 144 of a file of 100; the file is cut short"
+    assert (
+        _refusal(path)
+        == "m.onnx: 'w': its data ends at byte 144 of a file of 100; the file is cut short"
+    )
 
 
 def test_an_offset_past_the_end(tmp_path):
     path = _save(tmp_path, one_file=False)
     _change(path, offset="145", length=None)
-    assert _refusal(path) == "m.onnx: 'w': its data ends at byte 145 of a file of 144; the file is cut short"
+    assert (
+        _refusal(path)
+        == "m.onnx: 'w': its data ends at byte 145 of a file of 144; the file is cut short"
+    )
 
 
-@pytest.mark.parametrize(("key", "text"), [("offset", "-1"), ("length", "ten"), ("length", "²"), ("offset", "9" * 20)])
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [("offset", "-1"), ("length", "ten"), ("length", "²"), ("offset", "9" * 20)],
+)
 def test_a_place_that_is_no_number(key, text, tmp_path):
     path = _save(tmp_path)
     _change(path, **{key: text})
@@ -112,13 +133,19 @@ def test_a_place_that_is_no_number(key, text, tmp_path):
 def test_too_few_bytes_for_the_shape(tmp_path):
     path = _save(tmp_path)
     _change(path, length="140")
-    assert _refusal(path) == "m.onnx: 'w': its data has 140 bytes; its shape [2, 2, 3, 3] of float needs 144"
+    assert (
+        _refusal(path)
+        == "m.onnx: 'w': its data has 140 bytes; its shape [2, 2, 3, 3] of float needs 144"
+    )
 
 
 def test_the_same_bytes_many_times_are_counted_each_time(tmp_path, monkeypatch):
     path = _save(tmp_path)
     monkeypatch.setattr(external, "LARGEST_DATA", 151)
-    assert _refusal(path) == "m.onnx: more than 151 bytes of data; the largest model has as many"
+    assert (
+        _refusal(path)
+        == "m.onnx: more than 151 bytes of data; the largest model has as many"
+    )
     monkeypatch.setattr(external, "LARGEST_DATA", 152)
     assert frontend.load(path).model.graph.num_nodes() == 1
 
@@ -131,14 +158,21 @@ def test_arrays_stay_on_the_disk_until_they_are_read(tmp_path):
 
 def test_a_constant_node_is_read_at_once(tmp_path):
     proto = build([node("Add", "x c", "y")], {"x": (2, 3)})
-    constant = onnx.helper.make_node("Constant", [], ["c"], value=onnx.numpy_helper.from_array(np.ones(3, np.float32)))
+    constant = onnx.helper.make_node(
+        "Constant",
+        [],
+        ["c"],
+        value=onnx.numpy_helper.from_array(np.ones(3, np.float32)),
+    )
     constant.attribute[0].t.ClearField("raw_data")
     constant.attribute[0].t.data_location = onnx.TensorProto.EXTERNAL
     constant.attribute[0].t.external_data.add(key="location", value="d")
     proto.graph.node.insert(0, constant)
     (tmp_path / "d").write_bytes(np.arange(3, dtype=np.float32).tobytes())
     (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
-    (found,) = run(frontend.load(tmp_path / "m.onnx").model, {"x": np.zeros((2, 3), np.float32)}).values()
+    (found,) = run(
+        frontend.load(tmp_path / "m.onnx").model, {"x": np.zeros((2, 3), np.float32)}
+    ).values()
     assert found.tolist() == [[0, 1, 2], [0, 1, 2]]
 
 
@@ -147,7 +181,10 @@ def test_another_initializer_of_a_type_without_whole_bytes(tmp_path):
     proto = onnx.load(path, load_external_data=False)
     proto.graph.initializer[0].data_type = onnx.TensorProto.INT4
     path.write_bytes(proto.SerializeToString())
-    assert _refusal(path) == "m.onnx: 'w' has type INT4; expected floats, integers or booleans"
+    assert (
+        _refusal(path)
+        == "m.onnx: 'w' has type INT4; expected floats, integers or booleans"
+    )
 
 
 def test_a_shape_below_zero(tmp_path):
@@ -155,14 +192,29 @@ def test_a_shape_below_zero(tmp_path):
     proto = onnx.load(path, load_external_data=False)
     proto.graph.initializer[0].dims[:] = [-2, -2, 3, 3]
     path.write_bytes(proto.SerializeToString())
-    assert "its data has 144 bytes; its shape [-2, -2, 3, 3] of float needs 144" in _refusal(path)
+    assert (
+        "its data has 144 bytes; its shape [-2, -2, 3, 3] of float needs 144"
+        in _refusal(path)
+    )
 
 
 def test_a_weight_of_nothing(tmp_path):
-    proto = build([node("Concat", "x w", "y", axis=0)], {"x": (2, 3)}, {"w": np.zeros((0, 3), np.float32)})
-    onnx.save_model(proto, tmp_path / "m.onnx", save_as_external_data=True, size_threshold=0, location="d")
+    proto = build(
+        [node("Concat", "x w", "y", axis=0)],
+        {"x": (2, 3)},
+        {"w": np.zeros((0, 3), np.float32)},
+    )
+    onnx.save_model(
+        proto,
+        tmp_path / "m.onnx",
+        save_as_external_data=True,
+        size_threshold=0,
+        location="d",
+    )
     (tmp_path / "d").touch()
-    assert frontend.load(tmp_path / "m.onnx").model.graph.initializers["w"].const_value.shape == [0, 3]
+    assert frontend.load(tmp_path / "m.onnx").model.graph.initializers[
+        "w"
+    ].const_value.shape == [0, 3]
 
 
 @pytest.mark.slow
@@ -172,16 +224,34 @@ def test_a_model_of_more_than_two_gigabytes_is_read_with_little_memory(tmp_path)
     with (tmp_path / "w.bin").open("wb") as file:
         file.truncate(size * size * 4 * count)
     proto = build(
-        [node("MatMul", "x w0", "a"), node("MatMul", "a w1", "b"), node("MatMul", "b w2", "y")], {"x": (1, size)}
+        [
+            node("MatMul", "x w0", "a"),
+            node("MatMul", "a w1", "b"),
+            node("MatMul", "b w2", "y"),
+        ],
+        {"x": (1, size)},
     )
     for index in range(count):
-        tensor = proto.graph.initializer.add(name=f"w{index}", data_type=1, dims=[size, size], data_location=1)
-        for key, value in {"location": "w.bin", "offset": index * size**2 * 4, "length": size**2 * 4}.items():
+        tensor = proto.graph.initializer.add(
+            name=f"w{index}", data_type=1, dims=[size, size], data_location=1
+        )
+        for key, value in {
+            "location": "w.bin",
+            "offset": index * size**2 * 4,
+            "length": size**2 * 4,
+        }.items():
             tensor.external_data.add(key=key, value=str(value))
     (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
     code = (
         "import re, sys; from pathlib import Path; from mrt import frontend\n"
         "frontend.load(Path(sys.argv[1])); print(re.search(r'RssAnon:.(.*) kB', Path('/proc/self/status').read_text())[1])"
     )
-    done = subprocess.run([sys.executable, "-c", code, tmp_path / "m.onnx"], capture_output=True, text=True, check=True)
-    assert int(done.stdout) < 1 << 19  # kilobytes of its own: half a gigabyte, of which none are weights
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "m.onnx"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (
+        int(done.stdout) < 1 << 19
+    )  # kilobytes of its own: half a gigabyte, of which none are weights

@@ -23,12 +23,22 @@ def value(name, shape=None, kind=TensorProto.FLOAT):
 
 
 def node(operator, inputs, outputs, **attributes):
-    return helper.make_node(operator, inputs.split(), outputs.split(), name=f"{operator}:{outputs}", **attributes)
+    return helper.make_node(
+        operator,
+        inputs.split(),
+        outputs.split(),
+        name=f"{operator}:{outputs}",
+        **attributes,
+    )
 
 
 def body(nodes, states, outputs, kinds=()):
     """A Loop's body: iteration, condition, states."""
-    begins = [value("i", [], TensorProto.INT64), value("c", [], TensorProto.BOOL), *(value(name) for name in states)]
+    begins = [
+        value("i", [], TensorProto.INT64),
+        value("c", [], TensorProto.BOOL),
+        *(value(name) for name in states),
+    ]
     named = dict(kinds)
     ends = [value(name, None, named.get(name, TensorProto.FLOAT)) for name in outputs]
     ends[0] = value(outputs[0], [], TensorProto.BOOL)
@@ -38,15 +48,30 @@ def body(nodes, states, outputs, kinds=()):
 def model_of(nodes, opset=13, outputs="y", inputs=None):
     held = [numpy_helper.from_array(array, name) for name, array in CONSTANTS.items()]
     begins = [value(name, shape) for name, shape in (inputs or {"x": SHAPE}).items()]
-    graph = helper.make_graph(nodes, "g", begins, [value(name) for name in outputs.split()], held)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    graph = helper.make_graph(
+        nodes, "g", begins, [value(name) for name in outputs.split()], held
+    )
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8
+    )
 
 
 def check(proto, folder, inputs=None):
     """Equal to onnxruntime's, and of canonical operators in the end."""
-    feeds = {name: RNG.normal(size=shape).astype(np.float32) for name, shape in (inputs or {"x": SHAPE}).items()}
-    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
-    expected = dict(zip([item.name for item in session.get_outputs()], session.run(None, feeds), strict=True))
+    feeds = {
+        name: RNG.normal(size=shape).astype(np.float32)
+        for name, shape in (inputs or {"x": SHAPE}).items()
+    }
+    session = onnxruntime.InferenceSession(
+        proto.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    expected = dict(
+        zip(
+            [item.name for item in session.get_outputs()],
+            session.run(None, feeds),
+            strict=True,
+        )
+    )
     onnx.save(proto, folder / "m.onnx")
     model, _ = load_onnx(folder / "m.onnx")
     rewrite(model)
@@ -62,8 +87,15 @@ STEP = [node("MatMul", "s w", "p"), node("Tanh", "p", "t"), node("Identity", "c"
 @pytest.mark.parametrize("opset", [11, 13, 18])
 def test_a_loop_of_so_many_steps(opset, tmp_path):
     """The body reads a weight from outside, gives a state and keeps what each step gave."""
-    made = node("Loop", "four yes x", "last every", body=body(STEP, ["s"], ["go", "t", "t"]))
-    check(model_of([made, node("Relu", "last", "y"), node("Neg", "every", "z")], opset, "y z"), tmp_path)
+    made = node(
+        "Loop", "four yes x", "last every", body=body(STEP, ["s"], ["go", "t", "t"])
+    )
+    check(
+        model_of(
+            [made, node("Relu", "last", "y"), node("Neg", "every", "z")], opset, "y z"
+        ),
+        tmp_path,
+    )
 
 
 def test_a_loop_that_decides_whether_to_go_on(tmp_path):
@@ -73,7 +105,12 @@ def test_a_loop_that_decides_whether_to_go_on(tmp_path):
 
 
 def test_a_loop_that_counts_in_its_body(tmp_path):
-    inner = [node("Cast", "i", "f", to=1), node("Mul", "s f", "t"), node("Add", "t x", "u"), STEP[2]]
+    inner = [
+        node("Cast", "i", "f", to=1),
+        node("Mul", "s f", "t"),
+        node("Add", "t x", "u"),
+        STEP[2],
+    ]
     made = node("Loop", "four yes x", "last", body=body(inner, ["s"], ["go", "u"]))
     check(model_of([made, node("Relu", "last", "y")]), tmp_path)
 
@@ -84,7 +121,11 @@ def test_loops_in_loops(tmp_path):
         [value("j", [], TensorProto.INT64), value("d", [], TensorProto.BOOL), value("b")],
         [value("dd", [], TensorProto.BOOL), value("bb")],
     )  # fmt: skip
-    outer = [node("Loop", "three yes s", "t", body=inner), node("Tanh", "t", "u"), STEP[2]]
+    outer = [
+        node("Loop", "three yes s", "t", body=inner),
+        node("Tanh", "t", "u"),
+        STEP[2],
+    ]
     made = node("Loop", "one yes x", "last", body=body(outer, ["s"], ["go", "u"]))
     check(model_of([made, node("Relu", "last", "y")]), tmp_path)
 
@@ -100,8 +141,18 @@ def test_a_scan_over_rows_or_columns(attributes, tmp_path):
         [node("Add", "s r", "t"), node("Tanh", "t", "k")], "body", [value("s", [length]), value("r", [length])],
         [value("t", [length]), value("k", [length])],
     )  # fmt: skip
-    made = node("Scan", "first x", "last y", body=inner, num_scan_inputs=1, **attributes)
-    nodes = [node("Constant", "", "first", value=numpy_helper.from_array(np.ones(length, np.float32))), made]
+    made = node(
+        "Scan", "first x", "last y", body=inner, num_scan_inputs=1, **attributes
+    )
+    nodes = [
+        node(
+            "Constant",
+            "",
+            "first",
+            value=numpy_helper.from_array(np.ones(length, np.float32)),
+        ),
+        made,
+    ]
     check(model_of([*nodes, node("Neg", "last", "z")], outputs="y z"), tmp_path)
 
 
@@ -109,8 +160,12 @@ def test_a_list_that_a_loop_fills(tmp_path):
     """As scripted modules gather the results of their steps."""
     inner = [*STEP[:2], node("SequenceInsert", "q t", "r"), STEP[2]]
     graph = body(inner, ["s"], ["go", "t"])
-    graph.input.append(helper.make_tensor_sequence_value_info("q", TensorProto.FLOAT, None))
-    graph.output.append(helper.make_tensor_sequence_value_info("r", TensorProto.FLOAT, None))
+    graph.input.append(
+        helper.make_tensor_sequence_value_info("q", TensorProto.FLOAT, None)
+    )
+    graph.output.append(
+        helper.make_tensor_sequence_value_info("r", TensorProto.FLOAT, None)
+    )
     nodes = [
         node("SequenceEmpty", "", "none", dtype=1),
         node("Loop", "three yes x none", "last all", body=graph),
@@ -158,7 +213,10 @@ def test_sequences_that_are_built(tmp_path):
             node("Loop", "n yes x", "y", body=body(STEP, ["s"], ["go", "t"])),
             "how often it runs is not known at conversion",
         ),
-        (node("Loop", "many yes x", "y", body=body(STEP, ["s"], ["go", "t"])), "or more than 1024 times"),
+        (
+            node("Loop", "many yes x", "y", body=body(STEP, ["s"], ["go", "t"])),
+            "or more than 1024 times",
+        ),
     ],
 )
 def test_loops_of_unknown_or_endless_length_are_refused(made, trouble, tmp_path):
@@ -176,5 +234,8 @@ def test_a_place_in_a_sequence_that_is_computed_is_refused(tmp_path):
         node("SequenceAt", "both n", "y"),
     ]
     onnx.save(model_of(nodes), tmp_path / "m.onnx")
-    with pytest.raises(Unsupported, match=r"SequenceAt:y \(SequenceAt\): .*whose length is only known when it runs"):
+    with pytest.raises(
+        Unsupported,
+        match=r"SequenceAt:y \(SequenceAt\): .*whose length is only known when it runs",
+    ):
         load_onnx(tmp_path / "m.onnx")

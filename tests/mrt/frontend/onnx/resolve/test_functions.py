@@ -13,7 +13,13 @@ IMPORTS = '<domain: "own", opset_import: ["" : 18, "own" : 1]>\n'
 
 
 def model_of(folder, calls, *functions):
-    text = HEAD + "{ " + calls + " }\n" + "\n".join(IMPORTS + function for function in functions)
+    text = (
+        HEAD
+        + "{ "
+        + calls
+        + " }\n"
+        + "\n".join(IMPORTS + function for function in functions)
+    )
     proto = parser.parse_model(text)
     onnx.save(proto, folder / "m.onnx")
     return proto
@@ -24,7 +30,9 @@ TWICE = "twice (a) => (b) { c = own.scaled <factor = 2.0> (a)\n b = Relu (c) }"
 
 
 def test_calls_with_attributes_and_calls_of_calls(tmp_path):
-    proto = model_of(tmp_path, "h = own.twice (x)\n y = own.scaled <factor = 0.5> (h)", SCALED, TWICE)
+    proto = model_of(
+        tmp_path, "h = own.twice (x)\n y = own.scaled <factor = 0.5> (h)", SCALED, TWICE
+    )
     model, _ = load_onnx(tmp_path / "m.onnx")
     assert not model.functions
     assert_same(run(proto, seeded({"x": (2, 3)})), run(model, seeded({"x": (2, 3)})))
@@ -42,7 +50,12 @@ def test_what_a_function_does_is_refused_by_its_operator(tmp_path):
 
 
 def test_a_function_that_calls_itself(tmp_path):
-    model_of(tmp_path, "y = own.f (x)", "f (a) => (b) { b = own.g (a) }", "g (a) => (b) { b = own.f (a) }")
+    model_of(
+        tmp_path,
+        "y = own.f (x)",
+        "f (a) => (b) { b = own.g (a) }",
+        "g (a) => (b) { b = own.f (a) }",
+    )
     with pytest.raises(BadModel, match="function 'own:f' calls itself"):
         load_onnx(tmp_path / "m.onnx")
 
@@ -50,14 +63,22 @@ def test_a_function_that_calls_itself(tmp_path):
 def test_calls_that_multiply(tmp_path):
     # thirty functions, each of which calls the next one twice: 2^30 nodes
     last = "f30 (a) => (b) { b = Relu (a) }"
-    doubling = [f"f{i} (a) => (b) {{ c = own.f{i + 1} (a)\n b = own.f{i + 1} (c) }}" for i in range(30)]
+    doubling = [
+        f"f{i} (a) => (b) {{ c = own.f{i + 1} (a)\n b = own.f{i + 1} (c) }}"
+        for i in range(30)
+    ]
     model_of(tmp_path, "y = own.f0 (x)", *doubling, last)
-    with pytest.raises(BadModel, match="1073741824 nodes once its functions are written out; at most 131072"):
+    with pytest.raises(
+        BadModel,
+        match="1073741824 nodes once its functions are written out; at most 131072",
+    ):
         load_onnx(tmp_path / "m.onnx")
 
 
 def test_functions_nested_deeper_than_the_library_follows(tmp_path):
     chain = [f"f{i} (a) => (b) {{ b = own.f{i + 1} (a) }}" for i in range(2000)]
     model_of(tmp_path, "y = own.f0 (x)", *chain, "f2000 (a) => (b) { b = Relu (a) }")
-    with pytest.raises(BadModel, match=r"its functions cannot be written out: .*depth exceeds limit"):
+    with pytest.raises(
+        BadModel, match=r"its functions cannot be written out: .*depth exceeds limit"
+    ):
         load_onnx(tmp_path / "m.onnx")

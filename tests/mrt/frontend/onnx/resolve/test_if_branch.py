@@ -46,7 +46,9 @@ def test_a_branch_inside_a_branch_and_a_name_that_is_taken(tmp_path):
     )
     proto = model_of(tmp_path, text.replace("h.h0", "h_h0"))
     model, _ = load_onnx(tmp_path / "m.onnx", shapes={"x": (2, 3, 4)})
-    assert_same(run(proto, seeded({"x": (2, 3, 4)})), run(model, seeded({"x": (2, 3, 4)})))
+    assert_same(
+        run(proto, seeded({"x": (2, 3, 4)})), run(model, seeded({"x": (2, 3, 4)}))
+    )
 
 
 def test_a_shape_that_only_the_first_branch_tells(tmp_path):
@@ -65,7 +67,9 @@ def test_a_shape_that_only_the_first_branch_tells(tmp_path):
 def test_initializers_of_a_branch_come_along(tmp_path):
     proto = model_of(tmp_path, SQUEEZE)
     branch = proto.graph.node[3].attribute[1].g
-    branch.initializer.append(onnx.numpy_helper.from_array(np.array(3, np.float32), "factor"))
+    branch.initializer.append(
+        onnx.numpy_helper.from_array(np.array(3, np.float32), "factor")
+    )
     branch.node[0].CopyFrom(onnx.helper.make_node("Mul", ["x", "factor"], ["t"]))
     onnx.save(proto, tmp_path / "m.onnx")
     model, _ = load_onnx(tmp_path / "m.onnx", shapes={"x": (1, 2, 4)})
@@ -76,7 +80,9 @@ def test_initializers_of_a_branch_come_along(tmp_path):
 def test_a_condition_that_only_running_tells_is_refused(tmp_path):
     model_of(tmp_path, SQUEEZE.replace("shape = Shape (x)", "f = ReduceSum (x) shape = Cast <to = 7> (f)")
              .replace("size = Gather (shape, place)", "size = Identity (shape)"))  # fmt: skip
-    with pytest.raises(Unsupported, match=r"\(If\): its condition is only known when it runs"):
+    with pytest.raises(
+        Unsupported, match=r"\(If\): its condition is only known when it runs"
+    ):
         load_onnx(tmp_path / "m.onnx", shapes={"x": (1, 2, 4)})
 
 
@@ -117,11 +123,15 @@ def test_a_shape_that_hangs_on_computed_pads(times, tmp_path):
       same = Equal (size, last)
       y = If (same) <then_branch = e () => (u) { u = Abs (h) }, else_branch = f () => (u) { u = Neg (h) }>
     }"""
-    text = text.replace("MORE", again if times == 2 else "h = Identity (g)").replace("LAST", "8" if times == 2 else "6")
+    text = text.replace("MORE", again if times == 2 else "h = Identity (g)").replace(
+        "LAST", "8" if times == 2 else "6"
+    )
     proto = model_of(tmp_path, text)
     model, _ = load_onnx(tmp_path / "m.onnx", shapes={"x": (2, 3, 4)})
     assert "Abs" in [entry.op_type for entry in model.graph]
-    assert_same(run(proto, seeded({"x": (2, 3, 4)})), run(model, seeded({"x": (2, 3, 4)})))
+    assert_same(
+        run(proto, seeded({"x": (2, 3, 4)})), run(model, seeded({"x": (2, 3, 4)}))
+    )
 
 
 def test_shapes_made_to_fill_memory_stay_unknown(tmp_path):
@@ -130,7 +140,9 @@ def test_shapes_made_to_fill_memory_stay_unknown(tmp_path):
       a{i} = Constant <value = int64[4] {{{shape}}}> ()
       b{i} = Range (none, many, one)
       l{i} = Reshape (b{i}, a{i})""" for i, shape in enumerate(("1000, 1, 1, 1", "1, 1000, 1, 1", "1, 1, 1000, 1")))  # fmt: skip
-    text = SQUEEZE.replace("int64 one = {1}>", "int64 one = {1}, int64 none = {0}, int64 many = {1000}>")
+    text = SQUEEZE.replace(
+        "int64 one = {1}>", "int64 one = {1}, int64 none = {0}, int64 many = {1000}>"
+    )
     text = text.replace("y = Relu (h)", lists + """
       huge = Max (l0, l1, l2)
       wide = Reshape (x, huge)
