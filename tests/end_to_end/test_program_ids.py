@@ -1,0 +1,134 @@
+"""The programs of all configs, byte for byte: reorganising the converter must not change one of them.
+
+`program_ids.json` beside this file holds the SHA-256 of every program, made in two ways:
+
+- `invented`: from a calibration table whose ranges follow from the names of values.
+  No float model runs, so these digests hold on every machine.
+- `measured`: by `mrt convert` as users run it. The float model's numbers depend on the
+  processor and on onnxruntime, so these are compared only on the kind of machine that
+  recorded them.
+
+`python -m tests.end_to_end.test_program_ids` records both anew: a change that means to
+alter programs commits the new digests and explains why.
+"""
+
+import hashlib
+import json
+import tempfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx_ir as ir
+import onnxruntime
+import pytest
+from click.testing import CliRunner
+
+from cvm.file import format as file_format
+from mrt.cli import cli
+from mrt.config import load_config
+from mrt.convert import rewritten
+from mrt.quantize import quantize
+from mrt.quantize.residual_streams import with_stream_bits
+from mrt.table.table import CalibrationOptions, CalibrationTable, MeasuredRange
+from tests.support.shared_data import needs_shared
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+RECORD = Path(__file__).with_name("program_ids.json")
+NAMES = sorted(path.stem for path in CONFIGS.glob("*.toml"))
+BUNDLED = ("lenet_digits28", "resnet_digits8")
+
+
+def machine() -> str:
+    """The processor and the library that compute the float model's numbers."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    facts = dict(line.split(":", 1) for line in lines if ":" in line)
+    keys = {name.strip(): value.strip() for name, value in facts.items()}
+    flags = sorted(set(keys.get("flags", "").split()) & {"avx2", "avx512f"})
+    return f"onnxruntime {onnxruntime.__version__}, {keys.get('vendor_id')} {flags}"
+
+
+def invented_range(name: str) -> MeasuredRange:
+    """A range that follows from the name alone, between 1 and 32 on either side."""
+    digest = zlib.crc32(name.encode())
+    high = 2.0 ** (digest % 5) * (1 + digest // 8 % 1000 / 1000)
+    low = -high * (digest // 8192 % 100 / 100)
+    return MeasuredRange(low, high, low, high)
+
+
+def names_of_values(model: ir.Model) -> Iterator[str]:
+    for value in model.graph.inputs:
+        yield str(value.name)
+    for node in model.graph:
+        for value in node.outputs:
+            yield str(value.name)
+
+
+def invented_digest(name: str) -> str:
+    config = load_config(CONFIGS / f"{name}.toml")
+    loaded = rewritten(config)
+    table = CalibrationTable(
+        model_sha256=loaded.sha256,
+        options=CalibrationOptions(),
+        samples=1,
+        data_sha256="0" * 64,
+        ranges={
+            value: invented_range(value) for value in names_of_values(loaded.model)
+        },
+    )
+    options = with_stream_bits(loaded.model, config.quantization)
+    program = quantize(loaded.model, table, options)
+    return hashlib.sha256(file_format.encode(program)).hexdigest()
+
+
+def measured_digest(name: str, folder: Path) -> str:
+    output = folder / f"{name}.cvm"
+    words = ["convert", "--config", str(CONFIGS / f"{name}.toml"), "-o", str(output)]
+    result = CliRunner().invoke(cli, words)
+    assert result.exit_code == 0, result.output
+    return hashlib.sha256(output.read_bytes()).hexdigest()
+
+
+def recorded(kind: str) -> dict[str, str]:
+    return json.loads(RECORD.read_text())[kind]
+
+
+def test_every_config_is_recorded():
+    assert sorted(recorded("invented")) == NAMES
+    assert sorted(recorded("measured")) == NAMES
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_bundled_models_with_invented_ranges_keep_their_bytes(name):
+    assert invented_digest(name) == recorded("invented")[name]
+
+
+@pytest.mark.slow
+@needs_shared
+@pytest.mark.parametrize("name", NAMES)
+def test_every_model_with_invented_ranges_keeps_its_bytes(name):
+    assert invented_digest(name) == recorded("invented")[name]
+
+
+@pytest.mark.slow
+@needs_shared
+@pytest.mark.parametrize("name", NAMES)
+def test_every_config_converts_to_the_same_bytes(name, tmp_path):
+    if machine() != json.loads(RECORD.read_text())["machine"]:
+        pytest.skip(f"float models give other numbers here: {machine()}")
+    assert measured_digest(name, tmp_path) == recorded("measured")[name]
+
+
+def record() -> None:
+    """Write `program_ids.json` anew."""
+    with tempfile.TemporaryDirectory() as folder:
+        content = {
+            "machine": machine(),
+            "invented": {name: invented_digest(name) for name in NAMES},
+            "measured": {name: measured_digest(name, Path(folder)) for name in NAMES},
+        }
+    RECORD.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    record()
