@@ -107,6 +107,23 @@ def test_what_is_cut_off_and_within_reach_stays_cut_off() -> None:
     assert_agrees(form)
 
 
+@pytest.mark.parametrize(
+    ("whole", "part", "kernel", "stride"),
+    [
+        ((8, 8), (7, 8), 3, 1),  # one row of outputs fewer
+        ((9, 9), (9, 7), 3, 2),  # one column of outputs fewer
+        ((5, 5), (4, 4), 1, 1),
+    ],
+)
+def test_a_slice_that_cuts_off_a_step_of_the_convolution_stays(
+    whole: tuple[int, int], part: tuple[int, int], kernel: int, stride: int
+) -> None:
+    """Without the slice the convolution would give one more row or column."""
+    form = validate(trimmed(whole, part, kernel, stride, (0, 0, 0, 0), 1, "i8"))
+    assert "slice" in [step.name for step in fused(form).steps]
+    assert_agrees(form)
+
+
 def test_a_slice_that_a_convolution_adds_to_its_sums_is_still_one() -> None:
     geometry: dict[str, Attribute] = {
         "pad": (0,) * 4,
