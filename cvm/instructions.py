@@ -15,6 +15,7 @@ class InstructionSpec:
     name: str
     opcode: int
     family: str
+    stage: bool
     inputs: tuple[str, ...]
     constant: frozenset[str]
     attributes: Mapping[str, str]
@@ -35,6 +36,7 @@ def _read() -> dict[str, InstructionSpec]:
             name=name,
             opcode=row["opcode"],
             family=row["family"],
+            stage=row.get("stage", False),
             inputs=tuple(row["inputs"]),
             constant=frozenset(row.get("constant", ())),
             attributes=row.get("attributes", {}),

@@ -4,12 +4,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-STAGE_FAMILIES = {
-    "scale",
-    "arithmetic",
-    "logic",
-}  # element by element, so they may follow another step in registers
-STAGES = {"table"}
 HEADER = """// Generated from cvm/instructions.toml: X(name, opcode), one line per instruction.
 // A stage works element by element and may be fused; a step is everything else.
 #pragma once
@@ -19,11 +13,7 @@ HEADER = """// Generated from cvm/instructions.toml: X(name, opcode), one line p
 def main(source: Path, target: Path) -> None:
     """Sort the rows into the two lists."""
     rows = tomllib.loads(source.read_text(encoding="utf-8"))
-    stages = {
-        name
-        for name, row in rows.items()
-        if row["family"] in STAGE_FAMILIES or name in STAGES
-    }
+    stages = {name for name, row in rows.items() if row.get("stage", False)}
     text = HEADER
     for macro, names in (("CVM_STAGES", stages), ("CVM_STEPS", rows.keys() - stages)):
         lines = [

@@ -17,10 +17,7 @@ CHAIN = "chain"  # the step that is nothing but stages
 OPCODES = {LOAD: 200, CHAIN: 201} | {
     name: spec.opcode for name, spec in INSTRUCTIONS.items()
 }
-STAGE_FAMILIES = ("scale", "arithmetic", "logic")
-STAGES = frozenset(
-    name for name, spec in INSTRUCTIONS.items() if spec.family in STAGE_FAMILIES
-) | {"table"}
+STAGES = frozenset(name for name, spec in INSTRUCTIONS.items() if spec.stage)
 LINEAR = frozenset(
     name for name, spec in INSTRUCTIONS.items() if spec.family == "linear"
 )  # steps with an accumulator

@@ -1,10 +1,13 @@
-"""What the engine's sources must not say, so that every compiler can build them."""
+"""What every compiler must accept, and numbers that the engine and the planner share."""
 
+import re
 from pathlib import Path
 
 import cvm
+from cvm.plan.regions import MAX_OPERANDS
 
-KERNELS = Path(cvm.__file__).parent / "engine" / "kernels"
+ENGINE = Path(cvm.__file__).parent / "engine"
+KERNELS = ENGINE / "kernels"
 
 
 def test_kernels_call_no_builtin_of_one_compiler() -> None:
@@ -15,3 +18,9 @@ def test_kernels_call_no_builtin_of_one_compiler() -> None:
         for path in sources
         if "__builtin_" in path.read_text(encoding="utf-8")
     ] == []
+
+
+def test_a_planned_step_has_no_more_operands_than_the_engine_takes() -> None:
+    header = (ENGINE / "chain.h").read_text(encoding="utf-8")
+    (limit,) = re.findall(r"kMaxLoads = (\d+);", header)
+    assert int(limit) == MAX_OPERANDS
