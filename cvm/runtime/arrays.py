@@ -5,7 +5,6 @@ A compressed member may be large, or pack well, but not both: at most 1 GiB or 2
 
 from __future__ import annotations
 
-import math
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -18,12 +17,11 @@ from numpy.lib import format as npy
 
 from cvm.errors import BadInput
 from cvm.file.disk import open_to_read
+from cvm.file.npy import MAGIC, read_array
 
 RealOrInteger = npt.NDArray[Any]
 MAX_PACKED_BYTES = 2**30
 MAX_PACKED_RATIO = 20
-_CHUNK = 2**20
-_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 _BROKEN_ZIP = (
     zipfile.BadZipFile,
     zlib.error,
@@ -44,7 +42,7 @@ class ArrayFile(Mapping[str, RealOrInteger]):
         self._path = path
         with open_to_read(path) as (file, _):
             magic = file.read(6)
-        if magic == npy.MAGIC_PREFIX:
+        if magic == MAGIC:
             if len(inputs) != 1:
                 listed = ", ".join(inputs)
                 raise BadInput(
@@ -60,14 +58,14 @@ class ArrayFile(Mapping[str, RealOrInteger]):
         member = self._members[name]
         with open_to_read(self._path) as (file, size):
             if not member:
-                return _read_npy(file, size, str(self._path))
+                return read_array(file, size, str(self._path))
             where = f"{self._path}: array '{member.removesuffix('.npy')}'"
             try:
                 with zipfile.ZipFile(file) as archive:
                     info = archive.getinfo(member)
                     _check_packing(info, where)
                     with archive.open(info) as unpacked:
-                        return _read_npy(unpacked, info.file_size, where)
+                        return read_array(unpacked, info.file_size, where)
             except _BROKEN_ZIP as problem:
                 raise BadInput(f"{where}: broken: {problem}") from None
 
@@ -136,46 +134,3 @@ def _check_packing(info: zipfile.ZipInfo, where: str) -> None:
         raise BadInput(
             f"{where}: {info.compress_size} bytes that claim to unpack to {info.file_size}; save it with numpy.savez"
         )
-
-
-def _read_npy(file: IO[bytes], size: int, where: str) -> RealOrInteger:
-    """The array of an open `.npy` stream of `size` bytes, allocated only after its header agrees with that size."""
-    shape, fortran, dtype, header = _read_header(file, where)
-    if dtype.hasobject:
-        raise BadInput(
-            f"{where}: holds Python objects, which are never loaded; save it as numbers"
-        )
-    if dtype.kind not in "biuf":
-        raise BadInput(f"{where}: holds {dtype}, not numbers")
-    needed, there = math.prod(shape) * dtype.itemsize, size - header
-    if needed != there:
-        what = "truncated" if needed > there else "longer than it says"
-        raise BadInput(
-            f"{where}: {what}: shape {list(shape)} of {dtype} needs {needed} bytes, {there} are there"
-        )
-    flat = np.empty(math.prod(shape), dtype)
-    target = flat.view(np.uint8).data if flat.size else memoryview(b"")
-    for start in range(0, needed, _CHUNK):
-        chunk = file.read(min(_CHUNK, needed - start))
-        if len(chunk) != min(_CHUNK, needed - start):
-            raise BadInput(f"{where}: truncated")
-        target[start : start + len(chunk)] = chunk
-    return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
-
-
-def _read_header(
-    file: IO[bytes], where: str
-) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """Shape, Fortran order, dtype, and the number of bytes read."""
-    try:
-        version = npy.read_magic(file)
-        if version not in _HEADERS:
-            raise ValueError(f"version {version[0]}.{version[1]}")
-        shape, fortran, dtype = _HEADERS[version](file)
-        if any(dimension < 0 for dimension in shape) or len(shape) > 32:
-            raise ValueError(f"shape {list(shape)[:40]}")
-    except zipfile.BadZipFile:
-        raise
-    except Exception as problem:  # numpy lets its parser's errors through: SyntaxError, TypeError, TokenError, ...
-        raise BadInput(f"{where}: not a readable .npy header: {problem}") from None
-    return shape, fortran, dtype, file.tell()

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mrt.calibrate.arrays import StoredArray, open_npy, open_npz
 from mrt.calibrate.images import list_pictures, read_picture
 from mrt.calibrate.preprocessing import FloatArray, Preprocessing
 from mrt.errors import BadData
+from mrt.table.stored_arrays import StoredArray, open_npy, open_npz
 
 Shapes = Mapping[str, tuple[int, ...]]
 Sample = dict[str, FloatArray]

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mrt.calibrate.arrays import StoredArray, open_npz
 from mrt.errors import BadData
+from mrt.table.stored_arrays import StoredArray, open_npz
 
 Array = npt.NDArray[Any]
 PARTS = ("weights", "gains", "bias")

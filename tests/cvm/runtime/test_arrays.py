@@ -102,14 +102,14 @@ def header(text: bytes) -> bytes:
         ),
         (
             npy() + b"\0",
-            "FILE: longer than it says: shape [2, 3] of int16 needs 12 bytes, 13 are there",
+            "FILE: longer than its header declares: shape [2, 3] of int16 needs 12 bytes, 13 are there",
         ),
         (
             npy(np.asarray([{}, 1], object)),
-            "FILE: holds Python objects, which are never loaded; save it as numbers",
+            "FILE: holds Python objects, which are never loaded; expected real numbers",
         ),
-        (npy(np.asarray(["a"])), "FILE: holds <U1, not numbers"),
-        (npy(np.zeros(2, [("a", "i4")])), "FILE: holds [('a', '<i4')], not numbers"),
+        (npy(np.asarray(["a"])), "FILE: holds <U1, expected real numbers"),
+        (npy(np.zeros(2, [("a", "i4")])), "FILE: holds [('a', '<i4')], expected real numbers"),
         (
             header(
                 b"{'descr': '<i4', 'fortran_order': False, 'shape': (1000000000000000,)}"

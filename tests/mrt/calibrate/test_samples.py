@@ -116,11 +116,11 @@ def test_preprocessing_is_given_for_all_inputs_or_by_name(tmp_path: Path) -> Non
         ),
         (
             {"x": np.zeros((2, 2), complex)},
-            "array 'x': has dtype complex128, expected real numbers",
+            "array 'x': holds complex128, expected real numbers",
         ),
         (
             {"x": np.zeros((1, 2)), "y": np.array(["cat"])},
-            "array 'y': has dtype <U3, expected real numbers",
+            "array 'y': holds <U3, expected real numbers",
         ),
         ({"x": np.zeros((0, 2))}, "holds no samples; expected at least one"),
         (

@@ -1,0 +1,89 @@
+"""Arrays of strangers in the `.npy` format, checked against the file's size before memory is taken."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib import format as npy
+
+from cvm.errors import BadInput
+
+MAGIC = npy.MAGIC_PREFIX
+MAX_RANK = 32
+_CHUNK = 2**20
+_PARSERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+
+
+@dataclass(frozen=True)
+class Header:
+    """Shape, dtype and order of an array, and the number of bytes of the header itself."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
+    length: int
+
+    @property
+    def data_bytes(self) -> int:
+        """The number of bytes that follow the header."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def read_header(stream: IO[bytes], size: int, where: str) -> Header:
+    """The header of a stream of `size` bytes.
+
+    BadInput if it cannot be parsed, declares anything but numbers, or does not agree with
+    the size.
+    """
+    header = _parse(stream, where)
+    if header.dtype.hasobject:
+        raise BadInput(
+            f"{where}: holds Python objects, which are never loaded; expected real numbers"
+        )
+    if header.dtype.kind not in "biuf":
+        raise BadInput(f"{where}: holds {header.dtype}, expected real numbers")
+    needed, there = header.data_bytes, size - header.length
+    if needed != there:
+        problem = "truncated" if needed > there else "longer than its header declares"
+        raise BadInput(
+            f"{where}: {problem}: shape {list(header.shape)} of {header.dtype} needs "
+            f"{needed} bytes, {there} are there"
+        )
+    return header
+
+
+def read_array(stream: IO[bytes], size: int, where: str) -> npt.NDArray[Any]:
+    """The whole array of a stream of `size` bytes; BadInput as `read_header`."""
+    header = read_header(stream, size, where)
+    flat = np.empty(math.prod(header.shape), header.dtype)
+    target = flat.view(np.uint8).data if flat.size else memoryview(b"")
+    for start in range(0, header.data_bytes, _CHUNK):
+        wanted = min(_CHUNK, header.data_bytes - start)
+        chunk = stream.read(wanted)
+        if len(chunk) != wanted:
+            raise BadInput(f"{where}: truncated")
+        target[start : start + wanted] = chunk
+    if header.fortran:
+        return flat.reshape(header.shape[::-1]).T
+    return flat.reshape(header.shape)
+
+
+def _parse(stream: IO[bytes], where: str) -> Header:
+    try:
+        version = npy.read_magic(stream)
+        if version not in _PARSERS:
+            raise ValueError(f"version {version[0]}.{version[1]}")
+        shape, fortran, dtype = _PARSERS[version](stream)
+        if any(dimension < 0 for dimension in shape) or len(shape) > MAX_RANK:
+            raise ValueError(f"shape {list(shape)[:40]}")
+    except zipfile.BadZipFile:
+        raise  # the archive is broken, not the array in it
+    except Exception as problem:
+        # numpy lets its parser's errors through: SyntaxError, TypeError, TokenError, ...
+        raise BadInput(f"{where}: not a readable .npy header: {problem}") from None
+    return Header(shape, fortran, dtype, stream.tell())

@@ -1,0 +1,140 @@
+"""Arrays that stay in their `.npy` or `.npz` file and are read one sample at a time, in constant memory."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cvm.errors import BadInput
+from cvm.file.npy import read_header
+from mrt.errors import BadData
+
+Array = npt.NDArray[Any]
+Opener = Callable[[], AbstractContextManager[IO[bytes]]]
+_READ_ERRORS = (
+    OSError,
+    EOFError,
+    ValueError,
+    zlib.error,
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+)
+
+
+@dataclass(frozen=True)
+class StoredArray:
+    """An array in a file: its shape and dtype, and how its bytes are opened again and again."""
+
+    where: str  # "digits.npz: array 'x'", for messages
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    _size: int  # of the stream, in bytes
+    _open: Opener
+
+    def rows(self) -> Iterator[Array]:
+        """The entries along the first axis, in order; BadData where the file is damaged."""
+        try:
+            with self._open() as stream:
+                read_header(stream, self._size, self.where)
+                yield from self._entries(stream)
+        except BadInput as problem:
+            raise BadData(str(problem)) from None
+        except _READ_ERRORS as problem:
+            raise BadData(
+                f"{self.where}: cannot be read ({problem}); the file is damaged, "
+                "write it again"
+            ) from None
+
+    def _entries(self, stream: IO[bytes]) -> Iterator[Array]:
+        shape = self.shape[1:]
+        entry_bytes = self.dtype.itemsize * math.prod(shape)
+        for index in range(self.shape[0]):
+            data = _read_exactly(stream, entry_bytes)
+            if len(data) != entry_bytes:
+                raise BadData(
+                    f"{self.where}: ends inside sample {index} of {self.shape[0]}; "
+                    "the file is truncated"
+                )
+            yield np.frombuffer(data, self.dtype).reshape(shape)
+
+
+def open_npy(path: Path) -> StoredArray:
+    """The array of a `.npy` file."""
+    return _describe(lambda: path.open("rb"), f"{path}", path.stat().st_size)
+
+
+def open_npz(path: Path) -> dict[str, StoredArray | BadData]:
+    """The arrays of an `.npz` file by name; for an unusable one, the error to raise when it is needed."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+    except _READ_ERRORS as problem:
+        raise BadData(
+            f"{path}: is not a readable .npz file ({problem}); "
+            "write it with numpy.savez"
+        ) from None
+    arrays: dict[str, StoredArray | BadData] = {}
+    for member in members:
+        if not member.filename.endswith(".npy"):
+            continue
+        name = member.filename.removesuffix(".npy")
+        opener = _member_opener(path, member.filename)
+        try:
+            arrays[name] = _describe(
+                opener, f"{path}: array '{name}'", member.file_size
+            )
+        except BadData as problem:
+            arrays[name] = problem
+    return arrays
+
+
+def _member_opener(path: Path, member: str) -> Opener:
+    @contextmanager
+    def open_member() -> Iterator[IO[bytes]]:
+        with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
+            yield stream
+
+    return open_member
+
+
+def _describe(opener: Opener, where: str, size: int) -> StoredArray:
+    """Reads the header alone, so that a truncated file is refused before any work."""
+    try:
+        with opener() as stream:
+            header = read_header(stream, size, where)
+    except BadInput as problem:
+        raise BadData(str(problem)) from None
+    except _READ_ERRORS as problem:
+        raise BadData(
+            f"{where}: is not a readable numpy array ({problem}); "
+            "write it with numpy.save"
+        ) from None
+    if header.fortran and len(header.shape) > 1:
+        raise BadData(
+            f"{where}: is stored in Fortran order, which cannot be streamed; "
+            "save numpy.ascontiguousarray of it"
+        )
+    return StoredArray(where, header.shape, header.dtype, size, opener)
+
+
+def _read_exactly(stream: IO[bytes], count: int) -> bytes:
+    """Up to `count` bytes; fewer only at the end of the stream."""
+    pieces: list[bytes] = []
+    missing = count
+    while missing > 0:
+        data = stream.read(missing)
+        if not data:
+            break
+        pieces.append(data)
+        missing -= len(data)
+    return b"".join(pieces)
