@@ -249,7 +249,7 @@ def test_run_refuses_arrays_that_do_not_suit(here: Path) -> None:
     )
     np.save(here / "objects.npy", np.asarray([[None, 1, 2]], object), allow_pickle=True)
     assert refused(here, "objects.npy") == (
-        "objects.npy: holds Python objects, which are never loaded; save it as numbers"
+        "objects.npy: holds Python objects, which are never loaded; expected real numbers"
     )
     np.savez(here / "other.npz", z=[[1, 2, 3]])
     assert refused(here, "other.npz") == "other.npz: no array 'x'; it has 'z'"
