@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cvm.file import format as file_format
 from cvm.instructions import INSTRUCTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,3 +106,37 @@ def test_every_instruction_has_a_vector_that_runs(name: str) -> None:
         "vectors"
     ]
     assert any("outputs" in vector for vector in vectors)
+
+
+def _source(*patterns: str) -> str:
+    paths = [path for pattern in patterns for path in sorted(ROOT.glob(pattern))]
+    assert paths
+    return "\n".join(path.read_text(encoding="utf-8") for path in paths)
+
+
+@pytest.mark.parametrize("name", INSTRUCTIONS)
+def test_every_instruction_has_its_places(name: str) -> None:
+    """CONTRIBUTING's list: a cost, a body and a fuzz subject of the engine, a second meaning and a maker in the tests."""
+    places = {
+        "cvm/proof/cost.py": rf'"{name}"',
+        "cvm/engine/*.cpp": rf"make_(step|stage)_{name}\(",
+        "cvm/engine/fuzz/*subjects.cpp": rf"\b{name}_?\b",
+        "tests/support/plain_integers.py": rf"\b{name}\b",
+        "tests/support/cvm_programs.py": rf"\b{name}\b",
+    }
+    if INSTRUCTIONS[name].stage:
+        del places["cvm/engine/fuzz/*subjects.cpp"]  # drawn from the generated list
+    missing = [
+        place
+        for place, pattern in places.items()
+        if not re.search(pattern, _source(place))
+    ]
+    assert missing == []
+
+
+def test_every_instruction_is_in_a_golden_program() -> None:
+    kept = set()
+    for path in (ROOT / "tests" / "cvm" / "golden").glob("*.cvm"):
+        program = file_format.read(path)
+        kept |= {instruction.name for instruction in program.instructions}
+    assert INSTRUCTIONS.keys() - kept == set()

@@ -109,7 +109,10 @@ def header(text: bytes) -> bytes:
             "FILE: holds Python objects, which are never loaded; expected real numbers",
         ),
         (npy(np.asarray(["a"])), "FILE: holds <U1, expected real numbers"),
-        (npy(np.zeros(2, [("a", "i4")])), "FILE: holds [('a', '<i4')], expected real numbers"),
+        (
+            npy(np.zeros(2, [("a", "i4")])),
+            "FILE: holds [('a', '<i4')], expected real numbers",
+        ),
         (
             header(
                 b"{'descr': '<i4', 'fortran_order': False, 'shape': (1000000000000000,)}"
