@@ -1,4 +1,4 @@
-"""What a Relu or a Clip gives follows from what it takes: the model need not say it once more."""
+"""Outputs of Relu and Clip: their statistics follow from those of their inputs, so the model need not expose them."""
 
 from __future__ import annotations
 
@@ -8,45 +8,49 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-CUTS = ("Relu", "Clip")
+CLIPS = ("Relu", "Clip")
 
 
 @dataclass(frozen=True)
-class Cut:
-    """A value that is another one, clipped at these ends."""
+class ClippedValue:
+    """The name of a value that equals another one, clipped to [low, high]."""
 
     name: str
     low: float
     high: float
 
 
-def cuts(model: ir.Model) -> Mapping[str, list[Cut]]:
-    """By the value that is clipped: one that another node gives, and that is no clipped one itself."""
-    found: dict[str, list[Cut]] = {}
+def clipped_values(model: ir.Model) -> Mapping[str, list[ClippedValue]]:
+    """The clipped values by the name of the value that is clipped.
+
+    The latter is a float computed by a node that does not clip itself.
+    """
+    clipped: dict[str, list[ClippedValue]] = {}
     for node in model.graph:
-        source = node.inputs[0] if node.op_type in CUTS else None
-        if (
-            source is None
-            or source.dtype != ir.DataType.FLOAT
-            or node.outputs[0].dtype != ir.DataType.FLOAT
-        ):
+        value = node.inputs[0] if node.op_type in CLIPS else None
+        if value is None or not _are_floats(value, node.outputs[0]):
             continue
-        before, ends = source.producer(), _ends(node)
-        if before is not None and before.op_type not in CUTS and ends is not None:
-            found.setdefault(str(source.name), []).append(
-                Cut(str(node.outputs[0].name), *ends)
-            )
-    return found
+        producer, interval = value.producer(), _interval(node)
+        if producer is None or producer.op_type in CLIPS or interval is None:
+            continue
+        entry = ClippedValue(str(node.outputs[0].name), *interval)
+        clipped.setdefault(str(value.name), []).append(entry)
+    return clipped
 
 
-def _ends(node: ir.Node) -> tuple[float, float] | None:
-    """Where numbers stop, unless that is computed."""
+def _are_floats(*values: ir.Value) -> bool:
+    return all(value.dtype == ir.DataType.FLOAT for value in values)
+
+
+def _interval(node: ir.Node) -> tuple[float, float] | None:
+    """The interval to which a Relu or Clip stops numbers; None where it is computed."""
     if node.op_type == "Relu":
         return 0.0, math.inf
-    ends = [-math.inf, math.inf]
+    interval = [-math.inf, math.inf]
     for index, value in enumerate(node.inputs[1:3]):
-        if value is not None:
-            if value.const_value is None:
-                return None
-            ends[index] = float(value.const_value.numpy().reshape(-1)[0])
-    return ends[0], ends[1]
+        if value is None:
+            continue
+        if value.const_value is None:
+            return None
+        interval[index] = float(value.const_value.numpy().reshape(-1)[0])
+    return interval[0], interval[1]

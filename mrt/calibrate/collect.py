@@ -1,8 +1,9 @@
-"""Runs the float model over samples, every value known, while another thread looks at what the last gave.
+"""Runs the float model over samples with every value exposed, while a second thread gathers statistics of the last sample.
 
-Memory holds the values of two samples and one observer for each value, however many samples there are. One thread looks
-at one value after another, and does all that is to be done with it while it is in the cache. It takes about as long as the
-model, which has one thread, too; more threads would gain nothing unless the model ran on several samples at once.
+Memory holds the values of two samples and one observer for each value, however many samples
+there are. One thread gathers, value after value, everything that is needed of a value while
+it is in the cache. That takes about as long as the model, which runs on one thread, too;
+more threads would gain nothing unless the model ran on several samples at once.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from mrt.calibrate.clipped_values import CUTS, Cut, cuts
-from mrt.calibrate.observed_tensor import Clipped, ObservedTensor
+from mrt.calibrate.clipped_values import CLIPS, ClippedValue, clipped_values
+from mrt.calibrate.observed_tensor import ClippedTensor, ObservedTensor
 from mrt.calibrate.observers import Observer
 from mrt.calibrate.samples import Sample, Samples
 from mrt.calibrate.session import FloatSession, model_inputs
@@ -30,18 +31,17 @@ from mrt.graph.notes import ONE_RANGE
 from mrt.table.table import CalibrationOptions, CalibrationTable
 
 Array = npt.NDArray[Any]
-Progress = Callable[[int, int], None]  # runs done, runs in all
+RunProgress = Callable[[int, int], None]  # runs done, runs in all
 Values = Mapping[str, Array]
-Look = Callable[[int, Sample, Values], None]  # at a sample and what nodes gave for it
-MAX_EXPOSED_BYTES = (
-    256 * 2**20
-)  # values exposed by one run; a model with more is run once for each group of values
+Gather = Callable[[int, Sample, Values], None]  # index, inputs, values of nodes
+MAX_EXPOSED_BYTES = 256 * 2**20
+"""Of values exposed by one run; a model with more is run once for each group of values."""
 SUMS_OF_PRODUCTS = ("Conv", "ConvTranspose", "Gemm")
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
 
 
-class Watch:
-    """What is gathered about one value: its range and, where wanted, the mean of each index of axis 1."""
+class ValueStatistics:
+    """What a table holds of one value: its range and, where wanted, the mean of each index of axis 1."""
 
     def __init__(
         self, options: CalibrationOptions, *, by_channel: bool = False, summed: int = 1
@@ -51,29 +51,28 @@ class Watch:
         self._sums: npt.NDArray[np.float64] | None = None
         self._count = 0  # elements of each channel
 
-    def update(self, seen: ObservedTensor, few: Array) -> None:
-        """See the value for one more sample: all of it for the ends of its range, `few` of it for its histogram."""
+    def update(self, tensor: ObservedTensor, few: Array) -> None:
+        """Add one more sample: all numbers to the range, `few` of them to the histogram."""
         if few.size:
-            self.observer.count(few, *seen.range)
-        if self._by_channel and seen.few.ndim > 1:
-            self._sums = seen.sums if self._sums is None else self._sums + seen.sums
-            self._count += seen.few.size // seen.few.shape[1]
+            self.observer.count(few, *tensor.range)
+        if self._by_channel and tensor.few.ndim > 1:
+            sums = tensor.sums
+            self._sums = sums if self._sums is None else self._sums + sums
+            self._count += tensor.few.size // tensor.few.shape[1]
 
     @property
     def channel_means(self) -> tuple[float, ...] | None:
         """The means, if they were wanted."""
-        return (
-            None
-            if self._sums is None
-            else tuple((self._sums / self._count + 0.0).tolist())
-        )
+        if self._sums is None:
+            return None
+        return tuple((self._sums / self._count + 0.0).tolist())
 
 
 class CalibrationCallback(Protocol):
-    """Wants to know more of the values than calibration does, and sees them on the same occasion."""
+    """Gathers statistics besides those of a table, in the same run of the float model."""
 
     def see(self, index: int, sample: Sample, name: str, seen: ObservedTensor) -> None:
-        """A value that a node gives for a sample."""
+        """Take in one value that a node computed for a sample."""
 
 
 def calibrate(
@@ -83,128 +82,139 @@ def calibrate(
     *,
     model_sha256: str,
     callbacks: Sequence[CalibrationCallback] = (),
-    progress: Progress | None = None,
+    progress: RunProgress | None = None,
 ) -> CalibrationTable:
-    """The range of every float input and node output of the rewritten model over the samples, one sample a run."""
+    """The range of every float input and node output of the rewritten model, one sample a run."""
     if not len(samples):
         raise BadData(f"{samples.source}: holds no samples; expected at least one")
-    watches = _watches(model, options)
+    statistics = _statistics(model, options)
     digest = hashlib.sha256()
-    subsampling, cut_off, clipped = (
-        Subsampling.of(len(samples)),
-        _cut_off(model),
-        cuts(model),
-    )
+    clipped = clipped_values(model)
     groups = _groups(model, clipped)
     for number, names in enumerate(groups):
-        of_inputs = digest if number == 0 else None
         gathering = _Gathering(
-            watches, callbacks, subsampling, cut_off, clipped, samples.source, of_inputs
+            statistics=statistics,
+            callbacks=callbacks,
+            subsampling=Subsampling.of(len(samples)),
+            only_clipped=_only_clipped(model),
+            clipped=clipped,
+            source=samples.source,
+            digest=digest if number == 0 else None,
         )
-        with closing(_runs(FloatSession(model, names), samples, gathering.see)) as runs:
+        session = FloatSession(model, names)
+        with closing(_runs(session, samples, gathering.gather)) as runs:
             for done in runs:
                 if progress is not None:
-                    progress(number * len(samples) + done, len(groups) * len(samples))
-    means = {name: watch.channel_means for name, watch in watches.items()}
+                    total = len(groups) * len(samples)
+                    progress(number * len(samples) + done, total)
+    ranges = {name: item.observer.range() for name, item in statistics.items()}
+    means = {name: item.channel_means for name, item in statistics.items()}
     return CalibrationTable(
         model_sha256=model_sha256,
         options=options,
         samples=len(samples),
         data_sha256=digest.hexdigest(),
-        ranges={name: watch.observer.range() for name, watch in watches.items()},
-        channel_means={name: item for name, item in means.items() if item is not None},
+        ranges=ranges,
+        channel_means={
+            name: numbers for name, numbers in means.items() if numbers is not None
+        },
     )
 
 
 @dataclass(frozen=True)
 class _Gathering:
-    """All that is to be known of values."""
+    """Everything that one sample's values are added to."""
 
-    watches: Mapping[str, Watch]
+    statistics: Mapping[str, ValueStatistics]
     callbacks: Sequence[CalibrationCallback]
     subsampling: Subsampling
-    cut_off: frozenset[str]
-    clipped: Mapping[str, Sequence[Cut]]
+    only_clipped: frozenset[str]
+    clipped: Mapping[str, Sequence[ClippedValue]]
     source: str
-    digest: Any  # of the inputs, unless they have been seen already
+    digest: Any  # of the inputs; None when an earlier group of values has added them
 
-    def see(self, index: int, sample: Sample, values: Values) -> None:
-        """What nodes give for a sample, and the sample."""
+    def gather(self, index: int, sample: Sample, values: Values) -> None:
+        """Add a sample and the values that nodes computed for it."""
         where = f"{self.source}, sample {index}: the model's"
         if self.digest is not None:
-            for name, array in sample.items():
-                self.digest.update(np.ascontiguousarray(array, "<f4").data)
-                self._watch(name, ObservedTensor(array, array), array, f"{where} input")
+            self._gather_inputs(sample, f"{where} input")
         for name, array in values.items():
-            seen = ObservedTensor(array, self.subsampling.few(array, index))
-            clipped = (
-                (cut.name, Clipped(seen, cut.low, cut.high))
-                for cut in self.clipped.get(name, ())
-            )
-            for given, item in ((name, seen), *clipped):
-                few = (
-                    self.subsampling.fewer(item.values, index)
-                    if given in self.cut_off
-                    else item.few
-                )
-                self._watch(given, item, few, f"{where} value")
+            tensor = ObservedTensor(array, self.subsampling.few(array, index))
+            observed = [(name, tensor)]
+            for value in self.clipped.get(name, ()):
+                clipped = ClippedTensor(tensor, value.low, value.high)
+                observed.append((value.name, clipped))
+            for value_name, value_tensor in observed:
+                few = self._few(value_name, value_tensor, index)
+                self._update(value_name, value_tensor, few, f"{where} value")
                 for callback in self.callbacks:
-                    callback.see(index, sample, given, item)
+                    callback.see(index, sample, value_name, value_tensor)
 
-    def _watch(self, name: str, seen: ObservedTensor, few: Array, what: str) -> None:
+    def _gather_inputs(self, sample: Sample, where: str) -> None:
+        for name, array in sample.items():
+            self.digest.update(np.ascontiguousarray(array, "<f4").data)
+            self._update(name, ObservedTensor(array, array), array, where)
+
+    def _few(self, name: str, tensor: ObservedTensor, index: int) -> Array:
+        """The numbers for the histogram; the range of a value that is then clipped has little effect."""
+        if name in self.only_clipped:
+            return self.subsampling.fewer(tensor.values, index)
+        return tensor.few
+
+    def _update(self, name: str, tensor: ObservedTensor, few: Array, what: str) -> None:
         try:
-            self.watches[name].update(seen, few)
+            self.statistics[name].update(tensor, few)
         except BadData as problem:
             raise BadData(
                 f"{what} '{name}' has {problem}; leave the sample out or mend the model"
             ) from None
 
 
-def _runs(session: FloatSession, samples: Samples, look: Look) -> Generator[int]:
-    """Run the model on each sample, in order, and say how many have been seen: by another thread, one behind.
+def _runs(session: FloatSession, samples: Samples, gather: Gather) -> Generator[int]:
+    """Run the model on each sample, in order, and yield the number of samples gathered.
 
-    Two samples' values are all the memory that it takes: each is written over those of the last but one.
+    Another thread gathers, one sample behind. Memory holds two samples' values: each
+    overwrites those of the last but one.
     """
     with ThreadPoolExecutor(1) as thread:
-        seeing: Future[None] | None = None
+        gathering: Future[None] | None = None
         values: dict[str, Array] | None = None
-        before: dict[str, Array] | None = None  # seen already
+        done: dict[str, Array] | None = None
         for index, sample in enumerate(samples):
-            values, before = session.run(sample, into=before), values
-            if seeing is not None:
-                seeing.result()
+            values, done = session.run(sample, into=done), values
+            if gathering is not None:
+                gathering.result()
                 yield index
-            seeing = thread.submit(look, index, sample, values)
-        if seeing is not None:
-            seeing.result()
+            gathering = thread.submit(gather, index, sample, values)
+        if gathering is not None:
+            gathering.result()
             yield len(samples)
 
 
-def _produced(model: ir.Model) -> list[ir.Value]:
-    """The float values that nodes give, in the order of the graph."""
-    return [
-        value
-        for node in model.graph
-        for value in node.outputs
-        if value.name and value.dtype in _FLOATS
-    ]
+def _computed_floats(model: ir.Model) -> list[ir.Value]:
+    """The float values that nodes compute, in the order of the graph."""
+    values = [value for node in model.graph for value in node.outputs]
+    return [value for value in values if value.name and value.dtype in _FLOATS]
 
 
-def _watches(model: ir.Model, options: CalibrationOptions) -> dict[str, Watch]:
+def _statistics(
+    model: ir.Model, options: CalibrationOptions
+) -> dict[str, ValueStatistics]:
+    """By name of a value; values of one shared range have the same object."""
     groups: dict[str, list[ir.Value]] = {}
-    for value in (*model_inputs(model), *_produced(model)):
-        groups.setdefault(
-            value.metadata_props.get(ONE_RANGE, f"={value.name}"), []
-        ).append(value)
-    watches: dict[str, Watch] = {}
+    for value in (*model_inputs(model), *_computed_floats(model)):
+        key = value.metadata_props.get(ONE_RANGE, f"={value.name}")
+        groups.setdefault(key, []).append(value)
+    statistics: dict[str, ValueStatistics] = {}
     for values in groups.values():
-        by_channel, summed = (
-            any(map(_feeds_a_sum_of_products, values)),
-            min(map(_summed_together, values)),
+        shared = ValueStatistics(
+            options,
+            by_channel=any(map(_feeds_a_sum_of_products, values)),
+            summed=min(map(_summed_together, values)),
         )
-        watch = Watch(options, by_channel=by_channel, summed=summed)
-        watches |= dict.fromkeys((str(value.name) for value in values), watch)
-    return watches
+        for value in values:
+            statistics[str(value.name)] = shared
+    return statistics
 
 
 def _feeds_a_sum_of_products(value: ir.Value) -> bool:
@@ -214,39 +224,43 @@ def _feeds_a_sum_of_products(value: ir.Value) -> bool:
 
 
 def _summed_together(value: ir.Value) -> int:
-    """How many numbers of the value each of its readers adds to one, at the least; 1 unless all do nothing else.
+    """How many numbers of the value its readers add up, at least; 1 unless every reader is a ReduceSum.
 
-    Of what a layer gives, that is: squares, of which one may be all that matters of some sums and nothing of others, are
-    clipped like any other value.
+    This holds for outputs of layers. Squares, for example, are clipped like any other
+    value: one of them may decide some sums and have no effect on others.
     """
     node = value.producer()
-    if (
-        node is None
-        or node.op_type not in (*CUTS, *SUMS_OF_PRODUCTS, "Add")
-        or value.is_graph_output()
-    ):
+    if node is None or value.is_graph_output():
         return 1
-    if not value.uses() or any(use.node.op_type != "ReduceSum" for use in value.uses()):
+    if node.op_type not in (*CLIPS, *SUMS_OF_PRODUCTS, "Add"):
         return 1
-    sums = (use.node.outputs[0] for use in value.uses())
-    return min(_size(value) // max(_size(output), 1) for output in sums)
+    readers = [use.node for use in value.uses()]
+    if not readers or any(reader.op_type != "ReduceSum" for reader in readers):
+        return 1
+    counts = [_size(value) // max(_size(reader.outputs[0]), 1) for reader in readers]
+    return min(counts)
 
 
-def _cut_off(model: ir.Model) -> frozenset[str]:
-    """The values that nothing but a Relu or a Clip reads: what is then quantised is what that leaves of them."""
-    found = set()
-    for value in _produced(model):
-        uses = [use.node.op_type for use in value.uses()]
-        if len(uses) == 1 and uses[0] in CUTS and not value.is_graph_output():
-            found.add(str(value.name))
-    return frozenset(found)
+def _only_clipped(model: ir.Model) -> frozenset[str]:
+    """The values that nothing but one Relu or Clip reads: what is quantized is its output."""
+    names = set()
+    for value in _computed_floats(model):
+        readers = [use.node.op_type for use in value.uses()]
+        if len(readers) == 1 and readers[0] in CLIPS and not value.is_graph_output():
+            names.add(str(value.name))
+    return frozenset(names)
 
 
-def _groups(model: ir.Model, clipped: Mapping[str, Sequence[Cut]]) -> list[list[str]]:
-    """Names of the values that the model is asked for, cut where a run would expose too much at once."""
+def _groups(
+    model: ir.Model, clipped: Mapping[str, Sequence[ClippedValue]]
+) -> list[list[str]]:
+    """Names of the values to expose, split where one run would expose too many bytes."""
+    derived = {value.name for values in clipped.values() for value in values}
     groups: list[list[str]] = [[]]
-    exposed, known = 0, {cut.name for some in clipped.values() for cut in some}
-    for value in (value for value in _produced(model) if value.name not in known):
+    exposed = 0
+    for value in _computed_floats(model):
+        if value.name in derived:
+            continue
         size = 4 * _size(value)
         if groups[-1] and exposed + size > MAX_EXPOSED_BYTES:
             groups.append([])
@@ -257,9 +271,7 @@ def _groups(model: ir.Model, clipped: Mapping[str, Sequence[Cut]]) -> list[list[
 
 
 def _size(value: ir.Value) -> int:
-    """How many numbers the value holds; a dimension that is not known counts as 1."""
-    return math.prod(
-        []
-        if value.shape is None
-        else [size for size in value.shape if isinstance(size, int)]
-    )
+    """How many numbers the value holds; an unknown dimension counts as 1."""
+    if value.shape is None:
+        return 1
+    return math.prod(size for size in value.shape if isinstance(size, int))

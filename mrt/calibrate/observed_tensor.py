@@ -1,4 +1,4 @@
-"""One value for one sample, and what several onlookers ask of it, computed once."""
+"""One value of one sample, with the statistics that several callbacks need, each computed once."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Floats = npt.NDArray[np.float64]
 
 
 class ObservedTensor:
-    """`values` [N, C, ...], or fewer dimensions; `few` of them, thinned.
+    """The numbers of a value [N, C, ...] (or of fewer dimensions), and `few`, a subsample of them.
 
-    The arrays are written over after a sample: what is to be kept of them is copied.
+    The arrays are overwritten by the next sample: a callback copies what it keeps.
     """
 
     def __init__(self, values: Array, few: Array) -> None:
@@ -30,22 +30,21 @@ class ObservedTensor:
 
     @cached_property
     def ends(self) -> tuple[Array, Array]:
-        """[C], [C]: the least and the greatest number of each index of axis 1, of all numbers; NaN where one is."""
+        """[C], [C]: the least and the greatest number of each index of axis 1; NaN where one number is NaN."""
         return counting.ends(rows_of_channels(self.values))
 
     @cached_property
     def range(self) -> tuple[float, float]:
-        """The least and the greatest number of all; NaN if there is one."""
-        low, high = (
-            self.ends
-            if self.values.ndim == 4
-            else counting.ends(self.values.reshape(1, -1))
-        )
+        """The least and the greatest of all numbers; NaN if one of them is NaN."""
+        if self.values.ndim == 4:
+            low, high = self.ends
+        else:
+            low, high = counting.ends(self.values.reshape(1, -1))
         return float(low.min()), float(high.max())
 
     @property
     def sums(self) -> Floats:
-        """[C]: the sum of few numbers of each index of axis 1."""
+        """[C]: the sum of the subsample's numbers of each index of axis 1."""
         return self._moments[0]
 
     @property
@@ -58,34 +57,33 @@ class ObservedTensor:
         return counting.moments(rows_of_channels(self.few))
 
 
-class Clipped(ObservedTensor):
-    """What a Relu or Clip with these ends makes of a value: what is asked of it follows from what was asked of that."""
+class ClippedTensor(ObservedTensor):
+    """The output of a Relu or Clip to [low, high]; its statistics are computed from those of its input."""
 
-    def __init__(self, before: ObservedTensor, low: float, high: float) -> None:
-        self._before = before
+    def __init__(self, unclipped: ObservedTensor, low: float, high: float) -> None:
+        self._unclipped = unclipped
         self._low, self._high = np.float32(low), np.float32(high)
-        self.few = self._clip(before.few)
+        self.few = self._clip(unclipped.few)
 
     @property
     def values(self) -> Array:
         """All numbers."""
-        return self._clip(self._before.values)
+        return self._clip(self._unclipped.values)
 
     @cached_property
     def ends(self) -> tuple[Array, Array]:
-        """As of any other value."""
-        low, high = (
-            self._clip(end) + np.float32(0) for end in self._before.ends
-        )  # no zero is negative
-        return low, high
+        """As in the base class; adding 0 makes negative zeros positive."""
+        low, high = self._unclipped.ends
+        zero = np.float32(0)
+        return self._clip(low) + zero, self._clip(high) + zero
 
     @cached_property
     def range(self) -> tuple[float, float]:
-        """As of any other value."""
-        low, high = (
-            float(self._clip(np.float32(end))) + 0.0 for end in self._before.range
-        )
-        return low, high
+        """As in the base class."""
+        low, high = self._unclipped.range
+        clipped_low = float(self._clip(np.float32(low)))
+        clipped_high = float(self._clip(np.float32(high)))
+        return clipped_low + 0.0, clipped_high + 0.0
 
     def _clip(self, numbers: Array | np.float32) -> Array:
         return np.asarray(np.minimum(np.maximum(numbers, self._low), self._high))

@@ -1,4 +1,4 @@
-"""Of large images some rows are enough to learn how numbers are spread: neighbours say much the same."""
+"""Some rows of a large image stand for all: neighbouring numbers are much alike, so fewer show how they are spread."""
 
 from __future__ import annotations
 
@@ -8,36 +8,39 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-OF_ALL_SAMPLES = 2**22  # numbers of one value that are enough, over all samples
-OF_ONE_SAMPLE = 2**15  # of which no sample gives fewer, if it has as many
-HARDLY = 8  # times fewer of a value that hardly matters
+ENOUGH_OF_ALL_SAMPLES = 2**22  # numbers of one value, over all samples
+ENOUGH_OF_ONE_SAMPLE = 2**15  # no sample is cut below this
+COARSER = 8  # times fewer numbers of a value that has little effect
 
 
 @dataclass(frozen=True)
 class Subsampling:
-    """Leaves of one value `most` numbers or so of each sample."""
+    """Keeps about `most` numbers of each sample of a value."""
 
     most: int
 
     @classmethod
     def of(cls, samples: int) -> Subsampling:
-        """As suits so many samples."""
-        return cls(max(OF_ONE_SAMPLE, OF_ALL_SAMPLES // max(samples, 1)))
+        """The subsampling that suits this number of samples."""
+        share = ENOUGH_OF_ALL_SAMPLES // max(samples, 1)
+        return cls(max(ENOUGH_OF_ONE_SAMPLE, share))
 
     def few(self, values: npt.NDArray[Any], sample: int) -> npt.NDArray[Any]:
-        """Of an image [N,C,H,W] with more numbers than that, rows at equal distances; anything else as it is.
+        """Rows at equal distances of an image [N,C,H,W] with more than `most` numbers; other arrays unchanged.
 
-        They are other rows of each sample, in turn, so that all count alike: the first and the last are unlike the rest.
+        Each sample gives other rows in turn, so that all rows count alike: the first and
+        the last rows of an image are unlike the rest.
         """
         return _rows(values, sample, self.most)
 
     def fewer(self, values: npt.NDArray[Any], sample: int) -> npt.NDArray[Any]:
-        """As `few`, of a value that hardly matters."""
-        return _rows(values, sample, self.most // HARDLY)
+        """As `few`, for a value that has little effect."""
+        return _rows(values, sample, self.most // COARSER)
 
 
 def _rows(values: npt.NDArray[Any], sample: int, most: int) -> npt.NDArray[Any]:
     if values.ndim != 4 or values.size <= most:
         return values
-    step = min(-(-values.size // most), values.shape[2])
+    height = values.shape[2]
+    step = min(-(-values.size // most), height)
     return np.ascontiguousarray(values[:, :, sample % step :: step])

@@ -10,8 +10,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from mrt.calibrate import collect
-from mrt.calibrate.clipped_values import cuts
-from mrt.calibrate.collect import Watch, calibrate
+from mrt.calibrate.clipped_values import clipped_values
+from mrt.calibrate.collect import ValueStatistics, calibrate
 from mrt.calibrate.observed_tensor import ObservedTensor
 from mrt.calibrate.samples import Sample, Samples, synthetic_samples
 from mrt.calibrate.session import FloatSession, model_inputs
@@ -106,7 +106,7 @@ def test_the_model_is_not_asked_for_what_a_clip_gives() -> None:
         (dense_relu(), ["sum"]),
         (clip_of_relu(), ["sum", "y"]),
     ):  # "y" is a clip of a clip
-        assert collect._groups(model, cuts(model)) == [asked]
+        assert collect._groups(model, clipped_values(model)) == [asked]
 
 
 def clip_of_relu() -> ir.Model:
@@ -272,7 +272,7 @@ def test_running_ahead_gives_the_table_of_one_sample_after_another(
     samples = synthetic_samples({"x": (1, 3, 20, 20)}, 12)
     session, watches = (
         FloatSession(model, ["sum", "y"]),
-        {name: Watch(options, by_channel=True) for name in ["x", "sum", "y"]},
+        {name: ValueStatistics(options, by_channel=True) for name in ["x", "sum", "y"]},
     )
     for sample in samples:
         for name, values in {**sample, **session.run(sample)}.items():

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from mrt.calibrate.observed_tensor import Clipped, ObservedTensor
+from mrt.calibrate.observed_tensor import ClippedTensor, ObservedTensor
 
 
 @pytest.mark.parametrize("shape", [(1, 3, 2, 5), (2, 3, 4), (1, 4), (2, 5, 1, 1)])
@@ -50,7 +50,7 @@ def test_sums_and_squares_are_of_few_numbers() -> None:
 def test_what_a_clip_gives_is_as_if_it_were_seen_itself(shape, low, high) -> None:
     values = np.random.default_rng(4).standard_normal(shape).astype(np.float32)
     few = values[:, :, 1::2] if values.ndim == 4 else values
-    found = Clipped(ObservedTensor(values, few), low, high)
+    found = ClippedTensor(ObservedTensor(values, few), low, high)
     expected = ObservedTensor(
         np.clip(values, np.float32(low), np.float32(high)),
         np.clip(few, np.float32(low), np.float32(high)),
@@ -65,13 +65,15 @@ def test_what_a_clip_gives_is_as_if_it_were_seen_itself(shape, low, high) -> Non
 
 def test_no_end_of_what_a_clip_gives_is_a_negative_zero() -> None:
     values = np.full((1, 2, 1, 1), -3, np.float32)
-    found = Clipped(ObservedTensor(values, values), -math.inf, -0.0)
+    found = ClippedTensor(ObservedTensor(values, values), -math.inf, -0.0)
     assert not np.signbit(
-        Clipped(ObservedTensor(-values, -values), -math.inf, -0.0).ends
+        ClippedTensor(ObservedTensor(-values, -values), -math.inf, -0.0).ends
     ).any()
     assert found.range == (-3, -3)
 
 
 def test_a_nan_is_no_number_behind_a_clip() -> None:
     values = np.array([[[[np.nan]], [[1]]]], np.float32)
-    assert np.isnan(Clipped(ObservedTensor(values, values), 0.0, math.inf).range).all()
+    assert np.isnan(
+        ClippedTensor(ObservedTensor(values, values), 0.0, math.inf).range
+    ).all()

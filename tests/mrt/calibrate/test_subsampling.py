@@ -5,7 +5,7 @@ import onnx_ir as ir
 
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
-from mrt.calibrate.subsampling import OF_ONE_SAMPLE, Subsampling
+from mrt.calibrate.subsampling import ENOUGH_OF_ONE_SAMPLE, Subsampling
 from mrt.table.table import CalibrationOptions
 from tests.support.float_models import FloatModel
 
@@ -50,8 +50,8 @@ def test_of_what_hardly_matters_an_eighth_is_left() -> None:
 def test_of_what_only_a_clip_reads_an_eighth_is_counted_but_all_of_it_for_the_ends(
     monkeypatch,
 ) -> None:
-    monkeypatch.setattr("mrt.calibrate.subsampling.OF_ONE_SAMPLE", 256)
-    monkeypatch.setattr("mrt.calibrate.subsampling.OF_ALL_SAMPLES", 0)
+    monkeypatch.setattr("mrt.calibrate.subsampling.ENOUGH_OF_ONE_SAMPLE", 256)
+    monkeypatch.setattr("mrt.calibrate.subsampling.ENOUGH_OF_ALL_SAMPLES", 0)
     model = FloatModel(x=(1, 1, 16, 16))
     inner = model.add("Neg", "x")
     outer = model.add("Relu", inner)
@@ -76,15 +76,15 @@ def test_the_fewer_samples_the_more_of_each_is_looked_at() -> None:
     assert [Subsampling.of(count).most for count in (1, 64, 1000)] == [
         2**22,
         2**16,
-        OF_ONE_SAMPLE,
+        ENOUGH_OF_ONE_SAMPLE,
     ]
 
 
 def test_the_ends_of_a_range_are_those_of_every_number_and_the_rest_is_of_few(
     monkeypatch,
 ) -> None:
-    monkeypatch.setattr("mrt.calibrate.subsampling.OF_ONE_SAMPLE", 16)
-    monkeypatch.setattr("mrt.calibrate.subsampling.OF_ALL_SAMPLES", 0)
+    monkeypatch.setattr("mrt.calibrate.subsampling.ENOUGH_OF_ONE_SAMPLE", 16)
+    monkeypatch.setattr("mrt.calibrate.subsampling.ENOUGH_OF_ALL_SAMPLES", 0)
     model = FloatModel(x=(1, 1, 16, 16))
     name = model.add("Neg", "x")
     graph, samples = (

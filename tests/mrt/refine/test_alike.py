@@ -40,8 +40,8 @@ def network() -> FloatModel:
 
 
 def table_and_layers(monkeypatch: pytest.MonkeyPatch) -> tuple[str, bytes]:
-    monkeypatch.setattr(subsampling, "OF_ALL_SAMPLES", 9 * 1000)
-    monkeypatch.setattr(subsampling, "OF_ONE_SAMPLE", 1000)
+    monkeypatch.setattr(subsampling, "ENOUGH_OF_ALL_SAMPLES", 9 * 1000)
+    monkeypatch.setattr(subsampling, "ENOUGH_OF_ONE_SAMPLE", 1000)
     model, stages, options = network(), RefineOptions.of(STAGES), QuantizeOptions()
     graph, samples = ir.from_proto(model.proto("y")), synthetic_samples(model.inputs, 9)
     notes = FloatStatistics(graph, stages, len(samples))
