@@ -1,8 +1,9 @@
-"""A histogram that grows without knowing the end: bins of power-of-two width that only double, so merging is exact.
+"""A histogram that grows with its numbers: bins of power-of-two width that only double, so merging is exact.
 
-Bin i > 0 holds the values of [i * width, (i+1) * width), bin -i their negatives, bin 0 everything in between.
-Doubling the width sends bin i to i / 2, truncated: exactly where its values would have gone. The final width
-depends on the largest magnitude alone, so neither the order of the values nor how they were shared out leaves a trace.
+Bin i > 0 holds the numbers of [i * width, (i+1) * width), bin -i their negatives, and bin 0
+everything in between. Doubling the width moves bin i to i / 2, truncated, which is the bin that
+its numbers have at that width. The final width depends on the largest magnitude alone, so
+neither the order of the numbers nor their division among histograms makes a difference.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ class Histogram:
 
     @property
     def width(self) -> float:
-        """The width of every bin but bin 0, which has it on either side of zero."""
+        """The width of every bin; bin 0 has it on either side of zero."""
         return math.ldexp(1.0, self.exponent)
 
     def add(self, values: npt.NDArray[Any], magnitude: float) -> None:
-        """Count finite values, of which the largest magnitude is known."""
+        """Count finite numbers of at most this magnitude."""
         self._widen(exponent_for(magnitude))
         count_bins(self.counts, values, self.exponent)
 
     def merge(self, other: Histogram) -> None:
-        """Count what `other` counted, exactly as if it had been added here."""
+        """Add the counts of `other`, exactly as if its numbers had been added here."""
         self._widen(other.exponent)
         self.counts += _doubled(other.counts, self.exponent - other.exponent)
 

@@ -1,4 +1,4 @@
-"""Observers see all values of a tensor as they stream by and end with a range. Two merged equal one that saw all."""
+"""Observers take in the numbers of a value, sample by sample, and give its range. Two merged equal one that took in all."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from mrt.table.table import CalibrationOptions, MeasuredRange
 
 
 class Observer:
-    """Least and greatest value and, for every observer but minmax, a histogram.
+    """The least and the greatest number and, for every observer but minmax, a histogram.
 
-    `summed`: how many of the values are only ever summed together.
+    `summed` is the count of numbers that all readers only add up.
     """
 
     def __init__(self, options: CalibrationOptions, summed: int = 1) -> None:
@@ -27,12 +27,12 @@ class Observer:
         self.histogram = None if options.observer == "minmax" else Histogram()
 
     def update(self, values: npt.NDArray[Any]) -> None:
-        """See one more array; BadData if it holds NaN or infinity."""
+        """Take in one more array; BadData if it holds NaN or infinity."""
         if values.size:
             self.count(values, float(values.min()), float(values.max()))
 
     def count(self, few: npt.NDArray[Any], least: float, most: float) -> None:
-        """As `update`, of an array with these ends; the histogram counts few of its numbers."""
+        """As `update`, for an array from `least` to `most` of which the histogram counts a subsample."""
         if not (math.isfinite(least) and math.isfinite(most)):
             raise BadData("NaN or infinity among the values")
         self.min, self.max = min(self.min, least), max(self.max, most)
@@ -40,7 +40,7 @@ class Observer:
             self.histogram.add(few, max(abs(least), abs(most)))
 
     def merge(self, other: Observer) -> None:
-        """Become what one observer would be that saw the values of both."""
+        """Take in everything that another observer of the same options took in."""
         if self.options.key() != other.options.key():
             raise ValueError("observers of different options do not merge")
         self.min, self.max = min(self.min, other.min), max(self.max, other.max)
@@ -48,17 +48,14 @@ class Observer:
             self.histogram.merge(other.histogram)
 
     def range(self) -> MeasuredRange:
-        """The range after everything seen; of no values at all, that of zeros."""
+        """The range of all numbers so far; without any, that of zeros."""
         if self.min > self.max:
             return MeasuredRange(0.0, 0.0, 0.0, 0.0)
-        low, high = (
-            self.min + 0.0,
-            self.max + 0.0,
-        )  # a negative zero would be one more spelling of the same table
+        # A negative zero would be a second way to write the same table.
+        low, high = self.min + 0.0, self.max + 0.0
         if self.histogram is None:
             return MeasuredRange(low, high, low, high)
-        lo, hi = PICKERS[self.options.observer](
-            self.histogram, low, high, self.options, self._summed
-        )
+        pick = PICKERS[self.options.observer]
+        lo, hi = pick(self.histogram, low, high, self.options, self._summed)
         lo = min(max(lo, low), high)
         return MeasuredRange(low, high, lo, max(lo, min(hi, high)))

@@ -50,37 +50,35 @@ def open_samples(
 ) -> Samples:
     """The samples in `path` for the model's inputs (name to shape).
 
-    An .npz has one array per input by name, or `x` where there is one input, and maybe classes as `y`; `arrays` (by
-    input name or `x`) and `labels` give other names, which go first. Of more than `limit` samples, that many are taken
-    at equal distances, so that a file sorted by class is covered.
+    An .npz has one array per input by name, or `x` where there is one input, and may have
+    classes as `y`. `arrays` (by input name or `x`) and `labels` give other names, which are
+    tried first. Of more than `limit` samples, that many are taken at equal distances, so
+    that a file sorted by class is covered.
     """
     steps = _preprocessing_of(inputs, preprocessing)
     if path.is_dir():
-        samples = _from_folder(path, inputs, steps, limit)
-    elif not path.exists():
+        return _from_folder(path, inputs, steps, limit)
+    if not path.exists():
         raise BadData(
             f"{path}: does not exist; expected an .npz, a .npy or a folder of images"
         )
-    elif path.suffix == ".npz":
+    if path.suffix == ".npz":
         stored = open_npz(path)
         chosen = {
             name: _choose(path, stored, inputs, name, arrays or {}) for name in inputs
         }
         samples = _from_arrays(path, chosen, inputs, steps, limit)
-        samples = _with_labels(
-            samples, _choose_labels(path, stored, labels), chosen, inputs
-        )
-    elif path.suffix == ".npy":
+        classes = _choose_labels(path, stored, labels)
+        return _with_labels(samples, classes, chosen, inputs)
+    if path.suffix == ".npy":
         if len(inputs) != 1:
             raise BadData(
-                f"{path}: one array for a model of {len(inputs)} inputs ({', '.join(inputs)}); give an .npz"
+                f"{path}: one array for a model of {len(inputs)} inputs "
+                f"({', '.join(inputs)}); give an .npz"
             )
-        samples = _from_arrays(
-            path, dict.fromkeys(inputs, open_npy(path)), inputs, steps, limit
-        )
-    else:
-        raise BadData(f"{path}: expected an .npz, a .npy or a folder of images")
-    return samples
+        array = open_npy(path)
+        return _from_arrays(path, dict.fromkeys(inputs, array), inputs, steps, limit)
+    raise BadData(f"{path}: expected an .npz, a .npy or a folder of images")
 
 
 def synthetic_samples(
@@ -90,20 +88,19 @@ def synthetic_samples(
     *,
     intervals: Mapping[str, tuple[int, int]] | None = None,
 ) -> Samples:
-    """Normal noise from a seeded PCG64, whole numbers of an interval where one is given: not at all like real data."""
-    whole = intervals or {}
+    """Normal noise from a seeded PCG64, or integers where an interval is given: unlike any real data."""
+    of_integers = intervals or {}
 
     def read() -> Iterator[Sample]:
         generator = np.random.Generator(np.random.PCG64(seed))
         for _ in range(count):
             yield {
-                name: _noise(generator, shape, whole.get(name))
+                name: _noise(generator, shape, of_integers.get(name))
                 for name, shape in inputs.items()
             }
 
-    return Samples(
-        tuple(inputs), count, None, f"{count} synthetic samples, seed {seed}", read
-    )
+    source = f"{count} synthetic samples, seed {seed}"
+    return Samples(tuple(inputs), count, None, source, read)
 
 
 def _noise(
@@ -190,34 +187,32 @@ def _from_arrays(
     if total == 0:
         raise BadData(f"{path}: holds no samples; expected at least one")
     chosen = evenly_spaced(total, limit)
-    for (
-        name,
-        array,
-    ) in arrays.items():  # a shape that cannot fit is refused before any work
-        steps[name].apply(
-            np.zeros(_sample_shape(array, inputs[name]), np.uint8),
-            inputs[name],
-            array.where,
-        )
+    for name, array in arrays.items():
+        # A shape that cannot fit is refused before any work.
+        blank = np.zeros(_sample_shape(array, inputs[name]), np.uint8)
+        steps[name].apply(blank, inputs[name], array.where)
+
+    def prepared(name: str, entry: npt.NDArray[Any], index: int) -> FloatArray:
+        where = f"{arrays[name].where}, sample {index}"
+        return _finite(steps[name].apply(entry, inputs[name], where), where)
 
     def read() -> Iterator[Sample]:
         wanted = set(chosen)
         streams = [_entries(arrays[name], inputs[name]) for name in inputs]
-        for index, rows in enumerate(
-            islice(zip(*streams, strict=True), chosen[-1] + 1)
-        ):
-            if index in wanted:
-                yield {
-                    name: _finite(steps[name].apply(row, inputs[name], where), where)
-                    for name, row in zip(inputs, rows, strict=True)
-                    for where in (f"{arrays[name].where}, sample {index}",)
-                }
+        entries_of_samples = islice(zip(*streams, strict=True), chosen[-1] + 1)
+        for index, entries in enumerate(entries_of_samples):
+            if index not in wanted:
+                continue
+            yield {
+                name: prepared(name, entry, index)
+                for name, entry in zip(inputs, entries, strict=True)
+            }
 
     return Samples(tuple(inputs), len(chosen), None, str(path), read)
 
 
 def _is_one_sample(array: StoredArray, shape: tuple[int, ...]) -> bool:
-    """Where the input's first dimension is fixed above 1, an array of exactly its shape is one sample."""
+    """An array of exactly the input's shape is one sample, if the first dimension is fixed above 1."""
     return shape[:1] != (1,) and array.shape == shape
 
 
@@ -254,15 +249,17 @@ def _with_labels(
             f"{stored.where}: has shape {list(stored.shape)}, expected one class for each of {total} samples"
         )
     values = [row.reshape(()).item() for row in stored.rows()]
-    if any(
-        value != value or value < 0 or value != int(value) or value > MAX_LABELS
-        for value in values
-    ):
+    if not all(map(_is_class, values)):
         raise BadData(
             f"{stored.where}: expected the numbers of classes, 0 or above, found {min(values)}..{max(values)}"
         )
     chosen = evenly_spaced(total, samples.count)
     return replace(samples, labels=tuple(int(values[index]) for index in chosen))
+
+
+def _is_class(value: float) -> bool:
+    """Whether the number is the index of a class; comparisons with NaN are false."""
+    return 0 <= value <= MAX_LABELS and value == int(value)
 
 
 def _from_folder(
@@ -275,24 +272,17 @@ def _from_folder(
     pictures = list_pictures(path)
     chosen = [pictures[index] for index in evenly_spaced(len(pictures), limit)]
     labels = tuple(item.label for item in chosen if item.label is not None)
-    (name, shape), *_ = inputs.items()
+    all_labelled = len(labels) == len(chosen)
+    ((name, shape),) = inputs.items()
     step = replace(steps[name], layout="NHWC")
 
     def read() -> Iterator[Sample]:
         for item in chosen:
-            yield {
-                name: step.apply(
-                    read_picture(item.path, shape, step), shape, str(item.path)
-                )
-            }
+            pixels = read_picture(item.path, shape, step)
+            yield {name: step.apply(pixels, shape, str(item.path))}
 
-    return Samples(
-        tuple(inputs),
-        len(chosen),
-        labels if len(labels) == len(chosen) else None,
-        str(path),
-        read,
-    )
+    classes = labels if all_labelled else None
+    return Samples(tuple(inputs), len(chosen), classes, str(path), read)
 
 
 def evenly_spaced(total: int, limit: int | None) -> list[int]:

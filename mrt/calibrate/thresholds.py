@@ -1,8 +1,9 @@
 """Where to clip, chosen from a histogram: by percentile, by squared error, or by information lost.
 
-Each picker gets the histogram, the least and greatest value, the options, and how many of the values are only ever summed
-together; it gives (lo, hi). For mse and entropy the range is symmetric around 0, or one-sided if no value is negative: the two
-forms in which activations are quantised.
+Each picker takes the histogram, the least and the greatest number, the options, and how many
+of the numbers are only added up; it returns (lo, hi). For mse and entropy the range is
+symmetric around 0, or one-sided if no number is negative: the two forms in which activations
+are quantized.
 """
 
 from __future__ import annotations
@@ -32,15 +33,18 @@ def percentile(
     options: CalibrationOptions,
     summed: int = 1,
 ) -> tuple[float, float]:
-    """The least interval of whole bins that leaves out at most (100 - percentile) % of the values on either side."""
-    counts, width = histogram.counts, histogram.width
+    """The smallest interval of entire bins that leaves out at most (100 - percentile) % of the numbers on either side."""
+    counts = histogram.counts
     total = int(counts.sum())
     kept = math.ceil(total * Fraction(str(options.percentile)) / 100)
     top = int(np.searchsorted(np.cumsum(counts), kept)) - CENTRE
     bottom = CENTRE - int(np.searchsorted(np.cumsum(counts[::-1]), kept))
-    return min(bottom, bottom - 1 if bottom <= 0 else bottom) * width, (
-        top + 1 if top >= 0 else top
-    ) * width
+    # A bin of positive numbers ends one width further out; so does, below, one of negative numbers.
+    if top >= 0:
+        top += 1
+    if bottom <= 0:
+        bottom -= 1
+    return bottom * histogram.width, top * histogram.width
 
 
 def mse(
@@ -52,7 +56,8 @@ def mse(
 ) -> tuple[float, float]:
     """The threshold with the least squared error of rounding and clipping; of equals, the largest.
 
-    In a sum of n values what rounding does to them mostly cancels, and what clipping takes off them adds up: it counts n times.
+    In a sum of n numbers the rounding errors mostly cancel, but the clipping errors add up:
+    the latter count n times.
     """
     magnitudes, steps = _magnitudes(histogram, low, options)
     centres = np.arange(HALF) + 0.5
@@ -83,9 +88,7 @@ def entropy(
     """The threshold that loses the least information (Kullback-Leibler) to rounding; of equals, the largest."""
     counts, steps = _magnitudes(histogram, low, options)
     magnitudes = counts.astype(np.float64)
-    magnitudes[0] = (
-        0.0  # zeros are exact whatever the threshold, and would drown everything else
-    )
+    magnitudes[0] = 0.0  # zeros are exact for any threshold and would hide the rest
     best, best_loss = HALF, math.inf
     for threshold in _candidates(magnitudes, steps):
         loss = _divergence(magnitudes, threshold, steps)
@@ -104,11 +107,12 @@ def _magnitudes(
     counts = histogram.counts
     folded = counts[CENTRE:].copy()
     folded[1:] += counts[:CENTRE][::-1]
-    return folded, 2**options.bits - 1 if low >= 0 else 2 ** (options.bits - 1) - 1
+    bits = options.bits if low >= 0 else options.bits - 1
+    return folded, 2**bits - 1
 
 
 def _candidates(magnitudes: npt.NDArray[np.generic], steps: int) -> list[int]:
-    """Thresholds in bins, largest first: from the whole range down, never finer than a bin for each step."""
+    """Thresholds in bins, largest first: from the entire range down, never finer than a bin for each step."""
     used = np.flatnonzero(magnitudes)
     top = int(used[-1]) + 1 if used.size else HALF
     least = min(top, steps)
@@ -119,14 +123,14 @@ def _candidates(magnitudes: npt.NDArray[np.generic], steps: int) -> list[int]:
 def _interval(
     threshold: int, histogram: Histogram, low: float, high: float
 ) -> tuple[float, float]:
-    limit = threshold * histogram.width
-    return max(low, -limit), min(high, limit)
+    bound = threshold * histogram.width
+    return max(low, -bound), min(high, bound)
 
 
 def _divergence(magnitudes: Floats, threshold: int, steps: int) -> float:
-    """KL(P || Q). P: clipped, what lies beyond in the last bin. Q: the mass of each step spread over its used bins."""
+    """KL(P || Q). P: the clipped histogram, with all beyond the threshold in the last bin. Q: the mass of each step, spread over its used bins."""
     clipped = magnitudes[:threshold].copy()
-    shape = clipped.copy()  # Q is made of what lies inside only, so that clipping costs
+    shape = clipped.copy()  # Q has only numbers inside, so that clipping costs
     clipped[-1] += magnitudes[threshold:].sum()
     total, inside = clipped.sum(), shape.sum()
     if total == 0 or inside == 0:
@@ -134,13 +138,11 @@ def _divergence(magnitudes: Floats, threshold: int, steps: int) -> float:
     group = np.minimum(np.arange(threshold) * steps // threshold, steps - 1)
     mass = np.bincount(group, shape, minlength=steps)
     occupied = np.bincount(group, shape > 0, minlength=steps)
-    spread = (
-        np.where(shape > 0, mass[group] / np.maximum(occupied[group], 1), 0.0) / inside
-    )
-    seen = clipped > 0
-    if np.any(spread[seen] == 0):
-        spread = np.maximum(
-            spread, 1e-9
-        )  # a bin that holds only what was clipped: dear, but not infinitely
-    given = clipped[seen] / total
-    return float(np.sum(given * np.log(given / spread[seen])))
+    share = mass[group] / np.maximum(occupied[group], 1)
+    spread = np.where(shape > 0, share, 0.0) / inside
+    used = clipped > 0
+    if np.any(spread[used] == 0):
+        # A bin that holds only clipped numbers costs much, but not infinitely much.
+        spread = np.maximum(spread, 1e-9)
+    given = clipped[used] / total
+    return float(np.sum(given * np.log(given / spread[used])))
