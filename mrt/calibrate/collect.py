@@ -1,4 +1,4 @@
-"""Runs the float model over samples with every value exposed, while a second thread gathers statistics of the last sample.
+"""Runs the float model with every value exposed, while a second thread gathers statistics of the last sample.
 
 Memory holds the values of two samples and one observer for each value, however many samples
 there are. One thread gathers, value after value, everything that is needed of a value while

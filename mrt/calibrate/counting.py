@@ -1,7 +1,8 @@
-"""Ends, sums and counts of one value's numbers: by `mrt._counting`, without the interpreter's lock, or by numpy without it.
+"""Extremes, sums and counts of one value's numbers: by the extension `mrt._counting`, or by numpy where it is absent.
 
-Both give the same bits on every processor: counts are whole numbers, and a sum has one order. LANES sums begin at 0 and
-take the numbers of a row in turn; then the lanes are added, one after another. `MRT_COUNTING` names a built extension
+The extension releases the interpreter's lock. Both give the same bits on every processor:
+counts are integers, and a sum has one order. LANES sums begin at 0 and take the numbers of a
+row in turn; then the lanes are added, one after another. `MRT_COUNTING` names a built extension
 file to use in place of the installed one.
 """
 
@@ -34,7 +35,10 @@ _ALL_BINS = 2 ** (8 + 4) - 1  # of float32
 
 
 def ends(rows: Array) -> tuple[Array, Array]:
-    """[C], [C] of rows [C, n]: the least and the greatest number, no zero negative; NaN where one is, inf and -inf of none."""
+    """[C], [C] of rows [C, n]: the least and the greatest number of each row.
+
+    NaN where a number is NaN, inf and -inf of an empty row; zeros are positive.
+    """
     native = _native_for(rows)
     if native is None:
         return _ends(rows)
@@ -56,7 +60,7 @@ def moments(rows: Array) -> tuple[Floats, Floats]:
 def count_bins(counts: Counts, values: Array, exponent: int) -> None:
     """Add finite numbers to the counts of bins 2**exponent wide, bin 0 in the middle; truncated toward 0.
 
-    Beyond the last bins there must be none.
+    No number may lie beyond the last bins.
     """
     native = _native_for(values)
     if native is None:
@@ -66,9 +70,9 @@ def count_bins(counts: Counts, values: Array, exponent: int) -> None:
 
 
 def count_magnitudes(counts: MagnitudeCounts, rows: Array, highest: int) -> None:
-    """Add rows [C, n] of finite numbers to counts [C, 2, bins] of magnitudes, first of what is not negative.
+    """Add rows [C, n] of finite numbers to counts [C, 2, bins] of magnitudes: index 0 for 0 and above, 1 below.
 
-    The last bin is the `highest`, which there must be none beyond; the first takes what is lower.
+    The last bin is `highest`, and no number may lie beyond it; the first bin takes all lower ones.
     """
     native = _native_for(rows)
     if native is None:
@@ -78,14 +82,14 @@ def count_magnitudes(counts: MagnitudeCounts, rows: Array, highest: int) -> None
 
 
 def magnitude_bins(bits: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Of the bits of float32s: the exponent and the leading four bits of the fraction, as one number that grows with them."""
+    """The exponent and the first four bits of the fraction, which order the bits of float32s by magnitude."""
     bins = bits >> _FRACTION_BITS
     bins &= _ALL_BINS
     return bins
 
 
 def magnitude_edges(first: int, stop: int) -> Floats:
-    """Where these bins of magnitude begin."""
+    """The least magnitude of each of these bins."""
     return (
         (np.arange(first, stop, dtype=np.int32) << _FRACTION_BITS)
         .view(np.float32)
@@ -94,7 +98,7 @@ def magnitude_edges(first: int, stop: int) -> Floats:
 
 
 def _native_for(values: Array) -> Any:
-    """The extension, if it takes these."""
+    """The extension, if it takes numbers of this kind."""
     return _native() if values.dtype == np.float32 and values.flags.aligned else None
 
 
@@ -105,9 +109,7 @@ def _native() -> Any:
         return _built(path)
     try:
         return importlib.import_module("mrt._counting")
-    except (
-        ImportError
-    ):  # absent, or built for another system: the answers are the same without it
+    except ImportError:  # absent, or built for another system
         return None
 
 
@@ -126,14 +128,14 @@ def _built(path: str) -> ModuleType:
 
 
 def _ends(rows: Array) -> tuple[Array, Array]:
-    if rows.dtype.kind != "f":  # bytes, whole numbers
+    if rows.dtype.kind != "f":  # bytes, integers
         rows = rows.astype(np.float64)
     low, high = np.empty((2, len(rows)), rows.dtype)
     step = max(1, _BLOCK // max(rows.shape[1], 1))
     for start in range(0, len(rows), step):
-        some = slice(start, start + step)
-        rows[some].min(axis=1, out=low[some], initial=np.inf)
-        rows[some].max(axis=1, out=high[some], initial=-np.inf)
+        block = slice(start, start + step)
+        rows[block].min(axis=1, out=low[block], initial=np.inf)
+        rows[block].max(axis=1, out=high[block], initial=-np.inf)
     return low + rows.dtype.type(0), high + rows.dtype.type(0)
 
 
@@ -143,36 +145,30 @@ def _moments(rows: Array) -> tuple[Floats, Floats]:
     numbers = rows.astype(np.float64).reshape(-1)
 
     def sums(weights: Floats) -> Floats:
-        """By bincount, which adds one number after another to what it has of a lane, 0 at first."""
-        of_lanes = np.bincount(lanes, weights, minlength=count * LANES).astype(
-            np.float64, copy=False
-        )
-        return row_sums(of_lanes.reshape(count, LANES))
+        """np.bincount adds one number after another to the sum of a lane, which begins at 0."""
+        of_lanes = np.bincount(lanes, weights, minlength=count * LANES)
+        floats = of_lanes.astype(np.float64, copy=False)
+        return row_sums(floats.reshape(count, LANES))
 
     return sums(numbers), sums(numbers * numbers)
 
 
 def _count_bins(counts: Counts, flat: Array, exponent: int) -> None:
-    # A power of two scales floats exactly, and the cast truncates toward zero: the bin rule in two passes.
-    dtype = np.dtype(
-        np.float32
-        if flat.dtype == np.float32 and exponent >= _LEAST_NARROW
-        else np.float64
-    )
+    # A power of two scales floats exactly, and the cast truncates toward zero.
+    narrow = flat.dtype == np.float32 and exponent >= _LEAST_NARROW
+    dtype = np.dtype(np.float32 if narrow else np.float64)
     factor = np.array(math.ldexp(1.0, -exponent), dtype)
     for start in range(0, flat.size, _BLOCK):
-        bins = (flat[start : start + _BLOCK].astype(dtype, copy=False) * factor).astype(
-            np.int32
-        )
+        block = flat[start : start + _BLOCK].astype(dtype, copy=False)
+        bins = (block * factor).astype(np.int32)
         bins += counts.size // 2
         counts += np.bincount(bins, minlength=counts.size)
 
 
 def _count_magnitudes(counts: MagnitudeCounts, rows: Array, highest: int) -> None:
     channels, _, size = counts.shape
-    bits = np.add(rows, 0, dtype=np.float32).view(
-        np.int32
-    )  # a copy, in which no zero is negative
+    without_negative_zeros = np.add(rows, 0, dtype=np.float32)
+    bits = without_negative_zeros.view(np.int32)
     lowest = highest - size + 1
     places = np.maximum(magnitude_bins(bits), lowest) - lowest
     places += (bits < 0) * np.int32(size)

@@ -1,4 +1,4 @@
-"""Samples set aside before calibration, so that what is chosen afterwards can be judged on something it has not seen."""
+"""Samples set aside before calibration, on which later choices are judged."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from dataclasses import replace
 from mrt.calibrate.samples import Sample, Samples, evenly_spaced
 from mrt.errors import BadData
 
-SHARE, FEWEST, MOST = (
-    3,
-    16,
-    256,
-)  # a third of the samples; at least 16, of fewer than 32 the half; at most 256
-FEWEST_SAMPLES = 4
+SHARE = 3  # one sample in three is held back,
+FEWEST = 16  # but at least 16, or half of fewer than 32,
+MOST = 256  # and at most 256
+FEWEST_SAMPLES = 4  # with which a search can start
 
 
 def count_to_hold_back(samples: Samples) -> int:
@@ -27,7 +25,7 @@ def count_to_hold_back(samples: Samples) -> int:
 
 
 def split(samples: Samples, count: int) -> tuple[Samples, Samples]:
-    """What is left, and `count` samples at equal distances that are set aside."""
+    """The samples to calibrate on, and `count` others at equal distances that are held back."""
     if not 0 < count < len(samples):
         raise BadData(
             f"{samples.source}: {count} of {len(samples)} samples cannot be held back; some must be left"

@@ -27,7 +27,7 @@ SUFFIXES = (
     ".pgm",
 )
 LABELS_FILE = "labels.csv"
-_KEPT = 0.875  # with no size given, the model sees the centre 7/8 of the shorter side: 224 of 256
+_KEPT = 0.875  # of the shorter side, with no size given: 224 of 256 pixels
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def list_pictures(folder: Path) -> list[Picture]:
 def read_picture(
     path: Path, shape: tuple[int, ...], preprocessing: Preprocessing
 ) -> npt.NDArray[np.uint8]:
-    """The picture as uint8 [1, H, W, C], of the size the model wants where nothing else is asked for."""
+    """The picture as uint8 [1, H, W, C]; without options, at the size of the model's input."""
     axis = channel_axis(shape)
     if len(shape) != 4 or axis is None or shape[0] != 1 or shape[axis] not in (1, 3):
         raise BadData(
@@ -68,11 +68,8 @@ def read_picture(
     height, width = (shape[2], shape[3]) if axis == 1 else (shape[1], shape[2])
     try:
         with Image.open(path) as file:
-            picture = _sized(
-                file.convert("L" if shape[axis] == 1 else "RGB"),
-                (width, height),
-                preprocessing,
-            )
+            pixels = file.convert("L" if shape[axis] == 1 else "RGB")
+            picture = _sized(pixels, (width, height), preprocessing)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as problem:
         raise BadData(
             f"{path}: cannot be read as an image ({problem}); remove it or replace it"
@@ -83,7 +80,7 @@ def read_picture(
 def _sized(
     picture: Image.Image, size: tuple[int, int], preprocessing: Preprocessing
 ) -> Image.Image:
-    """Resized and cropped as asked; if nothing is asked, the centre of the picture at the model's size."""
+    """Resized and cropped by the options; without them, the centre of the picture at the model's size."""
     if preprocessing.resize is not None:
         picture = _resize_shorter_side(picture, preprocessing.resize)
     elif preprocessing.crop is None and picture.size != size:
@@ -104,7 +101,7 @@ def _resize_shorter_side(picture: Image.Image, side: int) -> Image.Image:
 
 
 def _crop_centre(picture: Image.Image, size: tuple[int, int]) -> Image.Image:
-    """The centre, where there is that much; a smaller picture stays and the model's shape will refuse it."""
+    """The centre of a larger picture; a smaller one stays, and the shape of the model's input refuses it."""
     if picture.width < size[0] or picture.height < size[1]:
         return picture
     left, top = (picture.width - size[0]) // 2, (picture.height - size[1]) // 2

@@ -1,4 +1,4 @@
-"""Observers take in the numbers of a value, sample by sample, and give its range. Two merged equal one that took in all."""
+"""Observers take in the numbers of a value, sample by sample, and return its range; they can be merged."""
 
 from __future__ import annotations
 

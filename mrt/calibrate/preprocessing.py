@@ -1,8 +1,8 @@
-"""From what a file holds to what a model eats: layout, colour order, scale, mean, deviation, one sample at a time.
+"""Prepares the numbers of a file for a model: layout, colour order, scale, mean, deviation, one sample at a time.
 
-value = (x * scale - mean) / std, in float64, then float32. Arrays keep their size; `images.py` resizes and crops
-pictures first. Where a program takes bytes (`input_dtype` is "u8"), colour order and arithmetic are its own business; what
-is left here is `outside`.
+value = (x * scale - mean) / std, in float64, then float32. Arrays keep their size; `images.py`
+resizes and crops pictures first. A program that takes bytes (`input_dtype` is "u8") contains
+the colour order and the arithmetic; `outside` is the preparation that remains.
 """
 
 from __future__ import annotations
@@ -89,15 +89,13 @@ class Preprocessing:
             values = np.flip(values, axis)
         if self._is_identity():
             return np.asarray(values, np.float32, order="C")
-        mean, std = (
-            _per_channel(item, shape, axis, where) for item in (self.mean, self.std)
-        )
-        return np.asarray(
-            (values.astype(np.float64) * self.scale - mean) / std, np.float32, order="C"
-        )
+        mean = _per_channel(self.mean, shape, axis, where)
+        std = _per_channel(self.std, shape, axis, where)
+        prepared = (values.astype(np.float64) * self.scale - mean) / std
+        return np.asarray(prepared, np.float32, order="C")
 
     def outside(self, layout: str) -> Preprocessing:
-        """What is left to do for a program that takes bytes, always NHWC: size and order of axes.
+        """The preparation that remains for a program that takes bytes, always NHWC: size and order of axes.
 
         `layout` is the order of the model's own input, which "as is" goes by.
         """
@@ -138,19 +136,20 @@ def _arranged(
         elif layout == "NCHW" and to_last:
             sample = sample.transpose(0, 2, 3, 1)
         return sample if sample.shape == shape else None
-    squeezed = tuple(size for size in shape if size != 1)
-    return (
-        sample.reshape(shape)
-        if tuple(size for size in sample.shape if size != 1) == squeezed
-        else None
-    )
+    fits = _without_ones(sample.shape) == _without_ones(shape)
+    return sample.reshape(shape) if fits else None
+
+
+def _without_ones(shape: tuple[int, ...]) -> list[int]:
+    return [size for size in shape if size != 1]
 
 
 def _require_bytes(values: npt.NDArray[Any], where: str) -> None:
     """Integers of 0..255: numbers that were scaled before would all become 0 or 1."""
     if values.dtype.kind not in "biu":
         raise BadData(
-            f"{where}: holds {values.dtype}; with input_dtype = 'u8' the program takes a picture's own bytes, 0..255 (uint8)"
+            f"{where}: holds {values.dtype}; with input_dtype = 'u8' the program takes "
+            "a picture's own bytes, 0..255 (uint8)"
         )
     if values.size and (values.min() < 0 or values.max() > 255):
         raise BadData(
@@ -159,18 +158,15 @@ def _require_bytes(values: npt.NDArray[Any], where: str) -> None:
 
 
 def _mismatch(sample: npt.NDArray[Any], shape: tuple[int, ...], layout: str) -> str:
-    """What was found and expected, with the layout that would fit, if one would."""
-    found = f"a sample of shape {list(sample.shape)} (layout '{layout}') does not fit the model's input {list(shape)}"
-    fitting = [
-        item
-        for item in LAYOUTS
-        if item != layout and _arranged(sample, shape, item) is not None
-    ]
-    return (
-        f"{found}; set layout = '{fitting[0]}' for this input in the config"
-        if fitting
-        else found
+    """A sentence with the shape found, the shape expected and, if there is one, the layout that would fit."""
+    problem = (
+        f"a sample of shape {list(sample.shape)} (layout '{layout}') does not fit "
+        f"the model's input {list(shape)}"
     )
+    for other in LAYOUTS:
+        if other != layout and _arranged(sample, shape, other) is not None:
+            return f"{problem}; set layout = '{other}' for this input in the config"
+    return problem
 
 
 def _per_channel(

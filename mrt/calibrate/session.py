@@ -1,4 +1,4 @@
-"""The float model at work in onnxruntime: the same on every run, with as many values exposed as one asks for."""
+"""The float model in onnxruntime: the same numbers on every run of one machine, with any values exposed."""
 
 from __future__ import annotations
 
@@ -15,54 +15,45 @@ from mrt.graph.notes import BYTES, COMPARED, INDICES
 
 Array = npt.NDArray[Any]
 
-MOST_INSIDE = (
-    1 << 24
-)  # bytes of weights in one protobuf: it could hold 2^31, but is copied often on its way
+MOST_INSIDE = 1 << 24
+"""Bytes of weights inside one protobuf: it could hold 2^31, but is copied several times."""
 SMALL = 1 << 12  # bytes of a weight that stays inside
 
 
 class FloatSession:
-    """A model ready to run, giving the values of the names asked for (its outputs, unless said)."""
+    """A model ready to run that returns the values of these names (by default, its outputs)."""
 
     def __init__(self, model: ir.Model, names: Iterable[str] | None = None) -> None:
-        self.names = (
-            [str(value.name) for value in model.graph.outputs]
-            if names is None
-            else list(names)
-        )
+        if names is None:
+            names = [str(value.name) for value in model.graph.outputs]
+        self.names = list(names)
         self._dtypes = {
             str(value.name): _numpy_dtype(value) for value in model_inputs(model)
         }
-        proto, self._arrays = _exposing(
-            model, self.names
-        )  # kept: the library reads them where they lie
+        # The arrays are kept: onnxruntime reads them where they lie.
+        proto, self._arrays = _exposing(model, self.names)
         self._session = _open(proto, self._arrays)
-        self._fixed = all(
-            _is_fixed(output.shape) for output in self._session.get_outputs()
-        )
+        shapes = [output.shape for output in self._session.get_outputs()]
+        self._fixed = all(map(_is_fixed, shapes))
 
     def run(
         self, sample: Mapping[str, Array], into: Mapping[str, Array] | None = None
     ) -> dict[str, Array]:
         """The values by name for one sample; inputs are cast to what the model declares.
 
-        `into` are values of an earlier sample that nobody needs any more: these may be written over them.
+        `into` holds values of an earlier sample, which may be overwritten.
         """
         feeds = {
             name: _cast(name, sample[name], dtype)
             for name, dtype in self._dtypes.items()
         }
         try:
-            if (
-                into is not None and self._fixed and self.names
-            ):  # a binding of no names is refused
+            if not self.names:
+                return {}  # onnxruntime refuses a binding without names, or returns all
+            if into is not None and self._fixed:
                 return self._run_into(feeds, into)
-            results = (
-                self._session.run(self.names, feeds) if self.names else []
-            )  # of no names it would give all
-        except (
-            Exception
-        ) as problem:  # onnxruntime raises its own classes, straight below Exception
+            results = self._session.run(self.names, feeds)
+        except Exception as problem:  # onnxruntime's own classes derive from Exception
             raise BadModel(
                 f"the float model cannot be run: {_first_line(problem)}"
             ) from None
@@ -73,9 +64,8 @@ class FloatSession:
     ) -> dict[str, Array]:
         binding = self._session.io_binding()
         for name, array in feeds.items():
-            binding.bind_cpu_input(
-                name, np.asarray(array, order="C")
-            )  # ascontiguousarray makes a row of a number
+            # ascontiguousarray would make an array of rank 1 of a single number.
+            binding.bind_cpu_input(name, np.asarray(array, order="C"))
         for name in self.names:
             array = into[name]
             binding.bind_output(
@@ -86,7 +76,7 @@ class FloatSession:
 
 
 def _is_fixed(shape: Iterable[int | str | None]) -> bool:
-    """Whether the value has this shape for every sample, and holds something."""
+    """Whether the value has this shape for every sample, and is not empty."""
     return all(isinstance(size, int) and size > 0 for size in shape)
 
 
@@ -105,7 +95,7 @@ def _cast(name: str, values: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def integer_input_intervals(model: ir.Model) -> dict[str, tuple[int, int]]:
-    """For each input that takes whole numbers: some that it may meet, as far as the rewritten model says."""
+    """For each input of integers, an interval of numbers that the rewritten model accepts."""
     found: dict[str, tuple[int, int]] = {}
     for value in model_inputs(model):
         words = value.metadata_props.get(INDICES) or value.metadata_props.get(COMPARED)
@@ -125,7 +115,7 @@ def integer_input_intervals(model: ir.Model) -> dict[str, tuple[int, int]]:
 
 
 def model_inputs(model: ir.Model) -> list[ir.Value]:
-    """The inputs that a user gives: old files list the weights among them too."""
+    """The inputs that a user gives: files of old opsets list the weights among the inputs, too."""
     return [
         value
         for value in model.graph.inputs
@@ -138,9 +128,9 @@ def _numpy_dtype(value: ir.Value) -> np.dtype[Any]:
 
 
 def _exposing(model: ir.Model, names: list[str]) -> tuple[bytes, dict[str, Array]]:
-    """The model's bytes with every one of `names` among its outputs, and weights apart if those are many.
+    """The model's bytes with all `names` among its outputs; large weights are returned beside them.
 
-    The model itself stays as it is.
+    The model itself is not changed.
     """
     outputs = {value.name for value in model.graph.outputs}
     missing = [name for name in names if name not in outputs]
@@ -148,19 +138,13 @@ def _exposing(model: ir.Model, names: list[str]) -> tuple[bytes, dict[str, Array
         model = model.clone()
         produced = {value.name: value for node in model.graph for value in node.outputs}
         model.graph.outputs.extend(produced[name] for name in missing)
-    if (
-        sum(
-            value.const_value.nbytes
-            for value in model.graph.initializers.values()
-            if value.const_value
-        )
-        <= MOST_INSIDE
-    ):
+    weights = [value.const_value for value in model.graph.initializers.values()]
+    if sum(weight.nbytes for weight in weights if weight) <= MOST_INSIDE:
         return bytes(ir.to_proto(model).SerializeToString()), {}
     apart, arrays = model.clone(), {}
     for value in apart.graph.initializers.values():
         tensor = value.const_value
-        if not value.uses():  # onnxruntime forgets it, and would miss it
+        if not value.uses():  # onnxruntime drops it and then reports it missing
             continue
         if value.name and tensor is not None and tensor.nbytes > SMALL:
             array = arrays[value.name] = np.ascontiguousarray(tensor.numpy())
@@ -178,18 +162,12 @@ def _open(model: bytes, arrays: Mapping[str, Array]) -> ort.InferenceSession:
         options.add_external_initializers(list(arrays), values)
     options.intra_op_num_threads = 1  # sums are then added in one order
     options.inter_op_num_threads = 1
-    options.enable_cpu_mem_arena = (
-        False  # it keeps, in powers of two, what many values exposed at once took
-    )
+    options.enable_cpu_mem_arena = False  # it would keep the memory of exposed values
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    options.log_severity_level = (
-        4  # what fails is raised, and said once by whoever catches it
-    )
+    options.log_severity_level = 4  # failures are raised, and printed once
     try:
         return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except (
-        Exception
-    ) as problem:  # onnxruntime raises its own classes, straight below Exception
+    except Exception as problem:  # onnxruntime's own classes derive from Exception
         raise BadModel(
             f"onnxruntime refuses the float model: {_first_line(problem)}"
         ) from None

@@ -33,7 +33,7 @@ def percentile(
     options: CalibrationOptions,
     summed: int = 1,
 ) -> tuple[float, float]:
-    """The smallest interval of entire bins that leaves out at most (100 - percentile) % of the numbers on either side."""
+    """The smallest interval of bins that leaves out at most (100 - percentile) % of the numbers on either side."""
     counts = histogram.counts
     total = int(counts.sum())
     kept = math.ceil(total * Fraction(str(options.percentile)) / 100)
@@ -128,7 +128,11 @@ def _interval(
 
 
 def _divergence(magnitudes: Floats, threshold: int, steps: int) -> float:
-    """KL(P || Q). P: the clipped histogram, with all beyond the threshold in the last bin. Q: the mass of each step, spread over its used bins."""
+    """KL(P || Q).
+
+    P is the clipped histogram, with all beyond the threshold in its last bin; Q is the mass of
+    each step, spread over its used bins.
+    """
     clipped = magnitudes[:threshold].copy()
     shape = clipped.copy()  # Q has only numbers inside, so that clipping costs
     clipped[-1] += magnitudes[threshold:].sum()
