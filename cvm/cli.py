@@ -220,7 +220,7 @@ def run(
     made = running.record(
         job, receipt=receipt_path is not None, trace=trace_path is not None
     )
-    writers: dict[Path, files.Writer] = {}
+    writers: dict[Path, files.WriteFunction] = {}
     if output_path:
         writers[output_path] = lambda file: arrays.write_npz(file, made.outputs)
     if receipt_path and made.receipt:

@@ -14,7 +14,7 @@ from typing import IO
 
 from cvm.errors import BadInput
 
-Writer = Callable[[IO[bytes]], None]
+WriteFunction = Callable[[IO[bytes]], None]
 
 
 @contextlib.contextmanager
@@ -65,7 +65,7 @@ def require_writable(paths: list[Path], *, inputs: list[Path]) -> None:
             raise BadInput(f"{path}: cannot be written: no permission")
 
 
-def write_all(writers: Mapping[Path, Writer]) -> None:
+def write_all(writers: Mapping[Path, WriteFunction]) -> None:
     """Write every file beside its place, then move all into place; whatever fails, no half-written file stays."""
     drafts: dict[Path, Path] = {}
     try:
@@ -88,7 +88,7 @@ def write_all(writers: Mapping[Path, Writer]) -> None:
             draft.unlink(missing_ok=True)
 
 
-def _write_special(target: Path, writer: Writer) -> None:
+def _write_special(target: Path, writer: WriteFunction) -> None:
     """By way of a nameless file, because a device may have no positions to seek."""
     with tempfile.TemporaryFile() as draft, open(target, "wb") as file:
         writer(draft)
@@ -96,7 +96,7 @@ def _write_special(target: Path, writer: Writer) -> None:
         shutil.copyfileobj(draft, file)
 
 
-def text_writer(text: str) -> Writer:
+def text_writer(text: str) -> WriteFunction:
     """Writes an ASCII text."""
 
     def write(file: IO[bytes]) -> None:

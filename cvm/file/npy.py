@@ -20,7 +20,7 @@ _PARSERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0
 
 
 @dataclass(frozen=True)
-class Header:
+class NpyHeader:
     """Shape, dtype and order of an array, and the number of bytes of the header itself."""
 
     shape: tuple[int, ...]
@@ -34,7 +34,7 @@ class Header:
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-def read_header(stream: IO[bytes], size: int, where: str) -> Header:
+def read_header(stream: IO[bytes], size: int, where: str) -> NpyHeader:
     """The header of a stream of `size` bytes.
 
     BadInput if it cannot be parsed, declares anything but numbers, or does not agree with
@@ -73,7 +73,7 @@ def read_array(stream: IO[bytes], size: int, where: str) -> npt.NDArray[Any]:
     return flat.reshape(header.shape)
 
 
-def _parse(stream: IO[bytes], where: str) -> Header:
+def _parse(stream: IO[bytes], where: str) -> NpyHeader:
     try:
         version = npy.read_magic(stream)
         if version not in _PARSERS:
@@ -86,4 +86,4 @@ def _parse(stream: IO[bytes], where: str) -> Header:
     except Exception as problem:
         # numpy lets its parser's errors through: SyntaxError, TypeError, TokenError, ...
         raise BadInput(f"{where}: not a readable .npy header: {problem}") from None
-    return Header(shape, fortran, dtype, stream.tell())
+    return NpyHeader(shape, fortran, dtype, stream.tell())

@@ -14,8 +14,8 @@ from cvm.plan.steps import (
     LINEAR,
     MOVEMENT,
     POOLING,
+    ConcatPart,
     Draft,
-    Part,
     Step,
     row_length,
 )
@@ -52,7 +52,7 @@ def dissolve_concats(draft: Draft) -> Draft:
 class _Dissolver:
     def __init__(self, draft: Draft) -> None:
         self.draft, self.types = draft, draft.form.types
-        self.parts: dict[int, Part] = dict(draft.parts)
+        self.parts: dict[int, ConcatPart] = dict(draft.parts)
         self.copies: dict[int, int] = dict(draft.copies)
         self.pitches: dict[int, int] = {}  # of parts that are not dense
         self.writers = {step.result: step for step in draft.steps}
@@ -74,8 +74,8 @@ class _Dissolver:
             if step.name == "concat" and step.result not in self.outputs
             else []
         )
-        straight: dict[int, Part] = {}
-        copied: list[tuple[int, Part]] = []
+        straight: dict[int, ConcatPart] = {}
+        copied: list[tuple[int, ConcatPart]] = []
         for value, part in zip(step.operands, parts, strict=bool(parts)):
             if self._base(value) not in straight and self._is_straight(value, part):
                 straight[self._base(value)] = part
@@ -96,7 +96,7 @@ class _Dissolver:
     def _pitch(self, value: int) -> int:
         return self.pitches.get(value, row_length(self.types[value]))
 
-    def _parts(self, step: Step) -> list[Part]:
+    def _parts(self, step: Step) -> list[ConcatPart]:
         """Where each operand lies in the result; nothing if some would be neither columns nor rows of it."""
         shape, axis, start = (
             self.types[step.result].shape,
@@ -113,11 +113,11 @@ class _Dissolver:
                 (0, start) if columns else (start * prod(shape[axis + 1 : -1]), 0)
             )
             dense = row_length(type_) in (type_.elements, self._pitch(step.result))
-            parts.append(Part(step.result, row, column, dense))
+            parts.append(ConcatPart(step.result, row, column, dense))
             start += type_.shape[axis]
         return parts
 
-    def _is_straight(self, value: int, part: Part) -> bool:
+    def _is_straight(self, value: int, part: ConcatPart) -> bool:
         """Whether the step that computes a part may write it into the whole.
 
         It lies in one whole only, and nowhere but in the arena. With gaps between its rows, its writer, all its readers
@@ -147,7 +147,7 @@ class _Dissolver:
         )
         return step.name in LINEAR and (loaded or pitched_x)
 
-    def _copy(self, value: int, part: Part) -> Step:
+    def _copy(self, value: int, part: ConcatPart) -> Step:
         """A concat of one, since a concat reads and writes rows with gaps."""
         number = len(self.types) + len(self.copies)
         self.copies[number], self.parts[number] = value, part

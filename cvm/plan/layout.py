@@ -7,9 +7,9 @@ from cvm.plan.steps import (
     CHAIN,
     LINEAR,
     MOVEMENT,
+    ConcatPart,
     Draft,
     Integers,
-    Part,
     Place,
     Plan,
     Room,
@@ -39,7 +39,7 @@ class _Layout:
     def __init__(self, draft: Draft) -> None:
         self.form, self.views = draft.form, draft.views
         self.steps, self.copies = list(draft.steps), dict(draft.copies)
-        self.parts: dict[int, Part] = dict(draft.parts)
+        self.parts: dict[int, ConcatPart] = dict(draft.parts)
         program = draft.form.program
         self.ends = {
             number: Place(Room.INPUT, number, 0)

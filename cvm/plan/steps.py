@@ -81,7 +81,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ConcatPart:
     """Where a value lies inside the value of a concat: from this row and column on.
 
     `dense`: its rows follow one another without a gap. Else they are as far apart as those of the whole.
@@ -104,7 +104,7 @@ class Draft:
     form: WellFormed
     steps: tuple[Step, ...]
     views: Mapping[int, int] = field(default_factory=dict)
-    parts: Mapping[int, Part] = field(default_factory=dict)
+    parts: Mapping[int, ConcatPart] = field(default_factory=dict)
     copies: Mapping[int, int] = field(default_factory=dict)
 
 

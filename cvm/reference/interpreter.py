@@ -11,7 +11,7 @@ from cvm.program import DTYPE_RANGES, DTYPES, IntArray
 from cvm.proof.validate import Proven, WellFormed
 from cvm.reference.registry import RULES
 
-Observer = Callable[[int, IntArray], None]  # value number, value
+ValueCallback = Callable[[int, IntArray], None]  # value number, value
 
 
 def run(
@@ -19,7 +19,7 @@ def run(
     inputs: Mapping[str, IntArray],
     *,
     checked: bool = False,
-    observe: Observer | None = None,
+    observe: ValueCallback | None = None,
 ) -> dict[str, IntArray]:
     """Outputs by name for one sample. `inputs` hold arrays of the declared dtypes and shapes, inside their intervals.
 

@@ -11,7 +11,7 @@ from cvm.errors import BadInput
 from cvm.program import IntArray
 from cvm.proof.validate import Proven, WellFormed
 from cvm.reference import interpreter
-from cvm.reference.interpreter import Observer
+from cvm.reference.interpreter import ValueCallback
 from cvm.runtime import native
 from cvm.runtime.native import Engine
 
@@ -37,7 +37,7 @@ class Machine(Protocol):
         """Do now what the first run would do, so that what is wrong is said before anything runs."""
 
     def run(
-        self, sample: Sample, *, observe: Observer | None = None, threads: int = 1
+        self, sample: Sample, *, observe: ValueCallback | None = None, threads: int = 1
     ) -> dict[str, IntArray]:
         """Outputs by name; `observe` sees every instruction's value, in order."""
 
@@ -55,7 +55,7 @@ class Reference:
         """Nothing to do."""
 
     def run(
-        self, sample: Sample, *, observe: Observer | None = None, threads: int = 1
+        self, sample: Sample, *, observe: ValueCallback | None = None, threads: int = 1
     ) -> dict[str, IntArray]:
         """`threads` changes nothing."""
         return interpreter.run(self.form, sample, checked=self.checked, observe=observe)
@@ -85,7 +85,7 @@ class Native:
             return self._engines[traced]
 
     def run(
-        self, sample: Sample, *, observe: Observer | None = None, threads: int = 1
+        self, sample: Sample, *, observe: ValueCallback | None = None, threads: int = 1
     ) -> dict[str, IntArray]:
         """All threads work on this sample."""
         if observe is None:

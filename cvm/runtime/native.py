@@ -25,7 +25,7 @@ from cvm.plan.unfused import unfused
 from cvm.program import DTYPES, IntArray
 from cvm.proof.validate import Proven
 
-Observer = Callable[[int, IntArray], None]  # value number, value
+ValueCallback = Callable[[int, IntArray], None]  # value number, value
 
 
 @cache
@@ -120,7 +120,11 @@ class Engine:
         return outputs
 
     def observe(
-        self, sample: Mapping[str, IntArray], observe: Observer, *, threads: int = 1
+        self,
+        sample: Mapping[str, IntArray],
+        observe: ValueCallback,
+        *,
+        threads: int = 1,
     ) -> dict[str, IntArray]:
         """As run; `observe` sees the value of every step that is an instruction's, in order."""
         inputs, outputs = self._buffers(sample)

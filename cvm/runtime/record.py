@@ -22,7 +22,7 @@ from cvm.runtime.pictures import Pictures, are_pictures
 from cvm.runtime.receipt import Receipt, SampleReceipt
 from cvm.runtime.trace import SampleTrace, Trace
 
-Progress = Callable[
+SampleProgress = Callable[
     [Iterable[Result], int], Iterable[Result]
 ]  # the results, and how many there will be
 
@@ -38,7 +38,7 @@ class Job:
     samples: list[dict[str, IntArray]]
     batch: bool
     threads: int
-    progress: Progress
+    progress: SampleProgress
 
     @property
     def first_value(self) -> int:
@@ -72,7 +72,7 @@ def prepare(
     engine: str,
     threads: int,
     allowance: Allowance,
-    progress: Progress,
+    progress: SampleProgress,
 ) -> Job:
     """Read and check everything before anything runs. The proof is left out only if `checked`."""
     require(engine, checked=checked)

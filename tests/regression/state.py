@@ -11,7 +11,7 @@ from typing import Any
 import onnx_ir as ir
 
 from mrt.calibrate.samples import Samples, synthetic_samples
-from mrt.calibrate.session import model_inputs, integer_input_intervals
+from mrt.calibrate.session import integer_input_intervals, model_inputs
 from mrt.config import Config
 from mrt.convert import convert, load_to_run, open_data
 from mrt.errors import MrtError

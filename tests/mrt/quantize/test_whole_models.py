@@ -6,10 +6,10 @@ in play too; a wrong one gives a few. Indices, counts and truths are equal, all 
 
 import numpy as np
 import pytest
-from tests.support.whole_models import model_of, through
 
 from tests.support.graphs import node
 from tests.support.shared_data import SHARED, needs_shared
+from tests.support.whole_models import model_of, through
 
 RNG = np.random.default_rng(3)
 IMAGE = (2, 3, 5, 4)

@@ -151,7 +151,7 @@ def test_a_member_that_is_no_array_is_refused_only_when_asked_for(
         archive.writestr("bad.npy", b"hello")
         archive.writestr("x.npy", npy_bytes(np.array([3.0])))
     assert [row.tolist() for row in member(tmp_path / "a.npz").rows()] == [3.0]
-    with pytest.raises(BadData, match="array 'bad': not a readable .npy header"):
+    with pytest.raises(BadData, match=r"array 'bad': not a readable .npy header"):
         member(tmp_path / "a.npz", "bad")
 
 
