@@ -30,10 +30,11 @@ def load(
     max_cost: int | None = None,
     max_memory: int | None = None,
 ) -> Executable:
-    """Read and prove a `.cvm` file; raises a subclass of `cvm.errors.CvmError` that says why it cannot run.
+    """Read and prove a `.cvm` file; raises a subclass of `cvm.errors.CvmError` with the reason if it cannot run.
 
-    `engine`: auto takes the native engine if it is installed; `reference` and `native` insist. A program that costs more
-    than `max_cost` a sample, or whose values hold more than `max_memory` bytes at once, is refused before it is proven.
+    `engine`: `auto` takes the native engine if it is installed; `reference` and `native` name one. A
+    program that costs more than `max_cost` a sample, or whose values hold more than `max_memory`
+    bytes at once, is refused before it is proven.
     """
     from cvm.file import format as file_format
     from cvm.proof.cost import Allowance

@@ -155,7 +155,7 @@ _RUNNING = (
         type=click.Choice(["auto", "reference", "native"]),
         default="auto",
         show_default=True,
-        help="native: the C++ engine; reference: numpy, the judge; auto: native if it is installed and a proof is there.",
+        help="native: the C++ engine; reference: numpy; auto: native if it is installed and the program is proven.",
     ),
 )
 

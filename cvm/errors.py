@@ -32,7 +32,7 @@ class BadInput(CvmError):
 
 
 def brief(value: object) -> str:
-    """What a hostile program holds, at a bearable length."""
+    """Text from a hostile program, cut to a bearable length."""
     try:
         text = repr(value)
     except ValueError:

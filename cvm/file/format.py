@@ -1,7 +1,8 @@
 """Program files: bytes to programs and back, one byte string per program. `cvm/SPEC.md`, section "File format".
 
-Prefix, header, constants, each padded with zeros to a multiple of 64 bytes, then the optional metadata section. What is
-decoded is only well encoded: `cvm.proof.validate` decides whether it is a program. Failures are Malformed, naming the offset.
+Prefix, header, constants, each padded with zeros to a multiple of 64 bytes, then the optional
+metadata section. Decoding shows only that the bytes are well encoded; `cvm.proof.validate` decides whether they are a
+program. Failures are Malformed and name the offset.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ def _padding(size: int) -> int:
 
 
 def _frozen(data: Readable) -> memoryview:
-    """A view that nobody can write through: what was validated is what runs."""
+    """A read-only view: the program that was validated is the program that runs."""
     view = memoryview(data)
     return view.cast("B") if view.readonly else memoryview(bytes(view))
 

@@ -1,4 +1,4 @@
-"""The optional metadata section of a program file: what the integers mean. No answer of the machine depends on it."""
+"""The optional metadata section of a program file: the meaning of integers in real numbers. No output depends on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a proof tells the engine besides that nothing overflows: where fewer bits than 32, or than 64, are enough."""
+"""Facts that the engine takes from the proof: where fewer bits than 32, or than 64, are enough."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SMALL = (
 
 
 def stage_attributes(form: WellFormed, instruction: Instruction) -> dict[str, Integers]:
-    """An instruction's attributes, and `narrow` for a rescale none of whose results leaves 32 bits before it saturates."""
+    """An instruction's attributes, and `narrow` for a rescale whose results all fit 32 bits before saturation."""
     own = attributes(instruction)
     if (
         instruction.name == "rescale"

@@ -147,7 +147,7 @@ class _Layout:
         return Place(Room.ARENA, position, row_length(type_) if dense else pitch)
 
     def _spots(self) -> dict[int, tuple[int, int, int]]:
-        """Of every part: the buffer that it lies in, its first element there, and the pitch of its rows if not dense."""
+        """For every part its buffer, its first element there, and the pitch of its rows if not dense."""
         spots: dict[int, tuple[int, int, int]] = {}
         for value, part in sorted(
             self.parts.items(), key=lambda item: -item[1].whole

@@ -40,7 +40,7 @@ class _Graph:
         return next((value for value in region if value in self.linear), None)
 
     def loads(self, region: Region) -> list[int]:
-        """What its stages read from elsewhere."""
+        """The values from outside the region that its stages read."""
         read = dict.fromkeys(
             v
             for member in region

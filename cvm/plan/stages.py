@@ -10,7 +10,7 @@ from cvm.proof.validate import WellFormed
 
 
 def step_of_region(form: WellFormed, region: Region) -> Step:
-    """The step. What its stages load comes after the operands of the linear instruction."""
+    """The step. The operands that its stages load come after those of the linear instruction."""
     writer = _Writer(form, region)
     writer.visit(region[-1])
     loaded, stages = tuple(writer.operands), tuple(writer.stages)
@@ -24,7 +24,7 @@ def step_of_region(form: WellFormed, region: Region) -> Step:
 
 
 class _Writer:
-    """Writes the stages of a region: what a stage reads right before it, and first what comes from the accumulator.
+    """Writes the stages of a region: loads right before their readers, the accumulator's stages first.
 
     So the registers in use at once are few, and steps of one kind have their stages in one order.
     """

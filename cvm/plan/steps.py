@@ -1,4 +1,4 @@
-"""What a plan is made of: plain frozen data. `cvm/engine/plan.h` says the same on the other side of the door."""
+"""The parts of a plan, as frozen data. `cvm/engine/plan.h` declares the same in C++."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def row_length(type_: TensorType) -> int:
 
 
 def size_in_bytes(type_: TensorType) -> int:
-    """Of a dense value."""
+    """The pitch of a dense value."""
     return type_.elements * DTYPES[type_.dtype].itemsize
 
 

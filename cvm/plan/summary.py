@@ -1,4 +1,4 @@
-"""A plan for people and for other programs: every step, where its value lies, and what the whole takes."""
+"""A plan for people and for other programs: every step, the place of its value, and the total memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A slice that only cuts the bottom and the right so that a convolution's steps divide exactly needs no step of its own."""
+"""A slice that cuts off only rows and columns that the next convolution never reaches needs no step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cvm.plan.steps import Draft, Step
 
 
 def drop_trims(draft: Draft) -> Draft:
-    """Convolutions read what was sliced; they reach no further than they did, since whole steps end before the cut."""
+    """Such convolutions read the unsliced value, of which they reach no more than before."""
     slices = {step.result: step for step in draft.steps if step.name == "slice"}
     readers: dict[int, list[Step]] = {value: [] for value in slices}
     for step in draft.steps:
@@ -31,7 +31,7 @@ def drop_trims(draft: Draft) -> Draft:
 
 
 def _may_trim(draft: Draft, cut: Step, reader: Step) -> bool:
-    """Whether a conv2d gives the same from what was sliced: from the same corner, and less than a step was cut off."""
+    """Whether a conv2d gives the same result without the slice: same corner, less than a step cut off."""
     if (
         reader.name != "conv2d"
         or cut.operands[0] < draft.form.program.first_instruction

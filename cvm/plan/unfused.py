@@ -1,4 +1,4 @@
-"""One step for each instruction: what a traced run needs, since it must see every value."""
+"""One step for each instruction, for traced runs, which need every value."""
 
 from __future__ import annotations
 

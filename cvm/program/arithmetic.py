@@ -1,4 +1,4 @@
-"""The rounding rules of the machine, each defined once. All take and give int64 arrays; none can overflow in its stated domain."""
+"""The rounding rules of the machine, each defined once, on int64 arrays; none overflows in its domain."""
 
 from __future__ import annotations
 
@@ -31,5 +31,8 @@ def divide_toward_zero(x: IntArray, y: IntArray) -> IntArray:
 
 
 def rescale(x: IntArray, multiplier: IntArray, shift: IntArray) -> IntArray:
-    """floor((x * multiplier + 2^(shift-1)) / 2^shift), |x| <= 2^31, 0 <= multiplier < 2^31, 2 <= shift <= 62: 64 bits suffice."""
+    """floor((x * multiplier + 2^(shift-1)) / 2^shift).
+
+    With |x| <= 2^31, 0 <= multiplier < 2^31 and 2 <= shift <= 62, 64 bits suffice.
+    """
     return shift_half_up(x * multiplier, shift)

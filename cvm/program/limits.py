@@ -1,4 +1,4 @@
-"""How much a file may ask for; `cvm/SPEC.md` section "Limits". Checked before anything of that size is allocated."""
+"""Limits of a file's sizes; `cvm/SPEC.md` section "Limits". They are checked before memory is allocated."""
 
 MAX_HEADER_BYTES = 2**24
 MAX_METADATA_BYTES = 2**26

@@ -1,4 +1,4 @@
-"""What a program is made of: plain frozen data, no behaviour. `cvm/SPEC.md` section 2 says what it means.
+"""The parts of a program, as frozen data without behaviour. `cvm/SPEC.md` section 2 has their meaning.
 
 Values are numbered in one sequence: the inputs, then the constants, then one per instruction.
 """
@@ -102,10 +102,10 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What an integer stands for: real = scale * (integer - zero_point). `source` names the float tensor.
+    """The meaning of an integer: real = scale * (integer - zero_point). `source` names the float tensor.
 
-    With `channels`, the scale of index i of the last axis is scale * channels[i]; with `centres`, as many, centres[i] is
-    added. Inputs and outputs have neither.
+    With `channels`, the scale of index i of the last axis is scale * channels[i]; with `centres`
+    (as many), centres[i] is added. Inputs and outputs have neither.
     """
 
     scale: float
@@ -117,7 +117,7 @@ class Meaning:
 
 @dataclass(frozen=True)
 class Metadata:
-    """What never changes a result: meanings of inputs, outputs and values, labels, provenance."""
+    """Data that no result depends on: meanings of inputs, outputs and values, labels, provenance."""
 
     inputs: Mapping[str, Meaning] = field(default_factory=dict)
     outputs: Mapping[str, Meaning] = field(default_factory=dict)
@@ -147,7 +147,7 @@ class Program:
         return len(self.inputs) + len(self.constants)
 
     def said_of(self, key: str) -> str | None:
-        """What its provenance has under this key, if there is such an entry."""
+        """The provenance under this key; None without such an entry."""
         return None if self.metadata is None else self.metadata.provenance.get(key)
 
     def last_uses(self) -> dict[int, int]:

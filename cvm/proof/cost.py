@@ -1,4 +1,4 @@
-"""What a program costs: one number from shapes alone, the same on every machine; the table is `cvm/SPEC.md`, "Cost"."""
+"""The cost of a program: one number from shapes alone, the same on every machine (`cvm/SPEC.md`, "Cost")."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def memory(form: WellFormed) -> int:
 
 @dataclass(frozen=True)
 class Allowance:
-    """What a caller lets one sample take; None allows anything."""
+    """The cost and memory that a caller allows for one sample; None allows any."""
 
     cost: int | None = None
     memory: int | None = None

@@ -226,7 +226,7 @@ def _check_names(names: list[str], what: str) -> None:
 
 
 def _utf8_bytes(name: str) -> int:
-    """The length in UTF-8; 0, which no name may have, for what is not Unicode text."""
+    """The length in UTF-8; 0, which no name may have, for text that is not Unicode."""
     try:
         return len(name.encode())
     except UnicodeEncodeError:

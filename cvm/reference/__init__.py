@@ -1,1 +1,1 @@
-"""The machine, written to be read: for every instruction its rule (`check_x`), its interval (`bound_x`) and its meaning (`x`)."""
+"""The machine, written to be read: each instruction's rule (`check_x`), interval (`bound_x`) and meaning (`x`)."""

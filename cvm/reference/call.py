@@ -1,4 +1,4 @@
-"""What a rule sees of one instruction: operand types, constants and attributes, and (when bounding) the operands' intervals."""
+"""One instruction as its rule receives it: operand types, constants, attributes and, for bounds, intervals."""
 
 from __future__ import annotations
 

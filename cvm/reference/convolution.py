@@ -1,4 +1,4 @@
-"""What conv2d and conv2d_transpose compute. Windows are unfolded block by block and padding is never stored."""
+"""The sums of conv2d and conv2d_transpose. Windows are unfolded block by block, and padding is never stored."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def _kept(
 
 
 def _areas(box: IntArray, others: IntArray) -> tuple[IntArray, IntArray]:
-    """Of the intersection and of the union of a box with each of the others."""
+    """The areas of the intersection and of the union of a box with each of the others."""
     corner, opposite = (
         np.maximum(box[:2], others[:, :2]),
         np.minimum(box[2:], others[:, 2:]),

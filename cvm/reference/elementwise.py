@@ -1,4 +1,4 @@
-"""What element-wise instructions share: operands of one dtype and equal ranks, where a dimension of 1 is repeated."""
+"""The rules that element-wise instructions share: one dtype, equal ranks, dimensions of 1 repeated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a program with numpy integers, one instruction after the other. What it answers is right by definition."""
+"""Runs a program with numpy integers, one instruction after the other. Its answers are right by definition."""
 
 from __future__ import annotations
 

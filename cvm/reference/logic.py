@@ -1,4 +1,4 @@
-"""Comparisons and truth: bool results, which intervals know as 0..1."""
+"""Comparisons and logic: bool results, whose interval is 0..1."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from cvm.reference.call import Call
 
 @dataclass(frozen=True)
 class Rule:
-    """`check` gives the result type or raises Invalid, `bound` its interval or raises Unproven, `run` the exact integers."""
+    """`check` returns the result type or raises Invalid, `bound` its interval or Unproven, `run` the integers."""
 
     check: Callable[[Call], TensorType]
     bound: Callable[[Call], Bounds]

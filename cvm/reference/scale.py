@@ -1,4 +1,4 @@
-"""Changing what an integer stands for: rescale, clamp, cast."""
+"""Changes of an integer's scale, range and dtype: rescale, clamp, cast."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def output_size(
 
 
 def overlap(start: int, step: int, size: int, count: int) -> tuple[slice, slice]:
-    """Of the `count` places start, start + step, ... those inside 0..size-1: which they are, and where they lie."""
+    """The indices and the positions of those of start, start + step, ... (`count` of them) that lie in 0..size-1."""
     first = max(0, -(start // step))
     last = min(count - 1, (size - 1 - start) // step)
     if last < first:

@@ -39,7 +39,7 @@ class StepTime:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What `cvm bench` says. The peak's share is None where nothing is multiplied."""
+    """A measurement by `cvm bench`. The share of the peak is None where nothing is multiplied."""
 
     median_ms: float
     p90_ms: float
@@ -119,7 +119,7 @@ def _times(run: Callable[[], object], repetitions: int | None) -> Iterator[float
 
 
 def _share_of_peak(gmacs: float, threads: int) -> float | None:
-    """Of the best of a few readings: whatever else runs on the machine only makes one smaller."""
+    """The best of several readings; interference can only lower a reading."""
     return (
         gmacs / max(native.peak(threads) for _ in range(PEAK_READINGS))
         if gmacs

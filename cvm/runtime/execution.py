@@ -55,7 +55,7 @@ class Executable(Proven):
 
 @dataclass(frozen=True)
 class Result:
-    """What one sample gave: its outputs and, if traced, the digest of every instruction's value."""
+    """The outputs of one sample and, if traced, the digest of every instruction's value."""
 
     outputs: dict[str, IntArray]
     digests: tuple[bytes, ...]

@@ -135,7 +135,7 @@ def _source(metadata: Metadata, number: int) -> str:
 
 
 def proof_summary(form: Proven, total: int, program_id: str) -> list[str]:
-    """What `cvm verify` says of a proven program."""
+    """The lines that `cvm verify` prints for a proven program."""
     program = form.program
     counts = (len(program.inputs), len(program.constants), len(program.instructions))
     return [
@@ -227,7 +227,7 @@ def columns(rows: Sequence[Sequence[str]], *, left: int) -> list[str]:
 
 
 def measurement(found: Measurement) -> list[str]:
-    """What `cvm bench` says, with the slowest steps."""
+    """The lines that `cvm bench` prints, with the slowest steps."""
     peak = "-" if found.peak_share is None else f"{found.peak_share:.1%}"
     rows = [
         (

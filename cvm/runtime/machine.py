@@ -34,7 +34,7 @@ class Machine(Protocol):
         """Whether several threads can work on one sample."""
 
     def prepare(self, *, traced: bool) -> None:
-        """Do now what the first run would do, so that what is wrong is said before anything runs."""
+        """Do the work of the first run now, so that errors appear before anything runs."""
 
     def run(
         self, sample: Sample, *, observe: ValueCallback | None = None, threads: int = 1

@@ -1,6 +1,7 @@
 """The engine's Python side: finds `cvm._engine`, plans a proven program, hands it over, runs samples.
 
-`CVM_ISA` names the instruction set to use (portable, avx2, avx512vnni, neon); left out, the fastest that the machine has.
+`CVM_ISA` names the instruction set to use (portable, avx2, avx512vnni, neon); the default is the
+fastest that the processor has.
 `CVM_ENGINE` names a built extension file to use in place of the installed one, to compare builds.
 """
 
@@ -63,7 +64,7 @@ def isas() -> list[str]:
 
 
 def chosen_isa() -> str:
-    """The instruction set to run on, as `CVM_ISA` says; BadInput if the machine does not have it."""
+    """The instruction set named by `CVM_ISA`, else the fastest one; BadInput if the processor lacks it."""
     found, wanted = isas(), os.environ.get("CVM_ISA", "")
     if wanted and wanted not in found:
         raise BadInput(
@@ -73,7 +74,7 @@ def chosen_isa() -> str:
 
 
 def peak(threads: int = 1) -> float:
-    """Giga-multiply-accumulates a second of the chosen instruction set's dot products in registers, on so many threads."""
+    """Giga-multiply-accumulates a second of dot products in registers, on this number of threads."""
     module, isa, rounds = _module(), chosen_isa(), 1000
     if module is None:
         raise BadInput("the native engine is not installed")

@@ -1,6 +1,7 @@
-"""Picture files as the input of a program that takes bytes: the decoded pixels as they are, neither resized nor computed with.
+"""Picture files as inputs of a program that takes bytes: the decoded pixels, neither resized nor changed.
 
-Pillow decodes. Two versions of it may decode a JPEG differently: a receipt holds the digest of the pixels, not of the file.
+Pillow decodes. Two versions of it may decode a JPEG differently: a receipt holds the digest of
+the pixels, not of the file.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 def are_pictures(path: Path, program: Program) -> bool:
-    """Whether a path is read as pictures: a file whose name says so, or for a program that takes some, a folder."""
+    """Whether a path holds pictures: a file with a picture's suffix, or a folder for a program that takes bytes."""
     return path.suffix.lower() in SUFFIXES or (
         path.is_dir() and _fitting(program) is not None
     )
 
 
 class Pictures(Mapping[str, IntArray]):
-    """The picture of a file, or those of a folder in the order of their names, for a program's only input; read when asked for."""
+    """The picture of a file, or those of a folder by name, for a program's only input; read when needed."""
 
     def __init__(self, path: Path, program: Program) -> None:
         self._input = _input_of_pictures(path, program)

@@ -1,4 +1,4 @@
-"""What a loaded program takes and gives, as its users see it: one `Port` for each input and output."""
+"""The inputs and outputs of a loaded program as users see them: one `Port` each."""
 
 from __future__ import annotations
 

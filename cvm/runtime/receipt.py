@@ -1,4 +1,4 @@
-"""A receipt says in digests what ran on what and gave what, for anyone to replay (`cvm/SPEC.md`, "Receipt")."""
+"""Receipts: digests of a program, its inputs and its outputs, for anyone to replay (`cvm/SPEC.md`, "Receipt")."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """The first thing in which a run and a receipt differ, in words, and what each says."""
+    """The first entry in which a run and a receipt differ, in words, with the value of each."""
 
     what: str
     expected: str
@@ -76,7 +76,7 @@ def digests_of(arrays: Mapping[str, IntArray]) -> dict[str, bytes]:
 def of_sample(
     inputs: Mapping[str, IntArray], result: Result, cost: int
 ) -> SampleReceipt:
-    """What one sample adds to the receipt."""
+    """The entry of one sample in the receipt."""
     root = merkle_root(result.digests) if result.digests else None
     return SampleReceipt(digests_of(inputs), digests_of(result.outputs), cost, root)
 
@@ -84,7 +84,7 @@ def of_sample(
 def run_mismatch(
     receipt: Receipt, *, program_id: str, metadata: str | None, samples: int
 ) -> Mismatch | None:
-    """What can be told before anything runs. `metadata` is None unless real values go through it now."""
+    """The differences that show before anything runs. `metadata` is None unless this run converts real values."""
     if receipt.program_id != program_id:
         return Mismatch("the program", receipt.program_id, program_id)
     if receipt.metadata and metadata and receipt.metadata != metadata:

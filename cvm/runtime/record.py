@@ -56,7 +56,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Record:
-    """What a run gave: outputs (real numbers if they went in), and the receipt and trace if asked for."""
+    """The outputs of a run (real numbers if the inputs were), and its receipt and trace if requested."""
 
     outputs: dict[str, npt.NDArray[Any]]
     receipt: Receipt | None

@@ -12,7 +12,7 @@ from cvm.runtime.trace import SampleTrace, Trace
 
 
 def first_mismatch(job: Job, receipt: Receipt, trace: Trace | None) -> Mismatch | None:
-    """None if every digest, cost and root agrees. What can be told without running is told first."""
+    """None if every digest, cost and root agrees. Differences that need no run are found first."""
     return (
         receipts.run_mismatch(
             receipt,
@@ -74,7 +74,7 @@ def _results_mismatch(
 def _trace_mismatch(
     job: Job, trace: Trace, number: int, result: Result
 ) -> Mismatch | None:
-    """The first instruction of a sample whose value is not what the trace says."""
+    """The first instruction of a sample whose value has another digest than in the trace."""
     difference = traces.sample_difference(
         trace.samples[number], SampleTrace.of(result.digests), number
     )
@@ -91,7 +91,7 @@ def _trace_mismatch(
 
 
 def _instruction(job: Job, index: int) -> str:
-    """Its number, its value, and the float tensor that it stands for, if the metadata says so."""
+    """The instruction's number, its value and, if the metadata names it, the float tensor that it represents."""
     program, value = job.form.program, job.first_value + index
     source = (
         program.metadata.values[value].source

@@ -40,7 +40,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Difference:
-    """Where two traces part. `instruction` counts from 0; None: the whole trace differs in what `reason` says."""
+    """The place where two traces differ: an instruction, counted from 0, or a `reason` for the entire trace."""
 
     reason: str
     sample: int | None = None
@@ -74,12 +74,12 @@ def merkle_root(leaves: Sequence[bytes]) -> bytes:
 
 
 def observer(digests: list[bytes]) -> Callable[[int, IntArray], None]:
-    """What to give the interpreter as `observe`: appends the digest of each instruction's value."""
+    """A callback for the interpreter that appends the digest of each instruction's value."""
     return lambda _number, value: digests.append(digest(value))
 
 
 def first_difference(expected: Trace, found: Trace) -> Difference | None:
-    """The first sample, and in it the first instruction, in which two traces differ; None if they say the same."""
+    """The first sample, and in it the first instruction, in which two traces differ; None if they are equal."""
     for what in ("program_id", "first_value"):
         if getattr(expected, what) != getattr(found, what):
             return Difference(
