@@ -1,0 +1,1 @@
+"""The commands of `cvm`, by subject; `cvm/cli.py` gathers them. Only these print and set the exit code."""

@@ -1,0 +1,147 @@
+"""`cvm verify`, `show`, `digest` and `cost`: a program, without running it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from cvm.commands.failures import NO
+from cvm.commands.options import (
+    JSON,
+    PROGRAM,
+    block,
+    say,
+    say_json,
+)
+from cvm.errors import BadInput, Unproven
+
+
+@click.command(epilog=block("Example:", "cvm verify model.cvm --all"))
+@PROGRAM
+@click.option(
+    "--all", "every", is_flag=True, help="List every value's interval and slack."
+)
+@JSON
+@click.pass_context
+def verify(ctx: click.Context, program_path: Path, every: bool, as_json: bool) -> None:
+    """Prove that no allowed input can make any value overflow.
+
+    Inputs are allowed anything inside their intervals (see `cvm show`). Exit code 0 if it is proven; else 1,
+    with the instruction, the interval found and the limit.
+
+    Slack is the room that a value's interval leaves in its type, in bits: log2 of the largest factor by which
+    both of its ends could grow. The tightest slack is that of the i32 sums,
+    products and shifts; what only moves, selects or saturates cannot overflow.
+    """
+    from cvm.file import format as file_format
+    from cvm.proof import cost
+    from cvm.proof import slack as proof
+    from cvm.proof.validate import validate
+    from cvm.runtime import listing
+
+    program = file_format.read(program_path)
+    try:
+        form = validate(program)
+    except Unproven as problem:
+        if not as_json:
+            raise
+        say_json(proof.refusal(problem))
+        ctx.exit(NO)
+    total, program_id = cost.cost(form).total, file_format.program_id(program)
+    if as_json:
+        say_json(proof.as_json(form, total, program_id, every=every))
+    else:
+        say(
+            listing.proof_summary(form, total, program_id)
+            + (["", *listing.intervals(form)] if every else [])
+        )
+
+
+@click.command(
+    epilog=block(
+        "Example:", "cvm show model.cvm | less -S", "cvm show --plan model.cvm"
+    )
+)
+@PROGRAM
+@click.option(
+    "--plan",
+    "as_plan",
+    is_flag=True,
+    help="List the native engine's steps and where their values lie.",
+)
+@JSON
+def show(program_path: Path, as_plan: bool, as_json: bool) -> None:
+    """List a program: inputs, constants, instructions, outputs.
+
+    %N are values, numbered inputs first, then constants, then one per instruction. What stands after # is the
+    tensor of the source model. The program need not be provable.
+
+    With --plan: how the native engine runs it. A step computes one or more instructions and writes one value;
+    all values share one block of memory, the arena.
+    """
+    from cvm.file import format as file_format
+    from cvm.plan import fuse, summary
+    from cvm.proof.validate import check
+    from cvm.runtime import listing
+
+    if as_json and not as_plan:
+        raise BadInput("show prints JSON of a plan only: add --plan")
+    program = file_format.read(program_path)
+    form, program_id = check(program), file_format.program_id(program)
+    if as_json:
+        say_json(summary.as_json(fuse.fused(form), program_id))
+    else:
+        say(
+            summary.show(fuse.fused(form), program_id)
+            if as_plan
+            else listing.show(form, program_id)
+        )
+
+
+@click.command(epilog=block("Example:", "cvm digest model.cvm"))
+@PROGRAM
+@JSON
+def digest(program_path: Path, as_json: bool) -> None:
+    """Print the program id, and the SHA-256 of the metadata.
+
+    The id is the SHA-256 of the file up to its metadata: programs of one id give the same outputs.
+    """
+    from cvm.file import format as file_format
+
+    program = file_format.read(program_path)
+    found = {
+        "program": file_format.program_id(program),
+        "metadata": file_format.metadata_digest(program),
+    }
+    if as_json:
+        say_json(found)
+    else:
+        say(
+            [
+                f"program   {found['program']}",
+                f"metadata  {found['metadata'] or 'none'}",
+            ]
+        )
+
+
+@click.command(epilog=block("Example:", "cvm cost model.cvm"))
+@PROGRAM
+@JSON
+def cost(program_path: Path, as_json: bool) -> None:
+    """Print what one sample costs, by instruction and in total.
+
+    The cost is computed from shapes alone: multiply-accumulates, table reads, element operations and bytes
+    moved, each times a published weight. It is the same on every machine.
+    """
+    from cvm.file import format as file_format
+    from cvm.proof import cost
+    from cvm.proof.validate import check
+    from cvm.runtime import listing
+
+    form = check(file_format.read(program_path))
+    report = cost.cost(form)
+    if as_json:
+        say_json(cost.as_json(form, report))
+    else:
+        say(listing.cost_table(form, report))

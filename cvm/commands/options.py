@@ -1,0 +1,92 @@
+"""The arguments and options that several commands of `cvm` share, and how they print."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+FILE = click.Path(path_type=Path, readable=False)
+"""Without click's own check: unreadable files are refused in our own words."""
+
+
+def block(title: str, *lines: str) -> str:
+    """A part of a help text whose lines stay as they are."""
+    return "\n".join(["\b", title, *(f"  {line}" for line in lines)])
+
+
+PROGRAM = click.argument("program_path", metavar="P.cvm", type=FILE)
+JSON = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON for other programs to read."
+)
+INPUT_HELP = (
+    "An .npz with one array per input, by name (`x` will do for an only input; other arrays are left alone), "
+    "or an .npy for an only input. Many samples lie along the first axis. For a program that takes a picture's bytes, "
+    "also a picture of its size, or a folder of them."
+)
+RUNNING = (
+    click.option(
+        "--input",
+        "input_path",
+        type=FILE,
+        required=True,
+        metavar="X.npz",
+        help=INPUT_HELP,
+    ),
+    click.option(
+        "--real",
+        is_flag=True,
+        help="Real numbers, by the scales in the program's metadata.",
+    ),
+    click.option(
+        "--checked",
+        is_flag=True,
+        help="Do without a proof; trap (exit code 3) at the first overflow.",
+    ),
+    click.option(
+        "--threads",
+        type=click.IntRange(1, 1024),
+        default=1,
+        show_default=True,
+        help="Samples run at once, or if fewer, threads that share one; results are the same for any number.",
+    ),
+    click.option(
+        "--max-cost",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Refuse a program that costs more a sample.",
+    ),
+    click.option(
+        "--max-memory",
+        type=click.IntRange(1),
+        metavar="BYTES",
+        help="Refuse a program whose values hold more at once (see `cvm cost`).",
+    ),
+    click.option(
+        "--engine",
+        type=click.Choice(["auto", "reference", "native"]),
+        default="auto",
+        show_default=True,
+        help="native: the C++ engine; reference: numpy; auto: native if it is installed and the program is proven.",
+    ),
+)
+
+
+def running_options(command: Callable[..., None]) -> Callable[..., None]:
+    """What `run` and `replay` share."""
+    for option in reversed(RUNNING):
+        command = option(command)
+    return command
+
+
+def say(lines: Sequence[str]) -> None:
+    """Print lines."""
+    click.echo("\n".join(lines))
+
+
+def say_json(content: Any) -> None:
+    """Print JSON for other programs."""
+    click.echo(json.dumps(content, indent=1))

@@ -1,0 +1,197 @@
+"""`cvm run` and `cvm replay`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cvm.commands.failures import NO
+from cvm.commands.options import (
+    FILE,
+    PROGRAM,
+    block,
+    running_options,
+    say,
+)
+from cvm.errors import Unproven
+
+if TYPE_CHECKING:
+    from cvm.runtime.execution import Result
+    from cvm.runtime.record import Job
+
+
+@click.command(
+    epilog=block(
+        "Example:",
+        "cvm run model.cvm --input digits.npz --real",
+        "cvm run model.cvm --input x.npy -o out.npz --receipt r.json",
+    )
+)
+@PROGRAM
+@running_options
+@click.option(
+    "-o",
+    "output_path",
+    type=FILE,
+    metavar="OUT.npz",
+    help="Write the outputs; else a summary is printed.",
+)
+@click.option(
+    "--receipt",
+    "receipt_path",
+    type=FILE,
+    metavar="R.json",
+    help="Write digests of inputs and outputs.",
+)
+@click.option(
+    "--trace",
+    "trace_path",
+    type=FILE,
+    metavar="T.json",
+    help="Write digests of every instruction's value.",
+)
+def run(
+    program_path: Path,
+    input_path: Path,
+    output_path: Path | None,
+    receipt_path: Path | None,
+    trace_path: Path | None,
+    **how: Any,
+) -> None:
+    """Run a program on one sample or many.
+
+    Inputs are integers inside the program's intervals (see `cvm show`), or with --real any real numbers.
+    With an input of shape [1,28,28], an array of shape [N,28,28] holds N samples.
+    """
+    from cvm.file import disk as files
+    from cvm.runtime import arrays, listing, receipt, trace
+    from cvm.runtime import record as running
+
+    written = [path for path in (output_path, receipt_path, trace_path) if path]
+    files.require_writable(written, inputs=[program_path, input_path])
+    job = _prepare(program_path, input_path, **how)
+    made = running.record(
+        job, receipt=receipt_path is not None, trace=trace_path is not None
+    )
+    writers: dict[Path, files.WriteFunction] = {}
+    if output_path:
+        writers[output_path] = lambda file: arrays.write_npz(file, made.outputs)
+    if receipt_path and made.receipt:
+        writers[receipt_path] = files.text_writer(receipt.to_json(made.receipt))
+    if trace_path and made.trace:
+        writers[trace_path] = files.text_writer(trace.to_json(made.trace))
+    files.write_all(writers)
+    summary = (
+        [] if output_path else listing.outputs_summary(made.outputs, len(job.samples))
+    )
+    say([*summary, *(f"wrote {path}" for path in written)])
+
+
+def _prepare(
+    program_path: Path,
+    input_path: Path,
+    *,
+    max_cost: int | None,
+    max_memory: int | None,
+    **how: Any,
+) -> Job:
+    from cvm.proof import cost
+    from cvm.runtime import machine
+    from cvm.runtime import record as running
+
+    allowance = cost.Allowance(max_cost, max_memory)
+    try:
+        job = running.prepare(
+            program_path,
+            input_path,
+            allowance=allowance,
+            progress=_with_progress,
+            **how,
+        )
+    except Unproven as problem:
+        problem.add_note("--checked runs it without a proof")
+        raise
+    if how["engine"] == "auto" and machine.lacks_engine(job.machine):
+        click.echo(
+            f"cvm: no native engine, running on the reference; {machine.HOW_TO_GET_THE_ENGINE}",
+            err=True,
+        )
+    return job
+
+
+def _with_progress(results: Iterable[Result], count: int) -> Iterable[Result]:
+    """The results, with a bar on stderr if that is a terminal."""
+    if not sys.stderr.isatty():
+        return results
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(
+        results, "samples", count, console=Console(stderr=True), transient=True
+    )
+
+
+@click.command(
+    epilog=block(
+        "Example:",
+        "cvm run model.cvm --input x.npz --receipt r.json",
+        "cvm replay model.cvm r.json --input x.npz",
+    )
+)
+@PROGRAM
+@click.argument("receipt_path", metavar="R.json", type=FILE)
+@running_options
+@click.option(
+    "--trace",
+    "trace_path",
+    type=FILE,
+    metavar="T.json",
+    help="Compare every instruction's value, too.",
+)
+@click.pass_context
+def replay(
+    ctx: click.Context,
+    /,
+    program_path: Path,
+    receipt_path: Path,
+    input_path: Path,
+    trace_path: Path | None,
+    **how: Any,
+) -> None:
+    """Run again and compare with a receipt.
+
+    Exit code 0 if everything matches; else 1, naming the first input or output that differs, or with --trace
+    the first instruction.
+    """
+    from cvm.file import disk as files
+    from cvm.file import document
+    from cvm.runtime import listing, receipt, replay, trace
+
+    stated = receipt.from_json(
+        files.read_bounded(receipt_path, document.MAX_BYTES), str(receipt_path)
+    )
+    followed = None
+    if trace_path:
+        followed = trace.from_json(
+            files.read_bounded(trace_path, document.MAX_BYTES), str(trace_path)
+        )
+    job = _prepare(program_path, input_path, **how)
+    mismatch = replay.first_mismatch(job, stated, followed)
+    if mismatch:
+        say(
+            [
+                f"no match: {mismatch.what}",
+                f"  expected {mismatch.expected}",
+                f"  found    {mismatch.found}",
+            ]
+        )
+        ctx.exit(NO)
+    say(
+        [
+            f"match: {listing.counted(len(job.samples), 'sample')}, root {stated.root.hex()}"
+        ]
+    )

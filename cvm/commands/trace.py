@@ -1,0 +1,49 @@
+"""`cvm trace diff`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from cvm.commands.failures import NO
+from cvm.commands.options import (
+    FILE,
+    block,
+    say,
+)
+
+
+@click.group()
+def trace() -> None:
+    """Work with traces, which `cvm run --trace` writes."""
+
+
+@trace.command("diff", epilog=block("Example:", "cvm trace diff mine.json theirs.json"))
+@click.argument("one_path", metavar="A.json", type=FILE)
+@click.argument("other_path", metavar="B.json", type=FILE)
+@click.pass_context
+def trace_diff(ctx: click.Context, one_path: Path, other_path: Path) -> None:
+    """Name the first sample and instruction in which two traces differ.
+
+    Exit code 0 if they are the same, 1 if they differ. No program and no tensor is needed.
+    """
+    from cvm.file import disk as files
+    from cvm.file import document
+    from cvm.runtime import listing
+    from cvm.runtime import trace as traces
+
+    one, other = (
+        traces.from_json(files.read_bounded(path, document.MAX_BYTES), str(path))
+        for path in (one_path, other_path)
+    )
+    difference = traces.first_difference(one, other)
+    if difference:
+        where = traces.describe(difference, one.first_value)
+        rows = [
+            (f"  {one_path}", difference.expected),
+            (f"  {other_path}", difference.found),
+        ]
+        say([f"differs: {where}", *listing.columns(rows, left=2)])
+        ctx.exit(NO)
+    say([f"same: {listing.counted(len(one.samples), 'sample')}"])
