@@ -32,10 +32,10 @@ from cvm.proof.cost import cost
 from mrt.calibrate.samples import Sample, Samples
 from mrt.calibrate.session import FloatSession
 from mrt.config import Config, load_config
-from mrt.convert import load_to_run, open_data
 from mrt.errors import MrtError
 from mrt.evaluate.scores import Hits, Noise, ranking
 from mrt.pictures import config_for
+from mrt.project import load_to_run, open_data
 
 Array = npt.NDArray[Any]
 TOP = 5

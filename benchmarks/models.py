@@ -19,7 +19,8 @@ from cvm.proof.cost import cost
 from cvm.runtime.execution import Executable
 from mrt import frontend
 from mrt.config import Config, ModelSettings, load_config
-from mrt.convert import convert, load, open_data
+from mrt.convert import convert
+from mrt.project import load, open_data
 
 SHARED = Path(os.environ.get("MRT_SHARED", ROOT.parent / "shared")) / "data"
 IMAGES = SHARED / "images" / "imagenet_calibration"

@@ -26,8 +26,8 @@ from mrt.errors import BadOption, GateMissed, MrtError, NotProvable, TargetMisse
 if TYPE_CHECKING:
     from cvm.proof.validate import Proven
     from mrt.config import Config
-    from mrt.convert import Progress
     from mrt.evaluate import Report
+    from mrt.progress import Progress
 
 NO, BAD, INTERRUPTED, CLOSED_PIPE = 1, 2, 130, 141
 LONGEST_LINE = 500  # characters of a line of an error
@@ -195,6 +195,7 @@ def convert(
     """
     from cvm.file.disk import text_writer, write_all
     from mrt import convert as pipeline
+    from mrt import project
     from mrt.report import writer_for
     from mrt.settings import written_settings
     from mrt.table.table import CalibrationTable
@@ -204,11 +205,11 @@ def convert(
     check_table_options(table_path, options, tuning=target is not None)
     settings = _settings(model, options)
     assert settings.model.path is not None
-    destination = output or pipeline.default_output(settings.model.path)
+    destination = output or project.default_output(settings.model.path)
     write_report = None if report_path is None else writer_for(report_path)
     sources = [settings.model.path, settings.model.params, table_path]
     extras = [path for path in (report_path, config_path) if path is not None]
-    pipeline.check_destination(destination, sources, *extras)
+    project.check_destination(destination, sources, *extras)
     table = CalibrationTable.load(table_path) if table_path is not None else None
     with _progress() as progress:
         result = pipeline.convert(
@@ -269,13 +270,14 @@ def calibrate(model: Path | None, output: Path, **options: Any) -> None:
     The table and the model decide the program: the same two give the same bytes on every machine.
     """
     from mrt import convert as pipeline
+    from mrt import project
 
     settings = _settings(model, options)
     if settings.calibration_data.path is None:
         raise BadOption(
             "no data is given: --data, or a --config whose [calibration] names some"
         )
-    pipeline.check_destination(output, [settings.model.path, settings.model.params])
+    project.check_destination(output, [settings.model.path, settings.model.params])
     with _progress() as progress:
         table = pipeline.make_table(settings, progress)
     table.save(output)
@@ -319,7 +321,7 @@ def evaluate(
 ) -> None:
     """Compare MODEL in float with PROGRAM (.cvm) in integers on samples: accuracy, agreement, signal to noise."""
     import cvm
-    from mrt import convert as pipeline
+    from mrt import project
     from mrt.evaluate import evaluate as compare_outputs
     from mrt.evaluate.gate import parse_gate
     from mrt.pictures import config_for
@@ -332,9 +334,9 @@ def evaluate(
     settings = config_for(
         executable.program, _settings(model, {**options, "evaluation": True})
     )
-    loaded = pipeline.load_to_run(settings)
+    loaded = project.load_to_run(settings)
     _warn_of_another_model(program, executable, loaded.sha256)
-    samples = pipeline.open_data(loaded.model, settings, settings.evaluation_data)
+    samples = project.open_data(loaded.model, settings, settings.evaluation_data)
     with _progress() as progress:
         report = compare_outputs(
             loaded.model,
@@ -392,7 +394,7 @@ def compare(
     """
     import cvm
     from cvm.file.disk import text_writer, write_all
-    from mrt import convert as pipeline
+    from mrt import project
     from mrt.evaluate import layers_report
     from mrt.evaluate.layers import compare_layers
     from mrt.evaluate.page import page
@@ -403,14 +405,14 @@ def compare(
     )
     settings = _settings(model, {**options, "evaluation": True})
     if html is not None:
-        pipeline.check_destination(
+        project.check_destination(
             html, [settings.model.path, settings.model.params, program]
         )
     executable = cvm.load(program)
     settings = config_for(executable.program, settings)
-    loaded = pipeline.rewritten_for(executable.program, settings)
+    loaded = project.rewritten_for(executable.program, settings)
     _warn_of_another_model(program, executable, loaded.sha256)
-    samples = pipeline.open_data(loaded.model, settings, settings.evaluation_data)
+    samples = project.open_data(loaded.model, settings, settings.evaluation_data)
     with _progress() as progress:
         layers = compare_layers(
             loaded.model,
@@ -468,12 +470,12 @@ def rewrite(model: Path | None, output: Path, **options: Any) -> None:
 
     It is numerically equal to MODEL. Its value names are those of reports, tables and [layers] in a config.
     """
-    from mrt import convert as pipeline
+    from mrt import project
     from mrt.rewrite import save
 
     settings = _settings(model, options)
-    pipeline.check_destination(output, [settings.model.path, settings.model.params])
-    loaded = pipeline.rewritten(settings)
+    project.check_destination(output, [settings.model.path, settings.model.params])
+    loaded = project.rewritten(settings)
     save(loaded.model, output)
     _print_notes(loaded.notes)
     click.echo(f"wrote {output}: {loaded.model.graph.num_nodes()} nodes")
@@ -520,13 +522,13 @@ def export(
     Nothing is folded or quantised; names, parameters and answers stay. What is written was checked by onnx.checker, and
     run in onnxruntime against the model as read: at its batch, and several samples together against each alone.
     """
-    from mrt import convert as pipeline
+    from mrt import project
     from mrt.export import DEFAULT_OPSET
 
     settings = _settings(model, options)
     opset = DEFAULT_OPSET if opset is None else opset
-    pipeline.check_destination(output, [settings.model.path, settings.model.params])
-    written = pipeline.write_onnx(settings, output, opset=opset, any_batch=any_batch)
+    project.check_destination(output, [settings.model.path, settings.model.params])
+    written = project.write_onnx(settings, output, opset=opset, any_batch=any_batch)
     batch = (
         f"fixed batch ({written.fixed_because})"
         if written.fixed_because

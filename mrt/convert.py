@@ -1,123 +1,217 @@
-"""The pipeline: load, rewrite, calibrate, quantise, prove, write. Each stage's result can be had on its own."""
+"""The pipeline from a model file to a proven program, as the list `STAGES`.
+
+    load       the model's file becomes a float graph, or is refused        mrt/frontend
+    rewrite    the float graph becomes canonical                            mrt/rewrite
+    duplicate  channels for which 8 bits are too coarse get a second copy   mrt/duplicate
+    calibrate  the range of every value goes into a table                   mrt/calibrate
+    tune       with a target: the cheapest bits that meet it                mrt/tune
+    refine     more decisions on the samples join the table                 mrt/refine
+    quantize   ranges become scales, operators become instructions          mrt/quantize
+    prove      no input can make any value overflow                         cvm/proof
+
+With a given calibration table, `duplicate` takes its channels from it, and `calibrate` and
+`refine` have nothing to do.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
-from pathlib import Path
-from typing import IO
 
 import onnx_ir as ir
 
 from cvm.errors import Invalid
-from cvm.file import format as cvm_format
-from cvm.file.disk import require_writable
 from cvm.program import Program
-from cvm.proof.cost import cost
-from cvm.proof.slack import bits, slack, tightest
-from cvm.proof.validate import Proven, check, validate
-from mrt import frontend, rewrite
-from mrt.calibrate.collect import calibrate
+from cvm.proof.validate import Proven, validate
+from mrt import project
+from mrt.calibrate.collect import calibrate as collect_ranges
 from mrt.calibrate.held_back import MOST, count_to_hold_back, split
-from mrt.calibrate.samples import Samples, open_samples, synthetic_samples
-from mrt.calibrate.session import integer_input_intervals, model_inputs
-from mrt.config import Config, DataSettings
-from mrt.duplicate import (
-    ENOUGH_SAMPLES,
-    choose_duplicates,
-    duplicates_provenance,
-    read_duplicates,
-)
+from mrt.calibrate.samples import Samples
+from mrt.config import Config
+from mrt.conversion import Conversion
+from mrt.duplicate import ENOUGH_SAMPLES, choose_duplicates
 from mrt.duplicate.add_duplicates import Duplicates, add_duplicates
-from mrt.duplicate.fill_dead_channels import fill_dead_channels
-from mrt.errors import BadData, BadModel, BadOption, NotProvable
-from mrt.export import Exported, export
+from mrt.errors import BadData, BadOption, NotProvable
 from mrt.frontend import LoadedModel
-from mrt.graph.choose_outputs import choose_outputs, require_known
-from mrt.pictures import outside, table_key, take_bytes
-from mrt.pictures import provenance as picture_provenance
-from mrt.quantize import QuantizeOptions, quantize
+from mrt.pictures import table_key
+from mrt.progress import Progress
+from mrt.provenance import provenance
+from mrt.quantize import QuantizeOptions
+from mrt.quantize import quantize as write_program
 from mrt.quantize.curves.curve_memo import CurveMemo
 from mrt.quantize.residual_streams import with_stream_bits
 from mrt.quantize.source_map import SourceMap
-from mrt.refine import FloatStatistics, RefineOptions, refine
-from mrt.report import FloatGraph, Report, float_graph
-from mrt.rewrite.linear.conv_pool_attributes import canonicalize_conv_pool_attributes
+from mrt.refine import FloatStatistics, RefineOptions
+from mrt.refine import refine as refine_table
+from mrt.report import FloatGraph, float_graph
 from mrt.table.table import CalibrationTable
-from mrt.tune import Target, TuningResult, tune
+from mrt.tune import Target, TuningResult
+from mrt.tune import tune as search_bits
 from mrt.tune.evaluator import Evaluator
 
-SYNTHETIC_SAMPLES = 32
-Progress = Callable[
-    [str, int, int], None
-]  # what is being done, how much of it is done, how much there is
 
+@dataclass
+class Job:
+    """One conversion under way: what was asked for, and what the stages have made so far."""
 
-@dataclass(frozen=True)
-class Conversion:
-    """A program, proven, and what it was made from."""
+    config: Config
+    progress: Progress
+    given_table: CalibrationTable | None = None
+    target: Target | None = None
 
-    name: str  # of the model's file
-    proven: Proven
-    model: LoadedModel  # rewritten
-    table: CalibrationTable
-    synthetic: bool  # calibrated on noise
-    before: FloatGraph  # the model as it was read
-    source_map: Mapping[int, str]  # which float value an instruction was written for
-    config: Config  # with the precisions that a search found
+    loaded: LoadedModel | None = None
+    before: FloatGraph | None = None  # the model as it was read
+    duplicates: Duplicates | None = None
+    table: CalibrationTable | None = None
+    statistics: FloatStatistics | None = None
     tuned: TuningResult | None = None
+    source_map: SourceMap | None = None
+    program: Program | None = None
+    proven: Proven | None = None
 
-    @cached_property
-    def data(self) -> bytes:
-        """The program's file."""
-        return cvm_format.encode(self.proven.program)
+    @property
+    def model(self) -> ir.Model:
+        """The float graph in its present form."""
+        assert self.loaded is not None
+        return self.loaded.model
 
-    def write(self, file: IO[bytes]) -> None:
-        """Write the program's file."""
-        file.write(self.data)
+    @property
+    def measured(self) -> CalibrationTable:
+        """The calibration table, once there is one."""
+        assert self.table is not None
+        return self.table
 
-    def summary(self) -> dict[str, str]:
-        """What a person wants to know of it, in order."""
-        program = self.proven.program
-        number = tightest(self.proven)
-        room = (
-            "-" if number is None else bits(slack("i32", self.proven.intervals[number]))
+    @property
+    def synthetic(self) -> bool:
+        """Whether the ranges are measured on noise."""
+        return self.given_table is None and self.config.calibration_data.path is None
+
+    @property
+    def stages(self) -> RefineOptions:
+        """The refining stages to run: a given table has been refined, and noise decides nothing."""
+        if self.given_table is not None or self.synthetic:
+            return RefineOptions.of(())
+        return self.config.refinement
+
+    @property
+    def table_key(self) -> str:
+        """The digest that binds a calibration table to the model and its preprocessing."""
+        assert self.loaded is not None
+        return table_key(self.loaded.sha256, self.model, self.config)
+
+
+# -- the stages --------------------------------------------------------------------
+
+
+def load(job: Job) -> None:
+    """Read the model's file into a float graph."""
+    job.loaded = project.load_before_rewriting(job.config)
+    job.before = float_graph(job.loaded.model)
+
+
+def rewrite(job: Job) -> None:
+    """Bring the float graph to canonical form; fix the bits of residual streams and the samples held back."""
+    assert job.loaded is not None
+    job.loaded = project.rewrite_model(job.loaded, job.config)
+    bits = with_stream_bits(job.model, job.config.quantization)
+    job.config = replace(job.config, quantization=bits)
+    if job.target is not None:
+        job.config = _prepared_for_search(job)
+
+
+def duplicate(job: Job) -> None:
+    """Give second copies to the channels for which 8 bits are too coarse."""
+    if job.given_table is not None:
+        _require_suitable(job, job.given_table)
+        job.duplicates = job.given_table.duplicates
+    elif job.stages.duplicates:
+        samples = _samples_for_duplicates(job)
+        job.duplicates = choose_duplicates(
+            job.model, samples, job.config.quantization, by_channel=job.stages.scales
         )
-        duplicates = sum(map(len, self.table.duplicates.values()))
-        return {
-            "program id": cvm_format.program_id(self.data),
-            "size": f"{len(self.data):,} bytes",
-            "instructions": f"{len(program.instructions):,}",
-            "proof": f"every value fits; tightest slack {room} bits",
-            "cost": f"{cost(self.proven).total:,}",
-            "calibrated on": f"{self.table.samples} {'synthetic ' if self.synthetic else ''}samples",
-            **(
-                {"duplicates": f"{duplicates:,} of the channels (see --refine)"}
-                if duplicates
-                else {}
-            ),
-        }
+    if job.duplicates is not None:
+        add_duplicates(job.model, job.duplicates)
 
-    def report(self, path: Path) -> Report:
-        """What became of every float operator; that only integers are left is checked on the file that was written."""
-        form = check(cvm_format.read(path)) if path.is_file() else self.proven
-        names = {
-            "origin": self.model.origin,
-            "program_id": cvm_format.program_id(form.program),
-        }
-        return Report.of(
-            form,
-            self.before,
-            float_graph(self.model.model),
-            self.source_map,
-            model=self.name,
-            **names,
-        )
+
+def calibrate(job: Job) -> None:
+    """Measure ranges, and gather the statistics that the refining stages need in the same runs."""
+    if job.given_table is not None:
+        job.table = job.given_table
+        return
+    samples = project.open_calibration_data(job.model, job.config)
+    if job.stages.any:
+        job.statistics = FloatStatistics(job.model, job.stages, len(samples))
+    table = collect_ranges(
+        job.model,
+        samples,
+        job.config.calibration,
+        model_sha256=job.table_key,
+        callbacks=[job.statistics] if job.statistics is not None else [],
+        progress=lambda done, total: job.progress("calibrating", done, total),
+    )
+    job.table = replace(table, duplicates=job.duplicates or {})
+
+
+def tune(job: Job) -> None:
+    """With a target, find the cheapest bits that meet it on the samples held back."""
+    if job.target is None:
+        return
+    job.tuned = _search(job, job.target)
+    job.config = replace(job.config, quantization=job.tuned.options)
+
+
+def refine(job: Job) -> None:
+    """Add the decisions of the refining stages to the table."""
+    if job.statistics is None:
+        return
+    job.table = refine_table(
+        job.model,
+        job.measured,
+        job.config.quantization,
+        job.stages,
+        job.statistics,
+        job.progress,
+    )
+
+
+def quantize(job: Job) -> None:
+    """Write the program."""
+    assert job.loaded is not None
+    job.source_map = SourceMap()
+    job.program = write_program(
+        job.model,
+        job.measured,
+        job.config.quantization,
+        provenance=provenance(job.loaded, job.measured, job.config),
+        labels=project.read_labels(job.config.model.labels),
+        source_map=job.source_map,
+    )
+
+
+def prove(job: Job) -> None:
+    """Prove that no value can overflow."""
+    assert job.program is not None
+    try:
+        job.proven = validate(job.program)
+    except Invalid as problem:
+        raise NotProvable(
+            f"the program written is refused: {problem}; "
+            "this is a fault of mrt, please report it"
+        ) from None
+
+
+STAGES: tuple[Callable[[Job], None], ...] = (
+    load,
+    rewrite,
+    duplicate,
+    calibrate,
+    tune,
+    refine,
+    quantize,
+    prove,
+)
 
 
 def convert(
@@ -127,323 +221,99 @@ def convert(
     progress: Progress,
     target: Target | None = None,
 ) -> Conversion:
-    """All stages but the writing. With a target, options that meet it are searched for before the program is made."""
-    loaded = _load(config)
-    before = float_graph(loaded.model)
-    loaded = _rewritten(loaded, config)
-    config = replace(
-        config, quantization=with_stream_bits(loaded.model, config.quantization)
-    )
-    synthetic = table is None and config.calibration_data.path is None
-    if target is not None:
-        # Twins make 8 bits say more, and would be paid for in vain where a search gives 16.
-        config = replace(
-            config, refinement=replace(config.refinement, duplicates=False)
-        )
-        config = _holding_back(loaded.model, config, table)
-    stages = (
-        config.refinement if table is None and not synthetic else RefineOptions.of(())
-    )
-    notes = None
-    if table is None:
-        table, notes = _calibrate(loaded, config, stages, progress)
-    else:
-        fitted = replace(table.options, bits=config.quantization.activation_bits)
-        table.require(
-            model_sha256=table_key(loaded.sha256, loaded.model, config), options=fitted
-        )
-        add_duplicates(loaded.model, table.duplicates)
-    tuned = None
-    if target is not None:
-        tuned = _tune(loaded.model, table, config, target, progress)
-        config = replace(config, quantization=tuned.options)
-    if notes is not None:
-        table = refine(
-            loaded.model, table, config.quantization, stages, notes, progress
-        )
-    labels = _read_labels(config.model.labels)
-    source_map, provenance = SourceMap(), _provenance(loaded, table, config)
-    program = quantize(
-        loaded.model,
-        table,
-        config.quantization,
-        provenance=provenance,
-        labels=labels,
-        source_map=source_map,
-    )
-    try:
-        proven = validate(program)
-    except Invalid as problem:
-        raise NotProvable(
-            f"the program written is refused: {problem}; this is a fault of mrt, please report it"
-        ) from None
-    assert config.model.path is not None
+    """Run all stages; nothing is written. With a target, bits that meet it are searched for."""
+    job = Job(config, progress, given_table=table, target=target)
+    for stage in STAGES:
+        stage(job)
+    assert job.config.model.path is not None
+    assert job.loaded is not None and job.before is not None
+    assert job.proven is not None and job.source_map is not None
     return Conversion(
-        config.model.path.name,
-        proven,
-        loaded,
-        table,
-        synthetic,
-        before,
-        source_map.of_number,
-        config,
-        tuned,
+        name=job.config.model.path.name,
+        proven=job.proven,
+        model=job.loaded,
+        table=job.measured,
+        synthetic=job.synthetic,
+        before=job.before,
+        source_map=job.source_map.of_number,
+        config=job.config,
+        tuned=job.tuned,
     )
-
-
-def _holding_back(
-    model: ir.Model, config: Config, table: CalibrationTable | None
-) -> Config:
-    """With so many samples set aside for the search; with a table that was given, all are there for it."""
-    data = config.calibration_data
-    if data.path is None:
-        raise BadOption(
-            "a target needs samples to be measured on: --data, or a --config whose [calibration] names some"
-        )
-    if table is not None or data.held_back:
-        return config
-    count = count_to_hold_back(open_data(model, config, data))
-    return replace(config, calibration_data=replace(data, held_back=count))
-
-
-def _tune(
-    model: ir.Model,
-    table: CalibrationTable,
-    config: Config,
-    target: Target,
-    progress: Progress,
-) -> TuningResult:
-    """The cheapest options found that meet the target on the samples held back."""
-    samples = open_data(model, config, replace(config.calibration_data, held_back=0))
-    count = config.calibration_data.held_back or min(len(samples) - 1, MOST)
-    rest, held = split(samples, count)
-    memo = CurveMemo()
-    if target.kind == "drop" and held.labels is None:
-        raise BadData(
-            f"{samples.source}: has no labels, which --target-drop needs; use --target-agreement"
-        )
-
-    def make(options: QuantizeOptions) -> Proven:
-        return validate(quantize(model, table, options, memo=memo))
-
-    classes = target.kind != "snr"
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        judge = Evaluator(
-            model, list(held), pool, labels=held.labels, others=rest, classes=classes
-        )
-        return tune(model, make, judge, config.quantization, target, progress)
 
 
 def make_table(config: Config, progress: Progress) -> CalibrationTable:
-    """Load, rewrite, calibrate and refine."""
-    loaded = rewritten(config)
-    config = replace(
-        config, quantization=with_stream_bits(loaded.model, config.quantization)
-    )
-    stages = config.refinement
-    table, notes = _calibrate(loaded, config, stages, progress)
-    return (
-        table
-        if notes is None
-        else refine(loaded.model, table, config.quantization, stages, notes, progress)
-    )
+    """The stages up to the table: load, rewrite, duplicate, calibrate, refine."""
+    job = Job(config, progress)
+    for stage in (load, rewrite, duplicate, calibrate, refine):
+        stage(job)
+    return job.measured
 
 
-def load(config: Config) -> LoadedModel:
-    """Read the model that the configuration names, with the outputs that it names."""
-    loaded = _load(config)
-    require_known(loaded.outputs_left, loaded.names)
-    return loaded
+# -- policies ----------------------------------------------------------------------
 
 
-def _load(config: Config) -> LoadedModel:
-    settings = config.model
-    if settings.path is None:
-        raise BadOption(
-            "no model is given: name its file, or a --config whose [model] has a path"
-        )
-    return frontend.load(
-        settings.path,
-        params=settings.params,
-        shapes=settings.shapes,
-        epoch=settings.epoch,
-        random_weights=settings.random_weights,
-        outputs=settings.outputs,
-        values=settings.values,
-    )
+def _prepared_for_search(job: Job) -> Config:
+    """The configuration without duplicated channels and with samples held back for the search.
 
-
-def load_to_run(config: Config) -> LoadedModel:
-    """The model as it came, but with the pads of windows written out: onnxruntime refuses auto_pad beside dilations.
-
-    Where it shall end in a value that only the rewritten model has, that one.
+    Where a search gives 16 bits, duplicated channels would cost products for nothing. With a
+    given table no sample is calibrated on, so all of them are there for the search.
     """
-    loaded = _load(config)
-    if loaded.outputs_left:
-        return _rewritten(loaded, config)
-    take_bytes(loaded.model, config)
-    canonicalize_conv_pool_attributes(loaded.model)
-    return loaded
-
-
-def rewritten(config: Config) -> LoadedModel:
-    """Load and rewrite."""
-    return _rewritten(_load(config), config)
-
-
-def rewritten_for(program: Program, config: Config) -> LoadedModel:
-    """As `rewritten`, with the twins that the program was made with."""
-    loaded = rewritten(config)
-    add_duplicates(loaded.model, read_duplicates(program))
-    return loaded
-
-
-def _rewritten(loaded: LoadedModel, config: Config) -> LoadedModel:
-    take_bytes(loaded.model, config)
-    rewrite.rewrite(loaded.model)
-    if loaded.outputs_left:
-        choose_outputs(loaded.model, config.model.outputs, loaded.names)
-    fill_dead_channels(loaded.model)
-    return loaded
-
-
-def write_onnx(
-    config: Config, destination: Path, *, opset: int, any_batch: bool | None
-) -> Exported:
-    """Load and write as plain ONNX."""
-
-    def load_for(shapes: Mapping[str, tuple[int, ...]]) -> LoadedModel:
-        return load(
-            replace(
-                config,
-                model=replace(config.model, shapes={**config.model.shapes, **shapes}),
-            )
-        )
-
-    return export(load_for, destination, opset=opset, any_batch=any_batch)
-
-
-def open_data(model: ir.Model, config: Config, data: DataSettings) -> Samples:
-    """The samples that the configuration names, prepared for the model."""
-    if data.path is None:
-        raise BadOption("no data is given: --data, or a --config that names some")
-    shapes = _input_shapes(model)
-    preprocessing = outside(model, config.preprocessing_of(list(shapes)))
-    samples = open_samples(
-        data.path,
-        shapes,
-        preprocessing,
-        data.samples,
-        arrays=data.arrays,
-        labels=data.labels,
-    )
-    return split(samples, data.held_back)[0] if data.held_back else samples
-
-
-def default_output(model: Path) -> Path:
-    """`P.cvm` beside P-symbol.json, P.json or P.onnx."""
-    stem = (
-        model.name.removesuffix(".json").removesuffix(".onnx").removesuffix("-symbol")
-    )
-    return model.parent / f"{stem}.cvm"
-
-
-def _calibrate(
-    loaded: LoadedModel, config: Config, stages: RefineOptions, progress: Progress
-) -> tuple[CalibrationTable, FloatStatistics | None]:
-    """The table, and what the stages need to know besides, if there are any. First the model gets twins, if it shall."""
-    if config.calibration_data.path is None:
-        samples = synthetic_samples(
-            _input_shapes(loaded.model),
-            config.calibration_data.samples or SYNTHETIC_SAMPLES,
-            intervals=integer_input_intervals(loaded.model),
-        )
-    else:
-        samples = open_data(loaded.model, config, config.calibration_data)
-
-    def report(done: int, total: int) -> None:
-        progress("calibrating", done, total)
-
-    duplicates: Duplicates = {}
-    if stages.duplicates:
-        few = _few(loaded.model, config, samples)
-        duplicates = choose_duplicates(
-            loaded.model, few, config.quantization, by_channel=stages.scales
-        )
-        add_duplicates(loaded.model, duplicates)
-    key = table_key(loaded.sha256, loaded.model, config)
-    notes = FloatStatistics(loaded.model, stages, len(samples)) if stages.any else None
-    callbacks = [] if notes is None else [notes]
-    table = calibrate(
-        loaded.model,
-        samples,
-        config.calibration,
-        model_sha256=key,
-        callbacks=callbacks,
-        progress=report,
-    )
-    return replace(table, duplicates=duplicates), notes
-
-
-def _few(model: ir.Model, config: Config, samples: Samples) -> Samples:
-    """Enough for twins, opened anew so that no others are read; where some are held back, all that are not."""
+    refinement = replace(job.config.refinement, duplicates=False)
+    config = replace(job.config, refinement=refinement)
     data = config.calibration_data
+    if data.path is None:
+        raise BadOption(
+            "a target needs samples to be measured on: --data, or a --config whose "
+            "[calibration] names some"
+        )
+    if job.given_table is not None or data.held_back:
+        return config
+    samples = project.open_data(job.model, config, data)
+    held_back = replace(data, held_back=count_to_hold_back(samples))
+    return replace(config, calibration_data=held_back)
+
+
+def _require_suitable(job: Job, table: CalibrationTable) -> None:
+    """BadData unless the given table was made for this model, at bits that its observer would fit to."""
+    bits = job.config.quantization.activation_bits
+    fitted = replace(table.options, bits=bits)
+    table.require(model_sha256=job.table_key, options=fitted)
+
+
+def _samples_for_duplicates(job: Job) -> Samples:
+    """A few of the calibration samples, opened anew so that no others are read."""
+    samples = project.open_calibration_data(job.model, job.config)
+    data = job.config.calibration_data
     if data.path is None or data.held_back:
         return samples
-    return open_data(
-        model, config, replace(data, samples=min(ENOUGH_SAMPLES, len(samples)))
-    )
+    few = replace(data, samples=min(ENOUGH_SAMPLES, len(samples)))
+    return project.open_data(job.model, job.config, few)
 
 
-def _input_shapes(model: ir.Model) -> dict[str, tuple[int, ...]]:
-    shapes: dict[str, tuple[int, ...]] = {}
-    for value in model_inputs(model):
-        if value.shape is None or not value.shape.is_static():
-            raise BadModel(
-                f"input '{value.name}' has no fixed shape; give it with --shape {value.name}=..."
-            )
-        shapes[str(value.name)] = tuple(int(size) for size in value.shape.numpy())
-    return shapes
+def _search(job: Job, target: Target) -> TuningResult:
+    config = job.config
+    data = config.calibration_data
+    samples = project.open_data(job.model, config, replace(data, held_back=0))
+    if target.kind == "drop" and samples.labels is None:
+        raise BadData(
+            f"{samples.source}: has no labels, which --target-drop needs; "
+            "use --target-agreement"
+        )
+    others, held = split(samples, data.held_back or min(len(samples) - 1, MOST))
+    memo = CurveMemo()
 
+    def make(options: QuantizeOptions) -> Proven:
+        return validate(write_program(job.model, job.measured, options, memo=memo))
 
-def _provenance(
-    loaded: LoadedModel, table: CalibrationTable, config: Config
-) -> dict[str, str]:
-    options = config.quantization
-    return {
-        "model_sha256": loaded.sha256,
-        "model_format": loaded.origin,
-        **picture_provenance(loaded.model, config),
-        **duplicates_provenance(table.duplicates),
-        "table_sha256": hashlib.sha256(table.text().encode()).hexdigest(),
-        "weight_bits": str(options.weight_bits),
-        "activation_bits": str(options.activation_bits),
-        "scales": options.scales,
-        "scheme": options.scheme,
-        "bias_correction": str(options.bias_correction).lower(),
-        **{
-            word: "false"
-            for word in ("per_channel", "unsigned")
-            if not getattr(options, word)
-        },
-        "layers": json.dumps(options.key()["layers"]),
-    }
-
-
-def _read_labels(path: Path | None) -> list[str]:
-    if path is None:
-        return []
-    try:
-        return path.read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError) as problem:
-        raise BadData(f"{path}: class names cannot be read ({problem})") from None
-
-
-def check_destination(path: Path, inputs: list[Path | None], *others: Path) -> None:
-    """Before the work: the place of the result can be written and is none of the inputs, named or found beside one.
-
-    `others` are places of more results: the same goes for them, and all differ.
-    """
-    named = [item for item in inputs if item is not None]
-    found = [file for item in named for file in frontend.parameters_beside(item)]
-    require_writable([path, *others], inputs=[*named, *found])
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        evaluator = Evaluator(
+            job.model,
+            list(held),
+            pool,
+            labels=held.labels,
+            others=others,
+            classes=target.kind != "snr",
+        )
+        return search_bits(
+            job.model, make, evaluator, config.quantization, target, job.progress
+        )

@@ -99,3 +99,18 @@ class QuantizeOptions:
         """The precision of one value between layers."""
         own = self.layers.get(value, LayerBits()).activation_bits
         return self.activation_bits if own is None else own
+
+
+def provenance_of_options(options: QuantizeOptions) -> dict[str, str]:
+    """The options as a program's provenance holds them; flags that are on by default only when they are off."""
+    entries = {
+        "weight_bits": str(options.weight_bits),
+        "activation_bits": str(options.activation_bits),
+        "scales": options.scales,
+        "scheme": options.scheme,
+        "bias_correction": str(options.bias_correction).lower(),
+    }
+    for name in ("per_channel", "unsigned"):
+        if not getattr(options, name):
+            entries[name] = "false"
+    return entries

@@ -27,7 +27,7 @@ from click.testing import CliRunner
 from cvm.file import format as file_format
 from mrt.cli import cli
 from mrt.config import load_config
-from mrt.convert import rewritten
+from mrt.project import rewritten
 from mrt.quantize import quantize
 from mrt.quantize.residual_streams import with_stream_bits
 from mrt.table.table import CalibrationOptions, CalibrationTable, MeasuredRange

@@ -6,9 +6,9 @@ import pytest
 from onnx import parser
 
 from mrt.config import Config, ModelSettings
-from mrt.convert import load
 from mrt.errors import BadModel, BadOption
 from mrt.frontend.onnx import read_onnx
+from mrt.project import load
 from tests.support.graphs import run
 
 RATES = """<ir_version: 9, opset_import: ["" : 17]>

@@ -1,0 +1,79 @@
+"""The result of a conversion: the proven program, what it was made from, its summary and its report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO
+
+from cvm.file import format as cvm_format
+from cvm.proof.cost import cost
+from cvm.proof.slack import bits, slack, tightest
+from cvm.proof.validate import Proven, check
+from mrt.config import Config
+from mrt.frontend import LoadedModel
+from mrt.report import FloatGraph, Report, float_graph
+from mrt.table.table import CalibrationTable
+from mrt.tune import TuningResult
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """A proven program and what it was made from."""
+
+    name: str  # of the model's file
+    proven: Proven
+    model: LoadedModel  # rewritten
+    table: CalibrationTable
+    synthetic: bool  # calibrated on noise
+    before: FloatGraph  # the model as it was read
+    source_map: Mapping[
+        int, str
+    ]  # the float value for which an instruction was written
+    config: Config  # with the precisions that a search found
+    tuned: TuningResult | None = None
+
+    @cached_property
+    def data(self) -> bytes:
+        """The program's file."""
+        return cvm_format.encode(self.proven.program)
+
+    def write(self, file: IO[bytes]) -> None:
+        """Write the program's file."""
+        file.write(self.data)
+
+    def summary(self) -> dict[str, str]:
+        """The lines that `mrt convert` prints, by title, in order."""
+        program = self.proven.program
+        number = tightest(self.proven)
+        headroom = "-"
+        if number is not None:
+            headroom = bits(slack("i32", self.proven.intervals[number]))
+        noise = "synthetic " if self.synthetic else ""
+        lines = {
+            "program id": cvm_format.program_id(self.data),
+            "size": f"{len(self.data):,} bytes",
+            "instructions": f"{len(program.instructions):,}",
+            "proof": f"every value fits; tightest slack {headroom} bits",
+            "cost": f"{cost(self.proven).total:,}",
+            "calibrated on": f"{self.table.samples} {noise}samples",
+        }
+        duplicates = sum(map(len, self.table.duplicates.values()))
+        if duplicates:
+            lines["duplicates"] = f"{duplicates:,} of the channels (see --refine)"
+        return lines
+
+    def report(self, path: Path) -> Report:
+        """The outcome of every float operator; the file at `path` is checked to hold integers only."""
+        form = check(cvm_format.read(path)) if path.is_file() else self.proven
+        return Report.of(
+            form,
+            self.before,
+            float_graph(self.model.model),
+            self.source_map,
+            model=self.name,
+            origin=self.model.origin,
+            program_id=cvm_format.program_id(form.program),
+        )

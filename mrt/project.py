@@ -1,0 +1,179 @@
+"""The files that a configuration names: its model in several forms, its samples, its labels, and the places of results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import onnx_ir as ir
+
+from cvm.file.disk import require_writable
+from cvm.program import Program
+from mrt import frontend, rewrite
+from mrt.calibrate.held_back import split
+from mrt.calibrate.samples import Samples, open_samples, synthetic_samples
+from mrt.calibrate.session import integer_input_intervals, model_inputs
+from mrt.config import Config, DataSettings
+from mrt.duplicate import read_duplicates
+from mrt.duplicate.add_duplicates import add_duplicates
+from mrt.duplicate.fill_dead_channels import fill_dead_channels
+from mrt.errors import BadData, BadModel, BadOption
+from mrt.export import Exported, export
+from mrt.frontend import LoadedModel
+from mrt.graph.choose_outputs import choose_outputs, require_known
+from mrt.pictures import outside, take_bytes
+from mrt.rewrite.linear.conv_pool_attributes import canonicalize_conv_pool_attributes
+
+SYNTHETIC_SAMPLES = 32
+
+# -- the model ---------------------------------------------------------------------
+
+
+def load(config: Config) -> LoadedModel:
+    """Read the model that the configuration names, with the outputs that it names."""
+    loaded = load_before_rewriting(config)
+    require_known(loaded.outputs_left, loaded.names)
+    return loaded
+
+
+def load_before_rewriting(config: Config) -> LoadedModel:
+    """As `load`; outputs that only the rewritten model has are left in `outputs_left`."""
+    settings = config.model
+    if settings.path is None:
+        raise BadOption(
+            "no model is given: name its file, or a --config whose [model] has a path"
+        )
+    return frontend.load(
+        settings.path,
+        params=settings.params,
+        shapes=settings.shapes,
+        epoch=settings.epoch,
+        random_weights=settings.random_weights,
+        outputs=settings.outputs,
+        values=settings.values,
+    )
+
+
+def rewrite_model(loaded: LoadedModel, config: Config) -> LoadedModel:
+    """Bring the loaded model to canonical form, in place, with the outputs of the configuration."""
+    take_bytes(loaded.model, config)
+    rewrite.rewrite(loaded.model)
+    if loaded.outputs_left:
+        choose_outputs(loaded.model, config.model.outputs, loaded.names)
+    fill_dead_channels(loaded.model)
+    return loaded
+
+
+def rewritten(config: Config) -> LoadedModel:
+    """Load and rewrite."""
+    return rewrite_model(load_before_rewriting(config), config)
+
+
+def rewritten_for(program: Program, config: Config) -> LoadedModel:
+    """As `rewritten`, with the duplicated channels that the program was made with."""
+    loaded = rewritten(config)
+    add_duplicates(loaded.model, read_duplicates(program))
+    return loaded
+
+
+def load_to_run(config: Config) -> LoadedModel:
+    """The model as it was read, for onnxruntime to run.
+
+    The pads of windows are written out, since onnxruntime refuses auto_pad beside dilations.
+    If an output of the configuration exists only in the rewritten model, that model is returned.
+    """
+    loaded = load_before_rewriting(config)
+    if loaded.outputs_left:
+        return rewrite_model(loaded, config)
+    take_bytes(loaded.model, config)
+    canonicalize_conv_pool_attributes(loaded.model)
+    return loaded
+
+
+def write_onnx(
+    config: Config, destination: Path, *, opset: int, any_batch: bool | None
+) -> Exported:
+    """Load and write as plain ONNX."""
+
+    def load_for(shapes: Mapping[str, tuple[int, ...]]) -> LoadedModel:
+        all_shapes = {**config.model.shapes, **shapes}
+        return load(replace(config, model=replace(config.model, shapes=all_shapes)))
+
+    return export(load_for, destination, opset=opset, any_batch=any_batch)
+
+
+# -- its samples and labels --------------------------------------------------------
+
+
+def open_data(model: ir.Model, config: Config, data: DataSettings) -> Samples:
+    """The samples that the configuration names, prepared for the model, without those held back."""
+    if data.path is None:
+        raise BadOption("no data is given: --data, or a --config that names some")
+    shapes = _input_shapes(model)
+    samples = open_samples(
+        data.path,
+        shapes,
+        outside(model, config.preprocessing_of(list(shapes))),
+        data.samples,
+        arrays=data.arrays,
+        labels=data.labels,
+    )
+    if not data.held_back:
+        return samples
+    calibrated, _ = split(samples, data.held_back)
+    return calibrated
+
+
+def open_calibration_data(model: ir.Model, config: Config) -> Samples:
+    """The samples to calibrate on; noise if the configuration names none."""
+    data = config.calibration_data
+    if data.path is not None:
+        return open_data(model, config, data)
+    return synthetic_samples(
+        _input_shapes(model),
+        data.samples or SYNTHETIC_SAMPLES,
+        intervals=integer_input_intervals(model),
+    )
+
+
+def _input_shapes(model: ir.Model) -> dict[str, tuple[int, ...]]:
+    shapes: dict[str, tuple[int, ...]] = {}
+    for value in model_inputs(model):
+        if value.shape is None or not value.shape.is_static():
+            raise BadModel(
+                f"input '{value.name}' has no fixed shape; "
+                f"give it with --shape {value.name}=..."
+            )
+        shapes[str(value.name)] = tuple(int(size) for size in value.shape.numpy())
+    return shapes
+
+
+def read_labels(path: Path | None) -> list[str]:
+    """The names of the classes, one a line; none without a file."""
+    if path is None:
+        return []
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as problem:
+        raise BadData(f"{path}: class names cannot be read ({problem})") from None
+
+
+# -- the places of results ---------------------------------------------------------
+
+
+def default_output(model: Path) -> Path:
+    """`P.cvm` beside P-symbol.json, P.json or P.onnx."""
+    stem = model.name.removesuffix(".json").removesuffix(".onnx")
+    return model.parent / f"{stem.removesuffix('-symbol')}.cvm"
+
+
+def check_destination(path: Path, inputs: list[Path | None], *others: Path) -> None:
+    """Refuse, before any work, places that cannot be written or that hold an input.
+
+    `others` are places of further results; all must differ. Parameters found beside an MXNet
+    symbol are inputs, too.
+    """
+    named = [file for file in inputs if file is not None]
+    beside = [found for file in named for found in frontend.parameters_beside(file)]
+    require_writable([path, *others], inputs=[*named, *beside])
