@@ -16,12 +16,14 @@ from mrt.cli_options import (
     MODEL_OPTIONS,
     PATH,
     check_table_options,
+    declared_options,
     examples,
     shared_options,
     take_target,
     tuning_options,
 )
 from mrt.errors import BadOption, GateMissed, MrtError, NotProvable, TargetMissed
+from mrt.quantize.options import QuantizeOptions
 
 if TYPE_CHECKING:
     from cvm.proof.validate import Proven
@@ -137,34 +139,7 @@ def cli() -> None:
 @click.option(
     "--bits", type=int, metavar="B", help="Sets both of the next two (default: 8)."
 )
-@click.option(
-    "--weight-bits",
-    type=int,
-    metavar="B",
-    help="Precision of weights, 2..15; beyond 8, two products each.",
-)
-@click.option(
-    "--activation-bits",
-    type=int,
-    metavar="B",
-    help="Precision of values between layers, 2..8 or 16.",
-)
-@click.option(
-    "--stream-bits",
-    type=int,
-    metavar="B",
-    help="Precision of what residual blocks pass on (default: as other values).",
-)
-@click.option(
-    "--scales",
-    type=click.Choice(["real", "shift"]),
-    help="Any ratio, or powers of two only (default: real).",
-)
-@click.option(
-    "--scheme",
-    type=click.Choice(["symmetric", "affine"]),
-    help="Zero point of signed values (default: symmetric).",
-)
+@declared_options(QuantizeOptions)
 @shared_options("observer", "refine", "input_dtype", "shape", "value", "config")
 @tuning_options
 @click.option(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mrt.errors import BadOption
-from mrt.table.table import OBSERVERS
+from mrt.options import Option, options_of
+from mrt.table.table import CalibrationOptions
 
 if TYPE_CHECKING:
     from mrt.tune import Target
@@ -33,9 +34,34 @@ def shared_options(*names: str) -> Callable[[Callable[..., None]], Callable[...,
     return attach
 
 
+def declared_options(
+    declarations: type,
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Attach the options that a dataclass declares for the command line."""
+
+    def attach(command: Callable[..., None]) -> Callable[..., None]:
+        for declared in reversed(options_of(declarations)):
+            if declared.on_command_line:
+                command = _declared_option(declared)(command)
+        return command
+
+    return attach
+
+
+def _declared_option(
+    declared: Option,
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    text = declared.help
+    if declared.default is not None:
+        text = f"{text.removesuffix('.')} (default: {declared.default})."
+    if isinstance(declared.allowed[0], int):
+        return click.option(declared.flag, type=int, metavar="B", help=text)
+    return click.option(declared.flag, type=click.Choice(declared.allowed), help=text)
+
+
 MODEL_OPTIONS = ("model", "params", "epoch", "random_weights", "outputs")
 
-SHARED_OPTIONS = {
+SHARED_OPTIONS: dict[str, Callable[[Callable[..., None]], Callable[..., None]]] = {
     "model": click.argument("model", type=PATH, required=False),
     "config": click.option(
         "--config",
@@ -97,11 +123,7 @@ SHARED_OPTIONS = {
         type=click.Choice(["real", "u8"]),
         help="u8: the program takes pictures' own bytes, NHWC in RGB, and prepares them itself (default: real).",
     ),
-    "observer": click.option(
-        "--observer",
-        type=click.Choice(OBSERVERS),
-        help="How ranges are chosen (default: mse).",
-    ),
+    "observer": declared_options(CalibrationOptions),
     "refine": click.option(
         "--refine",
         metavar="STAGES",

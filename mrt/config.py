@@ -14,10 +14,9 @@ from typing import Any, NoReturn
 
 from mrt.calibrate.preprocessing import Preprocessing
 from mrt.errors import BadOption
+from mrt.options import Option, options_of
 from mrt.quantize.options import (
     ACTIVATION_BITS,
-    SCALES,
-    SCHEMES,
     WEIGHT_BITS,
     LayerBits,
     QuantizeOptions,
@@ -62,12 +61,11 @@ class ModelSettings:
 
 @dataclass(frozen=True)
 class Config:
-    """Everything a config file can say; without a file, the defaults."""
+    """All settings of a config file; without a file, the defaults."""
 
     model: ModelSettings = field(default_factory=ModelSettings)
-    preprocessing: Preprocessing = field(
-        default_factory=Preprocessing
-    )  # of every input that has none of its own
+    # Of every input without settings of its own:
+    preprocessing: Preprocessing = field(default_factory=Preprocessing)
     inputs: Mapping[str, Preprocessing] = field(default_factory=dict)
     calibration_data: DataSettings = field(default_factory=DataSettings)
     calibration: CalibrationOptions = field(default_factory=CalibrationOptions)
@@ -86,7 +84,7 @@ class Config:
 
 
 def load_config(path: Path) -> Config:
-    """Read a config file; BadOption, naming the file and the key, for anything that is not right."""
+    """Read a config file; BadOption, naming the file and the key, for anything that cannot be used."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
@@ -100,17 +98,19 @@ def load_config(path: Path) -> Config:
 
 
 class _Table:
-    """One table of the file. Keys are taken out as they are read, so that what is left is unknown."""
+    """One table of the file. Keys are taken out as they are read; the others are unknown."""
 
     def __init__(self, content: Mapping[str, Any], name: str) -> None:
-        self._left = dict(content)
+        self._unread = dict(content)
+        self._known: list[str] = []
         self.name = name
 
     def take(self, key: str, read: Callable[[Any], Any], default: Any = None) -> Any:
-        """The value of `key` as `read` makes it, or the default; BadOption naming the key if `read` refuses it."""
-        if key not in self._left:
+        """`read` of the value of `key`, or the default; BadOption naming the key if `read` refuses it."""
+        self._known.append(key)
+        if key not in self._unread:
             return default
-        value = self._left.pop(key)
+        value = self._unread.pop(key)
         try:
             return read(value)
         except BadOption as problem:
@@ -118,7 +118,8 @@ class _Table:
 
     def table(self, key: str) -> _Table:
         """The table under `key`, empty if absent."""
-        value = self._left.pop(key, {})
+        self._known.append(key)
+        value = self._unread.pop(key, {})
         name = f"{self.name}.{key}" if self.name else key
         if not isinstance(value, dict):
             raise BadOption(f"{name} = {value!r}: expected a table, [{name}]")
@@ -127,33 +128,44 @@ class _Table:
     def tables(self, key: str) -> dict[str, _Table]:
         """The tables under `key` by name."""
         outer = self.table(key)
-        return {name: outer.table(name) for name in list(outer._left)}
+        return {name: outer.table(name) for name in list(outer._unread)}
 
-    def finish(self, known: str) -> None:
-        """BadOption naming a key that nobody asked for."""
-        for key in self._left:
+    def options(self, declarations: type, **defaults: Any) -> dict[str, Any]:
+        """The values of all options that a dataclass declares, by name."""
+        return {
+            declared.name: self.take(
+                declared.name,
+                _reader_of(declared),
+                defaults.get(declared.name, declared.default),
+            )
+            for declared in options_of(declarations)
+        }
+
+    def finish(self) -> None:
+        """BadOption naming a key that has not been read."""
+        for key in self._unread:
             where = f" in [{self.name}]" if self.name else ""
+            known = ", ".join(self._known)
             raise BadOption(f"unknown key '{key}'{where}; known are {known}")
 
 
 def _read_config(top: _Table, folder: Path) -> Config:
+    model = _read_model(top.table("model"), folder)
     preprocessing = _read_preprocessing(top.table("preprocessing"), Preprocessing())
     inputs = {
         name: _read_preprocessing(table, preprocessing)
         for name, table in top.tables("inputs").items()
     }
-    model = _read_model(top.table("model"), folder)
+    calibration_table = top.table("calibration")
+    evaluation_table = top.table("evaluation")
     quantization = _read_quantization(top.table("quantization"), top.tables("layers"))
     calibration_data, calibration = _read_calibration(
-        top.table("calibration"), folder, quantization.activation_bits
+        calibration_table, folder, quantization.activation_bits
     )
-    evaluation = top.table("evaluation")
-    evaluation_data = _read_data(evaluation, folder)
-    evaluation.finish("data, samples, arrays, labels")
+    evaluation_data = _read_data(evaluation_table, folder)
+    evaluation_table.finish()
     refinement = _read_refinement(top.table("refinement"))
-    top.finish(
-        "model, preprocessing, inputs, calibration, evaluation, quantization, refinement, layers"
-    )
+    top.finish()
     return Config(
         model,
         preprocessing,
@@ -170,14 +182,14 @@ def _read_model(table: _Table, folder: Path) -> ModelSettings:
     settings = ModelSettings(
         path=table.take("path", _path_in(folder)),
         params=table.take("params", _path_in(folder)),
-        epoch=table.take("epoch", _whole),
-        random_weights=table.take("random_weights", _whole),
+        epoch=table.take("epoch", _integer),
+        random_weights=table.take("random_weights", _integer),
         outputs=table.take("outputs", _names, ()),
         shapes=table.take("shapes", _mapping_of(_shape), {}),
         values=table.take("values", _mapping_of(_number), {}),
         labels=table.take("labels", _path_in(folder)),
     )
-    table.finish("path, params, epoch, random_weights, outputs, shapes, values, labels")
+    table.finish()
     return settings
 
 
@@ -188,11 +200,11 @@ def _read_preprocessing(table: _Table, base: Preprocessing) -> Preprocessing:
         "scale": table.take("scale", _number),
         "mean": table.take("mean", _numbers),
         "std": table.take("std", _numbers),
-        "resize": table.take("resize", _whole),
-        "crop": table.take("crop", _whole),
+        "resize": table.take("resize", _integer),
+        "crop": table.take("crop", _integer),
         "input_dtype": table.take("input_dtype", _text),
     }
-    table.finish(", ".join(taken))
+    table.finish()
     try:
         return replace(
             base, **{name: value for name, value in taken.items() if value is not None}
@@ -211,9 +223,9 @@ def _read_calibration(
     taken = {
         "observer": table.take("observer", _one_of(OBSERVERS)),
         "percentile": table.take("percentile", _number),
-        "bits": table.take("bits", _whole, bits),
+        "bits": table.take("bits", _integer, bits),
     }
-    table.finish("data, samples, arrays, labels, held_back, observer, percentile, bits")
+    table.finish()
     try:
         return data, CalibrationOptions(
             **{name: value for name, value in taken.items() if value is not None}
@@ -232,31 +244,19 @@ def _read_data(table: _Table, folder: Path) -> DataSettings:
 
 
 def _read_refinement(table: _Table) -> RefineOptions:
-    former = {name: table.take(old, _flag, True) for old, name in FORMER_NAMES.items()}
-    settings = RefineOptions(
-        **{stage: table.take(stage, _flag, former.get(stage, True)) for stage in STAGES}
-    )
-    table.finish(", ".join(STAGES))
-    return settings
+    stages = {stage: table.take(stage, _flag, True) for stage in STAGES}
+    for former, stage in FORMER_NAMES.items():
+        stages[stage] = table.take(former, _flag, stages[stage])
+    table.finish()
+    return RefineOptions(**stages)
 
 
 def _read_quantization(table: _Table, layers: Mapping[str, _Table]) -> QuantizeOptions:
     both = table.take("bits", _bits(WEIGHT_BITS), 8)
-    settings = QuantizeOptions(
-        weight_bits=table.take("weight_bits", _bits(WEIGHT_BITS), both),
-        activation_bits=table.take("activation_bits", _bits(ACTIVATION_BITS), both),
-        scales=table.take("scales", _one_of(SCALES), "real"),
-        scheme=table.take("scheme", _one_of(SCHEMES), "symmetric"),
-        bias_correction=table.take("bias_correction", _flag, True),
-        per_channel=table.take("per_channel", _flag, True),
-        unsigned=table.take("unsigned", _flag, True),
-        stream_bits=table.take("stream_bits", _bits(ACTIVATION_BITS)),
-        layers={name: _read_layer(item) for name, item in layers.items()},
-    )
-    table.finish(
-        "bits, weight_bits, activation_bits, scales, scheme, bias_correction, per_channel, unsigned, stream_bits"
-    )
-    return settings
+    options = table.options(QuantizeOptions, weight_bits=both, activation_bits=both)
+    table.finish()
+    layer_bits = {name: _read_layer(item) for name, item in layers.items()}
+    return QuantizeOptions(**options, layers=layer_bits)
 
 
 def _read_layer(table: _Table) -> LayerBits:
@@ -265,8 +265,16 @@ def _read_layer(table: _Table) -> LayerBits:
         weight_bits=table.take("weight_bits", _bits(WEIGHT_BITS), both),
         activation_bits=table.take("activation_bits", _bits(ACTIVATION_BITS), both),
     )
-    table.finish("bits, weight_bits, activation_bits")
+    table.finish()
     return settings
+
+
+def _reader_of(declared: Option) -> Callable[[Any], Any]:
+    """Reads a value of an option: a flag, a number of bits or a word among those allowed."""
+    kind = type(declared.allowed[0])
+    if kind is bool:
+        return _flag
+    return _bits(declared.allowed) if kind is int else _one_of(declared.allowed)
 
 
 def _text(value: Any) -> str:
@@ -286,8 +294,8 @@ def _path_in(folder: Path) -> Callable[[Any], Path]:
     return lambda value: folder / _text(value)
 
 
-def _whole(value: Any) -> int:
-    return value if type(value) is int else _refuse("expected a whole number")
+def _integer(value: Any) -> int:
+    return value if type(value) is int else _refuse("expected an integer")
 
 
 def _flag(value: Any) -> bool:

@@ -8,8 +8,8 @@ import json
 from mrt.config import Config
 from mrt.duplicate import duplicates_provenance
 from mrt.frontend import LoadedModel
+from mrt.options import provenance_of
 from mrt.pictures import provenance as picture_provenance
-from mrt.quantize.options import provenance_of_options
 from mrt.table.table import CalibrationTable
 
 
@@ -17,13 +17,12 @@ def provenance(
     loaded: LoadedModel, table: CalibrationTable, config: Config
 ) -> dict[str, str]:
     """What a program was made from: model, preprocessing, table and options, as text."""
-    options = config.quantization
     return {
         "model_sha256": loaded.sha256,
         "model_format": loaded.origin,
         **picture_provenance(loaded.model, config),
         **duplicates_provenance(table.duplicates),
         "table_sha256": hashlib.sha256(table.text().encode()).hexdigest(),
-        **provenance_of_options(options),
-        "layers": json.dumps(options.key()["layers"]),
+        **provenance_of(config.quantization),
+        "layers": json.dumps(config.quantization.key()["layers"]),
     }

@@ -12,14 +12,14 @@ from typing import Any
 from mrt.calibrate.preprocessing import Preprocessing
 from mrt.config import Config, ModelSettings, load_config
 from mrt.errors import BadOption
+from mrt.options import options_of
+from mrt.quantize.options import QuantizeOptions
 from mrt.refine.options import STAGES, RefineOptions
 from mrt.tune.settings_file import PATHS, settings_text
 
-WEIGHT_SOURCES = (
-    "params",
-    "epoch",
-    "random_weights",
-)  # of an MXNet model, at most one of them
+WEIGHT_SOURCES = ("params", "epoch", "random_weights")
+"""Where the weights of an MXNet model come from: at most one of these is given."""
+QUANTIZE_OPTIONS = tuple(declared.name for declared in options_of(QuantizeOptions))
 
 
 def settings_of(model: Path | None, options: Mapping[str, Any]) -> Config:
@@ -42,22 +42,12 @@ def settings_of(model: Path | None, options: Mapping[str, Any]) -> Config:
     data = _given({"path": options.get("data"), "samples": options.get("samples")})
     which = "evaluation_data" if options.get("evaluation") else "calibration_data"
     config = replace(config, **{which: replace(getattr(config, which), **data)})
-    bits = options.get("bits")
-    precision = {
-        "weight_bits": bits
-        if options.get("weight_bits") is None
-        else options["weight_bits"],
-        "activation_bits": bits
-        if options.get("activation_bits") is None
-        else options["activation_bits"],
-        "stream_bits": options.get("stream_bits"),
-        "scales": options.get("scales"),
-        "scheme": options.get("scheme"),
-    }
-    quantization = replace(config.quantization, **_given(precision))
-    observer = _given(
-        {"observer": options.get("observer"), "bits": precision["activation_bits"]}
-    )
+    given = _given({name: options.get(name) for name in QUANTIZE_OPTIONS})
+    if (bits := options.get("bits")) is not None:
+        given = {"weight_bits": bits, "activation_bits": bits, **given}
+    quantization = replace(config.quantization, **given)
+    fitted_bits = given.get("activation_bits")
+    observer = _given({"observer": options.get("observer"), "bits": fitted_bits})
     if (stages := options.get("refine")) is not None:
         config = replace(config, refinement=_parse_stages(stages))
     return replace(

@@ -10,9 +10,18 @@ ROOT = Path(__file__).resolve().parent.parent
 FLOAT_GRAPH = {"onnx", "onnx_ir", "numpy"}
 MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor up
     "mrt/errors.py": set(),
+    "mrt/options.py": set(),
+    "mrt/progress.py": set(),
     "mrt/exact": {"numpy", "onnx_ir", "cvm.program", "mrt.exact"},
     "mrt/graph": FLOAT_GRAPH | {"mrt.errors", "mrt.exact", "mrt.graph"},
-    "mrt/table": {"numpy", "cvm.errors", "cvm.file", "mrt.errors", "mrt.table"},
+    "mrt/table": {
+        "numpy",
+        "mrt.options",
+        "cvm.errors",
+        "cvm.file",
+        "mrt.errors",
+        "mrt.table",
+    },
     "mrt/frontend": FLOAT_GRAPH | {"mrt.errors", "mrt.graph", "mrt.frontend"},
     "mrt/rewrite": FLOAT_GRAPH
     | {"mrt.errors", "mrt.exact", "mrt.graph", "mrt.rewrite"},
@@ -29,7 +38,8 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.calibrate",
     },
     "mrt/quantize": FLOAT_GRAPH
-    | {"cvm", "mrt.errors", "mrt.exact", "mrt.graph", "mrt.table", "mrt.quantize"},
+    | {"cvm", "mrt.errors", "mrt.exact", "mrt.graph", "mrt.table", "mrt.quantize"}
+    | {"mrt.options"},
     "mrt/duplicate": FLOAT_GRAPH
     | {
         "cvm.program",
@@ -70,6 +80,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
     | {"threadpoolctl", "mrt.calibrate", "mrt.quantize", "mrt.refine", "mrt.table"},
     "mrt/config.py": {
         "mrt.errors",
+        "mrt.options",
         "mrt.calibrate",
         "mrt.table",
         "mrt.quantize.options",

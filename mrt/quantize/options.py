@@ -7,11 +7,13 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from mrt.errors import BadOption
+from mrt.options import option
 
 ACTIVATION_BITS = (*range(2, 9), 16)
 WEIGHT_BITS = tuple(range(2, 16))
 SCALES = ("real", "shift")
 SCHEMES = ("symmetric", "affine")
+FLAGS = (True, False)
 
 
 @dataclass(frozen=True)
@@ -24,22 +26,62 @@ class LayerBits:
 
 @dataclass(frozen=True)
 class QuantizeOptions:
-    """`weight_bits` 2..15 and `activation_bits` 2..8 or 16, sign included. Weights beyond 8 bits cost two products each.
+    """Bits and scales of the whole model; `layers` overrides them for single layers.
 
-    `stream_bits` are those of residual streams, where they are others (`residual_streams.py`). `layers` overrides them for a
-    layer, named as its output in the rewritten model. `bias_correction` takes off what rounding the weights adds to a layer's
-    output on average. Weights have a scale for each output if `per_channel`, else one for the layer; values that are never
-    negative have the whole unsigned range if `unsigned`, else half of the signed one.
+    A layer is named as its output in the rewritten model. Residual streams are found by
+    `residual_streams.py`.
     """
 
-    weight_bits: int = 8
-    activation_bits: int = 8
-    scales: str = "real"
-    scheme: str = "symmetric"
-    bias_correction: bool = True
-    per_channel: bool = True
-    unsigned: bool = True
-    stream_bits: int | None = None
+    weight_bits: int = option(
+        8,
+        help="Bits of weights, 2..15; beyond 8 each product is two.",
+        allowed=WEIGHT_BITS,
+        in_provenance="always",
+    )
+    activation_bits: int = option(
+        8,
+        help="Bits of values between layers, 2..8 or 16.",
+        allowed=ACTIVATION_BITS,
+        in_provenance="always",
+    )
+    scales: str = option(
+        "real",
+        help="Ratios of scales: any real number, or powers of two (shift).",
+        allowed=SCALES,
+        in_provenance="always",
+    )
+    scheme: str = option(
+        "symmetric",
+        help="Zero point of signed values: 0, or any (affine).",
+        allowed=SCHEMES,
+        in_provenance="always",
+    )
+    bias_correction: bool = option(
+        True,
+        help="Subtract the mean error of rounded weights from each bias.",
+        allowed=FLAGS,
+        on_command_line=False,
+        in_provenance="always",
+    )
+    per_channel: bool = option(
+        True,
+        help="A scale for the weights of each output, else one for the layer.",
+        allowed=FLAGS,
+        on_command_line=False,
+        in_provenance="unless default",
+    )
+    unsigned: bool = option(
+        True,
+        help="255 steps for values that are never negative, else 127.",
+        allowed=FLAGS,
+        on_command_line=False,
+        in_provenance="unless default",
+    )
+    stream_bits: int | None = option(
+        None,
+        help="Bits of residual streams, 2..8 or 16 (default: as other values).",
+        allowed=ACTIVATION_BITS,
+    )
     layers: Mapping[str, LayerBits] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -99,18 +141,3 @@ class QuantizeOptions:
         """The precision of one value between layers."""
         own = self.layers.get(value, LayerBits()).activation_bits
         return self.activation_bits if own is None else own
-
-
-def provenance_of_options(options: QuantizeOptions) -> dict[str, str]:
-    """The options as a program's provenance holds them; flags that are on by default only when they are off."""
-    entries = {
-        "weight_bits": str(options.weight_bits),
-        "activation_bits": str(options.activation_bits),
-        "scales": options.scales,
-        "scheme": options.scheme,
-        "bias_correction": str(options.bias_correction).lower(),
-    }
-    for name in ("per_channel", "unsigned"):
-        if not getattr(options, name):
-            entries[name] = "false"
-    return entries

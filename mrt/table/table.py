@@ -15,19 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from mrt.errors import BadData, BadOption
+from mrt.options import option
 from mrt.table.decisions import Decisions, file_of, read_layers
 
 FORMAT = "mrt calibration table"
 VERSION = 1
-MOST_RELATIVE = (
-    2**16
-)  # times the scale of a value, below which those of its channels are
+MOST_RELATIVE = 2**16
+"""Bound of a channel's scale, relative to that of its value."""
 OBSERVERS = ("minmax", "percentile", "entropy", "mse")
 
 
 @dataclass(frozen=True)
 class MeasuredRange:
-    """`min` and `max` as seen; `lo` and `hi` within them, where the observer would clip."""
+    """`min` and `max` as measured; `lo` and `hi` within them, where the observer clips."""
 
     min: float
     max: float
@@ -37,13 +37,15 @@ class MeasuredRange:
 
 @dataclass(frozen=True)
 class CalibrationOptions:
-    """What shapes a table: the observer, and only as far as it uses them, the percentile and the bits to fit."""
+    """The observer and the options that it uses.
 
-    observer: str = "mse"
-    percentile: float = (
-        99.999  # observer percentile: this share of the values is kept on either side
-    )
-    bits: int = 8  # observers entropy and mse: the precision for which they weigh clipping against rounding
+    `percentile` is the share of the numbers that the observer of that name keeps on either
+    side. `bits` is the precision for which entropy and mse weigh clipping against rounding.
+    """
+
+    observer: str = option("mse", help="Rule that chooses ranges.", allowed=OBSERVERS)
+    percentile: float = 99.999
+    bits: int = 8
 
     def __post_init__(self) -> None:
         if self.observer not in OBSERVERS:

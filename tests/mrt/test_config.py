@@ -194,7 +194,7 @@ def test_each_input_has_its_own_preprocessing_or_the_general_one(
         ),
         (
             "[preprocessing]\nresize = 1.5",
-            "[preprocessing] resize = 1.5: expected a whole number",
+            "[preprocessing] resize = 1.5: expected an integer",
         ),
         (
             "[calibration]\nsamples = 0",

@@ -1,0 +1,70 @@
+"""Options of a conversion are declared once, as fields of frozen dataclasses: help, allowed values, default.
+
+The declaration feeds the command line (`mrt/cli_options.py`), the reader of TOML
+(`mrt/config.py`), the provenance of programs and a test of `configs/README.md`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+InProvenance = Literal["always", "unless default", "never"]
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: the name is that of the field, of the TOML key and, with hyphens, of the command line."""
+
+    name: str
+    help: str
+    default: Any
+    allowed: tuple[Any, ...]
+    on_command_line: bool
+    in_provenance: InProvenance
+
+    @property
+    def flag(self) -> str:
+        """The option's name on the command line."""
+        return f"--{self.name.replace('_', '-')}"
+
+
+def option(
+    default: Any,
+    *,
+    help: str,
+    allowed: tuple[Any, ...],
+    on_command_line: bool = True,
+    in_provenance: InProvenance = "never",
+) -> Any:
+    """Declare an option as a field of a dataclass."""
+    declaration = {
+        "help": help,
+        "allowed": allowed,
+        "on_command_line": on_command_line,
+        "in_provenance": in_provenance,
+    }
+    return field(default=default, metadata=declaration)
+
+
+def options_of(declarations: type) -> tuple[Option, ...]:
+    """The options that a dataclass declares, in order."""
+    return tuple(
+        Option(name=item.name, default=item.default, **item.metadata)
+        for item in fields(declarations)
+        if item.metadata
+    )
+
+
+def provenance_of(settings: Any) -> dict[str, str]:
+    """The options as a program's provenance holds them, in the order of their declaration."""
+    entries: dict[str, str] = {}
+    for declared in options_of(type(settings)):
+        value = getattr(settings, declared.name)
+        if declared.in_provenance == "never":
+            continue
+        if declared.in_provenance == "unless default" and value == declared.default:
+            continue
+        text = str(value)
+        entries[declared.name] = text.lower() if isinstance(value, bool) else text
+    return entries
