@@ -94,49 +94,58 @@ def _parse_outputs(text: str) -> tuple[str, ...]:
 def written_settings(
     file: Path | None, config: Config, folder: Path, *, with_table: bool
 ) -> str:
-    """The config file, if any, with what this conversion used of model, data and precisions over it, as TOML for `folder`."""
-    content = (
-        tomllib.loads(file.read_text(encoding="utf-8")) if file is not None else {}
-    )
+    """TOML for `folder` of what this conversion used; a config file keeps its comments and its other settings."""
+    former = "" if file is None else file.read_text(encoding="utf-8")
+    content = tomllib.loads(former)
     base = Path() if file is None else file.parent
     for table, key in PATHS:
         if key in content.get(table, {}):
             content[table][key] = str(base / content[table][key])
-    model, data = config.model, config.calibration_data
-    used = {
-        "model": {
-            **{name: getattr(model, name) for name in WEIGHT_SOURCES},
-            "path": model.path,
-            "outputs": model.outputs or None,
-            "shapes": dict(model.shapes) or None,
-            "values": dict(model.values) or None,
-        },
-        "calibration": {
-            "data": data.path,
-            "samples": data.samples,
-            "held_back": data.held_back or None,
-            "observer": config.calibration.observer,
-            "bits": config.calibration.bits,
-        },
-    }
-    for table, entries in used.items():
-        own = {
-            name: str(value) if isinstance(value, Path) else value
-            for name, value in _given(entries).items()
-        }
-        content[table] = {**content.get(table, {}), **own}
+    model = _used_of_model(config)
+    content["model"] = {**content.get("model", {}), **_given(model)}
     for name in (*WEIGHT_SOURCES, "outputs"):
-        if used["model"][name] is None:
+        if model[name] is None:
             content["model"].pop(name, None)
-    if config.preprocessing.input_dtype != Preprocessing().input_dtype:
-        content["preprocessing"] = {
-            **content.get("preprocessing", {}),
-            "input_dtype": config.preprocessing.input_dtype,
-        }
+    calibration = _given(_used_of_calibration(config))
+    content["calibration"] = {**content.get("calibration", {}), **calibration}
+    input_dtype = config.preprocessing.input_dtype
+    if input_dtype != Preprocessing().input_dtype:
+        preprocessing = content.get("preprocessing", {})
+        content["preprocessing"] = {**preprocessing, "input_dtype": input_dtype}
     content["refinement"] = asdict(config.refinement)
     how = "by this file and the same --table" if with_table else "by this file"
-    title = f"Converting {how} gives the same program without a search."
-    return settings_text(content, config.quantization, folder=folder, title=title)
+    return settings_text(
+        content,
+        config.quantization,
+        folder=folder,
+        title=f"Converting {how} gives the same program without a search.",
+        former=former,
+    )
+
+
+def _used_of_model(config: Config) -> dict[str, Any]:
+    model = config.model
+    sources = {name: getattr(model, name) for name in WEIGHT_SOURCES}
+    if model.params is not None:
+        sources["params"] = str(model.params)
+    return {
+        **sources,
+        "path": None if model.path is None else str(model.path),
+        "outputs": model.outputs or None,
+        "shapes": dict(model.shapes) or None,
+        "values": dict(model.values) or None,
+    }
+
+
+def _used_of_calibration(config: Config) -> dict[str, Any]:
+    data = config.calibration_data
+    return {
+        "data": None if data.path is None else str(data.path),
+        "samples": data.samples,
+        "held_back": data.held_back or None,
+        "observer": config.calibration.observer,
+        "bits": config.calibration.bits,
+    }
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:

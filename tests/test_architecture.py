@@ -65,6 +65,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
     "mrt/evaluate": FLOAT_GRAPH
     | {"cvm", "mrt.errors", "mrt.calibrate", "mrt.evaluate"},
     "mrt/tune": FLOAT_GRAPH
+    | {"tomlkit"}
     | {
         "cvm",
         "mrt.errors",

@@ -1,21 +1,23 @@
-"""The settings with the precisions found, as a config file: converting by it gives the same program without a search."""
+"""The settings with the precisions found, as a config file: converting by it gives the same program without a search.
+
+A file that the settings come from keeps its comments and its order.
+"""
 
 from __future__ import annotations
 
-import json
-import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import tomlkit
+from tomlkit.items import InlineTable, Item, Table
+
 from mrt.quantize import QuantizeOptions
 
-NESTED = (
-    "layers",
-    "inputs",
-)  # tables of tables; inside others a table is written in one line
+NESTED = ("layers", "inputs")
+"""Tables of tables; inside others a table is written in one line."""
 PATHS = (
     ("model", "path"),
     ("model", "params"),
@@ -23,78 +25,92 @@ PATHS = (
     ("calibration", "data"),
     ("evaluation", "data"),
 )
+TITLE = "Converting by "  # how the first line begins
 
 
 def settings_text(
-    content: Mapping[str, Any], options: QuantizeOptions, *, folder: Path, title: str
+    content: Mapping[str, Any],
+    options: QuantizeOptions,
+    *,
+    folder: Path,
+    title: str,
+    former: str = "",
 ) -> str:
-    """TOML of the settings `content` (paths absolute) with these options in place of its own; paths relative to `folder`."""
-    tables = {
-        name: dict(item) if isinstance(item, Mapping) else item
-        for name, item in content.items()
-    }
+    """TOML of the settings `content` (paths absolute) with these options in place of its own.
+
+    Paths become relative to `folder`. `former` is the text of the file, if any, from which
+    the settings come.
+    """
+    document = tomlkit.parse(_without_title(former))
+    for name, entries in _complete(content, options, folder).items():
+        _update(document, name, entries, nested=name in NESTED)
+    return f"# {title}\n\n{tomlkit.dumps(document).lstrip()}"
+
+
+def _complete(
+    content: Mapping[str, Any], options: QuantizeOptions, folder: Path
+) -> dict[str, Any]:
+    """The tables of the file: `content` with relative paths and with the options."""
+    tables = {name: dict(entries) for name, entries in content.items()}
     for table, key in PATHS:
         if key in tables.get(table, {}):
             tables[table][key] = _relative(Path(tables[table][key]), folder)
-    own = {
-        name: value
-        for name, value in asdict(options).items()
-        if name != "layers" and value is not None
-    }
+    own = _without_none(asdict(options))
+    del own["layers"]
+    replaced = {*own, "bits", "stream_bits"}
     kept = {
         name: value
         for name, value in tables.get("quantization", {}).items()
-        if name not in {*own, "bits", "stream_bits"}
+        if name not in replaced
     }
     tables["quantization"] = {**kept, **own}
     tables["layers"] = {
-        name: {key: value for key, value in asdict(bits).items() if value is not None}
+        name: _without_none(asdict(bits))
         for name, bits in sorted(options.layers.items())
     }
-    return "\n".join([f"# {title}", *_tables(tables, ())]) + "\n"
+    return tables
+
+
+def _update(
+    table: tomlkit.TOMLDocument | Table, name: str, value: Any, *, nested: bool
+) -> None:
+    """Set one entry; inside a table that is there already, only what differs."""
+    former = table.get(name)
+    if isinstance(value, Mapping) and isinstance(former, Table):
+        for key in [key for key in former if key not in value]:
+            del former[key]
+        for key, entry in value.items():
+            _update(former, key, entry, nested=nested)
+    elif former != value:
+        item = _item(value, inline=not nested and isinstance(table, Table))
+        if isinstance(former, Item):
+            item.trivia.comment = former.trivia.comment
+            item.trivia.comment_ws = former.trivia.comment_ws
+        table[name] = item
+
+
+def _item(value: Any, *, inline: bool) -> Item:
+    if not isinstance(value, Mapping):
+        item: Item = tomlkit.item(list(value) if isinstance(value, tuple) else value)
+        return item
+    table: InlineTable | Table = tomlkit.inline_table() if inline else tomlkit.table()
+    for key, entry in value.items():
+        nested = isinstance(entry, Mapping) and all(
+            isinstance(inner, Mapping) for inner in value.values()
+        )
+        table[key] = _item(entry, inline=not nested)
+    return table
+
+
+def _without_title(text: str) -> str:
+    """The text of a file without the title that an earlier search gave it."""
+    first, _, rest = text.partition("\n")
+    return rest if first.startswith(f"# {TITLE}") else text
 
 
 def _relative(path: Path, folder: Path) -> str:
     return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
 
 
-def _tables(content: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
-    """A table's own keys first, then the tables inside it."""
-    inline = bool(path) and path[0] not in NESTED
-    plain = {
-        key: value
-        for key, value in content.items()
-        if inline or not isinstance(value, Mapping)
-    }
-    if path and (plain or not content):
-        yield f"\n[{'.'.join(map(_key, path))}]"
-    yield from (f"{_key(key)} = {_value(value)}" for key, value in plain.items())
-    for key, value in content.items():
-        if key not in plain:
-            yield from _tables(value, (*path, key))
-
-
-def _key(name: str) -> str:
-    bare = name and all(
-        letter.isascii() and (letter.isalnum() or letter in "_-") for letter in name
-    )
-    return name if bare else _text(name)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return _text(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_value, value))}]"
-    if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{_key(key)} = {_value(item)}' for key, item in value.items())} }}"
-    return repr(value)
-
-
-def _text(text: str) -> str:
-    """A basic string: JSON's escapes are TOML's, but for what lies beyond 16 bits, and DEL."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+def _without_none(entries: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in entries.items() if value is not None}

@@ -87,3 +87,42 @@ def test_paths_are_relative_to_the_file(tmp_path):
         title="t",
     )
     assert 'path = "../models/m.onnx"' in text
+
+
+FORMER = """\
+# Converting by this file gives the same program without a search.
+
+# Our own classifier.
+[model]
+path = "/data/m.onnx"  # exported in May
+
+[quantization]
+bits = 8  # sets both
+scheme = "affine"  # skewed values
+
+# Layers that hurt:
+[layers."conv1"]
+weight_bits = 12  # found by hand
+"""
+
+
+def test_the_comments_of_a_file_survive(tmp_path):
+    options = QuantizeOptions(6, 8, "real", "affine", layers={"conv1": LayerBits(15)})
+    text = settings_text(
+        tomllib.loads(FORMER),
+        options,
+        folder=Path("/data"),
+        title="Converting by this file and the same --table gives the same program.",
+        former=FORMER,
+    )
+    assert text.splitlines()[0].endswith("the same --table gives the same program.")
+    assert "without a search" not in text
+    assert "# Our own classifier." in text
+    assert 'path = "m.onnx" # exported in May' in " ".join(text.split())
+    assert 'scheme = "affine"  # skewed values' in text
+    assert "weight_bits = 15  # found by hand" in text
+    assert "# Layers that hurt:" in text
+    assert "bits = 8  # sets both" not in text  # the two that it sets are written out
+    file = tmp_path / "c.toml"
+    file.write_text(text)
+    assert load_config(file).quantization == options
