@@ -1,6 +1,6 @@
 """Options of a conversion are declared once, as fields of frozen dataclasses: help, allowed values, default.
 
-The declaration feeds the command line (`mrt/cli_options.py`), the reader of TOML
+The declaration feeds the command line (`mrt/commands/options.py`), the reader of TOML
 (`mrt/config.py`), the provenance of programs and a test of `configs/README.md`.
 """
 

@@ -1,0 +1,170 @@
+"""`mrt convert` and `mrt calibrate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mrt.commands.options import (
+    MODEL_OPTIONS,
+    PATH,
+    check_table_options,
+    declared_options,
+    examples,
+    shared_options,
+    take_target,
+    tuning_options,
+)
+from mrt.commands.shared import print_notes, progress_bars, read_settings
+from mrt.errors import BadOption
+from mrt.quantize.options import QuantizeOptions
+
+if TYPE_CHECKING:
+    pass
+
+
+NOISE = """\
+mrt: warning: no --data was given, so the ranges were measured on synthetic noise, not on your data. The program runs and is
+     proven, but expect it to lose accuracy, maybe all of it. Give --data with about 100 real samples."""
+
+
+@click.command(
+    short_help="Turn a model into a proven integer program.",
+    epilog=examples(
+        "mrt convert model.json --bits 8",
+        "mrt convert model.onnx --data calibration.npz --samples 100 -o model.cvm",
+    ),
+)
+@shared_options(*MODEL_OPTIONS, "data", "samples")
+@click.option(
+    "--table",
+    "table_path",
+    type=PATH,
+    metavar="T",
+    help="A calibration table by `mrt calibrate`, instead of data.",
+)
+@click.option(
+    "--bits", type=int, metavar="B", help="Sets both of the next two (default: 8)."
+)
+@declared_options(QuantizeOptions)
+@shared_options("observer", "refine", "input_dtype", "shape", "value", "config")
+@tuning_options
+@click.option(
+    "--report",
+    "report_path",
+    type=PATH,
+    metavar="F",
+    help="Also write what became of every operator: .html, .json, .txt.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=PATH,
+    metavar="OUT.cvm",
+    help="Default: the model's name with .cvm, beside it.",
+)
+def convert(
+    model: Path | None,
+    table_path: Path | None,
+    report_path: Path | None,
+    config_path: Path | None,
+    output: Path | None,
+    **options: Any,
+) -> None:
+    """Convert MODEL (.onnx, or MXNet symbol .json) to a proven integer program.
+
+    Parameters of an MXNet model are found beside its JSON. With no data, it is calibrated on noise, which costs accuracy.
+    """
+    from cvm.file.disk import text_writer, write_all
+    from mrt import convert as pipeline
+    from mrt import project
+    from mrt.report import writer_for
+    from mrt.settings import written_settings
+    from mrt.table.table import CalibrationTable
+    from mrt.tune.report import outcome_text
+
+    target = take_target(options)
+    check_table_options(table_path, options, tuning=target is not None)
+    settings = read_settings(model, options)
+    assert settings.model.path is not None
+    destination = output or project.default_output(settings.model.path)
+    write_report = None if report_path is None else writer_for(report_path)
+    sources = [settings.model.path, settings.model.params, table_path]
+    extras = [path for path in (report_path, config_path) if path is not None]
+    project.check_destination(destination, sources, *extras)
+    table = CalibrationTable.load(table_path) if table_path is not None else None
+    with progress_bars() as progress:
+        result = pipeline.convert(
+            settings, table=table, progress=progress, target=target
+        )
+    write_all({destination: result.write})
+    click.echo(f"wrote {destination}")
+    for name, value in result.summary().items():
+        click.echo(f"  {name:<14} {value}")
+    if result.tuned is not None:
+        click.echo(outcome_text(result.tuned))
+    if config_path is not None:
+        found = written_settings(
+            options["config"],
+            result.config,
+            config_path.parent,
+            with_table=table is not None,
+        )
+        write_all({config_path: text_writer(found)})
+        click.echo(f"wrote {config_path}")
+    report = result.report(destination)
+    click.echo("\n".join(report.summary()))
+    if report_path is not None and write_report is not None:
+        write_all({report_path: text_writer(write_report(report))})
+        click.echo(f"wrote {report_path}")
+    print_notes(result.model.notes)
+    if result.synthetic:
+        click.secho(NOISE, err=True, fg="yellow")
+
+
+@click.command(
+    short_help="Measure the range of every value on samples.",
+    epilog=examples(
+        "mrt calibrate model.onnx --data images/ --observer mse -o table.json",
+        "mrt convert model.onnx --table table.json",
+    ),
+)
+@shared_options(*MODEL_OPTIONS, "data", "samples", "observer")
+@click.option(
+    "--bits",
+    "activation_bits",
+    type=int,
+    metavar="B",
+    help="Activation precision that `entropy` and `mse` fit to, 2..8 or 16 (default: 8).",
+)
+@shared_options("refine", "input_dtype", "shape", "value", "config")
+@click.option(
+    "-o",
+    "--output",
+    type=PATH,
+    required=True,
+    metavar="TABLE.json",
+    help="Where to write the table.",
+)
+def calibrate(model: Path | None, output: Path, **options: Any) -> None:
+    """Measure the range of every value of MODEL on samples, and write a calibration table.
+
+    The table and the model decide the program: the same two give the same bytes on every machine.
+    """
+    from mrt import convert as pipeline
+    from mrt import project
+
+    settings = read_settings(model, options)
+    if settings.calibration_data.path is None:
+        raise BadOption(
+            "no data is given: --data, or a --config whose [calibration] names some"
+        )
+    project.check_destination(output, [settings.model.path, settings.model.params])
+    with progress_bars() as progress:
+        table = pipeline.make_table(settings, progress)
+    table.save(output)
+    click.echo(
+        f"wrote {output}: {len(table.ranges)} ranges from {table.samples} samples"
+    )

@@ -1,0 +1,120 @@
+"""`mrt rewrite`, `mrt export` and `mrt operators`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mrt.commands.options import MODEL_OPTIONS, PATH, examples, shared_options
+from mrt.commands.shared import print_notes, read_settings
+
+if TYPE_CHECKING:
+    pass
+
+
+@click.command(
+    short_help="Write the simpler float model that is quantised.",
+    epilog=examples(
+        "mrt rewrite model-symbol.json --shape data=1,3,224,224 -o simple.onnx",
+        "mrt rewrite model.onnx --outputs conv5,pool2 -o inner.onnx",
+    ),
+)
+@shared_options(*MODEL_OPTIONS, "input_dtype", "shape", "value", "config")
+@click.option(
+    "-o",
+    "--output",
+    type=PATH,
+    required=True,
+    metavar="OUT.onnx",
+    help="Where to write the rewritten model.",
+)
+def rewrite(model: Path | None, output: Path, **options: Any) -> None:
+    """Write MODEL as the simpler float model that is quantised: BatchNorm folded, shapes fixed, few operators.
+
+    It is numerically equal to MODEL. Its value names are those of reports, tables and [layers] in a config.
+    """
+    from mrt import project
+    from mrt.rewrite import save
+
+    settings = read_settings(model, options)
+    project.check_destination(output, [settings.model.path, settings.model.params])
+    loaded = project.rewritten(settings)
+    save(loaded.model, output)
+    print_notes(loaded.notes)
+    click.echo(f"wrote {output}: {loaded.model.graph.num_nodes()} nodes")
+
+
+@click.command(
+    short_help="Write an MXNet model as plain ONNX.",
+    epilog=examples(
+        "mrt export model-symbol.json --shape data=1,3,224,224 -o model.onnx",
+        "mrt export model-symbol.json --params model-0012.params --opset 13 -o model.onnx",
+        "mrt export ssd-symbol.json --outputs cls_preds,loc_preds -o headless.onnx",
+    ),
+)
+@shared_options(*MODEL_OPTIONS, "shape", "value", "config")
+@click.option(
+    "--opset",
+    type=int,
+    metavar="N",
+    help="The ONNX operator set to write, 11 to 26 (default: 17).",
+)
+@click.option(
+    "--dynamic-batch/--fixed-batch",
+    "any_batch",
+    default=None,
+    help="Take any number of samples, or as many as --shape says (default: any, if the model allows it).",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=PATH,
+    required=True,
+    metavar="OUT.onnx",
+    help="Where to write the model.",
+)
+def export(
+    model: Path | None,
+    output: Path,
+    opset: int | None,
+    any_batch: bool | None,
+    **options: Any,
+) -> None:
+    """Write MODEL as a float ONNX model that any runtime reads: the way off MXNet, without MXNet.
+
+    Nothing is folded or quantised; names, parameters and answers stay. What is written was checked by onnx.checker, and
+    run in onnxruntime against the model as read: at its batch, and several samples together against each alone.
+    """
+    from mrt import project
+    from mrt.export import DEFAULT_OPSET
+
+    settings = read_settings(model, options)
+    opset = DEFAULT_OPSET if opset is None else opset
+    project.check_destination(output, [settings.model.path, settings.model.params])
+    written = project.write_onnx(settings, output, opset=opset, any_batch=any_batch)
+    batch = (
+        f"fixed batch ({written.fixed_because})"
+        if written.fixed_because
+        else "any batch"
+    )
+    click.echo(
+        f"wrote {' and '.join(written.files)}: {written.nodes} nodes, opset {opset}, {batch}"
+    )
+    print_notes(written.notes)
+
+
+@click.command()
+@click.option(
+    "--frontend",
+    type=click.Choice(["onnx", "mxnet"]),
+    required=True,
+    help="Whose operators.",
+)
+def operators(frontend: str) -> None:
+    """List the operators that can be read, one a line."""
+    from mrt.frontend import operators as names
+
+    for name in names("onnx" if frontend == "onnx" else "mxnet"):
+        click.echo(name)

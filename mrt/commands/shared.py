@@ -1,0 +1,69 @@
+"""What several commands do before and after their work: settings, programs, progress bars, notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mrt.errors import BadOption
+
+if TYPE_CHECKING:
+    from cvm.proof.validate import Proven
+    from mrt.config import Config
+    from mrt.progress import Progress
+
+
+def model_and_program(
+    model: Path | None, program: Path | None, options: dict[str, Any], usage: str
+) -> tuple[Path | None, Path]:
+    """With a config that names the model, the only argument is the program."""
+    if program is None and options["config"] is not None:
+        model, program = None, model
+    if program is None:
+        raise BadOption(f"no program is given: {usage}")
+    return model, program
+
+
+def warn_of_another_model(path: Path, program: Proven, sha256: str) -> None:
+    """Warn if the program was made from another model than the one given."""
+    made_from = program.program.said_of("model_sha256")
+    if made_from not in (None, sha256):
+        click.echo(
+            f"mrt: warning: {path} was made from another model (SHA-256 {made_from})",
+            err=True,
+        )
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Print what the front end noted about a model, on stderr."""
+    for note in notes:
+        click.echo(f"mrt: note: {note}", err=True)
+
+
+def read_settings(model: Path | None, options: dict[str, Any]) -> Config:
+    """The config file, if any, with the options of the command over it."""
+    from mrt.settings import settings_of
+
+    return settings_of(model, options)
+
+
+@contextmanager
+def progress_bars() -> Iterator[Progress]:
+    """A bar on stderr if it is a terminal, else nothing."""
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+
+    console = Console(stderr=True)
+    with Bars(console=console, transient=True, disable=not console.is_terminal) as bars:
+        tasks: dict[str, Any] = {}
+
+        def report(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done, total=total)
+
+        yield report
