@@ -75,17 +75,17 @@ class LoweringContext:
                 tensor.value, Meaning(scale, tensor.zero_point, name_of(value), factors)
             )
 
-    def source(self, value: ir.Value | None) -> Tensor:
+    def as_computed(self, value: ir.Value | None) -> Tensor:
         """The first form of a computed value, as its rule left it: often a wide accumulator."""
         return self._tensors[name_of(value)]
 
     def known(self, value: ir.Value | None) -> Tensor | None:
-        """As `source`, if the value has been computed by now."""
+        """As `as_computed`, if the value has been computed by now."""
         return self._tensors.get(name_of(value))
 
     def requantized(self, value: ir.Value | None) -> Tensor:
         """The narrow form of a computed value (8 or 16 bits, one scale, no clip left to apply)."""
-        tensor = self.source(value)
+        tensor = self.as_computed(value)
         if self._is_requantized(tensor):
             return tensor
         if tensor.integral and (dtype := self.narrowest(tensor)) in ("i8", "i16"):
@@ -146,14 +146,14 @@ class LoweringContext:
     def wide(self, value: ir.Value | None) -> Tensor:
         """The most exact form that costs no extra memory: the accumulator if nobody else needs the narrow form."""
         return (
-            self.source(value)
+            self.as_computed(value)
             if value is not None and len(value.uses()) == 1
             else self.requantized(value)
         )
 
     def precise(self, value: ir.Value | None) -> Tensor:
         """At most 16 bits with one scale, straight from the accumulator: for what works inside at more than 8 bits."""
-        tensor = self.source(value)
+        tensor = self.as_computed(value)
         return (
             tensor
             if self._is_requantized(tensor)
@@ -168,7 +168,7 @@ class LoweringContext:
             and self.options.activation_bits_of(name_of(value)) <= 8
         ):
             tensor = self.requantize_to(
-                self.source(value), self.format(value, head=False), name_of(value)
+                self.as_computed(value), self.format(value, head=False), name_of(value)
             )
         return tensor
 

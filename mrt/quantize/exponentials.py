@@ -84,7 +84,7 @@ def _logits(net: LoweringContext, node: ir.Node) -> Tensor:
     """The logits in 15 bits, straight from the accumulator."""
     source = node.inputs[0]
     wide = net.format_for(name_of(source), 16)
-    tensor = net.source(source)
+    tensor = net.as_computed(source)
     if not tensor.per_tensor and tensor.layout != identity(len(tensor.layout)):
         tensor = net.requantized(source)
     target = Format("i16", wide.scale * 2, 0, -LOGIT_LIMIT, LOGIT_LIMIT)

@@ -49,7 +49,7 @@ def cut_off(net: LoweringContext, node: ir.Node) -> Tensor:
 
 def _fine(net: LoweringContext, value: ir.Value | None) -> Tensor:
     """As it was computed where that is narrow, else in 16 bits, whole numbers a whole count of steps."""
-    tensor = net.source(value)
+    tensor = net.as_computed(value)
     if net.dtype(tensor) in ("i8", "i16") and tensor.per_tensor and not tensor.clipped:
         return tensor
     scale = power_of_two_at_least(net.format_for(name_of(value), HEAD_BITS).scale)

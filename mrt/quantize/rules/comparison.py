@@ -66,7 +66,7 @@ def compare(net: LoweringContext, node: ir.Node) -> None:
 
 def _steps(net: LoweringContext, value: ir.Value | None, layout: Layout) -> Tensor:
     """An operand whose integers can be held against a threshold: nothing left to clip, its scales where they belong."""
-    tensor = net.source(value)
+    tensor = net.as_computed(value)
     tensor = tensor if tensor.integral else net.wide(value)
     if tensor.clipped or (not tensor.per_tensor and tensor.layout != layout):
         tensor = net.requantized(value)
@@ -193,7 +193,7 @@ def _brought(
 @rule("Cast")
 def cast(net: LoweringContext, node: ir.Node) -> None:
     """Whole numbers and truths stay what they are as floats; floats are cut off toward zero by a table."""
-    x, to = net.source(node.inputs[0]), ir.DataType(node.attributes["to"].as_int())
+    x, to = net.as_computed(node.inputs[0]), ir.DataType(node.attributes["to"].as_int())
     if to == ir.DataType.BOOL:
         x = _booleans(net, x if x.integral else net.requantized(node.inputs[0]))
     elif to != ir.DataType.FLOAT:

@@ -44,7 +44,7 @@ def divide(net: LoweringContext, node: ir.Node) -> None:
 @rule("Reciprocal")
 def reciprocal(net: LoweringContext, node: ir.Node) -> None:
     """1 / x."""
-    layout = net.source(node.inputs[0]).layout
+    layout = net.as_computed(node.inputs[0]).layout
     one = net.constant(np.full([1] * len(layout), 2 ** (MANTISSA_BITS - 1), np.int32))
     x = Tensor(one, np.array([math.ldexp(1.0, 1 - MANTISSA_BITS)]), 0, layout)
     net.define(node.outputs[0], _quotient(net, x, node.inputs[0]))
@@ -68,7 +68,9 @@ def square_root(net: LoweringContext, node: ir.Node) -> None:
 
 
 def _computed(net: LoweringContext, node: ir.Node) -> list[Tensor]:
-    return [net.source(value) for value in node.inputs if constant_of(value) is None]
+    return [
+        net.as_computed(value) for value in node.inputs if constant_of(value) is None
+    ]
 
 
 def _numerator(net: LoweringContext, value: ir.Value | None, layout: Layout) -> Tensor:
@@ -93,7 +95,7 @@ def _numerator(net: LoweringContext, value: ir.Value | None, layout: Layout) -> 
 
 def _wide(net: LoweringContext, value: ir.Value | None) -> Tensor:
     """In 30 bits, straight from the accumulator, with room for twice what calibration saw."""
-    tensor, seen = net.source(value), net.table.ranges[name_of(value)]
+    tensor, seen = net.as_computed(value), net.table.ranges[name_of(value)]
     reach = min(
         max(abs(seen.min), abs(seen.max)) * HEADROOM, max(map(abs, net.reach(tensor)))
     )

@@ -33,14 +33,14 @@ I32 = (-(2**31), 2**31 - 1)
 @rule("Relu")
 def relu(net: LoweringContext, node: ir.Node) -> None:
     """A note on the tensor: whoever brings it to a format stops it at 0."""
-    x = net.source(node.inputs[0])
+    x = net.as_computed(node.inputs[0])
     net.define(node.outputs[0], replace(x, low=max(x.low, 0.0), high=max(x.high, 0.0)))
 
 
 @rule("Clip")
 def clip(net: LoweringContext, node: ir.Node) -> None:
     """As Relu, with both ends."""
-    x = net.source(node.inputs[0])
+    x = net.as_computed(node.inputs[0])
     low, high = clip_ends(node)
     ends = (min(max(end, low), high) for end in (x.low, x.high))
     net.define(node.outputs[0], replace(x, low=next(ends), high=next(ends)))
@@ -49,7 +49,7 @@ def clip(net: LoweringContext, node: ir.Node) -> None:
 @rule("Neg")
 def negate(net: LoweringContext, node: ir.Node) -> None:
     """negate in i32, where no value can be the least one."""
-    net.define(node.outputs[0], _negated(net, net.source(node.inputs[0])))
+    net.define(node.outputs[0], _negated(net, net.as_computed(node.inputs[0])))
 
 
 def _negated(net: LoweringContext, x: Tensor) -> Tensor:
@@ -69,7 +69,7 @@ def _without_least(net: LoweringContext, x: Tensor) -> Tensor:
 @rule("Abs")
 def absolute(net: LoweringContext, node: ir.Node) -> None:
     """abs in i32, where no value can be the least one."""
-    x = net.source(node.inputs[0])
+    x = net.as_computed(node.inputs[0])
     x = _without_least(
         net, net.widen(net.requantized(node.inputs[0]) if x.clipped else x)
     )
@@ -186,7 +186,7 @@ def multiply(net: LoweringContext, node: ir.Node) -> None:
 def _multiply_by_constant(
     net: LoweringContext, node: ir.Node, value: ir.Value | None, factor: FloatArray
 ) -> None:
-    x = net.source(value)
+    x = net.as_computed(value)
     if net.options.scales == "real" and shape_of(node.outputs[0]) == shape_of(value):
         by_channel = arranged(factor, x.layout)
         if by_channel.shape[-1:] in ((), (by_channel.size,)) and _leaves_a_scale(
@@ -213,7 +213,7 @@ def _leaves_a_scale(x: Tensor, factor: FloatArray) -> bool:
 
 def _scaled(net: LoweringContext, value: ir.Value | None, factor: FloatArray) -> Tensor:
     """x * factor without an instruction: the integers stay, the scale changes. One factor, or one per channel, of one sign."""
-    x = net.source(value)
+    x = net.as_computed(value)
     if factor.size > 1 and {x.low, x.high} - {
         0.0,
         math.inf,
@@ -232,7 +232,8 @@ def _scaled(net: LoweringContext, value: ir.Value | None, factor: FloatArray) ->
 
 def _multiply_computed(net: LoweringContext, node: ir.Node) -> None:
     layout = common_layout(
-        [net.source(value) for value in node.inputs], len(shape_of(node.outputs[0]))
+        [net.as_computed(value) for value in node.inputs],
+        len(shape_of(node.outputs[0])),
     )
     left, right = (_factor(net, value, layout) for value in node.inputs)
     product = net.builder.emit("mul", left.value, right.value, shift=0)

@@ -71,7 +71,7 @@ def is_integer(net: LoweringContext, value: ir.Value | None) -> bool:
     array = constant_of(value)
     if array is not None:
         return fits_integer(array)
-    return net.source(value).integral
+    return net.as_computed(value).integral
 
 
 def fits_integer(array: FloatArray) -> bool:
@@ -84,7 +84,7 @@ def fits_integer(array: FloatArray) -> bool:
 def computed(net: LoweringContext, node: ir.Node) -> list[Tensor]:
     """The computed operands of a node, as their rules left them."""
     return [
-        net.source(value)
+        net.as_computed(value)
         for value in node.inputs
         if value is not None and constant_of(value) is None
     ]
@@ -96,7 +96,7 @@ def integer_operand(
     """A whole operand, computed or constant (in i32, or bool), in a layout, with leading axes where its rank is lower."""
     array = constant_of(value)
     if array is None:
-        return laid_out(net, value, net.source(value), layout)
+        return laid_out(net, value, net.as_computed(value), layout)
     assert value is not None
     integers: IntArray = array.astype(
         np.bool_ if value.dtype == ir.DataType.BOOL else np.int32
@@ -178,7 +178,7 @@ def _reduce(net: LoweringContext, node: ir.Node) -> None:
 
 
 def _single(net: LoweringContext, node: ir.Node) -> tuple[Handle, Layout]:
-    tensor = net.source(node.inputs[0])
+    tensor = net.as_computed(node.inputs[0])
     return net.recast(tensor, "i32").value, tensor.layout
 
 

@@ -25,7 +25,7 @@ from mrt.quantize.tensor import Format, Tensor
 
 def movable(net: LoweringContext, value: ir.Value | None) -> Tensor:
     """The narrow form, except that whole numbers move as they are, and a head as the wide accumulator it still is."""
-    tensor = net.source(value)
+    tensor = net.as_computed(value)
     if tensor.integral or (name_of(value) in net.heads and tensor.per_tensor):
         return tensor
     return net.requantized(value)
@@ -147,7 +147,7 @@ def pad(net: LoweringContext, node: ir.Node) -> None:
     elif not _can_stand_for(net, x, fill):
         low, high = net.reach(x)
         target = net.format(node.outputs[0], reach=(min(low, fill), max(high, fill)))
-        x = net.requantize_to(net.source(node.inputs[0]), target)
+        x = net.requantize_to(net.as_computed(node.inputs[0]), target)
     pads, rank = integers_of(node, 1), len(x.layout)
     grow = tuple(
         amount for axis in x.layout for amount in (pads[axis], pads[axis + rank])

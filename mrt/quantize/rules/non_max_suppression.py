@@ -80,7 +80,9 @@ def _classes(net: LoweringContext, value: ir.Value | None) -> Handle:
         alike = bool((array == array[:, :1]).all())
         return net.constant((array[:, :1] if alike else array).astype(np.int32))
     tensor = net.logical(
-        net.source(value) if net.source(value).integral else net.precise(value)
+        net.as_computed(value)
+        if net.as_computed(value).integral
+        else net.precise(value)
     )
     if tensor.integral:
         return net.recast(tensor, "i32").value
