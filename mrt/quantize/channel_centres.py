@@ -68,7 +68,7 @@ def output_centres(net: LoweringContext, node: ir.Node) -> FloatArray:
     sums = [use for use in value.uses() if is_sum(use.node)]
     if len(value.uses()) == 1 and sums:
         wanted, index = _decided(net, sums[0].node.outputs[0]), sums[0].idx
-        other = net.known(sums[0].node.inputs[1 - index])
+        other = net.computed_or_none(sums[0].node.inputs[1 - index])
         if wanted is not None and other is not None:
             if sums[0].node.op_type == "Add":
                 return np.asarray(wanted - other.centres)

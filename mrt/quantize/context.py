@@ -79,7 +79,7 @@ class LoweringContext:
         """The first form of a computed value, as its rule left it: often a wide accumulator."""
         return self._tensors[name_of(value)]
 
-    def known(self, value: ir.Value | None) -> Tensor | None:
+    def computed_or_none(self, value: ir.Value | None) -> Tensor | None:
         """As `as_computed`, if the value has been computed by now."""
         return self._tensors.get(name_of(value))
 
