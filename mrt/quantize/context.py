@@ -143,7 +143,7 @@ class LoweringContext:
         )
         return narrow and not tensor.clipped
 
-    def wide(self, value: ir.Value | None) -> Tensor:
+    def accumulator(self, value: ir.Value | None) -> Tensor:
         """The most exact form that costs no extra memory: the accumulator if nobody else needs the narrow form."""
         return (
             self.as_computed(value)

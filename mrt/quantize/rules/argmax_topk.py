@@ -66,7 +66,7 @@ def take_along_last(net: LoweringContext, values: Handle, indices: Handle) -> Ha
 def _ordered(net: LoweringContext, value: ir.Value | None) -> Tensor:
     """The most exact form whose integers are in the order of the reals."""
     tensor = net.as_computed(value)
-    tensor = tensor if tensor.integral else net.wide(value)
+    tensor = tensor if tensor.integral else net.accumulator(value)
     if net.dtype(tensor) in ("bool", "u8"):
         return net.recast(tensor, "i16")
     return (

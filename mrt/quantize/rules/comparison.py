@@ -67,7 +67,7 @@ def compare(net: LoweringContext, node: ir.Node) -> None:
 def _steps(net: LoweringContext, value: ir.Value | None, layout: Layout) -> Tensor:
     """An operand whose integers can be held against a threshold: nothing left to clip, its scales where they belong."""
     tensor = net.as_computed(value)
-    tensor = tensor if tensor.integral else net.wide(value)
+    tensor = tensor if tensor.integral else net.accumulator(value)
     if tensor.clipped or (not tensor.per_tensor and tensor.layout != layout):
         tensor = net.requantized(value)
     return laid_out(net, value, tensor, layout)
@@ -108,7 +108,7 @@ def _at_one_scale(net: LoweringContext, node: ir.Node, layout: Layout) -> list[H
             net.recast(laid_out(net, value, tensor, layout), "i32").value
             for value, tensor in pairs
         ]
-    operands = [net.wide(value) for value in node.inputs]
+    operands = [net.accumulator(value) for value in node.inputs]
     reach = max(abs(end) for tensor in operands for end in net.reach(tensor))
     coarsest = max(float(tensor.scale.max()) for tensor in operands)
     scale = max(
@@ -171,7 +171,7 @@ def choose(net: LoweringContext, node: ir.Node) -> None:
 def _reach(net: LoweringContext, value: ir.Value | None) -> tuple[float, float]:
     array = constant_of(value)
     return (
-        net.reach(net.wide(value))
+        net.reach(net.accumulator(value))
         if array is None
         else (float(array.min()), float(array.max()))
     )
@@ -183,7 +183,7 @@ def _brought(
     array = constant_of(value)
     if array is None:
         return laid_out(
-            net, value, net.requantize_to(net.wide(value), target), layout
+            net, value, net.requantize_to(net.accumulator(value), target), layout
         ).value
     return net.constant(
         arranged(quantized(array, target).astype(DTYPES[target.dtype]), layout)

@@ -78,7 +78,7 @@ def concat(net: LoweringContext, node: ir.Node) -> None:
 
 def _part(net: LoweringContext, value: ir.Value | None) -> Tensor | FloatArray:
     array = constant_of(value)
-    return net.wide(value) if array is None else array
+    return net.accumulator(value) if array is None else array
 
 
 def _by_channel(

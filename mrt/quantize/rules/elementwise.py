@@ -90,7 +90,7 @@ def extreme(net: LoweringContext, node: ir.Node) -> None:
 
 def _combine(net: LoweringContext, node: ir.Node, instruction: str) -> None:
     computed = [
-        None if constant_of(value) is not None else net.wide(value)
+        None if constant_of(value) is not None else net.accumulator(value)
         for value in node.inputs
     ]
     shape = shape_of(node.outputs[0])

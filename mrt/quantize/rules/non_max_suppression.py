@@ -59,7 +59,7 @@ def _scores(net: LoweringContext, node: ir.Node) -> tuple[Handle, int]:
     value = node.inputs[1]
     if constant_of(value) is not None:
         raise Unsupported([f"{node.name} ({node.op_type}): its scores are constant"])
-    tensor = net.wide(value)
+    tensor = net.accumulator(value)
     if not tensor.per_tensor or tensor.clipped:
         tensor = net.requantized(value)
     tensor = net.logical(tensor)
