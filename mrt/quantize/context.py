@@ -151,7 +151,7 @@ class LoweringContext:
             else self.requantized(value)
         )
 
-    def precise(self, value: ir.Value | None) -> Tensor:
+    def in_16_bits(self, value: ir.Value | None) -> Tensor:
         """At most 16 bits with one scale, straight from the accumulator: for what works inside at more than 8 bits."""
         tensor = self.as_computed(value)
         return (

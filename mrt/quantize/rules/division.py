@@ -86,7 +86,7 @@ def _numerator(net: LoweringContext, value: ir.Value | None, layout: Layout) -> 
         return Tensor(
             net.constant(arranged(integers, layout)), np.array([scale]), 0, layout
         )
-    x = net.widen(laid_out(net, value, net.precise(value), layout))
+    x = net.widen(laid_out(net, value, net.in_16_bits(value), layout))
     proven = net.builder.bounds[x.value]
     spare = max(MANTISSA_BITS - max(abs(proven.min), abs(proven.max)).bit_length(), 0)
     a = Arithmetic(net.builder, len(layout))

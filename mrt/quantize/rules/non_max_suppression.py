@@ -42,7 +42,7 @@ def _boxes(net: LoweringContext, value: ir.Value | None) -> Handle:
     """At most 16 bits, whatever the scale and zero point: neither changes which part of a union an intersection is."""
     array = constant_of(value)
     if array is None:
-        return net.recast(net.logical(net.precise(value)), "i32").value
+        return net.recast(net.logical(net.in_16_bits(value)), "i32").value
     ends = float(array.min()), float(array.max())
     target = choose_format(
         MeasuredRange(*ends, *ends),
@@ -82,7 +82,7 @@ def _classes(net: LoweringContext, value: ir.Value | None) -> Handle:
     tensor = net.logical(
         net.as_computed(value)
         if net.as_computed(value).integral
-        else net.precise(value)
+        else net.in_16_bits(value)
     )
     if tensor.integral:
         return net.recast(tensor, "i32").value

@@ -66,7 +66,7 @@ def _normalise(
     scale: FloatArray,
     shift: FloatArray,
 ) -> None:
-    x = net.precise(node.inputs[0])
+    x = net.in_16_bits(node.inputs[0])
     result = _normalised(
         net,
         x,
