@@ -160,7 +160,7 @@ class LoweringContext:
             else self.requantize_to(tensor, self.format_for(name_of(value), 16))
         )
 
-    def operand(self, value: ir.Value | None) -> Tensor:
+    def product_operand(self, value: ir.Value | None) -> Tensor:
         """A computed operand of a product: 8 bits, or 16 where the options say so."""
         tensor = self.requantized(value)
         if (

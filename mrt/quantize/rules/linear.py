@@ -32,7 +32,7 @@ NO_CENTRES = np.zeros(1)
 @rule("Conv")
 def conv(net: LoweringContext, node: ir.Node) -> None:
     """conv2d on NHWC; the window is first made to divide exactly."""
-    x = net.image(net.operand(node.inputs[0]))
+    x = net.image(net.product_operand(node.inputs[0]))
     centres, source = (
         output_centres(net, node),
         require_constant(node, 1).transpose(0, 2, 3, 1),
@@ -74,7 +74,7 @@ def conv(net: LoweringContext, node: ir.Node) -> None:
 @rule("ConvTranspose")
 def conv_transpose(net: LoweringContext, node: ir.Node) -> None:
     """conv2d_transpose on NHWC: ONNX's pads are negative output pads, its output_padding is added at the end."""
-    x = net.image(net.operand(node.inputs[0]))
+    x = net.image(net.product_operand(node.inputs[0]))
     groups, stride = (
         node.attributes["group"].as_int(),
         tuple(node.attributes["strides"].as_ints()),
@@ -120,7 +120,7 @@ def _outputs_first(weights: FloatArray, groups: int) -> FloatArray:
 @rule("Gemm")
 def gemm(net: LoweringContext, node: ir.Node) -> None:
     """dense: x[M,K], w[N,K], b[N]."""
-    x = net.logical(net.operand(node.inputs[0]))
+    x = net.logical(net.product_operand(node.inputs[0]))
     weights, bias, scales = _parameters(net, node, x, require_constant(node, 1))
 
     def products(w: IntArray, b: IntArray) -> list[Handle]:
@@ -172,7 +172,7 @@ def matmul(net: LoweringContext, node: ir.Node) -> None:
 def _matrices(net: LoweringContext, node: ir.Node) -> tuple[Tensor, Tensor]:
     """Both operands with two axes or more, in 16 bits if a computed one has them or a constant one is to."""
     computed = {
-        index: net.logical(net.operand(value))
+        index: net.logical(net.product_operand(value))
         for index, value in enumerate(node.inputs)
         if constant_of(value) is None
     }
