@@ -89,7 +89,7 @@ class LoweringContext:
         if self._is_requantized(tensor):
             return tensor
         if tensor.integral and (dtype := self.narrowest(tensor)) in ("i8", "i16"):
-            return self.recast(tensor, dtype)
+            return self.cast_to(tensor, dtype)
         target = self.format(value)
         factors = self.factors_of_channels(name_of(value), target)
         if factors is not None and self.can_requantize_by_channel(tensor, target):
@@ -129,7 +129,7 @@ class LoweringContext:
             and proven.max <= DTYPE_RANGES[dtype][1]
         )
 
-    def recast(self, tensor: Tensor, dtype: str) -> Tensor:
+    def cast_to(self, tensor: Tensor, dtype: str) -> Tensor:
         """The same integers in another dtype, in which they are proven to lie."""
         if self.dtype(tensor) == dtype:
             return tensor
@@ -301,7 +301,7 @@ class LoweringContext:
     ) -> Handle:
         """integer -> nearest to (integer - tensor.zero_point) * ratio + zero_point, per tensor or per channel."""
         if self.dtype(tensor) == "bool":
-            tensor = self.recast(tensor, "i8")
+            tensor = self.cast_to(tensor, "i8")
         multiplier, shift = multipliers_and_shifts(np.minimum(ratios, MAX_RATIO))
         return self.builder.emit(
             "rescale",
@@ -318,7 +318,7 @@ class LoweringContext:
         if self.dtype(tensor) == dtype:
             return tensor
         if self.dtype(tensor) == "bool":
-            return self.recast(tensor, dtype)
+            return self.cast_to(tensor, dtype)
         return replace(
             tensor, value=self.rescale(tensor, np.ones(1), dtype, 0), zero_point=0
         )

@@ -68,7 +68,7 @@ def _ordered(net: LoweringContext, value: ir.Value | None) -> Tensor:
     tensor = net.as_computed(value)
     tensor = tensor if tensor.integral else net.accumulator(value)
     if net.dtype(tensor) in ("bool", "u8"):
-        return net.recast(tensor, "i16")
+        return net.cast_to(tensor, "i16")
     return (
         tensor if tensor.per_tensor and not tensor.clipped else net.requantized(value)
     )

@@ -50,7 +50,7 @@ def compare(net: LoweringContext, node: ir.Node) -> None:
         left, right = _at_one_scale(net, node, layout)
     else:
         x = _steps(net, node.inputs[0], layout)
-        left = net.recast(x, "i32").value
+        left = net.cast_to(x, "i32").value
         if np.isnan(threshold).any():
             raise Unsupported(
                 [
@@ -98,14 +98,14 @@ def _at_one_scale(net: LoweringContext, node: ir.Node, layout: Layout) -> list[H
     """Two computed operands in i32: as they are where their scales agree, else as fine as i32 allows."""
     if all(is_integer(net, value) for value in node.inputs):
         return [
-            net.recast(integer_operand(net, value, layout), "i32").value
+            net.cast_to(integer_operand(net, value, layout), "i32").value
             for value in node.inputs
         ]
     narrow = [net.requantized(value) for value in node.inputs]
     if len({(float(tensor.scale[0]), tensor.zero_point) for tensor in narrow}) == 1:
         pairs = zip(node.inputs, narrow, strict=True)
         return [
-            net.recast(laid_out(net, value, tensor, layout), "i32").value
+            net.cast_to(laid_out(net, value, tensor, layout), "i32").value
             for value, tensor in pairs
         ]
     operands = [net.accumulator(value) for value in node.inputs]
@@ -147,7 +147,7 @@ def choose(net: LoweringContext, node: ir.Node) -> None:
         dtypes = {net.dtype(tensor) for tensor in wholes}
         alike = len(dtypes) == 1 and dtypes <= {"bool", "i8", "i16", "i32"}
         left, right = (
-            tensor if alike else net.recast(tensor, "i32") for tensor in wholes
+            tensor if alike else net.cast_to(tensor, "i32") for tensor in wholes
         )
         return _define(
             net,
@@ -206,10 +206,10 @@ def _booleans(net: LoweringContext, x: Tensor) -> Tensor:
     """Whatever is not 0."""
     if x.zero_point:
         zero = net.constant(np.full([1] * len(x.layout), x.zero_point, np.int32))
-        same = net.builder.emit("equal", net.recast(x, "i32").value, zero)
+        same = net.builder.emit("equal", net.cast_to(x, "i32").value, zero)
         value = net.builder.emit("logical_not", same)
     else:
-        value = net.recast(x, "bool").value
+        value = net.cast_to(x, "bool").value
     return Tensor(value, np.ones(1), 0, x.layout)
 
 
@@ -218,7 +218,7 @@ def _within(net: LoweringContext, x: Tensor, limits: tuple[int, int]) -> Tensor:
     proven = net.builder.bounds[x.value]
     if limits[0] <= proven.min and proven.max <= limits[1]:
         return x
-    x = net.recast(x, "i32")
+    x = net.cast_to(x, "i32")
     return replace(
         x, value=net.builder.emit("clamp", x.value, min=limits[0], max=limits[1])
     )

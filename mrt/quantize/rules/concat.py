@@ -126,7 +126,7 @@ def _concat_integer(net: LoweringContext, node: ir.Node) -> None:
     layout = common_layout(computed(net, node), len(shape_of(node.outputs[0])))
     parts = [integer_operand(net, value, layout) for value in node.inputs]
     dtypes = {net.dtype(part) for part in parts}
-    joined = parts if len(dtypes) == 1 else [net.recast(part, "i32") for part in parts]
+    joined = parts if len(dtypes) == 1 else [net.cast_to(part, "i32") for part in parts]
     axis = layout.index(node.attributes["axis"].as_int())
     value = net.builder.emit("concat", *(part.value for part in joined), axis=axis)
     net.define(node.outputs[0], Tensor(value, np.ones(1), 0, layout))

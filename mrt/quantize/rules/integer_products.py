@@ -38,7 +38,7 @@ def _gemm(net: LoweringContext, node: ir.Node) -> None:
     x = net.logical(net.as_computed(node.inputs[0]))
     if (dtype := net.narrowest(x)) == "i32":
         raise Unproven("dense.C1", "whole numbers beyond 16 bits")
-    value = net.recast(x, dtype).value
+    value = net.cast_to(x, dtype).value
     weights, bias = (require_constant(node, index).astype(np.int64) for index in (1, 2))
     parts = [
         Part(piece, place * DIGIT_BITS)

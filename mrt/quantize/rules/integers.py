@@ -106,7 +106,7 @@ def integer_operand(
 
 def in_i32(net: LoweringContext, value: ir.Value | None, layout: Layout) -> Handle:
     """A whole operand in i32."""
-    return net.recast(integer_operand(net, value, layout), "i32").value
+    return net.cast_to(integer_operand(net, value, layout), "i32").value
 
 
 _INSTRUCTIONS = {
@@ -179,7 +179,7 @@ def _reduce(net: LoweringContext, node: ir.Node) -> None:
 
 def _single(net: LoweringContext, node: ir.Node) -> tuple[Handle, Layout]:
     tensor = net.as_computed(node.inputs[0])
-    return net.recast(tensor, "i32").value, tensor.layout
+    return net.cast_to(tensor, "i32").value, tensor.layout
 
 
 def _define(net: LoweringContext, node: ir.Node, value: Handle, layout: Layout) -> None:

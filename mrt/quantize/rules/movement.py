@@ -143,7 +143,7 @@ def pad(net: LoweringContext, node: ir.Node) -> None:
     x = movable(net, node.inputs[0])
     if x.integral and fill == int(fill) and abs(fill) < 2**31:
         least, most = DTYPE_RANGES[net.dtype(x)]
-        x = x if least <= fill <= most else net.recast(x, "i32")
+        x = x if least <= fill <= most else net.cast_to(x, "i32")
     elif not _can_stand_for(net, x, fill):
         low, high = net.reach(x)
         target = net.format(node.outputs[0], reach=(min(low, fill), max(high, fill)))

@@ -42,7 +42,7 @@ def _boxes(net: LoweringContext, value: ir.Value | None) -> Handle:
     """At most 16 bits, whatever the scale and zero point: neither changes which part of a union an intersection is."""
     array = constant_of(value)
     if array is None:
-        return net.recast(net.logical(net.in_16_bits(value)), "i32").value
+        return net.cast_to(net.logical(net.in_16_bits(value)), "i32").value
     ends = float(array.min()), float(array.max())
     target = choose_format(
         MeasuredRange(*ends, *ends),
@@ -68,7 +68,7 @@ def _scores(net: LoweringContext, node: ir.Node) -> tuple[Handle, int]:
         / Fraction(float(tensor.scale[0]))
         + tensor.zero_point
     )
-    return net.recast(tensor, "i32").value, min(
+    return net.cast_to(tensor, "i32").value, min(
         max(math.ceil(steps), I32[0] + 1), I32[1]
     )
 
@@ -85,7 +85,7 @@ def _classes(net: LoweringContext, value: ir.Value | None) -> Handle:
         else net.in_16_bits(value)
     )
     if tensor.integral:
-        return net.recast(tensor, "i32").value
+        return net.cast_to(tensor, "i32").value
     return net.rescale(tensor, tensor.scale, "i32", 0)
 
 
