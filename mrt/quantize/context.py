@@ -358,7 +358,7 @@ class LoweringContext:
             return value
         return self.builder.emit("reshape", value, shape=shape)
 
-    def image(self, tensor: Tensor) -> Tensor:
+    def to_nhwc(self, tensor: Tensor) -> Tensor:
         """An image tensor as the machine's instructions want it: NHWC."""
         return self.to_layout(tensor, NHWC)
 

@@ -32,7 +32,7 @@ NO_CENTRES = np.zeros(1)
 @rule("Conv")
 def conv(net: LoweringContext, node: ir.Node) -> None:
     """conv2d on NHWC; the window is first made to divide exactly."""
-    x = net.image(net.product_operand(node.inputs[0]))
+    x = net.to_nhwc(net.product_operand(node.inputs[0]))
     centres, source = (
         output_centres(net, node),
         require_constant(node, 1).transpose(0, 2, 3, 1),
@@ -74,7 +74,7 @@ def conv(net: LoweringContext, node: ir.Node) -> None:
 @rule("ConvTranspose")
 def conv_transpose(net: LoweringContext, node: ir.Node) -> None:
     """conv2d_transpose on NHWC: ONNX's pads are negative output pads, its output_padding is added at the end."""
-    x = net.image(net.product_operand(node.inputs[0]))
+    x = net.to_nhwc(net.product_operand(node.inputs[0]))
     groups, stride = (
         node.attributes["group"].as_int(),
         tuple(node.attributes["strides"].as_ints()),
