@@ -362,7 +362,7 @@ class LoweringContext:
         """An image tensor as the machine's instructions want it: NHWC."""
         return self.to_layout(tensor, NHWC)
 
-    def logical(self, tensor: Tensor) -> Tensor:
+    def to_float_layout(self, tensor: Tensor) -> Tensor:
         """A tensor with its axes in the float model's order."""
         return self.to_layout(tensor, identity(len(tensor.layout)))
 

@@ -44,7 +44,7 @@ class Exponentials:
     @classmethod
     def of(cls, net: LoweringContext, node: ir.Node) -> Exponentials:
         """Of the operand's last axis."""
-        x = net.logical(_logits(net, node))
+        x = net.to_float_layout(_logits(net, node))
         emit, axis = net.builder.emit, len(x.layout) - 1
         if net.shape(x)[axis] > MOST_ENTRIES:
             raise Unsupported(

@@ -232,7 +232,7 @@ def _emit_output(net: LoweringContext, value: ir.Value) -> None:
     if constant_of(value) is not None or value.is_graph_input():
         raise Unsupported([f"output '{name}' is not computed from the inputs"])
     tensor = net.as_computed(value)
-    tensor = net.logical(tensor if tensor.integral else net.requantized(value))
+    tensor = net.to_float_layout(tensor if tensor.integral else net.requantized(value))
     if tensor.integral and net.dtype(tensor) == "i32":
         tensor = net.cast_to(tensor, net.narrowest(tensor))
     net.builder.output(

@@ -156,7 +156,9 @@ def laid_out(
         tensor.per_tensor or tensor.layout[-1] == layout[-1]
     ):
         return net.to_layout(tensor, layout)
-    tensor = net.logical(tensor if tensor.per_tensor else net.requantized(value))
+    tensor = net.to_float_layout(
+        tensor if tensor.per_tensor else net.requantized(value)
+    )
     missing = rank - len(tensor.layout)
     shape = (1,) * missing + net.shape(tensor)
     return net.to_layout(

@@ -120,7 +120,7 @@ def _indices(net: LoweringContext, value: ir.Value | None, size: int) -> Handle:
             .clip(0, size - 1)
             .astype(np.int32)
         )
-    indices = net.logical(net.cast_to(net.as_computed(value), "i32"))
+    indices = net.to_float_layout(net.cast_to(net.as_computed(value), "i32"))
     index, emit = indices.value, net.builder.emit
     if net.builder.bounds[index].min < 0:
         ones = [1] * len(indices.layout)

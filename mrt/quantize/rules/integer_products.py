@@ -35,7 +35,7 @@ def digits(weights: IntArray) -> list[IntArray]:
 
 def _gemm(net: LoweringContext, node: ir.Node) -> None:
     """dense for each digit of the weights, w[N,K]; the bias goes with the first. Unproven where i32 may not hold a sum."""
-    x = net.logical(net.as_computed(node.inputs[0]))
+    x = net.to_float_layout(net.as_computed(node.inputs[0]))
     if (dtype := net.narrowest(x)) == "i32":
         raise Unproven("dense.C1", "whole numbers beyond 16 bits")
     value = net.cast_to(x, dtype).value

@@ -120,7 +120,7 @@ def _outputs_first(weights: FloatArray, groups: int) -> FloatArray:
 @rule("Gemm")
 def gemm(net: LoweringContext, node: ir.Node) -> None:
     """dense: x[M,K], w[N,K], b[N]."""
-    x = net.logical(net.product_operand(node.inputs[0]))
+    x = net.to_float_layout(net.product_operand(node.inputs[0]))
     weights, bias, scales = _parameters(net, node, x, require_constant(node, 1))
 
     def products(w: IntArray, b: IntArray) -> list[Handle]:
@@ -172,7 +172,7 @@ def matmul(net: LoweringContext, node: ir.Node) -> None:
 def _matrices(net: LoweringContext, node: ir.Node) -> tuple[Tensor, Tensor]:
     """Both operands with two axes or more, in 16 bits if a computed one has them or a constant one is to."""
     computed = {
-        index: net.logical(net.product_operand(value))
+        index: net.to_float_layout(net.product_operand(value))
         for index, value in enumerate(node.inputs)
         if constant_of(value) is None
     }

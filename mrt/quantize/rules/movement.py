@@ -38,7 +38,7 @@ def reshape(net: LoweringContext, node: ir.Node) -> None:
     array = constant_of(node.inputs[0])
     if array is not None:
         return _constant_output(net, node, array.reshape(shape))
-    x = net.logical(movable(net, node.inputs[0]))
+    x = net.to_float_layout(movable(net, node.inputs[0]))
     return net.define(
         node.outputs[0],
         replace(x, value=net.reshaped(x.value, shape), layout=identity(len(shape))),

@@ -42,7 +42,7 @@ def _boxes(net: LoweringContext, value: ir.Value | None) -> Handle:
     """At most 16 bits, whatever the scale and zero point: neither changes which part of a union an intersection is."""
     array = constant_of(value)
     if array is None:
-        return net.cast_to(net.logical(net.in_16_bits(value)), "i32").value
+        return net.cast_to(net.to_float_layout(net.in_16_bits(value)), "i32").value
     ends = float(array.min()), float(array.max())
     target = choose_format(
         MeasuredRange(*ends, *ends),
@@ -62,7 +62,7 @@ def _scores(net: LoweringContext, node: ir.Node) -> tuple[Handle, int]:
     tensor = net.accumulator(value)
     if not tensor.per_tensor or tensor.clipped:
         tensor = net.requantized(value)
-    tensor = net.logical(tensor)
+    tensor = net.to_float_layout(tensor)
     steps = (
         Fraction(node.attributes["least_score"].as_float())
         / Fraction(float(tensor.scale[0]))
@@ -79,7 +79,7 @@ def _classes(net: LoweringContext, value: ir.Value | None) -> Handle:
     if array is not None and fits_integer(array):
         alike = bool((array == array[:, :1]).all())
         return net.constant((array[:, :1] if alike else array).astype(np.int32))
-    tensor = net.logical(
+    tensor = net.to_float_layout(
         net.as_computed(value)
         if net.as_computed(value).integral
         else net.in_16_bits(value)
