@@ -46,8 +46,8 @@ class LoweringContext:
         self,
         table: CalibrationTable,
         options: QuantizeOptions,
-        heads: frozenset[str],
-        alike: frozenset[str] = frozenset(),
+        output_path: frozenset[str],
+        shared_ranges: frozenset[str] = frozenset(),
         centrable: frozenset[str] = frozenset(),
         rounding: Rounding = as_decided,
     ) -> None:
@@ -55,8 +55,8 @@ class LoweringContext:
         self.curves = CurveMemo()
         self.table = table
         self.options = options
-        self.heads = heads
-        self.alike = alike  # values watched as one with others: their format may not depend on what is proven of each
+        self.output_path = output_path
+        self.alike = shared_ranges  # values watched as one with others: their format may not depend on what is proven of each
         self.centrable = centrable  # values whose channels may have centres
         self.rounding = rounding
         self._tensors: dict[str, Tensor] = {}
@@ -181,7 +181,7 @@ class LoweringContext:
     ) -> Format:
         """The format that the calibration table and the options give to a value."""
         name = name_of(value)
-        is_head = name in self.heads if head is None else head
+        is_head = name in self.output_path if head is None else head
         bits = HEAD_BITS if is_head else self.options.activation_bits_of(name)
         return self.format_for(name, bits, reach=reach)
 

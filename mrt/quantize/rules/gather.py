@@ -95,7 +95,7 @@ def _format_of_table(
     compared = all(use.node.op_type in COMPARISONS for use in value.uses())
     bits = (
         HEAD_BITS
-        if compared or name_of(value) in net.heads
+        if compared or name_of(value) in net.output_path
         else net.options.activation_bits_of(name_of(value))
     )
     options = net.options

@@ -26,7 +26,7 @@ from mrt.quantize.tensor import Format, Tensor
 def movable(net: LoweringContext, value: ir.Value | None) -> Tensor:
     """The narrow form, except that whole numbers move as they are, and a head as the wide accumulator it still is."""
     tensor = net.as_computed(value)
-    if tensor.integral or (name_of(value) in net.heads and tensor.per_tensor):
+    if tensor.integral or (name_of(value) in net.output_path and tensor.per_tensor):
         return tensor
     return net.requantized(value)
 
