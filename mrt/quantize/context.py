@@ -56,7 +56,7 @@ class LoweringContext:
         self.table = table
         self.options = options
         self.output_path = output_path
-        self.alike = shared_ranges  # values watched as one with others: their format may not depend on what is proven of each
+        self.shared_ranges = shared_ranges  # values watched as one with others: their format may not depend on what is proven of each
         self.centrable = centrable  # values whose channels may have centres
         self.rounding = rounding
         self._tensors: dict[str, Tensor] = {}
@@ -202,7 +202,7 @@ class LoweringContext:
             anything = (-np.inf, np.inf)
             reach = (
                 anything
-                if bits > 8 and name in self.alike
+                if bits > 8 and name in self.shared_ranges
                 else self.reach(self._tensors[name])
             )
         return choose_format(

@@ -84,7 +84,7 @@ def lower_curve(net: LoweringContext, value: ir.Value, curve: Curve) -> None:
     )
     proven = net.builder.bounds[x.value]
     alike = (
-        name_of(curve.root) in net.alike
+        name_of(curve.root) in net.shared_ranges
     )  # one table for all its twins, whatever is proven of each
     reachable = integers if alike else integers.clip(proven.min, proven.max)
     first, last, scale = int(reachable[0]), int(reachable[-1]), float(x.scale[0])
