@@ -88,7 +88,7 @@ class LoweringContext:
         tensor = self.as_computed(value)
         if self._is_requantized(tensor):
             return tensor
-        if tensor.integral and (dtype := self.narrowest(tensor)) in ("i8", "i16"):
+        if tensor.integral and (dtype := self.narrowest_dtype(tensor)) in ("i8", "i16"):
             return self.cast_to(tensor, dtype)
         target = self.format(value)
         factors = self.factors_of_channels(name_of(value), target)
@@ -119,7 +119,7 @@ class LoweringContext:
             usable_scale(item * spare, self.options.scales) for item in relative
         )
 
-    def narrowest(self, tensor: Tensor) -> str:
+    def narrowest_dtype(self, tensor: Tensor) -> str:
         """The narrowest of i8, i16 and i32 in which the integers of a tensor are proven to lie."""
         proven = self.builder.bounds[tensor.value]
         return next(

@@ -234,7 +234,7 @@ def _emit_output(net: LoweringContext, value: ir.Value) -> None:
     tensor = net.as_computed(value)
     tensor = net.to_float_layout(tensor if tensor.integral else net.requantized(value))
     if tensor.integral and net.dtype(tensor) == "i32":
-        tensor = net.cast_to(tensor, net.narrowest(tensor))
+        tensor = net.cast_to(tensor, net.narrowest_dtype(tensor))
     net.builder.output(
         name, tensor.value, Meaning(float(tensor.scale[0]), tensor.zero_point, name)
     )

@@ -36,7 +36,7 @@ def digits(weights: IntArray) -> list[IntArray]:
 def _gemm(net: LoweringContext, node: ir.Node) -> None:
     """dense for each digit of the weights, w[N,K]; the bias goes with the first. Unproven where i32 may not hold a sum."""
     x = net.to_float_layout(net.as_computed(node.inputs[0]))
-    if (dtype := net.narrowest(x)) == "i32":
+    if (dtype := net.narrowest_dtype(x)) == "i32":
         raise Unproven("dense.C1", "whole numbers beyond 16 bits")
     value = net.cast_to(x, dtype).value
     weights, bias = (require_constant(node, index).astype(np.int64) for index in (1, 2))
