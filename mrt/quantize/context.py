@@ -91,14 +91,12 @@ class LoweringContext:
         if tensor.integral and (dtype := self.narrowest_dtype(tensor)) in ("i8", "i16"):
             return self.cast_to(tensor, dtype)
         target = self.format(value)
-        factors = self.factors_of_channels(name_of(value), target)
+        factors = self.channel_factors(name_of(value), target)
         if factors is not None and self.can_requantize_by_channel(tensor, target):
             return self.requantize_by_channel(tensor, target, factors, name_of(value))
         return self.requantize_to(tensor, target, name_of(value))
 
-    def factors_of_channels(
-        self, name: str, target: Format
-    ) -> tuple[float, ...] | None:
+    def channel_factors(self, name: str, target: Format) -> tuple[float, ...] | None:
         """What the scale of each channel is to that of the format, if channels have scales of their own.
 
         Of powers of two the scale of the format is one already: a channel's is the next above what it needs, not above that.

@@ -34,7 +34,7 @@ def dither_offsets(net: LoweringContext, node: ir.Node) -> FloatArray:
         return np.zeros(1)
     target = net.format_for(name, bits, reach=(0.0, math.inf))
     steps = target.scale * np.array(
-        net.factors_of_channels(name, target) or (1.0,) * shape_of(value)[1]
+        net.channel_factors(name, target) or (1.0,) * shape_of(value)[1]
     )
     found = np.zeros(steps.size)
     for one, other in _pairs(word, name, steps.size):

@@ -51,7 +51,7 @@ def concat(net: LoweringContext, node: ir.Node) -> None:
         node.outputs[0],
         reach=(min(low for low, _ in ends), max(high for _, high in ends)),
     )
-    factors = net.factors_of_channels(name, target)
+    factors = net.channel_factors(name, target)
     images = [
         part
         for part in parts
