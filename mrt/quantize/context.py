@@ -109,7 +109,7 @@ class LoweringContext:
             needed = self.format_for(
                 name,
                 self.options.activation_bits_of(name),
-                reach=(target.lowest, np.inf),
+                interval=(target.lowest, np.inf),
                 scales="real",
             )
             spare = needed.scale / target.scale
@@ -175,44 +175,44 @@ class LoweringContext:
         value: ir.Value | None,
         *,
         head: bool | None = None,
-        reach: Interval | None = None,
+        interval: Interval | None = None,
     ) -> Format:
         """The format that the calibration table and the options give to a value."""
         name = name_of(value)
         is_head = name in self.output_path if head is None else head
         bits = HEAD_BITS if is_head else self.options.activation_bits_of(name)
-        return self.format_for(name, bits, reach=reach)
+        return self.format_for(name, bits, interval=interval)
 
     def format_for(
         self,
         name: str,
         bits: int,
         *,
-        reach: Interval | None = None,
+        interval: Interval | None = None,
         scales: str | None = None,
     ) -> Format:
-        """The format of a value at a given precision; `reach`, unless given, is that of the value's tensor."""
+        """The format of a value at a given precision; `interval`, unless given, is that of the value's tensor."""
         if name not in self.table.ranges:
             raise MrtError(
                 f"the calibration table has no range for '{name}': calibrate this model again"
             )
-        if reach is None:
+        if interval is None:
             anything = (-np.inf, np.inf)
-            reach = (
+            interval = (
                 anything
                 if bits > 8 and name in self.shared_ranges
-                else self.reach(self._tensors[name])
+                else self.interval(self._tensors[name])
             )
         return choose_format(
             self.table.ranges[name],
             bits,
-            reach=reach,
+            interval=interval,
             scales=scales or self.options.scales,
             scheme=self.options.scheme,
             unsigned=self.options.unsigned,
         )
 
-    def reach(self, tensor: Tensor) -> Interval:
+    def interval(self, tensor: Tensor) -> Interval:
         """The least and the greatest real that any input can make of a tensor, by the proof."""
         proven = self.builder.bounds[tensor.value]
         low = float(((proven.lo - tensor.zero_point) * tensor.scale).min())

@@ -213,7 +213,7 @@ def _declare(net: LoweringContext, value: ir.Value) -> None:
     seen = net.table.ranges.get(name)
     least = 0.0 if seen is not None and seen.min >= 0 else -math.inf
     target = net.format_for(
-        name, net.options.activation_bits_of(name), reach=(least, math.inf)
+        name, net.options.activation_bits_of(name), interval=(least, math.inf)
     )
     meaning = Meaning(target.scale, target.zero_point, name)
     item = Input(name, TensorType(target.dtype, shape), target.least, target.most)

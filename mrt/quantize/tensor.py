@@ -20,7 +20,7 @@ Interval = tuple[float, float]  # of reals
 
 NHWC: Layout = (0, 2, 3, 1)
 HEAD_BITS = 16
-HEADROOM = 2.0  # 16-bit formats can afford to reach beyond what calibration saw
+HEADROOM = 2.0  # 16-bit formats can afford to interval beyond what calibration saw
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,24 +97,24 @@ def choose_format(
     range_: MeasuredRange,
     bits: int,
     *,
-    reach: Interval,
+    interval: Interval,
     scales: str,
     scheme: str,
     unsigned: bool = True,
 ) -> Format:
     """The format of a value with this range: `unsigned` if never negative, else signed around 0 (or anywhere: affine).
 
-    `reach` are the least and the greatest real that any input can make of it.
+    `interval` are the least and the greatest real that any input can make of it.
     """
     dtype, least, most = limits(bits)
     if bits > 8:
         alpha = min(
             max(abs(range_.min), abs(range_.max)) * HEADROOM,
-            max(abs(end) for end in reach),
+            max(abs(end) for end in interval),
         )
         return Format(dtype, usable_scale(alpha / most, scales), 0, least, most)
     half = 2 ** (bits - 1)
-    if reach[0] >= 0 and unsigned:
+    if interval[0] >= 0 and unsigned:
         return Format(
             dtype,
             usable_scale(range_.hi / (2 * half - 1), scales),

@@ -94,7 +94,9 @@ def lower_curve(net: LoweringContext, value: ir.Value, curve: Curve) -> None:
         lambda: SampledCurve(curve, scale, x.zero_point, np.arange(first, last + 1)),
     )
     ends = sampled.ends()
-    target = net.format(value, head=True if _only_divides(value) else None, reach=ends)
+    target = net.format(
+        value, head=True if _only_divides(value) else None, interval=ends
+    )
     reach, made_integer = max(map(abs, ends)), always_integer(value)
     if (
         (made_integer or (x.integral and reach < 2**15))

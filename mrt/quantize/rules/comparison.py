@@ -109,7 +109,7 @@ def _at_one_scale(net: LoweringContext, node: ir.Node, layout: Layout) -> list[H
             for value, tensor in pairs
         ]
     operands = [net.accumulator(value) for value in node.inputs]
-    reach = max(abs(end) for tensor in operands for end in net.reach(tensor))
+    reach = max(abs(end) for tensor in operands for end in net.interval(tensor))
     coarsest = max(float(tensor.scale.max()) for tensor in operands)
     scale = max(
         power_of_two_at_least(max(reach, SMALLEST_SCALE)) / HALF_RANGE,
@@ -158,7 +158,7 @@ def choose(net: LoweringContext, node: ir.Node) -> None:
     ends = [_reach(net, value) for value in branches]
     target = net.format(
         node.outputs[0],
-        reach=(min(low for low, _ in ends), max(high for _, high in ends)),
+        interval=(min(low for low, _ in ends), max(high for _, high in ends)),
     )
     x, y = (_brought(net, value, target, layout) for value in branches)
     value = net.builder.emit("select", condition, x, y)
@@ -171,7 +171,7 @@ def choose(net: LoweringContext, node: ir.Node) -> None:
 def _reach(net: LoweringContext, value: ir.Value | None) -> tuple[float, float]:
     array = constant_of(value)
     return (
-        net.reach(net.accumulator(value))
+        net.interval(net.accumulator(value))
         if array is None
         else (float(array.min()), float(array.max()))
     )

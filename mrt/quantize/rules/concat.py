@@ -44,12 +44,12 @@ def concat(net: LoweringContext, node: ir.Node) -> None:
         return _concat_integer(net, node)
     name, parts = name_of(node.outputs[0]), [_part(net, value) for value in node.inputs]
     ends = [
-        net.reach(part) if isinstance(part, Tensor) else (part.min(), part.max())
+        net.interval(part) if isinstance(part, Tensor) else (part.min(), part.max())
         for part in parts
     ]
     target = net.format(
         node.outputs[0],
-        reach=(min(low for low, _ in ends), max(high for _, high in ends)),
+        interval=(min(low for low, _ in ends), max(high for _, high in ends)),
     )
     factors = net.channel_factors(name, target)
     images = [

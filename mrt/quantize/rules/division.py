@@ -97,7 +97,8 @@ def _wide(net: LoweringContext, value: ir.Value | None) -> Tensor:
     """In 30 bits, straight from the accumulator, with room for twice what calibration saw."""
     tensor, seen = net.as_computed(value), net.table.ranges[name_of(value)]
     reach = min(
-        max(abs(seen.min), abs(seen.max)) * HEADROOM, max(map(abs, net.reach(tensor)))
+        max(abs(seen.min), abs(seen.max)) * HEADROOM,
+        max(map(abs, net.interval(tensor))),
     )
     scale = usable_scale(math.ldexp(reach, -WIDE_BITS), net.options.scales)
     return net.requantize_to(

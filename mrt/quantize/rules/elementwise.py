@@ -126,7 +126,7 @@ def _fine_scale(
         reach += (
             float(np.abs(array).max()) if tensor is None and array is not None else 0.0
         )
-        reach += max(map(abs, net.reach(tensor))) if tensor is not None else 0.0
+        reach += max(map(abs, net.interval(tensor))) if tensor is not None else 0.0
     return fine_scale(net, name_of(node.outputs[0]), reach)
 
 

@@ -103,7 +103,7 @@ def _format_of_table(
     return choose_format(
         seen,
         bits,
-        reach=ends,
+        interval=ends,
         scales=options.scales,
         scheme=options.scheme,
         unsigned=options.unsigned,

@@ -53,7 +53,9 @@ def _constant_output(net: LoweringContext, node: ir.Node, array: FloatArray) -> 
             net.constant(array.astype(np.int32)), array.shape
         )  # a constant has one axis or more
         return net.define(node.outputs[0], Tensor(whole, np.ones(1), 0, layout))
-    target = net.format(node.outputs[0], reach=(float(array.min()), float(array.max())))
+    target = net.format(
+        node.outputs[0], interval=(float(array.min()), float(array.max()))
+    )
     value = net.reshaped(
         net.constant(quantized(array, target).astype(DTYPES[target.dtype])), array.shape
     )
@@ -145,8 +147,8 @@ def pad(net: LoweringContext, node: ir.Node) -> None:
         least, most = DTYPE_RANGES[net.dtype(x)]
         x = x if least <= fill <= most else net.cast_to(x, "i32")
     elif not _can_stand_for(net, x, fill):
-        low, high = net.reach(x)
-        target = net.format(node.outputs[0], reach=(min(low, fill), max(high, fill)))
+        low, high = net.interval(x)
+        target = net.format(node.outputs[0], interval=(min(low, fill), max(high, fill)))
         x = net.requantize_to(net.as_computed(node.inputs[0]), target)
     pads, rank = integers_of(node, 1), len(x.layout)
     grow = tuple(

@@ -47,7 +47,7 @@ def _boxes(net: LoweringContext, value: ir.Value | None) -> Handle:
     target = choose_format(
         MeasuredRange(*ends, *ends),
         HEAD_BITS,
-        reach=ends,
+        interval=ends,
         scales=net.options.scales,
         scheme="symmetric",
     )

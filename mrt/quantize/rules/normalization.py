@@ -146,7 +146,7 @@ def _affine(
     net: LoweringContext, node: ir.Node, x: Tensor, scale: FloatArray, shift: FloatArray
 ) -> Tensor:
     """x * scale + shift in i32, at a scale much finer than the result's."""
-    low, high = net.reach(x)
+    low, high = net.interval(x)
     reach = max(-low, high) * float(np.abs(scale).max()) + float(np.abs(shift).max())
     fine = fine_scale(net, name_of(node.outputs[0]), reach)
     factor = scale * float(x.scale[0]) / fine
