@@ -25,7 +25,7 @@ from mrt.quantize.curves.curve_memo import CurveMemo
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.rounding import Rounding, as_decided
 from mrt.quantize.tensor import (
-    HEAD_BITS,
+    OUTPUT_BITS,
     NHWC,
     Format,
     Interval,
@@ -166,7 +166,7 @@ class LoweringContext:
             and self.options.activation_bits_of(name_of(value)) <= 8
         ):
             tensor = self.requantize_to(
-                self.as_computed(value), self.format(value, head=False), name_of(value)
+                self.as_computed(value), self.format(value, on_output_path=False), name_of(value)
             )
         return tensor
 
@@ -174,13 +174,13 @@ class LoweringContext:
         self,
         value: ir.Value | None,
         *,
-        head: bool | None = None,
+        on_output_path: bool | None = None,
         interval: Interval | None = None,
     ) -> Format:
         """The format that the calibration table and the options give to a value."""
         name = name_of(value)
-        is_head = name in self.output_path if head is None else head
-        bits = HEAD_BITS if is_head else self.options.activation_bits_of(name)
+        is_output = name in self.output_path if on_output_path is None else on_output_path
+        bits = OUTPUT_BITS if is_output else self.options.activation_bits_of(name)
         return self.format_for(name, bits, interval=interval)
 
     def format_for(

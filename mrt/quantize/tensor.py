@@ -19,8 +19,8 @@ Layout = tuple[
 Interval = tuple[float, float]  # of reals
 
 NHWC: Layout = (0, 2, 3, 1)
-HEAD_BITS = 16
-HEADROOM = 2.0  # 16-bit formats can afford to interval beyond what calibration saw
+OUTPUT_BITS = 16
+HEADROOM = 2.0  # 16-bit formats can afford to reach beyond what calibration saw
 
 
 @dataclass(frozen=True, eq=False)

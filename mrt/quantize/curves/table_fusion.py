@@ -95,7 +95,7 @@ def lower_curve(net: LoweringContext, value: ir.Value, curve: Curve) -> None:
     )
     ends = sampled.ends()
     target = net.format(
-        value, head=True if _only_divides(value) else None, interval=ends
+        value, on_output_path=True if _only_divides(value) else None, interval=ends
     )
     reach, made_integer = max(map(abs, ends)), always_integer(value)
     if (

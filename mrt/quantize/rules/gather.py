@@ -20,7 +20,7 @@ from mrt.quantize.rules.argmax_topk import last, take_along_last
 from mrt.quantize.rules.integers import fits_integer
 from mrt.quantize.rules.movement import movable
 from mrt.quantize.rules.registry import rule
-from mrt.quantize.tensor import HEAD_BITS, Format, Tensor, choose_format
+from mrt.quantize.tensor import OUTPUT_BITS, Format, Tensor, choose_format
 from mrt.table.table import MeasuredRange
 
 COMPARISONS = frozenset({"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"})
@@ -94,7 +94,7 @@ def _format_of_table(
     ends = float(array.min()), float(array.max())
     compared = all(use.node.op_type in COMPARISONS for use in value.uses())
     bits = (
-        HEAD_BITS
+        OUTPUT_BITS
         if compared or name_of(value) in net.output_path
         else net.options.activation_bits_of(name_of(value))
     )

@@ -14,7 +14,7 @@ from mrt.graph.canonical_values import constant_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext, identity, quantized
 from mrt.quantize.rules.integers import I32, fits_integer
-from mrt.quantize.tensor import HEAD_BITS, Tensor, choose_format
+from mrt.quantize.tensor import OUTPUT_BITS, Tensor, choose_format
 from mrt.table.table import MeasuredRange
 
 MOST_DENOMINATOR = 2**30
@@ -46,7 +46,7 @@ def _boxes(net: LoweringContext, value: ir.Value | None) -> Handle:
     ends = float(array.min()), float(array.max())
     target = choose_format(
         MeasuredRange(*ends, *ends),
-        HEAD_BITS,
+        OUTPUT_BITS,
         interval=ends,
         scales=net.options.scales,
         scheme="symmetric",
