@@ -13,7 +13,6 @@ FloatArray = npt.NDArray[np.float64]
 
 MULTIPLIER_BITS = 31
 MAX_SHIFT = 62
-MIN_SHIFT = 2
 MAX_RATIO = (
     2.0**28
 )  # one step of the source already goes beyond what 8 and 16 bits hold

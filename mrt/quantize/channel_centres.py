@@ -100,7 +100,7 @@ def summed(node: ir.Node, left: Tensor | None, right: Tensor | None) -> FloatArr
     return np.asarray(one - two if node.op_type == "Sub" else one + two)
 
 
-def taken_up(x: Tensor, weights: FloatArray) -> FloatArray:
+def absorbed_centres(x: Tensor, weights: FloatArray) -> FloatArray:
     """[O]: what real weights [O,KH,KW,C/groups] make of the centres of their input."""
     if not x.centred:
         return np.zeros(len(weights))

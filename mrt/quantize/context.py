@@ -25,8 +25,8 @@ from mrt.quantize.curves.curve_memo import CurveMemo
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.rounding import Rounding, as_decided
 from mrt.quantize.tensor import (
-    OUTPUT_BITS,
     NHWC,
+    OUTPUT_BITS,
     Format,
     Interval,
     Layout,
@@ -137,7 +137,7 @@ class LoweringContext:
 
     def _is_requantized(self, tensor: Tensor) -> bool:
         narrow = self.dtype(tensor) in ("i8", "i16") and (
-            tensor.per_tensor or tensor.taken_up
+            tensor.per_tensor or tensor.absorbed
         )
         return narrow and not tensor.clipped
 
@@ -166,7 +166,9 @@ class LoweringContext:
             and self.options.activation_bits_of(name_of(value)) <= 8
         ):
             tensor = self.requantize_to(
-                self.as_computed(value), self.format(value, on_output_path=False), name_of(value)
+                self.as_computed(value),
+                self.format(value, on_output_path=False),
+                name_of(value),
             )
         return tensor
 
@@ -179,7 +181,9 @@ class LoweringContext:
     ) -> Format:
         """The format that the calibration table and the options give to a value."""
         name = name_of(value)
-        is_output = name in self.output_path if on_output_path is None else on_output_path
+        is_output = (
+            name in self.output_path if on_output_path is None else on_output_path
+        )
         bits = OUTPUT_BITS if is_output else self.options.activation_bits_of(name)
         return self.format_for(name, bits, interval=interval)
 
@@ -280,7 +284,7 @@ class LoweringContext:
             target.zero_point,
             tensor.layout,
             centres=tensor.centres,
-            taken_up=True,
+            absorbed=True,
         )
 
     def _within_clip(self, factor: float, tensor: Tensor, target: Format) -> float:

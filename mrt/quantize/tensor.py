@@ -29,7 +29,7 @@ class Tensor:
 
     `scale` has one entry, or one per index of the last (physical) axis, and so have the `centres` (see centres.py: they are 0
     but between convolutions and sums). `low` and `high` are what a Relu or Clip asked for
-    and the integers do not yet obey: whoever brings the tensor to a format obeys them. `taken_up`: channels were given scales
+    and the integers do not yet obey: whoever brings the tensor to a format obeys them. `absorbed`: channels were given scales
     of their own because whatever reads the tensor takes them up.
     """
 
@@ -40,7 +40,7 @@ class Tensor:
     low: float = -math.inf
     high: float = math.inf
     centres: FloatArray = field(default_factory=lambda: np.zeros(1))
-    taken_up: bool = False
+    absorbed: bool = False
 
     @property
     def centred(self) -> bool:

@@ -117,7 +117,7 @@ def _define(
     scales = np.array([target.scale]) if scale is None else scale
     net.define(
         node.outputs[0],
-        Tensor(value, scales, target.zero_point, layout, taken_up=scale is not None),
+        Tensor(value, scales, target.zero_point, layout, absorbed=scale is not None),
     )
 
 

@@ -14,7 +14,7 @@ from cvm.program import DTYPES, Attribute, IntArray
 from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import constant_of, name_of, require_constant, shape_of
 from mrt.quantize.builder import Handle
-from mrt.quantize.channel_centres import output_centres, taken_up
+from mrt.quantize.channel_centres import absorbed_centres, output_centres
 from mrt.quantize.context import LoweringContext, identity
 from mrt.quantize.decompose import emit_in_parts, provable_parts
 from mrt.quantize.dither import dither_offsets
@@ -265,7 +265,7 @@ def _parameters(
     Where the input has a scale for each channel, the weights take up how it differs from the largest; centres go into the bias.
     """
     bits = net.options.weight_bits_of(name_of(node.outputs[0]))
-    bias = require_constant(node, 2) + taken_up(x, weights) - centres
+    bias = require_constant(node, 2) + absorbed_centres(x, weights) - centres
     layer = Layer(node, x, _by_channel(weights, x), bias, centres, bits, shares)
     scales = _weight_scales(net, layer.weights, layer.bias, layer.input_scale, bits)
     rounded = net.rounding(net, layer, scales)
