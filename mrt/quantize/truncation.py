@@ -14,7 +14,7 @@ from mrt.graph.canonical_values import name_of
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.integer_values import always_integer
 from mrt.quantize.rules.integers import I32
-from mrt.quantize.tensor import OUTPUT_BITS, Format, Tensor, limits
+from mrt.quantize.tensor import OUTPUT_BITS, Format, Tensor, signed_integers
 
 
 def cut_off(net: LoweringContext, node: ir.Node) -> Tensor:
@@ -53,7 +53,7 @@ def _fine(net: LoweringContext, value: ir.Value | None) -> Tensor:
     if net.dtype(tensor) in ("i8", "i16") and tensor.per_tensor and not tensor.clipped:
         return tensor
     scale = power_of_two_at_least(net.format_for(name_of(value), OUTPUT_BITS).scale)
-    dtype, least, most = limits(OUTPUT_BITS)
+    dtype, least, most = signed_integers(OUTPUT_BITS)
     return net.requantize_to(
         tensor, Format(dtype, scale, 0, least, most), name_of(value)
     )
