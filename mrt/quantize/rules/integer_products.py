@@ -13,7 +13,7 @@ from cvm.program import IntArray
 from mrt.graph.canonical_values import require_constant
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext, identity
-from mrt.quantize.decompose import Part, add_parts, provable_parts
+from mrt.quantize.decompose import PartialSum, add_parts, provable_parts
 from mrt.quantize.rules.integers import INTEGER_RULES
 from mrt.quantize.tensor import Tensor
 
@@ -41,7 +41,7 @@ def _gemm(net: LoweringContext, node: ir.Node) -> None:
     value = net.cast_to(x, dtype).value
     weights, bias = (require_constant(node, index).astype(np.int64) for index in (1, 2))
     parts = [
-        Part(piece, place * DIGIT_BITS)
+        PartialSum(piece, place * DIGIT_BITS)
         for place, digit in enumerate(digits(weights))
         for piece in _products(
             net, value, digit, bias if place == 0 else np.zeros_like(bias)
