@@ -18,7 +18,7 @@ from mrt.exact.fixed_point import (
 from mrt.graph.canonical_values import constant_of, shape_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext, common_layout, quantized
-from mrt.quantize.rules.elementwise import HALF_RANGE, arranged, laid_out
+from mrt.quantize.rules.elementwise import HALF_RANGE, in_layout, operand_in_layout
 from mrt.quantize.rules.integers import I32, computed, integer_operand, is_integer
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Format, Layout, Tensor
@@ -70,7 +70,7 @@ def _steps(net: LoweringContext, value: ir.Value | None, layout: Layout) -> Tens
     tensor = tensor if tensor.integral else net.accumulator(value)
     if tensor.clipped or (not tensor.per_tensor and tensor.layout != layout):
         tensor = net.requantized(value)
-    return laid_out(net, value, tensor, layout)
+    return operand_in_layout(net, value, tensor, layout)
 
 
 def _threshold(x: Tensor, reals: FloatArray, rounding: np.ufunc) -> IntArray:
@@ -105,7 +105,7 @@ def _at_one_scale(net: LoweringContext, node: ir.Node, layout: Layout) -> list[H
     if len({(float(tensor.scale[0]), tensor.zero_point) for tensor in narrow}) == 1:
         pairs = zip(node.inputs, narrow, strict=True)
         return [
-            net.cast_to(laid_out(net, value, tensor, layout), "i32").value
+            net.cast_to(operand_in_layout(net, value, tensor, layout), "i32").value
             for value, tensor in pairs
         ]
     operands = [net.accumulator(value) for value in node.inputs]
@@ -118,7 +118,7 @@ def _at_one_scale(net: LoweringContext, node: ir.Node, layout: Layout) -> list[H
     target = Format("i32", scale, 0, -HALF_RANGE, HALF_RANGE - 1)
     pairs = zip(node.inputs, operands, strict=True)
     return [
-        net.requantize_to(laid_out(net, value, tensor, layout), target).value
+        net.requantize_to(operand_in_layout(net, value, tensor, layout), target).value
         for value, tensor in pairs
     ]
 
@@ -182,11 +182,11 @@ def _brought(
 ) -> Handle:
     array = constant_of(value)
     if array is None:
-        return laid_out(
+        return operand_in_layout(
             net, value, net.requantize_to(net.accumulator(value), target), layout
         ).value
     return net.constant(
-        arranged(quantized(array, target).astype(DTYPES[target.dtype]), layout)
+        in_layout(quantized(array, target).astype(DTYPES[target.dtype]), layout)
     )
 
 

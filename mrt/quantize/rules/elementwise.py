@@ -106,9 +106,11 @@ def _combine(net: LoweringContext, node: ir.Node, instruction: str) -> None:
             integers = quantize_array(array, scale, -HALF_RANGE, HALF_RANGE - 1).astype(
                 np.int32
             )
-            operands.append(net.constant(arranged(integers, layout)))
+            operands.append(net.constant(in_layout(integers, layout)))
         else:
-            operands.append(_at_scale(net, laid_out(net, value, tensor, layout), scale))
+            operands.append(
+                _at_scale(net, operand_in_layout(net, value, tensor, layout), scale)
+            )
     result = net.builder.emit(instruction, *operands)
     net.define(
         node.outputs[0],
@@ -147,7 +149,7 @@ def _at_scale(net: LoweringContext, tensor: Tensor, scale: float) -> Handle:
     ).value
 
 
-def laid_out(
+def operand_in_layout(
     net: LoweringContext, value: ir.Value | None, tensor: Tensor, layout: Layout
 ) -> Tensor:
     """A computed operand in the common layout, with leading axes of size 1 where its rank is lower."""
@@ -167,7 +169,7 @@ def laid_out(
     )
 
 
-def arranged(array: IntArray, layout: Layout) -> IntArray:
+def in_layout(array: IntArray, layout: Layout) -> IntArray:
     """A constant in the layout of the tensor it meets."""
     return array.reshape((1,) * (len(layout) - array.ndim) + array.shape).transpose(
         layout
@@ -190,7 +192,7 @@ def _multiply_by_constant(
 ) -> None:
     x = net.as_computed(value)
     if net.options.scales == "real" and shape_of(node.outputs[0]) == shape_of(value):
-        by_channel = arranged(factor, x.layout)
+        by_channel = in_layout(factor, x.layout)
         if by_channel.shape[-1:] in ((), (by_channel.size,)) and _leaves_a_scale(
             x, by_channel
         ):
@@ -200,7 +202,7 @@ def _multiply_by_constant(
     left = _factor(net, value, layout)
     integers = quantize_array(factor, scale, -32767, 32767).astype(np.int16)
     product = net.builder.emit(
-        "mul", left.value, net.constant(arranged(integers, layout)), shift=0
+        "mul", left.value, net.constant(in_layout(integers, layout)), shift=0
     )
     return net.define(node.outputs[0], Tensor(product, left.scale * scale, 0, layout))
 
@@ -244,4 +246,6 @@ def _multiply_computed(net: LoweringContext, node: ir.Node) -> None:
 
 def _factor(net: LoweringContext, value: ir.Value | None, layout: Layout) -> Tensor:
     """An operand of mul: i16, zero point 0 (mul has none), at the value's own precision."""
-    return net.widen(laid_out(net, value, net.requantized(value), layout), "i16")
+    return net.widen(
+        operand_in_layout(net, value, net.requantized(value), layout), "i16"
+    )

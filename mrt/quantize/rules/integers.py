@@ -16,7 +16,7 @@ from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import clip_ends, constant_of, integers_of, shape_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext, Rule, common_layout
-from mrt.quantize.rules.elementwise import arranged, laid_out
+from mrt.quantize.rules.elementwise import in_layout, operand_in_layout
 from mrt.quantize.rules.registry import RULES
 from mrt.quantize.tensor import Layout, Tensor
 
@@ -96,12 +96,12 @@ def integer_operand(
     """A whole operand, computed or constant (in i32, or bool), in a layout, with leading axes where its rank is lower."""
     array = constant_of(value)
     if array is None:
-        return laid_out(net, value, net.as_computed(value), layout)
+        return operand_in_layout(net, value, net.as_computed(value), layout)
     assert value is not None
     integers: IntArray = array.astype(
         np.bool_ if value.dtype == ir.DataType.BOOL else np.int32
     )
-    return Tensor(net.constant(arranged(integers, layout)), np.ones(1), 0, layout)
+    return Tensor(net.constant(in_layout(integers, layout)), np.ones(1), 0, layout)
 
 
 def in_i32(net: LoweringContext, value: ir.Value | None, layout: Layout) -> Handle:
