@@ -34,7 +34,7 @@ FINE_BITS = 30
 SQUARE_ROOT_BITS = 8
 """Bits of a square root after the point of its integers."""
 
-LEAST_MANTISSA = 2 ** (MANTISSA_BITS - 1)
+LEAST_MANTISSA: int = 2 ** (MANTISSA_BITS - 1)
 
 
 @rule("Div")
@@ -143,7 +143,8 @@ def _quotient(net: LoweringContext, x: Tensor, divisor: ir.Value | None) -> Tens
 
 def _least_divisor(least_measured: float, scale: float) -> int:
     """The least magnitude of an integer to divide by: 2^14, or a quarter of the least."""
-    quarter = float(min(least_measured / 4 / scale, 2**FINE_BITS))
+    most: int = 2**FINE_BITS
+    quarter = min(least_measured / 4 / scale, most)
     return max(LEAST_MANTISSA, math.floor(quarter))
 
 

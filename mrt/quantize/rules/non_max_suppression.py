@@ -14,12 +14,14 @@ from mrt.graph.canonical_values import constant_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext, identity, quantized
 from mrt.quantize.rules.integers import I32, fits_integer
+from mrt.quantize.rules.registry import own_rule
 from mrt.quantize.tensor import OUTPUT_BITS, Tensor, choose_format
 from mrt.table.table import MeasuredRange
 
 MOST_DENOMINATOR = 2**30
 
 
+@own_rule("NonMaxSuppression")
 def suppress(net: LoweringContext, node: ir.Node) -> None:
     """nms, with its thresholds in the integers' terms."""
     boxes, classes = _boxes(net, node.inputs[0]), _classes(net, node.inputs[2])
