@@ -1,1 +1,5 @@
-"""Numbers that are the same on every machine: exactly rounded functions, certain intervals around them, ordered sums."""
+"""Numbers that are the same on every machine.
+
+Functions to 34 digits in decimal, float64 intervals that certainly contain them, sums in a
+fixed order, and scales as integers.
+"""

@@ -1,4 +1,7 @@
-"""The functions of `functions.py`, of enclosures: what the decimal forms of all numbers in one can be lies in the result."""
+"""The functions of `functions.py` on enclosures.
+
+The result of a function encloses its decimal form for every number in the operand.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,13 @@ from mrt.exact.enclosure import Enclosure, near
 from mrt.exact.fixed_point import FloatArray
 
 ZERO, ONE, HALF = Enclosure.of(0), Enclosure.of(1), Enclosure.of(0.5)
-SIXTH, ROOT_TWO, ROOT_TWO_OVER_PI = (
-    near(1 / 6),
-    near(math.sqrt(2)),
-    near(math.sqrt(2 / math.pi)),
-)
-WAVE_REACH = 2.0**20  # libraries take whole turns off larger numbers with less care
-MOST_FACTORS = 64  # as `functions.power`
+SIXTH = near(1 / 6)
+ROOT_TWO = near(math.sqrt(2))
+ROOT_TWO_OVER_PI = near(math.sqrt(2 / math.pi))
+WAVE_LIMIT = 2.0**20
+"""C libraries subtract full turns from larger numbers less exactly."""
+
+MOST_FACTORS = 64  # as in `functions.power`
 
 
 def _logistic(x: FloatArray) -> FloatArray:
@@ -30,9 +33,8 @@ def _log_of_one_and_exp(x: FloatArray) -> FloatArray:
 
 
 def _error_function(x: FloatArray) -> FloatArray:
-    return np.array([math.erf(number) for number in x.ravel().tolist()]).reshape(
-        x.shape
-    )
+    numbers = [math.erf(number) for number in x.ravel().tolist()]
+    return np.array(numbers).reshape(x.shape)
 
 
 def _minus_arc_cosine(x: FloatArray) -> FloatArray:
@@ -62,10 +64,16 @@ def softplus(x: Enclosure) -> Enclosure:
 def gelu(x: Enclosure, approximate: str) -> Enclosure:
     """x * (1 + erf(x / sqrt 2)) / 2, or its tanh form."""
     if approximate == "tanh":
-        curve = tanh(ROOT_TWO_OVER_PI * (x + near(0.044715) * (x * (x * x))))
+        cubic = x + near(0.044715) * (x * (x * x))
+        curve = tanh(ROOT_TWO_OVER_PI * cubic)
     else:
         curve = (x / ROOT_TWO).rising(_error_function, -1, 1)
     return HALF * x * (ONE + curve)
+
+
+def tan(x: Enclosure) -> Enclosure:
+    """sin / cos."""
+    return x.wave(np.sin, WAVE_LIMIT) / x.wave(np.cos, WAVE_LIMIT)
 
 
 def elu(x: Enclosure, alpha: Enclosure, stretch: Enclosure = ONE) -> Enclosure:
@@ -79,20 +87,20 @@ def hard_sigmoid(x: Enclosure, alpha: Enclosure, beta: Enclosure) -> Enclosure:
 
 
 def shrink(x: Enclosure, threshold: Enclosure, bias: Enclosure) -> Enclosure:
-    """0 within the threshold, nearer to 0 by the bias outside."""
-    return threshold.not_less(abs(x)).choose(
-        ZERO, x.greater(ZERO).choose(x - bias, x + bias)
-    )
+    """0 within the threshold; outside it x moved toward 0 by the bias."""
+    moved = x.greater(ZERO).choose(x - bias, x + bias)
+    return threshold.not_less(abs(x)).choose(ZERO, moved)
 
 
 def power(x: Enclosure, y: Enclosure) -> Enclosure:
-    """x^y: by multiplication for one small whole y, else through ln."""
+    """x^y: by multiplication for one integer y of at most 64, else e^(y ln x)."""
     exponent = float(y.low.ravel()[0])
     constant = y.low.size == 1 and exponent == float(y.high.ravel()[0])
-    if not constant or abs(exponent) > MOST_FACTORS or exponent != np.floor(exponent):
-        return exp(y * x.rising(np.log)).known(
-            (x.low > 0) | ((x.low >= 0) & (y.low > 0))
-        )  # 1 / -0 is minus infinity
+    is_integer = exponent == np.floor(exponent)
+    if not constant or abs(exponent) > MOST_FACTORS or not is_integer:
+        # 0^y with y < 0 stays unknown: 1 / -0 is minus infinity
+        certain = (x.low > 0) | ((x.low >= 0) & (y.low > 0))
+        return exp(y * x.rising(np.log)).known(certain)
     result = ONE
     for _ in range(abs(int(exponent))):
         result = result * x
@@ -100,17 +108,48 @@ def power(x: Enclosure, y: Enclosure) -> Enclosure:
 
 
 def remainder(x: Enclosure, y: Enclosure) -> Enclosure:
-    """Of the dividend's sign, where both are whole or the quotient's whole part is certain."""
+    """The remainder with the sign of x.
+
+    It is known where both are integers, or where the truncated quotient is certain.
+    """
     times = (x / y).steps(np.trunc)
-    rest = (x - times * y).known(times.low == times.high)
-    exact, whole = np.fmod(x.low, y.low), x.integral & y.integral
-    return Enclosure(
-        np.where(whole, exact, rest.low), np.where(whole, exact, rest.high)
-    )
+    remainder = (x - times * y).known(times.low == times.high)
+    exact = np.fmod(x.low, y.low)
+    integral = x.integral & y.integral
+    low = np.where(integral, exact, remainder.low)
+    high = np.where(integral, exact, remainder.high)
+    return Enclosure(low, high)
 
 
 def _attribute(node: ir.Node, name: str) -> Enclosure:
     return Enclosure.of(node.attributes[name].as_float())
+
+
+def _celu(node: ir.Node, x: Enclosure) -> Enclosure:
+    alpha = _attribute(node, "alpha")
+    return elu(x, alpha, alpha)
+
+
+def _selu(node: ir.Node, x: Enclosure) -> Enclosure:
+    return _attribute(node, "gamma") * elu(x, _attribute(node, "alpha"))
+
+
+def _hard_sigmoid(node: ir.Node, x: Enclosure) -> Enclosure:
+    return hard_sigmoid(x, _attribute(node, "alpha"), _attribute(node, "beta"))
+
+
+def _thresholded_relu(node: ir.Node, x: Enclosure) -> Enclosure:
+    return x.greater(_attribute(node, "alpha")).choose(x, ZERO)
+
+
+def _shrink(node: ir.Node, x: Enclosure) -> Enclosure:
+    return shrink(x, _attribute(node, "lambd"), _attribute(node, "bias"))
+
+
+def _cast(node: ir.Node, x: Enclosure) -> Enclosure:
+    """A cast to bool, or of a boolean to float."""
+    to_float = node.attributes["to"].as_int() == ir.DataType.FLOAT
+    return x if to_float else x.is_true()
 
 
 UNARY: dict[str, Callable[[ir.Node, Enclosure], Enclosure]] = {
@@ -121,21 +160,15 @@ UNARY: dict[str, Callable[[ir.Node, Enclosure], Enclosure]] = {
     "Sqrt": lambda _, x: x.rising(np.sqrt, low=0).defined(0, np.inf, x),
     "Erf": lambda _, x: x.rising(_error_function, -1, 1),
     "Elu": lambda node, x: elu(x, _attribute(node, "alpha")),
-    "Celu": lambda node, x: elu(
-        x, _attribute(node, "alpha"), _attribute(node, "alpha")
-    ),
-    "Selu": lambda node, x: (
-        _attribute(node, "gamma") * elu(x, _attribute(node, "alpha"))
-    ),
+    "Celu": _celu,
+    "Selu": _selu,
     "Abs": lambda _, x: abs(x),
     "Neg": lambda _, x: -x,
     "Relu": lambda _, x: x.at_least(ZERO),
     "Reciprocal": lambda _, x: ONE / x,
     "Softplus": lambda _, x: softplus(x),
     "Softsign": lambda _, x: x / (ONE + abs(x)),
-    "HardSigmoid": lambda node, x: hard_sigmoid(
-        x, _attribute(node, "alpha"), _attribute(node, "beta")
-    ),
+    "HardSigmoid": _hard_sigmoid,
     "HardSwish": lambda _, x: x * hard_sigmoid(x, SIXTH, HALF),
     "Gelu": lambda node, x: gelu(x, node.attributes["approximate"].as_string()),
     "Mish": lambda _, x: x * tanh(softplus(x)),
@@ -143,15 +176,11 @@ UNARY: dict[str, Callable[[ir.Node, Enclosure], Enclosure]] = {
     "Ceil": lambda _, x: x.steps(np.ceil),
     "Sign": lambda _, x: x.steps(np.sign),
     "Round": lambda _, x: x.steps(np.rint),
-    "ThresholdedRelu": lambda node, x: x.greater(_attribute(node, "alpha")).choose(
-        x, ZERO
-    ),
-    "Shrink": lambda node, x: shrink(
-        x, _attribute(node, "lambd"), _attribute(node, "bias")
-    ),
-    "Sin": lambda _, x: x.wave(np.sin, WAVE_REACH),
-    "Cos": lambda _, x: x.wave(np.cos, WAVE_REACH),
-    "Tan": lambda _, x: x.wave(np.sin, WAVE_REACH) / x.wave(np.cos, WAVE_REACH),
+    "ThresholdedRelu": _thresholded_relu,
+    "Shrink": _shrink,
+    "Sin": lambda _, x: x.wave(np.sin, WAVE_LIMIT),
+    "Cos": lambda _, x: x.wave(np.cos, WAVE_LIMIT),
+    "Tan": lambda _, x: tan(x),
     "Asin": lambda _, x: x.rising(np.arcsin).defined(-1, 1, x),
     "Acos": lambda _, x: (-x.rising(_minus_arc_cosine)).defined(-1, 1, x),
     "Atan": lambda _, x: x.rising(np.arctan),
@@ -161,9 +190,7 @@ UNARY: dict[str, Callable[[ir.Node, Enclosure], Enclosure]] = {
     "Acosh": lambda _, x: x.rising(np.arccosh, low=0),
     "Atanh": lambda _, x: x.rising(np.arctanh).defined(-1, 1, x),
     "Not": lambda _, x: ONE - x,
-    "Cast": lambda node, x: (
-        x if node.attributes["to"].as_int() == ir.DataType.FLOAT else x.is_true()
-    ),
+    "Cast": _cast,
 }
 BINARY: dict[str, Callable[[Enclosure, Enclosure], Enclosure]] = {
     "Add": lambda x, y: x + y,
@@ -201,7 +228,7 @@ RISING_BY_POSITIVE = frozenset({"Elu", "Celu", "Selu"})
 
 
 def rises(node: ir.Node) -> bool:
-    """Whether it is certain never to fall."""
+    """Whether an operator certainly never falls: a greater operand gives no smaller result."""
     if node.op_type in RISING_BY_POSITIVE:
         return all(attribute.as_float() > 0 for attribute in node.attributes.values())
     return node.op_type in RISING

@@ -1,4 +1,8 @@
-"""Real scales as integers. Only exactly rounded float64 operations and Python integers: the same result on every machine."""
+"""Real scales as integer multipliers and shifts, and reals as integers.
+
+Only exactly rounded float64 operations and Python integers are used, so that the result is
+the same on every machine.
+"""
 
 from __future__ import annotations
 
@@ -13,41 +17,42 @@ FloatArray = npt.NDArray[np.float64]
 
 MULTIPLIER_BITS = 31
 MAX_SHIFT = 62
-MIN_SHIFT = 2
-MAX_RATIO = (
-    2.0**28
-)  # one step of the source already goes beyond what 8 and 16 bits hold
-SMALLEST_SCALE = (
-    2.0**-200
-)  # of the smallest float32 number at 16 bits, with room; products of four still fit float64
+
+MAX_RATIO = 2.0**28
+"""At this ratio one step of the source already exceeds what 8 and 16 bits hold."""
+
+SMALLEST_SCALE = 2.0**-200
+"""Far below the smallest float32 number at 16 bits; products of four still fit float64."""
 
 
 def multipliers_and_shifts(ratios: npt.ArrayLike) -> tuple[IntArray, IntArray]:
-    """ratio ~ multiplier / 2^shift in rescale's canonical form (SPEC rescale.C8), 0 <= ratio < 2^29; nearest, half to even.
+    """The i32 multipliers and i8 shifts of a rescale: ratio ~ multiplier / 2^shift.
 
-    The i32 and i8 operands of a rescale. Ratios under 2^-32 lose precision, those under 2^-63 become 0: canonical form has
-    no larger shift.
+    For 0 <= ratio < 2^29, in rescale's canonical form (SPEC rescale.C8); nearest, half to
+    even. Ratios under 2^-32 lose precision and those under 2^-63 become 0, because
+    canonical form has no greater shift.
     """
     exact = np.asarray(ratios, np.float64)
-    for ratio in exact[~((exact >= 0) & (exact < 2.0**29))]:
+    in_range = (exact >= 0) & (exact < 2.0**29)
+    for ratio in exact[~in_range]:
         raise ValueError(f"ratio {ratio} is outside 0..2^29")
-    _, exponents = np.frexp(
-        exact
-    )  # ratio = fraction * 2^exponent, fraction in [0.5, 1)
+    # ratio = fraction * 2^exponent with 1/2 <= fraction < 1
+    _, exponents = np.frexp(exact)
     shifts = np.minimum(MULTIPLIER_BITS - exponents, MAX_SHIFT)
     multipliers = np.rint(np.ldexp(exact, shifts))
-    carried = multipliers == 2.0**MULTIPLIER_BITS  # the fraction rounded up to 1
-    multipliers, shifts = (
-        np.where(carried, 2.0 ** (MULTIPLIER_BITS - 1), multipliers),
-        shifts - carried,
-    )
-    return multipliers.astype(np.int32), np.where(
-        multipliers >= 2.0**30, shifts, MAX_SHIFT
-    ).astype(np.int8)
+    rounded_up_to_one = multipliers == 2.0**MULTIPLIER_BITS
+    half = 2.0 ** (MULTIPLIER_BITS - 1)
+    multipliers = np.where(rounded_up_to_one, half, multipliers)
+    shifts = shifts - rounded_up_to_one
+    shifts = np.where(multipliers >= 2.0**30, shifts, MAX_SHIFT)
+    return multipliers.astype(np.int32), shifts.astype(np.int8)
 
 
 def usable_scale(ideal: float, scales: str) -> float:
-    """The ideal scale, or the next power of two for scales "shift"; 1 for what was always 0, where any scale will do."""
+    """The ideal scale, or the next power of two if scales are "shift".
+
+    It is 1 for an ideal scale of almost 0: the value was always 0, and any scale will do.
+    """
     if ideal < SMALLEST_SCALE:
         ideal = 1.0
     return power_of_two_at_least(ideal) if scales == "shift" else ideal
@@ -56,7 +61,9 @@ def usable_scale(ideal: float, scales: str) -> float:
 def power_of_two_at_least(scale: float) -> float:
     """The least power of two that is not below `scale` > 0."""
     fraction, exponent = math.frexp(scale)
-    return math.ldexp(1.0, exponent - 1 if fraction == 0.5 else exponent)
+    if fraction == 0.5:
+        exponent -= 1
+    return math.ldexp(1.0, exponent)
 
 
 def round_half_up(x: FloatArray) -> FloatArray:

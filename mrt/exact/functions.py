@@ -1,6 +1,7 @@
-"""Functions of one real number, computed in decimal to 34 digits: the same digits on every machine, unlike a libm's last bit.
+"""Functions of one real number in decimal, to 34 digits.
 
-Results that are no number (log or sqrt below 0, 0/0) are NaN; a table stores the format's least integer for them.
+The digits are the same on every machine, unlike the last bit of a C library. A result that
+is not defined (log or sqrt below 0, 0/0) is NaN.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from mrt.exact.precision import (
     subtract,
 )
 
-ERF_REACH = Decimal(8)  # 1 - erf(8) < 10^-28
+ERF_LIMIT = Decimal(8)  # 1 - erf(8) < 10^-28
 ERF_TOLERANCE = Decimal("1e-30")
 TWO_OVER_ROOT_PI = PRECISION.divide(TWO, PRECISION.sqrt(PI))
 
@@ -46,8 +47,11 @@ def softplus(x: Decimal) -> Decimal:
 
 
 def erf(x: Decimal) -> Decimal:
-    """2/sqrt(pi) * e^(-x^2) * sum of 2^n x^(2n+1) / (1 * 3 * .. * (2n+1)): all terms of one sign, so nothing cancels."""
-    if x.copy_abs() > ERF_REACH:
+    """2/sqrt(pi) * e^(-x^2) * sum of 2^n x^(2n+1) / (1 * 3 * .. * (2n+1)).
+
+    All terms have one sign, so nothing cancels.
+    """
+    if x.copy_abs() > ERF_LIMIT:
         return ONE.copy_sign(x)
     doubled = multiply(TWO, multiply(x, x))
     term = total = x
@@ -56,15 +60,15 @@ def erf(x: Decimal) -> Decimal:
         n += 2
         term = divide(multiply(term, doubled), Decimal(n))
         total = add(total, term)
-    return multiply(
-        multiply(TWO_OVER_ROOT_PI, exp(divide(doubled, Decimal(-2)))), total
-    )
+    gaussian = exp(divide(doubled, Decimal(-2)))
+    return multiply(multiply(TWO_OVER_ROOT_PI, gaussian), total)
 
 
 def gelu(x: Decimal, approximate: str) -> Decimal:
     """x * (1 + erf(x / sqrt 2)) / 2, or its tanh form."""
     if approximate == "tanh":
-        cubic = add(x, multiply(Decimal("0.044715"), multiply(x, multiply(x, x))))
+        cube = multiply(x, multiply(x, x))
+        cubic = add(x, multiply(Decimal("0.044715"), cube))
         curve = tanh(multiply(PRECISION.sqrt(divide(TWO, PI)), cubic))
     else:
         curve = erf(divide(x, PRECISION.sqrt(TWO)))
@@ -86,8 +90,13 @@ def hard_sigmoid(x: Decimal, alpha: Decimal, beta: Decimal) -> Decimal:
     return max(ZERO, min(ONE, add(multiply(alpha, x), beta)))
 
 
+def hard_swish(x: Decimal) -> Decimal:
+    """x * max(0, min(1, x / 6 + 1/2))."""
+    return multiply(x, hard_sigmoid(x, divide(ONE, Decimal(6)), HALF))
+
+
 def power(x: Decimal, y: Decimal) -> Decimal:
-    """x^y: by multiplication for small whole y, else through ln."""
+    """x^y: by multiplication for an integer y of at most 64, else e^(y ln x)."""
     if y.copy_abs() <= 64 and y == y.to_integral_value():
         result = ONE
         for _ in range(abs(int(y))):
@@ -99,7 +108,7 @@ def power(x: Decimal, y: Decimal) -> Decimal:
 
 
 def shrink(x: Decimal, threshold: Decimal, bias: Decimal) -> Decimal:
-    """0 within the threshold, nearer to 0 by the bias outside."""
+    """0 within the threshold; outside it x moved toward 0 by the bias."""
     if x.copy_abs() <= threshold:
         return ZERO
     return subtract(x, bias) if x > 0 else add(x, bias)
@@ -107,6 +116,25 @@ def shrink(x: Decimal, threshold: Decimal, bias: Decimal) -> Decimal:
 
 def _attribute(node: ir.Node, name: str) -> Decimal:
     return Decimal(node.attributes[name].as_float())
+
+
+def _selu(node: ir.Node, x: Decimal) -> Decimal:
+    return multiply(_attribute(node, "gamma"), elu(x, _attribute(node, "alpha")))
+
+
+def _hard_sigmoid(node: ir.Node, x: Decimal) -> Decimal:
+    return hard_sigmoid(x, _attribute(node, "alpha"), _attribute(node, "beta"))
+
+
+def _shrink(node: ir.Node, x: Decimal) -> Decimal:
+    return shrink(x, _attribute(node, "lambd"), _attribute(node, "bias"))
+
+
+def _cast(node: ir.Node, x: Decimal) -> Decimal:
+    """A cast to bool, or of a boolean to float."""
+    if node.attributes["to"].as_int() == ir.DataType.FLOAT:
+        return x
+    return ONE if x else ZERO
 
 
 UNARY: dict[str, Callable[[ir.Node, Decimal], Decimal]] = {
@@ -118,21 +146,15 @@ UNARY: dict[str, Callable[[ir.Node, Decimal], Decimal]] = {
     "Erf": lambda _, x: erf(x),
     "Elu": lambda node, x: elu(x, _attribute(node, "alpha")),
     "Celu": lambda node, x: celu(x, _attribute(node, "alpha")),
-    "Selu": lambda node, x: multiply(
-        _attribute(node, "gamma"), elu(x, _attribute(node, "alpha"))
-    ),
+    "Selu": _selu,
     "Abs": lambda _, x: x.copy_abs(),
     "Neg": lambda _, x: x.copy_negate(),
     "Relu": lambda _, x: max(x, ZERO),
     "Reciprocal": lambda _, x: divide(ONE, x),
     "Softplus": lambda _, x: softplus(x),
     "Softsign": lambda _, x: divide(x, add(ONE, x.copy_abs())),
-    "HardSigmoid": lambda node, x: hard_sigmoid(
-        x, _attribute(node, "alpha"), _attribute(node, "beta")
-    ),
-    "HardSwish": lambda _, x: multiply(
-        x, hard_sigmoid(x, divide(ONE, Decimal(6)), HALF)
-    ),
+    "HardSigmoid": _hard_sigmoid,
+    "HardSwish": lambda _, x: hard_swish(x),
     "Gelu": lambda node, x: gelu(x, node.attributes["approximate"].as_string()),
     "Mish": lambda _, x: multiply(x, tanh(softplus(x))),
     "Floor": lambda _, x: x.to_integral_value("ROUND_FLOOR", PRECISION),
@@ -140,9 +162,7 @@ UNARY: dict[str, Callable[[ir.Node, Decimal], Decimal]] = {
     "Sign": lambda _, x: ONE.copy_sign(x) if x else ZERO,
     "Round": lambda _, x: x.to_integral_value("ROUND_HALF_EVEN", PRECISION),
     "ThresholdedRelu": lambda node, x: x if x > _attribute(node, "alpha") else ZERO,
-    "Shrink": lambda node, x: shrink(
-        x, _attribute(node, "lambd"), _attribute(node, "bias")
-    ),
+    "Shrink": _shrink,
     "Sin": lambda _, x: trigonometry.sine(x),
     "Cos": lambda _, x: trigonometry.cosine(x),
     "Tan": lambda _, x: trigonometry.tangent(x),
@@ -155,11 +175,7 @@ UNARY: dict[str, Callable[[ir.Node, Decimal], Decimal]] = {
     "Acosh": lambda _, x: trigonometry.area_cosine(x),
     "Atanh": lambda _, x: trigonometry.area_tangent(x),
     "Not": lambda _, x: subtract(ONE, x),
-    "Cast": lambda node, x: (
-        x
-        if node.attributes["to"].as_int() == ir.DataType.FLOAT
-        else (ONE if x else ZERO)
-    ),
+    "Cast": _cast,
 }
 BINARY: dict[str, Callable[[Decimal, Decimal], Decimal]] = {
     "Add": add,
@@ -169,7 +185,7 @@ BINARY: dict[str, Callable[[Decimal, Decimal], Decimal]] = {
     "Max": max,
     "Min": min,
     "Pow": power,
-    "Mod": PRECISION.remainder,  # of the dividend's sign, as fmod
+    "Mod": PRECISION.remainder,  # with the sign of the dividend, as fmod
     "Greater": lambda x, y: ONE if x > y else ZERO,
     "GreaterOrEqual": lambda x, y: ONE if x >= y else ZERO,
     "Less": lambda x, y: ONE if x < y else ZERO,
@@ -178,9 +194,6 @@ BINARY: dict[str, Callable[[Decimal, Decimal], Decimal]] = {
     "And": min,
     "Or": max,
 }
-CURVED = frozenset(UNARY) - {"Abs", "Neg", "Relu", "Not", "Cast"} | {
-    "Div",
-    "Mod",
-    "Pow",
-}
+STRAIGHT = frozenset({"Abs", "Neg", "Relu", "Not", "Cast"})
+CURVED = frozenset(UNARY) - STRAIGHT | {"Div", "Mod", "Pow"}
 ELEMENTWISE = frozenset(UNARY) | frozenset(BINARY) | {"Clip", "Where"}

@@ -1,4 +1,7 @@
-"""Sums of reals that have the same bits on every machine: numpy's own add in an order that the processor decides."""
+"""Sums of reals with the same bits on every machine.
+
+numpy's own sum adds in an order that depends on the processor.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ import numpy.typing as npt
 
 
 def row_sums(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """[..., n] to [...]: the sum along the last axis, one after another; 0 of nothing."""
+    """[..., n] to [...]: the sum along the last axis, from left to right; 0 if n is 0."""
     if not rows.shape[-1]:
         return np.zeros(rows.shape[:-1])
-    return np.asarray(np.add.accumulate(rows, axis=-1, dtype=np.float64)[..., -1])
+    partial_sums = np.add.accumulate(rows, axis=-1, dtype=np.float64)
+    return np.asarray(partial_sums[..., -1])

@@ -1,4 +1,7 @@
-"""Circular and hyperbolic functions and their inverses, in decimal as `functions.py`; NaN where they are not defined."""
+"""Circular and hyperbolic functions and their inverses, in decimal to 34 digits.
+
+A result is NaN where the function is not defined.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +23,24 @@ from mrt.exact.precision import (
 
 TINY = Decimal("1e-36")
 HALF_PI = divide(PI, TWO)
-FARTHEST = Decimal("1e33")  # beyond, 34 digits do not tell one turn from the next
+FARTHEST = Decimal("1e33")  # beyond it 34 digits do not determine the angle in a turn
 
 
 def sine(x: Decimal) -> Decimal:
-    """The Taylor series, after whole turns are taken off and the rest is folded into a quarter of one."""
+    """The Taylor series of an angle within a quarter of a turn.
+
+    Full turns are subtracted first, and sin(pi - x) = sin(x) maps the far half to the near.
+    """
     if x.copy_abs() > FARTHEST:
         return Decimal("NaN")
-    turns = divide(x, multiply(TWO, PI)).to_integral_value("ROUND_HALF_EVEN", PRECISION)
-    x = subtract(x, multiply(turns, multiply(TWO, PI)))
+    turn = multiply(TWO, PI)
+    turns = divide(x, turn).to_integral_value("ROUND_HALF_EVEN", PRECISION)
+    x = subtract(x, multiply(turns, turn))
     if x.copy_abs() > HALF_PI:
         x = subtract(PI.copy_sign(x), x)
-    square, term, total, n = multiply(x, x), x, x, 1
+    square = multiply(x, x)
+    term = total = x
+    n = 1
     while term.copy_abs() > TINY:
         n += 2
         term = divide(multiply(term, square), Decimal(-n * (n - 1)))
@@ -50,12 +59,19 @@ def tangent(x: Decimal) -> Decimal:
 
 
 def arc_tangent(x: Decimal) -> Decimal:
-    """The series after pi/2 - atan(1/x) for |x| > 1, and after atan(x) = 2 atan(x / (1 + sqrt(1 + x^2))) thrice."""
+    """8 times the series of a number below 0.1.
+
+    For |x| > 1 it is pi/2 - atan(1/x). Then atan(x) = 2 atan(x / (1 + sqrt(1 + x^2))) is
+    applied three times.
+    """
     if x.copy_abs() > 1:
         return subtract(HALF_PI.copy_sign(x), arc_tangent(divide(ONE, x)))
     for _ in range(3):
-        x = divide(x, add(ONE, PRECISION.sqrt(add(ONE, multiply(x, x)))))
-    square, term, total, n = multiply(x, x), x, x, 1
+        root = PRECISION.sqrt(add(ONE, multiply(x, x)))
+        x = divide(x, add(ONE, root))
+    square = multiply(x, x)
+    term = total = x
+    n = 1
     while term.copy_abs() > TINY:
         n += 2
         term = multiply(term, square).copy_negate()
@@ -69,7 +85,8 @@ def arc_sine(x: Decimal) -> Decimal:
         return Decimal("NaN")
     if x.copy_abs() == 1:
         return HALF_PI.copy_sign(x)
-    return arc_tangent(divide(x, PRECISION.sqrt(subtract(ONE, multiply(x, x)))))
+    root = PRECISION.sqrt(subtract(ONE, multiply(x, x)))
+    return arc_tangent(divide(x, root))
 
 
 def arc_cosine(x: Decimal) -> Decimal:
@@ -90,15 +107,18 @@ def hyperbolic_cosine(x: Decimal) -> Decimal:
 def area_sine(x: Decimal) -> Decimal:
     """ln(|x| + sqrt(x^2 + 1)) with the sign of x."""
     size = x.copy_abs()
-    area = PRECISION.ln(add(size, PRECISION.sqrt(add(multiply(x, x), ONE))))
+    root = PRECISION.sqrt(add(multiply(x, x), ONE))
+    area = PRECISION.ln(add(size, root))
     return area.copy_negate() if x < ZERO else area
 
 
 def area_cosine(x: Decimal) -> Decimal:
     """ln(x + sqrt(x^2 - 1))."""
-    return PRECISION.ln(add(x, PRECISION.sqrt(subtract(multiply(x, x), ONE))))
+    root = PRECISION.sqrt(subtract(multiply(x, x), ONE))
+    return PRECISION.ln(add(x, root))
 
 
 def area_tangent(x: Decimal) -> Decimal:
     """ln((1 + x) / (1 - x)) / 2."""
-    return multiply(HALF, PRECISION.ln(divide(add(ONE, x), subtract(ONE, x))))
+    quotient = divide(add(ONE, x), subtract(ONE, x))
+    return multiply(HALF, PRECISION.ln(quotient))

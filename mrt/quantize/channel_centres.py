@@ -68,7 +68,7 @@ def output_centres(net: LoweringContext, node: ir.Node) -> FloatArray:
     sums = [use for use in value.uses() if is_sum(use.node)]
     if len(value.uses()) == 1 and sums:
         wanted, index = _decided(net, sums[0].node.outputs[0]), sums[0].idx
-        other = net.known(sums[0].node.inputs[1 - index])
+        other = net.computed_or_none(sums[0].node.inputs[1 - index])
         if wanted is not None and other is not None:
             if sums[0].node.op_type == "Add":
                 return np.asarray(wanted - other.centres)
@@ -100,7 +100,7 @@ def summed(node: ir.Node, left: Tensor | None, right: Tensor | None) -> FloatArr
     return np.asarray(one - two if node.op_type == "Sub" else one + two)
 
 
-def taken_up(x: Tensor, weights: FloatArray) -> FloatArray:
+def absorbed_centres(x: Tensor, weights: FloatArray) -> FloatArray:
     """[O]: what real weights [O,KH,KW,C/groups] make of the centres of their input."""
     if not x.centred:
         return np.zeros(len(weights))

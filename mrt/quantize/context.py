@@ -1,4 +1,7 @@
-"""The state of one conversion: which tensor each float value has become, and how to bring it to another format or layout."""
+"""The state of one conversion: the tensor that each float value has become.
+
+The rules of the operators read operands from it, requantize them and change their layout.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,8 @@ from mrt.quantize.curves.curve_memo import CurveMemo
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.rounding import Rounding, as_decided
 from mrt.quantize.tensor import (
-    HEAD_BITS,
     NHWC,
+    OUTPUT_BITS,
     Format,
     Interval,
     Layout,
@@ -36,18 +39,24 @@ from mrt.quantize.tensor import (
 from mrt.table.table import CalibrationTable
 
 Rule = Callable[["LoweringContext", ir.Node], None]
-NEARLY = 2.0**-20  # of two ends, the share by which one may pass for the other
+NEARLY = 2.0**-20
+"""Relative difference below which two bounds count as one."""
 
 
 class LoweringContext:
-    """What the rules of the operators share."""
+    """The tensor that each float value has become, and the instructions written so far.
+
+    `output_path` names the values that keep 16 bits up to an output. `shared_ranges` names
+    values measured as one with others: their formats may not depend on what is proven of
+    each alone. `centrable` names the values whose channels may have centres.
+    """
 
     def __init__(
         self,
         table: CalibrationTable,
         options: QuantizeOptions,
-        heads: frozenset[str],
-        alike: frozenset[str] = frozenset(),
+        output_path: frozenset[str],
+        shared_ranges: frozenset[str] = frozenset(),
         centrable: frozenset[str] = frozenset(),
         rounding: Rounding = as_decided,
     ) -> None:
@@ -55,175 +64,165 @@ class LoweringContext:
         self.curves = CurveMemo()
         self.table = table
         self.options = options
-        self.heads = heads
-        self.alike = alike  # values watched as one with others: their format may not depend on what is proven of each
-        self.centrable = centrable  # values whose channels may have centres
+        self.output_path = output_path
+        self.shared_ranges = shared_ranges
+        self.centrable = centrable
         self.rounding = rounding
         self._tensors: dict[str, Tensor] = {}
 
-    # -- float values and what they have become -------------------------------------------------
+    # -- float values and their tensors -----------------------------------------------------
 
     def define(self, value: ir.Value, tensor: Tensor) -> None:
-        """`value` is represented by `tensor` from here on."""
-        self._tensors[name_of(value)] = tensor
-        if self._is_requantized(tensor):
-            scale = float(tensor.scale.max())
-            factors = (
-                () if tensor.per_tensor else tuple((tensor.scale / scale).tolist())
-            )
-            self.builder.annotate(
-                tensor.value, Meaning(scale, tensor.zero_point, name_of(value), factors)
-            )
+        """Make `tensor` the representation of `value`."""
+        name = name_of(value)
+        self._tensors[name] = tensor
+        if not self._is_requantized(tensor):
+            return
+        scale = float(tensor.scale.max())
+        factors: tuple[float, ...] = ()
+        if not tensor.per_tensor:
+            factors = tuple((tensor.scale / scale).tolist())
+        meaning = Meaning(scale, tensor.zero_point, name, factors)
+        self.builder.annotate(tensor.value, meaning)
 
-    def source(self, value: ir.Value | None) -> Tensor:
-        """The first form of a computed value, as its rule left it: often a wide accumulator."""
+    def as_computed(self, value: ir.Value | None) -> Tensor:
+        """The tensor as the rule of its operator left it, often an i32 accumulator."""
         return self._tensors[name_of(value)]
 
-    def known(self, value: ir.Value | None) -> Tensor | None:
-        """As `source`, if the value has been computed by now."""
+    def computed_or_none(self, value: ir.Value | None) -> Tensor | None:
+        """`as_computed`, or None if the value has not been computed yet."""
         return self._tensors.get(name_of(value))
 
     def requantized(self, value: ir.Value | None) -> Tensor:
-        """The narrow form of a computed value (8 or 16 bits, one scale, no clip left to apply)."""
-        tensor = self.source(value)
+        """The value in 8 or 16 bits, with one scale, every clip applied."""
+        tensor = self.as_computed(value)
         if self._is_requantized(tensor):
             return tensor
-        if tensor.integral and (dtype := self.narrowest(tensor)) in ("i8", "i16"):
-            return self.recast(tensor, dtype)
+        if tensor.integral:
+            dtype = self.narrowest_dtype(tensor)
+            if dtype in ("i8", "i16"):
+                return self.cast_to(tensor, dtype)
+        name = name_of(value)
         target = self.format(value)
-        factors = self.factors_of_channels(name_of(value), target)
+        factors = self.channel_factors(name, target)
         if factors is not None and self.can_requantize_by_channel(tensor, target):
-            return self.requantize_by_channel(tensor, target, factors, name_of(value))
-        return self.requantize_to(tensor, target, name_of(value))
+            return self.requantize_by_channel(tensor, target, factors, name)
+        return self.requantize_to(tensor, target, name)
 
-    def factors_of_channels(
-        self, name: str, target: Format
-    ) -> tuple[float, ...] | None:
-        """What the scale of each channel is to that of the format, if channels have scales of their own.
+    def accumulator(self, value: ir.Value | None) -> Tensor:
+        """The most exact form that costs no extra instruction.
 
-        Of powers of two the scale of the format is one already: a channel's is the next above what it needs, not above that.
+        That is the tensor as computed if the value has one reader; with several readers the
+        requantized form is needed anyway.
         """
-        relative = self.table.scales_of_channels(name)
-        if relative is None:
-            return None
-        spare = 1.0
-        if self.options.scales == "shift":
-            needed = self.format_for(
-                name,
-                self.options.activation_bits_of(name),
-                reach=(target.lowest, np.inf),
-                scales="real",
-            )
-            spare = needed.scale / target.scale
-        return tuple(
-            usable_scale(item * spare, self.options.scales) for item in relative
-        )
+        if value is not None and len(value.uses()) == 1:
+            return self.as_computed(value)
+        return self.requantized(value)
 
-    def narrowest(self, tensor: Tensor) -> str:
-        """The narrowest of i8, i16 and i32 in which the integers of a tensor are proven to lie."""
-        proven = self.builder.bounds[tensor.value]
-        return next(
-            dtype
-            for dtype in ("i8", "i16", "i32")
-            if DTYPE_RANGES[dtype][0] <= proven.min
-            and proven.max <= DTYPE_RANGES[dtype][1]
-        )
+    def in_16_bits(self, value: ir.Value | None) -> Tensor:
+        """At most 16 bits with one scale, straight from the accumulator.
 
-    def recast(self, tensor: Tensor, dtype: str) -> Tensor:
-        """The same integers in another dtype, in which they are proven to lie."""
-        if self.dtype(tensor) == dtype:
+        For rules that compute at more than 8 bits inside.
+        """
+        tensor = self.as_computed(value)
+        if self._is_requantized(tensor):
             return tensor
-        return replace(
-            tensor, value=self.builder.emit("cast", tensor.value, dtype=dtype)
-        )
+        return self.requantize_to(tensor, self.format_for(name_of(value), 16))
+
+    def product_operand(self, value: ir.Value | None) -> Tensor:
+        """A computed operand of a product: 8 bits, or 16 if the options give it 16."""
+        tensor = self.requantized(value)
+        name = name_of(value)
+        bits = self.options.activation_bits_of(name)
+        if self.dtype(tensor) == "i16" and bits <= 8:
+            target = self.format(value, on_output_path=False)
+            return self.requantize_to(self.as_computed(value), target, name)
+        return tensor
 
     def _is_requantized(self, tensor: Tensor) -> bool:
-        narrow = self.dtype(tensor) in ("i8", "i16") and (
-            tensor.per_tensor or tensor.taken_up
-        )
-        return narrow and not tensor.clipped
+        if self.dtype(tensor) not in ("i8", "i16") or tensor.clipped:
+            return False
+        return tensor.per_tensor or tensor.absorbed
 
-    def wide(self, value: ir.Value | None) -> Tensor:
-        """The most exact form that costs no extra memory: the accumulator if nobody else needs the narrow form."""
-        return (
-            self.source(value)
-            if value is not None and len(value.uses()) == 1
-            else self.requantized(value)
-        )
-
-    def precise(self, value: ir.Value | None) -> Tensor:
-        """At most 16 bits with one scale, straight from the accumulator: for what works inside at more than 8 bits."""
-        tensor = self.source(value)
-        return (
-            tensor
-            if self._is_requantized(tensor)
-            else self.requantize_to(tensor, self.format_for(name_of(value), 16))
-        )
-
-    def operand(self, value: ir.Value | None) -> Tensor:
-        """A computed operand of a product: 8 bits, or 16 where the options say so."""
-        tensor = self.requantized(value)
-        if (
-            self.dtype(tensor) == "i16"
-            and self.options.activation_bits_of(name_of(value)) <= 8
-        ):
-            tensor = self.requantize_to(
-                self.source(value), self.format(value, head=False), name_of(value)
-            )
-        return tensor
+    # -- formats --------------------------------------------------------------------------
 
     def format(
         self,
         value: ir.Value | None,
         *,
-        head: bool | None = None,
-        reach: Interval | None = None,
+        on_output_path: bool | None = None,
+        interval: Interval | None = None,
     ) -> Format:
         """The format that the calibration table and the options give to a value."""
         name = name_of(value)
-        is_head = name in self.heads if head is None else head
-        bits = HEAD_BITS if is_head else self.options.activation_bits_of(name)
-        return self.format_for(name, bits, reach=reach)
+        if on_output_path is None:
+            on_output_path = name in self.output_path
+        bits = OUTPUT_BITS if on_output_path else self.options.activation_bits_of(name)
+        return self.format_for(name, bits, interval=interval)
 
     def format_for(
         self,
         name: str,
         bits: int,
         *,
-        reach: Interval | None = None,
+        interval: Interval | None = None,
         scales: str | None = None,
     ) -> Format:
-        """The format of a value at a given precision; `reach`, unless given, is that of the value's tensor."""
+        """The format of a value at a given precision.
+
+        The default interval is the proven one of the value's tensor.
+        """
         if name not in self.table.ranges:
             raise MrtError(
-                f"the calibration table has no range for '{name}': calibrate this model again"
+                f"the calibration table has no range for '{name}': "
+                "calibrate this model again"
             )
-        if reach is None:
-            anything = (-np.inf, np.inf)
-            reach = (
-                anything
-                if bits > 8 and name in self.alike
-                else self.reach(self._tensors[name])
-            )
+        if interval is None:
+            interval = self._interval_of(name, bits)
         return choose_format(
             self.table.ranges[name],
             bits,
-            reach=reach,
+            interval=interval,
             scales=scales or self.options.scales,
             scheme=self.options.scheme,
             unsigned=self.options.unsigned,
         )
 
-    def reach(self, tensor: Tensor) -> Interval:
-        """The least and the greatest real that any input can make of a tensor, by the proof."""
+    def _interval_of(self, name: str, bits: int) -> Interval:
+        if bits > 8 and name in self.shared_ranges:
+            return -np.inf, np.inf
+        return self.interval(self._tensors[name])
+
+    def channel_factors(self, name: str, target: Format) -> tuple[float, ...] | None:
+        """Each channel's scale over the format's; None if the channels share one scale.
+
+        With scales "shift", the format's scale was rounded up to a power of two. `spare` is
+        the ideal scale over that one; so a channel's factor is the power of two next above
+        what the channel needs, rounded up once instead of twice.
+        """
+        relative = self.table.scales_of_channels(name)
+        if relative is None:
+            return None
+        scales = self.options.scales
+        spare = 1.0
+        if scales == "shift":
+            bits = self.options.activation_bits_of(name)
+            ideal = self.format_for(
+                name, bits, interval=(target.lowest, np.inf), scales="real"
+            )
+            spare = ideal.scale / target.scale
+        return tuple(usable_scale(factor * spare, scales) for factor in relative)
+
+    def interval(self, tensor: Tensor) -> Interval:
+        """The least and the greatest real that any input can make of a tensor, proven."""
         proven = self.builder.bounds[tensor.value]
         low = float(((proven.lo - tensor.zero_point) * tensor.scale).min())
         high = float(((proven.hi - tensor.zero_point) * tensor.scale).max())
-        return max(min(low, tensor.high), tensor.low), max(
-            min(high, tensor.high), tensor.low
-        )
+        clipped_low = max(min(low, tensor.high), tensor.low)
+        clipped_high = max(min(high, tensor.high), tensor.low)
+        return clipped_low, clipped_high
 
-    # -- integers ---------------------------------------------------------------------------------
+    # -- integers -------------------------------------------------------------------------
 
     def dtype(self, tensor: Tensor) -> str:
         """The dtype of a tensor's integers."""
@@ -237,71 +236,40 @@ class LoweringContext:
         """A constant of the program."""
         return self.builder.constant(array)
 
-    def requantize_to(self, tensor: Tensor, target: Format, source: str = "") -> Tensor:
-        """The same reals in another format: one rescale, and a clamp where the type does not stop at the right places."""
-        value = tensor.value
-        ratios = tensor.scale / target.scale
-        same = (
-            np.all(ratios == 1)
-            and self.dtype(tensor) == target.dtype
-            and tensor.zero_point == target.zero_point
-        )
-        if not same:
-            value = self.rescale(tensor, ratios, target.dtype, target.zero_point)
-        value = self._clamp(value, tensor, target)
-        factors = (1.0,) * tensor.centres.size if tensor.centred else ()
-        self.builder.annotate(value, _meaning(tensor, target, source, factors))
-        return Tensor(
-            value,
-            np.array([target.scale]),
-            target.zero_point,
-            tensor.layout,
-            centres=tensor.centres,
-        )
+    def narrowest_dtype(self, tensor: Tensor) -> str:
+        """The narrowest of i8, i16 and i32 in which the integers are proven to lie."""
+        proven = self.builder.bounds[tensor.value]
+        for dtype in ("i8", "i16"):
+            least, most = DTYPE_RANGES[dtype]
+            if least <= proven.min and proven.max <= most:
+                return dtype
+        return "i32"
 
-    def can_requantize_by_channel(self, tensor: Tensor, target: Format) -> bool:
-        """Whether `requantize_by_channel` can."""
-        return target.dtype == "i8" and _reaches_no_clip(tensor, target)
+    def cast_to(self, tensor: Tensor, dtype: str) -> Tensor:
+        """The same integers in another dtype, in which they are proven to lie."""
+        if self.dtype(tensor) == dtype:
+            return tensor
+        value = self.builder.emit("cast", tensor.value, dtype=dtype)
+        return replace(tensor, value=value)
 
-    def requantize_by_channel(
-        self, tensor: Tensor, target: Format, factors: Sequence[float], source: str = ""
-    ) -> Tensor:
-        """As `requantize_to`, each index of the last axis at a scale of its own: so many times the format's, but within the clip."""
-        factors = [self._within_clip(factor, tensor, target) for factor in factors]
-        scale = target.scale * np.array(factors)
-        value = self.rescale(
-            tensor, tensor.scale / scale, target.dtype, target.zero_point
-        )
-        low = target.zero_point if tensor.low >= 0 else target.least
-        if self.builder.bounds[value].min < low:
-            value = self.builder.emit("clamp", value, min=low, max=target.most)
-        self.builder.annotate(value, _meaning(tensor, target, source, factors))
-        return Tensor(
-            value,
-            scale,
-            target.zero_point,
-            tensor.layout,
-            centres=tensor.centres,
-            taken_up=True,
-        )
-
-    def _within_clip(self, factor: float, tensor: Tensor, target: Format) -> float:
-        """The factor, or the greatest with which a channel's integers end where the tensor's clip does."""
-        most = tensor.high / _end(target)
-        if factor <= most * (1 + NEARLY):
-            return factor
-        return (
-            most
-            if self.options.scales == "real"
-            else math.ldexp(0.5, math.frexp(most * (1 + NEARLY))[1])
-        )
+    def widen(self, tensor: Tensor, dtype: str = "i32") -> Tensor:
+        """The same scale in a wider dtype, with zero point 0."""
+        if self.dtype(tensor) == dtype:
+            return tensor
+        if self.dtype(tensor) == "bool":
+            return self.cast_to(tensor, dtype)
+        value = self.rescale(tensor, np.ones(1), dtype, 0)
+        return replace(tensor, value=value, zero_point=0)
 
     def rescale(
         self, tensor: Tensor, ratios: FloatArray, dtype: str, zero_point: int
     ) -> Handle:
-        """integer -> nearest to (integer - tensor.zero_point) * ratio + zero_point, per tensor or per channel."""
+        """(integer - tensor.zero_point) * ratio + zero_point, to the nearest integer.
+
+        There is one ratio, or one per channel.
+        """
         if self.dtype(tensor) == "bool":
-            tensor = self.recast(tensor, "i8")
+            tensor = self.cast_to(tensor, "i8")
         multiplier, shift = multipliers_and_shifts(np.minimum(ratios, MAX_RATIO))
         return self.builder.emit(
             "rescale",
@@ -313,17 +281,59 @@ class LoweringContext:
             dtype=dtype,
         )
 
-    def widen(self, tensor: Tensor, dtype: str = "i32") -> Tensor:
-        """The same scale in a wider dtype, with zero point 0."""
-        if self.dtype(tensor) == dtype:
-            return tensor
-        if self.dtype(tensor) == "bool":
-            return self.recast(tensor, dtype)
-        return replace(
-            tensor, value=self.rescale(tensor, np.ones(1), dtype, 0), zero_point=0
-        )
+    def requantize_to(self, tensor: Tensor, target: Format, source: str = "") -> Tensor:
+        """The same reals in another format: a rescale, then a clamp if one is needed.
+
+        `source` is the name of the float value that the integers stand for.
+        """
+        value = tensor.value
+        ratios = tensor.scale / target.scale
+        same_dtype = self.dtype(tensor) == target.dtype
+        same_zero_point = tensor.zero_point == target.zero_point
+        if not (same_dtype and same_zero_point and np.all(ratios == 1)):
+            value = self.rescale(tensor, ratios, target.dtype, target.zero_point)
+        value = self._clamp(value, tensor, target)
+        factors = (1.0,) * tensor.centres.size if tensor.centred else ()
+        self.builder.annotate(value, _meaning(tensor, target, source, factors))
+        scale = np.array([target.scale])
+        zero_point, centres = target.zero_point, tensor.centres
+        return Tensor(value, scale, zero_point, tensor.layout, centres=centres)
+
+    def can_requantize_by_channel(self, tensor: Tensor, target: Format) -> bool:
+        """Whether `requantize_by_channel` applies to a tensor and a format."""
+        return target.dtype == "i8" and _ends_before_clip(tensor, target)
+
+    def requantize_by_channel(
+        self, tensor: Tensor, target: Format, factors: Sequence[float], source: str = ""
+    ) -> Tensor:
+        """`requantize_to`, with a scale for each index of the last axis.
+
+        The scale of a channel is the format's times its factor; the factor is lowered where
+        the channel's greatest integer would lie beyond the tensor's clip.
+        """
+        factors = [self._within_clip(factor, tensor, target) for factor in factors]
+        scale = target.scale * np.array(factors)
+        ratios = tensor.scale / scale
+        value = self.rescale(tensor, ratios, target.dtype, target.zero_point)
+        low = target.zero_point if tensor.low >= 0 else target.least
+        if self.builder.bounds[value].min < low:
+            value = self.builder.emit("clamp", value, min=low, max=target.most)
+        self.builder.annotate(value, _meaning(tensor, target, source, factors))
+        requantized = Tensor(value, scale, target.zero_point, tensor.layout)
+        return replace(requantized, centres=tensor.centres, absorbed=True)
+
+    def _within_clip(self, factor: float, tensor: Tensor, target: Format) -> float:
+        """The factor, at most the one whose greatest integer lies at the tensor's clip."""
+        most = tensor.high / target.highest
+        if factor <= most * (1 + NEARLY):
+            return factor
+        if self.options.scales == "real":
+            return most
+        _, exponent = math.frexp(most * (1 + NEARLY))
+        return math.ldexp(0.5, exponent)
 
     def _clamp(self, value: Handle, tensor: Tensor, target: Format) -> Handle:
+        """Apply the tensor's clip and the format's bounds, unless proven to hold."""
         low, high = target.least, target.most
         if tensor.low > -np.inf:
             low = quantized_point(tensor.low, target)
@@ -334,10 +344,13 @@ class LoweringContext:
             return value
         return self.builder.emit("clamp", value, min=low, max=high)
 
-    # -- layout -----------------------------------------------------------------------------------
+    # -- layout ---------------------------------------------------------------------------
 
     def to_layout(self, tensor: Tensor, layout: Layout) -> Tensor:
-        """The same tensor with its physical axes in another order; a reshape where only axes of size 1 move."""
+        """The same tensor with its physical axes in another order.
+
+        A transpose, or a reshape where only axes of size 1 move.
+        """
         if tensor.layout == layout:
             return tensor
         perm = tuple(tensor.layout.index(axis) for axis in layout)
@@ -347,24 +360,25 @@ class LoweringContext:
         shape = self.shape(tensor)
         moved = [axis for axis in perm if shape[axis] != 1]
         if moved == sorted(moved):
-            value = self.reshaped(tensor.value, tuple(shape[axis] for axis in perm))
+            new_shape = tuple(shape[axis] for axis in perm)
+            value = self.reshaped(tensor.value, new_shape)
         else:
             value = self.builder.emit("transpose", tensor.value, perm=perm)
         return replace(tensor, value=value, layout=layout)
+
+    def to_nhwc(self, tensor: Tensor) -> Tensor:
+        """An image tensor in the layout of the machine's image instructions."""
+        return self.to_layout(tensor, NHWC)
+
+    def to_float_layout(self, tensor: Tensor) -> Tensor:
+        """A tensor with its axes in the float model's order."""
+        return self.to_layout(tensor, identity(len(tensor.layout)))
 
     def reshaped(self, value: Handle, shape: tuple[int, ...]) -> Handle:
         """The value in another shape of equally many elements."""
         if self.builder.types[value].shape == shape:
             return value
         return self.builder.emit("reshape", value, shape=shape)
-
-    def image(self, tensor: Tensor) -> Tensor:
-        """An image tensor as the machine's instructions want it: NHWC."""
-        return self.to_layout(tensor, NHWC)
-
-    def logical(self, tensor: Tensor) -> Tensor:
-        """A tensor with its axes in the float model's order."""
-        return self.to_layout(tensor, identity(len(tensor.layout)))
 
 
 def _meaning(
@@ -374,34 +388,29 @@ def _meaning(
     return Meaning(target.scale, target.zero_point, source, tuple(factors), centres)
 
 
-def _reaches_no_clip(tensor: Tensor, target: Format) -> bool:
-    """Whether the format itself ends before any clip that the tensor still needs, but one at 0."""
-    return (
-        tensor.layout[-1] == 1
-        and tensor.low in (0.0, -np.inf)
-        and tensor.high >= _end(target) * (1 - NEARLY)
-    )
-
-
-def _end(target: Format) -> float:
-    """The greatest real of a format."""
-    return (target.most - target.zero_point) * target.scale
+def _ends_before_clip(tensor: Tensor, target: Format) -> bool:
+    """Whether the channels lie last and the format ends before any clip but one at 0."""
+    if tensor.layout[-1] != 1 or tensor.low not in (0.0, -np.inf):
+        return False
+    return tensor.high >= target.highest * (1 - NEARLY)
 
 
 def identity(rank: int) -> Layout:
-    """The layout of a tensor whose axes are where the float model has them."""
+    """The layout of a tensor whose axes are in the float model's order."""
     return tuple(range(rank))
 
 
 def common_layout(tensors: Iterable[Tensor], rank: int) -> Layout:
-    """The layout of the first tensor of this rank that has one of its own; it costs nothing to keep."""
-    plain = identity(rank)
-    own = (
-        tensor.layout
-        for tensor in tensors
-        if len(tensor.layout) == rank and tensor.layout != plain
-    )
-    return next(own, plain)
+    """The layout in which tensors are combined to a result of this rank.
+
+    It is the first layout of a tensor of that rank that differs from the float model's
+    order, so that this tensor need not be transposed.
+    """
+    float_order = identity(rank)
+    for tensor in tensors:
+        if len(tensor.layout) == rank and tensor.layout != float_order:
+            return tensor.layout
+    return float_order
 
 
 def quantized(reals: npt.ArrayLike, target: Format) -> IntArray:

@@ -1,8 +1,9 @@
-"""MAC decomposition: a sum of products too long to be proven in i32 becomes several that can be, added up.
+"""A sum of products too long to be proven in i32 becomes several provable ones, added up.
 
-The parts are added as they are if the proof allows, else each is first shifted right by the same number of bits, rounding half
-up: with K parts the result is within K/2 steps of the new, 2^shift times coarser, scale (SPEC section 5). A part may itself
-count in steps of a power of two; then it is shifted left, or less far right.
+The parts are added as they are if the proof allows it. Else each is first shifted right by
+the same number of bits, rounding half up: with K parts the result is within K/2 steps of
+the new scale, which is 2^shift times coarser (SPEC section 5). A part may itself count in
+steps of a power of two; then it is shifted left, or less far right.
 """
 
 from __future__ import annotations
@@ -18,26 +19,28 @@ from mrt.quantize.builder import Handle, ProgramBuilder
 
 MAX_PARTS = 4096
 
-Emit = Callable[[int, int], Handle]  # emits the part of the reduction in [start, stop)
+EmitPart = Callable[[int, int], Handle]
+"""Emits the part of a sum over the terms [start, stop)."""
 
 
 @dataclass(frozen=True)
-class Part:
-    """An i32 value that stands for value * 2^exponent."""
+class PartialSum:
+    """An i32 value that counts in steps of 2^exponent."""
 
     value: Handle
     exponent: int = 0
 
 
 def emit_in_parts(
-    builder: ProgramBuilder, length: int, emit: Emit
+    builder: ProgramBuilder, length: int, emit: EmitPart
 ) -> tuple[Handle, int]:
-    """Emit a reduction over `length` terms, in as few equal parts as can be proven; returns the sum and its shift."""
-    return add_parts(builder, [Part(value) for value in provable_parts(length, emit)])
+    """A sum over `length` terms in steps of 2^shift, in as few parts as can be proven."""
+    handles = provable_parts(length, emit)
+    return add_parts(builder, [PartialSum(handle) for handle in handles])
 
 
-def provable_parts(length: int, emit: Emit) -> list[Handle]:
-    """A reduction over `length` terms in as few equal parts as can be proven, each of them."""
+def provable_parts(length: int, emit: EmitPart) -> list[Handle]:
+    """The parts of a sum over `length` terms: equally long, and as few as can be proven."""
     count = 1
     while True:
         edges = [length * index // count for index in range(count + 1)]
@@ -46,45 +49,61 @@ def provable_parts(length: int, emit: Emit) -> list[Handle]:
         except Unproven:
             if count >= min(length, MAX_PARTS):
                 raise
-            count = min(count + 1 if count < 16 else count * 5 // 4, length)
+        more = count + 1 if count < 16 else count * 5 // 4
+        count = min(more, length)
 
 
-def add_parts(builder: ProgramBuilder, parts: Sequence[Part]) -> tuple[Handle, int]:
-    """The sum of the parts in steps of 2^shift, the least shift at which every partial sum is proven; and the shift."""
+def add_parts(
+    builder: ProgramBuilder, parts: Sequence[PartialSum]
+) -> tuple[Handle, int]:
+    """The sum of the parts in steps of 2^shift, and the shift.
+
+    It is the least shift at which every partial sum is proven.
+    """
     for shift in range(32):
         try:
-            return _sum(
-                [_in_steps(builder, part, shift) for part in parts], builder
-            ), shift
+            addends = [_in_steps(builder, part, shift) for part in parts]
+            return _sum(addends, builder), shift
         except Unproven:
             continue
     raise Unproven("add.fits", f"{len(parts)} parts do not fit i32 at any shift")
 
 
-def _in_steps(builder: ProgramBuilder, part: Part, shift: int) -> Handle:
+def _in_steps(builder: ProgramBuilder, part: PartialSum, shift: int) -> Handle:
     """A part in steps of 2^shift."""
     if part.exponent <= shift:
         return shifted_right(builder, part.value, shift - part.exponent)
-    return builder.emit(
-        "shift_left", part.value, _amount(builder, part.value, part.exponent - shift)
-    )
+    amount = _amount(builder, part.value, part.exponent - shift)
+    return builder.emit("shift_left", part.value, amount)
 
 
 def shifted_right(builder: ProgramBuilder, value: Handle, shift: int) -> Handle:
     """value / 2^shift, rounding half up."""
     if shift == 0:
         return value
-    return builder.emit(
-        "shift_right", value, _amount(builder, value, shift), round=True
-    )
+    amount = _amount(builder, value, shift)
+    return builder.emit("shift_right", value, amount, round=True)
 
 
 def _amount(builder: ProgramBuilder, value: Handle, shift: int) -> Handle:
-    return builder.constant(np.full([1] * builder.types[value].rank, shift, np.int32))
+    """A shift as a constant of the value's rank."""
+    rank = builder.types[value].rank
+    return builder.constant(np.full([1] * rank, shift, np.int32))
 
 
-def _sum(parts: Sequence[Handle], builder: ProgramBuilder) -> Handle:
-    total = parts[0]
-    for part in parts[1:]:
-        total = builder.emit("add", total, part)
+def _sum(addends: Sequence[Handle], builder: ProgramBuilder) -> Handle:
+    total = addends[0]
+    for addend in addends[1:]:
+        total = builder.emit("add", total, addend)
     return total
+
+
+def slice_last_axis(
+    builder: ProgramBuilder, value: Handle, start: int, stop: int
+) -> Handle:
+    """The entries [start, stop) of the last axis: an operand for one part of a sum."""
+    *outer, length = builder.types[value].shape
+    if stop - start == length:
+        return value
+    begin = (*[0] * len(outer), start)
+    return builder.emit("slice", value, start=begin, size=(*outer, stop - start))

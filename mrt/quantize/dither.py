@@ -32,9 +32,9 @@ def dither_offsets(net: LoweringContext, node: ir.Node) -> FloatArray:
     name, bits = name_of(value), net.options.activation_bits_of(name_of(value))
     if bits > 8:
         return np.zeros(1)
-    target = net.format_for(name, bits, reach=(0.0, math.inf))
+    target = net.format_for(name, bits, interval=(0.0, math.inf))
     steps = target.scale * np.array(
-        net.factors_of_channels(name, target) or (1.0,) * shape_of(value)[1]
+        net.channel_factors(name, target) or (1.0,) * shape_of(value)[1]
     )
     found = np.zeros(steps.size)
     for one, other in _pairs(word, name, steps.size):

@@ -1,4 +1,8 @@
-"""The exponentials of logits below the greatest of their row, by table, and their sum: what softmax and its logarithm share."""
+"""Exponentials of logits and their sum, which Softmax and LogSoftmax share.
+
+below  = x - max of the row, at most 0
+values = 32767 * exp(below), by lookup table
+"""
 
 from __future__ import annotations
 
@@ -12,69 +16,83 @@ from cvm.program import IntArray
 from mrt.errors import Unsupported
 from mrt.exact import enclosed_functions
 from mrt.exact.enclosure import Enclosure, rounded
-from mrt.exact.precision import HALF, PRECISION, add, exp, multiply
+from mrt.exact.precision import exp, multiply, round_half_up
 from mrt.graph.canonical_values import name_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext, identity
+from mrt.quantize.roots import Arithmetic
 from mrt.quantize.tensor import Format, Tensor
 
-LOGIT_LIMIT = 16383  # 15 bits, so that the difference of two logits fits i16
-ONE = 32767  # what exp(0) becomes
-MOST_ENTRIES = (
-    65538  # their exponentials, at most ONE each, still sum to less than 2^31
-)
-FEW_ENTRIES = 2048  # of more, those that all but vanish add up to something: they are summed in finer steps
-FINE_BITS = 8  # by which these are finer, and by which what is summed in them is smaller than ONE
+LOGIT_LIMIT = 16383
+"""Logits have 15 bits, so that the difference of two fits i16."""
+
+ONE = 32767
+"""The integer of exp(0)."""
+
+MOST_ENTRIES = 65538
+"""So many exponentials of at most ONE each sum to less than 2^31."""
+
+MOST_ENTRIES_SUMMED_AT_ONCE = 2048
+"""Longer rows sum small exponentials in finer steps: together they count."""
+
+FINE_BITS = 8
+"""Small exponentials, below ONE / 2^8, are summed in steps 2^8 times as fine."""
 
 
 @dataclass(frozen=True)
 class Exponentials:
-    """`values` = ONE * exp(`below`), where `below` [.., N] are differences to the greatest of each row, in steps of `scale`."""
+    """`values` = ONE * exp(`below`), `below` [.., N] in steps of `scale`.
+
+    `below` are the differences to the greatest logit of each row, `index` the same in i16.
+    """
 
     logits: Tensor
     below: Handle
-    index: Handle  # the same in i16
+    index: Handle
     values: Handle
 
     @property
     def scale(self) -> float:
-        """Of logits and differences."""
+        """The scale of logits and differences."""
         return float(self.logits.scale[0])
 
     @classmethod
     def of(cls, net: LoweringContext, node: ir.Node) -> Exponentials:
-        """Of the operand's last axis."""
-        x = net.logical(_logits(net, node))
-        emit, axis = net.builder.emit, len(x.layout) - 1
-        if net.shape(x)[axis] > MOST_ENTRIES:
+        """The exponentials along the last axis of a node's operand."""
+        logits = net.to_float_layout(_logits(net, node))
+        entries = net.shape(logits)[-1]
+        if entries > MOST_ENTRIES:
             raise Unsupported(
                 [
-                    f"{node.name} ({node.op_type}): {net.shape(x)[axis]} entries; at most {MOST_ENTRIES} can be proven"
+                    f"{node.name} ({node.op_type}): {entries} entries; "
+                    f"at most {MOST_ENTRIES} can be proven"
                 ]
             )
-        wide = emit("cast", x.value, dtype="i32")
-        below = emit("sub", wide, emit("reduce_max", wide, axis=axis))
+        emit, axis = net.builder.emit, len(logits.layout) - 1
+        integers = emit("cast", logits.value, dtype="i32")
+        below = emit("sub", integers, emit("reduce_max", integers, axis=axis))
         index = emit("cast", emit("clamp", below, min=-32768, max=0), dtype="i16")
-        return cls(
-            x,
-            below,
-            index,
-            emit("table", index, net.constant(_table(float(x.scale[0])))),
-        )
+        table = net.constant(_table(float(logits.scale[0])))
+        return cls(logits, below, index, emit("table", index, table))
 
     def total(self, net: LoweringContext) -> Handle:
-        """Their sum [.., 1], at least ONE: the greatest logit gives that."""
-        if net.shape(self.logits)[-1] <= FEW_ENTRIES:
+        """The sum of each row [.., 1]; at least ONE, from the greatest logit."""
+        if net.shape(self.logits)[-1] <= MOST_ENTRIES_SUMMED_AT_ONCE:
             return self._sum(net, self.values)
-        emit, shape_of_one = net.builder.emit, [1] * len(self.logits.layout)
-        large, small = (
-            self._sum(net, emit("table", self.index, net.constant(part)))
-            for part in _parts(self.scale)
-        )
-        # Together they stay below 2^31, which the proof, of each alone, does not know: it is shown by leaving room.
-        large = emit("clamp", large, min=0, max=2**31 - 2 ** (31 - FINE_BITS) - 1)
-        fine = net.constant(np.full(shape_of_one, FINE_BITS, np.int32))
-        return emit("add", large, emit("shift_right", small, fine, round=True))
+        a = Arithmetic(net.builder, len(self.logits.layout))
+        large_table, small_table = _large_and_small(self.scale)
+        large = self._sum_of_table(net, large_table)
+        small = self._sum_of_table(net, small_table)
+        # The proof bounds both sums on their own, and both cannot be greatest at once. The
+        # clamp leaves room for the small ones, so that the sum of both is proven.
+        room = 2 ** (31 - FINE_BITS)
+        large = a.clamp(large, 0, 2**31 - room - 1)
+        fine_bits = a.number(FINE_BITS)
+        return a.add(large, a.right_by(small, fine_bits))
+
+    def _sum_of_table(self, net: LoweringContext, table: IntArray) -> Handle:
+        values = net.builder.emit("table", self.index, net.constant(table))
+        return self._sum(net, values)
 
     def _sum(self, net: LoweringContext, values: Handle) -> Handle:
         return net.builder.emit("reduce_sum", values, axis=len(self.logits.layout) - 1)
@@ -82,38 +100,44 @@ class Exponentials:
 
 def _logits(net: LoweringContext, node: ir.Node) -> Tensor:
     """The logits in 15 bits, straight from the accumulator."""
-    source = node.inputs[0]
-    wide = net.format_for(name_of(source), 16)
-    tensor = net.source(source)
+    logits = node.inputs[0]
+    format_of_16_bits = net.format_for(name_of(logits), 16)
+    tensor = net.as_computed(logits)
     if not tensor.per_tensor and tensor.layout != identity(len(tensor.layout)):
-        tensor = net.requantized(source)
-    target = Format("i16", wide.scale * 2, 0, -LOGIT_LIMIT, LOGIT_LIMIT)
-    return net.requantize_to(tensor, target, name_of(source))
+        tensor = net.requantized(logits)
+    scale = format_of_16_bits.scale * 2
+    target = Format("i16", scale, 0, -LOGIT_LIMIT, LOGIT_LIMIT)
+    return net.requantize_to(tensor, target, name_of(logits))
 
 
-def _parts(scale: float) -> tuple[IntArray, IntArray]:
-    """Tables that add up: of what is at least ONE >> FINE_BITS in full steps, and of all else in finer ones."""
-    values, fine = _table(scale), _table(scale, FINE_BITS)
-    is_small = fine < ONE
-    return np.where(is_small, 0, values).astype(np.int32), np.where(
-        is_small, fine, 0
-    ).astype(np.int32)
+def _large_and_small(scale: float) -> tuple[IntArray, IntArray]:
+    """Two tables that add up to the exponentials.
+
+    The first has those of at least ONE / 2^8 in steps of 1 / ONE, the second all others in
+    steps 2^8 times as fine.
+    """
+    values, fine_values = _table(scale), _table(scale, FINE_BITS)
+    is_small = fine_values < ONE
+    large = np.where(is_small, 0, values).astype(np.int32)
+    small = np.where(is_small, fine_values, 0).astype(np.int32)
+    return large, small
 
 
 def _table(scale: float, finer: int = 0) -> IntArray:
-    """round(2^finer * ONE * exp(scale * d)), at most ONE, for d = -32768..0; above 0, which cannot occur, ONE."""
+    """round(2^finer * ONE * exp(scale * d)), at most ONE, for d = -32768 .. 0.
+
+    The entries for d > 0, which cannot occur, are ONE.
+    """
     step, one = Decimal(scale), ONE << finer
 
     def exactly(place: int) -> int:
         power = exp(multiply(step, Decimal(place - 32768)))
-        nearest = add(multiply(power, Decimal(one)), HALF).to_integral_value(
-            "ROUND_FLOOR", PRECISION
-        )
+        nearest = round_half_up(multiply(power, Decimal(one)))
         return min(ONE, int(nearest))
 
-    powers = enclosed_functions.exp(
-        Enclosure.of(scale) * Enclosure.of(np.arange(-32768, 1))
-    )
+    differences = np.arange(-32768, 1)
+    logits = Enclosure.of(scale) * Enclosure.of(differences)
+    powers = enclosed_functions.exp(logits)
     values = np.full(65536, ONE, np.int32)
     values[:32769] = rounded(powers * Enclosure.of(one), 0, ONE, exactly)
     return values

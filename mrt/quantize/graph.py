@@ -213,7 +213,7 @@ def _declare(net: LoweringContext, value: ir.Value) -> None:
     seen = net.table.ranges.get(name)
     least = 0.0 if seen is not None and seen.min >= 0 else -math.inf
     target = net.format_for(
-        name, net.options.activation_bits_of(name), reach=(least, math.inf)
+        name, net.options.activation_bits_of(name), interval=(least, math.inf)
     )
     meaning = Meaning(target.scale, target.zero_point, name)
     item = Input(name, TensorType(target.dtype, shape), target.least, target.most)
@@ -231,10 +231,10 @@ def _emit_output(net: LoweringContext, value: ir.Value) -> None:
     name = name_of(value)
     if constant_of(value) is not None or value.is_graph_input():
         raise Unsupported([f"output '{name}' is not computed from the inputs"])
-    tensor = net.source(value)
-    tensor = net.logical(tensor if tensor.integral else net.requantized(value))
+    tensor = net.as_computed(value)
+    tensor = net.to_float_layout(tensor if tensor.integral else net.requantized(value))
     if tensor.integral and net.dtype(tensor) == "i32":
-        tensor = net.recast(tensor, net.narrowest(tensor))
+        tensor = net.cast_to(tensor, net.narrowest_dtype(tensor))
     net.builder.output(
         name, tensor.value, Meaning(float(tensor.scale[0]), tensor.zero_point, name)
     )

@@ -1,4 +1,4 @@
-"""How integers stand for reals while a program is written: a tensor with its scale, and the formats it can be brought to."""
+"""How integers stand for reals while a program is written: a tensor with its scale, and formats."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ from mrt.exact.fixed_point import FloatArray, usable_scale
 from mrt.quantize.builder import Handle
 from mrt.table.table import MeasuredRange
 
-Layout = tuple[
-    int, ...
-]  # physical axis i of the program's tensor is logical axis layout[i] of the float tensor
+Layout = tuple[int, ...]
+"""Physical axis i of the program's tensor is axis layout[i] of the float tensor."""
 
-Interval = tuple[float, float]  # of reals
+Interval = tuple[float, float]
+"""The least and the greatest of some reals."""
 
 NHWC: Layout = (0, 2, 3, 1)
-HEAD_BITS = 16
-HEADROOM = 2.0  # 16-bit formats can afford to reach beyond what calibration saw
+OUTPUT_BITS = 16
+HEADROOM = 2.0
+"""A format of 16 bits has room for this many times the measured range."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
     """real = clip(scale * (integer - zero_point) + centre, low, high).
 
-    `scale` has one entry, or one per index of the last (physical) axis, and so have the `centres` (see centres.py: they are 0
-    but between convolutions and sums). `low` and `high` are what a Relu or Clip asked for
-    and the integers do not yet obey: whoever brings the tensor to a format obeys them. `taken_up`: channels were given scales
-    of their own because whatever reads the tensor takes them up.
+    `scale` has one entry, or one per index of the last (physical) axis, and so have the
+    `centres` (see channel_centres.py: they are 0 except between convolutions and sums).
+    `low` and `high` are the bounds of a Relu or Clip that the integers do not yet obey:
+    requantizing the tensor applies them. `absorbed` marks a tensor whose channels have
+    scales of their own because every reader absorbs them.
     """
 
     value: Handle
@@ -40,37 +42,34 @@ class Tensor:
     low: float = -math.inf
     high: float = math.inf
     centres: FloatArray = field(default_factory=lambda: np.zeros(1))
-    taken_up: bool = False
+    absorbed: bool = False
 
     @property
     def centred(self) -> bool:
-        """Whether any channel is counted from elsewhere than 0."""
+        """Whether any channel has a centre other than 0."""
         return bool(np.any(self.centres))
 
     @property
     def per_tensor(self) -> bool:
-        """Whether one scale holds for all."""
+        """Whether all elements share one scale."""
         return bool(self.scale.size == 1)
 
     @property
     def clipped(self) -> bool:
-        """Whether a clip is still to be applied."""
+        """Whether a clip has yet to be applied."""
         return self.low > -math.inf or self.high < math.inf
 
     @property
     def integral(self) -> bool:
-        """Whether the integers are the reals themselves, as those of indices, counts and truths are."""
-        return (
-            self.per_tensor
-            and float(self.scale[0]) == 1.0
-            and self.zero_point == 0
-            and not (self.clipped or self.centred)
-        )
+        """Whether the integers are the reals themselves (indices, counts, booleans)."""
+        if not self.per_tensor or self.clipped or self.centred:
+            return False
+        return float(self.scale[0]) == 1.0 and self.zero_point == 0
 
 
 @dataclass(frozen=True)
 class Format:
-    """A dtype, a scale for the whole tensor, a zero point, and the least and greatest integer in use."""
+    """A dtype, one scale, a zero point, and the least and greatest integer in use."""
 
     dtype: str
     scale: float
@@ -83,9 +82,17 @@ class Format:
         """The least real."""
         return (self.least - self.zero_point) * self.scale
 
+    @property
+    def highest(self) -> float:
+        """The greatest real."""
+        return (self.most - self.zero_point) * self.scale
 
-def limits(bits: int) -> tuple[str, int, int]:
-    """dtype, least and greatest integer of a signed precision: the whole type at 8 and 16 bits, else +-(2^(bits-1) - 1)."""
+
+def signed_integers(bits: int) -> tuple[str, int, int]:
+    """The dtype, least and greatest integer of a signed precision.
+
+    That is the full type at 8 and 16 bits, else +-(2^(bits-1) - 1).
+    """
     dtype = "i16" if bits > 8 else "i8"
     if bits in (8, 16):
         return dtype, *DTYPE_RANGES[dtype]
@@ -97,35 +104,52 @@ def choose_format(
     range_: MeasuredRange,
     bits: int,
     *,
-    reach: Interval,
+    interval: Interval,
     scales: str,
     scheme: str,
     unsigned: bool = True,
 ) -> Format:
-    """The format of a value with this range: `unsigned` if never negative, else signed around 0 (or anywhere: affine).
+    """The format of a value with this measured range.
 
-    `reach` are the least and the greatest real that any input can make of it.
+    `interval` is proven: the least and the greatest real for any input. Up to 8 bits a
+    value that is never negative is unsigned if `unsigned`; any other is symmetric, or
+    affine if `scheme` is "affine".
     """
-    dtype, least, most = limits(bits)
     if bits > 8:
-        alpha = min(
-            max(abs(range_.min), abs(range_.max)) * HEADROOM,
-            max(abs(end) for end in reach),
-        )
-        return Format(dtype, usable_scale(alpha / most, scales), 0, least, most)
-    half = 2 ** (bits - 1)
-    if reach[0] >= 0 and unsigned:
-        return Format(
-            dtype,
-            usable_scale(range_.hi / (2 * half - 1), scales),
-            -half,
-            -half,
-            half - 1,
-        )
+        return _fine_format(range_, bits, interval, scales)
+    if interval[0] >= 0 and unsigned:
+        return _unsigned_format(range_, bits, scales)
     if scheme == "affine":
-        low, high = min(range_.lo, 0.0), max(range_.hi, 0.0)
-        scale = usable_scale((high - low) / (2 * half - 1), scales)
-        zero_point = min(max(math.floor(-low / scale + 0.5) - half, -half), half - 1)
-        return Format(dtype, scale, zero_point, -half, half - 1)
-    alpha = max(abs(range_.lo), abs(range_.hi))
-    return Format(dtype, usable_scale(alpha / (half - 1), scales), 0, least, most)
+        return _affine_format(range_, bits, scales)
+    dtype, least, most = signed_integers(bits)
+    greatest = max(abs(range_.lo), abs(range_.hi))
+    scale = usable_scale(greatest / (2 ** (bits - 1) - 1), scales)
+    return Format(dtype, scale, 0, least, most)
+
+
+def _fine_format(
+    range_: MeasuredRange, bits: int, interval: Interval, scales: str
+) -> Format:
+    """More than 8 bits: symmetric, with headroom but no further than the interval."""
+    dtype, least, most = signed_integers(bits)
+    measured = max(abs(range_.min), abs(range_.max))
+    possible = max(abs(interval[0]), abs(interval[1]))
+    greatest = min(measured * HEADROOM, possible)
+    return Format(dtype, usable_scale(greatest / most, scales), 0, least, most)
+
+
+def _unsigned_format(range_: MeasuredRange, bits: int, scales: str) -> Format:
+    """All 2^bits integers for 0 and above: the zero point is the least integer."""
+    half = 2 ** (bits - 1)
+    scale = usable_scale(range_.hi / (2 * half - 1), scales)
+    return Format("i8", scale, -half, -half, half - 1)
+
+
+def _affine_format(range_: MeasuredRange, bits: int, scales: str) -> Format:
+    """All 2^bits integers for the measured range, extended to contain 0."""
+    half = 2 ** (bits - 1)
+    low, high = min(range_.lo, 0.0), max(range_.hi, 0.0)
+    scale = usable_scale((high - low) / (2 * half - 1), scales)
+    from_least = math.floor(-low / scale + 0.5)
+    zero_point = min(max(from_least - half, -half), half - 1)
+    return Format("i8", scale, zero_point, -half, half - 1)

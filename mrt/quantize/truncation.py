@@ -1,4 +1,7 @@
-"""Floats cut off toward zero to integers, which look things up or are counted: never in steps that a whole number falls between."""
+"""Floats truncated toward zero to integers, which are looked up or counted.
+
+They are held in steps of at most 1, so that no integer falls between two steps.
+"""
 
 from __future__ import annotations
 
@@ -14,52 +17,60 @@ from mrt.graph.canonical_values import name_of
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.integer_values import always_integer
 from mrt.quantize.rules.integers import I32
-from mrt.quantize.tensor import HEAD_BITS, Format, Tensor, limits
+from mrt.quantize.tensor import OUTPUT_BITS, Format, Tensor, signed_integers
 
 
-def cut_off(net: LoweringContext, node: ir.Node) -> Tensor:
-    """What a Cast to an integer type makes of floats: a table of every integer that stands for one, in exact fractions.
+def truncated(net: LoweringContext, node: ir.Node) -> Tensor:
+    """A Cast of floats to an integer type: a lookup table, computed in exact fractions.
 
-    Raises Unsupported where whole numbers would be lost: between steps of more than 1, or in sums that are not exact.
+    Unsupported where integers would be lost: in steps of more than 1, or in sums of
+    integers that are not exact.
     """
-    value, name = node.inputs[0], node.name or name_of(node.outputs[0])
+    value = node.inputs[0]
+    name = node.name or name_of(node.outputs[0])
     if always_integer(value):
         raise Unsupported(
-            [
-                f"{name} (Cast): sums of whole numbers that cannot be held exactly in i32 here"
-            ]
+            [f"{name} (Cast): sums of integers that cannot be held exactly in i32 here"]
         )
-    x = _fine(net, value)
+    x = _in_fine_steps(net, value)
     step = Fraction(float(x.scale[0]))
     if step > 1:
         raise Unsupported(
-            [f"{name} (Cast): '{name_of(value)}' is held in steps of {float(step):.3g}, between which whole numbers"
-             " are lost; give it more bits, or make it an input of whole numbers"]
-        )  # fmt: skip
+            [
+                f"{name} (Cast): '{name_of(value)}' is held in steps of "
+                f"{float(step):.3g}, between which integers are lost; give it more "
+                "bits, or make it an input of integers"
+            ]
+        )
     low, high = DTYPE_RANGES[net.dtype(x)]
-    numbers = [_cut(step, integer - x.zero_point) for integer in range(low, high + 1)]
+    counts = range(low - x.zero_point, high - x.zero_point + 1)
+    numbers = [_truncated_steps(step, count) for count in counts]
     entries = np.clip(np.array(numbers, np.float64), *I32).astype(np.int32)
-    return Tensor(
-        net.builder.emit("table", x.value, net.constant(entries)),
-        np.ones(1),
-        0,
-        x.layout,
-    )
+    table = net.builder.emit("table", x.value, net.constant(entries))
+    return Tensor(table, np.ones(1), 0, x.layout)
 
 
-def _fine(net: LoweringContext, value: ir.Value | None) -> Tensor:
-    """As it was computed where that is narrow, else in 16 bits, whole numbers a whole count of steps."""
-    tensor = net.source(value)
-    if net.dtype(tensor) in ("i8", "i16") and tensor.per_tensor and not tensor.clipped:
+def _in_fine_steps(net: LoweringContext, value: ir.Value | None) -> Tensor:
+    """As computed if that is narrow, else in 16 bits at a power of two.
+
+    At a power of two every integer is a multiple of the step.
+    """
+    tensor = net.as_computed(value)
+    one_scale = tensor.per_tensor and not tensor.clipped
+    if net.dtype(tensor) in ("i8", "i16") and one_scale:
         return tensor
-    scale = power_of_two_at_least(net.format_for(name_of(value), HEAD_BITS).scale)
-    dtype, least, most = limits(HEAD_BITS)
-    return net.requantize_to(
-        tensor, Format(dtype, scale, 0, least, most), name_of(value)
-    )
+    name = name_of(value)
+    scale = power_of_two_at_least(net.format_for(name, OUTPUT_BITS).scale)
+    dtype, least, most = signed_integers(OUTPUT_BITS)
+    return net.requantize_to(tensor, Format(dtype, scale, 0, least, most), name)
 
 
-def _cut(step: Fraction, count: int) -> int:
-    """Where whole numbers are no whole counts of steps, the one within half a step counts as reached."""
-    reach = abs(count) * step + (0 if step.numerator == 1 else step / 2)
-    return int(reach) if count >= 0 else -int(reach)
+def _truncated_steps(step: Fraction, count: int) -> int:
+    """trunc(count * step).
+
+    If integers are no multiples of the step, one within half a step counts as reached.
+    """
+    magnitude = abs(count) * step
+    if step.numerator != 1:
+        magnitude += step / 2
+    return int(magnitude) if count >= 0 else -int(magnitude)

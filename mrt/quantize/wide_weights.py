@@ -12,7 +12,7 @@ import numpy as np
 
 from cvm.program import IntArray
 from mrt.quantize.builder import Handle, ProgramBuilder
-from mrt.quantize.decompose import Part, add_parts
+from mrt.quantize.decompose import PartialSum, add_parts
 
 MOST = 127  # of i8; -128 is not used, as it is not in weights of 8 bits
 MOST_BITS = 7  # in which MOST and all below it can be written
@@ -43,8 +43,13 @@ def sum_of_products(
     low_bits = low_bits_of(weights)
     if low_bits == 0:
         return add_parts(
-            builder, [Part(value) for value in products(weights.astype(np.int8), bias)]
+            builder,
+            [PartialSum(value) for value in products(weights.astype(np.int8), bias)],
         )
     high, low = halves(weights, low_bits)
-    upper = [Part(value, low_bits) for value in products(high, np.zeros_like(bias))]
-    return add_parts(builder, [*upper, *(Part(value) for value in products(low, bias))])
+    upper = [
+        PartialSum(value, low_bits) for value in products(high, np.zeros_like(bias))
+    ]
+    return add_parts(
+        builder, [*upper, *(PartialSum(value) for value in products(low, bias))]
+    )

@@ -84,7 +84,7 @@ def lower_curve(net: LoweringContext, value: ir.Value, curve: Curve) -> None:
     )
     proven = net.builder.bounds[x.value]
     alike = (
-        name_of(curve.root) in net.alike
+        name_of(curve.root) in net.shared_ranges
     )  # one table for all its twins, whatever is proven of each
     reachable = integers if alike else integers.clip(proven.min, proven.max)
     first, last, scale = int(reachable[0]), int(reachable[-1]), float(x.scale[0])
@@ -94,7 +94,9 @@ def lower_curve(net: LoweringContext, value: ir.Value, curve: Curve) -> None:
         lambda: SampledCurve(curve, scale, x.zero_point, np.arange(first, last + 1)),
     )
     ends = sampled.ends()
-    target = net.format(value, head=True if _only_divides(value) else None, reach=ends)
+    target = net.format(
+        value, on_output_path=True if _only_divides(value) else None, interval=ends
+    )
     reach, made_integer = max(map(abs, ends)), always_integer(value)
     if (
         (made_integer or (x.integral and reach < 2**15))

@@ -65,10 +65,10 @@ def take_along_last(net: LoweringContext, values: Handle, indices: Handle) -> Ha
 
 def _ordered(net: LoweringContext, value: ir.Value | None) -> Tensor:
     """The most exact form whose integers are in the order of the reals."""
-    tensor = net.source(value)
-    tensor = tensor if tensor.integral else net.wide(value)
+    tensor = net.as_computed(value)
+    tensor = tensor if tensor.integral else net.accumulator(value)
     if net.dtype(tensor) in ("bool", "u8"):
-        return net.recast(tensor, "i16")
+        return net.cast_to(tensor, "i16")
     return (
         tensor if tensor.per_tensor and not tensor.clipped else net.requantized(value)
     )

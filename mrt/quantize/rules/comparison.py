@@ -1,7 +1,8 @@
-"""Truths: comparisons, logic, choices and casts. What is compared are integers at one scale, so equals stay equal."""
+"""Comparisons, logic, choices and casts. Integers are compared at one scale: equal stays equal."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,17 +16,22 @@ from mrt.exact.fixed_point import (
     FloatArray,
     power_of_two_at_least,
 )
-from mrt.graph.canonical_values import constant_of, shape_of
+from mrt.graph.canonical_values import constant_of
 from mrt.quantize.builder import Handle
-from mrt.quantize.context import LoweringContext, common_layout, quantized
-from mrt.quantize.rules.elementwise import HALF_RANGE, arranged, laid_out
-from mrt.quantize.rules.integers import I32, computed, integer_operand, is_integer
+from mrt.quantize.context import LoweringContext, quantized
+from mrt.quantize.rules.elementwise import HALF_RANGE, in_layout, operand_in_layout
+from mrt.quantize.rules.integers import (
+    I32,
+    define_integral,
+    in_i32,
+    integer_operand,
+    is_integer,
+    result_layout,
+)
 from mrt.quantize.rules.registry import rule
-from mrt.quantize.tensor import Format, Layout, Tensor
-from mrt.quantize.truncation import cut_off
+from mrt.quantize.tensor import Format, Interval, Layout, Tensor
+from mrt.quantize.truncation import truncated
 
-# instruction, whether its operands change places, and how a real constant becomes one that whole numbers are held against
-# without moving the truth: q > c where q > floor(c), q >= c where q >= ceil(c), and so on
 _COMPARISONS = {
     "Equal": ("equal", False, np.rint),
     "Greater": ("greater", False, np.floor),
@@ -33,196 +39,215 @@ _COMPARISONS = {
     "Less": ("greater", True, np.ceil),
     "LessOrEqual": ("greater_equal", True, np.floor),
 }
-_DTYPES_OF_INTEGER = {
-    ir.DataType.INT8: (-(2**7), 2**7 - 1), ir.DataType.UINT8: (0, 2**8 - 1), ir.DataType.INT16: (-(2**15), 2**15 - 1),
-    ir.DataType.UINT16: (0, 2**16 - 1), ir.DataType.UINT32: (0, 2**31 - 1),
+"""The instruction, whether its operands are swapped, and how a real constant is rounded.
+
+The rounding keeps the answer for every integer q: q > c where q > floor(c), q >= c where
+q >= ceil(c), c > q where ceil(c) > q, and c >= q where floor(c) >= q.
+"""
+
+_INTERVALS_OF_DTYPES = {
+    ir.DataType.INT8: (-(2**7), 2**7 - 1),
+    ir.DataType.UINT8: (0, 2**8 - 1),
+    ir.DataType.INT16: (-(2**15), 2**15 - 1),
+    ir.DataType.UINT16: (0, 2**16 - 1),
+    ir.DataType.UINT32: (0, 2**31 - 1),
     ir.DataType.UINT64: (0, 2**31 - 1),
-}  # fmt: skip
+}
+"""The integers of an ONNX type that i32 holds; all of i32 for the other types."""
 
 
 @rule(*_COMPARISONS)
 def compare(net: LoweringContext, node: ir.Node) -> None:
-    """equal, greater or greater_equal on i32; a constant becomes a threshold between the integers of the other operand."""
+    """equal, greater or greater_equal on i32; a constant becomes an integer threshold."""
     instruction, swapped, rounding = _COMPARISONS[node.op_type]
-    layout = common_layout(computed(net, node), len(shape_of(node.outputs[0])))
-    threshold = constant_of(node.inputs[1])
-    if threshold is None:
+    layout = result_layout(net, node)
+    constant = constant_of(node.inputs[1])
+    if constant is None:
         left, right = _at_one_scale(net, node, layout)
     else:
-        x = _steps(net, node.inputs[0], layout)
-        left = net.recast(x, "i32").value
-        if np.isnan(threshold).any():
+        x = _comparable(net, node.inputs[0], layout)
+        left = net.cast_to(x, "i32").value
+        if np.isnan(constant).any():
             raise Unsupported(
                 [
-                    f"{node.name} ({node.op_type}): it compares with NaN, which no number equals or exceeds"
+                    f"{node.name} ({node.op_type}): it compares with NaN, "
+                    "which no number equals or exceeds"
                 ]
             )
-        right = net.constant(
-            _threshold(x, _arranged_reals(threshold, layout), rounding)
-        )
+        reals = _reals_in_layout(constant, layout)
+        right = net.constant(_threshold(x, reals, rounding))
     operands = (right, left) if swapped else (left, right)
-    _define(net, node, net.builder.emit(instruction, *operands), layout)
+    value = net.builder.emit(instruction, *operands)
+    define_integral(net, node.outputs[0], value, layout)
 
 
-def _steps(net: LoweringContext, value: ir.Value | None, layout: Layout) -> Tensor:
-    """An operand whose integers can be held against a threshold: nothing left to clip, its scales where they belong."""
-    tensor = net.source(value)
-    tensor = tensor if tensor.integral else net.wide(value)
-    if tensor.clipped or (not tensor.per_tensor and tensor.layout != layout):
+def _comparable(net: LoweringContext, value: ir.Value | None, layout: Layout) -> Tensor:
+    """An operand whose integers can be compared with a threshold.
+
+    No clip has yet to be applied, and scales of channels lie on the last axis.
+    """
+    tensor = net.as_computed(value)
+    if not tensor.integral:
+        tensor = net.accumulator(value)
+    misplaced_scales = not tensor.per_tensor and tensor.layout != layout
+    if tensor.clipped or misplaced_scales:
         tensor = net.requantized(value)
-    return laid_out(net, value, tensor, layout)
+    return operand_in_layout(net, value, tensor, layout)
 
 
 def _threshold(x: Tensor, reals: FloatArray, rounding: np.ufunc) -> IntArray:
-    """Of other than whole numbers, the integer that an equal number has: columns of a table often hold a threshold itself."""
+    """The integers to compare x with.
+
+    If x is not integral, it is the nearest integer, which an equal number has too: columns
+    of a table often hold the threshold itself.
+    """
     with np.errstate(over="ignore"):
         steps = reals / x.scale + x.zero_point
-    integers = np.clip(rounding(steps) if x.integral else np.floor(steps + 0.5), *I32)
+    nearest = rounding(steps) if x.integral else np.floor(steps + 0.5)
+    integers = np.clip(nearest, *I32)
     if rounding is np.rint and x.integral:
-        integers = np.where(
-            steps == integers, integers, I32[1]
-        )  # no whole number equals a fraction
+        # No integer equals a fraction.
+        integers = np.where(steps == integers, integers, I32[1])
     thresholds: IntArray = integers.astype(np.int32)
     return thresholds
 
 
-def _arranged_reals(array: FloatArray, layout: Layout) -> FloatArray:
-    """A constant in a layout."""
-    reals: FloatArray = array.reshape(
-        (1,) * (len(layout) - array.ndim) + array.shape
-    ).transpose(layout)
+def _reals_in_layout(array: FloatArray, layout: Layout) -> FloatArray:
+    """A constant of reals in a layout."""
+    missing = len(layout) - array.ndim
+    of_rank = array.reshape((1,) * missing + array.shape)
+    reals: FloatArray = of_rank.transpose(layout)
     return reals
 
 
 def _at_one_scale(net: LoweringContext, node: ir.Node, layout: Layout) -> list[Handle]:
-    """Two computed operands in i32: as they are where their scales agree, else as fine as i32 allows."""
-    if all(is_integer(net, value) for value in node.inputs):
-        return [
-            net.recast(integer_operand(net, value, layout), "i32").value
-            for value in node.inputs
-        ]
-    narrow = [net.requantized(value) for value in node.inputs]
-    if len({(float(tensor.scale[0]), tensor.zero_point) for tensor in narrow}) == 1:
-        pairs = zip(node.inputs, narrow, strict=True)
-        return [
-            net.recast(laid_out(net, value, tensor, layout), "i32").value
-            for value, tensor in pairs
-        ]
-    operands = [net.wide(value) for value in node.inputs]
-    reach = max(abs(end) for tensor in operands for end in net.reach(tensor))
-    coarsest = max(float(tensor.scale.max()) for tensor in operands)
-    scale = max(
-        power_of_two_at_least(max(reach, SMALLEST_SCALE)) / HALF_RANGE,
-        coarsest / MAX_RATIO,
-    )
+    """Two computed operands in i32 at one scale.
+
+    Integral operands and requantized ones of equal scale are compared as they are; others
+    at the finest scale for which i32 has room.
+    """
+    values = node.inputs
+    if all(is_integer(net, value) for value in values):
+        return [in_i32(net, value, layout) for value in values]
+    requantized = [net.requantized(value) for value in values]
+    scales = {(float(tensor.scale[0]), tensor.zero_point) for tensor in requantized}
+    handles: list[Handle] = []
+    if len(scales) == 1:
+        for value, tensor in zip(values, requantized, strict=True):
+            operand = operand_in_layout(net, value, tensor, layout)
+            handles.append(net.cast_to(operand, "i32").value)
+        return handles
+    accumulators = [net.accumulator(value) for value in values]
+    scale = _finest_common_scale(net, accumulators)
     target = Format("i32", scale, 0, -HALF_RANGE, HALF_RANGE - 1)
-    pairs = zip(node.inputs, operands, strict=True)
-    return [
-        net.requantize_to(laid_out(net, value, tensor, layout), target).value
-        for value, tensor in pairs
-    ]
+    for value, tensor in zip(values, accumulators, strict=True):
+        operand = operand_in_layout(net, value, tensor, layout)
+        handles.append(net.requantize_to(operand, target).value)
+    return handles
+
+
+def _finest_common_scale(net: LoweringContext, tensors: list[Tensor]) -> float:
+    """A power of two at which half of i32 holds the tensors, or what a rescale can reach."""
+    bounds = [bound for tensor in tensors for bound in net.interval(tensor)]
+    greatest = max(max(map(abs, bounds)), SMALLEST_SCALE)
+    coarsest = max(float(tensor.scale.max()) for tensor in tensors)
+    return max(power_of_two_at_least(greatest) / HALF_RANGE, coarsest / MAX_RATIO)
 
 
 @rule("And", "Or", "Not")
 def logic(net: LoweringContext, node: ir.Node) -> None:
     """logical_and, logical_or, logical_not."""
-    layout = common_layout(computed(net, node), len(shape_of(node.outputs[0])))
+    layout = result_layout(net, node)
     operands = [integer_operand(net, value, layout).value for value in node.inputs]
-    _define(
-        net,
-        node,
-        net.builder.emit(f"logical_{node.op_type.lower()}", *operands),
-        layout,
-    )
+    instruction = f"logical_{node.op_type.lower()}"
+    value = net.builder.emit(instruction, *operands)
+    define_integral(net, node.outputs[0], value, layout)
 
 
 @rule("Where")
 def choose(net: LoweringContext, node: ir.Node) -> None:
-    """select, of whole numbers as they are, of others in the result's format."""
-    layout = common_layout(computed(net, node), len(shape_of(node.outputs[0])))
+    """select between integral operands as they are, between others in the result's format."""
+    layout = result_layout(net, node)
     condition = integer_operand(net, node.inputs[0], layout).value
     branches = node.inputs[1:]
     if all(is_integer(net, value) for value in branches):
-        wholes = [integer_operand(net, value, layout) for value in branches]
-        dtypes = {net.dtype(tensor) for tensor in wholes}
-        alike = len(dtypes) == 1 and dtypes <= {"bool", "i8", "i16", "i32"}
-        left, right = (
-            tensor if alike else net.recast(tensor, "i32") for tensor in wholes
-        )
-        return _define(
-            net,
-            node,
-            net.builder.emit("select", condition, left.value, right.value),
-            layout,
-        )
-    ends = [_reach(net, value) for value in branches]
-    target = net.format(
-        node.outputs[0],
-        reach=(min(low for low, _ in ends), max(high for _, high in ends)),
-    )
-    x, y = (_brought(net, value, target, layout) for value in branches)
+        left, right = _integral_branches(net, branches, layout)
+        value = net.builder.emit("select", condition, left, right)
+        define_integral(net, node.outputs[0], value, layout)
+        return
+    intervals = [_interval(net, branch) for branch in branches]
+    low = min(interval[0] for interval in intervals)
+    high = max(interval[1] for interval in intervals)
+    target = net.format(node.outputs[0], interval=(low, high))
+    x, y = (_in_format(net, branch, target, layout) for branch in branches)
     value = net.builder.emit("select", condition, x, y)
-    return net.define(
-        node.outputs[0],
-        Tensor(value, np.array([target.scale]), target.zero_point, layout),
-    )
+    scale = np.array([target.scale])
+    net.define(node.outputs[0], Tensor(value, scale, target.zero_point, layout))
 
 
-def _reach(net: LoweringContext, value: ir.Value | None) -> tuple[float, float]:
-    array = constant_of(value)
-    return (
-        net.reach(net.wide(value))
-        if array is None
-        else (float(array.min()), float(array.max()))
-    )
+def _integral_branches(
+    net: LoweringContext, branches: Sequence[ir.Value | None], layout: Layout
+) -> list[Handle]:
+    """Both branches as they are if they share a dtype that select takes, else in i32."""
+    tensors = [integer_operand(net, branch, layout) for branch in branches]
+    dtypes = {net.dtype(tensor) for tensor in tensors}
+    share_dtype = len(dtypes) == 1 and dtypes <= {"bool", "i8", "i16", "i32"}
+    if not share_dtype:
+        tensors = [net.cast_to(tensor, "i32") for tensor in tensors]
+    return [tensor.value for tensor in tensors]
 
 
-def _brought(
-    net: LoweringContext, value: ir.Value | None, target: Format, layout: Layout
-) -> Handle:
+def _interval(net: LoweringContext, value: ir.Value | None) -> Interval:
+    """The least and the greatest real of an operand."""
     array = constant_of(value)
     if array is None:
-        return laid_out(
-            net, value, net.requantize_to(net.wide(value), target), layout
-        ).value
-    return net.constant(
-        arranged(quantized(array, target).astype(DTYPES[target.dtype]), layout)
-    )
+        return net.interval(net.accumulator(value))
+    return float(array.min()), float(array.max())
+
+
+def _in_format(
+    net: LoweringContext, value: ir.Value | None, target: Format, layout: Layout
+) -> Handle:
+    """An operand in a format and a layout."""
+    array = constant_of(value)
+    if array is None:
+        tensor = net.requantize_to(net.accumulator(value), target)
+        return operand_in_layout(net, value, tensor, layout).value
+    integers = quantized(array, target).astype(DTYPES[target.dtype])
+    return net.constant(in_layout(integers, layout))
 
 
 @rule("Cast")
 def cast(net: LoweringContext, node: ir.Node) -> None:
-    """Whole numbers and truths stay what they are as floats; floats are cut off toward zero by a table."""
-    x, to = net.source(node.inputs[0]), ir.DataType(node.attributes["to"].as_int())
+    """Integral values stay what they are as floats; floats are truncated by a table."""
+    x = net.as_computed(node.inputs[0])
+    to = ir.DataType(node.attributes["to"].as_int())
     if to == ir.DataType.BOOL:
-        x = _booleans(net, x if x.integral else net.requantized(node.inputs[0]))
+        x = x if x.integral else net.requantized(node.inputs[0])
+        x = _booleans(net, x)
     elif to != ir.DataType.FLOAT:
-        x = x if x.integral else cut_off(net, node)
-        x = _within(net, x, _DTYPES_OF_INTEGER.get(to, I32))
+        x = x if x.integral else truncated(net, node)
+        x = _within(net, x, _INTERVALS_OF_DTYPES.get(to, I32))
     net.define(node.outputs[0], x)
 
 
 def _booleans(net: LoweringContext, x: Tensor) -> Tensor:
-    """Whatever is not 0."""
+    """True where x is not 0."""
     if x.zero_point:
         zero = net.constant(np.full([1] * len(x.layout), x.zero_point, np.int32))
-        same = net.builder.emit("equal", net.recast(x, "i32").value, zero)
-        value = net.builder.emit("logical_not", same)
+        is_zero = net.builder.emit("equal", net.cast_to(x, "i32").value, zero)
+        value = net.builder.emit("logical_not", is_zero)
     else:
-        value = net.recast(x, "bool").value
+        value = net.cast_to(x, "bool").value
     return Tensor(value, np.ones(1), 0, x.layout)
 
 
-def _within(net: LoweringContext, x: Tensor, limits: tuple[int, int]) -> Tensor:
-    """Held to the numbers of an integer type; which number a cast gives beyond them ONNX leaves open."""
+def _within(net: LoweringContext, x: Tensor, interval: tuple[int, int]) -> Tensor:
+    """x clamped to the integers of a type; ONNX defines no result for others."""
+    low, high = interval
     proven = net.builder.bounds[x.value]
-    if limits[0] <= proven.min and proven.max <= limits[1]:
+    if low <= proven.min and proven.max <= high:
         return x
-    x = net.recast(x, "i32")
-    return replace(
-        x, value=net.builder.emit("clamp", x.value, min=limits[0], max=limits[1])
-    )
-
-
-def _define(net: LoweringContext, node: ir.Node, value: Handle, layout: Layout) -> None:
-    net.define(node.outputs[0], Tensor(value, np.ones(1), 0, layout))
+    x = net.cast_to(x, "i32")
+    value = net.builder.emit("clamp", x.value, min=low, max=high)
+    return replace(x, value=value)

@@ -1,9 +1,8 @@
-"""Concat: the parts in one format, or, where channels have scales of their own, each channel in its own."""
+"""Concat: all operands in one format or, where channels have scales of their own, by channel."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 
 import numpy as np
 import onnx_ir as ir
@@ -13,120 +12,132 @@ from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import constant_of, name_of, shape_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext, common_layout, quantized
-from mrt.quantize.rules.integers import computed, integer_operand, is_integer
+from mrt.quantize.rules.integers import (
+    define_integral,
+    integer_operand,
+    is_integer,
+    result_layout,
+)
 from mrt.quantize.rules.registry import rule
-from mrt.quantize.tensor import Format, Layout, Tensor
+from mrt.quantize.tensor import Format, Interval, Layout, Tensor
 
-CHANNELS = 1  # the axis of an image
+CHANNELS = 1  # the axis of an image in the float model
 
 
 def joins_accumulators(node: ir.Node) -> bool:
-    """Whether the parts are channels of convolutions that nobody else reads: then each is rounded once, for the whole."""
-    return node.attributes["axis"].as_int() == CHANNELS and all(
-        map(_is_accumulator, node.inputs)
-    )
+    """Whether the operands are convolutions' channels that nothing else reads.
+
+    Then each is rounded once, to the format of the result.
+    """
+    if node.attributes["axis"].as_int() != CHANNELS:
+        return False
+    return all(_is_accumulator(value) for value in node.inputs)
 
 
 def _is_accumulator(value: ir.Value | None) -> bool:
-    """Whether this is a convolution's output, perhaps behind Relu or Clip, with no reader but one."""
+    """Whether a value with one reader is a convolution's output, or a Relu or Clip of one."""
     node = None if value is None else value.producer()
     if node is None or len(node.outputs[0].uses()) != 1:
         return False
-    return node.op_type == "Conv" or (
-        node.op_type in ("Relu", "Clip") and _is_accumulator(node.inputs[0])
-    )
+    if node.op_type in ("Relu", "Clip"):
+        return _is_accumulator(node.inputs[0])
+    return node.op_type == "Conv"
 
 
 @rule("Concat")
 def concat(net: LoweringContext, node: ir.Node) -> None:
-    """The parts are brought to their scales straight from their accumulators where nobody else reads them."""
+    """Operands with no other reader are requantized straight from their accumulators."""
     if all(is_integer(net, value) for value in node.inputs):
-        return _concat_integer(net, node)
-    name, parts = name_of(node.outputs[0]), [_part(net, value) for value in node.inputs]
-    ends = [
-        net.reach(part) if isinstance(part, Tensor) else (part.min(), part.max())
-        for part in parts
-    ]
-    target = net.format(
-        node.outputs[0],
-        reach=(min(low for low, _ in ends), max(high for _, high in ends)),
-    )
-    factors = net.factors_of_channels(name, target)
-    images = [
-        part
-        for part in parts
-        if isinstance(part, Tensor) and net.can_requantize_by_channel(part, target)
-    ]
-    if factors is not None and len(images) == len(parts) and joins_accumulators(node):
-        brought = _by_channel(net, images, target, factors)
-        scale = np.concatenate([part.scale for part in brought])
-        return _define(
-            net, node, [part.value for part in brought], images[0].layout, target, scale
-        )
-    layout = common_layout(
-        (part for part in parts if isinstance(part, Tensor)),
-        len(shape_of(node.outputs[0])),
-    )
-    return _define(
-        net,
-        node,
-        [_brought(net, part, target, layout) for part in parts],
-        layout,
-        target,
-    )
+        _concat_integers(net, node)
+        return
+    operands = [_operand(net, value) for value in node.inputs]
+    target = net.format(node.outputs[0], interval=_common_interval(net, operands))
+    if joins_accumulators(node) and _concat_by_channel(net, node, operands, target):
+        return
+    tensors = [operand for operand in operands if isinstance(operand, Tensor)]
+    layout = common_layout(tensors, len(shape_of(node.outputs[0])))
+    handles = [_requantized(net, operand, target, layout) for operand in operands]
+    value = _joined(net, node, handles, layout)
+    scale = np.array([target.scale])
+    net.define(node.outputs[0], Tensor(value, scale, target.zero_point, layout))
 
 
-def _part(net: LoweringContext, value: ir.Value | None) -> Tensor | FloatArray:
+def _operand(net: LoweringContext, value: ir.Value | None) -> Tensor | FloatArray:
     array = constant_of(value)
-    return net.wide(value) if array is None else array
+    return net.accumulator(value) if array is None else array
 
 
-def _by_channel(
-    net: LoweringContext, parts: list[Tensor], target: Format, factors: Sequence[float]
-) -> list[Tensor]:
-    """Images, each channel in the format times its factor among those of all parts."""
-    sizes = [net.shape(part)[-1] for part in parts]
-    return [
-        net.requantize_by_channel(part, target, factors[end - size : end])
-        for part, size, end in zip(parts, sizes, accumulate(sizes), strict=True)
-    ]
+def _common_interval(
+    net: LoweringContext, operands: Sequence[Tensor | FloatArray]
+) -> Interval:
+    """The least and the greatest real of all operands."""
+    lows: list[float] = []
+    highs: list[float] = []
+    for operand in operands:
+        if isinstance(operand, Tensor):
+            low, high = net.interval(operand)
+        else:
+            low, high = operand.min(), operand.max()
+        lows.append(low)
+        highs.append(high)
+    return min(lows), max(highs)
 
 
-def _brought(
-    net: LoweringContext, part: Tensor | FloatArray, target: Format, layout: Layout
-) -> Handle:
-    """A part in a format and a layout."""
-    if isinstance(part, Tensor):
-        return net.to_layout(net.requantize_to(part, target), layout).value
-    return net.constant(
-        quantized(part, target).astype(DTYPES[target.dtype]).transpose(layout)
-    )
-
-
-def _define(
+def _concat_by_channel(
     net: LoweringContext,
     node: ir.Node,
-    brought: list[Handle],
-    layout: Layout,
+    operands: Sequence[Tensor | FloatArray],
     target: Format,
-    scale: FloatArray | None = None,
-) -> None:
-    value = net.builder.emit(
-        "concat", *brought, axis=layout.index(node.attributes["axis"].as_int())
-    )
-    scales = np.array([target.scale]) if scale is None else scale
-    net.define(
-        node.outputs[0],
-        Tensor(value, scales, target.zero_point, layout, taken_up=scale is not None),
-    )
+) -> bool:
+    """Images, each channel at the format's scale times its factor; False if impossible."""
+    factors = net.channel_factors(name_of(node.outputs[0]), target)
+    if factors is None:
+        return False
+    images: list[Tensor] = []
+    for operand in operands:
+        if not isinstance(operand, Tensor):
+            return False
+        if not net.can_requantize_by_channel(operand, target):
+            return False
+        images.append(operand)
+    requantized: list[Tensor] = []
+    start = 0
+    for image in images:
+        stop = start + net.shape(image)[-1]
+        own_factors = factors[start:stop]
+        requantized.append(net.requantize_by_channel(image, target, own_factors))
+        start = stop
+    layout = images[0].layout
+    value = _joined(net, node, [image.value for image in requantized], layout)
+    scale = np.concatenate([image.scale for image in requantized])
+    result = Tensor(value, scale, target.zero_point, layout, absorbed=True)
+    net.define(node.outputs[0], result)
+    return True
 
 
-def _concat_integer(net: LoweringContext, node: ir.Node) -> None:
-    """Whole numbers are joined as they are, in i32 unless all have one dtype."""
-    layout = common_layout(computed(net, node), len(shape_of(node.outputs[0])))
-    parts = [integer_operand(net, value, layout) for value in node.inputs]
-    dtypes = {net.dtype(part) for part in parts}
-    joined = parts if len(dtypes) == 1 else [net.recast(part, "i32") for part in parts]
+def _requantized(
+    net: LoweringContext, operand: Tensor | FloatArray, target: Format, layout: Layout
+) -> Handle:
+    """An operand in a format and a layout."""
+    if isinstance(operand, Tensor):
+        return net.to_layout(net.requantize_to(operand, target), layout).value
+    integers = quantized(operand, target).astype(DTYPES[target.dtype])
+    return net.constant(integers.transpose(layout))
+
+
+def _joined(
+    net: LoweringContext, node: ir.Node, handles: Sequence[Handle], layout: Layout
+) -> Handle:
     axis = layout.index(node.attributes["axis"].as_int())
-    value = net.builder.emit("concat", *(part.value for part in joined), axis=axis)
-    net.define(node.outputs[0], Tensor(value, np.ones(1), 0, layout))
+    return net.builder.emit("concat", *handles, axis=axis)
+
+
+def _concat_integers(net: LoweringContext, node: ir.Node) -> None:
+    """Integral operands are joined as they are, in i32 unless all have one dtype."""
+    layout = result_layout(net, node)
+    operands = [integer_operand(net, value, layout) for value in node.inputs]
+    dtypes = {net.dtype(operand) for operand in operands}
+    if len(dtypes) > 1:
+        operands = [net.cast_to(operand, "i32") for operand in operands]
+    value = _joined(net, node, [operand.value for operand in operands], layout)
+    define_integral(net, node.outputs[0], value, layout)

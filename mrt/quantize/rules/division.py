@@ -1,7 +1,8 @@
-"""Quotients, reciprocals and square roots of computed values, in i32. A curve of one narrow value is a table instead.
+"""Div, Reciprocal and Sqrt of computed values, in i32. A curve of one narrow value is a table.
 
-A divisor is never 0: what lies nearer to 0 than 2^-16 of the greatest magnitude calibration saw, or than a quarter of the
-least where it saw nothing negative and no 0, is divided by as if it lay there.
+A divisor is never 0. A divisor that is nearer to 0 than a limit is replaced by the limit: 2^-16
+of the greatest measured magnitude or, if no measured value was negative or 0, a quarter of
+the least.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from mrt.exact.fixed_point import quantize_array, usable_scale
+from mrt.exact.fixed_point import FloatArray, quantize_array, usable_scale
 from mrt.graph.canonical_values import constant_of, name_of, shape_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext, common_layout
@@ -23,110 +24,131 @@ from mrt.quantize.roots import (
     fine_root,
     inverse,
 )
-from mrt.quantize.rules.elementwise import arranged, laid_out
+from mrt.quantize.rules.elementwise import in_layout, operand_in_layout
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import HEADROOM, Format, Layout, Tensor
 
-WIDE_BITS = 30  # of a divisor or a radicand at the greatest magnitude expected
-SQUARE_ROOT_BITS = 8  # of a square root below the point of the integers' own
+FINE_BITS = 30
+"""Bits of a divisor or a radicand at the greatest magnitude expected."""
+
+SQUARE_ROOT_BITS = 8
+"""Bits of a square root after the point of its integers."""
+
+LEAST_MANTISSA: int = 2 ** (MANTISSA_BITS - 1)
 
 
 @rule("Div")
 def divide(net: LoweringContext, node: ir.Node) -> None:
     """x * (2^30 / m) / 2^e, where the divisor is m * 2^e with m of 15 bits."""
-    layout = common_layout(_computed(net, node), len(shape_of(node.outputs[0])))
-    net.define(
-        node.outputs[0],
-        _quotient(net, _numerator(net, node.inputs[0], layout), node.inputs[1]),
-    )
+    computed = [
+        net.as_computed(value) for value in node.inputs if constant_of(value) is None
+    ]
+    layout = common_layout(computed, len(shape_of(node.outputs[0])))
+    numerator = _numerator(net, node.inputs[0], layout)
+    net.define(node.outputs[0], _quotient(net, numerator, node.inputs[1]))
 
 
 @rule("Reciprocal")
 def reciprocal(net: LoweringContext, node: ir.Node) -> None:
-    """1 / x."""
-    layout = net.source(node.inputs[0]).layout
-    one = net.constant(np.full([1] * len(layout), 2 ** (MANTISSA_BITS - 1), np.int32))
-    x = Tensor(one, np.array([math.ldexp(1.0, 1 - MANTISSA_BITS)]), 0, layout)
-    net.define(node.outputs[0], _quotient(net, x, node.inputs[0]))
+    """1 / x: `divide` with the numerator 1 = 2^14 * 2^-14."""
+    layout = net.as_computed(node.inputs[0]).layout
+    one = net.constant(np.full([1] * len(layout), LEAST_MANTISSA, np.int32))
+    scale = np.array([math.ldexp(1.0, 1 - MANTISSA_BITS)])
+    numerator = Tensor(one, scale, 0, layout)
+    net.define(node.outputs[0], _quotient(net, numerator, node.inputs[0]))
 
 
 @rule("Sqrt")
 def square_root(net: LoweringContext, node: ir.Node) -> None:
-    """isqrt of the value in 30 bits, and 8 bits below the point; what is negative counts as 0."""
-    x = _wide(net, node.inputs[0])
+    """isqrt of the value in 30 bits, and 8 bits after the point; a negative value counts as 0.
+
+    Where scales are powers of two, that of the radicand is made an even power, so that its
+    root is a power of two as well.
+    """
+    x = _in_30_bits(net, node.inputs[0])
     scale = float(x.scale[0])
-    if (
-        net.options.scales == "shift" and math.frexp(scale)[1] % 2 == 0
-    ):  # 2^odd, whose root is no power of two
-        x = net.requantize_to(x, Format("i32", scale * 2, 0, 0, 2**WIDE_BITS))
+    _, exponent = math.frexp(scale)
+    if net.options.scales == "shift" and exponent % 2 == 0:  # scale = 2^(exponent - 1)
+        even = Format("i32", scale * 2, 0, 0, 2**FINE_BITS)
+        x = net.requantize_to(x, even)
     a = Arithmetic(net.builder, len(x.layout))
-    value = fine_root(a, a.clamp(x.value, 0, 2**31 - 1), SQUARE_ROOT_BITS)
-    net.define(
-        node.outputs[0],
-        Tensor(value, np.sqrt(np.ldexp(x.scale, -2 * SQUARE_ROOT_BITS)), 0, x.layout),
-    )
-
-
-def _computed(net: LoweringContext, node: ir.Node) -> list[Tensor]:
-    return [net.source(value) for value in node.inputs if constant_of(value) is None]
+    radicand = a.clamp(x.value, 0, 2**31 - 1)
+    value = fine_root(a, radicand, SQUARE_ROOT_BITS)
+    root_scale = np.sqrt(np.ldexp(x.scale, -2 * SQUARE_ROOT_BITS))
+    net.define(node.outputs[0], Tensor(value, root_scale, 0, x.layout))
 
 
 def _numerator(net: LoweringContext, value: ir.Value | None, layout: Layout) -> Tensor:
-    """15 bits in i32."""
+    """A numerator with 15 bits in i32, shifted left where it is proven to have fewer."""
     array = constant_of(value)
     if array is not None:
-        scale = usable_scale(
-            float(np.abs(array).max()) / (2**MANTISSA_BITS - 1), net.options.scales
-        )
-        integers = quantize_array(
-            array, scale, -(2**MANTISSA_BITS), 2**MANTISSA_BITS
-        ).astype(np.int32)
-        return Tensor(
-            net.constant(arranged(integers, layout)), np.array([scale]), 0, layout
-        )
-    x = net.widen(laid_out(net, value, net.precise(value), layout))
+        return _constant_numerator(net, array, layout)
+    narrow = operand_in_layout(net, value, net.in_16_bits(value), layout)
+    x = net.widen(narrow)
     proven = net.builder.bounds[x.value]
-    spare = max(MANTISSA_BITS - max(abs(proven.min), abs(proven.max)).bit_length(), 0)
+    length = max(abs(proven.min), abs(proven.max)).bit_length()
+    spare = max(MANTISSA_BITS - length, 0)
     a = Arithmetic(net.builder, len(layout))
     return Tensor(a.left(x.value, spare), np.ldexp(x.scale, -spare), 0, layout)
 
 
-def _wide(net: LoweringContext, value: ir.Value | None) -> Tensor:
-    """In 30 bits, straight from the accumulator, with room for twice what calibration saw."""
-    tensor, seen = net.source(value), net.table.ranges[name_of(value)]
-    reach = min(
-        max(abs(seen.min), abs(seen.max)) * HEADROOM, max(map(abs, net.reach(tensor)))
-    )
-    scale = usable_scale(math.ldexp(reach, -WIDE_BITS), net.options.scales)
-    return net.requantize_to(
-        tensor, Format("i32", scale, 0, -(2**WIDE_BITS), 2**WIDE_BITS), name_of(value)
-    )
+def _constant_numerator(
+    net: LoweringContext, array: FloatArray, layout: Layout
+) -> Tensor:
+    greatest = float(np.abs(array).max())
+    scale = usable_scale(greatest / (2**MANTISSA_BITS - 1), net.options.scales)
+    limit = 2**MANTISSA_BITS
+    integers = quantize_array(array, scale, -limit, limit).astype(np.int32)
+    value = net.constant(in_layout(integers, layout))
+    return Tensor(value, np.array([scale]), 0, layout)
+
+
+def _in_30_bits(net: LoweringContext, value: ir.Value | None) -> Tensor:
+    """The value straight from the accumulator, with room for twice the measured range."""
+    name = name_of(value)
+    tensor = net.as_computed(value)
+    measured = net.table.ranges[name]
+    low, high = net.interval(tensor)
+    expected = max(abs(measured.min), abs(measured.max)) * HEADROOM
+    greatest = min(expected, max(abs(low), abs(high)))
+    scale = usable_scale(math.ldexp(greatest, -FINE_BITS), net.options.scales)
+    target = Format("i32", scale, 0, -(2**FINE_BITS), 2**FINE_BITS)
+    return net.requantize_to(tensor, target, name)
 
 
 def _quotient(net: LoweringContext, x: Tensor, divisor: ir.Value | None) -> Tensor:
-    y, least_seen = (
-        laid_out(net, divisor, _wide(net, divisor), x.layout),
-        net.table.ranges[name_of(divisor)].min,
-    )
+    """x / divisor is x * (2^30 / mantissa) / 2^(1 + excess).
+
+    The divisor is mantissa * 2^excess; the quotient counts in steps of 2^-29 * scale of x /
+    scale of the divisor.
+    """
+    fine_divisor = _in_30_bits(net, divisor)
+    y = operand_in_layout(net, divisor, fine_divisor, x.layout)
+    least_measured = net.table.ranges[name_of(divisor)].min
+    always_positive = least_measured > 0
     a, scale = Arithmetic(net.builder, len(y.layout)), float(y.scale[0])
-    least = max(
-        2 ** (MANTISSA_BITS - 1), math.floor(min(least_seen / 4 / scale, 2**WIDE_BITS))
-    )
-    size = y.value if least_seen > 0 else net.builder.emit("abs", y.value)
-    size = a.clamp(size, least, 2**31 - 1)
-    excess = excess_bits(a, size, MANTISSA_BITS)
-    mantissa = a.clamp(
-        a.right(size, excess, computed=True), 2 ** (MANTISSA_BITS - 1), 2**MANTISSA_BITS
-    )
-    steep = inverse(a, mantissa)
-    if least_seen <= 0:
-        steep = a.mul(steep, _sign(net, a, y.value))
-    product = a.mul(x.value, steep, 1)
-    value = a.right(product, excess, computed=True)
-    return Tensor(value, np.ldexp(x.scale / scale, 1 - INVERSE_BITS), 0, y.layout)
+    magnitude = y.value if always_positive else net.builder.emit("abs", y.value)
+    magnitude = a.clamp(magnitude, _least_divisor(least_measured, scale), 2**31 - 1)
+    excess = excess_bits(a, magnitude, MANTISSA_BITS)
+    shifted = a.right_by(magnitude, excess)
+    mantissa = a.clamp(shifted, LEAST_MANTISSA, 2**MANTISSA_BITS)
+    factor = inverse(a, mantissa)
+    if not always_positive:
+        factor = a.mul(factor, _sign(a, y.value))
+    product = a.mul(x.value, factor, 1)
+    value = a.right_by(product, excess)
+    steps = np.ldexp(x.scale / scale, 1 - INVERSE_BITS)
+    return Tensor(value, steps, 0, y.layout)
 
 
-def _sign(net: LoweringContext, a: Arithmetic, y: Handle) -> Handle:
+def _least_divisor(least_measured: float, scale: float) -> int:
+    """The least magnitude of an integer to divide by: 2^14, or a quarter of the least."""
+    most: int = 2**FINE_BITS
+    quarter = min(least_measured / 4 / scale, most)
+    return max(LEAST_MANTISSA, math.floor(quarter))
+
+
+def _sign(a: Arithmetic, y: Handle) -> Handle:
     """-1 below 0, else 1."""
-    below = a.clamp(y, -1, 0)
-    return a.add(a.left(below, 1), number=1)
+    minus_one_or_zero = a.clamp(y, -1, 0)
+    return a.add_number(a.left(minus_one_or_zero, 1), 1)

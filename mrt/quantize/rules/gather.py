@@ -20,7 +20,7 @@ from mrt.quantize.rules.argmax_topk import last, take_along_last
 from mrt.quantize.rules.integers import fits_integer
 from mrt.quantize.rules.movement import movable
 from mrt.quantize.rules.registry import rule
-from mrt.quantize.tensor import HEAD_BITS, Format, Tensor, choose_format
+from mrt.quantize.tensor import OUTPUT_BITS, Format, Tensor, choose_format
 from mrt.table.table import MeasuredRange
 
 COMPARISONS = frozenset({"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"})
@@ -94,8 +94,8 @@ def _format_of_table(
     ends = float(array.min()), float(array.max())
     compared = all(use.node.op_type in COMPARISONS for use in value.uses())
     bits = (
-        HEAD_BITS
-        if compared or name_of(value) in net.heads
+        OUTPUT_BITS
+        if compared or name_of(value) in net.output_path
         else net.options.activation_bits_of(name_of(value))
     )
     options = net.options
@@ -103,7 +103,7 @@ def _format_of_table(
     return choose_format(
         seen,
         bits,
-        reach=ends,
+        interval=ends,
         scales=options.scales,
         scheme=options.scheme,
         unsigned=options.unsigned,
@@ -120,7 +120,7 @@ def _indices(net: LoweringContext, value: ir.Value | None, size: int) -> Handle:
             .clip(0, size - 1)
             .astype(np.int32)
         )
-    indices = net.logical(net.recast(net.source(value), "i32"))
+    indices = net.to_float_layout(net.cast_to(net.as_computed(value), "i32"))
     index, emit = indices.value, net.builder.emit
     if net.builder.bounds[index].min < 0:
         ones = [1] * len(indices.layout)

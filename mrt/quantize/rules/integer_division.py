@@ -1,6 +1,6 @@
-"""Quotients and rests of whole numbers by whole numbers, whatever their signs.
+"""Exact Div and Mod of integral values, of any signs.
 
-A divisor of 0, for which ONNX gives no meaning, divides as 1 would.
+A divisor of 0, for which ONNX defines no result, is replaced by 1.
 """
 
 from __future__ import annotations
@@ -9,54 +9,71 @@ import numpy as np
 import onnx_ir as ir
 
 from cvm.errors import Unproven
-from mrt.graph.canonical_values import constant_of, shape_of
+from mrt.graph.canonical_values import constant_of
 from mrt.quantize.builder import Handle
-from mrt.quantize.context import LoweringContext, common_layout
-from mrt.quantize.rules.integers import INTEGER_RULES, computed, in_i32
-from mrt.quantize.tensor import Layout, Tensor
+from mrt.quantize.context import LoweringContext
+from mrt.quantize.rules.integers import define_integral, in_i32, result_layout
+from mrt.quantize.rules.registry import integer_rule
+from mrt.quantize.tensor import Layout
 
 
+@integer_rule("Div")
 def divide(net: LoweringContext, node: ir.Node) -> None:
-    """Of integer types alone: truncated toward zero, as ONNX does."""
+    """Div of integer types: the quotient truncated toward zero, as in ONNX."""
     if node.outputs[0].dtype == ir.DataType.FLOAT:
-        raise Unproven("intdiv.fits", "a quotient of floats is no whole number")
+        raise Unproven("intdiv.fits", "a quotient of floats is no integer")
     x, divisor, layout = _operands(net, node)
-    _define(net, node, _truncated(net, x, divisor, layout), layout)
+    quotient = _truncated(net, x, divisor, layout)
+    define_integral(net, node.outputs[0], quotient, layout)
 
 
+@integer_rule("Mod")
 def modulus(net: LoweringContext, node: ir.Node) -> None:
-    """x - trunc(x / |k|) * |k|, of x's sign; without fmod k once more where the signs of the rest and of k differ."""
+    """Mod: the remainder r = x - trunc(x / |k|) * |k|, which has the sign of x.
+
+    That is ONNX's result with fmod=1. Otherwise the result has the sign of the divisor k:
+    it is r + k where the signs of r and k differ.
+    """
     x, divisor, layout = _operands(net, node)
     emit, bounds = net.builder.emit, net.builder.bounds
-    size = _size(net, divisor, layout)
-    rest = emit("sub", x, emit("mul", emit("intdiv", x, size), size, shift=0))
-    most, least = bounds[size].max - 1, min(0, bounds[x].min)
-    rest = emit("clamp", rest, min=-most if least < 0 else 0, max=most)
-    if not node.attributes["fmod"].as_int() and (least < 0 or bounds[divisor].min < 0):
-        rest = _of_the_divisor_s_sign(net, rest, divisor, layout)
+    magnitude = _magnitude(net, divisor, layout)
+    quotient = emit("intdiv", x, magnitude)
+    multiple = emit("mul", quotient, magnitude, shift=0)
+    most = bounds[magnitude].max - 1
+    x_may_be_negative = bounds[x].min < 0
+    least = -most if x_may_be_negative else 0
+    remainder = emit("clamp", emit("sub", x, multiple), min=least, max=most)
+    signs_may_differ = x_may_be_negative or bounds[divisor].min < 0
+    if not node.attributes["fmod"].as_int() and signs_may_differ:
+        remainder = _with_sign_of_divisor(net, remainder, divisor, layout)
         low = 0 if bounds[divisor].min >= 0 else -most
-        rest = emit("clamp", rest, min=low, max=0 if bounds[divisor].max <= 0 else most)
-    _define(net, node, rest, layout)
+        high = 0 if bounds[divisor].max <= 0 else most
+        remainder = emit("clamp", remainder, min=low, max=high)
+    define_integral(net, node.outputs[0], remainder, layout)
 
 
-def _of_the_divisor_s_sign(
-    net: LoweringContext, rest: Handle, divisor: Handle, layout: Layout
+def _with_sign_of_divisor(
+    net: LoweringContext, remainder: Handle, divisor: Handle, layout: Layout
 ) -> Handle:
+    """remainder + divisor where their signs differ, else the remainder."""
     emit = net.builder.emit
     zero = _scalar(net, 0, layout)
     if net.builder.bounds[divisor].min >= 0:
-        differs = emit("greater", zero, rest)
+        differs = emit("greater", zero, remainder)
     else:
-        signs = (emit("clamp", value, min=-1, max=1) for value in (rest, divisor))
-        differs = emit("greater", zero, emit("mul", *signs, shift=0))
-    return emit("select", differs, emit("add", rest, divisor), rest)
+        sign = emit("clamp", remainder, min=-1, max=1)
+        sign_of_divisor = emit("clamp", divisor, min=-1, max=1)
+        product = emit("mul", sign, sign_of_divisor, shift=0)
+        differs = emit("greater", zero, product)
+    return emit("select", differs, emit("add", remainder, divisor), remainder)
 
 
 def _operands(net: LoweringContext, node: ir.Node) -> tuple[Handle, Handle, Layout]:
-    layout = common_layout(computed(net, node), len(shape_of(node.outputs[0])))
-    x, divisor = (in_i32(net, value, layout) for value in node.inputs)
+    layout = result_layout(net, node)
+    x = in_i32(net, node.inputs[0], layout)
+    divisor = in_i32(net, node.inputs[1], layout)
     array = constant_of(node.inputs[1])
-    if array is not None and array.size == 1:  # whatever its rank
+    if array is not None and array.size == 1:  # of any rank
         divisor = _scalar(net, int(array.item()), layout)
     return x, divisor, layout
 
@@ -64,35 +81,28 @@ def _operands(net: LoweringContext, node: ir.Node) -> tuple[Handle, Handle, Layo
 def _truncated(
     net: LoweringContext, x: Handle, divisor: Handle, layout: Layout
 ) -> Handle:
-    emit, bounds = net.builder.emit, net.builder.bounds[divisor]
-    if bounds.min > 0 or bounds.max < 0:
+    """trunc(x / divisor), as x / |divisor| with x negated where the divisor is negative.
+
+    If the divisor is proven not to be 0, one intdiv does it.
+    """
+    emit, proven = net.builder.emit, net.builder.bounds[divisor]
+    if proven.min > 0 or proven.max < 0:
         return emit("intdiv", x, divisor)
-    if bounds.min < 0:
-        below = emit("greater", _scalar(net, 0, layout), divisor)
-        x = emit("select", below, emit("negate", x, input_zp=0, output_zp=0), x)
-    return emit("intdiv", x, _size(net, divisor, layout))
+    if proven.min < 0:
+        below_zero = emit("greater", _scalar(net, 0, layout), divisor)
+        negated = emit("negate", x, input_zp=0, output_zp=0)
+        x = emit("select", below_zero, negated, x)
+    return emit("intdiv", x, _magnitude(net, divisor, layout))
 
 
-def _size(net: LoweringContext, divisor: Handle, layout: Layout) -> Handle:
-    """|k|, at least 1."""
-    size = (
-        divisor
-        if net.builder.bounds[divisor].min >= 0
-        else net.builder.emit("abs", divisor)
-    )
-    return (
-        size
-        if net.builder.bounds[size].min > 0
-        else net.builder.emit("maximum", size, _scalar(net, 1, layout))
-    )
+def _magnitude(net: LoweringContext, divisor: Handle, layout: Layout) -> Handle:
+    """|divisor|, at least 1."""
+    emit, bounds = net.builder.emit, net.builder.bounds
+    magnitude = divisor if bounds[divisor].min >= 0 else emit("abs", divisor)
+    if bounds[magnitude].min > 0:
+        return magnitude
+    return emit("maximum", magnitude, _scalar(net, 1, layout))
 
 
 def _scalar(net: LoweringContext, number: int, layout: Layout) -> Handle:
     return net.constant(np.full([1] * len(layout), number, np.int32))
-
-
-def _define(net: LoweringContext, node: ir.Node, value: Handle, layout: Layout) -> None:
-    net.define(node.outputs[0], Tensor(value, np.ones(1), 0, layout))
-
-
-INTEGER_RULES |= {"Div": divide, "Mod": modulus}

@@ -1,6 +1,7 @@
-"""Products of whole numbers by whole weights, exactly: what a tree's leaves say, counts of truths, numbers of places.
+"""Exact Gemm of integral values by integral weights: values of tree leaves, counts, places.
 
-Weights beyond i8 are written in digits to the base 128, each of which is a product of its own.
+Weights beyond i8 are written in digits to the base 128: w = d0 + 128 d1 + 128^2 d2 + ...
+Each digit is a dense instruction of its own, and the results are added in steps of 128^i.
 """
 
 from __future__ import annotations
@@ -13,70 +14,72 @@ from cvm.program import IntArray
 from mrt.graph.canonical_values import require_constant
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext, identity
-from mrt.quantize.decompose import Part, add_parts, provable_parts
-from mrt.quantize.rules.integers import INTEGER_RULES
-from mrt.quantize.tensor import Tensor
+from mrt.quantize.decompose import (
+    PartialSum,
+    add_parts,
+    provable_parts,
+    slice_last_axis,
+)
+from mrt.quantize.rules.integers import define_integral
+from mrt.quantize.rules.registry import integer_rule
 
 DIGIT_BITS = 7
-MOST = 127  # of i8, in which digits are stored
+MOST = 127  # of i8, the dtype of digits
 
 
 def digits(weights: IntArray) -> list[IntArray]:
-    """Whole numbers as i8, the first counting 1, each further one 128 times the one before."""
-    rest, found = weights.astype(np.int64), []
-    while np.abs(rest).max(initial=0) > MOST:
-        low = ((rest + 2 ** (DIGIT_BITS - 1)) & (2**DIGIT_BITS - 1)) - 2 ** (
-            DIGIT_BITS - 1
-        )
-        found.append(low.astype(np.int8))
-        rest = (rest - low) >> DIGIT_BITS
-    return [*found, rest.astype(np.int8)]
+    """Integers as digits in i8, the lowest first; digit i counts 128^i.
+
+    All but the last lie in -64 .. 63.
+    """
+    remaining, lower_digits = weights.astype(np.int64), list[IntArray]()
+    half, mask = 2 ** (DIGIT_BITS - 1), 2**DIGIT_BITS - 1
+    while np.abs(remaining).max(initial=0) > MOST:
+        lowest = ((remaining + half) & mask) - half
+        lower_digits.append(lowest.astype(np.int8))
+        remaining = (remaining - lowest) >> DIGIT_BITS
+    return [*lower_digits, remaining.astype(np.int8)]
 
 
+@integer_rule("Gemm")
 def _gemm(net: LoweringContext, node: ir.Node) -> None:
-    """dense for each digit of the weights, w[N,K]; the bias goes with the first. Unproven where i32 may not hold a sum."""
-    x = net.logical(net.source(node.inputs[0]))
-    if (dtype := net.narrowest(x)) == "i32":
-        raise Unproven("dense.C1", "whole numbers beyond 16 bits")
-    value = net.recast(x, dtype).value
-    weights, bias = (require_constant(node, index).astype(np.int64) for index in (1, 2))
-    parts = [
-        Part(piece, place * DIGIT_BITS)
-        for place, digit in enumerate(digits(weights))
-        for piece in _products(
-            net, value, digit, bias if place == 0 else np.zeros_like(bias)
-        )
-    ]
+    """dense for each digit of the weights, w[N,K]; the bias goes with the lowest.
+
+    Unproven where x has more than 16 bits or i32 may not hold the sum.
+    """
+    x = net.to_float_layout(net.as_computed(node.inputs[0]))
+    dtype = net.narrowest_dtype(x)
+    if dtype == "i32":
+        raise Unproven("dense.C1", "integers beyond 16 bits")
+    value = net.cast_to(x, dtype).value
+    weights = require_constant(node, 1).astype(np.int64)
+    bias = require_constant(node, 2).astype(np.int64)
+    parts: list[PartialSum] = []
+    for place, digit in enumerate(digits(weights)):
+        bias_of_digit = bias if place == 0 else np.zeros_like(bias)
+        exponent = place * DIGIT_BITS
+        handles = _products(net, value, digit, bias_of_digit)
+        parts += [PartialSum(handle, exponent) for handle in handles]
     total, shift = add_parts(net.builder, parts)
     if shift:
-        raise Unproven("add.fits", "a sum of whole numbers beyond i32")
-    net.define(node.outputs[0], Tensor(total, np.ones(1), 0, identity(2)))
+        raise Unproven("add.fits", "a sum of integers beyond i32")
+    define_integral(net, node.outputs[0], total, identity(2))
 
 
 def _products(
     net: LoweringContext, x: Handle, weights: IntArray, bias: IntArray
 ) -> list[Handle]:
-    rows = net.builder.types[x].shape[0]
+    """x times i8 weights plus the bias, in as few parts as can be proven."""
 
-    def part(start: int, stop: int) -> Handle:
-        whole = stop - start == weights.shape[1]
-        piece = (
-            x
-            if whole
-            else net.builder.emit(
-                "slice", x, start=(0, start), size=(rows, stop - start)
-            )
-        )
-        addend = (bias if start == 0 else np.zeros_like(bias)).astype(np.int32)
+    def emit(start: int, stop: int) -> Handle:
+        piece = slice_last_axis(net.builder, x, start, stop)
+        addend = bias if start == 0 else np.zeros_like(bias)
         return net.builder.emit(
             "dense",
             piece,
             net.constant(weights[:, start:stop]),
-            net.constant(addend),
+            net.constant(addend.astype(np.int32)),
             input_zp=0,
         )
 
-    return provable_parts(weights.shape[1], part)
-
-
-INTEGER_RULES["Gemm"] = _gemm
+    return provable_parts(weights.shape[1], emit)

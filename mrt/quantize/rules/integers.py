@@ -1,7 +1,8 @@
-"""Arithmetic of whole numbers (indices, counts, truths), exactly: the integers are the numbers, and nothing is rounded.
+"""Arithmetic of integral values (indices, counts, booleans): nothing is rounded.
 
-Values of integer types are always such; floats are where a cast or a comparison made them. A rule here goes before the one
-of `rules.py` wherever every operand is whole.
+The program's integers are the numbers themselves. Values of ONNX's integer types are always
+integral; floats are where a cast or a comparison made them. A rule of this file goes before
+the operator's rule in RULES wherever every operand is integral.
 """
 
 from __future__ import annotations
@@ -15,98 +16,123 @@ from mrt.errors import Unsupported
 from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import clip_ends, constant_of, integers_of, shape_of
 from mrt.quantize.builder import Handle
-from mrt.quantize.context import LoweringContext, Rule, common_layout
-from mrt.quantize.rules.elementwise import arranged, laid_out
-from mrt.quantize.rules.registry import RULES
+from mrt.quantize.context import LoweringContext, common_layout
+from mrt.quantize.rules.elementwise import in_layout, operand_in_layout
+from mrt.quantize.rules.registry import INTEGER_RULES, RULES, integer_rule
 from mrt.quantize.tensor import Layout, Tensor
 
 I32 = DTYPE_RANGES["i32"]
-INTEGER_RULES: dict[str, Rule] = {}
+NOT_COMPUTED_WITH = ("Clip", "Slice")
+"""Operators whose constants are bounds or places, never numbers of the result."""
 
 
 def lower_integer(net: LoweringContext, node: ir.Node) -> bool:
-    """Lower a node whose operands are all whole; False where there is no rule, or its i32 cannot be proven and another can."""
+    """Write a node with integral operands exactly; False if another rule shall do it.
+
+    That is the case if there is no exact rule, or if its i32 cannot be proven to hold the
+    result of a float operator that has another rule.
+    """
     _refuse_beyond_i32(node)
-    if node.op_type not in INTEGER_RULES or not _takes_integer(net, node):
+    exact_rule = INTEGER_RULES.get(node.op_type)
+    if exact_rule is None or not _has_integral_operands(net, node):
         return False
     try:
-        INTEGER_RULES[node.op_type](net, node)
+        exact_rule(net, node)
     except Unproven:
-        if node.outputs[0].dtype != ir.DataType.FLOAT or node.op_type not in RULES:
+        is_float = node.outputs[0].dtype == ir.DataType.FLOAT
+        if not is_float or node.op_type not in RULES:
             raise
         return False
     return True
 
 
-def _takes_integer(net: LoweringContext, node: ir.Node) -> bool:
-    """Whether every operand is whole; limits of a Clip may lie beyond i32, where they limit nothing."""
+def _has_integral_operands(net: LoweringContext, node: ir.Node) -> bool:
+    """Whether every operand is integral; a bound of a Clip may be any integer, or infinite.
+
+    A bound beyond i32 limits nothing.
+    """
     if node.op_type != "Clip":
         return all(is_integer(net, value) for value in node.inputs)
-    return is_integer(net, node.inputs[0]) and all(
-        end == np.floor(end) for end in clip_ends(node)
-    )
+    low, high = clip_ends(node)
+    if low != np.floor(low) or high != np.floor(high):
+        return False
+    return is_integer(net, node.inputs[0])
 
 
 def _refuse_beyond_i32(node: ir.Node) -> None:
-    """A constant of an integer type that i32 does not hold has no integers here; the ends of a Clip or Slice only limit."""
-    if node.outputs[0].dtype in (
-        ir.DataType.FLOAT,
-        ir.DataType.BOOL,
-    ) or node.op_type in ("Clip", "Slice"):
+    """Unsupported where a constant of an integer type does not fit i32.
+
+    The constants of a Clip or Slice only limit, so they may.
+    """
+    not_integers = (ir.DataType.FLOAT, ir.DataType.BOOL)
+    if node.outputs[0].dtype in not_integers or node.op_type in NOT_COMPUTED_WITH:
         return
     for value in node.inputs:
         array = constant_of(value)
-        if array is not None and not fits_integer(array):
-            raise Unsupported(
-                [
-                    f"{node.name} ({node.op_type}): a constant of {array.min():.0f}..{array.max():.0f} does not fit i32"
-                ]
-            )
+        if array is None or fits_integer(array):
+            continue
+        raise Unsupported(
+            [
+                f"{node.name} ({node.op_type}): a constant of "
+                f"{array.min():.0f}..{array.max():.0f} does not fit i32"
+            ]
+        )
 
 
 def is_integer(net: LoweringContext, value: ir.Value | None) -> bool:
-    """Whether a value, computed or constant, is represented by its own numbers; an operand left out is no hindrance."""
+    """Whether a value is integral: computed or constant, or an operand that is left out."""
     if value is None:
         return True
     array = constant_of(value)
     if array is not None:
         return fits_integer(array)
-    return net.source(value).integral
+    return net.as_computed(value).integral
 
 
 def fits_integer(array: FloatArray) -> bool:
-    """Whether a constant holds whole numbers of i32 alone."""
-    return bool(
-        np.all((array == np.floor(array)) & (array >= I32[0]) & (array <= I32[1]))
-    )
+    """Whether a constant holds integers of i32 only."""
+    is_integral = array == np.floor(array)
+    in_range = (array >= I32[0]) & (array <= I32[1])
+    return bool(np.all(is_integral & in_range))
 
 
 def computed(net: LoweringContext, node: ir.Node) -> list[Tensor]:
     """The computed operands of a node, as their rules left them."""
-    return [
-        net.source(value)
-        for value in node.inputs
-        if value is not None and constant_of(value) is None
-    ]
+    given = [value for value in node.inputs if value is not None]
+    return [net.as_computed(value) for value in given if constant_of(value) is None]
+
+
+def result_layout(net: LoweringContext, node: ir.Node) -> Layout:
+    """The layout in which the operands of an element-wise operator are combined."""
+    return common_layout(computed(net, node), len(shape_of(node.outputs[0])))
 
 
 def integer_operand(
     net: LoweringContext, value: ir.Value | None, layout: Layout
 ) -> Tensor:
-    """A whole operand, computed or constant (in i32, or bool), in a layout, with leading axes where its rank is lower."""
+    """An integral operand in a layout, with leading axes of size 1 where its rank is lower.
+
+    A constant has dtype i32, or bool if it is boolean.
+    """
     array = constant_of(value)
     if array is None:
-        return laid_out(net, value, net.source(value), layout)
+        return operand_in_layout(net, value, net.as_computed(value), layout)
     assert value is not None
-    integers: IntArray = array.astype(
-        np.bool_ if value.dtype == ir.DataType.BOOL else np.int32
-    )
-    return Tensor(net.constant(arranged(integers, layout)), np.ones(1), 0, layout)
+    dtype = np.bool_ if value.dtype == ir.DataType.BOOL else np.int32
+    integers: IntArray = array.astype(dtype)
+    return Tensor(net.constant(in_layout(integers, layout)), np.ones(1), 0, layout)
 
 
 def in_i32(net: LoweringContext, value: ir.Value | None, layout: Layout) -> Handle:
-    """A whole operand in i32."""
-    return net.recast(integer_operand(net, value, layout), "i32").value
+    """An integral operand in i32."""
+    return net.cast_to(integer_operand(net, value, layout), "i32").value
+
+
+def define_integral(
+    net: LoweringContext, value: ir.Value, handle: Handle, layout: Layout
+) -> None:
+    """Make integers the representation of an integral value."""
+    net.define(value, Tensor(handle, np.ones(1), 0, layout))
 
 
 _INSTRUCTIONS = {
@@ -115,78 +141,73 @@ _INSTRUCTIONS = {
     "Mul": "mul",
     "Max": "maximum",
     "Min": "minimum",
+    "ReduceSum": "reduce_sum",
+    "ReduceMax": "reduce_max",
+    "ReduceMin": "reduce_min",
 }
 
 
+@integer_rule("Add", "Sub", "Mul", "Max", "Min")
 def _binary(net: LoweringContext, node: ir.Node) -> None:
     """The instruction of the same meaning on i32."""
-    layout = common_layout(computed(net, node), len(shape_of(node.outputs[0])))
-    left, right = (in_i32(net, value, layout) for value in node.inputs)
+    layout = result_layout(net, node)
+    left = in_i32(net, node.inputs[0], layout)
+    right = in_i32(net, node.inputs[1], layout)
     shift = {"shift": 0} if node.op_type == "Mul" else {}
-    _define(
-        net,
-        node,
-        net.builder.emit(_INSTRUCTIONS[node.op_type], left, right, **shift),
-        layout,
-    )
+    value = net.builder.emit(_INSTRUCTIONS[node.op_type], left, right, **shift)
+    define_integral(net, node.outputs[0], value, layout)
 
 
+@integer_rule("Relu", "Clip")
 def _clip(net: LoweringContext, node: ir.Node) -> None:
-    """Relu and Clip: at once, by clamp."""
+    """Relu and Clip as a clamp."""
     x, layout = _single(net, node)
     low, high = 0, I32[1]
     if node.op_type == "Clip":
-        ends = clip_ends(node)
-        if ends[0] > I32[1] or ends[1] < I32[0]:
-            raise Unproven(
-                "clamp.fits",
-                f"limits {ends[0]:.0f}..{ends[1]:.0f} leave nothing of i32",
-            )
-        low, high = (int(min(max(end, I32[0]), I32[1])) for end in ends)
-    _define(
-        net, node, net.builder.emit("clamp", x, min=min(low, high), max=high), layout
-    )
+        low, high = _bounds_in_i32(*clip_ends(node))
+    value = net.builder.emit("clamp", x, min=min(low, high), max=high)
+    define_integral(net, node.outputs[0], value, layout)
 
 
+def _bounds_in_i32(low: float, high: float) -> tuple[int, int]:
+    """The bounds of a Clip moved into i32."""
+    if low > I32[1] or high < I32[0]:
+        raise Unproven(
+            "clamp.fits", f"limits {low:.0f}..{high:.0f} leave nothing of i32"
+        )
+    return int(min(max(low, I32[0]), I32[1])), int(min(max(high, I32[0]), I32[1]))
+
+
+@integer_rule("Neg", "Abs", "Floor", "Ceil")
 def _unary(net: LoweringContext, node: ir.Node) -> None:
-    """Neg, Abs, and Floor and Ceil, which leave whole numbers as they are."""
+    """Neg and Abs; Floor and Ceil, which leave integers as they are."""
     x, layout = _single(net, node)
     if node.op_type == "Neg":
         x = net.builder.emit("negate", x, input_zp=0, output_zp=0)
     elif node.op_type == "Abs":
         x = net.builder.emit("abs", x)
-    _define(net, node, x, layout)
+    define_integral(net, node.outputs[0], x, layout)
 
 
+@integer_rule("Sign")
 def _sign(net: LoweringContext, node: ir.Node) -> None:
-    """-1, 0 or 1: held between them."""
+    """-1, 0 or 1, by a clamp."""
     x, layout = _single(net, node)
-    _define(net, node, net.builder.emit("clamp", x, min=-1, max=1), layout)
+    value = net.builder.emit("clamp", x, min=-1, max=1)
+    define_integral(net, node.outputs[0], value, layout)
 
 
+@integer_rule("ReduceSum", "ReduceMax", "ReduceMin")
 def _reduce(net: LoweringContext, node: ir.Node) -> None:
     """ReduceSum, ReduceMax, ReduceMin, axis by axis."""
     x, layout = _single(net, node)
-    instruction = {
-        "ReduceSum": "reduce_sum",
-        "ReduceMax": "reduce_max",
-        "ReduceMin": "reduce_min",
-    }[node.op_type]
+    instruction = _INSTRUCTIONS[node.op_type]
     for axis in sorted(layout.index(axis) for axis in integers_of(node, 1)):
         x = net.builder.emit(instruction, x, axis=axis)
-    _define(net, node, x, layout)
+    define_integral(net, node.outputs[0], x, layout)
 
 
 def _single(net: LoweringContext, node: ir.Node) -> tuple[Handle, Layout]:
-    tensor = net.source(node.inputs[0])
-    return net.recast(tensor, "i32").value, tensor.layout
-
-
-def _define(net: LoweringContext, node: ir.Node, value: Handle, layout: Layout) -> None:
-    net.define(node.outputs[0], Tensor(value, np.ones(1), 0, layout))
-
-
-INTEGER_RULES |= dict.fromkeys(("Add", "Sub", "Mul", "Max", "Min"), _binary)
-INTEGER_RULES |= {"Sign": _sign, "Relu": _clip, "Clip": _clip}
-INTEGER_RULES |= dict.fromkeys(("Neg", "Abs", "Floor", "Ceil"), _unary)
-INTEGER_RULES |= dict.fromkeys(("ReduceSum", "ReduceMax", "ReduceMin"), _reduce)
+    """The only operand in i32, and its layout."""
+    tensor = net.as_computed(node.inputs[0])
+    return net.cast_to(tensor, "i32").value, tensor.layout

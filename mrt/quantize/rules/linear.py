@@ -1,404 +1,273 @@
-"""Sums of products: Conv, ConvTranspose, Gemm, MatMul. Each leaves an i32 accumulator with one scale per output channel."""
+"""Conv, ConvTranspose and Gemm: constant weights times a computed value, plus a bias.
+
+Each rule leaves an i32 accumulator with one scale per output channel:
+
+    accumulator = sum of weight * (x - zero point of x) + bias
+    real        = scale of x * scale of the channel's weights * accumulator + centre
+
+`layer_weights.py` makes the integer weights. A sum that is not proven to fit i32 is written
+as several shorter ones (`decompose.py`); weights beyond 8 bits are two products each
+(`wide_weights.py`). Both may leave the accumulator in steps of 2^shift, which goes into the
+scale.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
 from cvm.errors import Unproven
-from cvm.program import DTYPES, Attribute, IntArray
+from cvm.program import Attribute, IntArray
 from mrt.exact.fixed_point import FloatArray
-from mrt.graph.canonical_values import constant_of, name_of, require_constant, shape_of
+from mrt.graph.canonical_values import require_constant, shape_of
 from mrt.quantize.builder import Handle
-from mrt.quantize.channel_centres import output_centres, taken_up
+from mrt.quantize.channel_centres import output_centres
 from mrt.quantize.context import LoweringContext, identity
-from mrt.quantize.decompose import emit_in_parts, provable_parts
+from mrt.quantize.decompose import provable_parts, slice_last_axis
 from mrt.quantize.dither import dither_offsets
-from mrt.quantize.rounding import Layer
+from mrt.quantize.layer_weights import LayerWeights, integer_weights
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import NHWC, Tensor
-from mrt.quantize.weights import quantize_bias, quantize_weights, weight_scales
 from mrt.quantize.wide_weights import sum_of_products
 from mrt.quantize.window import fit_window, tap_counts
-
-MATMUL_PARTS = 4
-NO_CENTRES = np.zeros(1)
 
 
 @rule("Conv")
 def conv(net: LoweringContext, node: ir.Node) -> None:
-    """conv2d on NHWC; the window is first made to divide exactly."""
-    x = net.image(net.operand(node.inputs[0]))
-    centres, source = (
-        output_centres(net, node),
-        require_constant(node, 1).transpose(0, 2, 3, 1),
-    )
-    weights, bias, scales = _parameters(
-        net, node, x, source, _shares(node), centres - dither_offsets(net, node)
-    )
-    stride, dilation = (
-        tuple(node.attributes[name].as_ints()) for name in ("strides", "dilations")
-    )
-    extent = tuple(
-        (size - 1) * step + 1
-        for size, step in zip(weights.shape[1:3], dilation, strict=True)
-    )
-    value, pad = fit_window(
-        net, x.value, extent, stride, tuple(node.attributes["pads"].as_ints())
-    )
-    attributes: dict[str, Attribute] = {
-        "pad": pad,
-        "stride": stride,
-        "dilation": dilation,
-        "input_zp": x.zero_point,
-    }
-    total, shift = _convolve(
+    """conv2d on NHWC; `fit_window` first makes the windows cover the input exactly.
+
+    Centres and dither offsets of the output are part of the bias.
+    """
+    x = net.to_nhwc(net.product_operand(node.inputs[0]))
+    centres = output_centres(net, node)
+    layer = integer_weights(
         net,
+        node,
+        x,
+        require_constant(node, 1).transpose(0, 2, 3, 1),  # [O, KH, KW, C/groups]
+        shares=_tap_shares(node),
+        centres=centres - dither_offsets(net, node),
+    )
+    stride = tuple(node.attributes["strides"].as_ints())
+    dilation = tuple(node.attributes["dilations"].as_ints())
+    pads = tuple(node.attributes["pads"].as_ints())
+    extent = _dilated(layer.weights.shape[1:3], dilation)
+    value, pad = fit_window(net, x.value, extent, stride, pads)
+    convolution = _Convolution(
         "conv2d",
-        value,
-        weights,
-        bias,
         node.attributes["group"].as_int(),
-        attributes,
+        {
+            "pad": pad,
+            "stride": stride,
+            "dilation": dilation,
+            "input_zp": x.zero_point,
+        },
     )
-    net.define(
-        node.outputs[0],
-        Tensor(total, np.ldexp(scales, shift), 0, NHWC, centres=centres),
-    )
+    total, shift = _convolve(net, convolution, value, layer)
+    scales = np.ldexp(layer.scales, shift)
+    net.define(node.outputs[0], Tensor(total, scales, 0, NHWC, centres=centres))
+
+
+def _dilated(kernel: tuple[int, ...], dilation: tuple[int, ...]) -> tuple[int, ...]:
+    """How many rows and columns a dilated kernel spans."""
+    pairs = zip(kernel, dilation, strict=True)
+    return tuple((size - 1) * step + 1 for size, step in pairs)
 
 
 @rule("ConvTranspose")
 def conv_transpose(net: LoweringContext, node: ir.Node) -> None:
-    """conv2d_transpose on NHWC: ONNX's pads are negative output pads, its output_padding is added at the end."""
-    x = net.image(net.operand(node.inputs[0]))
-    groups, stride = (
-        node.attributes["group"].as_int(),
-        tuple(node.attributes["strides"].as_ints()),
+    """conv2d_transpose on NHWC.
+
+    The instruction's out_pad adds rows and columns to the output. ONNX's pads remove them,
+    so they are negative out_pads; ONNX's output_padding is added at the bottom and right.
+    """
+    x = net.to_nhwc(net.product_operand(node.inputs[0]))
+    groups = node.attributes["group"].as_int()
+    layer = integer_weights(
+        net,
+        node,
+        x,
+        _outputs_first(require_constant(node, 1), groups),
+        shares=_tap_shares(node, transposed=True),
     )
-    source = _outputs_first(require_constant(node, 1), groups)
-    weights, bias, scales = _parameters(
-        net, node, x, source, _shares(node, transposed=True)
+    wanted = _wanted_out_pad(node)
+    out_pad = _allowed_out_pad(wanted, layer.weights.shape[1:3])
+    stride = tuple(node.attributes["strides"].as_ints())
+    convolution = _Convolution(
+        "conv2d_transpose",
+        groups,
+        {"out_pad": out_pad, "stride": stride, "input_zp": x.zero_point},
     )
+    total, shift = _convolve(net, convolution, x.value, layer)
+    float_shape = shape_of(node.outputs[0])
+    size = tuple(float_shape[axis] for axis in NHWC)
+    if size != net.builder.types[total].shape:
+        start = (0, out_pad[0] - wanted[0], out_pad[2] - wanted[2], 0)
+        total = net.builder.emit("slice", total, start=start, size=size)
+    net.define(node.outputs[0], Tensor(total, np.ldexp(layer.scales, shift), 0, NHWC))
+
+
+def _wanted_out_pad(node: ir.Node) -> tuple[int, ...]:
+    """out_pad (top, bottom, left, right) of a ConvTranspose."""
     top, left, bottom, right = node.attributes["pads"].as_ints()
     extra_height, extra_width = node.attributes["output_padding"].as_ints()
-    wanted = (-top, extra_height - bottom, -left, extra_width - right)
-    # An output pad must leave something of the kernel (SPEC conv2d_transpose.C5); the rest is cut off afterwards.
-    out_pad = tuple(
-        max(amount, 1 - weights.shape[1 + side // 2])
-        for side, amount in enumerate(wanted)
-    )
-    attributes: dict[str, Attribute] = {
-        "out_pad": out_pad,
-        "stride": stride,
-        "input_zp": x.zero_point,
-    }
-    total, shift = _convolve(
-        net, "conv2d_transpose", x.value, weights, bias, groups, attributes
-    )
-    size = tuple(shape_of(node.outputs[0])[axis] for axis in NHWC)
-    if size != net.builder.types[total].shape:
-        total = net.builder.emit(
-            "slice",
-            total,
-            start=(0, out_pad[0] - wanted[0], out_pad[2] - wanted[2], 0),
-            size=size,
-        )
-    net.define(node.outputs[0], Tensor(total, np.ldexp(scales, shift), 0, NHWC))
+    return -top, extra_height - bottom, -left, extra_width - right
+
+
+def _allowed_out_pad(
+    wanted: tuple[int, ...], kernel: tuple[int, ...]
+) -> tuple[int, ...]:
+    """The wanted out_pad, where it leaves at least one row or column of the kernel.
+
+    SPEC conv2d_transpose.C5 asks for that; a slice takes off the rest afterwards.
+    """
+    height, width = kernel
+    sizes = (height, height, width, width)
+    pairs = zip(wanted, sizes, strict=True)
+    return tuple(max(amount, 1 - size) for amount, size in pairs)
 
 
 def _outputs_first(weights: FloatArray, groups: int) -> FloatArray:
-    """[C, O/groups, KH, KW] as [O, KH, KW, C/groups]."""
+    """Weights [C, O/groups, KH, KW] as [O, KH, KW, C/groups]."""
     inputs = weights.shape[0] // groups
     per_group = weights.reshape(groups, inputs, *weights.shape[1:])
-    return per_group.transpose(0, 2, 3, 4, 1).reshape(-1, *weights.shape[2:], inputs)
+    ordered = per_group.transpose(0, 2, 3, 4, 1)
+    return ordered.reshape(-1, *weights.shape[2:], inputs)
+
+
+def _tap_shares(node: ir.Node, *, transposed: bool = False) -> FloatArray:
+    """[KH, KW, 1]: the share of a convolution's outputs for which a tap meets an input.
+
+    For the other outputs the tap lies on padding.
+    """
+    rows = _tap_shares_along(node, 0, transposed)
+    columns = _tap_shares_along(node, 1, transposed)
+    return (rows[:, None] * columns)[..., None]
+
+
+def _tap_shares_along(node: ir.Node, axis: int, transposed: bool) -> FloatArray:
+    """The shares along rows (axis 0) or columns (axis 1) alone."""
+    inputs = shape_of(node.inputs[0])[2 + axis]
+    outputs = shape_of(node.outputs[0])[2 + axis]
+    windows, inside = (inputs, outputs) if transposed else (outputs, inputs)
+    counts = tap_counts(
+        shape_of(node.inputs[1])[2 + axis],
+        node.attributes["dilations"].as_ints()[axis],
+        windows,
+        node.attributes["strides"].as_ints()[axis],
+        node.attributes["pads"].as_ints()[axis],
+        inside,
+    )
+    return np.asarray(counts / outputs)
 
 
 @rule("Gemm")
 def gemm(net: LoweringContext, node: ir.Node) -> None:
     """dense: x[M,K], w[N,K], b[N]."""
-    x = net.logical(net.operand(node.inputs[0]))
-    weights, bias, scales = _parameters(net, node, x, require_constant(node, 1))
+    x = net.to_float_layout(net.product_operand(node.inputs[0]))
+    layer = integer_weights(net, node, x, require_constant(node, 1))
 
-    def products(w: IntArray, b: IntArray) -> list[Handle]:
-        def part(start: int, stop: int) -> Handle:
-            piece = _last_axis(net, x.value, start, stop)
-            operands = (
-                net.constant(w[:, start:stop]),
-                net.constant(b if start == 0 else np.zeros_like(b)),
-            )
-            return net.builder.emit("dense", piece, *operands, input_zp=x.zero_point)
+    def products(weights: IntArray, bias: IntArray) -> list[Handle]:
+        return _dense_parts(net, x, weights, bias)
 
-        return provable_parts(w.shape[1], part)
-
-    total, shift = sum_of_products(net.builder, weights, bias, products)
-    net.define(node.outputs[0], Tensor(total, np.ldexp(scales, shift), 0, identity(2)))
+    total, shift = sum_of_products(net.builder, layer.weights, layer.bias, products)
+    scales = np.ldexp(layer.scales, shift)
+    net.define(node.outputs[0], Tensor(total, scales, 0, identity(2)))
 
 
-@rule("MatMul")
-def matmul(net: LoweringContext, node: ir.Node) -> None:
-    """matmul of two tensors, batches flattened to one axis."""
-    a, b = _coarser(net, *_matrices(net, node))
-    batch = np.broadcast_shapes(net.shape(a)[:-2], net.shape(b)[:-2])
-    a3, b3 = (_batched(net, tensor, batch) for tensor in (a, b))
-    length = net.shape(a3)[2]
+def _dense_parts(
+    net: LoweringContext, x: Tensor, weights: IntArray, bias: IntArray
+) -> list[Handle]:
+    """As few dense instructions as can be proven, each over a range of the inputs."""
 
-    def part(start: int, stop: int) -> Handle:
-        left = _last_axis(net, a3.value, start, stop)
-        right = b3.value
-        if stop - start < length:
-            right = net.builder.emit(
-                "slice",
-                right,
-                start=(0, start, 0),
-                size=_sized(net.shape(b3), 1, stop - start),
-            )
+    def emit(start: int, stop: int) -> Handle:
+        piece = slice_last_axis(net.builder, x.value, start, stop)
+        weights_of_piece = net.constant(weights[:, start:stop])
+        bias_of_piece = net.constant(_bias_of_part(bias, start))
         return net.builder.emit(
-            "matmul", left, right, a_zp=a3.zero_point, b_zp=b3.zero_point
+            "dense", piece, weights_of_piece, bias_of_piece, input_zp=x.zero_point
         )
 
-    total, shift = emit_in_parts(net.builder, length, part)
-    shape = shape_of(node.outputs[0])
-    scale = np.ldexp(a.scale * b.scale, shift)
-    net.define(
-        node.outputs[0],
-        Tensor(net.reshaped(total, shape), scale, 0, identity(len(shape))),
-    )
+    return provable_parts(weights.shape[1], emit)
 
 
-def _matrices(net: LoweringContext, node: ir.Node) -> tuple[Tensor, Tensor]:
-    """Both operands with two axes or more, in 16 bits if a computed one has them or a constant one is to."""
-    computed = {
-        index: net.logical(net.operand(value))
-        for index, value in enumerate(node.inputs)
-        if constant_of(value) is None
-    }
-    fine = (
-        len(computed) < 2 and net.options.weight_bits_of(name_of(node.outputs[0])) > 8
-    )
-    dtype = (
-        "i16"
-        if fine or any(net.dtype(tensor) == "i16" for tensor in computed.values())
-        else "i8"
-    )
-    left, right = (
-        net.widen(computed[index], dtype)
-        if index in computed
-        else _constant_matrix(net, node, index, dtype)
-        for index in (0, 1)
-    )
-    return _with_two_axes(net, left, (1, -1)), _with_two_axes(net, right, (-1, 1))
+@dataclass(frozen=True)
+class _Convolution:
+    """An instruction of the conv2d family and its attributes without `groups`."""
 
+    instruction: str
+    groups: int
+    attributes: Mapping[str, Attribute]
 
-def _coarser(net: LoweringContext, *matrices: Tensor) -> list[Tensor]:
-    """Both, the one with the greater integers halved until few parts can hold the sum of products.
-
-    i32 holds no two products of full 16 bits, so 512 terms would need 512 parts; at 12 bits four do.
-    """
-    length = net.shape(matrices[0])[-1]
-    ends = [net.builder.bounds[tensor.value] for tensor in matrices]
-    sizes = [
-        max(abs(end.min - tensor.zero_point), abs(end.max - tensor.zero_point))
-        for end, tensor in zip(ends, matrices, strict=True)
-    ]
-    halvings = [0, 0]
-    while length * sizes[0] * sizes[1] >= MATMUL_PARTS * 2**31:
-        greater = 0 if sizes[0] >= sizes[1] else 1
-        halvings[greater] += 1
-        sizes[greater] = (sizes[greater] + 1) // 2
-    return [
-        _halved(net, tensor, times)
-        for tensor, times in zip(matrices, halvings, strict=True)
-    ]
-
-
-def _halved(net: LoweringContext, tensor: Tensor, times: int) -> Tensor:
-    if times == 0:
-        return tensor
-    value = net.rescale(
-        tensor,
-        np.array([math.ldexp(1.0, -times)]),
-        net.dtype(tensor),
-        tensor.zero_point,
-    )
-    return replace(tensor, value=value, scale=np.ldexp(tensor.scale, times))
-
-
-def _constant_matrix(
-    net: LoweringContext, node: ir.Node, index: int, dtype: str
-) -> Tensor:
-    """Weights of a product: one scale for each column on the right, where it lasts; one for all on the left."""
-    array, bits = (
-        require_constant(node, index),
-        net.options.weight_bits_of(name_of(node.outputs[0])),
-    )
-    rows = np.moveaxis(array, -1, 0) if index == 1 else array[None]
-    scales = _weight_scales(net, rows, np.zeros(len(rows)), 1.0, bits)
-    integers = quantize_weights(rows, scales, bits=bits).astype(DTYPES[dtype])
-    arranged = np.moveaxis(integers, 0, -1) if index == 1 else integers[0]
-    return Tensor(net.constant(arranged), scales, 0, identity(array.ndim))
-
-
-def _with_two_axes(
-    net: LoweringContext, tensor: Tensor, vector: tuple[int, int]
-) -> Tensor:
-    """A vector as a row or a column; everything else as it is."""
-    if len(tensor.layout) > 1:
-        return tensor
-    shape = tuple(net.shape(tensor)[0] if size == -1 else size for size in vector)
-    return replace(tensor, value=net.reshaped(tensor.value, shape), layout=identity(2))
-
-
-def _parameters(
-    net: LoweringContext,
-    node: ir.Node,
-    x: Tensor,
-    weights: FloatArray,
-    shares: FloatArray | float = 1.0,
-    centres: FloatArray = NO_CENTRES,
-) -> tuple[IntArray, IntArray, FloatArray]:
-    """Integer weights and bias, and the scale of the accumulator, per output channel; as in `Layer`.
-
-    Where the input has a scale for each channel, the weights take up how it differs from the largest; centres go into the bias.
-    """
-    bits = net.options.weight_bits_of(name_of(node.outputs[0]))
-    bias = require_constant(node, 2) + taken_up(x, weights) - centres
-    layer = Layer(node, x, _by_channel(weights, x), bias, centres, bits, shares)
-    scales = _weight_scales(net, layer.weights, layer.bias, layer.input_scale, bits)
-    rounded = net.rounding(net, layer, scales)
-    accumulator = rounded.scales * layer.input_scale
-    return rounded.weights, quantize_bias(rounded.bias, accumulator), accumulator
-
-
-def _weight_scales(
-    net: LoweringContext,
-    weights: FloatArray,
-    bias: FloatArray,
-    input_scale: float,
-    bits: int,
-) -> FloatArray:
-    options = net.options
-    return weight_scales(
-        weights,
-        bias,
-        input_scale,
-        bits=bits,
-        scales=options.scales,
-        per_channel=options.per_channel,
-    )
-
-
-def _by_channel(weights: FloatArray, x: Tensor) -> FloatArray:
-    """The weights [O,..,C/groups] for an input whose channels all have the largest one's scale."""
-    if x.per_tensor:
-        return weights
-    inputs = weights.shape[-1]
-    relative = (x.scale / x.scale.max()).reshape(-1, inputs)  # [groups, C/groups]
-    per_output: FloatArray = np.repeat(relative, len(weights) // len(relative), axis=0)
-    return np.multiply(
-        weights, per_output.reshape(len(weights), *[1] * (weights.ndim - 2), inputs)
-    )
-
-
-def _shares(node: ir.Node, *, transposed: bool = False) -> FloatArray:
-    """[KH, KW, 1]: at what share of a convolution's outputs each tap meets an input and not padding."""
-    inputs, outputs = shape_of(node.inputs[0])[2:], shape_of(node.outputs[0])[2:]
-    windows, inside = (inputs, outputs) if transposed else (outputs, inputs)
-    stride, dilation, pads = (
-        node.attributes[name].as_ints() for name in ("strides", "dilations", "pads")
-    )
-    taps = shape_of(node.inputs[1])[2:]
-    rows, columns = (
-        tap_counts(taps[i], dilation[i], windows[i], stride[i], pads[i], inside[i])
-        / outputs[i]
-        for i in (0, 1)
-    )
-    return (rows[:, None] * columns)[..., None]
+    def emit(
+        self, net: LoweringContext, value: Handle, weights: IntArray, bias: IntArray
+    ) -> Handle:
+        return net.builder.emit(
+            self.instruction,
+            value,
+            net.constant(weights),
+            net.constant(bias),
+            groups=self.groups,
+            **self.attributes,
+        )
 
 
 def _convolve(
-    net: LoweringContext,
-    name: str,
-    value: Handle,
-    weights: IntArray,
-    bias: IntArray,
-    groups: int,
-    attributes: Mapping[str, Attribute],
+    net: LoweringContext, convolution: _Convolution, value: Handle, layer: LayerWeights
 ) -> tuple[Handle, int]:
-    """A convolution, cut where the proof asks for it; its sum and the shift of that."""
+    """The accumulator of a convolution, in steps of 2^shift; and the shift."""
 
-    def emit(piece: Handle, w: IntArray, b: IntArray) -> Handle:
-        return net.builder.emit(
-            name, piece, net.constant(w), net.constant(b), groups=groups, **attributes
-        )
+    def products(weights: IntArray, bias: IntArray) -> list[Handle]:
+        def emit(piece: Handle, weights: IntArray, start: int) -> Handle:
+            bias_of_piece = _bias_of_part(bias, start)
+            return convolution.emit(net, piece, weights, bias_of_piece)
 
-    def products(w: IntArray, b: IntArray) -> list[Handle]:
-        return _convolution_parts(net, value, w, b, groups, emit)
+        if convolution.groups == 1 and weights.shape[3] > 1:
+            try:
+                return _parts_by_channels(net, value, weights, emit)
+            except Unproven:  # one channel alone is too much
+                pass
+        return _parts_by_products(value, weights, emit)
 
-    return sum_of_products(net.builder, weights, bias, products)
+    return sum_of_products(net.builder, layer.weights, layer.bias, products)
 
 
-def _convolution_parts(
-    net: LoweringContext,
-    value: Handle,
-    weights: IntArray,
-    bias: IntArray,
-    groups: int,
-    emit: Callable[[Handle, IntArray, IntArray], Handle],
+_EmitConvolution = Callable[[Handle, IntArray, int], Handle]
+"""Emits a convolution of a piece of the input by weights; the part's number of terms before it."""
+
+
+def _parts_by_channels(
+    net: LoweringContext, value: Handle, weights: IntArray, emit: _EmitConvolution
 ) -> list[Handle]:
-    """As few parts as can be proven: cut along the input channels, else by single products of a window."""
+    """As few convolutions as can be proven, each over a range of the input channels."""
 
-    def bias_of(start: int) -> IntArray:
-        return bias if start == 0 else np.zeros_like(bias)
+    def emit_channels(start: int, stop: int) -> Handle:
+        piece = slice_last_axis(net.builder, value, start, stop)
+        return emit(piece, weights[..., start:stop], start)
 
-    def channels(start: int, stop: int) -> Handle:
-        return emit(
-            _last_axis(net, value, start, stop),
-            weights[..., start:stop],
-            bias_of(start),
-        )
+    return provable_parts(weights.shape[3], emit_channels)
 
-    def products(start: int, stop: int) -> Handle:
-        chosen = np.where((order >= start) & (order < stop), weights, 0).astype(np.int8)
-        return emit(value, chosen, bias_of(start))
 
-    if groups == 1 and weights.shape[3] > 1:
-        try:
-            return provable_parts(weights.shape[3], channels)
-        except Unproven:  # one channel alone is too much
-            pass
+def _parts_by_products(
+    value: Handle, weights: IntArray, emit: _EmitConvolution
+) -> list[Handle]:
+    """As few convolutions as can be proven, each with some of a window's products.
+
+    The weights of all other products are set to 0.
+    """
     order = np.arange(weights[0].size).reshape(1, *weights.shape[1:])
-    return provable_parts(order.size, products)
+
+    def emit_products(start: int, stop: int) -> Handle:
+        in_part = (order >= start) & (order < stop)
+        weights_of_part = np.where(in_part, weights, 0).astype(np.int8)
+        return emit(value, weights_of_part, start)
+
+    return provable_parts(order.size, emit_products)
 
 
-def _last_axis(net: LoweringContext, value: Handle, start: int, stop: int) -> Handle:
-    """The entries [start, stop) of the last axis."""
-    shape = net.builder.types[value].shape
-    if stop - start == shape[-1]:
-        return value
-    begin = (0,) * (len(shape) - 1) + (start,)
-    return net.builder.emit(
-        "slice", value, start=begin, size=_sized(shape, len(shape) - 1, stop - start)
-    )
-
-
-def _sized(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
-    return (*shape[:axis], size, *shape[axis + 1 :])
-
-
-def _batched(net: LoweringContext, tensor: Tensor, batch: tuple[int, ...]) -> Tensor:
-    """A matrix, or a stack of them, as [B, rows, columns] with the whole batch written out."""
-    shape = net.shape(tensor)
-    rows = shape[-2:]
-    own = (1,) * (len(batch) - len(shape) + 2) + shape[:-2]
-    value = net.reshaped(tensor.value, (*own, *rows))
-    if own != batch:
-        multiples = tuple(whole // part for whole, part in zip(batch, own, strict=True))
-        value = net.builder.emit("tile", value, multiples=(*multiples, 1, 1))
-    count = int(np.prod(batch, dtype=np.int64))
-    return replace(
-        tensor, value=net.reshaped(value, (count, *rows)), layout=identity(3)
-    )
+def _bias_of_part(bias: IntArray, start: int) -> IntArray:
+    """The bias for the first part of a sum, 0 for the others."""
+    return bias if start == 0 else np.zeros_like(bias)

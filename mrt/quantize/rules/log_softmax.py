@@ -1,7 +1,12 @@
-"""LogSoftmax in integers: differences to the greatest logit, less the logarithm of the sum of their exponentials.
+"""LogSoftmax in integers: (x - max) - ln(sum of exp(x - max)).
 
-The logarithm of a sum m * 2^e with m of 15 bits: e * ln 2 and, by two tables of 256, ln h + (m - h) / m' with h the upper
-8 bits of m and m' the middle of its step. It is right to 2^-15.
+The sum of exponentials, in steps of 1/32767, is m * 2^e with a mantissa m of 15 bits. Let h
+be the upper 8 bits of m, 128 .. 255, and l its lower 7, so that m = 128 h + l. Then
+
+    ln(m * 2^e) = e * ln 2 + ln(128 h) + l / (128 h + 64), right to 2^-15
+
+where two lookup tables, indexed by h, give the logarithm and the slope 1 / (128 h + 64), the
+slope of ln in the middle of the step.
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ import onnx_ir as ir
 
 from cvm.program import IntArray
 from mrt.exact.fixed_point import usable_scale
-from mrt.exact.precision import HALF, PRECISION, add, divide, subtract
+from mrt.exact.precision import PRECISION, add, divide, round_half_up, subtract
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.exponentials import ONE, Exponentials
@@ -22,71 +27,73 @@ from mrt.quantize.roots import MANTISSA_BITS, Arithmetic, excess_bits
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Tensor
 
-LOGARITHM_REACH = 32.0  # no logarithm of a sum of i32 is beyond
+GREATEST_LOGARITHM = 32.0  # no sum in i32 has a greater one
 FINE_BITS = 29
-SLOPE_BITS = 8  # of the slope below the unit of the result
-UPPER = 2**7  # entries of a step; h = 128 .. 256
+SLOPE_BITS = 8  # bits of a slope after the point
+LOWER_BITS = 7
+STEPS = 2**LOWER_BITS  # entries of a table; also mantissas in a step
+LEAST_MANTISSA = 2 ** (MANTISSA_BITS - 1)
 
 
 @rule("LogSoftmax")
 def log_softmax(net: LoweringContext, node: ir.Node) -> None:
-    """(x - max) - ln(sum of exp(x - max))."""
+    """The differences to the greatest logit, minus the logarithm of the sum.
+
+    Both in steps of `unit`, fine enough that differences of 16 bits fill 29 bits.
+    """
     powers = Exponentials.of(net, node)
-    x, step = powers.logits, powers.scale
-    a = Arithmetic(net.builder, len(x.layout))
-    unit = usable_scale(
-        math.ldexp(65536 * step + LOGARITHM_REACH, -FINE_BITS), net.options.scales
-    )
-    # True already: the greatest logit gives ONE.
-    total = a.clamp(powers.total(net), 2 ** (MANTISSA_BITS - 1), 2**31 - 1)
-    difference = net.rescale(
-        Tensor(powers.below, x.scale, 0, x.layout), np.array([step / unit]), "i32", 0
-    )
+    logits, step = powers.logits, powers.scale
+    a = Arithmetic(net.builder, len(logits.layout))
+    greatest = 65536 * step + GREATEST_LOGARITHM
+    unit = usable_scale(math.ldexp(greatest, -FINE_BITS), net.options.scales)
+    # The sum is at least ONE, the share of the greatest logit: the clamp is for the proof.
+    total = a.clamp(powers.total(net), LEAST_MANTISSA, 2**31 - 1)
+    below = Tensor(powers.below, logits.scale, 0, logits.layout)
+    difference = net.rescale(below, np.array([step / unit]), "i32", 0)
     difference = a.clamp(difference, -(2**30), 0)
     result = a.sub(difference, _logarithm(net, a, total, unit))
-    net.define(node.outputs[0], Tensor(result, np.array([unit]), 0, x.layout))
+    net.define(node.outputs[0], Tensor(result, np.array([unit]), 0, logits.layout))
 
 
 def _logarithm(
     net: LoweringContext, a: Arithmetic, total: Handle, unit: float
 ) -> Handle:
-    """ln(total / ONE) in units."""
-    excess = excess_bits(a, total, MANTISSA_BITS)
-    mantissa = a.clamp(
-        a.right(total, excess, computed=True),
-        2 ** (MANTISSA_BITS - 1),
-        2**MANTISSA_BITS - 1,
-    )
-    upper = net.builder.emit("shift_right", mantissa, a.number(7), round=False)
-    lower = a.clamp(a.sub(mantissa, a.left(upper, 7)), 0, UPPER - 1)
-    index = net.builder.emit(
-        "cast", a.clamp(a.add(upper, number=-UPPER), 0, 127), dtype="i8"
-    )
-    starts, slopes = (
-        net.builder.emit("table", index, net.constant(values))
-        for values in _tables(unit)
-    )
-    octaves = a.mul(excess, a.number(_units(PRECISION.ln(Decimal(2)), unit)))
-    return a.add(a.add(octaves, starts), a.right(a.mul(lower, slopes), SLOPE_BITS))
+    """ln(total / ONE) in steps of `unit`."""
+    exponent = excess_bits(a, total, MANTISSA_BITS)
+    shifted = a.right_by(total, exponent)
+    mantissa = a.clamp(shifted, LEAST_MANTISSA, 2**MANTISSA_BITS - 1)
+    upper = a.floor_right(mantissa, LOWER_BITS)
+    lower = a.sub(mantissa, a.left(upper, LOWER_BITS))
+    lower = a.clamp(lower, 0, STEPS - 1)
+    place = a.clamp(a.add_number(upper, -STEPS), 0, STEPS - 1)
+    index = net.builder.emit("cast", place, dtype="i8")
+    start_table, slope_table = _tables(unit)
+    start = net.builder.emit("table", index, net.constant(start_table))
+    slope = net.builder.emit("table", index, net.constant(slope_table))
+    log_of_two = _in_units(PRECISION.ln(Decimal(2)), unit)
+    octaves = a.mul(exponent, a.number(log_of_two))
+    at_step = a.add(octaves, start)
+    within_step = a.right(a.mul(lower, slope), SLOPE_BITS)
+    return a.add(at_step, within_step)
 
 
 def _tables(unit: float) -> tuple[IntArray, IntArray]:
-    """ln(128 h / ONE), and 2^8 / (128 h + 64), in units, for h = 128 .. 255."""
+    """ln(128 h / ONE) and 2^8 / (128 h + 64), in units, for h = 128 .. 255.
+
+    A table has 256 entries for an i8 index; the index is h - 128, entry 128 is for 0.
+    """
     starts, slopes = np.zeros(256, np.int32), np.zeros(256, np.int32)
-    for entry in range(128):
-        start = Decimal((UPPER + entry) * UPPER)
-        starts[128 + entry] = _units(
-            subtract(PRECISION.ln(start), PRECISION.ln(Decimal(ONE))), unit
-        )
-        slopes[128 + entry] = _units(
-            divide(Decimal(2**SLOPE_BITS), add(start, Decimal(UPPER // 2))), unit
-        )
+    log_of_one = PRECISION.ln(Decimal(ONE))
+    half_step = Decimal(STEPS // 2)
+    for place in range(STEPS):
+        mantissa = Decimal((STEPS + place) * STEPS)
+        logarithm = subtract(PRECISION.ln(mantissa), log_of_one)
+        slope = divide(Decimal(2**SLOPE_BITS), add(mantissa, half_step))
+        starts[128 + place] = _in_units(logarithm, unit)
+        slopes[128 + place] = _in_units(slope, unit)
     return starts, slopes
 
 
-def _units(real: Decimal, unit: float) -> int:
-    return int(
-        add(divide(real, Decimal(unit)), HALF).to_integral_value(
-            "ROUND_FLOOR", PRECISION
-        )
-    )
+def _in_units(real: Decimal, unit: float) -> int:
+    """The nearest integer to real / unit, half up."""
+    return int(round_half_up(divide(real, Decimal(unit))))

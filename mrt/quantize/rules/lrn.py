@@ -25,7 +25,7 @@ def local_response(net: LoweringContext, node: ir.Node) -> None:
 
     The root, not the sum: it tells small sums apart, where the factor changes most, however great others may be.
     """
-    x = net.widen(net.precise(node.inputs[0]))
+    x = net.widen(net.in_16_bits(node.inputs[0]))
     a, size = Arithmetic(net.builder, len(x.layout)), node.attributes["size"].as_int()
     shift = (size - 1).bit_length()
     squares = a.mul(x.value, x.value, shift)

@@ -25,8 +25,8 @@ from mrt.quantize.tensor import Format, Tensor
 
 def movable(net: LoweringContext, value: ir.Value | None) -> Tensor:
     """The narrow form, except that whole numbers move as they are, and a head as the wide accumulator it still is."""
-    tensor = net.source(value)
-    if tensor.integral or (name_of(value) in net.heads and tensor.per_tensor):
+    tensor = net.as_computed(value)
+    if tensor.integral or (name_of(value) in net.output_path and tensor.per_tensor):
         return tensor
     return net.requantized(value)
 
@@ -38,7 +38,7 @@ def reshape(net: LoweringContext, node: ir.Node) -> None:
     array = constant_of(node.inputs[0])
     if array is not None:
         return _constant_output(net, node, array.reshape(shape))
-    x = net.logical(movable(net, node.inputs[0]))
+    x = net.to_float_layout(movable(net, node.inputs[0]))
     return net.define(
         node.outputs[0],
         replace(x, value=net.reshaped(x.value, shape), layout=identity(len(shape))),
@@ -53,7 +53,9 @@ def _constant_output(net: LoweringContext, node: ir.Node, array: FloatArray) -> 
             net.constant(array.astype(np.int32)), array.shape
         )  # a constant has one axis or more
         return net.define(node.outputs[0], Tensor(whole, np.ones(1), 0, layout))
-    target = net.format(node.outputs[0], reach=(float(array.min()), float(array.max())))
+    target = net.format(
+        node.outputs[0], interval=(float(array.min()), float(array.max()))
+    )
     value = net.reshaped(
         net.constant(quantized(array, target).astype(DTYPES[target.dtype])), array.shape
     )
@@ -143,11 +145,11 @@ def pad(net: LoweringContext, node: ir.Node) -> None:
     x = movable(net, node.inputs[0])
     if x.integral and fill == int(fill) and abs(fill) < 2**31:
         least, most = DTYPE_RANGES[net.dtype(x)]
-        x = x if least <= fill <= most else net.recast(x, "i32")
+        x = x if least <= fill <= most else net.cast_to(x, "i32")
     elif not _can_stand_for(net, x, fill):
-        low, high = net.reach(x)
-        target = net.format(node.outputs[0], reach=(min(low, fill), max(high, fill)))
-        x = net.requantize_to(net.source(node.inputs[0]), target)
+        low, high = net.interval(x)
+        target = net.format(node.outputs[0], interval=(min(low, fill), max(high, fill)))
+        x = net.requantize_to(net.as_computed(node.inputs[0]), target)
     pads, rank = integers_of(node, 1), len(x.layout)
     grow = tuple(
         amount for axis in x.layout for amount in (pads[axis], pads[axis + rank])

@@ -14,12 +14,14 @@ from mrt.graph.canonical_values import constant_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext, identity, quantized
 from mrt.quantize.rules.integers import I32, fits_integer
-from mrt.quantize.tensor import HEAD_BITS, Tensor, choose_format
+from mrt.quantize.rules.registry import own_rule
+from mrt.quantize.tensor import OUTPUT_BITS, Tensor, choose_format
 from mrt.table.table import MeasuredRange
 
 MOST_DENOMINATOR = 2**30
 
 
+@own_rule("NonMaxSuppression")
 def suppress(net: LoweringContext, node: ir.Node) -> None:
     """nms, with its thresholds in the integers' terms."""
     boxes, classes = _boxes(net, node.inputs[0]), _classes(net, node.inputs[2])
@@ -42,12 +44,12 @@ def _boxes(net: LoweringContext, value: ir.Value | None) -> Handle:
     """At most 16 bits, whatever the scale and zero point: neither changes which part of a union an intersection is."""
     array = constant_of(value)
     if array is None:
-        return net.recast(net.logical(net.precise(value)), "i32").value
+        return net.cast_to(net.to_float_layout(net.in_16_bits(value)), "i32").value
     ends = float(array.min()), float(array.max())
     target = choose_format(
         MeasuredRange(*ends, *ends),
-        HEAD_BITS,
-        reach=ends,
+        OUTPUT_BITS,
+        interval=ends,
         scales=net.options.scales,
         scheme="symmetric",
     )
@@ -59,16 +61,16 @@ def _scores(net: LoweringContext, node: ir.Node) -> tuple[Handle, int]:
     value = node.inputs[1]
     if constant_of(value) is not None:
         raise Unsupported([f"{node.name} ({node.op_type}): its scores are constant"])
-    tensor = net.wide(value)
+    tensor = net.accumulator(value)
     if not tensor.per_tensor or tensor.clipped:
         tensor = net.requantized(value)
-    tensor = net.logical(tensor)
+    tensor = net.to_float_layout(tensor)
     steps = (
         Fraction(node.attributes["least_score"].as_float())
         / Fraction(float(tensor.scale[0]))
         + tensor.zero_point
     )
-    return net.recast(tensor, "i32").value, min(
+    return net.cast_to(tensor, "i32").value, min(
         max(math.ceil(steps), I32[0] + 1), I32[1]
     )
 
@@ -79,11 +81,13 @@ def _classes(net: LoweringContext, value: ir.Value | None) -> Handle:
     if array is not None and fits_integer(array):
         alike = bool((array == array[:, :1]).all())
         return net.constant((array[:, :1] if alike else array).astype(np.int32))
-    tensor = net.logical(
-        net.source(value) if net.source(value).integral else net.precise(value)
+    tensor = net.to_float_layout(
+        net.as_computed(value)
+        if net.as_computed(value).integral
+        else net.in_16_bits(value)
     )
     if tensor.integral:
-        return net.recast(tensor, "i32").value
+        return net.cast_to(tensor, "i32").value
     return net.rescale(tensor, tensor.scale, "i32", 0)
 
 

@@ -24,7 +24,7 @@ def average_pool(net: LoweringContext, node: ir.Node) -> None:
 
 
 def _pool(net: LoweringContext, node: ir.Node, name: str) -> None:
-    x = net.image(net.requantized(node.inputs[0]))
+    x = net.to_nhwc(net.requantized(node.inputs[0]))
     kernel, stride = (
         tuple(node.attributes[key].as_ints()) for key in ("kernel_shape", "strides")
     )

@@ -26,7 +26,7 @@ def _axes(net: LoweringContext, node: ir.Node, tensor: Tensor) -> list[int]:
 @rule("ReduceSum")
 def reduce_sum(net: LoweringContext, node: ir.Node) -> None:
     """Sum in i32, axis by axis; an accumulator that nobody else reads is summed as it is."""
-    x = net.wide(node.inputs[0])
+    x = net.accumulator(node.inputs[0])
     if not x.per_tensor or x.clipped:
         x = net.requantized(node.inputs[0])
     value, shift = sum_over(net, net.widen(x).value, _axes(net, node, x))

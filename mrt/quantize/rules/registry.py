@@ -1,4 +1,8 @@
-"""One rule per operator of the canonical float graph, registered by name in the module of its family."""
+"""The rules of the operators of a canonical graph: exact ones, which go first, and all others.
+
+The module of a family registers its rules when it is imported, and `rules/__init__.py`
+imports all families. `rules/lowering.py` chooses among the rules of a node.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,38 @@ from collections.abc import Callable
 
 from mrt.quantize.context import Rule
 
+INTEGER_RULES: dict[str, Rule] = {}
+"""By operator: the exact rule for integral operands."""
+
 RULES: dict[str, Rule] = {}
+"""By operator: the rule for operands at any scale."""
+
+OWN_RULES: dict[str, Rule] = {}
+"""By operator of the project's own domain: its rule."""
+
+
+def integer_rule(*operators: str) -> Callable[[Rule], Rule]:
+    """Register a function as the exact rule of these operators."""
+    return _registering(INTEGER_RULES, operators)
 
 
 def rule(*operators: str) -> Callable[[Rule], Rule]:
-    """Register a function as the rule of these operators."""
+    """Register a function as the rule of these operators at any scale."""
+    return _registering(RULES, operators)
 
+
+def own_rule(*operators: str) -> Callable[[Rule], Rule]:
+    """Register a function as the rule of these operators of the project's own domain."""
+    return _registering(OWN_RULES, operators)
+
+
+def _registering(
+    table: dict[str, Rule], operators: tuple[str, ...]
+) -> Callable[[Rule], Rule]:
     def register(function: Rule) -> Rule:
         for operator in operators:
-            assert operator not in RULES, f"two rules for {operator}"
-            RULES[operator] = function
+            assert operator not in table, f"two rules for {operator}"
+            table[operator] = function
         return function
 
     return register

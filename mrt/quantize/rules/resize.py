@@ -22,7 +22,7 @@ Steps = tuple[
 @rule("Resize")
 def resize(net: LoweringContext, node: ir.Node) -> None:
     """resize, both axes at once; columns after rows where their product of steps is too fine for i32."""
-    x = net.image(net.requantized(node.inputs[0]))
+    x = net.to_nhwc(net.requantized(node.inputs[0]))
     if x.zero_point:
         x = net.widen(x, "i16")
     old, new = shape_of(node.inputs[0])[2:], shape_of(node.outputs[0])[2:]

@@ -1,4 +1,9 @@
-"""Softmax in integers: differences to the greatest logit, exp by table, one division."""
+"""Softmax in integers: differences to the greatest logit, exp by lookup table, one division.
+
+With e = 32767 * exp(x - max) and one = 32767 (or 16384 where scales are powers of two):
+
+    p = (e * one + sum / 2) / sum     the probability in steps of 1 / one, rounded half up
+"""
 
 from __future__ import annotations
 
@@ -7,33 +12,24 @@ import onnx_ir as ir
 
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.exponentials import ONE, Exponentials
+from mrt.quantize.roots import Arithmetic
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Tensor
 
-POWER_ONE = (
-    16384  # what probability 1, else ONE, becomes where scales are powers of two
-)
+POWER_OF_TWO_ONE = 16384  # the integer of probability 1 where scales are powers of two
 
 
 @rule("Softmax")
 def softmax(net: LoweringContext, node: ir.Node) -> None:
-    """p = (e * one + sum/2) / sum with e = ONE * exp(x - max): provable for up to 65538 entries."""
-    one = POWER_ONE if net.options.scales == "shift" else ONE
+    """The quotient of each exponential and their sum, provable for up to 65538 entries."""
+    one = POWER_OF_TWO_ONE if net.options.scales == "shift" else ONE
     powers = Exponentials.of(net, node)
-    emit, rank = net.builder.emit, len(powers.logits.layout)
-    # Changes nothing: the proof of a sum allows for its empty subset.
-    total = emit("clamp", powers.total(net), min=1, max=2**31 - 1)
-    scaled = emit(
-        "mul", powers.values, net.constant(np.full([1] * rank, one, np.int32)), shift=0
-    )
-    half = emit(
-        "shift_right",
-        total,
-        net.constant(np.full([1] * rank, 1, np.int32)),
-        round=False,
-    )
-    quotient = emit("intdiv", emit("add", scaled, half), total)
-    value = emit("cast", emit("clamp", quotient, min=0, max=one), dtype="i16")
-    net.define(
-        node.outputs[0], Tensor(value, np.array([1.0 / one]), 0, powers.logits.layout)
-    )
+    a = Arithmetic(net.builder, len(powers.logits.layout))
+    # The sum is at least ONE; the clamp is for the proof, whose interval begins at 0.
+    total = a.clamp(powers.total(net), 1, 2**31 - 1)
+    scaled = a.mul(powers.values, a.number(one))
+    half = a.floor_right(total, 1)
+    quotient = net.builder.emit("intdiv", a.add(scaled, half), total)
+    value = net.builder.emit("cast", a.clamp(quotient, 0, one), dtype="i16")
+    scale = np.array([1.0 / one])
+    net.define(node.outputs[0], Tensor(value, scale, 0, powers.logits.layout))

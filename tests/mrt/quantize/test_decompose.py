@@ -8,7 +8,7 @@ import pytest
 from cvm.proof.validate import validate
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.builder import ProgramBuilder
-from mrt.quantize.decompose import Part, add_parts
+from mrt.quantize.decompose import PartialSum, add_parts
 from tests.support.exact import accumulators
 from tests.support.float_models import FloatModel, calibrated, convert, snr_db
 
@@ -81,7 +81,7 @@ def test_parts_that_fit_together_are_added_without_a_shift():
         builder.constant(np.array([2**29], np.int32)),
         builder.constant(np.array([2**29 + 1], np.int32)),
     ]
-    total, shift = add_parts(builder, [Part(value) for value in parts])
+    total, shift = add_parts(builder, [PartialSum(value) for value in parts])
     assert shift == 0
     assert builder.bounds[total].max == 2**30 + 1
 
@@ -92,7 +92,7 @@ def test_parts_that_do_not_fit_together_are_shifted_equally_and_round_half_up():
         builder.constant(np.array([2**31 - 1], np.int32)),
         builder.constant(np.array([2**31 - 3], np.int32)),
     ]
-    total, shift = add_parts(builder, [Part(value) for value in parts])
+    total, shift = add_parts(builder, [PartialSum(value) for value in parts])
     assert shift == 1
     assert (
         builder.bounds[total].max == 2**31 - 1
@@ -102,7 +102,7 @@ def test_parts_that_do_not_fit_together_are_shifted_equally_and_round_half_up():
 def test_one_bit_more_where_rounding_up_would_overflow():
     builder = ProgramBuilder()
     part = builder.constant(np.array([2**31 - 1], np.int32))
-    total, shift = add_parts(builder, [Part(part), Part(part)])
+    total, shift = add_parts(builder, [PartialSum(part), PartialSum(part)])
     assert shift == 2  # 2^30 twice is 2^31, one too many
     assert builder.bounds[total].max == 2**30
 

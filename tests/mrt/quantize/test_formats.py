@@ -12,12 +12,19 @@ NEVER_NEGATIVE = (0.0, float("inf"))
 
 
 def chosen(
-    low, high, bits, *, reach=ANYWHERE, scales="real", scheme="symmetric", unsigned=True
+    low,
+    high,
+    bits,
+    *,
+    interval=ANYWHERE,
+    scales="real",
+    scheme="symmetric",
+    unsigned=True,
 ) -> Format:
     return choose_format(
         MeasuredRange(low, high, low, high),
         bits,
-        reach=reach,
+        interval=interval,
         scales=scales,
         scheme=scheme,
         unsigned=unsigned,
@@ -29,16 +36,16 @@ def test_signed_values_use_the_whole_type_at_8_bits():
 
 
 def test_values_never_negative_use_the_unsigned_range():
-    assert chosen(0.0, 255.0, 8, reach=NEVER_NEGATIVE) == Format(
+    assert chosen(0.0, 255.0, 8, interval=NEVER_NEGATIVE) == Format(
         "i8", 1.0, -128, -128, 127
     )
 
 
 def test_or_the_signed_one_if_the_unsigned_is_not_wanted():
-    assert chosen(0.0, 127.0, 8, reach=NEVER_NEGATIVE, unsigned=False) == Format(
+    assert chosen(0.0, 127.0, 8, interval=NEVER_NEGATIVE, unsigned=False) == Format(
         "i8", 1.0, 0, -128, 127
     )
-    assert chosen(0.0, 7.0, 4, reach=NEVER_NEGATIVE, unsigned=False) == Format(
+    assert chosen(0.0, 7.0, 4, interval=NEVER_NEGATIVE, unsigned=False) == Format(
         "i8", 1.0, 0, -7, 7
     )
     assert QuantizeOptions().steps_from_zero(8, negative=False) == 255
@@ -48,7 +55,7 @@ def test_or_the_signed_one_if_the_unsigned_is_not_wanted():
 
 def test_fewer_bits_are_symmetric():
     assert chosen(-7.0, 7.0, 4) == Format("i8", 1.0, 0, -7, 7)
-    assert chosen(0.0, 15.0, 4, reach=NEVER_NEGATIVE) == Format("i8", 1.0, -8, -8, 7)
+    assert chosen(0.0, 15.0, 4, interval=NEVER_NEGATIVE) == Format("i8", 1.0, -8, -8, 7)
 
 
 def test_16_bits_leave_headroom_of_two():
@@ -56,7 +63,7 @@ def test_16_bits_leave_headroom_of_two():
 
 
 def test_headroom_ends_where_no_input_can_reach():
-    assert chosen(-0.9, 0.9, 16, reach=(-1.0, 1.0)).scale == 1.0 / 32767
+    assert chosen(-0.9, 0.9, 16, interval=(-1.0, 1.0)).scale == 1.0 / 32767
 
 
 def test_an_affine_zero_point_lies_where_real_zero_is():
@@ -75,11 +82,15 @@ def test_a_value_that_is_always_zero_has_a_scale():
 def test_the_observers_range_counts_below_16_bits_and_what_was_seen_at_16():
     seen = MeasuredRange(-1000.0, 1000.0, -127.0, 127.0)
     assert (
-        choose_format(seen, 8, reach=ANYWHERE, scales="real", scheme="symmetric").scale
+        choose_format(
+            seen, 8, interval=ANYWHERE, scales="real", scheme="symmetric"
+        ).scale
         == 1.0
     )
     assert (
-        choose_format(seen, 16, reach=ANYWHERE, scales="real", scheme="symmetric").scale
+        choose_format(
+            seen, 16, interval=ANYWHERE, scales="real", scheme="symmetric"
+        ).scale
         == 2000.0 / 32767
     )
 

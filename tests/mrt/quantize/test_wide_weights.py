@@ -12,7 +12,7 @@ from cvm.reference.interpreter import run
 from mrt.errors import BadOption
 from mrt.quantize import LayerBits, QuantizeOptions
 from mrt.quantize.builder import ProgramBuilder
-from mrt.quantize.decompose import Part, add_parts
+from mrt.quantize.decompose import PartialSum, add_parts
 from mrt.quantize.wide_weights import halves, low_bits_of
 from tests.support.float_models import FloatModel, convert, f32, snr_db
 
@@ -230,14 +230,14 @@ def test_a_sum_too_long_for_i32_is_within_the_rounding_of_its_parts(length):
 def test_parts_of_different_weight_are_added_at_the_finest_step_that_fits():
     builder = ProgramBuilder()
     high, low = (builder.constant(np.array([value], np.int32)) for value in (3, 5))
-    total, shift = add_parts(builder, [Part(high, 7), Part(low)])
+    total, shift = add_parts(builder, [PartialSum(high, 7), PartialSum(low)])
     assert (shift, builder.bounds[total].max) == (0, 3 * 128 + 5)
 
 
 def test_a_high_part_without_room_is_shifted_less_and_the_low_one_right():
     builder = ProgramBuilder()
     high, low = (builder.constant(np.array([value], np.int32)) for value in (2**26, 11))
-    total, shift = add_parts(builder, [Part(high, 7), Part(low)])
+    total, shift = add_parts(builder, [PartialSum(high, 7), PartialSum(low)])
     assert (shift, builder.bounds[total].max) == (
         3,
         2**26 * 16 + 1,

@@ -83,7 +83,7 @@ def test_integers_between_which_steps_fall_are_refused_not_rounded():
     output = m.add("Cast", m.add("Equal", number, np.array(200)), to=TensorProto.FLOAT)
     with pytest.raises(
         Unsupported,
-        match=r"\(Cast\): '.*' is held in steps of .*, between which whole numbers are lost",
+        match=r"\(Cast\): '.*' is held in steps of .*, between which integers are lost",
     ):
         convert(m, output, options=EIGHT)
     convert(m, output, options=SIXTEEN)
@@ -94,6 +94,6 @@ def test_a_sum_of_integers_beyond_i32_is_refused_before_it_is_looked_up():
     output = whole(m, m.gemm(booleans(m), np.full((1, 4), 2**30), [0]))
     with pytest.raises(
         Unsupported,
-        match=r"\(Cast\): sums of whole numbers that cannot be held exactly in i32",
+        match=r"\(Cast\): sums of integers that cannot be held exactly in i32",
     ):
         convert(m, output, options=SIXTEEN)

@@ -9,8 +9,8 @@ import pytest
 
 from mrt.exact.functions import CURVED, ELEMENTWISE
 from mrt.quantize import QuantizeOptions
-from mrt.quantize.rules.registry import RULES
-from mrt.rewrite.canonical import CANONICAL_OPERATORS
+from mrt.quantize.rules import INTEGER_RULES, OWN_RULES, RULES
+from mrt.rewrite.canonical import CANONICAL_OPERATORS, OWN_OPERATORS
 from tests.support.float_models import FloatModel, f32, snr_db
 
 RNG = np.random.default_rng(7)
@@ -244,3 +244,5 @@ def test_every_canonical_operator_has_a_row_here_and_a_rule_there():
         == ROWS.keys() | STEPS.keys() | BOOLEANS_AND_INTEGER_NUMBERS
     )
     assert set(CANONICAL_OPERATORS) == RULES.keys() | ELEMENTWISE
+    assert OWN_OPERATORS.keys() == OWN_RULES.keys()
+    assert INTEGER_RULES.keys() <= set(CANONICAL_OPERATORS)

@@ -55,3 +55,19 @@ def test_equal_logits_fill_the_sum_to_its_end():
 def test_what_has_no_share_gets_none():
     found, _ = answers("Softmax", rows(100, 14))
     assert np.count_nonzero(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("logits", "integers"),
+    [
+        ([0, 0], [16384, 16384]),  # 32767^2 / 65534 = 16383.5, half up
+        ([0, 0, 0], [10922, 10922, 10922]),  # 32767 / 3 = 10922.33
+        ([0, 0, 0, 0], [8192, 8192, 8192, 8192]),  # 32767 / 4 = 8191.75
+        ([0, -30, 0], [16384, 0, 16384]),  # 32767 * e^-30 rounds to 0
+    ],
+)
+def test_probabilities_are_rounded_half_up_to_steps_of_one_32767th(logits, integers):
+    """exp(0) is 32767, so that equal logits have the probability 32767^2 / sum."""
+    reals, _ = answers("Softmax", np.array([logits], np.float32))
+    assert np.rint(reals * 32767).astype(int).tolist() == [integers]
+    assert reals.ravel().tolist() == [number * (1.0 / 32767) for number in integers]

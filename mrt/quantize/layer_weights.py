@@ -1,0 +1,90 @@
+"""The integer weights and bias of one layer: scales, absorbed channel scales and centres, rounding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from cvm.program import IntArray
+from mrt.exact.fixed_point import FloatArray
+from mrt.graph.canonical_values import name_of, require_constant
+from mrt.quantize.channel_centres import absorbed_centres
+from mrt.quantize.context import LoweringContext
+from mrt.quantize.rounding import Layer
+from mrt.quantize.tensor import Tensor
+from mrt.quantize.weights import quantize_bias, weight_scales
+
+NO_CENTRES = np.zeros(1)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerWeights:
+    """Integer weights [O,..,C/groups] and bias [O], and the scale of each accumulator [O]."""
+
+    weights: IntArray
+    bias: IntArray
+    scales: FloatArray
+
+
+def integer_weights(
+    net: LoweringContext,
+    node: ir.Node,
+    x: Tensor,
+    weights: FloatArray,
+    *,
+    shares: FloatArray | float = 1.0,
+    centres: FloatArray = NO_CENTRES,
+) -> LayerWeights:
+    """Round the weights and the bias (operand 2) of a layer that multiplies `x`.
+
+    If the channels of x have scales of their own, the weights absorb their ratios to the
+    largest scale. The bias absorbs what the weights make of the centres of x, and the
+    output's own `centres` are subtracted from it. `shares` as in `weights.mean_error`.
+    """
+    bits = net.options.weight_bits_of(name_of(node.outputs[0]))
+    bias = require_constant(node, 2) + absorbed_centres(x, weights) - centres
+    relative = _relative_to_largest_scale(weights, x)
+    layer = Layer(node, x, relative, bias, centres, bits, shares)
+    scales = scales_of_weights(
+        net, layer.weights, bits, bias=layer.bias, input_scale=layer.input_scale
+    )
+    rounded = net.rounding(net, layer, scales)
+    accumulator_scales = rounded.scales * layer.input_scale
+    integer_bias = quantize_bias(rounded.bias, accumulator_scales)
+    return LayerWeights(rounded.weights, integer_bias, accumulator_scales)
+
+
+def scales_of_weights(
+    net: LoweringContext,
+    weights: FloatArray,
+    bits: int,
+    *,
+    bias: FloatArray,
+    input_scale: float,
+) -> FloatArray:
+    """`weights.weight_scales` with the options of this conversion."""
+    return weight_scales(
+        weights,
+        bias,
+        input_scale,
+        bits=bits,
+        scales=net.options.scales,
+        per_channel=net.options.per_channel,
+    )
+
+
+def _relative_to_largest_scale(weights: FloatArray, x: Tensor) -> FloatArray:
+    """Weights [O,..,C/groups] for x with every channel at its largest channel's scale.
+
+    sum of w_c * scale_c * q_c = largest * sum of (w_c * scale_c / largest) * q_c.
+    """
+    if x.per_tensor:
+        return weights
+    outputs, inputs = len(weights), weights.shape[-1]
+    ratios = (x.scale / x.scale.max()).reshape(-1, inputs)  # [groups, C/groups]
+    outputs_per_group = outputs // len(ratios)
+    per_output: FloatArray = np.repeat(ratios, outputs_per_group, axis=0)
+    between = [1] * (weights.ndim - 2)
+    return np.multiply(weights, per_output.reshape(outputs, *between, inputs))

@@ -1,0 +1,24 @@
+"""The one door to the rules: writes a node by the first rule that applies to its operands."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from mrt.errors import Unsupported
+from mrt.quantize.context import LoweringContext
+from mrt.quantize.rules.integers import lower_integer
+from mrt.quantize.rules.registry import OWN_RULES, RULES
+
+
+def lower(net: LoweringContext, node: ir.Node) -> None:
+    """Write the instructions of a node: by the exact rule if it applies."""
+    if node.domain:
+        OWN_RULES[node.op_type](net, node)
+        return
+    if lower_integer(net, node):
+        return
+    if node.op_type not in RULES:
+        raise Unsupported(
+            [f"{node.name} ({node.op_type}): cannot be computed with integers here"]
+        )
+    RULES[node.op_type](net, node)
