@@ -23,7 +23,7 @@ from mrt.graph.canonical_values import name_of
 from mrt.quantize.builder import Handle, ProgramBuilder
 from mrt.quantize.curves.curve_memo import CurveMemo
 from mrt.quantize.options import QuantizeOptions
-from mrt.quantize.rounding import Rounding, as_decided
+from mrt.quantize.rounding import LayerSteps
 from mrt.quantize.tensor import (
     HEAD_BITS,
     NHWC,
@@ -35,7 +35,9 @@ from mrt.quantize.tensor import (
 )
 from mrt.table.table import CalibrationTable
 
-Rule = Callable[["LoweringContext", ir.Node], None]
+Rule = Callable[["LoweringContext", ir.Node], LayerSteps | None]
+"""Writes the instructions of a node; the rule of a layer with weights is a generator."""
+
 NEARLY = 2.0**-20  # of two ends, the share by which one may pass for the other
 
 
@@ -49,7 +51,6 @@ class LoweringContext:
         heads: frozenset[str],
         alike: frozenset[str] = frozenset(),
         centrable: frozenset[str] = frozenset(),
-        rounding: Rounding = as_decided,
     ) -> None:
         self.builder = ProgramBuilder()
         self.curves = CurveMemo()
@@ -58,7 +59,6 @@ class LoweringContext:
         self.heads = heads
         self.alike = alike  # values watched as one with others: their format may not depend on what is proven of each
         self.centrable = centrable  # values whose channels may have centres
-        self.rounding = rounding
         self._tensors: dict[str, Tensor] = {}
 
     # -- float values and what they have become -------------------------------------------------

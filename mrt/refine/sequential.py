@@ -14,8 +14,8 @@ import numpy as np
 
 from mrt.calibrate.session import Array
 from mrt.exact.fixed_point import FloatArray
-from mrt.quantize.context import LoweringContext
-from mrt.quantize.rounding import Layer, Rounded, nearest
+from mrt.quantize.graph import GraphLowering
+from mrt.quantize.rounding import RoundedLayer, WeightedLayer, nearest
 from mrt.refine.columns import LayerInputs, Window, products
 from mrt.refine.fitting import Fitting, can_be_fitted, moved
 from mrt.refine.float_notes import FloatStatistics
@@ -49,13 +49,12 @@ class Sequential:
         self._notes, self._layers = notes.layers, len(notes.layers)
         self._simulation: Simulation | None = None
 
-    def __call__(
-        self, net: LoweringContext, layer: Layer, scales: FloatArray
-    ) -> Rounded:
+    def __call__(self, net: GraphLowering, layer: WeightedLayer) -> RoundedLayer:
         """Weights rounded for the inputs that there are, then gains and bias with which the outputs are nearest to float's."""
+        scales = layer.scales
         outputs = self._notes.pop(layer.name, None)
         if outputs is None:
-            return nearest(net, layer, scales)
+            return nearest(layer, net.table, net.options)
         inputs = self._inputs(net, layer, len(outputs[0]))
         layer, moments = self._fitted(layer, inputs, outputs)
         rounded = self._rounded(net, layer, scales, moments)
@@ -68,8 +67,8 @@ class Sequential:
         return rounded
 
     def _fitted(
-        self, layer: Layer, inputs: LayerInputs, outputs: Sequence[Array]
-    ) -> tuple[Layer, Moments]:
+        self, layer: WeightedLayer, inputs: LayerInputs, outputs: Sequence[Array]
+    ) -> tuple[WeightedLayer, Moments]:
         """The layer with weights that fit these inputs, if that is asked for and they are few enough; and the inputs' moments."""
         length, enough = math.prod(layer.weights.shape[1:]), inputs.enough_for_moments()
         if (
@@ -119,11 +118,15 @@ class Sequential:
         other.result()
 
     def _rounded(
-        self, net: LoweringContext, layer: Layer, scales: FloatArray, moments: Moments
-    ) -> Rounded:
+        self,
+        net: GraphLowering,
+        layer: WeightedLayer,
+        scales: FloatArray,
+        moments: Moments,
+    ) -> RoundedLayer:
         """The weights alone, and the bias that gives back what their rounding adds on average."""
         if not self._options.weights:
-            return nearest(net, layer, scales)
+            return nearest(layer, net.table, net.options)
         if net.options.chooses_weight_scales:
             integers, scales = round_at_best_scales(
                 layer.weights, scales, moments.covariance, layer.bits
@@ -140,16 +143,16 @@ class Sequential:
             * scales
             * layer.input_scale
         )
-        return Rounded(integers, scales, layer.bias - added)
+        return RoundedLayer(integers, scales, layer.bias - added)
 
     def _matched(
         self,
-        net: LoweringContext,
-        layer: Layer,
-        rounded: Rounded,
+        net: GraphLowering,
+        layer: WeightedLayer,
+        rounded: RoundedLayer,
         inputs: LayerInputs,
         outputs: Sequence[Array],
-    ) -> Rounded:
+    ) -> RoundedLayer:
         """The same weights, with the gain and the bias of each output channel that fit the float outputs best."""
         matching = Matching(ends_behind(layer.output))
         accumulator, bias, centres = (
@@ -167,11 +170,13 @@ class Sequential:
             )
             matching.add(computed.reshape(wanted.shape), wanted)
         gains, added = matching.result(gains=net.options.chooses_weight_scales)
-        return Rounded(
+        return RoundedLayer(
             rounded.weights, rounded.scales * gains, rounded.bias * gains + added
         )
 
-    def _inputs(self, net: LoweringContext, layer: Layer, places: int) -> LayerInputs:
+    def _inputs(
+        self, net: GraphLowering, layer: WeightedLayer, places: int
+    ) -> LayerInputs:
         """What the weights meet."""
         if self._simulation is None:
             self._simulation = Simulation(net.builder, self._samples, self._pool)
@@ -184,12 +189,12 @@ class Sequential:
         )
 
 
-def _steps(layer: Layer, scales: FloatArray) -> FloatArray:
+def _steps(layer: WeightedLayer, scales: FloatArray) -> FloatArray:
     """The weights as real numbers of steps."""
     return layer.weights / scales.reshape(-1, *[1] * (layer.weights.ndim - 1))
 
 
-def _window(layer: Layer) -> Window | None:
+def _window(layer: WeightedLayer) -> Window | None:
     if layer.node.op_type != "Conv":
         return None
     stride, dilation, pads = (

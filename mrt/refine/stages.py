@@ -9,8 +9,9 @@ from dataclasses import replace
 import onnx_ir as ir
 from threadpoolctl import threadpool_limits
 
-from mrt.quantize import QuantizeOptions, quantize
+from mrt.quantize import QuantizeOptions
 from mrt.quantize.channel_centres import centrable
+from mrt.quantize.graph import GraphLowering
 from mrt.refine.equalize import SECOND_ORDER, with_channels
 from mrt.refine.float_notes import FloatStatistics
 from mrt.refine.options import RefineOptions
@@ -42,11 +43,11 @@ def refine(
         if stages.layers:
             with ThreadPoolExecutor(os.cpu_count()) as pool:
                 sequential = Sequential(notes, stages, progress, pool)
-                quantize(
-                    model,
-                    replace(table, decisions=decisions),
-                    options,
-                    rounding=sequential,
+                lowering = GraphLowering(
+                    model, replace(table, decisions=decisions), options
                 )
+                layer = lowering.next_layer()
+                while layer is not None:
+                    layer = lowering.next_layer(sequential(lowering, layer))
             decisions = replace(decisions, layers=sequential.decisions)
     return replace(table, decisions=decisions)

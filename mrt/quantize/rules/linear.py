@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +18,7 @@ from mrt.quantize.channel_centres import output_centres, taken_up
 from mrt.quantize.context import LoweringContext, identity
 from mrt.quantize.decompose import emit_in_parts, provable_parts
 from mrt.quantize.dither import dither_offsets
-from mrt.quantize.rounding import Layer
+from mrt.quantize.rounding import LayerSteps, RoundedLayer, WeightedLayer
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import NHWC, Tensor
 from mrt.quantize.weights import quantize_bias, quantize_weights, weight_scales
@@ -30,14 +30,14 @@ NO_CENTRES = np.zeros(1)
 
 
 @rule("Conv")
-def conv(net: LoweringContext, node: ir.Node) -> None:
+def conv(net: LoweringContext, node: ir.Node) -> LayerSteps:
     """conv2d on NHWC; the window is first made to divide exactly."""
     x = net.image(net.operand(node.inputs[0]))
     centres, source = (
         output_centres(net, node),
         require_constant(node, 1).transpose(0, 2, 3, 1),
     )
-    weights, bias, scales = _parameters(
+    weights, bias, scales = yield from _parameters(
         net, node, x, source, _shares(node), centres - dither_offsets(net, node)
     )
     stride, dilation = (
@@ -72,7 +72,7 @@ def conv(net: LoweringContext, node: ir.Node) -> None:
 
 
 @rule("ConvTranspose")
-def conv_transpose(net: LoweringContext, node: ir.Node) -> None:
+def conv_transpose(net: LoweringContext, node: ir.Node) -> LayerSteps:
     """conv2d_transpose on NHWC: ONNX's pads are negative output pads, its output_padding is added at the end."""
     x = net.image(net.operand(node.inputs[0]))
     groups, stride = (
@@ -80,7 +80,7 @@ def conv_transpose(net: LoweringContext, node: ir.Node) -> None:
         tuple(node.attributes["strides"].as_ints()),
     )
     source = _outputs_first(require_constant(node, 1), groups)
-    weights, bias, scales = _parameters(
+    weights, bias, scales = yield from _parameters(
         net, node, x, source, _shares(node, transposed=True)
     )
     top, left, bottom, right = node.attributes["pads"].as_ints()
@@ -118,10 +118,12 @@ def _outputs_first(weights: FloatArray, groups: int) -> FloatArray:
 
 
 @rule("Gemm")
-def gemm(net: LoweringContext, node: ir.Node) -> None:
+def gemm(net: LoweringContext, node: ir.Node) -> LayerSteps:
     """dense: x[M,K], w[N,K], b[N]."""
     x = net.logical(net.operand(node.inputs[0]))
-    weights, bias, scales = _parameters(net, node, x, require_constant(node, 1))
+    weights, bias, scales = yield from _parameters(
+        net, node, x, require_constant(node, 1)
+    )
 
     def products(w: IntArray, b: IntArray) -> list[Handle]:
         def part(start: int, stop: int) -> Handle:
@@ -259,17 +261,18 @@ def _parameters(
     weights: FloatArray,
     shares: FloatArray | float = 1.0,
     centres: FloatArray = NO_CENTRES,
-) -> tuple[IntArray, IntArray, FloatArray]:
-    """Integer weights and bias, and the scale of the accumulator, per output channel; as in `Layer`.
+) -> Generator[WeightedLayer, RoundedLayer, tuple[IntArray, IntArray, FloatArray]]:
+    """Integer weights and bias, and the scale of the accumulator, per output channel; yields the layer to have it rounded.
 
     Where the input has a scale for each channel, the weights take up how it differs from the largest; centres go into the bias.
     """
     bits = net.options.weight_bits_of(name_of(node.outputs[0]))
     bias = require_constant(node, 2) + taken_up(x, weights) - centres
-    layer = Layer(node, x, _by_channel(weights, x), bias, centres, bits, shares)
-    scales = _weight_scales(net, layer.weights, layer.bias, layer.input_scale, bits)
-    rounded = net.rounding(net, layer, scales)
-    accumulator = rounded.scales * layer.input_scale
+    weights = _by_channel(weights, x)
+    input_scale = float(x.scale.max())
+    scales = _weight_scales(net, weights, bias, input_scale, bits)
+    rounded = yield WeightedLayer(node, x, weights, bias, centres, bits, shares, scales)
+    accumulator = rounded.scales * input_scale
     return rounded.weights, quantize_bias(rounded.bias, accumulator), accumulator
 
 

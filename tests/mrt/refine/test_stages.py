@@ -18,6 +18,8 @@ from mrt.evaluate import evaluate
 from mrt.evaluate.layers import compare_layers
 from mrt.quantize import LayerBits, QuantizeOptions, quantize
 from mrt.quantize.channel_scales import candidates
+from mrt.quantize.graph import GraphLowering
+from mrt.quantize.rounding import nearest
 from mrt.refine import STAGES, FloatStatistics, RefineOptions
 from mrt.refine.equalize import with_channels
 from mrt.refine.simulation import Simulation
@@ -391,19 +393,17 @@ def test_a_simulation_computes_what_the_program_computes(provable, memory, monke
     monkeypatch.setattr("mrt.refine.simulation.MEMORY", memory)
     graph, table, _ = prepared(network())
     samples = list(synthetic_samples({"x": (1, 3, 12, 12)}, 3, 2))
-    seen: dict[int, list[np.ndarray]] = {}
+    seen: dict[str, list[np.ndarray]] = {}
 
-    def rounding(net, layer, scales):
-        from mrt.quantize.rounding import nearest
-
-        simulation = seen.setdefault(
-            "simulation", Simulation(net.builder, samples, pool)
-        )
-        seen[layer.name] = simulation.values(layer.input.value)
-        return nearest(net, layer, scales)
-
+    lowering = GraphLowering(graph, table, QuantizeOptions())
+    layer = lowering.next_layer()
     with ThreadPoolExecutor(2) as pool:
-        program = validate(quantize(graph, table, QuantizeOptions(), rounding=rounding))
+        simulation = Simulation(lowering.builder, samples, pool)
+        while layer is not None:
+            seen[layer.name] = simulation.values(layer.input.value)
+            rounded = nearest(layer, lowering.table, lowering.options)
+            layer = lowering.next_layer(rounded)
+    program = validate(lowering.finish({}, []))
     from cvm.reference.interpreter import run
     from cvm.runtime import boundary
 
@@ -422,7 +422,7 @@ def test_a_simulation_computes_what_the_program_computes(provable, memory, monke
             if item.name == "conv2d"
         }
         found = [values[operand] for operand in list(reads.values())[1:]]
-        wanted = [seen[name][index] for name in list(seen)[2:]]
+        wanted = [seen[name][index] for name in list(seen)[1:]]
         assert len(found) == len(wanted) == 4
         assert all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
 
