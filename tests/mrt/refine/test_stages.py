@@ -21,8 +21,9 @@ from mrt.quantize.channel_scales import candidates
 from mrt.quantize.graph import GraphLowering
 from mrt.quantize.rounding import nearest
 from mrt.refine import STAGES, FloatStatistics, RefineOptions
-from mrt.refine.equalize import with_channels
 from mrt.refine.simulation import Simulation
+from mrt.refine.stages import CHANNEL_STAGES, ChannelState
+from mrt.refine.stages import STAGES as ALL_STAGES
 from mrt.table.decisions import Decisions, LayerDecision
 from mrt.table.table import CalibrationOptions, CalibrationTable
 from tests.support.float_models import FloatModel, run_real
@@ -303,18 +304,17 @@ def test_nothing_is_decided_about_values_of_16_bits():
         samples,
     )
     assert found.decisions.channel_scales == found.decisions.centres == {}
-    assert (
-        with_channels(
-            Decisions(),
-            graph,
-            table,
-            QuantizeOptions(activation_bits=16),
-            {},
-            1.0,
-            frozenset(),
-        )
-        == Decisions()
+    state = ChannelState(
+        graph,
+        table,
+        QuantizeOptions(activation_bits=16),
+        halves={},
+        statistics={},
+        residual_share=1.0,
+        decisions=Decisions(),
     )
+    for stage in CHANNEL_STAGES:
+        assert stage.decide(state).decisions == Decisions()
 
 
 def test_what_was_decided_holds_for_its_options_only():
@@ -432,13 +432,32 @@ def test_what_is_decided_does_not_depend_on_how_many_threads_there_are(monkeypat
     found = []
     for threads in (1, 3):
         monkeypatch.setattr(
-            "mrt.refine.stages.os.cpu_count", lambda threads=threads: threads
+            "mrt.refine.walker.os.cpu_count", lambda threads=threads: threads
         )
         found.append(
             refine(graph, table, QuantizeOptions(), RefineOptions(), samples).decisions
         )
     assert found[0].layers
     assert found[0].encoded() == found[1].encoded()
+
+
+def test_every_stage_is_an_option_and_every_option_a_stage():
+    assert {stage.name for stage in ALL_STAGES} == set(STAGES)
+    assert len(ALL_STAGES) == len(STAGES)
+    assert [stage.name for stage in ALL_STAGES] == [
+        "duplicates",
+        "centres",
+        "scales",
+        "fit",
+        "weights",
+        "biases",
+    ]
+
+
+def test_centres_without_scales_need_nothing_and_run_not():
+    options = RefineOptions.of(["centres"])
+    assert not options.runs("centres")
+    assert not options.any
 
 
 def test_stages_have_names():
