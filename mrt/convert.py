@@ -29,7 +29,6 @@ from mrt.calibrate.session import integer_input_intervals, model_inputs
 from mrt.config import Config, DataSettings
 from mrt.duplicate import (
     ENOUGH_SAMPLES,
-    choose_duplicates,
     duplicates_provenance,
     read_duplicates,
 )
@@ -45,7 +44,7 @@ from mrt.quantize import QuantizeOptions, quantize
 from mrt.quantize.curves.curve_memo import CurveMemo
 from mrt.quantize.residual_streams import with_stream_bits
 from mrt.quantize.source_map import SourceMap
-from mrt.refine import FloatStatistics, RefineOptions, refine
+from mrt.refine import FloatStatistics, RefineOptions, refine, refine_model
 from mrt.report import FloatGraph, Report, float_graph
 from mrt.rewrite.linear.conv_pool_attributes import canonicalize_conv_pool_attributes
 from mrt.table.table import CalibrationTable
@@ -367,10 +366,7 @@ def _calibrate(
     duplicates: Duplicates = {}
     if stages.duplicates:
         few = _few(loaded.model, config, samples)
-        duplicates = choose_duplicates(
-            loaded.model, few, config.quantization, by_channel=stages.scales
-        )
-        add_duplicates(loaded.model, duplicates)
+        duplicates = refine_model(loaded.model, few, config.quantization, stages)
     key = table_key(loaded.sha256, loaded.model, config)
     notes = FloatStatistics(loaded.model, stages, len(samples)) if stages.any else None
     callbacks = [] if notes is None else [notes]
