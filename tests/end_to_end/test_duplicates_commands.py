@@ -110,7 +110,7 @@ def test_a_table_or_a_program_with_duplicates_of_another_model_is_refused(
         tmp_path / "p.cvm",
     )
     assert (result.exit_code, list(tmp_path.glob("*.cvm"))) == (2, [])
-    assert "twins are wanted for the channels [46, 30] of 'first'" in result.stderr
+    assert "the channels [46, 30] of 'first' are to be duplicated" in result.stderr
     other = FloatModel(x=(1, 3, 10, 10))
     other.conv("x", np.ones((9, 3, 3, 3)), np.zeros(9), name="out")
     (tmp_path / "other.onnx").write_bytes(other.proto("out").SerializeToString())
@@ -123,8 +123,8 @@ def test_a_table_or_a_program_with_duplicates_of_another_model_is_refused(
     )
     assert result.exit_code == 2
     assert (
-        "twins are wanted for channels of 'first', which can have none: they were chosen for another model"
-        in result.stderr
+        "channels of 'first' are to be duplicated, of which none can be: "
+        "they were chosen for another model" in result.stderr
     )
 
 

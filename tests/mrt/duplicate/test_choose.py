@@ -1,4 +1,4 @@
-"""Which channels get twins: those that make most noise for their products."""
+"""Which channels are duplicated: those that make most noise for their products."""
 
 import numpy as np
 import onnx_ir as ir
@@ -65,8 +65,16 @@ def test_the_noise_is_what_a_linear_network_makes_of_rounding():
     )
 
 
-def test_the_loudest_channels_are_chosen_and_no_more_than_is_worth_it():
+def test_the_noisiest_channels_are_chosen():
     assert chosen(loud_network()) == {"first": LOUD}
+
+
+def test_no_channel_is_chosen_that_gains_too_little_for_its_cost(monkeypatch):
+    """The budget has room for all channels, so the gain per cost alone stops the choice."""
+    monkeypatch.setattr("mrt.duplicate.choose.MOST_COST", 1.0)
+    assert chosen(loud_network()) == {"first": LOUD}
+    monkeypatch.setattr("mrt.duplicate.choose.LEAST_GAIN_PER_COST", 0.0)
+    assert chosen(loud_network()) == {"first": list(range(CHANNELS))}
 
 
 def test_what_has_16_bits_or_no_derivative_needs_no_duplicates():
@@ -98,13 +106,13 @@ def test_channels_that_have_a_duplicate_get_no_other(monkeypatch):
         "first": [LOUD[1]]
     }
     monkeypatch.setattr("mrt.duplicate.choose.MOST_COST", 1.0)
-    monkeypatch.setattr("mrt.duplicate.choose.WORTH", 0.0)
+    monkeypatch.setattr("mrt.duplicate.choose.LEAST_GAIN_PER_COST", 0.0)
     every = choose_duplicates(graph, samples, PLAIN, by_channel=True)["first"]
     assert every == [channel for channel in range(CHANNELS) if channel != LOUD[0]]
 
 
 def test_the_budget_is_kept_and_blocks_of_eight_are_filled(monkeypatch):
-    monkeypatch.setattr("mrt.duplicate.choose.WORTH", 0.0)
+    monkeypatch.setattr("mrt.duplicate.choose.LEAST_GAIN_PER_COST", 0.0)
     for most, count in (
         (0.04, 0),
         (0.12, 2),
