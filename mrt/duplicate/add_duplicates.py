@@ -73,6 +73,7 @@ def paired_channels(value: ir.Value) -> list[int]:
 
 def _add(chain: Chain, channels: list[int]) -> None:
     before = chain.channels
+    after = before + len(channels)
     for node in chain.convolutions:
         _repeat_outputs(node, channels)
     for reader in chain.readers:
@@ -82,7 +83,8 @@ def _add(chain: Chain, channels: list[int]) -> None:
     for value in (*outputs, *chain.clipped, *chain.pooled):
         shape = shape_of(value)
         if shape is not None:
-            value.shape = ir.Shape((shape[0], before + len(channels), *shape[2:]))
+            count, _, *places = shape
+            value.shape = ir.Shape((count, after, *places))
 
 
 def _repeat_outputs(node: ir.Node, channels: list[int]) -> None:

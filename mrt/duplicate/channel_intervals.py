@@ -57,7 +57,8 @@ def _of_clip(
     node: ir.Node, intervals: Mapping[str, ChannelInterval]
 ) -> ChannelInterval:
     bounds = clip_interval(node)
-    low, high = np.full(1, -math.inf), np.full(1, math.inf)
+    low = np.full(1, -math.inf)
+    high = np.full(1, math.inf)
     interval = _of_value(node.inputs[0], intervals)
     if interval is not None:
         low, high = interval
@@ -83,8 +84,13 @@ def clip_interval(node: ir.Node) -> tuple[float, float]:
     """The interval that a Relu or Clip lets pass."""
     if node.op_type == "Relu":
         return 0.0, math.inf
-    low, high = (scalar(operand(node, index)) for index in (1, 2))
-    return -math.inf if low is None else low, math.inf if high is None else high
+    low = scalar(operand(node, 1))
+    high = scalar(operand(node, 2))
+    if low is None:
+        low = -math.inf
+    if high is None:
+        high = math.inf
+    return low, high
 
 
 def _of_value(
@@ -92,13 +98,17 @@ def _of_value(
 ) -> ChannelInterval | None:
     array = constant(value)
     if array is not None and array.size:
-        return np.full(1, float(array.min())), np.full(1, float(array.max()))
-    return None if value is None else intervals.get(str(value.name))
+        low, high = float(array.min()), float(array.max())
+        return np.full(1, low), np.full(1, high)
+    if value is None:
+        return None
+    return intervals.get(str(value.name))
 
 
 def _of_convolution(node: ir.Node, interval: ChannelInterval) -> ChannelInterval | None:
     """The sums of products at the ends of the interval, and what float32 may add."""
-    weights, bias = constant(node.inputs[1]), constant(operand(node, 2))
+    weights = constant(node.inputs[1])
+    bias = constant(operand(node, 2))
     if weights is None or not np.isfinite(interval).all():
         return None
     low, high = interval
@@ -107,14 +117,19 @@ def _of_convolution(node: ir.Node, interval: ChannelInterval) -> ChannelInterval
     groups = int_attribute(node, "group", 1)
     input_low = _by_output(low, groups, weights.shape)
     input_high = _by_output(high, groups, weights.shape)
-    taps = weights.astype(np.float64).reshape(*weights.shape[:2], -1)
-    positive, negative = row_sums(np.maximum(taps, 0)), row_sums(np.minimum(taps, 0))
-    added = np.zeros(len(weights)) if bias is None else bias.astype(np.float64)
+    outputs, inputs = weights.shape[:2]
+    taps = weights.astype(np.float64).reshape(outputs, inputs, -1)
+    positive = row_sums(np.maximum(taps, 0))
+    negative = row_sums(np.minimum(taps, 0))
+    added = np.zeros(len(weights))
+    if bias is not None:
+        added = bias.astype(np.float64)
     output_low = row_sums(positive * input_low + negative * input_high) + added
     output_high = row_sums(positive * input_high + negative * input_low) + added
     magnitudes = np.maximum(np.abs(input_low), np.abs(input_high))
     products = row_sums((positive - negative) * magnitudes)
-    error = np.where(products > 0, _ROUNDING * (products + np.abs(added)), 0.0)
+    rounding = _ROUNDING * (products + np.abs(added))
+    error = np.where(products > 0, rounding, 0.0)
     return output_low - error, output_high + error
 
 

@@ -142,7 +142,8 @@ def _offers(
 
 def _cost(chain: Chain) -> float:
     """The products of one channel: of what computes it, and of what reads it."""
-    return sum(map(_products, (*chain.convolutions, *chain.readers))) / chain.channels
+    nodes_of_chain = (*chain.convolutions, *chain.readers)
+    return sum(map(_products, nodes_of_chain)) / chain.channels
 
 
 def _products_of(model: ir.Model) -> int:

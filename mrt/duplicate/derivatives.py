@@ -61,7 +61,8 @@ node's output; False if it cannot."""
 
 def _conv(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
     weights = constant(operand(node, 1))
-    source, result = shape_of(node.inputs[0]), shape_of(node.outputs[0])
+    source = shape_of(node.inputs[0])
+    result = shape_of(node.outputs[0])
     if weights is None or weights.ndim != 4 or source is None or result is None:
         return False
     given: ir.Value | None
@@ -92,12 +93,13 @@ def _conv_by_conv(
     padding = tuple(overlap[axis % 2] - pads[axis] for axis in range(4))
     if min(padding) < 0:
         return None
-    by_group = weights.reshape(groups, -1, *weights.shape[1:]).swapaxes(1, 2)
-    turned = np.ascontiguousarray(by_group[..., ::-1, ::-1])
+    by_group = weights.reshape(groups, -1, *weights.shape[1:])
+    turned = by_group.swapaxes(1, 2)[..., ::-1, ::-1]
+    turned = np.ascontiguousarray(turned).reshape(-1, len(weights) // groups, *kernel)
     return write.add(
         "Conv",
         derivative,
-        write.constant(turned.reshape(-1, len(weights) // groups, *kernel)),
+        write.constant(turned),
         group=groups,
         pads=padding,
         dilations=dilations,
@@ -154,7 +156,8 @@ def _clip(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
     low: float | None = 0.0
     high: float | None = None
     if node.op_type == "Clip":
-        low, high = scalar(operand(node, 1)), scalar(operand(node, 2))
+        low = scalar(operand(node, 1))
+        high = scalar(operand(node, 2))
     for operator, bound in (("Greater", low), ("Less", high)):
         if bound is not None:
             limit = write.constant(np.array(bound, np.float32))
@@ -207,7 +210,8 @@ def _give_operand(
     assert value is not None
     if value.const_value is not None:
         return True
-    source, result = shape_of(value), shape_of(node.outputs[0])
+    source = shape_of(value)
+    result = shape_of(node.outputs[0])
     if source is None or result is None:
         return False
     given = term()
@@ -267,7 +271,8 @@ def _max_pool(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> boo
 
 
 def _reduce_sum(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
-    source, axes = shape_of(node.inputs[0]), constant_integers(operand(node, 1))
+    source = shape_of(node.inputs[0])
+    axes = constant_integers(operand(node, 1))
     if source is None or axes is None:
         return False
     kept = list(source)
@@ -298,7 +303,8 @@ def _transpose(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bo
 
 def _slice(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
     """Back to the places that were taken, with zeros at the others."""
-    source, result = shape_of(node.inputs[0]), shape_of(node.outputs[0])
+    source = shape_of(node.inputs[0])
+    result = shape_of(node.outputs[0])
     starts, axes, steps = (
         constant_integers(operand(node, index)) for index in (1, 3, 4)
     )
@@ -326,8 +332,10 @@ def _spread(
     """Put `step` - 1 zeros behind each index of one axis of a value of this shape."""
     before, behind = shape[: axis + 1], shape[axis + 1 :]
     value = _reshaped(write, value, [*before, 1, *behind])
-    value = _padded(write, value, len(shape) + 1, axis + 1, (0, step - 1))
-    return _reshaped(write, value, [*shape[:axis], shape[axis] * step, *behind])
+    zeros = 0, step - 1
+    value = _padded(write, value, len(shape) + 1, axis + 1, zeros)
+    spread = shape[axis] * step
+    return _reshaped(write, value, [*shape[:axis], spread, *behind])
 
 
 def _padded(
@@ -354,7 +362,8 @@ def _pad(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
 
 
 def _reshaped(write: GradientWriter, value: ir.Value, shape: Sequence[int]) -> ir.Value:
-    return write.add("Reshape", value, write.constant(np.array(shape, np.int64)))
+    sizes = write.constant(np.array(shape, np.int64))
+    return write.add("Reshape", value, sizes)
 
 
 def _sigmoid(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:

@@ -68,16 +68,20 @@ def _dead_channels(chain: Chain, interval: ChannelInterval) -> npt.NDArray[np.bo
     Where a reader pads, a constant other than 0 cannot go into its bias.
     """
     low, high = interval
-    padded = any(any(ints_attribute(reader, "pads") or ()) for reader in chain.readers)
-    return np.asarray((low == high) & ((high == 0) | (not padded)))
+    pads = [ints_attribute(reader, "pads") or () for reader in chain.readers]
+    padded = any(map(any, pads))
+    constant = low == high
+    return np.asarray(constant & (high == 0) if padded else constant)
 
 
 def _importance(chain: Chain, greatest: Floats) -> Floats:
     """[C]: the readers' squared error from an error as large as the channel's interval."""
     squares = np.zeros(len(greatest))
     for reader in chain.readers:
-        weights = np.moveaxis(weights_of(reader).astype(np.float64), 1, 0)
-        squares = squares + row_sums((weights * weights).reshape(len(weights), -1))
+        weights = weights_of(reader).astype(np.float64)
+        by_channel = np.moveaxis(weights, 1, 0)
+        terms = by_channel * by_channel
+        squares = squares + row_sums(terms.reshape(len(terms), -1))
     finite = np.minimum(greatest, np.finfo(np.float32).max)
     return np.asarray(squares * np.square(finite))
 

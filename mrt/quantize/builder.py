@@ -70,19 +70,20 @@ class ProgramBuilder:
 
     def input(self, item: Input, meaning: Meaning) -> Handle:
         """Declare a program input."""
-        handle = self._new(item.type, bounds.full(item.type, item.lo, item.hi))
+        interval = bounds.full(item.type, item.lo, item.hi)
+        handle = self._new(item.type, interval)
         self._inputs[handle] = (item, meaning)
         return handle
 
     def constant(self, array: IntArray) -> Handle:
         """Store a constant tensor; equal ones share one handle."""
         array = np.asarray(array, order="C")
-        key = (array.dtype.str, array.shape, hashlib.sha256(array.data).digest())
+        digest = hashlib.sha256(array.data).digest()
+        key = (array.dtype.str, array.shape, digest)
         if key not in self._interned:
             type_ = TensorType(dtype_name(array), array.shape)
-            handle = self._interned[key] = self._new(
-                type_, bounds.of_constant(array, type_)
-            )
+            handle = self._new(type_, bounds.of_constant(array, type_))
+            self._interned[key] = handle
             self._constants[handle] = array
         return self._interned[key]
 
@@ -100,7 +101,8 @@ class ProgramBuilder:
             type_ = infer_type(instruction, self.types, constants)
             read = tuple(self.bounds[value] for value in operands)
             proven = infer_bounds(instruction, self.types, constants, read, type_)
-            handle = self._interned[key] = self._new(type_, proven)
+            handle = self._new(type_, proven)
+            self._interned[key] = handle
             self._instructions[handle] = instruction
         return self._interned[key]
 

@@ -122,7 +122,8 @@ class ChannelStatistics:
         distances = self._distances_of_edges(centres).astype(np.float32)
         bins = magnitude_bins(distances.view(np.int32)) - (last_bin - BINS + 1)
         bins = np.maximum(bins, 0)
-        bins += np.arange(len(bins), dtype=bins.dtype)[:, None] * BINS
+        channels = np.arange(len(bins), dtype=bins.dtype)
+        bins += channels[:, None] * BINS
         # Half of each bin counts at either edge, since the bin may be wide.
         weights = np.stack([self.counts, self.counts], axis=1) / 2
         counted = np.bincount(
@@ -137,7 +138,8 @@ class ChannelStatistics:
         """
         edges = np.stack([_lower_edges(self.last_bin), _upper_edges(self.last_bin)])
         signed = np.stack([edges, -edges], axis=1).reshape(-1)
-        within = np.clip(signed, self.minimum[:, None], self.maximum[:, None])
+        low, high = self.minimum[:, None], self.maximum[:, None]
+        within = np.clip(signed, low, high)
         return np.asarray(np.abs(within - centres[:, None]))
 
     def _raise_last_bin(self, last_bin: int) -> None:
@@ -152,7 +154,8 @@ class ChannelStatistics:
             return self.counts
         counts = np.zeros_like(self.counts)
         counts[..., : BINS - up] = self.counts[..., up:]
-        counts[..., 0] += self.counts[..., :up].sum(axis=-1)
+        below = self.counts[..., :up]
+        counts[..., 0] += below.sum(axis=-1)
         return counts
 
 
@@ -173,7 +176,8 @@ class Magnitudes:
 
         Power 0 gives how many numbers there are. The last entry is over all numbers.
         """
-        sums = np.zeros((3, len(self.counts), self.middles.size + 1))
+        channels, bins = self.counts.shape
+        sums = np.zeros((3, channels, bins + 1))
         for power, total in enumerate(sums):
             terms = self.counts * self.middles**power
             np.cumsum(terms, axis=1, out=total[:, 1:])

@@ -33,7 +33,8 @@ def channel_centres(statistics: ChannelStatistics, steps: int) -> Floats:
         _, error = _best_thresholds(statistics.magnitudes_from(centres), steps)
         errors.append(error)
     best = np.argmin(errors, axis=0)[None]
-    return np.asarray(np.take_along_axis(np.stack(candidates), best, axis=0)[0])
+    chosen = np.take_along_axis(np.stack(candidates), best, axis=0)
+    return np.asarray(chosen[0])
 
 
 def clipping_thresholds(
@@ -60,7 +61,8 @@ def clipping_thresholds(
     numbers = statistics.counts[..., 1:].sum(axis=(1, 2))
     share = min(1.0, FEWEST_SAMPLES / max(statistics.samples, 1))
     raised = np.maximum(thresholds, magnitudes.largest.max() * share)
-    return np.clip(np.where(numbers < FEWEST_NUMBERS, raised, thresholds), *bounds)
+    chosen = np.where(numbers < FEWEST_NUMBERS, raised, thresholds)
+    return np.clip(chosen, *bounds)
 
 
 def _best_thresholds(magnitudes: Magnitudes, steps: int) -> tuple[Floats, Floats]:
@@ -69,8 +71,9 @@ def _best_thresholds(magnitudes: Magnitudes, steps: int) -> tuple[Floats, Floats
     thresholds = magnitudes.largest[:, None] * shares
     errors = _errors(magnitudes, thresholds, steps)
     best = errors.argmin(axis=1)[:, None]
-    best_threshold = np.take_along_axis(thresholds, best, axis=1)[:, 0]
-    return best_threshold, np.take_along_axis(errors, best, axis=1)[:, 0]
+    best_threshold = np.take_along_axis(thresholds, best, axis=1)
+    least_error = np.take_along_axis(errors, best, axis=1)
+    return best_threshold[:, 0], least_error[:, 0]
 
 
 def _best_factor(
@@ -83,7 +86,8 @@ def _best_factor(
     fitted = [_best_thresholds(half, steps)[0] for half in halves]
     total = np.zeros(len(FACTORS))
     for half, of_other in zip(halves, reversed(fitted), strict=True):
-        thresholds = np.clip(of_other[:, None] * np.array(FACTORS), *bounds)
+        raised = of_other[:, None] * np.array(FACTORS)
+        thresholds = np.clip(raised, *bounds)
         errors = importance[:, None] * _errors(half, thresholds, steps)
         total += np.ascontiguousarray(errors.T).sum(axis=1)
     return FACTORS[int(total.argmin())]

@@ -73,8 +73,8 @@ def rows_of(
     *taps, channels = patches.shape[3:]
     groups = math.prod(taps) * channels // length
     split = chosen.reshape(-1, *taps, groups, channels // groups)
-    by_group = split.transpose(3, 0, 1, 2, 4).reshape(groups, len(split), -1)
-    numbers = by_group.astype(np.float32, order="C")
+    by_group = split.transpose(3, 0, 1, 2, 4)
+    numbers = by_group.reshape(groups, len(split), -1).astype(np.float32, order="C")
     return np.subtract(numbers, np.float32(zero_point), out=numbers)
 
 
@@ -139,8 +139,10 @@ def products(rows: Rows, weights: IntArray) -> Rows | Floats:
     float32 adds exactly.
     """
     groups, count, length = rows.shape
-    columns = weights.reshape(groups, -1, length).transpose(0, 2, 1).astype(np.float32)
-    step = max(1, int(EXACT / (_greatest(rows) * _greatest(columns))))
+    by_group = weights.reshape(groups, -1, length)
+    columns = by_group.transpose(0, 2, 1).astype(np.float32)
+    greatest = _greatest(rows) * _greatest(columns)
+    step = max(1, int(EXACT / greatest))
     if step >= length:
         total: Rows | Floats = np.matmul(rows, columns)
     elif step < FEWEST_PRODUCTS:
@@ -149,7 +151,8 @@ def products(rows: Rows, weights: IntArray) -> Rows | Floats:
         total = np.zeros((groups, count, columns.shape[2]))
         for start in range(0, length, step):
             stop = start + step
-            total += np.matmul(rows[:, :, start:stop], columns[:, start:stop])
+            some = rows[:, :, start:stop]
+            total += np.matmul(some, columns[:, start:stop])
     return total.transpose(1, 0, 2).reshape(count, -1)
 
 

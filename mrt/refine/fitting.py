@@ -61,7 +61,8 @@ class Fitting:
     def add(self, rows: Rows, floats: Array) -> None:
         """Add rows [groups, outputs, K] and float's outputs [outputs, O] of them."""
         self.moments.add(rows)
-        expected = floats.reshape(len(floats), len(rows), -1).transpose(1, 0, 2)
+        by_group = floats.reshape(len(floats), len(rows), -1)
+        expected = by_group.transpose(1, 0, 2)
         computed = np.matmul(rows, self._weights) + self._bias
         counts = either_within(computed, expected, self._low, self._high)
         errors = np.where(counts, expected - computed, np.float32(0))

@@ -48,7 +48,8 @@ class FloatStatistics:
         if stages.need(Needs.LAYERS):
             count = _sample_count(model, samples)
             self._chosen = frozenset(evenly_spaced(samples, count))
-            self.layers = {name_of(node.outputs[0]): [] for node in _layers(model)}
+            for node in _layers(model):
+                self.layers[name_of(node.outputs[0])] = []
 
     @property
     def samples(self) -> list[Sample]:
@@ -90,9 +91,12 @@ def _values_with_moments(model: ir.Model) -> frozenset[str]:
 
 def _at_chosen_places(values: Array) -> Array:
     """[places, O] of a layer's outputs [1,O,H,W], or [N,O]."""
-    image = values[0].transpose(1, 2, 0) if values.ndim == 4 else values[:, None, :]
-    rows, columns = chosen_places(*image.shape[:2])
-    return np.array(image[rows, columns]).reshape(-1, image.shape[-1])
+    image = values[:, None, :]
+    if values.ndim == 4:
+        image = values[0].transpose(1, 2, 0)
+    height, width, channels = image.shape
+    rows, columns = chosen_places(height, width)
+    return np.array(image[rows, columns]).reshape(-1, channels)
 
 
 def _sample_count(model: ir.Model, samples: int) -> int:
@@ -108,9 +112,12 @@ def _sample_count(model: ir.Model, samples: int) -> int:
 
 def _place_count(shape: tuple[int, ...]) -> int:
     """How many places of a layer's outputs [1,O,H,W], or [N,O], are chosen."""
-    height, width = (shape[0], 1) if len(shape) == 2 else shape[2:]
+    height, width = shape[0], 1
+    if len(shape) == 4:
+        height, width = shape[2:]
     rows, columns = chosen_places(height, width)
-    return len(range(height)[rows]) * len(range(width)[columns])
+    count = len(range(height)[rows])
+    return count * len(range(width)[columns])
 
 
 def _layers(model: ir.Model) -> list[ir.Node]:

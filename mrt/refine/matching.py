@@ -109,7 +109,8 @@ class Matching:
 def _sums_of_places(numbers: Array) -> FloatArray:
     """[samples, O]; of at most some hundred places, which float32 adds well enough."""
     ones = np.ones((1, numbers.shape[1]), np.float32)
-    return np.asarray(np.matmul(ones, numbers)[:, 0], np.float64)
+    sums = np.matmul(ones, numbers)[:, 0]
+    return np.asarray(sums, np.float64)
 
 
 def either_within(
@@ -130,9 +131,11 @@ def _shrunken_mean(errors: FloatArray, counts: FloatArray) -> FloatArray:
     `errors` are sums [samples, O] over `counts` places. The shrinkage is that of James
     and Stein (1961, Proc. Fourth Berkeley Symposium, vol. 1), per channel.
     """
-    number, samples = np.maximum(counts.sum(axis=0), 1.0), len(errors)
+    number = np.maximum(counts.sum(axis=0), 1.0)
+    samples = len(errors)
     mean = errors.sum(axis=0) / number
-    spread = ((errors - counts * mean) ** 2).sum(axis=0) / number**2
+    deviations = errors - counts * mean
+    spread = (deviations**2).sum(axis=0) / number**2
     uncertainty = mean**2
     if samples > 1:
         uncertainty = spread * samples / (samples - 1)

@@ -28,7 +28,8 @@ class Moments:
         """Add some rows, at best about as many as a block has."""
         count = rows.shape[1]
         self.count += count
-        sums = np.matmul(np.ones((1, count), np.float32), rows)[:, 0]
+        ones = np.ones((1, count), np.float32)
+        sums = np.matmul(ones, rows)[:, 0]
         self._sums = self._sums + sums.astype(np.float64)
         products = np.matmul(rows.transpose(0, 2, 1), rows)
         if isinstance(self._products, float):

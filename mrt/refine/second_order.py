@@ -32,7 +32,8 @@ def round_to_second_order(
     `covariance` [groups,K,K] is that of the inputs.
     """
     order = _RoundingOrder(covariance)
-    steps = order.columns(weights) / scales.reshape(len(covariance), 1, -1)
+    by_group = scales.reshape(len(covariance), 1, -1)
+    steps = order.columns(weights) / by_group
     rounded = _round(steps, order.factors, _most(bits))
     return order.integers(rounded, weights.shape, bits)
 
@@ -49,10 +50,12 @@ def round_at_best_scales(
         return integers, scales
     order = _RoundingOrder(covariance)
     real = order.columns(weights)
-    search = _ScaleSearch(order, real, scales.reshape(len(covariance), 1, -1))
+    by_group = scales.reshape(len(covariance), 1, -1)
+    search = _ScaleSearch(order, real, by_group)
     at_once = max(1, BATCH // weights.size)
     for start in range(0, len(FACTORS), at_once):
-        search.try_factors(np.array(FACTORS[start : start + at_once]), _most(bits))
+        factors = np.array(FACTORS[start : start + at_once])
+        search.try_factors(factors, _most(bits))
     integers = order.integers(search.rounded, weights.shape, bits)
     return integers, search.scales.reshape(-1)
 
@@ -78,8 +81,9 @@ class _RoundingOrder:
     def columns(self, weights: FloatArray) -> FloatArray:
         """Weights [O,..,C/groups] as columns [groups,K,O/groups] in this order."""
         groups, length = self._order.shape
-        columns = weights.reshape(groups, -1, length).transpose(0, 2, 1)
-        return np.take_along_axis(columns, self._order[:, :, None], axis=1)
+        rows = weights.reshape(groups, -1, length)
+        places = self._order[:, :, None]
+        return np.take_along_axis(rows.transpose(0, 2, 1), places, axis=1)
 
     def integers(
         self, columns: FloatArray, shape: tuple[int, ...], bits: int
@@ -88,7 +92,8 @@ class _RoundingOrder:
         weights = np.empty_like(columns)
         np.put_along_axis(weights, self._order[:, :, None], columns, axis=1)
         dtype = np.int8 if bits <= 8 else np.int16
-        return weights.transpose(0, 2, 1).astype(dtype, order="C").reshape(shape)
+        rows = weights.transpose(0, 2, 1).astype(dtype, order="C")
+        return rows.reshape(shape)
 
 
 class _ScaleSearch:
@@ -150,8 +155,10 @@ def _factors(covariance: FloatArray) -> FloatArray:
     takes up R[j,i] / R[i,i] of each error j before it.
     """
     flipped = np.array(covariance[:, ::-1, ::-1])
-    upper = np.linalg.cholesky(damp(flipped, DAMPING))[:, ::-1, ::-1]
-    return np.asarray(upper / np.einsum("gkk->gk", upper)[:, None, :])
+    lower = np.linalg.cholesky(damp(flipped, DAMPING))
+    upper = lower[:, ::-1, ::-1]
+    diagonal = np.einsum("gkk->gk", upper)
+    return np.asarray(upper / diagonal[:, None, :])
 
 
 def _round(real: FloatArray, factors: FloatArray, most: int) -> FloatArray:
@@ -166,14 +173,16 @@ def _round(real: FloatArray, factors: FloatArray, most: int) -> FloatArray:
             return
         middle = (start + stop) // 2
         round_range(start, middle)
-        passed_on = factors[:, start:middle, middle:stop].transpose(0, 2, 1)
-        remaining[:, middle:stop] += np.matmul(passed_on, errors[:, start:middle])
+        shares = factors[:, start:middle, middle:stop]
+        passed_on = np.matmul(shares.transpose(0, 2, 1), errors[:, start:middle])
+        remaining[:, middle:stop] += passed_on
         round_range(middle, stop)
 
     def round_each(start: int, stop: int) -> None:
         for index in range(start, stop):
             integers, error = rounded[:, index], errors[:, index]
-            np.floor(np.add(remaining[:, index], 0.5, out=integers), out=integers)
+            np.add(remaining[:, index], 0.5, out=integers)
+            np.floor(integers, out=integers)
             # The same as np.clip, in half the time.
             np.maximum(integers, -most, out=integers)
             np.minimum(integers, most, out=integers)

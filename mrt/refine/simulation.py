@@ -80,7 +80,8 @@ class Simulation:
             return machine.run(dict(zip(names, operands, strict=True)))
 
         operands = [self._kept[operand] for operand in subprogram.operands]
-        results = list(self._pool.map(run, zip(*operands, strict=True)))
+        by_sample = zip(*operands, strict=True)
+        results = list(self._pool.map(run, by_sample))
         return {
             result: [of_sample[output.name] for of_sample in results]
             for result, output in zip(subprogram.results, program.outputs, strict=True)

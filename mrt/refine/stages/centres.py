@@ -59,10 +59,12 @@ def _centres(
 
 
 def _centres_of_sum(node: ir.Node, decided: Mapping[str, tuple[float, ...]]) -> Floats:
-    left, right = (
-        np.array(decided.get(name_of(operand), (0.0,))) for operand in node.inputs
-    )
-    return np.asarray(left - right if node.op_type == "Sub" else left + right)
+    none = (0.0,)
+    left = np.array(decided.get(name_of(node.inputs[0]), none))
+    right = np.array(decided.get(name_of(node.inputs[1]), none))
+    if node.op_type == "Sub":
+        return np.asarray(left - right)
+    return np.asarray(left + right)
 
 
 def _is_free(operand: ir.Value | None) -> bool:

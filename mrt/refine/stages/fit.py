@@ -58,9 +58,10 @@ def _with_correction(state: LayerState, correction: np.ndarray) -> LayerState:
     layer, moments = state.layer, state.moments
     assert moments is not None
     added = (correction / layer.input_scale).reshape(layer.weights.shape)
-    of_means = np.matmul(correction, moments.means[:, :, None]).reshape(-1)
-    layer = replace(layer, weights=layer.weights + added, bias=layer.bias - of_means)
-    return replace(state, layer=layer)
+    of_means = np.matmul(correction, moments.means[:, :, None])
+    weights = layer.weights + added
+    bias = layer.bias - of_means.reshape(-1)
+    return replace(state, layer=replace(layer, weights=weights, bias=bias))
 
 
 FIT = Stage("fit", Needs.LAYERS, decide)

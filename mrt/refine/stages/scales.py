@@ -51,7 +51,8 @@ def _relative_scales(state: ChannelState, value: ir.Value) -> Floats | None:
     steps = state.options.steps_from_zero(8, negative=measured.min < 0)
     noise = ReaderNoise(value, state.statistics, state.residual_share)
     # The value may be clipped within its measured range; a dominant channel need not be.
-    bounds = LEAST_SCALE * magnitude, max(abs(measured.min), abs(measured.max))
+    largest = max(abs(measured.min), abs(measured.max))
+    bounds = LEAST_SCALE * magnitude, largest
     thresholds = clipping_thresholds(
         state.statistics[name],
         state.halves[name],
@@ -72,7 +73,9 @@ def _relative_scales(state: ChannelState, value: ir.Value) -> Floats | None:
 
 def _centres(state: ChannelState, value: ir.Value) -> Floats:
     centres = state.decisions.centres.get(name_of(value))
-    return np.zeros(shape_of(value)[1]) if centres is None else np.array(centres)
+    if centres is None:
+        return np.zeros(shape_of(value)[1])
+    return np.array(centres)
 
 
 SCALES = Stage("scales", Needs.CHANNELS, decide)

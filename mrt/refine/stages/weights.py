@@ -50,11 +50,12 @@ def _mean_error(
 ) -> FloatArray:
     """[O]: what the rounding of the weights adds to the outputs on average."""
     groups, length = moments.means.shape
-    per_output = scales.reshape(-1, *[1] * (layer.weights.ndim - 1))
+    ones = [1] * (layer.weights.ndim - 1)
+    per_output = scales.reshape(-1, *ones)
     errors = integers - layer.weights / per_output
     by_group = errors.reshape(groups, -1, length)
-    in_steps = np.matmul(by_group, moments.means[:, :, None]).reshape(-1)
-    return np.asarray(in_steps * scales * layer.input_scale)
+    in_steps = np.matmul(by_group, moments.means[:, :, None])
+    return np.asarray(in_steps.reshape(-1) * scales * layer.input_scale)
 
 
 WEIGHTS = Stage("weights", Needs.LAYERS, decide)
