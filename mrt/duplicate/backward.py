@@ -55,9 +55,9 @@ class Backward(GradientWriter):
             terms[:2] = [self.add("Add", *terms[:2])]
         return terms[0] if terms else None
 
-    def give(self, value: ir.Value, part: ir.Value) -> None:
+    def give(self, value: ir.Value, term: ir.Value) -> None:
         """Add one more term to the derivative by a value."""
-        self._terms.setdefault(str(value.name), []).append(part)
+        self._terms.setdefault(str(value.name), []).append(term)
 
     def add(
         self, operator: str, *inputs: ir.Value | None, **attributes: Attribute

@@ -33,7 +33,7 @@ Shape = tuple[int, ...]
 class GradientWriter(Protocol):
     """The graph to which rules add."""
 
-    def give(self, value: ir.Value, part: ir.Value) -> None:
+    def give(self, value: ir.Value, term: ir.Value) -> None:
         """Add one more term to the derivative by a value."""
 
     def add(
@@ -61,15 +61,20 @@ node's output; False if it cannot."""
 
 def _conv(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
     weights = constant(operand(node, 1))
-    source = shape_of(node.inputs[0])
-    result = shape_of(node.outputs[0])
-    if weights is None or weights.ndim != 4 or source is None or result is None:
+    input_shape = shape_of(node.inputs[0])
+    output_shape = shape_of(node.outputs[0])
+    if (
+        weights is None
+        or weights.ndim != 4
+        or input_shape is None
+        or output_shape is None
+    ):
         return False
     given: ir.Value | None
     if ints_attribute(node, "strides") == (1, 1):
         given = _conv_by_conv(write, node, derivative, weights)
     else:
-        sizes = source[2:], result[2:]
+        sizes = input_shape[2:], output_shape[2:]
         given = _conv_by_transposed(write, node, derivative, sizes)
     if given is None:
         return False
@@ -117,7 +122,7 @@ def _conv_by_transposed(
 
     `sizes` are the height and the width of the node's input and of its output.
     """
-    source, result = sizes
+    input_size, output_size = sizes
     kernel = (shape_of(node.inputs[1]) or ())[2:]
     strides, pads, dilations = (
         ints_attribute(node, name) for name in ("strides", "pads", "dilations")
@@ -126,9 +131,9 @@ def _conv_by_transposed(
     missing: list[int] = []
     for axis in (0, 1):
         overlap = (kernel[axis] - 1) * dilations[axis]
-        unpadded = (result[axis] - 1) * strides[axis] + overlap + 1
+        unpadded = (output_size[axis] - 1) * strides[axis] + overlap + 1
         computed = unpadded - pads[axis] - pads[axis + 2]
-        missing.append(source[axis] - computed)
+        missing.append(input_size[axis] - computed)
     return write.add(
         "ConvTranspose",
         derivative,
@@ -210,23 +215,25 @@ def _give_operand(
     assert value is not None
     if value.const_value is not None:
         return True
-    source = shape_of(value)
-    result = shape_of(node.outputs[0])
-    if source is None or result is None:
+    input_shape = shape_of(value)
+    output_shape = shape_of(node.outputs[0])
+    if input_shape is None or output_shape is None:
         return False
     given = term()
-    if source != result:
-        axes = write.constant(np.array(_broadcast_axes(source, result), np.int64))
+    if input_shape != output_shape:
+        axes = write.constant(
+            np.array(_broadcast_axes(input_shape, output_shape), np.int64)
+        )
         given = write.add("ReduceSum", given, axes, keepdims=1)
-        given = _reshaped(write, given, source)
+        given = _reshaped(write, given, input_shape)
     write.give(value, given)
     return True
 
 
-def _broadcast_axes(source: Shape, result: Shape) -> list[int]:
-    """The axes of the result along which the source is repeated."""
-    aligned = (1,) * (len(result) - len(source)) + source
-    return [axis for axis, size in enumerate(result) if aligned[axis] != size]
+def _broadcast_axes(input_shape: Shape, output_shape: Shape) -> list[int]:
+    """The axes of the output along which an operand of this shape is repeated."""
+    aligned = (1,) * (len(output_shape) - len(input_shape)) + input_shape
+    return [axis for axis, size in enumerate(output_shape) if aligned[axis] != size]
 
 
 def _concat(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
@@ -250,8 +257,8 @@ def _max_pool(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> boo
 
     Of windows that share their greatest number, only one counts.
     """
-    source = shape_of(node.inputs[0])
-    if source is None or int_attribute(node, "storage_order", 0):
+    input_shape = shape_of(node.inputs[0])
+    if input_shape is None or int_attribute(node, "storage_order", 0):
         return False
     attributes: dict[str, Attribute] = {
         "ceil_mode": int_attribute(node, "ceil_mode", 0)
@@ -261,8 +268,8 @@ def _max_pool(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> boo
         if integers is not None:
             attributes[name] = integers
     _, places = write.add_all("MaxPool", 2, node.inputs[0], **attributes)
-    ones = (1,) * (len(source) - 2)
-    shape = write.constant(np.array(source, np.int64))
+    ones = (1,) * (len(input_shape) - 2)
+    shape = write.constant(np.array(input_shape, np.int64))
     given = write.add(
         "MaxUnpool", derivative, places, shape, kernel_shape=ones, strides=ones
     )
@@ -271,24 +278,24 @@ def _max_pool(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> boo
 
 
 def _reduce_sum(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
-    source = shape_of(node.inputs[0])
+    input_shape = shape_of(node.inputs[0])
     axes = constant_integers(operand(node, 1))
-    if source is None or axes is None:
+    if input_shape is None or axes is None:
         return False
-    kept = list(source)
+    kept = list(input_shape)
     for axis in axes:
         kept[axis] = 1
     derivative = _reshaped(write, derivative, kept)
-    shape = write.constant(np.array(source, np.int64))
+    shape = write.constant(np.array(input_shape, np.int64))
     write.give(first(node), write.add("Expand", derivative, shape))
     return True
 
 
 def _reshape(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
-    source = shape_of(node.inputs[0])
-    if source is None:
+    input_shape = shape_of(node.inputs[0])
+    if input_shape is None:
         return False
-    write.give(first(node), _reshaped(write, derivative, source))
+    write.give(first(node), _reshaped(write, derivative, input_shape))
     return True
 
 
@@ -303,24 +310,24 @@ def _transpose(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bo
 
 def _slice(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
     """Back to the places that were taken, with zeros at the others."""
-    source = shape_of(node.inputs[0])
-    result = shape_of(node.outputs[0])
+    input_shape = shape_of(node.inputs[0])
+    output_shape = shape_of(node.outputs[0])
     starts, axes, steps = (
         constant_integers(operand(node, index)) for index in (1, 3, 4)
     )
-    if source is None or result is None:
+    if input_shape is None or output_shape is None:
         return False
     if starts is None or axes is None or steps is None or min(steps) < 1:
         return False
-    shape = list(result)
+    shape = list(output_shape)
     for axis, start, step in zip(axes, starts, steps, strict=True):
-        place = axis % len(source)
-        size = source[place]
+        place = axis % len(input_shape)
+        size = input_shape[place]
         begin = max(start + size, 0) if start < 0 else min(start, size)
         derivative = _spread(write, derivative, shape, place, step)
         taken = shape[place] * step
         zeros = begin, size - begin - taken
-        derivative = _padded(write, derivative, len(source), place, zeros)
+        derivative = _padded(write, derivative, len(input_shape), place, zeros)
         shape[place] = size
     write.give(first(node), derivative)
     return True

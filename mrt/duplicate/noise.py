@@ -1,4 +1,4 @@
-"""The noise that the rounding of each channel makes at the outputs, on a few samples."""
+"""The noise that the rounding of each channel makes at the outputs, on some samples."""
 
 from __future__ import annotations
 

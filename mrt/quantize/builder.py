@@ -177,17 +177,17 @@ class ProgramBuilder:
         return Program(tuple(self.inputs.values()), (), (), (), metadata)
 
     def subprogram(
-        self, target: Handle, known: Set[Handle], *, short: int, room: int
+        self, target: Handle, available: Set[Handle], *, short: int, room: int
     ) -> Subprogram:
-        """The instructions that compute one value from others that are known.
+        """The instructions that compute one value from others that are there.
 
         A subprogram of more than `short` instructions also results in the values that
         several instructions read, since the next subprogram may start from them: the
         last of these, of together at most `room` bytes.
         """
-        needed = self._needed(target, known)
-        operands = sorted(needed & known)
-        steps = sorted(needed - known - self._constants.keys())
+        needed = self._needed(target, available)
+        operands = sorted(needed & available)
+        steps = sorted(needed - available - self._constants.keys())
         results = [target]
         if len(steps) > short:
             results = [*self._read_by_several(steps[:-1], room), target]
@@ -202,8 +202,8 @@ class ProgramBuilder:
         )
         return Subprogram(program, operands, results)
 
-    def _needed(self, target: Handle, known: Set[Handle]) -> set[Handle]:
-        """What leads from known values to one value, known values included."""
+    def _needed(self, target: Handle, available: Set[Handle]) -> set[Handle]:
+        """The values that one value is computed from, back to those available."""
         needed: set[Handle] = set()
         waiting = [target]
         while waiting:
@@ -211,7 +211,7 @@ class ProgramBuilder:
             if handle in needed:
                 continue
             needed.add(handle)
-            if handle not in known and handle in self._instructions:
+            if handle not in available and handle in self._instructions:
                 waiting.extend(self._instructions[handle].operands)
         return needed
 
@@ -221,28 +221,28 @@ class ProgramBuilder:
 
     def _constants_of(self, instructions: Sequence[Instruction]) -> list[Handle]:
         """The constants that instructions read, in order of first use."""
-        found: dict[Handle, None] = {}
+        constants: dict[Handle, None] = {}
         for instruction in instructions:
             for operand in instruction.operands:
                 if operand in self._constants:
-                    found[operand] = None
-        return list(found)
+                    constants[operand] = None
+        return list(constants)
 
     def _read_by_several(self, handles: Sequence[Handle], room: int) -> list[Handle]:
         """The last of these that several instructions read, of at most `room` bytes."""
         readers: Counter[Handle] = Counter()
         for instruction in self._instructions.values():
             readers.update(set(instruction.operands))
-        found: list[Handle] = []
+        shared: list[Handle] = []
         for handle in reversed(handles):
             if readers[handle] <= 1:
                 continue
             type_ = self.types[handle]
             room -= type_.elements * DTYPES[type_.dtype].itemsize
-            if room < 0 or len(found) == MOST_RESULTS:
+            if room < 0 or len(shared) == MOST_RESULTS:
                 break
-            found.append(handle)
-        return found[::-1]
+            shared.append(handle)
+        return shared[::-1]
 
     def _new(self, type_: TensorType, proven: Bounds) -> Handle:
         self.types.append(type_)

@@ -86,7 +86,7 @@ def _patches(inputs: Array, window: Window | None, zero_point: int) -> Array:
 
 
 class LayerInputs:
-    """The integers that reach a layer, as rows, block by block of samples.
+    """The integers that a layer takes, as rows, block by block of samples.
 
     Rows are computed when they are read first, and kept if they are few enough.
     """

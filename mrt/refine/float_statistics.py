@@ -56,14 +56,16 @@ class FloatStatistics:
         """The samples that `layers` are over, in order."""
         return list(self._samples.values())
 
-    def see(self, index: int, sample: Sample, name: str, seen: ObservedTensor) -> None:
+    def see(
+        self, index: int, sample: Sample, name: str, tensor: ObservedTensor
+    ) -> None:
         """Take one value of one run of the float model."""
         if name in self._with_moments:
-            self._add_channels(index, name, seen)
+            self._add_channels(index, name, tensor)
         if index in self._chosen:
             self._samples[index] = sample
             if name in self.layers:
-                self.layers[name].append(_at_chosen_places(seen.values))
+                self.layers[name].append(_at_chosen_places(tensor.values))
 
     def _add_channels(self, index: int, name: str, tensor: ObservedTensor) -> None:
         if name not in self.channels:

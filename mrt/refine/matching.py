@@ -1,4 +1,4 @@
-"""The gain and bias of each output channel that bring integers' outputs nearest float's.
+"""The gain and bias of each output channel with which it comes nearest to float's.
 
 An output counts only if float's or the integers' lies within the interval that a clip
 behind the layer lets pass. Of a channel that lies beyond almost always, few outputs
@@ -21,7 +21,7 @@ from mrt.quantize.tensor import Interval
 
 MOST_GAIN = 1.25
 MOST_HARM = 1.5
-"""By what factor the squared error behind a clip may grow: a correct mean is worth some."""
+"""By what factor the squared error behind a clip may grow: a correct mean makes up for some."""
 
 
 class Matching:

@@ -1,7 +1,7 @@
 """Walks through the layers in the order of the program and decides each one's weights.
 
 The graph is lowered up to a layer with weights (`mrt.quantize.graph.GraphLowering`). The
-program as far as it is written gives the integers that the samples bring to this layer;
+program as far as it is written gives the integers that this layer takes for the samples;
 with these the stages decide, the layer is written, and the lowering goes on. So each
 layer is decided for what the layers before it really give. The program written on the
 way is not kept: `quantize` writes it again from the calibration table.
@@ -80,7 +80,14 @@ def _state(
         zero_point=int(layer.input.zero_point),
         places=len(outputs[0]),
     )
-    return LayerState(layer, lowering.table, lowering.options, inputs, outputs, pool)
+    return LayerState(
+        layer,
+        lowering.table,
+        lowering.options,
+        inputs=inputs,
+        outputs=outputs,
+        pool=pool,
+    )
 
 
 def _window(layer: WeightedLayer) -> Window | None:

@@ -1,6 +1,11 @@
 """The stages of refinement, in the order in which they run.
 
-A stage is a file here and a name of `--refine` (`mrt.refine.options`).
+A stage is a file here and a name of `--refine`. A new one needs its file, its place in
+one of the three lists below and a field of `mrt.refine.options.RefineOptions`:
+
+- stages of the model run before calibration and may change the model;
+- stages of channels run once ranges are known, for all values between layers;
+- stages of layers run for one layer after another, in the order of the program.
 """
 
 from typing import Any

@@ -18,7 +18,7 @@ from mrt.refine.stages.stage import LayerState, Needs, Stage
 
 
 def decide(state: LayerState) -> LayerState:
-    """Move the weights of a layer of which the samples tell enough.
+    """Move the weights of a layer for which there are enough samples.
 
     The bias keeps the means of the outputs. The moments of the inputs come out besides.
     """

@@ -34,7 +34,7 @@ class Needs(Enum):
 
     SAMPLES = "some samples, before the model is calibrated"
     CHANNELS = "the statistics of the channels of float values"
-    LAYERS = "float's outputs of each layer, and the integers that reach the layer"
+    LAYERS = "float's outputs of each layer, and the integers that the layer takes"
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class ChannelState:
 class LayerState:
     """One layer of the walk, and what is decided of it so far.
 
-    `inputs` are the integers that reach the layer, `outputs` those of the float model
+    `inputs` are the integers that the layer takes, `outputs` are those of the float model
     [places, O] for each sample. `moments` are those of the inputs, and `rounded` are the
     weights as integers, each None until a stage computes them.
     """

@@ -46,17 +46,17 @@ def loss(values: np.ndarray, tops: np.ndarray) -> float:
 
 
 def sparse(seed: int, samples: int) -> np.ndarray:
-    """Sixty channels that speak seldom, and then as loud as it happens to be."""
+    """Sixty channels that are seldom not 0, and then of random size."""
     rng = np.random.default_rng(seed)
-    loud = np.exp(rng.normal(size=(samples, 60, 1)) * 1.5)  # of the whole sample
+    size = np.exp(rng.normal(size=(samples, 60, 1)) * 1.5)  # of the whole sample
     return (
-        loud
+        size
         * rng.exponential(size=(samples, 60, 40))
         * (rng.random((samples, 60, 40)) < 0.2)
     )
 
 
-def test_where_little_was_seen_channels_end_beyond_what_was_seen_and_lose_less_on_other_samples():
+def test_where_little_was_seen_channels_are_clipped_beyond_what_was_seen_and_lose_less_on_other_samples():
     seen, other = sparse(1, 12), sparse(2, 400)
     largest = seen.max(axis=(0, 2))
     found = thresholds(seen)
@@ -64,7 +64,7 @@ def test_where_little_was_seen_channels_end_beyond_what_was_seen_and_lose_less_o
     assert loss(other, found) < 0.7 * loss(other, largest)
 
 
-def test_where_much_was_seen_channels_end_where_the_least_is_lost():
+def test_where_much_was_seen_channels_are_clipped_where_the_least_is_lost():
     seen = np.random.default_rng(3).normal(size=(40, 3, 5000)) ** 2 * [
         [[1], [2], [0.1]]
     ]
@@ -87,7 +87,7 @@ def test_what_matters_to_nobody_does_not_decide_how_far_out():
     assert np.allclose(thresholds(seen, calm)[60:], 1, rtol=0.15)
 
 
-def test_of_one_sample_alone_channels_end_where_it_does():
+def test_of_one_sample_alone_channels_are_clipped_where_it_does():
     seen = np.random.default_rng(5).uniform(0, 1, size=(1, 2, 400))
     assert np.allclose(thresholds(seen), seen.max(axis=(0, 2)), rtol=0.05)
 
@@ -106,7 +106,7 @@ def test_thresholds_keep_to_their_bounds():
     ) and np.all(found <= 3)
 
 
-def test_a_channel_is_counted_from_the_middle_of_its_range_and_ends_there():
+def test_a_channel_is_counted_from_the_middle_of_its_range_and_clipped_there():
     seen = np.random.default_rng(8).uniform(-1, 1, size=(16, 3, 400)) + np.array(
         [[30], [-7], [0]]
     )

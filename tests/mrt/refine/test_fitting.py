@@ -27,7 +27,10 @@ def halves_of(inputs, outputs, weights, low=ANYTHING[0], high=ANYTHING[1]):
 
 
 def test_a_weight_that_passes_errors_on_becomes_smaller():
-    """Of an input with variance 4 + 1, of which 1 is error, 4/5 of the weight is best; the ridge goes half of the way."""
+    """Of an input with variance 4 + 1, of which 1 is error, 4/5 of the weight is best.
+
+    The ridge goes half of the way.
+    """
     rng = np.random.default_rng(0)
     real = rng.normal(size=(1, 4000, 2)) * 2
     inputs = real + rng.normal(size=real.shape)

@@ -67,7 +67,10 @@ def test_an_output_counts_if_one_side_alone_lies_within():
 
 
 def test_a_channel_is_not_moved_into_what_the_clip_lets_pass():
-    """One place in ten is 2 too low; raised by 2 on its word, the other nine would come out at 1 in place of 0: 9 for 4."""
+    """One place in ten is 2 too low.
+
+    Raised by 2 for its sake, the other nine would come out at 1 in place of 0: 9 for 4.
+    """
     places = np.array([1.0] + [-1.0] * 9).reshape(1, 10, 1).repeat(4, axis=0)
     wanted = np.where(places > 0, 3.0, -1.0)
     gains, added = matched(places, wanted, (0.0, math.inf))

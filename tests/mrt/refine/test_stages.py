@@ -135,7 +135,10 @@ def test_of_powers_of_two_each_channel_has_the_next_above_what_it_needs():
 
 
 def test_channels_that_lie_far_from_0_gain_centres_of_their_own():
-    """Channels at 0, 30, -60 and so on, of one size; beside them the same with a scheme that has one zero point for all."""
+    """Channels at 0, 30, -60 and so on, of one size.
+
+    Beside them the same with a scheme that has one zero point for all.
+    """
     rng = np.random.default_rng(11)
     model = FloatModel(x=(1, 3, 12, 12))
     y = model.conv("x", rng.normal(size=(4, 3, 1, 1)), [0, 30, -60, 10], name="far")
@@ -174,7 +177,7 @@ def test_4_bit_weights_lose_less_when_they_are_rounded_to_second_order():
 
 
 def test_weights_that_fit_the_inputs_pass_less_of_their_errors_on():
-    """Eight channels of 3 bits say what two would; the weights read one of them alone, that has few steps."""
+    """Eight channels of 3 bits hold what two would; the weights read one, with few steps."""
     rng = np.random.default_rng(7)
     model = FloatModel(x=(1, 2, 12, 12))
     model.conv("x", rng.normal(size=(8, 2, 1, 1)), np.zeros(8), name="many")
@@ -474,8 +477,8 @@ def test_a_value_that_is_not_finite_is_said_without_a_warning_before():
     graph = ir.from_proto(network().proto("out"))
     samples = [{"x": np.full((1, 3, 12, 12), 3e38, np.float32)}]
     given = Samples(("x",), 1, None, "one", lambda: iter(samples))
-    notes = FloatStatistics(graph, RefineOptions(), 1)
+    statistics = FloatStatistics(graph, RefineOptions(), 1)
     with pytest.raises(BadData, match="NaN or infinity"):
         calibrate(
-            graph, given, CalibrationOptions(), model_sha256="", callbacks=[notes]
+            graph, given, CalibrationOptions(), model_sha256="", callbacks=[statistics]
         )
