@@ -31,7 +31,7 @@ from mrt.calibrate.held_back import MOST, count_to_hold_back, split
 from mrt.calibrate.samples import Samples
 from mrt.config import Config
 from mrt.conversion import Conversion
-from mrt.duplicate import ENOUGH_SAMPLES, choose_duplicates
+from mrt.duplicate import ENOUGH_SAMPLES
 from mrt.duplicate.add_duplicates import Duplicates, add_duplicates
 from mrt.errors import BadData, BadOption, NotProvable
 from mrt.frontend import LoadedModel
@@ -43,7 +43,7 @@ from mrt.quantize import quantize as write_program
 from mrt.quantize.curves.curve_memo import CurveMemo
 from mrt.quantize.residual_streams import with_stream_bits
 from mrt.quantize.source_map import SourceMap
-from mrt.refine import FloatStatistics, RefineOptions
+from mrt.refine import FloatStatistics, RefineOptions, refine_model
 from mrt.refine import refine as refine_table
 from mrt.report import FloatGraph, float_graph
 from mrt.table.table import CalibrationTable
@@ -126,13 +126,12 @@ def duplicate(job: Job) -> None:
     if job.given_table is not None:
         _require_suitable(job, job.given_table)
         job.duplicates = job.given_table.duplicates
+        add_duplicates(job.model, job.duplicates)
     elif job.stages.duplicates:
         samples = _samples_for_duplicates(job)
-        job.duplicates = choose_duplicates(
-            job.model, samples, job.config.quantization, by_channel=job.stages.scales
+        job.duplicates = refine_model(
+            job.model, samples, job.config.quantization, job.stages
         )
-    if job.duplicates is not None:
-        add_duplicates(job.model, job.duplicates)
 
 
 def calibrate(job: Job) -> None:

@@ -60,6 +60,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.table",
         "mrt.calibrate",
         "mrt.quantize",
+        "mrt.duplicate",
         "mrt.refine",
     },
     "mrt/evaluate": FLOAT_GRAPH
@@ -77,7 +78,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
     }
     | {"mrt.tune"},
     "mrt/report": {"onnx_ir", "numpy", "cvm", "mrt.errors", "mrt.report"},
-    "mrt/refine/stages.py": FLOAT_GRAPH
+    "mrt/refine/refinement.py": FLOAT_GRAPH
     | {"threadpoolctl", "mrt.calibrate", "mrt.quantize", "mrt.refine", "mrt.table"},
     "mrt/config.py": {
         "mrt.errors",

@@ -1,4 +1,4 @@
-"""Which channels say too little in 8 bits for what depends on them, and so get a twin (`mrt.duplicate.add_duplicates`)."""
+"""Duplicates channels for which 8 bits are too coarse (`mrt.duplicate.add_duplicates`)."""
 
 from mrt.duplicate.choose import ENOUGH_SAMPLES, choose_duplicates
 from mrt.duplicate.provenance import duplicates_provenance, read_duplicates

@@ -1,7 +1,9 @@
-"""Second copies of channels that were found to say too little in 8 bits; whatever mixes the channels takes half of each.
+"""Adds second copies of channels; whatever mixes the channels takes half of each copy.
 
-In float a twin changes nothing; as integers the two are rounded half a step apart (`mrt.quantize.dither`), so that together they
-are twice as fine. It costs the products of one channel more, which is why only few have one.
+Outlier channel splitting (Zhao et al., arXiv 1901.09504). In float a duplicate changes
+nothing; as integers the two are rounded half a step apart (`mrt.quantize.dither`), so
+that together they are twice as fine. It costs the products of one channel more, which is
+why only few channels have one.
 """
 
 from __future__ import annotations
@@ -24,74 +26,88 @@ from mrt.graph.patch import set_attributes
 from mrt.graph.values import int_attribute, shape_of
 
 Duplicates = Mapping[str, Sequence[int]]
-"""Channels that get a twin, by the first clipped value of the chain of convolutions that they go through."""
+"""Channels to duplicate, by the first clipped value of the chain of convolutions that
+they go through."""
 
 
 def add_duplicates(model: ir.Model, duplicates: Duplicates) -> None:
-    """Write the copies behind the channels there are; BadData where the model has no such channels."""
-    chains = (
-        {chain.name: chain for chain in channel_chains(model)} if duplicates else {}
-    )
+    """Write the copies behind the channels there are.
+
+    Raises BadData where the model has no such channels.
+    """
+    if not duplicates:
+        return
+    chains = {chain.name: chain for chain in channel_chains(model)}
     for name, channels in duplicates.items():
-        _require(name, channels, chains.get(name))
+        if name not in chains:
+            raise BadData(
+                f"channels of '{name}' are to be duplicated, of which none can be: "
+                "they were chosen for another model"
+            )
+        _require(chains[name], channels)
         _add(chains[name], list(channels))
 
 
-def _require(name: str, channels: Sequence[int], chain: Chain | None) -> None:
-    if chain is None:
-        raise BadData(
-            f"twins are wanted for channels of '{name}', which can have none: they were chosen for another model"
-        )
-    single = sorted(set(range(chain.channels)) - set(paired_channels(chain.clipped[0])))
-    if (
-        not channels
-        or len(set(channels)) != len(channels)
-        or not set(channels) <= set(single)
-    ):
-        raise BadData(
-            f"twins are wanted for the channels {str(list(channels))[:80]} of '{name}', where {len(single)} of "
-            f"{chain.channels} channels can have one each: they were chosen for another model"
-        )
+def _require(chain: Chain, channels: Sequence[int]) -> None:
+    """BadData unless each of the channels can have a duplicate."""
+    paired = paired_channels(chain.clipped[0])
+    single = set(range(chain.channels)) - set(paired)
+    different = set(channels)
+    if channels and len(different) == len(channels) and different <= single:
+        return
+    raise BadData(
+        f"the channels {str(list(channels))[:80]} of '{chain.name}' are to be "
+        f"duplicated, where {len(single)} of {chain.channels} channels can be, once "
+        "each: they were chosen for another model"
+    )
 
 
 def paired_channels(value: ir.Value) -> list[int]:
-    """The channels of a clipped value that have a twin by now, and those that are one."""
-    known = {str(channel): channel for channel in range((shape_of(value) or (0, 0))[1])}
+    """The channels of a clipped value that have a duplicate, and the duplicates."""
+    channels = (shape_of(value) or (0, 0))[1]
+    numbers = {str(channel): channel for channel in range(channels)}
     words = value.metadata_props.get(DUPLICATES, "").replace(":", " ").split()
-    return [known[word] for word in words if word in known]  # a file may say anything
+    # The metadata may come from a file, so other words are left out.
+    return [numbers[word] for word in words if word in numbers]
 
 
 def _add(chain: Chain, channels: list[int]) -> None:
     before = chain.channels
+    after = before + len(channels)
     for node in chain.convolutions:
-        weights, bias = weights_of(node), bias_of(node)
-        set_weights(
-            node,
-            np.concatenate([weights, weights[channels]]),
-            np.concatenate([bias, bias[channels]]),
-        )
-        if int_attribute(node, "group", 1) > 1:
-            set_attributes(node, group=before + len(channels))
+        _repeat_outputs(node, channels)
     for reader in chain.readers:
-        weights = weights_of(reader).copy()
-        weights[:, channels] /= 2
-        set_weights(
-            reader,
-            np.concatenate([weights, weights[:, channels]], axis=1),
-            bias_of(reader),
-        )
+        _halve_inputs(reader, channels)
+    _note_pairs(chain, before, channels)
+    outputs = [node.outputs[0] for node in chain.convolutions]
+    for value in (*outputs, *chain.clipped, *chain.pooled):
+        shape = shape_of(value)
+        if shape is not None:
+            count, _, *places = shape
+            value.shape = ir.Shape((count, after, *places))
+
+
+def _repeat_outputs(node: ir.Node, channels: list[int]) -> None:
+    """Compute these channels of a convolution once more, behind the others."""
+    weights, bias = weights_of(node), bias_of(node)
+    more_weights = np.concatenate([weights, weights[channels]])
+    set_weights(node, more_weights, np.concatenate([bias, bias[channels]]))
+    if int_attribute(node, "group", 1) > 1:
+        set_attributes(node, group=len(more_weights))
+
+
+def _halve_inputs(reader: ir.Node, channels: list[int]) -> None:
+    """Take half of each of these channels, and half of its copy."""
+    weights = weights_of(reader).copy()
+    weights[:, channels] /= 2
+    both = np.concatenate([weights, weights[:, channels]], axis=1)
+    set_weights(reader, both, bias_of(reader))
+
+
+def _note_pairs(chain: Chain, before: int, channels: list[int]) -> None:
     pairs = " ".join(
         f"{before + index}:{channel}" for index, channel in enumerate(channels)
     )
     for value in chain.clipped:
-        value.metadata_props[DUPLICATES] = (
-            f"{value.metadata_props.get(DUPLICATES, '')} {pairs}".strip()
-        )
-    for value in (
-        *(node.outputs[0] for node in chain.convolutions),
-        *chain.clipped,
-        *chain.pooled,
-    ):
-        shape = shape_of(value)
-        if shape is not None:
-            value.shape = ir.Shape((shape[0], before + len(channels), *shape[2:]))
+        earlier = value.metadata_props.get(DUPLICATES, "")
+        value.metadata_props[DUPLICATES] = f"{earlier} {pairs}".strip()

@@ -1,7 +1,9 @@
-"""A float model with its own derivative behind it, as one more ONNX graph: how the outputs change with each value.
+"""A float model with its derivative behind it, as one more ONNX graph.
 
-The derivative is that of a sum of the outputs' elements, each with a sign by chance: the square of such a derivative is on average
-the sum, over all elements, of the squares of theirs (Hutchinson). Each output counts in relation to its own power.
+The derivative is that of a sum of the outputs' elements, each with a random sign: the
+square of such a derivative is on average the sum, over all elements, of the squares of
+theirs (Hutchinson 1989, Commun. Stat. Simul. Comput. 18(3)). Each output counts in
+relation to its own power.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from mrt.duplicate.derivatives import RULES, Writer
+from mrt.duplicate.derivatives import RULES, GradientWriter
 from mrt.graph.names import fresh_name
 from mrt.graph.patch import add_constant, set_attributes
 from mrt.graph.values import Attribute, shape_of
@@ -22,38 +24,45 @@ Array = npt.NDArray[Any]
 LEAST_POWER = 1e-30  # of an output
 
 
-class Backward(Writer):
-    """A copy of the model, to which derivatives are added; each is computed only if something asks for it."""
+class Backward(GradientWriter):
+    """A copy of the model with derivatives; each is added once it is used.
+
+    `signs` are the inputs, with their shapes, that are to be -1 or 1 at random.
+    """
 
     def __init__(self, model: ir.Model) -> None:
         self.model = model.clone()
         self.graph = self.model.graph
-        self.signs: dict[
-            str, tuple[int, ...]
-        ] = {}  # inputs that are to be given -1 or 1 by chance
-        self._parts: dict[str, list[ir.Value]] = {}  # of each value's derivative
+        self.signs: dict[str, tuple[int, ...]] = {}
+        self._terms: dict[str, list[ir.Value]] = {}  # of each value's derivative
         self._unknown: set[str] = set()
         nodes = list(self.graph)
         for output in list(self.graph.outputs):
-            self._begin(output)
+            self._start_at(output)
         for node in reversed(nodes):
-            self._pass(node)
+            self._pass_through(node)
 
     def derivative(self, name: str) -> ir.Value | None:
-        """By the value of this name; None where an operator lies behind it whose derivative is not known, or no output."""
-        parts = [] if name in self._unknown else self._parts.get(name, [])
-        while len(parts) > 1:
-            parts[:2] = [self.add("Add", *parts[:2])]
-        return parts[0] if parts else None
+        """The derivative by the value of this name.
 
-    def give(self, value: ir.Value, part: ir.Value) -> None:
-        """One more part of the derivative by a value."""
-        self._parts.setdefault(str(value.name), []).append(part)
+        None where no output depends on the value, or only through an operator whose
+        derivative is not known.
+        """
+        if name in self._unknown:
+            return None
+        terms = self._terms.get(name, [])
+        while len(terms) > 1:
+            terms[:2] = [self.add("Add", *terms[:2])]
+        return terms[0] if terms else None
+
+    def give(self, value: ir.Value, term: ir.Value) -> None:
+        """Add one more term to the derivative by a value."""
+        self._terms.setdefault(str(value.name), []).append(term)
 
     def add(
         self, operator: str, *inputs: ir.Value | None, **attributes: Attribute
     ) -> ir.Value:
-        """A new node at the end; its output."""
+        """Add a node at the end; its output."""
         return next(self.add_all(operator, 1, *inputs, **attributes))
 
     def add_all(
@@ -63,7 +72,7 @@ class Backward(Writer):
         *inputs: ir.Value | None,
         **attributes: Attribute,
     ) -> Iterator[ir.Value]:
-        """As `add`, of a node with so many outputs."""
+        """Add a node with so many outputs at the end; its outputs."""
         node = ir.Node("", operator, inputs, num_outputs=count)
         set_attributes(node, **attributes)
         for output in node.outputs:
@@ -72,64 +81,65 @@ class Backward(Writer):
         return iter(node.outputs)
 
     def constant(self, array: Array) -> ir.Value:
-        """A constant."""
+        """Add a constant."""
         return add_constant(self.graph, array, "backward.constant")
 
-    def _begin(self, output: ir.Value) -> None:
+    def _start_at(self, output: ir.Value) -> None:
+        """The derivative by an output: random signs over the root of its power."""
         shape = shape_of(output)
         if shape is None or output.dtype != ir.DataType.FLOAT:
             self._unknown.add(str(output.name))
             return
-        signs = ir.Value(
-            name=fresh_name(self.graph, f"{output.name}.signs"),
-            shape=ir.Shape(shape),
-            type=ir.TensorType(output.dtype),
-        )
+        name = fresh_name(self.graph, f"{output.name}.signs")
+        type_ = ir.TensorType(output.dtype)
+        signs = ir.Value(name=name, shape=ir.Shape(shape), type=type_)
         self.graph.inputs.append(signs)
-        self.signs[str(signs.name)] = shape
-        power = self.add(
-            "Max",
-            self.add("ReduceSumSquare", output, keepdims=0),
-            self.constant(np.array(LEAST_POWER, np.float32)),
-        )
-        self.give(output, self.add("Div", signs, self.add("Sqrt", power)))
+        self.signs[name] = shape
+        power = self.add("ReduceSumSquare", output, keepdims=0)
+        least = self.constant(np.array(LEAST_POWER, np.float32))
+        root = self.add("Sqrt", self.add("Max", power, least))
+        self.give(output, self.add("Div", signs, root))
 
-    def _pass(self, node: ir.Node) -> None:
-        """From what the node gives to what it takes."""
-        inputs = [
-            value
-            for value in node.inputs
-            if value is not None and value.const_value is None
-        ]
+    def _pass_through(self, node: ir.Node) -> None:
+        """From the derivative by a node's output to those by its operands."""
         if any(output.name in self._unknown for output in node.outputs):
-            self._unknown.update(str(value.name) for value in inputs)
+            self._mark_unknown(node)
             return
         derivative = self.derivative(str(node.outputs[0].name))
         if derivative is None:
             return
         rule = RULES.get(node.op_type)
         if rule is None or len(node.outputs) > 1 or not rule(self, node, derivative):
-            self._unknown.update(str(value.name) for value in inputs)
+            self._mark_unknown(node)
+
+    def _mark_unknown(self, node: ir.Node) -> None:
+        """The derivatives by the node's computed operands are not known."""
+        for value in node.inputs:
+            if value is not None and value.const_value is None:
+                self._unknown.add(str(value.name))
 
 
 def sums_of_channels(
     backward: Backward, names: Mapping[str, str]
 ) -> dict[str, tuple[str, str]]:
-    """For each value [1,C,H,W]: the names of outputs [C] added for it, the sum of its squared derivatives and its greatest size.
+    """Make outputs [C] for values [1,C,H,W]; the names of two outputs for each value.
 
-    The derivative is by the value that `names` gives for it: where a clip holds a value, its rounding does no harm.
+    The first is the sum of the squared derivatives of each channel, the second its
+    largest magnitude. The derivative is by the value that `names` gives: where a clip
+    stops a value at a bound, rounding it does no harm.
     """
-    graph, added = backward.graph, {}
+    graph = backward.graph
     values = {str(value.name): value for node in graph for value in node.outputs}
-    wanted = {name: backward.derivative(before) for name, before in names.items()}
+    derivatives = {name: backward.derivative(by) for name, by in names.items()}
     del graph.outputs[:]
     axes = backward.constant(np.array([0, 2, 3]))
-    for name, derivative in wanted.items():
-        if derivative is not None:
-            squares = backward.add("ReduceSumSquare", derivative, axes, keepdims=0)
-            greatest = backward.add(
-                "ReduceMax", backward.add("Abs", values[name]), axes, keepdims=0
-            )
-            graph.outputs.extend([squares, greatest])
-            added[name] = str(squares.name), str(greatest.name)
+    added: dict[str, tuple[str, str]] = {}
+    for name, derivative in derivatives.items():
+        if derivative is None:
+            continue
+        squares = backward.add("ReduceSumSquare", derivative, axes, keepdims=0)
+        magnitude = backward.add("Abs", values[name])
+        greatest = backward.add("ReduceMax", magnitude, axes, keepdims=0)
+        graph.outputs.extend([squares, greatest])
+        added[name] = str(squares.name), str(greatest.name)
     return added

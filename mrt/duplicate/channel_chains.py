@@ -1,4 +1,7 @@
-"""Convolutions between which channels stay apart: what is done to a channel of the first can be made good behind the last."""
+"""Chains of convolutions between which channels stay apart.
+
+A change to a channel of the first convolution can be undone behind the last one.
+"""
 
 from __future__ import annotations
 
@@ -23,31 +26,33 @@ CLIPS = ("Relu", "Clip")
 
 @dataclass(frozen=True)
 class Chain:
-    """Convolutions that only clips and max pools lie between, the first of all channels, more by channel.
+    """Convolutions with only clips and max pools between them.
 
-    `readers` mix the channels again.
+    The first one mixes all channels, the others keep each apart. `clipped` are the
+    clips' outputs behind each convolution, `pooled` those of the max pools, and
+    `readers` the convolutions behind the chain that mix the channels again.
     """
 
     convolutions: tuple[ir.Node, ...]
-    clipped: tuple[ir.Value, ...]  # behind each of them
-    pooled: tuple[ir.Value, ...]  # what pools make of those
+    clipped: tuple[ir.Value, ...]
+    pooled: tuple[ir.Value, ...]
     readers: tuple[ir.Node, ...]
 
     @property
     def name(self) -> str:
-        """That of the first clipped value."""
+        """The name of the first clipped value."""
         return str(self.clipped[0].name)
 
     @property
     def channels(self) -> int:
-        """How many there are."""
+        """The number of channels."""
         return len(weights_of(self.convolutions[0]))
 
 
 def channel_chains(model: ir.Model) -> Iterator[Chain]:
-    """Each chain that begins with a convolution of all channels, as long as it goes."""
+    """Each chain that begins with a convolution of all channels, to its full length."""
     for node in nodes(model, "Conv"):
-        if _is_convolution(node) and int_attribute(node, "group", 1) == 1:
+        if _is_convolution(node) and _mixes_channels(node):
             chain = _chain(node)
             if chain is not None:
                 yield chain
@@ -59,53 +64,65 @@ def _chain(node: ir.Node) -> Chain | None:
         clip = sole_user(convolutions[-1].outputs[0])
         if clip is None or clip.op_type not in CLIPS:
             return None
-        value = clip.outputs[0]
-        clipped.append(value)
-        while (
-            (pool := sole_user(value)) is not None
-            and pool.op_type == "MaxPool"
-            and len(pool.outputs) == 1
-        ):
-            value = pool.outputs[0]
-            pooled.append(value)
-        readers = tuple(use.node for use in value.uses())
-        if (
-            not readers
-            or value.is_graph_output()
-            or not all(
-                use.idx == 0 and _is_convolution(use.node) for use in value.uses()
-            )
-        ):
+        clipped.append(clip.outputs[0])
+        pools = _pools_behind(clip.outputs[0])
+        pooled.extend(pools)
+        readers = _readers(pools[-1] if pools else clip.outputs[0])
+        if not readers:
             return None
-        if all(int_attribute(reader, "group", 1) == 1 for reader in readers):
+        if all(map(_mixes_channels, readers)):
             return Chain(tuple(convolutions), tuple(clipped), tuple(pooled), readers)
-        if len(readers) > 1 or not _is_by_channel(readers[0]):
+        if len(readers) > 1 or not _is_depthwise(readers[0]):
             return None
         convolutions.append(readers[0])
 
 
+def _pools_behind(value: ir.Value) -> list[ir.Value]:
+    """The outputs of max pools, each the only reader of the value before it."""
+    pooled: list[ir.Value] = []
+    while True:
+        pool = sole_user(value)
+        if pool is None or pool.op_type != "MaxPool" or len(pool.outputs) != 1:
+            return pooled
+        value = pool.outputs[0]
+        pooled.append(value)
+
+
+def _readers(value: ir.Value) -> tuple[ir.Node, ...]:
+    """The convolutions of the value; none if there is any other use of it."""
+    if value.is_graph_output():
+        return ()
+    for use in value.uses():
+        if use.idx != 0 or not _is_convolution(use.node):
+            return ()
+    return tuple(use.node for use in value.uses())
+
+
 def _is_convolution(node: ir.Node) -> bool:
-    return node.op_type == "Conv" and all(
-        constant(operand(node, index)) is not None for index in (1, 2)
-    )
+    """Whether a node is a Conv with constant weights and bias."""
+    if node.op_type != "Conv":
+        return False
+    return all(constant(operand(node, index)) is not None for index in (1, 2))
 
 
-def _is_by_channel(node: ir.Node) -> bool:
+def _mixes_channels(node: ir.Node) -> bool:
+    return int_attribute(node, "group", 1) == 1
+
+
+def _is_depthwise(node: ir.Node) -> bool:
     shape = shape_of(node.inputs[1])
-    return (
-        shape is not None
-        and shape[1] == 1
-        and shape[0] == int_attribute(node, "group", 1)
-    )
+    if shape is None:
+        return False
+    return shape[1] == 1 and shape[0] == int_attribute(node, "group", 1)
 
 
 def weights_of(node: ir.Node) -> Array:
-    """[O,C/groups,..] of a convolution of a chain."""
+    """[O,C/groups,..]: the weights of a convolution of a chain."""
     return _array(node, 1)
 
 
 def bias_of(node: ir.Node) -> Array:
-    """[O] of a convolution of a chain."""
+    """[O]: the bias of a convolution of a chain."""
     return _array(node, 2)
 
 

@@ -1,9 +1,9 @@
-"""Between which numbers each channel of a value lies, whatever the input, as far as interval arithmetic can tell."""
+"""The interval of each channel of a float value for any input, by interval arithmetic."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -14,89 +14,127 @@ from mrt.graph.notes import BYTES
 from mrt.graph.values import constant, int_attribute, ints_attribute, operand, scalar
 
 Floats = npt.NDArray[np.float64]
-Reach = tuple[
-    Floats, Floats
-]  # least and greatest: of each index of axis 1, or of all together
-_ROUNDING = (
-    2.0**-18
-)  # of the magnitudes that are added, by which a sum in float32 may be off
+ChannelInterval = tuple[Floats, Floats]
+"""Low and high: of each index of axis 1, or one for all of them together."""
+
+_ROUNDING = 2.0**-18
+"""By how much a sum in float32 may be wrong, of the magnitudes that are added."""
 
 
-def channel_reach(graph: ir.Graph) -> dict[str, Reach]:
-    """What is known of the values; of a value that is not there, nothing."""
-    found: dict[str, Reach] = {}
+def channel_intervals(graph: ir.Graph) -> dict[str, ChannelInterval]:
+    """The intervals of the values, by name, without the values that have none."""
+    intervals: dict[str, ChannelInterval] = {}
     for value in graph.inputs:
         if BYTES in value.metadata_props:
-            found[str(value.name)] = np.zeros(1), np.full(1, 255.0)
+            intervals[str(value.name)] = np.zeros(1), np.full(1, 255.0)
     for node in graph:
-        reach = _of(node, found)
-        if reach is not None:
-            found[str(node.outputs[0].name)] = reach
-    return found
+        interval = _of_node(node, intervals)
+        if interval is not None:
+            intervals[str(node.outputs[0].name)] = interval
+    return intervals
 
 
-def _of(node: ir.Node, known: Mapping[str, Reach]) -> Reach | None:
+def _of_node(
+    node: ir.Node, intervals: Mapping[str, ChannelInterval]
+) -> ChannelInterval | None:
     if node.op_type in ("Relu", "Clip"):
-        low, high = ends_of(node)
-        least, greatest = _reach(node.inputs[0], known) or (
-            np.full(1, -math.inf),
-            np.full(1, math.inf),
-        )
-        return np.clip(least, low, high), np.clip(greatest, low, high)
-    reaches = [
-        _reach(value, known)
-        for value in node.inputs[: None if node.op_type == "Concat" else 1]
-    ]
-    if any(item is None for item in reaches):
+        return _of_clip(node, intervals)
+    if node.op_type == "Concat":
+        return _of_all(node.inputs, intervals)
+    if node.op_type == "Transpose":
+        return _of_all(node.inputs[:1], intervals)
+    interval = _of_value(node.inputs[0], intervals) if node.inputs else None
+    if interval is None:
         return None
-    least, greatest = (
-        np.concatenate(ends)
-        for ends in zip(*(item for item in reaches if item), strict=True)
-    )
-    if node.op_type in ("Transpose", "Concat"):
-        return least.min(keepdims=True), greatest.max(keepdims=True)
     if node.op_type == "MaxPool":
-        return least, greatest
-    return _of_convolution(node, least, greatest) if node.op_type == "Conv" else None
+        return interval
+    if node.op_type == "Conv":
+        return _of_convolution(node, interval)
+    return None
 
 
-def ends_of(node: ir.Node) -> tuple[float, float]:
-    """Where a Relu or Clip stops numbers."""
+def _of_clip(
+    node: ir.Node, intervals: Mapping[str, ChannelInterval]
+) -> ChannelInterval:
+    bounds = clip_interval(node)
+    low = np.full(1, -math.inf)
+    high = np.full(1, math.inf)
+    interval = _of_value(node.inputs[0], intervals)
+    if interval is not None:
+        low, high = interval
+    return np.clip(low, *bounds), np.clip(high, *bounds)
+
+
+def _of_all(
+    values: Sequence[ir.Value | None],
+    intervals: Mapping[str, ChannelInterval],
+) -> ChannelInterval | None:
+    """One interval for all channels of some values; None if one value has none."""
+    lows, highs = [], []
+    for value in values:
+        interval = _of_value(value, intervals)
+        if interval is None:
+            return None
+        lows.append(interval[0].min())
+        highs.append(interval[1].max())
+    return np.array([min(lows)]), np.array([max(highs)])
+
+
+def clip_interval(node: ir.Node) -> tuple[float, float]:
+    """The interval that a Relu or Clip lets pass."""
     if node.op_type == "Relu":
         return 0.0, math.inf
-    low, high = (scalar(operand(node, index)) for index in (1, 2))
-    return -math.inf if low is None else low, math.inf if high is None else high
+    low = scalar(operand(node, 1))
+    high = scalar(operand(node, 2))
+    if low is None:
+        low = -math.inf
+    if high is None:
+        high = math.inf
+    return low, high
 
 
-def _reach(value: ir.Value | None, known: Mapping[str, Reach]) -> Reach | None:
+def _of_value(
+    value: ir.Value | None, intervals: Mapping[str, ChannelInterval]
+) -> ChannelInterval | None:
     array = constant(value)
     if array is not None and array.size:
-        return np.full(1, float(array.min())), np.full(1, float(array.max()))
-    return None if value is None else known.get(str(value.name))
-
-
-def _of_convolution(node: ir.Node, least: Floats, greatest: Floats) -> Reach | None:
-    weights, bias = constant(node.inputs[1]), constant(operand(node, 2))
-    if weights is None or not np.isfinite([least, greatest]).all():
+        low, high = float(array.min()), float(array.max())
+        return np.full(1, low), np.full(1, high)
+    if value is None:
         return None
-    groups, inputs = int_attribute(node, "group", 1), weights.shape[1]
+    return intervals.get(str(value.name))
+
+
+def _of_convolution(node: ir.Node, interval: ChannelInterval) -> ChannelInterval | None:
+    """The sums of products at the ends of the interval, and what float32 may add."""
+    weights = constant(node.inputs[1])
+    bias = constant(operand(node, 2))
+    if weights is None or not np.isfinite(interval).all():
+        return None
+    low, high = interval
     if any(ints_attribute(node, "pads") or ()):
-        least, greatest = np.minimum(least, 0), np.maximum(greatest, 0)
-    by_output = [
-        np.repeat(
-            np.broadcast_to(ends, groups * inputs).reshape(groups, inputs),
-            len(weights) // groups,
-            axis=0,
-        )
-        for ends in (least, greatest)
-    ]
-    taps = weights.astype(np.float64).reshape(*weights.shape[:2], -1)
-    positive, negative = row_sums(np.maximum(taps, 0)), row_sums(np.minimum(taps, 0))
-    added = np.zeros(len(weights)) if bias is None else bias.astype(np.float64)
-    low = row_sums(positive * by_output[0] + negative * by_output[1]) + added
-    high = row_sums(positive * by_output[1] + negative * by_output[0]) + added
-    products = row_sums(
-        (positive - negative) * np.maximum(np.abs(by_output[0]), np.abs(by_output[1]))
-    )
-    spare = np.where(products > 0, _ROUNDING * (products + np.abs(added)), 0.0)
-    return low - spare, high + spare
+        low, high = np.minimum(low, 0), np.maximum(high, 0)
+    groups = int_attribute(node, "group", 1)
+    input_low = _by_output(low, groups, weights.shape)
+    input_high = _by_output(high, groups, weights.shape)
+    outputs, inputs = weights.shape[:2]
+    taps = weights.astype(np.float64).reshape(outputs, inputs, -1)
+    positive = row_sums(np.maximum(taps, 0))
+    negative = row_sums(np.minimum(taps, 0))
+    added = np.zeros(len(weights))
+    if bias is not None:
+        added = bias.astype(np.float64)
+    output_low = row_sums(positive * input_low + negative * input_high) + added
+    output_high = row_sums(positive * input_high + negative * input_low) + added
+    magnitudes = np.maximum(np.abs(input_low), np.abs(input_high))
+    products = row_sums((positive - negative) * magnitudes)
+    rounding = _ROUNDING * (products + np.abs(added))
+    error = np.where(products > 0, rounding, 0.0)
+    return output_low - error, output_high + error
+
+
+def _by_output(numbers: Floats, groups: int, shape: tuple[int, ...]) -> Floats:
+    """[O,C/groups] of numbers [C] or [1], for weights of this shape."""
+    outputs, inputs = shape[:2]
+    by_group = np.broadcast_to(numbers, groups * inputs).reshape(groups, inputs)
+    return np.repeat(by_group, outputs // groups, axis=0)

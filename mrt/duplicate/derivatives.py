@@ -1,4 +1,8 @@
-"""The derivatives of the operators between which images have channels: what each makes of the derivative by its output."""
+"""The derivatives of the operators that stand between images with channels.
+
+A rule adds to the graph what the derivative by a node's output contributes to the
+derivatives by the node's operands.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +26,20 @@ from mrt.graph.values import (
     string_attribute,
 )
 
+Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
 
-class Writer(Protocol):
-    """Where rules write."""
 
-    def give(self, value: ir.Value, part: ir.Value) -> None:
-        """One more part of the derivative by a value."""
+class GradientWriter(Protocol):
+    """The graph to which rules add."""
+
+    def give(self, value: ir.Value, term: ir.Value) -> None:
+        """Add one more term to the derivative by a value."""
 
     def add(
         self, operator: str, *inputs: ir.Value | None, **attributes: Attribute
     ) -> ir.Value:
-        """A new node; its output."""
+        """Add a node; its output."""
 
     def add_all(
         self,
@@ -41,302 +48,350 @@ class Writer(Protocol):
         *inputs: ir.Value | None,
         **attributes: Attribute,
     ) -> Iterator[ir.Value]:
-        """As `add`, of a node with so many outputs."""
+        """Add a node with so many outputs; its outputs."""
 
-    def constant(self, array: npt.NDArray[Any]) -> ir.Value:
-        """A constant."""
-
-
-Rule = Callable[[Writer, ir.Node, ir.Value], bool]
-"""Gives the operands of a node their parts of the derivative by its output; False if it cannot."""
+    def constant(self, array: Array) -> ir.Value:
+        """Add a constant."""
 
 
-def _conv(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
-    weights, source, result = (
-        constant(operand(node, 1)),
-        shape_of(node.inputs[0]),
-        shape_of(node.outputs[0]),
-    )
-    if weights is None or source is None or result is None or weights.ndim != 4:
+DerivativeRule = Callable[[GradientWriter, ir.Node, ir.Value], bool]
+"""Gives the operands of a node their terms of the derivative, from the derivative by the
+node's output; False if it cannot."""
+
+
+def _conv(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
+    weights = constant(operand(node, 1))
+    input_shape = shape_of(node.inputs[0])
+    output_shape = shape_of(node.outputs[0])
+    if (
+        weights is None
+        or weights.ndim != 4
+        or input_shape is None
+        or output_shape is None
+    ):
         return False
+    given: ir.Value | None
+    if ints_attribute(node, "strides") == (1, 1):
+        given = _conv_by_conv(write, node, derivative, weights)
+    else:
+        sizes = input_shape[2:], output_shape[2:]
+        given = _conv_by_transposed(write, node, derivative, sizes)
+    if given is None:
+        return False
+    write.give(first(node), given)
+    return True
+
+
+def _conv_by_conv(
+    write: GradientWriter, node: ir.Node, derivative: ir.Value, weights: Array
+) -> ir.Value | None:
+    """With strides of 1: a convolution with the weights turned around.
+
+    None where the node pads more than its window overlaps the border.
+    """
+    pads, dilations = ints_attribute(node, "pads"), ints_attribute(node, "dilations")
+    assert pads is not None and dilations is not None
+    groups, kernel = int_attribute(node, "group", 1), weights.shape[2:]
+    overlap = [
+        (size - 1) * dilation for size, dilation in zip(kernel, dilations, strict=True)
+    ]
+    padding = tuple(overlap[axis % 2] - pads[axis] for axis in range(4))
+    if min(padding) < 0:
+        return None
+    by_group = weights.reshape(groups, -1, *weights.shape[1:])
+    turned = by_group.swapaxes(1, 2)[..., ::-1, ::-1]
+    turned = np.ascontiguousarray(turned).reshape(-1, len(weights) // groups, *kernel)
+    return write.add(
+        "Conv",
+        derivative,
+        write.constant(turned),
+        group=groups,
+        pads=padding,
+        dilations=dilations,
+        strides=(1, 1),
+    )
+
+
+def _conv_by_transposed(
+    write: GradientWriter,
+    node: ir.Node,
+    derivative: ir.Value,
+    sizes: tuple[Shape, Shape],
+) -> ir.Value:
+    """With other strides: a transposed convolution with the same weights.
+
+    `sizes` are the height and the width of the node's input and of its output.
+    """
+    input_size, output_size = sizes
+    kernel = (shape_of(node.inputs[1]) or ())[2:]
     strides, pads, dilations = (
         ints_attribute(node, name) for name in ("strides", "pads", "dilations")
     )
     assert strides is not None and pads is not None and dilations is not None
-    groups, kernel = int_attribute(node, "group", 1), weights.shape[2:]
-    reach = [(kernel[axis] - 1) * dilations[axis] for axis in (0, 1)]
-    if strides == (1, 1):
-        if any(pads[axis] > reach[axis % 2] for axis in range(4)):
-            return False
-        turned = weights.reshape(groups, -1, *weights.shape[1:]).swapaxes(1, 2)[
-            ..., ::-1, ::-1
-        ]
-        turned = np.ascontiguousarray(turned).reshape(
-            -1, len(weights) // groups, *kernel
-        )
-        around = tuple(reach[axis % 2] - pads[axis] for axis in range(4))
-        found = write.add(
-            "Conv",
-            derivative,
-            write.constant(turned),
-            group=groups,
-            pads=around,
-            dilations=dilations,
-            strides=strides,
-        )
-    else:
-        met = [
-            (result[2 + axis] - 1) * strides[axis]
-            - pads[axis]
-            - pads[axis + 2]
-            + reach[axis]
-            + 1
-            for axis in (0, 1)
-        ]
-        missing = tuple(source[2 + axis] - met[axis] for axis in (0, 1))
-        found = write.add(
-            "ConvTranspose",
-            derivative,
-            node.inputs[1],
-            group=groups,
-            pads=pads,
-            dilations=dilations,
-            strides=strides,
-            output_padding=missing,
-        )
-    write.give(first(node), found)
-    return True
+    missing: list[int] = []
+    for axis in (0, 1):
+        overlap = (kernel[axis] - 1) * dilations[axis]
+        unpadded = (output_size[axis] - 1) * strides[axis] + overlap + 1
+        computed = unpadded - pads[axis] - pads[axis + 2]
+        missing.append(input_size[axis] - computed)
+    return write.add(
+        "ConvTranspose",
+        derivative,
+        node.inputs[1],
+        group=int_attribute(node, "group", 1),
+        pads=pads,
+        dilations=dilations,
+        strides=strides,
+        output_padding=tuple(missing),
+    )
 
 
-def _gemm(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
+def _gemm(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
     weights = constant(operand(node, 1))
     if weights is None or int_attribute(node, "transA", 0):
         return False
-    across = weights if int_attribute(node, "transB", 0) else weights.T
-    write.give(
-        first(node),
-        write.add("MatMul", derivative, write.constant(np.ascontiguousarray(across))),
-    )
+    transposed = weights if int_attribute(node, "transB", 0) else weights.T
+    factor = write.constant(np.ascontiguousarray(transposed))
+    write.give(first(node), write.add("MatMul", derivative, factor))
     return True
 
 
-def _clip(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
-    """Nothing goes through at the ends."""
-    ends = (
-        (0.0, None)
-        if node.op_type == "Relu"
-        else (scalar(operand(node, 1)), scalar(operand(node, 2)))
-    )
-    for operator, end in zip(("Greater", "Less"), ends, strict=True):
-        if end is not None:
-            within = write.add(
-                operator, node.outputs[0], write.constant(np.array(end, np.float32))
-            )
-            derivative = write.add(
-                "Mul", derivative, write.add("Cast", within, to=int(ir.DataType.FLOAT))
-            )
+def _clip(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
+    """0 where the clip stops a number at a bound."""
+    low: float | None = 0.0
+    high: float | None = None
+    if node.op_type == "Clip":
+        low = scalar(operand(node, 1))
+        high = scalar(operand(node, 2))
+    for operator, bound in (("Greater", low), ("Less", high)):
+        if bound is not None:
+            limit = write.constant(np.array(bound, np.float32))
+            within = write.add(operator, node.outputs[0], limit)
+            factor = write.add("Cast", within, to=int(ir.DataType.FLOAT))
+            derivative = write.add("Mul", derivative, factor)
     write.give(first(node), derivative)
     return True
 
 
-def _sum(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
-    return all(
-        _give_computed(write, node, index, lambda: derivative) for index in (0, 1)
+def _sum(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
+    def same() -> ir.Value:
+        return derivative
+
+    return _give_operand(write, node, 0, same) and _give_operand(write, node, 1, same)
+
+
+def _difference(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
+    def same() -> ir.Value:
+        return derivative
+
+    def negative() -> ir.Value:
+        return write.add("Neg", derivative)
+
+    return _give_operand(write, node, 0, same) and _give_operand(
+        write, node, 1, negative
     )
 
 
-def _difference(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
-    signed = (lambda: derivative, lambda: write.add("Neg", derivative))
-    return all(_give_computed(write, node, index, signed[index]) for index in (0, 1))
+def _product(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
+    def times_second() -> ir.Value:
+        return write.add("Mul", derivative, node.inputs[1])
 
+    def times_first() -> ir.Value:
+        return write.add("Mul", derivative, node.inputs[0])
 
-def _product(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
-    factors = (
-        lambda: write.add("Mul", derivative, node.inputs[1]),
-        lambda: write.add("Mul", derivative, node.inputs[0]),
+    return _give_operand(write, node, 0, times_second) and _give_operand(
+        write, node, 1, times_first
     )
-    return all(_give_computed(write, node, index, factors[index]) for index in (0, 1))
 
 
-def _give_computed(
-    write: Writer, node: ir.Node, index: int, part: Callable[[], ir.Value]
+def _give_operand(
+    write: GradientWriter, node: ir.Node, index: int, term: Callable[[], ir.Value]
 ) -> bool:
-    """Nothing to a constant; to an operand that was repeated, the sum over where it went."""
+    """Give one operand its term, unless it is a constant.
+
+    An operand that was broadcast gets the sum over its copies.
+    """
     value = node.inputs[index]
     assert value is not None
     if value.const_value is not None:
         return True
-    source, result = shape_of(value), shape_of(node.outputs[0])
-    if source is None or result is None:
+    input_shape = shape_of(value)
+    output_shape = shape_of(node.outputs[0])
+    if input_shape is None or output_shape is None:
         return False
-    found = part()
-    if source != result:
-        long = (1,) * (len(result) - len(source)) + source
-        repeated = [
-            axis
-            for axis, (one, many) in enumerate(zip(long, result, strict=True))
-            if one != many
-        ]
-        found = write.add(
-            "ReduceSum", found, write.constant(np.array(repeated, np.int64)), keepdims=1
+    given = term()
+    if input_shape != output_shape:
+        axes = write.constant(
+            np.array(_broadcast_axes(input_shape, output_shape), np.int64)
         )
-        found = _reshaped(write, found, source)
-    write.give(value, found)
+        given = write.add("ReduceSum", given, axes, keepdims=1)
+        given = _reshaped(write, given, input_shape)
+    write.give(value, given)
     return True
 
 
-def _concat(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
+def _broadcast_axes(input_shape: Shape, output_shape: Shape) -> list[int]:
+    """The axes of the output along which an operand of this shape is repeated."""
+    aligned = (1,) * (len(output_shape) - len(input_shape)) + input_shape
+    return [axis for axis, size in enumerate(output_shape) if aligned[axis] != size]
+
+
+def _concat(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
     axis = int_attribute(node, "axis", 0)
-    shapes = [shape_of(value) for value in node.inputs]
-    if any(shape is None for shape in shapes):
-        return False
-    sizes = np.array([shape[axis] for shape in shapes if shape is not None])
-    parts = write.add_all(
-        "Split", len(shapes), derivative, write.constant(sizes), axis=axis
-    )
-    for value, part in zip(node.inputs, parts, strict=True):
+    sizes: list[int] = []
+    for value in node.inputs:
+        shape = shape_of(value)
+        if shape is None:
+            return False
+        sizes.append(shape[axis])
+    lengths = write.constant(np.array(sizes))
+    terms = write.add_all("Split", len(sizes), derivative, lengths, axis=axis)
+    for value, term in zip(node.inputs, terms, strict=True):
         if value is not None and value.const_value is None:
-            write.give(value, part)
+            write.give(value, term)
     return True
 
 
-def _max_pool(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
-    """To the greatest of each window; of windows that share it only one counts."""
-    source = shape_of(node.inputs[0])
-    if source is None or int_attribute(node, "storage_order", 0):
+def _max_pool(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
+    """To the greatest number of each window.
+
+    Of windows that share their greatest number, only one counts.
+    """
+    input_shape = shape_of(node.inputs[0])
+    if input_shape is None or int_attribute(node, "storage_order", 0):
         return False
     attributes: dict[str, Attribute] = {
         "ceil_mode": int_attribute(node, "ceil_mode", 0)
     }
     for name in ("kernel_shape", "strides", "pads", "dilations"):
-        found = ints_attribute(node, name)
-        if found is not None:
-            attributes[name] = found
+        integers = ints_attribute(node, name)
+        if integers is not None:
+            attributes[name] = integers
     _, places = write.add_all("MaxPool", 2, node.inputs[0], **attributes)
-    ones = (1,) * (len(source) - 2)
-    shape = write.constant(np.array(source, np.int64))
-    write.give(
-        first(node),
-        write.add(
-            "MaxUnpool", derivative, places, shape, kernel_shape=ones, strides=ones
-        ),
+    ones = (1,) * (len(input_shape) - 2)
+    shape = write.constant(np.array(input_shape, np.int64))
+    given = write.add(
+        "MaxUnpool", derivative, places, shape, kernel_shape=ones, strides=ones
     )
+    write.give(first(node), given)
     return True
 
 
-def _reduce_sum(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
-    source, axes = shape_of(node.inputs[0]), constant_integers(operand(node, 1))
-    if source is None or axes is None:
+def _reduce_sum(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
+    input_shape = shape_of(node.inputs[0])
+    axes = constant_integers(operand(node, 1))
+    if input_shape is None or axes is None:
         return False
-    axes = tuple(axis % len(source) for axis in axes)
-    kept = tuple(1 if axis in axes else size for axis, size in enumerate(source))
+    kept = list(input_shape)
+    for axis in axes:
+        kept[axis] = 1
     derivative = _reshaped(write, derivative, kept)
-    write.give(
-        first(node),
-        write.add("Expand", derivative, write.constant(np.array(source, np.int64))),
-    )
+    shape = write.constant(np.array(input_shape, np.int64))
+    write.give(first(node), write.add("Expand", derivative, shape))
     return True
 
 
-def _reshape(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
-    source = shape_of(node.inputs[0])
-    if source is None:
+def _reshape(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
+    input_shape = shape_of(node.inputs[0])
+    if input_shape is None:
         return False
-    write.give(first(node), _reshaped(write, derivative, source))
+    write.give(first(node), _reshaped(write, derivative, input_shape))
     return True
 
 
-def _transpose(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
+def _transpose(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
     perm = ints_attribute(node, "perm")
     if perm is None:
         return False
-    back = tuple(int(axis) for axis in np.argsort(perm))
-    write.give(first(node), write.add("Transpose", derivative, perm=back))
+    inverse = tuple(int(axis) for axis in np.argsort(perm))
+    write.give(first(node), write.add("Transpose", derivative, perm=inverse))
     return True
 
 
-def _slice(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
+def _slice(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
     """Back to the places that were taken, with zeros at the others."""
-    source, result = shape_of(node.inputs[0]), shape_of(node.outputs[0])
+    input_shape = shape_of(node.inputs[0])
+    output_shape = shape_of(node.outputs[0])
     starts, axes, steps = (
         constant_integers(operand(node, index)) for index in (1, 3, 4)
     )
-    if (
-        source is None
-        or result is None
-        or starts is None
-        or axes is None
-        or steps is None
-        or min(steps) < 1
-    ):
+    if input_shape is None or output_shape is None:
         return False
-    shape = list(result)
-    for axis, start, step in zip(
-        (axis % len(source) for axis in axes), starts, steps, strict=True
-    ):
-        size, taken = source[axis], shape[axis] * step
+    if starts is None or axes is None or steps is None or min(steps) < 1:
+        return False
+    shape = list(output_shape)
+    for axis, start, step in zip(axes, starts, steps, strict=True):
+        place = axis % len(input_shape)
+        size = input_shape[place]
         begin = max(start + size, 0) if start < 0 else min(start, size)
-        derivative = _reshaped(
-            write, derivative, [*shape[: axis + 1], 1, *shape[axis + 1 :]]
-        )
-        derivative = _padded(
-            write, derivative, len(source) + 1, axis + 1, (0, step - 1)
-        )
-        derivative = _reshaped(
-            write, derivative, [*shape[:axis], taken, *shape[axis + 1 :]]
-        )
-        derivative = _padded(
-            write, derivative, len(source), axis, (begin, size - begin - taken)
-        )
-        shape[axis] = size
+        derivative = _spread(write, derivative, shape, place, step)
+        taken = shape[place] * step
+        zeros = begin, size - begin - taken
+        derivative = _padded(write, derivative, len(input_shape), place, zeros)
+        shape[place] = size
     write.give(first(node), derivative)
     return True
 
 
-def _padded(
-    write: Writer, value: ir.Value, rank: int, axis: int, ends: tuple[int, int]
+def _spread(
+    write: GradientWriter, value: ir.Value, shape: Sequence[int], axis: int, step: int
 ) -> ir.Value:
-    """With so many zeros on either side of one axis; fewer than none are taken away."""
+    """Put `step` - 1 zeros behind each index of one axis of a value of this shape."""
+    before, behind = shape[: axis + 1], shape[axis + 1 :]
+    value = _reshaped(write, value, [*before, 1, *behind])
+    zeros = 0, step - 1
+    value = _padded(write, value, len(shape) + 1, axis + 1, zeros)
+    spread = shape[axis] * step
+    return _reshaped(write, value, [*shape[:axis], spread, *behind])
+
+
+def _padded(
+    write: GradientWriter,
+    value: ir.Value,
+    rank: int,
+    axis: int,
+    zeros: tuple[int, int],
+) -> ir.Value:
+    """Add so many zeros on either side of one axis; a negative number takes away."""
     pads = np.zeros((2, rank), np.int64)
-    pads[:, axis] = ends
+    pads[:, axis] = zeros
     return write.add("Pad", value, write.constant(pads.reshape(-1)))
 
 
-def _pad(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
+def _pad(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
     pads = constant_integers(operand(node, 1))
-    if (
-        pads is None
-        or string_attribute(node, "mode", "constant") != "constant"
-        or operand(node, 3) is not None
-    ):
+    is_constant = string_attribute(node, "mode", "constant") == "constant"
+    if pads is None or not is_constant or operand(node, 3) is not None:
         return False
-    write.give(
-        first(node),
-        write.add("Pad", derivative, write.constant(-np.array(pads, np.int64))),
-    )
+    negative = write.constant(-np.array(pads, np.int64))
+    write.give(first(node), write.add("Pad", derivative, negative))
     return True
 
 
-def _reshaped(write: Writer, value: ir.Value, shape: Sequence[int]) -> ir.Value:
-    return write.add("Reshape", value, write.constant(np.array(shape, np.int64)))
+def _reshaped(write: GradientWriter, value: ir.Value, shape: Sequence[int]) -> ir.Value:
+    sizes = write.constant(np.array(shape, np.int64))
+    return write.add("Reshape", value, sizes)
 
 
-def _sigmoid(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
+def _sigmoid(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
     result = node.outputs[0]
-    slope = write.add(
-        "Mul", result, write.add("Sub", write.constant(np.array(1, np.float32)), result)
-    )
+    one = write.constant(np.array(1, np.float32))
+    slope = write.add("Mul", result, write.add("Sub", one, result))
     write.give(first(node), write.add("Mul", derivative, slope))
     return True
 
 
-def _softmax(write: Writer, node: ir.Node, derivative: ir.Value) -> bool:
-    """As if it were not there: a class is ahead or not before it as behind it, where differences near 0 and 1 vanish."""
+def _softmax(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
+    """As if there were no Softmax.
+
+    A class is ahead in front of it if it is behind it, where differences near 0 and 1
+    vanish.
+    """
     write.give(first(node), derivative)
     return True
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, DerivativeRule] = {
     "Add": _sum,
     "Clip": _clip,
     "Concat": _concat,

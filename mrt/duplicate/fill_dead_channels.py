@@ -1,7 +1,9 @@
-"""Channels that can say nothing give their place to twins of others, whose readers then take half of each.
+"""Puts duplicates of other channels into the places of dead channels.
 
-Training leaves channels that no input can raise above their clip at 0. In float a twin changes nothing; as integers the two
-are rounded half a step apart (`mrt.quantize.dither`), so that together they are twice as fine, at no cost.
+Training leaves channels that no input can raise above their clip at 0. The readers of a
+duplicated channel take half of each copy. In float a duplicate changes nothing; as
+integers the two are rounded half a step apart (`mrt.quantize.dither`), so that together
+they are twice as fine, at no cost.
 """
 
 from __future__ import annotations
@@ -19,91 +21,90 @@ from mrt.duplicate.channel_chains import (
     set_weights,
     weights_of,
 )
-from mrt.duplicate.channel_intervals import Floats, Reach, channel_reach
+from mrt.duplicate.channel_intervals import ChannelInterval, Floats, channel_intervals
 from mrt.exact.ordered_sum import row_sums
 from mrt.graph.notes import DUPLICATES
 from mrt.graph.values import ints_attribute
 
+Indices = npt.NDArray[np.int64]
+
 
 def fill_dead_channels(model: ir.Model) -> int:
-    """Fill the places of silent channels, the loudest of the others first; how many."""
-    known = channel_reach(model.graph)
-    return sum(_fill(chain, known) for chain in channel_chains(model))
+    """Fill the places of dead channels, the most important of the others first.
+
+    Returns how many places were filled.
+    """
+    intervals = channel_intervals(model.graph)
+    return sum(_fill(chain, intervals) for chain in channel_chains(model))
 
 
-def _fill(chain: Chain, known: Mapping[str, Reach]) -> int:
-    reach = known.get(str(chain.clipped[-1].name))
-    if reach is None or reach[0].size == 1:
+def _fill(chain: Chain, intervals: Mapping[str, ChannelInterval]) -> int:
+    interval = intervals.get(str(chain.clipped[-1].name))
+    if interval is None or interval[0].size == 1:
         return 0
-    padded = any(any(ints_attribute(reader, "pads") or ()) for reader in chain.readers)
-    dead = (reach[0] == reach[1]) & ((reach[1] == 0) | (not padded))
-    loudness = np.where(dead, -1.0, _loudness(chain, reach[1]))
+    dead = _dead_channels(chain, interval)
     places = np.flatnonzero(dead)[: np.count_nonzero(~dead)]
     if not places.size:
         return 0
-    duplicates = np.argsort(-loudness, kind="stable")[: places.size]
+    importance = np.where(dead, -1.0, _importance(chain, interval[1]))
+    duplicated = np.argsort(-importance, kind="stable")[: places.size]
     for node in chain.convolutions:
-        set_weights(
-            node,
-            *(
-                _with_rows(array, places, duplicates)
-                for array in (weights_of(node), bias_of(node))
-            ),
-        )
+        weights = _with_copies(weights_of(node), places, duplicated)
+        set_weights(node, weights, _with_copies(bias_of(node), places, duplicated))
     for reader in chain.readers:
-        set_weights(
-            reader,
-            *_with_halves(
-                weights_of(reader),
-                bias_of(reader),
-                places,
-                duplicates,
-                reach[1][places],
-            ),
-        )
-    word = " ".join(
-        f"{place}:{duplicate}"
-        for place, duplicate in zip(places, duplicates, strict=True)
+        bias = _bias_with_constants(reader, places, interval[1][places])
+        set_weights(reader, _halved(weights_of(reader), places, duplicated), bias)
+    pairs = " ".join(
+        f"{place}:{channel}" for place, channel in zip(places, duplicated, strict=True)
     )
     for value in chain.clipped:
-        value.metadata_props[DUPLICATES] = word
+        value.metadata_props[DUPLICATES] = pairs
     return int(places.size)
 
 
-def _loudness(chain: Chain, greatest: Floats) -> Floats:
-    """[C]: what the readers make of an error that is as large as the channel may be."""
-    weights = [
-        np.moveaxis(weights_of(reader).astype(np.float64), 1, 0)
-        for reader in chain.readers
-    ]
-    squares = sum(row_sums((item * item).reshape(len(item), -1)) for item in weights)
-    return np.asarray(
-        squares * np.square(np.minimum(greatest, np.finfo(np.float32).max))
-    )
+def _dead_channels(chain: Chain, interval: ChannelInterval) -> npt.NDArray[np.bool_]:
+    """[C]: the channels that are constant for every input.
+
+    Where a reader pads, a constant other than 0 cannot go into its bias.
+    """
+    low, high = interval
+    pads = [ints_attribute(reader, "pads") or () for reader in chain.readers]
+    padded = any(map(any, pads))
+    constant = low == high
+    return np.asarray(constant & (high == 0) if padded else constant)
 
 
-def _with_rows(
-    array: Floats, places: npt.NDArray[np.int64], duplicates: npt.NDArray[np.int64]
-) -> Floats:
+def _importance(chain: Chain, greatest: Floats) -> Floats:
+    """[C]: the readers' squared error from an error as large as the channel's interval."""
+    squares = np.zeros(len(greatest))
+    for reader in chain.readers:
+        weights = weights_of(reader).astype(np.float64)
+        by_channel = np.moveaxis(weights, 1, 0)
+        terms = by_channel * by_channel
+        squares = squares + row_sums(terms.reshape(len(terms), -1))
+    finite = np.minimum(greatest, np.finfo(np.float32).max)
+    return np.asarray(squares * np.square(finite))
+
+
+def _with_copies(array: Floats, places: Indices, duplicated: Indices) -> Floats:
     array = array.copy()
-    array[places] = array[duplicates]
+    array[places] = array[duplicated]
     return array
 
 
-def _with_halves(
-    weights: Floats,
-    bias: Floats,
-    places: npt.NDArray[np.int64],
-    duplicates: npt.NDArray[np.int64],
-    said: Floats,
-) -> tuple[Floats, Floats]:
-    """The reader's weights, halved for both, and its bias with what the silent channels always said."""
-    met = (
-        weights[:, places].astype(np.float64).reshape(len(weights), len(places), -1)
-        * said[:, None]
-    )
-    added = row_sums(met.reshape(len(weights), -1))
+def _bias_with_constants(reader: ir.Node, places: Indices, constants: Floats) -> Floats:
+    """The bias of a reader, and in it what the dead channels added to the outputs."""
+    weights, bias = weights_of(reader), bias_of(reader)
+    of_places = weights[:, places].astype(np.float64)
+    taps = of_places.reshape(len(weights), len(places), -1)
+    products = taps * constants[:, None]
+    added = row_sums(products.reshape(len(weights), -1))
+    return (bias + added).astype(bias.dtype)
+
+
+def _halved(weights: Floats, places: Indices, duplicated: Indices) -> Floats:
+    """The weights of a reader, which takes half of each copy."""
     weights = weights.copy()
-    weights[:, duplicates] /= 2
-    weights[:, places] = weights[:, duplicates]
-    return weights, (bias + added).astype(bias.dtype)
+    weights[:, duplicated] /= 2
+    weights[:, places] = weights[:, duplicated]
+    return weights

@@ -1,8 +1,8 @@
-"""How much noise the rounding of each channel makes at the outputs, as a few samples tell."""
+"""The noise that the rounding of each channel makes at the outputs, on some samples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -20,10 +20,10 @@ from mrt.quantize import QuantizeOptions
 from mrt.quantize.picture_inputs import made_of_bytes
 
 Floats = npt.NDArray[np.float64]
-HOLDING = ("MaxPool", "Concat")  # what they give are the integers that they take
-ROUNDING = 1 / 12  # the variance of a rounding error, in steps squared
+MOVEMENT = ("MaxPool", "Concat")  # their results are integers of their operands
+ROUNDING_VARIANCE = 1 / 12  # of a rounding error, in steps squared
 SEED = 0
-AT_ONCE = 2  # samples; each has all its values in memory
+SAMPLES_AT_ONCE = 2  # each has all its values in memory
 
 
 def noise_of_channels(
@@ -32,81 +32,96 @@ def noise_of_channels(
     options: QuantizeOptions,
     scaled: frozenset[str],
 ) -> dict[str, Floats]:
-    """[C] for each image of 8 bits or less between layers: the power of its noise over that of the outputs, added up over samples.
+    """[C] for each image of 8 bits or less between layers: the power of its noise.
 
-    Values in `scaled` have a scale for each channel, of the others one is shared. What lies in front of an operator whose
-    derivative is not known is left out.
+    The power is in relation to that of the outputs and added up over samples. Values in
+    `scaled` have a scale for each channel; others have one for all. A value is left out
+    if the derivative of an operator behind it is not known.
     """
-    values = {str(value.name): value for value in _rounded(model, options)}
+    values = {str(value.name): value for value in _rounded_images(model, options)}
     backward = Backward(model)
-    added = sums_of_channels(
-        backward, {name: _held_by(value) for name, value in values.items()}
-    )
+    names = {name: _in_front_of_clip(value) for name, value in values.items()}
+    added = sums_of_channels(backward, names)
     if not added:
         return {}
-    session, random = (
-        FloatSession(backward.model),
-        np.random.Generator(np.random.PCG64(SEED)),
-    )
-    squares = {name: np.zeros(1) for name in added}
-    greatest = {name: np.zeros(1) for name in added}
-    signed = (
-        {
-            **sample,
-            **{
-                name: random.choice([-1.0, 1.0], shape)
-                for name, shape in backward.signs.items()
-            },
-        }
-        for sample in samples
-    )
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        for found in pool.map(session.run, signed):
-            for name, outputs in added.items():
-                squares[name] = squares[name] + found[outputs[0]]
-                greatest[name] = np.maximum(greatest[name], found[outputs[1]])
-    noise = {}
-    for name, square in squares.items():
-        steps = options.steps_from_zero(
-            options.activation_bits_of(name), negative=_may_be_negative(values[name])
-        )
-        size = greatest[name] if name in scaled else greatest[name].max()
-        noise[name] = np.asarray(ROUNDING * square * (size / steps) ** 2)
-        noise[name][paired_channels(values[name])] /= (
-            2  # two errors half a step apart, as large as one of half a step
-        )
+    noise: dict[str, Floats] = {}
+    for name, (squares, greatest) in _measured(backward, added, samples).items():
+        value = values[name]
+        bits = options.activation_bits_of(name)
+        steps = options.steps_from_zero(bits, negative=_may_be_negative(value))
+        size = greatest if name in scaled else greatest.max()
+        of_value = np.asarray(ROUNDING_VARIANCE * squares * (size / steps) ** 2)
+        # Two errors half a step apart are together as large as one of half a step.
+        of_value[paired_channels(value)] /= 2
+        noise[name] = of_value
     return noise
 
 
-def _rounded(model: ir.Model, options: QuantizeOptions) -> list[ir.Value]:
-    """The images that become integers of 8 bits or less: what clips give, and what else convolutions read; bytes are integers."""
-    exact = set().union(*made_of_bytes(model.graph, model.graph))
-    return [
-        value
-        for node in model.graph
-        for value in node.outputs
-        if rank_of(value) == 4
-        and options.activation_bits_of(str(value.name)) <= 8
-        and value.name not in exact
-        if node.op_type in CLIPS
-        or (
-            node.op_type not in HOLDING
-            and any(use.node.op_type == "Conv" and use.idx == 0 for use in value.uses())
-        )
-    ]
+def _measured(
+    backward: Backward,
+    added: Mapping[str, tuple[str, str]],
+    samples: Iterable[Sample],
+) -> dict[str, tuple[Floats, Floats]]:
+    """[C], [C]: squared derivatives, summed, and the largest magnitude, of each value."""
+    session = FloatSession(backward.model)
+    squares = {name: np.zeros(1) for name in added}
+    greatest = {name: np.zeros(1) for name in added}
+    with ThreadPoolExecutor(SAMPLES_AT_ONCE) as pool:
+        for results in pool.map(session.run, _with_signs(backward, samples)):
+            for name, (of_squares, of_greatest) in added.items():
+                squares[name] = squares[name] + results[of_squares]
+                greatest[name] = np.maximum(greatest[name], results[of_greatest])
+    return {name: (squares[name], greatest[name]) for name in added}
 
 
-def _held_by(value: ir.Value) -> str:
-    """The value itself, or what a clip makes it of: a number that is held at an end is not rounded."""
+def _with_signs(backward: Backward, samples: Iterable[Sample]) -> Iterator[Sample]:
+    """The samples with the random signs that the derivative needs."""
+    random = np.random.Generator(np.random.PCG64(SEED))
+    for sample in samples:
+        signs = {
+            name: random.choice([-1.0, 1.0], shape)
+            for name, shape in backward.signs.items()
+        }
+        yield {**sample, **signs}
+
+
+def _rounded_images(model: ir.Model, options: QuantizeOptions) -> list[ir.Value]:
+    """The images that become integers of 8 bits or less, and are no integers before.
+
+    They are the results of clips, and all other operands of convolutions.
+    """
+    integers = set().union(*made_of_bytes(model.graph, model.graph))
+    rounded: list[ir.Value] = []
+    for node in model.graph:
+        for value in node.outputs:
+            if rank_of(value) != 4 or value.name in integers:
+                continue
+            bits = options.activation_bits_of(str(value.name))
+            if bits <= 8 and _is_rounded(node, value):
+                rounded.append(value)
+    return rounded
+
+
+def _is_rounded(node: ir.Node, value: ir.Value) -> bool:
+    if node.op_type in CLIPS:
+        return True
+    if node.op_type in MOVEMENT:
+        return False
+    return any(use.node.op_type == "Conv" and use.idx == 0 for use in value.uses())
+
+
+def _in_front_of_clip(value: ir.Value) -> str:
+    """The name of the value, or of the operand of the clip that makes it.
+
+    A number that the clip stops at a bound is not rounded.
+    """
     node = value.producer()
-    if (
-        node is not None
-        and node.op_type in CLIPS
-        and node.inputs[0] is not None
-        and node.inputs[0].producer() is not None
-    ):
-        value = node.inputs[0]
-    return str(value.name)
+    if node is None or node.op_type not in CLIPS:
+        return str(value.name)
+    operand = node.inputs[0]
+    if operand is None or operand.producer() is None:
+        return str(value.name)
+    return str(operand.name)
 
 
 def _may_be_negative(value: ir.Value) -> bool:

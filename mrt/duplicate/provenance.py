@@ -1,4 +1,7 @@
-"""What a program says of the twins it was made with, so that its values can be compared with those of the same float model."""
+"""The duplicated channels as an entry of a program's provenance.
+
+With them the program's values can be compared with those of the same float model.
+"""
 
 from __future__ import annotations
 
@@ -11,35 +14,30 @@ from mrt.duplicate.add_duplicates import Duplicates
 from mrt.errors import BadData
 from mrt.table.table import are_channels
 
-PROVENANCE = "twins"  # {value: [channels]} as JSON
+PROVENANCE = "twins"  # the entry's name in files: {value: [channels]} as JSON
 
 
 def duplicates_provenance(duplicates: Duplicates) -> dict[str, str]:
-    """The entry; none where there are no twins."""
-    return (
-        {
-            PROVENANCE: json.dumps(
-                dict(duplicates), sort_keys=True, separators=(",", ":")
-            )
-        }
-        if duplicates
-        else {}
-    )
+    """The entry; none where no channel is duplicated."""
+    if not duplicates:
+        return {}
+    text = json.dumps(dict(duplicates), sort_keys=True, separators=(",", ":"))
+    return {PROVENANCE: text}
 
 
 def read_duplicates(program: Program) -> dict[str, list[int]]:
-    """What the program says, which may have come from anywhere; `add_duplicates` judges whether a model has such channels."""
+    """The duplicated channels of a program, which may come from anywhere.
+
+    Whether a model has such channels is checked by `add_duplicates`.
+    """
     text = program.said_of(PROVENANCE)
     if text is None:
         return {}
+    failure = f"the program's provenance '{PROVENANCE}' cannot be used"
     try:
         content: Any = json.loads(text)
     except (ValueError, RecursionError) as problem:
-        raise BadData(
-            f"the program's provenance '{PROVENANCE}' cannot be used: {problem}"
-        ) from None
+        raise BadData(f"{failure}: {problem}") from None
     if not isinstance(content, Mapping) or not all(map(are_channels, content.values())):
-        raise BadData(
-            f"the program's provenance '{PROVENANCE}' cannot be used: expected channels by value, found {text[:80]}"
-        )
+        raise BadData(f"{failure}: expected channels by value, found {text[:80]}")
     return dict(content)

@@ -1,14 +1,16 @@
-"""Writes a program instruction by instruction, proving each as it goes: every rule sees the exact interval of what it reads.
+"""Writes a program instruction by instruction, and proves each as it is written.
 
-Values are handles in order of creation; `finish` drops what no output needs and numbers the rest as a program does.
+So every rule can read the exact interval of its operands. Values are handles in order of
+creation; `finish` drops those that no output needs and numbers the rest as a program
+does.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,16 +33,20 @@ from cvm.program.bounds import Bounds
 from cvm.proof.validate import infer_bounds, infer_type
 
 Handle = int
-MOST_GIVEN = 100  # values that a part gives besides the one asked for; a program has at most 1024 outputs
+MOST_RESULTS = 100
+"""Results of a subprogram besides its target; a program has at most 1024 outputs."""
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """Some of a program being written: the values that it takes and those that it gives, in the order of its own."""
+class Subprogram:
+    """Some instructions of a program being written, as a program of their own.
+
+    `operands` and `results` are the handles of its inputs and outputs, in order.
+    """
 
     program: Program
-    read: list[Handle]
-    given: list[Handle]
+    operands: list[Handle]
+    results: list[Handle]
 
 
 @dataclass(frozen=True)
@@ -58,49 +64,58 @@ class ProgramBuilder:
         self._inputs: dict[Handle, tuple[Input, Meaning]] = {}
         self._constants: dict[Handle, IntArray] = {}
         self._instructions: dict[Handle, Instruction] = {}
-        self._known: dict[object, Handle] = {}
+        self._interned: dict[object, Handle] = {}
         self._outputs: dict[str, _Result] = {}
         self._meanings: dict[Handle, Meaning] = {}
 
     def input(self, item: Input, meaning: Meaning) -> Handle:
         """Declare a program input."""
-        handle = self._new(item.type, bounds.full(item.type, item.lo, item.hi))
+        interval = bounds.full(item.type, item.lo, item.hi)
+        handle = self._new(item.type, interval)
         self._inputs[handle] = (item, meaning)
         return handle
 
     def constant(self, array: IntArray) -> Handle:
-        """A constant tensor; equal ones share one handle."""
+        """Store a constant tensor; equal ones share one handle."""
         array = np.asarray(array, order="C")
-        key = (array.dtype.str, array.shape, hashlib.sha256(array.data).digest())
-        if key not in self._known:
+        digest = hashlib.sha256(array.data).digest()
+        key = (array.dtype.str, array.shape, digest)
+        if key not in self._interned:
             type_ = TensorType(dtype_name(array), array.shape)
-            handle = self._known[key] = self._new(
-                type_, bounds.of_constant(array, type_)
-            )
+            handle = self._new(type_, bounds.of_constant(array, type_))
+            self._interned[key] = handle
             self._constants[handle] = array
-        return self._known[key]
+        return self._interned[key]
 
     def emit(self, name: str, *operands: Handle, **attributes: Attribute) -> Handle:
-        """Append an instruction; raises `cvm.errors.Unproven` (nothing appended) if its result may not fit."""
+        """Append an instruction.
+
+        Raises `cvm.errors.Unproven` and appends nothing if its result may not fit.
+        """
         in_order = {key: attributes.pop(key) for key in INSTRUCTIONS[name].attributes}
         assert not attributes, f"{name} has no attributes {sorted(attributes)}"
         key = (name, operands, tuple(in_order.items()))
-        if key not in self._known:
+        if key not in self._interned:
             instruction = Instruction(name, operands, in_order)
             constants = tuple(self._constants.get(value) for value in operands)
             type_ = infer_type(instruction, self.types, constants)
             read = tuple(self.bounds[value] for value in operands)
             proven = infer_bounds(instruction, self.types, constants, read, type_)
-            handle = self._known[key] = self._new(type_, proven)
+            handle = self._new(type_, proven)
+            self._interned[key] = handle
             self._instructions[handle] = instruction
-        return self._known[key]
+        return self._interned[key]
 
     def annotate(self, value: Handle, meaning: Meaning) -> None:
-        """Record what the integers of a value stand for; the first word counts."""
+        """Record the meaning of a value's integers, unless one is recorded."""
         self._meanings.setdefault(value, meaning)
 
     def output(self, name: str, value: Handle, meaning: Meaning) -> None:
-        """Declare a program output; what is an input or a constant is passed on by an instruction, as outputs must be."""
+        """Declare a program output.
+
+        An output must be the result of an instruction, so an input or a constant is
+        passed on by one.
+        """
         if value not in self._instructions:
             value = self.emit("reshape", value, shape=self.types[value].shape)
         self._outputs[name] = _Result(value, meaning)
@@ -113,43 +128,43 @@ class ProgramBuilder:
     def finish(
         self, provenance: Mapping[str, str], labels: Sequence[str] = ()
     ) -> Program:
-        """The program: inputs, the constants in order of first use, the instructions that outputs need."""
-        instructions = [(handle, self._instructions[handle]) for handle in self.written]
-        order = list(self._inputs)
-        order += dict.fromkeys(
-            v for _, item in instructions for v in item.operands if v in self._constants
+        """The program, with constants in order of first use.
+
+        It has the instructions that outputs need and no others.
+        """
+        steps = self.written
+        instructions = [self._instructions[handle] for handle in steps]
+        constants = self._constants_of(instructions)
+        number = _numbered((*self._inputs, *constants, *steps))
+        outputs = (
+            Output(name, number[result.value]) for name, result in self._outputs.items()
         )
-        constants = tuple(
-            self._constants[handle] for handle in order[len(self._inputs) :]
-        )
-        order += [handle for handle, _ in instructions]
-        number = {handle: index for index, handle in enumerate(order)}
         return Program(
-            inputs=tuple(item for item, _ in self._inputs.values()),
-            constants=constants,
-            instructions=tuple(
-                Instruction(
-                    item.name, tuple(number[v] for v in item.operands), item.attributes
-                )
-                for _, item in instructions
-            ),
-            outputs=tuple(
-                Output(name, number[result.value])
-                for name, result in self._outputs.items()
-            ),
-            metadata=Metadata(
-                inputs={item.name: meaning for item, meaning in self._inputs.values()},
-                outputs={
-                    name: result.meaning for name, result in self._outputs.items()
-                },
-                values={
-                    number[h]: self._meanings[h]
-                    for h in sorted(self._meanings.keys() & number.keys())
-                },
-                labels=tuple(labels),
-                provenance=dict(provenance),
-            ),
+            inputs=tuple(self.inputs.values()),
+            constants=tuple(self._constants[handle] for handle in constants),
+            instructions=_renumbered(instructions, number),
+            outputs=tuple(outputs),
+            metadata=self._metadata(number, provenance, labels),
         )
+
+    def _metadata(
+        self,
+        number: Mapping[Handle, int],
+        provenance: Mapping[str, str],
+        labels: Sequence[str],
+    ) -> Metadata:
+        handles = sorted(self._meanings.keys() & number.keys())
+        outputs = {name: result.meaning for name, result in self._outputs.items()}
+        return Metadata(
+            inputs=self._input_meanings(),
+            outputs=outputs,
+            values={number[handle]: self._meanings[handle] for handle in handles},
+            labels=tuple(labels),
+            provenance=dict(provenance),
+        )
+
+    def _input_meanings(self) -> dict[str, Meaning]:
+        return {item.name: meaning for item, meaning in self._inputs.values()}
 
     @property
     def inputs(self) -> dict[Handle, Input]:
@@ -157,84 +172,77 @@ class ProgramBuilder:
         return {handle: item for handle, (item, _) in self._inputs.items()}
 
     def header(self) -> Program:
-        """A program of the inputs alone, with what they mean."""
-        meanings = {item.name: meaning for item, meaning in self._inputs.values()}
-        return Program(
-            tuple(self.inputs.values()), (), (), (), Metadata(inputs=meanings)
-        )
+        """A program of the inputs alone, with their meanings."""
+        metadata = Metadata(inputs=self._input_meanings())
+        return Program(tuple(self.inputs.values()), (), (), (), metadata)
 
-    def part(
-        self, target: Handle, known: Set[Handle], *, short: int, room: int
-    ) -> Part:
-        """What computes one value from others that are known.
+    def subprogram(
+        self, target: Handle, available: Set[Handle], *, short: int, room: int
+    ) -> Subprogram:
+        """The instructions that compute one value from others that are there.
 
-        Of more than `short` instructions, it gives those values too that several read: the next part may start from them.
-        The last of these, of together at most `room` bytes.
+        A subprogram of more than `short` instructions also results in the values that
+        several instructions read, since the next subprogram may start from them: the
+        last of these, of together at most `room` bytes.
         """
-        live: set[Handle] = set()
+        needed = self._needed(target, available)
+        operands = sorted(needed & available)
+        steps = sorted(needed - available - self._constants.keys())
+        results = [target]
+        if len(steps) > short:
+            results = [*self._read_by_several(steps[:-1], room), target]
+        instructions = [self._instructions[handle] for handle in steps]
+        constants = self._constants_of(instructions)
+        number = _numbered((*operands, *constants, *steps))
+        program = Program(
+            inputs=tuple(self._as_input(handle) for handle in operands),
+            constants=tuple(self._constants[handle] for handle in constants),
+            instructions=_renumbered(instructions, number),
+            outputs=tuple(Output(f"v{handle}", number[handle]) for handle in results),
+        )
+        return Subprogram(program, operands, results)
+
+    def _needed(self, target: Handle, available: Set[Handle]) -> set[Handle]:
+        """The values that one value is computed from, back to those available."""
+        needed: set[Handle] = set()
         waiting = [target]
         while waiting:
             handle = waiting.pop()
-            if handle not in live:
-                live.add(handle)
-                if handle not in known and handle in self._instructions:
-                    waiting.extend(self._instructions[handle].operands)
-        read = sorted(live & known)
-        steps = sorted(live - known - self._constants.keys())
-        constants = list(
-            dict.fromkeys(
-                v
-                for step in steps
-                for v in self._instructions[step].operands
-                if v in self._constants
-            )
-        )
-        number = {
-            handle: index for index, handle in enumerate((*read, *constants, *steps))
-        }
-        inputs = (
-            Input(
-                f"v{handle}",
-                self.types[handle],
-                self.bounds[handle].min,
-                self.bounds[handle].max,
-            )
-            for handle in read
-        )
-        instructions = (self._instructions[handle] for handle in steps)
-        shared = self._read_by_several(steps[:-1], room) if len(steps) > short else []
-        program = Program(
-            inputs=tuple(inputs),
-            constants=tuple(self._constants[handle] for handle in constants),
-            instructions=tuple(
-                Instruction(
-                    item.name, tuple(number[v] for v in item.operands), item.attributes
-                )
-                for item in instructions
-            ),
-            outputs=tuple(
-                Output(f"v{handle}", number[handle]) for handle in (*shared, target)
-            ),
-        )
-        return Part(program, read, [*shared, target])
+            if handle in needed:
+                continue
+            needed.add(handle)
+            if handle not in available and handle in self._instructions:
+                waiting.extend(self._instructions[handle].operands)
+        return needed
+
+    def _as_input(self, handle: Handle) -> Input:
+        proven = self.bounds[handle]
+        return Input(f"v{handle}", self.types[handle], proven.min, proven.max)
+
+    def _constants_of(self, instructions: Sequence[Instruction]) -> list[Handle]:
+        """The constants that instructions read, in order of first use."""
+        constants: dict[Handle, None] = {}
+        for instruction in instructions:
+            for operand in instruction.operands:
+                if operand in self._constants:
+                    constants[operand] = None
+        return list(constants)
 
     def _read_by_several(self, handles: Sequence[Handle], room: int) -> list[Handle]:
-        readers = Counter(
-            value
-            for item in self._instructions.values()
-            for value in set(item.operands)
-        )
-        found: list[Handle] = []
+        """The last of these that several instructions read, of at most `room` bytes."""
+        readers: Counter[Handle] = Counter()
+        for instruction in self._instructions.values():
+            readers.update(set(instruction.operands))
+        shared: list[Handle] = []
         for handle in reversed(handles):
-            if readers[handle] > 1:
-                room -= (
-                    self.types[handle].elements
-                    * DTYPES[self.types[handle].dtype].itemsize
-                )
-                if room < 0 or len(found) == MOST_GIVEN:
-                    break
-                found.append(handle)
-        return found[::-1]
+            if readers[handle] <= 1:
+                continue
+            type_ = self.types[handle]
+            room -= type_.elements * DTYPES[type_.dtype].itemsize
+            if room < 0 or len(shared) == MOST_RESULTS:
+                break
+            shared.append(handle)
+        return shared[::-1]
 
     def _new(self, type_: TensorType, proven: Bounds) -> Handle:
         self.types.append(type_)
@@ -250,3 +258,21 @@ class ProgramBuilder:
                 live.add(handle)
                 waiting.extend(self._instructions[handle].operands)
         return live
+
+
+def _numbered(handles: Iterable[Handle]) -> dict[Handle, int]:
+    """The number of each handle in a program with its values in this order."""
+    return {handle: number for number, handle in enumerate(handles)}
+
+
+def _renumbered(
+    instructions: Iterable[Instruction], number: Mapping[Handle, int]
+) -> tuple[Instruction, ...]:
+    """The instructions with the numbers of a program in place of handles."""
+    return tuple(
+        replace(
+            instruction,
+            operands=tuple(number[operand] for operand in instruction.operands),
+        )
+        for instruction in instructions
+    )

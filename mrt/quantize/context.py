@@ -26,7 +26,7 @@ from mrt.graph.canonical_values import name_of
 from mrt.quantize.builder import Handle, ProgramBuilder
 from mrt.quantize.curves.curve_memo import CurveMemo
 from mrt.quantize.options import QuantizeOptions
-from mrt.quantize.rounding import Rounding, as_decided
+from mrt.quantize.rounding import LayerSteps
 from mrt.quantize.tensor import (
     NHWC,
     OUTPUT_BITS,
@@ -38,7 +38,8 @@ from mrt.quantize.tensor import (
 )
 from mrt.table.table import CalibrationTable
 
-Rule = Callable[["LoweringContext", ir.Node], None]
+Rule = Callable[["LoweringContext", ir.Node], LayerSteps | None]
+"""Writes the instructions of a node; the rule of a layer with weights is a generator."""
 NEARLY = 2.0**-20
 """Relative difference below which two bounds count as one."""
 
@@ -58,7 +59,6 @@ class LoweringContext:
         output_path: frozenset[str],
         shared_ranges: frozenset[str] = frozenset(),
         centrable: frozenset[str] = frozenset(),
-        rounding: Rounding = as_decided,
     ) -> None:
         self.builder = ProgramBuilder()
         self.curves = CurveMemo()
@@ -67,7 +67,6 @@ class LoweringContext:
         self.output_path = output_path
         self.shared_ranges = shared_ranges
         self.centrable = centrable
-        self.rounding = rounding
         self._tensors: dict[str, Tensor] = {}
 
     # -- float values and their tensors -----------------------------------------------------

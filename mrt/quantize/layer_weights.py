@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import name_of, require_constant
 from mrt.quantize.channel_centres import absorbed_centres
 from mrt.quantize.context import LoweringContext
-from mrt.quantize.rounding import Layer
+from mrt.quantize.rounding import RoundedLayer, WeightedLayer
 from mrt.quantize.tensor import Tensor
 from mrt.quantize.weights import quantize_bias, weight_scales
 
@@ -36,8 +37,10 @@ def integer_weights(
     *,
     shares: FloatArray | float = 1.0,
     centres: FloatArray = NO_CENTRES,
-) -> LayerWeights:
+) -> Generator[WeightedLayer, RoundedLayer, LayerWeights]:
     """Round the weights and the bias (operand 2) of a layer that multiplies `x`.
+
+    Yields the layer once and takes its rounded weights.
 
     If the channels of x have scales of their own, the weights absorb their ratios to the
     largest scale. The bias absorbs what the weights make of the centres of x, and the
@@ -46,12 +49,11 @@ def integer_weights(
     bits = net.options.weight_bits_of(name_of(node.outputs[0]))
     bias = require_constant(node, 2) + absorbed_centres(x, weights) - centres
     relative = _relative_to_largest_scale(weights, x)
-    layer = Layer(node, x, relative, bias, centres, bits, shares)
-    scales = scales_of_weights(
-        net, layer.weights, bits, bias=layer.bias, input_scale=layer.input_scale
-    )
-    rounded = net.rounding(net, layer, scales)
-    accumulator_scales = rounded.scales * layer.input_scale
+    input_scale = float(x.scale.max())
+    scales = scales_of_weights(net, relative, bits, bias=bias, input_scale=input_scale)
+    layer = WeightedLayer(node, x, relative, bias, centres, bits, shares, scales)
+    rounded = yield layer
+    accumulator_scales = rounded.scales * input_scale
     integer_bias = quantize_bias(rounded.bias, accumulator_scales)
     return LayerWeights(rounded.weights, integer_bias, accumulator_scales)
 

@@ -1,4 +1,7 @@
-"""Residual streams: values that blocks add to and pass on, so that what is rounded off them is lost for all that follows."""
+"""Residual streams: values that blocks add to and pass on.
+
+What rounding loses of them is lost for all that follows.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ CLIPS = ("Relu", "Clip")
 
 
 def with_stream_bits(model: ir.Model, options: QuantizeOptions) -> QuantizeOptions:
-    """The options with `stream_bits` written down for each layer that it is about, unless it has bits of its own."""
+    """The options with `stream_bits` as those of each layer that is a residual stream.
+
+    A layer with activation bits of its own keeps them.
+    """
     if options.stream_bits is None:
         return options
     layers = dict(options.layers)
@@ -26,26 +32,25 @@ def with_stream_bits(model: ir.Model, options: QuantizeOptions) -> QuantizeOptio
 
 
 def stream_values(model: ir.Model) -> list[str]:
-    """What sums of two computed values give, or the clip that alone reads one; and what such sums take that others read too."""
-    found: dict[str, None] = {}  # in order
+    """The names of the residual streams, in order.
+
+    They are the sums of two computed values, or the clip that alone reads one, and the
+    operands of such sums that others read too.
+    """
+    names: dict[str, None] = {}
     for node in model.graph:
-        if is_sum(node):
-            passed_on = [
-                value
-                for value in node.inputs
-                if value is not None and len(value.uses()) > 1
-            ]
-            found |= dict.fromkeys(
-                map(name_of, (*passed_on, _clipped(node.outputs[0])))
-            )
-    return list(found)
+        if not is_sum(node):
+            continue
+        for operand in node.inputs:
+            if operand is not None and len(operand.uses()) > 1:
+                names[name_of(operand)] = None
+        names[name_of(_clipped(node.outputs[0]))] = None
+    return list(names)
 
 
 def _clipped(value: ir.Value) -> ir.Value:
+    """The result of the clip that alone reads the value, or else the value."""
     readers = [use.node for use in value.uses()]
-    alone = (
-        len(readers) == 1
-        and readers[0].op_type in CLIPS
-        and not value.is_graph_output()
-    )
-    return readers[0].outputs[0] if alone else value
+    if len(readers) != 1 or value.is_graph_output():
+        return value
+    return readers[0].outputs[0] if readers[0].op_type in CLIPS else value

@@ -1,10 +1,15 @@
-"""How the weights of one layer become integers, and what its bias takes back of the error: a step that can be exchanged."""
+"""Layers with weights, and how their weights become integers.
+
+The rule of such a layer stops once its real weights are known and yields them as a
+`WeightedLayer`; whoever drives the lowering (`mrt.quantize.graph`) sends a
+`RoundedLayer` back. `quantize` takes it from the calibration table, `mrt.refine` finds
+it on samples.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx_ir as ir
@@ -12,18 +17,21 @@ import onnx_ir as ir
 from cvm.program import IntArray
 from mrt.errors import BadData
 from mrt.exact.fixed_point import FloatArray
+from mrt.graph.canonical_values import name_of
+from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.tensor import Tensor
 from mrt.quantize.weights import mean_error, quantize_weights
-
-if TYPE_CHECKING:
-    from mrt.quantize.context import LoweringContext
+from mrt.table.decisions import LayerDecision
+from mrt.table.table import CalibrationTable
 
 
 @dataclass(frozen=True, eq=False)
-class Layer:
+class WeightedLayer:
     """A sum of products whose weights [O,..,C/groups] are to be rounded.
 
-    `bias` [O] is that of outputs counted from `centres`; `shares` as for `mean_error`.
+    `bias` [O] is the bias of outputs that are counted from `centres`. `scales` [O] are
+    the scales to round the weights at. `tap_shares` is at what share of the outputs each
+    tap of the window meets an input (`mrt.quantize.weights.mean_error`).
     """
 
     node: ir.Node
@@ -32,17 +40,18 @@ class Layer:
     bias: FloatArray
     centres: FloatArray
     bits: int
-    shares: FloatArray | float
+    tap_shares: FloatArray | float
+    scales: FloatArray
 
     @property
     def input_scale(self) -> float:
-        """The scale for which the weights are: the largest of the input's."""
+        """The largest scale of the input's channels: the weights are for this one."""
         return float(self.input.scale.max())
 
     @property
     def input_name(self) -> str:
-        """The float value that is multiplied."""
-        return str(self.node.inputs[0].name)  # type: ignore[union-attr]
+        """The name of the float value that is multiplied."""
+        return name_of(self.node.inputs[0])
 
     @property
     def output(self) -> ir.Value:
@@ -51,57 +60,65 @@ class Layer:
 
     @property
     def name(self) -> str:
-        """Its name."""
-        return str(self.output.name)
+        """The name of the float value that is computed."""
+        return name_of(self.output)
 
 
 @dataclass(frozen=True, eq=False)
-class Rounded:
-    """Integers of the weights, the scale of each output channel with which they count, and the bias [O], still real."""
+class RoundedLayer:
+    """The weights as integers, the scale [O] of each output's, and the real bias [O]."""
 
     weights: IntArray
     scales: FloatArray
     bias: FloatArray
 
 
-Rounding = Callable[["LoweringContext", Layer, FloatArray], Rounded]
-"""Rounds the weights of a layer at these scales, one per output channel."""
+LayerSteps = Generator[WeightedLayer, RoundedLayer, None]
+"""The lowering of one layer: it yields the layer once, and takes the rounded weights."""
 
 
-def as_decided(net: LoweringContext, layer: Layer, scales: FloatArray) -> Rounded:
-    """What the calibration table says of this layer; where it says nothing, `nearest`."""
-    decision = net.table.decisions.layers.get(layer.name)
+def as_decided(
+    layer: WeightedLayer, table: CalibrationTable, options: QuantizeOptions
+) -> RoundedLayer:
+    """The integers in the calibration table, or `nearest` where it has none."""
+    decision = table.decisions.layers.get(layer.name)
     if decision is None:
-        return nearest(net, layer, scales)
-    most = 2 ** (layer.bits - 1) - 1
-    if (
-        decision.weights.shape != layer.weights.shape
-        or decision.bias.size != layer.bias.size
-    ):
+        return nearest(layer, table, options)
+    _check_decision(layer, decision)
+    return RoundedLayer(decision.weights, layer.scales * decision.gains, decision.bias)
+
+
+def _check_decision(layer: WeightedLayer, decision: LayerDecision) -> None:
+    expected, found = layer.weights.shape, decision.weights.shape
+    if found != expected or decision.bias.size != layer.bias.size:
         raise BadData(
-            f"the calibration table has weights of shape {list(decision.weights.shape)} for '{layer.name}', "
-            f"which needs {list(layer.weights.shape)}: calibrate this model again"
+            f"the calibration table has weights of shape {list(found)} for "
+            f"'{layer.name}', which needs {list(expected)}: calibrate this model again"
         )
+    most = 2 ** (layer.bits - 1) - 1
     if np.abs(decision.weights.astype(np.int32)).max(initial=0) > most:
         raise BadData(
-            f"the calibration table has weights beyond {most} for '{layer.name}': calibrate this model again"
+            f"the calibration table has weights beyond {most} for '{layer.name}': "
+            "calibrate this model again"
         )
-    return Rounded(decision.weights, scales * decision.gains, decision.bias)
 
 
-def nearest(net: LoweringContext, layer: Layer, scales: FloatArray) -> Rounded:
-    """Each weight to the nearest integer; the bias gives back what that adds on average, as far as the means are known."""
-    integers = quantize_weights(layer.weights, scales, bits=layer.bits)
-    means = net.table.channel_means.get(layer.input_name)
-    if not net.options.bias_correction or means is None:
-        return Rounded(integers, scales, layer.bias)
-    relative = (
-        layer.input.scale / layer.input_scale
-    )  # the weights are for channels at the largest scale
+def nearest(
+    layer: WeightedLayer, table: CalibrationTable, options: QuantizeOptions
+) -> RoundedLayer:
+    """Round each weight to the nearest integer.
+
+    The bias gives back what the rounding adds on average, where the table has the means
+    of the layer's input.
+    """
+    integers = quantize_weights(layer.weights, layer.scales, bits=layer.bits)
+    means = table.channel_means.get(layer.input_name)
+    if not options.bias_correction or means is None:
+        return RoundedLayer(integers, layer.scales, layer.bias)
+    # The weights are for an input whose channels all have the largest one's scale.
+    relative = layer.input.scale / layer.input_scale
     expected = (np.asarray(means) - layer.input.centres) / relative
-    return Rounded(
-        integers,
-        scales,
-        layer.bias
-        - mean_error(integers, layer.weights, scales, expected, layer.shares),
+    error = mean_error(
+        integers, layer.weights, layer.scales, expected, layer.tap_shares
     )
+    return RoundedLayer(integers, layer.scales, layer.bias - error)

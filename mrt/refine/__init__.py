@@ -1,7 +1,10 @@
-"""What is decided on samples besides ranges: scales of channels, weights, biases. It becomes part of the table."""
+"""Decides on samples what the calibration table holds besides ranges.
 
-from mrt.refine.float_notes import FloatStatistics
+Which channels are duplicated; the scales and centres of channels; weights and biases.
+"""
+
+from mrt.refine.float_statistics import FloatStatistics
 from mrt.refine.options import STAGES, RefineOptions
-from mrt.refine.stages import refine
+from mrt.refine.refinement import refine, refine_model
 
-__all__ = ["STAGES", "FloatStatistics", "RefineOptions", "refine"]
+__all__ = ["STAGES", "FloatStatistics", "RefineOptions", "refine", "refine_model"]

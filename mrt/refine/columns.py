@@ -1,4 +1,4 @@
-"""What the weights of a layer are multiplied with: the inputs of single outputs as rows."""
+"""The inputs of a layer as rows: the numbers that the weights of one output multiply."""
 
 from __future__ import annotations
 
@@ -14,40 +14,34 @@ from mrt.calibrate.observed_tensor import Array
 from mrt.refine.moments import BLOCK, Floats, Rows
 
 POSITIONS = 100  # of one sample's outputs that count, at equal distances
-EXACT = 2**24  # up to here every whole number is a float32
-TOGETHER = (
-    2**19
-)  # numbers of a layer's inputs, at most, that are gone through in one go, if one sample has no more
-ENOUGH_ROWS, ENOUGH_FOR_ONE = (
-    2000,
-    20,
-)  # for the moments of a layer, and for each weight of an output
-KEPT = 2**24  # numbers of rows of one layer that are worth their memory
-FEWEST = 64  # products at a time for which float32 is worth the trouble
+EXACT = 2**24  # every integer up to here is a float32
+BLOCK_ELEMENTS = 2**19  # of a layer's inputs in one block, unless one sample has more
+ENOUGH_ROWS = 2000  # for the moments of a layer
+ENOUGH_ROWS_PER_WEIGHT = 20  # the same, for each weight of an output
+CACHED_ELEMENTS = 2**24  # of the rows of one layer, which are kept up to this many
+FEWEST_PRODUCTS = 64  # to add at a time for which float32 is worth the trouble
 
 
 @dataclass(frozen=True)
 class Window:
-    """How a convolution meets an image [1,H,W,C]: `pads` are top, left, bottom, right."""
+    """The window of a convolution over an image [1,H,W,C].
+
+    `pads` are those at the top, left, bottom and right.
+    """
 
     kernel: tuple[int, int]
     stride: tuple[int, int]
     dilation: tuple[int, int]
     pads: tuple[int, ...]
 
-    def padded(self, images: Array, zero: int) -> Array:
-        """The images with the pads, of this number."""
+    def padded(self, images: Array, zero_point: int) -> Array:
+        """The images with their pads, which are all `zero_point`."""
         if not any(self.pads):
             return images
-        (top, left, bottom, right), (count, height, width, channels) = (
-            self.pads,
-            images.shape,
-        )
-        padded = np.full(
-            (count, top + height + bottom, left + width + right, channels),
-            zero,
-            images.dtype,
-        )
+        top, left, bottom, right = self.pads
+        count, height, width, channels = images.shape
+        shape = (count, top + height + bottom, left + width + right, channels)
+        padded = np.full(shape, zero_point, images.dtype)
         padded[:, top : top + height, left : left + width] = images
         return padded
 
@@ -58,129 +52,128 @@ class Window:
             for size, step in zip(self.kernel, self.dilation, strict=True)
         )
         views = sliding_window_view(padded, extent, axis=(1, 2))
-        views = views[
-            :,
-            :: self.stride[0],
-            :: self.stride[1],
-            :,
-            :: self.dilation[0],
-            :: self.dilation[1],
-        ]
-        return views.transpose(0, 1, 2, 4, 5, 3)
+        down, across = self.stride
+        views = views[:, ::down, ::across]
+        down, across = self.dilation
+        taps = views[..., ::down, ::across]
+        return taps.transpose(0, 1, 2, 4, 5, 3)
 
 
-def rows_of(inputs: Array, window: Window | None, length: int, zero: int = 0) -> Rows:
-    """[groups, outputs, length]: what the weights of an output meet, for some of the outputs of each sample.
+def rows_of(
+    inputs: Array, window: Window | None, length: int, zero_point: int = 0
+) -> Rows:
+    """[groups, outputs, length]: the numbers that some of the outputs are made of.
 
-    Inputs of some samples, of which `zero` stands for 0: [samples,H,W,C], or [samples,N,K] without a window.
+    `inputs` are those of some samples: [samples,H,W,C], or [samples,N,K] without a
+    window. `length` is the number of weights of an output.
     """
-    patches = (
-        inputs[:, :, None, None, None, :]
-        if window is None
-        else window.patches(window.padded(inputs, zero))
-    )
-    chosen = patches[(slice(None), *chosen_places(*patches.shape[1:3]))]
-    taps, channels = math.prod(patches.shape[3:5]), patches.shape[-1]
-    groups = taps * channels // length
-    rows = chosen.reshape(-1, *patches.shape[3:5], groups, channels // groups)
-    numbers = (
-        rows.transpose(3, 0, 1, 2, 4)
-        .reshape(groups, len(rows), -1)
-        .astype(np.float32, order="C")
-    )
-    return np.subtract(numbers, np.float32(zero), out=numbers)
+    patches = _patches(inputs, window, zero_point)
+    rows, columns = chosen_places(*patches.shape[1:3])
+    chosen = patches[:, rows, columns]
+    *taps, channels = patches.shape[3:]
+    groups = math.prod(taps) * channels // length
+    split = chosen.reshape(-1, *taps, groups, channels // groups)
+    by_group = split.transpose(3, 0, 1, 2, 4)
+    numbers = by_group.reshape(groups, len(split), -1).astype(np.float32, order="C")
+    return np.subtract(numbers, np.float32(zero_point), out=numbers)
+
+
+def _patches(inputs: Array, window: Window | None, zero_point: int) -> Array:
+    """[N, OH, OW, KH, KW, C]; without a window [N, rows, 1, 1, 1, C]."""
+    if window is None:
+        return inputs[:, :, None, None, None, :]
+    return window.patches(window.padded(inputs, zero_point))
 
 
 class LayerInputs:
-    """What the weights of a layer meet, some samples at a time: of the first time it is asked for, kept if it is little."""
+    """The integers that a layer takes, as rows, block by block of samples.
+
+    Rows are computed when they are read first, and kept if they are few enough.
+    """
 
     def __init__(
         self,
         inputs: Sequence[Array],
         window: Window | None,
+        *,
         length: int,
-        zero: int,
+        zero_point: int,
         places: int,
     ) -> None:
-        count = max(1, min(BLOCK // places, TOGETHER // inputs[0].size))
-        self._inputs, self._window, self._length, self._zero = (
-            inputs,
-            window,
-            length,
-            zero,
-        )
-        self.blocks = [
-            slice(start, start + count) for start in range(0, len(inputs), count)
-        ]
-        width = inputs[0].shape[-1] * (
-            1 if window is None else math.prod(window.kernel)
-        )
+        self._inputs = inputs
+        self._window = window
+        self._length = length
+        self._zero_point = zero_point
+        samples = max(1, min(BLOCK // places, BLOCK_ELEMENTS // inputs[0].size))
+        starts = range(0, len(inputs), samples)
+        self.blocks = [slice(start, start + samples) for start in starts]
+        taps = 1 if window is None else math.prod(window.kernel)
+        width = inputs[0].shape[-1] * taps
         self.groups = width // length
         self.count = len(inputs) * places  # rows
-        self._step = max(1, self.count // max(ENOUGH_ROWS, ENOUGH_FOR_ONE * length))
-        self._kept: dict[int, Rows] | None = {} if self.count * width <= KEPT else None
+        enough = max(ENOUGH_ROWS, ENOUGH_ROWS_PER_WEIGHT * length)
+        self._step = max(1, self.count // enough)
+        self._keeps = self.count * width <= CACHED_ELEMENTS
+        self._kept: dict[int, Rows] = {}
 
-    def enough_for_moments(self) -> range:
-        """Blocks at equal distances, with rows for all weights of an output."""
+    def blocks_for_moments(self) -> range:
+        """Blocks at equal distances, with enough rows for all weights of an output."""
         return range(0, len(self.blocks), self._step)
 
-    def rows(self, index: int) -> Rows:
-        """Those of a block, as `rows_of` has them."""
-        if self._kept is not None and index in self._kept:
-            return self._kept[index]
-        join = np.stack if self._window is None else np.concatenate
-        found = rows_of(
-            join(self._inputs[self.blocks[index]]),
-            self._window,
-            self._length,
-            self._zero,
-        )
-        if self._kept is not None:
-            self._kept[index] = found
-        return found
+    def rows(self, block: int) -> Rows:
+        """The rows of a block, as `rows_of` returns them."""
+        if block in self._kept:
+            return self._kept[block]
+        samples = self._inputs[self.blocks[block]]
+        joined = np.stack(samples) if self._window is None else np.concatenate(samples)
+        rows = rows_of(joined, self._window, self._length, self._zero_point)
+        if self._keeps:
+            self._kept[block] = rows
+        return rows
 
 
 def products(rows: Rows, weights: IntArray) -> Rows | Floats:
-    """[outputs, O]: the sums of products of rows [groups, outputs, K] of whole numbers with weights [O, ...], exactly."""
+    """[outputs, O]: the sums of products of rows with weights [O, ...], exactly.
+
+    `rows` [groups, outputs, K] are integers. As many products at a time are added as
+    float32 adds exactly.
+    """
     groups, count, length = rows.shape
-    columns = weights.reshape(groups, -1, length).transpose(0, 2, 1).astype(np.float32)
+    by_group = weights.reshape(groups, -1, length)
+    columns = by_group.transpose(0, 2, 1).astype(np.float32)
     greatest = _greatest(rows) * _greatest(columns)
-    step = max(
-        1, int(EXACT / greatest)
-    )  # as many products as add up exactly in float32
+    step = max(1, int(EXACT / greatest))
     if step >= length:
         total: Rows | Floats = np.matmul(rows, columns)
-    elif step < FEWEST:
+    elif step < FEWEST_PRODUCTS:
         total = np.matmul(rows.astype(np.float64), columns)
     else:
         total = np.zeros((groups, count, columns.shape[2]))
         for start in range(0, length, step):
-            total += np.matmul(
-                rows[:, :, start : start + step], columns[:, start : start + step]
-            )
+            stop = start + step
+            some = rows[:, :, start:stop]
+            total += np.matmul(some, columns[:, start:stop])
     return total.transpose(1, 0, 2).reshape(count, -1)
 
 
 def _greatest(numbers: Rows) -> float:
-    """The largest magnitude, or 1; without a copy."""
+    """The largest magnitude, at least 1, computed without a copy."""
     return max(float(numbers.max()), -float(numbers.min()), 1.0)
 
 
 def chosen_places(height: int, width: int) -> tuple[slice, slice]:
-    """At most POSITIONS or so of an image's places, at equal distances; of an image narrower than that, one line."""
+    """About POSITIONS of an image's places, or fewer, at equal distances.
+
+    Of an image narrower than the distance, the places of one line.
+    """
     step = max(1, math.ceil(math.sqrt(height * width / POSITIONS)))
-    down = (
-        height
-        if height < step
-        else math.ceil(height / POSITIONS)
-        if width < step
-        else step
-    )
-    across = (
-        width
-        if width < step
-        else math.ceil(width / POSITIONS)
-        if height < step
-        else step
-    )
-    return slice(down // 2, None, down), slice(across // 2, None, across)
+    return _every(height, width, step), _every(width, height, step)
+
+
+def _every(size: int, other: int, step: int) -> slice:
+    """The places along one axis, of which the first is half a step from the edge."""
+    if size < step:
+        step = size
+    elif other < step:
+        step = math.ceil(size / POSITIONS)
+    return slice(step // 2, None, step)

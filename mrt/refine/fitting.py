@@ -1,8 +1,11 @@
-"""The real weights that fit float's outputs best for the integers that a layer really meets, before they are rounded.
+"""The real weights that fit float's outputs best for the integers that a layer meets.
 
-Its inputs have errors by now. A weight that mostly passes errors on does better smaller, and others of the same output can say
-what it said: ridge regression of what float's outputs have more than the layer's own, onto its inputs. How far the weights may
-move, one half of the samples says about what fits the other; not at all, if nothing found on one holds on the other.
+The inputs of a layer have rounding errors. A weight that mostly passes errors on does
+better smaller, and the other weights of the same output can make up for it. So the
+difference between float's outputs and the layer's own is regressed onto the inputs, with
+a ridge (Hoerl & Kennard 1970, Technometrics 12(1)). The ridge is the one with which the
+weights fitted to one half of the samples lose least on the other half; the weights remain
+if no ridge makes the other half better.
 """
 
 from __future__ import annotations
@@ -17,86 +20,95 @@ from mrt.refine.matching import either_within
 from mrt.refine.moments import Floats, Moments, Rows, damp
 
 RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0)  # of the mean variance of an input
-LONGEST, ROWS = (
-    128,
-    50,
-)  # weights of an output that any samples say enough about; rows for each, if there are more
+LONGEST = 128  # weights of an output that any number of samples suffices for
+ROWS = 50  # for each weight of an output, where there are more weights
 
 
 def can_be_fitted(length: int, rows: int) -> bool:
-    """Whether so many rows say enough about so many weights of an output."""
+    """Whether so many rows suffice for so many weights of an output."""
     return length <= LONGEST or rows >= ROWS * length
 
 
 class Fitting:
-    """Moments of rows, and with them those of what float's outputs have more than `weights` [groups,n,K] and `bias` make of them.
+    """The moments of rows, and their covariance with the errors of the layer's outputs.
 
-    An output counts only if one of the two lies within `low` and `high`: what a clip behind the layer takes away does not matter.
+    An error is what float's output has more than `weights` [groups,n,K] and `bias` make
+    of the row. It counts only if one of the two outputs lies within the `interval` [O]:
+    a clip behind the layer takes all others away.
     """
 
     def __init__(
-        self, weights: FloatArray, bias: FloatArray, low: FloatArray, high: FloatArray
+        self,
+        weights: FloatArray,
+        bias: FloatArray,
+        interval: tuple[FloatArray, FloatArray],
     ) -> None:
-        groups = len(weights)
+        groups, outputs = weights.shape[:2]
+
+        def by_group(numbers: FloatArray) -> Array:
+            """[groups, 1, n] of numbers [O] or [1]."""
+            every = np.broadcast_to(numbers, groups * outputs)
+            return every.reshape(groups, 1, -1).astype(np.float32)
+
         self.moments = Moments()
         self._weights = weights.transpose(0, 2, 1).astype(np.float32)
-        self._bias, self._low, self._high = (
-            np.broadcast_to(item, groups * weights.shape[1])
-            .reshape(groups, 1, -1)
-            .astype(np.float32)
-            for item in (bias, low, high)
-        )
-        self._sums: FloatArray = np.zeros((groups, weights.shape[1]))
+        self._bias = by_group(bias)
+        self._low = by_group(interval[0])
+        self._high = by_group(interval[1])
+        self._sums: FloatArray = np.zeros((groups, outputs))
         self._products: FloatArray = np.zeros(weights.shape)
 
-    def add(self, rows: Rows, wanted: Array) -> None:
-        """See rows [groups, outputs, K] and what float's outputs [outputs, O] are, as `bias` has them."""
+    def add(self, rows: Rows, floats: Array) -> None:
+        """Add rows [groups, outputs, K] and float's outputs [outputs, O] of them."""
         self.moments.add(rows)
-        floats = wanted.reshape(len(wanted), len(rows), -1).transpose(1, 0, 2)
-        own = np.matmul(rows, self._weights) + self._bias
-        more = np.where(
-            either_within(own, floats, self._low, self._high),
-            floats - own,
-            np.float32(0),
-        )
-        self._sums += more.sum(axis=1, dtype=np.float64)
-        self._products += np.matmul(more.transpose(0, 2, 1), rows)
+        by_group = floats.reshape(len(floats), len(rows), -1)
+        expected = by_group.transpose(1, 0, 2)
+        computed = np.matmul(rows, self._weights) + self._bias
+        counts = either_within(computed, expected, self._low, self._high)
+        errors = np.where(counts, expected - computed, np.float32(0))
+        self._sums += errors.sum(axis=1, dtype=np.float64)
+        self._products += np.matmul(errors.transpose(0, 2, 1), rows)
 
     @property
     def covariance(self) -> Floats:
-        """[groups, n, K]: of what outputs have more, with each input."""
+        """[groups, n, K]: the covariance of each output's error with each input."""
         count = self.moments.count
         means = self._sums / count
-        return np.asarray(
-            self._products / count - means[:, :, None] * self.moments.means[:, None, :]
-        )
+        of_means = means[:, :, None] * self.moments.means[:, None, :]
+        return np.asarray(self._products / count - of_means)
 
 
-def moved(halves: Sequence[Fitting]) -> FloatArray:
-    """[groups, n, K]: what is to be added to the weights."""
+def best_correction(halves: Sequence[Fitting]) -> FloatArray:
+    """[groups, n, K]: what to add to the weights."""
     inputs = [half.moments.covariance for half in halves]
-    found = [half.covariance for half in halves]
-    losses = [
-        sum(
-            _loss(_solved(inputs[i], found[i], ridge), inputs[1 - i], found[1 - i])
-            for i in (0, 1)
-        )
-        for ridge in RIDGES
-    ]
+    errors = [half.covariance for half in halves]
+    losses = [_cross_validated_loss(inputs, errors, ridge) for ridge in RIDGES]
     best = int(np.argmin(losses))
     if losses[best] >= 0:
-        return np.zeros(found[0].shape)
-    return _solved((inputs[0] + inputs[1]) / 2, (found[0] + found[1]) / 2, RIDGES[best])
+        return np.zeros(errors[0].shape)
+    mean_of_inputs = (inputs[0] + inputs[1]) / 2
+    mean_of_errors = (errors[0] + errors[1]) / 2
+    return _solved(mean_of_inputs, mean_of_errors, RIDGES[best])
 
 
-def _solved(inputs: Floats, found: FloatArray, ridge: float) -> FloatArray:
-    return np.asarray(
-        np.linalg.solve(damp(inputs.copy(), ridge), found.transpose(0, 2, 1)).transpose(
-            0, 2, 1
-        )
-    )
+def _cross_validated_loss(
+    inputs: Sequence[Floats], errors: Sequence[Floats], ridge: float
+) -> float:
+    """The loss on each half of the correction fitted to the other half."""
+    total = 0.0
+    for half, other in ((0, 1), (1, 0)):
+        correction = _solved(inputs[half], errors[half], ridge)
+        total += _loss(correction, inputs[other], errors[other])
+    return total
 
 
-def _loss(added: FloatArray, inputs: Floats, found: FloatArray) -> float:
-    """How much more squared error there is with these weights added, on the samples with these covariances."""
-    return float(((np.matmul(added, inputs) - 2 * found) * added).sum())
+def _solved(inputs: Floats, errors: FloatArray, ridge: float) -> FloatArray:
+    damped = damp(inputs.copy(), ridge)
+    solution = np.linalg.solve(damped, errors.transpose(0, 2, 1))
+    return np.asarray(solution.transpose(0, 2, 1))
+
+
+def _loss(correction: FloatArray, inputs: Floats, errors: FloatArray) -> float:
+    """How much the squared error grows with this correction, on these covariances."""
+    gradient = np.matmul(correction, inputs) - 2 * errors
+    return float((gradient * correction).sum())

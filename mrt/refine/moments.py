@@ -10,11 +10,14 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.float32]
-BLOCK = 256  # rows to add at once: of whole numbers up to 255, they and their products add up to 2**24 and are exact
+
+BLOCK = 256
+"""Rows to add at once. Of integers up to 255, their sums and the sums of their products
+stay within 2**24, so float32 holds them exactly."""
 
 
 class Moments:
-    """Of rows [groups, n, K]. What they are is asked for after the last was added."""
+    """The moments of rows [groups, n, K], to be read after the last rows were added."""
 
     def __init__(self) -> None:
         self.count = 0  # rows
@@ -22,45 +25,48 @@ class Moments:
         self._products: Any = 0.0  # [groups, K, K]
 
     def add(self, rows: Rows) -> None:
-        """See some rows: best about as many as a block has."""
-        self.count += rows.shape[1]
-        self._sums = self._sums + np.matmul(
-            np.ones((1, rows.shape[1]), np.float32), rows
-        )[:, 0].astype(np.float64)
+        """Add some rows, at best about as many as a block has."""
+        count = rows.shape[1]
+        self.count += count
+        ones = np.ones((1, count), np.float32)
+        sums = np.matmul(ones, rows)[:, 0]
+        self._sums = self._sums + sums.astype(np.float64)
         products = np.matmul(rows.transpose(0, 2, 1), rows)
         if isinstance(self._products, float):
             self._products = products.astype(np.float64)
         else:
-            self._products += products  # in place: of a long layer they are large
+            self._products += products  # in place, since a long layer's are large
 
-    def together(self, other: Moments) -> Moments:
-        """Of the rows of both, before either is asked what they are."""
-        whole = Moments()
-        whole.count = self.count + other.count
-        whole._sums, whole._products = (
-            self._sums + other._sums,
-            self._products + other._products,
-        )
-        return whole
+    @classmethod
+    def merged(cls, one: Moments, other: Moments) -> Moments:
+        """The moments of the rows of both, before those of either are read."""
+        merged = cls()
+        merged.count = one.count + other.count
+        merged._sums = one._sums + other._sums
+        merged._products = one._products + other._products
+        return merged
 
     @cached_property
     def means(self) -> Floats:
-        """[groups, K]."""
+        """[groups, K]: the mean of each element."""
         return np.asarray(self._sums / self.count)
 
     @cached_property
     def covariance(self) -> Floats:
-        """[groups, K, K]."""
+        """[groups, K, K]: the covariance of the elements."""
         self._products /= self.count
         self._products -= self.means[:, :, None] * self.means[:, None, :]
         return np.asarray(self._products)
 
 
 def damp(matrices: Floats, share: float) -> Floats:
-    """Covariances [groups,K,K] with this share of the mean variance added to each, so that they can be inverted; in place."""
+    """Add this share of the mean variance to each variance of [groups,K,K], in place.
+
+    So the covariances can be inverted.
+    """
     length = matrices.shape[1]
-    means, diagonal = np.trace(matrices, axis1=1, axis2=2) / length, np.arange(length)
-    matrices[:, diagonal, diagonal] += (share * means + np.where(means > 0, 0.0, 1.0))[
-        :, None
-    ]
+    means = np.trace(matrices, axis1=1, axis2=2) / length
+    diagonal = np.arange(length)
+    added = share * means + np.where(means > 0, 0.0, 1.0)
+    matrices[:, diagonal, diagonal] += added[:, None]
     return matrices

@@ -1,23 +1,28 @@
-"""Which of the stages that look at samples again are wanted."""
+"""Which stages of refinement run: the options of `--refine` and `[refinement]`."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from mrt.errors import BadOption
+from mrt.refine.stages import STAGES as ALL_STAGES
+from mrt.refine.stages import Needs
 
-STAGES = ("duplicates", "scales", "centres", "fit", "weights", "biases")
 FORMER_NAMES = {"twins": "duplicates"}  # of stages, still read in files and commands
 
 
 @dataclass(frozen=True)
 class RefineOptions:
-    """`duplicates`: a second copy of each channel for which 8 bits are too coarse (`mrt.duplicate`).
+    """One field for each stage (`mrt.refine.stages`), with the stage's name.
 
-    `scales`: one for each channel, where readers allow it; `centres`: with these, from where signed channels are counted.
-    `fit`: weights as fit the integers that a layer meets. `weights`: rounded to second order. `biases`: the mean and the gain of
-    each output channel as in float, for what the layers before really give.
+    - `duplicates`: a second copy of each channel for which 8 bits are too coarse.
+    - `scales`: one scale for each channel, where the readers allow it.
+    - `centres`: with `scales`, centres from which signed channels are counted.
+    - `fit`: weights that fit the integers that a layer meets.
+    - `weights`: weights rounded to second order.
+    - `biases`: the mean and the gain of each output channel as in float, for what the
+      layers before really give.
     """
 
     duplicates: bool = True
@@ -29,7 +34,7 @@ class RefineOptions:
 
     @classmethod
     def of(cls, stages: Collection[str]) -> RefineOptions:
-        """These stages and no others; BadOption for a name that is none."""
+        """These stages and no others; BadOption for an unknown name."""
         named = {FORMER_NAMES.get(stage, stage) for stage in stages}
         for stage in sorted(named):
             if stage not in STAGES:
@@ -38,12 +43,22 @@ class RefineOptions:
                 )
         return cls(**{stage: stage in named for stage in STAGES})
 
-    @property
-    def layers(self) -> bool:
-        """Whether layers are gone through one after another."""
-        return self.fit or self.weights or self.biases
+    def runs(self, name: str) -> bool:
+        """Whether the stage is chosen, and with it the one that it requires."""
+        (stage,) = (stage for stage in ALL_STAGES if stage.name == name)
+        chosen: bool = getattr(self, name)
+        return chosen and (stage.requires is None or self.runs(stage.requires))
+
+    def need(self, needs: Needs) -> bool:
+        """Whether a stage that runs has these needs."""
+        return any(
+            stage.needs is needs and self.runs(stage.name) for stage in ALL_STAGES
+        )
 
     @property
     def any(self) -> bool:
-        """Whether there is anything to do once ranges are known."""
-        return self.scales or self.layers
+        """Whether there is anything to decide once ranges are known."""
+        return self.need(Needs.CHANNELS) or self.need(Needs.LAYERS)
+
+
+STAGES = tuple(field.name for field in fields(RefineOptions))

@@ -1,152 +1,194 @@
-"""Weights rounded one after another, the error of each taken up by those still to come (GPTQ, arXiv 2210.17323)."""
+"""Second-order rounding of weights (GPTQ, Frantar et al., arXiv 2210.17323).
+
+Weights are rounded one after another, and those still to come take up the error of each.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from cvm.program import IntArray
 from mrt.exact.fixed_point import FloatArray
 from mrt.refine.moments import damp
 
 DAMPING = 0.03  # of the mean of the diagonal, so that the matrix can be inverted
-FACTORS = (
-    1.0,
-    0.99,
-    1.01,
-    1.02,
-    1.03,
-    1.04,
-    1.05,
-    1.06,
-    1.08,
-    1.1,
-    1.12,
-    1.15,
-)  # of a scale, that are tried
-LONGEST = (
-    64  # weights of an output; of more it hardly depends on the scale how well they fit
-)
-TOGETHER = 2**20  # weights, at all scales that are tried at once
-BLOCK = 8  # weights, at most, whose errors are handed on one by one
+FACTORS = (1.0, 0.99, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.08, 1.1, 1.12, 1.15)
+"""Of a scale, that are tried."""
+
+LONGEST = 64
+"""Weights of an output for which scales are tried. With more weights, it hardly depends
+on the scale how well they fit."""
+
+BATCH = 2**20  # weights, counted at every scale, that are rounded at once
+BLOCK = 8  # weights, at most, whose errors are passed on one by one
 
 
 def round_to_second_order(
     weights: FloatArray, scales: FloatArray, covariance: FloatArray, bits: int
 ) -> IntArray:
-    """Integers for weights [O,..,C/groups] at scales [O], for inputs with this covariance [groups,K,K]."""
-    rounding = _Rounding(covariance)
-    steps = rounding.columns(weights) / scales.reshape(len(covariance), 1, -1)
-    return rounding.integers(
-        _round(steps, rounding.factors, _most(bits)), weights.shape, bits
-    )
+    """Integers for weights [O,..,C/groups] at scales [O].
+
+    `covariance` [groups,K,K] is that of the inputs.
+    """
+    order = _RoundingOrder(covariance)
+    by_group = scales.reshape(len(covariance), 1, -1)
+    steps = order.columns(weights) / by_group
+    rounded = _round(steps, order.factors, _most(bits))
+    return order.integers(rounded, weights.shape, bits)
 
 
 def round_at_best_scales(
     weights: FloatArray, scales: FloatArray, covariance: FloatArray, bits: int
 ) -> tuple[IntArray, FloatArray]:
-    """As `round_to_second_order`, with each output at that of a few scales at which its weights happen to fit best: also [O]."""
-    groups, length = covariance.shape[:2]
-    if length > LONGEST:
-        return round_to_second_order(weights, scales, covariance, bits), scales
-    rounding, plain = _Rounding(covariance), scales.reshape(groups, 1, -1)
-    real = rounding.columns(weights)
-    best, chosen, least = np.zeros_like(real), plain, np.full(plain.shape, np.inf)
-    together = max(1, TOGETHER // weights.size)
-    for start in range(0, len(FACTORS), together):
-        factors = np.array(FACTORS[start : start + together])
-        tried = (factors[:, None] * plain).reshape(
-            groups, 1, -1
-        )  # all outputs at the first, all at the second, ...
-        found = _round(
-            np.tile(real, len(factors)) / tried, rounding.factors, _most(bits)
-        )
-        errors = found * tried - np.tile(real, len(factors))
-        noise = (
-            (np.matmul(rounding.covariance, errors) * errors)
-            .sum(axis=1)
-            .reshape(groups, len(factors), -1)
-        )
-        first = noise.argmin(axis=1)[:, None]
-        places = first * plain.shape[2] + np.arange(plain.shape[2])
-        better = np.take_along_axis(noise, first, axis=1) < least
-        least = np.where(better, np.take_along_axis(noise, first, axis=1), least)
-        chosen = np.where(better, np.take_along_axis(tried, places, axis=2), chosen)
-        best = np.where(better, np.take_along_axis(found, places, axis=2), best)
-    return rounding.integers(best, weights.shape, bits), chosen.reshape(-1)
+    """As `round_to_second_order`, each output at the best of a few scales; also these.
+
+    The best is the scale at which the output's weights happen to fit best.
+    """
+    if covariance.shape[1] > LONGEST:
+        integers = round_to_second_order(weights, scales, covariance, bits)
+        return integers, scales
+    order = _RoundingOrder(covariance)
+    real = order.columns(weights)
+    by_group = scales.reshape(len(covariance), 1, -1)
+    search = _ScaleSearch(order, real, by_group)
+    at_once = max(1, BATCH // weights.size)
+    for start in range(0, len(FACTORS), at_once):
+        factors = np.array(FACTORS[start : start + at_once])
+        search.try_factors(factors, _most(bits))
+    integers = order.integers(search.rounded, weights.shape, bits)
+    return integers, search.scales.reshape(-1)
 
 
 def _most(bits: int) -> int:
     return int(2 ** (bits - 1)) - 1
 
 
-class _Rounding:
-    """For inputs with this covariance [groups,K,K]: weights as columns, in the order in which they are rounded.
+class _RoundingOrder:
+    """The order in which weights are rounded, for inputs with this covariance.
 
-    What is met most is rounded first, while others can make up for it.
+    The weights of the inputs with the greatest variance come first, while others can
+    make up for their errors. `covariance` and `factors` [groups,K,K] are in this order.
     """
 
     def __init__(self, covariance: FloatArray) -> None:
-        self._order = np.argsort(
-            -np.einsum("gkk->gk", covariance), axis=1, kind="stable"
-        )
+        variances = np.einsum("gkk->gk", covariance)
+        self._order = np.argsort(-variances, axis=1, kind="stable")
         rows = np.take_along_axis(covariance, self._order[:, :, None], axis=1)
         self.covariance = np.take_along_axis(rows, self._order[:, None, :], axis=2)
         self.factors = _factors(self.covariance)
 
     def columns(self, weights: FloatArray) -> FloatArray:
-        """[groups,K,O/groups] of weights [O,..,C/groups]."""
+        """Weights [O,..,C/groups] as columns [groups,K,O/groups] in this order."""
         groups, length = self._order.shape
-        columns = weights.reshape(groups, -1, length).transpose(0, 2, 1)
-        return np.take_along_axis(columns, self._order[:, :, None], axis=1)
+        rows = weights.reshape(groups, -1, length)
+        places = self._order[:, :, None]
+        return np.take_along_axis(rows.transpose(0, 2, 1), places, axis=1)
 
     def integers(
         self, columns: FloatArray, shape: tuple[int, ...], bits: int
     ) -> IntArray:
-        """Weights of this shape again."""
+        """Columns as integer weights of this shape."""
         weights = np.empty_like(columns)
         np.put_along_axis(weights, self._order[:, :, None], columns, axis=1)
-        narrow = weights.transpose(0, 2, 1).astype(
-            np.int8 if bits <= 8 else np.int16, order="C"
-        )
-        return narrow.reshape(shape)
+        dtype = np.int8 if bits <= 8 else np.int16
+        rows = weights.transpose(0, 2, 1).astype(dtype, order="C")
+        return rows.reshape(shape)
+
+
+class _ScaleSearch:
+    """The weights `real` [groups,K,O/groups] at the best scales found so far.
+
+    `rounded` are their integers and `scales` [groups,1,O/groups] their scales.
+    """
+
+    def __init__(
+        self, order: _RoundingOrder, real: FloatArray, scales: FloatArray
+    ) -> None:
+        self.rounded = np.zeros_like(real)
+        self.scales = scales
+        self._order = order
+        self._real = real
+        self._plain = scales
+        self._least = np.full(scales.shape, np.inf)
+
+    def try_factors(self, factors: FloatArray, most: int) -> None:
+        """Round at the plain scales times each factor, and keep what is better."""
+        groups, _, outputs = self._plain.shape
+        # All outputs at the first factor, all at the second, and so on.
+        scales = (factors[:, None] * self._plain).reshape(groups, 1, -1)
+        real = np.tile(self._real, len(factors))
+        rounded = _round(real / scales, self._order.factors, most)
+        noise = self._noise(rounded * scales - real, len(factors))
+        first = noise.argmin(axis=1)[:, None]
+        least = np.take_along_axis(noise, first, axis=1)
+        places = first * outputs + np.arange(outputs)
+        better = least < self._least
+        self._least = np.where(better, least, self._least)
+        self.scales = _where(better, scales, places, self.scales)
+        self.rounded = _where(better, rounded, places, self.rounded)
+
+    def _noise(self, errors: FloatArray, factors: int) -> FloatArray:
+        """[groups, factors, O/groups]: the squared error of each output."""
+        squares = np.matmul(self._order.covariance, errors) * errors
+        total = squares.sum(axis=1).reshape(len(errors), factors, -1)
+        return np.asarray(total)
+
+
+def _where(
+    better: npt.NDArray[np.bool_],
+    candidates: FloatArray,
+    places: npt.NDArray[np.int64],
+    before: FloatArray,
+) -> FloatArray:
+    """The candidates at these places of the last axis, where they are better."""
+    chosen = np.take_along_axis(candidates, places, axis=2)
+    return np.asarray(np.where(better, chosen, before))
 
 
 def _factors(covariance: FloatArray) -> FloatArray:
-    """[groups,K,K]: how much of the error of a weight, a row, each later one, a column, best makes up for.
+    """[groups,K,K]: the shares of the errors that later weights take up at best.
 
-    Each damped matrix is R times R transposed with R upper, so the squared error is the sum of (errors times R)^2, column by
-    column: what is left of a column is 0 if its weight takes up R[j,i] / R[i,i] of each error j before it.
+    A row is for the error of one weight, a column for a later weight. Each damped matrix
+    is R times R transposed with R upper triangular, so the squared error is the sum of
+    (errors times R)^2, column by column: what remains of a column is 0 if its weight
+    takes up R[j,i] / R[i,i] of each error j before it.
     """
-    turned = np.array(covariance[:, ::-1, ::-1])
-    upper = np.linalg.cholesky(damp(turned, DAMPING))[:, ::-1, ::-1]
-    return np.asarray(upper / np.einsum("gkk->gk", upper)[:, None, :])
+    flipped = np.array(covariance[:, ::-1, ::-1])
+    lower = np.linalg.cholesky(damp(flipped, DAMPING))
+    upper = lower[:, ::-1, ::-1]
+    diagonal = np.einsum("gkk->gk", upper)
+    return np.asarray(upper / diagonal[:, None, :])
 
 
 def _round(real: FloatArray, factors: FloatArray, most: int) -> FloatArray:
-    """[groups, K, O]: each after those before it."""
-    left, rounded, errors = real.copy(), np.empty_like(real), np.empty_like(real)
+    """[groups, K, O]: integers, each rounded after those before it."""
+    remaining = real.copy()
+    rounded, errors = np.empty_like(real), np.empty_like(real)
 
-    def round_some(start: int, stop: int) -> None:
-        """Halves, so that the errors of many are handed on to many in one product."""
+    def round_range(start: int, stop: int) -> None:
+        """Round one half, then the other: one product passes many errors on to many."""
         if stop - start <= BLOCK:
-            return round_each(start, stop)
+            round_each(start, stop)
+            return
         middle = (start + stop) // 2
-        round_some(start, middle)
-        handed_on = factors[:, start:middle, middle:stop].transpose(0, 2, 1)
-        left[:, middle:stop] += np.matmul(handed_on, errors[:, start:middle])
-        return round_some(middle, stop)
+        round_range(start, middle)
+        shares = factors[:, start:middle, middle:stop]
+        passed_on = np.matmul(shares.transpose(0, 2, 1), errors[:, start:middle])
+        remaining[:, middle:stop] += passed_on
+        round_range(middle, stop)
 
     def round_each(start: int, stop: int) -> None:
         for index in range(start, stop):
-            whole, error = rounded[:, index], errors[:, index]
-            np.floor(np.add(left[:, index], 0.5, out=whole), out=whole)
-            np.minimum(
-                np.maximum(whole, -most, out=whole), most, out=whole
-            )  # what np.clip does, in half the time
-            np.subtract(real[:, index], whole, out=error)
-            left[:, index + 1 : stop] += (
-                factors[:, index, index + 1 : stop, None] * error[:, None, :]
-            )
+            integers, error = rounded[:, index], errors[:, index]
+            np.add(remaining[:, index], 0.5, out=integers)
+            np.floor(integers, out=integers)
+            # The same as np.clip, in half the time.
+            np.maximum(integers, -most, out=integers)
+            np.minimum(integers, most, out=integers)
+            np.subtract(real[:, index], integers, out=error)
+            shares = factors[:, index, index + 1 : stop, None]
+            remaining[:, index + 1 : stop] += shares * error[:, None, :]
 
-    round_some(0, real.shape[1])
+    round_range(0, real.shape[1])
     return rounded

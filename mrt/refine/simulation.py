@@ -1,4 +1,4 @@
-"""The integers that samples give to the values of a program that is still being written."""
+"""The integers that samples give to the values of a program that is being written."""
 
 from __future__ import annotations
 
@@ -14,11 +14,16 @@ from mrt.calibrate.samples import Sample
 from mrt.quantize.builder import Handle, ProgramBuilder
 
 MEMORY = 2**29  # bytes of values that are kept
-SHORT = 100  # instructions between two values asked for; more are met where a state goes on beside them, step by step
+SHORT = 100
+"""Instructions between two values that are read. There are more where a recurrent state
+goes on beside the values, step by step."""
 
 
 class Simulation:
-    """Computes values when they are asked for, from those asked for before: the inputs, and the last as far as memory allows."""
+    """Computes values of the program when they are read, from values read before.
+
+    It keeps the inputs, and of the others the last as far as memory allows.
+    """
 
     def __init__(
         self, builder: ProgramBuilder, samples: Sequence[Sample], pool: Executor
@@ -31,52 +36,55 @@ class Simulation:
     def values(self, handle: Handle) -> list[IntArray]:
         """The value's integers, for each sample."""
         if handle not in self._kept:
-            self._see_inputs()
-        if handle not in self._kept:  # it may have been an input
+            self._quantize_inputs()
+        if handle not in self._kept:  # the value is not an input
             self._kept |= self._computed(handle)
             self._forget()
         return self._kept[handle]
 
     def _forget(self) -> None:
-        """Drop the oldest values that are no inputs, and not the last."""
-        old = [handle for handle in self._kept if handle not in self._builder.inputs][
-            :-1
-        ]
+        """Drop the oldest values, but no inputs and not the last value."""
+        inputs = self._builder.inputs
+        computed = [handle for handle in self._kept if handle not in inputs]
         size = sum(map(_bytes, self._kept.values()))
-        while old and size > MEMORY:
-            size -= _bytes(self._kept.pop(old.pop(0)))
+        for handle in computed[:-1]:
+            if size <= MEMORY:
+                break
+            size -= _bytes(self._kept.pop(handle))
 
-    def _see_inputs(self) -> None:
-        missing = [
-            handle for handle in self._builder.inputs if handle not in self._kept
-        ]
-        if missing:
-            program = self._builder.header()
-            integers = [boundary.quantize(program, sample) for sample in self._samples]
-            for handle in missing:
-                name = self._builder.inputs[handle].name
-                self._kept[handle] = [item[name] for item in integers]
+    def _quantize_inputs(self) -> None:
+        inputs = self._builder.inputs
+        missing = [handle for handle in inputs if handle not in self._kept]
+        if not missing:
+            return
+        program = self._builder.header()
+        integers = [boundary.quantize(program, sample) for sample in self._samples]
+        for handle in missing:
+            name = inputs[handle].name
+            self._kept[handle] = [of_sample[name] for of_sample in integers]
 
     def _computed(self, handle: Handle) -> dict[Handle, list[IntArray]]:
-        """The value, last, and what else is worth keeping of what leads to it."""
-        part = self._builder.part(
+        """The value, last, and other values on the way to it that are worth keeping."""
+        subprogram = self._builder.subprogram(
             handle,
             frozenset(self._kept),
             short=SHORT,
             room=MEMORY // (2 * len(self._samples)),
         )
-        machine = _machine(check(part.program))
+        program = subprogram.program
+        machine = _machine(check(program))
         machine.prepare(traced=False)
-        names = [item.name for item in part.program.inputs]
-        columns = zip(*(self._kept[item] for item in part.read), strict=True)
+        names = [item.name for item in program.inputs]
 
-        def run(column: tuple[IntArray, ...]) -> Mapping[str, IntArray]:
-            return machine.run(dict(zip(names, column, strict=True)))
+        def run(operands: tuple[IntArray, ...]) -> Mapping[str, IntArray]:
+            return machine.run(dict(zip(names, operands, strict=True)))
 
-        found = list(self._pool.map(run, columns))
+        operands = [self._kept[operand] for operand in subprogram.operands]
+        by_sample = zip(*operands, strict=True)
+        results = list(self._pool.map(run, by_sample))
         return {
-            item: [sample[output.name] for sample in found]
-            for item, output in zip(part.given, part.program.outputs, strict=True)
+            result: [of_sample[output.name] for of_sample in results]
+            for result, output in zip(subprogram.results, program.outputs, strict=True)
         }
 
 
@@ -85,7 +93,12 @@ def _bytes(values: list[IntArray]) -> int:
 
 
 def _machine(form: WellFormed) -> Machine:
+    """The fastest machine; the reference where the subprogram alone is not proven.
+
+    The whole program is proven, with intervals of single channels that the inputs of a
+    subprogram do not have.
+    """
     try:
         return choose(prove(form))
-    except Unproven:  # a part forgets what is known of single channels of its inputs; the whole was proven with it
+    except Unproven:
         return Reference(form, checked=True)

@@ -1,4 +1,4 @@
-"""Twins from the command line: what they cost and gain, and that a table and a program know which there are."""
+"""Duplicates from the command line: their cost and gain, in the table and the program."""
 
 import json
 import shutil
@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from mrt.cli import cli
 from tests.support.float_models import FloatModel
-from tests.support.loud_channels import LOUD, loud_network
+from tests.support.noisy_channels import NOISY, noisy_network
 
 
 def mrt(*words: object) -> Result:
@@ -21,7 +21,7 @@ def mrt(*words: object) -> Result:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of which two channels weigh far more than the others, samples, and what is made of them."""
     place = tmp_path_factory.mktemp("twins")
-    (place / "m.onnx").write_bytes(loud_network().proto("out").SerializeToString())
+    (place / "m.onnx").write_bytes(noisy_network().proto("out").SerializeToString())
     np.savez(
         place / "d.npz",
         x=np.random.default_rng(6).normal(size=(40, 3, 10, 10)).astype(np.float32),
@@ -73,7 +73,7 @@ def test_the_summary_says_how_many_there_are(folder):
 
 
 def test_a_table_gives_the_same_program(folder):
-    assert json.loads((folder / "t.json").read_text())["twins"] == {"first": LOUD}
+    assert json.loads((folder / "t.json").read_text())["twins"] == {"first": NOISY}
     done(
         "convert",
         folder / "m.onnx",
@@ -110,7 +110,7 @@ def test_a_table_or_a_program_with_duplicates_of_another_model_is_refused(
         tmp_path / "p.cvm",
     )
     assert (result.exit_code, list(tmp_path.glob("*.cvm"))) == (2, [])
-    assert "twins are wanted for the channels [46, 30] of 'first'" in result.stderr
+    assert "the channels [46, 30] of 'first' are to be duplicated" in result.stderr
     other = FloatModel(x=(1, 3, 10, 10))
     other.conv("x", np.ones((9, 3, 3, 3)), np.zeros(9), name="out")
     (tmp_path / "other.onnx").write_bytes(other.proto("out").SerializeToString())
@@ -123,8 +123,8 @@ def test_a_table_or_a_program_with_duplicates_of_another_model_is_refused(
     )
     assert result.exit_code == 2
     assert (
-        "twins are wanted for channels of 'first', which can have none: they were chosen for another model"
-        in result.stderr
+        "channels of 'first' are to be duplicated, of which none can be: "
+        "they were chosen for another model" in result.stderr
     )
 
 

@@ -1,4 +1,4 @@
-"""Refining a table over samples, with notes of its own: as `mrt convert` does it, but for a table that a test made up."""
+"""Refines a table over samples, as `mrt convert` does, but a table that a test made up."""
 
 import onnx_ir as ir
 
@@ -18,8 +18,12 @@ def refine(
     samples: Samples,
 ) -> CalibrationTable:
     """The table with what the stages decide."""
-    notes = FloatStatistics(model, stages, len(samples))
+    statistics = FloatStatistics(model, stages, len(samples))
     calibrate(
-        model, samples, CalibrationOptions("minmax"), model_sha256="", callbacks=[notes]
+        model,
+        samples,
+        CalibrationOptions("minmax"),
+        model_sha256="",
+        callbacks=[statistics],
     )
-    return refine_with(model, table, options, stages, notes, lambda *_: None)
+    return refine_with(model, table, options, stages, statistics, lambda *_: None)

@@ -29,6 +29,7 @@ from mrt.quantize.context import LoweringContext, identity
 from mrt.quantize.decompose import provable_parts, slice_last_axis
 from mrt.quantize.dither import dither_offsets
 from mrt.quantize.layer_weights import LayerWeights, integer_weights
+from mrt.quantize.rounding import LayerSteps
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import NHWC, Tensor
 from mrt.quantize.wide_weights import sum_of_products
@@ -36,14 +37,14 @@ from mrt.quantize.window import fit_window, tap_counts
 
 
 @rule("Conv")
-def conv(net: LoweringContext, node: ir.Node) -> None:
+def conv(net: LoweringContext, node: ir.Node) -> LayerSteps:
     """conv2d on NHWC; `fit_window` first makes the windows cover the input exactly.
 
     Centres and dither offsets of the output are part of the bias.
     """
     x = net.to_nhwc(net.product_operand(node.inputs[0]))
     centres = output_centres(net, node)
-    layer = integer_weights(
+    layer = yield from integer_weights(
         net,
         node,
         x,
@@ -78,7 +79,7 @@ def _dilated(kernel: tuple[int, ...], dilation: tuple[int, ...]) -> tuple[int, .
 
 
 @rule("ConvTranspose")
-def conv_transpose(net: LoweringContext, node: ir.Node) -> None:
+def conv_transpose(net: LoweringContext, node: ir.Node) -> LayerSteps:
     """conv2d_transpose on NHWC.
 
     The instruction's out_pad adds rows and columns to the output. ONNX's pads remove them,
@@ -86,7 +87,7 @@ def conv_transpose(net: LoweringContext, node: ir.Node) -> None:
     """
     x = net.to_nhwc(net.product_operand(node.inputs[0]))
     groups = node.attributes["group"].as_int()
-    layer = integer_weights(
+    layer = yield from integer_weights(
         net,
         node,
         x,
@@ -165,10 +166,10 @@ def _tap_shares_along(node: ir.Node, axis: int, transposed: bool) -> FloatArray:
 
 
 @rule("Gemm")
-def gemm(net: LoweringContext, node: ir.Node) -> None:
+def gemm(net: LoweringContext, node: ir.Node) -> LayerSteps:
     """dense: x[M,K], w[N,K], b[N]."""
     x = net.to_float_layout(net.product_operand(node.inputs[0]))
-    layer = integer_weights(net, node, x, require_constant(node, 1))
+    layer = yield from integer_weights(net, node, x, require_constant(node, 1))
 
     def products(weights: IntArray, bias: IntArray) -> list[Handle]:
         return _dense_parts(net, x, weights, bias)

@@ -6,19 +6,22 @@ import onnx_ir as ir
 
 from mrt.errors import Unsupported
 from mrt.quantize.context import LoweringContext
+from mrt.quantize.rounding import LayerSteps
 from mrt.quantize.rules.integers import lower_integer
 from mrt.quantize.rules.registry import OWN_RULES, RULES
 
 
-def lower(net: LoweringContext, node: ir.Node) -> None:
-    """Write the instructions of a node: by the exact rule if it applies."""
+def lower(net: LoweringContext, node: ir.Node) -> LayerSteps | None:
+    """Write the instructions of a node: by the exact rule if it applies.
+
+    For a layer with weights the steps are returned that yield the layer.
+    """
     if node.domain:
-        OWN_RULES[node.op_type](net, node)
-        return
+        return OWN_RULES[node.op_type](net, node)
     if lower_integer(net, node):
-        return
+        return None
     if node.op_type not in RULES:
         raise Unsupported(
             [f"{node.name} ({node.op_type}): cannot be computed with integers here"]
         )
-    RULES[node.op_type](net, node)
+    return RULES[node.op_type](net, node)

@@ -13,7 +13,10 @@ from tests.support.float_models import FloatModel, f32
 
 
 def network() -> FloatModel:
-    """Five channels through a channelwise convolution and pools to two readers; beside them others that nothing mixes again."""
+    """Five channels through a depthwise convolution and pools to two readers.
+
+    Beside them there are others that nothing mixes again.
+    """
     rng = np.random.default_rng(4)
     model = FloatModel(x=(1, 3, 12, 12))
     y = model.conv(
@@ -75,7 +78,7 @@ def test_a_channel_gets_one_duplicate_and_a_duplicate_none():
     for again in (3, 5):
         with pytest.raises(
             BadData,
-            match=rf"\[{again}\] of 'first', where 4 of 6 channels can have one each",
+            match=rf"\[{again}\] of 'first' are to be duplicated, where 4 of 6 channels can be",
         ):
             add_duplicates(graph, {"first": [again]})
     add_duplicates(graph, {"first": [0]})
@@ -84,10 +87,13 @@ def test_a_channel_gets_one_duplicate_and_a_duplicate_none():
 @pytest.mark.parametrize(
     ("duplicates", "sentence"),
     [
-        ({"unknown": [0]}, "'unknown', which can have none"),
-        ({"unmixed": [0]}, "'unmixed', which can have none"),
-        ({"second": [0]}, "'second', which can have none"),
-        ({"first": [5]}, r"channels \[5\] of 'first', where 5 of 5 channels"),
+        ({"unknown": [0]}, "'unknown' are to be duplicated, of which none"),
+        ({"unmixed": [0]}, "'unmixed' are to be duplicated, of which none"),
+        ({"second": [0]}, "'second' are to be duplicated, of which none"),
+        (
+            {"first": [5]},
+            r"channels \[5\] of 'first' are to be duplicated, where 5 of 5 channels",
+        ),
         ({"first": [-1]}, r"channels \[-1\] of 'first'"),
         ({"first": [1, 1]}, r"channels \[1, 1\] of 'first'"),
         ({"first": []}, r"channels \[\] of 'first'"),

@@ -1,4 +1,4 @@
-"""Which channels get twins: those that make most noise for their products."""
+"""Which channels are duplicated: those that make most noise for their products."""
 
 import numpy as np
 import onnx_ir as ir
@@ -17,7 +17,7 @@ from mrt.quantize import LayerBits, QuantizeOptions, quantize
 from mrt.refine import RefineOptions
 from mrt.table.table import CalibrationOptions
 from tests.support.float_models import FloatModel
-from tests.support.loud_channels import CHANNELS, LOUD, loud_network
+from tests.support.noisy_channels import CHANNELS, NOISY, noisy_network
 from tests.support.refining import refine
 
 PLAIN = QuantizeOptions()
@@ -65,19 +65,27 @@ def test_the_noise_is_what_a_linear_network_makes_of_rounding():
     )
 
 
-def test_the_loudest_channels_are_chosen_and_no_more_than_is_worth_it():
-    assert chosen(loud_network()) == {"first": LOUD}
+def test_the_noisiest_channels_are_chosen():
+    assert chosen(noisy_network()) == {"first": NOISY}
+
+
+def test_no_channel_is_chosen_that_gains_too_little_for_its_cost(monkeypatch):
+    """The budget has room for all channels, so the gain per cost alone stops the choice."""
+    monkeypatch.setattr("mrt.duplicate.choose.MOST_COST", 1.0)
+    assert chosen(noisy_network()) == {"first": NOISY}
+    monkeypatch.setattr("mrt.duplicate.choose.LEAST_GAIN_PER_COST", 0.0)
+    assert chosen(noisy_network()) == {"first": list(range(CHANNELS))}
 
 
 def test_what_has_16_bits_or_no_derivative_needs_no_duplicates():
     assert (
         chosen(
-            loud_network(),
+            noisy_network(),
             QuantizeOptions(layers={"first": LayerBits(activation_bits=16)}),
         )
         == {}
     )
-    assert chosen(loud_network("Erf")) == {}
+    assert chosen(noisy_network("Erf")) == {}
     assert chosen(without_layers()) == {}
 
 
@@ -88,23 +96,23 @@ def without_layers() -> FloatModel:
 
 
 def test_channels_that_have_a_duplicate_get_no_other(monkeypatch):
-    model = loud_network()
+    model = noisy_network()
     graph, samples = (
         ir.from_proto(model.proto("out")),
         synthetic_samples(model.inputs, 20, 0),
     )
-    add_duplicates(graph, {"first": [LOUD[0]]})
+    add_duplicates(graph, {"first": [NOISY[0]]})
     assert choose_duplicates(graph, samples, PLAIN, by_channel=True) == {
-        "first": [LOUD[1]]
+        "first": [NOISY[1]]
     }
     monkeypatch.setattr("mrt.duplicate.choose.MOST_COST", 1.0)
-    monkeypatch.setattr("mrt.duplicate.choose.WORTH", 0.0)
+    monkeypatch.setattr("mrt.duplicate.choose.LEAST_GAIN_PER_COST", 0.0)
     every = choose_duplicates(graph, samples, PLAIN, by_channel=True)["first"]
-    assert every == [channel for channel in range(CHANNELS) if channel != LOUD[0]]
+    assert every == [channel for channel in range(CHANNELS) if channel != NOISY[0]]
 
 
 def test_the_budget_is_kept_and_blocks_of_eight_are_filled(monkeypatch):
-    monkeypatch.setattr("mrt.duplicate.choose.WORTH", 0.0)
+    monkeypatch.setattr("mrt.duplicate.choose.LEAST_GAIN_PER_COST", 0.0)
     for most, count in (
         (0.04, 0),
         (0.12, 2),
@@ -113,17 +121,17 @@ def test_the_budget_is_kept_and_blocks_of_eight_are_filled(monkeypatch):
         (0.40, 18),
     ):  # of 46, which cost alike
         monkeypatch.setattr("mrt.duplicate.choose.MOST_COST", most)
-        assert len(chosen(loud_network()).get("first", [])) == count
+        assert len(chosen(noisy_network()).get("first", [])) == count
 
 
 def test_duplicates_take_off_noise():
-    model = loud_network()
+    model = noisy_network()
     fine = LayerBits(weight_bits=15)
     options = QuantizeOptions(
         layers={"x": LayerBits(activation_bits=16), "mixed": fine, "spread": fine}
     )
     ratios = []
-    for duplicates in ({}, {"first": LOUD}):
+    for duplicates in ({}, {"first": NOISY}):
         graph, samples = (
             ir.from_proto(model.proto("out")),
             synthetic_samples(model.inputs, 30, 1),
@@ -143,7 +151,7 @@ def test_duplicates_take_off_noise():
 
 
 def test_of_samples_that_are_not_finite_nothing_is_made():
-    model, samples = loud_network(), [{"x": np.full((1, 3, 10, 10), 3e38, np.float32)}]
+    model, samples = noisy_network(), [{"x": np.full((1, 3, 10, 10), 3e38, np.float32)}]
     given = Samples(("x",), 1, None, "one", lambda: iter(samples))
     assert (
         choose_duplicates(
@@ -154,7 +162,7 @@ def test_of_samples_that_are_not_finite_nothing_is_made():
 
 
 def test_a_channel_and_its_duplicate_have_a_quarter_of_the_noise_together():
-    model = loud_network()
+    model = noisy_network()
     graphs = [ir.from_proto(model.proto("out")) for _ in range(2)]
     add_duplicates(graphs[1], {"first": [3]})
     samples = synthetic_samples(model.inputs, 5, 0)
@@ -174,11 +182,11 @@ def test_a_derivative_that_onnxruntime_cannot_run_costs_no_more_than_the_duplica
         return True
 
     monkeypatch.setitem(RULES, "Conv", impossible)
-    assert chosen(loud_network()) == {}
+    assert chosen(noisy_network()) == {}
 
 
 def test_models_too_large_to_run_backwards_have_none(monkeypatch):
     monkeypatch.setattr(
         "mrt.duplicate.choose.MOST_BYTES", 28_000
     )  # its values take 28,160
-    assert chosen(loud_network()) == {}
+    assert chosen(noisy_network()) == {}

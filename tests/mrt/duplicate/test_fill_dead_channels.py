@@ -1,4 +1,4 @@
-"""Places of silent channels go to twins: float stays the same, integers gain; and where it must not apply."""
+"""Duplicates in the places of dead channels: float stays, integers gain; and where not."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from mrt.quantize import LayerBits, QuantizeOptions, quantize
 from mrt.table.table import CalibrationOptions
 from tests.support.float_models import FloatModel
 
-SILENT = [1, 4]
+DEAD = [1, 4]
 FINE = LayerBits(activation_bits=16)
 ONLY_BETWEEN = QuantizeOptions(
     weight_bits=15, layers={"x": FINE, "held": FINE}
@@ -26,12 +26,15 @@ ONLY_BETWEEN = QuantizeOptions(
 
 
 def network(
-    depthwise: bool = True, pads: int = 0, said: float = 0.0, limit: float = 6.0
+    depthwise: bool = True, pads: int = 0, constant: float = 0.0, limit: float = 6.0
 ) -> FloatModel:
-    """Six channels, of which two never rise above 0 behind a clip; behind one of them a channelwise bias may say something."""
+    """Six channels, of which two never rise above 0 behind a clip.
+
+    Behind one of these a depthwise bias may add a constant.
+    """
     rng = np.random.default_rng(3)
     weights, bias = rng.normal(size=(6, 3, 1, 1)), np.abs(rng.normal(size=6)) + 1
-    weights[SILENT], bias[SILENT] = 0, -1
+    weights[DEAD], bias[DEAD] = 0, -1
     model = FloatModel(x=(1, 3, 10, 10))
     y = model.add("Clip", "x", np.float32(-1), np.float32(1), name="held")
     y = model.add(
@@ -43,7 +46,7 @@ def network(
     )
     if depthwise:
         bias = rng.normal(size=6)
-        bias[SILENT] = -1, said
+        bias[DEAD] = -1, constant
         y = model.conv(y, rng.normal(size=(6, 1, 3, 3)), bias, pads=(1,) * 4, group=6)
         y = model.add("Clip", y, np.float32(0), np.float32(limit), name="second")
     model.conv(
@@ -71,9 +74,9 @@ def word(graph: ir.Model, name: str) -> str:
 
 
 @pytest.mark.parametrize("depthwise", [False, True])
-@pytest.mark.parametrize("said", [0.0, 0.7])
-def test_duplicates_leave_the_float_model_as_it_is(depthwise, said):
-    model = network(depthwise, said=said)
+@pytest.mark.parametrize("constant", [0.0, 0.7])
+def test_duplicates_leave_the_float_model_as_it_is(depthwise, constant):
+    model = network(depthwise, constant=constant)
     graph, count = filled(model)
     assert count == 2
     plain, twice = (
@@ -81,13 +84,13 @@ def test_duplicates_leave_the_float_model_as_it_is(depthwise, said):
         FloatSession(graph, ["out", "first"]),
     )
     places = [int(pair.split(":")[0]) for pair in word(graph, "first").split()]
-    assert places == SILENT
+    assert places == DEAD
     for sample in synthetic_samples(model.inputs, 3, 0):
         real, same = plain.run(sample)["out"], twice.run(sample)
         assert np.allclose(same["out"], real, atol=1e-5)
         for pair in word(graph, "first").split():
             one, other = map(int, pair.split(":"))
-            assert other not in SILENT and np.array_equal(
+            assert other not in DEAD and np.array_equal(
                 same["first"][:, one], same["first"][:, other]
             )
 
@@ -107,7 +110,7 @@ def snr(
 
 @pytest.mark.parametrize(("depthwise", "gain"), [(False, 1.0), (True, 0.4)])
 def test_two_of_four_channels_with_duplicates_take_off_some_noise(depthwise, gain):
-    """Half of the channels have a quarter of the noise: 2 dB, if all were equally loud."""
+    """Half of the channels have a quarter of the noise: 2 dB, if all were equally noisy."""
     model = network(depthwise)
     assert (
         snr(filled(model)[0], model)
@@ -135,7 +138,7 @@ def test_values_of_16_bits_are_not_nudged():
 
 def test_what_a_reader_pads_must_be_0():
     assert filled(network(pads=1))[1] == 2
-    graph, count = filled(network(pads=1, said=0.7))
+    graph, count = filled(network(pads=1, constant=0.7))
     assert (count, word(graph, "second")[:2]) == (1, "1:")
 
 

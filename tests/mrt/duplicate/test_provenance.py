@@ -1,4 +1,4 @@
-"""What a program says of its twins."""
+"""The duplicated channels in a program's provenance."""
 
 import pytest
 

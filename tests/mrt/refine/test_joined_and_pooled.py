@@ -26,7 +26,10 @@ def fire(
     twice: bool = False,
     outputs: str = "out",
 ) -> ir.Model:
-    """Two convolutions whose channels differ in size, joined, pooled and read by a third that makes them equal again."""
+    """Two convolutions whose channels differ in size, joined and pooled.
+
+    A third one reads them and makes the channels equal again.
+    """
     rng, model = np.random.default_rng(3), FloatModel(x=(1, 3, 12, 12))
     sizes, parts = 0.5 ** np.arange(8), []
     for name, some in (("left", sizes[:3]), ("right", sizes[3:])):

@@ -5,14 +5,14 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from mrt.refine.matching import MOST_GAIN, Matching, ends_behind
+from mrt.refine.matching import MOST_GAIN, Matching, interval_behind
 from tests.support.float_models import FloatModel
 
 EVERYTHING = -math.inf, math.inf
 
 
-def matched(computed, wanted, ends=EVERYTHING, gains=True, at_once=7):
-    matching = Matching(ends)
+def matched(computed, wanted, interval=EVERYTHING, gains=True, at_once=7):
+    matching = Matching(interval)
     for start in range(0, len(computed), at_once):
         matching.add(computed[start : start + at_once], wanted[start : start + at_once])
     return matching.result(gains=gains)
@@ -67,7 +67,10 @@ def test_an_output_counts_if_one_side_alone_lies_within():
 
 
 def test_a_channel_is_not_moved_into_what_the_clip_lets_pass():
-    """One place in ten is 2 too low; raised by 2 on its word, the other nine would come out at 1 in place of 0: 9 for 4."""
+    """One place in ten is 2 too low.
+
+    Raised by 2 for its sake, the other nine would come out at 1 in place of 0: 9 for 4.
+    """
     places = np.array([1.0] + [-1.0] * 9).reshape(1, 10, 1).repeat(4, axis=0)
     wanted = np.where(places > 0, 3.0, -1.0)
     gains, added = matched(places, wanted, (0.0, math.inf))
@@ -87,7 +90,7 @@ def test_a_mean_that_may_be_chance_is_not_taken():
     ].tolist() == [0]
 
 
-def test_the_ends_are_those_of_the_only_reader():
+def test_the_interval_is_that_of_the_only_reader():
     model = FloatModel(x=(1, 2, 4, 4))
     for name, operator in (
         ("a", "Relu"),
@@ -104,6 +107,6 @@ def test_the_ends_are_those_of_the_only_reader():
         for node in ir.from_proto(model.proto("out")).graph
         for value in node.outputs
     }
-    assert ends_behind(values["a"]) == (0.0, math.inf)
-    assert ends_behind(values["b"]) == (0.5, 6.0)
-    assert ends_behind(values["c"]) == ends_behind(values["d"]) == EVERYTHING
+    assert interval_behind(values["a"]) == (0.0, math.inf)
+    assert interval_behind(values["b"]) == (0.5, 6.0)
+    assert interval_behind(values["c"]) == interval_behind(values["d"]) == EVERYTHING

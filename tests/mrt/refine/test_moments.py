@@ -1,4 +1,4 @@
-"""Moments: what numpy says of all rows at once, and exactly so for whole numbers."""
+"""Moments are those that numpy computes of all rows at once, exactly for integers."""
 
 import numpy as np
 

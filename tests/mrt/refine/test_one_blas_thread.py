@@ -26,9 +26,9 @@ def test_refining_multiplies_on_one_thread_and_gives_the_others_back(fails):
         synthetic_samples(model.inputs, 5),
     )
     stages, found = RefineOptions(), []
-    notes = FloatStatistics(graph, stages, 5)
+    statistics = FloatStatistics(graph, stages, 5)
     table = calibrate(
-        graph, samples, CalibrationOptions(), model_sha256="", callbacks=[notes]
+        graph, samples, CalibrationOptions(), model_sha256="", callbacks=[statistics]
     )
 
     def progress(*_: object) -> None:
@@ -39,7 +39,7 @@ def test_refining_multiplies_on_one_thread_and_gives_the_others_back(fails):
     with threadpool_limits(2, "blas"):
         before = threads()
         try:
-            refine(graph, table, QuantizeOptions(), stages, notes, progress)
+            refine(graph, table, QuantizeOptions(), stages, statistics, progress)
         except KeyboardInterrupt:
             assert fails
         assert threads() == before and set(before) == {2}

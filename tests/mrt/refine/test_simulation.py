@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from cvm.program import Input, Meaning, TensorType
-from mrt.quantize.builder import MOST_GIVEN, ProgramBuilder
+from mrt.quantize.builder import MOST_RESULTS, ProgramBuilder
 from mrt.refine.simulation import SHORT, Simulation
 
 STEPS = 200
@@ -15,14 +15,14 @@ def test_a_state_beside_the_values_asked_for_is_not_computed_anew_from_the_start
     monkeypatch,
 ):
     builder, sizes = ProgramBuilder(), []
-    part = builder.part
+    subprogram = builder.subprogram
 
     def counted(*arguments, **options):
-        found = part(*arguments, **options)
+        found = subprogram(*arguments, **options)
         sizes.append(len(found.program.instructions))
         return found
 
-    monkeypatch.setattr(builder, "part", counted)
+    monkeypatch.setattr(builder, "subprogram", counted)
     x = builder.input(Input("x", TensorType("i8", (1, 3)), -128, 127), Meaning(1.0, 0))
     wide = builder.emit("cast", x, dtype="i32")
     state, expected = wide, np.array([[-3, 4, 100]])
@@ -46,7 +46,7 @@ def test_a_state_beside_the_values_asked_for_is_not_computed_anew_from_the_start
     assert sum(sizes) < STEPS * SHORT
 
 
-def test_a_part_gives_no_more_than_it_has_room_for():
+def test_a_subprogram_results_in_no_more_than_it_has_room_for():
     builder = ProgramBuilder()
     x = builder.input(Input("x", TensorType("i8", (1, 3)), -9, 9), Meaning(1.0, 0))
     value = builder.emit("cast", x, dtype="i32")
@@ -57,7 +57,10 @@ def test_a_part_gives_no_more_than_it_has_room_for():
         )
     known = frozenset({x})
     assert (
-        len(builder.part(value, known, short=100, room=2**29).given) == MOST_GIVEN + 1
+        len(builder.subprogram(value, known, short=100, room=2**29).results)
+        == MOST_RESULTS + 1
     )
-    assert len(builder.part(value, known, short=100, room=5 * 12).given) == 5 + 1
-    assert builder.part(value, known, short=10**6, room=2**29).given == [value]
+    assert (
+        len(builder.subprogram(value, known, short=100, room=5 * 12).results) == 5 + 1
+    )
+    assert builder.subprogram(value, known, short=10**6, room=2**29).results == [value]

@@ -18,9 +18,12 @@ from mrt.evaluate import evaluate
 from mrt.evaluate.layers import compare_layers
 from mrt.quantize import LayerBits, QuantizeOptions, quantize
 from mrt.quantize.channel_scales import candidates
+from mrt.quantize.graph import GraphLowering
+from mrt.quantize.rounding import nearest
 from mrt.refine import STAGES, FloatStatistics, RefineOptions
-from mrt.refine.equalize import with_channels
 from mrt.refine.simulation import Simulation
+from mrt.refine.stages import CHANNEL_STAGES, ChannelState
+from mrt.refine.stages import STAGES as ALL_STAGES
 from mrt.table.decisions import Decisions, LayerDecision
 from mrt.table.table import CalibrationOptions, CalibrationTable
 from tests.support.float_models import FloatModel, run_real
@@ -132,7 +135,10 @@ def test_of_powers_of_two_each_channel_has_the_next_above_what_it_needs():
 
 
 def test_channels_that_lie_far_from_0_gain_centres_of_their_own():
-    """Channels at 0, 30, -60 and so on, of one size; beside them the same with a scheme that has one zero point for all."""
+    """Channels at 0, 30, -60 and so on, of one size.
+
+    Beside them the same with a scheme that has one zero point for all.
+    """
     rng = np.random.default_rng(11)
     model = FloatModel(x=(1, 3, 12, 12))
     y = model.conv("x", rng.normal(size=(4, 3, 1, 1)), [0, 30, -60, 10], name="far")
@@ -171,7 +177,7 @@ def test_4_bit_weights_lose_less_when_they_are_rounded_to_second_order():
 
 
 def test_weights_that_fit_the_inputs_pass_less_of_their_errors_on():
-    """Eight channels of 3 bits say what two would; the weights read one of them alone, that has few steps."""
+    """Eight channels of 3 bits hold what two would; the weights read one, with few steps."""
     rng = np.random.default_rng(7)
     model = FloatModel(x=(1, 2, 12, 12))
     model.conv("x", rng.normal(size=(8, 2, 1, 1)), np.zeros(8), name="many")
@@ -301,18 +307,17 @@ def test_nothing_is_decided_about_values_of_16_bits():
         samples,
     )
     assert found.decisions.channel_scales == found.decisions.centres == {}
-    assert (
-        with_channels(
-            Decisions(),
-            graph,
-            table,
-            QuantizeOptions(activation_bits=16),
-            {},
-            1.0,
-            frozenset(),
-        )
-        == Decisions()
+    state = ChannelState(
+        graph,
+        table,
+        QuantizeOptions(activation_bits=16),
+        halves={},
+        statistics={},
+        residual_share=1.0,
+        decisions=Decisions(),
     )
+    for stage in CHANNEL_STAGES:
+        assert stage.decide(state).decisions == Decisions()
 
 
 def test_what_was_decided_holds_for_its_options_only():
@@ -391,19 +396,17 @@ def test_a_simulation_computes_what_the_program_computes(provable, memory, monke
     monkeypatch.setattr("mrt.refine.simulation.MEMORY", memory)
     graph, table, _ = prepared(network())
     samples = list(synthetic_samples({"x": (1, 3, 12, 12)}, 3, 2))
-    seen: dict[int, list[np.ndarray]] = {}
+    seen: dict[str, list[np.ndarray]] = {}
 
-    def rounding(net, layer, scales):
-        from mrt.quantize.rounding import nearest
-
-        simulation = seen.setdefault(
-            "simulation", Simulation(net.builder, samples, pool)
-        )
-        seen[layer.name] = simulation.values(layer.input.value)
-        return nearest(net, layer, scales)
-
+    lowering = GraphLowering(graph, table, QuantizeOptions())
+    layer = lowering.next_layer()
     with ThreadPoolExecutor(2) as pool:
-        program = validate(quantize(graph, table, QuantizeOptions(), rounding=rounding))
+        simulation = Simulation(lowering.builder, samples, pool)
+        while layer is not None:
+            seen[layer.name] = simulation.values(layer.input.value)
+            rounded = nearest(layer, lowering.table, lowering.options)
+            layer = lowering.next_layer(rounded)
+    program = validate(lowering.finish({}, []))
     from cvm.reference.interpreter import run
     from cvm.runtime import boundary
 
@@ -422,7 +425,7 @@ def test_a_simulation_computes_what_the_program_computes(provable, memory, monke
             if item.name == "conv2d"
         }
         found = [values[operand] for operand in list(reads.values())[1:]]
-        wanted = [seen[name][index] for name in list(seen)[2:]]
+        wanted = [seen[name][index] for name in list(seen)[1:]]
         assert len(found) == len(wanted) == 4
         assert all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
 
@@ -432,13 +435,32 @@ def test_what_is_decided_does_not_depend_on_how_many_threads_there_are(monkeypat
     found = []
     for threads in (1, 3):
         monkeypatch.setattr(
-            "mrt.refine.stages.os.cpu_count", lambda threads=threads: threads
+            "mrt.refine.walker.os.cpu_count", lambda threads=threads: threads
         )
         found.append(
             refine(graph, table, QuantizeOptions(), RefineOptions(), samples).decisions
         )
     assert found[0].layers
     assert found[0].encoded() == found[1].encoded()
+
+
+def test_every_stage_is_an_option_and_every_option_a_stage():
+    assert {stage.name for stage in ALL_STAGES} == set(STAGES)
+    assert len(ALL_STAGES) == len(STAGES)
+    assert [stage.name for stage in ALL_STAGES] == [
+        "duplicates",
+        "centres",
+        "scales",
+        "fit",
+        "weights",
+        "biases",
+    ]
+
+
+def test_centres_without_scales_need_nothing_and_run_not():
+    options = RefineOptions.of(["centres"])
+    assert not options.runs("centres")
+    assert not options.any
 
 
 def test_stages_have_names():
@@ -455,8 +477,8 @@ def test_a_value_that_is_not_finite_is_said_without_a_warning_before():
     graph = ir.from_proto(network().proto("out"))
     samples = [{"x": np.full((1, 3, 12, 12), 3e38, np.float32)}]
     given = Samples(("x",), 1, None, "one", lambda: iter(samples))
-    notes = FloatStatistics(graph, RefineOptions(), 1)
+    statistics = FloatStatistics(graph, RefineOptions(), 1)
     with pytest.raises(BadData, match="NaN or infinity"):
         calibrate(
-            graph, given, CalibrationOptions(), model_sha256="", callbacks=[notes]
+            graph, given, CalibrationOptions(), model_sha256="", callbacks=[statistics]
         )

@@ -7,7 +7,7 @@ import pytest
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
 from mrt.refine import RefineOptions
-from mrt.refine.float_notes import FloatStatistics
+from mrt.refine.float_statistics import FloatStatistics
 from mrt.table.table import CalibrationOptions
 from tests.support.float_models import FloatModel
 
@@ -33,8 +33,12 @@ def test_as_many_samples_as_fit_into_memory_are_noted(
         ir.from_proto(model.proto("y")),
         synthetic_samples(model.inputs, 20, 0),
     )
-    monkeypatch.setattr("mrt.refine.float_notes.MEMORY", 12 * bytes_of_a_sample + 7)
-    notes = FloatStatistics(graph, RefineOptions(), len(samples))
-    calibrate(graph, samples, CalibrationOptions(), model_sha256="", callbacks=[notes])
-    assert len(notes.samples) == 12
-    assert {array.shape for array in notes.layers["y"]} == {(min(rows, 100), 8)}
+    monkeypatch.setattr(
+        "mrt.refine.float_statistics.MEMORY", 12 * bytes_of_a_sample + 7
+    )
+    statistics = FloatStatistics(graph, RefineOptions(), len(samples))
+    calibrate(
+        graph, samples, CalibrationOptions(), model_sha256="", callbacks=[statistics]
+    )
+    assert len(statistics.samples) == 12
+    assert {array.shape for array in statistics.layers["y"]} == {(min(rows, 100), 8)}

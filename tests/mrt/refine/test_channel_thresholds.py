@@ -1,22 +1,25 @@
 import numpy as np
 
 from mrt.calibrate.observed_tensor import ObservedTensor
-from mrt.refine.channel_intervals import channel_centres, channel_ends
-from mrt.refine.channels import Channels
+from mrt.refine.channel_statistics import ChannelStatistics
+from mrt.refine.channel_thresholds import channel_centres, clipping_thresholds
 
 EVERY = (0.0, np.inf)
 
 
-def halves(samples: np.ndarray) -> tuple[Channels, Channels]:
+def halves(samples: np.ndarray) -> tuple[ChannelStatistics, ChannelStatistics]:
     """[samples, C, numbers] as seen, one half and the other."""
-    both = Channels.of(samples.shape[1]), Channels.of(samples.shape[1])
+    both = (
+        ChannelStatistics.empty(samples.shape[1]),
+        ChannelStatistics.empty(samples.shape[1]),
+    )
     for index, sample in enumerate(samples.astype(np.float32)):
         both[index % 2].add(ObservedTensor(sample[np.newaxis], sample[np.newaxis]))
     return both
 
 
-def ends(
-    samples: np.ndarray, importance: object = None, limits: tuple[float, float] = EVERY
+def thresholds(
+    samples: np.ndarray, importance: object = None, bounds: tuple[float, float] = EVERY
 ) -> np.ndarray:
     weights = (
         np.ones(samples.shape[1])
@@ -24,8 +27,13 @@ def ends(
         else np.asarray(importance, float)
     )
     both = halves(samples)
-    return channel_ends(
-        Channels.together(*both), both, np.zeros(samples.shape[1]), 255, weights, limits
+    return clipping_thresholds(
+        ChannelStatistics.merged(*both),
+        both,
+        centres=np.zeros(samples.shape[1]),
+        steps=255,
+        importance=weights,
+        bounds=bounds,
     )
 
 
@@ -38,29 +46,29 @@ def loss(values: np.ndarray, tops: np.ndarray) -> float:
 
 
 def sparse(seed: int, samples: int) -> np.ndarray:
-    """Sixty channels that speak seldom, and then as loud as it happens to be."""
+    """Sixty channels that are seldom not 0, and then of random size."""
     rng = np.random.default_rng(seed)
-    loud = np.exp(rng.normal(size=(samples, 60, 1)) * 1.5)  # of the whole sample
+    size = np.exp(rng.normal(size=(samples, 60, 1)) * 1.5)  # of the whole sample
     return (
-        loud
+        size
         * rng.exponential(size=(samples, 60, 40))
         * (rng.random((samples, 60, 40)) < 0.2)
     )
 
 
-def test_where_little_was_seen_channels_end_beyond_what_was_seen_and_lose_less_on_other_samples():
+def test_where_little_was_seen_channels_are_clipped_beyond_what_was_seen_and_lose_less_on_other_samples():
     seen, other = sparse(1, 12), sparse(2, 400)
     largest = seen.max(axis=(0, 2))
-    found = ends(seen)
+    found = thresholds(seen)
     assert np.all(found > largest * 1.3)
     assert loss(other, found) < 0.7 * loss(other, largest)
 
 
-def test_where_much_was_seen_channels_end_where_the_least_is_lost():
+def test_where_much_was_seen_channels_are_clipped_where_the_least_is_lost():
     seen = np.random.default_rng(3).normal(size=(40, 3, 5000)) ** 2 * [
         [[1], [2], [0.1]]
     ]
-    found, tried = ends(seen), np.geomspace(1, 1 / 12, 64)
+    found, tried = thresholds(seen), np.geomspace(1, 1 / 12, 64)
     least = [
         min(loss(one, one.max() * share * np.ones(1)) for share in tried)
         for one in np.split(seen, 3, axis=1)
@@ -75,40 +83,44 @@ def test_what_matters_to_nobody_does_not_decide_how_far_out():
         [np.pad(sparse(1, 12), ((0, 0), (0, 0), (0, 360))), steady], axis=1
     )
     wild, calm = np.repeat([1.0, 0.0], 60), np.repeat([0.0, 1.0], 60)
-    assert np.all(ends(seen, calm)[60:] < ends(seen, wild)[60:])
-    assert np.allclose(ends(seen, calm)[60:], 1, rtol=0.15)
+    assert np.all(thresholds(seen, calm)[60:] < thresholds(seen, wild)[60:])
+    assert np.allclose(thresholds(seen, calm)[60:], 1, rtol=0.15)
 
 
-def test_of_one_sample_alone_channels_end_where_it_does():
+def test_of_one_sample_alone_channels_are_clipped_where_it_does():
     seen = np.random.default_rng(5).uniform(0, 1, size=(1, 2, 400))
-    assert np.allclose(ends(seen), seen.max(axis=(0, 2)), rtol=0.05)
+    assert np.allclose(thresholds(seen), seen.max(axis=(0, 2)), rtol=0.05)
 
 
-def test_a_silent_channel_ends_at_the_share_of_the_largest_that_the_samples_vouch_for():
+def test_a_channel_without_numbers_is_clipped_at_the_share_of_the_largest_that_the_samples_vouch_for():
     seen = np.random.default_rng(6).uniform(0, 1, size=(16, 2, 400))
     seen[:, 1] = 0
-    assert np.allclose(ends(seen)[1], 0.5 * seen.max(), rtol=1e-6)  # 8 of 16 samples
+    assert np.allclose(
+        thresholds(seen)[1], 0.5 * seen.max(), rtol=1e-6
+    )  # 8 of 16 samples
 
 
-def test_ends_keep_to_their_limits():
-    assert np.all((found := ends(sparse(1, 12), limits=(2.0, 3.0))) >= 2) and np.all(
-        found <= 3
-    )
+def test_thresholds_keep_to_their_bounds():
+    assert np.all(
+        (found := thresholds(sparse(1, 12), bounds=(2.0, 3.0))) >= 2
+    ) and np.all(found <= 3)
 
 
-def test_a_channel_is_counted_from_the_middle_of_its_range_and_ends_there():
+def test_a_channel_is_counted_from_the_middle_of_its_range_and_clipped_there():
     seen = np.random.default_rng(8).uniform(-1, 1, size=(16, 3, 400)) + np.array(
         [[30], [-7], [0]]
     )
     both = halves(seen)
-    item = Channels.together(*both)
+    item = ChannelStatistics.merged(*both)
     centres = channel_centres(item, 127)
     assert np.allclose(centres, [30, -7, 0], atol=0.05)
-    found = channel_ends(item, both, centres, 127, np.ones(3), EVERY)
+    found = clipping_thresholds(
+        item, both, centres=centres, steps=127, importance=np.ones(3), bounds=EVERY
+    )
     assert np.allclose(found, 1, rtol=0.15)
 
 
 def test_a_channel_with_a_long_tail_is_counted_from_nearer_to_its_mean():
     seen = np.random.default_rng(9).lognormal(0, 1, size=(40, 1, 2000)) - 3
-    (centre,) = channel_centres(Channels.together(*halves(seen)), 127)
+    (centre,) = channel_centres(ChannelStatistics.merged(*halves(seen)), 127)
     assert seen.mean() < centre < (seen.min() + seen.max()) / 2 - 0.5

@@ -44,15 +44,15 @@ def table_and_layers(monkeypatch: pytest.MonkeyPatch) -> tuple[str, bytes]:
     monkeypatch.setattr(subsampling, "ENOUGH_OF_ONE_SAMPLE", 1000)
     model, stages, options = network(), RefineOptions.of(STAGES), QuantizeOptions()
     graph, samples = ir.from_proto(model.proto("y")), synthetic_samples(model.inputs, 9)
-    notes = FloatStatistics(graph, stages, len(samples))
+    statistics = FloatStatistics(graph, stages, len(samples))
     table = calibrate(
         graph,
         samples,
         CalibrationOptions("mse"),
         model_sha256="0" * 64,
-        callbacks=[notes],
+        callbacks=[statistics],
     )
-    table = refine(graph, table, options, stages, notes, lambda *_: None)
+    table = refine(graph, table, options, stages, statistics, lambda *_: None)
     assert table.decisions.channel_scales and table.decisions.layers
     return table.text(), table.decisions.encoded()
 

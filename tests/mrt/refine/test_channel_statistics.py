@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 
 from mrt.calibrate.observed_tensor import ObservedTensor
-from mrt.refine import channels
-from mrt.refine.channels import BINS_PER_OCTAVE, Channels
+from mrt.refine import channel_statistics
+from mrt.refine.channel_statistics import BINS_PER_OCTAVE, ChannelStatistics
 
 
-def seen(*samples: np.ndarray) -> Channels:
-    item = Channels.of(samples[0].shape[1])
+def seen(*samples: np.ndarray) -> ChannelStatistics:
+    item = ChannelStatistics.empty(samples[0].shape[1])
     for sample in samples:
         item.add(ObservedTensor(sample, sample))
     return item
@@ -17,8 +17,8 @@ def test_ranges_means_and_variances_are_those_of_all_samples():
     samples = np.random.default_rng(4).normal(size=(4, 1, 3, 5, 4)).astype(np.float32)
     samples[:, :, 0] = np.maximum(samples[:, :, 0], 0)
     found, every = seen(*samples), samples[:, 0].transpose(1, 0, 2, 3).reshape(3, -1)
-    assert np.allclose(found.high, every.max(axis=1)) and np.allclose(
-        found.low, every.min(axis=1)
+    assert np.allclose(found.maximum, every.max(axis=1)) and np.allclose(
+        found.minimum, every.min(axis=1)
     )
     assert np.allclose(found.largest, np.abs(every).max(axis=1))
     assert np.allclose(found.mean, every.mean(axis=1)) and np.allclose(
@@ -29,9 +29,9 @@ def test_ranges_means_and_variances_are_those_of_all_samples():
 
 def test_the_range_is_that_of_all_numbers_and_the_rest_of_few():
     values = np.arange(24, dtype=np.float32).reshape(1, 2, 4, 3)
-    found = Channels.of(2)
+    found = ChannelStatistics.empty(2)
     found.add(ObservedTensor(values, values[:, :, 1::2]))
-    assert (found.low.tolist(), found.high.tolist()) == ([0, 12], [11, 23])
+    assert (found.minimum.tolist(), found.maximum.tolist()) == ([0, 12], [11, 23])
     assert (found.mean.tolist(), found.elements) == (
         [7, 19],
         6,
@@ -45,7 +45,7 @@ def test_no_order_of_samples_leaves_a_trace_in_the_counts():
         for size in (1e-20, 2.0, 7e-3, 900.0)
     ]
     one, two = seen(*samples), seen(*reversed(samples))
-    assert one.highest == two.highest and np.array_equal(one.counts, two.counts)
+    assert one.last_bin == two.last_bin and np.array_equal(one.counts, two.counts)
     assert one.counts[0, 0, -1] == 1 and one.counts.sum() == 16
 
 
@@ -56,17 +56,17 @@ def test_halves_together_are_what_one_would_have_seen():
         for size in (1, 300, 1e-3, 5)
     ]
     one, two = (
-        Channels.together(seen(*samples[::2]), seen(*samples[1::2])),
+        ChannelStatistics.merged(seen(*samples[::2]), seen(*samples[1::2])),
         seen(*samples),
     )
-    for name in ("low", "high", "counts", "highest", "samples", "elements"):
+    for name in ("minimum", "maximum", "counts", "last_bin", "samples", "elements"):
         assert np.array_equal(getattr(one, name), getattr(two, name)), name
     assert np.allclose(one.mean, two.mean) and np.allclose(one.variance, two.variance)
 
 
 def test_a_magnitude_is_counted_in_the_bin_with_the_middle_next_to_it():
     item = seen(np.float32([[[0.0, 1.02, -1.05, 1.09, 7.9]]]))
-    middles = item.about(np.zeros(1)).middles
+    middles = item.magnitudes_from(np.zeros(1)).middles
     for number, sign in ((1.02, 0), (1.05, 1), (1.09, 0), (7.9, 0)):
         assert item.counts[0, sign, np.abs(middles - number).argmin()] >= 1
     assert item.counts[0, 0, 0] == 1  # zero is among the smallest
@@ -75,7 +75,7 @@ def test_a_magnitude_is_counted_in_the_bin_with_the_middle_next_to_it():
 
 def test_magnitudes_about_0_are_of_both_signs():
     item = seen(np.float32([[[1.0, -1.0, 1.0, -8.0]]]))
-    found = item.about(np.zeros(1))
+    found = item.magnitudes_from(np.zeros(1))
     assert found.largest.tolist() == [8]
     assert item.counts.sum(axis=2).tolist() == [[2, 2]]
     assert found.counts[0, np.abs(found.middles - 1.03).argmin()] == 3
@@ -84,7 +84,7 @@ def test_magnitudes_about_0_are_of_both_signs():
 def test_magnitudes_about_a_centre_are_distances_from_it():
     """Distances 0 (5), 1 (4 and 6), 9 (-4) and 5 (10) of the first channel; of the second all are 1 or 3."""
     item = seen(np.float32([[[5, 4, 6, -4, 10], [-2, -4, -4, -2, 0]]]))
-    found = item.about(np.array([5.0, -3.0]))
+    found = item.magnitudes_from(np.array([5.0, -3.0]))
     assert found.largest.tolist() == [9, 3]
     assert found.counts.sum(axis=1).tolist() == [5, 5]
     widths = 2.0 ** (1 / BINS_PER_OCTAVE + 0.01)
@@ -110,8 +110,8 @@ def test_counts_grow_wider_before_they_can_overflow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each channel sees 3 numbers a sample; 10 might be too many for int32."""
-    monkeypatch.setattr(channels, "MOST_IN_INT32", 10)
-    item, dtypes = Channels.of(2), []
+    monkeypatch.setattr(channel_statistics, "MOST_IN_INT32", 10)
+    item, dtypes = ChannelStatistics.empty(2), []
     for _ in range(5):
         item.add(ObservedTensor(*[np.float32([[[1, 1, 1], [2, 2, -2]]])] * 2))
         dtypes.append(item.counts.dtype)
@@ -119,5 +119,6 @@ def test_counts_grow_wider_before_they_can_overflow(
     assert item.counts[0, 0, -1 - BINS_PER_OCTAVE] == 15
     assert item.counts[1, :, -1].tolist() == [10, 5]
     assert (
-        Channels.together(seen(np.float32([[[4], [4]]])), item).counts.dtype == np.int64
+        ChannelStatistics.merged(seen(np.float32([[[4], [4]]])), item).counts.dtype
+        == np.int64
     )

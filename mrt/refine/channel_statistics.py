@@ -1,0 +1,203 @@
+"""The statistics of each channel of a value over the samples.
+
+They are its range, mean and variance, and counts of how large its numbers are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from mrt.calibrate.counting import (
+    MagnitudeCounts,
+    count_magnitudes,
+    magnitude_bins,
+    magnitude_edges,
+)
+from mrt.calibrate.observed_tensor import ObservedTensor, rows_of_channels
+
+Floats = npt.NDArray[np.float64]
+
+BINS_PER_OCTAVE = 16  # of magnitudes, by the leading four bits of their fraction
+OCTAVES = 12  # below the largest; smaller magnitudes fall into the lowest bin
+BINS = BINS_PER_OCTAVE * OCTAVES
+MOST_IN_INT32 = 2**31 - 1  # numbers of a channel whose counts fit
+SMALLEST = 1e-30  # the largest magnitude, as long as none was larger
+
+
+@dataclass
+class ChannelStatistics:
+    """The channels, which are axis 1, of one value; arrays are [C] unless noted.
+
+    `counts` [C, 2, BINS] are of magnitudes, first of the numbers that are not negative,
+    then of the negative ones. They are of int32 as long as that suffices: most of the
+    time goes into fetching them. Their last bin is that of the largest magnitude, and
+    `last_bin` is its number among the bins of all of float32. `sums`, `squares` and
+    `counts` are over `elements` numbers of each channel, which may be a subsample.
+    """
+
+    minimum: Floats
+    maximum: Floats
+    sums: Floats
+    squares: Floats
+    counts: MagnitudeCounts
+    last_bin: int
+    samples: int = 0
+    elements: int = 0
+
+    @classmethod
+    def empty(cls, channels: int) -> ChannelStatistics:
+        """The statistics of no samples."""
+        sums, squares = np.zeros((2, channels))
+        return cls(
+            np.full(channels, np.inf),
+            np.full(channels, -np.inf),
+            sums,
+            squares,
+            np.zeros((channels, 2, BINS), np.int32),
+            _bin_of(0.0),
+        )
+
+    @classmethod
+    def merged(cls, *all_statistics: ChannelStatistics) -> ChannelStatistics:
+        """The statistics over disjoint sets of samples as one."""
+        merged = cls.empty(len(all_statistics[0].minimum))
+        merged.counts = merged.counts.astype(np.int64)
+        for one in all_statistics:
+            merged.minimum = np.minimum(merged.minimum, one.minimum)
+            merged.maximum = np.maximum(merged.maximum, one.maximum)
+            merged.sums = merged.sums + one.sums
+            merged.squares = merged.squares + one.squares
+            merged.samples += one.samples
+            merged.elements += one.elements
+            merged._raise_last_bin(one.last_bin)
+            merged.counts += one._counts_up_to(merged.last_bin)
+        return merged
+
+    @property
+    def largest(self) -> Floats:
+        """The largest magnitude of each channel."""
+        return np.maximum(np.maximum(self.maximum, -self.minimum), 0.0)
+
+    @property
+    def mean(self) -> Floats:
+        """The mean of each channel."""
+        return self.sums / max(self.elements, 1)
+
+    @property
+    def variance(self) -> Floats:
+        """The variance of each channel."""
+        of_squares = self.squares / max(self.elements, 1)
+        return np.maximum(of_squares - self.mean**2, 0.0)
+
+    def add(self, tensor: ObservedTensor) -> None:
+        """Add one sample [N, C, ...]: its range, and the rest from its subsample."""
+        self.add_moments(tensor)
+        minimum, maximum = tensor.ends
+        np.minimum(self.minimum, minimum, out=self.minimum)
+        np.maximum(self.maximum, maximum, out=self.maximum)
+        least, greatest = tensor.range
+        self._raise_last_bin(_bin_of(max(greatest, -least)))
+        if self.elements > MOST_IN_INT32:
+            self.counts = self.counts.astype(np.int64, copy=False)
+        count_magnitudes(self.counts, rows_of_channels(tensor.few), self.last_bin)
+
+    def add_moments(self, tensor: ObservedTensor) -> None:
+        """Add one sample to the mean and the variance alone."""
+        self.sums += tensor.sums
+        self.squares += tensor.squares
+        self.samples += 1
+        self.elements += tensor.few.size // tensor.few.shape[1]
+
+    def magnitudes_from(self, centres: Floats) -> Magnitudes:
+        """The magnitudes of each channel's numbers, counted from these centres [C]."""
+        largest = np.maximum(self.maximum - centres, centres - self.minimum)
+        if not centres.any():
+            counts = self.counts.sum(axis=1)
+            return Magnitudes(counts, _middles(self.last_bin), largest)
+        last_bin = _bin_of(float(largest.max()))
+        distances = self._distances_of_edges(centres).astype(np.float32)
+        bins = magnitude_bins(distances.view(np.int32)) - (last_bin - BINS + 1)
+        bins = np.maximum(bins, 0)
+        channels = np.arange(len(bins), dtype=bins.dtype)
+        bins += channels[:, None] * BINS
+        # Half of each bin counts at either edge, since the bin may be wide.
+        weights = np.stack([self.counts, self.counts], axis=1) / 2
+        counted = np.bincount(
+            bins.reshape(-1), weights.reshape(-1), minlength=len(bins) * BINS
+        )
+        return Magnitudes(counted.reshape(-1, BINS), _middles(last_bin), largest)
+
+    def _distances_of_edges(self, centres: Floats) -> Floats:
+        """[C, 2 * 2 * BINS]: how far from the centres the edges of the bins lie.
+
+        First the lower edges of positive and negative numbers, then the upper edges.
+        """
+        edges = np.stack([_lower_edges(self.last_bin), _upper_edges(self.last_bin)])
+        signed = np.stack([edges, -edges], axis=1).reshape(-1)
+        low, high = self.minimum[:, None], self.maximum[:, None]
+        within = np.clip(signed, low, high)
+        return np.asarray(np.abs(within - centres[:, None]))
+
+    def _raise_last_bin(self, last_bin: int) -> None:
+        """Make this the last bin, if the last one is lower."""
+        if last_bin > self.last_bin:
+            self.counts, self.last_bin = self._counts_up_to(last_bin), last_bin
+
+    def _counts_up_to(self, last_bin: int) -> MagnitudeCounts:
+        """The counts with this as the last bin; bins below the first are added to it."""
+        up = min(last_bin - self.last_bin, BINS)
+        if up == 0:
+            return self.counts
+        counts = np.zeros_like(self.counts)
+        counts[..., : BINS - up] = self.counts[..., up:]
+        below = self.counts[..., :up]
+        counts[..., 0] += below.sum(axis=-1)
+        return counts
+
+
+@dataclass(frozen=True)
+class Magnitudes:
+    """`counts` [C, BINS] of magnitudes in bins with these `middles` [BINS].
+
+    `largest` [C] is the largest magnitude of each channel.
+    """
+
+    counts: npt.NDArray[np.int64] | Floats
+    middles: Floats
+    largest: Floats
+
+    @cached_property
+    def power_sums(self) -> Floats:
+        """[3, C, BINS + 1]: sums of the powers 0, 1 and 2 of the numbers below each bin.
+
+        Power 0 gives how many numbers there are. The last entry is over all numbers.
+        """
+        channels, bins = self.counts.shape
+        sums = np.zeros((3, channels, bins + 1))
+        for power, total in enumerate(sums):
+            terms = self.counts * self.middles**power
+            np.cumsum(terms, axis=1, out=total[:, 1:])
+        return sums
+
+
+def _bin_of(magnitude: float) -> int:
+    """The number of the bin among those of all of float32."""
+    number = np.array(max(magnitude, SMALLEST), np.float32)
+    return int(magnitude_bins(number.view(np.int32)))
+
+
+def _middles(last_bin: int) -> Floats:
+    """[BINS]: the middle of each bin."""
+    return np.asarray((_lower_edges(last_bin) + _upper_edges(last_bin)) / 2)
+
+
+def _lower_edges(last_bin: int) -> Floats:
+    return np.concatenate([[0.0], _upper_edges(last_bin)[:-1]])
+
+
+def _upper_edges(last_bin: int) -> Floats:
+    return magnitude_edges(last_bin - BINS + 2, last_bin + 2)

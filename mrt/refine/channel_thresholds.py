@@ -1,0 +1,118 @@
+"""Where each channel is clipped and from which centre it is counted, by squared error.
+
+Thresholds that fit the measured numbers clip what other samples have beyond, the more so
+the fewer numbers of a channel were measured. So each half of the samples is judged by
+thresholds that were chosen on the other half, raised by a factor; the value gets the
+factor with the least error behind its readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mrt.refine.channel_statistics import ChannelStatistics, Floats, Magnitudes
+
+FACTORS = (1.0, 1.1, 1.2, 1.4, 1.7, 2.0, 2.5, 3.0)
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the way from the mean to the range's middle
+LEAST_THRESHOLD = 1 / 12  # the least that is tried, of the largest magnitude
+THRESHOLDS = 48  # how many are tried
+FEWEST_NUMBERS = 100  # a channel with fewer that are not tiny may be larger elsewhere
+FEWEST_SAMPLES = 8  # with more, a channel that was 0 may be clipped below the largest
+ROUNDING_VARIANCE = 1 / 12  # of a rounding error, in steps squared
+
+
+def channel_centres(statistics: ChannelStatistics, steps: int) -> Floats:
+    """[C]: the centre from which each channel loses least."""
+    mean = statistics.mean
+    middle = (statistics.minimum + statistics.maximum) / 2
+    candidates = [mean + share * (middle - mean) for share in SHARES]
+    errors = []
+    for centres in candidates:
+        _, error = _best_thresholds(statistics.magnitudes_from(centres), steps)
+        errors.append(error)
+    best = np.argmin(errors, axis=0)[None]
+    chosen = np.take_along_axis(np.stack(candidates), best, axis=0)
+    return np.asarray(chosen[0])
+
+
+def clipping_thresholds(
+    statistics: ChannelStatistics,
+    halves: tuple[ChannelStatistics, ChannelStatistics],
+    *,
+    centres: Floats,
+    steps: int,
+    importance: Floats,
+    bounds: tuple[float, float],
+) -> Floats:
+    """[C]: the distance from its centre at which each channel is clipped.
+
+    Integers have `steps` up to there. `statistics` are over both halves; `importance`
+    [C] is the weight of a channel's squared error. `bounds` are the least and the
+    greatest threshold: a channel that was 0 in all samples may be larger in others; but
+    its weights, which no sample has tested, may be so large that they spoil the others'.
+    """
+    magnitudes = statistics.magnitudes_from(centres)
+    thresholds, _ = _best_thresholds(magnitudes, steps)
+    if all(half.elements for half in halves):
+        of_halves = [half.magnitudes_from(centres) for half in halves]
+        thresholds = thresholds * _best_factor(of_halves, steps, importance, bounds)
+    numbers = statistics.counts[..., 1:].sum(axis=(1, 2))
+    share = min(1.0, FEWEST_SAMPLES / max(statistics.samples, 1))
+    raised = np.maximum(thresholds, magnitudes.largest.max() * share)
+    chosen = np.where(numbers < FEWEST_NUMBERS, raised, thresholds)
+    return np.clip(chosen, *bounds)
+
+
+def _best_thresholds(magnitudes: Magnitudes, steps: int) -> tuple[Floats, Floats]:
+    """[C], [C]: the thresholds with the least squared error, and that error."""
+    shares = np.geomspace(1.0, LEAST_THRESHOLD, THRESHOLDS)
+    thresholds = magnitudes.largest[:, None] * shares
+    errors = _errors(magnitudes, thresholds, steps)
+    best = errors.argmin(axis=1)[:, None]
+    best_threshold = np.take_along_axis(thresholds, best, axis=1)
+    least_error = np.take_along_axis(errors, best, axis=1)
+    return best_threshold[:, 0], least_error[:, 0]
+
+
+def _best_factor(
+    halves: Sequence[Magnitudes],
+    steps: int,
+    importance: Floats,
+    bounds: tuple[float, float],
+) -> float:
+    """How far beyond the thresholds that fit one half the other half should be clipped."""
+    fitted = [_best_thresholds(half, steps)[0] for half in halves]
+    total = np.zeros(len(FACTORS))
+    for half, of_other in zip(halves, reversed(fitted), strict=True):
+        raised = of_other[:, None] * np.array(FACTORS)
+        thresholds = np.clip(raised, *bounds)
+        errors = importance[:, None] * _errors(half, thresholds, steps)
+        total += np.ascontiguousarray(errors.T).sum(axis=1)
+    return FACTORS[int(total.argmin())]
+
+
+def _errors(magnitudes: Magnitudes, thresholds: Floats, steps: int) -> Floats:
+    """[C, thresholds]: the squared errors at `thresholds` [C, thresholds].
+
+    A magnitude below half a step becomes 0, one up to the threshold is rounded, one
+    beyond is clipped to it.
+    """
+    step = thresholds / steps
+    sums = magnitudes.power_sums
+    first_of_channel = np.arange(len(thresholds))[:, None] * sums.shape[2]
+    rounded = first_of_channel + np.searchsorted(magnitudes.middles, step / 2)
+    clipped = first_of_channel + np.searchsorted(
+        magnitudes.middles, thresholds, side="right"
+    )
+    numbers, linear, squares = (total.reshape(-1) for total in sums)
+    all_numbers, all_linear, all_squares = (total[:, -1:] for total in sums)
+    by_clipping = (
+        (all_squares - squares[clipped])
+        - 2 * thresholds * (all_linear - linear[clipped])
+        + thresholds**2 * (all_numbers - numbers[clipped])
+    )
+    rounded_numbers = numbers[clipped] - numbers[rounded]
+    by_rounding = ROUNDING_VARIANCE * step**2 * rounded_numbers
+    return np.asarray(squares[rounded] + by_rounding + by_clipping)

@@ -1,0 +1,141 @@
+"""The float statistics that refining needs, gathered while calibration runs the model.
+
+So the float model runs once.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.calibrate.observed_tensor import ObservedTensor
+from mrt.calibrate.samples import Sample, evenly_spaced
+from mrt.calibrate.session import Array
+from mrt.graph.canonical_values import name_of, shape_of
+from mrt.quantize.channel_scales import candidates, readers
+from mrt.refine.channel_statistics import ChannelStatistics
+from mrt.refine.columns import chosen_places
+from mrt.refine.options import RefineOptions
+from mrt.refine.stages import Halves, Needs
+
+LAYERS = ("Conv", "Gemm")
+MAX_ROW = 5000  # weights of an output, of more the covariance is too large to invert
+MOST_SAMPLES = 100  # for the statistics of layers
+FEWEST_SAMPLES = 4
+MEMORY = 3 * 2**26  # bytes that the statistics of layers may take
+
+
+class FloatStatistics:
+    """A calibration callback that gathers what these stages need.
+
+    `channels` are the statistics over all samples, over even and odd ones apart.
+    `layers` are float's outputs [places, O] of each layer, for samples at equal
+    distances, as many as memory allows.
+    """
+
+    def __init__(self, model: ir.Model, stages: RefineOptions, samples: int) -> None:
+        self.channels: dict[str, Halves] = {}
+        self.layers: dict[str, list[Array]] = {}
+        self._samples: dict[int, Sample] = {}
+        self._with_moments: frozenset[str] = frozenset()
+        self._with_counts: frozenset[str] = frozenset()
+        self._chosen: frozenset[int] = frozenset()
+        if stages.need(Needs.CHANNELS):
+            self._with_moments = _values_with_moments(model)
+            self._with_counts = frozenset(map(name_of, candidates(model)))
+        if stages.need(Needs.LAYERS):
+            count = _sample_count(model, samples)
+            self._chosen = frozenset(evenly_spaced(samples, count))
+            for node in _layers(model):
+                self.layers[name_of(node.outputs[0])] = []
+
+    @property
+    def samples(self) -> list[Sample]:
+        """The samples that `layers` are over, in order."""
+        return list(self._samples.values())
+
+    def see(
+        self, index: int, sample: Sample, name: str, tensor: ObservedTensor
+    ) -> None:
+        """Take one value of one run of the float model."""
+        if name in self._with_moments:
+            self._add_channels(index, name, tensor)
+        if index in self._chosen:
+            self._samples[index] = sample
+            if name in self.layers:
+                self.layers[name].append(_at_chosen_places(tensor.values))
+
+    def _add_channels(self, index: int, name: str, tensor: ObservedTensor) -> None:
+        if name not in self.channels:
+            channels = tensor.few.shape[1]
+            self.channels[name] = (
+                ChannelStatistics.empty(channels),
+                ChannelStatistics.empty(channels),
+            )
+        half = self.channels[name][index % 2]
+        if name in self._with_counts:
+            half.add(tensor)
+        else:
+            half.add_moments(tensor)
+
+
+def _values_with_moments(model: ir.Model) -> frozenset[str]:
+    """The values whose channels may have scales, and what their readers compute."""
+    names: set[str] = set()
+    for value in candidates(model):
+        names.add(name_of(value))
+        for node, _ in readers(value):
+            names.update(name_of(output) for output in node.outputs)
+    return frozenset(names)
+
+
+def _at_chosen_places(values: Array) -> Array:
+    """[places, O] of a layer's outputs [1,O,H,W], or [N,O]."""
+    image = values[:, None, :]
+    if values.ndim == 4:
+        image = values[0].transpose(1, 2, 0)
+    height, width, channels = image.shape
+    rows, columns = chosen_places(height, width)
+    return np.array(image[rows, columns]).reshape(-1, channels)
+
+
+def _sample_count(model: ir.Model, samples: int) -> int:
+    """How many samples the statistics of layers are over."""
+    layers = _layers(model)
+    outputs = [shape_of(node.outputs[0]) for node in layers]
+    output_bytes = sum(4 * _place_count(shape) * shape[1] for shape in outputs)
+    # The inputs are computed as integers, those of one layer after another.
+    inputs = [math.prod(shape_of(node.inputs[0])) for node in layers]
+    of_one_sample = max(output_bytes + 2 * max(inputs, default=0), 1)
+    return min(MOST_SAMPLES, max(FEWEST_SAMPLES, MEMORY // of_one_sample), samples)
+
+
+def _place_count(shape: tuple[int, ...]) -> int:
+    """How many places of a layer's outputs [1,O,H,W], or [N,O], are chosen."""
+    height, width = shape[0], 1
+    if len(shape) == 4:
+        height, width = shape[2:]
+    rows, columns = chosen_places(height, width)
+    count = len(range(height)[rows])
+    return count * len(range(width)[columns])
+
+
+def _layers(model: ir.Model) -> list[ir.Node]:
+    return [node for node in model.graph if _can_be_refined(node)]
+
+
+def _can_be_refined(node: ir.Node) -> bool:
+    """Whether the samples can decide the weights of a node.
+
+    It has one image a sample, and few enough weights of an output that their covariance
+    can be inverted.
+    """
+    if node.op_type not in LAYERS:
+        return False
+    weights = node.inputs[1]
+    if weights is None or weights.const_value is None:
+        return False
+    one_image = node.op_type == "Gemm" or shape_of(node.outputs[0])[0] == 1
+    return one_image and math.prod(shape_of(weights)[1:]) <= MAX_ROW

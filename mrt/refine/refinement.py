@@ -1,0 +1,100 @@
+"""Runs the stages of refinement that are chosen: on the model, channels, then layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import onnx_ir as ir
+from threadpoolctl import threadpool_limits
+
+from mrt.calibrate.samples import Samples
+from mrt.quantize import QuantizeOptions
+from mrt.quantize.graph import GraphLowering
+from mrt.refine.channel_statistics import ChannelStatistics
+from mrt.refine.float_statistics import FloatStatistics
+from mrt.refine.options import RefineOptions
+from mrt.refine.stages import (
+    CHANNEL_STAGES,
+    LAYER_STAGES,
+    MODEL_STAGES,
+    ChannelState,
+    ModelState,
+    Needs,
+)
+from mrt.refine.walker import ProgressCallback, decide_layers
+from mrt.table.decisions import Decisions
+from mrt.table.table import CalibrationTable
+
+SECOND_ORDER = 0.4
+"""The share of the noise of nearest weights that second-order rounding leaves, as
+measured."""
+
+
+def refine_model(
+    model: ir.Model,
+    samples: Samples,
+    options: QuantizeOptions,
+    stages: RefineOptions,
+) -> Mapping[str, Sequence[int]]:
+    """Run the stages that change the model before it is calibrated.
+
+    Returns the channels that are duplicated in it now (`mrt.duplicate`).
+    """
+    state = ModelState(model, samples, options, stages.runs("scales"))
+    for stage in MODEL_STAGES:
+        if stages.runs(stage.name):
+            state = stage.decide(state)
+    return state.duplicates
+
+
+def refine(
+    model: ir.Model,
+    table: CalibrationTable,
+    options: QuantizeOptions,
+    stages: RefineOptions,
+    statistics: FloatStatistics,
+    progress: ProgressCallback,
+) -> CalibrationTable:
+    """The table with what the stages decide, for a program with these options.
+
+    The statistics must have been gathered for these stages; those of layers are used up.
+    Products of matrices have one thread, so that their sums are added in one order
+    however many processors there are.
+    """
+    table = replace(table, decisions=Decisions(options.key()))
+    with threadpool_limits(limits=1, user_api="blas"):
+        if stages.need(Needs.CHANNELS):
+            table = _with_channels(model, table, options, stages, statistics)
+        if stages.need(Needs.LAYERS):
+            chosen = [stage for stage in LAYER_STAGES if stages.runs(stage.name)]
+            lowering = GraphLowering(model, table, options)
+            layers = decide_layers(lowering, statistics, chosen, progress)
+            table = replace(table, decisions=replace(table.decisions, layers=layers))
+    return table
+
+
+def _with_channels(
+    model: ir.Model,
+    table: CalibrationTable,
+    options: QuantizeOptions,
+    stages: RefineOptions,
+    statistics: FloatStatistics,
+) -> CalibrationTable:
+    merged = {
+        name: ChannelStatistics.merged(*halves)
+        for name, halves in statistics.channels.items()
+    }
+    state = ChannelState(
+        model,
+        table,
+        options,
+        halves=statistics.channels,
+        statistics=merged,
+        residual_share=SECOND_ORDER if stages.runs("weights") else 1.0,
+        decisions=table.decisions,
+    )
+    for stage in CHANNEL_STAGES:
+        if stages.runs(stage.name):
+            state = stage.decide(state)
+    return replace(table, decisions=state.decisions)

@@ -1,0 +1,44 @@
+"""`biases`: the mean and the gain of each output channel as in the float model.
+
+Bias correction on samples (Nagel et al., arXiv 1906.04721), with a gain besides, for the
+integers that the layers before really give (`mrt.refine.matching`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mrt.quantize.rounding import RoundedLayer
+from mrt.refine.columns import products
+from mrt.refine.matching import Matching, interval_behind
+from mrt.refine.stages.stage import LayerState, Needs, Stage
+
+
+def decide(state: LayerState) -> LayerState:
+    """Set the bias and the scale of each output; the weights remain."""
+    rounded = state.rounded_layer()
+    matching = _matching(state, rounded)
+    gains, added = matching.result(gains=state.options.chooses_weight_scales)
+    scales = rounded.scales * gains
+    bias = rounded.bias * gains + added
+    return replace(state, rounded=RoundedLayer(rounded.weights, scales, bias))
+
+
+def _matching(state: LayerState, rounded: RoundedLayer) -> Matching:
+    """The outputs that the integers give, paired with float's."""
+    layer, inputs = state.layer, state.inputs
+    matching = Matching(interval_behind(layer.output))
+    scales = (rounded.scales * layer.input_scale).astype(np.float32)
+    bias = rounded.bias.astype(np.float32)
+    centres = layer.centres.astype(np.float32)
+    for index, block in enumerate(inputs.blocks):
+        floats = np.stack(state.outputs[block]) - centres
+        sums = products(inputs.rows(index), rounded.weights)
+        outputs = sums * scales + bias
+        matching.add(outputs.reshape(floats.shape), floats)
+    return matching
+
+
+BIASES = Stage("biases", Needs.LAYERS, decide)

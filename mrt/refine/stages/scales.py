@@ -1,0 +1,81 @@
+"""`scales`: one scale for each channel of a value between layers.
+
+Where its readers can take up how the channels differ (cross-layer equalization). A
+convolution takes the difference up in its weights, which then differ more in size
+themselves; so the scales go only part of the way: for each value, the power of the
+difference that promises the least noise behind its readers. Nagel et al., arXiv
+1906.04721, go half of the way; SmoothQuant, arXiv 2211.10438, chooses one power for a
+whole model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.canonical_values import name_of, shape_of
+from mrt.refine.channel_statistics import Floats
+from mrt.refine.channel_thresholds import clipping_thresholds
+from mrt.refine.reader_noise import (
+    LEAST_IMPROVEMENT,
+    ReaderNoise,
+    equalizable_values,
+)
+from mrt.refine.stages.stage import ChannelState, Needs, Stage
+from mrt.table.table import MOST_RELATIVE
+
+LEAST_SCALE = 1 / 64  # of the value's own
+
+
+def decide(state: ChannelState) -> ChannelState:
+    """Choose scales, relative to the value's, for each value that gains by them."""
+    scales: dict[str, tuple[float, ...]] = {}
+    for value in equalizable_values(state.model, state.table, state.options):
+        relative = _relative_scales(state, value)
+        if relative is not None:
+            scales[name_of(value)] = tuple(relative.tolist())
+    decisions = replace(state.decisions, channel_scales=scales)
+    return replace(state, decisions=decisions)
+
+
+def _relative_scales(state: ChannelState, value: ir.Value) -> Floats | None:
+    """[C]: over the value's scale, as float16, which is how the table's file stores them.
+
+    None if the value gains nothing by them.
+    """
+    name = name_of(value)
+    measured = state.table.ranges[name]
+    magnitude = max(abs(measured.lo), abs(measured.hi))
+    steps = state.options.steps_from_zero(8, negative=measured.min < 0)
+    noise = ReaderNoise(value, state.statistics, state.residual_share)
+    # The value may be clipped within its measured range; a dominant channel need not be.
+    largest = max(abs(measured.min), abs(measured.max))
+    bounds = LEAST_SCALE * magnitude, largest
+    thresholds = clipping_thresholds(
+        state.statistics[name],
+        state.halves[name],
+        centres=_centres(state, value),
+        steps=steps,
+        importance=noise.importance,
+        bounds=bounds,
+    )
+    relative = thresholds / magnitude
+    greatest = relative.max()
+    difference = relative / greatest
+    power = noise.best_power(difference, greatest * magnitude / steps)
+    if power == 0 and greatest >= LEAST_IMPROVEMENT:
+        return None
+    chosen = np.minimum(greatest * difference**power, MOST_RELATIVE / 2)
+    return np.asarray(chosen.astype(np.float16).astype(np.float64))
+
+
+def _centres(state: ChannelState, value: ir.Value) -> Floats:
+    centres = state.decisions.centres.get(name_of(value))
+    if centres is None:
+        return np.zeros(shape_of(value)[1])
+    return np.array(centres)
+
+
+SCALES = Stage("scales", Needs.CHANNELS, decide)

@@ -1,0 +1,61 @@
+"""`weights`: weights rounded to second order, for the integers that a layer meets.
+
+GPTQ, Frantar et al., arXiv 2210.17323 (`mrt.refine.second_order`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from cvm.program import IntArray
+from mrt.exact.fixed_point import FloatArray
+from mrt.quantize.rounding import RoundedLayer, WeightedLayer
+from mrt.refine.moments import Moments
+from mrt.refine.second_order import round_at_best_scales, round_to_second_order
+from mrt.refine.stages.stage import LayerState, Needs, Stage
+
+
+def decide(state: LayerState) -> LayerState:
+    """Round the weights; the bias gives back what the rounding adds on average."""
+    layer = state.layer
+    moments = state.moments or _gather_moments(state)
+    if state.options.chooses_weight_scales:
+        integers, scales = round_at_best_scales(
+            layer.weights, layer.scales, moments.covariance, layer.bits
+        )
+    else:
+        scales = layer.scales
+        integers = round_to_second_order(
+            layer.weights, scales, moments.covariance, layer.bits
+        )
+    bias = layer.bias - _mean_error(layer, integers, scales, moments)
+    rounded = RoundedLayer(integers, scales, bias)
+    return replace(state, moments=moments, rounded=rounded)
+
+
+def _gather_moments(state: LayerState) -> Moments:
+    halves = Moments(), Moments()
+
+    def add(half: int, block: int) -> None:
+        halves[half].add(state.inputs.rows(block))
+
+    state.in_halves(state.inputs.blocks_for_moments(), add)
+    return Moments.merged(*halves)
+
+
+def _mean_error(
+    layer: WeightedLayer, integers: IntArray, scales: FloatArray, moments: Moments
+) -> FloatArray:
+    """[O]: what the rounding of the weights adds to the outputs on average."""
+    groups, length = moments.means.shape
+    ones = [1] * (layer.weights.ndim - 1)
+    per_output = scales.reshape(-1, *ones)
+    errors = integers - layer.weights / per_output
+    by_group = errors.reshape(groups, -1, length)
+    in_steps = np.matmul(by_group, moments.means[:, :, None])
+    return np.asarray(in_steps.reshape(-1) * scales * layer.input_scale)
+
+
+WEIGHTS = Stage("weights", Needs.LAYERS, decide)

@@ -1,0 +1,106 @@
+"""Walks through the layers in the order of the program and decides each one's weights.
+
+The graph is lowered up to a layer with weights (`mrt.quantize.graph.GraphLowering`). The
+program as far as it is written gives the integers that this layer takes for the samples;
+with these the stages decide, the layer is written, and the lowering goes on. So each
+layer is decided for what the layers before it really give. The program written on the
+way is not kept: `quantize` writes it again from the calibration table.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+
+from mrt.calibrate.session import Array
+from mrt.quantize.graph import GraphLowering
+from mrt.quantize.rounding import RoundedLayer, WeightedLayer, nearest
+from mrt.refine.columns import LayerInputs, Window
+from mrt.refine.float_statistics import FloatStatistics
+from mrt.refine.simulation import Simulation
+from mrt.refine.stages import LayerState, Stage
+from mrt.table.decisions import LayerDecision
+
+ProgressCallback = Callable[[str, int, int], None]
+"""Takes what is being done, how much of it is done, and how much there is."""
+
+
+def decide_layers(
+    lowering: GraphLowering,
+    statistics: FloatStatistics,
+    stages: Sequence[Stage[LayerState]],
+    progress: ProgressCallback,
+) -> dict[str, LayerDecision]:
+    """Decide by these stages the layers that there are statistics of, which it uses up."""
+    decisions: dict[str, LayerDecision] = {}
+    count = len(statistics.layers)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        simulation = Simulation(lowering.builder, statistics.samples, pool)
+        layer = lowering.next_layer()
+        while layer is not None:
+            outputs = statistics.layers.pop(layer.name, None)
+            if outputs is None:
+                rounded = nearest(layer, lowering.table, lowering.options)
+            else:
+                state = _state(lowering, layer, simulation, outputs, pool)
+                rounded = _decide_layer(state, stages)
+                decisions[layer.name] = _decision(layer, rounded)
+                progress("refining layers", len(decisions), count)
+            layer = lowering.next_layer(rounded)
+    return decisions
+
+
+def _decide_layer(
+    state: LayerState, stages: Sequence[Stage[LayerState]]
+) -> RoundedLayer:
+    for stage in stages:
+        state = stage.decide(state)
+    return state.rounded_layer()
+
+
+def _decision(layer: WeightedLayer, rounded: RoundedLayer) -> LayerDecision:
+    gains = rounded.scales / layer.scales
+    return LayerDecision(rounded.weights, gains, rounded.bias)
+
+
+def _state(
+    lowering: GraphLowering,
+    layer: WeightedLayer,
+    simulation: Simulation,
+    outputs: Sequence[Array],
+    pool: Executor,
+) -> LayerState:
+    """The state of a layer of which nothing is decided yet."""
+    inputs = LayerInputs(
+        simulation.values(layer.input.value),
+        _window(layer),
+        length=math.prod(layer.weights.shape[1:]),
+        zero_point=int(layer.input.zero_point),
+        places=len(outputs[0]),
+    )
+    return LayerState(
+        layer,
+        lowering.table,
+        lowering.options,
+        inputs=inputs,
+        outputs=outputs,
+        pool=pool,
+    )
+
+
+def _window(layer: WeightedLayer) -> Window | None:
+    if layer.node.op_type != "Conv":
+        return None
+    attributes = layer.node.attributes
+    stride, dilation, pads = (
+        attributes[name].as_ints() for name in ("strides", "dilations", "pads")
+    )
+    kernel = layer.weights.shape[1:3]
+    return Window(
+        (kernel[0], kernel[1]),
+        (stride[0], stride[1]),
+        (dilation[0], dilation[1]),
+        tuple(pads),
+    )
