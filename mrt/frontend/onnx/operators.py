@@ -1,4 +1,7 @@
-"""Which ONNX operators are accepted, and under which attributes. What is refused is refused here, all of it at once."""
+"""The ONNX operators that are accepted, and under which attributes.
+
+Every node that is not accepted is refused here, all of them at once.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ HINT = "supported operators: mrt operators --frontend onnx"
 
 
 def _need(**allowed: tuple[Any, ...]) -> Check:
-    """Attributes that may only have one of the given values, where present."""
+    """Make a check that attributes, where present, have one of the allowed values."""
 
     def check(node: ir.Node, attributes: Attributes) -> str | None:
         for name, values in allowed.items():
@@ -52,28 +55,46 @@ def _one_output(node: ir.Node, attributes: Attributes) -> str | None:
     return f"second output '{extra[0]}'; expected one output"
 
 
-def _all(*checks: Check) -> tuple[Check, ...]:
-    return checks
-
-
-_ELEMENTWISE = (
-    "Abs Acos Acosh Add Asin Asinh Atan Atanh Ceil Celu Clip Cos Cosh Div Elu Erf Exp Floor Gelu HardSigmoid HardSwish LeakyRelu "
-    "Log Max Mean Min Mish Mul Neg PRelu Pow Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign "
-    "Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu"
-)
-_MOVEMENT = "Concat Flatten Identity Reshape Slice Split Squeeze Transpose Unsqueeze DepthToSpace SpaceToDepth"
-_REDUCTIONS = "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare"
-_NORMALISATION = "GroupNormalization InstanceNormalization LRN LayerNormalization MeanVarianceNormalization"
-# Nothing of these is left when their operands are known at conversion; what is left is refused after folding, by name.
-_PLUMBING = (
-    "And BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike CenterCropPad Compress Constant "
-    "ConstantOfShape CumSum Equal Expand EyeLike Gather DequantizeLinear GatherElements GatherND Greater "
-    "GreaterOrEqual IsInf IsNaN Less LessOrEqual Mod NonZero Not Or QuantizeLinear Range Scatter ScatterElements ScatterND Shape "
-    "Size Tile Trilu Unique Where Xor"
-)
-_ORDER = (
-    "AffineGrid ArgMax ArgMin BlackmanWindow DFT Einsum GlobalLpPool HammingWindow HannWindow Hardmax MelWeightMatrix OneHot "
-    "ReverseSequence STFT TopK"
+_ELEMENTWISE = """
+Abs Acos Acosh Add Asin Asinh Atan Atanh Ceil Celu Clip Cos Cosh Div Elu Erf Exp Floor
+Gelu HardSigmoid HardSwish LeakyRelu Log Max Mean Min Mish Mul Neg PRelu Pow Reciprocal
+Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Sub Sum Swish Tan
+Tanh ThresholdedRelu
+"""
+_MOVEMENT = """
+Concat Flatten Identity Reshape Slice Split Squeeze Transpose Unsqueeze DepthToSpace
+SpaceToDepth
+"""
+_REDUCTIONS = """
+ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd
+ReduceSum ReduceSumSquare
+"""
+_NORMALIZATION = """
+GroupNormalization InstanceNormalization LRN LayerNormalization
+MeanVarianceNormalization
+"""
+# These disappear where their operands are known at conversion; those that stay are
+# refused by name after folding.
+_SHAPE_ARITHMETIC = """
+And BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike CenterCropPad
+Compress Constant ConstantOfShape CumSum Equal Expand EyeLike Gather DequantizeLinear
+GatherElements GatherND Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual Mod NonZero
+Not Or QuantizeLinear Range Scatter ScatterElements ScatterND Shape Size Tile Trilu
+Unique Where Xor
+"""
+_OTHERS_WITHOUT_CHECK = """
+AffineGrid ArgMax ArgMin BlackmanWindow Col2Im DFT Einsum GRU Gemm GlobalAveragePool
+GlobalLpPool GlobalMaxPool HammingWindow HannWindow Hardmax LSTM LogSoftmax MatMul
+MaxUnpool MelWeightMatrix OneHot QLinearMatMul RMSNormalization RNN ReverseSequence STFT
+Softmax TopK
+"""
+_WITHOUT_CHECK = (
+    _ELEMENTWISE,
+    _MOVEMENT,
+    _REDUCTIONS,
+    _NORMALIZATION,
+    _SHAPE_ARITHMETIC,
+    _OTHERS_WITHOUT_CHECK,
 )
 
 _RESIZE: dict[str, tuple[Any, ...]] = {
@@ -98,75 +119,64 @@ _GRID: dict[str, tuple[Any, ...]] = {
 
 _PADDING = _need(auto_pad=("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"))
 
-OPERATORS: dict[str, tuple[Check, ...]] = {
-    **dict.fromkeys(
-        f"{_ELEMENTWISE} {_MOVEMENT} {_REDUCTIONS} {_NORMALISATION} {_PLUMBING} {_ORDER}".split(),
-        (),
-    ),
-    "AveragePool": _all(_PADDING, _up_to_three_dimensional),
-    "BatchNormalization": _all(_need(spatial=(1,), training_mode=(0,)), _one_output),
-    "Col2Im": (),
-    "Conv": _all(_PADDING, _up_to_three_dimensional),
-    "ConvTranspose": _all(_PADDING, _up_to_three_dimensional),
-    "DepthToSpace": _all(_need(mode=("DCR", "CRD"))),
-    "Dropout": _all(_one_output),
-    "Gelu": _all(_need(approximate=("none", "tanh"))),
-    "Gemm": (),
-    "GridSample": _all(_need(**_GRID)),
-    **dict.fromkeys(("GRU", "LSTM", "RNN"), ()),
-    "GlobalAveragePool": (),
-    "GlobalMaxPool": (),
-    "LogSoftmax": (),
-    "LpNormalization": _all(_need(p=(1, 2))),
-    "LpPool": _all(_PADDING, _up_to_three_dimensional),
-    "MatMul": (),
-    "MaxPool": _all(_PADDING, _up_to_three_dimensional, _need(storage_order=(0,))),
-    "MaxUnpool": (),
-    "NonMaxSuppression": _all(_need(center_point_box=(0, 1))),
-    "Pad": _all(_need(mode=("constant", "edge", "reflect", "wrap"))),
-    "QLinearConv": _all(_PADDING, _up_to_three_dimensional),
-    "QLinearMatMul": (),
-    "RMSNormalization": (),
-    "Resize": _all(_need(**_RESIZE)),
-    "Softmax": (),
-    "Upsample": _all(_need(mode=("nearest", "linear"))),
-}
-
 
 def _experimental(node: ir.Node, attributes: Attributes) -> str | None:
-    """A form that `decompose_experimental` could not decompose."""
-    return f"an experimental operator, which ONNX dropped with opset {LEFT}; expected an older model, and its form there"
-
-
-OPERATORS.update(dict.fromkeys(EXPERIMENTAL, (_experimental,)))
+    """Refuse a form that `decompose_experimental` could not decompose."""
+    return (
+        f"an experimental operator, which ONNX dropped with opset {LEFT}; "
+        "expected an older model, and its form there"
+    )
 
 
 def _composed(node: ir.Node, attributes: Attributes) -> str | None:
-    """A form that `inline_composed` could not inline."""
-    return "a form that ONNX does not define by other operators; export the model with those, or end in front of it with --outputs"
+    """Refuse a form that `inline_composed` could not inline."""
+    return (
+        "a form that ONNX does not define by other operators; export the model with "
+        "those, or end in front of it with --outputs"
+    )
 
 
-OPERATORS.update(dict.fromkeys(COMPOSED, (_composed,)))
-
+OPERATORS: dict[str, tuple[Check, ...]] = {
+    **dict.fromkeys(" ".join(_WITHOUT_CHECK).split(), ()),
+    "AveragePool": (_PADDING, _up_to_three_dimensional),
+    "BatchNormalization": (_need(spatial=(1,), training_mode=(0,)), _one_output),
+    "Conv": (_PADDING, _up_to_three_dimensional),
+    "ConvTranspose": (_PADDING, _up_to_three_dimensional),
+    "DepthToSpace": (_need(mode=("DCR", "CRD")),),
+    "Dropout": (_one_output,),
+    "Gelu": (_need(approximate=("none", "tanh")),),
+    "GridSample": (_need(**_GRID),),
+    "LpNormalization": (_need(p=(1, 2)),),
+    "LpPool": (_PADDING, _up_to_three_dimensional),
+    "MaxPool": (_PADDING, _up_to_three_dimensional, _need(storage_order=(0,))),
+    "NonMaxSuppression": (_need(center_point_box=(0, 1)),),
+    "Pad": (_need(mode=("constant", "edge", "reflect", "wrap")),),
+    "QLinearConv": (_PADDING, _up_to_three_dimensional),
+    "Resize": (_need(**_RESIZE),),
+    "Upsample": (_need(mode=("nearest", "linear")),),
+    **dict.fromkeys(EXPERIMENTAL, (_experimental,)),
+    **dict.fromkeys(COMPOSED, (_composed,)),
+}
 
 _OTHERS: dict[str, Iterable[str]] = {
     ML_DOMAIN: ML_OPERATORS,
     MICROSOFT_DOMAIN: OPERANDS,
 }
 _NO_LOOP = (
-    f"how often it runs is not known at conversion, or more than {MOST_STEPS} times; fix shapes with --shape, export the "
-    "model without it, or end in front of it with --outputs"
+    f"how often it runs is not known at conversion, or more than {MOST_STEPS} times; "
+    "fix shapes with --shape, export the model without it, "
+    "or end in front of it with --outputs"
 )
 _WITH_GRAPHS = {
-    "If": "its condition is only known when it runs; fix shapes with --shape, an input with --value, "
-    "or end in front of it with --outputs",
+    "If": "its condition is only known when it runs; fix shapes with --shape, "
+    "an input with --value, or end in front of it with --outputs",
     "Loop": _NO_LOOP,
     "Scan": _NO_LOOP,
 }
 
 
 def refuse_unsupported(model: ir.Model, opset: int) -> None:
-    """Raise Unsupported with one line for each function, node and attribute that is not accepted."""
+    """Raise Unsupported with a line for each function, node and input not accepted."""
     problems = [
         f"function '{function.domain}:{function.name}': "
         "functions of a model's own are not supported"

@@ -1,4 +1,4 @@
-"""Why an ONNX operator is refused, and the way round: what follows its name in the message."""
+"""The reasons why ONNX operators are refused, with what to do instead; they follow the name in the message."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ REASONS: dict[str, str] = {
     "BitCast": f"single bits of numbers; {_CUT}",
 }
 
-_ORT = "written by onnxruntime's optimiser; convert the model from before that, or save it with optimisation level basic"
+_ORT = (
+    "written by onnxruntime's optimiser; convert the model from before that, "
+    "or save it with optimisation level basic"
+)
 _FRAMEWORK = "an operator of the framework, for which its exporter found no ONNX"
 _DOMAINS = {
     "com.microsoft": _ORT,
@@ -66,13 +69,13 @@ _DOMAINS = {
 
 
 def reason(operator: str, opset: int) -> str:
-    """What is said of an operator of the default domain that is not supported."""
+    """Return the refusal of an operator of the default domain."""
     known = f"unsupported operator (ONNX opset {opset})"
     return f"{known}: {REASONS[operator]}" if operator in REASONS else known
 
 
 def reason_of_domain(domain: str, operator: str, supported: Iterable[str]) -> str:
-    """What is said of an operator of another domain, of which these are supported."""
+    """Return the refusal of an operator of another domain; `supported` are its others."""
     known = f"operator of the domain '{domain}'"
     if operator in supported:
         return f"{known} with operands or attributes that it does not have there"
