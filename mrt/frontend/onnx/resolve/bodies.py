@@ -10,6 +10,9 @@ from mrt.graph.names import fresh_name
 from mrt.graph.patch import Patch
 from mrt.graph.values import Attribute
 
+Values = Sequence[ir.Value]
+Scope = dict[str | None, ir.Value]
+
 FIRST_AXES_OPERAND = 13  # the opset from which on Squeeze and Unsqueeze read their axes
 
 
@@ -33,22 +36,25 @@ class ResolvePatch(Patch):
         return self._change_axis("Unsqueeze", x, axis)
 
     def _change_axis(self, operator: str, x: ir.Value, axis: int) -> ir.Value:
-        if self.graph.opset_imports.get("", 0) < FIRST_AXES_OPERAND:
+        opset = self.graph.opset_imports.get("", 0)
+        if opset < FIRST_AXES_OPERAND:
             return self.add(operator, x, axes=(axis,))
-        return self.add(operator, x, self.axes([axis]))
+        axes = self.axes([axis])
+        return self.add(operator, x, axes)
 
 
-def replace_outputs(node: ir.Node, results: Sequence[ir.Value]) -> None:
+def replace_outputs(node: ir.Node, results: Values) -> None:
     """Give the node's outputs, by name, to Identities of the results; remove the node."""
     for output, result in zip(node.outputs, results, strict=True):
         if output.name:
             patch = ResolvePatch(node, output)
-            patch.take_over(patch.add("Identity", result))
+            identity = patch.add("Identity", result)
+            patch.take_over(identity)
     remove_with_bodies(node)
 
 
 def inline_body(
-    node: ir.Node, body: ir.Graph, arguments: Sequence[ir.Value], prefix: str
+    node: ir.Node, body: ir.Graph, arguments: Values, prefix: str
 ) -> list[ir.Value]:
     """Move a body's nodes in front of `node` and return the values of its outputs.
 
@@ -77,9 +83,11 @@ def _move_initializers(
     initializers = list(body.initializers.values())
     body.initializers.clear()
     for value in initializers:
-        if value not in replaced:
-            value.name = fresh_name(graph, f"{prefix}{value.name}")
-            graph.register_initializer(value)
+        if value in replaced:
+            continue
+        wanted = f"{prefix}{value.name}"
+        value.name = fresh_name(graph, wanted)
+        graph.register_initializer(value)
 
 
 def _move_nodes(node: ir.Node, body: ir.Graph, prefix: str) -> None:
@@ -88,10 +96,12 @@ def _move_nodes(node: ir.Node, body: ir.Graph, prefix: str) -> None:
     moved = list(body)
     body.remove(moved)
     for inner in moved:
-        inner.name = f"{prefix}{inner.name}" if inner.name else ""
+        if inner.name:
+            inner.name = f"{prefix}{inner.name}"
         for output in inner.outputs:
             if output.name:
-                output.name = fresh_name(graph, f"{prefix}{output.name}")
+                wanted = f"{prefix}{output.name}"
+                output.name = fresh_name(graph, wanted)
     graph.insert_before(node, moved)
 
 
@@ -148,12 +158,14 @@ def link_outer_outputs(model: ir.Model) -> None:
     """
     for body, scope in _scopes(model):
         for index, output in enumerate(body.outputs):
-            if _is_made_in(body, output) or output.name not in scope:
+            outer = scope.get(output.name)
+            if outer is None or _is_made_in(body, output):
                 continue
-            node = ir.Node("", "Identity", [scope[output.name]], name="")
-            node.outputs[0].name = output.name
+            node = ir.Node("", "Identity", [outer], name="")
+            identity = node.outputs[0]
+            identity.name = output.name
             body.append(node)
-            body.outputs[index] = node.outputs[0]
+            body.outputs[index] = identity
 
 
 def _is_made_in(body: ir.Graph, value: ir.Value) -> bool:
@@ -162,20 +174,22 @@ def _is_made_in(body: ir.Graph, value: ir.Value) -> bool:
     return value in body.inputs
 
 
-def _scopes(model: ir.Model) -> Iterator[tuple[ir.Graph, dict[str | None, ir.Value]]]:
+def _scopes(model: ir.Model) -> Iterator[tuple[ir.Graph, Scope]]:
     """Yield each body with the values around it by name, outer bodies first."""
-    waiting: list[tuple[ir.Graph, dict[str | None, ir.Value]]] = [(model.graph, {})]
+    outermost: Scope = {}
+    waiting = [(model.graph, outermost)]
     while waiting:
         graph, scope = waiting.pop()
         if graph is not model.graph:
             yield graph, scope
         bodies = [body for node in graph for body in bodies_of(node)]
-        if bodies:
-            inner = scope | _values_of(graph)
-            waiting.extend((body, inner) for body in bodies)
+        if not bodies:
+            continue
+        inner = scope | _values_of(graph)
+        waiting += [(body, inner) for body in bodies]
 
 
-def _values_of(graph: ir.Graph) -> dict[str | None, ir.Value]:
+def _values_of(graph: ir.Graph) -> Scope:
     values = [*graph.inputs, *graph.initializers.values()]
     for node in graph:
         values.extend(node.outputs)

@@ -11,16 +11,15 @@ import onnx_ir as ir
 
 from mrt.errors import BadModel
 from mrt.frontend.onnx.read.read import add_note
-from mrt.frontend.onnx.resolve.inputs import Shapes, stated_shape
+from mrt.frontend.onnx.resolve.inputs import Shape, Shapes, Sizes, stated_shape
 from mrt.frontend.onnx.resolve.known_values import LARGEST
+from mrt.graph.values import Array
 
 Values = Mapping[str, float]
 EXACT = 2**53  # up to which every integer is a float64
 
 
-def fix_values(
-    model: ir.Model, values: Values, shapes: Shapes
-) -> dict[str, tuple[int, ...]]:
+def fix_values(model: ir.Model, values: Values, shapes: Shapes) -> Shapes:
     """Make each input in `values` a constant, that number in every element.
 
     Returns the shapes that the other inputs still need.
@@ -34,7 +33,8 @@ def fix_values(
                 f"it has {', '.join(inputs) or 'none'}"
             )
         value = inputs[name]
-        array = np.full(_shape(value, shapes.get(name)), _checked(value, number))
+        shape = _shape(value, shapes.get(name))
+        array = np.full(shape, _checked(value, number))
         _make_constant(graph, value, array)
         add_note(
             model,
@@ -46,16 +46,14 @@ def fix_values(
     return {name: shape for name, shape in shapes.items() if name not in values}
 
 
-def _make_constant(
-    graph: ir.Graph, value: ir.Value, array: np.ndarray[Any, np.dtype[Any]]
-) -> None:
+def _make_constant(graph: ir.Graph, value: ir.Value, array: Array) -> None:
     graph.inputs.remove(value)
     value.const_value = ir.tensor(array, name=value.name)
     value.shape = ir.Shape(array.shape)
     graph.register_initializer(value)
 
 
-def _shape(value: ir.Value, wanted: tuple[int, ...] | None) -> tuple[int, ...]:
+def _shape(value: ir.Value, wanted: Shape | None) -> Shape:
     """Fix the shape as `fix_inputs` would: an unknown first dimension is 1."""
     stated = stated_shape(value)
     shape = wanted or _with_first_dimension(stated)
@@ -74,13 +72,13 @@ def _shape(value: ir.Value, wanted: tuple[int, ...] | None) -> tuple[int, ...]:
     return shape
 
 
-def _with_first_dimension(stated: list[int | None] | None) -> tuple[int, ...] | None:
+def _with_first_dimension(stated: Sizes | None) -> Shape | None:
     if stated is None or None in stated[1:]:
         return None
     return tuple(size or 1 for size in stated)
 
 
-def _fits(shape: tuple[int, ...], stated: list[int | None] | None) -> bool:
+def _fits(shape: Shape, stated: Sizes | None) -> bool:
     if stated is not None and len(shape) != len(stated):
         return False
     return min(shape, default=1) >= 1
@@ -121,7 +119,9 @@ def _interval(dtype: np.dtype[Any]) -> tuple[float, float]:
         return float(limits.min), float(limits.max)
     if dtype.kind in "iu":
         integers = np.iinfo(dtype)
-        return max(int(integers.min), -EXACT), min(int(integers.max), EXACT)
+        low = max(int(integers.min), -EXACT)
+        high = min(int(integers.max), EXACT)
+        return low, high
     if dtype.kind == "b":
         return 0, 1
     return 1, 0

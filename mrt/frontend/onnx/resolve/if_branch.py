@@ -20,7 +20,9 @@ def inline_if_branches(model: ir.Model, shapes: Shapes) -> None:
     What stays is refused with the unsupported operators.
     """
     for _ in range(MOST_BRANCHES):
-        if not nodes(model, "If") or not _inline_one(model, shapes):
+        if not nodes(model, "If"):
+            return
+        if not _inline_one(model, shapes):
             return
 
 
@@ -29,19 +31,24 @@ def _inline_one(model: ir.Model, shapes: Shapes) -> bool:
     known = KnownValues(model, shapes)
     for node in nodes(model, "If"):
         branch = _branch_taken(node, known)
-        if branch is not None and len(branch.outputs) == len(node.outputs):
-            results = inline_body(node, branch, [], f"{node.outputs[0].name}.")
-            replace_outputs(node, results)
-            return True
+        if branch is None:
+            continue
+        prefix = f"{node.outputs[0].name}."
+        results = inline_body(node, branch, [], prefix)
+        replace_outputs(node, results)
+        return True
     return False
 
 
 def _branch_taken(node: ir.Node, known: KnownValues) -> ir.Graph | None:
     """Return the branch that the condition chooses; None where it is not known."""
     condition = known.single(operand(node, 0))
-    if condition is None:
+    if condition is None or not node.outputs:
         return None
-    branch = body_named(node, "then_branch" if condition else "else_branch")
-    if branch is None or branch.inputs or not node.outputs:
+    name = "then_branch" if condition else "else_branch"
+    branch = body_named(node, name)
+    if branch is None or branch.inputs:
+        return None
+    if len(branch.outputs) != len(node.outputs):
         return None
     return branch

@@ -8,7 +8,9 @@ import onnx_ir as ir
 
 from mrt.errors import BadModel
 
-Shapes = Mapping[str, tuple[int, ...]]
+Shape = tuple[int, ...]
+Shapes = Mapping[str, Shape]
+Sizes = list[int | None]
 
 
 def drop_initializers_from_inputs(model: ir.Model) -> None:
@@ -33,7 +35,9 @@ def fix_inputs(model: ir.Model, shapes: Shapes) -> None:
                 f"it has {', '.join(names) or 'none'}"
             )
     for value in inputs:
-        value.shape = ir.Shape(_fixed_shape(value, shapes.get(value.name or "")))
+        wanted = shapes.get(value.name or "")
+        fixed = _fixed_shape(value, wanted)
+        value.shape = ir.Shape(fixed)
     forget_shapes(model)
 
 
@@ -44,7 +48,7 @@ def forget_shapes(model: ir.Model) -> None:
             output.shape = None
 
 
-def stated_shape(value: ir.Value) -> list[int | None] | None:
+def stated_shape(value: ir.Value) -> Sizes | None:
     """Return an input's sizes, None for an unknown one; None where it has no shape."""
     if value.shape is None:
         return None
@@ -52,7 +56,7 @@ def stated_shape(value: ir.Value) -> list[int | None] | None:
     return [size if isinstance(size, int) and size > 0 else None for size in sizes]
 
 
-def _fixed_shape(value: ir.Value, wanted: tuple[int, ...] | None) -> tuple[int, ...]:
+def _fixed_shape(value: ir.Value, wanted: Shape | None) -> Shape:
     stated = stated_shape(value)
     if wanted is None:
         return _shape_without_unknowns(value.name or "", stated)
@@ -65,9 +69,7 @@ def _fixed_shape(value: ir.Value, wanted: tuple[int, ...] | None) -> tuple[int, 
     return wanted
 
 
-def _shape_without_unknowns(
-    name: str, stated: list[int | None] | None
-) -> tuple[int, ...]:
+def _shape_without_unknowns(name: str, stated: Sizes | None) -> Shape:
     if stated is None:
         raise BadModel(f"input '{name}' has no shape; add --shape {name}=...")
     if None in stated[1:]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 
 import numpy as np
@@ -11,8 +11,8 @@ import onnx_ir as ir
 
 from mrt.frontend.onnx.read.library import ShapeInference, evaluate
 from mrt.frontend.onnx.resolve.bodies import int_or
-from mrt.frontend.onnx.resolve.inputs import Shapes
-from mrt.graph.values import Array, constant
+from mrt.frontend.onnx.resolve.inputs import Shape, Shapes
+from mrt.graph.values import Array, constant, operand
 
 LARGEST = 4096  # elements of a condition's operands
 MOST_ROUNDS = 20  # in which shapes give values that give shapes
@@ -60,33 +60,42 @@ class KnownValues:
             arrays |= new
 
     def _computed_operands(self) -> dict[str, Array]:
-        """Compute the integers that may decide a shape not known yet.
-
-        These are operands behind the first of nodes whose outputs have no shape yet.
-        """
+        """Compute the integers that may decide a shape not known yet."""
         arrays: dict[str, Array] = {}
+        for value in self._operands_of_open_nodes():
+            array = self.array(value)
+            if array is None or not value.name:
+                continue
+            if array.dtype.kind in "iu":
+                arrays[value.name] = array
+        return arrays
+
+    def _operands_of_open_nodes(self) -> Iterator[ir.Value]:
+        """Yield computed operands behind the first, where an output has no shape yet."""
         for node in self._graph:
-            if all(self._has_shape(output) for output in node.outputs):
+            if all(map(self._has_shape, node.outputs)):
                 continue
             for value in node.inputs[1:]:
-                if value is None or not value.name or not _is_computed(value):
-                    continue
-                array = self.array(value)
-                if array is not None and array.dtype.kind in "iu":
-                    arrays[value.name] = array
-        return arrays
+                if value is not None and _is_computed(value):
+                    yield value
 
     def _has_shape(self, output: ir.Value) -> bool:
         return not output.name or output.name in self._shapes
 
-    def shape(self, value: ir.Value | None) -> tuple[int, ...] | None:
+    def shape(self, value: ir.Value | None) -> Shape | None:
         """Return the shape of a value, where every size is known."""
-        return None if value is None else self._shapes.get(value.name or "")
+        if value is None or value.name is None:
+            return None
+        return self._shapes.get(value.name)
 
     def single(self, value: ir.Value | None) -> int | None:
         """Return the one integer or boolean of a value, if it is known."""
-        array = None if value is None else self.array(value)
-        if array is None or array.size != 1 or array.dtype.kind not in "biu":
+        if value is None:
+            return None
+        array = self.array(value)
+        if array is None or array.size != 1:
+            return None
+        if array.dtype.kind not in "biu":
             return None
         return int(array.reshape(()))
 
@@ -98,7 +107,9 @@ class KnownValues:
         waiting = [wanted]
         while waiting:
             value = waiting[-1]
-            missing = [] if value in self._arrays else self._unknown_operands(value)
+            missing: list[ir.Value] = []
+            if value not in self._arrays:
+                missing = self._unknown_operands(value)
             # In a circle the list would grow for ever.
             if missing and len(waiting) <= LARGEST:
                 waiting += missing
@@ -112,7 +123,8 @@ class KnownValues:
         node = value.producer()
         if node is None or not _is_shape_arithmetic(node):
             return []
-        return [operand for operand in _operands(node) if operand not in self._arrays]
+        operands = _operands(node)
+        return [value for value in operands if value not in self._arrays]
 
     def _compute(self, value: ir.Value) -> Array | None:
         """Compute a value, once its operands were."""
@@ -124,27 +136,29 @@ class KnownValues:
         if not _is_shape_arithmetic(node):
             return None
         operands: dict[str, Array] = {}
-        for operand in _operands(node):
-            array = self._arrays[operand]
-            if array is None or operand.name is None:
+        for given in _operands(node):
+            array = self._arrays[given]
+            if array is None or given.name is None:
                 return None
-            operands[operand.name] = array
-        return self._evaluate(node, value, operands)
+            operands[given.name] = array
+        return _or_none(lambda: self._evaluate(node, value, operands))
 
     def _evaluate(
         self, node: ir.Node, value: ir.Value, operands: dict[str, Array]
     ) -> Array | None:
-        if sum(array.size for array in operands.values()) > LARGEST:
+        total = sum(array.size for array in operands.values())
+        if total > LARGEST:
             return None
-        name, opsets = value.name or "", self._graph.opset_imports
-        inputs = [operands[operand.name or ""] for operand in _operands(node)]
+        inputs = [operands[given.name or ""] for given in _operands(node)]
         if not _stays_small(node, inputs):
             return None
-        return _or_none(lambda: evaluate(node, name, operands, opsets))
+        name = value.name or ""
+        opsets = self._graph.opset_imports
+        return evaluate(node, name, operands, opsets)
 
     def _compute_shape(self, node: ir.Node) -> Array | None:
         """Compute a Shape or a Size."""
-        shape = self.shape(node.inputs[0]) if node.inputs else None
+        shape = self.shape(operand(node, 0))
         if shape is None:
             return None
         if node.op_type == "Size":
@@ -183,12 +197,14 @@ def _stays_small(node: ir.Node, inputs: Sequence[Array]) -> bool:
     """Return whether the result is small too: some operators make much of a few numbers."""
     if node.op_type in _BROADCAST:
         shapes = [array.shape[::-1] for array in inputs]
-        lengths: list[int] = list(map(max, zip_longest(*shapes, fillvalue=1)))
+        sizes = zip_longest(*shapes, fillvalue=1)
+        lengths: list[int] = [max(axis) for axis in sizes]
         return math.prod(lengths) <= LARGEST
     if node.op_type == "Gather" and len(inputs) == 2:
         return _gathered(node, *inputs) <= LARGEST
     if node.op_type == "ConstantOfShape":
-        return math.prod(float(size) for size in inputs[0].ravel()) <= LARGEST
+        made = inputs[0].astype(np.float64)
+        return bool(made.prod() <= LARGEST)
     if node.op_type == "Range":
         return len(inputs) == 3 and _steps_of_range(*inputs) <= LARGEST
     return sum(array.size for array in inputs) <= LARGEST
@@ -199,15 +215,16 @@ def _gathered(node: ir.Node, data: Array, indices: Array) -> int:
     axis = int_or(node, "axis", 0)
     if not -data.ndim <= axis < data.ndim:
         return int(indices.size * data.size)
-    return int(indices.size * (data.size // max(data.shape[axis], 1)))
+    length = max(data.shape[axis], 1)
+    return int(indices.size * (data.size // length))
 
 
 def _steps_of_range(start: Array, stop: Array, step: Array) -> float:
     if not step.any():
         return math.inf
-    begin, end, difference = (
-        float(array.reshape(-1)[0]) for array in (start, stop, step)
-    )
+    begin = float(start.reshape(-1)[0])
+    end = float(stop.reshape(-1)[0])
+    difference = float(step.reshape(-1)[0])
     return abs((end - begin) / difference)
 
 

@@ -18,7 +18,7 @@ from mrt.frontend.onnx.resolve.bodies import (
 )
 from mrt.frontend.onnx.resolve.inputs import Shapes
 from mrt.frontend.onnx.resolve.known_values import KnownValues
-from mrt.graph.values import ints_attribute, nodes, operand
+from mrt.graph.values import ints_attribute, nodes, operand, producer
 
 MOST_STEPS = 1024
 MOST_DECISIONS = 64  # steps of a loop that decides anew each time whether to go on
@@ -83,7 +83,8 @@ class _Steps:
             steps = self.count + 1
         if steps > limit:
             return False
-        return len(self._nodes_before) + steps * len(self.body) <= MOST_NODES
+        added = steps * len(self.body)
+        return len(self._nodes_before) + added <= MOST_NODES
 
     def _has_constant_condition(self) -> bool:
         """Return whether the condition is the one that a step was given.
@@ -96,10 +97,8 @@ class _Steps:
             return False
         value = self.body.outputs[0]
         for _ in range(len(self.body)):
-            maker = value.producer()
-            if maker is None or maker.op_type != "Identity" or len(maker.inputs) != 1:
-                break
-            source = maker.inputs[0]
+            maker = producer(value, "Identity")
+            source = None if maker is None else operand(maker, 0)
             if source is None:
                 break
             value = source
@@ -284,7 +283,9 @@ def _common_length(scanned: Sequence[_Scanned], known: KnownValues) -> int | Non
     lengths = set[int]()
     for source in scanned:
         shape = known.shape(source.value)
-        if shape is None or not -len(shape) <= source.axis < len(shape):
+        if shape is None:
+            return None
+        if not -len(shape) <= source.axis < len(shape):
             return None
         lengths.add(shape[source.axis])
     if len(lengths) != 1:

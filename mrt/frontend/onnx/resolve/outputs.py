@@ -12,7 +12,10 @@ from mrt.frontend.onnx.resolve.bodies import remove_with_bodies
 
 def value_names(model: ir.Model) -> tuple[str, ...]:
     """Return the names of computed values, in the order of the file."""
-    return tuple(value.name for value in _computed(model) if value.name)
+    names: list[str] = []
+    for node in model.graph:
+        names += [output.name for output in node.outputs if output.name]
+    return tuple(names)
 
 
 def choose_outputs(model: ir.Model, wanted: Sequence[str]) -> tuple[str, ...]:
@@ -23,53 +26,53 @@ def choose_outputs(model: ir.Model, wanted: Sequence[str]) -> tuple[str, ...]:
     """
     if not wanted:
         return ()
-    chosen, missing = _find(model, wanted)
-    outputs = model.graph.outputs
-    if missing:
-        old = list(outputs)
-        chosen = [*old, *(value for value in chosen if value not in old)]
-    outputs.clear()
-    for value in chosen:
-        if value.type is None:
-            # Almost every value is float32; shape inference corrects the others.
-            value.type = ir.TensorType(ir.DataType.FLOAT)
-        outputs.append(value)
-    if not missing:
-        _drop_unused(model.graph)
-    return tuple(missing)
-
-
-def _find(model: ir.Model, wanted: Sequence[str]) -> tuple[list[ir.Value], list[str]]:
-    """Return the values of these names, and the names that nothing has."""
-    values = {value.name: value for value in _computed(model) if value.name}
-    first_outputs = _first_outputs(model.graph)
+    named = _values_by_name(model.graph)
+    missing = tuple(name for name in wanted if name not in named)
     chosen: list[ir.Value] = []
-    missing: list[str] = []
     for name in wanted:
-        value = values.get(name, first_outputs.get(name))
+        value = named.get(name)
         if value is None:
-            missing.append(name)
             continue
         if value in chosen:
             raise BadOption(
                 f"--outputs: {name!r} is listed twice, as the value {value.name!r}"
             )
         chosen.append(value)
-    return chosen, missing
+    if missing:
+        _set_outputs(model.graph, [*model.graph.outputs, *chosen])
+    else:
+        _set_outputs(model.graph, chosen)
+        _drop_unused(model.graph)
+    return missing
 
 
-def _first_outputs(graph: ir.Graph) -> dict[str, ir.Value]:
-    """Return the first named output of each node, by the name of the first such node."""
-    outputs: dict[str, ir.Value] = {}
+def _set_outputs(graph: ir.Graph, outputs: Sequence[ir.Value]) -> None:
+    """Make these the outputs, each once."""
+    different = list(dict.fromkeys(outputs))
+    graph.outputs.clear()
+    for value in different:
+        if value.type is None:
+            # Almost every value is float32; shape inference corrects the others.
+            value.type = ir.TensorType(ir.DataType.FLOAT)
+        graph.outputs.append(value)
+
+
+def _values_by_name(graph: ir.Graph) -> dict[str, ir.Value]:
+    """Return computed values by their names, and by those of their nodes.
+
+    A node's name means its first output. A name that several nodes have means the first
+    of them; a value's own name goes before a node's.
+    """
+    by_node: dict[str, ir.Value] = {}
+    by_value: dict[str, ir.Value] = {}
     for node in graph:
-        named = [output for output in node.outputs if output.name]
-        if node.name and named:
-            outputs.setdefault(node.name, named[0])
-    return outputs
-
-
-def _computed(model: ir.Model) -> list[ir.Value]:
-    return [output for node in model.graph for output in node.outputs]
+        for output in node.outputs:
+            if not output.name:
+                continue
+            by_value[output.name] = output
+            if node.name:
+                by_node.setdefault(node.name, output)
+    return by_node | by_value
 
 
 def _drop_unused(graph: ir.Graph) -> None:

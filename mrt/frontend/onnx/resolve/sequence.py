@@ -10,7 +10,7 @@ import onnx_ir as ir
 from mrt.frontend.onnx.resolve.bodies import ResolvePatch, int_or, remove_with_bodies
 from mrt.frontend.onnx.resolve.inputs import Shapes
 from mrt.frontend.onnx.resolve.known_values import KnownValues
-from mrt.graph.values import nodes, operand
+from mrt.graph.values import Array, nodes, operand
 
 MOST_PIECES = 4096
 
@@ -46,21 +46,23 @@ class _Resolver:
         """Note the tensors of a new sequence, or replace a node that reads a known one."""
         if node.domain or len(node.outputs) != 1:
             return
-        if node.op_type in _MAKERS:
-            tensors = _MAKERS[node.op_type](self, node)
-            if tensors is not None:
-                self.tensors[node.outputs[0]] = tensors
+        make = _MAKERS.get(node.op_type)
+        if make is not None:
+            made = make(self, node)
+            if made is not None:
+                self.tensors[node.outputs[0]] = made
             return
         tensors = self.tensors_of(operand(node, 0))
         if tensors is None:
             return
         if node.op_type == "Identity":
             self._bypass(node)
-        elif node.op_type in _READERS:
-            result = _READERS[node.op_type](self, node, tensors)
-            if result is not None:
-                ResolvePatch(node).finish(result)
-                self.changed = True
+            return
+        read = _READERS.get(node.op_type)
+        result = None if read is None else read(self, node, tensors)
+        if result is not None:
+            ResolvePatch(node).finish(result)
+            self.changed = True
 
     def _bypass(self, node: ir.Node) -> None:
         """Let the readers of an Identity read the sequence itself."""
@@ -84,13 +86,17 @@ class _Resolver:
     def remove_unread(self) -> None:
         """Remove sequences that nothing reads any more, and what only they read."""
         for node in reversed(self._graph):
+            if any(map(_is_read, node.outputs)):
+                continue
             is_new = node not in self._nodes_before
             is_maker = node.op_type in _MAKERS and not node.domain
-            if (is_new or is_maker) and not any(map(_is_read, node.outputs)):
+            if is_new or is_maker:
                 remove_with_bodies(node)
-        for name, value in list(self._graph.initializers.items()):
-            if name not in self._initializers_before and not _is_read(value):
-                del self._graph.initializers[name]
+        initializers = self._graph.initializers
+        for name, value in list(initializers.items()):
+            is_new = name not in self._initializers_before
+            if is_new and not _is_read(value):
+                del initializers[name]
 
 
 def _is_read(value: ir.Value) -> bool:
@@ -136,20 +142,26 @@ def _split(resolver: _Resolver, node: ir.Node) -> Tensors | None:
     x = operand(node, 0)
     axis = int_or(node, "axis", 0)
     shape = resolver.known.shape(x)
-    if x is None or shape is None or not -len(shape) <= axis < len(shape):
+    if x is None or shape is None:
+        return None
+    if not -len(shape) <= axis < len(shape):
         return None
     lengths = _lengths(resolver, node, shape[axis])
     if lengths is None:
         return None
-    squeezes = operand(node, 1) is None and not int_or(node, "keepdims", 1)
     patch = ResolvePatch(node)
+    lacks_split = operand(node, 1) is None
+    squeezes = lacks_split and not int_or(node, "keepdims", 1)
     pieces: Tensors = []
     start = 0
     for length in lengths:
         begin = patch.axes([start], "start")
         end = patch.axes([start + length], "end")
-        piece = patch.add("Slice", x, begin, end, patch.axes([axis]))
-        pieces.append(patch.squeeze(piece, axis) if squeezes else piece)
+        axes = patch.axes([axis])
+        piece = patch.add("Slice", x, begin, end, axes)
+        if squeezes:
+            piece = patch.squeeze(piece, axis)
+        pieces.append(piece)
         start += length
     return pieces
 
@@ -161,7 +173,9 @@ def _lengths(resolver: _Resolver, node: ir.Node, size: int) -> list[int] | None:
     have the lengths of the list.
     """
     split = operand(node, 1)
-    given = np.array(1) if split is None else resolver.known.array(split)
+    given: Array | None = np.array(1)
+    if split is not None:
+        given = resolver.known.array(split)
     if given is None:
         return None
     lengths = [int(number) for number in given.reshape(-1)]
@@ -169,10 +183,11 @@ def _lengths(resolver: _Resolver, node: ir.Node, size: int) -> list[int] | None:
         length = lengths[0]
         if length < 1 or size > MOST_PIECES * length:
             return None
-        lengths = [min(length, size - start) for start in range(0, size, length)]
-    if sum(lengths) != size or min(lengths, default=0) < 1:
+        starts = range(0, size, length)
+        lengths = [min(length, size - start) for start in starts]
+    if len(lengths) > MOST_PIECES or sum(lengths) != size:
         return None
-    return lengths if len(lengths) <= MOST_PIECES else None
+    return lengths if min(lengths, default=0) >= 1 else None
 
 
 def _at(resolver: _Resolver, node: ir.Node, tensors: Tensors) -> ir.Value | None:
@@ -201,14 +216,16 @@ def _join(resolver: _Resolver, node: ir.Node, tensors: Tensors) -> ir.Value | No
     return patch.add("Concat", *joined, axis=axis)
 
 
-_MAKERS: dict[str, Callable[[_Resolver, ir.Node], Tensors | None]] = {
+_Maker = Callable[[_Resolver, ir.Node], Tensors | None]
+_MAKERS: dict[str, _Maker] = {
     "SequenceConstruct": _construct,
     "SequenceEmpty": _empty,
     "SequenceErase": _erase,
     "SequenceInsert": _insert,
     "SplitToSequence": _split,
 }
-_READERS: dict[str, Callable[[_Resolver, ir.Node, Tensors], ir.Value | None]] = {
+_Reader = Callable[[_Resolver, ir.Node, Tensors], ir.Value | None]
+_READERS: dict[str, _Reader] = {
     "ConcatFromSequence": _join,
     "SequenceAt": _at,
     "SequenceLength": _length,
