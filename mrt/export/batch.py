@@ -69,9 +69,11 @@ def _require_same_nodes(ours: ir.Graph, theirs: ir.Graph) -> None:
         raise BatchDependence("another batch needs other operators")
     for node, other in zip(ours, theirs, strict=True):
         label = f"{node.name} ({node.op_type})"
-        if node.op_type != other.op_type or _names(node) != _names(other):
+        is_same = node.op_type == other.op_type
+        if not is_same or _names(node) != _names(other):
             raise BatchDependence(f"{label}: another batch needs other operators")
-        if ir.to_proto(node).attribute != ir.to_proto(other).attribute:
+        attributes = ir.to_proto(node).attribute
+        if attributes != ir.to_proto(other).attribute:
             raise BatchDependence(f"{label}: an attribute depends on the batch")
 
 
@@ -130,7 +132,8 @@ class _Rewriter:
         axis = self._batch_axis(array.shape, other_shape)
         if axis is not None:
             one = array.take([0], axis)
-            if np.array_equal(np.broadcast_to(one, array.shape), array):
+            repeated = np.broadcast_to(one, array.shape)
+            if np.array_equal(repeated, array):
                 return self._expand(node, one, axis)
         raise BatchDependence(
             f"{node.name} ({node.op_type}): a constant of shape {array.shape} "
@@ -141,20 +144,22 @@ class _Rewriter:
         """Return the axis as long as the batch, if the shapes differ there alone."""
         if other_shape is None or len(other_shape) != len(shape):
             return None
-        axes = [axis for axis, size in enumerate(shape) if other_shape[axis] != size]
-        if len(axes) != 1:
+        changed = [axis for axis, size in enumerate(shape) if other_shape[axis] != size]
+        if len(changed) != 1:
             return None
-        lengths = (shape[axes[0]], other_shape[axes[0]])
-        return axes[0] if lengths == (self.batch, self.other_batch) else None
+        axis = changed[0]
+        if shape[axis] != self.batch or other_shape[axis] != self.other_batch:
+            return None
+        return axis
 
     def _expand(self, node: ir.Node, one: Array, axis: int) -> ir.Value:
         sizes = [_Linear(size, 0) for size in one.shape]
         sizes[axis] = _Linear(0, 1)
         patch = Patch(node, node.outputs[0])
-        expanded = patch.add(
-            "Expand", patch.constant(one, "one"), self._list(patch, sizes)
-        )
-        expanded.type = ir.TensorType(ir.DataType.from_numpy(one.dtype))
+        data = patch.constant(one, "one")
+        shape = self._list(patch, sizes)
+        expanded = patch.add("Expand", data, shape)
+        expanded.type = data.type
         return expanded
 
     def _linear(self, node: ir.Node, array: Array, other: Array) -> list[_Linear]:
@@ -165,13 +170,16 @@ class _Rewriter:
                 f"{label}: numbers of shape {array.shape} depend on the batch"
             )
         numbers = []
-        for ours, theirs in zip(array.tolist(), other.tolist(), strict=True):
-            slope, rest = divmod(theirs - ours, self.other_batch - self.batch)
+        added_batch = self.other_batch - self.batch
+        pairs = zip(array.tolist(), other.tolist(), strict=True)
+        for ours, theirs in pairs:
+            slope, rest = divmod(theirs - ours, added_batch)
             if rest:
                 raise BatchDependence(
                     f"{label}: {ours} and {theirs} do not grow with the batch"
                 )
-            numbers.append(_Linear(ours - slope * self.batch, slope))
+            fixed = ours - slope * self.batch
+            numbers.append(_Linear(fixed, slope))
         return numbers
 
     def _recomputed(self, node: ir.Node, numbers: Sequence[_Linear]) -> ir.Value:
@@ -199,7 +207,7 @@ class _Rewriter:
         for index, number in enumerate(numbers):
             if number.slope == 0:
                 codes.append(number.fixed)
-            elif _differs(ours, theirs, index) == number.at(self.batch):
+            elif _size_if_other(ours, theirs, index) == number.at(self.batch):
                 codes.append(0)
             else:
                 codes.append(-1)
@@ -221,13 +229,17 @@ class _Rewriter:
         if self._batch_value is None:
             start = next(iter(self.graph))
             patch = Patch(start, start.outputs[0])
-            self._batch_value = patch.add("Shape", self.graph.inputs[0], start=0, end=1)
-            self._batch_value.type = ir.TensorType(ir.DataType.INT64)
+            data = self.graph.inputs[0]
+            value = patch.add("Shape", data, start=0, end=1)
+            value.type = ir.TensorType(ir.DataType.INT64)
+            self._batch_value = value
         return self._batch_value
 
 
-def _differs(ours: Shape | None, theirs: Shape | None, index: int) -> int | None:
+def _size_if_other(ours: Shape | None, theirs: Shape | None, axis: int) -> int | None:
     """Return our size of an axis, if theirs is another."""
-    if ours is None or theirs is None or index >= len(ours):
+    if ours is None or theirs is None:
         return None
-    return ours[index] if ours[index] != theirs[index] else None
+    if axis >= len(ours) or ours[axis] == theirs[axis]:
+        return None
+    return ours[axis]

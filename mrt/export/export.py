@@ -90,12 +90,19 @@ def export(
 
 
 def _input_shapes(model: ir.Model) -> dict[str, tuple[int, ...]]:
-    shapes = {str(value.name): shape_of(value) for value in model.graph.inputs}
-    return {name: shape for name, shape in shapes.items() if shape is not None}
+    shapes: dict[str, tuple[int, ...]] = {}
+    for value in model.graph.inputs:
+        shape = shape_of(value)
+        if shape is not None:
+            shapes[str(value.name)] = shape
+    return shapes
 
 
 def _batch(shapes: Shapes) -> int:
-    return next((shape[0] for shape in shapes.values() if shape), 1)
+    for shape in shapes.values():
+        if shape:
+            return shape[0]
+    return 1
 
 
 def _answers(model: ir.Model, shapes: Shapes, destination: Path) -> _Answers:
@@ -121,8 +128,9 @@ def _export_any_batch(
 ) -> Exported:
     """Export for any batch; `first` was loaded for `shapes`."""
     first_batch = _batch(shapes)
-    if any(not shape or shape[0] != first_batch for shape in shapes.values()):
-        raise BatchDependence("its inputs have different first dimensions")
+    for shape in shapes.values():
+        if shape[:1] != (first_batch,):
+            raise BatchDependence("its inputs have different first dimensions")
     batch = BATCH if first_batch != BATCH else BATCH - 1
     model = _load_for_batch(load, shapes, batch)
     to_opset(model, target.opset)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,8 @@ from mrt.graph.values import (
     shape_of,
     string_attribute,
 )
+
+Integers = tuple[int, ...]
 
 
 class NotExpressible(Exception):
@@ -66,12 +68,13 @@ def _write_split(node: ir.Node, opset: int) -> None:
         node.resize_inputs(1)
         set_attributes(node, split=sizes)
     elif given is None:
-        value = Patch(node, node.outputs[0]).axes(sizes, "sizes")
+        patch = Patch(node, node.outputs[0])
+        value = patch.axes(sizes, "sizes")
         node.resize_inputs(2)
         node.replace_input_with(1, value)
 
 
-def _equal_sizes(node: ir.Node) -> tuple[int, ...]:
+def _equal_sizes(node: ir.Node) -> Integers:
     """Return equal sizes for all outputs; the last may be smaller."""
     shape = shape_of(first(node))
     if shape is None:
@@ -97,7 +100,8 @@ def _write_pads(node: ir.Node, opset: int) -> None:
     for index, axis in enumerate(axes):
         begins[axis % rank] = pads[index]
         ends[axis % rank] = pads[index + len(axes)]
-    node.replace_input_with(1, Patch(node).axes(begins + ends, "pads"))
+    value = Patch(node).axes(begins + ends, "pads")
+    node.replace_input_with(1, value)
     node.resize_inputs(3)
 
 
@@ -108,19 +112,22 @@ def _write_resize(node: ir.Node, opset: int) -> None:
     """
     axes = ints_attribute(node, "axes")
     shape = shape_of(first(node))
-    if axes is not None and shape is not None and axes != tuple(range(len(shape))):
-        _resize_all_axes(node, 2, axes, (1.0,) * len(shape))
-        _resize_all_axes(node, 3, axes, shape)
+    if axes is not None and shape is not None:
+        rank = len(shape)
+        if axes != tuple(range(rank)):
+            _resize_all_axes(node, 2, axes, (1.0,) * rank)
+            _resize_all_axes(node, 3, axes, shape)
     drop_attributes(node, "axes")
     if opset < 13:
-        empty = Patch(node).constant(np.zeros(0, np.float32), "none")
+        nothing = np.zeros(0, np.float32)
+        empty = Patch(node).constant(nothing, "none")
         for index in (1, 2):
             if operand(node, index) is None:
                 node.replace_input_with(index, empty)
 
 
 def _resize_all_axes(
-    node: ir.Node, index: int, axes: tuple[int, ...], unchanged: tuple[float, ...]
+    node: ir.Node, index: int, axes: Integers, unchanged: Sequence[float]
 ) -> None:
     """Complete an operand with the numbers of the axes that do not change."""
     value = operand(node, index)
@@ -130,10 +137,11 @@ def _resize_all_axes(
         raise NotExpressible("its sizes are computed")
     given = value.const_value.numpy()
     numbers = list(unchanged)
-    for axis, number in zip(axes, given.tolist(), strict=True):
-        numbers[axis % len(numbers)] = number
+    for position, axis in enumerate(axes):
+        numbers[axis % len(numbers)] = given[position].item()
     complete = np.array(numbers, given.dtype)
-    node.replace_input_with(index, Patch(node).constant(complete, "sizes"))
+    operand_of_all = Patch(node).constant(complete, "sizes")
+    node.replace_input_with(index, operand_of_all)
 
 
 def _number(patch: Patch, value: float, role: str) -> ir.Value:
@@ -147,21 +155,27 @@ def _write_gelu(node: ir.Node, opset: int) -> None:
     if string_attribute(node, "approximate", "none") == "tanh":
         inner = _gelu_by_tanh(patch, x)
     else:
-        scaled = patch.add("Mul", x, _number(patch, math.sqrt(0.5), "scale"))
+        scale = _number(patch, math.sqrt(0.5), "scale")
+        scaled = patch.add("Mul", x, scale)
         inner = patch.add("Erf", scaled)
-    above = patch.add("Add", inner, _number(patch, 1, "one"))
-    half = patch.add("Mul", x, _number(patch, 0.5, "half"))
-    patch.finish(patch.add("Mul", half, above))
+    one = _number(patch, 1, "one")
+    above = patch.add("Add", inner, one)
+    half = _number(patch, 0.5, "half")
+    halved = patch.add("Mul", x, half)
+    result = patch.add("Mul", halved, above)
+    patch.finish(result)
 
 
 def _gelu_by_tanh(patch: Patch, x: ir.Value) -> ir.Value:
     """tanh(sqrt(2 / pi) * (x + 0.044715 x^3))."""
     squared = patch.add("Mul", x, x)
-    scaled = patch.add("Mul", x, _number(patch, 0.044715, "cubic"))
+    factor = _number(patch, 0.044715, "cubic")
+    scaled = patch.add("Mul", x, factor)
     cubed = patch.add("Mul", squared, scaled)
     total = patch.add("Add", x, cubed)
     scale = _number(patch, math.sqrt(2 / math.pi), "scale")
-    return patch.add("Tanh", patch.add("Mul", total, scale))
+    argument = patch.add("Mul", total, scale)
+    return patch.add("Tanh", argument)
 
 
 def _write_layer_normalization(node: ir.Node, opset: int) -> None:
@@ -177,8 +191,10 @@ def _write_layer_normalization(node: ir.Node, opset: int) -> None:
     centred = patch.add("Sub", x, mean)
     squared = patch.add("Mul", centred, centred)
     variance = patch.add("ReduceMean", squared, axes=axes, keepdims=1)
-    epsilon = _number(patch, float_attribute(node, "epsilon", 1e-5), "epsilon")
-    deviation = patch.add("Sqrt", patch.add("Add", variance, epsilon))
+    least = float_attribute(node, "epsilon", 1e-5)
+    epsilon = _number(patch, least, "epsilon")
+    shifted = patch.add("Add", variance, epsilon)
+    deviation = patch.add("Sqrt", shifted)
     result = patch.add("Div", centred, deviation)
     for index, operator in ((1, "Mul"), (2, "Add")):
         value = operand(node, index)
@@ -198,7 +214,8 @@ def _write_group_normalization(node: ir.Node, opset: int) -> None:
     if shape is None:
         raise NotExpressible("its shape is not known")
     groups = int_attribute(node, "num_groups", 1)
-    flat = patch.add("Reshape", x, patch.axes([0, groups, -1], "groups"))
+    grouped = patch.axes([0, groups, -1], "groups")
+    flat = patch.add("Reshape", x, grouped)
     normalized = patch.add(
         "InstanceNormalization",
         flat,
@@ -207,7 +224,8 @@ def _write_group_normalization(node: ir.Node, opset: int) -> None:
         epsilon=float_attribute(node, "epsilon", 1e-5),
     )
     original = patch.axes([0, *shape[1:]], "shape")
-    patch.finish(patch.add("Reshape", normalized, original))
+    result = patch.add("Reshape", normalized, original)
+    patch.finish(result)
 
 
 def _write_hard_swish(node: ir.Node, opset: int) -> None:
@@ -215,15 +233,18 @@ def _write_hard_swish(node: ir.Node, opset: int) -> None:
     patch = Patch(node)
     x = first(node)
     gate = patch.add("HardSigmoid", x, alpha=1 / 6, beta=0.5)
-    patch.finish(patch.add("Mul", x, gate))
+    result = patch.add("Mul", x, gate)
+    patch.finish(result)
 
 
 def _write_mish(node: ir.Node, opset: int) -> None:
     """x * tanh(softplus(x))."""
     patch = Patch(node)
     x = first(node)
-    gate = patch.add("Tanh", patch.add("Softplus", x))
-    patch.finish(patch.add("Mul", x, gate))
+    softplus = patch.add("Softplus", x)
+    gate = patch.add("Tanh", softplus)
+    result = patch.add("Mul", x, gate)
+    patch.finish(result)
 
 
 def _write_softmax(node: ir.Node, opset: int) -> None:
@@ -245,14 +266,17 @@ def _write_softmax(node: ir.Node, opset: int) -> None:
     patch = Patch(node)
     moved = patch.add("Transpose", first(node), perm=swap)
     result = patch.add(node.op_type, moved, axis=rank - 1)
-    patch.finish(patch.add("Transpose", result, perm=swap))
+    restored = patch.add("Transpose", result, perm=swap)
+    patch.finish(restored)
 
 
 def _write_not_less(node: ir.Node, opset: int) -> None:
     """a >= b -> not a < b, which is the same for all numbers but NaN."""
     patch = Patch(node)
     opposite = "Less" if node.op_type == "GreaterOrEqual" else "Greater"
-    patch.finish(patch.add("Not", patch.add(opposite, *node.inputs)))
+    is_opposite = patch.add(opposite, *node.inputs)
+    result = patch.add("Not", is_opposite)
+    patch.finish(result)
 
 
 REDUCTIONS = (

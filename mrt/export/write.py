@@ -71,7 +71,8 @@ class ExportDraft:
 @contextmanager
 def draft(model: ir.Model, destination: Path) -> Iterator[ExportDraft]:
     """Write the files in a temporary folder beside `destination`, under its name."""
-    folder = Path(tempfile.mkdtemp(prefix=".export-", dir=destination.resolve().parent))
+    parent = destination.resolve().parent
+    folder = Path(tempfile.mkdtemp(prefix=".export-", dir=parent))
     try:
         yield _write(model, folder / destination.name)
     finally:

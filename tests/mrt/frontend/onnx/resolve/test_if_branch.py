@@ -111,7 +111,8 @@ def test_a_shape_that_hangs_on_computed_pads(times, tmp_path):
       q = Reshape (p, flat)
       h = Pad <mode = "reflect"> (g, q)"""
     text = """<int64[1] two = {2}, int64[4] pads = {0, 0, 0, 2}, int64[2] pairs = {-1, 2},
-               int64[1] flat = {-1}, int64[1] zero = {0}, int64 place = {2}, int64 last = {LAST}, int64 four = {4}, int64[3] none = {0, 0, 0}> {
+               int64[1] flat = {-1}, int64[1] zero = {0}, int64 place = {2},
+               int64 last = {LAST}, int64 four = {4}, int64[3] none = {0, 0, 0}> {
       a = ConstantOfShape <value = int64[1] {0}> (two)
       b = Concat <axis = 0> (a, pads)
       c = Reshape (b, pairs)
