@@ -68,14 +68,14 @@ def _schema(node: ir.Node, opset: int) -> onnx.defs.OpSchema | None:
 def _drop_defaults(model: ir.Model, opset: int) -> None:
     """Drop attributes that the older operator lacks, where their value is its behaviour."""
     for node in model.graph:
-        older = _schema(node, opset)
-        newer = _schema(node, OPSET)
-        if older is None or newer is None:
+        target = _schema(node, opset)
+        current = _schema(node, OPSET)
+        if target is None or current is None:
             continue
         for name, attribute in list(node.attributes.items()):
-            if name in older.attributes:
+            if name in target.attributes:
                 continue
-            if _is_default(attribute, newer.attributes):
+            if _is_default(attribute, current.attributes):
                 node.attributes.pop(name)
 
 

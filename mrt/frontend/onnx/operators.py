@@ -214,8 +214,8 @@ def _problems(node: ir.Node, opset: int) -> list[str]:
     if node.op_type != "Constant" and operand(node, 0) is None:
         return ["its first operand is missing"]
     attributes = {name: _plain(value) for name, value in node.attributes.items()}
-    found = [check(node, attributes) for check in OPERATORS[node.op_type]]
-    return [problem for problem in found if problem is not None]
+    results = [check(node, attributes) for check in OPERATORS[node.op_type]]
+    return [problem for problem in results if problem is not None]
 
 
 def _attribute_problems(node: ir.Node, opset: int) -> list[str]:

@@ -25,6 +25,7 @@ COMPOSED = (
 )
 Key = tuple[str, str, str]
 Bodies = dict[Key, onnx.FunctionProto]
+Sizes = dict[Key, int]
 
 
 def inline_functions(proto: onnx.ModelProto, path: Path) -> onnx.ModelProto:
@@ -50,10 +51,10 @@ def inline_functions(proto: onnx.ModelProto, path: Path) -> onnx.ModelProto:
 
 def _refuse_endless_calls(proto: onnx.ModelProto, path: Path) -> None:
     bodies = {_key(function): function for function in proto.functions}
-    sizes: dict[Key, int] = {}
+    sizes: Sizes = {}
     for key in bodies:
         _measure(key, bodies, sizes, path)
-    total = sum(sizes.get(_called(node), 1) for node in _all_nodes(proto.graph.node))
+    total = _size(proto.graph.node, sizes)
     if total > MOST_NODES:
         raise BadModel(
             f"{path}: {total} nodes once its functions are inlined; "
@@ -85,7 +86,7 @@ def _all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
                 waiting += [graph.node for graph in attribute.graphs]
 
 
-def _measure(start: Key, bodies: Bodies, sizes: dict[Key, int], path: Path) -> None:
+def _measure(start: Key, bodies: Bodies, sizes: Sizes, path: Path) -> None:
     """Count the nodes that a call becomes.
 
     There is no recursion, because a file may nest calls as deep as it likes.
@@ -94,12 +95,14 @@ def _measure(start: Key, bodies: Bodies, sizes: dict[Key, int], path: Path) -> N
     open_calls = set[Key]()
     while waiting:
         key = waiting[-1]
-        missing = [] if key in sizes else _unmeasured_calls(bodies[key], bodies, sizes)
+        missing: list[Key] = []
+        if key not in sizes:
+            missing = _unmeasured_calls(bodies[key], bodies, sizes)
         if not missing:
             waiting.pop()
             open_calls.discard(key)
             if key not in sizes:
-                sizes[key] = _size(bodies[key], sizes)
+                sizes[key] = _size(bodies[key].node, sizes)
             continue
         open_calls.add(key)
         for call in missing:
@@ -109,14 +112,16 @@ def _measure(start: Key, bodies: Bodies, sizes: dict[Key, int], path: Path) -> N
 
 
 def _unmeasured_calls(
-    function: onnx.FunctionProto, bodies: Bodies, sizes: dict[Key, int]
+    function: onnx.FunctionProto, bodies: Bodies, sizes: Sizes
 ) -> list[Key]:
     calls = [_called(node) for node in _all_nodes(function.node)]
     return [call for call in calls if call in bodies and call not in sizes]
 
 
-def _size(function: onnx.FunctionProto, sizes: dict[Key, int]) -> int:
-    return sum(sizes.get(_called(node), 1) for node in _all_nodes(function.node))
+def _size(nodes: Iterable[onnx.NodeProto], sizes: Sizes) -> int:
+    """Count the nodes once the measured functions are inlined."""
+    calls = [_called(node) for node in _all_nodes(nodes)]
+    return sum(sizes.get(call, 1) for call in calls)
 
 
 def inline_composed(proto: onnx.ModelProto) -> onnx.ModelProto:

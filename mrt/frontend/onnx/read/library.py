@@ -23,7 +23,9 @@ from mrt.errors import BadModel
 SMALL = 1 << 12  # bytes of a constant that shapes may follow from
 
 Array = npt.NDArray[Any]
-Shapes = Mapping[str, tuple[int, ...]]
+Shape = tuple[int, ...]
+Shapes = Mapping[str, Shape]
+Opsets = Mapping[str, int]
 IsLarge = Callable[[ir.TensorProtocol], bool]
 
 
@@ -173,7 +175,7 @@ class ShapeInference:
         for value in self._proto.graph.input:
             _fix_input(value, inputs.get(value.name))
 
-    def shapes(self, arrays: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:
+    def shapes(self, arrays: Mapping[str, Array]) -> dict[str, Shape]:
         """Infer the shapes that have known sizes, with these values as constants."""
         proto = onnx.ModelProto()
         proto.CopyFrom(self._proto)
@@ -188,11 +190,12 @@ class ShapeInference:
         except Exception:  # the library has no common type for its refusals
             return {}
         shapes = dict(_static_shapes((*graph.value_info, *graph.input)))
-        shapes.update({item.name: tuple(item.dims) for item in graph.initializer})
+        for tensor in graph.initializer:
+            shapes[tensor.name] = tuple(tensor.dims)
         return shapes
 
 
-def _fix_input(value: onnx.ValueInfoProto, wanted: tuple[int, ...] | None) -> None:
+def _fix_input(value: onnx.ValueInfoProto, wanted: Shape | None) -> None:
     """Fix the sizes of an input as `fix_inputs` will: an unknown first one is 1."""
     kind = value.type.tensor_type
     dimensions = kind.shape.dim
@@ -210,7 +213,7 @@ def _fix_input(value: onnx.ValueInfoProto, wanted: tuple[int, ...] | None) -> No
 
 def _static_shapes(
     values: tuple[onnx.ValueInfoProto, ...],
-) -> Iterator[tuple[str, tuple[int, ...]]]:
+) -> Iterator[tuple[str, Shape]]:
     for value in values:
         if not value.type.tensor_type.HasField("shape"):
             continue
@@ -220,7 +223,7 @@ def _static_shapes(
 
 
 def evaluate(
-    node: ir.Node, output: str, arrays: Mapping[str, Array], opsets: Mapping[str, int]
+    node: ir.Node, output: str, arrays: Mapping[str, Array], opsets: Opsets
 ) -> Array:
     """Compute one output of a node by the library's reference evaluator."""
     inputs = [onnx.helper.make_empty_tensor_value_info(name) for name in arrays]

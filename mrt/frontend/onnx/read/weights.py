@@ -89,8 +89,8 @@ def _write_initializer(value: ir.Value) -> None:
     _write_floats(value, _array(value, tensor))
 
 
-def _refusal(value: ir.Value, found: str, expected: str) -> BadModel:
-    return BadModel(f"initializer '{value.name}' has {found}; expected {expected}")
+def _refusal(value: ir.Value, actual: str, expected: str) -> BadModel:
+    return BadModel(f"initializer '{value.name}' has {actual}; expected {expected}")
 
 
 def _array(value: ir.Value, tensor: ir.TensorProtocol) -> npt.NDArray[Any]:

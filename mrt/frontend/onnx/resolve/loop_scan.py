@@ -26,6 +26,7 @@ FIRST_SCAN = 9  # the first opset whose Scan has no axis for the batch
 ENDLESS = 2**63 - 1  # the number of steps where a Loop states none
 
 Values = Sequence[ir.Value]
+Results = list[ir.Value] | None  # None where the loop cannot be unrolled
 
 
 def unroll_one_loop(model: ir.Model, shapes: Shapes) -> bool:
@@ -69,8 +70,9 @@ class _Steps:
         self.body = body
         self.patch = ResolvePatch(node, node.outputs[0])
         self.count = 0  # steps written so far
-        self._nodes_before = set(model.graph)
-        self._initializers_before = set(model.graph.initializers)
+        graph = model.graph
+        self._nodes_before = set(graph)
+        self._initializers_before = set(graph.initializers)
         self._prefix = f"{node.outputs[0].name}."
         self._keeps_going = self._has_constant_condition()
         self._constants = KnownValues(model, None)
@@ -111,7 +113,7 @@ class _Steps:
         decision = self._constants.single(condition)
         return None if decision is None else bool(decision)
 
-    def add(self, arguments: Values) -> list[ir.Value] | None:
+    def add(self, arguments: Values) -> Results:
         """Write one copy of the body; None where the body cannot be copied."""
         prefix = f"{self._prefix}{self.count}."
         self.count += 1
@@ -133,9 +135,7 @@ class _Steps:
         slices = [self.patch.unsqueeze(value, stack.axis) for value in values]
         return self.patch.add("Concat", *slices, axis=stack.axis)
 
-    def finish(
-        self, states: list[ir.Value], stacks: Sequence[_Stack]
-    ) -> list[ir.Value] | None:
+    def finish(self, states: Values, stacks: Sequence[_Stack]) -> Results:
         """Return the last states and the stacks, which are the node's outputs."""
         results = list(states)
         for stack in stacks:
@@ -156,7 +156,7 @@ class _Steps:
                 del graph.initializers[name]
 
 
-def _unroll_loop(steps: _Steps, known: KnownValues) -> list[ir.Value] | None:
+def _unroll_loop(steps: _Steps, known: KnownValues) -> Results:
     """Write steps up to the trip count, or until the condition is false."""
     node, body = steps.node, steps.body
     states = _all_present(node.inputs[2:])
@@ -165,9 +165,9 @@ def _unroll_loop(steps: _Steps, known: KnownValues) -> list[ir.Value] | None:
     stacked = len(node.outputs) - len(states)
     limit = _number_or(known, operand(node, 0), ENDLESS)
     goes_on = _number_or(known, operand(node, 1), 1)
-    if limit is None or goes_on is None or stacked < 0:
+    if limit is None or goes_on is None:
         return None
-    if len(body.inputs) != 2 + len(states):
+    if stacked < 0 or len(body.inputs) != 2 + len(states):
         return None
     if len(body.outputs) != 1 + len(states) + stacked:
         return None
@@ -212,7 +212,7 @@ class _Scanned:
     reverse: bool
 
 
-def _unroll_scan(steps: _Steps, known: KnownValues) -> list[ir.Value] | None:
+def _unroll_scan(steps: _Steps, known: KnownValues) -> Results:
     """Write a step for each entry of the scanned axes."""
     node, body = steps.node, steps.body
     count = _scan_inputs(node, steps.model)
@@ -296,6 +296,8 @@ def _common_length(scanned: Sequence[_Scanned], known: KnownValues) -> int | Non
 
 def _slice(steps: _Steps, source: _Scanned, index: int, length: int) -> ir.Value:
     """Gather one entry of the scanned axis."""
-    entry = length - 1 - index if source.reverse else index
-    position = steps.number(entry, np.int64)
-    return steps.patch.add("Gather", source.value, position, axis=source.axis)
+    if source.reverse:
+        index = length - 1 - index
+    position = steps.number(index, np.int64)
+    patch = steps.patch
+    return patch.add("Gather", source.value, position, axis=source.axis)

@@ -15,6 +15,8 @@ from mrt.graph.values import Array, nodes, operand
 MOST_PIECES = 4096
 
 Tensors = list[ir.Value]
+MaybeTensors = Tensors | None  # None where the sequence is not known
+MaybeValue = ir.Value | None  # None where the node cannot be replaced
 
 
 def resolve_sequences(model: ir.Model, shapes: Shapes) -> bool:
@@ -74,7 +76,7 @@ class _Resolver:
         remove_with_bodies(node)
         self.changed = True
 
-    def tensors_of(self, sequence: ir.Value | None) -> Tensors | None:
+    def tensors_of(self, sequence: ir.Value | None) -> MaybeTensors:
         """Return the tensors of a sequence, if they are known."""
         return None if sequence is None else self.tensors.get(sequence)
 
@@ -103,16 +105,16 @@ def _is_read(value: ir.Value) -> bool:
     return bool(value.uses()) or value.is_graph_output()
 
 
-def _construct(resolver: _Resolver, node: ir.Node) -> Tensors | None:
+def _construct(resolver: _Resolver, node: ir.Node) -> MaybeTensors:
     tensors = [value for value in node.inputs if value is not None]
     return tensors if len(tensors) == len(node.inputs) else None
 
 
-def _empty(resolver: _Resolver, node: ir.Node) -> Tensors | None:
+def _empty(resolver: _Resolver, node: ir.Node) -> MaybeTensors:
     return []
 
 
-def _insert(resolver: _Resolver, node: ir.Node) -> Tensors | None:
+def _insert(resolver: _Resolver, node: ir.Node) -> MaybeTensors:
     tensors = resolver.tensors_of(operand(node, 0))
     inserted = operand(node, 1)
     if tensors is None or inserted is None:
@@ -125,7 +127,7 @@ def _insert(resolver: _Resolver, node: ir.Node) -> Tensors | None:
     return [*tensors[:position], inserted, *tensors[position:]]
 
 
-def _erase(resolver: _Resolver, node: ir.Node) -> Tensors | None:
+def _erase(resolver: _Resolver, node: ir.Node) -> MaybeTensors:
     tensors = resolver.tensors_of(operand(node, 0))
     position = resolver.integer(node, 1, -1)
     if tensors is None or position is None:
@@ -137,7 +139,7 @@ def _erase(resolver: _Resolver, node: ir.Node) -> Tensors | None:
     return remaining
 
 
-def _split(resolver: _Resolver, node: ir.Node) -> Tensors | None:
+def _split(resolver: _Resolver, node: ir.Node) -> MaybeTensors:
     """Cut a tensor into pieces; those of length 1 lose their axis if keepdims is 0."""
     x = operand(node, 0)
     axis = int_or(node, "axis", 0)
@@ -190,7 +192,7 @@ def _lengths(resolver: _Resolver, node: ir.Node, size: int) -> list[int] | None:
     return lengths if min(lengths, default=0) >= 1 else None
 
 
-def _at(resolver: _Resolver, node: ir.Node, tensors: Tensors) -> ir.Value | None:
+def _at(resolver: _Resolver, node: ir.Node, tensors: Tensors) -> MaybeValue:
     if operand(node, 1) is None:
         return None
     position = resolver.integer(node, 1, 0)
@@ -199,13 +201,14 @@ def _at(resolver: _Resolver, node: ir.Node, tensors: Tensors) -> ir.Value | None
     return ResolvePatch(node).add("Identity", tensors[position])
 
 
-def _length(resolver: _Resolver, node: ir.Node, tensors: Tensors) -> ir.Value | None:
+def _length(resolver: _Resolver, node: ir.Node, tensors: Tensors) -> MaybeValue:
     patch = ResolvePatch(node)
-    length = patch.constant(np.array(len(tensors), np.int64), "length")
+    count = np.array(len(tensors), np.int64)
+    length = patch.constant(count, "length")
     return patch.add("Identity", length)
 
 
-def _join(resolver: _Resolver, node: ir.Node, tensors: Tensors) -> ir.Value | None:
+def _join(resolver: _Resolver, node: ir.Node, tensors: Tensors) -> MaybeValue:
     if not tensors:
         return None
     axis = int_or(node, "axis", 0)
@@ -216,7 +219,7 @@ def _join(resolver: _Resolver, node: ir.Node, tensors: Tensors) -> ir.Value | No
     return patch.add("Concat", *joined, axis=axis)
 
 
-_Maker = Callable[[_Resolver, ir.Node], Tensors | None]
+_Maker = Callable[[_Resolver, ir.Node], MaybeTensors]
 _MAKERS: dict[str, _Maker] = {
     "SequenceConstruct": _construct,
     "SequenceEmpty": _empty,
@@ -224,7 +227,7 @@ _MAKERS: dict[str, _Maker] = {
     "SequenceInsert": _insert,
     "SplitToSequence": _split,
 }
-_Reader = Callable[[_Resolver, ir.Node, Tensors], ir.Value | None]
+_Reader = Callable[[_Resolver, ir.Node, Tensors], MaybeValue]
 _READERS: dict[str, _Reader] = {
     "ConcatFromSequence": _join,
     "SequenceAt": _at,
