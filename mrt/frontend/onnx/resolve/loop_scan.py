@@ -68,7 +68,6 @@ class _Steps:
         self.model = model
         self.node = node
         self.body = body
-        self.patch = ResolvePatch(node, node.outputs[0])
         self.count = 0  # steps written so far
         graph = model.graph
         self._nodes_before = set(graph)
@@ -123,17 +122,23 @@ class _Steps:
             return None
         return inline_body(self.node, copy, arguments, prefix)
 
-    def number(self, number: int | bool, kind: type[np.generic]) -> ir.Value:
-        """Add a constant of one number."""
-        return self.patch.constant(np.array(number, kind), "constant")
+    def patch(self) -> ResolvePatch:
+        """Return a writer of nodes that are named after the next step."""
+        patch = ResolvePatch(self.node, self.node.outputs[0])
+        patch.base = f"{self._prefix}{self.count}"
+        return patch
 
     def stack(self, stack: _Stack) -> ir.Value | None:
         """Join what the steps gave along a new axis; None where there was no step."""
         if not stack.values:
             return None
-        values = stack.values[::-1] if stack.reverse else stack.values
-        slices = [self.patch.unsqueeze(value, stack.axis) for value in values]
-        return self.patch.add("Concat", *slices, axis=stack.axis)
+        slices: list[ir.Value] = []
+        for value in stack.values:
+            patch = ResolvePatch(self.node, value)
+            slices.append(patch.unsqueeze(value, stack.axis))
+        if stack.reverse:
+            slices.reverse()
+        return self.patch().add("Concat", *slices, axis=stack.axis)
 
     def finish(self, states: Values, stacks: Sequence[_Stack]) -> Results:
         """Return the last states and the stacks, which are the node's outputs."""
@@ -175,8 +180,9 @@ def _unroll_loop(steps: _Steps, known: KnownValues) -> Results:
     while goes_on and steps.count < limit:
         if not steps.has_room(limit):
             return None
-        iteration = steps.number(steps.count, np.int64)
-        condition = steps.number(True, np.bool_)
+        patch = steps.patch()
+        iteration = patch.constant(np.array(steps.count), "iteration")
+        condition = patch.constant(np.array(True), "condition")
         results = steps.add([iteration, condition, *states])
         if results is None:
             return None
@@ -298,6 +304,6 @@ def _slice(steps: _Steps, source: _Scanned, index: int, length: int) -> ir.Value
     """Gather one entry of the scanned axis."""
     if source.reverse:
         index = length - 1 - index
-    position = steps.number(index, np.int64)
-    patch = steps.patch
+    patch = steps.patch()
+    position = patch.constant(np.array(index), "index")
     return patch.add("Gather", source.value, position, axis=source.axis)
