@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import onnx_ir as ir
 
 from mrt.graph.names import fresh_name
 from mrt.graph.patch import Patch
-from mrt.graph.values import Attribute
 
 Values = Sequence[ir.Value]
 Scope = dict[str | None, ir.Value]
@@ -20,7 +20,7 @@ class ResolvePatch(Patch):
     """New nodes in operators of the model's own opset; their types are left to inference."""
 
     def add(
-        self, operator: str, *inputs: ir.Value | None, **attributes: Attribute
+        self, operator: str, *inputs: ir.Value | None, **attributes: Any
     ) -> ir.Value:
         """Add a node in front of the old one and return its output."""
         value = super().add(operator, *inputs, **attributes)
