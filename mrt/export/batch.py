@@ -1,249 +1,245 @@
 """A graph of fixed shapes -> one that takes any batch: what was written out for one batch is computed from the inputs.
 
-Which constants follow the batch is found by looking at the same model read for two batches. A number that is 2 k in the
-one and 3 k in the other is k times the batch.
+The constants that depend on the batch are found by reading the same model for two
+batches: a number that is 2 k in one and 3 k in the other is k times the batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
-from mrt.graph.names import fresh_name
-from mrt.graph.patch import add_constant
-from mrt.graph.values import Array, constant, shape_of
+from mrt.graph.patch import Patch
+from mrt.graph.values import Array, constant, first, int_attribute, shape_of
 
 DIMENSION = "batch"
 
+Shape = tuple[int, ...]
+
 
 class BatchDependence(Exception):
-    """Why the model is for one batch only."""
+    """Why the model works for one batch only."""
 
 
-def with_any_batch(
-    model: ir.Model, batch: int, other: ir.Model, other_batch: int
-) -> None:
-    """Change `model`, read for `batch`, in place; `other` is the same read for `other_batch`. Raises BatchDependence."""
-    graph, duplicate = model.graph, other.graph
-    _require_same_nodes(graph, duplicate)
-    _require_batch_first(
-        [*graph.inputs, *graph.outputs],
-        [*duplicate.inputs, *duplicate.outputs],
-        batch,
-        other_batch,
-    )
-    theirs = {str(value.name): value for value in duplicate.initializers.values()}
-    size = _BatchSize(graph)
+@dataclass(frozen=True)
+class AtBatch:
+    """A model as it was read for one batch."""
+
+    model: ir.Model
+    batch: int
+
+
+@dataclass(frozen=True)
+class _Linear:
+    """The number fixed + slope * batch."""
+
+    fixed: int
+    slope: int
+
+    def at(self, batch: int) -> int:
+        """Return the number for a batch."""
+        return self.fixed + self.slope * batch
+
+
+def with_any_batch(ours: AtBatch, other: AtBatch) -> None:
+    """Change our model in place so that it takes any batch; raises BatchDependence."""
+    graph = ours.model.graph
+    _require_same_nodes(graph, other.model.graph)
+    _require_batch_first(ours, other)
+    rewriter = _Rewriter(ours, other)
     for node in list(graph):
         for index, value in enumerate(node.inputs):
-            ours = constant(value)
-            if value is None or ours is None:
-                continue
-            duplicate_value = theirs.get(str(value.name))
-            if shape_of(duplicate_value) != ours.shape:
-                made = _repeated(
-                    node, ours, shape_of(duplicate_value), (batch, other_batch), size
-                )
-                node.replace_input_with(index, made)
-                continue
-            found = constant(duplicate_value)
-            if found is not None and not np.array_equal(ours, found):
-                factors = _factors(node, ours, found, batch, other_batch)
-                duplicates = {
-                    str(item.name): shape_of(item)
-                    for item in duplicate_values(duplicate)
-                }
-                node.replace_input_with(
-                    index, _for_any_batch(node, factors, batch, duplicates, size)
-                )
-    for item in graph:
-        for output in item.outputs:
+            replacement = rewriter.replacement(node, value)
+            if replacement is not None:
+                node.replace_input_with(index, replacement)
+    for node in graph:
+        for output in node.outputs:
             if not output.is_graph_output():
                 output.shape = None
     for value in (*graph.inputs, *graph.outputs):
-        value.shape = ir.Shape([DIMENSION, *list(value.shape or ())[1:]])
+        sizes = list(value.shape or ())
+        value.shape = ir.Shape([DIMENSION, *sizes[1:]])
 
 
-def duplicate_values(graph: ir.Graph) -> list[ir.Value]:
-    """Inputs and computed values."""
-    return [*graph.inputs, *(output for node in graph for output in node.outputs)]
-
-
-def _require_same_nodes(graph: ir.Graph, duplicate: ir.Graph) -> None:
-    ours, theirs = list(graph), list(duplicate)
+def _require_same_nodes(ours: ir.Graph, theirs: ir.Graph) -> None:
     if len(ours) != len(theirs):
         raise BatchDependence("another batch needs other operators")
     for node, other in zip(ours, theirs, strict=True):
-        names = [value.name if value else "" for value in node.inputs]
-        if node.op_type != other.op_type or names != [
-            value.name if value else "" for value in other.inputs
-        ]:
+        label = f"{node.name} ({node.op_type})"
+        is_same = node.op_type == other.op_type
+        if not is_same or _names(node) != _names(other):
+            raise BatchDependence(f"{label}: another batch needs other operators")
+        attributes = ir.to_proto(node).attribute
+        if attributes != ir.to_proto(other).attribute:
+            raise BatchDependence(f"{label}: an attribute depends on the batch")
+
+
+def _names(node: ir.Node) -> list[str | None]:
+    return [value.name if value else "" for value in node.inputs]
+
+
+def _require_batch_first(ours: AtBatch, other: AtBatch) -> None:
+    """Require the batch as the first dimension of every input and output."""
+    graph, their_graph = ours.model.graph, other.model.graph
+    values = [*graph.inputs, *graph.outputs]
+    their_values = [*their_graph.inputs, *their_graph.outputs]
+    for value, their_value in zip(values, their_values, strict=True):
+        shape = shape_of(value) or ()
+        expected = (other.batch, *shape[1:])
+        if shape[:1] != (ours.batch,) or shape_of(their_value) != expected:
             raise BatchDependence(
-                f"{node.name} ({node.op_type}): another batch needs other operators"
-            )
-        if ir.to_proto(node).attribute != ir.to_proto(other).attribute:
-            raise BatchDependence(
-                f"{node.name} ({node.op_type}): an attribute depends on the batch"
+                f"{value.name!r} of shape {shape_of(value)} does not have the batch "
+                "as its first dimension"
             )
 
 
-def _require_batch_first(
-    ours: list[ir.Value], theirs: list[ir.Value], batch: int, other_batch: int
-) -> None:
-    for value, duplicate in zip(ours, theirs, strict=True):
-        shape, other = shape_of(value), shape_of(duplicate)
-        wanted = None if shape is None else (other_batch, *shape[1:])
-        if not shape or shape[0] != batch or other != wanted:
-            raise BatchDependence(
-                f"{value.name!r} of shape {shape} does not have the batch as its first dimension"
-            )
+class _Rewriter:
+    """Finds the constants that depend on the batch and writes what takes their place."""
 
+    def __init__(self, ours: AtBatch, other: AtBatch) -> None:
+        self.graph = ours.model.graph
+        self.batch = ours.batch
+        self.other_batch = other.batch
+        theirs = other.model.graph
+        self._their_constants = dict(theirs.initializers)
+        self._their_shapes = {value.name: shape_of(value) for value in theirs.inputs}
+        for node in theirs:
+            for output in node.outputs:
+                self._their_shapes[output.name] = shape_of(output)
+        self._batch_value: ir.Value | None = None
 
-def _repeated(
-    node: ir.Node,
-    ours: Array,
-    theirs: tuple[int, ...] | None,
-    batches: tuple[int, int],
-    size: _BatchSize,
-) -> ir.Value:
-    """A constant with one axis as long as the batch, the same all along it: expanded from one."""
-    axes = [
-        axis
-        for axis, length in enumerate(ours.shape)
-        if theirs is None or theirs[axis : axis + 1] != (length,)
-    ]
-    one = ours[(slice(None),) * axes[0] + (slice(1),)] if axes else ours
-    grows = (
-        theirs is not None
-        and len(theirs) == ours.ndim
-        and [(ours.shape[a], theirs[a]) for a in axes] == [batches]
-    )
-    if not grows or not np.array_equal(np.broadcast_to(one, ours.shape), ours):
+    def replacement(self, node: ir.Node, value: ir.Value | None) -> ir.Value | None:
+        """Return the value to read in place of a constant operand, if it needs one."""
+        array = constant(value)
+        if value is None or array is None:
+            return None
+        other = self._their_constants.get(value.name or "")
+        other_shape = shape_of(other)
+        if other_shape != array.shape:
+            return self._expanded(node, array, other_shape)
+        other_array = constant(other)
+        if other_array is None or np.array_equal(array, other_array):
+            return None
+        return self._recomputed(node, self._linear(node, array, other_array))
+
+    def _expanded(
+        self, node: ir.Node, array: Array, other_shape: Shape | None
+    ) -> ir.Value:
+        """Expand a constant that is the same all along one axis, as long as the batch."""
+        axis = self._batch_axis(array.shape, other_shape)
+        if axis is not None:
+            one = array.take([0], axis)
+            repeated = np.broadcast_to(one, array.shape)
+            if np.array_equal(repeated, array):
+                return self._expand(node, one, axis)
         raise BatchDependence(
-            f"{node.name} ({node.op_type}): a constant of shape {ours.shape} depends on the batch"
+            f"{node.name} ({node.op_type}): a constant of shape {array.shape} "
+            "depends on the batch"
         )
-    factors = [
-        (0, 1) if axis == axes[0] else (length, 0)
-        for axis, length in enumerate(ours.shape)
-    ]
-    name = f"{node.name}.one"
-    repeated = _add(size.graph, node, "Expand", f"{node.name}.repeated", [add_constant(size.graph, one, name),
-                                                                          size.list_of(node, factors)])  # fmt: skip
-    repeated.type = ir.TensorType(ir.DataType.from_numpy(ours.dtype))
-    return repeated
 
+    def _batch_axis(self, shape: Shape, other_shape: Shape | None) -> int | None:
+        """Return the axis as long as the batch, if the shapes differ there alone."""
+        if other_shape is None or len(other_shape) != len(shape):
+            return None
+        changed = [axis for axis, size in enumerate(shape) if other_shape[axis] != size]
+        if len(changed) != 1:
+            return None
+        axis = changed[0]
+        if shape[axis] != self.batch or other_shape[axis] != self.other_batch:
+            return None
+        return axis
 
-def _factors(
-    node: ir.Node, ours: Array, theirs: Array, batch: int, other_batch: int
-) -> list[tuple[int, int]]:
-    """Each number of a list of integers as (a, k), meaning a + k * batch."""
-    if ours.dtype != np.int64 or ours.ndim != 1:
-        raise BatchDependence(
-            f"{node.name} ({node.op_type}): numbers of shape {ours.shape} depend on the batch"
-        )
-    factors = []
-    for one, two in zip(ours.tolist(), theirs.tolist(), strict=True):
-        slope, rest = divmod(two - one, other_batch - batch)
-        if rest:
+    def _expand(self, node: ir.Node, one: Array, axis: int) -> ir.Value:
+        sizes = [_Linear(size, 0) for size in one.shape]
+        sizes[axis] = _Linear(0, 1)
+        patch = Patch(node, node.outputs[0])
+        data = patch.constant(one, "one")
+        shape = self._list(patch, sizes)
+        expanded = patch.add("Expand", data, shape)
+        expanded.type = data.type
+        return expanded
+
+    def _linear(self, node: ir.Node, array: Array, other: Array) -> list[_Linear]:
+        """Return each number of a list of integers as a formula in the batch."""
+        label = f"{node.name} ({node.op_type})"
+        if array.dtype != np.int64 or array.ndim != 1:
             raise BatchDependence(
-                f"{node.name} ({node.op_type}): {one} and {two} do not grow with the batch"
+                f"{label}: numbers of shape {array.shape} depend on the batch"
             )
-        factors.append((one - slope * batch, slope))
-    return factors
+        numbers = []
+        added_batch = self.other_batch - self.batch
+        pairs = zip(array.tolist(), other.tolist(), strict=True)
+        for ours, theirs in pairs:
+            slope, rest = divmod(theirs - ours, added_batch)
+            if rest:
+                raise BatchDependence(
+                    f"{label}: {ours} and {theirs} do not grow with the batch"
+                )
+            fixed = ours - slope * self.batch
+            numbers.append(_Linear(fixed, slope))
+        return numbers
+
+    def _recomputed(self, node: ir.Node, numbers: Sequence[_Linear]) -> ir.Value:
+        patch = Patch(node, node.outputs[0])
+        codes = None
+        if node.op_type == "Reshape":
+            codes = self._reshape_codes(node, numbers)
+        if codes is None:
+            return self._list(patch, numbers)
+        return patch.axes(codes, "shape")
+
+    def _reshape_codes(
+        self, node: ir.Node, numbers: Sequence[_Linear]
+    ) -> list[int] | None:
+        """Return 0 where the dimension is the input's own, -1 for one other.
+
+        None where more than one other would be needed.
+        """
+        if int_attribute(node, "allowzero", 0):
+            return None
+        data = first(node)
+        ours = shape_of(data)
+        theirs = self._their_shapes.get(data.name)
+        codes = []
+        for index, number in enumerate(numbers):
+            if number.slope == 0:
+                codes.append(number.fixed)
+            elif _size_if_other(ours, theirs, index) == number.at(self.batch):
+                codes.append(0)
+            else:
+                codes.append(-1)
+        return codes if codes.count(-1) <= 1 else None
+
+    def _list(self, patch: Patch, numbers: Sequence[_Linear]) -> ir.Value:
+        """Compute numbers from the batch."""
+        batch = self._batch_size()
+        slopes = patch.axes([number.slope for number in numbers], "slopes")
+        fixed = patch.axes([number.fixed for number in numbers], "fixed")
+        grown = patch.add("Mul", batch, slopes)
+        sizes = patch.add("Add", grown, fixed)
+        for value in (grown, sizes):
+            value.type = ir.TensorType(ir.DataType.INT64)
+        return sizes
+
+    def _batch_size(self) -> ir.Value:
+        """Return the batch, which is computed once from the first input."""
+        if self._batch_value is None:
+            start = next(iter(self.graph))
+            patch = Patch(start, start.outputs[0])
+            data = self.graph.inputs[0]
+            value = patch.add("Shape", data, start=0, end=1)
+            value.type = ir.TensorType(ir.DataType.INT64)
+            self._batch_value = value
+        return self._batch_value
 
 
-def _for_any_batch(
-    node: ir.Node,
-    factors: list[tuple[int, int]],
-    batch: int,
-    duplicates: Mapping[str, tuple[int, ...] | None],
-    size: _BatchSize,
-) -> ir.Value:
-    if node.op_type == "Reshape":
-        written = _reshape_codes(node, factors, batch, duplicates)
-        if written is not None:
-            return add_constant(
-                size.graph, np.array(written, np.int64), f"{node.name}.shape"
-            )
-    return size.list_of(node, factors)
-
-
-def _reshape_codes(
-    node: ir.Node,
-    factors: list[tuple[int, int]],
-    batch: int,
-    duplicates: Mapping[str, tuple[int, ...] | None],
-) -> list[int] | None:
-    """0 where the dimension is the input's own, -1 for one other; None where more would be needed."""
-    if node.attributes.get_int("allowzero", 0):
+def _size_if_other(ours: Shape | None, theirs: Shape | None, axis: int) -> int | None:
+    """Return our size of an axis, if theirs is another."""
+    if ours is None or theirs is None:
         return None
-    data = node.inputs[0]
-    assert data is not None
-    ours, theirs = shape_of(data), duplicates.get(str(data.name))
-    written = []
-    for index, (fixed, slope) in enumerate(factors):
-        is_copied = (
-            ours is not None
-            and theirs is not None
-            and index < len(ours)
-            and ours[index] != theirs[index]
-            and ours[index] == fixed + slope * batch
-        )
-        written.append(fixed if slope == 0 else 0 if is_copied else -1)
-    return written if written.count(-1) <= 1 else None
-
-
-class _BatchSize:
-    """The batch as a value of the graph, computed from its first input where anything needs it."""
-
-    def __init__(self, graph: ir.Graph) -> None:
-        self.graph = graph
-        self._value: ir.Value | None = None
-
-    def value(self) -> ir.Value:
-        if self._value is None:
-            first = next(iter(self.graph))
-            self._value = _add(
-                self.graph,
-                first,
-                "Shape",
-                "batch.size",
-                [self.graph.inputs[0]],
-                start=0,
-                end=1,
-            )
-        return self._value
-
-    def list_of(self, node: ir.Node, factors: list[tuple[int, int]]) -> ir.Value:
-        """Fixed numbers plus factors times the batch, in front of the node."""
-        batch = self.value()
-        slopes = add_constant(
-            self.graph,
-            np.array([slope for _, slope in factors], np.int64),
-            f"{node.name}.slopes",
-        )
-        fixed = add_constant(
-            self.graph,
-            np.array([item for item, _ in factors], np.int64),
-            f"{node.name}.fixed",
-        )
-        grown = _add(self.graph, node, "Mul", f"{node.name}.grown", [batch, slopes])
-        return _add(self.graph, node, "Add", f"{node.name}.sizes", [grown, fixed])
-
-
-def _add(
-    graph: ir.Graph,
-    before: ir.Node,
-    operator: str,
-    name: str,
-    inputs: list[ir.Value],
-    **attributes: int,
-) -> ir.Value:
-    name = fresh_name(graph, name)
-    node = ir.node(operator, inputs, dict(attributes), name=name)
-    node.outputs[0].name = name
-    node.outputs[0].type = ir.TensorType(ir.DataType.INT64)
-    graph.insert_before(before, node)
-    return node.outputs[0]
+    if axis >= len(ours) or ours[axis] == theirs[axis]:
+        return None
+    return ours[axis]

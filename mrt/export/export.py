@@ -1,4 +1,7 @@
-"""From a way to load a model to a checked .onnx file: any batch if that is possible, and the same answers, by running it."""
+"""From a way to load a model to a checked .onnx file: for any batch if possible, and with the same answers.
+
+The answers are compared by running both models.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,18 @@ from pathlib import Path
 
 import numpy as np
 import onnx_ir as ir
+import onnxruntime as ort
 
 from mrt.errors import BadModel, BadOption, MrtError
-from mrt.export.batch import BatchDependence, with_any_batch
+from mrt.export.batch import AtBatch, BatchDependence, with_any_batch
 from mrt.export.opset import to_opset
 from mrt.export.write import Arrays, draft, run, samples
 from mrt.frontend import LoadedModel
 from mrt.graph.values import shape_of
 
 BATCH = 3
-TOLERANCE = 1e-4  # of the largest number: other batches and expanded operators sum in another order
+# Of the largest number: other batches and expanded operators sum in another order.
+TOLERANCE = 1e-4
 
 Shapes = Mapping[str, tuple[int, ...]]
 Load = Callable[[Shapes], LoadedModel]
@@ -25,7 +30,11 @@ Load = Callable[[Shapes], LoadedModel]
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written; `fixed_because` is empty if it takes any batch. `notes` are those of reading the model."""
+    """The files written.
+
+    `fixed_because` is empty if the model takes any batch; `notes` are those of reading
+    the model.
+    """
 
     files: tuple[str, ...]
     nodes: int
@@ -33,152 +42,180 @@ class Exported:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Answers:
+    """Inputs, and the outputs that the float model gives for them."""
+
+    inputs: Arrays
+    outputs: Arrays
+
+
+@dataclass(frozen=True)
+class _Target:
+    """The file to write, the opset, and the answers that the written model must give."""
+
+    path: Path
+    opset: int
+    expected: _Answers
+
+
 def export(
     load: Load, destination: Path, *, opset: int, any_batch: bool | None
 ) -> Exported:
-    """Write the model that `load` gives for shapes of its inputs. any_batch None: where it is possible."""
+    """Write the model that `load` gives for shapes of its inputs.
+
+    With `any_batch` None, it takes any batch where that is possible.
+    """
     loaded = load({})
-    first, notes = loaded.model, tuple(loaded.notes)
-    del loaded
-    shapes = _input_shapes(first)
-    with draft(first, destination) as reference:
-        session = reference.session()
-        feeds = samples(session, shapes, None)
-        expected = run(session, feeds)
-        del session
-    reason = "--fixed-batch"
-    if any_batch is not False:
-        _drop_weights(first)
-        try:
-            written = _export_any_batch(
-                load, first, shapes, (feeds, expected), destination, opset
-            )
-            return replace(written, notes=notes)
-        except BatchDependence as answer:
-            reason = str(answer)
+    model = loaded.model
+    notes = tuple(loaded.notes)
+    del loaded  # or its weights would stay in memory
+    shapes = _input_shapes(model)
+    target = _Target(destination, opset, _answers(model, shapes, destination))
+    if any_batch is False:
+        written = _export_fixed(model, target, "--fixed-batch")
+        return replace(written, notes=notes)
+    _drop_weights(model)
+    try:
+        written = _export_any_batch(load, model, shapes, target)
+    except BatchDependence as dependence:
         if any_batch:
             raise BadOption(
-                f"--dynamic-batch: the model works for a batch of {_batch(shapes)} only: {reason}"
-            )
-        first = load({}).model
-    return replace(
-        _write(first, (feeds, expected), destination, opset, reason), notes=notes
-    )
+                f"--dynamic-batch: the model works for a batch of {_batch(shapes)} "
+                f"only: {dependence}"
+            ) from None
+        reason = str(dependence)
+        written = _export_fixed(load({}).model, target, reason)
+    return replace(written, notes=notes)
 
 
 def _input_shapes(model: ir.Model) -> dict[str, tuple[int, ...]]:
-    shapes = {str(value.name): shape_of(value) for value in model.graph.inputs}
-    return {name: shape for name, shape in shapes.items() if shape is not None}
+    shapes: dict[str, tuple[int, ...]] = {}
+    for value in model.graph.inputs:
+        shape = shape_of(value)
+        if shape is not None:
+            shapes[str(value.name)] = shape
+    return shapes
 
 
 def _batch(shapes: Shapes) -> int:
-    return next((shape[0] for shape in shapes.values() if shape), 1)
+    for shape in shapes.values():
+        if shape:
+            return shape[0]
+    return 1
+
+
+def _answers(model: ir.Model, shapes: Shapes, destination: Path) -> _Answers:
+    """Run the float model on samples."""
+    with draft(model, destination) as reference:
+        session = reference.session()
+        inputs = samples(session, shapes, None)
+        return _Answers(inputs, run(session, inputs))
 
 
 def _drop_weights(model: ir.Model) -> None:
-    """Only what shapes are made of is still looked at."""
+    """Keep only the constants that shapes are made of."""
     for value in model.graph.initializers.values():
-        if (
-            value.const_value is not None
-            and value.const_value.dtype == ir.DataType.FLOAT
-            and value.const_value.size > 1
-        ):
+        tensor = value.const_value
+        if tensor is None or tensor.dtype != ir.DataType.FLOAT:
+            continue
+        if tensor.size > 1:
             value.const_value = None
 
 
 def _export_any_batch(
-    load: Load,
-    first: ir.Model,
-    shapes: Shapes,
-    known: tuple[Arrays, Arrays],
-    destination: Path,
-    opset: int,
+    load: Load, first: ir.Model, shapes: Shapes, target: _Target
 ) -> Exported:
-    """`first` was loaded for `shapes`; `known` are an input and the output for it."""
-    old = _batch(shapes)
-    if any(not shape or shape[0] != old for shape in shapes.values()):
-        raise BatchDependence("its inputs have different first dimensions")
-    batch = BATCH if old != BATCH else BATCH - 1
+    """Export for any batch; `first` was loaded for `shapes`."""
+    first_batch = _batch(shapes)
+    for shape in shapes.values():
+        if shape[:1] != (first_batch,):
+            raise BatchDependence("its inputs have different first dimensions")
+    batch = BATCH if first_batch != BATCH else BATCH - 1
+    model = _load_for_batch(load, shapes, batch)
+    to_opset(model, target.opset)
+    to_opset(first, target.opset)
+    with_any_batch(AtBatch(model, batch), AtBatch(first, first_batch))
     try:
-        model = load(
-            {name: (batch, *shape[1:]) for name, shape in shapes.items()}
-        ).model
-    except BadOption:
-        raise
-    except MrtError as refusal:
-        raise BatchDependence(
-            f"a batch of {batch} is refused ({str(refusal).splitlines()[-1].strip()})"
-        ) from None
-    to_opset(model, opset)
-    to_opset(first, opset)
-    with_any_batch(model, batch, first, old)
-    try:
-        return _write(model, known, destination, opset, "", check_batch=True)
+        return _write(model, target, "", check=_require_any_batch)
     except BadModel as problem:
         raise BatchDependence(str(problem)) from None
 
 
-def _write(
-    model: ir.Model,
-    known: tuple[Arrays, Arrays],
-    destination: Path,
-    opset: int,
-    reason: str,
-    *,
-    check_batch: bool = False,
-) -> Exported:
-    if not check_batch:
-        to_opset(model, opset)
+def _load_for_batch(load: Load, shapes: Shapes, batch: int) -> ir.Model:
+    other_shapes = {name: (batch, *shape[1:]) for name, shape in shapes.items()}
+    try:
+        return load(other_shapes).model
+    except BadOption:
+        raise
+    except MrtError as refusal:
+        reason = str(refusal).splitlines()[-1].strip()
+        raise BatchDependence(f"a batch of {batch} is refused ({reason})") from None
+
+
+def _export_fixed(model: ir.Model, target: _Target, reason: str) -> Exported:
+    to_opset(model, target.opset)
+    return _write(model, target, reason, check=_require_answers)
+
+
+Check = Callable[[ort.InferenceSession, _Answers], None]
+
+
+def _write(model: ir.Model, target: _Target, reason: str, *, check: Check) -> Exported:
+    """Write the file where it belongs, once it passed the check."""
     _sign(model)
-    with draft(model, destination) as written:
+    with draft(model, target.path) as written:
         written.check()
         session = written.session()
-        _require_equal(run(session, known[0]), known[1], "the float model")
-        if check_batch:
-            shapes = {name: array.shape for name, array in known[0].items()}
-            together = samples(session, shapes, BATCH)
-            results = run(session, together)
-            for index in range(BATCH):
-                alone = run(
-                    session,
-                    {
-                        name: array[index : index + 1]
-                        for name, array in together.items()
-                    },
-                )
-                _require_equal(
-                    {k: v[index : index + 1] for k, v in results.items()},
-                    alone,
-                    "each sample on its own",
-                )
+        check(session, target.expected)
         del session
-        written.publish(destination.parent)
-        return Exported(
-            tuple(file.name for file in written.files),
-            model.graph.num_nodes(),
-            reason,
-            (),
-        )
+        written.publish(target.path.parent)
+        names = tuple(file.name for file in written.files)
+    return Exported(names, model.graph.num_nodes(), reason, ())
 
 
 def _sign(model: ir.Model) -> None:
-    """What is written says who wrote it, and nothing of how it was read."""
-    model.producer_name, model.producer_version, model.doc_string = "mrt", None, None
+    """Name mrt as the producer, and drop the notes about how the model was read."""
+    model.producer_name = "mrt"
+    model.producer_version = None
+    model.doc_string = None
     model.metadata_props.clear()
 
 
-def _require_equal(found: Arrays, expected: Arrays, what: str) -> None:
-    for name, right in expected.items():
-        left = found[name]
-        if left.shape != right.shape:
+def _require_answers(session: ort.InferenceSession, expected: _Answers) -> None:
+    results = run(session, expected.inputs)
+    _require_equal(results, expected.outputs, "the float model")
+
+
+def _require_any_batch(session: ort.InferenceSession, expected: _Answers) -> None:
+    """Require the answers, and for several samples at once those of each alone."""
+    _require_answers(session, expected)
+    shapes = {name: array.shape for name, array in expected.inputs.items()}
+    together = samples(session, shapes, BATCH)
+    results = run(session, together)
+    for index in range(BATCH):
+        alone = run(session, _sample(together, index))
+        _require_equal(_sample(results, index), alone, "each sample on its own")
+
+
+def _sample(arrays: Arrays, index: int) -> Arrays:
+    return {name: array[index : index + 1] for name, array in arrays.items()}
+
+
+def _require_equal(results: Arrays, expected: Arrays, model: str) -> None:
+    for name, wanted in expected.items():
+        result = results[name]
+        if result.shape != wanted.shape:
             raise BadModel(
-                f"output {name!r} has shape {left.shape}, but {right.shape} for {what}"
+                f"output {name!r} has shape {result.shape}, "
+                f"but {wanted.shape} for {model}"
             )
-        if right.size and right.dtype.kind == "f":
-            difference = float(np.abs(left - right).max())
-            if not difference <= TOLERANCE * max(float(np.abs(right).max()), 1e-6):
+        if wanted.size and wanted.dtype.kind == "f":
+            difference = float(np.abs(result - wanted).max())
+            largest = float(np.abs(wanted).max())
+            if not difference <= TOLERANCE * max(largest, 1e-6):
                 raise BadModel(
-                    f"output {name!r} differs by {difference:.3g} from that of {what}"
+                    f"output {name!r} differs by {difference:.3g} from that of {model}"
                 )
-        elif not np.array_equal(left, right):
-            raise BadModel(f"output {name!r} differs from that of {what}")
+        elif not np.array_equal(result, wanted):
+            raise BadModel(f"output {name!r} differs from that of {model}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,14 +22,16 @@ from mrt.graph.values import (
     string_attribute,
 )
 
+Integers = tuple[int, ...]
 
-class RefusalError(Exception):
+
+class NotExpressible(Exception):
     """Why a node cannot be written in this opset."""
 
 
 @dataclass(frozen=True)
-class LoweringContext:
-    """`lower` rewrites a node of one of the operators for an opset below `since` (or from `until` on)."""
+class OpsetChange:
+    """How nodes of these operators are written below opset `since`, or from `until` on."""
 
     operators: tuple[str, ...]
     since: int
@@ -37,18 +39,18 @@ class LoweringContext:
     until: int = 10**6
 
     def applies(self, opset: int) -> bool:
-        """Whether this opset needs it."""
+        """Return whether nodes have to change for this opset."""
         return opset < self.since or opset >= self.until
 
 
 def _axes_to_attribute(node: ir.Node, opset: int) -> None:
-    """The second operand was the attribute `axes`."""
+    """Write the second operand as the attribute `axes`, which it was before."""
     axes = operand(node, 1)
     values = constant_integers(axes)
     if axes is not None and values is None:
-        raise RefusalError("its axes are computed")
+        raise NotExpressible("its axes are computed")
     if not values and int_attribute(node, "noop_with_empty_axes", 0):
-        raise RefusalError("noop_with_empty_axes=1")
+        raise NotExpressible("noop_with_empty_axes=1")
     drop_attributes(node, "noop_with_empty_axes")
     node.resize_inputs(1)
     if values:
@@ -56,203 +58,251 @@ def _axes_to_attribute(node: ir.Node, opset: int) -> None:
 
 
 def _write_split(node: ir.Node, opset: int) -> None:
-    """Sizes were written out, before opset 13 in an attribute."""
-    sizes = constant_integers(operand(node, 1))
-    if operand(node, 1) is None:
-        shape = shape_of(first(node))
-        if shape is None:
-            raise RefusalError("its shape is not known")
-        total, count = (
-            shape[int_attribute(node, "axis", 0) % len(shape)],
-            len(node.outputs),
-        )
-        size = -(-total // count)
-        sizes = tuple(max(min(size, total - index * size), 0) for index in range(count))
+    """Write the sizes out; before opset 13 they were an attribute."""
+    given = operand(node, 1)
+    sizes = _equal_sizes(node) if given is None else constant_integers(given)
     if sizes is None:
-        raise RefusalError("its sizes are computed")
+        raise NotExpressible("its sizes are computed")
     drop_attributes(node, "num_outputs")
     if opset < 13:
         node.resize_inputs(1)
         set_attributes(node, split=sizes)
-    elif operand(node, 1) is None:
-        value = Patch(node, node.outputs[0]).constant(
-            np.array(sizes, np.int64), "sizes"
-        )
+    elif given is None:
+        patch = Patch(node, node.outputs[0])
+        value = patch.axes(sizes, "sizes")
         node.resize_inputs(2)
         node.replace_input_with(1, value)
 
 
+def _equal_sizes(node: ir.Node) -> Integers:
+    """Return equal sizes for all outputs; the last may be smaller."""
+    shape = shape_of(first(node))
+    if shape is None:
+        raise NotExpressible("its shape is not known")
+    axis = int_attribute(node, "axis", 0) % len(shape)
+    count = len(node.outputs)
+    size = -(-shape[axis] // count)
+    remaining = [shape[axis] - index * size for index in range(count)]
+    return tuple(max(min(size, rest), 0) for rest in remaining)
+
+
 def _write_pads(node: ir.Node, opset: int) -> None:
-    """Pads were given for all axes."""
-    axes, pads, rank = (
-        constant_integers(operand(node, 3)),
-        constant_integers(operand(node, 1)),
-        rank_of(first(node)),
-    )
+    """Write pads for all axes, where only some axes have them."""
     if operand(node, 3) is None:
         return
+    axes = constant_integers(operand(node, 3))
+    pads = constant_integers(operand(node, 1))
+    rank = rank_of(first(node))
     if axes is None or pads is None or rank is None:
-        raise RefusalError("its axes are computed")
-    whole = [0] * (2 * rank)
+        raise NotExpressible("its axes are computed")
+    begins = [0] * rank
+    ends = [0] * rank
     for index, axis in enumerate(axes):
-        whole[axis % rank], whole[axis % rank + rank] = (
-            pads[index],
-            pads[index + len(axes)],
-        )
-    node.replace_input_with(1, Patch(node).constant(np.array(whole, np.int64), "pads"))
+        begins[axis % rank] = pads[index]
+        ends[axis % rank] = pads[index + len(axes)]
+    value = Patch(node).axes(begins + ends, "pads")
+    node.replace_input_with(1, value)
     node.resize_inputs(3)
 
 
 def _write_resize(node: ir.Node, opset: int) -> None:
-    """Sizes or scales were given for all axes; before opset 13 what is left out was an empty list."""
-    axes, shape = ints_attribute(node, "axes"), shape_of(first(node))
-    if axes is not None and shape is not None and axes != tuple(range(len(shape))):
-        _resize_all_axes(node, axes, shape)
+    """Write sizes or scales for all axes.
+
+    Before opset 13 an empty list stood for the one that is absent.
+    """
+    axes = ints_attribute(node, "axes")
+    shape = shape_of(first(node))
+    if axes is not None and shape is not None:
+        rank = len(shape)
+        if axes != tuple(range(rank)):
+            _resize_all_axes(node, 2, axes, (1.0,) * rank)
+            _resize_all_axes(node, 3, axes, shape)
     drop_attributes(node, "axes")
     if opset < 13:
-        empty = Patch(node).constant(np.zeros(0, np.float32), "none")
+        nothing = np.zeros(0, np.float32)
+        empty = Patch(node).constant(nothing, "none")
         for index in (1, 2):
             if operand(node, index) is None:
                 node.replace_input_with(index, empty)
 
 
 def _resize_all_axes(
-    node: ir.Node, axes: tuple[int, ...], shape: tuple[int, ...]
+    node: ir.Node, index: int, axes: Integers, unchanged: Sequence[float]
 ) -> None:
-    for index, whole in ((2, [1.0] * len(shape)), (3, list(shape))):
-        value = operand(node, index)
-        if value is None:
-            continue
-        if value.const_value is None:
-            raise RefusalError("its sizes are computed")
-        for axis, size in zip(axes, value.const_value.numpy().tolist(), strict=True):
-            whole[axis % len(shape)] = size
-        array = np.array(whole, value.const_value.numpy().dtype)
-        node.replace_input_with(index, Patch(node).constant(array, "sizes"))
+    """Complete an operand with the numbers of the axes that do not change."""
+    value = operand(node, index)
+    if value is None:
+        return
+    if value.const_value is None:
+        raise NotExpressible("its sizes are computed")
+    given = value.const_value.numpy()
+    numbers = list(unchanged)
+    for position, axis in enumerate(axes):
+        numbers[axis % len(numbers)] = given[position].item()
+    complete = np.array(numbers, given.dtype)
+    operand_of_all = Patch(node).constant(complete, "sizes")
+    node.replace_input_with(index, operand_of_all)
+
+
+def _number(patch: Patch, value: float, role: str) -> ir.Value:
+    return patch.constant(np.array(value, np.float32), role)
 
 
 def _write_gelu(node: ir.Node, opset: int) -> None:
     """x / 2 * (1 + erf(x / sqrt 2)), or the formula with tanh."""
-    patch, x = Patch(node), first(node)
-
-    def number(value: float, role: str) -> ir.Value:
-        return patch.constant(np.array(value, np.float32), role)
-
+    patch = Patch(node)
+    x = first(node)
     if string_attribute(node, "approximate", "none") == "tanh":
-        cubed = patch.add(
-            "Mul",
-            patch.add("Mul", x, x),
-            patch.add("Mul", x, number(0.044715, "cubic")),
-        )
-        scaled = patch.add(
-            "Mul", patch.add("Add", x, cubed), number(math.sqrt(2 / math.pi), "scale")
-        )
-        inner = patch.add("Tanh", scaled)
+        inner = _gelu_by_tanh(patch, x)
     else:
-        inner = patch.add("Erf", patch.add("Mul", x, number(math.sqrt(0.5), "scale")))
-    above = patch.add("Add", inner, number(1, "one"))
-    patch.finish(patch.add("Mul", patch.add("Mul", x, number(0.5, "half")), above))
+        scale = _number(patch, math.sqrt(0.5), "scale")
+        scaled = patch.add("Mul", x, scale)
+        inner = patch.add("Erf", scaled)
+    one = _number(patch, 1, "one")
+    above = patch.add("Add", inner, one)
+    half = _number(patch, 0.5, "half")
+    halved = patch.add("Mul", x, half)
+    result = patch.add("Mul", halved, above)
+    patch.finish(result)
+
+
+def _gelu_by_tanh(patch: Patch, x: ir.Value) -> ir.Value:
+    """tanh(sqrt(2 / pi) * (x + 0.044715 x^3))."""
+    squared = patch.add("Mul", x, x)
+    factor = _number(patch, 0.044715, "cubic")
+    scaled = patch.add("Mul", x, factor)
+    cubed = patch.add("Mul", squared, scaled)
+    total = patch.add("Add", x, cubed)
+    scale = _number(patch, math.sqrt(2 / math.pi), "scale")
+    argument = patch.add("Mul", total, scale)
+    return patch.add("Tanh", argument)
 
 
 def _write_layer_normalization(node: ir.Node, opset: int) -> None:
     """(x - mean) / sqrt(variance + epsilon) * scale + bias."""
-    patch, x = Patch(node), first(node)
+    patch = Patch(node)
+    x = first(node)
     rank = rank_of(x)
     if rank is None:
-        raise RefusalError("its rank is not known")
-    axes = tuple(range(int_attribute(node, "axis", -1) % rank, rank))
-    centred = patch.add("Sub", x, patch.add("ReduceMean", x, axes=axes, keepdims=1))
-    variance = patch.add(
-        "ReduceMean", patch.add("Mul", centred, centred), axes=axes, keepdims=1
-    )
-    epsilon = patch.constant(
-        np.array(float_attribute(node, "epsilon", 1e-5), np.float32), "epsilon"
-    )
-    result = patch.add(
-        "Div", centred, patch.add("Sqrt", patch.add("Add", variance, epsilon))
-    )
+        raise NotExpressible("its rank is not known")
+    start = int_attribute(node, "axis", -1) % rank
+    axes = tuple(range(start, rank))
+    mean = patch.add("ReduceMean", x, axes=axes, keepdims=1)
+    centred = patch.add("Sub", x, mean)
+    squared = patch.add("Mul", centred, centred)
+    variance = patch.add("ReduceMean", squared, axes=axes, keepdims=1)
+    least = float_attribute(node, "epsilon", 1e-5)
+    epsilon = _number(patch, least, "epsilon")
+    shifted = patch.add("Add", variance, epsilon)
+    deviation = patch.add("Sqrt", shifted)
+    result = patch.add("Div", centred, deviation)
     for index, operator in ((1, "Mul"), (2, "Add")):
         value = operand(node, index)
-        result = result if value is None else patch.add(operator, result, value)
+        if value is not None:
+            result = patch.add(operator, result, value)
     patch.finish(result)
 
 
 def _write_group_normalization(node: ir.Node, opset: int) -> None:
-    """InstanceNormalization over the groups, each flattened; the scale is one per group, as up to opset 20."""
-    patch, x, shape = Patch(node), first(node), shape_of(first(node))
+    """InstanceNormalization over the flattened groups.
+
+    The scale is one number per group, as up to opset 20.
+    """
+    patch = Patch(node)
+    x = first(node)
+    shape = shape_of(x)
     if shape is None:
-        raise RefusalError("its shape is not known")
+        raise NotExpressible("its shape is not known")
     groups = int_attribute(node, "num_groups", 1)
-    flat = patch.add("Reshape", x, patch.axes([0, groups, -1], "groups"))
-    epsilon = float_attribute(node, "epsilon", 1e-5)
-    result = patch.add(
+    grouped = patch.axes([0, groups, -1], "groups")
+    flat = patch.add("Reshape", x, grouped)
+    normalized = patch.add(
         "InstanceNormalization",
         flat,
         operand(node, 1),
         operand(node, 2),
-        epsilon=epsilon,
+        epsilon=float_attribute(node, "epsilon", 1e-5),
     )
-    patch.finish(patch.add("Reshape", result, patch.axes([0, *shape[1:]], "shape")))
+    original = patch.axes([0, *shape[1:]], "shape")
+    result = patch.add("Reshape", normalized, original)
+    patch.finish(result)
 
 
 def _write_hard_swish(node: ir.Node, opset: int) -> None:
-    patch, x = Patch(node), first(node)
-    patch.finish(
-        patch.add("Mul", x, patch.add("HardSigmoid", x, alpha=1 / 6, beta=0.5))
-    )
+    """x * HardSigmoid(x), with alpha 1/6 and beta 1/2."""
+    patch = Patch(node)
+    x = first(node)
+    gate = patch.add("HardSigmoid", x, alpha=1 / 6, beta=0.5)
+    result = patch.add("Mul", x, gate)
+    patch.finish(result)
 
 
 def _write_mish(node: ir.Node, opset: int) -> None:
-    patch, x = Patch(node), first(node)
-    patch.finish(patch.add("Mul", x, patch.add("Tanh", patch.add("Softplus", x))))
+    """x * tanh(softplus(x))."""
+    patch = Patch(node)
+    x = first(node)
+    softplus = patch.add("Softplus", x)
+    gate = patch.add("Tanh", softplus)
+    result = patch.add("Mul", x, gate)
+    patch.finish(result)
 
 
 def _write_softmax(node: ir.Node, opset: int) -> None:
-    """Before opset 13 all axes from the given one on were one: the last axis is the only one that means the same."""
+    """Move the axis to the last place.
+
+    Before opset 13 all axes from the given one on were one, so that only the last axis
+    means the same.
+    """
     rank = rank_of(first(node))
     if rank is None:
-        raise RefusalError("its rank is not known")
+        raise NotExpressible("its rank is not known")
     axis = int_attribute(node, "axis", -1) % rank
     if axis == rank - 1:
         set_attributes(node, axis=axis)
         return
     order = list(range(rank))
     order[axis], order[-1] = order[-1], order[axis]
+    swap = tuple(order)
     patch = Patch(node)
-    moved = patch.add("Transpose", first(node), perm=tuple(order))
-    patch.finish(
-        patch.add(
-            "Transpose",
-            patch.add(node.op_type, moved, axis=rank - 1),
-            perm=tuple(order),
-        )
-    )
+    moved = patch.add("Transpose", first(node), perm=swap)
+    result = patch.add(node.op_type, moved, axis=rank - 1)
+    restored = patch.add("Transpose", result, perm=swap)
+    patch.finish(restored)
 
 
 def _write_not_less(node: ir.Node, opset: int) -> None:
-    """a >= b is not a < b (of numbers that are numbers)."""
+    """a >= b -> not a < b, which is the same for all numbers but NaN."""
     patch = Patch(node)
     opposite = "Less" if node.op_type == "GreaterOrEqual" else "Greater"
-    patch.finish(patch.add("Not", patch.add(opposite, *node.inputs)))
+    is_opposite = patch.add(opposite, *node.inputs)
+    result = patch.add("Not", is_opposite)
+    patch.finish(result)
 
 
 REDUCTIONS = (
-    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceLogSum",
+    "ReduceLogSumExp",
+    "ReduceMax",
+    "ReduceMean",
+    "ReduceMin",
+    "ReduceProd",
     "ReduceSumSquare",
-)  # fmt: skip
+)
 
-# In this order: what expands into another operator comes before that one.
-LOWERINGS = (
-    LoweringContext(("Gelu",), 20, _write_gelu),
-    LoweringContext(("GroupNormalization",), 18, _write_group_normalization, until=21),
-    LoweringContext(("Mish",), 18, _write_mish),
-    LoweringContext(REDUCTIONS, 18, _axes_to_attribute),
-    LoweringContext(("LayerNormalization",), 17, _write_layer_normalization),
-    LoweringContext(("HardSwish",), 14, _write_hard_swish),
-    LoweringContext(("Split",), 18, _write_split),
-    LoweringContext(("Pad",), 18, _write_pads),
-    LoweringContext(("Resize",), 18, _write_resize),
-    LoweringContext(("ReduceSum", "Squeeze", "Unsqueeze"), 13, _axes_to_attribute),
-    LoweringContext(("Softmax", "LogSoftmax"), 13, _write_softmax),
-    LoweringContext(("GreaterOrEqual", "LessOrEqual"), 12, _write_not_less),
+# In this order: an operator that expands into another one comes before that one.
+OPSET_CHANGES = (
+    OpsetChange(("Gelu",), 20, _write_gelu),
+    OpsetChange(("GroupNormalization",), 18, _write_group_normalization, until=21),
+    OpsetChange(("Mish",), 18, _write_mish),
+    OpsetChange(REDUCTIONS, 18, _axes_to_attribute),
+    OpsetChange(("LayerNormalization",), 17, _write_layer_normalization),
+    OpsetChange(("HardSwish",), 14, _write_hard_swish),
+    OpsetChange(("Split",), 18, _write_split),
+    OpsetChange(("Pad",), 18, _write_pads),
+    OpsetChange(("Resize",), 18, _write_resize),
+    OpsetChange(("ReduceSum", "Squeeze", "Unsqueeze"), 13, _axes_to_attribute),
+    OpsetChange(("Softmax", "LogSoftmax"), 13, _write_softmax),
+    OpsetChange(("GreaterOrEqual", "LessOrEqual"), 12, _write_not_less),
 )

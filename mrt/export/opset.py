@@ -1,4 +1,4 @@
-"""A graph of opset 20 -> the same meaning at another opset, operator by operator, or a refusal naming those without."""
+"""A graph of opset 20 -> the same meaning at another opset, or a refusal with the operators that have none."""
 
 from __future__ import annotations
 
@@ -10,35 +10,29 @@ from onnx import helper
 from onnx_ir.passes.common import InlinePass
 
 from mrt.errors import BadOption, Unsupported
-from mrt.export.lowerings import LOWERINGS, RefusalError
+from mrt.export.lowerings import OPSET_CHANGES, NotExpressible
 from mrt.frontend.mxnet.writer import OPSET
+from mrt.graph.values import nodes
 
-DEFAULT_OPSET = 17  # read by nearly every runtime of the last years
+DEFAULT_OPSET = 17  # which nearly every runtime of the last years reads
 OPSETS = range(11, 27)
 
 
 def to_opset(model: ir.Model, opset: int) -> None:
-    """Change the model in place, functions expanded; Unsupported naming every operator that the opset cannot express."""
+    """Change the model in place, with its functions inlined.
+
+    Raises Unsupported with every operator that the opset cannot express.
+    """
     if opset not in OPSETS:
         raise BadOption(
             f"--opset {opset}: expected {OPSETS.start} to {OPSETS.stop - 1}"
         )
     if model.functions:
         InlinePass()(model)
-    problems: list[str] = []
-    for lowering in LOWERINGS:
-        if lowering.applies(opset):
-            for node in [
-                item
-                for item in model.graph
-                if item.domain == "" and item.op_type in lowering.operators
-            ]:
-                try:
-                    lowering.lower(node, opset)
-                except RefusalError as refusal:
-                    problems.append(f"{node.name} ({node.op_type}): {refusal}")
+    problems = _change_operators(model, opset)
     _drop_defaults(model, opset)
-    problems += [problem for node in model.graph for problem in _problems(node, opset)]
+    for node in model.graph:
+        problems += _problems(node, opset)
     if problems:
         raise Unsupported(
             sorted(set(problems)),
@@ -46,9 +40,22 @@ def to_opset(model: ir.Model, opset: int) -> None:
         )
     model.opset_imports.clear()
     model.opset_imports[""] = opset
-    model.ir_version = helper.find_min_ir_version_for(
-        [helper.make_opsetid("", opset)], ignore_unknown=True
-    )
+    imports = [helper.make_opsetid("", opset)]
+    model.ir_version = helper.find_min_ir_version_for(imports, ignore_unknown=True)
+
+
+def _change_operators(model: ir.Model, opset: int) -> list[str]:
+    """Write each operator as the opset has it; return why some cannot be."""
+    problems: list[str] = []
+    for change in OPSET_CHANGES:
+        if not change.applies(opset):
+            continue
+        for node in nodes(model, *change.operators):
+            try:
+                change.lower(node, opset)
+            except NotExpressible as reason:
+                problems.append(f"{node.name} ({node.op_type}): {reason}")
+    return problems
 
 
 def _schema(node: ir.Node, opset: int) -> onnx.defs.OpSchema | None:
@@ -59,33 +66,33 @@ def _schema(node: ir.Node, opset: int) -> onnx.defs.OpSchema | None:
 
 
 def _drop_defaults(model: ir.Model, opset: int) -> None:
-    """Attributes that the older operator does not have, where they say what it does anyway."""
+    """Drop attributes that the older operator lacks, where their value is its behaviour."""
     for node in model.graph:
-        older, newer = _schema(node, opset), _schema(node, OPSET)
-        if older is None or newer is None:
+        target = _schema(node, opset)
+        current = _schema(node, OPSET)
+        if target is None or current is None:
             continue
-        for name in [name for name in node.attributes if name not in older.attributes]:
-            if _is_default(node.attributes[name], newer.attributes):
+        for name, attribute in list(node.attributes.items()):
+            if name in target.attributes:
+                continue
+            if _is_default(attribute, current.attributes):
                 node.attributes.pop(name)
 
 
 def _is_default(
     attribute: ir.Attr, declared: Mapping[str, onnx.defs.OpSchema.Attribute]
 ) -> bool:
-    default = (
-        declared[attribute.name].default_value if attribute.name in declared else None
-    )
-    if default is not None and default.type:
-        return bool(helper.get_attribute_value(default) == _plain(attribute))
+    if attribute.name in declared:
+        default = declared[attribute.name].default_value
+        if default is not None and default.type:
+            return bool(helper.get_attribute_value(default) == _plain(attribute))
     return attribute.name == "dilations" and set(attribute.as_ints()) == {1}
 
 
 def _plain(attribute: ir.Attr) -> object:
-    return (
-        attribute.value.encode()
-        if isinstance(attribute.value, str)
-        else attribute.value
-    )
+    """Return the value as protobufs have it, with bytes for a text."""
+    value = attribute.value
+    return value.encode() if isinstance(value, str) else value
 
 
 def _problems(node: ir.Node, opset: int) -> list[str]:
@@ -93,12 +100,14 @@ def _problems(node: ir.Node, opset: int) -> list[str]:
     schema = _schema(node, opset)
     if schema is None or schema.deprecated:
         return [f"{label}: there is no such operator in opset {opset}"]
-    unknown = [name for name in node.attributes if name not in schema.attributes]
     problems = [
-        f"{label}: attribute {name} came after opset {opset}" for name in unknown
+        f"{label}: attribute {name} came after opset {opset}"
+        for name in node.attributes
+        if name not in schema.attributes
     ]
     if not schema.min_input <= len(node.inputs) <= schema.max_input:
         problems.append(
-            f"{label}: {len(node.inputs)} inputs; opset {opset} has at most {schema.max_input}"
+            f"{label}: {len(node.inputs)} inputs; "
+            f"opset {opset} has at most {schema.max_input}"
         )
     return problems

@@ -1,4 +1,4 @@
-"""A model as files beside their place: checked, run, and moved there only when all is well."""
+"""A model is written beside its destination, checked, run, and moved there only if all is well."""
 
 from __future__ import annotations
 
@@ -18,31 +18,30 @@ import onnxruntime as ort
 
 from mrt.errors import BadModel
 
-LARGEST_FILE = (
-    2**31 - 2**26
-)  # protobuf takes less than 2 GB; the graph itself needs some
-SMALLEST_APART = 1024  # bytes of a tensor
+# Protobuf takes less than 2 GB, some of which the graph itself needs.
+LARGEST_FILE = 2**31 - 2**26
+SMALLEST_APART = 1024  # bytes of a tensor that goes to the file of weights
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class Draft:
-    """Written files in a folder of their own; the model's, and its weights' where they are apart."""
+class ExportDraft:
+    """The files of a model in a temporary folder: the model, and its weights if apart."""
 
     files: tuple[Path, ...]
 
     @property
     def model(self) -> Path:
-        """The .onnx file."""
+        """Return the .onnx file."""
         return self.files[0]
 
     def publish(self, folder: Path) -> None:
-        """Move the files to their place; the weights first, so that a model there has them."""
+        """Move the files into `folder`, the weights before the model that reads them."""
         for file in reversed(self.files):
             file.replace(folder / file.name)
 
     def check(self) -> None:
-        """The library's own full check."""
+        """Run the onnx library's own full check."""
         try:
             onnx.checker.check_model(self.model, full_check=True)
         except (
@@ -55,7 +54,7 @@ class Draft:
             ) from None
 
     def session(self) -> ort.InferenceSession:
-        """Ready to run, one thread, as the file is."""
+        """Return a session of one thread that runs the file as it is."""
         options = ort.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 4
@@ -64,24 +63,23 @@ class Draft:
             return ort.InferenceSession(
                 str(self.model), options, providers=["CPUExecutionProvider"]
             )
-        except (
-            Exception
-        ) as problem:  # onnxruntime raises its own classes, straight below Exception
+        except Exception as problem:  # onnxruntime's classes have no other base
             first = (str(problem).splitlines() or [""])[0]
             raise BadModel(f"onnxruntime refuses the exported model: {first}") from None
 
 
 @contextmanager
-def draft(model: ir.Model, destination: Path) -> Iterator[Draft]:
-    """Files named as `destination` in a folder beside it, which is gone afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix=".export-", dir=destination.resolve().parent))
+def draft(model: ir.Model, destination: Path) -> Iterator[ExportDraft]:
+    """Write the files in a temporary folder beside `destination`, under its name."""
+    parent = destination.resolve().parent
+    folder = Path(tempfile.mkdtemp(prefix=".export-", dir=parent))
     try:
         yield _write(model, folder / destination.name)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write(model: ir.Model, path: Path) -> Draft:
+def _write(model: ir.Model, path: Path) -> ExportDraft:
     sizes = [
         value.const_value.nbytes
         for value in model.graph.initializers.values()
@@ -94,11 +92,15 @@ def _write(model: ir.Model, path: Path) -> Draft:
     else:
         proto = ir.to_proto(model)
     path.write_bytes(proto.SerializeToString(deterministic=True))
-    return Draft(tuple(files))
+    return ExportDraft(tuple(files))
 
 
 def _with_weights_in(model: ir.Model, file: Path) -> onnx.ModelProto:
-    """Weights written to the file; lists of sizes and axes stay, for whoever infers shapes. The model is not changed."""
+    """Write large weights to the file; return the model without them.
+
+    Lists of sizes and axes stay, because shape inference reads them. The model is as
+    before afterwards.
+    """
     kept = {value: value.const_value for value in model.graph.initializers.values()}
     try:
         ir.external_data.unload_from_model(
@@ -110,16 +112,15 @@ def _with_weights_in(model: ir.Model, file: Path) -> onnx.ModelProto:
             value.const_value = tensor
 
 
-def run(session: ort.InferenceSession, feeds: Arrays) -> dict[str, npt.NDArray[Any]]:
-    """The outputs by name."""
-    names = [item.name for item in session.get_outputs()]
+def run(session: ort.InferenceSession, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
+    """Run the model; return its outputs by name."""
+    names = [value.name for value in session.get_outputs()]
     try:
-        return dict(zip(names, session.run(names, dict(feeds)), strict=True))
-    except (
-        Exception
-    ) as problem:  # onnxruntime raises its own classes, straight below Exception
+        results = session.run(names, dict(inputs))
+    except Exception as problem:  # onnxruntime's classes have no other base
         first = (str(problem).splitlines() or [""])[0]
         raise BadModel(f"the exported model cannot be run: {first}") from None
+    return dict(zip(names, results, strict=True))
 
 
 def samples(
@@ -127,14 +128,16 @@ def samples(
     shapes: Mapping[str, tuple[int, ...]],
     batch: int | None,
 ) -> Arrays:
-    """Seeded numbers for every input, with another first dimension if a batch is given."""
+    """Return seeded numbers for every input, with `batch` as first dimension if given."""
     generator = np.random.default_rng(0)
-    feeds = {}
-    for item in session.get_inputs():
-        shape = shapes[item.name] if batch is None else (batch, *shapes[item.name][1:])
+    arrays = {}
+    for value in session.get_inputs():
+        shape = shapes[value.name]
+        if batch is not None:
+            shape = (batch, *shape[1:])
         floats = generator.normal(size=shape)
-        is_float = "float" in item.type or "double" in item.type
-        feeds[item.name] = (
-            floats.astype(np.float32) if is_float else np.abs(floats).astype(np.int64)
-        )
-    return feeds
+        if "float" in value.type or "double" in value.type:
+            arrays[value.name] = floats.astype(np.float32)
+        else:
+            arrays[value.name] = np.abs(floats).astype(np.int64)
+    return arrays

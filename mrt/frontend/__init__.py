@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import onnx_ir as ir
 
 from mrt.errors import BadModel, BadOption
 from mrt.frontend import onnx
+from mrt.frontend.onnx.read.read import NOTES
+
+if TYPE_CHECKING:
+    from mrt.frontend import mxnet
 
 Frontend = Literal["onnx", "mxnet"]
 
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model of opset 20 with known shapes, the hash of the bytes it came from, and which reader made it.
+    """A model of opset 20 with known shapes, and where it came from.
 
-    `names` are those that outputs can be chosen by; `outputs_left` those asked for that the file does not have: a
-    rewritten value may still have such a name, so the file's own outputs are kept beside the others then.
+    `sha256` is the hash of the bytes it was read from, `origin` the front end that read
+    it, and `names` are those by which outputs can be chosen. `outputs_left` has the
+    requested outputs that the file does not have: a rewritten value may still get such a
+    name, so the file's own outputs are kept beside the others then.
     """
 
     model: ir.Model
@@ -32,8 +38,8 @@ class LoadedModel:
 
     @property
     def notes(self) -> list[str]:
-        """What was changed on the way that the user should know."""
-        return self.model.metadata_props.get("mrt_notes", "").splitlines()
+        """Return what reading changed that the user should know."""
+        return self.model.metadata_props.get(NOTES, "").splitlines()
 
 
 def load(
@@ -46,46 +52,52 @@ def load(
     outputs: Sequence[str] = (),
     values: Mapping[str, float] | None = None,
 ) -> LoadedModel:
-    """Read a model file of any kind we know; the name's ending says which, or else the content."""
+    """Read a model file of any supported kind, as `kind_of` finds it."""
     if kind_of(path) == "mxnet":
-        from mrt.frontend import mxnet
-
         if values:
             raise BadOption(
-                f"--value {', '.join(values)}: only inputs of an .onnx file become constants"
+                f"--value {', '.join(values)}: "
+                "only inputs of an .onnx file become constants"
             )
+        from mrt.frontend import mxnet
+
         source = mxnet.Source(
             path, params, epoch, random_weights, shapes or {}, outputs
         )
-        loaded = mxnet.read_mxnet(source)
-        return LoadedModel(
-            loaded.model, loaded.sha256, "mxnet", loaded.names, loaded.outputs_left
-        )
-    for option, value in (
-        ("--params", params),
-        ("--epoch", epoch),
-        ("--random-weights", random_weights),
-    ):
+        return _load_mxnet(source)
+    options = {
+        "--params": params,
+        "--epoch": epoch,
+        "--random-weights": random_weights,
+    }
+    for option, value in options.items():
         if value is not None:
             raise BadOption(f"{option} {value}: an .onnx file holds its own parameters")
     read = onnx.read_onnx(path, shapes, outputs, values)
+    sha256 = hashlib.sha256(read.data).hexdigest()
+    return LoadedModel(read.model, sha256, "onnx", read.names, read.outputs_left)
+
+
+def _load_mxnet(source: mxnet.Source) -> LoadedModel:
+    from mrt.frontend.mxnet import read_mxnet
+
+    loaded = read_mxnet(source)
     return LoadedModel(
-        read.model,
-        hashlib.sha256(read.data).hexdigest(),
-        "onnx",
-        read.names,
-        read.outputs_left,
+        loaded.model, loaded.sha256, "mxnet", loaded.names, loaded.outputs_left
     )
 
 
 def kind_of(path: Path) -> Frontend:
-    """Which front end reads this file."""
-    ending = path.suffix.lower()
-    if ending in (".onnx", ".json"):
-        return "onnx" if ending == ".onnx" else "mxnet"
-    if ending == ".params":
+    """Choose the front end by the name's suffix, or else by the file's first bytes."""
+    suffix = path.suffix.lower()
+    if suffix == ".onnx":
+        return "onnx"
+    if suffix == ".json":
+        return "mxnet"
+    if suffix == ".params":
         raise BadModel(
-            f"{path}: holds parameters; give the symbol's .json file, and these with --params"
+            f"{path}: holds parameters; give the symbol's .json file, "
+            "and these with --params"
         )
     if not path.exists():
         raise BadModel(f"{path}: no such file")
@@ -93,43 +105,37 @@ def kind_of(path: Path) -> Frontend:
         raise BadModel(
             f"{path}: is a folder; expected an .onnx file or an MXNet symbol .json file"
         )
+    return _kind_of_content(path)
+
+
+def _kind_of_content(path: Path) -> Frontend:
     with path.open("rb") as file:
         start = file.read(64).lstrip()
     if start.startswith(b"{"):
         return "mxnet"
-    if start.startswith(
-        b"\x08"
-    ):  # field 1, the IR version, as every ONNX writer begins
+    # Field 1, the IR version, with which every ONNX writer begins.
+    if start.startswith(b"\x08"):
         return "onnx"
     raise BadModel(
-        f"{path}: unknown kind of file; expected an .onnx file or an MXNet symbol .json file"
+        f"{path}: unknown kind of file; "
+        "expected an .onnx file or an MXNet symbol .json file"
     )
 
 
 def parameters_beside(path: Path) -> list[Path]:
-    """The files that would be read with this one if no parameters are named."""
+    """Return the files that are read with this one if no parameters are given."""
     from mrt.frontend.mxnet.files import params_beside
 
     return [path.parent / name for name in params_beside(path)]
 
 
 def operators(frontend: Frontend) -> list[str]:
-    """The names of the operators that a front end reads, sorted."""
-    if frontend == "onnx":
-        others: dict[str, Iterable[str]] = {
-            "ai.onnx.ml": onnx.ML_OPERATORS,
-            "com.microsoft": onnx.MICROSOFT,
-        }
-        return sorted(
-            [
-                *onnx.OPERATORS,
-                *(
-                    f"{domain}.{name}"
-                    for domain, names in others.items()
-                    for name in names
-                ),
-            ]
-        )
-    from mrt.frontend.mxnet import OPERATORS
+    """Return the names of the operators that a front end reads, sorted."""
+    if frontend == "mxnet":
+        from mrt.frontend.mxnet import OPERATORS
 
-    return sorted(OPERATORS)
+        return sorted(OPERATORS)
+    names = list(onnx.OPERATORS)
+    names += [f"ai.onnx.ml.{name}" for name in onnx.ML_OPERATORS]
+    names += [f"com.microsoft.{name}" for name in onnx.MICROSOFT]
+    return sorted(names)

@@ -15,37 +15,48 @@ from mrt.frontend.onnx.operators import OPERATORS, refuse_unsupported
 from mrt.frontend.onnx.opsets.before_7 import upgrade_to_opset_7
 from mrt.frontend.onnx.opsets.ceil_mode import resolve_ceil_mode
 from mrt.frontend.onnx.opsets.conv_transpose import resolve_conv_transpose_output
-from mrt.frontend.onnx.opsets.experimental import decompose_experimental
+from mrt.frontend.onnx.opsets.experimental import EXPERIMENTAL, decompose_experimental
 from mrt.frontend.onnx.opsets.microsoft import OPERANDS as MICROSOFT
 from mrt.frontend.onnx.opsets.microsoft import decompose_microsoft, set_domain
 from mrt.frontend.onnx.opsets.to_20 import modernize
 from mrt.frontend.onnx.quantized.dynamic import read_dynamic
 from mrt.frontend.onnx.quantized.qdq import read_quantised
-from mrt.frontend.onnx.read.external import bring_in
-from mrt.frontend.onnx.read.library import check, find_shapes, to_ir
-from mrt.frontend.onnx.read.read import drop_unused_outputs, opset_of, parse, read_bytes
+from mrt.frontend.onnx.read.external import StoredWeights, open_stored_weights
+from mrt.frontend.onnx.read.functions import inline_composed, inline_functions
+from mrt.frontend.onnx.read.library import check, find_shapes, to_ir, to_protobuf
+from mrt.frontend.onnx.read.read import opset_of, parse, read_bytes
 from mrt.frontend.onnx.read.weights import write_weights
+from mrt.frontend.onnx.resolve.bodies import link_outer_outputs
 from mrt.frontend.onnx.resolve.control_flow import resolve_control_flow
 from mrt.frontend.onnx.resolve.fixed_inputs import Values, fix_values
-from mrt.frontend.onnx.resolve.functions import write_out_composed, write_out_functions
-from mrt.frontend.onnx.resolve.inputs import Shapes, fix_inputs, forget_shapes
-from mrt.frontend.onnx.resolve.outputs import cut, value_names
+from mrt.frontend.onnx.resolve.inputs import (
+    Shapes,
+    drop_initializers_from_inputs,
+    fix_inputs,
+    forget_shapes,
+)
+from mrt.frontend.onnx.resolve.outputs import (
+    choose_outputs,
+    drop_unused_outputs,
+    value_names,
+)
 
 __all__ = ["MICROSOFT", "ML_OPERATORS", "OPERATORS", "Read", "load_onnx", "read_onnx"]
 
 
 def load_onnx(path: Path, shapes: Shapes | None = None) -> tuple[ir.Model, bytes]:
-    """The model in an .onnx file and the bytes whose hash names it."""
+    """Return the model in an .onnx file and the bytes whose hash names it."""
     read = read_onnx(path, shapes)
     return read.model, read.data
 
 
 @dataclass(frozen=True)
 class Read:
-    """A model, the bytes whose hash names it, its values' names, and the outputs wanted that it does not have.
+    """A model, the bytes whose hash names it, and the names of its values.
 
-    The bytes are the file's or, where it keeps weights in other files or has inputs made constants, the SHA-256 of it and
-    of each of those.
+    The bytes are the file's or, where it keeps weights in other files or has inputs made
+    constants, the SHA-256 of it and of each of those. `outputs_left` has the requested
+    outputs that the model does not have.
     """
 
     model: ir.Model
@@ -60,46 +71,102 @@ def read_onnx(
     outputs: Sequence[str] = (),
     values: Values | None = None,
 ) -> Read:
-    """The model in an .onnx file, ending in other outputs and with inputs made constants (`values`) if so wanted.
+    """Read an .onnx file; `outputs` are the values to end in, `values` inputs to fix.
 
-    Raises BadModel or Unsupported before any work.
+    Raises BadModel or Unsupported before any later stage begins.
     """
+    values = values or {}
     data = read_bytes(path)
+    model, opset, stored = _parse_model(data, path)
+    # Inputs that the user fixed become constants, so that they may decide conditions.
+    shapes = fix_values(model, values, shapes or {})
+    # If, Loop, Scan and sequences become plain nodes.
+    resolve_control_flow(model, shapes)
+    names = value_names(model)
+    # The model ends in the values that the user asked for.
+    missing = choose_outputs(model, outputs)
+    drop_unused_outputs(model)
+    # Operators that have no form in opset 20 are written in more basic ones.
+    model = _decompose_others(model, opset, path)
+    # Everything that is not supported is refused at once.
+    refuse_unsupported(model, opset)
+    check(model, path)
+    # Inputs have known shapes from here on.
+    fix_inputs(model, shapes)
+    _convert_to_opset_20(model)
+    # All values have types and known shapes from here on.
+    _find_all_shapes(model, path)
+    check_operands(model)
+    return Read(model, _bytes_to_hash(data, stored, values), names, missing)
+
+
+def _parse_model(data: bytes, path: Path) -> tuple[ir.Model, int, StoredWeights]:
+    """Return the model in the bytes, its opset, and the weights that are in other files.
+
+    The steps that work on the protobuf are all here; every later one works on onnx_ir.
+    """
     proto = parse(data, path)
     opset = opset_of(proto, path)
-    shapes = fix_values(proto, values or {}, shapes or {})
-    proto = write_out_functions(proto, path)
-    proto = write_out_composed(proto)
-    resolve_control_flow(proto, shapes)
-    names = value_names(proto)
-    left = cut(proto, outputs)
-    drop_unused_outputs(proto)
+    # Functions, the model's own and some of ONNX's, are inlined by the onnx library.
+    proto = inline_functions(proto, path)
+    proto = inline_composed(proto)
+    # Files of weights are opened after a check of where they are and how long.
+    stored = open_stored_weights(proto, path)
+    model = to_ir(proto, path)
+    stored.attach_to(model)
+    # Two liberties that files take are removed.
+    link_outer_outputs(model)
+    drop_initializers_from_inputs(model)
+    return model, opset, stored
+
+
+def _decompose_others(model: ir.Model, opset: int, path: Path) -> ir.Model:
+    """Decompose what onnxruntime, Core ML's converters and scikit-learn's write.
+
+    These steps still work on a protobuf, which is made for the models that need them.
+    """
+    if not any(_may_be_decomposed(node) for node in model.graph):
+        return model
+    proto = to_protobuf(model, path)
     set_domain(proto, opset)
     read_dynamic(proto)
     decompose_experimental(proto, opset)
     decompose_ml(proto, opset)
-    refuse_unsupported(proto, opset)
-    brought = bring_in(proto, path)
-    if brought.digests or values:
-        fixed = [
-            f"{name}={float(number)!r}".encode()
-            for name, number in sorted((values or {}).items())
-        ]
-        data = b"".join(
-            hashlib.sha256(part).digest() for part in (data, *fixed)
-        ) + b"".join(brought.digests)
-    check(proto, path)
-    model = to_ir(proto, path)
-    brought.hand_to(model)
-    fix_inputs(model, shapes)
+    return to_ir(proto, path)
+
+
+def _may_be_decomposed(node: ir.Node) -> bool:
+    operators = ("DynamicQuantizeLinear", "LayerNormalization", *EXPERIMENTAL)
+    simplified = "SimplifiedLayerNormalization"
+    return bool(node.domain) or node.op_type in (*operators, simplified)
+
+
+def _convert_to_opset_20(model: ir.Model) -> None:
+    # Names are collected anew: some of these steps choose names by themselves.
+    model.graph.meta.clear()
+    # Integers of quantized models become the reals that they stand for.
     read_quantised(model)
     upgrade_to_opset_7(model)
+    # Every weight becomes float32 or an integer constant.
     write_weights(model)
     modernize(model)
     decompose_microsoft(model)
+
+
+def _find_all_shapes(model: ir.Model, path: Path) -> None:
+    """Infer all shapes, again after each node whose size the library infers wrong."""
     find_shapes(model, path)
     while resolve_ceil_mode(model) or resolve_conv_transpose_output(model):
         forget_shapes(model)
         find_shapes(model, path)
-    check_operands(model)
-    return Read(model, data, names, left)
+
+
+def _bytes_to_hash(data: bytes, stored: StoredWeights, values: Values) -> bytes:
+    """Return the bytes whose hash names the model with its other files and values."""
+    if not stored.digests and not values:
+        return data
+    digests = [hashlib.sha256(data).digest()]
+    for name, number in sorted(values.items()):
+        text = f"{name}={float(number)!r}"
+        digests.append(hashlib.sha256(text.encode()).digest())
+    return b"".join((*digests, *stored.digests))

@@ -1,4 +1,7 @@
-"""Which ONNX operators are accepted, and under which attributes. What is refused is refused here, all of it at once."""
+"""The ONNX operators that are accepted, and under which attributes.
+
+Every node that is not accepted is refused here, all of them at once.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import onnx
+import onnx_ir as ir
 
 from mrt.errors import Unsupported
 from mrt.frontend.onnx.ml.operators import DOMAIN as ML_DOMAIN
@@ -13,272 +17,276 @@ from mrt.frontend.onnx.ml.operators import ML_OPERATORS
 from mrt.frontend.onnx.opsets.experimental import EXPERIMENTAL, LEFT
 from mrt.frontend.onnx.opsets.microsoft import DOMAIN as MICROSOFT_DOMAIN
 from mrt.frontend.onnx.opsets.microsoft import OPERANDS, is_spelled
-from mrt.frontend.onnx.read.read import DEFAULT_DOMAINS
+from mrt.frontend.onnx.read.functions import COMPOSED
 from mrt.frontend.onnx.refused import reason, reason_of_domain
-from mrt.frontend.onnx.resolve.functions import COMPOSED
 from mrt.frontend.onnx.resolve.loop_scan import MOST_STEPS
+from mrt.graph.values import operand
 
 Attributes = Mapping[str, Any]
-Check = Callable[[onnx.NodeProto, Attributes], str | None]
+Check = Callable[[ir.Node, Attributes], str | None]
 
 HINT = "supported operators: mrt operators --frontend onnx"
 
 
 def _need(**allowed: tuple[Any, ...]) -> Check:
-    """Attributes that may only have one of the given values, where present."""
+    """Make a check that attributes, where present, have one of the allowed values."""
 
-    def check(node: onnx.NodeProto, attributes: Attributes) -> str | None:
+    def check(node: ir.Node, attributes: Attributes) -> str | None:
         for name, values in allowed.items():
             if name in attributes and attributes[name] not in values:
-                expected = " or ".join(_show(value) for value in values)
-                return f"{name}={_show(attributes[name])}; expected {expected}"
+                expected = " or ".join(str(value) for value in values)
+                return f"{name}={attributes[name]}; expected {expected}"
         return None
 
     return check
 
 
-def _up_to_three_dimensional(
-    node: onnx.NodeProto, attributes: Attributes
-) -> str | None:
+def _up_to_three_dimensional(node: ir.Node, attributes: Attributes) -> str | None:
     kernel = attributes.get("kernel_shape")
-    return (
-        None
-        if kernel is None or len(kernel) in (1, 2, 3)
-        else f"kernel_shape={_show(kernel)}; expected 1 to 3 dimensions"
-    )
+    if kernel is None or len(kernel) in (1, 2, 3):
+        return None
+    return f"kernel_shape={kernel}; expected 1 to 3 dimensions"
 
 
-def _one_output(node: onnx.NodeProto, attributes: Attributes) -> str | None:
-    extra = [name for name in node.output[1:] if name]
-    return f"second output '{extra[0]}'; expected one output" if extra else None
+def _one_output(node: ir.Node, attributes: Attributes) -> str | None:
+    extra = [value.name for value in node.outputs[1:] if value.name]
+    if not extra:
+        return None
+    return f"second output '{extra[0]}'; expected one output"
 
 
-def _all(*checks: Check) -> tuple[Check, ...]:
-    return checks
-
-
-def _show(value: Any) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-
-
-_ELEMENTWISE = (
-    "Abs Acos Acosh Add Asin Asinh Atan Atanh Ceil Celu Clip Cos Cosh Div Elu Erf Exp Floor Gelu HardSigmoid HardSwish LeakyRelu "
-    "Log Max Mean Min Mish Mul Neg PRelu Pow Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign "
-    "Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu"
-)
-_MOVEMENT = "Concat Flatten Identity Reshape Slice Split Squeeze Transpose Unsqueeze DepthToSpace SpaceToDepth"
-_REDUCTIONS = "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare"
-_NORMALISATION = "GroupNormalization InstanceNormalization LRN LayerNormalization MeanVarianceNormalization"
-# Nothing of these is left when their operands are known at conversion; what is left is refused after folding, by name.
-_PLUMBING = (
-    "And BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike CenterCropPad Compress Constant "
-    "ConstantOfShape CumSum Equal Expand EyeLike Gather DequantizeLinear GatherElements GatherND Greater "
-    "GreaterOrEqual IsInf IsNaN Less LessOrEqual Mod NonZero Not Or QuantizeLinear Range Scatter ScatterElements ScatterND Shape "
-    "Size Tile Trilu Unique Where Xor"
-)
-_ORDER = (
-    "AffineGrid ArgMax ArgMin BlackmanWindow DFT Einsum GlobalLpPool HammingWindow HannWindow Hardmax MelWeightMatrix OneHot "
-    "ReverseSequence STFT TopK"
+_ELEMENTWISE = """
+Abs Acos Acosh Add Asin Asinh Atan Atanh Ceil Celu Clip Cos Cosh Div Elu Erf Exp Floor
+Gelu HardSigmoid HardSwish LeakyRelu Log Max Mean Min Mish Mul Neg PRelu Pow Reciprocal
+Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Sub Sum Swish Tan
+Tanh ThresholdedRelu
+"""
+_MOVEMENT = """
+Concat Flatten Identity Reshape Slice Split Squeeze Transpose Unsqueeze DepthToSpace
+SpaceToDepth
+"""
+_REDUCTIONS = """
+ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd
+ReduceSum ReduceSumSquare
+"""
+_NORMALIZATION = """
+GroupNormalization InstanceNormalization LRN LayerNormalization
+MeanVarianceNormalization
+"""
+# These disappear where their operands are known at conversion; those that stay are
+# refused by name after folding.
+_SHAPE_ARITHMETIC = """
+And BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike CenterCropPad
+Compress Constant ConstantOfShape CumSum Equal Expand EyeLike Gather DequantizeLinear
+GatherElements GatherND Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual Mod NonZero
+Not Or QuantizeLinear Range Scatter ScatterElements ScatterND Shape Size Tile Trilu
+Unique Where Xor
+"""
+_OTHERS_WITHOUT_CHECK = """
+AffineGrid ArgMax ArgMin BlackmanWindow Col2Im DFT Einsum GRU Gemm GlobalAveragePool
+GlobalLpPool GlobalMaxPool HammingWindow HannWindow Hardmax LSTM LogSoftmax MatMul
+MaxUnpool MelWeightMatrix OneHot QLinearMatMul RMSNormalization RNN ReverseSequence STFT
+Softmax TopK
+"""
+_WITHOUT_CHECK = (
+    _ELEMENTWISE,
+    _MOVEMENT,
+    _REDUCTIONS,
+    _NORMALIZATION,
+    _SHAPE_ARITHMETIC,
+    _OTHERS_WITHOUT_CHECK,
 )
 
 _RESIZE: dict[str, tuple[Any, ...]] = {
     "coordinate_transformation_mode": (
-        b"align_corners",
-        b"asymmetric",
-        b"half_pixel",
-        b"half_pixel_symmetric",
-        b"pytorch_half_pixel",
-        b"tf_crop_and_resize",
+        "align_corners",
+        "asymmetric",
+        "half_pixel",
+        "half_pixel_symmetric",
+        "pytorch_half_pixel",
+        "tf_crop_and_resize",
     ),
-    "mode": (b"nearest", b"linear", b"cubic"),
-    "nearest_mode": (b"floor", b"ceil", b"round_prefer_floor", b"round_prefer_ceil"),
+    "mode": ("nearest", "linear", "cubic"),
+    "nearest_mode": ("floor", "ceil", "round_prefer_floor", "round_prefer_ceil"),
     "antialias": (0, 1),
-    "keep_aspect_ratio_policy": (b"stretch", b"not_larger", b"not_smaller"),
+    "keep_aspect_ratio_policy": ("stretch", "not_larger", "not_smaller"),
 }
 
 _GRID: dict[str, tuple[Any, ...]] = {
-    "mode": (b"bilinear", b"linear", b"nearest", b"bicubic", b"cubic"),
-    "padding_mode": (b"zeros", b"border", b"reflection"),
+    "mode": ("bilinear", "linear", "nearest", "bicubic", "cubic"),
+    "padding_mode": ("zeros", "border", "reflection"),
 }
 
-_PADDING = _need(auto_pad=(b"NOTSET", b"SAME_UPPER", b"SAME_LOWER", b"VALID"))
+_PADDING = _need(auto_pad=("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"))
+
+
+def _experimental(node: ir.Node, attributes: Attributes) -> str | None:
+    """Refuse a form that `decompose_experimental` could not decompose."""
+    return (
+        f"an experimental operator, which ONNX dropped with opset {LEFT}; "
+        "expected an older model, and its form there"
+    )
+
+
+def _composed(node: ir.Node, attributes: Attributes) -> str | None:
+    """Refuse a form that `inline_composed` could not inline."""
+    return (
+        "a form that ONNX does not define by other operators; export the model with "
+        "those, or end in front of it with --outputs"
+    )
+
 
 OPERATORS: dict[str, tuple[Check, ...]] = {
-    **dict.fromkeys(
-        f"{_ELEMENTWISE} {_MOVEMENT} {_REDUCTIONS} {_NORMALISATION} {_PLUMBING} {_ORDER}".split(),
-        (),
-    ),
-    "AveragePool": _all(_PADDING, _up_to_three_dimensional),
-    "BatchNormalization": _all(_need(spatial=(1,), training_mode=(0,)), _one_output),
-    "Col2Im": (),
-    "Conv": _all(_PADDING, _up_to_three_dimensional),
-    "ConvTranspose": _all(_PADDING, _up_to_three_dimensional),
-    "DepthToSpace": _all(_need(mode=(b"DCR", b"CRD"))),
-    "Dropout": _all(_one_output),
-    "Gelu": _all(_need(approximate=(b"none", b"tanh"))),
-    "Gemm": (),
-    "GridSample": _all(_need(**_GRID)),
-    **dict.fromkeys(("GRU", "LSTM", "RNN"), ()),
-    "GlobalAveragePool": (),
-    "GlobalMaxPool": (),
-    "LogSoftmax": (),
-    "LpNormalization": _all(_need(p=(1, 2))),
-    "LpPool": _all(_PADDING, _up_to_three_dimensional),
-    "MatMul": (),
-    "MaxPool": _all(_PADDING, _up_to_three_dimensional, _need(storage_order=(0,))),
-    "MaxUnpool": (),
-    "NonMaxSuppression": _all(_need(center_point_box=(0, 1))),
-    "Pad": _all(_need(mode=(b"constant", b"edge", b"reflect", b"wrap"))),
-    "QLinearConv": _all(_PADDING, _up_to_three_dimensional),
-    "QLinearMatMul": (),
-    "RMSNormalization": (),
-    "Resize": _all(_need(**_RESIZE)),
-    "Softmax": (),
-    "Upsample": _all(_need(mode=(b"nearest", b"linear"))),
+    **dict.fromkeys(" ".join(_WITHOUT_CHECK).split(), ()),
+    "AveragePool": (_PADDING, _up_to_three_dimensional),
+    "BatchNormalization": (_need(spatial=(1,), training_mode=(0,)), _one_output),
+    "Conv": (_PADDING, _up_to_three_dimensional),
+    "ConvTranspose": (_PADDING, _up_to_three_dimensional),
+    "DepthToSpace": (_need(mode=("DCR", "CRD")),),
+    "Dropout": (_one_output,),
+    "Gelu": (_need(approximate=("none", "tanh")),),
+    "GridSample": (_need(**_GRID),),
+    "LpNormalization": (_need(p=(1, 2)),),
+    "LpPool": (_PADDING, _up_to_three_dimensional),
+    "MaxPool": (_PADDING, _up_to_three_dimensional, _need(storage_order=(0,))),
+    "NonMaxSuppression": (_need(center_point_box=(0, 1)),),
+    "Pad": (_need(mode=("constant", "edge", "reflect", "wrap")),),
+    "QLinearConv": (_PADDING, _up_to_three_dimensional),
+    "Resize": (_need(**_RESIZE),),
+    "Upsample": (_need(mode=("nearest", "linear")),),
+    **dict.fromkeys(EXPERIMENTAL, (_experimental,)),
+    **dict.fromkeys(COMPOSED, (_composed,)),
 }
-
-
-def _experimental(node: onnx.NodeProto, attributes: Attributes) -> str | None:
-    """What `decompose_experimental` left."""
-    return f"an experimental operator, which ONNX dropped with opset {LEFT}; expected an older model, and its form there"
-
-
-OPERATORS.update(dict.fromkeys(EXPERIMENTAL, (_experimental,)))
-
-
-def _composed(node: onnx.NodeProto, attributes: Attributes) -> str | None:
-    """What `write_out_composed` left."""
-    return "a form that ONNX does not define by other operators; export the model with those, or end in front of it with --outputs"
-
-
-OPERATORS.update(dict.fromkeys(COMPOSED, (_composed,)))
-
 
 _OTHERS: dict[str, Iterable[str]] = {
     ML_DOMAIN: ML_OPERATORS,
     MICROSOFT_DOMAIN: OPERANDS,
 }
 _NO_LOOP = (
-    f"how often it runs is not known at conversion, or more than {MOST_STEPS} times; fix shapes with --shape, export the "
-    "model without it, or end in front of it with --outputs"
+    f"how often it runs is not known at conversion, or more than {MOST_STEPS} times; "
+    "fix shapes with --shape, export the model without it, "
+    "or end in front of it with --outputs"
 )
 _WITH_GRAPHS = {
-    "If": "its condition is only known when it runs; fix shapes with --shape, an input with --value, "
-    "or end in front of it with --outputs",
+    "If": "its condition is only known when it runs; fix shapes with --shape, "
+    "an input with --value, or end in front of it with --outputs",
     "Loop": _NO_LOOP,
     "Scan": _NO_LOOP,
 }
 
 
-def refuse_unsupported(proto: onnx.ModelProto, opset: int) -> None:
-    """Raise Unsupported with one line for each function, node and attribute that is not accepted."""
+def refuse_unsupported(model: ir.Model, opset: int) -> None:
+    """Raise Unsupported with a line for each function, node and input not accepted."""
     problems = [
-        f"function '{function.domain}:{function.name}': functions of a model's own are not supported"
-        for function in proto.functions
+        f"function '{function.domain}:{function.name}': "
+        "functions of a model's own are not supported"
+        for function in model.functions.values()
     ]
-    for index, node in enumerate(proto.graph.node):
-        problems += [
-            f"{_place(node, index)}: {trouble}" for trouble in _troubles(node, opset)
-        ]
-    problems += [
-        f"input '{name}': {trouble}" for name, trouble in _input_troubles(proto)
-    ]
-    if proto.graph.sparse_initializer:
-        problems += [
-            f"initializer '{sparse.values.name}': it is sparse"
-            for sparse in proto.graph.sparse_initializer
-        ]
+    for index, node in enumerate(model.graph):
+        place = _place(node, index)
+        problems += [f"{place}: {problem}" for problem in _problems(node, opset)]
+    for value in model.graph.inputs:
+        problem = _input_problem(value)
+        if problem is not None:
+            problems.append(f"input '{value.name}': {problem}")
     if problems:
         raise Unsupported(problems, HINT)
 
 
-def _place(node: onnx.NodeProto, index: int) -> str:
-    name = node.name or (node.output[0] if node.output else "") or f"#{index}"
-    return f"{name} ({node.op_type})"
+def _place(node: ir.Node, index: int) -> str:
+    output = node.outputs[0].name if node.outputs else ""
+    return f"{node.name or output or f'#{index}'} ({node.op_type})"
 
 
-def _troubles(node: onnx.NodeProto, opset: int) -> list[str]:
-    if node.domain == MICROSOFT_DOMAIN and is_spelled(node):
+def _problems(node: ir.Node, opset: int) -> list[str]:
+    """Return why a node is not accepted, most basic reasons first."""
+    if node.domain == MICROSOFT_DOMAIN and is_spelled(ir.to_proto(node)):
         return []
-    if node.domain not in DEFAULT_DOMAINS:
-        return [
-            reason_of_domain(node.domain, node.op_type, _OTHERS.get(node.domain, ()))
-        ]
+    if node.domain:
+        others = _OTHERS.get(node.domain, ())
+        return [reason_of_domain(node.domain, node.op_type, others)]
     if node.op_type in _WITH_GRAPHS:
         return [_WITH_GRAPHS[node.op_type]]
     if node.op_type not in OPERATORS:
         return [reason(node.op_type, opset)]
-    subgraphs = [a.name for a in node.attribute if a.HasField("g") or a.graphs]
-    references = [a.name for a in node.attribute if a.ref_attr_name]
-    if subgraphs or references:
-        return [
-            f"{name}: attributes that are graphs or references are not supported"
-            for name in subgraphs + references
-        ]
-    if node.op_type != "Constant" and not (node.input and node.input[0]):
+    if problems := _attribute_problems(node, opset):
+        return problems
+    if node.op_type != "Constant" and operand(node, 0) is None:
         return ["its first operand is missing"]
+    attributes = {name: _plain(value) for name, value in node.attributes.items()}
+    results = [check(node, attributes) for check in OPERATORS[node.op_type]]
+    return [problem for problem in results if problem is not None]
+
+
+def _attribute_problems(node: ir.Node, opset: int) -> list[str]:
     if mistyped := _mistyped(node, opset):
         return mistyped
-    if garbled := [a.name for a in node.attribute if not _is_text(a.s)]:
-        return [f"attribute {name} is no text" for name in garbled]
-    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
-    found = [check(node, attributes) for check in OPERATORS[node.op_type]]
-    return [trouble for trouble in found if trouble is not None]
-
-
-def _mistyped(node: onnx.NodeProto, opset: int) -> list[str]:
-    """Attributes of another type than the operator declares: reading them would give what no check expects."""
-    if not onnx.defs.has(node.op_type):
-        return []
-    try:
-        declared = onnx.defs.get_schema(node.op_type, opset, "").attributes
-    except onnx.defs.SchemaError:
-        return [f"ONNX opset {opset} has no such operator"]
-    wanted = {
-        name: str(attribute.type).rpartition(".")[2]
-        for name, attribute in declared.items()
-    }  # AttrType.INTS
-    found = {
-        a.name: onnx.AttributeProto.AttributeType.Name(a.type) for a in node.attribute
-    }
+    attributes = node.attributes.values()
+    unreadable = [
+        f"{attribute.name}: attributes that are graphs or references are not supported"
+        for attribute in attributes
+        if attribute.is_ref() or attribute.type in _GRAPHS
+    ]
+    if unreadable:
+        return unreadable
     return [
-        f"attribute {name} is of type {kind}; expected {wanted[name]}"
-        for name, kind in found.items()
-        if kind != wanted.get(name, kind)
+        f"attribute {attribute.name} is no text"
+        for attribute in attributes
+        if attribute.type == ir.AttributeType.STRING
+        and isinstance(attribute.value, bytes)
     ]
 
 
-def _is_text(data: bytes) -> bool:
+def _plain(attribute: ir.Attr) -> Any:
+    """Return an attribute's value, a list in place of a tuple."""
+    value = attribute.value
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _mistyped(node: ir.Node, opset: int) -> list[str]:
+    """Return the attributes of another type than the operator declares.
+
+    Reading them would give what no check expects.
+    """
+    if not onnx.defs.has(node.op_type):
+        return []
     try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-_INPUTS = (
-    onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE, onnx.TensorProto.BOOL,
-    onnx.TensorProto.INT8, onnx.TensorProto.INT16, onnx.TensorProto.INT32, onnx.TensorProto.INT64,
-    onnx.TensorProto.UINT8, onnx.TensorProto.UINT16, onnx.TensorProto.UINT32, onnx.TensorProto.UINT64,
-)  # fmt: skip
-
-
-def _input_troubles(proto: onnx.ModelProto) -> list[tuple[str, str]]:
-    constants = {tensor.name for tensor in proto.graph.initializer}
-    found = []
-    for entry in proto.graph.input:
-        if entry.name in constants:
+        schema = onnx.defs.get_schema(node.op_type, opset, "")
+    except onnx.defs.SchemaError:
+        return [f"ONNX opset {opset} has no such operator"]
+    problems = []
+    for name, attribute in node.attributes.items():
+        if name not in schema.attributes:
             continue
-        if not entry.type.HasField("tensor_type"):
-            found.append((entry.name, "not a tensor"))
-        elif entry.type.tensor_type.elem_type not in _INPUTS:
-            kind = _type_name(entry.type.tensor_type.elem_type)
-            found.append(
-                (entry.name, f"holds {kind}; expected floats, bool or integers")
-            )
-    return found
+        declared = str(schema.attributes[name].type)  # AttrType.INTS
+        expected = declared.rpartition(".")[2]
+        kind = ir.AttributeType(attribute.type).name
+        if kind != expected:
+            problems.append(f"attribute {name} is of type {kind}; expected {expected}")
+    return problems
 
 
-def _type_name(kind: int) -> str:
-    known = onnx.TensorProto.DataType
-    return known.Name(kind).lower() if kind in known.values() else f"type {kind}"
+_GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
+_INPUTS = (
+    ir.DataType.FLOAT,
+    ir.DataType.FLOAT16,
+    ir.DataType.DOUBLE,
+    ir.DataType.BOOL,
+    ir.DataType.INT8,
+    ir.DataType.INT16,
+    ir.DataType.INT32,
+    ir.DataType.INT64,
+    ir.DataType.UINT8,
+    ir.DataType.UINT16,
+    ir.DataType.UINT32,
+    ir.DataType.UINT64,
+)
+
+
+def _input_problem(value: ir.Value) -> str | None:
+    if not isinstance(value.type, ir.TensorType):
+        return "not a tensor"
+    if value.dtype in _INPUTS:
+        return None
+    kind = value.type.dtype.name.lower()
+    return f"holds {kind}; expected floats, bool or integers"

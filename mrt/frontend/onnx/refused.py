@@ -1,16 +1,22 @@
-"""Why an ONNX operator is refused, and the way round: what follows its name in the message."""
+"""The reasons why ONNX operators are refused, with what to do instead; they follow the name in the message."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-QUANTISED = "integers in a form that is not read; convert the float model that this one was made from"
-_CUT = "end in front of it with --outputs"
-_OF_TRAINING = f"a loss, which belongs to training; {_CUT}"
-_RANDOM = f"random numbers, which no program draws; export the model for inference, make them an input, or {_CUT}"
+QUANTIZED = "integers in a form that is not read; convert the float model that this one was made from"
+_END_EARLIER = "end in front of it with --outputs"
+_OF_TRAINING = f"a loss, which belongs to training; {_END_EARLIER}"
+_RANDOM = (
+    "random numbers, which no program draws; export the model for inference, "
+    f"make them an input, or {_END_EARLIER}"
+)
 _TEXT = "text, of which no program is made; prepare it outside, and let the model begin with numbers"
-_SEQUENCE = f"sequences and optionals whose length is only known when it runs; export without them, or {_CUT}"
-_INTEGER_PRODUCT = f"a product of so many numbers leaves every range; {_CUT}"
+_SEQUENCE = (
+    "sequences and optionals whose length is only known when it runs; "
+    f"export without them, or {_END_EARLIER}"
+)
+_INTEGER_PRODUCT = f"a product of so many numbers leaves every range; {_END_EARLIER}"
 
 
 def _each(names: str, reason: str) -> dict[str, str]:
@@ -18,7 +24,7 @@ def _each(names: str, reason: str) -> dict[str, str]:
 
 
 REASONS: dict[str, str] = {
-    **_each("ConvInteger DynamicQuantizeLinear MatMulInteger", QUANTISED),
+    **_each("ConvInteger DynamicQuantizeLinear MatMulInteger", QUANTIZED),
     **_each(
         "Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike",
         _RANDOM,
@@ -41,42 +47,46 @@ REASONS: dict[str, str] = {
         _SEQUENCE,
     ),
     **_each("CumProd Det", _INTEGER_PRODUCT),
-    "DeformConv": f"it reads at places that are computed for each pixel; {_CUT}",
-    "RoiAlign": f"it reads at places that are computed; {_CUT}, and pool the regions outside",
-    "MaxRoiPool": f"it reads at places that are computed; {_CUT}, and pool the regions outside",
-    "TensorScatter": f"it writes at places that are computed; {_CUT}",
-    "BitCast": f"single bits of numbers; {_CUT}",
+    "DeformConv": f"it reads at positions that are computed for each pixel; {_END_EARLIER}",
+    "RoiAlign": f"it reads at positions that are computed; {_END_EARLIER}, and pool the regions outside",
+    "MaxRoiPool": f"it reads at positions that are computed; {_END_EARLIER}, and pool the regions outside",
+    "TensorScatter": f"it writes at positions that are computed; {_END_EARLIER}",
+    "BitCast": f"single bits of numbers; {_END_EARLIER}",
 }
 
-_ORT = "written by onnxruntime's optimiser; convert the model from before that, or save it with optimisation level basic"
+_ORT = (
+    "written by onnxruntime's optimiser; convert the model from before that, "
+    "or save it with optimisation level basic"
+)
 _FRAMEWORK = "an operator of the framework, for which its exporter found no ONNX"
 _DOMAINS = {
     "com.microsoft": _ORT,
     "com.microsoft.nchwc": _ORT,
     "com.ms.internal.nhwc": _ORT,
-    "org.pytorch.aten": f"{_FRAMEWORK}; export with a newer opset, or {_CUT}",
-    "org.pytorch._caffe2": f"{_FRAMEWORK}; export with a newer opset, or {_CUT}",
-    "ai.onnx.ml": f"a classical model or its preparation; {_CUT}",
+    "org.pytorch.aten": f"{_FRAMEWORK}; export with a newer opset, or {_END_EARLIER}",
+    "org.pytorch._caffe2": f"{_FRAMEWORK}; export with a newer opset, or {_END_EARLIER}",
+    "ai.onnx.ml": f"a classical model or its preparation; {_END_EARLIER}",
     "ai.onnx.training": _OF_TRAINING,
     "ai.onnx.preview.training": _OF_TRAINING,
-    "qonnx.custom_op.general": QUANTISED,
-    "finn.custom_op.general": QUANTISED,
-    "onnx.brevitas": QUANTISED,
+    "qonnx.custom_op.general": QUANTIZED,
+    "finn.custom_op.general": QUANTIZED,
+    "onnx.brevitas": QUANTIZED,
 }
 
 
 def reason(operator: str, opset: int) -> str:
-    """What is said of an operator of the default domain that is not supported."""
+    """Return the refusal of an operator of the default domain."""
     known = f"unsupported operator (ONNX opset {opset})"
     return f"{known}: {REASONS[operator]}" if operator in REASONS else known
 
 
 def reason_of_domain(domain: str, operator: str, supported: Iterable[str]) -> str:
-    """What is said of an operator of another domain, of which these are supported."""
+    """Return the refusal of an operator of another domain; `supported` are its others."""
     known = f"operator of the domain '{domain}'"
     if operator in supported:
         return f"{known} with operands or attributes that it does not have there"
     why = _DOMAINS.get(
-        domain, f"its author's own; export the model with operators of ONNX, or {_CUT}"
+        domain,
+        f"its author's own; export the model with operators of ONNX, or {_END_EARLIER}",
     )
     return f"{known}: {why}"

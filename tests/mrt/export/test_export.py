@@ -1,4 +1,4 @@
-"""Plain ONNX from MXNet symbols: any batch where the model allows it, at each opset, with the answers of the original."""
+"""Plain ONNX from MXNet symbols: for any batch where possible, at each opset, with the original's answers."""
 
 import json
 
@@ -179,8 +179,11 @@ def test_what_an_opset_cannot_express_is_named():
         onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 1, 2, 2])
         for name in ("x", "g", "y")
     ]
-    items = [onnx.helper.make_node("GridSample", ["x", "g"], ["y"], "sampled"),
-             onnx.helper.make_node("AveragePool", ["x"], ["z"], "pool", kernel_shape=[1, 1], dilations=[2, 2])]  # fmt: skip
+    window = {"kernel_shape": [1, 1], "dilations": [2, 2]}
+    items = [
+        onnx.helper.make_node("GridSample", ["x", "g"], ["y"], "sampled"),
+        onnx.helper.make_node("AveragePool", ["x"], ["z"], "pool", **window),
+    ]
     graph = onnx.helper.make_graph(items, "g", values[:2], values[2:])
     model = ir.from_proto(
         onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)])

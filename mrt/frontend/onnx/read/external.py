@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,123 +21,166 @@ LARGEST_DATA = 1 << 36  # bytes of all weights: as many as a program's constants
 
 
 @dataclass(frozen=True)
-class Brought:
-    """Arrays by the name of their initializer, read from the disk where they are used; the SHA-256 of each file."""
+class StoredWeights:
+    """The weights outside the model file.
+
+    `arrays` has them by the name of their initializer, read from the disk where they are
+    used; `digests` is the SHA-256 of each file, in the order of the files' paths.
+    """
 
     arrays: Mapping[str, npt.NDArray[Any]]
     digests: Sequence[bytes]
 
-    def hand_to(self, model: ir.Model) -> None:
+    def attach_to(self, model: ir.Model) -> None:
         """Give the initializers of a model their arrays."""
         for name, array in self.arrays.items():
             model.graph.initializers[name].const_value = ir.tensor(array, name=name)
 
 
-def bring_in(proto: onnx.ModelProto, path: Path) -> Brought:
-    """Open the files of initializers, and copy what other tensors keep in files into the protobuf.
+@dataclass(frozen=True)
+class _Slice:
+    """The bytes of one tensor in a file; errors begin with `where`."""
 
-    Reads nothing outside the model's folder, and no more than the largest model has; the files are in the order of their
-    paths. A weight of gigabytes takes memory only while it is read.
+    file: Path
+    offset: int
+    length: int
+    where: str
+
+
+def open_stored_weights(proto: onnx.ModelProto, path: Path) -> StoredWeights:
+    """Open the files of initializers, and copy what other tensors keep in files.
+
+    Nothing outside the model's folder is read, and no more than the largest model has.
+    A weight of gigabytes takes memory only while it is read.
     """
-    files: set[Path] = set()
-    arrays: dict[str, npt.NDArray[Any]] = {}
-    total = copied = 0
-    for place, tensor in enumerate(tensors(proto.graph)):
+    opened = _Opened(path)
+    initializers = len(proto.graph.initializer)  # which `tensors` yields first
+    for index, tensor in enumerate(tensors(proto.graph)):
         if tensor.data_location != onnx.TensorProto.EXTERNAL:
             continue
+        stored = opened.locate(tensor)
+        if index < initializers:
+            opened.arrays[tensor.name] = _map(tensor, stored)
+        else:
+            opened.copy(tensor, stored)
+    return StoredWeights(
+        opened.arrays, [_digest(file) for file in sorted(opened.files)]
+    )
+
+
+@dataclass
+class _Opened:
+    """What was opened so far, counted against the limits."""
+
+    path: Path
+    files: set[Path] = field(default_factory=set)
+    arrays: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+    total: int = 0
+    copied: int = 0
+
+    def locate(self, tensor: onnx.TensorProto) -> _Slice:
+        """Find a tensor's bytes, which are counted each time they are named."""
         fields = {entry.key: entry.value for entry in tensor.external_data}
-        where = f"{path}: '{tensor.name}'"
-        file = _file(path.parent, fields.get("location", ""), where)
-        offset, length = _part(fields, file.stat().st_size, where)
-        total += length
-        if total > LARGEST_DATA:
+        where = f"{self.path}: '{tensor.name}'"
+        file = _file(self.path.parent, fields.get("location", ""), where)
+        stored = _slice(fields, file, where)
+        self.total += stored.length
+        if self.total > LARGEST_DATA:
             raise BadModel(
-                f"{path}: more than {LARGEST_DATA} bytes of data; the largest model has as many"
+                f"{self.path}: more than {LARGEST_DATA} bytes of data; "
+                "the largest model has as many"
             )
-        files.add(file)
-        if place < len(proto.graph.initializer):  # which come first
-            arrays[tensor.name] = _opened(tensor, file, (offset, length), where)
-            continue
-        copied += length
-        if copied > LARGEST_FILE:
+        self.files.add(file)
+        return stored
+
+    def copy(self, tensor: onnx.TensorProto, stored: _Slice) -> None:
+        """Copy the bytes into the protobuf."""
+        self.copied += stored.length
+        if self.copied > LARGEST_FILE:
             raise BadModel(
-                f"{path}: more than {LARGEST_FILE} bytes of data beside its initializers"
+                f"{self.path}: more than {LARGEST_FILE} bytes of data "
+                "beside its initializers"
             )
-        tensor.raw_data = _read(file, offset, length)
+        tensor.raw_data = _read(stored)
         tensor.data_location = onnx.TensorProto.DEFAULT
         del tensor.external_data[:]
-    return Brought(arrays, [_digest(file) for file in sorted(files)])
 
 
-def _opened(
-    tensor: onnx.TensorProto, file: Path, part: tuple[int, int], where: str
-) -> npt.NDArray[Any]:
-    """The file's own bytes as an array that may not be written to."""
-    kind, shape, (offset, length) = (
-        ir.DataType(tensor.data_type),
-        tuple(tensor.dims),
-        part,
-    )
+def _map(tensor: onnx.TensorProto, stored: _Slice) -> npt.NDArray[Any]:
+    """Map the file's own bytes as an array that may not be written to."""
+    kind = ir.DataType(tensor.data_type)
+    shape = tuple(tensor.dims)
     if kind == ir.DataType.STRING or kind.bitwidth < 8:
         raise BadModel(
-            f"{where} has type {kind.name}; expected floats, integers or booleans"
+            f"{stored.where} has type {kind.name}; "
+            "expected floats, integers or booleans"
         )
     needed = math.prod(shape) * kind.bitwidth // 8
-    if min(shape, default=0) < 0 or needed != length:
+    if min(shape, default=0) < 0 or needed != stored.length:
         raise BadModel(
-            f"{where}: its data has {length} bytes; its shape {list(shape)} of {kind.name.lower()} needs {needed}"
+            f"{stored.where}: its data has {stored.length} bytes; "
+            f"its shape {list(shape)} of {kind.name.lower()} needs {needed}"
         )
-    if not length:
+    if not stored.length:
         return np.zeros(shape, kind.numpy())
     try:
-        return np.memmap(file, kind.numpy(), "r", offset, shape)
+        return np.memmap(stored.file, kind.numpy(), "r", stored.offset, shape)
     except OSError as error:
-        raise BadModel(f"{file}: cannot be read ({error.strerror})") from None
+        raise BadModel(f"{stored.file}: cannot be read ({error.strerror})") from None
 
 
 def _file(folder: Path, location: str, where: str) -> Path:
-    """The file, which has to lie in the model's folder, whatever links are on the way."""
+    """Return the file, which must lie in the model's folder once links are followed."""
     try:
         file = (folder / location).resolve()
         inside = file.is_relative_to(folder.resolve()) and bool(location)
-        found = inside and file.is_file()
+        exists = inside and file.is_file()
     except (OSError, ValueError):
-        inside, found = True, False
+        inside, exists = True, False
     if not inside:
         raise BadModel(
-            f"{where} keeps its data in '{location}', outside the model's folder; save the model as one file"
+            f"{where} keeps its data in '{location}', outside the model's folder; "
+            "save the model as one file"
         )
-    if not found:
+    if not exists:
         raise BadModel(
-            f"{where} keeps its data in '{location}', which is not there; put it beside the model"
+            f"{where} keeps its data in '{location}', which is not there; "
+            "put it beside the model"
         )
     return file
 
 
-def _part(fields: dict[str, str], size: int, where: str) -> tuple[int, int]:
-    """Offset and length, checked against the size of the file."""
-    numbers = []
-    for key in ("offset", "length"):
-        text = fields.get(key, "0" if key == "offset" else "")
-        if text and not (text.isascii() and text.isdecimal() and len(text) < 20):
-            raise BadModel(f"{where}: {key}={text} of its data is no number")
-        numbers.append(int(text) if text else None)
-    offset = numbers[0] or 0
-    length = max(size - offset, 0) if numbers[1] is None else numbers[1]
+def _slice(fields: Mapping[str, str], file: Path, where: str) -> _Slice:
+    """Read offset and length, and check them against the size of the file."""
+    size = file.stat().st_size
+    offset = _number(fields, "offset", where) or 0
+    length = _number(fields, "length", where)
+    if length is None:
+        length = max(size - offset, 0)
     if offset + length > size:
         raise BadModel(
-            f"{where}: its data ends at byte {offset + length} of a file of {size}; the file is cut short"
+            f"{where}: its data ends at byte {offset + length} of a file of {size}; "
+            "the file is cut short"
         )
-    return offset, length
+    return _Slice(file, offset, length, where)
 
 
-def _read(file: Path, offset: int, length: int) -> bytes:
+def _number(fields: Mapping[str, str], key: str, where: str) -> int | None:
+    text = fields.get(key, "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) < 20):
+        raise BadModel(f"{where}: {key}={text} of its data is no number")
+    return int(text)
+
+
+def _read(stored: _Slice) -> bytes:
     try:
-        with file.open("rb") as stream:
-            stream.seek(offset)
-            return stream.read(length)
+        with stored.file.open("rb") as stream:
+            stream.seek(stored.offset)
+            return stream.read(stored.length)
     except OSError as error:
-        raise BadModel(f"{file}: cannot be read ({error.strerror})") from None
+        raise BadModel(f"{stored.file}: cannot be read ({error.strerror})") from None
 
 
 def _digest(file: Path) -> bytes:

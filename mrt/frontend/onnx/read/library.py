@@ -1,65 +1,84 @@
-"""The onnx library's own check and shape inference, neither of which is shown the weights: both copy all they see, thrice."""
+"""The doors to the onnx library, which works on protobufs: its check, its shape inference, its evaluator.
+
+The library copies what it is given three times, so it is never given large weights.
+"""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import onnx
 import onnx_ir as ir
+from onnx import numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 from mrt.errors import BadModel
 
 SMALL = 1 << 12  # bytes of a constant that shapes may follow from
 
-
-def check(proto: onnx.ModelProto, path: Path) -> None:
-    """The library's check, except that inputs and outputs without a shape, which it refuses, are accepted."""
-    try:
-        skeleton = without_weights(proto)
-        for value in (*skeleton.graph.input, *skeleton.graph.output):
-            if value.type.HasField(
-                "tensor_type"
-            ) and not value.type.tensor_type.HasField("shape"):
-                value.type.tensor_type.shape.SetInParent()
-        onnx.checker.check_model(skeleton)
-        for tensor in proto.graph.initializer:
-            if (
-                tensor.data_location != onnx.TensorProto.EXTERNAL
-                and tensor.ByteSize() > SMALL
-            ):
-                onnx.checker.check_tensor(tensor)
-    except (onnx.checker.ValidationError, ValueError) as error:
-        raise BadModel(f"{path}: not a valid ONNX model: {_one_line(error)}") from None
-
-
-def without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy in which the large initializers are inputs."""
-    copy = onnx.ModelProto(ir_version=proto.ir_version)
-    copy.opset_import.extend(proto.opset_import)
-    for name in ("node", "input", "output", "value_info"):
-        getattr(copy.graph, name).extend(getattr(proto.graph, name))
-    copy.graph.name = proto.graph.name
-    inputs = {value.name for value in proto.graph.input}
-    for tensor in proto.graph.initializer:
-        if (
-            tensor.data_location != onnx.TensorProto.EXTERNAL
-            and tensor.ByteSize() <= SMALL
-        ):
-            copy.graph.initializer.add().CopyFrom(tensor)
-        elif tensor.name not in inputs:
-            copy.graph.input.append(
-                onnx.helper.make_tensor_value_info(
-                    tensor.name, tensor.data_type, tensor.dims
-                )
-            )
-    return copy
+Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
+Shapes = Mapping[str, Shape]
+Opsets = Mapping[str, int]
+IsLarge = Callable[[ir.TensorProtocol], bool]
 
 
 def to_ir(proto: onnx.ModelProto, path: Path) -> ir.Model:
-    """The graph that the rest of this room works on."""
+    """Convert the protobuf to the graph that everything after this works on."""
     try:
-        return ir.from_proto(proto)
+        with _quiet_library():
+            return ir.from_proto(proto)
     except Exception as error:  # the library names no type for what it cannot take
+        raise BadModel(
+            f"{path}: not a valid ONNX model: {_root_cause(error)}"
+        ) from None
+
+
+def to_protobuf(model: ir.Model, path: Path) -> onnx.ModelProto:
+    """Convert the model back, for steps that work on a protobuf."""
+    try:
+        with _quiet_library():
+            return ir.to_proto(model)
+    except ir.serde.SerdeError as error:
+        raise BadModel(
+            f"{path}: not a valid ONNX model: {_root_cause(error)}"
+        ) from None
+
+
+@contextmanager
+def _quiet_library() -> Iterator[None]:
+    """Keep the library from warning about what is refused by name later."""
+    logger = logging.getLogger(ir.serde.__name__)
+    before = logger.disabled
+    logger.disabled = True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
+def check(model: ir.Model, path: Path) -> None:
+    """Run the library's check, which accepts inputs and outputs without a shape here."""
+    try:
+        proto = without_large_weights(model, _is_above_small)
+        for value in (*proto.graph.input, *proto.graph.output):
+            kind = value.type
+            if kind.HasField("tensor_type") and not kind.tensor_type.HasField("shape"):
+                kind.tensor_type.shape.SetInParent()
+        onnx.checker.check_model(proto)
+        for value in model.graph.initializers.values():
+            tensor = value.const_value
+            if isinstance(tensor, ir.serde.TensorProtoTensor):
+                onnx.checker.check_tensor(tensor.raw)
+    except (onnx.checker.ValidationError, ValueError) as error:
+        raise BadModel(f"{path}: not a valid ONNX model: {_one_line(error)}") from None
+    except ir.serde.SerdeError as error:
         raise BadModel(
             f"{path}: not a valid ONNX model: {_root_cause(error)}"
         ) from None
@@ -68,7 +87,7 @@ def to_ir(proto: onnx.ModelProto, path: Path) -> ir.Model:
 def find_shapes(model: ir.Model, path: Path) -> None:
     """Give every computed value its shape and type, in place."""
     try:
-        proto = _without_arrays(model)
+        proto = without_large_weights(model, _is_above_small)
         inferred = onnx.shape_inference.infer_shapes(
             proto, check_type=True, strict_mode=True, data_prop=True
         )
@@ -80,47 +99,142 @@ def find_shapes(model: ir.Model, path: Path) -> None:
         raise BadModel(
             f"{path}: not a valid ONNX model: {_root_cause(error)}"
         ) from None
-    found = {
-        value.name: value
-        for node in to_ir(inferred, path).graph
-        for value in node.outputs
-    }
-    for value in (
-        output
-        for node in model.graph
-        for output in node.outputs
-        if output.name in found
-    ):
-        shape, value.type = found[value.name].shape, found[value.name].type
-        if shape is not None and any(
-            isinstance(size, int) and size < 0 for size in shape
-        ):
-            raise BadModel(
-                f"{path}: the shapes do not fit together: '{value.name}' would have the shape {shape}"
-            )
-        value.shape = shape
+    typed = {value.name: value for value in _computed(to_ir(inferred, path))}
+    for value in _computed(model):
+        if value.name in typed:
+            _copy_shape(typed[value.name], value, path)
 
 
-def _without_arrays(model: ir.Model) -> onnx.ModelProto:
-    """The model as a protobuf in which large initializers are inputs; the model stays as it is."""
+def _computed(model: ir.Model) -> Iterator[ir.Value]:
+    for node in model.graph:
+        yield from node.outputs
+
+
+def _copy_shape(inferred: ir.Value, value: ir.Value, path: Path) -> None:
+    """Copy type and shape; inference accepts scales that make a size negative."""
+    shape = inferred.shape
+    sizes = [] if shape is None else [size for size in shape if isinstance(size, int)]
+    if min(sizes, default=0) < 0:
+        raise BadModel(
+            f"{path}: the shapes do not fit together: "
+            f"'{value.name}' would have the shape {shape}"
+        )
+    value.type = inferred.type
+    value.shape = shape
+
+
+def without_large_weights(model: ir.Model, is_large: IsLarge) -> onnx.ModelProto:
+    """Return a protobuf in which the large initializers are inputs.
+
+    The model is as before afterwards.
+    """
     graph = model.graph
+    initializers = list(graph.initializers.values())
+    inputs = list(graph.inputs)
     large = [
         value
-        for value in graph.initializers.values()
-        if value.const_value and value.const_value.nbytes > SMALL
+        for value in initializers
+        if value.const_value is not None and is_large(value.const_value)
     ]
-    inputs = list(graph.inputs)
     for value in large:
         del graph.initializers[value.name or ""]
         if value not in inputs:
             graph.inputs.append(value)
     try:
-        return ir.to_proto(model)
+        with _quiet_library():
+            return ir.to_proto(model)
     finally:
         graph.inputs.clear()
         graph.inputs.extend(inputs)
-        for value in large:
+        graph.initializers.clear()
+        for value in initializers:
             graph.register_initializer(value)
+
+
+def _is_above_small(tensor: ir.TensorProtocol) -> bool:
+    try:
+        return tensor.nbytes > SMALL
+    except TypeError:  # text and unknown types have no width
+        return tensor.size > SMALL
+
+
+class ShapeInference:
+    """The library's shape inference, for some values of which the numbers are known.
+
+    It never raises: what it finds no shape for stays unknown, and what is wrong is
+    reported by `find_shapes`.
+    """
+
+    def __init__(self, model: ir.Model, inputs: Shapes, is_large: IsLarge) -> None:
+        self._proto = onnx.ModelProto()
+        try:
+            self._proto = without_large_weights(model, is_large)
+        except Exception:  # whatever is wrong with the model, nothing is known then
+            return
+        del self._proto.graph.value_info[:]  # may mean the unknown dimensions
+        for value in self._proto.graph.input:
+            _fix_input(value, inputs.get(value.name))
+
+    def shapes(self, arrays: Mapping[str, Array]) -> dict[str, Shape]:
+        """Infer the shapes that have known sizes, with these values as constants."""
+        proto = onnx.ModelProto()
+        proto.CopyFrom(self._proto)
+        graph = proto.graph
+        for index in reversed(range(len(graph.node))):
+            if arrays.keys() & set(graph.node[index].output):
+                del graph.node[index]
+        for name, array in arrays.items():
+            graph.initializer.append(numpy_helper.from_array(array, name))
+        try:
+            graph = onnx.shape_inference.infer_shapes(proto, data_prop=True).graph
+        except Exception:  # the library has no common type for its refusals
+            return {}
+        shapes = dict(_static_shapes((*graph.value_info, *graph.input)))
+        for tensor in graph.initializer:
+            shapes[tensor.name] = tuple(tensor.dims)
+        return shapes
+
+
+def _fix_input(value: onnx.ValueInfoProto, wanted: Shape | None) -> None:
+    """Fix the sizes of an input as `fix_inputs` will: an unknown first one is 1."""
+    kind = value.type.tensor_type
+    dimensions = kind.shape.dim
+    if not kind.HasField("shape"):
+        return
+    if wanted is not None and len(wanted) != len(dimensions):
+        return
+    for axis, dimension in enumerate(dimensions):
+        size = dimension.dim_value if wanted is None else wanted[axis]
+        if size > 0:
+            dimension.dim_value = size
+        elif axis == 0:
+            dimension.dim_value = 1
+
+
+def _static_shapes(
+    values: tuple[onnx.ValueInfoProto, ...],
+) -> Iterator[tuple[str, Shape]]:
+    for value in values:
+        if not value.type.tensor_type.HasField("shape"):
+            continue
+        dimensions = value.type.tensor_type.shape.dim
+        if all(dimension.HasField("dim_value") for dimension in dimensions):
+            yield value.name, tuple(dimension.dim_value for dimension in dimensions)
+
+
+def evaluate(
+    node: ir.Node, output: str, arrays: Mapping[str, Array], opsets: Opsets
+) -> Array:
+    """Compute one output of a node by the library's reference evaluator."""
+    inputs = [onnx.helper.make_empty_tensor_value_info(name) for name in arrays]
+    outputs = [onnx.helper.make_empty_tensor_value_info(output)]
+    with _quiet_library():
+        nodes = [ir.to_proto(node)]
+    graph = onnx.helper.make_graph(nodes, "g", inputs, outputs)
+    imports = [onnx.helper.make_opsetid(*entry) for entry in opsets.items()]
+    model = onnx.helper.make_model(graph, opset_imports=imports)
+    results = ReferenceEvaluator(model).run([output], dict(arrays))
+    return np.asarray(next(iter(results)))
 
 
 def _root_cause(error: BaseException) -> str:

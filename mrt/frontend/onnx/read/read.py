@@ -1,4 +1,4 @@
-"""Bytes of a file become an ONNX protobuf, or a named refusal."""
+"""The bytes of a file become an ONNX protobuf, or a named refusal."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import onnx
+import onnx_ir as ir
 
-from mrt.errors import BadModel
+from mrt.errors import BadModel, Unsupported
 
 LARGEST_FILE = (1 << 31) - 1  # what protobuf itself can read
 FREE_WEIGHTS = 4  # the IR version from which on initializers need not be inputs
@@ -16,9 +17,12 @@ NEWEST_OPSET = 28  # the newest that onnx 1.23 describes
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
 
+NOTES = "mrt_notes"
+"""Key of the model's metadata: what reading changed, one change a line."""
+
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a model file."""
+    """Return the content of a model file."""
     if path.is_dir():
         raise BadModel(f"{path}: is a folder; expected an .onnx file")
     try:
@@ -38,7 +42,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def parse(data: bytes, path: Path) -> onnx.ModelProto:
-    """The protobuf in `data`, with the parts that every model has."""
+    """Parse the protobuf in `data` and check that every model's fields are there."""
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(data)
@@ -48,7 +52,8 @@ def parse(data: bytes, path: Path) -> onnx.ModelProto:
         raise BadModel(f"{path}: not an ONNX model (it has no graph or no IR version)")
     if not proto.graph.output:
         raise BadModel(f"{path}: the graph has no outputs")
-    _refuse_tensors(proto, path)
+    _refuse_unknown_types(proto, path)
+    _refuse_sparse_weights(proto)
     if not _has_readable_names(proto.graph):
         raise BadModel(f"{path}: a name in it is no text (UTF-8)")
     proto.ir_version = max(proto.ir_version, FREE_WEIGHTS)
@@ -56,93 +61,102 @@ def parse(data: bytes, path: Path) -> onnx.ModelProto:
 
 
 def opset_of(proto: onnx.ModelProto, path: Path) -> int:
-    """The version of the default operator set, if it is one we read."""
-    versions = list(
-        dict.fromkeys(
-            entry.version
-            for entry in proto.opset_import
-            if entry.domain in DEFAULT_DOMAINS
-        )
-    )
+    """Return the version of the default operator set, if it is one we read."""
+    stated = [
+        entry.version for entry in proto.opset_import if entry.domain in DEFAULT_DOMAINS
+    ]
+    versions = list(dict.fromkeys(stated))
     if len(versions) != 1:
         raise BadModel(
-            f"{path}: names {len(versions)} versions of the default operator set; expected one"
+            f"{path}: names {len(versions)} versions of the default operator set; "
+            "expected one"
         )
-    if not OLDEST_OPSET <= versions[0] <= NEWEST_OPSET:
+    opset = int(versions[0])
+    if not OLDEST_OPSET <= opset <= NEWEST_OPSET:
         raise BadModel(
-            f"{path}: opset {versions[0]}; supported are {OLDEST_OPSET} to {NEWEST_OPSET}"
+            f"{path}: opset {opset}; supported are {OLDEST_OPSET} to {NEWEST_OPSET}"
         )
-    return int(versions[0])
+    return opset
 
 
-def drop_unused_outputs(proto: onnx.ModelProto) -> None:
-    """A Dropout's mask and a MaxPool's indices are left out where nothing reads them.
-
-    A BatchNormalization keeps its own: before opset 14 they say that it trains.
-    """
-    read = {name for node in proto.graph.node for name in node.input} | {
-        value.name for value in proto.graph.output
-    }
-    for node in proto.graph.node:
-        if node.op_type in ("Dropout", "MaxPool") and not read & set(node.output[1:]):
-            del node.output[1:]
-
-
-NOTES = "mrt_notes"  # key of the model's metadata under which one reads what was changed on the way, one a line
-
-
-def add_note(proto: onnx.ModelProto, note: str) -> None:
-    """Say something to the user about how the model was read."""
-    for entry in proto.metadata_props:
+def add_note(model: onnx.ModelProto | ir.Model, note: str) -> None:
+    """Add a line to the notes that the user reads about how the model was read."""
+    if isinstance(model, ir.Model):
+        notes = model.metadata_props.get(NOTES)
+        model.metadata_props[NOTES] = note if notes is None else f"{notes}\n{note}"
+        return
+    for entry in model.metadata_props:
         if entry.key == NOTES:
             entry.value += f"\n{note}"
             return
-    proto.metadata_props.add(key=NOTES, value=note)
+    model.metadata_props.add(key=NOTES, value=note)
+
+
+def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """Yield the graph and the bodies inside it, without recursion."""
+    waiting = [graph]
+    while waiting:
+        current = waiting.pop()
+        yield current
+        for node in current.node:
+            for attribute in node.attribute:
+                waiting.extend(attribute.graphs)
+                if attribute.HasField("g"):
+                    waiting.append(attribute.g)
+
+
+def tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    """Yield the main graph's initializers first, then every other stored tensor."""
+    yield from graph.initializer
+    for current in all_graphs(graph):
+        if current is not graph:
+            yield from current.initializer
+        for node in current.node:
+            for attribute in node.attribute:
+                if attribute.HasField("t"):
+                    yield attribute.t
+                yield from attribute.tensors
 
 
 def _has_readable_names(graph: onnx.GraphProto) -> bool:
-    """Of nodes, their operands, results and attributes, and of tensors: the library hands out bytes for what is no text."""
-    waiting = [graph]
+    """Tell whether all names are UTF-8: protobuf returns bytes for those that are not."""
     try:
-        while waiting:
-            item = waiting.pop()
-            names: list[object] = [
-                value.name for value in (*item.input, *item.output, *item.initializer)
-            ]
-            for node in item.node:
-                names += [
-                    node.name,
-                    node.op_type,
-                    node.domain,
-                    *node.input,
-                    *node.output,
-                ]
-                names += [attribute.name for attribute in node.attribute]
-                for attribute in node.attribute:
-                    waiting += [
-                        *attribute.graphs,
-                        *([attribute.g] if attribute.HasField("g") else []),
-                    ]
-            if not all(isinstance(name, str) for name in names):
-                return False
+        for current in all_graphs(graph):
+            for name in _names(current):
+                if not isinstance(name, str):
+                    return False
     except UnicodeDecodeError:
         return False
     return True
 
 
-def _refuse_tensors(proto: onnx.ModelProto, path: Path) -> None:
+def _names(graph: onnx.GraphProto) -> Iterator[object]:
+    """Yield the names of a graph's values, nodes, operands and attributes."""
+    for value in (*graph.input, *graph.output, *graph.initializer):
+        yield value.name
+    for node in graph.node:
+        yield from (node.name, node.op_type, node.domain)
+        yield from node.input
+        yield from node.output
+        for attribute in node.attribute:
+            yield attribute.name
+
+
+def _refuse_unknown_types(proto: onnx.ModelProto, path: Path) -> None:
+    known = onnx.TensorProto.DataType.values()
     for tensor in tensors(proto.graph):
-        if tensor.data_type not in onnx.TensorProto.DataType.values():
+        if tensor.data_type not in known:
             raise BadModel(
-                f"{path}: '{tensor.name}' has the unknown element type {tensor.data_type}"
+                f"{path}: '{tensor.name}' has the unknown element type "
+                f"{tensor.data_type}"
             )
 
 
-def tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
-    """Initializers and tensor attributes of the main graph."""
-    yield from graph.initializer
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("t"):
-                yield attribute.t
-            yield from attribute.tensors
+def _refuse_sparse_weights(proto: onnx.ModelProto) -> None:
+    """Refuse sparse initializers here, because onnx_ir drops them without a word."""
+    problems = [
+        f"initializer '{sparse.values.name}': it is sparse"
+        for sparse in proto.graph.sparse_initializer
+    ]
+    if problems:
+        raise Unsupported(problems)

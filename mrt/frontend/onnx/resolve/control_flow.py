@@ -1,23 +1,29 @@
-"""Branches, loops and sequences, where what they hang on is known at conversion, become plain nodes."""
+"""Branches, loops and sequences become plain nodes where conversion can decide them."""
 
 from __future__ import annotations
 
-import onnx
+import onnx_ir as ir
 
 from mrt.frontend.onnx.resolve.if_branch import inline_if_branches
-from mrt.frontend.onnx.resolve.known_values import Shapes
-from mrt.frontend.onnx.resolve.loop_scan import unroll_loops
+from mrt.frontend.onnx.resolve.inputs import Shapes
+from mrt.frontend.onnx.resolve.loop_scan import unroll_one_loop
 from mrt.frontend.onnx.resolve.sequence import SEQUENCES, resolve_sequences
+from mrt.graph.values import nodes
 
 MOST_LOOPS = 100  # each costs an inference of all shapes
-_CONTROL = {"If", "Loop", "Scan", *SEQUENCES}
+_CONTROL = ("If", "Loop", "Scan", *SEQUENCES)
 
 
-def resolve_control_flow(proto: onnx.ModelProto, shapes: Shapes) -> None:
-    """One after the other, since each may decide the next; what stays is refused with the other operators."""
+def resolve_control_flow(model: ir.Model, shapes: Shapes) -> None:
+    """Resolve one after the other, since each may decide the next.
+
+    What stays is refused with the unsupported operators.
+    """
     for _ in range(MOST_LOOPS):
-        if not any(node.op_type in _CONTROL for node in proto.graph.node):
+        if not nodes(model, *_CONTROL):
             return
-        inline_if_branches(proto, shapes)
-        if not unroll_loops(proto, shapes) and not resolve_sequences(proto, shapes):
+        inline_if_branches(model, shapes)
+        if unroll_one_loop(model, shapes):
+            continue
+        if not resolve_sequences(model, shapes):
             return

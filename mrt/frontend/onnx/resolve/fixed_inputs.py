@@ -1,4 +1,4 @@
-"""Inputs that are no data but knobs (a sample rate, a threshold) become the constants that a user says."""
+"""Inputs that are settings rather than data (a sample rate, a threshold) become constants that the user gives."""
 
 from __future__ import annotations
 
@@ -7,98 +7,121 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import onnx
-from onnx import numpy_helper
+import onnx_ir as ir
 
 from mrt.errors import BadModel
 from mrt.frontend.onnx.read.read import add_note
-from mrt.frontend.onnx.resolve.known_values import LARGEST, Shapes
+from mrt.frontend.onnx.resolve.inputs import Shape, Shapes, Sizes, stated_shape
+from mrt.frontend.onnx.resolve.known_values import LARGEST
+from mrt.graph.values import Array
 
 Values = Mapping[str, float]
-EXACT = 2**53  # up to which a float says a whole number
+EXACT = 2**53  # up to which every integer is a float64
 
 
-def fix_values(
-    proto: onnx.ModelProto, values: Values, shapes: Shapes
-) -> dict[str, tuple[int, ...]]:
-    """Each input in `values` becomes a constant, that number at every place; gives the shapes that others still need."""
-    weights = {tensor.name for tensor in proto.graph.initializer}
-    inputs = {
-        value.name: value for value in proto.graph.input if value.name not in weights
-    }
+def fix_values(model: ir.Model, values: Values, shapes: Shapes) -> Shapes:
+    """Make each input in `values` a constant, that number in every element.
+
+    Returns the shapes that the other inputs still need.
+    """
+    graph = model.graph
+    inputs = {value.name or "": value for value in graph.inputs}
     for name, number in values.items():
         if name not in inputs:
             raise BadModel(
-                f"--value {name}: the model has no input of that name; it has {', '.join(inputs) or 'none'}"
+                f"--value {name}: the model has no input of that name; "
+                f"it has {', '.join(inputs) or 'none'}"
             )
-        array = np.full(
-            _shape(inputs[name], shapes.get(name)), _checked(inputs[name], number)
-        )
-        proto.graph.initializer.append(numpy_helper.from_array(array, name))
-        proto.graph.input.remove(inputs[name])
+        value = inputs[name]
+        shape = _shape(value, shapes.get(name))
+        array = np.full(shape, _checked(value, number))
+        _make_constant(graph, value, array)
         add_note(
-            proto,
-            f"input '{name}' is {number:g} for good, by --value: the program does not ask for it",
+            model,
+            f"input '{name}' is {number:g} for good, by --value: "
+            "the program does not ask for it",
         )
     if values and inputs.keys() <= values.keys():
         raise BadModel("--value: no input is left; at least one must stay open")
     return {name: shape for name, shape in shapes.items() if name not in values}
 
 
-def _shape(
-    value: onnx.ValueInfoProto, wanted: tuple[int, ...] | None
-) -> tuple[int, ...]:
-    """As `fix_inputs` would settle it: an unknown first dimension is 1."""
-    dims = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
-    stated = value.type.tensor_type.HasField("shape")
-    shape = wanted or tuple(
-        size if size > 0 or place else 1 for place, size in enumerate(dims)
-    )
-    if (
-        not (wanted or stated)
-        or (stated and len(shape) != len(dims))
-        or min(shape, default=1) < 1
-    ):
-        rank = f", {len(dims)} dimensions" if stated else ""
+def _make_constant(graph: ir.Graph, value: ir.Value, array: Array) -> None:
+    graph.inputs.remove(value)
+    value.const_value = ir.tensor(array, name=value.name)
+    value.shape = ir.Shape(array.shape)
+    graph.register_initializer(value)
+
+
+def _shape(value: ir.Value, wanted: Shape | None) -> Shape:
+    """Fix the shape as `fix_inputs` would: an unknown first dimension is 1."""
+    stated = stated_shape(value)
+    shape = wanted or _with_first_dimension(stated)
+    if shape is None or not _fits(shape, stated):
+        rank = "" if stated is None else f", {len(stated)} dimensions"
         raise BadModel(
-            f"--value {value.name}: its shape is not known; add --shape {value.name}=...{rank}"
+            f"--value {value.name}: its shape is not known; "
+            f"add --shape {value.name}=...{rank}"
         )
-    if math.prod(shape) > LARGEST:
+    size = math.prod(shape)
+    if size > LARGEST:
         raise BadModel(
-            f"--value {value.name}: {math.prod(shape)} elements; at most {LARGEST} are filled with one number"
+            f"--value {value.name}: {size} elements; "
+            f"at most {LARGEST} are filled with one number"
         )
     return shape
 
 
-def _checked(value: onnx.ValueInfoProto, number: float) -> np.generic:
-    """The number in the input's type, if that can hold it."""
-    kind = value.type.tensor_type.elem_type
+def _with_first_dimension(stated: Sizes | None) -> Shape | None:
+    if stated is None or None in stated[1:]:
+        return None
+    return tuple(size or 1 for size in stated)
+
+
+def _fits(shape: Shape, stated: Sizes | None) -> bool:
+    if stated is not None and len(shape) != len(stated):
+        return False
+    return min(shape, default=1) >= 1
+
+
+def _checked(value: ir.Value, number: float) -> np.generic:
+    """Return the number in the input's type, if that can hold it."""
+    kind = value.dtype or ir.DataType.UNDEFINED
     try:
-        name = onnx.TensorProto.DataType.Name(kind).lower()
-        dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind))
-    except (KeyError, ValueError):
+        dtype = np.dtype(kind.numpy())
+    except TypeError:
         raise BadModel(
-            f"--value {value.name}: the input is of element type {kind}; expected one of numbers"
+            f"--value {value.name}: the input is of element type {int(kind)}; "
+            "expected one of numbers"
         ) from None
-    low, high = _limits(dtype)
-    if (
-        not low <= number <= high
-        or (dtype.kind != "f" and number != math.floor(number))
-        or (number and not dtype.type(number))
-    ):
+    if not _can_hold(dtype, number):
         raise BadModel(
-            f"--value {value.name}={number:g}: the input is {name}, which cannot hold this number"
+            f"--value {value.name}={number:g}: the input is {kind.name.lower()}, "
+            "which cannot hold this number"
         )
     held: np.generic = dtype.type(number)
     return held
 
 
-def _limits(dtype: np.dtype[Any]) -> tuple[float, float]:
-    """The least and the greatest number; of a type that is none of numbers, in the wrong order."""
+def _can_hold(dtype: np.dtype[Any], number: float) -> bool:
+    low, high = _interval(dtype)
+    if not low <= number <= high:
+        return False
+    if dtype.kind != "f" and number != math.floor(number):
+        return False
+    return not number or bool(dtype.type(number))  # too small a float would become 0
+
+
+def _interval(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """Return the least and the greatest number; none lies between those of other types."""
     if dtype.kind == "f":
-        return float(np.finfo(dtype).min), float(np.finfo(dtype).max)
+        limits = np.finfo(dtype)
+        return float(limits.min), float(limits.max)
     if dtype.kind in "iu":
-        return max(int(np.iinfo(dtype).min), -EXACT), min(
-            int(np.iinfo(dtype).max), EXACT
-        )
-    return (0, 1) if dtype.kind == "b" else (1, 0)
+        integers = np.iinfo(dtype)
+        low = max(int(integers.min), -EXACT)
+        high = min(int(integers.max), EXACT)
+        return low, high
+    if dtype.kind == "b":
+        return 0, 1
+    return 1, 0

@@ -2,88 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import onnx_ir as ir
 
-import onnx
+from mrt.frontend.onnx.resolve.bodies import body_named, inline_body, replace_outputs
+from mrt.frontend.onnx.resolve.inputs import Shapes
+from mrt.frontend.onnx.resolve.known_values import KnownValues
+from mrt.graph.values import nodes, operand
 
-from mrt.frontend.onnx.resolve.known_values import Known, Shapes
-
-MOST_BRANCHES = (
-    1000  # of an ordinary model a few; each costs an inference of all shapes
-)
+# An ordinary model has a few; each costs an inference of all shapes.
+MOST_BRANCHES = 1000
 
 
-def inline_if_branches(proto: onnx.ModelProto, shapes: Shapes) -> None:
-    """Replace each If of a known condition by the nodes of its branch, the first ones first: others may follow from them.
+def inline_if_branches(model: ir.Model, shapes: Shapes) -> None:
+    """Replace each If of a known condition by the nodes of its branch.
 
-    What stays is refused with the other operators.
+    The first ones go first, because the conditions of others may follow from them.
+    What stays is refused with the unsupported operators.
     """
     for _ in range(MOST_BRANCHES):
-        if not any(
-            node.op_type == "If" for node in proto.graph.node
-        ) or not _settle_one(proto, shapes):
+        if not nodes(model, "If"):
+            return
+        if not _inline_one(model, shapes):
             return
 
 
-def _settle_one(proto: onnx.ModelProto, shapes: Shapes) -> bool:
-    known = Known(proto, shapes)
-    for index, node in enumerate(proto.graph.node):
-        if node.op_type != "If" or node.domain or not node.input:
+def _inline_one(model: ir.Model, shapes: Shapes) -> bool:
+    """Inline the first If whose condition is known; return whether there was one."""
+    known = KnownValues(model, shapes)
+    for node in nodes(model, "If"):
+        branch = _branch_taken(node, known)
+        if branch is None:
             continue
-        condition = known.value(node.input[0])
-        if condition is None or condition.size != 1:
-            continue
-        wanted = "then_branch" if condition.reshape(()) else "else_branch"
-        branches = [item.g for item in node.attribute if item.name == wanted]
-        if len(branches) == 1 and len(branches[0].output) == len(node.output):
-            _take(proto.graph, index, branches[0])
-            return True
+        prefix = f"{node.outputs[0].name}."
+        results = inline_body(node, branch, [], prefix)
+        replace_outputs(node, results)
+        return True
     return False
 
 
-def _take(graph: onnx.GraphProto, index: int, branch: onnx.GraphProto) -> None:
-    """The branch's nodes in the place of the If, under names that nobody has; its results have the If's."""
-    node = graph.node[index]
-    inner = {name for item in branch.node for name in item.output} | {
-        tensor.name for tensor in branch.initializer
-    }
-    taken = {name for item in graph.node for name in (*item.input, *item.output)} | {
-        t.name for t in graph.initializer
-    }
-    prefix = f"{node.output[0]}."
-    while any(f"{prefix}{name}" in taken for name in inner):
-        prefix += "_"
-    names = {name: f"{prefix}{name}" for name in inner if name}
-    made = [onnx.NodeProto.FromString(item.SerializeToString()) for item in branch.node]
-    for item in made:
-        rename(item, names)
-    for result, own in zip(branch.output, node.output, strict=True):
-        made.append(
-            onnx.helper.make_node(
-                "Identity",
-                [names.get(result.name, result.name)],
-                [own],
-                name=f"{own}.taken",
-            )
-        )
-    for tensor in branch.initializer:
-        graph.initializer.add().CopyFrom(tensor)
-        graph.initializer[-1].name = names[tensor.name]
-    nodes = [onnx.NodeProto.FromString(item.SerializeToString()) for item in graph.node]
-    nodes[index : index + 1] = made
-    del graph.node[:]
-    graph.node.extend(nodes)
-
-
-def rename(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
-    """Values of the branch, also where graphs inside it read them."""
-    waiting = [node]
-    while waiting:
-        item = waiting.pop()
-        for values in (item.input, item.output):
-            values[:] = [names.get(name, name) for name in values]
-        for attribute in item.attribute:
-            for graph in (*attribute.graphs, attribute.g):
-                waiting += graph.node
-                for value in graph.output:
-                    value.name = names.get(value.name, value.name)
+def _branch_taken(node: ir.Node, known: KnownValues) -> ir.Graph | None:
+    """Return the branch that the condition chooses; None where it is not known."""
+    condition = known.single(operand(node, 0))
+    if condition is None or not node.outputs:
+        return None
+    name = "then_branch" if condition else "else_branch"
+    branch = body_named(node, name)
+    if branch is None or branch.inputs:
+        return None
+    if len(branch.outputs) != len(node.outputs):
+        return None
+    return branch

@@ -8,26 +8,36 @@ import onnx_ir as ir
 
 from mrt.errors import BadModel
 
-Shapes = Mapping[str, tuple[int, ...]]
+Shape = tuple[int, ...]
+Shapes = Mapping[str, Shape]
+Sizes = list[int | None]
+
+
+def drop_initializers_from_inputs(model: ir.Model) -> None:
+    """Make initializers constants alone: files of old IR versions list them as inputs too."""
+    for value in list(model.graph.inputs):
+        if value.is_initializer():
+            model.graph.inputs.remove(value)
 
 
 def fix_inputs(model: ir.Model, shapes: Shapes) -> None:
-    """Initializers cease to be inputs; an unknown first dimension becomes 1; `shapes` settles the rest.
+    """Fix the shape of every input: an unknown first dimension is 1, `shapes` has the rest.
 
-    Shapes that the file states for other values are forgotten, since they may speak of the unknown dimensions.
+    Shapes that the file states for other values are forgotten, since they may depend on
+    the unknown dimensions.
     """
-    graph = model.graph
-    inputs = [value for value in graph.inputs if not value.is_initializer()]
-    graph.inputs.clear()
-    graph.inputs.extend(inputs)
+    inputs = list(model.graph.inputs)
     names = [value.name or "" for value in inputs]
     for name in shapes:
         if name not in names:
             raise BadModel(
-                f"--shape {name}: the model has no input of that name; it has {', '.join(names) or 'none'}"
+                f"--shape {name}: the model has no input of that name; "
+                f"it has {', '.join(names) or 'none'}"
             )
     for value in inputs:
-        value.shape = ir.Shape(_requantized(value, shapes.get(value.name or "")))
+        wanted = shapes.get(value.name or "")
+        fixed = _fixed_shape(value, wanted)
+        value.shape = ir.Shape(fixed)
     forget_shapes(model)
 
 
@@ -38,29 +48,35 @@ def forget_shapes(model: ir.Model) -> None:
             output.shape = None
 
 
-def _requantized(value: ir.Value, wanted: tuple[int, ...] | None) -> tuple[int, ...]:
-    name = value.name or ""
+def stated_shape(value: ir.Value) -> Sizes | None:
+    """Return an input's sizes, None for an unknown one; None where it has no shape."""
     if value.shape is None:
-        if wanted is None:
-            raise BadModel(f"input '{name}' has no shape; add --shape {name}=...")
-        stated: list[int | None] = [None] * len(wanted)
-    else:
-        stated = [
-            dimension if isinstance(dimension, int) and dimension > 0 else None
-            for dimension in value.shape
-        ]
+        return None
+    sizes = list(value.shape)
+    return [size if isinstance(size, int) and size > 0 else None for size in sizes]
+
+
+def _fixed_shape(value: ir.Value, wanted: Shape | None) -> Shape:
+    stated = stated_shape(value)
     if wanted is None:
-        if None in stated[1:]:
-            example = ",".join(
-                "?" if size is None else str(size)
-                for size in [stated[0] or 1, *stated[1:]]
-            )
-            raise BadModel(
-                f"input '{name}' has unknown dimensions; add --shape {name}={example}, numbers for each ?"
-            )
-        return tuple(size or 1 for size in stated)
-    if len(wanted) != len(stated) or any(size < 1 for size in wanted):
+        return _shape_without_unknowns(value.name or "", stated)
+    rank = len(wanted) if stated is None else len(stated)
+    if len(wanted) != rank or any(size < 1 for size in wanted):
+        text = ",".join(map(str, wanted))
         raise BadModel(
-            f"--shape {name}={','.join(map(str, wanted))}: expected {len(stated)} dimensions, each 1 or more"
+            f"--shape {value.name}={text}: expected {rank} dimensions, each 1 or more"
         )
     return wanted
+
+
+def _shape_without_unknowns(name: str, stated: Sizes | None) -> Shape:
+    if stated is None:
+        raise BadModel(f"input '{name}' has no shape; add --shape {name}=...")
+    if None in stated[1:]:
+        sizes = [stated[0] or 1, *stated[1:]]
+        example = ",".join("?" if size is None else str(size) for size in sizes)
+        raise BadModel(
+            f"input '{name}' has unknown dimensions; add --shape {name}={example}, "
+            "numbers for each ?"
+        )
+    return tuple(size or 1 for size in stated)

@@ -3,285 +3,307 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
-import onnx
-from onnx import helper, numpy_helper
+import onnx_ir as ir
 
-from mrt.frontend.onnx.read.read import DEFAULT_DOMAINS
-from mrt.frontend.onnx.resolve.functions import MOST_NODES
-from mrt.frontend.onnx.resolve.if_branch import rename
-from mrt.frontend.onnx.resolve.known_values import Known, Shapes, is_small
+from mrt.frontend.onnx.read.functions import MOST_NODES
+from mrt.frontend.onnx.resolve.bodies import (
+    ResolvePatch,
+    body_named,
+    inline_body,
+    remove_with_bodies,
+    replace_outputs,
+)
+from mrt.frontend.onnx.resolve.inputs import Shapes
+from mrt.frontend.onnx.resolve.known_values import KnownValues
+from mrt.graph.values import ints_attribute, nodes, operand, producer
 
 MOST_STEPS = 1024
 MOST_DECISIONS = 64  # steps of a loop that decides anew each time whether to go on
+FIRST_SCAN = 9  # the first opset whose Scan has no axis for the batch
+ENDLESS = 2**63 - 1  # the number of steps where a Loop states none
+
+Values = Sequence[ir.Value]
+Results = list[ir.Value] | None  # None where the loop cannot be unrolled
 
 
-def unroll_loops(proto: onnx.ModelProto, shapes: Shapes) -> bool:
-    """Write out the first Loop or Scan whose number of steps is known; whether there was one."""
-    if not any(node.op_type in ("Loop", "Scan") for node in proto.graph.node):
+def unroll_one_loop(model: ir.Model, shapes: Shapes) -> bool:
+    """Unroll the first Loop or Scan whose number of steps is known.
+
+    Returns whether there was one.
+    """
+    loops = nodes(model, "Loop", "Scan")
+    if not loops:
         return False
-    known = Known(proto, shapes)
-    for index, node in enumerate(proto.graph.node):
-        bodies = [item.g for item in node.attribute if item.name == "body"]
-        if (
-            node.op_type not in ("Loop", "Scan")
-            or node.domain not in DEFAULT_DOMAINS
-            or len(bodies) != 1
-        ):
+    known = KnownValues(model, shapes)
+    for node in loops:
+        body = body_named(node, "body")
+        if body is None or not node.outputs:
             continue
-        steps = _Steps(proto, node, bodies[0])
-        made = steps.loop(known) if node.op_type == "Loop" else steps.scan(known)
-        if made is not None:
-            nodes = [
-                onnx.NodeProto.FromString(item.SerializeToString())
-                for item in proto.graph.node
-            ]
-            nodes[index : index + 1] = made
-            del proto.graph.node[:]
-            proto.graph.node.extend(nodes)
+        steps = _Steps(model, node, body)
+        unroll = _unroll_loop if node.op_type == "Loop" else _unroll_scan
+        results = unroll(steps, known)
+        if results is not None:
+            replace_outputs(node, results)
             return True
+        steps.undo()
     return False
 
 
+@dataclass
+class _Stack:
+    """The values that the steps give for one stacked output."""
+
+    axis: int = 0
+    reverse: bool = False
+    values: list[ir.Value] = field(default_factory=list)
+
+
 class _Steps:
-    """Copies of a body, each under names of its own."""
+    """Copies of a body in front of its node, each with value names of its own."""
 
-    def __init__(
-        self, proto: onnx.ModelProto, node: onnx.NodeProto, body: onnx.GraphProto
-    ) -> None:
-        self.proto, self.node, self.body = proto, node, body
-        versions = [
-            entry.version
-            for entry in proto.opset_import
-            if entry.domain in DEFAULT_DOMAINS
-        ]
-        self.opset = versions[0] if versions else 0
-        taken = {
-            name for item in proto.graph.node for name in (*item.input, *item.output)
-        }
-        taken |= {tensor.name for tensor in proto.graph.initializer}
-        self.prefix = f"{node.output[0] if node.output else 'loop'}."
-        while any(name.startswith(self.prefix) for name in taken):
-            self.prefix += "_"
-        self._count = 0  # steps written so far
-        self.made: list[onnx.NodeProto] = []
-        self.tensors: list[onnx.TensorProto] = []
+    def __init__(self, model: ir.Model, node: ir.Node, body: ir.Graph) -> None:
+        self.model = model
+        self.node = node
+        self.body = body
+        self.count = 0  # steps written so far
+        graph = model.graph
+        self._nodes_before = set(graph)
+        self._initializers_before = set(graph.initializers)
+        self._prefix = f"{node.outputs[0].name}."
+        self._keeps_going = self._has_constant_condition()
+        self._constants = KnownValues(model, None)
 
-    def loop(self, known: Known) -> list[onnx.NodeProto] | None:
-        """As many steps as said, or until the condition says no."""
-        most, go_on = self._limit(known), self._goes_on(known)
-        states = list(self.node.input[2:])
-        kept = len(self.node.output) - len(states)
-        if (
-            most is None
-            or go_on is None
-            or kept < 0
-            or len(self.body.input) != 2 + len(states)
-        ):
-            return None
-        if len(self.body.output) != 1 + len(states) + kept:
-            return None
-        stacked: list[list[str]] = [[] for _ in range(kept)]
-        while go_on and self._count < most:
-            if not self._has_room(most):
-                return None
-            results = self._step(
-                [
-                    self._constant(self._count, np.int64),
-                    self._constant(True, np.bool_),
-                    *states,
-                ]
-            )
-            decided = self._decided(results[0])
-            if decided is None:
-                return None
-            go_on, states = decided, results[1 : 1 + len(states)]
-            for column, name in zip(stacked, results[1 + len(states) :], strict=True):
-                column.append(name)
-        return self._finish(states, stacked, axes=[0] * kept, reverse=[0] * kept)
-
-    def scan(self, known: Known) -> list[onnx.NodeProto] | None:
-        """A step for each entry of the axes that are scanned."""
-        numbers = {
-            item.name: list(item.ints) or item.i
-            for item in self.node.attribute
-            if item.name != "body"
-        }
-        scanned = numbers.get("num_scan_inputs", 0)
-        if (
-            not isinstance(scanned, int)
-            or not 0 < scanned <= len(self.node.input)
-            or self.opset < 9
-        ):
-            return None
-        count = len(self.node.input) - scanned
-        states, sources = list(self.node.input[:count]), list(self.node.input[count:])
-        kept = len(self.node.output) - count
-        if (
-            len(self.body.input) != len(self.node.input)
-            or kept < 0
-            or len(self.body.output) != count + kept
-        ):
-            return None
-        axes = _list(numbers, "scan_input_axes", scanned)
-        shapes = [known.shape(name) for name in sources]
-        if any(
-            shape is None or not -len(shape) <= axis < len(shape)
-            for shape, axis in zip(shapes, axes, strict=True)
-        ):
-            return None
-        lengths = {
-            shape[axis]
-            for shape, axis in zip(shapes, axes, strict=True)
-            if shape is not None
-        }
-        steps = lengths.pop() if len(lengths) == 1 else 0
-        if not 0 < steps <= MOST_STEPS or not self._has_room(steps):
-            return None
-        backwards = _list(numbers, "scan_input_directions", scanned)
-        stacked: list[list[str]] = [[] for _ in range(kept)]
-        for step in range(steps):
-            places = [
-                self._constant(steps - 1 - step if back else step, np.int64)
-                for back in backwards
-            ]
-            parts = [self._add("Gather", [name, place], axis=axis)
-                     for name, place, axis in zip(sources, places, axes, strict=True)]  # fmt: skip
-            results = self._step([*states, *parts])
-            states = results[:count]
-            for column, name in zip(stacked, results[count:], strict=True):
-                column.append(name)
-        ends = _list(numbers, "scan_output_axes", kept)
-        return self._finish(
-            states,
-            stacked,
-            axes=ends,
-            reverse=_list(numbers, "scan_output_directions", kept),
-        )
-
-    def _limit(self, known: Known) -> int | None:
-        """The number of steps at most; None where it is not known, or too large to write out."""
-        name = self.node.input[0] if self.node.input else ""
-        most = known.value(name) if name else np.array(2**63 - 1)
-        return None if most is None or most.size != 1 else int(most.reshape(()))
-
-    def _goes_on(self, known: Known) -> bool | None:
-        name = self.node.input[1] if len(self.node.input) > 1 else ""
-        begins = known.value(name) if name else np.array(True)
-        return None if begins is None or begins.size != 1 else bool(begins.reshape(()))
-
-    def _has_room(self, most: int) -> bool:
-        """Whether a loop so long, or one more step of it, can be written out."""
-        fixed = self._keeps_going()
-        steps = min(most, MOST_STEPS + 1) if fixed else self._count + 1
-        if steps > (MOST_STEPS if fixed else MOST_DECISIONS):
+    def has_room(self, steps: int) -> bool:
+        """Return whether so many steps, or one more, can be written out."""
+        limit = MOST_STEPS
+        if not self._keeps_going:
+            limit = MOST_DECISIONS
+            steps = self.count + 1
+        if steps > limit:
             return False
-        return len(self.proto.graph.node) + steps * len(self.body.node) <= MOST_NODES
+        added = steps * len(self.body)
+        return len(self._nodes_before) + added <= MOST_NODES
 
-    def _keeps_going(self) -> bool:
-        """Whether the condition is the one that a step was given, or a constant; a Scan has none."""
+    def _has_constant_condition(self) -> bool:
+        """Return whether the condition is the one that a step was given.
+
+        A Scan has no condition.
+        """
         if self.node.op_type == "Scan":
             return True
-        makers = {name: item for item in self.body.node for name in item.output}
-        name = self.body.output[0].name
-        while (
-            name in makers
-            and makers[name].op_type == "Identity"
-            and len(makers[name].input) == 1
-        ):
-            name = makers[name].input[0]
-        return bool(name == self.body.input[1].name)
+        if not self.body.outputs or len(self.body.inputs) < 2:
+            return False
+        value = self.body.outputs[0]
+        for _ in range(len(self.body)):
+            maker = producer(value, "Identity")
+            source = None if maker is None else operand(maker, 0)
+            if source is None:
+                break
+            value = source
+        return value is self.body.inputs[1]
 
-    def _decided(self, name: str) -> bool | None:
-        """What a step's condition is."""
-        if self._keeps_going():
+    def decide(self, condition: ir.Value) -> bool | None:
+        """Return whether the loop goes on after a step; None where that is not known."""
+        if self._keeps_going:
             return True
-        copy = onnx.ModelProto(ir_version=self.proto.ir_version)
-        copy.opset_import.extend(self.proto.opset_import)
-        copy.graph.node.extend([*self.proto.graph.node, *self.made])
-        copy.graph.initializer.extend(
-            tensor for tensor in self.proto.graph.initializer if is_small(tensor)
-        )
-        copy.graph.initializer.extend(self.tensors)
-        found = Known(copy, None).value(name)
-        return None if found is None or found.size != 1 else bool(found.reshape(()))
+        decision = self._constants.single(condition)
+        return None if decision is None else bool(decision)
 
-    def _step(self, given: Sequence[str]) -> list[str]:
-        """One copy of the body; the names of its results."""
-        prefix = f"{self.prefix}{self._count}."
-        self._count += 1
-        inner = [name for item in self.body.node for name in item.output] + [
-            t.name for t in self.body.initializer
-        ]
-        names = {name: f"{prefix}{name}" for name in inner if name}
-        names |= {
-            value.name: name for value, name in zip(self.body.input, given, strict=True)
-        }
-        for tensor in self.body.initializer:
-            held = onnx.TensorProto.FromString(tensor.SerializeToString())
-            held.name = names[tensor.name]
-            self.tensors.append(held)
-        for item in self.body.node:
-            made = onnx.NodeProto.FromString(item.SerializeToString())
-            made.name = f"{prefix}{made.name}" if made.name else ""
-            rename(made, names)
-            self.made.append(made)
-        return [names.get(value.name, value.name) for value in self.body.output]
+    def add(self, arguments: Values) -> Results:
+        """Write one copy of the body; None where the body cannot be copied."""
+        prefix = f"{self._prefix}{self.count}."
+        self.count += 1
+        try:
+            copy = self.body.clone(allow_outer_scope_values=True)
+        except Exception:  # the library names no type for an invalid body
+            return None
+        return inline_body(self.node, copy, arguments, prefix)
 
-    def _constant(self, number: int, kind: type[np.generic]) -> str:
-        name = f"{self.prefix}constant{len(self.tensors)}"
-        self.tensors.append(numpy_helper.from_array(np.array(number, kind), name))
-        return name
+    def patch(self) -> ResolvePatch:
+        """Return a writer of nodes that are named after the next step."""
+        patch = ResolvePatch(self.node, self.node.outputs[0])
+        patch.base = f"{self._prefix}{self.count}"
+        return patch
 
-    def _add(self, operator: str, inputs: Sequence[str], **attributes: Any) -> str:
-        name = f"{self.prefix}{operator.lower()}{len(self.made)}"
-        self.made.append(
-            helper.make_node(operator, inputs, [name], name=name, **attributes)
-        )
-        return name
+    def stack(self, stack: _Stack) -> ir.Value | None:
+        """Join what the steps gave along a new axis; None where there was no step."""
+        if not stack.values:
+            return None
+        slices: list[ir.Value] = []
+        for value in stack.values:
+            patch = ResolvePatch(self.node, value)
+            slices.append(patch.unsqueeze(value, stack.axis))
+        if stack.reverse:
+            slices.reverse()
+        return self.patch().add("Concat", *slices, axis=stack.axis)
 
-    def _finish(
-        self,
-        states: list[str],
-        stacked: list[list[str]],
-        *,
-        axes: list[int],
-        reverse: list[int],
-    ) -> list[onnx.NodeProto] | None:
-        """The last states and the stacks of what each step gave, under the node's own names."""
-        ends = list(states)
-        for column, axis, back in zip(stacked, axes, reverse, strict=True):
-            if not column:
+    def finish(self, states: Values, stacks: Sequence[_Stack]) -> Results:
+        """Return the last states and the stacks, which are the node's outputs."""
+        results = list(states)
+        for stack in stacks:
+            stacked = self.stack(stack)
+            if stacked is None:
                 return None
-            apart = [
-                self._apart(name, axis) for name in (column[::-1] if back else column)
-            ]
-            ends.append(self._add("Concat", apart, axis=axis))
-        for name, own in zip(ends, self.node.output, strict=True):
-            if own:
-                self.made.append(
-                    helper.make_node("Identity", [name], [own], name=f"{own}.taken")
-                )
-        self.proto.graph.initializer.extend(self.tensors)
-        return self.made
+            results.append(stacked)
+        return results
 
-    def _apart(self, name: str, axis: int) -> str:
-        if self.opset >= 13:
-            tensor = numpy_helper.from_array(
-                np.array([axis], np.int64), f"{self.prefix}axes{len(self.tensors)}"
-            )
-            self.tensors.append(tensor)
-            return self._add("Unsqueeze", [name, tensor.name])
-        place = f"{self.prefix}unsqueeze{len(self.made)}"
-        self.made.append(
-            helper.make_node("Unsqueeze", [name], [place], name=place, axes=[axis])
-        )
-        return place
+    def undo(self) -> None:
+        """Remove the steps again."""
+        graph = self.model.graph
+        for node in reversed(graph):
+            if node not in self._nodes_before:
+                remove_with_bodies(node)
+        for name in list(graph.initializers):
+            if name not in self._initializers_before:
+                del graph.initializers[name]
 
 
-def _list(numbers: dict[str, list[int] | int], name: str, length: int) -> list[int]:
-    """An attribute with an entry for each, all 0 where it is left out."""
-    value = numbers.get(name, [])
-    return value if isinstance(value, list) and len(value) == length else [0] * length
+def _unroll_loop(steps: _Steps, known: KnownValues) -> Results:
+    """Write steps up to the trip count, or until the condition is false."""
+    node, body = steps.node, steps.body
+    states = _all_present(node.inputs[2:])
+    if states is None:
+        return None
+    stacked = len(node.outputs) - len(states)
+    limit = _number_or(known, operand(node, 0), ENDLESS)
+    goes_on = _number_or(known, operand(node, 1), 1)
+    if limit is None or goes_on is None:
+        return None
+    if stacked < 0 or len(body.inputs) != 2 + len(states):
+        return None
+    if len(body.outputs) != 1 + len(states) + stacked:
+        return None
+    stacks = [_Stack() for _ in range(stacked)]
+    while goes_on and steps.count < limit:
+        if not steps.has_room(limit):
+            return None
+        patch = steps.patch()
+        iteration = patch.constant(np.array(steps.count), "iteration")
+        condition = patch.constant(np.array(True), "condition")
+        results = steps.add([iteration, condition, *states])
+        if results is None:
+            return None
+        goes_on = steps.decide(results[0])
+        if goes_on is None:
+            return None
+        states = results[1 : 1 + len(states)]
+        _append(stacks, results[1 + len(states) :])
+    return steps.finish(states, stacks)
+
+
+def _number_or(known: KnownValues, value: ir.Value | None, default: int) -> int | None:
+    """Return an operand's number, the default where it is absent, None if not known."""
+    return default if value is None else known.single(value)
+
+
+def _all_present(values: Sequence[ir.Value | None]) -> list[ir.Value] | None:
+    present = [value for value in values if value is not None]
+    return present if len(present) == len(values) else None
+
+
+def _append(stacks: Sequence[_Stack], values: Values) -> None:
+    for stack, value in zip(stacks, values, strict=True):
+        stack.values.append(value)
+
+
+@dataclass(frozen=True)
+class _Scanned:
+    """An input of a Scan that is read one slice after the other."""
+
+    value: ir.Value
+    axis: int
+    reverse: bool
+
+
+def _unroll_scan(steps: _Steps, known: KnownValues) -> Results:
+    """Write a step for each entry of the scanned axes."""
+    node, body = steps.node, steps.body
+    count = _scan_inputs(node, steps.model)
+    inputs = _all_present(node.inputs)
+    if count is None or inputs is None:
+        return None
+    states = inputs[: len(inputs) - count]
+    stacked = len(node.outputs) - len(states)
+    if stacked < 0 or len(body.inputs) != len(inputs):
+        return None
+    if len(body.outputs) != len(states) + stacked:
+        return None
+    scanned = _scanned(node, inputs[len(states) :])
+    length = _common_length(scanned, known)
+    if length is None or not steps.has_room(length):
+        return None
+    stacks = _stacks(node, stacked)
+    for index in range(length):
+        slices = [_slice(steps, source, index, length) for source in scanned]
+        results = steps.add([*states, *slices])
+        if results is None:
+            return None
+        states = results[: len(states)]
+        _append(stacks, results[len(states) :])
+    return steps.finish(states, stacks)
+
+
+def _scan_inputs(node: ir.Node, model: ir.Model) -> int | None:
+    """Return the number of scanned inputs, if the attribute is there and possible."""
+    attribute = node.attributes.get("num_scan_inputs")
+    if attribute is None or attribute.type != ir.AttributeType.INT:
+        return None
+    if model.opset_imports.get("", 0) < FIRST_SCAN:
+        return None
+    count = attribute.as_int()
+    return count if 0 < count <= len(node.inputs) else None
+
+
+def _scanned(node: ir.Node, values: Values) -> list[_Scanned]:
+    axes = _list(node, "scan_input_axes", len(values))
+    directions = _list(node, "scan_input_directions", len(values))
+    return [
+        _Scanned(value, axis, bool(direction))
+        for value, axis, direction in zip(values, axes, directions, strict=True)
+    ]
+
+
+def _stacks(node: ir.Node, count: int) -> list[_Stack]:
+    axes = _list(node, "scan_output_axes", count)
+    directions = _list(node, "scan_output_directions", count)
+    return [
+        _Stack(axis, bool(direction))
+        for axis, direction in zip(axes, directions, strict=True)
+    ]
+
+
+def _list(node: ir.Node, name: str, length: int) -> tuple[int, ...]:
+    """Return an attribute with so many integers, all 0 where it is absent."""
+    attribute = node.attributes.get(name)
+    if attribute is None or attribute.type != ir.AttributeType.INTS:
+        return (0,) * length
+    integers = ints_attribute(node, name) or ()
+    return integers if len(integers) == length else (0,) * length
+
+
+def _common_length(scanned: Sequence[_Scanned], known: KnownValues) -> int | None:
+    """Return the length of the scanned axes, if they agree and it can be written out."""
+    lengths = set[int]()
+    for source in scanned:
+        shape = known.shape(source.value)
+        if shape is None:
+            return None
+        if not -len(shape) <= source.axis < len(shape):
+            return None
+        lengths.add(shape[source.axis])
+    if len(lengths) != 1:
+        return None
+    length = lengths.pop()
+    return length if 0 < length <= MOST_STEPS else None
+
+
+def _slice(steps: _Steps, source: _Scanned, index: int, length: int) -> ir.Value:
+    """Gather one entry of the scanned axis."""
+    if source.reverse:
+        index = length - 1 - index
+    patch = steps.patch()
+    position = patch.constant(np.array(index), "index")
+    return patch.add("Gather", source.value, position, axis=source.axis)

@@ -4,91 +4,98 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import onnx
+import onnx_ir as ir
 
 from mrt.errors import BadOption
+from mrt.frontend.onnx.resolve.bodies import remove_with_bodies
 
 
-def value_names(proto: onnx.ModelProto) -> tuple[str, ...]:
-    """The names of computed values, in the order of the file."""
-    return tuple(name for node in proto.graph.node for name in node.output if name)
+def value_names(model: ir.Model) -> tuple[str, ...]:
+    """Return the names of computed values, in the order of the file."""
+    names: list[str] = []
+    for node in model.graph:
+        names += [output.name for output in node.outputs if output.name]
+    return tuple(names)
 
 
-def cut(proto: onnx.ModelProto, outputs: Sequence[str]) -> tuple[str, ...]:
-    """Make these the outputs, by the name of a value or of a node, and return those that the model does not have.
+def choose_outputs(model: ir.Model, wanted: Sequence[str]) -> tuple[str, ...]:
+    """Make these the outputs, by the name of a value or of a node.
 
-    If there are any such, the model's own outputs stay beside the others.
+    Returns the names that the model does not have. If there are any, the model's own
+    outputs stay beside the others.
     """
-    if not outputs:
+    if not wanted:
         return ()
-    found, left = _find(proto, outputs)
-    graph = proto.graph
-    old = {value.name: value for value in graph.output}
-    known = {value.name: value for value in (*graph.value_info, *graph.output)}
-    wanted = found if not left else [*old, *(name for name in found if name not in old)]
-    chosen = [known[name] if name in known else _untyped(name) for name in wanted]
-    copies = [
-        onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in chosen
-    ]
-    del graph.output[:]
-    graph.output.extend(copies)
-    if not left:
-        _drop_unused(graph, set(wanted))
-    return tuple(left)
-
-
-def _find(
-    proto: onnx.ModelProto, outputs: Sequence[str]
-) -> tuple[list[str], list[str]]:
-    values = set(value_names(proto))
-    nodes = {
-        node.name: [name for name in node.output if name]
-        for node in reversed(proto.graph.node)
-        if node.name
-    }
-    found: list[str] = []
-    left: list[str] = []
-    for name in outputs:
-        names = [name] if name in values else nodes.get(name, [])[:1]
-        left += [] if names else [name]
-        if repeated := [item for item in names if item in found]:
+    named = _values_by_name(model.graph)
+    missing = tuple(name for name in wanted if name not in named)
+    chosen: list[ir.Value] = []
+    for name in wanted:
+        value = named.get(name)
+        if value is None:
+            continue
+        if value in chosen:
             raise BadOption(
-                f"--outputs: {name!r} is listed twice, as the value {repeated[0]!r}"
+                f"--outputs: {name!r} is listed twice, as the value {value.name!r}"
             )
-        found += names
-    return found, left
+        chosen.append(value)
+    if missing:
+        _set_outputs(model.graph, [*model.graph.outputs, *chosen])
+    else:
+        _set_outputs(model.graph, chosen)
+        _drop_unused(model.graph)
+    return missing
 
 
-def _untyped(name: str) -> onnx.ValueInfoProto:
-    """Almost every value is float32; what is not is told by shape inference later."""
-    return onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
+def _set_outputs(graph: ir.Graph, outputs: Sequence[ir.Value]) -> None:
+    """Make these the outputs, each once."""
+    different = list(dict.fromkeys(outputs))
+    graph.outputs.clear()
+    for value in different:
+        if value.type is None:
+            # Almost every value is float32; shape inference corrects the others.
+            value.type = ir.TensorType(ir.DataType.FLOAT)
+        graph.outputs.append(value)
 
 
-def _drop_unused(graph: onnx.GraphProto, needed: set[str]) -> None:
-    """Nodes, inputs and stated shapes that the outputs do not need."""
-    kept = []
-    for node in reversed(graph.node):
-        if needed & set(node.output):
-            kept.append(node)
-            needed |= set(node.input) | {
-                name for value in node.attribute for name in captured(value)
-            }
-    kept.reverse()
-    nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in kept]
-    del graph.node[:]
-    graph.node.extend(nodes)
-    for values in (graph.input, graph.value_info):
-        for value in [item for item in values if item.name not in needed]:
-            values.remove(value)
+def _values_by_name(graph: ir.Graph) -> dict[str, ir.Value]:
+    """Return computed values by their names, and by those of their nodes.
+
+    A node's name means its first output. A name that several nodes have means the first
+    of them; a value's own name goes before a node's.
+    """
+    by_node: dict[str, ir.Value] = {}
+    by_value: dict[str, ir.Value] = {}
+    for node in graph:
+        for output in node.outputs:
+            if not output.name:
+                continue
+            by_value[output.name] = output
+            if node.name:
+                by_node.setdefault(node.name, output)
+    return by_node | by_value
 
 
-def captured(attribute: onnx.AttributeProto) -> set[str]:
-    """What the bodies of an If or a Loop read, from inside or outside."""
-    graphs = [*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])]
-    nodes = [node for graph in graphs for node in graph.node]
-    names = {value.name for graph in graphs for value in graph.output} | {
-        name for node in nodes for name in node.input
-    }
-    return names | {
-        name for node in nodes for item in node.attribute for name in captured(item)
-    }
+def _drop_unused(graph: ir.Graph) -> None:
+    """Remove nodes and inputs that the outputs do not need."""
+    for node in reversed(graph):
+        if not any(_is_needed(output) for output in node.outputs):
+            remove_with_bodies(node)
+    for value in list(graph.inputs):
+        if not _is_needed(value):
+            graph.inputs.remove(value)
+
+
+def _is_needed(value: ir.Value) -> bool:
+    return bool(value.uses()) or value.is_graph_output()
+
+
+def drop_unused_outputs(model: ir.Model) -> None:
+    """Drop a Dropout's mask and a MaxPool's indices where nothing reads them.
+
+    A BatchNormalization keeps its own: before opset 14 they mean that it trains.
+    """
+    for node in model.graph:
+        if node.op_type not in ("Dropout", "MaxPool"):
+            continue
+        if not any(_is_needed(output) for output in node.outputs[1:]):
+            node.resize_outputs(min(1, len(node.outputs)))

@@ -1,236 +1,234 @@
-"""A sequence whose length and places are known at conversion is the list of its tensors, and no value of its own."""
+"""A sequence whose length and positions are known at conversion becomes the list of its tensors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import onnx
-from onnx import helper, numpy_helper
+import onnx_ir as ir
 
-from mrt.frontend.onnx.read.read import DEFAULT_DOMAINS
-from mrt.frontend.onnx.resolve.known_values import Known, Shapes
-from mrt.frontend.onnx.resolve.outputs import captured
+from mrt.frontend.onnx.resolve.bodies import ResolvePatch, int_or, remove_with_bodies
+from mrt.frontend.onnx.resolve.inputs import Shapes
+from mrt.frontend.onnx.resolve.known_values import KnownValues
+from mrt.graph.values import Array, nodes, operand
 
 MOST_PIECES = 4096
 
+Tensors = list[ir.Value]
+MaybeTensors = Tensors | None  # None where the sequence is not known
+MaybeValue = ir.Value | None  # None where the node cannot be replaced
 
-def resolve_sequences(proto: onnx.ModelProto, shapes: Shapes) -> bool:
-    """Replace what reads known sequences by Slices, Concats and the tensors themselves; whether anything was."""
-    if not any(node.op_type in SEQUENCES for node in proto.graph.node):
+
+def resolve_sequences(model: ir.Model, shapes: Shapes) -> bool:
+    """Replace what reads known sequences by Slices, Concats and the tensors themselves.
+
+    Returns whether anything was replaced.
+    """
+    if not nodes(model, *SEQUENCES):
         return False
-    lists = _Lists(proto, Known(proto, shapes))
-    nodes = [made for node in proto.graph.node for made in lists.settle(node)]
-    if not lists.changed:
-        return False
-    kept, read = [], {value.name for value in proto.graph.output}
-    for node in reversed(
-        nodes
-    ):  # a sequence that nothing reads any more goes, and so does what only it read
-        if (
-            node.op_type not in _MAKERS
-            or node.domain not in DEFAULT_DOMAINS
-            or read.intersection(node.output)
-        ):
-            kept.append(onnx.NodeProto.FromString(node.SerializeToString()))
-            read |= {
-                *node.input,
-                *(name for item in node.attribute for name in captured(item)),
-            }
-    kept.reverse()
-    del proto.graph.node[:]
-    proto.graph.node.extend(kept)
-    proto.graph.initializer.extend(lists.tensors)
-    return True
+    resolver = _Resolver(model, KnownValues(model, shapes))
+    for node in list(model.graph):
+        resolver.resolve(node)
+    resolver.remove_unread()
+    return resolver.changed
 
 
-class _Lists:
-    """The tensors of each sequence met so far."""
+class _Resolver:
+    """The tensors of each known sequence."""
 
-    def __init__(self, proto: onnx.ModelProto, known: Known) -> None:
-        self.known, self.changed = known, False
-        self.found: dict[str, list[str]] = {}
-        self.made: list[onnx.NodeProto] = []
-        self.tensors: list[onnx.TensorProto] = []
-        versions = [
-            entry.version
-            for entry in proto.opset_import
-            if entry.domain in DEFAULT_DOMAINS
-        ]
-        self.opset = versions[0] if versions else 0
-        self.taken = {
-            name for node in proto.graph.node for name in (*node.input, *node.output)
-        }
-        self.taken |= {tensor.name for tensor in proto.graph.initializer}
+    def __init__(self, model: ir.Model, known: KnownValues) -> None:
+        self.known = known
+        self.changed = False
+        self.tensors: dict[ir.Value, Tensors] = {}
+        self._graph = model.graph
+        self._nodes_before = set(model.graph)
+        self._initializers_before = set(model.graph.initializers)
 
-    def settle(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
-        """The nodes in the place of one: those of the tensors that a new sequence has, or of what is read of one."""
-        if node.domain not in DEFAULT_DOMAINS:
-            return [node]
-        self.made = []
-        if node.op_type in _MAKERS:
-            tensors = _MAKERS[node.op_type](self, node)
-            if tensors is not None:
-                self.found[node.output[0]] = tensors
-            return [*self.made, node]
-        if node.op_type == "Identity" and node.input[0] in self.found:
-            self.found[node.output[0]] = self.found[node.input[0]]
+    def resolve(self, node: ir.Node) -> None:
+        """Note the tensors of a new sequence, or replace a node that reads a known one."""
+        if node.domain or len(node.outputs) != 1:
+            return
+        make = _MAKERS.get(node.op_type)
+        if make is not None:
+            made = make(self, node)
+            if made is not None:
+                self.tensors[node.outputs[0]] = made
+            return
+        tensors = self.tensors_of(operand(node, 0))
+        if tensors is None:
+            return
+        if node.op_type == "Identity":
+            self._bypass(node)
+            return
+        read = _READERS.get(node.op_type)
+        result = None if read is None else read(self, node, tensors)
+        if result is not None:
+            ResolvePatch(node).finish(result)
             self.changed = True
-            return []
-        tensors = (
-            self.found.get(node.input[0])
-            if node.op_type in _READERS and node.input
-            else None
-        )
-        if tensors is not None and _READERS[node.op_type](self, node, tensors):
-            self.changed = True
-            return self.made
-        return [node]
 
-    def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """A node of one output."""
-        name = self._name(f"{operator.lower()}")
-        self.made.append(
-            helper.make_node(operator, inputs, [name], name=name, **attributes)
-        )
-        return name
+    def _bypass(self, node: ir.Node) -> None:
+        """Let the readers of an Identity read the sequence itself."""
+        sequence = node.inputs[0]
+        output = node.outputs[0]
+        if sequence is None or output.is_graph_output():
+            return
+        output.replace_all_uses_with(sequence)
+        remove_with_bodies(node)
+        self.changed = True
 
-    def integers(self, *values: int) -> str:
-        """A constant."""
-        name = self._name("integers")
-        self.tensors.append(numpy_helper.from_array(np.array(values, np.int64), name))
-        return name
+    def tensors_of(self, sequence: ir.Value | None) -> MaybeTensors:
+        """Return the tensors of a sequence, if they are known."""
+        return None if sequence is None else self.tensors.get(sequence)
 
-    def turned(self, operator: str, x: str, axis: int) -> str:
-        """Squeeze or Unsqueeze of an axis."""
-        if self.opset >= 13:
-            return self.add(operator, x, self.integers(axis))
-        return self.add(operator, x, axes=[axis])
+    def integer(self, node: ir.Node, index: int, default: int) -> int | None:
+        """Return an operand's number, the default where it is absent, None if not known."""
+        value = operand(node, index)
+        return default if value is None else self.known.single(value)
 
-    def _name(self, base: str) -> str:
-        count = len(self.taken)
-        while (name := f"sequence.{base}.{count}") in self.taken:
-            count += 1
-        self.taken.add(name)
-        return name
-
-    def whole(
-        self, node: onnx.NodeProto, index: int, default: int | None = None
-    ) -> int | None:
-        """A number that is an operand."""
-        if index >= len(node.input) or not node.input[index]:
-            return default
-        value = self.known.value(node.input[index])
-        return None if value is None or value.size != 1 else int(value.reshape(()))
+    def remove_unread(self) -> None:
+        """Remove sequences that nothing reads any more, and what only they read."""
+        for node in reversed(self._graph):
+            if any(map(_is_read, node.outputs)):
+                continue
+            is_new = node not in self._nodes_before
+            is_maker = node.op_type in _MAKERS and not node.domain
+            if is_new or is_maker:
+                remove_with_bodies(node)
+        initializers = self._graph.initializers
+        for name, value in list(initializers.items()):
+            is_new = name not in self._initializers_before
+            if is_new and not _is_read(value):
+                del initializers[name]
 
 
-def _attribute(node: onnx.NodeProto, name: str, default: int) -> int:
-    return next((item.i for item in node.attribute if item.name == name), default)
+def _is_read(value: ir.Value) -> bool:
+    return bool(value.uses()) or value.is_graph_output()
 
 
-def _construct(lists: _Lists, node: onnx.NodeProto) -> list[str] | None:
-    return list(node.input)
+def _construct(resolver: _Resolver, node: ir.Node) -> MaybeTensors:
+    tensors = [value for value in node.inputs if value is not None]
+    return tensors if len(tensors) == len(node.inputs) else None
 
 
-def _empty(lists: _Lists, node: onnx.NodeProto) -> list[str] | None:
+def _empty(resolver: _Resolver, node: ir.Node) -> MaybeTensors:
     return []
 
 
-def _insert(lists: _Lists, node: onnx.NodeProto) -> list[str] | None:
-    tensors = lists.found.get(node.input[0])
-    place = lists.whole(node, 2, len(tensors or ()))
-    if tensors is None or place is None or not -len(tensors) <= place <= len(tensors):
+def _insert(resolver: _Resolver, node: ir.Node) -> MaybeTensors:
+    tensors = resolver.tensors_of(operand(node, 0))
+    inserted = operand(node, 1)
+    if tensors is None or inserted is None:
         return None
-    place = place + len(tensors) if place < 0 else place
-    return [*tensors[:place], node.input[1], *tensors[place:]]
+    position = resolver.integer(node, 2, len(tensors))
+    if position is None or not -len(tensors) <= position <= len(tensors):
+        return None
+    if position < 0:
+        position += len(tensors)
+    return [*tensors[:position], inserted, *tensors[position:]]
 
 
-def _erase(lists: _Lists, node: onnx.NodeProto) -> list[str] | None:
-    tensors = lists.found.get(node.input[0])
-    place = lists.whole(node, 1, -1)
-    if tensors is None or place is None or not -len(tensors) <= place < len(tensors):
+def _erase(resolver: _Resolver, node: ir.Node) -> MaybeTensors:
+    tensors = resolver.tensors_of(operand(node, 0))
+    position = resolver.integer(node, 1, -1)
+    if tensors is None or position is None:
         return None
-    return [name for index, name in enumerate(tensors) if index != place % len(tensors)]
+    if not -len(tensors) <= position < len(tensors):
+        return None
+    remaining = list(tensors)
+    del remaining[position]
+    return remaining
 
 
-def _split(lists: _Lists, node: onnx.NodeProto) -> list[str] | None:
-    """Pieces of one size, the last of which may be shorter, or of the sizes given; single entries lose their axis if so said."""
-    axis, shape = _attribute(node, "axis", 0), lists.known.shape(node.input[0])
-    given = (
-        lists.known.value(node.input[1])
-        if len(node.input) > 1 and node.input[1]
-        else np.array(1)
-    )
-    if shape is None or given is None or not -len(shape) <= axis < len(shape):
+def _split(resolver: _Resolver, node: ir.Node) -> MaybeTensors:
+    """Cut a tensor into pieces; those of length 1 lose their axis if keepdims is 0."""
+    x = operand(node, 0)
+    axis = int_or(node, "axis", 0)
+    shape = resolver.known.shape(x)
+    if x is None or shape is None:
         return None
-    size, numbers = shape[axis], [int(number) for number in given.reshape(-1)]
-    if given.ndim == 0:
-        if numbers[0] < 1 or size > MOST_PIECES * numbers[0]:
-            return None
-        numbers = [
-            min(numbers[0], size - start) for start in range(0, size, numbers[0])
-        ]
-    if (
-        sum(numbers) != size
-        or min(numbers, default=0) < 1
-        or len(numbers) > MOST_PIECES
-    ):
+    if not -len(shape) <= axis < len(shape):
         return None
-    pieces, start, squeezed = (
-        [],
-        0,
-        len(node.input) < 2 and not _attribute(node, "keepdims", 1),
-    )
-    for number in numbers:
-        ends = [lists.integers(value) for value in (start, start + number, axis)]
-        piece = lists.add("Slice", node.input[0], *ends)
-        pieces.append(lists.turned("Squeeze", piece, axis) if squeezed else piece)
-        start += number
+    lengths = _lengths(resolver, node, shape[axis])
+    if lengths is None:
+        return None
+    patch = ResolvePatch(node)
+    lacks_split = operand(node, 1) is None
+    squeezes = lacks_split and not int_or(node, "keepdims", 1)
+    pieces: Tensors = []
+    start = 0
+    for length in lengths:
+        begin = patch.axes([start], "start")
+        end = patch.axes([start + length], "end")
+        axes = patch.axes([axis])
+        piece = patch.add("Slice", x, begin, end, axes)
+        if squeezes:
+            piece = patch.squeeze(piece, axis)
+        pieces.append(piece)
+        start += length
     return pieces
 
 
-def _at(lists: _Lists, node: onnx.NodeProto, tensors: list[str]) -> bool:
-    place = lists.whole(node, 1)
-    if place is None or not -len(tensors) <= place < len(tensors):
-        return False
-    lists.made.append(
-        helper.make_node("Identity", [tensors[place]], node.output, name=node.name)
-    )
-    return True
+def _lengths(resolver: _Resolver, node: ir.Node, size: int) -> list[int] | None:
+    """Return the lengths of the pieces.
+
+    Given one number, all have that length except perhaps the last; given a list, they
+    have the lengths of the list.
+    """
+    split = operand(node, 1)
+    given: Array | None = np.array(1)
+    if split is not None:
+        given = resolver.known.array(split)
+    if given is None:
+        return None
+    lengths = [int(number) for number in given.reshape(-1)]
+    if given.ndim == 0:
+        length = lengths[0]
+        if length < 1 or size > MOST_PIECES * length:
+            return None
+        starts = range(0, size, length)
+        lengths = [min(length, size - start) for start in starts]
+    if len(lengths) > MOST_PIECES or sum(lengths) != size:
+        return None
+    return lengths if min(lengths, default=0) >= 1 else None
 
 
-def _length(lists: _Lists, node: onnx.NodeProto, tensors: list[str]) -> bool:
-    value = numpy_helper.from_array(np.array(len(tensors), np.int64))
-    lists.made.append(
-        helper.make_node("Constant", [], node.output, name=node.name, value=value)
-    )
-    return True
+def _at(resolver: _Resolver, node: ir.Node, tensors: Tensors) -> MaybeValue:
+    if operand(node, 1) is None:
+        return None
+    position = resolver.integer(node, 1, 0)
+    if position is None or not -len(tensors) <= position < len(tensors):
+        return None
+    return ResolvePatch(node).add("Identity", tensors[position])
 
 
-def _join(lists: _Lists, node: onnx.NodeProto, tensors: list[str]) -> bool:
+def _length(resolver: _Resolver, node: ir.Node, tensors: Tensors) -> MaybeValue:
+    patch = ResolvePatch(node)
+    count = np.array(len(tensors), np.int64)
+    length = patch.constant(count, "length")
+    return patch.add("Identity", length)
+
+
+def _join(resolver: _Resolver, node: ir.Node, tensors: Tensors) -> MaybeValue:
     if not tensors:
-        return False
-    axis = _attribute(node, "axis", 0)
-    parts = (
-        [lists.turned("Unsqueeze", name, axis) for name in tensors]
-        if _attribute(node, "new_axis", 0)
-        else tensors
-    )
-    lists.made.append(
-        helper.make_node("Concat", parts, node.output, name=node.name, axis=axis)
-    )
-    return True
+        return None
+    axis = int_or(node, "axis", 0)
+    patch = ResolvePatch(node)
+    joined = tensors
+    if int_or(node, "new_axis", 0):
+        joined = [patch.unsqueeze(tensor, axis) for tensor in tensors]
+    return patch.add("Concat", *joined, axis=axis)
 
 
-_MAKERS: dict[str, Callable[[_Lists, onnx.NodeProto], list[str] | None]] = {
+_Maker = Callable[[_Resolver, ir.Node], MaybeTensors]
+_MAKERS: dict[str, _Maker] = {
     "SequenceConstruct": _construct,
     "SequenceEmpty": _empty,
     "SequenceErase": _erase,
     "SequenceInsert": _insert,
     "SplitToSequence": _split,
 }
-_READERS: dict[str, Callable[[_Lists, onnx.NodeProto, list[str]], bool]] = {
+_Reader = Callable[[_Resolver, ir.Node, Tensors], MaybeValue]
+_READERS: dict[str, _Reader] = {
     "ConcatFromSequence": _join,
     "SequenceAt": _at,
     "SequenceLength": _length,

@@ -171,8 +171,8 @@ def test_every_unsupported_node_at_once(path):
         "export the model for inference, make them an input, or end in front of it with --outputs",
         "  MaxPool:c (MaxPool): storage_order=1; expected 0",
         "  Pad:d (Pad): mode=mirror; expected constant or edge or reflect or wrap",
-        "  Pool:e (Pool): operator of the domain 'com.example': its author's own; export the model with operators of ONNX, "
-        "or end in front of it with --outputs",
+        "  Pool:e (Pool): operator of the domain 'com.example': its author's own; "
+        "export the model with operators of ONNX, or end in front of it with --outputs",
         "  Conv:f (Conv): kernel_shape=[3, 3, 3, 3]; expected 1 to 3 dimensions",
         "  BatchNormalization:y (BatchNormalization): training_mode=1; expected 0",
         "  BatchNormalization:y (BatchNormalization): second output 'z'; expected one output",

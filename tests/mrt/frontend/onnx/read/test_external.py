@@ -244,7 +244,8 @@ def test_a_model_of_more_than_two_gigabytes_is_read_with_little_memory(tmp_path)
     (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
     code = (
         "import re, sys; from pathlib import Path; from mrt import frontend\n"
-        "frontend.load(Path(sys.argv[1])); print(re.search(r'RssAnon:.(.*) kB', Path('/proc/self/status').read_text())[1])"
+        "frontend.load(Path(sys.argv[1])); status = Path('/proc/self/status').read_text()\n"
+        "print(re.search(r'RssAnon:.(.*) kB', status)[1])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, tmp_path / "m.onnx"],

@@ -1,4 +1,7 @@
-"""Loops and sequences that are known at conversion become plain nodes, and give what onnxruntime gives; others are refused."""
+"""Loops and sequences that are known at conversion become plain nodes; others are refused.
+
+The plain nodes give what onnxruntime gives for the loop or sequence.
+"""
 
 import numpy as np
 import onnx

@@ -53,7 +53,8 @@ def test_a_branch_inside_a_branch_and_a_name_that_is_taken(tmp_path):
 
 def test_a_shape_that_only_the_first_branch_tells(tmp_path):
     text = """<int64[1] axis = {1}, int64 zero = {0}, int64 two = {2}, bool yes = {1}> {
-      h = If (yes) <then_branch = a () => (t) { t = Concat <axis = 0> (x, x) }, else_branch = b () => (t) { t = Neg (x) }>
+      h = If (yes) <then_branch = a () => (t) { t = Concat <axis = 0> (x, x) },
+                    else_branch = b () => (t) { t = Neg (x) }>
       shape = Shape (h)
       rows = Gather (shape, zero)
       even = Equal (rows, two)
@@ -98,7 +99,7 @@ def test_conditions_made_to_fill_memory_stay_unknown(tmp_path):
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_shape_that_hangs_on_computed_pads(times, tmp_path):
-    """As torch writes a reflecting pad: the list of pads is turned round on the way; perhaps for one pad behind another."""
+    """As torch writes a reflecting pad, or two: the list of pads is reversed on the way."""
     again = """
       sum = Shape (g)
       wide = Gather (sum, place)
@@ -109,8 +110,9 @@ def test_a_shape_that_hangs_on_computed_pads(times, tmp_path):
       p = Transpose <perm = [1, 0]> (o)
       q = Reshape (p, flat)
       h = Pad <mode = "reflect"> (g, q)"""
-    text = """<int64[1] two = {2}, int64[4] pads = {0, 0, 0, 2}, int64[2] pairs = {-1, 2}, int64[1] flat = {-1},
-               int64[1] zero = {0}, int64 place = {2}, int64 last = {LAST}, int64 four = {4}, int64[3] none = {0, 0, 0}> {
+    text = """<int64[1] two = {2}, int64[4] pads = {0, 0, 0, 2}, int64[2] pairs = {-1, 2},
+               int64[1] flat = {-1}, int64[1] zero = {0}, int64 place = {2},
+               int64 last = {LAST}, int64 four = {4}, int64[3] none = {0, 0, 0}> {
       a = ConstantOfShape <value = int64[1] {0}> (two)
       b = Concat <axis = 0> (a, pads)
       c = Reshape (b, pairs)
@@ -136,10 +138,13 @@ def test_a_shape_that_hangs_on_computed_pads(times, tmp_path):
 
 def test_shapes_made_to_fill_memory_stay_unknown(tmp_path):
     """Three lists of 1000 numbers, compared with each other along three axes, would be 8 GB."""
-    lists = "".join(f"""
+    shapes = ("1000, 1, 1, 1", "1, 1000, 1, 1", "1, 1, 1000, 1")
+    lists = ""
+    for i, shape in enumerate(shapes):
+        lists += f"""
       a{i} = Constant <value = int64[4] {{{shape}}}> ()
       b{i} = Range (none, many, one)
-      l{i} = Reshape (b{i}, a{i})""" for i, shape in enumerate(("1000, 1, 1, 1", "1, 1000, 1, 1", "1, 1, 1000, 1")))  # fmt: skip
+      l{i} = Reshape (b{i}, a{i})"""
     text = SQUEEZE.replace(
         "int64 one = {1}>", "int64 one = {1}, int64 none = {0}, int64 many = {1000}>"
     )

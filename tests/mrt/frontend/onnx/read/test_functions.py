@@ -70,7 +70,7 @@ def test_calls_that_multiply(tmp_path):
     model_of(tmp_path, "y = own.f0 (x)", *doubling, last)
     with pytest.raises(
         BadModel,
-        match="1073741824 nodes once its functions are written out; at most 131072",
+        match="1073741824 nodes once its functions are inlined; at most 131072",
     ):
         load_onnx(tmp_path / "m.onnx")
 
@@ -79,6 +79,6 @@ def test_functions_nested_deeper_than_the_library_follows(tmp_path):
     chain = [f"f{i} (a) => (b) {{ b = own.f{i + 1} (a) }}" for i in range(2000)]
     model_of(tmp_path, "y = own.f0 (x)", *chain, "f2000 (a) => (b) { b = Relu (a) }")
     with pytest.raises(
-        BadModel, match=r"its functions cannot be written out: .*depth exceeds limit"
+        BadModel, match=r"its functions cannot be inlined: .*depth exceeds limit"
     ):
         load_onnx(tmp_path / "m.onnx")

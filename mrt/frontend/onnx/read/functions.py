@@ -1,0 +1,160 @@
+"""A model's own functions, as exporters write whole modules, are inlined where they are called.
+
+This happens on the protobuf, by the onnx library's own inliner: onnx_ir's pass has no
+bodies for the functions that ONNX itself defines, and it names the values otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import onnx
+import onnx.inliner
+
+from mrt.errors import BadModel
+from mrt.frontend.onnx.read.read import DEFAULT_DOMAINS
+
+MOST_NODES = 1 << 17
+COMPOSED = (
+    "Attention",
+    "CausalConvWithState",
+    "LinearAttention",
+    "RotaryEmbedding",
+    "SwiGLU",
+)
+Key = tuple[str, str, str]
+Bodies = dict[Key, onnx.FunctionProto]
+Sizes = dict[Key, int]
+
+
+def inline_functions(proto: onnx.ModelProto, path: Path) -> onnx.ModelProto:
+    """Return the same model with its functions inlined wherever that is possible.
+
+    What stays is refused with the unsupported operators. A function that calls itself,
+    and calls that multiply beyond MOST_NODES, are refused before anything is inlined.
+    """
+    if not proto.functions:
+        return proto
+    _refuse_endless_calls(proto, path)
+    try:
+        inlined = onnx.inliner.inline_local_functions(proto)
+    except Exception as error:  # the library names no type for what it cannot take
+        cause = " ".join(str(error).split())[:300]
+        raise BadModel(f"{path}: its functions cannot be inlined: {cause}") from None
+    called = {_called(node) for node in _all_nodes(inlined.graph.node)}
+    kept = [function for function in inlined.functions if _key(function) in called]
+    del inlined.functions[:]
+    inlined.functions.extend(kept)
+    return inlined
+
+
+def _refuse_endless_calls(proto: onnx.ModelProto, path: Path) -> None:
+    bodies = {_key(function): function for function in proto.functions}
+    sizes: Sizes = {}
+    for key in bodies:
+        _measure(key, bodies, sizes, path)
+    total = _size(proto.graph.node, sizes)
+    if total > MOST_NODES:
+        raise BadModel(
+            f"{path}: {total} nodes once its functions are inlined; "
+            f"at most {MOST_NODES} are read"
+        )
+
+
+def _key(function: onnx.FunctionProto) -> Key:
+    return _normalized(function.domain, function.name, function.overload)
+
+
+def _called(node: onnx.NodeProto) -> Key:
+    """Return the key of the function that a node would call."""
+    return _normalized(node.domain, node.op_type, node.overload)
+
+
+def _normalized(domain: str, name: str, overload: str) -> Key:
+    return ("" if domain in DEFAULT_DOMAINS else domain, name, overload)
+
+
+def _all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """Yield nodes and those of their bodies."""
+    waiting = [nodes]
+    while waiting:
+        for node in waiting.pop():
+            yield node
+            for attribute in node.attribute:
+                waiting.append(attribute.g.node)
+                waiting += [graph.node for graph in attribute.graphs]
+
+
+def _measure(start: Key, bodies: Bodies, sizes: Sizes, path: Path) -> None:
+    """Count the nodes that a call becomes.
+
+    There is no recursion, because a file may nest calls as deep as it likes.
+    """
+    waiting = [start]
+    open_calls = set[Key]()
+    while waiting:
+        key = waiting[-1]
+        missing: list[Key] = []
+        if key not in sizes:
+            missing = _unmeasured_calls(bodies[key], bodies, sizes)
+        if not missing:
+            waiting.pop()
+            open_calls.discard(key)
+            if key not in sizes:
+                sizes[key] = _size(bodies[key].node, sizes)
+            continue
+        open_calls.add(key)
+        for call in missing:
+            if call in open_calls:
+                raise BadModel(f"{path}: function '{call[0]}:{call[1]}' calls itself")
+        waiting += missing
+
+
+def _unmeasured_calls(
+    function: onnx.FunctionProto, bodies: Bodies, sizes: Sizes
+) -> list[Key]:
+    calls = [_called(node) for node in _all_nodes(function.node)]
+    return [call for call in calls if call in bodies and call not in sizes]
+
+
+def _size(nodes: Iterable[onnx.NodeProto], sizes: Sizes) -> int:
+    """Count the nodes once the measured functions are inlined."""
+    calls = [_called(node) for node in _all_nodes(nodes)]
+    return sum(sizes.get(call, 1) for call in calls)
+
+
+def inline_composed(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the same model without the operators in COMPOSED.
+
+    ONNX itself defines these as functions of other operators, and they have no other
+    form here. Forms for which the library has no body stay, and are refused with the
+    unsupported operators.
+    """
+    if not any(_is_composed(node) for node in proto.graph.node):
+        return proto
+    names = [(domain, name) for domain in DEFAULT_DOMAINS for name in COMPOSED]
+    stated = len(proto.graph.value_info)
+    # The library does not look up the types of constants itself.
+    proto.graph.value_info.extend(_types_of_constants(proto.graph))
+    try:
+        inlined = onnx.inliner.inline_selected_functions(
+            proto, names, inline_schema_functions=True
+        )
+    except Exception:  # the library names no type for a form that it has no body for
+        inlined = proto
+    del inlined.graph.value_info[stated:]
+    return inlined
+
+
+def _is_composed(node: onnx.NodeProto) -> bool:
+    return node.op_type in COMPOSED and node.domain in DEFAULT_DOMAINS
+
+
+def _types_of_constants(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
+    typed = {value.name for value in (*graph.input, *graph.value_info)}
+    return [
+        onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+        for tensor in graph.initializer
+        if tensor.name not in typed
+    ]
