@@ -11,7 +11,7 @@ from onnx_ir.passes.common import InlinePass
 
 from mrt.errors import BadOption, Unsupported
 from mrt.export.lowerings import LOWERINGS, RefusalError
-from mrt.frontend.mxnet.writer import OPSET
+from mrt.frontend.mxnet.graph_builder import OPSET
 
 DEFAULT_OPSET = 17  # read by nearly every runtime of the last years
 OPSETS = range(11, 27)

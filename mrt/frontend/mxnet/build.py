@@ -12,22 +12,22 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from mrt.errors import BadModel, BadOption, Unsupported
-from mrt.frontend.mxnet import integers
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet import integer_dtypes
+from mrt.frontend.mxnet.graph_builder import GraphBuilder, NodeRefusedError
 from mrt.frontend.mxnet.literals import parse_integers
 from mrt.frontend.mxnet.machine_graphs import refuse_machine_graphs
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators import OPERATORS
 from mrt.frontend.mxnet.operators.aliases import known_name
 from mrt.frontend.mxnet.operators.refused import why_refused
 from mrt.frontend.mxnet.operators.registry import (
     LABEL_SLOT,
     PARAMETER_SLOTS,
-    Operator,
+    MXNetOperator,
     Values,
     read_attributes,
 )
 from mrt.frontend.mxnet.symbol import Edge, Symbol, SymbolNode
-from mrt.frontend.mxnet.writer import RefusalError, Writer
 
 HINT = "supported: mrt operators --frontend mxnet"
 MAX_PROBLEMS = 200
@@ -49,11 +49,11 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Use:
+class OperatorUse:
     """A node that the outputs need, with its operator and the values of its attributes."""
 
     node: SymbolNode
-    operator: Operator
+    operator: MXNetOperator
     values: Values
     slots: tuple[str, ...]
 
@@ -67,11 +67,11 @@ class Use:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ConversionPlan:
     """What the outputs need: uses in order, variables by id, and the names of those in the place of a parameter."""
 
     symbol: Symbol
-    uses: tuple[Use, ...]
+    uses: tuple[OperatorUse, ...]
     variables: tuple[SymbolNode, ...]
     parameters: frozenset[str]
 
@@ -80,16 +80,16 @@ class Plan:
 class Built:
     """The graph before its parameters have values."""
 
-    writer: Writer
+    builder: GraphBuilder
     inputs: tuple[ir.Value, ...]
     outputs: tuple[ir.Value, ...]
 
 
-def plan(symbol: Symbol) -> Plan:
+def plan(symbol: Symbol) -> ConversionPlan:
     """Raise Unsupported with all that can be said without shapes. Labels, and what only they need, are dropped."""
     refuse_machine_graphs(_needed(symbol))
     wanted = {edge.node for edge in symbol.heads}
-    uses: list[Use] = []
+    uses: list[OperatorUse] = []
     troubles: list[list[str]] = []  # by node, from the outputs back
     for index in reversed(symbol.order):
         node = symbol.nodes[index]
@@ -115,7 +115,7 @@ def plan(symbol: Symbol) -> Plan:
         if _dtype(node) is None
     ]
     refuse_all(problems)
-    return Plan(
+    return ConversionPlan(
         symbol, tuple(uses), variables, frozenset(_parameter_names(symbol, uses))
     )
 
@@ -146,7 +146,7 @@ def _label(node: SymbolNode) -> str:
     return f"{node.name} ({node.operator})"
 
 
-def _use(node: SymbolNode, problems: list[str]) -> Use | None:
+def _use(node: SymbolNode, problems: list[str]) -> OperatorUse | None:
     operator = OPERATORS.get(known_name(node.operator or ""))
     if operator is None:
         problems.append(
@@ -163,7 +163,7 @@ def _use(node: SymbolNode, problems: list[str]) -> Use | None:
             f"{_label(node)}: {len(node.inputs)} inputs; expected {len(slots)} ({', '.join(slots[:5])})"
         )
         return None
-    return Use(node, operator, values, slots)
+    return OperatorUse(node, operator, values, slots)
 
 
 def _wrong_outputs(
@@ -199,16 +199,18 @@ def _dtype(node: SymbolNode) -> str | None:
     return "float32" if number in FLOAT_DTYPES else INTEGER_DTYPES.get(number)
 
 
-def _parameter_names(symbol: Symbol, uses: Iterable[Use]) -> Iterable[str]:
+def _parameter_names(symbol: Symbol, uses: Iterable[OperatorUse]) -> Iterable[str]:
     for use in uses:
         for edge, slot in zip(use.node.inputs, use.slots, strict=True):
             if slot in PARAMETER_SLOTS and symbol.nodes[edge.node].operator is None:
                 yield symbol.nodes[edge.node].name
 
 
-def build(made: Plan, shapes: Mapping[str, Shape], known: Mapping[str, Shape]) -> Built:
+def build(
+    made: ConversionPlan, shapes: Mapping[str, Shape], known: Mapping[str, Shape]
+) -> Built:
     """`known` are the shapes in the parameter file; `shapes` those the user gives for inputs."""
-    writer = Writer()
+    builder = GraphBuilder()
     inputs = [
         node
         for node in made.variables
@@ -218,27 +220,27 @@ def build(made: Plan, shapes: Mapping[str, Shape], known: Mapping[str, Shape]) -
     sized = _input_shapes(inputs, shapes)
     values: dict[Edge, ir.Value] = {}
     for node in made.variables:
-        name = writer.claim(node.name)
+        name = builder.claim(node.name)
         is_input = node.name in sized
-        values[Edge(node.id, 0)] = integers.mark(
-            writer.variable(name, sized[node.name])
+        values[Edge(node.id, 0)] = integer_dtypes.mark(
+            builder.variable(name, sized[node.name])
             if is_input
-            else writer.parameter(name, known.get(node.name)),
+            else builder.parameter(name, known.get(node.name)),
             _dtype(node) or "float32",
         )
-    names = _node_names(made, writer)
+    names = _node_names(made, builder)
     problems: list[str] = []
     for use in made.uses:
         operands = [values.get(edge) for edge in use.operands()]
         present = [value for value in operands if value is not None]
         if len(present) == len(operands):
-            values |= _convert(writer, use, names[use.node.id], present, problems)
+            values |= _convert(builder, use, names[use.node.id], present, problems)
     refuse_all(problems)
     outputs = tuple(values[edge] for edge in made.symbol.heads)
-    return Built(writer, tuple(values[Edge(node.id, 0)] for node in inputs), outputs)
+    return Built(builder, tuple(values[Edge(node.id, 0)] for node in inputs), outputs)
 
 
-def marked_parameters(made: Plan, given: set[str]) -> dict[str, Shape]:
+def marked_parameters(made: ConversionPlan, given: set[str]) -> dict[str, Shape]:
     """The shapes of variables in no parameter's place that Gluon still marked as parameters, where the file says them.
 
     Which they are is known from the parameter file, if there is one; this is for when there is none.
@@ -259,35 +261,35 @@ def _is_marked(node: SymbolNode) -> bool:
     )
 
 
-def _node_names(made: Plan, writer: Writer) -> dict[int, str]:
+def _node_names(made: ConversionPlan, builder: GraphBuilder) -> dict[int, str]:
     """Outputs of the model choose first, then the others in order."""
     heads = {edge.node for edge in made.symbol.heads}
     first = [use.node for use in made.uses if use.node.id in heads]
     rest = [use.node for use in made.uses if use.node.id not in heads]
-    return {node.id: writer.claim(node.name) for node in (*first, *rest)}
+    return {node.id: builder.claim(node.name) for node in (*first, *rest)}
 
 
 def _convert(
-    writer: Writer,
-    use: Use,
+    builder: GraphBuilder,
+    use: OperatorUse,
     name: str,
     operands: Sequence[ir.Value],
     problems: list[str],
 ) -> dict[Edge, ir.Value]:
     """Nothing where the node is refused: what follows it cannot be judged."""
     try:
-        dtype = integers.dtype_of_result(use.operator.name, operands)
-        result = use.operator.handler(Call(writer, name, use.values, operands))
-    except RefusalError as refusal:
+        dtype = integer_dtypes.dtype_of_result(use.operator.name, operands)
+        result = use.operator.handler(OperatorCall(builder, name, use.values, operands))
+    except NodeRefusedError as refusal:
         problems.append(f"{_label(use.node)}: {refusal}")
         return {}
     if dtype is not None:
-        integers.mark_all(result, dtype)
+        integer_dtypes.mark_all(result, dtype)
     if isinstance(result, ir.Value):
-        writer.publish(result, name)
+        builder.publish(result, name)
         return {Edge(use.node.id, 0): result}
     for index, value in enumerate(result):
-        writer.publish(value, writer.claim(f"{name}_output{index}"))
+        builder.publish(value, builder.claim(f"{name}_output{index}"))
     return {Edge(use.node.id, index): value for index, value in enumerate(result)}
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.errors import BadModel
-from mrt.frontend.mxnet.build import Built, Plan, Shape
+from mrt.frontend.mxnet.build import Built, ConversionPlan, Shape
+from mrt.frontend.mxnet.graph_builder import shape_of
 from mrt.frontend.mxnet.params import Array
-from mrt.frontend.mxnet.writer import shape_of
 
 MAX_TROUBLES = 40
 FLOATS = ("float32", "float64", "float16")
@@ -19,7 +19,10 @@ BLOCK = 2**20  # numbers looked at together
 
 
 def fill(
-    built: Built, made: Plan, arrays: Mapping[str, Array | None], path: Path | None
+    built: Built,
+    made: ConversionPlan,
+    arrays: Mapping[str, Array | None],
+    path: Path | None,
 ) -> list[str]:
     """Set every parameter, without a copy where the file has float32 already. What was converted, as notes."""
     variables = {
@@ -29,12 +32,12 @@ def fill(
         f"{name}: not in the symbol" for name in arrays if name not in variables
     ]
     converted: dict[str, list[str]] = {}
-    for name, parameter in built.writer.parameters.items():
+    for name, parameter in built.builder.parameters.items():
         if name not in arrays:
-            troubles.append(f"{name}: missing{_expected(parameter.wanted)}")
+            troubles.append(f"{name}: missing{_expected(parameter.expected)}")
             continue
         array = arrays[name]
-        trouble = _trouble(array, parameter.wanted)
+        trouble = _trouble(array, parameter.expected)
         if trouble:
             troubles.append(f"{name}: {trouble}")
         elif array is not None:
@@ -56,7 +59,7 @@ def set_numbers(value: ir.Value, array: Array) -> None:
 
 def set_ones(built: Built) -> None:
     """The gammas that count as 1."""
-    for value in built.writer.ones.values():
+    for value in built.builder.ones.values():
         set_numbers(value, np.ones(shape_of(value), np.float32))
 
 

@@ -28,7 +28,7 @@ MAX_PARAMETERS = 5_000  # every pair of layers of one shape is compared
 
 
 @dataclass
-class Layer:
+class LayerParameters:
     """The parameters that share all of their names but the last word: their names by it, and their shapes."""
 
     stem: str
@@ -100,13 +100,13 @@ def _matched(
     """The symbol's name for each of the file's."""
     theirs = _layers_of_file(arrays)
     ours = _layers_of_symbol(shapes, {word for layer in theirs for word in layer.names})
-    groups: dict[Signature, tuple[list[Layer], list[Layer]]] = defaultdict(
-        lambda: ([], [])
+    groups: dict[Signature, tuple[list[LayerParameters], list[LayerParameters]]] = (
+        defaultdict(lambda: ([], []))
     )
     for side, layers in enumerate((theirs, ours)):
         for layer in layers:
             groups[layer.signature][side].append(layer)
-    pairs: dict[str, Layer] = {}
+    pairs: dict[str, LayerParameters] = {}
     for signature, (in_file, in_symbol) in groups.items():
         if len(in_file) != len(in_symbol):
             raise _DoubtError(
@@ -129,19 +129,21 @@ def _show(signature: Signature) -> str:
     return ", ".join(f"{word} {shape}" for word, shape in signature)
 
 
-def _layers_of_file(arrays: Arrays) -> list[Layer]:
-    layers: dict[str, Layer] = {}
+def _layers_of_file(arrays: Arrays) -> list[LayerParameters]:
+    layers: dict[str, LayerParameters] = {}
     for name, array in arrays.items():
         if array is None:
             raise _DoubtError(f"{name!r} holds no array")
         stem, _, word = name.rpartition(".")
-        layer = layers.setdefault(stem, Layer(stem))
+        layer = layers.setdefault(stem, LayerParameters(stem))
         layer.names[word], layer.shapes[word] = name, array.shape
     return list(layers.values())
 
 
-def _layers_of_symbol(shapes: Mapping[str, Shape], words: set[str]) -> list[Layer]:
-    layers: dict[str, Layer] = {}
+def _layers_of_symbol(
+    shapes: Mapping[str, Shape], words: set[str]
+) -> list[LayerParameters]:
+    layers: dict[str, LayerParameters] = {}
     for name, shape in shapes.items():
         fitting = [word for word in words if name.endswith("_" + word)]
         if not fitting:
@@ -150,7 +152,7 @@ def _layers_of_symbol(shapes: Mapping[str, Shape], words: set[str]) -> list[Laye
             )
         word = max(fitting, key=len)
         stem = name.removesuffix("_" + word)
-        layer = layers.setdefault(stem, Layer(stem))
+        layer = layers.setdefault(stem, LayerParameters(stem))
         layer.names[word], layer.shapes[word] = name, shape
     return list(layers.values())
 
@@ -178,7 +180,7 @@ class _Order:
                         item.name, len(self._bits)
                     )
 
-    def sorted(self, layers: list[Layer]) -> list[Layer]:
+    def sorted(self, layers: list[LayerParameters]) -> list[LayerParameters]:
         """By creation; a pair of which nothing is known raises _DoubtError."""
         result = sorted(layers, key=cmp_to_key(self._compare))
         for index, second in enumerate(result):
@@ -189,7 +191,7 @@ class _Order:
                     )
         return result
 
-    def require_rising(self, layers: list[Layer]) -> None:
+    def require_rising(self, layers: list[LayerParameters]) -> None:
         """In the file's order, layers that are counted together have rising numbers; else its order is another one."""
         last: dict[str, tuple[int, str]] = {}
         for layer in layers:
@@ -202,14 +204,14 @@ class _Order:
                     )
                 last[word] = number, layer.stem
 
-    def _compare(self, first: Layer, second: Layer) -> int:
+    def _compare(self, first: LayerParameters, second: LayerParameters) -> int:
         counted, used = _by_number(first.stem, second.stem), self._by_use(first, second)
         return 0 if counted + used == 0 else counted or used
 
-    def _by_use(self, first: Layer, second: Layer) -> int:
+    def _by_use(self, first: LayerParameters, second: LayerParameters) -> int:
         return self._is_behind(first, second) - self._is_behind(second, first)
 
-    def _is_behind(self, layer: Layer, other: Layer) -> int:
+    def _is_behind(self, layer: LayerParameters, other: LayerParameters) -> int:
         mine = next(iter(layer.names.values()))
         its = next(iter(other.names.values()))
         return self._behind.get(mine, 0) >> self._bits.get(its, len(self._bits)) & 1

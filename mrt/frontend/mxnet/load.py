@@ -10,8 +10,14 @@ from pathlib import Path
 import onnx_ir as ir
 
 from mrt.errors import BadOption
-from mrt.frontend.mxnet.build import Built, Plan, Shape, build, marked_parameters, plan
-from mrt.frontend.mxnet.cut import cut, node_names
+from mrt.frontend.mxnet.build import (
+    Built,
+    ConversionPlan,
+    Shape,
+    build,
+    marked_parameters,
+    plan,
+)
 from mrt.frontend.mxnet.files import (
     find_params,
     joined_sha256,
@@ -22,6 +28,7 @@ from mrt.frontend.mxnet.files import (
 from mrt.frontend.mxnet.fill import fill
 from mrt.frontend.mxnet.gluon_names import match_names
 from mrt.frontend.mxnet.random_weights import check_seed, fill_randomly, seed_digest
+from mrt.frontend.mxnet.select_outputs import node_names, select_outputs
 from mrt.frontend.mxnet.symbol import Symbol, read_symbol
 
 NOTES = "mrt_notes"  # key of the model's metadata under which one reads what was changed on the way, one a line
@@ -67,7 +74,7 @@ def read_mxnet(source: Source) -> Loaded:
     left: list[str] = []
     whole = symbol
     if source.outputs:
-        symbol, left = cut(symbol, source.outputs)
+        symbol, left = select_outputs(symbol, source.outputs)
     made = plan(symbol)
     if source.random_weights is None:
         model, digest = _with_file(source, made, whole)
@@ -91,7 +98,9 @@ def _check_options(source: Source) -> None:
             )
 
 
-def _with_file(source: Source, made: Plan, whole: Symbol) -> tuple[ir.Model, bytes]:
+def _with_file(
+    source: Source, made: ConversionPlan, whole: Symbol
+) -> tuple[ir.Model, bytes]:
     """Filled from the parameter file; without parameters and without a file, as it is."""
     path = source.params
     if path is None and (
@@ -113,7 +122,7 @@ def _with_file(source: Source, made: Plan, whole: Symbol) -> tuple[ir.Model, byt
 
 
 def _with_random_weights(
-    source: Source, made: Plan, seed: int
+    source: Source, made: ConversionPlan, seed: int
 ) -> tuple[ir.Model, bytes]:
     built = build(made, source.shapes, marked_parameters(made, set(source.shapes)))
     fill_randomly(built, made, seed)
@@ -125,28 +134,15 @@ def _wanted_shapes(source: Source, symbol: Symbol) -> dict[str, Shape]:
     """Of all parameters of the symbol, in the order of their first use, as they follow from its inputs' shapes."""
     made = plan(symbol)
     built = build(made, source.shapes, marked_parameters(made, set(source.shapes)))
-    return {
-        name: item.shape or (item.wanted or ((),))[0]
-        for name, item in built.writer.parameters.items()
-    }
+    shapes: dict[str, Shape] = {}
+    for name, parameter in built.builder.parameters.items():
+        expected = parameter.expected or ((),)
+        shapes[name] = parameter.shape or expected[0]
+    return shapes
 
 
 def _model(built: Built, notes: Sequence[str]) -> ir.Model:
-    writer = built.writer
-    used = {
-        value.name
-        for node in writer.nodes
-        for value in node.inputs
-        if value is not None
-    }
-    used |= {value.name for value in built.outputs}
-    filled = [parameter.value for parameter in writer.parameters.values()]
-    initializers = [
-        value
-        for value in (*filled, *writer.ones.values(), *writer.constants)
-        if value.name in used
-    ]
-    model = writer.model(built.inputs, built.outputs, initializers)
+    model = built.builder.finish(built.inputs, built.outputs)
     if notes:
         model.metadata_props[NOTES] = "\n".join(notes)
     return model

@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 from onnx import parser
 
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.operator_call import OperatorCall
 
 DOMAIN = "mrt"
 NAME = "NonMaxSuppression"
@@ -121,7 +121,7 @@ NonMaxSuppression <keep, candidates, least_score, overlap, inclusive, gaps, back
 
 
 @dataclass(frozen=True)
-class Choice:
+class SuppressionAttributes:
     """The attributes of the node. `overlap` and `least_score` are numbers of float32."""
 
     keep: int
@@ -139,7 +139,11 @@ def function() -> ir.Function:
 
 
 def suppress(
-    call: Call, boxes: ir.Value, scores: ir.Value, classes: ir.Value, choice: Choice
+    call: OperatorCall,
+    boxes: ir.Value,
+    scores: ir.Value,
+    classes: ir.Value,
+    choice: SuppressionAttributes,
 ) -> ir.Value:
     """Indices of the kept boxes, int64[B,keep]."""
     attributes = {
@@ -151,10 +155,10 @@ def suppress(
         "gaps": int(choice.gaps),
         "background": float(choice.background),
     }
-    shape = (call.shape(scores)[0], choice.keep)
-    return call.emit_function(
-        function(), [boxes, scores, classes], attributes, shape, ir.DataType.INT64
-    )
+    indices = call.add_function(function(), [boxes, scores, classes], attributes)
+    indices.shape = ir.Shape((call.shape(scores)[0], choice.keep))
+    indices.type = ir.TensorType(ir.DataType.INT64)
+    return indices
 
 
 def above(threshold: float) -> float:

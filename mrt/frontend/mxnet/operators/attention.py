@@ -6,7 +6,7 @@ import math
 
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.linear_algebra import flipped, move_axes
 from mrt.frontend.mxnet.operators.registry import operator, positive
 
@@ -14,15 +14,15 @@ HEADS = {"heads": positive()}
 
 
 @operator("_contrib_div_sqrt_dim")
-def div_sqrt_dim(call: Call) -> ir.Value:
+def div_sqrt_dim(call: OperatorCall) -> ir.Value:
     """Over the root of the size of the last axis."""
     call.require_rank(1)
-    return call.emit("Mul", [call.data, call.constant(1 / math.sqrt(call.shape()[-1]))])
+    return call.add("Mul", call.data, call.constant(1 / math.sqrt(call.shape()[-1])))
 
 
-def _heads(call: Call, value: ir.Value, parts: int, part: int) -> ir.Value:
+def _heads(call: OperatorCall, value: ir.Value, parts: int, part: int) -> ir.Value:
     """One of `parts` of (time, batch, heads * parts * size), as (batch * heads, time, size)."""
-    shape, heads = call.shape(value), call.integer("heads")
+    shape, heads = call.shape(value), call.int_attribute("heads")
     call.require(
         len(shape) == 3,
         f"an input of shape {shape}; expected (time, batch, heads * {parts} * size)",
@@ -38,30 +38,30 @@ def _heads(call: Call, value: ir.Value, parts: int, part: int) -> ir.Value:
         bounds = [
             call.constant([number]) for number in (part * size, (part + 1) * size, 2, 1)
         ]
-        split = call.emit("Slice", [split, *bounds])
+        split = call.add("Slice", split, *bounds)
     return move_axes(call, split, [1, 0, 2])
 
 
-def _scores(call: Call, queries: ir.Value, keys: ir.Value) -> ir.Value:
+def _scores(call: OperatorCall, queries: ir.Value, keys: ir.Value) -> ir.Value:
     """Every query, over the root of its size, with every key."""
     size, others = call.shape(queries), call.shape(keys)
     call.require(
         size[0] == others[0] and size[2] == others[2],
         f"queries {size} and keys {others} do not fit",
     )
-    divided = call.emit("Mul", [queries, call.constant(1 / math.sqrt(size[-1]))])
-    return call.emit("MatMul", [divided, flipped(call, keys)])
+    divided = call.add("Mul", queries, call.constant(1 / math.sqrt(size[-1])))
+    return call.add("MatMul", divided, flipped(call, keys))
 
 
-def _attended(call: Call, values: ir.Value, attention: ir.Value) -> ir.Value:
+def _attended(call: OperatorCall, values: ir.Value, attention: ir.Value) -> ir.Value:
     """The values weighed by the attention, as (time, batch, heads * size)."""
     found, given = call.shape(values), call.shape(attention)
     fits = len(given) == 3 and (given[0], given[2]) == found[:2]
     call.require(
         fits, f"attention {given} does not fit the values {found} of all heads"
     )
-    mixed = move_axes(call, call.emit("MatMul", [attention, values]), [1, 0, 2])
-    heads = call.integer("heads")
+    mixed = move_axes(call, call.add("MatMul", attention, values), [1, 0, 2])
+    heads = call.int_attribute("heads")
     return call.reshape(mixed, [given[1], found[0] // heads, heads * found[2]])
 
 
@@ -70,7 +70,7 @@ def _attended(call: Call, values: ir.Value, attention: ir.Value) -> ir.Value:
     attributes=HEADS,
     slots=("queries_keys_values",),
 )
-def self_attention_scores(call: Call) -> ir.Value:
+def self_attention_scores(call: OperatorCall) -> ir.Value:
     """Queries with keys, from the first two of three parts."""
     return _scores(call, _heads(call, call.data, 3, 0), _heads(call, call.data, 3, 1))
 
@@ -80,7 +80,7 @@ def self_attention_scores(call: Call) -> ir.Value:
     attributes=HEADS,
     slots=("queries_keys_values", "attention"),
 )
-def self_attention(call: Call) -> ir.Value:
+def self_attention(call: OperatorCall) -> ir.Value:
     """Values, the last of three parts, weighed by the attention."""
     return _attended(call, _heads(call, call.data, 3, 2), call.inputs[1])
 
@@ -90,7 +90,7 @@ def self_attention(call: Call) -> ir.Value:
     attributes=HEADS,
     slots=("queries", "keys_values"),
 )
-def cross_attention_scores(call: Call) -> ir.Value:
+def cross_attention_scores(call: OperatorCall) -> ir.Value:
     """Queries with keys, the first of two parts."""
     return _scores(
         call, _heads(call, call.data, 1, 0), _heads(call, call.inputs[1], 2, 0)
@@ -102,6 +102,6 @@ def cross_attention_scores(call: Call) -> ir.Value:
     attributes=HEADS,
     slots=("keys_values", "attention"),
 )
-def cross_attention(call: Call) -> ir.Value:
+def cross_attention(call: OperatorCall) -> ir.Value:
     """Values, the last of two parts, weighed by the attention."""
     return _attended(call, _heads(call, call.data, 2, 1), call.inputs[1])

@@ -9,53 +9,47 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.registry import (
-    flag,
+    boolean,
+    choice,
     integer,
     integers,
     operator,
     real,
     reals,
-    word,
 )
 from mrt.frontend.mxnet.params import Array
 
 FORMATS = ("corner", "center")
 
 
-def halves(call: Call, boxes: ir.Value) -> list[ir.Value]:
+def halves(call: OperatorCall, boxes: ir.Value) -> list[ir.Value]:
     """The first two and the last two numbers of every box."""
     axis = len(call.shape(boxes)) - 1
-    return call.emit_all(
-        "Split", [boxes, call.constant([2, 2])], {"axis": axis}, outputs=2
-    )
+    return call.add_all("Split", boxes, call.constant([2, 2]), axis=axis, outputs=2)
 
 
-def _joined(call: Call, parts: Sequence[ir.Value]) -> ir.Value:
-    return call.emit("Concat", parts, {"axis": len(call.shape(parts[0])) - 1})
+def _joined(call: OperatorCall, parts: Sequence[ir.Value]) -> ir.Value:
+    return call.add("Concat", *parts, axis=len(call.shape(parts[0])) - 1)
 
 
-def to_corner(call: Call, boxes: ir.Value) -> ir.Value:
+def to_corner(call: OperatorCall, boxes: ir.Value) -> ir.Value:
     """(centre, extent) -> (corner, opposite corner)."""
     center, extent = halves(call, boxes)
-    half = call.emit("Mul", [extent, call.constant(0.5)])
-    return _joined(
-        call, [call.emit("Sub", [center, half]), call.emit("Add", [center, half])]
-    )
+    half = call.add("Mul", extent, call.constant(0.5))
+    return _joined(call, [call.add("Sub", center, half), call.add("Add", center, half)])
 
 
-def to_center(call: Call, boxes: ir.Value) -> ir.Value:
+def to_center(call: OperatorCall, boxes: ir.Value) -> ir.Value:
     """(corner, opposite corner) -> (centre, extent)."""
     corner, opposite = halves(call, boxes)
-    center = call.emit(
-        "Mul", [call.emit("Add", [corner, opposite]), call.constant(0.5)]
-    )
-    return _joined(call, [center, call.emit("Sub", [opposite, corner])])
+    center = call.add("Mul", call.add("Add", corner, opposite), call.constant(0.5))
+    return _joined(call, [center, call.add("Sub", opposite, corner)])
 
 
 def decode(
-    call: Call,
+    call: OperatorCall,
     offsets: ir.Value,
     anchors: ir.Value,
     deviations: Sequence[float],
@@ -64,18 +58,15 @@ def decode(
     """Corners of anchors (centre, extent) moved and stretched: by offset * extent, by exp(offset), at most `most` if above 0."""
     shift, stretch = halves(call, offsets)
     center, extent = halves(call, anchors)
-    shift = call.emit("Mul", [shift, call.constant(list(deviations[:2]))])
-    stretch = call.emit("Mul", [stretch, call.constant(list(deviations[2:]))])
+    shift = call.add("Mul", shift, call.constant(list(deviations[:2])))
+    stretch = call.add("Mul", stretch, call.constant(list(deviations[2:])))
     if most > 0:
-        stretch = call.emit("Min", [stretch, call.constant(most)])
-    middle = call.emit("Add", [call.emit("Mul", [shift, extent]), center])
-    half = call.emit(
-        "Mul",
-        [call.emit("Exp", [stretch]), call.emit("Mul", [extent, call.constant(0.5)])],
+        stretch = call.add("Min", stretch, call.constant(most))
+    middle = call.add("Add", call.add("Mul", shift, extent), center)
+    half = call.add(
+        "Mul", call.add("Exp", stretch), call.add("Mul", extent, call.constant(0.5))
     )
-    return _joined(
-        call, [call.emit("Sub", [middle, half]), call.emit("Add", [middle, half])]
-    )
+    return _joined(call, [call.add("Sub", middle, half), call.add("Add", middle, half)])
 
 
 @operator(
@@ -83,11 +74,11 @@ def decode(
     attributes={
         **{f"std{index}": real(1.0) for index in range(4)},
         "clip": real(-1.0),
-        "format": word(*FORMATS, default="center"),
+        "format": choice(*FORMATS, default="center"),
     },
     slots=("data", "anchors"),
 )
-def box_decode(call: Call) -> ir.Value:
+def box_decode(call: OperatorCall) -> ir.Value:
     """Corners, from offsets and from anchors in the given format."""
     call.require_rank(3, 3)
     batch, count, width = call.shape()
@@ -95,23 +86,23 @@ def box_decode(call: Call) -> ir.Value:
     call.require(
         width == 4, f"data of shape {call.shape()}: expected four numbers a box"
     )
-    if call.word("format") == "corner":
+    if call.string_attribute("format") == "corner":
         anchors = to_center(call, anchors)
     return decode(
         call,
         call.data,
         anchors,
-        [call.real(f"std{index}") for index in range(4)],
-        call.real("clip"),
+        [call.float_attribute(f"std{index}") for index in range(4)],
+        call.float_attribute("clip"),
     )
 
 
 @operator(
     "_contrib_box_iou",
-    attributes={"format": word(*FORMATS, default="corner")},
+    attributes={"format": choice(*FORMATS, default="corner")},
     slots=("lhs", "rhs"),
 )
-def box_iou(call: Call) -> ir.Value:
+def box_iou(call: OperatorCall) -> ir.Value:
     """The intersection over the union of every box on the left with every one on the right; 0 where the union is empty."""
     shapes = [call.shape(value) for value in call.inputs]
     call.require(
@@ -125,23 +116,21 @@ def box_iou(call: Call) -> ir.Value:
             call.inputs, ([counts[0], 1, 4], [1, counts[1], 4]), strict=True
         )
     )
-    if call.word("format") == "center":
+    if call.string_attribute("format") == "center":
         left, right = to_corner(call, left), to_corner(call, right)
     (a, b), (c, d) = halves(call, left), halves(call, right)
-    both = _area(call, call.emit("Max", [a, c]), call.emit("Min", [b, d]))
-    either = call.emit(
-        "Sub", [call.emit("Add", [_area(call, a, b), _area(call, c, d)]), both]
+    both = _area(call, call.add("Max", a, c), call.add("Min", b, d))
+    either = call.add(
+        "Sub", call.add("Add", _area(call, a, b), _area(call, c, d)), both
     )
-    exists = call.emit("Greater", [either, call.constant(0.0)])
-    share = call.emit(
-        "Div", [both, call.emit("Where", [exists, either, call.constant(1.0)])]
-    )
+    exists = call.add("Greater", either, call.constant(0.0))
+    share = call.add("Div", both, call.add("Where", exists, either, call.constant(1.0)))
     return call.reshape(share, [*shapes[0][:-1], *shapes[1][:-1]])
 
 
-def _area(call: Call, corner: ir.Value, opposite: ir.Value) -> ir.Value:
-    sides = call.emit("Relu", [call.emit("Sub", [opposite, corner])])
-    return call.emit("ReduceProd", [sides, call.constant([2])], {"keepdims": 0})
+def _area(call: OperatorCall, corner: ir.Value, opposite: ir.Value) -> ir.Value:
+    sides = call.add("Relu", call.add("Sub", opposite, corner))
+    return call.add("ReduceProd", sides, call.constant([2]), keepdims=0)
 
 
 @operator(
@@ -149,16 +138,16 @@ def _area(call: Call, corner: ir.Value, opposite: ir.Value) -> ir.Value:
     attributes={
         "sizes": reals((1.0,)),
         "ratios": reals((1.0,)),
-        "clip": flag(False),
+        "clip": boolean(False),
         "steps": reals((-1.0, -1.0)),
         "offsets": reals((0.5, 0.5)),
     },
 )
-def multi_box_prior(call: Call) -> ir.Value:
+def multi_box_prior(call: OperatorCall) -> ir.Value:
     """Corners around every place of the map: each size at the first ratio, then the first size at each other ratio."""
     call.require_rank(4, 4)
     sizes, ratios, steps, offsets = (
-        call.reals(name) for name in ("sizes", "ratios", "steps", "offsets")
+        call.floats_attribute(name) for name in ("sizes", "ratios", "steps", "offsets")
     )
     call.require(
         bool(sizes) and bool(ratios),
@@ -174,7 +163,7 @@ def multi_box_prior(call: Call) -> ir.Value:
     )
     height, width = call.shape()[2:]
     shapes = len(sizes) + len(ratios) - 1
-    call.writer.require_room(height * width * shapes * 4)
+    call.builder.require_space(height * width * shapes * 4)
     boxes = _priors(
         height,
         width,
@@ -182,9 +171,9 @@ def multi_box_prior(call: Call) -> ir.Value:
         steps,
         offsets,
     )
-    if call.flag("clip"):
+    if call.bool_attribute("clip"):
         boxes = boxes.clip(0, 1)
-    return call.emit("Identity", [call.array(boxes)])
+    return call.add("Identity", call.array(boxes))
 
 
 def _priors(
@@ -220,15 +209,15 @@ def _priors(
         "pooled_size": integers(None),
         "spatial_scale": real(),
         "sample_ratio": integer(-1),
-        "position_sensitive": flag(False, only=(False,)),
-        "aligned": flag(False),
+        "position_sensitive": boolean(False, only=(False,)),
+        "aligned": boolean(False),
     },
     slots=("data", "rois"),
 )
-def roi_align(call: Call) -> ir.Value:
+def roi_align(call: OperatorCall) -> ir.Value:
     """ONNX's RoiAlign by averages. Rows of rois are the number of an image and the corners of a region of it."""
     call.require_rank(4, 4)
-    size = call.integers("pooled_size")
+    size = call.ints_attribute("pooled_size")
     call.require(
         len(size) == 2 and min(size) >= 1,
         f"pooled_size={size}: expected two positive integers",
@@ -238,23 +227,21 @@ def roi_align(call: Call) -> ir.Value:
         call.shape(rois)[1:] == (5,),
         f"rois of shape {call.shape(rois)}: expected five numbers a region",
     )
-    image, regions = call.emit_all(
-        "Split", [rois, call.constant([1, 4])], {"axis": 1}, outputs=2
+    image, regions = call.add_all(
+        "Split", rois, call.constant([1, 4]), axis=1, outputs=2
     )
-    numbers = call.emit(
-        "Cast", [call.reshape(image, [-1])], {"to": onnx.TensorProto.INT64}
-    )
-    return call.emit(
+    numbers = call.add("Cast", call.reshape(image, [-1]), to=onnx.TensorProto.INT64)
+    return call.add(
         "RoiAlign",
-        [call.data, regions, numbers],
-        {
-            "output_height": size[0],
-            "output_width": size[1],
-            "spatial_scale": call.real("spatial_scale"),
-            "sampling_ratio": max(call.integer("sample_ratio"), 0),
-            "coordinate_transformation_mode": "half_pixel"
-            if call.flag("aligned")
-            else "output_half_pixel",
-            "mode": "avg",
-        },
+        call.data,
+        regions,
+        numbers,
+        output_height=size[0],
+        output_width=size[1],
+        spatial_scale=call.float_attribute("spatial_scale"),
+        sampling_ratio=max(call.int_attribute("sample_ratio"), 0),
+        coordinate_transformation_mode="half_pixel"
+        if call.bool_attribute("aligned")
+        else "output_half_pixel",
+        mode="avg",
     )

@@ -6,58 +6,60 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.boxes import decode, to_center, to_corner
 from mrt.frontend.mxnet.operators.registry import (
     Attribute,
-    flag,
+    boolean,
+    choice,
     integer,
     operator,
     real,
     reals,
-    word,
 )
-from mrt.frontend.mxnet.suppression import Choice, above, suppress
+from mrt.frontend.mxnet.suppression import SuppressionAttributes, above, suppress
 
 FORMATS = ("corner", "center")
 FLOAT = onnx.TensorProto.FLOAT
 EVERYTHING = float(np.finfo(np.float32).min)
 
 
-def part(call: Call, value: ir.Value, axis: int, first: int, end: int) -> ir.Value:
+def part(
+    call: OperatorCall, value: ir.Value, axis: int, first: int, end: int
+) -> ir.Value:
     """Some indices of one axis."""
     bounds = [call.constant([number]) for number in (first, end, axis)]
-    return call.emit("Slice", [value, *bounds])
+    return call.add("Slice", value, *bounds)
 
 
-def _pick(call: Call, rows: ir.Value, indices: ir.Value) -> ir.Value:
+def _pick(call: OperatorCall, rows: ir.Value, indices: ir.Value) -> ir.Value:
     """Of each sample the rows at the indices [B,K]; an index that is the number of rows gives -1 everywhere."""
     batch, count, width = call.shape(rows)
     pads = call.constant([0, 0, 0, 0, 1, 0])
-    longer = call.emit("Pad", [rows, pads, call.constant(-1.0)], {"mode": "constant"})
+    longer = call.add("Pad", rows, pads, call.constant(-1.0), mode="constant")
     if batch > 1:
         starts = call.array(
             np.arange(batch, dtype=np.int64).reshape(-1, 1) * (count + 1)
         )
         indices, longer = (
-            call.emit("Add", [indices, starts]),
+            call.add("Add", indices, starts),
             call.reshape(longer, [1, batch * (count + 1), width]),
         )
     flat = call.reshape(indices, [-1])
-    return call.reshape(
-        call.emit("Gather", [longer, flat], {"axis": 1}), [batch, -1, width]
-    )
+    return call.reshape(call.add("Gather", longer, flat, axis=1), [batch, -1, width])
 
 
-def _filled(call: Call, rows: ir.Value, count: int) -> ir.Value:
+def _filled(call: OperatorCall, rows: ir.Value, count: int) -> ir.Value:
     """Rows of -1 behind, up to that many."""
     missing = count - call.shape(rows)[1]
     if not missing:
         return rows
-    return call.emit(
+    return call.add(
         "Pad",
-        [rows, call.constant([0, 0, 0, 0, missing, 0]), call.constant(-1.0)],
-        {"mode": "constant"},
+        rows,
+        call.constant([0, 0, 0, 0, missing, 0]),
+        call.constant(-1.0),
+        mode="constant",
     )
 
 
@@ -69,36 +71,40 @@ NMS: dict[str, Attribute] = {
     "score_index": integer(1),
     "id_index": integer(-1),
     "background_id": integer(-1),
-    "force_suppress": flag(False),
-    "in_format": word(*FORMATS, default="corner"),
-    "out_format": word(*FORMATS, default="corner"),
+    "force_suppress": boolean(False),
+    "in_format": choice(*FORMATS, default="corner"),
+    "out_format": choice(*FORMATS, default="corner"),
 }
 
 
 @operator("_contrib_box_nms", "_contrib_box_non_maximum_suppression", attributes=NMS)
-def box_nms(call: Call) -> ir.Value:
+def box_nms(call: OperatorCall) -> ir.Value:
     """The kept rows of each sample, best first, then rows of -1. Nothing happens if topk is 0."""
     call.require_rank(2)
-    if call.integer("topk") == 0:
-        return call.emit("Identity", [call.data])
+    if call.int_attribute("topk") == 0:
+        return call.add("Identity", call.data)
     *lead, count, width = call.shape()
     data = call.reshape(call.data, [int(np.prod(lead, dtype=np.int64)), count, width])
-    start = call.integer("coord_start")
+    start = call.int_attribute("coord_start")
     call.require(
         0 <= start <= width - 4,
         f"coord_start={start}: rows of {width} numbers have no box there",
     )
     boxes = part(call, data, 2, start, start + 4)
-    corners = boxes if call.word("in_format") == "corner" else to_corner(call, boxes)
-    wanted = call.integer("topk")
+    corners = (
+        boxes
+        if call.string_attribute("in_format") == "corner"
+        else to_corner(call, boxes)
+    )
+    wanted = call.int_attribute("topk")
     candidates = min(wanted, count) if wanted > 0 else count
-    choice = Choice(
+    choice = SuppressionAttributes(
         candidates,
         candidates,
-        above(call.real("valid_thresh")),
-        call.real("overlap_thresh"),
-        background=call.integer("background_id")
-        if call.integer("id_index") >= 0
+        above(call.float_attribute("valid_thresh")),
+        call.float_attribute("overlap_thresh"),
+        background=call.int_attribute("background_id")
+        if call.int_attribute("id_index") >= 0
         else -1,
     )
     indices = suppress(
@@ -108,30 +114,33 @@ def box_nms(call: Call) -> ir.Value:
     return rows if len(lead) == 1 else call.reshape(rows, [*lead, count, width])
 
 
-def _column(call: Call, data: ir.Value, name: str) -> ir.Value:
+def _column(call: OperatorCall, data: ir.Value, name: str) -> ir.Value:
     """One number of each row."""
-    (batch, count, width), index = call.shape(data), call.integer(name)
+    (batch, count, width), index = call.shape(data), call.int_attribute(name)
     call.require(0 <= index < width, f"{name}={index} of rows of {width} numbers")
     return call.reshape(part(call, data, 2, index, index + 1), [batch, count])
 
 
-def _classes(call: Call, data: ir.Value) -> ir.Value:
+def _classes(call: OperatorCall, data: ir.Value) -> ir.Value:
     """One for all where there are none; under force_suppress too, except that those of the background stay so."""
-    if call.integer("id_index") < 0:
+    if call.int_attribute("id_index") < 0:
         return call.array(np.zeros(call.shape(data)[:2], np.float32))
     classes = _column(call, data, "id_index")
-    if not call.flag("force_suppress"):
+    if not call.bool_attribute("force_suppress"):
         return classes
-    background = float(call.integer("background_id"))
-    same = call.emit("Equal", [classes, call.constant(background)])
-    return call.emit(
-        "Where", [same, call.constant(background), call.constant(background + 1)]
+    background = float(call.int_attribute("background_id"))
+    same = call.add("Equal", classes, call.constant(background))
+    return call.add(
+        "Where", same, call.constant(background), call.constant(background + 1)
     )
 
 
-def _converted(call: Call, rows: ir.Value, start: int) -> ir.Value:
+def _converted(call: OperatorCall, rows: ir.Value, start: int) -> ir.Value:
     """The rows with their boxes in the format that is wanted."""
-    given, wanted = call.word("in_format"), call.word("out_format")
+    given, wanted = (
+        call.string_attribute("in_format"),
+        call.string_attribute("out_format"),
+    )
     if given == wanted:
         return rows
     width = call.shape(rows)[2]
@@ -141,23 +150,23 @@ def _converted(call: Call, rows: ir.Value, start: int) -> ir.Value:
     pieces.append(made)
     if start + 4 < width:
         pieces.append(part(call, rows, 2, start + 4, width))
-    return call.emit("Concat", pieces, {"axis": 2}) if len(pieces) > 1 else made
+    return call.add("Concat", *pieces, axis=2) if len(pieces) > 1 else made
 
 
 @operator(
     "_contrib_MultiBoxDetection",
     attributes={
-        "clip": flag(True),
+        "clip": boolean(True),
         "threshold": real(0.01),
         "background_id": integer(0),
         "nms_threshold": real(0.5),
-        "force_suppress": flag(False),
+        "force_suppress": boolean(False),
         "variances": reals((0.1, 0.1, 0.2, 0.2)),
         "nms_topk": integer(-1),
     },
     slots=("cls_prob", "loc_pred", "anchor"),
 )
-def multi_box_detection(call: Call) -> ir.Value:
+def multi_box_detection(call: OperatorCall) -> ir.Value:
     """Rows (class, score, box) of the anchors whose best class reaches the threshold, by score; a suppressed one has class -1.
 
     Class 0 is the background, whatever background_id says.
@@ -169,45 +178,56 @@ def multi_box_detection(call: Call) -> ir.Value:
         f"input of shape {call.shape()} has no class beside the background",
     )
     anchors, offsets = call.inputs[2], call.reshape(call.inputs[1], [batch, count, 4])
-    variances = call.reals("variances")
+    variances = call.floats_attribute("variances")
     call.require(len(variances) == 4, f"variances={variances}: expected four numbers")
     boxes = decode(
         call, offsets, to_center(call, call.reshape(anchors, [1, count, 4])), variances
     )
-    if call.flag("clip"):
-        boxes = call.emit("Clip", [boxes, call.constant(0.0), call.constant(1.0)])
+    if call.bool_attribute("clip"):
+        boxes = call.add("Clip", boxes, call.constant(0.0), call.constant(1.0))
     foreground = part(call, call.data, 1, 1, classes)
-    scores = call.emit("ReduceMax", [foreground, call.constant([1])], {"keepdims": 0})
-    best = call.emit("ArgMax", [foreground], {"axis": 1, "keepdims": 0})
-    labels = call.emit("Cast", [best], {"to": FLOAT})
+    scores = call.add("ReduceMax", foreground, call.constant([1]), keepdims=0)
+    best = call.add("ArgMax", foreground, axis=1, keepdims=0)
+    labels = call.add("Cast", best, to=FLOAT)
     columns = [call.reshape(column, [batch, count, 1]) for column in (labels, scores)]
-    rows = call.emit("Concat", [*columns, boxes], {"axis": 2})
+    rows = call.add("Concat", *columns, boxes, axis=2)
     return _detections(call, rows, boxes, scores, labels)
 
 
 def _detections(
-    call: Call, rows: ir.Value, boxes: ir.Value, scores: ir.Value, labels: ir.Value
+    call: OperatorCall,
+    rows: ir.Value,
+    boxes: ir.Value,
+    scores: ir.Value,
+    labels: ir.Value,
 ) -> ir.Value:
-    count, limit = call.shape(rows)[1], call.real("nms_threshold")
-    threshold, wanted = call.real("threshold"), call.integer("nms_topk")
+    count, limit = call.shape(rows)[1], call.float_attribute("nms_threshold")
+    threshold, wanted = (
+        call.float_attribute("threshold"),
+        call.int_attribute("nms_topk"),
+    )
     if not 0 < limit <= 1:
         return _pick(call, rows, _in_place(call, boxes, scores, threshold))
     candidates = min(wanted, count) if wanted > 0 else count
     one = (
         call.array(np.zeros(call.shape(scores), np.float32))
-        if call.flag("force_suppress")
+        if call.bool_attribute("force_suppress")
         else labels
     )
     every = suppress(
-        call, boxes, scores, one, Choice(candidates, candidates, threshold, 1.0)
+        call,
+        boxes,
+        scores,
+        one,
+        SuppressionAttributes(candidates, candidates, threshold, 1.0),
     )
-    choice = Choice(candidates, candidates, threshold, limit, inclusive=True, gaps=True)
-    kept = call.emit(
+    choice = SuppressionAttributes(
+        candidates, candidates, threshold, limit, inclusive=True, gaps=True
+    )
+    kept = call.add(
         "Less",
-        [
-            suppress(call, boxes, scores, one, choice),
-            call.array(np.array(count, np.int64)),
-        ],
+        suppress(call, boxes, scores, one, choice),
+        call.array(np.array(count, np.int64)),
     )
     if (
         candidates < count
@@ -215,28 +235,28 @@ def _detections(
         others = part(
             call, _in_place(call, boxes, scores, threshold), 1, candidates, count
         )
-        every = call.emit("Concat", [every, others], {"axis": 1})
+        every = call.add("Concat", every, others, axis=1)
         none = call.array(
             np.zeros((call.shape(scores)[0], count - candidates), np.bool_)
         )
-        kept = call.emit("Concat", [kept, none], {"axis": 1})
+        kept = call.add("Concat", kept, none, axis=1)
     found = _pick(call, rows, every)
     shown = call.reshape(kept, [*call.shape(kept), 1])
-    label = call.emit("Where", [shown, part(call, found, 2, 0, 1), call.constant(-1.0)])
-    return call.emit("Concat", [label, part(call, found, 2, 1, 6)], {"axis": 2})
+    label = call.add("Where", shown, part(call, found, 2, 0, 1), call.constant(-1.0))
+    return call.add("Concat", label, part(call, found, 2, 1, 6), axis=2)
 
 
 def _in_place(
-    call: Call, boxes: ir.Value, scores: ir.Value, threshold: float
+    call: OperatorCall, boxes: ir.Value, scores: ir.Value, threshold: float
 ) -> ir.Value:
     """Indices of all that reach the threshold, in their own order."""
     count = call.shape(scores)[1]
-    reaches = call.emit("GreaterOrEqual", [scores, call.constant(threshold)])
-    found = call.emit("Cast", [reaches], {"to": FLOAT})
+    reaches = call.add("GreaterOrEqual", scores, call.constant(threshold))
+    found = call.add("Cast", reaches, to=FLOAT)
     return suppress(
         call,
         boxes,
         found,
         call.array(np.zeros(call.shape(scores), np.float32)),
-        Choice(count, count, 1.0, 1.0),
+        SuppressionAttributes(count, count, 1.0, 1.0),
     )

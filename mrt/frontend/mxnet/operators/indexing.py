@@ -11,8 +11,9 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from mrt.frontend.mxnet import integers
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet import integer_dtypes
+from mrt.frontend.mxnet.graph_builder import MAX_ELEMENTS
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.casts import (
     FLOATS,
     dtype_attribute,
@@ -22,36 +23,36 @@ from mrt.frontend.mxnet.operators.casts import (
 from mrt.frontend.mxnet.operators.linear_algebra import move_axes
 from mrt.frontend.mxnet.operators.registry import (
     Attribute,
-    flag,
+    boolean,
+    choice,
     ignored,
     integer,
     operator,
     positive,
     real,
-    word,
 )
-from mrt.frontend.mxnet.writer import MAX_ELEMENTS
 
 FLOAT, INT64 = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
 LAST: Attribute = integer(-1)
 
 
-def whole(call: Call, index: ir.Value) -> ir.Value:
+def as_integers(call: OperatorCall, index: ir.Value) -> ir.Value:
     """The index without its fraction, as an integer."""
-    return call.emit("Cast", [index], {"to": INT64})
+    return call.add("Cast", index, to=INT64)
 
 
-def inside(call: Call, index: ir.Value, size: int, mode: str) -> ir.Value:
+def inside(call: OperatorCall, index: ir.Value, size: int, mode: str) -> ir.Value:
     """The index as an integer from 0 to size - 1."""
     if mode == "wrap":
-        return call.emit(
+        return call.add(
             "Mod",
-            [whole(call, index), call.array(np.array(size, np.int64))],
-            {"fmod": 0},
+            as_integers(call, index),
+            call.array(np.array(size, np.int64)),
+            fmod=0,
         )
-    return whole(
+    return as_integers(
         call,
-        call.emit("Clip", [index, call.constant(0.0), call.constant(float(size - 1))]),
+        call.add("Clip", index, call.constant(0.0), call.constant(float(size - 1))),
     )
 
 
@@ -66,43 +67,41 @@ def inside(call: Call, index: ir.Value, size: int, mode: str) -> ir.Value:
     },
     slots=("data", "weight"),
 )
-def embedding(call: Call) -> ir.Value:
+def embedding(call: OperatorCall) -> ir.Value:
     """Rows of the weight; an index outside is clipped."""
-    rows, columns = call.integer("input_dim"), call.integer("output_dim")
+    rows, columns = call.int_attribute("input_dim"), call.int_attribute("output_dim")
     weight = call.parameter(1, (rows, columns))
-    return call.emit(
-        "Gather", [weight, inside(call, call.data, rows, "clip")], {"axis": 0}
-    )
+    return call.add("Gather", weight, inside(call, call.data, rows, "clip"), axis=0)
 
 
 @operator(
     "take",
     attributes={
         "axis": integer(0),
-        "mode": word("clip", "wrap", "raise", default="clip"),
+        "mode": choice("clip", "wrap", "raise", default="clip"),
     },
     slots=("a", "indices"),
 )
-def take(call: Call) -> ir.Value:
+def take(call: OperatorCall) -> ir.Value:
     """Slices along an axis, in the shape of the indices."""
-    axis = call.axis(call.integer("axis"))
-    index = inside(call, call.inputs[1], call.shape()[axis], call.word("mode"))
-    return call.emit("Gather", [call.data, index], {"axis": axis})
+    axis = call.axis(call.int_attribute("axis"))
+    index = inside(
+        call, call.inputs[1], call.shape()[axis], call.string_attribute("mode")
+    )
+    return call.add("Gather", call.data, index, axis=axis)
 
 
-def _one_of_each(call: Call, axis: int, mode: str) -> ir.Value:
+def _one_of_each(call: OperatorCall, axis: int, mode: str) -> ir.Value:
     """One element of every row along the axis, which stays with size 1."""
     shape = list(call.shape())
     size = shape[axis]
     shape[axis] = 1
     index = inside(call, call.inputs[1], size, mode)
-    return call.emit(
-        "GatherElements", [call.data, call.reshape(index, shape)], {"axis": axis}
-    )
+    return call.add("GatherElements", call.data, call.reshape(index, shape), axis=axis)
 
 
 @operator("batch_take", slots=("a", "indices"))
-def batch_take(call: Call) -> ir.Value:
+def batch_take(call: OperatorCall) -> ir.Value:
     """One element of every row of a matrix, clipped."""
     call.require_rank(2, 2)
     rows = call.shape()[0]
@@ -116,14 +115,14 @@ def batch_take(call: Call) -> ir.Value:
     "choose_element_0index",
     attributes={
         "axis": LAST,
-        "keepdims": flag(False),
-        "mode": word("clip", "wrap", default="clip"),
+        "keepdims": boolean(False),
+        "mode": choice("clip", "wrap", default="clip"),
     },
     slots=("data", "index"),
 )
-def pick(call: Call) -> ir.Value:
+def pick(call: OperatorCall) -> ir.Value:
     """One element of every row along an axis; the index has the shape of the input with or without that axis."""
-    shape, axis = call.shape(), call.axis(call.integer("axis"))
+    shape, axis = call.shape(), call.axis(call.int_attribute("axis"))
     without = shape[:axis] + shape[axis + 1 :]
     kept = (*shape[:axis], 1, *shape[axis + 1 :])
     given = call.shape(call.inputs[1])
@@ -131,16 +130,16 @@ def pick(call: Call) -> ir.Value:
         given in (kept, without or (1,)),
         f"an index of shape {given}; expected {without or (1,)} or {kept}",
     )
-    picked = _one_of_each(call, axis, call.word("mode"))
+    picked = _one_of_each(call, axis, call.string_attribute("mode"))
     return (
         picked
-        if call.flag("keepdims") or not without
+        if call.bool_attribute("keepdims") or not without
         else call.reshape(picked, without)
     )
 
 
 @operator("gather_nd", slots=("data", "indices"))
-def gather_nd(call: Call) -> ir.Value:
+def gather_nd(call: OperatorCall) -> ir.Value:
     """Elements or slices by coordinates, which stand along the first axis of the indices; negative from the end."""
     given, shape = call.shape(call.inputs[1]), call.shape()
     fits = len(given) >= 2 and given[0] <= len(shape)
@@ -148,8 +147,10 @@ def gather_nd(call: Call) -> ir.Value:
         fits,
         f"indices of shape {given} for {shape}; expected coordinates, then at least one axis",
     )
-    last = move_axes(call, whole(call, call.inputs[1]), [*range(1, len(given)), 0])
-    return call.emit("GatherND", [call.data, last], {"batch_dims": 0})
+    last = move_axes(
+        call, as_integers(call, call.inputs[1]), [*range(1, len(given)), 0]
+    )
+    return call.add("GatherND", call.data, last, batch_dims=0)
 
 
 @operator(
@@ -162,23 +163,25 @@ def gather_nd(call: Call) -> ir.Value:
     },
     slots=("indices",),
 )
-def one_hot(call: Call) -> ir.Value:
+def one_hot(call: OperatorCall) -> ir.Value:
     """A new last axis, on at the index; nowhere if that lies outside, where ONNX's would count from the end."""
-    shape, depth = call.shape(), call.integer("depth")
+    shape, depth = call.shape(), call.int_attribute("depth")
     call.require(
         math.prod(shape) * depth <= MAX_ELEMENTS,
         f"depth={depth} of {shape}: more than 2^28 numbers",
     )
-    index = call.reshape(whole(call, call.data), [*shape, 1])
-    hot = call.emit("Equal", [index, call.array(np.arange(depth, dtype=np.int64))])
-    number = call.emit("Cast", [hot], {"to": FLOAT})
+    index = call.reshape(as_integers(call, call.data), [*shape, 1])
+    hot = call.add("Equal", index, call.array(np.arange(depth, dtype=np.int64)))
+    number = call.add("Cast", hot, to=FLOAT)
     dtype = result_dtype(call)
     on, off = (
-        call.real(name) if dtype in FLOATS else float(math.trunc(call.real(name)))
+        call.float_attribute(name)
+        if dtype in FLOATS
+        else float(math.trunc(call.float_attribute(name)))
         for name in ("on_value", "off_value")
     )
     if on - off != 1:
-        number = call.emit("Mul", [number, call.constant(on - off)])
+        number = call.add("Mul", number, call.constant(on - off))
     if off != 0:
-        number = call.emit("Add", [number, call.constant(off)])
-    return integers.mark(number, dtype)
+        number = call.add("Add", number, call.constant(off))
+    return integer_dtypes.mark(number, dtype)

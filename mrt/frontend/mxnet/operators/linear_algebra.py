@@ -8,30 +8,30 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.registry import (
     Attribute,
-    flag,
+    boolean,
     ignored,
     integer,
     operator,
     real,
 )
 
-TRANSPOSES = {"transpose_a": flag(False), "transpose_b": flag(False)}
+TRANSPOSES = {"transpose_a": boolean(False), "transpose_b": boolean(False)}
 PRODUCT: dict[str, Attribute] = {**TRANSPOSES, **ignored("forward_stype")}
 
 
-def move_axes(call: Call, value: ir.Value, order: Sequence[int]) -> ir.Value:
+def move_axes(call: OperatorCall, value: ir.Value, order: Sequence[int]) -> ir.Value:
     """Emit a Transpose, if it moves anything."""
     return (
         value
         if list(order) == sorted(order)
-        else call.emit("Transpose", [value], {"perm": list(order)})
+        else call.add("Transpose", value, perm=list(order))
     )
 
 
-def flipped(call: Call, value: ir.Value, *, wanted: bool = True) -> ir.Value:
+def flipped(call: OperatorCall, value: ir.Value, *, wanted: bool = True) -> ir.Value:
     """The last two axes exchanged, if that is wanted."""
     rank = len(call.shape(value))
     return (
@@ -41,7 +41,7 @@ def flipped(call: Call, value: ir.Value, *, wanted: bool = True) -> ir.Value:
     )
 
 
-def _as_matrix(call: Call, value: ir.Value, split: int) -> ir.Value:
+def _as_matrix(call: OperatorCall, value: ir.Value, split: int) -> ir.Value:
     """The axes in front of `split` as rows, the others as columns."""
     shape = call.shape(value)
     matrix = [math.prod(shape[:split]), math.prod(shape[split:])]
@@ -49,18 +49,18 @@ def _as_matrix(call: Call, value: ir.Value, split: int) -> ir.Value:
 
 
 @operator("dot", attributes=PRODUCT, slots=("lhs", "rhs"))
-def dot(call: Call) -> ir.Value:
+def dot(call: OperatorCall) -> ir.Value:
     """The last axis of the left with the first of the right; transposed, the first of the left, the last of the right."""
     left, right = call.inputs
     ranks = [len(call.shape(value)) for value in call.inputs]
-    turned = call.flag("transpose_a") or call.flag("transpose_b")
+    turned = call.bool_attribute("transpose_a") or call.bool_attribute("transpose_b")
     call.require(
         not turned or ranks != [1, 1],
         "two vectors, one transposed, which MXNet refuses",
     )
-    if call.flag("transpose_a") and ranks[0] > 1:
+    if call.bool_attribute("transpose_a") and ranks[0] > 1:
         left = move_axes(call, left, [*range(1, ranks[0]), 0])
-    if call.flag("transpose_b") and ranks[1] > 1:
+    if call.bool_attribute("transpose_b") and ranks[1] > 1:
         right = move_axes(call, right, [ranks[1] - 1, *range(ranks[1] - 1)])
     rows, columns = call.shape(left)[:-1], call.shape(right)[1:]
     common = call.shape(left)[-1], call.shape(right)[0]
@@ -68,8 +68,8 @@ def dot(call: Call) -> ir.Value:
         common[0] == common[1],
         f"axes of {common[0]} and {common[1]} numbers are multiplied",
     )
-    product = call.emit(
-        "MatMul", [_as_matrix(call, left, ranks[0] - 1), _as_matrix(call, right, 1)]
+    product = call.add(
+        "MatMul", _as_matrix(call, left, ranks[0] - 1), _as_matrix(call, right, 1)
     )
     shape = [*rows, *columns] or [1]
     return (
@@ -77,7 +77,7 @@ def dot(call: Call) -> ir.Value:
     )
 
 
-def _require_matrices(call: Call, *values: ir.Value) -> None:
+def _require_matrices(call: OperatorCall, *values: ir.Value) -> None:
     shapes = [call.shape(value) for value in values]
     fits = min(map(len, shapes)) >= 2 and len({shape[:-2] for shape in shapes}) == 1
     call.require(
@@ -86,38 +86,39 @@ def _require_matrices(call: Call, *values: ir.Value) -> None:
     )
 
 
-def _product(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
+def _product(call: OperatorCall, left: ir.Value, right: ir.Value) -> ir.Value:
     _require_matrices(call, left, right)
-    left = flipped(call, left, wanted=call.flag("transpose_a"))
-    return call.emit(
-        "MatMul", [left, flipped(call, right, wanted=call.flag("transpose_b"))]
+    left = flipped(call, left, wanted=call.bool_attribute("transpose_a"))
+    return call.add(
+        "MatMul", left, flipped(call, right, wanted=call.bool_attribute("transpose_b"))
     )
 
 
 @operator("batch_dot", attributes=PRODUCT, slots=("lhs", "rhs"))
-def batch_dot(call: Call) -> ir.Value:
+def batch_dot(call: OperatorCall) -> ir.Value:
     """MatMul of every matrix with the one in the same place."""
     call.require_rank(3)
     return _product(call, *call.inputs)
 
 
-def scaled(call: Call, value: ir.Value, factor: float) -> ir.Value:
+def scaled(call: OperatorCall, value: ir.Value, factor: float) -> ir.Value:
     """Times a number, unless it is 1."""
-    return value if factor == 1 else call.emit("Mul", [value, call.constant(factor)])
+    return value if factor == 1 else call.add("Mul", value, call.constant(factor))
 
 
-def _rows_axis(call: Call) -> list[int]:
+def _rows_axis(call: OperatorCall) -> list[int]:
     """The order of axes that brings the axis of rows, the second last unless said otherwise, in front of the last."""
     rank = len(call.shape())
     call.require_rank(2)
-    axis = call.axis(call.integer("axis"))
+    axis = call.axis(call.int_attribute("axis"))
     call.require(
-        axis < rank - 1, f"axis={call.integer('axis')} is the last one, that of columns"
+        axis < rank - 1,
+        f"axis={call.int_attribute('axis')} is the last one, that of columns",
     )
     return [*(other for other in range(rank - 1) if other != axis), axis, rank - 1]
 
 
-def _general_product(call: Call) -> tuple[ir.Value, list[int]]:
+def _general_product(call: OperatorCall) -> tuple[ir.Value, list[int]]:
     order = _rows_axis(call)
     ranks = {len(call.shape(value)) for value in call.inputs}
     call.require(
@@ -125,19 +126,21 @@ def _general_product(call: Call) -> tuple[ir.Value, list[int]]:
         f"inputs of {' and '.join(map(str, sorted(ranks)))} dimensions; expected as many",
     )
     left, right = (move_axes(call, value, order) for value in call.inputs[:2])
-    return scaled(call, _product(call, left, right), call.real("alpha")), order
+    return scaled(
+        call, _product(call, left, right), call.float_attribute("alpha")
+    ), order
 
 
-def _back(call: Call, value: ir.Value, order: list[int]) -> ir.Value:
+def _back(call: OperatorCall, value: ir.Value, order: list[int]) -> ir.Value:
     moved = move_axes(call, value, [order.index(place) for place in range(len(order))])
-    return call.emit("Identity", [moved]) if moved in call.inputs else moved
+    return call.add("Identity", moved) if moved in call.inputs else moved
 
 
 GEMM: dict[str, Attribute] = {**TRANSPOSES, "alpha": real(1.0), "axis": integer(-2)}
 
 
 @operator("_linalg_gemm2", "linalg_gemm2", attributes=GEMM, slots=("A", "B"))
-def gemm2(call: Call) -> ir.Value:
+def gemm2(call: OperatorCall) -> ir.Value:
     """alpha * A B of every matrix."""
     product, order = _general_product(call)
     return _back(call, product, order)
@@ -149,44 +152,51 @@ def gemm2(call: Call) -> ir.Value:
     attributes={**GEMM, "beta": real(1.0)},
     slots=("A", "B", "C"),
 )
-def gemm(call: Call) -> ir.Value:
+def gemm(call: OperatorCall) -> ir.Value:
     """alpha * A B + beta * C of every matrix."""
     product, order = _general_product(call)
-    added = scaled(call, move_axes(call, call.inputs[2], order), call.real("beta"))
+    added = scaled(
+        call, move_axes(call, call.inputs[2], order), call.float_attribute("beta")
+    )
     shapes = call.shape(product), call.shape(added)
     call.require(
         shapes[0] == shapes[1],
         f"a product of shape {shapes[0]} and C of shape {shapes[1]} differ",
     )
-    return _back(call, call.emit("Add", [product, added]), order)
+    return _back(call, call.add("Add", product, added), order)
 
 
 @operator(
     "_linalg_syrk",
     "linalg_syrk",
-    attributes={"transpose": flag(False), "alpha": real(1.0)},
+    attributes={"transpose": boolean(False), "alpha": real(1.0)},
     slots=("A",),
 )
-def syrk(call: Call) -> ir.Value:
+def syrk(call: OperatorCall) -> ir.Value:
     """alpha * A A^T of every matrix; transposed, alpha * A^T A."""
     call.require_rank(2)
     transposed = flipped(call, call.data)
     factors = (
-        [transposed, call.data] if call.flag("transpose") else [call.data, transposed]
+        [transposed, call.data]
+        if call.bool_attribute("transpose")
+        else [call.data, transposed]
     )
-    return scaled(call, call.emit("MatMul", factors), call.real("alpha"))
+    return scaled(call, call.add("MatMul", *factors), call.float_attribute("alpha"))
 
 
 @operator(
     "diag", attributes={"k": integer(0), "axis1": integer(0), "axis2": integer(1)}
 )
-def diag(call: Call) -> ir.Value:
+def diag(call: OperatorCall) -> ir.Value:
     """The diagonal k to the right of the main one, as the last axis; of one axis, the matrix that has it."""
-    shape, k = call.shape(), call.integer("k")
+    shape, k = call.shape(), call.int_attribute("k")
     call.require(abs(k) < 2**20, f"k={k}: expected less than 2^20")
     if len(shape) == 1:
         return _diagonal_matrix(call, k)
-    first, second = call.axis(call.integer("axis1")), call.axis(call.integer("axis2"))
+    first, second = (
+        call.axis(call.int_attribute("axis1")),
+        call.axis(call.int_attribute("axis2")),
+    )
     call.require(first != second, f"axis1 and axis2 are both {first}")
     others = [axis for axis in range(len(shape)) if axis not in (first, second)]
     rows, columns = shape[first], shape[second]
@@ -200,19 +210,17 @@ def diag(call: Call) -> ir.Value:
     )
     moved = move_axes(call, call.data, [*others, first, second])
     flat = call.reshape(moved, [*(shape[axis] for axis in others), rows * columns])
-    return call.emit("Gather", [flat, call.array(places)], {"axis": len(others)})
+    return call.add("Gather", flat, call.array(places), axis=len(others))
 
 
-def _diagonal_matrix(call: Call, k: int) -> ir.Value:
+def _diagonal_matrix(call: OperatorCall, k: int) -> ir.Value:
     """As many zeros as it is shifted by, below the numbers or above them; then every row times its unit."""
     size = call.shape()[0] + abs(k)
-    call.writer.require_room(size * size)
+    call.builder.require_space(size * size)
     pads = [0, k] if k >= 0 else [-k, 0]
-    column = call.emit("Pad", [call.data, call.constant(pads)], {"mode": "constant"})
-    return call.emit(
+    column = call.add("Pad", call.data, call.constant(pads), mode="constant")
+    return call.add(
         "Mul",
-        [
-            call.reshape(column, [size, 1]),
-            call.array(np.eye(size, k=k, dtype=np.float32)),
-        ],
+        call.reshape(column, [size, 1]),
+        call.array(np.eye(size, k=k, dtype=np.float32)),
     )

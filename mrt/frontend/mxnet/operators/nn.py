@@ -6,15 +6,15 @@ import math
 
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.registry import (
     Values,
-    flag,
+    boolean,
+    choice,
     ignored,
     operator,
     positive,
     real,
-    word,
 )
 
 
@@ -28,34 +28,34 @@ def with_bias(values: Values) -> tuple[str, ...]:
     "_sparse_FullyConnected",
     attributes={
         "num_hidden": positive(),
-        "no_bias": flag(False),
-        "flatten": flag(True),
+        "no_bias": boolean(False),
+        "flatten": boolean(True),
     },
     slots=with_bias,
 )
-def fully_connected(call: Call) -> ir.Value:
+def fully_connected(call: OperatorCall) -> ir.Value:
     """Gemm on rows: all but the first axis flattened, or (flatten=False) every last axis a row.
 
     Of zeros, as the first state of an unrolled cell is, only the bias remains.
     """
-    shape, hidden = call.shape(), call.integer("num_hidden")
-    flattened = call.flag("flatten")
+    shape, hidden = call.shape(), call.int_attribute("num_hidden")
+    flattened = call.bool_attribute("flatten")
     call.require_rank(1)
     rows = call.data
     if flattened and len(shape) != 2:
-        rows = call.emit("Flatten", [rows], {"axis": 1})
+        rows = call.add("Flatten", rows, axis=1)
     elif len(shape) != 2:
         rows = call.reshape(rows, [math.prod(shape[:-1]), shape[-1]])
     width = call.shape(rows)[1]
     weight = call.parameter(1, (hidden, width))
     bias = [call.parameter(2, (hidden,))] if len(call.inputs) == 3 else []
     if bias and _is_zeros(call.data):
-        product = call.emit(
-            "Expand", [*bias, call.constant([call.shape(rows)[0], hidden])]
+        product = call.add(
+            "Expand", *bias, call.constant([call.shape(rows)[0], hidden])
         )
     else:
         attributes = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 1}
-        product = call.emit("Gemm", [rows, weight, *bias], attributes)
+        product = call.add("Gemm", rows, weight, *bias, **attributes)
     return (
         product
         if flattened or len(shape) == 2
@@ -83,10 +83,10 @@ ACTIVATIONS = {
 }
 
 
-@operator("Activation", attributes={"act_type": word(*ACTIVATIONS, required=True)})
-def activation(call: Call) -> ir.Value:
+@operator("Activation", attributes={"act_type": choice(*ACTIVATIONS, required=True)})
+def activation(call: OperatorCall) -> ir.Value:
     """A function of each element."""
-    return call.emit(ACTIVATIONS[call.word("act_type")], [call.data])
+    return call.add(ACTIVATIONS[call.string_attribute("act_type")], call.data)
 
 
 def leaky_slots(values: Values) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ def leaky_slots(values: Values) -> tuple[str, ...]:
 @operator(
     "LeakyReLU",
     attributes={
-        "act_type": word(
+        "act_type": choice(
             "leaky", "elu", "prelu", "selu", "gelu", "rrelu", default="leaky"
         ),
         "slope": real(0.25),
@@ -106,40 +106,43 @@ def leaky_slots(values: Values) -> tuple[str, ...]:
     },
     slots=leaky_slots,
 )
-def leaky_relu(call: Call) -> ir.Value:
+def leaky_relu(call: OperatorCall) -> ir.Value:
     """leaky and rrelu (at inference, the mean slope): LeakyRelu. The slope is also the alpha of elu."""
-    match call.word("act_type"):
+    match call.string_attribute("act_type"):
         case "leaky":
-            return call.emit("LeakyRelu", [call.data], {"alpha": call.real("slope")})
+            return call.add("LeakyRelu", call.data, alpha=call.float_attribute("slope"))
         case "rrelu":
-            slope = (call.real("lower_bound") + call.real("upper_bound")) / 2
-            return call.emit("LeakyRelu", [call.data], {"alpha": slope})
+            slope = (
+                call.float_attribute("lower_bound")
+                + call.float_attribute("upper_bound")
+            ) / 2
+            return call.add("LeakyRelu", call.data, alpha=slope)
         case "elu":
-            return call.emit("Elu", [call.data], {"alpha": call.real("slope")})
+            return call.add("Elu", call.data, alpha=call.float_attribute("slope"))
         case "selu":
-            return call.emit("Selu", [call.data])
+            return call.add("Selu", call.data)
         case "gelu":
-            return call.emit("Gelu", [call.data], {"approximate": "none"})
+            return call.add("Gelu", call.data, approximate="none")
     return _prelu(call)
 
 
-def _prelu(call: Call) -> ir.Value:
+def _prelu(call: OperatorCall) -> ir.Value:
     """One slope for all, or one per channel (axis 1; of a vector, each element is one)."""
     call.require_rank(1)
     shape = call.shape()
     slope = call.parameter(1, (shape[1] if len(shape) > 1 else shape[0],), (1,))
     if call.shape(slope) != (1,) and len(shape) > 2:
         slope = call.reshape(slope, [shape[1], *[1] * (len(shape) - 2)])
-    return call.emit("PRelu", [call.data, slope])
+    return call.add("PRelu", call.data, slope)
 
 
 @operator(
     "Dropout",
     attributes={
-        "mode": word("training", default="training"),
+        "mode": choice("training", default="training"),
         **ignored("p", "axes", "cudnn_off"),
     },
 )
-def dropout(call: Call) -> ir.Value:
+def dropout(call: OperatorCall) -> ir.Value:
     """Nothing at inference, in the mode that is supported."""
-    return call.emit("Identity", [call.data])
+    return call.add("Identity", call.data)

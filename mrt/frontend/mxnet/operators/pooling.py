@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.graph_builder import Attributes
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.convolution import (
     LAYOUTS,
     channels_back,
@@ -22,19 +23,18 @@ from mrt.frontend.mxnet.operators.convolution import (
 )
 from mrt.frontend.mxnet.operators.registry import (
     Attribute,
-    flag,
+    boolean,
+    choice,
     ignored,
     integers,
     operator,
     optional_integer,
-    word,
 )
-from mrt.frontend.mxnet.writer import Attributes
 
 POOLING: dict[str, Attribute] = {
     "kernel": integers(),
-    "global_pool": flag(False),
-    "pooling_convention": word("valid", "full", default="valid"),
+    "global_pool": boolean(False),
+    "pooling_convention": choice("valid", "full", default="valid"),
     "stride": integers(),
     "pad": integers(),
 }
@@ -44,24 +44,24 @@ POOLING: dict[str, Attribute] = {
     "Pooling",
     attributes={
         **POOLING,
-        "pool_type": word("max", "avg", "sum", "lp", default="max"),
+        "pool_type": choice("max", "avg", "sum", "lp", default="max"),
         "p_value": optional_integer(),
-        "count_include_pad": Attribute(flag(True).parse, True, none_allowed=True),
-        "layout": word(*LAYOUTS),
+        "count_include_pad": Attribute(boolean(True).parse, True, none_allowed=True),
+        "layout": choice(*LAYOUTS),
         **ignored("cudnn_off"),
     },
 )
-def pooling(call: Call) -> ir.Value:
+def pooling(call: OperatorCall) -> ir.Value:
     """Averages divide by the window inside the padded input, or inside the input without count_include_pad."""
-    whole = call.flag("global_pool")
+    whole = call.bool_attribute("global_pool")
     spatial = len(call.shape()) - 2
     if whole:
         call.require_rank(3, 5)
         require_layout(call, spatial)
     else:
-        require_image(call, call.integers("kernel"))
+        require_image(call, call.ints_attribute("kernel"))
     data = channels_first(call, call.data, spatial=spatial)
-    kind = call.word("pool_type")
+    kind = call.string_attribute("pool_type")
     if kind == "lp":
         result = _norms(call, data, whole=whole)
     elif whole:
@@ -71,33 +71,33 @@ def pooling(call: Call) -> ir.Value:
     return channels_back(call, result, spatial=spatial)
 
 
-def _norms(call: Call, data: ir.Value, *, whole: bool) -> ir.Value:
+def _norms(call: OperatorCall, data: ir.Value, *, whole: bool) -> ir.Value:
     """(sum x^p)^(1/p), for p of 1, which is the sum with its sign, or 2."""
-    p = call.optional_integer("p_value")
+    p = call.optional_int_attribute("p_value")
     call.require(p in (1, 2), f"p_value={p}: supported: 1, 2")
-    powers = data if p == 1 else call.emit("Mul", [data, data])
+    powers = data if p == 1 else call.add("Mul", data, data)
     total = (
         _over_all(call, "sum", powers)
         if whole
         else _pool(call, "sum", _windows(call, powers), powers)
     )
-    return total if p == 1 else call.emit("Sqrt", [total])
+    return total if p == 1 else call.add("Sqrt", total)
 
 
 @operator(
     "Pooling_v1",
-    attributes={**POOLING, "pool_type": word("max", "avg", "sum", default="max")},
+    attributes={**POOLING, "pool_type": choice("max", "avg", "sum", default="max")},
 )
-def pooling_v1(call: Call) -> ir.Value:
+def pooling_v1(call: OperatorCall) -> ir.Value:
     """The older one: averages always divide by the whole kernel, and to a maximum too the padding is zeros.
 
     Padding with zeros in front of a MaxPool is a form that onnxruntime gets wrong: it takes them for MaxPool's own pads.
     """
-    kind = call.word("pool_type")
-    if call.flag("global_pool"):
+    kind = call.string_attribute("pool_type")
+    if call.bool_attribute("global_pool"):
         call.require_rank(4, 4)
         return _over_all(call, kind, call.data)
-    kernel = call.integers("kernel")
+    kernel = call.ints_attribute("kernel")
     call.require(len(kernel) == 2, f"kernel={kernel}: expected 2 numbers")
     call.require_rank(4, 4)
     windows = _windows(call, call.data)
@@ -114,17 +114,17 @@ def pooling_v1(call: Call) -> ir.Value:
         harmless,
         f"pad={windows.pads}: a maximum over zeros outside is supported after a relu only",
     )
-    return call.emit(
-        "MaxPool", [call.data], _attributes(windows, windows.pads, windows.ends)
+    return call.add(
+        "MaxPool", call.data, **_attributes(windows, windows.pads, windows.ends)
     )
 
 
-def _over_all(call: Call, kind: str, data: ir.Value) -> ir.Value:
+def _over_all(call: OperatorCall, kind: str, data: ir.Value) -> ir.Value:
     """kernel, stride and pad do not matter."""
     if kind == "sum":
         axes = call.constant([*range(2, len(call.shape(data)))])
-        return call.emit("ReduceSum", [data, axes], {"keepdims": 1})
-    return call.emit("GlobalMaxPool" if kind == "max" else "GlobalAveragePool", [data])
+        return call.add("ReduceSum", data, axes, keepdims=1)
+    return call.add("GlobalMaxPool" if kind == "max" else "GlobalAveragePool", data)
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,8 @@ class _Windows:
     missing: list[int]
 
 
-def _windows(call: Call, data: ir.Value) -> _Windows:
-    kernel, sizes = list(call.integers("kernel")), call.shape(data)[2:]
+def _windows(call: OperatorCall, data: ir.Value) -> _Windows:
+    kernel, sizes = list(call.ints_attribute("kernel")), call.shape(data)[2:]
     strides, pads = (
         window_attribute(call, "stride", 1, 1),
         window_attribute(call, "pad", 0, 0),
@@ -155,7 +155,7 @@ def _windows(call: Call, data: ir.Value) -> _Windows:
             window <= padded, f"kernel={tuple(kernel)} exceeds the padded input"
         )
         call.require(pad < window, "a window lies wholly in the padding")
-        full = call.word("pooling_convention") == "full"
+        full = call.string_attribute("pooling_convention") == "full"
         count = 1 + (
             math.ceil((padded - window) / stride)
             if full
@@ -180,30 +180,30 @@ def _attributes(
     }
 
 
-def _pool(call: Call, kind: str, windows: _Windows, data: ir.Value) -> ir.Value:
+def _pool(call: OperatorCall, kind: str, windows: _Windows, data: ir.Value) -> ir.Value:
     """A maximum over nothing is refused: in MXNet it is the least float. A sum or an average of nothing is 0."""
     if kind == "max":
         call.require(not any(windows.missing), "a window lies wholly in the padding")
-        return call.emit(
-            "MaxPool", [data], _attributes(windows, windows.pads, windows.ends)
+        return call.add(
+            "MaxPool", data, **_attributes(windows, windows.pads, windows.ends)
         )
     if kind == "sum" or call.values["count_include_pad"] is False:
         return _fill(call, windows, _sums(call, kind, windows, data, counting=False))
     return _fill(call, windows, _average_counting_padding(call, windows, data))
 
 
-def _fill(call: Call, windows: _Windows, pooled: ir.Value) -> ir.Value:
+def _fill(call: OperatorCall, windows: _Windows, pooled: ir.Value) -> ir.Value:
     """0 for the windows that hold nothing."""
     if not any(windows.missing):
         return pooled
     pads = [0] * (len(windows.kernel) + 4) + windows.missing
-    return call.emit(
-        "Pad", [pooled, call.constant(pads), call.constant(0.0)], {"mode": "constant"}
+    return call.add(
+        "Pad", pooled, call.constant(pads), call.constant(0.0), mode="constant"
     )
 
 
 def _sums(
-    call: Call, kind: str, windows: _Windows, data: ir.Value, *, counting: bool
+    call: OperatorCall, kind: str, windows: _Windows, data: ir.Value, *, counting: bool
 ) -> ir.Value:
     """A sum is as many averages over the whole kernel; an average divides by it, or by the elements it holds."""
     whole = int(counting or kind == "sum")
@@ -211,14 +211,14 @@ def _sums(
         **_attributes(windows, windows.pads, windows.ends),
         "count_include_pad": whole,
     }
-    average = call.emit("AveragePool", [data], attributes)
+    average = call.add("AveragePool", data, **attributes)
     if kind == "avg":
         return average
-    return call.emit("Mul", [average, call.constant(float(math.prod(windows.kernel)))])
+    return call.add("Mul", average, call.constant(float(math.prod(windows.kernel))))
 
 
 def _average_counting_padding(
-    call: Call, windows: _Windows, data: ir.Value
+    call: OperatorCall, windows: _Windows, data: ir.Value
 ) -> ir.Value:
     """The padding counts but the overhang does not: where both exist, the padding must become data."""
     if not any(windows.overhang):
@@ -229,14 +229,12 @@ def _average_counting_padding(
         **_attributes(windows, None, windows.overhang),
         "count_include_pad": 0,
     }
-    return call.emit("AveragePool", [_padded(call, windows, data)], attributes)
+    return call.add("AveragePool", _padded(call, windows, data), **attributes)
 
 
-def _padded(call: Call, windows: _Windows, data: ir.Value) -> ir.Value:
+def _padded(call: OperatorCall, windows: _Windows, data: ir.Value) -> ir.Value:
     """Zeros around the data as `pad` says."""
     pads = [0, 0, *windows.pads]
-    return call.emit(
-        "Pad",
-        [data, call.constant(pads + pads), call.constant(0.0)],
-        {"mode": "constant"},
+    return call.add(
+        "Pad", data, call.constant(pads + pads), call.constant(0.0), mode="constant"
     )

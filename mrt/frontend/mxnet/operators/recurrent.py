@@ -10,22 +10,22 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.graph_builder import Attributes
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.registry import (
     PARAMETERS_SLOT,
     Attribute,
     Values,
     all_inputs,
+    boolean,
+    choice,
     count,
-    flag,
     ignored,
     integer,
     operator,
     positive,
-    word,
 )
-from mrt.frontend.mxnet.operators.slicing import cut
-from mrt.frontend.mxnet.writer import Attributes
+from mrt.frontend.mxnet.operators.slicing import slice_axes
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ ONLY_NONE = Attribute(str.strip, only=(None,), none_allowed=True)
     attributes={"num_args": count(), "dim": integer(1)},
     slots=all_inputs,
 )
-def rnn_param_concat(call: Call) -> ir.Value:
+def rnn_param_concat(call: OperatorCall) -> ir.Value:
     """Concat, of parameters."""
-    return call.emit("Concat", call.inputs, {"axis": call.axis(call.integer("dim"))})
+    return call.add("Concat", *call.inputs, axis=call.axis(call.int_attribute("dim")))
 
 
 def _slots(values: Values) -> tuple[str, ...]:
@@ -73,46 +73,46 @@ def _outputs(values: Values) -> int:
     attributes={
         "state_size": positive(),
         "num_layers": count(),
-        "bidirectional": flag(False),
-        "mode": word(*MODES, required=True),
-        "state_outputs": flag(False),
+        "bidirectional": boolean(False),
+        "mode": choice(*MODES, required=True),
+        "state_outputs": boolean(False),
         "projection_size": ONLY_NONE,
         "lstm_state_clip_min": ONLY_NONE,
         "lstm_state_clip_max": ONLY_NONE,
-        "use_sequence_length": flag(False, only=(False,)),
+        "use_sequence_length": boolean(False, only=(False,)),
         **ignored("p", "lstm_state_clip_nan"),
     },
     slots=_slots,
     outputs=_outputs,
 )
-def rnn(call: Call) -> list[ir.Value]:
+def rnn(call: OperatorCall) -> list[ir.Value]:
     """(time, batch, features) -> (time, batch, directions * state_size), then the last states of all layers."""
     call.require_rank(3, 3)
     layers = _Layers(call)
     value, last = call.data, []
-    for index in range(call.integer("num_layers")):
+    for index in range(call.int_attribute("num_layers")):
         value, *states = layers.emit(value, index)
         last.append(states)
-    if not call.flag("state_outputs"):
+    if not call.bool_attribute("state_outputs"):
         return [value]
     return [value, *(_joined(call, list(states)) for states in zip(*last, strict=True))]
 
 
-def _joined(call: Call, values: list[ir.Value]) -> ir.Value:
-    return call.emit("Concat", values, {"axis": 0})
+def _joined(call: OperatorCall, values: list[ir.Value]) -> ir.Value:
+    return call.add("Concat", *values, axis=0)
 
 
 class _Layers:
     """One use of RNN: where each part of its vector and of its states is."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: OperatorCall) -> None:
         self.call = call
-        self.mode = MODES[call.word("mode")]
-        self.size = call.integer("state_size")
-        self.directions = 2 if call.flag("bidirectional") else 1
+        self.mode = MODES[call.string_attribute("mode")]
+        self.size = call.int_attribute("state_size")
+        self.directions = 2 if call.bool_attribute("bidirectional") else 1
         self.rows = self.size * len(self.mode.gates)
         _, self.batch, self.features = call.shape()
-        layers = call.integer("num_layers")
+        layers = call.int_attribute("num_layers")
         self.first_bias = self._weights_before(layers)
         total = self.first_bias + layers * self.directions * 2 * self.rows
         self.vector = call.parameter(1, (total,))
@@ -123,7 +123,7 @@ class _Layers:
         """A state of which the file does not know the batch has one of 1, which is repeated."""
         found = self.call.shape(value)
         if found == (wanted[0], 1, wanted[2]) != wanted:
-            return self.call.emit("Expand", [value, self.call.constant(list(wanted))])
+            return self.call.add("Expand", value, self.call.constant(list(wanted)))
         self.call.require(
             found == wanted,
             f"input {value.name!r} has shape {found}; expected {wanted}",
@@ -146,15 +146,15 @@ class _Layers:
         ]
         first = layer * self.directions
         states = [
-            cut(call, {0: slice(first, first + self.directions)}, state)
+            slice_axes(call, {0: slice(first, first + self.directions)}, state)
             for state in self.states
         ]
         operands = [value, *weights, self._bias(layer), None, *states]
-        y, *last = call.emit_all(
-            name, operands, self._attributes(), outputs=3 if name == "LSTM" else 2
+        y, *last = call.add_all(
+            name, *operands, **self._attributes(), outputs=3 if name == "LSTM" else 2
         )
         steps = call.shape(y)[0]
-        across = call.emit("Transpose", [y], {"perm": [0, 2, 1, 3]})
+        across = call.add("Transpose", y, perm=[0, 2, 1, 3])
         return [
             call.reshape(across, [steps, self.batch, self.directions * self.size]),
             *last,
@@ -170,7 +170,9 @@ class _Layers:
         if self.mode.name == "GRU":
             fixed["linear_before_reset"] = 1
         if self.mode.name == "RNN":
-            activation = "Relu" if self.call.word("mode") == "rnn_relu" else "Tanh"
+            activation = (
+                "Relu" if self.call.string_attribute("mode") == "rnn_relu" else "Tanh"
+            )
             fixed["activations"] = [activation] * self.directions
         return fixed
 
@@ -202,6 +204,6 @@ class _Layers:
         """As many slices of the vector as there are gates, in ONNX's order."""
         starts = [begin + gate * length for gate in self.mode.gates]
         return [
-            cut(self.call, {0: slice(start, start + length)}, self.vector)
+            slice_axes(self.call, {0: slice(start, start + length)}, self.vector)
             for start in starts
         ]

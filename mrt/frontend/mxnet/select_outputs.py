@@ -30,7 +30,7 @@ def node_names(symbol: Symbol) -> dict[str, int]:
     return names
 
 
-def cut(symbol: Symbol, outputs: Sequence[str]) -> tuple[Symbol, list[str]]:
+def select_outputs(symbol: Symbol, outputs: Sequence[str]) -> tuple[Symbol, list[str]]:
     """The symbol with these outputs, and the names that it does not know; if there are any, its own heads stay too.
 
     A node's name means all its outputs; fc_output is MXNet's own way to write it, split_output1 its second.

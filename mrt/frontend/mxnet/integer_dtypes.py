@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.writer import RefusalError
+from mrt.frontend.mxnet.graph_builder import NodeRefusedError
 
 _KEY = "mxnet.dtype"
-WIDE = ("int32", "int64")
+AT_LEAST_32_BITS = ("int32", "int64")
 
 MOVES = frozenset({
     "Reshape", "reshape", "reshape_like", "Flatten", "flatten", "transpose", "SwapAxis", "swapaxes", "expand_dims",
@@ -73,10 +73,10 @@ def dtype_of_result(operator: str, operands: Sequence[ir.Value]) -> str | None:
         return None
     if operator in INDEXED:
         return _of_indexed(operator, dtypes)
-    if operator in MOVES or (operator in SUMS and found in WIDE):
+    if operator in MOVES or (operator in SUMS and found in AT_LEAST_32_BITS):
         return found
     name = operands[dtypes.index(found)].name
-    raise RefusalError(
+    raise NodeRefusedError(
         f"input {name!r} is {found} in MXNet; supported: float32, so put a Cast in front"
     )
 
