@@ -161,6 +161,6 @@ def suppress(
     return indices
 
 
-def above(threshold: float) -> float:
+def next_above(threshold: float) -> float:
     """The least number of float32 that is greater than a threshold."""
     return float(np.nextafter(np.float32(threshold), np.float32(np.inf)))
