@@ -1,4 +1,4 @@
-"""Comparisons and logic. MXNet's results are numbers, 1 where it holds and 0 elsewhere, so ONNX's are cast back."""
+"""Comparisons and logic. ONNX's booleans are cast to MXNet's numbers, 1 for true and 0 for false."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mrt.frontend.mxnet.operators.registry import operator
 
 FLOAT, BOOL = onnx.TensorProto.FLOAT, onnx.TensorProto.BOOL
 
-# MXNet's word for it, and that in names like _GreaterEqualScalar and _Greater_Equal.
+# MXNet's name, then ONNX's operator and the name in _GreaterEqualScalar, _Greater_Equal.
 COMPARISONS = {
     "equal": ("Equal", "Equal"),
     "not_equal": ("NotEqual", "NotEqual"),
@@ -41,26 +41,27 @@ def as_number(call: OperatorCall, value: ir.Value) -> ir.Value:
 
 
 def as_boolean(call: OperatorCall, value: ir.Value) -> ir.Value:
-    """Whether it is not 0."""
+    """Whether a number is not 0."""
     return call.add("Cast", value, to=BOOL)
 
 
 def _compare(target: str) -> Binary:
-    def emit(call: OperatorCall, left: ir.Value, right: ir.Value) -> ir.Value:
+    def add(call: OperatorCall, left: ir.Value, right: ir.Value) -> ir.Value:
         if target == "NotEqual":
-            return as_number(call, call.add("Not", call.add("Equal", left, right)))
+            equal = call.add("Equal", left, right)
+            return as_number(call, call.add("Not", equal))
         return as_number(call, call.add(target, left, right))
 
-    return emit
+    return add
 
 
 def _combine(target: str) -> Binary:
-    def emit(call: OperatorCall, left: ir.Value, right: ir.Value) -> ir.Value:
-        return as_number(
-            call, call.add(target, as_boolean(call, left), as_boolean(call, right))
-        )
+    def add(call: OperatorCall, left: ir.Value, right: ir.Value) -> ir.Value:
+        left_boolean = as_boolean(call, left)
+        right_boolean = as_boolean(call, right)
+        return as_number(call, call.add(target, left_boolean, right_boolean))
 
-    return emit
+    return add
 
 
 def _register(word: str, camel: str, binary: Binary) -> None:
@@ -103,22 +104,21 @@ def logical_not(call: OperatorCall) -> ir.Value:
 
 @operator("where", slots=("condition", "x", "y"))
 def where(call: OperatorCall) -> ir.Value:
-    """x where the condition is not 0, else y; a condition of one axis chooses whole rows."""
+    """x where the condition is not 0, else y; a condition of one axis selects rows."""
     condition, x, y = call.inputs
     shape = call.shape(x)
     call.require(
         shape == call.shape(y), f"shapes {shape} and {call.shape(y)} of x and y differ"
     )
     given = call.shape(condition)
-    rows = given != shape and given[:1] == shape[:1] and math.prod(given) == given[0]
+    selects_rows = (
+        given != shape and given[:1] == shape[:1] and math.prod(given) == given[0]
+    )
     call.require(
-        given == shape or rows,
+        given == shape or selects_rows,
         f"a condition of shape {given} for {shape}; expected {shape} or {shape[:1]}",
     )
     boolean = as_boolean(call, condition)
-    return call.add(
-        "Where",
-        call.reshape(boolean, [given[0], *[1] * (len(shape) - 1)]) if rows else boolean,
-        x,
-        y,
-    )
+    if selects_rows:
+        boolean = call.reshape(boolean, [given[0]] + [1] * (len(shape) - 1))
+    return call.add("Where", boolean, x, y)

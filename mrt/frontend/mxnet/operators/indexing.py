@@ -1,6 +1,7 @@
-"""Reading by index. An index is a number here: its fraction is dropped, then it is clipped or wrapped into the axis.
+"""Gathering by index. An index is float32 here: its fraction is dropped.
 
-In the mode 'raise' MXNet fails on an index outside; inside, clipping changes nothing.
+An index outside the axis is clipped or wrapped. In the mode 'raise' MXNet fails on it, so
+clipping changes nothing there.
 """
 
 from __future__ import annotations
@@ -37,23 +38,18 @@ LAST: Attribute = integer(-1)
 
 
 def as_integers(call: OperatorCall, index: ir.Value) -> ir.Value:
-    """The index without its fraction, as an integer."""
+    """The index without its fraction, as int64."""
     return call.add("Cast", index, to=INT64)
 
 
 def inside(call: OperatorCall, index: ir.Value, size: int, mode: str) -> ir.Value:
-    """The index as an integer from 0 to size - 1."""
+    """The index as an integer from 0 to size - 1, wrapped or clipped."""
     if mode == "wrap":
-        return call.add(
-            "Mod",
-            as_integers(call, index),
-            call.array(np.array(size, np.int64)),
-            fmod=0,
-        )
-    return as_integers(
-        call,
-        call.add("Clip", index, call.constant(0.0), call.constant(float(size - 1))),
-    )
+        integers = as_integers(call, index)
+        return call.add("Mod", integers, call.index(size), fmod=0)
+    largest = float(size - 1)
+    clipped = call.add("Clip", index, call.constant(0.0), call.constant(largest))
+    return as_integers(call, clipped)
 
 
 @operator(
@@ -69,9 +65,11 @@ def inside(call: OperatorCall, index: ir.Value, size: int, mode: str) -> ir.Valu
 )
 def embedding(call: OperatorCall) -> ir.Value:
     """Rows of the weight; an index outside is clipped."""
-    rows, columns = call.int_attribute("input_dim"), call.int_attribute("output_dim")
+    rows = call.int_attribute("input_dim")
+    columns = call.int_attribute("output_dim")
     weight = call.parameter(1, (rows, columns))
-    return call.add("Gather", weight, inside(call, call.data, rows, "clip"), axis=0)
+    index = inside(call, call.data, rows, "clip")
+    return call.add("Gather", weight, index, axis=0)
 
 
 @operator(
@@ -84,30 +82,30 @@ def embedding(call: OperatorCall) -> ir.Value:
 )
 def take(call: OperatorCall) -> ir.Value:
     """Slices along an axis, in the shape of the indices."""
-    axis = call.axis(call.int_attribute("axis"))
-    index = inside(
-        call, call.inputs[1], call.shape()[axis], call.string_attribute("mode")
-    )
+    axis = call.axis_attribute()
+    size = call.shape()[axis]
+    index = inside(call, call.inputs[1], size, call.string_attribute("mode"))
     return call.add("Gather", call.data, index, axis=axis)
 
 
-def _one_of_each(call: OperatorCall, axis: int, mode: str) -> ir.Value:
+def _one_element(call: OperatorCall, axis: int, mode: str) -> ir.Value:
     """One element of every row along the axis, which stays with size 1."""
     shape = list(call.shape())
-    size = shape[axis]
+    index = inside(call, call.inputs[1], shape[axis], mode)
     shape[axis] = 1
-    index = inside(call, call.inputs[1], size, mode)
-    return call.add("GatherElements", call.data, call.reshape(index, shape), axis=axis)
+    index = call.reshape(index, shape)
+    return call.add("GatherElements", call.data, index, axis=axis)
 
 
 @operator("batch_take", slots=("a", "indices"))
 def batch_take(call: OperatorCall) -> ir.Value:
-    """One element of every row of a matrix, clipped."""
+    """One element of every row of a matrix; an index outside is clipped."""
     call.require_rank(2, 2)
     rows = call.shape()[0]
-    found = math.prod(call.shape(call.inputs[1]))
-    call.require(found == rows, f"{found} indices for {rows} rows")
-    return call.reshape(_one_of_each(call, 1, "clip"), call.shape(call.inputs[1]))
+    index_shape = call.shape(call.inputs[1])
+    count = math.prod(index_shape)
+    call.require(count == rows, f"{count} indices for {rows} rows")
+    return call.reshape(_one_element(call, 1, "clip"), index_shape)
 
 
 @operator(
@@ -121,36 +119,42 @@ def batch_take(call: OperatorCall) -> ir.Value:
     slots=("data", "index"),
 )
 def pick(call: OperatorCall) -> ir.Value:
-    """One element of every row along an axis; the index has the shape of the input with or without that axis."""
-    shape, axis = call.shape(), call.axis(call.int_attribute("axis"))
+    """One element of every row along an axis.
+
+    The index has the shape of the input, with size 1 along the axis or without the axis.
+    """
+    shape = call.shape()
+    axis = call.axis_attribute()
     without = shape[:axis] + shape[axis + 1 :]
     kept = (*shape[:axis], 1, *shape[axis + 1 :])
-    given = call.shape(call.inputs[1])
+    index_shape = call.shape(call.inputs[1])
     call.require(
-        given in (kept, without or (1,)),
-        f"an index of shape {given}; expected {without or (1,)} or {kept}",
+        index_shape in (kept, without or (1,)),
+        f"an index of shape {index_shape}; expected {without or (1,)} or {kept}",
     )
-    picked = _one_of_each(call, axis, call.string_attribute("mode"))
-    return (
-        picked
-        if call.bool_attribute("keepdims") or not without
-        else call.reshape(picked, without)
-    )
+    picked = _one_element(call, axis, call.string_attribute("mode"))
+    if call.bool_attribute("keepdims") or not without:
+        return picked
+    return call.reshape(picked, without)
 
 
 @operator("gather_nd", slots=("data", "indices"))
 def gather_nd(call: OperatorCall) -> ir.Value:
-    """Elements or slices by coordinates, which stand along the first axis of the indices; negative from the end."""
-    given, shape = call.shape(call.inputs[1]), call.shape()
-    fits = len(given) >= 2 and given[0] <= len(shape)
+    """Elements or slices by coordinates, which lie along the first axis of the indices.
+
+    A negative coordinate counts from the end.
+    """
+    shape = call.shape()
+    index_shape = call.shape(call.inputs[1])
+    fits = len(index_shape) >= 2 and index_shape[0] <= len(shape)
     call.require(
         fits,
-        f"indices of shape {given} for {shape}; expected coordinates, then at least one axis",
+        f"indices of shape {index_shape} for {shape}; expected coordinates, "
+        "then at least one axis",
     )
-    last = move_axes(
-        call, as_integers(call, call.inputs[1]), [*range(1, len(given)), 0]
-    )
-    return call.add("GatherND", call.data, last, batch_dims=0)
+    indices = as_integers(call, call.inputs[1])
+    indices = move_axes(call, indices, [*range(1, len(index_shape)), 0])
+    return call.add("GatherND", call.data, indices, batch_dims=0)
 
 
 @operator(
@@ -164,24 +168,27 @@ def gather_nd(call: OperatorCall) -> ir.Value:
     slots=("indices",),
 )
 def one_hot(call: OperatorCall) -> ir.Value:
-    """A new last axis, on at the index; nowhere if that lies outside, where ONNX's would count from the end."""
-    shape, depth = call.shape(), call.int_attribute("depth")
+    """A new last axis, on at the index and off elsewhere; off everywhere if it lies outside.
+
+    ONNX's OneHot would count a negative index from the end.
+    """
+    shape = call.shape()
+    depth = call.int_attribute("depth")
     call.require(
         math.prod(shape) * depth <= MAX_ELEMENTS,
         f"depth={depth} of {shape}: more than 2^28 numbers",
     )
     index = call.reshape(as_integers(call, call.data), [*shape, 1])
-    hot = call.add("Equal", index, call.array(np.arange(depth, dtype=np.int64)))
-    number = call.add("Cast", hot, to=FLOAT)
+    classes = call.array(np.arange(depth, dtype=np.int64))
+    is_on = call.add("Equal", index, classes)
+    result = call.add("Cast", is_on, to=FLOAT)
     dtype = result_dtype(call)
-    on, off = (
-        call.float_attribute(name)
-        if dtype in FLOATS
-        else float(math.trunc(call.float_attribute(name)))
-        for name in ("on_value", "off_value")
-    )
+    on = call.float_attribute("on_value")
+    off = call.float_attribute("off_value")
+    if dtype not in FLOATS:
+        on, off = float(math.trunc(on)), float(math.trunc(off))
     if on - off != 1:
-        number = call.add("Mul", number, call.constant(on - off))
+        result = call.add("Mul", result, call.constant(on - off))
     if off != 0:
-        number = call.add("Add", number, call.constant(off))
-    return integer_dtypes.mark(number, dtype)
+        result = call.add("Add", result, call.constant(off))
+    return integer_dtypes.mark(result, dtype)

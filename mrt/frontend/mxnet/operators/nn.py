@@ -19,7 +19,7 @@ from mrt.frontend.mxnet.operators.registry import (
 
 
 def with_bias(values: Values) -> tuple[str, ...]:
-    """data and weight, and bias unless no_bias."""
+    """The inputs: data and weight, and bias unless no_bias."""
     return ("data", "weight") if values["no_bias"] else ("data", "weight", "bias")
 
 
@@ -34,44 +34,46 @@ def with_bias(values: Values) -> tuple[str, ...]:
     slots=with_bias,
 )
 def fully_connected(call: OperatorCall) -> ir.Value:
-    """Gemm on rows: all but the first axis flattened, or (flatten=False) every last axis a row.
+    """Gemm on rows: the input flattened to a matrix or (flatten=False) all last axes.
 
-    Of zeros, as the first state of an unrolled cell is, only the bias remains.
+    For zeros, such as the first state of an unrolled cell, only the bias remains.
     """
-    shape, hidden = call.shape(), call.int_attribute("num_hidden")
-    flattened = call.bool_attribute("flatten")
+    shape = call.shape()
+    hidden = call.int_attribute("num_hidden")
+    is_flattened = call.bool_attribute("flatten")
     call.require_rank(1)
     rows = call.data
-    if flattened and len(shape) != 2:
+    if is_flattened and len(shape) != 2:
         rows = call.add("Flatten", rows, axis=1)
     elif len(shape) != 2:
         rows = call.reshape(rows, [math.prod(shape[:-1]), shape[-1]])
-    width = call.shape(rows)[1]
+    result = _affine(call, rows, hidden)
+    if is_flattened or len(shape) == 2:
+        return result
+    return call.reshape(result, [*shape[:-1], hidden])
+
+
+def _affine(call: OperatorCall, rows: ir.Value, hidden: int) -> ir.Value:
+    count, width = call.shape(rows)
     weight = call.parameter(1, (hidden, width))
-    bias = [call.parameter(2, (hidden,))] if len(call.inputs) == 3 else []
-    if bias and _is_zeros(call.data):
-        product = call.add(
-            "Expand", *bias, call.constant([call.shape(rows)[0], hidden])
-        )
-    else:
-        attributes = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 1}
-        product = call.add("Gemm", rows, weight, *bias, **attributes)
-    return (
-        product
-        if flattened or len(shape) == 2
-        else call.reshape(product, [*shape[:-1], hidden])
-    )
+    operands = [rows, weight]
+    if len(call.inputs) == 3:
+        bias = call.parameter(2, (hidden,))
+        if _is_zeros(call.data):
+            return call.add("Expand", bias, call.constant([count, hidden]))
+        operands.append(bias)
+    return call.add("Gemm", *operands, alpha=1.0, beta=1.0, transA=0, transB=1)
 
 
 def _is_zeros(value: ir.Value) -> bool:
-    """Whether it was made of zeros by `_zeros`."""
+    """Whether `_zeros` made this value."""
     node = value.producer()
-    source = node.inputs[0] if node is not None and node.op_type == "Identity" else None
-    return (
-        source is not None
-        and source.const_value is not None
-        and not source.const_value.numpy().any()
-    )
+    if node is None or node.op_type != "Identity":
+        return False
+    constant = node.inputs[0]
+    if constant is None or constant.const_value is None:
+        return False
+    return not constant.const_value.numpy().any()
 
 
 ACTIVATIONS = {
@@ -90,7 +92,7 @@ def activation(call: OperatorCall) -> ir.Value:
 
 
 def leaky_slots(values: Values) -> tuple[str, ...]:
-    """gamma is the slope of prelu."""
+    """The inputs; gamma is the slope of prelu."""
     return ("data", "gamma") if values["act_type"] == "prelu" else ("data",)
 
 
@@ -107,7 +109,7 @@ def leaky_slots(values: Values) -> tuple[str, ...]:
     slots=leaky_slots,
 )
 def leaky_relu(call: OperatorCall) -> ir.Value:
-    """leaky and rrelu (at inference, the mean slope): LeakyRelu. The slope is also the alpha of elu."""
+    """An activation; rrelu has the mean slope at inference, and elu the slope as alpha."""
     match call.string_attribute("act_type"):
         case "leaky":
             return call.add("LeakyRelu", call.data, alpha=call.float_attribute("slope"))
@@ -127,12 +129,13 @@ def leaky_relu(call: OperatorCall) -> ir.Value:
 
 
 def _prelu(call: OperatorCall) -> ir.Value:
-    """One slope for all, or one per channel (axis 1; of a vector, each element is one)."""
+    """One slope for all, or one per channel: axis 1, or the only axis of a vector."""
     call.require_rank(1)
     shape = call.shape()
-    slope = call.parameter(1, (shape[1] if len(shape) > 1 else shape[0],), (1,))
+    channels = shape[1] if len(shape) > 1 else shape[0]
+    slope = call.parameter(1, (channels,), (1,))
     if call.shape(slope) != (1,) and len(shape) > 2:
-        slope = call.reshape(slope, [shape[1], *[1] * (len(shape) - 2)])
+        slope = call.reshape(slope, [channels] + [1] * (len(shape) - 2))
     return call.add("PRelu", call.data, slope)
 
 
@@ -144,5 +147,5 @@ def _prelu(call: OperatorCall) -> ir.Value:
     },
 )
 def dropout(call: OperatorCall) -> ir.Value:
-    """Nothing at inference, in the mode that is supported."""
+    """The input: at inference, the supported mode drops nothing."""
     return call.add("Identity", call.data)

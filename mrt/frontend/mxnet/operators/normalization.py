@@ -1,10 +1,9 @@
-"""Normalisation: by stored statistics (BatchNorm) or by those of the input itself (instance, group, layer, L2, LRN)."""
+"""Normalisation by stored statistics (BatchNorm) or by the input's own (all others)."""
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
 import onnx_ir as ir
 
 from mrt.frontend.mxnet.operator_call import OperatorCall
@@ -35,25 +34,25 @@ BATCH_NORM: dict[str, Attribute] = {
 BATCH_NORM_SLOTS = ("data", "gamma", "beta", "moving_mean", "moving_var")
 
 
-OF_ALL = {
+SHARED_ATTRIBUTES = {
     name: BATCH_NORM[name]
     for name in ("eps", "fix_gamma", "output_mean_var", "momentum", "use_global_stats")
 }
 
 
-@operator("BatchNorm_v1", attributes=OF_ALL, slots=BATCH_NORM_SLOTS)
+@operator("BatchNorm_v1", attributes=SHARED_ATTRIBUTES, slots=BATCH_NORM_SLOTS)
 def batch_norm_v1(call: OperatorCall) -> ir.Value:
-    """The older one, on axis 1."""
+    """The older BatchNorm, always of axis 1."""
     return _batch_norm(call, 1)
 
 
 @operator(
     "_contrib_SyncBatchNorm",
-    attributes={**OF_ALL, **ignored("ndev", "key")},
+    attributes={**SHARED_ATTRIBUTES, **ignored("ndev", "key")},
     slots=BATCH_NORM_SLOTS,
 )
 def sync_batch_norm(call: OperatorCall) -> ir.Value:
-    """Synchronised in training only; on axis 1."""
+    """BatchNorm of axis 1; it is synchronised in training only."""
     return _batch_norm(call, 1)
 
 
@@ -79,34 +78,32 @@ def batch_norm_with_relu(call: OperatorCall) -> ir.Value:
 
 
 def _batch_norm(call: OperatorCall, axis: int) -> ir.Value:
-    """gamma counts as 1 with fix_gamma (the default), whatever is stored. Another axis is moved to 1 and back."""
+    """BatchNormalization of an axis, which is exchanged with axis 1 and back.
+
+    With fix_gamma (the default) gamma counts as 1, for every stored number.
+    """
     axis = call.axis(axis)
     size = call.shape()[axis]
-    gamma, beta, mean, variance = (
-        call.parameter(index, (size,)) for index in range(1, 5)
-    )
+    gamma, *others = [call.parameter(index, (size,)) for index in range(1, 5)]
     if call.bool_attribute("fix_gamma"):
-        call.require(
-            call.builder.is_parameter(gamma), "fix_gamma=True with a computed gamma"
-        )
+        is_stored = call.builder.is_parameter(gamma)
+        call.require(is_stored, "fix_gamma=True with a computed gamma")
         gamma = call.builder.ones_like(gamma)
-    epsilon = {"epsilon": call.float_attribute("eps")}
-    if len(call.shape()) == 1:
-        row = call.reshape(call.data, [1, size])
-        return call.reshape(
-            call.add("BatchNormalization", row, gamma, beta, mean, variance, **epsilon),
-            [size],
-        )
-    there = _swapped(len(call.shape()), 1, axis)
-    data = call.data if axis == 1 else call.add("Transpose", call.data, perm=there)
-    result = call.add(
-        "BatchNormalization", data, gamma, beta, mean, variance, **epsilon
-    )
-    return result if axis == 1 else call.add("Transpose", result, perm=there)
+    data = call.data
+    if call.rank() == 1:
+        data = call.reshape(data, [1, size])
+    elif axis != 1:
+        order = _swapped(call.rank(), 1, axis)
+        data = call.transpose(data, order)
+    epsilon = call.float_attribute("eps")
+    result = call.add("BatchNormalization", data, gamma, *others, epsilon=epsilon)
+    if call.rank() == 1:
+        return call.reshape(result, [size])
+    return result if axis == 1 else call.transpose(result, order)
 
 
 def _swapped(rank: int, first: int, second: int) -> list[int]:
-    """The order of axes in which two have changed places; it is its own inverse."""
+    """The order of axes with two of them exchanged; it is its own inverse."""
     order = [*range(rank)]
     order[first], order[second] = order[second], order[first]
     return order
@@ -136,7 +133,10 @@ def instance_norm(call: OperatorCall) -> ir.Value:
     slots=SCALED,
 )
 def group_norm(call: OperatorCall) -> ir.Value:
-    """Groups of channels normalised as one, each with ONE gamma and beta (MXNet 1.9 has none per channel)."""
+    """InstanceNormalization of groups of channels.
+
+    Each group has ONE gamma and beta; MXNet 1.9 has none per channel.
+    """
     call.require_rank(3)
     shape, groups = call.shape(), call.int_attribute("num_groups")
     call.require(
@@ -167,17 +167,17 @@ def group_norm(call: OperatorCall) -> ir.Value:
     slots=SCALED,
 )
 def layer_norm(call: OperatorCall) -> ir.Value:
-    """LayerNormalization of one axis, which is moved to the end and back."""
-    rank, axis = len(call.shape()), call.axis(call.int_attribute("axis"))
+    """LayerNormalization of one axis, which is exchanged with the last and back."""
+    last = call.rank() - 1
+    axis = call.axis_attribute()
     size = (call.shape()[axis],)
-    gamma, beta = call.parameter(1, size), call.parameter(2, size)
-    there = _swapped(rank, axis, rank - 1)
-    data = (
-        call.data if axis == rank - 1 else call.add("Transpose", call.data, perm=there)
-    )
-    attributes = {"axis": -1, "epsilon": call.float_attribute("eps")}
-    result = call.add("LayerNormalization", data, gamma, beta, **attributes)
-    return result if axis == rank - 1 else call.add("Transpose", result, perm=there)
+    gamma = call.parameter(1, size)
+    beta = call.parameter(2, size)
+    order = _swapped(last + 1, axis, last)
+    data = call.data if axis == last else call.transpose(call.data, order)
+    epsilon = call.float_attribute("eps")
+    result = call.add("LayerNormalization", data, gamma, beta, axis=-1, epsilon=epsilon)
+    return result if axis == last else call.transpose(result, order)
 
 
 @operator(
@@ -194,12 +194,14 @@ def lrn(call: OperatorCall) -> ir.Value:
     call.require_rank(4, 4)
     size = call.int_attribute("nsize")
     call.require(size % 2 == 1, f"nsize={size}: expected an odd number")
-    names = {
-        "alpha": call.float_attribute("alpha"),
-        "beta": call.float_attribute("beta"),
-        "bias": call.float_attribute("knorm"),
-    }
-    return call.add("LRN", call.data, size=size, **names)
+    return call.add(
+        "LRN",
+        call.data,
+        size=size,
+        alpha=call.float_attribute("alpha"),
+        beta=call.float_attribute("beta"),
+        bias=call.float_attribute("knorm"),
+    )
 
 
 @operator(
@@ -210,16 +212,18 @@ def lrn(call: OperatorCall) -> ir.Value:
     },
 )
 def l2_normalization(call: OperatorCall) -> ir.Value:
-    """x / sqrt(sum x^2 + eps), summed over all but the batch, over axis 1, or over all axes behind it."""
+    """x / sqrt(sum x^2 + eps).
+
+    The sum runs over all axes but the batch (instance), over axis 1 (channel), or over
+    all axes behind it (spatial).
+    """
     mode = call.string_attribute("mode")
     call.require_rank(2 if mode == "instance" else 3)
-    axes = {
-        "instance": range(1, len(call.shape())),
-        "channel": (1,),
-        "spatial": range(2, len(call.shape())),
-    }[mode]
-    squares = call.add("ReduceSumSquare", call.data, call.constant([*axes]), keepdims=1)
-    epsilon = call.array(np.array(call.float_attribute("eps"), np.float32))
-    return call.add(
-        "Div", call.data, call.add("Sqrt", call.add("Add", squares, epsilon))
-    )
+    first = 2 if mode == "spatial" else 1
+    end = 2 if mode == "channel" else call.rank()
+    axes = call.constant([*range(first, end)])
+    squares = call.add("ReduceSumSquare", call.data, axes, keepdims=1)
+    epsilon = call.constant(call.float_attribute("eps"))
+    total = call.add("Add", squares, epsilon)
+    root = call.add("Sqrt", total)
+    return call.add("Div", call.data, root)
