@@ -1,4 +1,4 @@
-"""Symbol file and parameter file -> the float model: plans, builds, fills."""
+"""Symbol file and parameter file -> the float model: plan, build, fill the parameters."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from mrt.frontend.mxnet.random_weights import check_seed, fill_randomly, seed_di
 from mrt.frontend.mxnet.select_outputs import node_names, select_outputs
 from mrt.frontend.mxnet.symbol import Symbol, read_symbol
 
-NOTES = "mrt_notes"  # key of the model's metadata under which one reads what was changed on the way, one a line
+NOTES = "mrt_notes"  # metadata key of the model: what loading changed, one note a line
 
 
 @dataclass(frozen=True)
 class Source:
-    """A symbol's file, where its parameters come from, the shapes of its inputs, and which outputs are wanted."""
+    """A symbol file, the origin of its parameters, shapes of inputs and requested outputs."""
 
     symbol: Path
     params: Path | None = None
@@ -48,7 +48,11 @@ class Source:
 
 @dataclass(frozen=True)
 class Loaded:
-    """The model, the hash of what it came from, the names of its nodes, and the outputs wanted that it does not know."""
+    """A converted model.
+
+    `sha256` is the hash of its files, `names` are those of its nodes, and `outputs_left`
+    are the requested outputs not found in the file.
+    """
 
     model: ir.Model
     sha256: str
@@ -61,26 +65,26 @@ def load_mxnet(
     params_path: Path | None = None,
     shapes: Mapping[str, Shape] | None = None,
 ) -> ir.Model:
-    """The model with float32 parameters. What is unsupported is refused before any parameter is read."""
+    """The model with float32 parameters; it is refused before parameters are read if unsupported."""
     return read_mxnet(Source(symbol_path, params_path, shapes=shapes or {})).model
 
 
 def read_mxnet(source: Source) -> Loaded:
-    """The model as the options want it."""
+    """The model, with the parameters and outputs that the options name."""
     _check_options(source)
     data = read_symbol_bytes(source.symbol)
     symbol = read_symbol(data, str(source.symbol))
     names = tuple(node_names(symbol))
-    left: list[str] = []
-    whole = symbol
+    not_found: list[str] = []
+    full_symbol = symbol
     if source.outputs:
-        symbol, left = select_outputs(symbol, source.outputs)
+        symbol, not_found = select_outputs(symbol, source.outputs)
     made = plan(symbol)
     if source.random_weights is None:
-        model, digest = _with_file(source, made, whole)
+        model, digest = _with_file(source, made, full_symbol)
     else:
         model, digest = _with_random_weights(source, made, source.random_weights)
-    return Loaded(model, joined_sha256(data, digest), names, tuple(left))
+    return Loaded(model, joined_sha256(data, digest), names, tuple(not_found))
 
 
 def _check_options(source: Source) -> None:
@@ -99,26 +103,32 @@ def _check_options(source: Source) -> None:
 
 
 def _with_file(
-    source: Source, made: ConversionPlan, whole: Symbol
+    source: Source, made: ConversionPlan, full_symbol: Symbol
 ) -> tuple[ir.Model, bytes]:
-    """Filled from the parameter file; without parameters and without a file, as it is."""
-    path = source.params
-    if path is None and (
-        made.parameters or source.epoch is not None or params_beside(source.symbol)
-    ):
-        path = find_params(source.symbol, source.epoch)
+    """Fill parameters from their file; a symbol without parameters needs no file."""
+    path = source.params or _found_parameter_file(source, made)
     if path is None:
         built = build(made, source.shapes, {})
-        return _model(built, fill(built, made, {}, None)), hashlib.sha256(b"").digest()
+        notes = fill(built, made, {}, None)
+        return _model(built, notes), hashlib.sha256(b"").digest()
     parameters = read_parameters(path)
     arrays, notes = match_names(
-        parameters, whole, lambda: _wanted_shapes(source, whole)
+        parameters, full_symbol, lambda: _expected_shapes(source, full_symbol)
     )
-    known = {
+    shapes_in_file = {
         name: () if array is None else array.shape for name, array in arrays.items()
     }
-    built = build(made, source.shapes, known)
-    return _model(built, notes + fill(built, made, arrays, path)), parameters.digest
+    built = build(made, source.shapes, shapes_in_file)
+    notes += fill(built, made, arrays, path)
+    return _model(built, notes), parameters.digest
+
+
+def _found_parameter_file(source: Source, made: ConversionPlan) -> Path | None:
+    """The parameter file beside the symbol; None where none is needed and none is there."""
+    is_needed = made.parameters or source.epoch is not None
+    if is_needed or params_beside(source.symbol):
+        return find_params(source.symbol, source.epoch)
+    return None
 
 
 def _with_random_weights(
@@ -130,8 +140,8 @@ def _with_random_weights(
     return _model(built, [note]), seed_digest(seed)
 
 
-def _wanted_shapes(source: Source, symbol: Symbol) -> dict[str, Shape]:
-    """Of all parameters of the symbol, in the order of their first use, as they follow from its inputs' shapes."""
+def _expected_shapes(source: Source, symbol: Symbol) -> dict[str, Shape]:
+    """The shapes of all parameters that follow from the inputs, in order of first use."""
     made = plan(symbol)
     built = build(made, source.shapes, marked_parameters(made, set(source.shapes)))
     shapes: dict[str, Shape] = {}

@@ -1,4 +1,4 @@
-"""Other outputs for a symbol: the nodes that the user names become its heads, and what follows them is not looked at."""
+"""Other outputs for a symbol: the nodes that the user names become its heads."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _OUTPUT = re.compile(r"_output([0-9]{0,4})")
 
 
 def node_names(symbol: Symbol) -> dict[str, int]:
-    """The id of every operator's node by a name of its own: act, act_2, act_3 where the file repeats one."""
+    """The id of every operator's node by a unique name: act, act_2, act_3 for a repeated one."""
     taken = {node.name for node in symbol.nodes.values() if node.operator is None}
     names: dict[str, int] = {}
-    numbered: dict[str, int] = {}  # by wanted name: where to go on
+    numbered: dict[str, int] = {}  # by wanted name: the last number that was tried
     for index, node in symbol.nodes.items():
         if node.operator is not None:
             wanted = name = node.name or "node"
@@ -31,55 +31,61 @@ def node_names(symbol: Symbol) -> dict[str, int]:
 
 
 def select_outputs(symbol: Symbol, outputs: Sequence[str]) -> tuple[Symbol, list[str]]:
-    """The symbol with these outputs, and the names that it does not know; if there are any, its own heads stay too.
+    """The symbol with these outputs, and the names that are not found in it.
 
-    A node's name means all its outputs; fc_output is MXNet's own way to write it, split_output1 its second.
+    If there are any such names, its own heads stay too. The name of a node means all its
+    outputs; fc_output is MXNet's own name for one, split_output1 for a second.
     """
     names = node_names(symbol)
-    renamed = {
-        index: replace(symbol.nodes[index], name=name) for name, index in names.items()
-    }
-    found: list[Edge] = []
-    left: list[str] = []
+    nodes = dict(symbol.nodes)
+    for name, index in names.items():
+        nodes[index] = replace(nodes[index], name=name)
+    selected: list[Edge] = []
+    not_found: list[str] = []
     for name in outputs:
         edges = _edges(name, names, symbol.nodes)
         if not edges:
-            left.append(name)
-        if repeated := [edge for edge in edges if edge in found]:
+            not_found.append(name)
+        _refuse_repeated(name, edges, selected)
+        selected += edges
+    heads = selected
+    if not_found:
+        added = [edge for edge in selected if edge not in symbol.heads]
+        heads = [*symbol.heads, *added]
+    return replace(symbol, nodes=nodes, heads=tuple(heads)), not_found
+
+
+def _refuse_repeated(
+    name: str, edges: Sequence[Edge], selected: Sequence[Edge]
+) -> None:
+    for edge in edges:
+        if edge in selected:
             raise BadOption(
-                f"--outputs: {name!r} is listed twice (output {repeated[0].output} of its node)"
+                f"--outputs: {name!r} is listed twice (output {edge.output} of its node)"
             )
-        found += edges
-    heads = (
-        found
-        if not left
-        else [*symbol.heads, *(edge for edge in found if edge not in symbol.heads)]
-    )
-    return replace(symbol, nodes={**symbol.nodes, **renamed}, heads=tuple(heads)), left
 
 
 def _edges(
     name: str, names: Mapping[str, int], nodes: Mapping[int, SymbolNode]
 ) -> list[Edge]:
+    """The outputs that a name means; none where it is unknown."""
     if name in names:
-        return [
-            Edge(names[name], output)
-            for output in range(_output_count(nodes[names[name]]))
-        ]
+        index = names[name]
+        count = _output_count(nodes[index])
+        return [Edge(index, output) for output in range(count)]
     ending = _OUTPUT.search(name, max(name.rfind("_output"), 0))
-    if (
-        ending is None
-        or ending.end() != len(name)
-        or name[: ending.start()] not in names
-    ):
+    if ending is None or ending.end() != len(name):
         return []
-    index = names[name[: ending.start()]]
+    node_name = name[: ending.start()]
+    if node_name not in names:
+        return []
+    index = names[node_name]
     output = int(ending.group(1) or 0)
     return [Edge(index, output)] if output < _output_count(nodes[index]) else []
 
 
 def _output_count(node: SymbolNode) -> int:
-    """How many outputs can be used; of what cannot be converted, the first: it is refused by its name later."""
+    """The number of outputs; 1 for an operator that cannot be converted, which is refused later."""
     operator = OPERATORS.get(node.operator or "")
     if operator is None:
         return 1
