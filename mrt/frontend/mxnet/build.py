@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import onnx_ir as ir
 
@@ -31,19 +32,11 @@ from mrt.frontend.mxnet.symbol import Edge, Symbol, SymbolNode
 
 HINT = "supported: mrt operators --frontend mxnet"
 MAX_PROBLEMS = 200
-FLOAT_DTYPES = (
-    "-1",
-    "0",
-    "1",
-    "2",
-    "None",
-)  # as MXNet numbers them: none, float32, float64, float16
+# MXNet's numbers of dtypes: none, float32, float64, float16.
+FLOAT_DTYPES = ("-1", "0", "1", "2", "None")
 INTEGER_DTYPES = {"3": "uint8", "4": "int32", "5": "int8", "6": "int64", "7": "bool"}
-GLUON_MARKS = (
-    "lr_mult",
-    "wd_mult",
-    "init",
-)  # hidden keys of a variable that is a parameter in Gluon
+# Hidden keys of a variable that is a parameter in Gluon.
+GLUON_MARKS = ("lr_mult", "wd_mult", "init")
 
 Shape = tuple[int, ...]
 
@@ -68,7 +61,11 @@ class OperatorUse:
 
 @dataclass(frozen=True)
 class ConversionPlan:
-    """What the outputs need: uses in order, variables by id, and the names of those in the place of a parameter."""
+    """The part of a symbol that its outputs need.
+
+    `uses` are in order, `variables` by id; `parameters` names the variables that stand in
+    the slot of a parameter.
+    """
 
     symbol: Symbol
     uses: tuple[OperatorUse, ...]
@@ -86,7 +83,10 @@ class Built:
 
 
 def plan(symbol: Symbol) -> ConversionPlan:
-    """Raise Unsupported with all that can be said without shapes. Labels, and what only they need, are dropped."""
+    """Choose the nodes that the outputs need, without labels and what only labels need.
+
+    Raise Unsupported with all problems that can be found without shapes.
+    """
     refuse_machine_graphs(_needed(symbol))
     wanted = {edge.node for edge in symbol.heads}
     uses: list[OperatorUse] = []
@@ -96,50 +96,48 @@ def plan(symbol: Symbol) -> ConversionPlan:
         if index in wanted and node.operator is not None:
             troubles.append([])
             use = _use(node, troubles[-1])
-            wanted |= {edge.node for edge in (use.operands() if use else node.inputs)}
-            uses += [use] if use else []
+            operands = node.inputs
+            if use is not None:
+                uses.append(use)
+                operands = use.operands()
+            wanted |= {edge.node for edge in operands}
     uses.reverse()
-    problems = [problem for found in reversed(troubles) for problem in found]
+    problems = list(chain.from_iterable(reversed(troubles)))
     outputs = {use.node.id: use.operator.outputs(use.values) for use in uses}
     for use in uses:
         problems += _wrong_outputs(symbol, use.operands(), outputs, _label(use.node))
     problems += _wrong_heads(symbol, outputs)
-    variables = tuple(
-        symbol.nodes[index]
-        for index in sorted(wanted)
-        if symbol.nodes[index].operator is None
-    )
+    needed = [symbol.nodes[index] for index in sorted(wanted)]
+    variables = tuple(node for node in needed if node.operator is None)
     problems += [
         f"{node.name} (input): dtype {node.hidden['dtype']} is unknown"
         for node in variables
         if _dtype(node) is None
     ]
     refuse_all(problems)
-    return ConversionPlan(
-        symbol, tuple(uses), variables, frozenset(_parameter_names(symbol, uses))
-    )
+    parameters = frozenset(_parameter_names(symbol, uses))
+    return ConversionPlan(symbol, tuple(uses), variables, parameters)
 
 
 def _needed(symbol: Symbol) -> list[SymbolNode]:
     """The nodes that the outputs need, the last one first."""
     wanted = {edge.node for edge in symbol.heads}
-    found = []
+    needed = []
     for index in reversed(symbol.order):
         if index in wanted:
-            found.append(symbol.nodes[index])
+            needed.append(symbol.nodes[index])
             wanted |= {edge.node for edge in symbol.nodes[index].inputs}
-    return found
+    return needed
 
 
 def refuse_all(problems: Sequence[str]) -> None:
     """Raise Unsupported if there is any problem."""
-    if problems:
-        rest = (
-            [f"and {len(problems) - MAX_PROBLEMS} more"]
-            if len(problems) > MAX_PROBLEMS
-            else []
-        )
-        raise Unsupported([*problems[:MAX_PROBLEMS], *rest], HINT)
+    if not problems:
+        return
+    lines = list(problems[:MAX_PROBLEMS])
+    if len(problems) > MAX_PROBLEMS:
+        lines.append(f"and {len(problems) - MAX_PROBLEMS} more")
+    raise Unsupported(lines, HINT)
 
 
 def _label(node: SymbolNode) -> str:
@@ -159,8 +157,9 @@ def _use(node: SymbolNode, problems: list[str]) -> OperatorUse | None:
         return None
     slots = operator.slots(values)
     if len(slots) != len(node.inputs):
+        expected = f"{len(slots)} ({', '.join(slots[:5])})"
         problems.append(
-            f"{_label(node)}: {len(node.inputs)} inputs; expected {len(slots)} ({', '.join(slots[:5])})"
+            f"{_label(node)}: {len(node.inputs)} inputs; expected {expected}"
         )
         return None
     return OperatorUse(node, operator, values, slots)
@@ -169,7 +168,7 @@ def _use(node: SymbolNode, problems: list[str]) -> OperatorUse | None:
 def _wrong_outputs(
     symbol: Symbol, edges: Iterable[Edge], outputs: Mapping[int, int], user: str
 ) -> list[str]:
-    """Hidden outputs (the statistics of BatchNorm, the mask of Dropout) do not exist here."""
+    """Refuse hidden outputs, such as the statistics of BatchNorm and the mask of Dropout."""
     return [
         f"{user}: uses output {edge.output} of {symbol.nodes[edge.node].name}, which has {outputs.get(edge.node, 1)}"
         for edge in edges
@@ -178,7 +177,7 @@ def _wrong_outputs(
 
 
 def _wrong_heads(symbol: Symbol, outputs: Mapping[int, int]) -> list[str]:
-    """Each output of the model is computed, and listed once."""
+    """Problems of the outputs: each must be computed, and listed once."""
     problems = _wrong_outputs(symbol, symbol.heads, outputs, "heads")
     for edge, times in Counter(symbol.heads).items():
         node = symbol.nodes[edge.node]
@@ -194,7 +193,7 @@ def _wrong_heads(symbol: Symbol, outputs: Mapping[int, int]) -> list[str]:
 
 
 def _dtype(node: SymbolNode) -> str | None:
-    """The dtype that a variable says it has; float32 for any float and where it says nothing."""
+    """The dtype stored with a variable; float32 for any float and where none is stored."""
     number = node.hidden.get("dtype", "0")
     return "float32" if number in FLOAT_DTYPES else INTEGER_DTYPES.get(number)
 
@@ -209,7 +208,11 @@ def _parameter_names(symbol: Symbol, uses: Iterable[OperatorUse]) -> Iterable[st
 def build(
     made: ConversionPlan, shapes: Mapping[str, Shape], known: Mapping[str, Shape]
 ) -> Built:
-    """`known` are the shapes in the parameter file; `shapes` those the user gives for inputs."""
+    """Convert all nodes.
+
+    `known` are the shapes in the parameter file; `shapes` are those the user gives for
+    inputs.
+    """
     builder = GraphBuilder()
     inputs = [
         node
@@ -221,13 +224,12 @@ def build(
     values: dict[Edge, ir.Value] = {}
     for node in made.variables:
         name = builder.claim(node.name)
-        is_input = node.name in sized
-        values[Edge(node.id, 0)] = integer_dtypes.mark(
-            builder.variable(name, sized[node.name])
-            if is_input
-            else builder.parameter(name, known.get(node.name)),
-            _dtype(node) or "float32",
-        )
+        if node.name in sized:
+            value = builder.variable(name, sized[node.name])
+        else:
+            value = builder.parameter(name, known.get(node.name))
+        dtype = _dtype(node) or "float32"
+        values[Edge(node.id, 0)] = integer_dtypes.mark(value, dtype)
     names = _node_names(made, builder)
     problems: list[str] = []
     for use in made.uses:
@@ -241,17 +243,17 @@ def build(
 
 
 def marked_parameters(made: ConversionPlan, given: set[str]) -> dict[str, Shape]:
-    """The shapes of variables in no parameter's place that Gluon still marked as parameters, where the file says them.
+    """The shapes of variables that only a mark of Gluon's shows to be parameters.
 
-    Which they are is known from the parameter file, if there is one; this is for when there is none.
+    They stand in no slot of a parameter, and the symbol file states their shapes. The
+    parameter file names them too; this is for a symbol without one.
     """
-    return {
-        node.name: _written_shape(node)
-        for node in made.variables
-        if node.name not in made.parameters
-        and node.name not in given
-        and _is_marked(node)
-    }
+    shapes = {}
+    for node in made.variables:
+        is_open = node.name not in made.parameters and node.name not in given
+        if is_open and _is_marked(node):
+            shapes[node.name] = _written_shape(node)
+    return shapes
 
 
 def _is_marked(node: SymbolNode) -> bool:
@@ -262,7 +264,7 @@ def _is_marked(node: SymbolNode) -> bool:
 
 
 def _node_names(made: ConversionPlan, builder: GraphBuilder) -> dict[int, str]:
-    """Outputs of the model choose first, then the others in order."""
+    """A name for each node: outputs of the model claim theirs first, then the others."""
     heads = {edge.node for edge in made.symbol.heads}
     first = [use.node for use in made.uses if use.node.id in heads]
     rest = [use.node for use in made.uses if use.node.id not in heads]
@@ -276,7 +278,7 @@ def _convert(
     operands: Sequence[ir.Value],
     problems: list[str],
 ) -> dict[Edge, ir.Value]:
-    """Nothing where the node is refused: what follows it cannot be judged."""
+    """Convert one node; no outputs if it is refused, so its users are skipped."""
     try:
         dtype = integer_dtypes.dtype_of_result(use.operator.name, operands)
         result = use.operator.handler(OperatorCall(builder, name, use.values, operands))
@@ -304,7 +306,7 @@ def _refuse_unknown_inputs(shapes: Mapping[str, Shape], inputs: Sequence[str]) -
 def _input_shapes(
     inputs: Iterable[SymbolNode], shapes: Mapping[str, Shape]
 ) -> dict[str, Shape]:
-    """From the user, else from the file; an unknown first dimension is a batch of 1."""
+    """Shapes from the user, else from the file; an unknown first dimension is a batch of 1."""
     sized, troubles = {}, []
     for node in inputs:
         shape = shapes.get(node.name, _written_shape(node))
@@ -327,7 +329,7 @@ def _input_shapes(
 
 
 def _written_shape(node: SymbolNode) -> Shape:
-    """The shape of a variable that the file states, where it does; 0 is an unknown dimension."""
+    """The shape that the symbol file states, or (); 0 is an unknown dimension."""
     try:
         return parse_integers(node.hidden.get("shape", "()"))
     except ValueError:

@@ -1,7 +1,8 @@
 """Non-maximum suppression as one node of domain "mrt": ONNX's own operator of that name has no static shape.
 
-The body of the function is what it means; onnxruntime runs it. Its operators are those of opset 13, so that a model with it
-can be written at any later one. `cvm/SPEC.md`, nms, says the same of integers.
+The body of the function defines its meaning; onnxruntime runs it. Its operators are those
+of opset 13, so that a model with it can be written at any later opset. `cvm/SPEC.md`, nms,
+defines the same on integers.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from mrt.frontend.mxnet.operator_call import OperatorCall
 DOMAIN = "mrt"
 NAME = "NonMaxSuppression"
 
-# boxes[B,N,4] as corners, scores[B,N], classes[B,N] -> indices[B,keep], where N stands for none. A box takes part if its
-# score is at least `least_score` and its class is not `background`; the first `candidates` of these by score, then index,
-# are looked at in order, and each is kept unless it overlaps one of its class kept before. With `gaps`, place j of the
-# result stands for candidate j.
+# boxes[B,N,4] as corners, scores[B,N], classes[B,N] -> indices[B,keep]; index N means none.
+# A box is a candidate if its score is at least `least_score` and its class is not
+# `background`. The first `candidates` of these by score, then index, are visited in order.
+# Each is kept unless it overlaps one of its class that is already kept. With `gaps`,
+# position j of the result belongs to candidate j.
 _TEXT = """
 <domain: "mrt", opset_import: ["" : 20]>
 NonMaxSuppression <keep, candidates, least_score, overlap, inclusive, gaps, background> (boxes, scores, classes)
