@@ -11,7 +11,7 @@ from onnx_ir.passes.common import InlinePass
 
 from mrt.errors import BadOption, Unsupported
 from mrt.export.lowerings import OPSET_CHANGES, NotExpressible
-from mrt.frontend.mxnet.writer import OPSET
+from mrt.frontend.mxnet.graph_builder import OPSET
 from mrt.graph.values import nodes
 
 DEFAULT_OPSET = 17  # which nearly every runtime of the last years reads

@@ -8,52 +8,45 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import onnx_ir as ir
 
 from mrt.errors import BadModel, BadOption, Unsupported
-from mrt.frontend.mxnet import integers
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet import integer_dtypes
+from mrt.frontend.mxnet.graph_builder import GraphBuilder, NodeRefusedError
 from mrt.frontend.mxnet.literals import parse_integers
 from mrt.frontend.mxnet.machine_graphs import refuse_machine_graphs
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators import OPERATORS
 from mrt.frontend.mxnet.operators.aliases import known_name
 from mrt.frontend.mxnet.operators.refused import why_refused
 from mrt.frontend.mxnet.operators.registry import (
     LABEL_SLOT,
     PARAMETER_SLOTS,
-    Operator,
+    MXNetOperator,
     Values,
     read_attributes,
 )
 from mrt.frontend.mxnet.symbol import Edge, Symbol, SymbolNode
-from mrt.frontend.mxnet.writer import RefusalError, Writer
 
 HINT = "supported: mrt operators --frontend mxnet"
 MAX_PROBLEMS = 200
-FLOAT_DTYPES = (
-    "-1",
-    "0",
-    "1",
-    "2",
-    "None",
-)  # as MXNet numbers them: none, float32, float64, float16
+# MXNet's numbers of dtypes: none, float32, float64, float16.
+FLOAT_DTYPES = ("-1", "0", "1", "2", "None")
 INTEGER_DTYPES = {"3": "uint8", "4": "int32", "5": "int8", "6": "int64", "7": "bool"}
-GLUON_MARKS = (
-    "lr_mult",
-    "wd_mult",
-    "init",
-)  # hidden keys of a variable that is a parameter in Gluon
+# Hidden keys of a variable that is a parameter in Gluon.
+GLUON_MARKS = ("lr_mult", "wd_mult", "init")
 
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Use:
+class OperatorUse:
     """A node that the outputs need, with its operator and the values of its attributes."""
 
     node: SymbolNode
-    operator: Operator
+    operator: MXNetOperator
     values: Values
     slots: tuple[str, ...]
 
@@ -67,11 +60,15 @@ class Use:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What the outputs need: uses in order, variables by id, and the names of those in the place of a parameter."""
+class ConversionPlan:
+    """The part of a symbol that its outputs need.
+
+    `uses` are in order, `variables` by id; `parameters` names the variables that stand in
+    the slot of a parameter.
+    """
 
     symbol: Symbol
-    uses: tuple[Use, ...]
+    uses: tuple[OperatorUse, ...]
     variables: tuple[SymbolNode, ...]
     parameters: frozenset[str]
 
@@ -80,73 +77,74 @@ class Plan:
 class Built:
     """The graph before its parameters have values."""
 
-    writer: Writer
+    builder: GraphBuilder
     inputs: tuple[ir.Value, ...]
     outputs: tuple[ir.Value, ...]
 
 
-def plan(symbol: Symbol) -> Plan:
-    """Raise Unsupported with all that can be said without shapes. Labels, and what only they need, are dropped."""
+def plan(symbol: Symbol) -> ConversionPlan:
+    """Choose the nodes that the outputs need, without labels and what only labels need.
+
+    Raise Unsupported with all problems that can be found without shapes.
+    """
     refuse_machine_graphs(_needed(symbol))
     wanted = {edge.node for edge in symbol.heads}
-    uses: list[Use] = []
+    uses: list[OperatorUse] = []
     troubles: list[list[str]] = []  # by node, from the outputs back
     for index in reversed(symbol.order):
         node = symbol.nodes[index]
         if index in wanted and node.operator is not None:
             troubles.append([])
             use = _use(node, troubles[-1])
-            wanted |= {edge.node for edge in (use.operands() if use else node.inputs)}
-            uses += [use] if use else []
+            operands = node.inputs
+            if use is not None:
+                uses.append(use)
+                operands = use.operands()
+            wanted |= {edge.node for edge in operands}
     uses.reverse()
-    problems = [problem for found in reversed(troubles) for problem in found]
+    problems = list(chain.from_iterable(reversed(troubles)))
     outputs = {use.node.id: use.operator.outputs(use.values) for use in uses}
     for use in uses:
         problems += _wrong_outputs(symbol, use.operands(), outputs, _label(use.node))
     problems += _wrong_heads(symbol, outputs)
-    variables = tuple(
-        symbol.nodes[index]
-        for index in sorted(wanted)
-        if symbol.nodes[index].operator is None
-    )
+    needed = [symbol.nodes[index] for index in sorted(wanted)]
+    variables = tuple(node for node in needed if node.operator is None)
     problems += [
         f"{node.name} (input): dtype {node.hidden['dtype']} is unknown"
         for node in variables
         if _dtype(node) is None
     ]
     refuse_all(problems)
-    return Plan(
-        symbol, tuple(uses), variables, frozenset(_parameter_names(symbol, uses))
-    )
+    parameters = frozenset(_parameter_names(symbol, uses))
+    return ConversionPlan(symbol, tuple(uses), variables, parameters)
 
 
 def _needed(symbol: Symbol) -> list[SymbolNode]:
     """The nodes that the outputs need, the last one first."""
     wanted = {edge.node for edge in symbol.heads}
-    found = []
+    needed = []
     for index in reversed(symbol.order):
         if index in wanted:
-            found.append(symbol.nodes[index])
+            needed.append(symbol.nodes[index])
             wanted |= {edge.node for edge in symbol.nodes[index].inputs}
-    return found
+    return needed
 
 
 def refuse_all(problems: Sequence[str]) -> None:
     """Raise Unsupported if there is any problem."""
-    if problems:
-        rest = (
-            [f"and {len(problems) - MAX_PROBLEMS} more"]
-            if len(problems) > MAX_PROBLEMS
-            else []
-        )
-        raise Unsupported([*problems[:MAX_PROBLEMS], *rest], HINT)
+    if not problems:
+        return
+    lines = list(problems[:MAX_PROBLEMS])
+    if len(problems) > MAX_PROBLEMS:
+        lines.append(f"and {len(problems) - MAX_PROBLEMS} more")
+    raise Unsupported(lines, HINT)
 
 
 def _label(node: SymbolNode) -> str:
     return f"{node.name} ({node.operator})"
 
 
-def _use(node: SymbolNode, problems: list[str]) -> Use | None:
+def _use(node: SymbolNode, problems: list[str]) -> OperatorUse | None:
     operator = OPERATORS.get(known_name(node.operator or ""))
     if operator is None:
         problems.append(
@@ -159,17 +157,18 @@ def _use(node: SymbolNode, problems: list[str]) -> Use | None:
         return None
     slots = operator.slots(values)
     if len(slots) != len(node.inputs):
+        expected = f"{len(slots)} ({', '.join(slots[:5])})"
         problems.append(
-            f"{_label(node)}: {len(node.inputs)} inputs; expected {len(slots)} ({', '.join(slots[:5])})"
+            f"{_label(node)}: {len(node.inputs)} inputs; expected {expected}"
         )
         return None
-    return Use(node, operator, values, slots)
+    return OperatorUse(node, operator, values, slots)
 
 
 def _wrong_outputs(
     symbol: Symbol, edges: Iterable[Edge], outputs: Mapping[int, int], user: str
 ) -> list[str]:
-    """Hidden outputs (the statistics of BatchNorm, the mask of Dropout) do not exist here."""
+    """Refuse hidden outputs, such as the statistics of BatchNorm and the mask of Dropout."""
     return [
         f"{user}: uses output {edge.output} of {symbol.nodes[edge.node].name}, which has {outputs.get(edge.node, 1)}"
         for edge in edges
@@ -178,7 +177,7 @@ def _wrong_outputs(
 
 
 def _wrong_heads(symbol: Symbol, outputs: Mapping[int, int]) -> list[str]:
-    """Each output of the model is computed, and listed once."""
+    """Problems of the outputs: each must be computed, and listed once."""
     problems = _wrong_outputs(symbol, symbol.heads, outputs, "heads")
     for edge, times in Counter(symbol.heads).items():
         node = symbol.nodes[edge.node]
@@ -194,21 +193,27 @@ def _wrong_heads(symbol: Symbol, outputs: Mapping[int, int]) -> list[str]:
 
 
 def _dtype(node: SymbolNode) -> str | None:
-    """The dtype that a variable says it has; float32 for any float and where it says nothing."""
+    """The dtype stored with a variable; float32 for any float and where none is stored."""
     number = node.hidden.get("dtype", "0")
     return "float32" if number in FLOAT_DTYPES else INTEGER_DTYPES.get(number)
 
 
-def _parameter_names(symbol: Symbol, uses: Iterable[Use]) -> Iterable[str]:
+def _parameter_names(symbol: Symbol, uses: Iterable[OperatorUse]) -> Iterable[str]:
     for use in uses:
         for edge, slot in zip(use.node.inputs, use.slots, strict=True):
             if slot in PARAMETER_SLOTS and symbol.nodes[edge.node].operator is None:
                 yield symbol.nodes[edge.node].name
 
 
-def build(made: Plan, shapes: Mapping[str, Shape], known: Mapping[str, Shape]) -> Built:
-    """`known` are the shapes in the parameter file; `shapes` those the user gives for inputs."""
-    writer = Writer()
+def build(
+    made: ConversionPlan, shapes: Mapping[str, Shape], known: Mapping[str, Shape]
+) -> Built:
+    """Convert all nodes.
+
+    `known` are the shapes in the parameter file; `shapes` are those the user gives for
+    inputs.
+    """
+    builder = GraphBuilder()
     inputs = [
         node
         for node in made.variables
@@ -218,38 +223,37 @@ def build(made: Plan, shapes: Mapping[str, Shape], known: Mapping[str, Shape]) -
     sized = _input_shapes(inputs, shapes)
     values: dict[Edge, ir.Value] = {}
     for node in made.variables:
-        name = writer.claim(node.name)
-        is_input = node.name in sized
-        values[Edge(node.id, 0)] = integers.mark(
-            writer.variable(name, sized[node.name])
-            if is_input
-            else writer.parameter(name, known.get(node.name)),
-            _dtype(node) or "float32",
-        )
-    names = _node_names(made, writer)
+        name = builder.claim(node.name)
+        if node.name in sized:
+            value = builder.variable(name, sized[node.name])
+        else:
+            value = builder.parameter(name, known.get(node.name))
+        dtype = _dtype(node) or "float32"
+        values[Edge(node.id, 0)] = integer_dtypes.mark(value, dtype)
+    names = _node_names(made, builder)
     problems: list[str] = []
     for use in made.uses:
         operands = [values.get(edge) for edge in use.operands()]
         present = [value for value in operands if value is not None]
         if len(present) == len(operands):
-            values |= _convert(writer, use, names[use.node.id], present, problems)
+            values |= _convert(builder, use, names[use.node.id], present, problems)
     refuse_all(problems)
     outputs = tuple(values[edge] for edge in made.symbol.heads)
-    return Built(writer, tuple(values[Edge(node.id, 0)] for node in inputs), outputs)
+    return Built(builder, tuple(values[Edge(node.id, 0)] for node in inputs), outputs)
 
 
-def marked_parameters(made: Plan, given: set[str]) -> dict[str, Shape]:
-    """The shapes of variables in no parameter's place that Gluon still marked as parameters, where the file says them.
+def marked_parameters(made: ConversionPlan, given: set[str]) -> dict[str, Shape]:
+    """The shapes of variables that only a mark of Gluon's shows to be parameters.
 
-    Which they are is known from the parameter file, if there is one; this is for when there is none.
+    They stand in no slot of a parameter, and the symbol file states their shapes. The
+    parameter file names them too; this is for a symbol without one.
     """
-    return {
-        node.name: _written_shape(node)
-        for node in made.variables
-        if node.name not in made.parameters
-        and node.name not in given
-        and _is_marked(node)
-    }
+    shapes = {}
+    for node in made.variables:
+        is_open = node.name not in made.parameters and node.name not in given
+        if is_open and _is_marked(node):
+            shapes[node.name] = _written_shape(node)
+    return shapes
 
 
 def _is_marked(node: SymbolNode) -> bool:
@@ -259,35 +263,35 @@ def _is_marked(node: SymbolNode) -> bool:
     )
 
 
-def _node_names(made: Plan, writer: Writer) -> dict[int, str]:
-    """Outputs of the model choose first, then the others in order."""
+def _node_names(made: ConversionPlan, builder: GraphBuilder) -> dict[int, str]:
+    """A name for each node: outputs of the model claim theirs first, then the others."""
     heads = {edge.node for edge in made.symbol.heads}
     first = [use.node for use in made.uses if use.node.id in heads]
     rest = [use.node for use in made.uses if use.node.id not in heads]
-    return {node.id: writer.claim(node.name) for node in (*first, *rest)}
+    return {node.id: builder.claim(node.name) for node in (*first, *rest)}
 
 
 def _convert(
-    writer: Writer,
-    use: Use,
+    builder: GraphBuilder,
+    use: OperatorUse,
     name: str,
     operands: Sequence[ir.Value],
     problems: list[str],
 ) -> dict[Edge, ir.Value]:
-    """Nothing where the node is refused: what follows it cannot be judged."""
+    """Convert one node; no outputs if it is refused, so its users are skipped."""
     try:
-        dtype = integers.dtype_of_result(use.operator.name, operands)
-        result = use.operator.handler(Call(writer, name, use.values, operands))
-    except RefusalError as refusal:
+        dtype = integer_dtypes.dtype_of_result(use.operator.name, operands)
+        result = use.operator.handler(OperatorCall(builder, name, use.values, operands))
+    except NodeRefusedError as refusal:
         problems.append(f"{_label(use.node)}: {refusal}")
         return {}
     if dtype is not None:
-        integers.mark_all(result, dtype)
+        integer_dtypes.mark_all(result, dtype)
     if isinstance(result, ir.Value):
-        writer.publish(result, name)
+        builder.publish(result, name)
         return {Edge(use.node.id, 0): result}
     for index, value in enumerate(result):
-        writer.publish(value, writer.claim(f"{name}_output{index}"))
+        builder.publish(value, builder.claim(f"{name}_output{index}"))
     return {Edge(use.node.id, index): value for index, value in enumerate(result)}
 
 
@@ -302,7 +306,7 @@ def _refuse_unknown_inputs(shapes: Mapping[str, Shape], inputs: Sequence[str]) -
 def _input_shapes(
     inputs: Iterable[SymbolNode], shapes: Mapping[str, Shape]
 ) -> dict[str, Shape]:
-    """From the user, else from the file; an unknown first dimension is a batch of 1."""
+    """Shapes from the user, else from the file; an unknown first dimension is a batch of 1."""
     sized, troubles = {}, []
     for node in inputs:
         shape = shapes.get(node.name, _written_shape(node))
@@ -325,7 +329,7 @@ def _input_shapes(
 
 
 def _written_shape(node: SymbolNode) -> Shape:
-    """The shape of a variable that the file states, where it does; 0 is an unknown dimension."""
+    """The shape that the symbol file states, or (); 0 is an unknown dimension."""
     try:
         return parse_integers(node.hidden.get("shape", "()"))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Every parameter of the graph gets its numbers from the file, or all that is wrong with them is said at once."""
+"""Fill every parameter of the graph from the file, or list all that is wrong in one error."""
 
 from __future__ import annotations
 
@@ -9,40 +9,42 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.errors import BadModel
-from mrt.frontend.mxnet.build import Built, Plan, Shape
-from mrt.frontend.mxnet.params import Array
-from mrt.frontend.mxnet.writer import shape_of
+from mrt.frontend.mxnet.build import Built, ConversionPlan, Shape
+from mrt.frontend.mxnet.graph_builder import GraphParameter, shape_of
+from mrt.graph.values import Array
 
 MAX_TROUBLES = 40
 FLOATS = ("float32", "float64", "float16")
-BLOCK = 2**20  # numbers looked at together
+BLOCK = 2**20  # numbers that are checked together
 
 
 def fill(
-    built: Built, made: Plan, arrays: Mapping[str, Array | None], path: Path | None
+    built: Built,
+    made: ConversionPlan,
+    arrays: Mapping[str, Array | None],
+    path: Path | None,
 ) -> list[str]:
-    """Set every parameter, without a copy where the file has float32 already. What was converted, as notes."""
-    variables = {
-        node.name for node in made.symbol.nodes.values() if node.operator is None
-    }
+    """Set every parameter, and return notes about those converted from another dtype.
+
+    An array that is float32 already is not copied.
+    """
+    nodes = made.symbol.nodes.values()
+    variables = {node.name for node in nodes if node.operator is None}
     troubles = [
         f"{name}: not in the symbol" for name in arrays if name not in variables
     ]
     converted: dict[str, list[str]] = {}
-    for name, parameter in built.writer.parameters.items():
-        if name not in arrays:
-            troubles.append(f"{name}: missing{_expected(parameter.wanted)}")
-            continue
-        array = arrays[name]
-        trouble = _trouble(array, parameter.wanted)
+    for name, parameter in built.builder.parameters.items():
+        trouble = _trouble(name, parameter, arrays)
+        array = arrays.get(name)
         if trouble:
             troubles.append(f"{name}: {trouble}")
         elif array is not None:
-            if array.dtype != np.float32:
-                converted.setdefault(array.dtype.name, []).append(name)
             set_numbers(parameter.value, _float32(array))
+            converted.setdefault(array.dtype.name, []).append(name)
     _refuse(troubles, path)
     set_ones(built)
+    converted.pop("float32", None)
     return [
         f"{len(names)} parameters converted from {dtype} to float32"
         for dtype, names in sorted(converted.items())
@@ -50,38 +52,42 @@ def fill(
 
 
 def set_numbers(value: ir.Value, array: Array) -> None:
-    """Make it an initializer."""
+    """Make the value a constant."""
     value.const_value = ir.tensor(array, name=value.name)
 
 
 def set_ones(built: Built) -> None:
-    """The gammas that count as 1."""
-    for value in built.writer.ones.values():
+    """Fill the gammas that count as 1."""
+    for value in built.builder.ones.values():
         set_numbers(value, np.ones(shape_of(value), np.float32))
 
 
-def _expected(wanted: tuple[Shape, ...]) -> str:
-    return (
-        f"; expected shape {' or '.join(str(shape) for shape in wanted)}"
-        if wanted
-        else ""
-    )
+def _expected(shapes: tuple[Shape, ...]) -> str:
+    if not shapes:
+        return ""
+    return "; expected shape " + " or ".join(str(shape) for shape in shapes)
 
 
-def _trouble(array: Array | None, wanted: tuple[Shape, ...]) -> str:
-    """What is wrong with one parameter, or nothing."""
+def _trouble(
+    name: str, parameter: GraphParameter, arrays: Mapping[str, Array | None]
+) -> str:
+    """The trouble with one parameter, or ''."""
+    expected = parameter.expected
+    if name not in arrays:
+        return f"missing{_expected(expected)}"
+    array = arrays[name]
     if array is None:
         return "holds no array"
     if array.dtype.name not in FLOATS:
         return f"dtype {array.dtype.name}; expected {', '.join(FLOATS)}"
-    if wanted and array.shape not in wanted:
-        return f"shape {array.shape}{_expected(wanted)}"
+    if expected and array.shape not in expected:
+        return f"shape {array.shape}{_expected(expected)}"
     wrong = _not_finite(array)
     return f"{wrong} of {array.size} numbers are not finite float32" if wrong else ""
 
 
 def _not_finite(array: Array) -> int:
-    """How many, looked at block by block to keep memory small."""
+    """The number of elements that are not finite, counted by blocks to keep memory small."""
     flat = array.reshape(-1)
     blocks = (
         _float32(flat[start : start + BLOCK]) for start in range(0, flat.size, BLOCK)

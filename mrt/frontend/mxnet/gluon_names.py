@@ -1,10 +1,12 @@
-"""Parameter files with Gluon's own names, which differ from the symbol's: matched where there is no doubt, else refused.
+"""Parameter files with Gluon's own names, matched to the symbol's where that is certain.
 
-`save_parameters` names by place in the block (features.0.weight), the older `save_params` by the symbol's names without
-their common prefix. The file lists layers in the order in which they were added to their blocks, and the symbol's names
-count layers of one kind in the order in which they were made (conv0, conv1). So layers of the same parameters in the
-same shapes are matched in that order; where names do not tell, one that another depends on was made first. Layers that
-neither tells apart could be swapped unseen, and are refused.
+`save_parameters` names parameters by their place in the block (features.0.weight). The
+older `save_params` takes the symbol's names without their common prefix. The file lists
+layers in the order in which they were added to their blocks; the symbol's names count
+layers of one kind in the order in which they were made (conv0, conv1). So layers of the
+same parameters in the same shapes are matched in that order. Where names give no order, a
+layer that another depends on was made first. Layers in no order at all are refused:
+swapping them would show nowhere.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ from functools import cmp_to_key
 from mrt.errors import BadModel
 from mrt.frontend.mxnet.build import Shape
 from mrt.frontend.mxnet.files import Parameters
-from mrt.frontend.mxnet.params import Array
 from mrt.frontend.mxnet.symbol import Symbol
+from mrt.graph.values import Array
 
 Arrays = dict[str, Array | None]
 Signature = tuple[tuple[str, Shape], ...]
@@ -28,8 +30,8 @@ MAX_PARAMETERS = 5_000  # every pair of layers of one shape is compared
 
 
 @dataclass
-class Layer:
-    """The parameters that share all of their names but the last word: their names by it, and their shapes."""
+class LayerParameters:
+    """Parameters whose names differ in the last word alone: names and shapes by that word."""
 
     stem: str
     names: dict[str, str] = field(default_factory=dict)
@@ -37,14 +39,17 @@ class Layer:
 
     @property
     def signature(self) -> Signature:
-        """What a layer is recognised by."""
+        """The words and shapes by which layers of two files are matched."""
         return tuple(sorted(self.shapes.items()))
 
 
 def match_names(
     parameters: Parameters, symbol: Symbol, shapes: Callable[[], Mapping[str, Shape]]
 ) -> tuple[Arrays, list[str]]:
-    """The arrays by the symbol's names, and a note if names were translated. `shapes` are what the symbol needs."""
+    """The arrays by the symbol's names, and a note if names were translated.
+
+    `shapes` gives the shapes that the symbol expects.
+    """
     arrays = parameters.arrays
     variables = [node.name for node in symbol.nodes.values() if node.operator is None]
     if not arrays or set(arrays) & set(variables):
@@ -79,7 +84,7 @@ class _DoubtError(Exception):
 
 
 def _common_prefix(names: list[str], variables: list[str]) -> str | None:
-    """What stands in front of all the names in the symbol, if just one text does."""
+    """The prefix of all the names in the symbol, if exactly one fits."""
     known = set(variables)
     candidates = {
         known_name.removesuffix(names[0])
@@ -97,51 +102,53 @@ def _common_prefix(names: list[str], variables: list[str]) -> str | None:
 def _matched(
     arrays: Arrays, shapes: Mapping[str, Shape], order: _Order
 ) -> dict[str, str]:
-    """The symbol's name for each of the file's."""
-    theirs = _layers_of_file(arrays)
-    ours = _layers_of_symbol(shapes, {word for layer in theirs for word in layer.names})
-    groups: dict[Signature, tuple[list[Layer], list[Layer]]] = defaultdict(
-        lambda: ([], [])
+    """The symbol's name for each name in the file."""
+    in_file = _layers_of_file(arrays)
+    words = {word for layer in in_file for word in layer.names}
+    in_symbol = _layers_of_symbol(shapes, words)
+    groups: dict[Signature, tuple[list[LayerParameters], list[LayerParameters]]] = (
+        defaultdict(lambda: ([], []))
     )
-    for side, layers in enumerate((theirs, ours)):
+    for side, layers in enumerate((in_file, in_symbol)):
         for layer in layers:
             groups[layer.signature][side].append(layer)
-    pairs: dict[str, Layer] = {}
-    for signature, (in_file, in_symbol) in groups.items():
-        if len(in_file) != len(in_symbol):
+    pairs: dict[str, LayerParameters] = {}
+    for signature, (left, right) in groups.items():
+        if len(left) != len(right):
+            example = (*left, *right)[0].stem
             raise _DoubtError(
-                f"the file has {len(in_file)} layers with {_show(signature)}, the symbol {len(in_symbol)}"
-                + "".join(f" ({layer.stem})" for layer in (*in_file, *in_symbol)[:1])
+                f"the file has {len(left)} layers with {_show(signature)}, "
+                f"the symbol {len(right)} ({example})"
             )
-        pairs |= {
-            layer.stem: duplicate
-            for layer, duplicate in zip(in_file, order.sorted(in_symbol), strict=True)
-        }
-    order.require_rising([pairs[layer.stem] for layer in theirs])
-    return {
-        name: pairs[layer.stem].names[word]
-        for layer in theirs
-        for word, name in layer.names.items()
-    }
+        for layer, match in zip(left, order.sorted(right), strict=True):
+            pairs[layer.stem] = match
+    order.require_rising([pairs[layer.stem] for layer in in_file])
+    names: dict[str, str] = {}
+    for layer in in_file:
+        for word, name in layer.names.items():
+            names[name] = pairs[layer.stem].names[word]
+    return names
 
 
 def _show(signature: Signature) -> str:
     return ", ".join(f"{word} {shape}" for word, shape in signature)
 
 
-def _layers_of_file(arrays: Arrays) -> list[Layer]:
-    layers: dict[str, Layer] = {}
+def _layers_of_file(arrays: Arrays) -> list[LayerParameters]:
+    layers: dict[str, LayerParameters] = {}
     for name, array in arrays.items():
         if array is None:
             raise _DoubtError(f"{name!r} holds no array")
         stem, _, word = name.rpartition(".")
-        layer = layers.setdefault(stem, Layer(stem))
+        layer = layers.setdefault(stem, LayerParameters(stem))
         layer.names[word], layer.shapes[word] = name, array.shape
     return list(layers.values())
 
 
-def _layers_of_symbol(shapes: Mapping[str, Shape], words: set[str]) -> list[Layer]:
-    layers: dict[str, Layer] = {}
+def _layers_of_symbol(
+    shapes: Mapping[str, Shape], words: set[str]
+) -> list[LayerParameters]:
+    layers: dict[str, LayerParameters] = {}
     for name, shape in shapes.items():
         fitting = [word for word in words if name.endswith("_" + word)]
         if not fitting:
@@ -150,36 +157,34 @@ def _layers_of_symbol(shapes: Mapping[str, Shape], words: set[str]) -> list[Laye
             )
         word = max(fitting, key=len)
         stem = name.removesuffix("_" + word)
-        layer = layers.setdefault(stem, Layer(stem))
+        layer = layers.setdefault(stem, LayerParameters(stem))
         layer.names[word], layer.shapes[word] = name, shape
     return list(layers.values())
 
 
 class _Order:
-    """Which of two of the symbol's layers was made first, as far as one can tell."""
+    """Which of two layers of the symbol was made first, where that can be determined."""
 
     def __init__(self, symbol: Symbol) -> None:
-        self._behind: dict[
-            str, int
-        ] = {}  # by parameter: a bit for every parameter whose first user comes before its own
+        # By parameter: a bit for every parameter on which its first user depends.
+        self._behind: dict[str, int] = {}
         self._bits: dict[str, int] = {}
-        reached: dict[int, int] = {}
+        dependencies: dict[int, int] = {}
         for index in symbol.order:
             node = symbol.nodes[index]
             inputs = [symbol.nodes[edge.node] for edge in node.inputs]
             before = 0
-            for item in inputs:
-                before |= reached.get(item.id, 0)
-            reached[index] = before
-            for item in inputs:
-                if item.operator is None:
-                    self._behind.setdefault(item.name, before)
-                    reached[index] |= 1 << self._bits.setdefault(
-                        item.name, len(self._bits)
-                    )
+            for producer in inputs:
+                before |= dependencies.get(producer.id, 0)
+            dependencies[index] = before
+            for variable in inputs:
+                if variable.operator is None:
+                    self._behind.setdefault(variable.name, before)
+                    bit = self._bits.setdefault(variable.name, len(self._bits))
+                    dependencies[index] |= 1 << bit
 
-    def sorted(self, layers: list[Layer]) -> list[Layer]:
-        """By creation; a pair of which nothing is known raises _DoubtError."""
+    def sorted(self, layers: list[LayerParameters]) -> list[LayerParameters]:
+        """The layers by creation; _DoubtError for a pair without an order."""
         result = sorted(layers, key=cmp_to_key(self._compare))
         for index, second in enumerate(result):
             for first in result[:index]:
@@ -189,8 +194,8 @@ class _Order:
                     )
         return result
 
-    def require_rising(self, layers: list[Layer]) -> None:
-        """In the file's order, layers that are counted together have rising numbers; else its order is another one."""
+    def require_rising(self, layers: list[LayerParameters]) -> None:
+        """Refuse a file in whose order the numbers of layers of one kind do not rise."""
         last: dict[str, tuple[int, str]] = {}
         for layer in layers:
             counted = _COUNTED.fullmatch(layer.stem)
@@ -202,30 +207,37 @@ class _Order:
                     )
                 last[word] = number, layer.stem
 
-    def _compare(self, first: Layer, second: Layer) -> int:
-        counted, used = _by_number(first.stem, second.stem), self._by_use(first, second)
-        return 0 if counted + used == 0 else counted or used
+    def _compare(self, first: LayerParameters, second: LayerParameters) -> int:
+        """-1 or 1 by number or else by use; 0 where both are unknown or disagree."""
+        by_number = _by_number(first.stem, second.stem)
+        by_use = self._by_use(first, second)
+        if by_number + by_use == 0:
+            return 0
+        return by_number or by_use
 
-    def _by_use(self, first: Layer, second: Layer) -> int:
+    def _by_use(self, first: LayerParameters, second: LayerParameters) -> int:
         return self._is_behind(first, second) - self._is_behind(second, first)
 
-    def _is_behind(self, layer: Layer, other: Layer) -> int:
+    def _is_behind(self, layer: LayerParameters, other: LayerParameters) -> int:
         mine = next(iter(layer.names.values()))
         its = next(iter(other.names.values()))
         return self._behind.get(mine, 0) >> self._bits.get(its, len(self._bits)) & 1
 
 
 def _by_number(first: str, second: str) -> int:
-    """-1 or 1 where the first word in which the names differ is the same word with two numbers; 0 otherwise."""
-    for left, right in zip(first.split("_"), second.split("_"), strict=False):
+    """-1 or 1 if the first words that differ are one word with two numbers; else 0."""
+    words = zip(first.split("_"), second.split("_"), strict=False)
+    for left, right in words:
         if left != right:
-            one, other = _COUNTED.fullmatch(left), _COUNTED.fullmatch(right)
-            if (
-                one is None
-                or other is None
-                or one[1] != other[1]
-                or int(one[2]) == int(other[2])
-            ):
-                return 0
-            return -1 if int(one[2]) < int(other[2]) else 1
+            return _compare_numbers(left, right)
     return 0
+
+
+def _compare_numbers(left: str, right: str) -> int:
+    one, other = _COUNTED.fullmatch(left), _COUNTED.fullmatch(right)
+    if one is None or other is None or one[1] != other[1]:
+        return 0
+    difference = int(one[2]) - int(other[2])
+    if difference == 0:
+        return 0
+    return -1 if difference < 0 else 1

@@ -1,4 +1,4 @@
-"""Symbol file and parameter file -> the float model: plans, builds, fills."""
+"""Symbol file and parameter file -> the float model: plan, build, fill the parameters."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ from pathlib import Path
 import onnx_ir as ir
 
 from mrt.errors import BadOption
-from mrt.frontend.mxnet.build import Built, Plan, Shape, build, marked_parameters, plan
-from mrt.frontend.mxnet.cut import cut, node_names
+from mrt.frontend.mxnet.build import (
+    Built,
+    ConversionPlan,
+    Shape,
+    build,
+    marked_parameters,
+    plan,
+)
 from mrt.frontend.mxnet.files import (
     find_params,
     joined_sha256,
@@ -22,14 +28,15 @@ from mrt.frontend.mxnet.files import (
 from mrt.frontend.mxnet.fill import fill
 from mrt.frontend.mxnet.gluon_names import match_names
 from mrt.frontend.mxnet.random_weights import check_seed, fill_randomly, seed_digest
+from mrt.frontend.mxnet.select_outputs import node_names, select_outputs
 from mrt.frontend.mxnet.symbol import Symbol, read_symbol
 
-NOTES = "mrt_notes"  # key of the model's metadata under which one reads what was changed on the way, one a line
+NOTES = "mrt_notes"  # metadata key of the model: what loading changed, one note a line
 
 
 @dataclass(frozen=True)
 class Source:
-    """A symbol's file, where its parameters come from, the shapes of its inputs, and which outputs are wanted."""
+    """A symbol file, the origin of its parameters, shapes of inputs and requested outputs."""
 
     symbol: Path
     params: Path | None = None
@@ -41,7 +48,11 @@ class Source:
 
 @dataclass(frozen=True)
 class Loaded:
-    """The model, the hash of what it came from, the names of its nodes, and the outputs wanted that it does not know."""
+    """A converted model.
+
+    `sha256` is the hash of its files, `names` are those of its nodes, and `outputs_left`
+    are the requested outputs not found in the file.
+    """
 
     model: ir.Model
     sha256: str
@@ -54,26 +65,26 @@ def load_mxnet(
     params_path: Path | None = None,
     shapes: Mapping[str, Shape] | None = None,
 ) -> ir.Model:
-    """The model with float32 parameters. What is unsupported is refused before any parameter is read."""
+    """The model with float32 parameters; it is refused before parameters are read if unsupported."""
     return read_mxnet(Source(symbol_path, params_path, shapes=shapes or {})).model
 
 
 def read_mxnet(source: Source) -> Loaded:
-    """The model as the options want it."""
+    """The model, with the parameters and outputs that the options name."""
     _check_options(source)
     data = read_symbol_bytes(source.symbol)
     symbol = read_symbol(data, str(source.symbol))
     names = tuple(node_names(symbol))
-    left: list[str] = []
-    whole = symbol
+    not_found: list[str] = []
+    full_symbol = symbol
     if source.outputs:
-        symbol, left = cut(symbol, source.outputs)
+        symbol, not_found = select_outputs(symbol, source.outputs)
     made = plan(symbol)
     if source.random_weights is None:
-        model, digest = _with_file(source, made, whole)
+        model, digest = _with_file(source, made, full_symbol)
     else:
         model, digest = _with_random_weights(source, made, source.random_weights)
-    return Loaded(model, joined_sha256(data, digest), names, tuple(left))
+    return Loaded(model, joined_sha256(data, digest), names, tuple(not_found))
 
 
 def _check_options(source: Source) -> None:
@@ -91,29 +102,37 @@ def _check_options(source: Source) -> None:
             )
 
 
-def _with_file(source: Source, made: Plan, whole: Symbol) -> tuple[ir.Model, bytes]:
-    """Filled from the parameter file; without parameters and without a file, as it is."""
-    path = source.params
-    if path is None and (
-        made.parameters or source.epoch is not None or params_beside(source.symbol)
-    ):
-        path = find_params(source.symbol, source.epoch)
+def _with_file(
+    source: Source, made: ConversionPlan, full_symbol: Symbol
+) -> tuple[ir.Model, bytes]:
+    """Fill parameters from their file; a symbol without parameters needs no file."""
+    path = source.params or _found_parameter_file(source, made)
     if path is None:
         built = build(made, source.shapes, {})
-        return _model(built, fill(built, made, {}, None)), hashlib.sha256(b"").digest()
+        notes = fill(built, made, {}, None)
+        return _model(built, notes), hashlib.sha256(b"").digest()
     parameters = read_parameters(path)
     arrays, notes = match_names(
-        parameters, whole, lambda: _wanted_shapes(source, whole)
+        parameters, full_symbol, lambda: _expected_shapes(source, full_symbol)
     )
-    known = {
+    shapes_in_file = {
         name: () if array is None else array.shape for name, array in arrays.items()
     }
-    built = build(made, source.shapes, known)
-    return _model(built, notes + fill(built, made, arrays, path)), parameters.digest
+    built = build(made, source.shapes, shapes_in_file)
+    notes += fill(built, made, arrays, path)
+    return _model(built, notes), parameters.digest
+
+
+def _found_parameter_file(source: Source, made: ConversionPlan) -> Path | None:
+    """The parameter file beside the symbol; None where none is needed and none is there."""
+    is_needed = made.parameters or source.epoch is not None
+    if is_needed or params_beside(source.symbol):
+        return find_params(source.symbol, source.epoch)
+    return None
 
 
 def _with_random_weights(
-    source: Source, made: Plan, seed: int
+    source: Source, made: ConversionPlan, seed: int
 ) -> tuple[ir.Model, bytes]:
     built = build(made, source.shapes, marked_parameters(made, set(source.shapes)))
     fill_randomly(built, made, seed)
@@ -121,32 +140,19 @@ def _with_random_weights(
     return _model(built, [note]), seed_digest(seed)
 
 
-def _wanted_shapes(source: Source, symbol: Symbol) -> dict[str, Shape]:
-    """Of all parameters of the symbol, in the order of their first use, as they follow from its inputs' shapes."""
+def _expected_shapes(source: Source, symbol: Symbol) -> dict[str, Shape]:
+    """The shapes of all parameters that follow from the inputs, in order of first use."""
     made = plan(symbol)
     built = build(made, source.shapes, marked_parameters(made, set(source.shapes)))
-    return {
-        name: item.shape or (item.wanted or ((),))[0]
-        for name, item in built.writer.parameters.items()
-    }
+    shapes: dict[str, Shape] = {}
+    for name, parameter in built.builder.parameters.items():
+        expected = parameter.expected or ((),)
+        shapes[name] = parameter.shape or expected[0]
+    return shapes
 
 
 def _model(built: Built, notes: Sequence[str]) -> ir.Model:
-    writer = built.writer
-    used = {
-        value.name
-        for node in writer.nodes
-        for value in node.inputs
-        if value is not None
-    }
-    used |= {value.name for value in built.outputs}
-    filled = [parameter.value for parameter in writer.parameters.values()]
-    initializers = [
-        value
-        for value in (*filled, *writer.ones.values(), *writer.constants)
-        if value.name in used
-    ]
-    model = writer.model(built.inputs, built.outputs, initializers)
+    model = built.builder.finish(built.inputs, built.outputs)
     if notes:
         model.metadata_props[NOTES] = "\n".join(notes)
     return model

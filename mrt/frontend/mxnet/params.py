@@ -51,7 +51,7 @@ def read_params(data: bytes, source: str) -> ParameterFile:
 def read_params_from(file: BinaryIO, size: int, source: str) -> ParameterFile:
     """From an open file of `size` bytes. Each array has memory of its own, so that one no longer needed can go."""
     try:
-        return _read_file(_Reader(file, size))
+        return _read_file(_ByteReader(file, size))
     except _MalformedError as lie:
         raise BadModel(f"{source}: {lie}") from None
 
@@ -60,7 +60,7 @@ class _MalformedError(Exception):
     """What is wrong in the bytes, and where."""
 
 
-class _Reader:
+class _ByteReader:
     """A position in the file. Nothing is read, or memory taken, beyond its end."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
@@ -101,7 +101,7 @@ class _Reader:
         return count
 
 
-def _read_file(reader: _Reader) -> ParameterFile:
+def _read_file(reader: _ByteReader) -> ParameterFile:
     magic = reader.number("Q")
     if magic != LIST_MAGIC:
         raise reader.refuse(
@@ -119,7 +119,7 @@ def _read_file(reader: _Reader) -> ParameterFile:
     return ParameterFile(names, tuple(arrays), reader.digest.digest())
 
 
-def _read_names(reader: _Reader, arrays: int) -> tuple[str, ...]:
+def _read_names(reader: _ByteReader, arrays: int) -> tuple[str, ...]:
     reader.where = "names"
     count = reader.count("names", SMALLEST_NAME_BYTES)
     if count not in (0, arrays):
@@ -138,7 +138,7 @@ def _read_names(reader: _Reader, arrays: int) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _read_array(reader: _Reader) -> Array | None:
+def _read_array(reader: _ByteReader) -> Array | None:
     magic = reader.number("I")
     if magic in (V2_MAGIC, V3_MAGIC):
         _require_dense(reader)
@@ -154,14 +154,16 @@ def _read_array(reader: _Reader) -> Array | None:
     return _read_values(reader, shape)
 
 
-def _require_dense(reader: _Reader) -> None:
+def _require_dense(reader: _ByteReader) -> None:
     storage = reader.number("i")
     if storage != 0:
         kind = REFUSED_STORAGES.get(storage, f"unknown ({storage})")
         raise reader.refuse(f"storage is {kind}; only dense arrays are supported")
 
 
-def _read_shape(reader: _Reader, *, numpy_semantics: bool) -> tuple[int, ...] | None:
+def _read_shape(
+    reader: _ByteReader, *, numpy_semantics: bool
+) -> tuple[int, ...] | None:
     """i32 rank, then that many i64; None where numpy semantics say 'unknown' (-1)."""
     rank = reader.number("i")
     if rank == -1 and numpy_semantics:
@@ -174,7 +176,7 @@ def _read_shape(reader: _Reader, *, numpy_semantics: bool) -> tuple[int, ...] | 
     return None if -1 in shape else shape
 
 
-def _read_values(reader: _Reader, shape: tuple[int, ...]) -> Array:
+def _read_values(reader: _ByteReader, shape: tuple[int, ...]) -> Array:
     reader.take(8)  # the device it was saved from: kind and number
     flag = reader.number("i")
     if flag not in DTYPES:

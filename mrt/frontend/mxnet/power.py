@@ -24,7 +24,7 @@ GATE_STEPS = (
 )  # of a gate, each by a number
 MOST_GATE_STEPS = 5
 
-Rule = Callable[[ir.Node, list[float]], float]
+PowerRule = Callable[[ir.Node, list[float]], float]
 
 
 def powers(
@@ -122,11 +122,11 @@ def _bounded(node: ir.Node, inputs: list[float]) -> float:
     return inputs[0] / (1 + inputs[0])
 
 
-def _fixed(power: float) -> Rule:
+def _fixed(power: float) -> PowerRule:
     return lambda node, inputs: power
 
 
-RULES: Mapping[str, Rule] = {
+RULES: Mapping[str, PowerRule] = {
     **dict.fromkeys(("Conv", "ConvTranspose", "Gemm"), _weighted),
     **dict.fromkeys(("Add", "Sub", "Sum"), _sum),
     "Mul": _product,

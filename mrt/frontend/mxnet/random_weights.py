@@ -18,7 +18,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.errors import BadModel, BadOption
-from mrt.frontend.mxnet.build import Built, Plan, Shape
+from mrt.frontend.mxnet.build import Built, ConversionPlan, Shape
 from mrt.frontend.mxnet.fill import set_numbers, set_ones
 from mrt.frontend.mxnet.operators.registry import PARAMETER_SLOTS
 from mrt.frontend.mxnet.params import Array
@@ -53,13 +53,13 @@ def check_seed(seed: int) -> None:
         raise BadOption(f"--random-weights {seed}: expected a seed from 0 to 2^63 - 1")
 
 
-def fill_randomly(built: Built, made: Plan, seed: int) -> None:
+def fill_randomly(built: Built, made: ConversionPlan, seed: int) -> None:
     """Give every parameter of the graph its numbers."""
     _refuse_constants(built, made)
     roles = _roles(made)
     variances = _variances(built)
     for name, shape in _shapes(built).items():
-        parameter = built.writer.parameters[name]
+        parameter = built.builder.parameters[name]
         role = roles.get(name, Role("", _slot_by_name(name)))
         middle, spread, above = _scale(role, shape, variances.get(parameter.value, 1.0))
         set_numbers(
@@ -68,14 +68,14 @@ def fill_randomly(built: Built, made: Plan, seed: int) -> None:
     set_ones(built)
 
 
-def _refuse_constants(built: Built, made: Plan) -> None:
+def _refuse_constants(built: Built, made: ConversionPlan) -> None:
     """What Gluon holds as a Constant (anchors, offsets, scales of the image) is no weight: other numbers mean nothing."""
     initializers = {
         node.name: node.hidden.get("init", "") for node in made.symbol.nodes.values()
     }
     constants = [
         name
-        for name in built.writer.parameters
+        for name in built.builder.parameters
         if initializers.get(name, "").startswith(GLUON_CONSTANT)
     ]
     if constants:
@@ -94,8 +94,10 @@ def _refuse_constants(built: Built, made: Plan) -> None:
 def _shapes(built: Built) -> dict[str, Shape]:
     """All of them known, and together no more than a computer has room for."""
     shapes: dict[str, Shape] = {}
-    for name, parameter in built.writer.parameters.items():
-        shape = parameter.shape or (parameter.wanted[0] if parameter.wanted else None)
+    for name, parameter in built.builder.parameters.items():
+        shape = parameter.shape or (
+            parameter.expected[0] if parameter.expected else None
+        )
         if shape is None:
             raise BadModel(
                 f"--random-weights: nothing says the shape of parameter {name!r}"
@@ -109,7 +111,7 @@ def _shapes(built: Built) -> dict[str, Shape]:
     return shapes
 
 
-def _roles(made: Plan) -> dict[str, Role]:
+def _roles(made: ConversionPlan) -> dict[str, Role]:
     roles: dict[str, Role] = {}
     for use in made.uses:
         for edge, slot in zip(use.node.inputs, use.slots, strict=True):
@@ -141,12 +143,12 @@ def _slot_by_name(name: str) -> str:
 
 def _variances(built: Built) -> dict[ir.Value, float]:
     """By the parameter that stores it, or that stores the mean: the estimated variance at its BatchNormalization."""
-    nodes = built.writer.nodes
+    nodes = built.builder.graph
     known = powers(
         nodes,
         {
             parameter.value: SMALL * SMALL
-            for parameter in built.writer.parameters.values()
+            for parameter in built.builder.parameters.values()
         },
     )
     found: dict[ir.Value, float] = {}

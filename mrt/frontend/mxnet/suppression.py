@@ -1,7 +1,8 @@
 """Non-maximum suppression as one node of domain "mrt": ONNX's own operator of that name has no static shape.
 
-The body of the function is what it means; onnxruntime runs it. Its operators are those of opset 13, so that a model with it
-can be written at any later one. `cvm/SPEC.md`, nms, says the same of integers.
+The body of the function defines its meaning; onnxruntime runs it. Its operators are those
+of opset 13, so that a model with it can be written at any later opset. `cvm/SPEC.md`, nms,
+defines the same on integers.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ import numpy as np
 import onnx_ir as ir
 from onnx import parser
 
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.operator_call import OperatorCall
 
 DOMAIN = "mrt"
 NAME = "NonMaxSuppression"
 
-# boxes[B,N,4] as corners, scores[B,N], classes[B,N] -> indices[B,keep], where N stands for none. A box takes part if its
-# score is at least `least_score` and its class is not `background`; the first `candidates` of these by score, then index,
-# are looked at in order, and each is kept unless it overlaps one of its class kept before. With `gaps`, place j of the
-# result stands for candidate j.
+# boxes[B,N,4] as corners, scores[B,N], classes[B,N] -> indices[B,keep]; index N means none.
+# A box is a candidate if its score is at least `least_score` and its class is not
+# `background`. The first `candidates` of these by score, then index, are visited in order.
+# Each is kept unless it overlaps one of its class that is already kept. With `gaps`,
+# position j of the result belongs to candidate j.
 _TEXT = """
 <domain: "mrt", opset_import: ["" : 20]>
 NonMaxSuppression <keep, candidates, least_score, overlap, inclusive, gaps, background> (boxes, scores, classes)
@@ -121,7 +123,7 @@ NonMaxSuppression <keep, candidates, least_score, overlap, inclusive, gaps, back
 
 
 @dataclass(frozen=True)
-class Choice:
+class SuppressionAttributes:
     """The attributes of the node. `overlap` and `least_score` are numbers of float32."""
 
     keep: int
@@ -139,7 +141,11 @@ def function() -> ir.Function:
 
 
 def suppress(
-    call: Call, boxes: ir.Value, scores: ir.Value, classes: ir.Value, choice: Choice
+    call: OperatorCall,
+    boxes: ir.Value,
+    scores: ir.Value,
+    classes: ir.Value,
+    choice: SuppressionAttributes,
 ) -> ir.Value:
     """Indices of the kept boxes, int64[B,keep]."""
     attributes = {
@@ -151,12 +157,12 @@ def suppress(
         "gaps": int(choice.gaps),
         "background": float(choice.background),
     }
-    shape = (call.shape(scores)[0], choice.keep)
-    return call.emit_function(
-        function(), [boxes, scores, classes], attributes, shape, ir.DataType.INT64
-    )
+    indices = call.add_function(function(), [boxes, scores, classes], attributes)
+    indices.shape = ir.Shape((call.shape(scores)[0], choice.keep))
+    indices.type = ir.TensorType(ir.DataType.INT64)
+    return indices
 
 
-def above(threshold: float) -> float:
+def next_above(threshold: float) -> float:
     """The least number of float32 that is greater than a threshold."""
     return float(np.nextafter(np.float32(threshold), np.float32(np.inf)))

@@ -1,4 +1,4 @@
-"""Attention as GluonNLP's transformers write it: queries, keys and values of every head side by side in one tensor."""
+"""Attention as GluonNLP writes it: queries, keys and values of all heads in one tensor."""
 
 from __future__ import annotations
 
@@ -6,63 +6,81 @@ import math
 
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Call
-from mrt.frontend.mxnet.operators.linear_algebra import flipped, move_axes
+from mrt.frontend.mxnet.operator_call import OperatorCall
+from mrt.frontend.mxnet.operators.linear_algebra import move_axes, swap_last_axes
 from mrt.frontend.mxnet.operators.registry import operator, positive
 
 HEADS = {"heads": positive()}
 
 
 @operator("_contrib_div_sqrt_dim")
-def div_sqrt_dim(call: Call) -> ir.Value:
-    """Over the root of the size of the last axis."""
+def div_sqrt_dim(call: OperatorCall) -> ir.Value:
+    """x / sqrt(size of the last axis)."""
     call.require_rank(1)
-    return call.emit("Mul", [call.data, call.constant(1 / math.sqrt(call.shape()[-1]))])
+    return _over_root_of_size(call, call.data)
 
 
-def _heads(call: Call, value: ir.Value, parts: int, part: int) -> ir.Value:
-    """One of `parts` of (time, batch, heads * parts * size), as (batch * heads, time, size)."""
-    shape, heads = call.shape(value), call.integer("heads")
+def _over_root_of_size(call: OperatorCall, value: ir.Value) -> ir.Value:
+    size = call.shape(value)[-1]
+    return call.add("Mul", value, call.constant(1 / math.sqrt(size)))
+
+
+def _extract_heads(
+    call: OperatorCall, value: ir.Value, count: int, index: int
+) -> ir.Value:
+    """One of `count` interleaved tensors, as (batch * heads, time, size).
+
+    The interleaved value has shape (time, batch, heads * count * size).
+    """
+    shape = call.shape(value)
+    heads = call.int_attribute("heads")
     call.require(
         len(shape) == 3,
-        f"an input of shape {shape}; expected (time, batch, heads * {parts} * size)",
+        f"an input of shape {shape}; expected (time, batch, heads * {count} * size)",
     )
     time, batch, width = shape
     call.require(
-        width % (heads * parts) == 0,
-        f"heads={heads}, each of {parts} parts, do not divide {width}",
+        width % (heads * count) == 0,
+        f"heads={heads}, each of {count} parts, do not divide {width}",
     )
-    size = width // (heads * parts)
-    split = call.reshape(value, [time, batch * heads, parts * size])
-    if parts > 1:
-        bounds = [
-            call.constant([number]) for number in (part * size, (part + 1) * size, 2, 1)
-        ]
-        split = call.emit("Slice", [split, *bounds])
-    return move_axes(call, split, [1, 0, 2])
+    size = width // (heads * count)
+    result = call.reshape(value, [time, batch * heads, count * size])
+    if count > 1:
+        start = call.constant([index * size])
+        end = call.constant([(index + 1) * size])
+        axis = call.constant([2])
+        step = call.constant([1])
+        result = call.add("Slice", result, start, end, axis, step)
+    return move_axes(call, result, [1, 0, 2])
 
 
-def _scores(call: Call, queries: ir.Value, keys: ir.Value) -> ir.Value:
-    """Every query, over the root of its size, with every key."""
-    size, others = call.shape(queries), call.shape(keys)
+def _attention_scores(
+    call: OperatorCall, queries: ir.Value, keys: ir.Value
+) -> ir.Value:
+    """Products of all queries with all keys, over the root of the size of a query."""
+    query_shape = call.shape(queries)
+    key_shape = call.shape(keys)
+    fits = query_shape[0] == key_shape[0] and query_shape[2] == key_shape[2]
+    call.require(fits, f"queries {query_shape} and keys {key_shape} do not fit")
+    divided = _over_root_of_size(call, queries)
+    return call.add("MatMul", divided, swap_last_axes(call, keys))
+
+
+def _attended_values(
+    call: OperatorCall, values: ir.Value, attention: ir.Value
+) -> ir.Value:
+    """Sums of values weighted by the attention, as (time, batch, heads * size)."""
+    value_shape = call.shape(values)
+    shape = call.shape(attention)
+    fits = len(shape) == 3 and (shape[0], shape[2]) == value_shape[:2]
     call.require(
-        size[0] == others[0] and size[2] == others[2],
-        f"queries {size} and keys {others} do not fit",
+        fits, f"attention {shape} does not fit the values {value_shape} of all heads"
     )
-    divided = call.emit("Mul", [queries, call.constant(1 / math.sqrt(size[-1]))])
-    return call.emit("MatMul", [divided, flipped(call, keys)])
-
-
-def _attended(call: Call, values: ir.Value, attention: ir.Value) -> ir.Value:
-    """The values weighed by the attention, as (time, batch, heads * size)."""
-    found, given = call.shape(values), call.shape(attention)
-    fits = len(given) == 3 and (given[0], given[2]) == found[:2]
-    call.require(
-        fits, f"attention {given} does not fit the values {found} of all heads"
-    )
-    mixed = move_axes(call, call.emit("MatMul", [attention, values]), [1, 0, 2])
-    heads = call.integer("heads")
-    return call.reshape(mixed, [given[1], found[0] // heads, heads * found[2]])
+    product = call.add("MatMul", attention, values)
+    time_first = move_axes(call, product, [1, 0, 2])
+    heads = call.int_attribute("heads")
+    batch = value_shape[0] // heads
+    return call.reshape(time_first, [shape[1], batch, heads * value_shape[2]])
 
 
 @operator(
@@ -70,9 +88,11 @@ def _attended(call: Call, values: ir.Value, attention: ir.Value) -> ir.Value:
     attributes=HEADS,
     slots=("queries_keys_values",),
 )
-def self_attention_scores(call: Call) -> ir.Value:
-    """Queries with keys, from the first two of three parts."""
-    return _scores(call, _heads(call, call.data, 3, 0), _heads(call, call.data, 3, 1))
+def self_attention_scores(call: OperatorCall) -> ir.Value:
+    """Products of queries and keys, the first two of three interleaved tensors."""
+    queries = _extract_heads(call, call.data, 3, 0)
+    keys = _extract_heads(call, call.data, 3, 1)
+    return _attention_scores(call, queries, keys)
 
 
 @operator(
@@ -80,9 +100,10 @@ def self_attention_scores(call: Call) -> ir.Value:
     attributes=HEADS,
     slots=("queries_keys_values", "attention"),
 )
-def self_attention(call: Call) -> ir.Value:
-    """Values, the last of three parts, weighed by the attention."""
-    return _attended(call, _heads(call, call.data, 3, 2), call.inputs[1])
+def self_attention(call: OperatorCall) -> ir.Value:
+    """Sums of values, the last of three interleaved tensors, by the attention."""
+    values = _extract_heads(call, call.data, 3, 2)
+    return _attended_values(call, values, call.inputs[1])
 
 
 @operator(
@@ -90,11 +111,11 @@ def self_attention(call: Call) -> ir.Value:
     attributes=HEADS,
     slots=("queries", "keys_values"),
 )
-def cross_attention_scores(call: Call) -> ir.Value:
-    """Queries with keys, the first of two parts."""
-    return _scores(
-        call, _heads(call, call.data, 1, 0), _heads(call, call.inputs[1], 2, 0)
-    )
+def cross_attention_scores(call: OperatorCall) -> ir.Value:
+    """Products of queries and keys, the first of two interleaved tensors."""
+    queries = _extract_heads(call, call.data, 1, 0)
+    keys = _extract_heads(call, call.inputs[1], 2, 0)
+    return _attention_scores(call, queries, keys)
 
 
 @operator(
@@ -102,6 +123,7 @@ def cross_attention_scores(call: Call) -> ir.Value:
     attributes=HEADS,
     slots=("keys_values", "attention"),
 )
-def cross_attention(call: Call) -> ir.Value:
-    """Values, the last of two parts, weighed by the attention."""
-    return _attended(call, _heads(call, call.data, 2, 1), call.inputs[1])
+def cross_attention(call: OperatorCall) -> ir.Value:
+    """Sums of values, the last of two interleaved tensors, by the attention."""
+    values = _extract_heads(call, call.data, 2, 1)
+    return _attended_values(call, values, call.inputs[1])

@@ -1,4 +1,7 @@
-"""Boxes themselves: priors on a grid, decoding, overlaps, pooling of regions. A box is its corners or its centre and extent."""
+"""Boxes: priors on a grid, decoding, overlaps, pooling of regions.
+
+A box is two opposite corners, or its centre and its extent.
+"""
 
 from __future__ import annotations
 
@@ -9,73 +12,79 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.registry import (
-    flag,
+    boolean,
+    choice,
     integer,
     integers,
     operator,
     real,
     reals,
-    word,
 )
-from mrt.frontend.mxnet.params import Array
+from mrt.graph.values import Array
 
 FORMATS = ("corner", "center")
 
 
-def halves(call: Call, boxes: ir.Value) -> list[ir.Value]:
+def split_boxes(call: OperatorCall, boxes: ir.Value) -> list[ir.Value]:
     """The first two and the last two numbers of every box."""
-    axis = len(call.shape(boxes)) - 1
-    return call.emit_all(
-        "Split", [boxes, call.constant([2, 2])], {"axis": axis}, outputs=2
-    )
+    axis = call.rank(boxes) - 1
+    sizes = call.constant([2, 2])
+    return call.add_all("Split", boxes, sizes, axis=axis, outputs=2)
 
 
-def _joined(call: Call, parts: Sequence[ir.Value]) -> ir.Value:
-    return call.emit("Concat", parts, {"axis": len(call.shape(parts[0])) - 1})
+def _join_boxes(call: OperatorCall, first: ir.Value, second: ir.Value) -> ir.Value:
+    return call.add("Concat", first, second, axis=call.rank(first) - 1)
 
 
-def to_corner(call: Call, boxes: ir.Value) -> ir.Value:
+def _corners(call: OperatorCall, center: ir.Value, half: ir.Value) -> ir.Value:
+    """The two corners at half the extent from the centre."""
+    corner = call.add("Sub", center, half)
+    opposite = call.add("Add", center, half)
+    return _join_boxes(call, corner, opposite)
+
+
+def to_corner(call: OperatorCall, boxes: ir.Value) -> ir.Value:
     """(centre, extent) -> (corner, opposite corner)."""
-    center, extent = halves(call, boxes)
-    half = call.emit("Mul", [extent, call.constant(0.5)])
-    return _joined(
-        call, [call.emit("Sub", [center, half]), call.emit("Add", [center, half])]
-    )
+    center, extent = split_boxes(call, boxes)
+    half = call.add("Mul", extent, call.constant(0.5))
+    return _corners(call, center, half)
 
 
-def to_center(call: Call, boxes: ir.Value) -> ir.Value:
+def to_center(call: OperatorCall, boxes: ir.Value) -> ir.Value:
     """(corner, opposite corner) -> (centre, extent)."""
-    corner, opposite = halves(call, boxes)
-    center = call.emit(
-        "Mul", [call.emit("Add", [corner, opposite]), call.constant(0.5)]
-    )
-    return _joined(call, [center, call.emit("Sub", [opposite, corner])])
+    corner, opposite = split_boxes(call, boxes)
+    total = call.add("Add", corner, opposite)
+    center = call.add("Mul", total, call.constant(0.5))
+    extent = call.add("Sub", opposite, corner)
+    return _join_boxes(call, center, extent)
 
 
 def decode(
-    call: Call,
+    call: OperatorCall,
     offsets: ir.Value,
     anchors: ir.Value,
     deviations: Sequence[float],
-    most: float = 0.0,
+    largest_stretch: float = 0.0,
 ) -> ir.Value:
-    """Corners of anchors (centre, extent) moved and stretched: by offset * extent, by exp(offset), at most `most` if above 0."""
-    shift, stretch = halves(call, offsets)
-    center, extent = halves(call, anchors)
-    shift = call.emit("Mul", [shift, call.constant(list(deviations[:2]))])
-    stretch = call.emit("Mul", [stretch, call.constant(list(deviations[2:]))])
-    if most > 0:
-        stretch = call.emit("Min", [stretch, call.constant(most)])
-    middle = call.emit("Add", [call.emit("Mul", [shift, extent]), center])
-    half = call.emit(
-        "Mul",
-        [call.emit("Exp", [stretch]), call.emit("Mul", [extent, call.constant(0.5)])],
-    )
-    return _joined(
-        call, [call.emit("Sub", [middle, half]), call.emit("Add", [middle, half])]
-    )
+    """Corners of the anchors (centre, extent), moved and stretched.
+
+    An anchor moves by offset * extent and grows by exp(offset). The exponent is at most
+    `largest_stretch`, if that is above 0. Offsets are multiplied by the deviations.
+    """
+    shift, stretch = split_boxes(call, offsets)
+    center, extent = split_boxes(call, anchors)
+    shift = call.add("Mul", shift, call.constant(list(deviations[:2])))
+    stretch = call.add("Mul", stretch, call.constant(list(deviations[2:])))
+    if largest_stretch > 0:
+        stretch = call.add("Min", stretch, call.constant(largest_stretch))
+    moved = call.add("Mul", shift, extent)
+    center = call.add("Add", moved, center)
+    factor = call.add("Exp", stretch)
+    half_extent = call.add("Mul", extent, call.constant(0.5))
+    half = call.add("Mul", factor, half_extent)
+    return _corners(call, center, half)
 
 
 @operator(
@@ -83,11 +92,11 @@ def decode(
     attributes={
         **{f"std{index}": real(1.0) for index in range(4)},
         "clip": real(-1.0),
-        "format": word(*FORMATS, default="center"),
+        "format": choice(*FORMATS, default="center"),
     },
     slots=("data", "anchors"),
 )
-def box_decode(call: Call) -> ir.Value:
+def box_decode(call: OperatorCall) -> ir.Value:
     """Corners, from offsets and from anchors in the given format."""
     call.require_rank(3, 3)
     batch, count, width = call.shape()
@@ -95,53 +104,56 @@ def box_decode(call: Call) -> ir.Value:
     call.require(
         width == 4, f"data of shape {call.shape()}: expected four numbers a box"
     )
-    if call.word("format") == "corner":
+    if call.string_attribute("format") == "corner":
         anchors = to_center(call, anchors)
-    return decode(
-        call,
-        call.data,
-        anchors,
-        [call.real(f"std{index}") for index in range(4)],
-        call.real("clip"),
-    )
+    deviations = [call.float_attribute(f"std{index}") for index in range(4)]
+    largest_stretch = call.float_attribute("clip")
+    return decode(call, call.data, anchors, deviations, largest_stretch)
 
 
 @operator(
     "_contrib_box_iou",
-    attributes={"format": word(*FORMATS, default="corner")},
+    attributes={"format": choice(*FORMATS, default="corner")},
     slots=("lhs", "rhs"),
 )
-def box_iou(call: Call) -> ir.Value:
-    """The intersection over the union of every box on the left with every one on the right; 0 where the union is empty."""
+def box_iou(call: OperatorCall) -> ir.Value:
+    """Intersection over union of every left box with every right box; 0 where the union is empty."""
     shapes = [call.shape(value) for value in call.inputs]
     call.require(
         all(shape[-1:] == (4,) for shape in shapes),
         f"boxes of shapes {shapes}: expected four numbers each",
     )
-    counts = [math.prod(shape[:-1]) for shape in shapes]
-    left, right = (
-        call.reshape(value, size)
-        for value, size in zip(
-            call.inputs, ([counts[0], 1, 4], [1, counts[1], 4]), strict=True
-        )
-    )
-    if call.word("format") == "center":
-        left, right = to_corner(call, left), to_corner(call, right)
-    (a, b), (c, d) = halves(call, left), halves(call, right)
-    both = _area(call, call.emit("Max", [a, c]), call.emit("Min", [b, d]))
-    either = call.emit(
-        "Sub", [call.emit("Add", [_area(call, a, b), _area(call, c, d)]), both]
-    )
-    exists = call.emit("Greater", [either, call.constant(0.0)])
-    share = call.emit(
-        "Div", [both, call.emit("Where", [exists, either, call.constant(1.0)])]
-    )
-    return call.reshape(share, [*shapes[0][:-1], *shapes[1][:-1]])
+    left_axes, right_axes = shapes[0][:-1], shapes[1][:-1]
+    left = call.reshape(call.inputs[0], [math.prod(left_axes), 1, 4])
+    right = call.reshape(call.inputs[1], [1, math.prod(right_axes), 4])
+    if call.string_attribute("format") == "center":
+        left = to_corner(call, left)
+        right = to_corner(call, right)
+    ratio = _intersection_over_union(call, left, right)
+    return call.reshape(ratio, [*left_axes, *right_axes])
 
 
-def _area(call: Call, corner: ir.Value, opposite: ir.Value) -> ir.Value:
-    sides = call.emit("Relu", [call.emit("Sub", [opposite, corner])])
-    return call.emit("ReduceProd", [sides, call.constant([2])], {"keepdims": 0})
+def _intersection_over_union(
+    call: OperatorCall, left: ir.Value, right: ir.Value
+) -> ir.Value:
+    left_corner, left_opposite = split_boxes(call, left)
+    right_corner, right_opposite = split_boxes(call, right)
+    corner = call.add("Max", left_corner, right_corner)
+    opposite = call.add("Min", left_opposite, right_opposite)
+    intersection = _area(call, corner, opposite)
+    left_area = _area(call, left_corner, left_opposite)
+    right_area = _area(call, right_corner, right_opposite)
+    total = call.add("Add", left_area, right_area)
+    union = call.add("Sub", total, intersection)
+    exists = call.add("Greater", union, call.constant(0.0))
+    divisor = call.add("Where", exists, union, call.constant(1.0))
+    return call.add("Div", intersection, divisor)
+
+
+def _area(call: OperatorCall, corner: ir.Value, opposite: ir.Value) -> ir.Value:
+    signed = call.add("Sub", opposite, corner)
+    sides = call.add("Relu", signed)
+    return call.add("ReduceProd", sides, call.constant([2]), keepdims=0)
 
 
 @operator(
@@ -149,17 +161,21 @@ def _area(call: Call, corner: ir.Value, opposite: ir.Value) -> ir.Value:
     attributes={
         "sizes": reals((1.0,)),
         "ratios": reals((1.0,)),
-        "clip": flag(False),
+        "clip": boolean(False),
         "steps": reals((-1.0, -1.0)),
         "offsets": reals((0.5, 0.5)),
     },
 )
-def multi_box_prior(call: Call) -> ir.Value:
-    """Corners around every place of the map: each size at the first ratio, then the first size at each other ratio."""
+def multi_box_prior(call: OperatorCall) -> ir.Value:
+    """Corners of boxes around every pixel of the map.
+
+    Each size at the first ratio comes first, then the first size at each other ratio.
+    """
     call.require_rank(4, 4)
-    sizes, ratios, steps, offsets = (
-        call.reals(name) for name in ("sizes", "ratios", "steps", "offsets")
-    )
+    sizes = call.floats_attribute("sizes")
+    ratios = call.floats_attribute("ratios")
+    steps = call.floats_attribute("steps")
+    offsets = call.floats_attribute("offsets")
     call.require(
         bool(sizes) and bool(ratios),
         f"sizes={sizes}, ratios={ratios}: expected at least one of each",
@@ -172,41 +188,34 @@ def multi_box_prior(call: Call) -> ir.Value:
         min(steps) > 0 or steps == (-1.0, -1.0),
         f"steps={steps}: expected positive numbers, or none",
     )
+    shapes = [(size, ratios[0]) for size in sizes]
+    shapes += [(sizes[0], ratio) for ratio in ratios[1:]]
     height, width = call.shape()[2:]
-    shapes = len(sizes) + len(ratios) - 1
-    call.writer.require_room(height * width * shapes * 4)
-    boxes = _priors(
-        height,
-        width,
-        [(s, ratios[0]) for s in sizes] + [(sizes[0], r) for r in ratios[1:]],
-        steps,
-        offsets,
-    )
-    if call.flag("clip"):
+    call.builder.require_space(height * width * len(shapes) * 4)
+    boxes = _priors((height, width), shapes, steps, offsets)
+    if call.bool_attribute("clip"):
         boxes = boxes.clip(0, 1)
-    return call.emit("Identity", [call.array(boxes)])
+    return call.add("Identity", call.array(boxes))
 
 
 def _priors(
-    height: int,
-    width: int,
+    extent: tuple[int, int],
     shapes: list[tuple[float, float]],
     steps: Sequence[float],
     offsets: Sequence[float],
 ) -> Array:
-    """[1, height*width*shapes, 4] in float32, reckoned as MXNet does."""
+    """[1, height * width * shapes, 4] in float32, in MXNet's order of operations."""
     one = np.float32
-    down, across = (
-        one(step) if step > 0 else one(1) / one(size)
-        for step, size in zip(steps, (height, width), strict=True)
-    )
-    y = (np.arange(height, dtype=one) + one(offsets[0])) * down
-    x = (np.arange(width, dtype=one) + one(offsets[1])) * across
-    roots = [(one(size), np.sqrt(one(ratio))) for size, ratio in shapes]
-    half_widths = np.array(
-        [size * one(height) / one(width) * root / one(2) for size, root in roots], one
-    )
-    half_heights = np.array([size / root / one(2) for size, root in roots], one)
+    height, width = extent
+    row_step = one(steps[0]) if steps[0] > 0 else one(1) / one(height)
+    column_step = one(steps[1]) if steps[1] > 0 else one(1) / one(width)
+    y = (np.arange(height, dtype=one) + one(offsets[0])) * row_step
+    x = (np.arange(width, dtype=one) + one(offsets[1])) * column_step
+    half_widths, half_heights = np.empty((2, len(shapes)), one)
+    for index, (size, ratio) in enumerate(shapes):
+        root = np.sqrt(one(ratio))
+        half_widths[index] = one(size) * one(height) / one(width) * root / one(2)
+        half_heights[index] = one(size) / root / one(2)
     boxes = np.empty((height, width, len(shapes), 4), one)
     for corner, sign in ((0, -1), (2, 1)):
         boxes[..., corner] = x[None, :, None] + one(sign) * half_widths
@@ -220,15 +229,18 @@ def _priors(
         "pooled_size": integers(None),
         "spatial_scale": real(),
         "sample_ratio": integer(-1),
-        "position_sensitive": flag(False, only=(False,)),
-        "aligned": flag(False),
+        "position_sensitive": boolean(False, only=(False,)),
+        "aligned": boolean(False),
     },
     slots=("data", "rois"),
 )
-def roi_align(call: Call) -> ir.Value:
-    """ONNX's RoiAlign by averages. Rows of rois are the number of an image and the corners of a region of it."""
+def roi_align(call: OperatorCall) -> ir.Value:
+    """ONNX's RoiAlign by averages.
+
+    A row of rois is the index of an image and the corners of a region in it.
+    """
     call.require_rank(4, 4)
-    size = call.integers("pooled_size")
+    size = call.ints_attribute("pooled_size")
     call.require(
         len(size) == 2 and min(size) >= 1,
         f"pooled_size={size}: expected two positive integers",
@@ -238,23 +250,21 @@ def roi_align(call: Call) -> ir.Value:
         call.shape(rois)[1:] == (5,),
         f"rois of shape {call.shape(rois)}: expected five numbers a region",
     )
-    image, regions = call.emit_all(
-        "Split", [rois, call.constant([1, 4])], {"axis": 1}, outputs=2
-    )
-    numbers = call.emit(
-        "Cast", [call.reshape(image, [-1])], {"to": onnx.TensorProto.INT64}
-    )
-    return call.emit(
+    column_counts = call.constant([1, 4])
+    image, regions = call.add_all("Split", rois, column_counts, axis=1, outputs=2)
+    image_indices = call.reshape(image, [-1])
+    image_indices = call.add("Cast", image_indices, to=onnx.TensorProto.INT64)
+    is_aligned = call.bool_attribute("aligned")
+    coordinates = "half_pixel" if is_aligned else "output_half_pixel"
+    return call.add(
         "RoiAlign",
-        [call.data, regions, numbers],
-        {
-            "output_height": size[0],
-            "output_width": size[1],
-            "spatial_scale": call.real("spatial_scale"),
-            "sampling_ratio": max(call.integer("sample_ratio"), 0),
-            "coordinate_transformation_mode": "half_pixel"
-            if call.flag("aligned")
-            else "output_half_pixel",
-            "mode": "avg",
-        },
+        call.data,
+        regions,
+        image_indices,
+        output_height=size[0],
+        output_width=size[1],
+        spatial_scale=call.float_attribute("spatial_scale"),
+        sampling_ratio=max(call.int_attribute("sample_ratio"), 0),
+        coordinate_transformation_mode=coordinates,
+        mode="avg",
     )

@@ -5,15 +5,15 @@ from __future__ import annotations
 import onnx
 import onnx_ir as ir
 
-from mrt.frontend.mxnet import integers
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet import integer_dtypes
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.registry import (
     Attribute,
     Values,
+    boolean,
+    choice,
     count,
-    flag,
     operator,
-    word,
 )
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
@@ -39,31 +39,35 @@ def dtype_attribute(default: str | None = None) -> Attribute:
 
 def floats_only() -> Attribute:
     """The dtype of a result that is a float."""
-    return word(*FLOATS, default="float32")
+    return choice(*FLOATS, default="float32")
 
 
-def result_dtype(call: Call, name: str = "dtype") -> str:
+def result_dtype(call: OperatorCall, name: str = "dtype") -> str:
     """float32 if none is given."""
     value = call.values[name]
     return value if isinstance(value, str) else "float32"
 
 
 @operator("Cast", "cast", attributes={"dtype": dtype_attribute()})
-def cast(call: Call) -> ir.Value:
+def cast(call: OperatorCall) -> ir.Value:
     """Toward 0; what does not fit 8 bits wraps; a bool is whether it is not 0. The result is float32 again."""
-    dtype, known = result_dtype(call), integers.dtype_of(call.data)
-    if dtype in FLOATS or known == dtype or (known and dtype in integers.WIDE):
-        return integers.mark(call.emit("Identity", [call.data]), dtype)
-    whole = call.emit("Cast", [call.data], {"to": INTEGERS[dtype]})
-    return integers.mark(
-        call.emit("Cast", [whole], {"to": onnx.TensorProto.FLOAT}), dtype
+    dtype, known = result_dtype(call), integer_dtypes.dtype_of(call.data)
+    if (
+        dtype in FLOATS
+        or known == dtype
+        or (known and dtype in integer_dtypes.AT_LEAST_32_BITS)
+    ):
+        return integer_dtypes.mark(call.add("Identity", call.data), dtype)
+    whole = call.add("Cast", call.data, to=INTEGERS[dtype])
+    return integer_dtypes.mark(
+        call.add("Cast", whole, to=onnx.TensorProto.FLOAT), dtype
     )
 
 
-@operator("amp_cast", attributes={"dtype": word(*FLOATS, required=True)})
-def amp_cast(call: Call) -> ir.Value:
+@operator("amp_cast", attributes={"dtype": choice(*FLOATS, required=True)})
+def amp_cast(call: OperatorCall) -> ir.Value:
     """The input: mixed precision only widens and narrows floats. To an integer MXNet rounds here, where Cast does not."""
-    return call.emit("Identity", [call.data])
+    return call.add("Identity", call.data)
 
 
 def _number_of_outputs(values: Values) -> int:
@@ -74,10 +78,10 @@ def _number_of_outputs(values: Values) -> int:
 
 @operator(
     "amp_multicast",
-    attributes={"num_outputs": count(), "cast_narrow": flag(False)},
+    attributes={"num_outputs": count(), "cast_narrow": boolean(False)},
     slots=lambda values: ("data",) * _number_of_outputs(values),
     outputs=_number_of_outputs,
 )
-def multicast(call: Call) -> list[ir.Value]:
+def multicast(call: OperatorCall) -> list[ir.Value]:
     """All inputs brought to one float dtype: the inputs."""
-    return [call.emit("Identity", [value]) for value in call.inputs]
+    return [call.add("Identity", value) for value in call.inputs]

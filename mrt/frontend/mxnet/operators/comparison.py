@@ -1,4 +1,4 @@
-"""Comparisons and logic. MXNet's results are numbers, 1 where it holds and 0 elsewhere, so ONNX's are cast back."""
+"""Comparisons and logic. ONNX's booleans are cast to MXNet's numbers, 1 for true and 0 for false."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 import onnx
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.elementwise import (
     Binary,
     require_one_shape,
@@ -19,7 +19,7 @@ from mrt.frontend.mxnet.operators.registry import operator
 
 FLOAT, BOOL = onnx.TensorProto.FLOAT, onnx.TensorProto.BOOL
 
-# MXNet's word for it, and that in names like _GreaterEqualScalar and _Greater_Equal.
+# MXNet's name, then ONNX's operator and the name in _GreaterEqualScalar, _Greater_Equal.
 COMPARISONS = {
     "equal": ("Equal", "Equal"),
     "not_equal": ("NotEqual", "NotEqual"),
@@ -35,45 +35,44 @@ LOGIC = {
 }
 
 
-def as_number(call: Call, value: ir.Value) -> ir.Value:
+def as_number(call: OperatorCall, value: ir.Value) -> ir.Value:
     """1 for true, 0 for false."""
-    return call.emit("Cast", [value], {"to": FLOAT})
+    return call.add("Cast", value, to=FLOAT)
 
 
-def as_boolean(call: Call, value: ir.Value) -> ir.Value:
-    """Whether it is not 0."""
-    return call.emit("Cast", [value], {"to": BOOL})
+def as_boolean(call: OperatorCall, value: ir.Value) -> ir.Value:
+    """Whether a number is not 0."""
+    return call.add("Cast", value, to=BOOL)
 
 
 def _compare(target: str) -> Binary:
-    def emit(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
+    def add(call: OperatorCall, left: ir.Value, right: ir.Value) -> ir.Value:
         if target == "NotEqual":
-            return as_number(
-                call, call.emit("Not", [call.emit("Equal", [left, right])])
-            )
-        return as_number(call, call.emit(target, [left, right]))
+            equal = call.add("Equal", left, right)
+            return as_number(call, call.add("Not", equal))
+        return as_number(call, call.add(target, left, right))
 
-    return emit
+    return add
 
 
 def _combine(target: str) -> Binary:
-    def emit(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
-        return as_number(
-            call, call.emit(target, [as_boolean(call, left), as_boolean(call, right)])
-        )
+    def add(call: OperatorCall, left: ir.Value, right: ir.Value) -> ir.Value:
+        left_boolean = as_boolean(call, left)
+        right_boolean = as_boolean(call, right)
+        return as_number(call, call.add(target, left_boolean, right_boolean))
 
-    return emit
+    return add
 
 
 def _register(word: str, camel: str, binary: Binary) -> None:
-    def same_shape(call: Call) -> ir.Value:
+    def same_shape(call: OperatorCall) -> ir.Value:
         require_one_shape(call)
         return binary(call, *call.inputs)
 
-    def broadcast(call: Call) -> ir.Value:
+    def broadcast(call: OperatorCall) -> ir.Value:
         return binary(call, *call.inputs)
 
-    def with_number(call: Call) -> ir.Value:
+    def with_number(call: OperatorCall) -> ir.Value:
         return binary(call, call.data, call.constant(scalar(call)))
 
     parts = "".join(
@@ -89,8 +88,8 @@ def _register(word: str, camel: str, binary: Binary) -> None:
 def _register_all(
     table: dict[str, tuple[str, str]], make: Callable[[str], Binary]
 ) -> None:
-    for word, (target, camel) in table.items():
-        _register(word, camel, make(target))
+    for choice, (target, camel) in table.items():
+        _register(choice, camel, make(target))
 
 
 _register_all(COMPARISONS, _compare)
@@ -98,33 +97,28 @@ _register_all(LOGIC, _combine)
 
 
 @operator("logical_not")
-def logical_not(call: Call) -> ir.Value:
+def logical_not(call: OperatorCall) -> ir.Value:
     """1 where the input is 0."""
-    return as_number(call, call.emit("Equal", [call.data, call.constant(0.0)]))
+    return as_number(call, call.add("Equal", call.data, call.constant(0.0)))
 
 
 @operator("where", slots=("condition", "x", "y"))
-def where(call: Call) -> ir.Value:
-    """x where the condition is not 0, else y; a condition of one axis chooses whole rows."""
+def where(call: OperatorCall) -> ir.Value:
+    """x where the condition is not 0, else y; a condition of one axis selects rows."""
     condition, x, y = call.inputs
     shape = call.shape(x)
     call.require(
         shape == call.shape(y), f"shapes {shape} and {call.shape(y)} of x and y differ"
     )
     given = call.shape(condition)
-    rows = given != shape and given[:1] == shape[:1] and math.prod(given) == given[0]
+    selects_rows = (
+        given != shape and given[:1] == shape[:1] and math.prod(given) == given[0]
+    )
     call.require(
-        given == shape or rows,
+        given == shape or selects_rows,
         f"a condition of shape {given} for {shape}; expected {shape} or {shape[:1]}",
     )
     boolean = as_boolean(call, condition)
-    return call.emit(
-        "Where",
-        [
-            call.reshape(boolean, [given[0], *[1] * (len(shape) - 1)])
-            if rows
-            else boolean,
-            x,
-            y,
-        ],
-    )
+    if selects_rows:
+        boolean = call.reshape(boolean, [given[0]] + [1] * (len(shape) - 1))
+    return call.add("Where", boolean, x, y)

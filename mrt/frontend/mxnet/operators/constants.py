@@ -7,16 +7,18 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from mrt.frontend.mxnet import integers
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet import integer_dtypes
+from mrt.frontend.mxnet.graph_builder import MAX_ELEMENTS
 from mrt.frontend.mxnet.literals import parse_real
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.casts import FLOATS, dtype_attribute, result_dtype
 from mrt.frontend.mxnet.operators.registry import (
     Attribute,
     Handler,
-    flag,
+    boolean,
     ignored,
     integer,
+    integers,
     operator,
     optional_integer,
     optional_integers,
@@ -24,32 +26,28 @@ from mrt.frontend.mxnet.operators.registry import (
     positive,
     real,
 )
-from mrt.frontend.mxnet.operators.registry import (
-    integers as integers_attribute,
-)
 from mrt.frontend.mxnet.params import Array
-from mrt.frontend.mxnet.writer import MAX_ELEMENTS
 
 CREATED: dict[str, Attribute] = {**ignored("ctx"), "dtype": dtype_attribute("float32")}
 
 
-def _node(call: Call, numbers: Array, dtype: str = "float32") -> ir.Value:
+def _node(call: OperatorCall, numbers: Array, dtype: str = "float32") -> ir.Value:
     """Emit a tensor that is there from the start."""
-    return integers.mark(
-        call.emit("Identity", [call.array(numbers.astype(np.float32, copy=False))]),
+    return integer_dtypes.mark(
+        call.add("Identity", call.array(numbers.astype(np.float32, copy=False))),
         dtype,
     )
 
 
-def _require_size(call: Call, elements: float) -> None:
+def _require_size(call: OperatorCall, elements: float) -> None:
     call.require(
         1 <= elements <= MAX_ELEMENTS,
         f"a result of {elements:.0f} numbers; expected 1 to 2^28",
     )
-    call.writer.require_room(elements)
+    call.builder.require_space(elements)
 
 
-def _filled(call: Call, shape: tuple[int, ...], number: float) -> ir.Value:
+def _filled(call: OperatorCall, shape: tuple[int, ...], number: float) -> ir.Value:
     known = bool(shape) and min(shape) >= 1
     call.require(
         known,
@@ -60,7 +58,7 @@ def _filled(call: Call, shape: tuple[int, ...], number: float) -> ir.Value:
     return _node(call, np.full(shape, _as_held(call, number, dtype), np.float32), dtype)
 
 
-def _as_held(call: Call, number: float, dtype: str) -> float:
+def _as_held(call: OperatorCall, number: float, dtype: str) -> float:
     """The number without its fraction, if the dtype is an integer."""
     if dtype in FLOATS:
         return number
@@ -77,8 +75,8 @@ def _as_held(call: Call, number: float, dtype: str) -> float:
 def _fill(number: float) -> Handler:
     """An unknown dimension of zeros (0: the batch of a first state) is 1, which zeros of any size come from."""
 
-    def handler(call: Call) -> ir.Value:
-        shape = call.integers("shape")
+    def handler(call: OperatorCall) -> ir.Value:
+        shape = call.ints_attribute("shape")
         return _filled(
             call, tuple(size or 1 for size in shape) if number == 0 else shape, number
         )
@@ -91,23 +89,23 @@ for _name, _number in {
     "_ones": 1.0,
     "_zeros_without_dtype": 0.0,
 }.items():
-    operator(_name, attributes={"shape": integers_attribute(), **CREATED}, slots=())(
+    operator(_name, attributes={"shape": integers(), **CREATED}, slots=())(
         _fill(_number)
     )
 
 
 @operator(
     "_full",
-    attributes={"shape": integers_attribute(), "value": real(), **CREATED},
+    attributes={"shape": integers(), "value": real(), **CREATED},
     slots=(),
 )
-def full(call: Call) -> ir.Value:
+def full(call: OperatorCall) -> ir.Value:
     """One number everywhere."""
-    return _filled(call, call.integers("shape"), call.real("value"))
+    return _filled(call, call.ints_attribute("shape"), call.float_attribute("value"))
 
 
 def _fill_like(number: float) -> Handler:
-    def handler(call: Call) -> ir.Value:
+    def handler(call: OperatorCall) -> ir.Value:
         _require_size(call, math.prod(call.shape()))
         return _node(call, np.full(call.shape(), number, np.float32))
 
@@ -124,13 +122,16 @@ operator("ones_like", attributes=ignored("dtype"))(_fill_like(1.0))
     attributes={"N": positive(), "M": integer(0), "k": integer(0), **CREATED},
     slots=(),
 )
-def eye(call: Call) -> ir.Value:
+def eye(call: OperatorCall) -> ir.Value:
     """Ones on a diagonal, k to the right of the main one; M columns, as many as rows if that is 0."""
-    rows, columns = call.integer("N"), call.integer("M") or call.integer("N")
+    rows, columns = (
+        call.int_attribute("N"),
+        call.int_attribute("M") or call.int_attribute("N"),
+    )
     _require_size(call, rows * columns)
     return _node(
         call,
-        np.eye(rows, columns, max(-rows, min(columns, call.integer("k")))),
+        np.eye(rows, columns, max(-rows, min(columns, call.int_attribute("k")))),
         result_dtype(call),
     )
 
@@ -147,17 +148,17 @@ def _range(start: float, step: float, repeat: int, size: int) -> Array:
         "stop": optional_real(),
         "step": real(1.0),
         "repeat": positive(1),
-        "infer_range": flag(False, only=(False,)),
+        "infer_range": boolean(False, only=(False,)),
         **CREATED,
     },
     slots=(),
 )
-def arange(call: Call) -> ir.Value:
+def arange(call: OperatorCall) -> ir.Value:
     """From start up to stop, which is not in it; one number alone is the stop, and 0 the start."""
     start, stop, step = (
-        call.real("start"),
-        call.optional_real("stop"),
-        call.real("step"),
+        call.float_attribute("start"),
+        call.optional_float_attribute("stop"),
+        call.float_attribute("step"),
     )
     if stop is None:
         start, stop = 0.0, start
@@ -165,7 +166,7 @@ def arange(call: Call) -> ir.Value:
         step != 0 and (stop - start) / step > 0,
         f"no numbers from {start} to {stop} in steps of {step}",
     )
-    repeat = call.integer("repeat")
+    repeat = call.int_attribute("repeat")
     size = (stop - start) / step
     _require_size(call, max(size, 1) * repeat)
     return _node(
@@ -179,17 +180,20 @@ def arange(call: Call) -> ir.Value:
         "start": real(),
         "stop": real(),
         "num": positive(),
-        "endpoint": flag(True),
+        "endpoint": boolean(True),
         **CREATED,
     },
     slots=(),
 )
-def linspace(call: Call) -> ir.Value:
+def linspace(call: OperatorCall) -> ir.Value:
     """So many numbers from start to stop, which is the last one unless endpoint is off."""
-    number = call.integer("num")
+    number = call.int_attribute("num")
     _require_size(call, number)
     numbers = np.linspace(
-        call.real("start"), call.real("stop"), number, endpoint=call.flag("endpoint")
+        call.float_attribute("start"),
+        call.float_attribute("stop"),
+        number,
+        endpoint=call.bool_attribute("endpoint"),
     )
     return _node(call, numbers, result_dtype(call))
 
@@ -204,34 +208,39 @@ def linspace(call: Call) -> ir.Value:
         **ignored("ctx"),
     },
 )
-def arange_like(call: Call) -> ir.Value:
+def arange_like(call: OperatorCall) -> ir.Value:
     """As many numbers as an axis has, or in the input's shape."""
-    axis, shape = call.optional_integer("axis"), call.shape()
+    axis, shape = call.optional_int_attribute("axis"), call.shape()
     wanted = shape if axis is None else (shape[call.axis(axis)],)
     _require_size(call, math.prod(wanted))
     numbers = _range(
-        call.real("start"), call.real("step"), call.integer("repeat"), math.prod(wanted)
+        call.float_attribute("start"),
+        call.float_attribute("step"),
+        call.int_attribute("repeat"),
+        math.prod(wanted),
     )
     return _node(call, numbers.reshape(wanted))
 
 
 @operator("shape_array")
-def shape_array(call: Call) -> ir.Value:
+def shape_array(call: OperatorCall) -> ir.Value:
     """The sizes of the axes."""
     return _node(call, np.array(call.shape()), "int64")
 
 
 @operator("size_array")
-def size_array(call: Call) -> ir.Value:
+def size_array(call: OperatorCall) -> ir.Value:
     """How many numbers there are."""
     return _node(call, np.array([math.prod(call.shape())]), "int64")
 
 
 @operator("_contrib_index_array", attributes={"axes": optional_integers()})
-def index_array(call: Call) -> ir.Value:
+def index_array(call: OperatorCall) -> ir.Value:
     """At every place, where it lies along each of the axes, all if none are given."""
     shape = call.shape()
-    axes = [call.axis(axis) for axis in call.integers("axes")] or [*range(len(shape))]
+    axes = [call.axis(axis) for axis in call.ints_attribute("axes")] or [
+        *range(len(shape))
+    ]
     _require_size(call, math.prod(shape) * len(axes))
     places = np.empty((*shape, len(axes)), np.float32)
     for number, axis in enumerate(axes):

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.graph_builder import Attributes
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.nn import with_bias
 from mrt.frontend.mxnet.operators.registry import (
     Attribute,
-    flag,
+    boolean,
+    choice,
     ignored,
     integers,
     operator,
     positive,
-    word,
 )
-from mrt.frontend.mxnet.writer import Attributes
 
 LAYOUTS = (
     "NCW",
@@ -30,13 +30,15 @@ LAYOUTS = (
 )  # the first three have channels first
 
 
-def window_attribute(call: Call, name: str, default: int, least: int) -> list[int]:
+def window_attribute(
+    call: OperatorCall, name: str, default: int, least: int
+) -> list[int]:
     """One number per spatial axis of the kernel; () is the default for each."""
-    rank = len(call.integers("kernel"))
-    numbers = call.integers(name) or (default,) * rank
+    rank = len(call.ints_attribute("kernel"))
+    numbers = call.ints_attribute(name) or (default,) * rank
     call.require(
         len(numbers) == rank,
-        f"{name}={numbers} does not fit kernel={call.integers('kernel')}",
+        f"{name}={numbers} does not fit kernel={call.ints_attribute('kernel')}",
     )
     call.require(
         min(numbers) >= least, f"{name}={numbers}: expected at least {least} each"
@@ -44,7 +46,7 @@ def window_attribute(call: Call, name: str, default: int, least: int) -> list[in
     return list(numbers)
 
 
-def require_image(call: Call, kernel: Sequence[int]) -> None:
+def require_image(call: OperatorCall, kernel: Sequence[int]) -> None:
     """The input has a batch, channels and one axis per number of the kernel, and the layout says so."""
     call.require(
         1 <= len(kernel) <= 3 and min(kernel) >= 1,
@@ -54,7 +56,7 @@ def require_image(call: Call, kernel: Sequence[int]) -> None:
     require_layout(call, len(kernel))
 
 
-def require_layout(call: Call, spatial: int) -> None:
+def require_layout(call: OperatorCall, spatial: int) -> None:
     """The layout, if any is given, has that many spatial axes."""
     layout, wanted = call.values["layout"], (LAYOUTS[spatial - 1], LAYOUTS[spatial + 2])
     call.require(
@@ -63,20 +65,18 @@ def require_layout(call: Call, spatial: int) -> None:
     )
 
 
-def channels_first(call: Call, value: ir.Value, *, spatial: int) -> ir.Value:
+def channels_first(call: OperatorCall, value: ir.Value, *, spatial: int) -> ir.Value:
     """The value with its last axis moved to 1 where the layout has channels last; also a weight, whose axes follow it."""
     if call.values["layout"] not in LAYOUTS[3:]:
         return value
-    return call.emit(
-        "Transpose", [value], {"perm": [0, spatial + 1, *range(1, spatial + 1)]}
-    )
+    return call.add("Transpose", value, perm=[0, spatial + 1, *range(1, spatial + 1)])
 
 
-def channels_back(call: Call, value: ir.Value, *, spatial: int) -> ir.Value:
+def channels_back(call: OperatorCall, value: ir.Value, *, spatial: int) -> ir.Value:
     """The inverse of `channels_first`."""
     if call.values["layout"] not in LAYOUTS[3:]:
         return value
-    return call.emit("Transpose", [value], {"perm": [0, *range(2, spatial + 2), 1]})
+    return call.add("Transpose", value, perm=[0, *range(2, spatial + 2), 1])
 
 
 CONVOLUTION: dict[str, Attribute] = {
@@ -86,7 +86,7 @@ CONVOLUTION: dict[str, Attribute] = {
     "pad": integers(),
     "num_filter": positive(),
     "num_group": positive(1),
-    "layout": word(*LAYOUTS),
+    "layout": choice(*LAYOUTS),
     **ignored("workspace", "cudnn_tune", "cudnn_off"),
 }
 
@@ -99,15 +99,15 @@ class _Operands:
     bias: list[ir.Value]
 
 
-def _operands(call: Call, *, transposed: bool) -> _Operands:
+def _operands(call: OperatorCall, *, transposed: bool) -> _Operands:
     """Data and weight with channels first: [filters, channels / groups, kernel], exchanged if transposed."""
-    kernel = list(call.integers("kernel"))
+    kernel = list(call.ints_attribute("kernel"))
     require_image(call, kernel)
     data = channels_first(call, call.data, spatial=len(kernel))
     channels, groups, filters = (
         call.shape(data)[1],
-        call.integer("num_group"),
-        call.integer("num_filter"),
+        call.int_attribute("num_group"),
+        call.int_attribute("num_filter"),
     )
     call.require(
         channels % groups == 0,
@@ -132,10 +132,10 @@ def _operands(call: Call, *, transposed: bool) -> _Operands:
 @operator(
     "Convolution",
     "Convolution_v1",
-    attributes={**CONVOLUTION, "no_bias": flag(False)},
+    attributes={**CONVOLUTION, "no_bias": boolean(False)},
     slots=with_bias,
 )
-def convolution(call: Call) -> ir.Value:
+def convolution(call: OperatorCall) -> ir.Value:
     """Conv, with the same meaning of every attribute."""
     operands = _operands(call, transposed=False)
     pads = window_attribute(call, "pad", 0, 0)
@@ -144,10 +144,10 @@ def convolution(call: Call) -> ir.Value:
         "strides": window_attribute(call, "stride", 1, 1),
         "dilations": window_attribute(call, "dilate", 1, 1),
         "pads": pads + pads,
-        "group": call.integer("num_group"),
+        "group": call.int_attribute("num_group"),
     }
-    result = call.emit(
-        "Conv", [operands.data, operands.weight, *operands.bias], attributes
+    result = call.add(
+        "Conv", operands.data, operands.weight, *operands.bias, **attributes
     )
     return channels_back(call, result, spatial=len(operands.kernel))
 
@@ -158,11 +158,11 @@ def convolution(call: Call) -> ir.Value:
         **CONVOLUTION,
         "adj": integers(),
         "target_shape": integers(),
-        "no_bias": flag(True),
+        "no_bias": boolean(True),
     },
     slots=with_bias,
 )
-def deconvolution(call: Call) -> ir.Value:
+def deconvolution(call: OperatorCall) -> ir.Value:
     """ConvTranspose. A target_shape replaces pad and adj, as MXNet computes them."""
     operands = _operands(call, transposed=True)
     strides, dilations = (
@@ -173,7 +173,7 @@ def deconvolution(call: Call) -> ir.Value:
         window_attribute(call, "pad", 0, 0),
         window_attribute(call, "adj", 0, 0),
     )
-    if any(call.integers("target_shape")):
+    if any(call.ints_attribute("target_shape")):
         target = window_attribute(call, "target_shape", 0, 1)
         full = [
             stride * (size - 1) + dilation * (window - 1) + 1
@@ -204,9 +204,9 @@ def deconvolution(call: Call) -> ir.Value:
         "dilations": dilations,
         "pads": pads + pads,
         "output_padding": extra,
-        "group": call.integer("num_group"),
+        "group": call.int_attribute("num_group"),
     }
-    result = call.emit(
-        "ConvTranspose", [operands.data, operands.weight, *operands.bias], attributes
+    result = call.add(
+        "ConvTranspose", operands.data, operands.weight, *operands.bias, **attributes
     )
     return channels_back(call, result, spatial=len(operands.kernel))

@@ -1,64 +1,73 @@
-"""Choosing among boxes: box_nms and MultiBoxDetection, on the one function of `mrt.frontend.mxnet.suppression`."""
+"""Non-maximum suppression of boxes: box_nms and MultiBoxDetection."""
 
 from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.boxes import decode, to_center, to_corner
 from mrt.frontend.mxnet.operators.registry import (
     Attribute,
-    flag,
+    boolean,
+    choice,
     integer,
     operator,
     real,
     reals,
-    word,
 )
-from mrt.frontend.mxnet.suppression import Choice, above, suppress
+from mrt.frontend.mxnet.suppression import SuppressionAttributes, next_above, suppress
 
 FORMATS = ("corner", "center")
 FLOAT = onnx.TensorProto.FLOAT
-EVERYTHING = float(np.finfo(np.float32).min)
 
 
-def part(call: Call, value: ir.Value, axis: int, first: int, end: int) -> ir.Value:
-    """Some indices of one axis."""
-    bounds = [call.constant([number]) for number in (first, end, axis)]
-    return call.emit("Slice", [value, *bounds])
+def slice_range(
+    call: OperatorCall, value: ir.Value, axis: int, start: int, end: int
+) -> ir.Value:
+    """The indices from start up to end of one axis."""
+    bounds = [call.constant([number]) for number in (start, end, axis)]
+    return call.add("Slice", value, *bounds)
 
 
-def _pick(call: Call, rows: ir.Value, indices: ir.Value) -> ir.Value:
-    """Of each sample the rows at the indices [B,K]; an index that is the number of rows gives -1 everywhere."""
+def _gather_rows(call: OperatorCall, rows: ir.Value, indices: ir.Value) -> ir.Value:
+    """For each sample the rows at its indices [batch, kept].
+
+    An index equal to the number of rows gives a row of -1.
+    """
     batch, count, width = call.shape(rows)
     pads = call.constant([0, 0, 0, 0, 1, 0])
-    longer = call.emit("Pad", [rows, pads, call.constant(-1.0)], {"mode": "constant"})
+    padded = call.add("Pad", rows, pads, call.constant(-1.0), mode="constant")
     if batch > 1:
-        starts = call.array(
-            np.arange(batch, dtype=np.int64).reshape(-1, 1) * (count + 1)
-        )
-        indices, longer = (
-            call.emit("Add", [indices, starts]),
-            call.reshape(longer, [1, batch * (count + 1), width]),
-        )
+        first_rows = np.arange(batch, dtype=np.int64) * (count + 1)
+        offsets = call.array(first_rows.reshape(-1, 1))
+        indices = call.add("Add", indices, offsets)
+        padded = call.reshape(padded, [1, batch * (count + 1), width])
     flat = call.reshape(indices, [-1])
-    return call.reshape(
-        call.emit("Gather", [longer, flat], {"axis": 1}), [batch, -1, width]
-    )
+    gathered = call.add("Gather", padded, flat, axis=1)
+    return call.reshape(gathered, [batch, -1, width])
 
 
-def _filled(call: Call, rows: ir.Value, count: int) -> ir.Value:
-    """Rows of -1 behind, up to that many."""
+def _padded_rows(call: OperatorCall, rows: ir.Value, count: int) -> ir.Value:
+    """The rows, then rows of -1 up to this count."""
     missing = count - call.shape(rows)[1]
     if not missing:
         return rows
-    return call.emit(
-        "Pad",
-        [rows, call.constant([0, 0, 0, 0, missing, 0]), call.constant(-1.0)],
-        {"mode": "constant"},
-    )
+    pads = call.constant([0, 0, 0, 0, missing, 0])
+    return call.add("Pad", rows, pads, call.constant(-1.0), mode="constant")
+
+
+def _number_of_candidates(wanted: int, count: int) -> int:
+    """At most `wanted` of the boxes by score; all of them if it is 0 or negative."""
+    return min(wanted, count) if wanted > 0 else count
+
+
+def _zeros_like(call: OperatorCall, value: ir.Value) -> ir.Value:
+    return call.array(np.zeros(call.shape(value), np.float32))
 
 
 NMS: dict[str, Attribute] = {
@@ -69,98 +78,118 @@ NMS: dict[str, Attribute] = {
     "score_index": integer(1),
     "id_index": integer(-1),
     "background_id": integer(-1),
-    "force_suppress": flag(False),
-    "in_format": word(*FORMATS, default="corner"),
-    "out_format": word(*FORMATS, default="corner"),
+    "force_suppress": boolean(False),
+    "in_format": choice(*FORMATS, default="corner"),
+    "out_format": choice(*FORMATS, default="corner"),
 }
 
 
 @operator("_contrib_box_nms", "_contrib_box_non_maximum_suppression", attributes=NMS)
-def box_nms(call: Call) -> ir.Value:
-    """The kept rows of each sample, best first, then rows of -1. Nothing happens if topk is 0."""
+def box_nms(call: OperatorCall) -> ir.Value:
+    """The kept rows of each sample, best first, then rows of -1; the input if topk is 0."""
     call.require_rank(2)
-    if call.integer("topk") == 0:
-        return call.emit("Identity", [call.data])
-    *lead, count, width = call.shape()
-    data = call.reshape(call.data, [int(np.prod(lead, dtype=np.int64)), count, width])
-    start = call.integer("coord_start")
+    if call.int_attribute("topk") == 0:
+        return call.add("Identity", call.data)
+    *leading, count, width = call.shape()
+    rows = call.reshape(call.data, [math.prod(leading), count, width])
+    start = call.int_attribute("coord_start")
     call.require(
         0 <= start <= width - 4,
         f"coord_start={start}: rows of {width} numbers have no box there",
     )
-    boxes = part(call, data, 2, start, start + 4)
-    corners = boxes if call.word("in_format") == "corner" else to_corner(call, boxes)
-    wanted = call.integer("topk")
-    candidates = min(wanted, count) if wanted > 0 else count
-    choice = Choice(
-        candidates,
-        candidates,
-        above(call.real("valid_thresh")),
-        call.real("overlap_thresh"),
-        background=call.integer("background_id")
-        if call.integer("id_index") >= 0
-        else -1,
-    )
-    indices = suppress(
-        call, corners, _column(call, data, "score_index"), _classes(call, data), choice
-    )
-    rows = _filled(call, _pick(call, _converted(call, data, start), indices), count)
-    return rows if len(lead) == 1 else call.reshape(rows, [*lead, count, width])
+    indices = _kept_indices(call, rows, start)
+    kept = _gather_rows(call, _in_output_format(call, rows, start), indices)
+    result = _padded_rows(call, kept, count)
+    if len(leading) == 1:
+        return result
+    return call.reshape(result, [*leading, count, width])
 
 
-def _column(call: Call, data: ir.Value, name: str) -> ir.Value:
-    """One number of each row."""
-    (batch, count, width), index = call.shape(data), call.integer(name)
+def _kept_indices(call: OperatorCall, rows: ir.Value, start: int) -> ir.Value:
+    """The indices of the kept rows, whose boxes begin at column `start`."""
+    boxes = slice_range(call, rows, 2, start, start + 4)
+    if call.string_attribute("in_format") != "corner":
+        boxes = to_corner(call, boxes)
+    count = call.shape(rows)[1]
+    candidates = _number_of_candidates(call.int_attribute("topk"), count)
+    has_classes = call.int_attribute("id_index") >= 0
+    attributes = SuppressionAttributes(
+        keep=candidates,
+        candidates=candidates,
+        least_score=next_above(call.float_attribute("valid_thresh")),
+        overlap=call.float_attribute("overlap_thresh"),
+        background=call.int_attribute("background_id") if has_classes else -1,
+    )
+    scores = _column(call, rows, "score_index")
+    classes = _classes(call, rows)
+    return suppress(call, boxes, scores, classes, attributes)
+
+
+def _column(call: OperatorCall, rows: ir.Value, name: str) -> ir.Value:
+    """The column that an attribute names."""
+    batch, count, width = call.shape(rows)
+    index = call.int_attribute(name)
     call.require(0 <= index < width, f"{name}={index} of rows of {width} numbers")
-    return call.reshape(part(call, data, 2, index, index + 1), [batch, count])
+    column = slice_range(call, rows, 2, index, index + 1)
+    return call.reshape(column, [batch, count])
 
 
-def _classes(call: Call, data: ir.Value) -> ir.Value:
-    """One for all where there are none; under force_suppress too, except that those of the background stay so."""
-    if call.integer("id_index") < 0:
-        return call.array(np.zeros(call.shape(data)[:2], np.float32))
-    classes = _column(call, data, "id_index")
-    if not call.flag("force_suppress"):
+def _classes(call: OperatorCall, rows: ir.Value) -> ir.Value:
+    """The class of each row.
+
+    All rows share one class where rows have no class. With force_suppress they share
+    one too, except the rows of the background, which keep theirs.
+    """
+    if call.int_attribute("id_index") < 0:
+        return call.array(np.zeros(call.shape(rows)[:2], np.float32))
+    classes = _column(call, rows, "id_index")
+    if not call.bool_attribute("force_suppress"):
         return classes
-    background = float(call.integer("background_id"))
-    same = call.emit("Equal", [classes, call.constant(background)])
-    return call.emit(
-        "Where", [same, call.constant(background), call.constant(background + 1)]
-    )
+    background = float(call.int_attribute("background_id"))
+    is_background = call.add("Equal", classes, call.constant(background))
+    own_class = call.constant(background)
+    shared_class = call.constant(background + 1)
+    return call.add("Where", is_background, own_class, shared_class)
 
 
-def _converted(call: Call, rows: ir.Value, start: int) -> ir.Value:
-    """The rows with their boxes in the format that is wanted."""
-    given, wanted = call.word("in_format"), call.word("out_format")
+def _in_output_format(call: OperatorCall, rows: ir.Value, start: int) -> ir.Value:
+    """The rows with their boxes in the format of the output."""
+    given = call.string_attribute("in_format")
+    wanted = call.string_attribute("out_format")
     if given == wanted:
         return rows
     width = call.shape(rows)[2]
-    boxes = part(call, rows, 2, start, start + 4)
-    made = to_corner(call, boxes) if wanted == "corner" else to_center(call, boxes)
-    pieces = [part(call, rows, 2, 0, start)] if start else []
-    pieces.append(made)
+    boxes = slice_range(call, rows, 2, start, start + 4)
+    convert = to_corner if wanted == "corner" else to_center
+    converted = convert(call, boxes)
+    pieces = [converted]
+    if start > 0:
+        pieces.insert(0, slice_range(call, rows, 2, 0, start))
     if start + 4 < width:
-        pieces.append(part(call, rows, 2, start + 4, width))
-    return call.emit("Concat", pieces, {"axis": 2}) if len(pieces) > 1 else made
+        pieces.append(slice_range(call, rows, 2, start + 4, width))
+    if len(pieces) == 1:
+        return converted
+    return call.add("Concat", *pieces, axis=2)
 
 
 @operator(
     "_contrib_MultiBoxDetection",
     attributes={
-        "clip": flag(True),
+        "clip": boolean(True),
         "threshold": real(0.01),
         "background_id": integer(0),
         "nms_threshold": real(0.5),
-        "force_suppress": flag(False),
+        "force_suppress": boolean(False),
         "variances": reals((0.1, 0.1, 0.2, 0.2)),
         "nms_topk": integer(-1),
     },
     slots=("cls_prob", "loc_pred", "anchor"),
 )
-def multi_box_detection(call: Call) -> ir.Value:
-    """Rows (class, score, box) of the anchors whose best class reaches the threshold, by score; a suppressed one has class -1.
+def multi_box_detection(call: OperatorCall) -> ir.Value:
+    """Rows (class, score, box) of the anchors whose best class reaches the threshold.
 
-    Class 0 is the background, whatever background_id says.
+    They are in the order of their scores; a suppressed row has class -1. Class 0 is the
+    background, for every background_id.
     """
     call.require_rank(3, 3)
     batch, classes, count = call.shape()
@@ -168,75 +197,92 @@ def multi_box_detection(call: Call) -> ir.Value:
         classes >= 2,
         f"input of shape {call.shape()} has no class beside the background",
     )
-    anchors, offsets = call.inputs[2], call.reshape(call.inputs[1], [batch, count, 4])
-    variances = call.reals("variances")
+    boxes = _decoded_boxes(call, batch, count)
+    foreground = slice_range(call, call.data, 1, 1, classes)
+    scores = call.add("ReduceMax", foreground, call.constant([1]), keepdims=0)
+    best = call.add("ArgMax", foreground, axis=1, keepdims=0)
+    labels = call.add("Cast", best, to=FLOAT)
+    label_column = call.reshape(labels, [batch, count, 1])
+    score_column = call.reshape(scores, [batch, count, 1])
+    rows = call.add("Concat", label_column, score_column, boxes, axis=2)
+    candidates = _Candidates(rows, boxes, scores, labels)
+    if 0 < call.float_attribute("nms_threshold") <= 1:
+        return _suppressed(call, candidates)
+    return _gather_rows(call, rows, _indices_in_order(call, candidates))
+
+
+def _decoded_boxes(call: OperatorCall, batch: int, count: int) -> ir.Value:
+    anchors = call.inputs[2]
+    offsets = call.reshape(call.inputs[1], [batch, count, 4])
+    variances = call.floats_attribute("variances")
     call.require(len(variances) == 4, f"variances={variances}: expected four numbers")
-    boxes = decode(
-        call, offsets, to_center(call, call.reshape(anchors, [1, count, 4])), variances
-    )
-    if call.flag("clip"):
-        boxes = call.emit("Clip", [boxes, call.constant(0.0), call.constant(1.0)])
-    foreground = part(call, call.data, 1, 1, classes)
-    scores = call.emit("ReduceMax", [foreground, call.constant([1])], {"keepdims": 0})
-    best = call.emit("ArgMax", [foreground], {"axis": 1, "keepdims": 0})
-    labels = call.emit("Cast", [best], {"to": FLOAT})
-    columns = [call.reshape(column, [batch, count, 1]) for column in (labels, scores)]
-    rows = call.emit("Concat", [*columns, boxes], {"axis": 2})
-    return _detections(call, rows, boxes, scores, labels)
+    centers = to_center(call, call.reshape(anchors, [1, count, 4]))
+    boxes = decode(call, offsets, centers, variances)
+    if not call.bool_attribute("clip"):
+        return boxes
+    return call.add("Clip", boxes, call.constant(0.0), call.constant(1.0))
 
 
-def _detections(
-    call: Call, rows: ir.Value, boxes: ir.Value, scores: ir.Value, labels: ir.Value
-) -> ir.Value:
-    count, limit = call.shape(rows)[1], call.real("nms_threshold")
-    threshold, wanted = call.real("threshold"), call.integer("nms_topk")
-    if not 0 < limit <= 1:
-        return _pick(call, rows, _in_place(call, boxes, scores, threshold))
-    candidates = min(wanted, count) if wanted > 0 else count
-    one = (
-        call.array(np.zeros(call.shape(scores), np.float32))
-        if call.flag("force_suppress")
-        else labels
-    )
-    every = suppress(
-        call, boxes, scores, one, Choice(candidates, candidates, threshold, 1.0)
-    )
-    choice = Choice(candidates, candidates, threshold, limit, inclusive=True, gaps=True)
-    kept = call.emit(
-        "Less",
-        [
-            suppress(call, boxes, scores, one, choice),
-            call.array(np.array(count, np.int64)),
-        ],
-    )
-    if (
-        candidates < count
-    ):  # MXNet leaves the others where they were before it sorted, without a class
-        others = part(
-            call, _in_place(call, boxes, scores, threshold), 1, candidates, count
-        )
-        every = call.emit("Concat", [every, others], {"axis": 1})
-        none = call.array(
-            np.zeros((call.shape(scores)[0], count - candidates), np.bool_)
-        )
-        kept = call.emit("Concat", [kept, none], {"axis": 1})
-    found = _pick(call, rows, every)
-    shown = call.reshape(kept, [*call.shape(kept), 1])
-    label = call.emit("Where", [shown, part(call, found, 2, 0, 1), call.constant(-1.0)])
-    return call.emit("Concat", [label, part(call, found, 2, 1, 6)], {"axis": 2})
+@dataclass(frozen=True)
+class _Candidates:
+    """Each anchor's row (class, score, box), box, best score and class."""
+
+    rows: ir.Value
+    boxes: ir.Value
+    scores: ir.Value
+    labels: ir.Value
 
 
-def _in_place(
-    call: Call, boxes: ir.Value, scores: ir.Value, threshold: float
-) -> ir.Value:
-    """Indices of all that reach the threshold, in their own order."""
+def _suppressed(call: OperatorCall, found: _Candidates) -> ir.Value:
+    """All rows that reach the threshold, with class -1 where a better row overlaps."""
+    count = call.shape(found.rows)[1]
+    candidates = _number_of_candidates(call.int_attribute("nms_topk"), count)
+    classes = found.labels
+    if call.bool_attribute("force_suppress"):
+        classes = _zeros_like(call, found.scores)
+    sort_only = SuppressionAttributes(
+        keep=candidates,
+        candidates=candidates,
+        least_score=call.float_attribute("threshold"),
+        overlap=1.0,
+    )
+    attributes = replace(
+        sort_only,
+        overlap=call.float_attribute("nms_threshold"),
+        inclusive=True,
+        gaps=True,
+    )
+    order = suppress(call, found.boxes, found.scores, classes, sort_only)
+    kept_indices = suppress(call, found.boxes, found.scores, classes, attributes)
+    is_kept = call.add("Less", kept_indices, call.index(count))
+    if candidates < count:
+        order, is_kept = _with_unsorted(call, found, order, is_kept)
+    rows = _gather_rows(call, found.rows, order)
+    condition = call.reshape(is_kept, [*call.shape(is_kept), 1])
+    label = slice_range(call, rows, 2, 0, 1)
+    label = call.add("Where", condition, label, call.constant(-1.0))
+    return call.add("Concat", label, slice_range(call, rows, 2, 1, 6), axis=2)
+
+
+def _with_unsorted(
+    call: OperatorCall, found: _Candidates, order: ir.Value, is_kept: ir.Value
+) -> tuple[ir.Value, ir.Value]:
+    """MXNet leaves the rows after nms_topk where they were before sorting, without a class."""
+    batch, count = call.shape(found.scores)
+    candidates = call.shape(order)[1]
+    in_order = _indices_in_order(call, found)
+    others = slice_range(call, in_order, 1, candidates, count)
+    order = call.add("Concat", order, others, axis=1)
+    none = call.array(np.zeros((batch, count - candidates), np.bool_))
+    return order, call.add("Concat", is_kept, none, axis=1)
+
+
+def _indices_in_order(call: OperatorCall, found: _Candidates) -> ir.Value:
+    """The indices of all rows that reach the threshold, in the order of the anchors."""
+    threshold = call.constant(call.float_attribute("threshold"))
+    is_candidate = call.add("GreaterOrEqual", found.scores, threshold)
+    scores = call.add("Cast", is_candidate, to=FLOAT)
+    classes = _zeros_like(call, found.scores)
     count = call.shape(scores)[1]
-    reaches = call.emit("GreaterOrEqual", [scores, call.constant(threshold)])
-    found = call.emit("Cast", [reaches], {"to": FLOAT})
-    return suppress(
-        call,
-        boxes,
-        found,
-        call.array(np.zeros(call.shape(scores), np.float32)),
-        Choice(count, count, 1.0, 1.0),
-    )
+    attributes = SuppressionAttributes(count, count, least_score=1.0, overlap=1.0)
+    return suppress(call, found.boxes, scores, classes, attributes)

@@ -1,4 +1,4 @@
-"""Element by element: arithmetic of two tensors of one shape or of broadcast ones, and arithmetic with a number."""
+"""Element-wise arithmetic of two tensors, of one shape or broadcast, and with a number."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import onnx_ir as ir
 
-from mrt.frontend.mxnet import integers
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet import integer_dtypes
 from mrt.frontend.mxnet.literals import LARGEST_FLOAT
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.registry import (
     Attribute,
     Handler,
@@ -21,7 +21,7 @@ from mrt.frontend.mxnet.operators.registry import (
     real,
 )
 
-Binary = Callable[[Call, ir.Value, ir.Value], ir.Value]
+Binary = Callable[[OperatorCall, ir.Value, ir.Value], ir.Value]
 
 SAME_SHAPE = {
     "Add": ("elemwise_add", "_add", "_plus", "_Plus", "_grad_add"),
@@ -65,14 +65,14 @@ REVERSED_SCALAR = {
 
 
 def scalar_attributes() -> dict[str, Attribute]:
-    """The number, 1 if it is not given; is_int only says how it was written."""
+    """The number, 1 by default; is_int only records how it was written."""
     return {"scalar": real(1.0), **ignored("is_int")}
 
 
-def scalar(call: Call) -> float:
-    """The number; of integers MXNet would drop the fraction of it."""
-    number = call.real("scalar")
-    if dtype := integers.dtype_of(call.data):
+def scalar(call: OperatorCall) -> float:
+    """The number; beside an integer tensor MXNet would drop its fraction."""
+    number = call.float_attribute("scalar")
+    if dtype := integer_dtypes.dtype_of(call.data):
         call.require(
             number.is_integer(),
             f"scalar={number} with an input that is {dtype}; expected an integer",
@@ -80,93 +80,110 @@ def scalar(call: Call) -> float:
     return number
 
 
-def require_one_shape(call: Call) -> None:
+def require_one_shape(call: OperatorCall) -> None:
     """Both inputs have the same shape."""
-    left, right = (call.shape(value) for value in call.inputs)
+    left = call.shape(call.inputs[0])
+    right = call.shape(call.inputs[1])
     call.require(left == right, f"shapes {left} and {right} differ")
 
 
-def _modulo(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
-    """What is left takes the sign of the divisor; 0 where the divisor is 0. ONNX's takes that of the dividend."""
+def _modulo(call: OperatorCall, left: ir.Value, right: ir.Value) -> ir.Value:
+    """The remainder with the sign of the divisor, and 0 where the divisor is 0.
+
+    ONNX's remainder has the sign of the dividend.
+    """
     if _are_integers(left, right):
         return _of_integers(call, "Mod", left, right)
-    nothing = call.constant(0.0)
-    rest = call.emit("Mod", [left, right], {"fmod": 1})
-    opposite = call.emit(
-        "Less", [call.emit("Mul", [call.emit("Sign", [rest]), right]), nothing]
-    )
-    result = call.emit("Where", [opposite, call.emit("Add", [rest, right]), rest])
-    if right.const_value is not None and bool(np.all(right.const_value.numpy())):
+    zero = call.constant(0.0)
+    remainder = call.add("Mod", left, right, fmod=1)
+    sign = call.add("Sign", remainder)
+    product = call.add("Mul", sign, right)
+    has_other_sign = call.add("Less", product, zero)
+    corrected = call.add("Add", remainder, right)
+    result = call.add("Where", has_other_sign, corrected, remainder)
+    if _is_nonzero_constant(right):
         return result
-    return call.emit("Where", [call.emit("Equal", [right, nothing]), nothing, result])
+    is_zero = call.add("Equal", right, zero)
+    return call.add("Where", is_zero, zero, result)
 
 
-def _of_integers(call: Call, target: str, left: ir.Value, right: ir.Value) -> ir.Value:
-    """Div, cut toward 0, or Mod, with the sign of the divisor; by 0 what each gives by 1.
+def _of_integers(
+    call: OperatorCall, target: str, left: ir.Value, right: ir.Value
+) -> ir.Value:
+    """Div, truncated toward 0, or Mod, with the sign of the divisor; 0 divides as 1.
 
-    For a rest that is MXNet's answer; for a quotient MXNet has none (it stops).
+    MXNet gives the same remainder; it has no quotient by 0, but stops.
     """
-    is_zero = call.emit("Equal", [right, call.constant(0.0)])
-    divisor = call.emit("Where", [is_zero, call.constant(1.0), right])
-    whole = [
-        call.emit("Cast", [value], {"to": ir.DataType.INT32})
-        for value in (left, divisor)
-    ]
-    return call.emit("Cast", [call.emit(target, whole)], {"to": ir.DataType.FLOAT})
+    is_zero = call.add("Equal", right, call.constant(0.0))
+    divisor = call.add("Where", is_zero, call.constant(1.0), right)
+    dividend_integers = call.add("Cast", left, to=ir.DataType.INT32)
+    divisor_integers = call.add("Cast", divisor, to=ir.DataType.INT32)
+    result = call.add(target, dividend_integers, divisor_integers)
+    return call.add("Cast", result, to=ir.DataType.FLOAT)
 
 
 def _are_integers(*values: ir.Value) -> bool:
-    return any(integers.dtype_of(value) for value in values)
+    return any(integer_dtypes.dtype_of(value) for value in values)
 
 
-def _quotient(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
+def _is_nonzero_constant(value: ir.Value) -> bool:
+    tensor = value.const_value
+    return tensor is not None and bool(np.all(tensor.numpy()))
+
+
+def _quotient(call: OperatorCall, left: ir.Value, right: ir.Value) -> ir.Value:
     if not _are_integers(left, right):
-        return call.emit("Div", [left, right])
+        return call.add("Div", left, right)
     if right.const_value is not None:
-        call.require(
-            bool(np.all(right.const_value.numpy())), "a division of integers by 0"
-        )
+        call.require(_is_nonzero_constant(right), "a division of integers by 0")
     return _of_integers(call, "Div", left, right)
 
 
-def _hypot(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
+def _hypot(call: OperatorCall, left: ir.Value, right: ir.Value) -> ir.Value:
     """sqrt(l^2 + r^2)."""
-    squares = [call.emit("Mul", [value, value]) for value in (left, right)]
-    return call.emit("Sqrt", [call.emit("Add", squares)])
+    left_square = call.add("Mul", left, left)
+    right_square = call.add("Mul", right, right)
+    total = call.add("Add", left_square, right_square)
+    return call.add("Sqrt", total)
 
 
 def _binary(target: str) -> Binary:
-    def emit(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
-        return call.emit(target, [left, right])
+    def add(call: OperatorCall, left: ir.Value, right: ir.Value) -> ir.Value:
+        return call.add(target, left, right)
 
-    return {"Mod": _modulo, "Div": _quotient, "Hypot": _hypot}.get(target, emit)
+    own_meaning = {"Mod": _modulo, "Div": _quotient, "Hypot": _hypot}
+    return own_meaning.get(target, add)
 
 
 def _same_shape(binary: Binary) -> Handler:
-    def handler(call: Call) -> ir.Value:
+    def handler(call: OperatorCall) -> ir.Value:
         require_one_shape(call)
-        return binary(call, *call.inputs)
+        left, right = call.inputs
+        return binary(call, left, right)
 
     return handler
 
 
 def _broadcast(binary: Binary) -> Handler:
-    def handler(call: Call) -> ir.Value:
-        return binary(call, *call.inputs)
+    def handler(call: OperatorCall) -> ir.Value:
+        left, right = call.inputs
+        return binary(call, left, right)
 
     return handler
 
 
 def _scalar(binary: Binary) -> Handler:
-    def handler(call: Call) -> ir.Value:
-        return binary(call, call.data, call.constant(scalar(call)))
+    def handler(call: OperatorCall) -> ir.Value:
+        number = call.constant(scalar(call))
+        return binary(call, call.data, number)
 
     return handler
 
 
 def _reversed_scalar(binary: Binary) -> Handler:
-    def handler(call: Call) -> ir.Value:
-        return binary(call, call.constant(scalar(call)), call.data)
+    def handler(call: OperatorCall) -> ir.Value:
+        number = call.constant(scalar(call))
+        return binary(call, number, call.data)
 
     return handler
 
@@ -191,44 +208,47 @@ _register(REVERSED_SCALAR, _reversed_scalar, scalar=True)
 
 
 @operator("clip", attributes={"a_min": bound(), "a_max": bound()})
-def clip(call: Call) -> ir.Value:
-    """Clip; a bound that no float32 reaches is left out."""
-    low, high = call.real("a_min"), call.real("a_max")
+def clip(call: OperatorCall) -> ir.Value:
+    """Clip; a bound beyond all float32 numbers is left out."""
+    low = call.float_attribute("a_min")
+    high = call.float_attribute("a_max")
     call.require(low <= high, f"a_min={low} is above a_max={high}")
-    bounds = [
-        None if abs(number) > LARGEST_FLOAT else call.constant(number)
-        for number in (low, high)
-    ]
-    return call.emit("Clip", [call.data, *bounds])
+    return call.add("Clip", call.data, _bound(call, low), _bound(call, high))
+
+
+def _bound(call: OperatorCall, number: float) -> ir.Value | None:
+    if abs(number) > LARGEST_FLOAT:
+        return None
+    return call.constant(number)
 
 
 @operator("add_n", "ElementWiseSum", attributes={"num_args": count()}, slots=all_inputs)
-def add_n(call: Call) -> ir.Value:
+def add_n(call: OperatorCall) -> ir.Value:
     """A sum of tensors of one shape, from the first to the last."""
     shapes = {call.shape(value) for value in call.inputs}
     call.require(len(shapes) == 1, f"shapes {sorted(shapes)} differ")
     if len(call.inputs) == 1:
-        return call.emit("Identity", call.inputs)
+        return call.add("Identity", *call.inputs)
     total = call.data
     for value in call.inputs[1:]:
-        total = call.emit("Add", [total, value])
+        total = call.add("Add", total, value)
     return total
 
 
 @operator("identity", "_copy", "_copyto", "BlockGrad", "stop_gradient", "make_loss")
-def identity(call: Call) -> ir.Value:
+def identity(call: OperatorCall) -> ir.Value:
     """The input."""
-    return call.emit("Identity", [call.data])
+    return call.add("Identity", call.data)
 
 
 @operator("_contrib_gradientmultiplier", attributes=scalar_attributes())
-def gradient_multiplier(call: Call) -> ir.Value:
+def gradient_multiplier(call: OperatorCall) -> ir.Value:
     """The input: the number multiplies its gradient only."""
-    return call.emit("Identity", [call.data])
+    return call.add("Identity", call.data)
 
 
 @operator("_identity_with_attr_like_rhs", slots=("lhs", "rhs"))
-def identity_like(call: Call) -> ir.Value:
+def identity_like(call: OperatorCall) -> ir.Value:
     """The first input, which has the shape of the second."""
     require_one_shape(call)
-    return call.emit("Identity", [call.data])
+    return call.add("Identity", call.data)

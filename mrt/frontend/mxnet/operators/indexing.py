@@ -1,6 +1,7 @@
-"""Reading by index. An index is a number here: its fraction is dropped, then it is clipped or wrapped into the axis.
+"""Gathering by index. An index is float32 here: its fraction is dropped.
 
-In the mode 'raise' MXNet fails on an index outside; inside, clipping changes nothing.
+An index outside the axis is clipped or wrapped. In the mode 'raise' MXNet fails on it, so
+clipping changes nothing there.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from mrt.frontend.mxnet import integers
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet import integer_dtypes
+from mrt.frontend.mxnet.graph_builder import MAX_ELEMENTS
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.casts import (
     FLOATS,
     dtype_attribute,
@@ -22,37 +24,32 @@ from mrt.frontend.mxnet.operators.casts import (
 from mrt.frontend.mxnet.operators.linear_algebra import move_axes
 from mrt.frontend.mxnet.operators.registry import (
     Attribute,
-    flag,
+    boolean,
+    choice,
     ignored,
     integer,
     operator,
     positive,
     real,
-    word,
 )
-from mrt.frontend.mxnet.writer import MAX_ELEMENTS
 
 FLOAT, INT64 = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
 LAST: Attribute = integer(-1)
 
 
-def whole(call: Call, index: ir.Value) -> ir.Value:
-    """The index without its fraction, as an integer."""
-    return call.emit("Cast", [index], {"to": INT64})
+def as_integers(call: OperatorCall, index: ir.Value) -> ir.Value:
+    """The index without its fraction, as int64."""
+    return call.add("Cast", index, to=INT64)
 
 
-def inside(call: Call, index: ir.Value, size: int, mode: str) -> ir.Value:
-    """The index as an integer from 0 to size - 1."""
+def inside(call: OperatorCall, index: ir.Value, size: int, mode: str) -> ir.Value:
+    """The index as an integer from 0 to size - 1, wrapped or clipped."""
     if mode == "wrap":
-        return call.emit(
-            "Mod",
-            [whole(call, index), call.array(np.array(size, np.int64))],
-            {"fmod": 0},
-        )
-    return whole(
-        call,
-        call.emit("Clip", [index, call.constant(0.0), call.constant(float(size - 1))]),
-    )
+        integers = as_integers(call, index)
+        return call.add("Mod", integers, call.index(size), fmod=0)
+    largest = float(size - 1)
+    clipped = call.add("Clip", index, call.constant(0.0), call.constant(largest))
+    return as_integers(call, clipped)
 
 
 @operator(
@@ -66,49 +63,49 @@ def inside(call: Call, index: ir.Value, size: int, mode: str) -> ir.Value:
     },
     slots=("data", "weight"),
 )
-def embedding(call: Call) -> ir.Value:
+def embedding(call: OperatorCall) -> ir.Value:
     """Rows of the weight; an index outside is clipped."""
-    rows, columns = call.integer("input_dim"), call.integer("output_dim")
+    rows = call.int_attribute("input_dim")
+    columns = call.int_attribute("output_dim")
     weight = call.parameter(1, (rows, columns))
-    return call.emit(
-        "Gather", [weight, inside(call, call.data, rows, "clip")], {"axis": 0}
-    )
+    index = inside(call, call.data, rows, "clip")
+    return call.add("Gather", weight, index, axis=0)
 
 
 @operator(
     "take",
     attributes={
         "axis": integer(0),
-        "mode": word("clip", "wrap", "raise", default="clip"),
+        "mode": choice("clip", "wrap", "raise", default="clip"),
     },
     slots=("a", "indices"),
 )
-def take(call: Call) -> ir.Value:
+def take(call: OperatorCall) -> ir.Value:
     """Slices along an axis, in the shape of the indices."""
-    axis = call.axis(call.integer("axis"))
-    index = inside(call, call.inputs[1], call.shape()[axis], call.word("mode"))
-    return call.emit("Gather", [call.data, index], {"axis": axis})
+    axis = call.axis_attribute()
+    size = call.shape()[axis]
+    index = inside(call, call.inputs[1], size, call.string_attribute("mode"))
+    return call.add("Gather", call.data, index, axis=axis)
 
 
-def _one_of_each(call: Call, axis: int, mode: str) -> ir.Value:
+def _one_element(call: OperatorCall, axis: int, mode: str) -> ir.Value:
     """One element of every row along the axis, which stays with size 1."""
     shape = list(call.shape())
-    size = shape[axis]
+    index = inside(call, call.inputs[1], shape[axis], mode)
     shape[axis] = 1
-    index = inside(call, call.inputs[1], size, mode)
-    return call.emit(
-        "GatherElements", [call.data, call.reshape(index, shape)], {"axis": axis}
-    )
+    index = call.reshape(index, shape)
+    return call.add("GatherElements", call.data, index, axis=axis)
 
 
 @operator("batch_take", slots=("a", "indices"))
-def batch_take(call: Call) -> ir.Value:
-    """One element of every row of a matrix, clipped."""
+def batch_take(call: OperatorCall) -> ir.Value:
+    """One element of every row of a matrix; an index outside is clipped."""
     call.require_rank(2, 2)
     rows = call.shape()[0]
-    found = math.prod(call.shape(call.inputs[1]))
-    call.require(found == rows, f"{found} indices for {rows} rows")
-    return call.reshape(_one_of_each(call, 1, "clip"), call.shape(call.inputs[1]))
+    index_shape = call.shape(call.inputs[1])
+    count = math.prod(index_shape)
+    call.require(count == rows, f"{count} indices for {rows} rows")
+    return call.reshape(_one_element(call, 1, "clip"), index_shape)
 
 
 @operator(
@@ -116,40 +113,48 @@ def batch_take(call: Call) -> ir.Value:
     "choose_element_0index",
     attributes={
         "axis": LAST,
-        "keepdims": flag(False),
-        "mode": word("clip", "wrap", default="clip"),
+        "keepdims": boolean(False),
+        "mode": choice("clip", "wrap", default="clip"),
     },
     slots=("data", "index"),
 )
-def pick(call: Call) -> ir.Value:
-    """One element of every row along an axis; the index has the shape of the input with or without that axis."""
-    shape, axis = call.shape(), call.axis(call.integer("axis"))
+def pick(call: OperatorCall) -> ir.Value:
+    """One element of every row along an axis.
+
+    The index has the shape of the input, with size 1 along the axis or without the axis.
+    """
+    shape = call.shape()
+    axis = call.axis_attribute()
     without = shape[:axis] + shape[axis + 1 :]
     kept = (*shape[:axis], 1, *shape[axis + 1 :])
-    given = call.shape(call.inputs[1])
+    index_shape = call.shape(call.inputs[1])
     call.require(
-        given in (kept, without or (1,)),
-        f"an index of shape {given}; expected {without or (1,)} or {kept}",
+        index_shape in (kept, without or (1,)),
+        f"an index of shape {index_shape}; expected {without or (1,)} or {kept}",
     )
-    picked = _one_of_each(call, axis, call.word("mode"))
-    return (
-        picked
-        if call.flag("keepdims") or not without
-        else call.reshape(picked, without)
-    )
+    picked = _one_element(call, axis, call.string_attribute("mode"))
+    if call.bool_attribute("keepdims") or not without:
+        return picked
+    return call.reshape(picked, without)
 
 
 @operator("gather_nd", slots=("data", "indices"))
-def gather_nd(call: Call) -> ir.Value:
-    """Elements or slices by coordinates, which stand along the first axis of the indices; negative from the end."""
-    given, shape = call.shape(call.inputs[1]), call.shape()
-    fits = len(given) >= 2 and given[0] <= len(shape)
+def gather_nd(call: OperatorCall) -> ir.Value:
+    """Elements or slices by coordinates, which lie along the first axis of the indices.
+
+    A negative coordinate counts from the end.
+    """
+    shape = call.shape()
+    index_shape = call.shape(call.inputs[1])
+    fits = len(index_shape) >= 2 and index_shape[0] <= len(shape)
     call.require(
         fits,
-        f"indices of shape {given} for {shape}; expected coordinates, then at least one axis",
+        f"indices of shape {index_shape} for {shape}; expected coordinates, "
+        "then at least one axis",
     )
-    last = move_axes(call, whole(call, call.inputs[1]), [*range(1, len(given)), 0])
-    return call.emit("GatherND", [call.data, last], {"batch_dims": 0})
+    indices = as_integers(call, call.inputs[1])
+    indices = move_axes(call, indices, [*range(1, len(index_shape)), 0])
+    return call.add("GatherND", call.data, indices, batch_dims=0)
 
 
 @operator(
@@ -162,23 +167,28 @@ def gather_nd(call: Call) -> ir.Value:
     },
     slots=("indices",),
 )
-def one_hot(call: Call) -> ir.Value:
-    """A new last axis, on at the index; nowhere if that lies outside, where ONNX's would count from the end."""
-    shape, depth = call.shape(), call.integer("depth")
+def one_hot(call: OperatorCall) -> ir.Value:
+    """A new last axis, on at the index and off elsewhere; off everywhere if it lies outside.
+
+    ONNX's OneHot would count a negative index from the end.
+    """
+    shape = call.shape()
+    depth = call.int_attribute("depth")
     call.require(
         math.prod(shape) * depth <= MAX_ELEMENTS,
         f"depth={depth} of {shape}: more than 2^28 numbers",
     )
-    index = call.reshape(whole(call, call.data), [*shape, 1])
-    hot = call.emit("Equal", [index, call.array(np.arange(depth, dtype=np.int64))])
-    number = call.emit("Cast", [hot], {"to": FLOAT})
+    index = call.reshape(as_integers(call, call.data), [*shape, 1])
+    classes = call.array(np.arange(depth, dtype=np.int64))
+    is_on = call.add("Equal", index, classes)
+    result = call.add("Cast", is_on, to=FLOAT)
     dtype = result_dtype(call)
-    on, off = (
-        call.real(name) if dtype in FLOATS else float(math.trunc(call.real(name)))
-        for name in ("on_value", "off_value")
-    )
+    on = call.float_attribute("on_value")
+    off = call.float_attribute("off_value")
+    if dtype not in FLOATS:
+        on, off = float(math.trunc(on)), float(math.trunc(off))
     if on - off != 1:
-        number = call.emit("Mul", [number, call.constant(on - off)])
+        result = call.add("Mul", result, call.constant(on - off))
     if off != 0:
-        number = call.emit("Add", [number, call.constant(off)])
-    return integers.mark(number, dtype)
+        result = call.add("Add", result, call.constant(off))
+    return integer_dtypes.mark(result, dtype)

@@ -8,139 +8,160 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.registry import (
     Attribute,
-    flag,
+    boolean,
     ignored,
     integer,
     operator,
     real,
 )
+from mrt.graph.values import Array
 
-TRANSPOSES = {"transpose_a": flag(False), "transpose_b": flag(False)}
+TRANSPOSES = {"transpose_a": boolean(False), "transpose_b": boolean(False)}
 PRODUCT: dict[str, Attribute] = {**TRANSPOSES, **ignored("forward_stype")}
 
 
-def move_axes(call: Call, value: ir.Value, order: Sequence[int]) -> ir.Value:
-    """Emit a Transpose, if it moves anything."""
-    return (
-        value
-        if list(order) == sorted(order)
-        else call.emit("Transpose", [value], {"perm": list(order)})
-    )
+def move_axes(call: OperatorCall, value: ir.Value, order: Sequence[int]) -> ir.Value:
+    """A Transpose, or the value itself where the order moves nothing."""
+    if list(order) == sorted(order):
+        return value
+    return call.transpose(value, order)
 
 
-def flipped(call: Call, value: ir.Value, *, wanted: bool = True) -> ir.Value:
-    """The last two axes exchanged, if that is wanted."""
-    rank = len(call.shape(value))
-    return (
-        move_axes(call, value, [*range(rank - 2), rank - 1, rank - 2])
-        if wanted
-        else value
-    )
+def swap_last_axes(call: OperatorCall, value: ir.Value) -> ir.Value:
+    """Every matrix transposed."""
+    rank = call.rank(value)
+    return move_axes(call, value, [*range(rank - 2), rank - 1, rank - 2])
 
 
-def _as_matrix(call: Call, value: ir.Value, split: int) -> ir.Value:
+def _as_matrix(call: OperatorCall, value: ir.Value, split: int) -> ir.Value:
     """The axes in front of `split` as rows, the others as columns."""
     shape = call.shape(value)
-    matrix = [math.prod(shape[:split]), math.prod(shape[split:])]
-    return value if list(shape) == matrix else call.reshape(value, matrix)
+    rows = math.prod(shape[:split])
+    columns = math.prod(shape[split:])
+    if shape == (rows, columns):
+        return value
+    return call.reshape(value, [rows, columns])
 
 
 @operator("dot", attributes=PRODUCT, slots=("lhs", "rhs"))
-def dot(call: Call) -> ir.Value:
-    """The last axis of the left with the first of the right; transposed, the first of the left, the last of the right."""
+def dot(call: OperatorCall) -> ir.Value:
+    """The last axis of the left with the first axis of the right.
+
+    A transposed left is summed over its first axis, a transposed right over its last.
+    """
     left, right = call.inputs
-    ranks = [len(call.shape(value)) for value in call.inputs]
-    turned = call.flag("transpose_a") or call.flag("transpose_b")
+    left_rank, right_rank = call.rank(left), call.rank(right)
+    transpose_left = call.bool_attribute("transpose_a")
+    transpose_right = call.bool_attribute("transpose_b")
+    is_transposed = transpose_left or transpose_right
+    are_vectors = left_rank == right_rank == 1
     call.require(
-        not turned or ranks != [1, 1],
+        not (is_transposed and are_vectors),
         "two vectors, one transposed, which MXNet refuses",
     )
-    if call.flag("transpose_a") and ranks[0] > 1:
-        left = move_axes(call, left, [*range(1, ranks[0]), 0])
-    if call.flag("transpose_b") and ranks[1] > 1:
-        right = move_axes(call, right, [ranks[1] - 1, *range(ranks[1] - 1)])
-    rows, columns = call.shape(left)[:-1], call.shape(right)[1:]
-    common = call.shape(left)[-1], call.shape(right)[0]
+    if transpose_left and left_rank > 1:
+        left = move_axes(call, left, [*range(1, left_rank), 0])
+    if transpose_right and right_rank > 1:
+        right = move_axes(call, right, [right_rank - 1, *range(right_rank - 1)])
+    *rows, left_size = call.shape(left)
+    right_size, *columns = call.shape(right)
     call.require(
-        common[0] == common[1],
-        f"axes of {common[0]} and {common[1]} numbers are multiplied",
+        left_size == right_size,
+        f"axes of {left_size} and {right_size} numbers are multiplied",
     )
-    product = call.emit(
-        "MatMul", [_as_matrix(call, left, ranks[0] - 1), _as_matrix(call, right, 1)]
-    )
+    left_matrix = _as_matrix(call, left, left_rank - 1)
+    right_matrix = _as_matrix(call, right, 1)
+    product = call.add("MatMul", left_matrix, right_matrix)
     shape = [*rows, *columns] or [1]
-    return (
-        product if list(call.shape(product)) == shape else call.reshape(product, shape)
-    )
+    if list(call.shape(product)) == shape:
+        return product
+    return call.reshape(product, shape)
 
 
-def _require_matrices(call: Call, *values: ir.Value) -> None:
-    shapes = [call.shape(value) for value in values]
-    fits = min(map(len, shapes)) >= 2 and len({shape[:-2] for shape in shapes}) == 1
+def _require_matrices(call: OperatorCall, left: ir.Value, right: ir.Value) -> None:
+    left_shape, right_shape = call.shape(left), call.shape(right)
+    are_matrices = len(left_shape) >= 2 and len(right_shape) >= 2
+    fits = are_matrices and left_shape[:-2] == right_shape[:-2]
     call.require(
         fits,
-        f"shapes {', '.join(map(str, shapes))}: expected matrices, with the same axes in front of them",
+        f"shapes {left_shape}, {right_shape}: expected matrices, "
+        "with the same axes in front of them",
     )
 
 
-def _product(call: Call, left: ir.Value, right: ir.Value) -> ir.Value:
+def _matrix_products(call: OperatorCall, left: ir.Value, right: ir.Value) -> ir.Value:
+    """Products of the matrices in the same place, transposed as the attributes require."""
     _require_matrices(call, left, right)
-    left = flipped(call, left, wanted=call.flag("transpose_a"))
-    return call.emit(
-        "MatMul", [left, flipped(call, right, wanted=call.flag("transpose_b"))]
-    )
+    if call.bool_attribute("transpose_a"):
+        left = swap_last_axes(call, left)
+    if call.bool_attribute("transpose_b"):
+        right = swap_last_axes(call, right)
+    return call.add("MatMul", left, right)
 
 
 @operator("batch_dot", attributes=PRODUCT, slots=("lhs", "rhs"))
-def batch_dot(call: Call) -> ir.Value:
+def batch_dot(call: OperatorCall) -> ir.Value:
     """MatMul of every matrix with the one in the same place."""
     call.require_rank(3)
-    return _product(call, *call.inputs)
+    left, right = call.inputs
+    return _matrix_products(call, left, right)
 
 
-def scaled(call: Call, value: ir.Value, factor: float) -> ir.Value:
-    """Times a number, unless it is 1."""
-    return value if factor == 1 else call.emit("Mul", [value, call.constant(factor)])
+def scaled(call: OperatorCall, value: ir.Value, factor: float) -> ir.Value:
+    """The value times a number; the value itself where that is 1."""
+    if factor == 1:
+        return value
+    return call.add("Mul", value, call.constant(factor))
 
 
-def _rows_axis(call: Call) -> list[int]:
-    """The order of axes that brings the axis of rows, the second last unless said otherwise, in front of the last."""
-    rank = len(call.shape())
+def _rows_second_last(call: OperatorCall) -> list[int]:
+    """The order of axes in which the axis of rows is the second last."""
+    rank = call.rank()
     call.require_rank(2)
-    axis = call.axis(call.integer("axis"))
+    axis = call.axis_attribute()
     call.require(
-        axis < rank - 1, f"axis={call.integer('axis')} is the last one, that of columns"
+        axis < rank - 1,
+        f"axis={call.int_attribute('axis')} is the last one, that of columns",
     )
-    return [*(other for other in range(rank - 1) if other != axis), axis, rank - 1]
+    others = [other for other in range(rank - 1) if other != axis]
+    return [*others, axis, rank - 1]
 
 
-def _general_product(call: Call) -> tuple[ir.Value, list[int]]:
-    order = _rows_axis(call)
-    ranks = {len(call.shape(value)) for value in call.inputs}
+def _scaled_products(call: OperatorCall) -> tuple[ir.Value, list[int]]:
+    """alpha * A B with rows in the second last axis, and the order of axes that gave it."""
+    order = _rows_second_last(call)
+    ranks = sorted({call.rank(value) for value in call.inputs})
+    found = " and ".join(str(rank) for rank in ranks)
     call.require(
-        len(ranks) == 1,
-        f"inputs of {' and '.join(map(str, sorted(ranks)))} dimensions; expected as many",
+        len(ranks) == 1, f"inputs of {found} dimensions; expected the same number"
     )
-    left, right = (move_axes(call, value, order) for value in call.inputs[:2])
-    return scaled(call, _product(call, left, right), call.real("alpha")), order
+    left = move_axes(call, call.inputs[0], order)
+    right = move_axes(call, call.inputs[1], order)
+    product = _matrix_products(call, left, right)
+    return scaled(call, product, call.float_attribute("alpha")), order
 
 
-def _back(call: Call, value: ir.Value, order: list[int]) -> ir.Value:
-    moved = move_axes(call, value, [order.index(place) for place in range(len(order))])
-    return call.emit("Identity", [moved]) if moved in call.inputs else moved
+def _to_original_order(
+    call: OperatorCall, value: ir.Value, order: list[int]
+) -> ir.Value:
+    inverse = [order.index(axis) for axis in range(len(order))]
+    moved = move_axes(call, value, inverse)
+    if moved in call.inputs:
+        return call.add("Identity", moved)
+    return moved
 
 
 GEMM: dict[str, Attribute] = {**TRANSPOSES, "alpha": real(1.0), "axis": integer(-2)}
 
 
 @operator("_linalg_gemm2", "linalg_gemm2", attributes=GEMM, slots=("A", "B"))
-def gemm2(call: Call) -> ir.Value:
+def gemm2(call: OperatorCall) -> ir.Value:
     """alpha * A B of every matrix."""
-    product, order = _general_product(call)
-    return _back(call, product, order)
+    product, order = _scaled_products(call)
+    return _to_original_order(call, product, order)
 
 
 @operator(
@@ -149,70 +170,77 @@ def gemm2(call: Call) -> ir.Value:
     attributes={**GEMM, "beta": real(1.0)},
     slots=("A", "B", "C"),
 )
-def gemm(call: Call) -> ir.Value:
+def gemm(call: OperatorCall) -> ir.Value:
     """alpha * A B + beta * C of every matrix."""
-    product, order = _general_product(call)
-    added = scaled(call, move_axes(call, call.inputs[2], order), call.real("beta"))
-    shapes = call.shape(product), call.shape(added)
+    product, order = _scaled_products(call)
+    summand = move_axes(call, call.inputs[2], order)
+    summand = scaled(call, summand, call.float_attribute("beta"))
+    product_shape, shape = call.shape(product), call.shape(summand)
     call.require(
-        shapes[0] == shapes[1],
-        f"a product of shape {shapes[0]} and C of shape {shapes[1]} differ",
+        product_shape == shape,
+        f"a product of shape {product_shape} and C of shape {shape} differ",
     )
-    return _back(call, call.emit("Add", [product, added]), order)
+    return _to_original_order(call, call.add("Add", product, summand), order)
 
 
 @operator(
     "_linalg_syrk",
     "linalg_syrk",
-    attributes={"transpose": flag(False), "alpha": real(1.0)},
+    attributes={"transpose": boolean(False), "alpha": real(1.0)},
     slots=("A",),
 )
-def syrk(call: Call) -> ir.Value:
+def syrk(call: OperatorCall) -> ir.Value:
     """alpha * A A^T of every matrix; transposed, alpha * A^T A."""
     call.require_rank(2)
-    transposed = flipped(call, call.data)
-    factors = (
-        [transposed, call.data] if call.flag("transpose") else [call.data, transposed]
-    )
-    return scaled(call, call.emit("MatMul", factors), call.real("alpha"))
+    transposed = swap_last_axes(call, call.data)
+    if call.bool_attribute("transpose"):
+        product = call.add("MatMul", transposed, call.data)
+    else:
+        product = call.add("MatMul", call.data, transposed)
+    return scaled(call, product, call.float_attribute("alpha"))
 
 
 @operator(
     "diag", attributes={"k": integer(0), "axis1": integer(0), "axis2": integer(1)}
 )
-def diag(call: Call) -> ir.Value:
-    """The diagonal k to the right of the main one, as the last axis; of one axis, the matrix that has it."""
-    shape, k = call.shape(), call.integer("k")
+def diag(call: OperatorCall) -> ir.Value:
+    """The diagonal k to the right of the main one, as the last axis.
+
+    A vector becomes the matrix that has it on this diagonal.
+    """
+    shape = call.shape()
+    k = call.int_attribute("k")
     call.require(abs(k) < 2**20, f"k={k}: expected less than 2^20")
     if len(shape) == 1:
         return _diagonal_matrix(call, k)
-    first, second = call.axis(call.integer("axis1")), call.axis(call.integer("axis2"))
-    call.require(first != second, f"axis1 and axis2 are both {first}")
-    others = [axis for axis in range(len(shape)) if axis not in (first, second)]
-    rows, columns = shape[first], shape[second]
-    top = max(-k, 0)
-    length = min(rows - top, columns - max(k, 0))
+    row_axis = call.axis_attribute("axis1")
+    column_axis = call.axis_attribute("axis2")
+    call.require(row_axis != column_axis, f"axis1 and axis2 are both {row_axis}")
+    others = [axis for axis in range(len(shape)) if axis not in (row_axis, column_axis)]
+    positions = _diagonal_positions(call, shape[row_axis], shape[column_axis], k)
+    moved = move_axes(call, call.data, [*others, row_axis, column_axis])
+    other_sizes = [shape[axis] for axis in others]
+    flat = call.reshape(moved, [*other_sizes, shape[row_axis] * shape[column_axis]])
+    return call.add("Gather", flat, call.array(positions), axis=len(others))
+
+
+def _diagonal_positions(call: OperatorCall, rows: int, columns: int, k: int) -> Array:
+    """The indices of diagonal k in a matrix flattened row by row."""
+    top, left = max(-k, 0), max(k, 0)
+    length = min(rows - top, columns - left)
     call.require(
         length >= 1, f"k={k} is outside a matrix of {rows} rows and {columns} columns"
     )
-    places = (
-        top * columns + max(k, 0) + np.arange(length, dtype=np.int64) * (columns + 1)
-    )
-    moved = move_axes(call, call.data, [*others, first, second])
-    flat = call.reshape(moved, [*(shape[axis] for axis in others), rows * columns])
-    return call.emit("Gather", [flat, call.array(places)], {"axis": len(others)})
+    steps = np.arange(length, dtype=np.int64)
+    return top * columns + left + steps * (columns + 1)
 
 
-def _diagonal_matrix(call: Call, k: int) -> ir.Value:
-    """As many zeros as it is shifted by, below the numbers or above them; then every row times its unit."""
+def _diagonal_matrix(call: OperatorCall, k: int) -> ir.Value:
+    """The vector, padded by |k| zeros to a column, times ones on diagonal k."""
     size = call.shape()[0] + abs(k)
-    call.writer.require_room(size * size)
+    call.builder.require_space(size * size)
     pads = [0, k] if k >= 0 else [-k, 0]
-    column = call.emit("Pad", [call.data, call.constant(pads)], {"mode": "constant"})
-    return call.emit(
-        "Mul",
-        [
-            call.reshape(column, [size, 1]),
-            call.array(np.eye(size, k=k, dtype=np.float32)),
-        ],
-    )
+    padded = call.add("Pad", call.data, call.constant(pads), mode="constant")
+    column = call.reshape(padded, [size, 1])
+    diagonal = call.array(np.eye(size, k=k, dtype=np.float32))
+    return call.add("Mul", column, diagonal)

@@ -1,4 +1,4 @@
-"""Joining, repeating, reordering and padding: every result is a copy of an element, or the padding."""
+"""Joining, repeating, reordering and padding: results are copies of elements, or padding."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.registry import (
     all_inputs,
+    choice,
     count,
     integer,
     integers,
@@ -18,9 +19,8 @@ from mrt.frontend.mxnet.operators.registry import (
     optional_integers,
     positive,
     real,
-    word,
 )
-from mrt.frontend.mxnet.operators.slicing import cut
+from mrt.frontend.mxnet.operators.slicing import slice_axes
 
 
 @operator(
@@ -30,96 +30,96 @@ from mrt.frontend.mxnet.operators.slicing import cut
     attributes={"num_args": count(), "dim": integer(1)},
     slots=all_inputs,
 )
-def concat(call: Call) -> ir.Value:
-    """One after the other along an axis."""
-    return call.emit("Concat", call.inputs, {"axis": call.axis(call.integer("dim"))})
+def concat(call: OperatorCall) -> ir.Value:
+    """The inputs one after another along an axis."""
+    return call.add("Concat", *call.inputs, axis=call.axis_attribute("dim"))
 
 
 @operator(
     "stack", attributes={"num_args": count(), "axis": integer(0)}, slots=all_inputs
 )
-def stack(call: Call) -> ir.Value:
-    """One after the other along a new axis."""
+def stack(call: OperatorCall) -> ir.Value:
+    """The inputs one after another along a new axis."""
     shape = call.shape()
-    axis = call.axis(call.integer("axis"), len(shape) + 1)
+    axis = call.axis(call.int_attribute("axis"), len(shape) + 1)
     for value in call.inputs:
-        call.require(
-            call.shape(value) == shape, f"shapes {shape} and {call.shape(value)} differ"
-        )
-    layered = [
-        call.reshape(value, [*shape[:axis], 1, *shape[axis:]]) for value in call.inputs
-    ]
-    return call.emit("Concat", layered, {"axis": axis})
+        other = call.shape(value)
+        call.require(other == shape, f"shapes {shape} and {other} differ")
+    layer = [*shape[:axis], 1, *shape[axis:]]
+    layers = [call.reshape(value, layer) for value in call.inputs]
+    return call.add("Concat", *layers, axis=axis)
 
 
 @operator("tile", attributes={"reps": integers(None)})
-def tile(call: Call) -> ir.Value:
-    """As numpy: the shorter of shape and reps gets ones in front."""
-    shape, reps = call.shape(), call.integers("reps")
+def tile(call: OperatorCall) -> ir.Value:
+    """The same as numpy.tile: the shorter of shape and reps gets ones in front."""
+    shape = call.shape()
+    reps = call.ints_attribute("reps")
     call.require(min(reps, default=1) > 0, f"reps={reps}: expected positive numbers")
-    rank = max(len(shape), len(reps))
-    data = (
-        call.data
-        if rank == len(shape)
-        else call.reshape(call.data, [*[1] * (rank - len(shape)), *shape])
-    )
-    return call.emit("Tile", [data, call.constant([*[1] * (rank - len(reps)), *reps])])
+    missing_axes = max(len(reps) - len(shape), 0)
+    missing_reps = max(len(shape) - len(reps), 0)
+    data = call.data
+    if missing_axes:
+        data = call.reshape(data, [1] * missing_axes + list(shape))
+    repeats = call.constant([1] * missing_reps + list(reps))
+    return call.add("Tile", data, repeats)
 
 
 @operator("repeat", attributes={"repeats": positive(), "axis": optional_integer()})
-def repeat(call: Call) -> ir.Value:
-    """Every element along the axis several times in a row; without an axis, of the flattened input."""
-    repeats, given = call.integer("repeats"), call.optional_integer("axis")
-    shape = call.shape() if given is not None else (math.prod(call.shape()),)
+def repeat(call: OperatorCall) -> ir.Value:
+    """Each element several times in a row along the axis.
+
+    Without an axis, the flattened input is repeated.
+    """
+    repeats = call.int_attribute("repeats")
+    given = call.optional_int_attribute("axis")
+    shape = call.shape()
+    if given is None:
+        shape = (math.prod(shape),)
     axis = call.axis(given or 0, len(shape))
-    apart = call.reshape(call.data, [*shape[: axis + 1], 1, *shape[axis + 1 :]])
+    leading, trailing = shape[: axis + 1], shape[axis + 1 :]
+    separate = call.reshape(call.data, [*leading, 1, *trailing])
     times = [1] * (len(shape) + 1)
     times[axis + 1] = repeats
-    tiled = call.emit("Tile", [apart, call.constant(times)])
-    return call.reshape(
-        tiled, [*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]]
-    )
+    tiled = call.add("Tile", separate, call.constant(times))
+    result = list(shape)
+    result[axis] *= repeats
+    return call.reshape(tiled, result)
 
 
 @operator("reverse", "flip", attributes={"axis": integers(None)})
-def reverse(call: Call) -> ir.Value:
-    """Backwards along the axes."""
-    axes = [call.axis(axis) for axis in call.integers("axis")]
+def reverse(call: OperatorCall) -> ir.Value:
+    """The elements in reverse order along the axes."""
+    given = call.ints_attribute("axis")
+    axes = [call.axis(axis) for axis in given]
     if not axes:
-        return call.emit("Identity", [call.data])
-    call.require(
-        len(set(axes)) == len(axes),
-        f"axis={call.integers('axis')}: expected distinct axes",
-    )
-    return cut(call, {axis: slice(None, None, -1) for axis in axes})
-
-
-def _expand(call: Call, shape: Sequence[int], data: ir.Value | None = None) -> ir.Value:
-    return call.emit(
-        "Expand", [call.data if data is None else data, call.constant(list(shape))]
-    )
+        return call.add("Identity", call.data)
+    call.require(len(set(axes)) == len(axes), f"axis={given}: expected distinct axes")
+    backwards = slice(None, None, -1)
+    return slice_axes(call, dict.fromkeys(axes, backwards))
 
 
 @operator("broadcast_to", attributes={"shape": integers()})
-def broadcast_to(call: Call) -> ir.Value:
-    """0 keeps a dimension; only dimensions of 1 grow."""
-    found, wanted = call.shape(), call.integers("shape")
+def broadcast_to(call: OperatorCall) -> ir.Value:
+    """Dimensions of 1 grow to a shape; 0 keeps a dimension."""
+    shape = call.shape()
+    wanted = call.ints_attribute("shape")
     call.require(
-        len(found) == len(wanted), f"shape={wanted} for an input of shape {found}"
+        len(shape) == len(wanted), f"shape={wanted} for an input of shape {shape}"
     )
-    result = [size or old for size, old in zip(wanted, found, strict=True)]
-    return _grow(call, result)
-
-
-def _grow(call: Call, result: Sequence[int]) -> ir.Value:
-    found = call.shape()
-    fits = all(
-        old in (1, size) and size > 0 for old, size in zip(found, result, strict=True)
-    )
-    call.require(
-        fits, f"an input of shape {found} cannot be broadcast to {tuple(result)}"
-    )
+    result = [new or old for new, old in zip(wanted, shape, strict=True)]
     return _expand(call, result)
+
+
+def _expand(call: OperatorCall, result: Sequence[int]) -> ir.Value:
+    """The first input broadcast to a shape of the same rank."""
+    shape = call.shape()
+    sizes = zip(shape, result, strict=True)
+    fits = all(old in (1, new) and new > 0 for old, new in sizes)
+    call.require(
+        fits, f"an input of shape {shape} cannot be broadcast to {tuple(result)}"
+    )
+    return call.add("Expand", call.data, call.constant(list(result)))
 
 
 @operator(
@@ -127,24 +127,23 @@ def _grow(call: Call, result: Sequence[int]) -> ir.Value:
     "broadcast_axes",
     attributes={"axis": integers(), "size": integers()},
 )
-def broadcast_axis(call: Call) -> ir.Value:
-    """Axes of size 1 get the sizes given."""
-    axes, sizes, result = (
-        call.integers("axis"),
-        call.integers("size"),
-        list(call.shape()),
-    )
+def broadcast_axis(call: OperatorCall) -> ir.Value:
+    """Axes of size 1 grow to the sizes given."""
+    axes = call.ints_attribute("axis")
+    sizes = call.ints_attribute("size")
     call.require(
         len(axes) == len(sizes), f"axis={axes} and size={sizes} have different lengths"
     )
-    for axis, size in zip(axes, sizes, strict=True):
-        found = result[call.axis(axis)]
+    result = list(call.shape())
+    for given, size in zip(axes, sizes, strict=True):
+        axis = call.axis(given)
         call.require(
-            found == 1,
-            f"axis {axis} has size {found}; expected 1, to be broadcast to {size}",
+            result[axis] == 1,
+            f"axis {given} has size {result[axis]}; expected 1, "
+            f"to be broadcast to {size}",
         )
-        result[call.axis(axis)] = size
-    return _grow(call, result)
+        result[axis] = size
+    return _expand(call, result)
 
 
 @operator(
@@ -152,79 +151,82 @@ def broadcast_axis(call: Call) -> ir.Value:
     attributes={"lhs_axes": optional_integers(), "rhs_axes": optional_integers()},
     slots=("lhs", "rhs"),
 )
-def broadcast_like(call: Call) -> ir.Value:
-    """To the shape of the other input, or only some axes to the sizes of some of its axes."""
-    result, wanted = list(call.shape()), call.shape(call.inputs[1])
+def broadcast_like(call: OperatorCall) -> ir.Value:
+    """The first input in the shape of the second, or only some axes in the sizes of some."""
+    result = list(call.shape())
+    wanted = call.shape(call.inputs[1])
     if call.values["lhs_axes"] is None and call.values["rhs_axes"] is None:
         call.require(
             len(result) == len(wanted),
             f"shapes {tuple(result)} and {wanted} have different ranks",
         )
-        return _grow(call, wanted)
-    ours, theirs = call.integers("lhs_axes"), call.integers("rhs_axes")
+        return _expand(call, wanted)
+    left_axes = call.ints_attribute("lhs_axes")
+    right_axes = call.ints_attribute("rhs_axes")
     call.require(
-        len(ours) == len(theirs) > 0,
-        f"lhs_axes={ours} and rhs_axes={theirs}: expected as many of each",
+        len(left_axes) == len(right_axes) > 0,
+        f"lhs_axes={left_axes} and rhs_axes={right_axes}: expected as many of each",
     )
-    for left, right in zip(ours, theirs, strict=True):
+    for left, right in zip(left_axes, right_axes, strict=True):
         result[call.axis(left)] = wanted[call.axis(right, len(wanted))]
-    return _grow(call, result)
+    return _expand(call, result)
 
 
 @operator("depth_to_space", attributes={"block_size": positive()})
-def depth_to_space(call: Call) -> ir.Value:
+def depth_to_space(call: OperatorCall) -> ir.Value:
     """Channels become blocks of pixels; the block is the slower index (DCR)."""
     return _blocks(call, "DepthToSpace", {"mode": "DCR"})
 
 
 @operator("space_to_depth", attributes={"block_size": positive()})
-def space_to_depth(call: Call) -> ir.Value:
+def space_to_depth(call: OperatorCall) -> ir.Value:
     """Blocks of pixels become channels."""
     return _blocks(call, "SpaceToDepth", {})
 
 
-def _blocks(call: Call, name: str, attributes: dict[str, str]) -> ir.Value:
+def _blocks(call: OperatorCall, name: str, attributes: dict[str, str]) -> ir.Value:
     call.require_rank(4, 4)
-    block = call.integer("block_size")
+    block = call.int_attribute("block_size")
     _, channels, rows, columns = call.shape()
-    fits = (
-        channels % block**2 == 0
-        if name == "DepthToSpace"
-        else rows % block == columns % block == 0
-    )
+    fits = {
+        "DepthToSpace": channels % block**2 == 0,
+        "SpaceToDepth": rows % block == columns % block == 0,
+    }
     call.require(
-        fits, f"block_size={block} does not divide an input of shape {call.shape()}"
+        fits[name],
+        f"block_size={block} does not divide an input of shape {call.shape()}",
     )
-    return call.emit(name, [call.data], {"blocksize": block, **attributes})
+    return call.add(name, call.data, blocksize=block, **attributes)
 
 
 @operator(
     "Pad",
     "pad",
     attributes={
-        "mode": word("constant", "edge", "reflect", required=True),
+        "mode": choice("constant", "edge", "reflect", required=True),
         "pad_width": integers(None),
         "constant_value": real(0.0),
     },
 )
-def pad(call: Call) -> ir.Value:
-    """pad_width is (before, after) per axis; ONNX wants all before, then all after."""
-    width, shape = list(call.integers("pad_width")), call.shape()
+def pad(call: OperatorCall) -> ir.Value:
+    """Pad. pad_width lists (before, after) of each axis; ONNX lists all before, then all after."""
+    width = call.ints_attribute("pad_width")
+    shape = call.shape()
     call.require(
         len(width) == 2 * len(shape),
-        f"pad_width={tuple(width)} does not fit an input of shape {shape}",
+        f"pad_width={width} does not fit an input of shape {shape}",
     )
-    call.require(min(width) >= 0, f"pad_width={tuple(width)} is negative")
-    mode = call.word("mode")
+    call.require(min(width) >= 0, f"pad_width={width} is negative")
+    mode = call.string_attribute("mode")
     if mode == "reflect":
         fits = all(amount < shape[index // 2] for index, amount in enumerate(width))
         call.require(
             fits,
-            f"pad_width={tuple(width)} reflects more than an input of shape {shape} has",
+            f"pad_width={width} reflects more than an input of shape {shape} has",
         )
-    value = [call.constant(call.real("constant_value"))] if mode == "constant" else []
-    return call.emit(
-        "Pad",
-        [call.data, call.constant(width[0::2] + width[1::2]), *value],
-        {"mode": mode},
-    )
+    value = None
+    if mode == "constant":
+        value = call.constant(call.float_attribute("constant_value"))
+    pads = call.constant(width[0::2] + width[1::2])
+    operands = [call.data, pads] if value is None else [call.data, pads, value]
+    return call.add("Pad", *operands, mode=mode)

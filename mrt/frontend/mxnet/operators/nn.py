@@ -6,20 +6,20 @@ import math
 
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.registry import (
     Values,
-    flag,
+    boolean,
+    choice,
     ignored,
     operator,
     positive,
     real,
-    word,
 )
 
 
 def with_bias(values: Values) -> tuple[str, ...]:
-    """data and weight, and bias unless no_bias."""
+    """The inputs: data and weight, and bias unless no_bias."""
     return ("data", "weight") if values["no_bias"] else ("data", "weight", "bias")
 
 
@@ -28,50 +28,52 @@ def with_bias(values: Values) -> tuple[str, ...]:
     "_sparse_FullyConnected",
     attributes={
         "num_hidden": positive(),
-        "no_bias": flag(False),
-        "flatten": flag(True),
+        "no_bias": boolean(False),
+        "flatten": boolean(True),
     },
     slots=with_bias,
 )
-def fully_connected(call: Call) -> ir.Value:
-    """Gemm on rows: all but the first axis flattened, or (flatten=False) every last axis a row.
+def fully_connected(call: OperatorCall) -> ir.Value:
+    """Gemm on rows: the input flattened to a matrix or (flatten=False) all last axes.
 
-    Of zeros, as the first state of an unrolled cell is, only the bias remains.
+    For zeros, such as the first state of an unrolled cell, only the bias remains.
     """
-    shape, hidden = call.shape(), call.integer("num_hidden")
-    flattened = call.flag("flatten")
+    shape = call.shape()
+    hidden = call.int_attribute("num_hidden")
+    is_flattened = call.bool_attribute("flatten")
     call.require_rank(1)
     rows = call.data
-    if flattened and len(shape) != 2:
-        rows = call.emit("Flatten", [rows], {"axis": 1})
+    if is_flattened and len(shape) != 2:
+        rows = call.add("Flatten", rows, axis=1)
     elif len(shape) != 2:
         rows = call.reshape(rows, [math.prod(shape[:-1]), shape[-1]])
-    width = call.shape(rows)[1]
+    result = _affine(call, rows, hidden)
+    if is_flattened or len(shape) == 2:
+        return result
+    return call.reshape(result, [*shape[:-1], hidden])
+
+
+def _affine(call: OperatorCall, rows: ir.Value, hidden: int) -> ir.Value:
+    count, width = call.shape(rows)
     weight = call.parameter(1, (hidden, width))
-    bias = [call.parameter(2, (hidden,))] if len(call.inputs) == 3 else []
-    if bias and _is_zeros(call.data):
-        product = call.emit(
-            "Expand", [*bias, call.constant([call.shape(rows)[0], hidden])]
-        )
-    else:
-        attributes = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 1}
-        product = call.emit("Gemm", [rows, weight, *bias], attributes)
-    return (
-        product
-        if flattened or len(shape) == 2
-        else call.reshape(product, [*shape[:-1], hidden])
-    )
+    operands = [rows, weight]
+    if len(call.inputs) == 3:
+        bias = call.parameter(2, (hidden,))
+        if _is_zeros(call.data):
+            return call.add("Expand", bias, call.constant([count, hidden]))
+        operands.append(bias)
+    return call.add("Gemm", *operands, alpha=1.0, beta=1.0, transA=0, transB=1)
 
 
 def _is_zeros(value: ir.Value) -> bool:
-    """Whether it was made of zeros by `_zeros`."""
+    """Whether `_zeros` made this value."""
     node = value.producer()
-    source = node.inputs[0] if node is not None and node.op_type == "Identity" else None
-    return (
-        source is not None
-        and source.const_value is not None
-        and not source.const_value.numpy().any()
-    )
+    if node is None or node.op_type != "Identity":
+        return False
+    constant = node.inputs[0]
+    if constant is None or constant.const_value is None:
+        return False
+    return not constant.const_value.numpy().any()
 
 
 ACTIVATIONS = {
@@ -83,21 +85,21 @@ ACTIVATIONS = {
 }
 
 
-@operator("Activation", attributes={"act_type": word(*ACTIVATIONS, required=True)})
-def activation(call: Call) -> ir.Value:
+@operator("Activation", attributes={"act_type": choice(*ACTIVATIONS, required=True)})
+def activation(call: OperatorCall) -> ir.Value:
     """A function of each element."""
-    return call.emit(ACTIVATIONS[call.word("act_type")], [call.data])
+    return call.add(ACTIVATIONS[call.string_attribute("act_type")], call.data)
 
 
 def leaky_slots(values: Values) -> tuple[str, ...]:
-    """gamma is the slope of prelu."""
+    """The inputs; gamma is the slope of prelu."""
     return ("data", "gamma") if values["act_type"] == "prelu" else ("data",)
 
 
 @operator(
     "LeakyReLU",
     attributes={
-        "act_type": word(
+        "act_type": choice(
             "leaky", "elu", "prelu", "selu", "gelu", "rrelu", default="leaky"
         ),
         "slope": real(0.25),
@@ -106,40 +108,44 @@ def leaky_slots(values: Values) -> tuple[str, ...]:
     },
     slots=leaky_slots,
 )
-def leaky_relu(call: Call) -> ir.Value:
-    """leaky and rrelu (at inference, the mean slope): LeakyRelu. The slope is also the alpha of elu."""
-    match call.word("act_type"):
+def leaky_relu(call: OperatorCall) -> ir.Value:
+    """An activation; rrelu has the mean slope at inference, and elu the slope as alpha."""
+    match call.string_attribute("act_type"):
         case "leaky":
-            return call.emit("LeakyRelu", [call.data], {"alpha": call.real("slope")})
+            return call.add("LeakyRelu", call.data, alpha=call.float_attribute("slope"))
         case "rrelu":
-            slope = (call.real("lower_bound") + call.real("upper_bound")) / 2
-            return call.emit("LeakyRelu", [call.data], {"alpha": slope})
+            slope = (
+                call.float_attribute("lower_bound")
+                + call.float_attribute("upper_bound")
+            ) / 2
+            return call.add("LeakyRelu", call.data, alpha=slope)
         case "elu":
-            return call.emit("Elu", [call.data], {"alpha": call.real("slope")})
+            return call.add("Elu", call.data, alpha=call.float_attribute("slope"))
         case "selu":
-            return call.emit("Selu", [call.data])
+            return call.add("Selu", call.data)
         case "gelu":
-            return call.emit("Gelu", [call.data], {"approximate": "none"})
+            return call.add("Gelu", call.data, approximate="none")
     return _prelu(call)
 
 
-def _prelu(call: Call) -> ir.Value:
-    """One slope for all, or one per channel (axis 1; of a vector, each element is one)."""
+def _prelu(call: OperatorCall) -> ir.Value:
+    """One slope for all, or one per channel: axis 1, or the only axis of a vector."""
     call.require_rank(1)
     shape = call.shape()
-    slope = call.parameter(1, (shape[1] if len(shape) > 1 else shape[0],), (1,))
+    channels = shape[1] if len(shape) > 1 else shape[0]
+    slope = call.parameter(1, (channels,), (1,))
     if call.shape(slope) != (1,) and len(shape) > 2:
-        slope = call.reshape(slope, [shape[1], *[1] * (len(shape) - 2)])
-    return call.emit("PRelu", [call.data, slope])
+        slope = call.reshape(slope, [channels] + [1] * (len(shape) - 2))
+    return call.add("PRelu", call.data, slope)
 
 
 @operator(
     "Dropout",
     attributes={
-        "mode": word("training", default="training"),
+        "mode": choice("training", default="training"),
         **ignored("p", "axes", "cudnn_off"),
     },
 )
-def dropout(call: Call) -> ir.Value:
-    """Nothing at inference, in the mode that is supported."""
-    return call.emit("Identity", [call.data])
+def dropout(call: OperatorCall) -> ir.Value:
+    """The input: at inference, the supported mode drops nothing."""
+    return call.add("Identity", call.data)

@@ -1,28 +1,27 @@
-"""Normalisation: by stored statistics (BatchNorm) or by those of the input itself (instance, group, layer, L2, LRN)."""
+"""Normalisation by stored statistics (BatchNorm) or by the input's own (all others)."""
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.registry import (
     Attribute,
-    flag,
+    boolean,
+    choice,
     ignored,
     integer,
     operator,
     positive,
     real,
-    word,
 )
 
 BATCH_NORM: dict[str, Attribute] = {
     "eps": real(1e-3),
-    "fix_gamma": flag(True),
-    "output_mean_var": flag(False, only=(False,)),
+    "fix_gamma": boolean(True),
+    "output_mean_var": boolean(False, only=(False,)),
     # At inference the stored statistics are used either way.
     **ignored(
         "momentum",
@@ -35,25 +34,25 @@ BATCH_NORM: dict[str, Attribute] = {
 BATCH_NORM_SLOTS = ("data", "gamma", "beta", "moving_mean", "moving_var")
 
 
-OF_ALL = {
+SHARED_ATTRIBUTES = {
     name: BATCH_NORM[name]
     for name in ("eps", "fix_gamma", "output_mean_var", "momentum", "use_global_stats")
 }
 
 
-@operator("BatchNorm_v1", attributes=OF_ALL, slots=BATCH_NORM_SLOTS)
-def batch_norm_v1(call: Call) -> ir.Value:
-    """The older one, on axis 1."""
+@operator("BatchNorm_v1", attributes=SHARED_ATTRIBUTES, slots=BATCH_NORM_SLOTS)
+def batch_norm_v1(call: OperatorCall) -> ir.Value:
+    """The older BatchNorm, always of axis 1."""
     return _batch_norm(call, 1)
 
 
 @operator(
     "_contrib_SyncBatchNorm",
-    attributes={**OF_ALL, **ignored("ndev", "key")},
+    attributes={**SHARED_ATTRIBUTES, **ignored("ndev", "key")},
     slots=BATCH_NORM_SLOTS,
 )
-def sync_batch_norm(call: Call) -> ir.Value:
-    """Synchronised in training only; on axis 1."""
+def sync_batch_norm(call: OperatorCall) -> ir.Value:
+    """BatchNorm of axis 1; it is synchronised in training only."""
     return _batch_norm(call, 1)
 
 
@@ -63,9 +62,9 @@ def sync_batch_norm(call: Call) -> ir.Value:
     attributes={**BATCH_NORM, "axis": integer(1)},
     slots=BATCH_NORM_SLOTS,
 )
-def batch_norm(call: Call) -> ir.Value:
+def batch_norm(call: OperatorCall) -> ir.Value:
     """BatchNormalization on any axis."""
-    return _batch_norm(call, call.integer("axis"))
+    return _batch_norm(call, call.int_attribute("axis"))
 
 
 @operator(
@@ -73,44 +72,38 @@ def batch_norm(call: Call) -> ir.Value:
     attributes={**BATCH_NORM, "axis": integer(1)},
     slots=BATCH_NORM_SLOTS,
 )
-def batch_norm_with_relu(call: Call) -> ir.Value:
+def batch_norm_with_relu(call: OperatorCall) -> ir.Value:
     """BatchNormalization, then Relu."""
-    return call.emit("Relu", [_batch_norm(call, call.integer("axis"))])
+    return call.add("Relu", _batch_norm(call, call.int_attribute("axis")))
 
 
-def _batch_norm(call: Call, axis: int) -> ir.Value:
-    """gamma counts as 1 with fix_gamma (the default), whatever is stored. Another axis is moved to 1 and back."""
+def _batch_norm(call: OperatorCall, axis: int) -> ir.Value:
+    """BatchNormalization of an axis, which is exchanged with axis 1 and back.
+
+    With fix_gamma (the default) gamma counts as 1, for every stored number.
+    """
     axis = call.axis(axis)
     size = call.shape()[axis]
-    gamma, beta, mean, variance = (
-        call.parameter(index, (size,)) for index in range(1, 5)
-    )
-    if call.flag("fix_gamma"):
-        call.require(
-            call.writer.is_parameter(gamma), "fix_gamma=True with a computed gamma"
-        )
-        gamma = call.writer.ones_like(gamma)
-    epsilon = {"epsilon": call.real("eps")}
-    if len(call.shape()) == 1:
-        row = call.reshape(call.data, [1, size])
-        return call.reshape(
-            call.emit(
-                "BatchNormalization", [row, gamma, beta, mean, variance], epsilon
-            ),
-            [size],
-        )
-    there = _swapped(len(call.shape()), 1, axis)
-    data = (
-        call.data if axis == 1 else call.emit("Transpose", [call.data], {"perm": there})
-    )
-    result = call.emit(
-        "BatchNormalization", [data, gamma, beta, mean, variance], epsilon
-    )
-    return result if axis == 1 else call.emit("Transpose", [result], {"perm": there})
+    gamma, *others = [call.parameter(index, (size,)) for index in range(1, 5)]
+    if call.bool_attribute("fix_gamma"):
+        is_stored = call.builder.is_parameter(gamma)
+        call.require(is_stored, "fix_gamma=True with a computed gamma")
+        gamma = call.builder.ones_like(gamma)
+    data = call.data
+    if call.rank() == 1:
+        data = call.reshape(data, [1, size])
+    elif axis != 1:
+        order = _swapped(call.rank(), 1, axis)
+        data = call.transpose(data, order)
+    epsilon = call.float_attribute("eps")
+    result = call.add("BatchNormalization", data, gamma, *others, epsilon=epsilon)
+    if call.rank() == 1:
+        return call.reshape(result, [size])
+    return result if axis == 1 else call.transpose(result, order)
 
 
 def _swapped(rank: int, first: int, second: int) -> list[int]:
-    """The order of axes in which two have changed places; it is its own inverse."""
+    """The order of axes with two of them exchanged; it is its own inverse."""
     order = [*range(rank)]
     order[first], order[second] = order[second], order[first]
     return order
@@ -120,12 +113,14 @@ SCALED = ("data", "gamma", "beta")
 
 
 @operator("InstanceNorm", attributes={"eps": real(1e-3)}, slots=SCALED)
-def instance_norm(call: Call) -> ir.Value:
+def instance_norm(call: OperatorCall) -> ir.Value:
     """InstanceNormalization: over all but batch and channel."""
     call.require_rank(3)
     channels = (call.shape()[1],)
     operands = [call.data, call.parameter(1, channels), call.parameter(2, channels)]
-    return call.emit("InstanceNormalization", operands, {"epsilon": call.real("eps")})
+    return call.add(
+        "InstanceNormalization", *operands, epsilon=call.float_attribute("eps")
+    )
 
 
 @operator(
@@ -133,14 +128,17 @@ def instance_norm(call: Call) -> ir.Value:
     attributes={
         "num_groups": positive(1),
         "eps": real(1e-5),
-        "output_mean_var": flag(False, only=(False,)),
+        "output_mean_var": boolean(False, only=(False,)),
     },
     slots=SCALED,
 )
-def group_norm(call: Call) -> ir.Value:
-    """Groups of channels normalised as one, each with ONE gamma and beta (MXNet 1.9 has none per channel)."""
+def group_norm(call: OperatorCall) -> ir.Value:
+    """InstanceNormalization of groups of channels.
+
+    Each group has ONE gamma and beta; MXNet 1.9 has none per channel.
+    """
     call.require_rank(3)
-    shape, groups = call.shape(), call.integer("num_groups")
+    shape, groups = call.shape(), call.int_attribute("num_groups")
     call.require(
         shape[1] % groups == 0,
         f"num_groups={groups} does not divide {shape[1]} channels",
@@ -149,8 +147,12 @@ def group_norm(call: Call) -> ir.Value:
     grouped = call.reshape(
         call.data, [shape[0], groups, math.prod(shape[1:]) // groups]
     )
-    result = call.emit(
-        "InstanceNormalization", [grouped, gamma, beta], {"epsilon": call.real("eps")}
+    result = call.add(
+        "InstanceNormalization",
+        grouped,
+        gamma,
+        beta,
+        epsilon=call.float_attribute("eps"),
     )
     return call.reshape(result, shape)
 
@@ -160,28 +162,22 @@ def group_norm(call: Call) -> ir.Value:
     attributes={
         "axis": integer(-1),
         "eps": real(1e-5),
-        "output_mean_var": flag(False, only=(False,)),
+        "output_mean_var": boolean(False, only=(False,)),
     },
     slots=SCALED,
 )
-def layer_norm(call: Call) -> ir.Value:
-    """LayerNormalization of one axis, which is moved to the end and back."""
-    rank, axis = len(call.shape()), call.axis(call.integer("axis"))
+def layer_norm(call: OperatorCall) -> ir.Value:
+    """LayerNormalization of one axis, which is exchanged with the last and back."""
+    last = call.rank() - 1
+    axis = call.axis_attribute()
     size = (call.shape()[axis],)
-    gamma, beta = call.parameter(1, size), call.parameter(2, size)
-    there = _swapped(rank, axis, rank - 1)
-    data = (
-        call.data
-        if axis == rank - 1
-        else call.emit("Transpose", [call.data], {"perm": there})
-    )
-    attributes = {"axis": -1, "epsilon": call.real("eps")}
-    result = call.emit("LayerNormalization", [data, gamma, beta], attributes)
-    return (
-        result
-        if axis == rank - 1
-        else call.emit("Transpose", [result], {"perm": there})
-    )
+    gamma = call.parameter(1, size)
+    beta = call.parameter(2, size)
+    order = _swapped(last + 1, axis, last)
+    data = call.data if axis == last else call.transpose(call.data, order)
+    epsilon = call.float_attribute("eps")
+    result = call.add("LayerNormalization", data, gamma, beta, axis=-1, epsilon=epsilon)
+    return result if axis == last else call.transpose(result, order)
 
 
 @operator(
@@ -193,39 +189,41 @@ def layer_norm(call: Call) -> ir.Value:
         "knorm": real(2.0),
     },
 )
-def lrn(call: Call) -> ir.Value:
+def lrn(call: OperatorCall) -> ir.Value:
     """LRN over nsize neighbouring channels; knorm is ONNX's bias."""
     call.require_rank(4, 4)
-    size = call.integer("nsize")
+    size = call.int_attribute("nsize")
     call.require(size % 2 == 1, f"nsize={size}: expected an odd number")
-    names = {
-        "alpha": call.real("alpha"),
-        "beta": call.real("beta"),
-        "bias": call.real("knorm"),
-    }
-    return call.emit("LRN", [call.data], {"size": size, **names})
+    return call.add(
+        "LRN",
+        call.data,
+        size=size,
+        alpha=call.float_attribute("alpha"),
+        beta=call.float_attribute("beta"),
+        bias=call.float_attribute("knorm"),
+    )
 
 
 @operator(
     "L2Normalization",
     attributes={
         "eps": real(1e-10),
-        "mode": word("channel", "instance", "spatial", default="instance"),
+        "mode": choice("channel", "instance", "spatial", default="instance"),
     },
 )
-def l2_normalization(call: Call) -> ir.Value:
-    """x / sqrt(sum x^2 + eps), summed over all but the batch, over axis 1, or over all axes behind it."""
-    mode = call.word("mode")
+def l2_normalization(call: OperatorCall) -> ir.Value:
+    """x / sqrt(sum x^2 + eps).
+
+    The sum runs over all axes but the batch (instance), over axis 1 (channel), or over
+    all axes behind it (spatial).
+    """
+    mode = call.string_attribute("mode")
     call.require_rank(2 if mode == "instance" else 3)
-    axes = {
-        "instance": range(1, len(call.shape())),
-        "channel": (1,),
-        "spatial": range(2, len(call.shape())),
-    }[mode]
-    squares = call.emit(
-        "ReduceSumSquare", [call.data, call.constant([*axes])], {"keepdims": 1}
-    )
-    epsilon = call.array(np.array(call.real("eps"), np.float32))
-    return call.emit(
-        "Div", [call.data, call.emit("Sqrt", [call.emit("Add", [squares, epsilon])])]
-    )
+    first = 2 if mode == "spatial" else 1
+    end = 2 if mode == "channel" else call.rank()
+    axes = call.constant([*range(first, end)])
+    squares = call.add("ReduceSumSquare", call.data, axes, keepdims=1)
+    epsilon = call.constant(call.float_attribute("eps"))
+    total = call.add("Add", squares, epsilon)
+    root = call.add("Sqrt", total)
+    return call.add("Div", call.data, root)

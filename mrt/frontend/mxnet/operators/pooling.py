@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.graph_builder import AttributeValue
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.convolution import (
     LAYOUTS,
     channels_back,
@@ -22,19 +23,18 @@ from mrt.frontend.mxnet.operators.convolution import (
 )
 from mrt.frontend.mxnet.operators.registry import (
     Attribute,
-    flag,
+    boolean,
+    choice,
     ignored,
     integers,
     operator,
     optional_integer,
-    word,
 )
-from mrt.frontend.mxnet.writer import Attributes
 
 POOLING: dict[str, Attribute] = {
     "kernel": integers(),
-    "global_pool": flag(False),
-    "pooling_convention": word("valid", "full", default="valid"),
+    "global_pool": boolean(False),
+    "pooling_convention": choice("valid", "full", default="valid"),
     "stride": integers(),
     "pad": integers(),
 }
@@ -44,199 +44,219 @@ POOLING: dict[str, Attribute] = {
     "Pooling",
     attributes={
         **POOLING,
-        "pool_type": word("max", "avg", "sum", "lp", default="max"),
+        "pool_type": choice("max", "avg", "sum", "lp", default="max"),
         "p_value": optional_integer(),
-        "count_include_pad": Attribute(flag(True).parse, True, none_allowed=True),
-        "layout": word(*LAYOUTS),
+        "count_include_pad": Attribute(boolean(True).parse, True, none_allowed=True),
+        "layout": choice(*LAYOUTS),
         **ignored("cudnn_off"),
     },
 )
-def pooling(call: Call) -> ir.Value:
-    """Averages divide by the window inside the padded input, or inside the input without count_include_pad."""
-    whole = call.flag("global_pool")
-    spatial = len(call.shape()) - 2
-    if whole:
+def pooling(call: OperatorCall) -> ir.Value:
+    """Pooling over windows, or over all of the input.
+
+    Averages divide by the size of the window inside the padded input; without
+    count_include_pad, inside the input.
+    """
+    is_global = call.bool_attribute("global_pool")
+    spatial = call.rank() - 2
+    if is_global:
         call.require_rank(3, 5)
         require_layout(call, spatial)
     else:
-        require_image(call, call.integers("kernel"))
+        require_image(call, call.ints_attribute("kernel"))
     data = channels_first(call, call.data, spatial=spatial)
-    kind = call.word("pool_type")
-    if kind == "lp":
-        result = _norms(call, data, whole=whole)
-    elif whole:
-        result = _over_all(call, kind, data)
-    else:
-        result = _pool(call, kind, _windows(call, data), data)
+    kind = call.string_attribute("pool_type")
+    result = _pool(call, kind, data, is_global=is_global)
     return channels_back(call, result, spatial=spatial)
 
 
-def _norms(call: Call, data: ir.Value, *, whole: bool) -> ir.Value:
+def _norms(call: OperatorCall, data: ir.Value, *, is_global: bool) -> ir.Value:
     """(sum x^p)^(1/p), for p of 1, which is the sum with its sign, or 2."""
-    p = call.optional_integer("p_value")
+    p = call.optional_int_attribute("p_value")
     call.require(p in (1, 2), f"p_value={p}: supported: 1, 2")
-    powers = data if p == 1 else call.emit("Mul", [data, data])
-    total = (
-        _over_all(call, "sum", powers)
-        if whole
-        else _pool(call, "sum", _windows(call, powers), powers)
-    )
-    return total if p == 1 else call.emit("Sqrt", [total])
+    if p == 1:
+        return _pool(call, "sum", data, is_global=is_global)
+    squares = call.add("Mul", data, data)
+    total = _pool(call, "sum", squares, is_global=is_global)
+    return call.add("Sqrt", total)
+
+
+def _pool(
+    call: OperatorCall, kind: str, data: ir.Value, *, is_global: bool
+) -> ir.Value:
+    if kind == "lp":
+        return _norms(call, data, is_global=is_global)
+    if is_global:
+        return _pool_all(call, kind, data)
+    return _pool_windows(call, kind, _windows(call, data), data)
 
 
 @operator(
     "Pooling_v1",
-    attributes={**POOLING, "pool_type": word("max", "avg", "sum", default="max")},
+    attributes={**POOLING, "pool_type": choice("max", "avg", "sum", default="max")},
 )
-def pooling_v1(call: Call) -> ir.Value:
-    """The older one: averages always divide by the whole kernel, and to a maximum too the padding is zeros.
+def pooling_v1(call: OperatorCall) -> ir.Value:
+    """The older Pooling, whose averages divide by the whole kernel.
 
-    Padding with zeros in front of a MaxPool is a form that onnxruntime gets wrong: it takes them for MaxPool's own pads.
+    It pads with zeros also for a maximum. A Pad with zeros in front of a MaxPool is a
+    form that onnxruntime gets wrong: it takes the zeros for MaxPool's own padding.
     """
-    kind = call.word("pool_type")
-    if call.flag("global_pool"):
+    kind = call.string_attribute("pool_type")
+    if call.bool_attribute("global_pool"):
         call.require_rank(4, 4)
-        return _over_all(call, kind, call.data)
-    kernel = call.integers("kernel")
+        return _pool_all(call, kind, call.data)
+    kernel = call.ints_attribute("kernel")
     call.require(len(kernel) == 2, f"kernel={kernel}: expected 2 numbers")
     call.require_rank(4, 4)
     windows = _windows(call, call.data)
     if kind != "max":
-        return _fill(
-            call, windows, _sums(call, kind, windows, call.data, counting=True)
-        )
+        averages = _averages(call, kind, windows, call.data, count_padding=True)
+        return _append_zeros(call, windows, averages)
     call.require(not any(windows.missing), "a window lies wholly in the padding")
     producer = call.data.producer()
-    harmless = not any(windows.pads) or (
-        producer is not None and producer.op_type == "Relu"
-    )
+    is_after_relu = producer is not None and producer.op_type == "Relu"
     call.require(
-        harmless,
-        f"pad={windows.pads}: a maximum over zeros outside is supported after a relu only",
+        is_after_relu or not any(windows.pads),
+        f"pad={windows.pads}: a maximum over zeros outside is supported "
+        "after a relu only",
     )
-    return call.emit(
-        "MaxPool", [call.data], _attributes(windows, windows.pads, windows.ends)
-    )
+    return _max_pool(call, windows, call.data)
 
 
-def _over_all(call: Call, kind: str, data: ir.Value) -> ir.Value:
-    """kernel, stride and pad do not matter."""
+def _max_pool(call: OperatorCall, windows: _Windows, data: ir.Value) -> ir.Value:
+    attributes = _attributes(windows, windows.pads, windows.end_pads)
+    return call.add("MaxPool", data, **attributes)
+
+
+def _pool_all(call: OperatorCall, kind: str, data: ir.Value) -> ir.Value:
+    """One number for each channel; kernel, stride and pad have no effect."""
     if kind == "sum":
-        axes = call.constant([*range(2, len(call.shape(data)))])
-        return call.emit("ReduceSum", [data, axes], {"keepdims": 1})
-    return call.emit("GlobalMaxPool" if kind == "max" else "GlobalAveragePool", [data])
+        axes = call.constant([*range(2, call.rank(data))])
+        return call.add("ReduceSum", data, axes, keepdims=1)
+    return call.add("GlobalMaxPool" if kind == "max" else "GlobalAveragePool", data)
 
 
 @dataclass(frozen=True)
 class _Windows:
-    """By axis. `missing` windows begin behind the input and hold nothing of it.
+    """The windows of a pooling, with one number for each spatial axis.
 
-    The last of the others needs `ends` behind the input, and sticks out of the padded input by `overhang`.
+    `missing` windows begin behind the input and hold nothing of it. The last of the
+    others needs `end_pads` behind the input, and sticks out of the padded input by
+    `overhang`.
     """
 
     kernel: list[int]
     strides: list[int]
     pads: list[int]
-    ends: list[int]
+    end_pads: list[int]
     overhang: list[int]
     missing: list[int]
 
 
-def _windows(call: Call, data: ir.Value) -> _Windows:
-    kernel, sizes = list(call.integers("kernel")), call.shape(data)[2:]
-    strides, pads = (
-        window_attribute(call, "stride", 1, 1),
-        window_attribute(call, "pad", 0, 0),
-    )
+def _windows(call: OperatorCall, data: ir.Value) -> _Windows:
+    kernel = list(call.ints_attribute("kernel"))
+    strides = window_attribute(call, "stride", 1, 1)
+    pads = window_attribute(call, "pad", 0, 0)
     windows = _Windows(kernel, strides, pads, [], [], [])
+    sizes = call.shape(data)[2:]
     for size, window, stride, pad in zip(sizes, kernel, strides, pads, strict=True):
         padded = size + 2 * pad
         call.require(
             window <= padded, f"kernel={tuple(kernel)} exceeds the padded input"
         )
         call.require(pad < window, "a window lies wholly in the padding")
-        full = call.word("pooling_convention") == "full"
-        count = 1 + (
-            math.ceil((padded - window) / stride)
-            if full
-            else (padded - window) // stride
-        )
-        kept = min(count, -(-(size + pad) // stride))
-        reach = (kept - 1) * stride - pad + window - size
+        count = 1 + _last_window(call, padded - window, stride)
+        kept = min(count, math.ceil((size + pad) / stride))
+        needed = (kept - 1) * stride - pad + window - size
+        least = pad if kept == count else 0
         windows.missing.append(count - kept)
-        windows.overhang.append(max(0, reach - pad))
-        windows.ends.append(max(reach, 0) if kept < count else max(reach, pad))
+        windows.overhang.append(max(0, needed - pad))
+        windows.end_pads.append(max(needed, least))
     return windows
 
 
+def _last_window(call: OperatorCall, room: int, stride: int) -> int:
+    """The number of strides from the first window to the last."""
+    if call.string_attribute("pooling_convention") == "full":
+        return math.ceil(room / stride)
+    return room // stride
+
+
 def _attributes(
-    windows: _Windows, pads: list[int] | None, ends: list[int]
-) -> dict[str, int | list[int]]:
+    windows: _Windows, pads: list[int], end_pads: list[int]
+) -> dict[str, AttributeValue]:
     return {
         "kernel_shape": windows.kernel,
         "strides": windows.strides,
-        "pads": (pads or [0] * len(windows.kernel)) + ends,
+        "pads": pads + end_pads,
         "ceil_mode": 0,
     }
 
 
-def _pool(call: Call, kind: str, windows: _Windows, data: ir.Value) -> ir.Value:
-    """A maximum over nothing is refused: in MXNet it is the least float. A sum or an average of nothing is 0."""
+def _pool_windows(
+    call: OperatorCall, kind: str, windows: _Windows, data: ir.Value
+) -> ir.Value:
+    """One number for each window; the sum or average of an empty window is 0.
+
+    A maximum over an empty window is refused: in MXNet it is the least float.
+    """
     if kind == "max":
         call.require(not any(windows.missing), "a window lies wholly in the padding")
-        return call.emit(
-            "MaxPool", [data], _attributes(windows, windows.pads, windows.ends)
-        )
+        return _max_pool(call, windows, data)
     if kind == "sum" or call.values["count_include_pad"] is False:
-        return _fill(call, windows, _sums(call, kind, windows, data, counting=False))
-    return _fill(call, windows, _average_counting_padding(call, windows, data))
+        pooled = _averages(call, kind, windows, data, count_padding=False)
+    else:
+        pooled = _average_with_padding(call, windows, data)
+    return _append_zeros(call, windows, pooled)
 
 
-def _fill(call: Call, windows: _Windows, pooled: ir.Value) -> ir.Value:
-    """0 for the windows that hold nothing."""
+def _append_zeros(call: OperatorCall, windows: _Windows, pooled: ir.Value) -> ir.Value:
+    """0 for each window that holds nothing."""
     if not any(windows.missing):
         return pooled
-    pads = [0] * (len(windows.kernel) + 4) + windows.missing
-    return call.emit(
-        "Pad", [pooled, call.constant(pads), call.constant(0.0)], {"mode": "constant"}
-    )
+    pads = call.constant([0] * (len(windows.kernel) + 4) + windows.missing)
+    return call.add("Pad", pooled, pads, call.constant(0.0), mode="constant")
 
 
-def _sums(
-    call: Call, kind: str, windows: _Windows, data: ir.Value, *, counting: bool
+def _averages(
+    call: OperatorCall,
+    kind: str,
+    windows: _Windows,
+    data: ir.Value,
+    *,
+    count_padding: bool,
 ) -> ir.Value:
-    """A sum is as many averages over the whole kernel; an average divides by it, or by the elements it holds."""
-    whole = int(counting or kind == "sum")
-    attributes: Attributes = {
-        **_attributes(windows, windows.pads, windows.ends),
-        "count_include_pad": whole,
-    }
-    average = call.emit("AveragePool", [data], attributes)
+    """Averages over the whole kernel, or over the elements in it; sums from averages."""
+    attributes = _attributes(windows, windows.pads, windows.end_pads)
+    attributes["count_include_pad"] = int(count_padding or kind == "sum")
+    average = call.add("AveragePool", data, **attributes)
     if kind == "avg":
         return average
-    return call.emit("Mul", [average, call.constant(float(math.prod(windows.kernel)))])
+    size = float(math.prod(windows.kernel))
+    return call.add("Mul", average, call.constant(size))
 
 
-def _average_counting_padding(
-    call: Call, windows: _Windows, data: ir.Value
+def _average_with_padding(
+    call: OperatorCall, windows: _Windows, data: ir.Value
 ) -> ir.Value:
-    """The padding counts but the overhang does not: where both exist, the padding must become data."""
+    """Averages in which the padding counts but the overhang does not.
+
+    Where both exist, the padding must become data.
+    """
     if not any(windows.overhang):
-        return _sums(call, "avg", windows, data, counting=True)
+        return _averages(call, "avg", windows, data, count_padding=True)
     if not any(windows.pads):
-        return _sums(call, "avg", windows, data, counting=False)
-    attributes: Attributes = {
-        **_attributes(windows, None, windows.overhang),
-        "count_include_pad": 0,
-    }
-    return call.emit("AveragePool", [_padded(call, windows, data)], attributes)
+        return _averages(call, "avg", windows, data, count_padding=False)
+    no_pads = [0] * len(windows.kernel)
+    attributes = _attributes(windows, no_pads, windows.overhang)
+    attributes["count_include_pad"] = 0
+    padded = _padded(call, windows, data)
+    return call.add("AveragePool", padded, **attributes)
 
 
-def _padded(call: Call, windows: _Windows, data: ir.Value) -> ir.Value:
-    """Zeros around the data as `pad` says."""
+def _padded(call: OperatorCall, windows: _Windows, data: ir.Value) -> ir.Value:
+    """The data with zeros around, as many as `pad` requires."""
     pads = [0, 0, *windows.pads]
-    return call.emit(
-        "Pad",
-        [data, call.constant(pads + pads), call.constant(0.0)],
-        {"mode": "constant"},
+    return call.add(
+        "Pad", data, call.constant(pads + pads), call.constant(0.0), mode="constant"
     )

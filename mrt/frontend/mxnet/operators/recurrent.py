@@ -1,7 +1,8 @@
 """RNN: layers of LSTM, GRU or plain cells, whose parameters are one flat vector.
 
-The vector holds the weights of all layers, then all biases; of a layer, direction by direction, for the input and then
-for the state; of a weight, gate by gate. ONNX wants the same gates in another order, in one node for each layer.
+The vector holds the weights of all layers, then all biases. Those of a layer follow each
+other by direction, then for the input and for the state, then by gate. ONNX has one node
+for each layer, with the gates in another order.
 """
 
 from __future__ import annotations
@@ -10,37 +11,37 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.graph_builder import Attributes, AttributeValue
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.registry import (
     PARAMETERS_SLOT,
     Attribute,
     Values,
     all_inputs,
+    boolean,
+    choice,
     count,
-    flag,
     ignored,
     integer,
     operator,
     positive,
-    word,
 )
-from mrt.frontend.mxnet.operators.slicing import cut
-from mrt.frontend.mxnet.writer import Attributes
+from mrt.frontend.mxnet.operators.slicing import slice_axes
 
 
 @dataclass(frozen=True)
 class _Mode:
-    """The ONNX operator, and for each of its gates the place of that gate in MXNet."""
+    """The ONNX operator, and for each of its gates the index of that gate in MXNet."""
 
     name: str
     gates: tuple[int, ...]
 
 
 MODES = {
-    "lstm": _Mode(
-        "LSTM", (0, 3, 1, 2)
-    ),  # input, forget, cell, output -> input, output, forget, cell
-    "gru": _Mode("GRU", (1, 0, 2)),  # reset, update, new -> update, reset, new
+    # input, forget, cell, output -> input, output, forget, cell
+    "lstm": _Mode("LSTM", (0, 3, 1, 2)),
+    # reset, update, new -> update, reset, new
+    "gru": _Mode("GRU", (1, 0, 2)),
     "rnn_tanh": _Mode("RNN", (0,)),
     "rnn_relu": _Mode("RNN", (0,)),
 }
@@ -52,9 +53,9 @@ ONLY_NONE = Attribute(str.strip, only=(None,), none_allowed=True)
     attributes={"num_args": count(), "dim": integer(1)},
     slots=all_inputs,
 )
-def rnn_param_concat(call: Call) -> ir.Value:
-    """Concat, of parameters."""
-    return call.emit("Concat", call.inputs, {"axis": call.axis(call.integer("dim"))})
+def rnn_param_concat(call: OperatorCall) -> ir.Value:
+    """Concat of parameters."""
+    return call.add("Concat", *call.inputs, axis=call.axis_attribute("dim"))
 
 
 def _slots(values: Values) -> tuple[str, ...]:
@@ -73,135 +74,148 @@ def _outputs(values: Values) -> int:
     attributes={
         "state_size": positive(),
         "num_layers": count(),
-        "bidirectional": flag(False),
-        "mode": word(*MODES, required=True),
-        "state_outputs": flag(False),
+        "bidirectional": boolean(False),
+        "mode": choice(*MODES, required=True),
+        "state_outputs": boolean(False),
         "projection_size": ONLY_NONE,
         "lstm_state_clip_min": ONLY_NONE,
         "lstm_state_clip_max": ONLY_NONE,
-        "use_sequence_length": flag(False, only=(False,)),
+        "use_sequence_length": boolean(False, only=(False,)),
         **ignored("p", "lstm_state_clip_nan"),
     },
     slots=_slots,
     outputs=_outputs,
 )
-def rnn(call: Call) -> list[ir.Value]:
-    """(time, batch, features) -> (time, batch, directions * state_size), then the last states of all layers."""
+def rnn(call: OperatorCall) -> list[ir.Value]:
+    """(time, batch, features) -> (time, batch, directions * state_size).
+
+    The last states of all layers follow, if state_outputs is set.
+    """
     call.require_rank(3, 3)
     layers = _Layers(call)
-    value, last = call.data, []
-    for index in range(call.integer("num_layers")):
-        value, *states = layers.emit(value, index)
-        last.append(states)
-    if not call.flag("state_outputs"):
+    value = call.data
+    last_states = []
+    for index in range(call.int_attribute("num_layers")):
+        value, *states = layers.add(value, index)
+        last_states.append(states)
+    if not call.bool_attribute("state_outputs"):
         return [value]
-    return [value, *(_joined(call, list(states)) for states in zip(*last, strict=True))]
-
-
-def _joined(call: Call, values: list[ir.Value]) -> ir.Value:
-    return call.emit("Concat", values, {"axis": 0})
+    joined = [
+        call.add("Concat", *states, axis=0) for states in zip(*last_states, strict=True)
+    ]
+    return [value, *joined]
 
 
 class _Layers:
-    """One use of RNN: where each part of its vector and of its states is."""
+    """The layers of one RNN node: which slices of its vector and states they read."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: OperatorCall) -> None:
         self.call = call
-        self.mode = MODES[call.word("mode")]
-        self.size = call.integer("state_size")
-        self.directions = 2 if call.flag("bidirectional") else 1
+        self.mode = MODES[call.string_attribute("mode")]
+        self.size = call.int_attribute("state_size")
+        self.directions = 2 if call.bool_attribute("bidirectional") else 1
         self.rows = self.size * len(self.mode.gates)
         _, self.batch, self.features = call.shape()
-        layers = call.integer("num_layers")
-        self.first_bias = self._weights_before(layers)
-        total = self.first_bias + layers * self.directions * 2 * self.rows
-        self.vector = call.parameter(1, (total,))
-        stacked = (layers * self.directions, self.batch, self.size)
-        self.states = [self._state(value, stacked) for value in call.inputs[2:]]
+        layers = call.int_attribute("num_layers")
+        self.first_bias = self._number_of_weights(layers)
+        biases = layers * self.directions * 2 * self.rows
+        self.vector = call.parameter(1, (self.first_bias + biases,))
+        shape = (layers * self.directions, self.batch, self.size)
+        self.states = [self._state(value, shape) for value in call.inputs[2:]]
 
-    def _state(self, value: ir.Value, wanted: tuple[int, int, int]) -> ir.Value:
-        """A state of which the file does not know the batch has one of 1, which is repeated."""
-        found = self.call.shape(value)
-        if found == (wanted[0], 1, wanted[2]) != wanted:
-            return self.call.emit("Expand", [value, self.call.constant(list(wanted))])
-        self.call.require(
-            found == wanted,
-            f"input {value.name!r} has shape {found}; expected {wanted}",
-        )
-        return value
+    def _state(self, value: ir.Value, expected: tuple[int, int, int]) -> ir.Value:
+        """A state for the whole batch; a state of one sample is repeated.
 
-    def _width(self, layer: int) -> int:
+        The file has a batch of 1 where it leaves the batch unknown.
+        """
+        shape = self.call.shape(value)
+        if shape == expected:
+            return value
+        if shape == (expected[0], 1, expected[2]):
+            target = self.call.constant(list(expected))
+            return self.call.add("Expand", value, target)
+        self.call.refuse(f"input {value.name!r} has shape {shape}; expected {expected}")
+
+    def _input_size(self, layer: int) -> int:
         return self.features if layer == 0 else self.size * self.directions
 
-    def _weights_before(self, layer: int) -> int:
-        deeper = max(layer - 1, 0) * (self.size * self.directions + self.size)
-        columns = self.features + self.size + deeper if layer else 0
+    def _number_of_weights(self, layers: int) -> int:
+        """The elements of the vector that the weights of the first layers take."""
+        if layers == 0:
+            return 0
+        first = self.features + self.size
+        each_other = self.size * self.directions + self.size
+        columns = first + (layers - 1) * each_other
         return self.directions * self.rows * columns
 
-    def emit(self, value: ir.Value, layer: int) -> list[ir.Value]:
+    def add(self, value: ir.Value, layer: int) -> list[ir.Value]:
         """The output of a layer and its last states."""
-        call, name = self.call, self.mode.name
-        weights = [
-            self._weight(layer, recurrent=recurrent) for recurrent in (False, True)
-        ]
+        call = self.call
+        operator = self.mode.name
+        input_weight = self._weight(layer, recurrent=False)
+        state_weight = self._weight(layer, recurrent=True)
         first = layer * self.directions
-        states = [
-            cut(call, {0: slice(first, first + self.directions)}, state)
-            for state in self.states
-        ]
-        operands = [value, *weights, self._bias(layer), None, *states]
-        y, *last = call.emit_all(
-            name, operands, self._attributes(), outputs=3 if name == "LSTM" else 2
+        own_states = {0: slice(first, first + self.directions)}
+        states = [slice_axes(call, own_states, state) for state in self.states]
+        output, *last_states = call.add_all(
+            operator,
+            value,
+            input_weight,
+            state_weight,
+            self._bias(layer),
+            None,  # lengths of the sequences
+            *states,
+            outputs=3 if operator == "LSTM" else 2,
+            **self._attributes(),
         )
-        steps = call.shape(y)[0]
-        across = call.emit("Transpose", [y], {"perm": [0, 2, 1, 3]})
-        return [
-            call.reshape(across, [steps, self.batch, self.directions * self.size]),
-            *last,
-        ]
+        time = call.shape(output)[0]
+        batch_first = call.transpose(output, [0, 2, 1, 3])
+        features = self.directions * self.size
+        joined = call.reshape(batch_first, [time, self.batch, features])
+        return [joined, *last_states]
 
     def _attributes(self) -> Attributes:
-        direction = "bidirectional" if self.directions == 2 else "forward"
-        fixed: dict[str, int | str | list[str]] = {
+        attributes: dict[str, AttributeValue] = {
             "hidden_size": self.size,
-            "direction": direction,
+            "direction": "bidirectional" if self.directions == 2 else "forward",
             "layout": 0,
         }
         if self.mode.name == "GRU":
-            fixed["linear_before_reset"] = 1
+            attributes["linear_before_reset"] = 1
         if self.mode.name == "RNN":
-            activation = "Relu" if self.call.word("mode") == "rnn_relu" else "Tanh"
-            fixed["activations"] = [activation] * self.directions
-        return fixed
+            is_relu = self.call.string_attribute("mode") == "rnn_relu"
+            activation = "Relu" if is_relu else "Tanh"
+            attributes["activations"] = [activation] * self.directions
+        return attributes
 
     def _weight(self, layer: int, *, recurrent: bool) -> ir.Value:
         """[directions, gates * state_size, columns], for the input or for the state."""
-        width = self._width(layer)
-        columns = self.size if recurrent else width
-        begin = self._weights_before(layer) + (self.rows * width if recurrent else 0)
-        step = self.rows * (width + self.size)
-        pieces = [
-            piece
-            for direction in range(self.directions)
-            for piece in self._gates(begin + direction * step, self.size * columns)
-        ]
-        return self.call.reshape(
-            _joined(self.call, pieces), [self.directions, self.rows, columns]
-        )
+        input_size = self._input_size(layer)
+        columns = self.size if recurrent else input_size
+        start = self._number_of_weights(layer)
+        if recurrent:
+            start += self.rows * input_size
+        step = self.rows * (input_size + self.size)
+        gates = []
+        for direction in range(self.directions):
+            gates += self._gates(start + direction * step, self.size * columns)
+        joined = self.call.add("Concat", *gates, axis=0)
+        return self.call.reshape(joined, [self.directions, self.rows, columns])
 
     def _bias(self, layer: int) -> ir.Value:
         """[directions, 2 * gates * state_size]: for the input, then for the state."""
-        begin = self.first_bias + layer * self.directions * 2 * self.rows
-        parts = range(begin, begin + self.directions * 2 * self.rows, self.rows)
-        pieces = [piece for part in parts for piece in self._gates(part, self.size)]
-        return self.call.reshape(
-            _joined(self.call, pieces), [self.directions, 2 * self.rows]
-        )
+        start = self.first_bias + layer * self.directions * 2 * self.rows
+        gates = []
+        for index in range(self.directions * 2):
+            gates += self._gates(start + index * self.rows, self.size)
+        joined = self.call.add("Concat", *gates, axis=0)
+        return self.call.reshape(joined, [self.directions, 2 * self.rows])
 
-    def _gates(self, begin: int, length: int) -> list[ir.Value]:
-        """As many slices of the vector as there are gates, in ONNX's order."""
-        starts = [begin + gate * length for gate in self.mode.gates]
-        return [
-            cut(self.call, {0: slice(start, start + length)}, self.vector)
-            for start in starts
-        ]
+    def _gates(self, start: int, length: int) -> list[ir.Value]:
+        """One slice of the vector for each gate, in ONNX's order."""
+        slices = []
+        for gate in self.mode.gates:
+            begin = start + gate * length
+            taken = {0: slice(begin, begin + length)}
+            slices.append(slice_axes(self.call, taken, self.vector))
+        return slices

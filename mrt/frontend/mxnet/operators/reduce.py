@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import onnx
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.registry import (
     Attribute,
     Handler,
-    flag,
+    boolean,
+    choice,
     integer,
     operator,
     optional_integer,
     optional_integers,
-    word,
 )
 
 REDUCTIONS = {
@@ -31,56 +30,57 @@ WITHOUT_NAN = {"nansum": ("ReduceSum", 0.0), "nanprod": ("ReduceProd", 1.0)}
 NORMS = {1: "ReduceL1", 2: "ReduceL2"}
 ATTRIBUTES: dict[str, Attribute] = {
     "axis": optional_integers(),
-    "keepdims": flag(False),
-    "exclude": flag(False),
+    "keepdims": boolean(False),
+    "exclude": boolean(False),
 }
 
 
-def _given_axes(call: Call, name: str = "axis") -> list[int]:
-    """No axis at all means every axis."""
-    given = call.integers(name)
+def _given_axes(call: OperatorCall, name: str = "axis") -> list[int]:
+    """The axes of an attribute in order; all axes where it is empty."""
+    given = call.ints_attribute(name)
     axes = [call.axis(axis) for axis in given]
     call.require(len(set(axes)) == len(axes), f"{name}={given} names an axis twice")
-    return sorted(axes) or [*range(len(call.shape()))]
+    return sorted(axes) or [*range(call.rank())]
 
 
-def _reduced_axes(call: Call) -> list[int]:
-    """No axis at all means every axis, also with exclude."""
+def _reduced_axes(call: OperatorCall) -> list[int]:
+    """The given axes or (exclude) all others; all axes, also with exclude, if none is given."""
     axes = _given_axes(call)
-    if call.flag("exclude") and call.integers("axis"):
-        return sorted(set(range(len(call.shape()))) - set(axes))
+    if call.bool_attribute("exclude") and call.ints_attribute("axis"):
+        return [axis for axis in range(call.rank()) if axis not in axes]
     return axes
 
 
 def reduce_axes(
-    call: Call, target: str, value: ir.Value, axes: Sequence[int]
+    call: OperatorCall, target: str, value: ir.Value, axes: Sequence[int]
 ) -> ir.Value:
-    """Emit a reduction of a value of the first input's shape, whose result is shaped as keepdims says."""
-    shape = call.shape()
+    """Reduce a value that has the first input's shape; `keepdims` shapes the result."""
     if not axes:
-        return call.emit("Identity", [value])
-    everything = len(axes) == len(shape)
-    keep = call.flag("keepdims") or everything
-    reduced = call.emit(
-        target, [value, call.constant(list(axes))], {"keepdims": int(keep)}
-    )
-    if everything and not call.flag("keepdims") and len(shape) > 1:
+        return call.add("Identity", value)
+    keep = call.bool_attribute("keepdims")
+    rank = call.rank()
+    is_full = len(axes) == rank
+    axes_constant = call.constant(list(axes))
+    reduced = call.add(target, value, axes_constant, keepdims=int(keep or is_full))
+    if is_full and not keep and rank > 1:
         return call.reshape(reduced, [1])
     return reduced
 
 
 def _reduction(target: str) -> Handler:
-    def handler(call: Call) -> ir.Value:
-        return reduce_axes(call, target, call.data, _reduced_axes(call))
+    def handler(call: OperatorCall) -> ir.Value:
+        axes = _reduced_axes(call)
+        return reduce_axes(call, target, call.data, axes)
 
     return handler
 
 
 def _reduction_without_nan(target: str, neutral: float) -> Handler:
-    def handler(call: Call) -> ir.Value:
-        missing = call.emit("IsNaN", [call.data])
-        known = call.emit("Where", [missing, call.constant(neutral), call.data])
-        return reduce_axes(call, target, known, _reduced_axes(call))
+    def handler(call: OperatorCall) -> ir.Value:
+        is_nan = call.add("IsNaN", call.data)
+        numbers = call.add("Where", is_nan, call.constant(neutral), call.data)
+        axes = _reduced_axes(call)
+        return reduce_axes(call, target, numbers, axes)
 
     return handler
 
@@ -96,78 +96,97 @@ for _name, (_target, _neutral) in WITHOUT_NAN.items():
     attributes={
         "ord": integer(2),
         "axis": optional_integers(),
-        "out_dtype": word("float32"),
-        "keepdims": flag(False),
+        "out_dtype": choice("float32"),
+        "keepdims": boolean(False),
     },
 )
-def norm(call: Call) -> ir.Value:
-    """The sum of magnitudes or the root of the sum of squares; of two axes the same, not the norm of a matrix."""
-    order = call.integer("ord")
+def norm(call: OperatorCall) -> ir.Value:
+    """The sum of magnitudes, or the root of the sum of squares.
+
+    Over two axes it is still that sum, not the norm of a matrix.
+    """
+    order = call.int_attribute("ord")
     call.require(order in NORMS, f"ord={order}: not supported; supported: 1, 2")
-    return reduce_axes(call, NORMS[order], call.data, _given_axes(call))
+    axes = _given_axes(call)
+    return reduce_axes(call, NORMS[order], call.data, axes)
 
 
 @operator(
     "moments",
-    attributes={"axes": optional_integers(), "keepdims": flag(False)},
+    attributes={"axes": optional_integers(), "keepdims": boolean(False)},
     outputs=lambda _: 2,
 )
-def moments(call: Call) -> list[ir.Value]:
-    """Mean, and mean of the squared distances to it."""
-    call.require(bool(call.integers("axes")), "no axes, which MXNet refuses")
+def moments(call: OperatorCall) -> list[ir.Value]:
+    """The mean, and the mean of the squared distances to it."""
+    call.require(bool(call.ints_attribute("axes")), "no axes, which MXNet refuses")
     axes = _given_axes(call, "axes")
-    center = call.emit("ReduceMean", [call.data, call.constant(axes)], {"keepdims": 1})
-    distance = call.emit("Sub", [call.data, center])
-    squares = call.emit("Mul", [distance, distance])
-    return [
-        reduce_axes(call, "ReduceMean", value, axes) for value in (call.data, squares)
-    ]
+    center = call.add("ReduceMean", call.data, call.constant(axes), keepdims=1)
+    distance = call.add("Sub", call.data, center)
+    squares = call.add("Mul", distance, distance)
+    mean = reduce_axes(call, "ReduceMean", call.data, axes)
+    variance = reduce_axes(call, "ReduceMean", squares, axes)
+    return [mean, variance]
 
 
 def _position(target: str) -> Handler:
-    def handler(call: Call) -> ir.Value:
-        axis, rank = call.optional_integer("axis"), len(call.shape())
-        keep = call.flag("keepdims")
+    def handler(call: OperatorCall) -> ir.Value:
+        axis = call.optional_int_attribute("axis")
+        keep = call.bool_attribute("keepdims")
+        rank = call.rank()
         if axis is not None:
-            kept = keep or rank == 1
-            return _positions(call, target, call.data, call.axis(axis), keep=kept)
-        flat = call.reshape(call.data, [-1]) if rank > 1 else call.data
-        found = _positions(call, target, flat, 0, keep=True)
-        return call.reshape(found, [1] * rank) if keep and rank > 1 else found
+            keep_axis = keep or rank == 1
+            return _positions(call, target, call.axis(axis), keep=keep_axis)
+        if rank == 1:
+            return _positions(call, target, 0, keep=True)
+        flat = call.reshape(call.data, [-1])
+        position = _positions(call, target, 0, keep=True, value=flat)
+        return call.reshape(position, [1] * rank) if keep else position
 
     return handler
 
 
 def _positions(
-    call: Call, target: str, value: ir.Value, axis: int, *, keep: bool
+    call: OperatorCall,
+    target: str,
+    axis: int,
+    *,
+    keep: bool,
+    value: ir.Value | None = None,
 ) -> ir.Value:
-    """Of the first of equals, as a number."""
-    attributes = {"axis": axis, "keepdims": int(keep), "select_last_index": 0}
-    return call.emit(
-        "Cast", [call.emit(target, [value], attributes)], {"to": onnx.TensorProto.FLOAT}
+    """The position of the first of equal extremes, as a float; of the first input by default."""
+    position = call.add(
+        target,
+        call.data if value is None else value,
+        axis=axis,
+        keepdims=int(keep),
+        select_last_index=0,
     )
+    return call.add("Cast", position, to=onnx.TensorProto.FLOAT)
 
 
-for _name, _target in {"argmax": "ArgMax", "argmin": "ArgMin"}.items():
-    operator(_name, attributes={"axis": optional_integer(), "keepdims": flag(False)})(
-        _position(_target)
-    )
+POSITION = {"axis": optional_integer(), "keepdims": boolean(False)}
+operator("argmax", attributes=POSITION)(_position("ArgMax"))
+operator("argmin", attributes=POSITION)(_position("ArgMin"))
 
 
 @operator("argmax_channel")
-def argmax_channel(call: Call) -> ir.Value:
+def argmax_channel(call: OperatorCall) -> ir.Value:
     """argmax of axis 1."""
-    return _positions(call, "ArgMax", call.data, call.axis(1), keep=False)
+    return _positions(call, "ArgMax", call.axis(1), keep=False)
 
 
 @operator(
     "_np_cumsum",
     "cumsum",
-    attributes={"axis": optional_integer(), "dtype": word("float32")},
+    attributes={"axis": optional_integer(), "dtype": choice("float32")},
 )
-def cumsum(call: Call) -> ir.Value:
-    """At every place the sum up to it, along an axis or of all in one row."""
-    axis = call.optional_integer("axis")
-    rows = call.reshape(call.data, [-1]) if axis is None else call.data
-    place = call.array(np.array(0 if axis is None else call.axis(axis), np.int64))
-    return call.emit("CumSum", [rows, place], {"exclusive": 0, "reverse": 0})
+def cumsum(call: OperatorCall) -> ir.Value:
+    """The sums of all numbers up to each, along an axis or of all in one row."""
+    axis = call.optional_int_attribute("axis")
+    if axis is None:
+        rows = call.reshape(call.data, [-1])
+        axis_constant = call.index(0)
+    else:
+        rows = call.data
+        axis_constant = call.index(call.axis(axis))
+    return call.add("CumSum", rows, axis_constant, exclusive=0, reverse=0)

@@ -21,10 +21,11 @@ from mrt.frontend.mxnet.literals import (
 if TYPE_CHECKING:
     import onnx_ir as ir
 
-    from mrt.frontend.mxnet.call import Call
+    from mrt.frontend.mxnet.operator_call import OperatorCall
+
 
 Values = Mapping[str, Literal]
-Handler = Callable[["Call"], "ir.Value | list[ir.Value]"]
+Handler = Callable[["OperatorCall"], "ir.Value | list[ir.Value]"]
 
 # Inputs of these names are filled by the parameter file; a label is needed for training only and dropped.
 PARAMETERS_SLOT = "parameters"
@@ -64,7 +65,7 @@ class Attribute:
 
 
 @dataclass(frozen=True)
-class Operator:
+class MXNetOperator:
     """An operator of MXNet. `slots` gives the names of its inputs for given attributes."""
 
     name: str
@@ -74,7 +75,7 @@ class Operator:
     outputs: Callable[[Values], int]
 
 
-OPERATORS: dict[str, Operator] = {}
+OPERATORS: dict[str, MXNetOperator] = {}
 
 
 def operator(
@@ -89,7 +90,9 @@ def operator(
         for name in names:
             assert name not in OPERATORS, f"{name} is declared twice"
             known = slots if callable(slots) else (lambda _, fixed=slots: fixed)
-            OPERATORS[name] = Operator(name, attributes or {}, known, handler, outputs)
+            OPERATORS[name] = MXNetOperator(
+                name, attributes or {}, known, handler, outputs
+            )
         return handler
 
     return register
@@ -114,7 +117,7 @@ def read_attributes(
     return values, troubles
 
 
-def flag(default: bool, *, only: tuple[bool, ...] = ()) -> Attribute:
+def boolean(default: bool, *, only: tuple[bool, ...] = ()) -> Attribute:
     """True or False."""
     return Attribute(parse_flag, default, only=only)
 
@@ -202,7 +205,9 @@ def optional_integer() -> Attribute:
     return Attribute(parse_integer, none_allowed=True)
 
 
-def word(*known: str, default: str | None = None, required: bool = False) -> Attribute:
+def choice(
+    *known: str, default: str | None = None, required: bool = False
+) -> Attribute:
     """One of the words that are supported."""
     return Attribute(
         str.strip, default, required=required, only=known, none_allowed=not required

@@ -7,19 +7,19 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.registry import (
     Values,
     all_inputs,
+    boolean,
+    choice,
     count,
-    flag,
     ignored,
     integer,
     integers,
     operator,
     optional_real,
     positive,
-    word,
 )
 from mrt.frontend.mxnet.params import Array
 
@@ -37,40 +37,42 @@ def _up_sampling_slots(values: Values) -> tuple[str, ...]:
     attributes={
         "scale": positive(),
         "num_filter": integer(0),
-        "sample_type": word("nearest", "bilinear", required=True),
-        "multi_input_mode": word("concat", "sum", default="concat"),
+        "sample_type": choice("nearest", "bilinear", required=True),
+        "multi_input_mode": choice("concat", "sum", default="concat"),
         "num_args": count(),
         **ignored("workspace"),
     },
     slots=_up_sampling_slots,
 )
-def up_sampling(call: Call) -> ir.Value:
+def up_sampling(call: OperatorCall) -> ir.Value:
     """nearest: every pixel becomes a square of them; several inputs all become as large as the first becomes."""
-    for value in call.inputs[: 1 if call.word("sample_type") == "bilinear" else None]:
+    for value in call.inputs[
+        : 1 if call.string_attribute("sample_type") == "bilinear" else None
+    ]:
         call.require(
             len(call.shape(value)) == 4,
             f"input of shape {call.shape(value)}: expected 4 dimensions",
         )
-    if call.word("sample_type") == "bilinear":
+    if call.string_attribute("sample_type") == "bilinear":
         return _bilinear(call)
-    scale = call.integer("scale")
+    scale = call.int_attribute("scale")
     target = [size * scale for size in call.shape()[2:]]
     grown = [_nearest(call, value, target) for value in call.inputs]
     if len(grown) == 1:
         return grown[0]
-    if call.word("multi_input_mode") == "concat":
-        return call.emit("Concat", grown, {"axis": 1})
+    if call.string_attribute("multi_input_mode") == "concat":
+        return call.add("Concat", *grown, axis=1)
     call.require(
         len({call.shape(value) for value in grown}) == 1,
         "multi_input_mode=sum of inputs of different shapes",
     )
     total = grown[0]
     for value in grown[1:]:
-        total = call.emit("Add", [total, value])
+        total = call.add("Add", total, value)
     return total
 
 
-def _nearest(call: Call, value: ir.Value, target: list[int]) -> ir.Value:
+def _nearest(call: OperatorCall, value: ir.Value, target: list[int]) -> ir.Value:
     rows, columns = call.shape(value)[2:]
     factor = target[0] // rows
     call.require(
@@ -82,17 +84,19 @@ def _nearest(call: Call, value: ir.Value, target: list[int]) -> ir.Value:
         "coordinate_transformation_mode": "asymmetric",
         "nearest_mode": "floor",
     }
-    return call.emit(
+    return call.add(
         "Resize",
-        [value, None, call.constant([1.0, 1.0, float(factor), float(factor)])],
-        attributes,
+        value,
+        None,
+        call.constant([1.0, 1.0, float(factor), float(factor)]),
+        **attributes,
     )
 
 
-def _bilinear(call: Call) -> ir.Value:
+def _bilinear(call: OperatorCall) -> ir.Value:
     """A transposed convolution of each channel, whose kernel is a parameter."""
-    scale, channels = call.integer("scale"), call.shape()[1]
-    filters = call.integer("num_filter")
+    scale, channels = call.int_attribute("scale"), call.shape()[1]
+    filters = call.int_attribute("num_filter")
     call.require(
         filters == channels,
         f"num_filter={filters} for {channels} channels; expected as many",
@@ -107,7 +111,7 @@ def _bilinear(call: Call) -> ir.Value:
         "output_padding": [0, 0],
         "group": channels,
     }
-    return call.emit("ConvTranspose", [call.data, weight], attributes)
+    return call.add("ConvTranspose", call.data, weight, **attributes)
 
 
 _MODES = (
@@ -132,12 +136,12 @@ def _resize_slots(values: Values) -> tuple[str, ...]:
         "width": integer(1),
         "scale_height": optional_real(),
         "scale_width": optional_real(),
-        "mode": word(*_MODES, default="size"),
-        "align_corners": flag(True),
+        "mode": choice(*_MODES, default="size"),
+        "align_corners": boolean(True),
     },
     slots=_resize_slots,
 )
-def bilinear_resize(call: Call) -> ir.Value:
+def bilinear_resize(call: OperatorCall) -> ir.Value:
     """Resize, linear; the corners stay corners unless align_corners is off, which is ONNX's half_pixel.
 
     One row or column alone is then the first of the input, as in pytorch_half_pixel.
@@ -147,27 +151,33 @@ def bilinear_resize(call: Call) -> ir.Value:
     sizes = [_size(call, 2, "height", rows), _size(call, 3, "width", columns)]
     call.require(min(sizes) >= 1, f"a result of {sizes[0]} rows and {sizes[1]} columns")
     if sizes == [rows, columns]:
-        return call.emit("Identity", [call.data])
+        return call.add("Identity", call.data)
     halves = "pytorch_half_pixel" if min(sizes) == 1 else "half_pixel"
-    coordinates = "align_corners" if call.flag("align_corners") else halves
+    coordinates = "align_corners" if call.bool_attribute("align_corners") else halves
     attributes = {"mode": "linear", "coordinate_transformation_mode": coordinates}
-    return call.emit(
+    return call.add(
         "Resize",
-        [call.data, None, None, call.constant([batch, channels, *sizes])],
-        attributes,
+        call.data,
+        None,
+        None,
+        call.constant([batch, channels, *sizes]),
+        **attributes,
     )
 
 
-def _size(call: Call, axis: int, name: str, found: int) -> int:
+def _size(call: OperatorCall, axis: int, name: str, found: int) -> int:
     """Of one axis of the result."""
-    mode, scale = call.word("mode"), call.optional_real(f"scale_{name}")
+    mode, scale = (
+        call.string_attribute("mode"),
+        call.optional_float_attribute(f"scale_{name}"),
+    )
     match mode:
         case "like":
             like = call.shape(call.inputs[1])
             call.require(len(like) == 4, f"like of shape {like}: expected 4 dimensions")
             return like[axis]
         case "size" if scale is None:
-            return call.integer(name)
+            return call.int_attribute(name)
         case "size" | "odd_scale":
             call.require(
                 scale is not None and 0 < scale < 2**15,
@@ -195,24 +205,26 @@ MOST_ENTRIES = 2**20  # of a matrix that averages whole pictures at once
 
 
 @operator("_contrib_AdaptiveAvgPooling2D", attributes={"output_size": integers()})
-def adaptive_average_pooling(call: Call) -> ir.Value:
+def adaptive_average_pooling(call: OperatorCall) -> ir.Value:
     """One result per channel; equal windows where the sizes divide; else bins that overlap, as products by a constant."""
     call.require_rank(4, 4)
-    sizes = call.integers("output_size") or (1,)
+    sizes = call.ints_attribute("output_size") or (1,)
     call.require(
         len(sizes) <= 2 and min(sizes) >= 1,
         f"output_size={sizes}: expected 1 or 2 positive numbers",
     )
     rows, columns = sizes if len(sizes) == 2 else sizes * 2
     if (rows, columns) == (1, 1):
-        return call.emit("GlobalAveragePool", [call.data])
+        return call.add("GlobalAveragePool", call.data)
     batch, channels, height, width = call.shape()
     if height % rows == 0 and width % columns == 0:
         kernel = [height // rows, width // columns]
-        return call.emit(
+        return call.add(
             "AveragePool",
-            [call.data],
-            {"kernel_shape": kernel, "strides": kernel, "pads": [0, 0, 0, 0]},
+            call.data,
+            kernel_shape=kernel,
+            strides=kernel,
+            pads=[0, 0, 0, 0],
         )
     call.require(
         max(height * rows, width * columns) <= 2**24,
@@ -222,7 +234,7 @@ def adaptive_average_pooling(call: Call) -> ir.Value:
     if down.size * across.size > MOST_ENTRIES:
         return _one_axis(call, _one_axis(call, call.data, across), down)
     flat = call.reshape(call.data, [batch * channels, height * width])
-    product = call.emit("MatMul", [flat, call.array(np.kron(down, across))])
+    product = call.add("MatMul", flat, call.array(np.kron(down, across)))
     return call.reshape(product, [batch, channels, rows, columns])
 
 
@@ -237,7 +249,7 @@ def _bins(size: int, number: int) -> Array:
     )
 
 
-def _one_axis(call: Call, value: ir.Value, weights: Array) -> ir.Value:
+def _one_axis(call: OperatorCall, value: ir.Value, weights: Array) -> ir.Value:
     """Average the last axis, and exchange the last two."""
-    product = call.emit("MatMul", [value, call.array(weights)])
-    return call.emit("Transpose", [product], {"perm": [0, 1, 3, 2]})
+    product = call.add("MatMul", value, call.array(weights))
+    return call.add("Transpose", product, perm=[0, 1, 3, 2])

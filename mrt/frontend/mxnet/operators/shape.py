@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Call
 from mrt.frontend.mxnet.literals import parse_integer
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.registry import (
     Attribute,
-    flag,
+    boolean,
     integer,
     integers,
     operator,
@@ -21,9 +21,9 @@ from mrt.frontend.mxnet.operators.registry import (
 
 
 @operator("Flatten", "flatten")
-def flatten(call: Call) -> ir.Value:
+def flatten(call: OperatorCall) -> ir.Value:
     """(first axis, all others)."""
-    return call.emit("Flatten", [call.data], {"axis": 1})
+    return call.add("Flatten", call.data, axis=1)
 
 
 @operator(
@@ -31,16 +31,19 @@ def flatten(call: Call) -> ir.Value:
     "reshape",
     attributes={
         "shape": integers(),
-        "reverse": flag(False),
+        "reverse": boolean(False),
         "target_shape": integers(),
-        "keep_highest": flag(False),
+        "keep_highest": boolean(False),
     },
 )
-def reshape(call: Call) -> ir.Value:
+def reshape(call: OperatorCall) -> ir.Value:
     """The special numbers 0, -1, -2, -3, -4 are worked out here: ONNX knows only the first two, and no reverse."""
-    if call.integers("shape"):
+    if call.ints_attribute("shape"):
         shape = _reshaped(
-            call, call.shape(), call.integers("shape"), reverse=call.flag("reverse")
+            call,
+            call.shape(),
+            call.ints_attribute("shape"),
+            reverse=call.bool_attribute("reverse"),
         )
     else:
         shape = _target_shape(call)
@@ -53,7 +56,7 @@ def reshape(call: Call) -> ir.Value:
 
 
 def _reshaped(
-    call: Call, shape: Sequence[int], codes: Sequence[int], *, reverse: bool
+    call: OperatorCall, shape: Sequence[int], codes: Sequence[int], *, reverse: bool
 ) -> list[int]:
     """reverse turns everything round, also the order of -4 and its two numbers, which then stand before it."""
     if not reverse:
@@ -61,7 +64,9 @@ def _reshaped(
     return _forward(call, shape[::-1], codes[::-1])[::-1]
 
 
-def _forward(call: Call, shape: Sequence[int], codes: Sequence[int]) -> list[int]:
+def _forward(
+    call: OperatorCall, shape: Sequence[int], codes: Sequence[int]
+) -> list[int]:
     """0 copies a dimension, -1 is inferred, -2 copies the rest, -3 merges two, -4 splits one into the next two."""
     result: list[int] = []
     inferred = -1
@@ -102,7 +107,7 @@ def _forward(call: Call, shape: Sequence[int], codes: Sequence[int]) -> list[int
     return result
 
 
-def _split(call: Call, dimension: int, parts: Sequence[int]) -> list[int]:
+def _split(call: OperatorCall, dimension: int, parts: Sequence[int]) -> list[int]:
     call.require(
         len(parts) == 2 and tuple(parts) != (-1, -1),
         "-4 in shape needs two numbers after it, one known",
@@ -119,11 +124,11 @@ def _split(call: Call, dimension: int, parts: Sequence[int]) -> list[int]:
     return [left, right]
 
 
-def _target_shape(call: Call) -> list[int]:
+def _target_shape(call: OperatorCall) -> list[int]:
     """The oldest way to say it: 0 is inferred, once; keep_highest copies the first dimension."""
-    shape = list(call.integers("target_shape"))
+    shape = list(call.ints_attribute("target_shape"))
     call.require(bool(shape), "attribute 'shape' is missing")
-    if call.flag("keep_highest"):
+    if call.bool_attribute("keep_highest"):
         shape[0] = call.shape()[0]
     if shape.count(0) == 1:
         index = shape.index(0)
@@ -140,7 +145,7 @@ def _target_shape(call: Call) -> list[int]:
     },
     slots=("lhs", "rhs"),
 )
-def reshape_like(call: Call) -> ir.Value:
+def reshape_like(call: OperatorCall) -> ir.Value:
     """A range of dimensions becomes a range of the other input's; without ranges, all become all."""
     shape, wanted = call.shape(), call.shape(call.inputs[1])
     ours, theirs = _range(call, "lhs", len(shape)), _range(call, "rhs", len(wanted))
@@ -152,10 +157,10 @@ def reshape_like(call: Call) -> ir.Value:
     return call.reshape(call.data, result)
 
 
-def _range(call: Call, side: str, rank: int) -> slice:
+def _range(call: OperatorCall, side: str, rank: int) -> slice:
     begin, end = (
-        call.optional_integer(f"{side}_begin"),
-        call.optional_integer(f"{side}_end"),
+        call.optional_int_attribute(f"{side}_begin"),
+        call.optional_int_attribute(f"{side}_end"),
     )
     first = 0 if begin is None else begin + rank if begin < 0 else begin
     last = rank if end is None else end + rank if end < 0 else end
@@ -168,38 +173,41 @@ def _range(call: Call, side: str, rank: int) -> slice:
 
 
 @operator("transpose", attributes={"axes": integers()})
-def transpose(call: Call) -> ir.Value:
+def transpose(call: OperatorCall) -> ir.Value:
     """No axes: reversed."""
     rank = len(call.shape())
-    axes = call.integers("axes") or tuple(reversed(range(rank)))
+    axes = call.ints_attribute("axes") or tuple(reversed(range(rank)))
     call.require(
         sorted(axes) == [*range(rank)], f"axes={axes} is no order of {rank} dimensions"
     )
-    return call.emit("Transpose", [call.data], {"perm": list(axes)})
+    return call.add("Transpose", call.data, perm=list(axes))
 
 
 @operator("SwapAxis", "swapaxes", attributes={"dim1": integer(0), "dim2": integer(0)})
-def swap_axis(call: Call) -> ir.Value:
+def swap_axis(call: OperatorCall) -> ir.Value:
     """Exchange two axes."""
-    first, second = call.axis(call.integer("dim1")), call.axis(call.integer("dim2"))
+    first, second = (
+        call.axis(call.int_attribute("dim1")),
+        call.axis(call.int_attribute("dim2")),
+    )
     axes = [*range(len(call.shape()))]
     axes[first], axes[second] = axes[second], axes[first]
-    return call.emit("Transpose", [call.data], {"perm": axes})
+    return call.add("Transpose", call.data, perm=axes)
 
 
 @operator("expand_dims", attributes={"axis": Attribute(parse_integer, required=True)})
-def expand_dims(call: Call) -> ir.Value:
+def expand_dims(call: OperatorCall) -> ir.Value:
     """A new axis of size 1."""
     shape = list(call.shape())
-    shape.insert(call.axis(call.integer("axis"), len(shape) + 1), 1)
+    shape.insert(call.axis(call.int_attribute("axis"), len(shape) + 1), 1)
     return call.reshape(call.data, shape)
 
 
 @operator("squeeze", attributes={"axis": optional_integers()})
-def squeeze(call: Call) -> ir.Value:
+def squeeze(call: OperatorCall) -> ir.Value:
     """Without axes of size 1, all or those given, which may be none; never without any axis."""
     shape = call.shape()
-    given = call.integers("axis")
+    given = call.ints_attribute("axis")
     every = call.values["axis"] is None
     axes = (
         {i for i, size in enumerate(shape) if size == 1}

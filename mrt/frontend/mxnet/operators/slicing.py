@@ -6,13 +6,13 @@ from itertools import pairwise
 
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Call
 from mrt.frontend.mxnet.literals import parse_integer
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.registry import (
     Attribute,
     Values,
+    boolean,
     count,
-    flag,
     indices,
     integer,
     integers,
@@ -20,7 +20,9 @@ from mrt.frontend.mxnet.operators.registry import (
 )
 
 
-def cut(call: Call, taken: dict[int, slice], value: ir.Value | None = None) -> ir.Value:
+def slice_axes(
+    call: OperatorCall, taken: dict[int, slice], value: ir.Value | None = None
+) -> ir.Value:
     """A Slice by axis, of the first input unless a value is given.
 
     Every number lies inside the axis; only a slice down to the first element must end before it.
@@ -38,7 +40,7 @@ def cut(call: Call, taken: dict[int, slice], value: ir.Value | None = None) -> i
         [*taken],
         [step for _, _, step in ranges],
     ]
-    return call.emit("Slice", [value, *(call.constant(number) for number in numbers)])
+    return call.add("Slice", value, *(call.constant(number) for number in numbers))
 
 
 @operator(
@@ -47,10 +49,14 @@ def cut(call: Call, taken: dict[int, slice], value: ir.Value | None = None) -> i
     "_sparse_slice",
     attributes={"begin": indices(), "end": indices(), "step": indices(required=False)},
 )
-def slice_(call: Call) -> ir.Value:
+def slice_(call: OperatorCall) -> ir.Value:
     """As numpy, on the first axes; None is the default of each."""
-    begins, ends, shape = call.indices("begin"), call.indices("end"), call.shape()
-    steps = call.indices("step") or (None,) * len(begins)
+    begins, ends, shape = (
+        call.optional_ints_attribute("begin"),
+        call.optional_ints_attribute("end"),
+        call.shape(),
+    )
+    steps = call.optional_ints_attribute("step") or (None,) * len(begins)
     fits = 0 < len(begins) == len(ends) == len(steps) <= len(shape)
     call.require(
         fits,
@@ -61,7 +67,7 @@ def slice_(call: Call) -> ir.Value:
         slice(begin, end, step)
         for begin, end, step in zip(begins, ends, steps, strict=True)
     ]
-    return cut(call, dict(enumerate(taken)))
+    return slice_axes(call, dict(enumerate(taken)))
 
 
 @operator(
@@ -72,12 +78,12 @@ def slice_(call: Call) -> ir.Value:
         "end": Attribute(parse_integer, required=True, none_allowed=True),
     },
 )
-def slice_axis(call: Call) -> ir.Value:
+def slice_axis(call: OperatorCall) -> ir.Value:
     """begin to end of one axis; what lies outside is refused, as MXNet does."""
     axis, begin, end = (
-        call.axis(call.integer("axis")),
-        call.integer("begin"),
-        call.optional_integer("end"),
+        call.axis(call.int_attribute("axis")),
+        call.int_attribute("begin"),
+        call.optional_int_attribute("end"),
     )
     size = call.shape()[axis]
     begin = begin + size if begin < 0 else begin
@@ -85,17 +91,17 @@ def slice_axis(call: Call) -> ir.Value:
     call.require(
         0 <= begin < end <= size, f"begin={begin}, end={end} on an axis of size {size}"
     )
-    return cut(call, {axis: slice(begin, end)})
+    return slice_axes(call, {axis: slice(begin, end)})
 
 
 @operator("slice_like", attributes={"axes": integers()}, slots=("data", "shape_like"))
-def slice_like(call: Call) -> ir.Value:
+def slice_like(call: OperatorCall) -> ir.Value:
     """The first elements of each axis, as many as the other input has there; no axes: all of them.
 
     A negative axis counts from the end of the first input, in both.
     """
     shape, wanted = call.shape(), call.shape(call.inputs[1])
-    axes = call.integers("axes")
+    axes = call.ints_attribute("axes")
     if not axes:
         call.require(
             len(shape) == len(wanted),
@@ -113,7 +119,7 @@ def slice_like(call: Call) -> ir.Value:
             size <= shape[axis],
             f"axis {axis} of {shape} is smaller than that of {wanted}",
         )
-    return cut(call, {axis: slice(0, wanted[axis]) for axis in taken})
+    return slice_axes(call, {axis: slice(0, wanted[axis]) for axis in taken})
 
 
 def _number(values: Values, name: str) -> int:
@@ -128,15 +134,15 @@ def _number(values: Values, name: str) -> int:
     attributes={
         "num_outputs": count(),
         "axis": integer(1),
-        "squeeze_axis": flag(False),
+        "squeeze_axis": boolean(False),
     },
     outputs=lambda values: _number(values, "num_outputs"),
 )
-def slice_channel(call: Call) -> list[ir.Value]:
+def slice_channel(call: OperatorCall) -> list[ir.Value]:
     """Equal parts of an axis, each a Slice; squeeze_axis drops the axis, which must then have size 1."""
     number, axis, shape = (
-        call.integer("num_outputs"),
-        call.axis(call.integer("axis")),
+        call.int_attribute("num_outputs"),
+        call.axis(call.int_attribute("axis")),
         call.shape(),
     )
     call.require(
@@ -170,15 +176,15 @@ def _split_outputs(values: Values) -> int:
     attributes={
         "indices": integers(None),
         "axis": integer(1),
-        "squeeze_axis": flag(False),
+        "squeeze_axis": boolean(False),
         "sections": _sections(),
     },
     outputs=_split_outputs,
 )
-def split_v2(call: Call) -> list[ir.Value]:
+def split_v2(call: OperatorCall) -> list[ir.Value]:
     """As numpy: parts that begin at each of the indices, the first of which is 0; or sections, the first ones longer."""
-    sections, begins = call.integer("sections"), call.integers("indices")
-    size = call.shape()[call.axis(call.integer("axis"))]
+    sections, begins = call.int_attribute("sections"), call.ints_attribute("indices")
+    size = call.shape()[call.axis(call.int_attribute("axis"))]
     if sections:
         call.require(sections <= size, f"sections={sections} on an axis of size {size}")
         least, longer = divmod(size, sections)
@@ -196,10 +202,12 @@ def split_v2(call: Call) -> list[ir.Value]:
     return _parts(call, bounds)
 
 
-def _parts(call: Call, bounds: list[int]) -> list[ir.Value]:
-    axis, shape = call.axis(call.integer("axis")), call.shape()
-    parts = [cut(call, {axis: slice(begin, end)}) for begin, end in pairwise(bounds)]
-    if not call.flag("squeeze_axis"):
+def _parts(call: OperatorCall, bounds: list[int]) -> list[ir.Value]:
+    axis, shape = call.axis(call.int_attribute("axis")), call.shape()
+    parts = [
+        slice_axes(call, {axis: slice(begin, end)}) for begin, end in pairwise(bounds)
+    ]
+    if not call.bool_attribute("squeeze_axis"):
         return parts
     largest = max(end - begin for begin, end in pairwise(bounds))
     call.require(largest == 1, f"squeeze_axis=True on parts of size {largest}")
@@ -221,15 +229,15 @@ def _crop_slots(values: Values) -> tuple[str, ...]:
         "num_args": Attribute(count().parse, required=True, only=(1, 2)),
         "offset": integers((0, 0)),
         "h_w": integers((0, 0)),
-        "center_crop": flag(False),
+        "center_crop": boolean(False),
     },
     slots=_crop_slots,
 )
-def crop(call: Call) -> ir.Value:
+def crop(call: OperatorCall) -> ir.Value:
     """A window of rows and columns as large as h_w, or as the second input, at an offset or in the middle."""
     call.require_rank(4, 4)
     rows, columns = call.shape()[2:]
-    size, offset = call.integers("h_w"), call.integers("offset")
+    size, offset = call.ints_attribute("h_w"), call.ints_attribute("offset")
     if len(call.inputs) == 2:
         reference = call.shape(call.inputs[1])
         call.require(
@@ -245,13 +253,13 @@ def crop(call: Call) -> ir.Value:
         0 < size[0] <= rows and 0 < size[1] <= columns,
         f"h_w={size} on an input of shape {call.shape()}",
     )
-    if call.flag("center_crop"):
+    if call.bool_attribute("center_crop"):
         offset = (rows - size[0]) // 2, (columns - size[1]) // 2
     inside = 0 <= offset[0] <= rows - size[0] and 0 <= offset[1] <= columns - size[1]
     call.require(
         inside, f"offset={offset}, h_w={size} leaves an input of shape {call.shape()}"
     )
-    return cut(
+    return slice_axes(
         call,
         {2 + axis: slice(offset[axis], offset[axis] + size[axis]) for axis in (0, 1)},
     )

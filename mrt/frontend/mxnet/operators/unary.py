@@ -1,6 +1,7 @@
-"""Functions of one tensor, element by element. Where ONNX has no such function, it is written with those it has.
+"""Element-wise functions of one tensor; those that ONNX lacks are composed of others.
 
-The halfway cases of round and rint are MXNet's own: both differ from ONNX's Round, which takes them to even.
+The halfway cases of round and rint are MXNet's own: both differ from ONNX's Round,
+which rounds half to even.
 """
 
 from __future__ import annotations
@@ -9,145 +10,189 @@ import math
 
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.registry import Handler, operator, real
 
-PLAIN = {
-    "relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "abs": "Abs",
-    "negative": "Neg", "erf": "Erf", "floor": "Floor", "ceil": "Ceil", "sign": "Sign", "softsign": "Softsign",
-    "reciprocal": "Reciprocal", "sin": "Sin", "cos": "Cos", "tan": "Tan", "arcsin": "Asin", "arccos": "Acos",
-    "arctan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "arcsinh": "Asinh", "arccosh": "Acosh", "arctanh": "Atanh",
+RENAMED = {
+    "relu": "Relu",
+    "sigmoid": "Sigmoid",
+    "tanh": "Tanh",
+    "exp": "Exp",
+    "log": "Log",
+    "sqrt": "Sqrt",
+    "abs": "Abs",
+    "negative": "Neg",
+    "erf": "Erf",
+    "floor": "Floor",
+    "ceil": "Ceil",
+    "sign": "Sign",
+    "softsign": "Softsign",
+    "reciprocal": "Reciprocal",
+    "sin": "Sin",
+    "cos": "Cos",
+    "tan": "Tan",
+    "arcsin": "Asin",
+    "arccos": "Acos",
+    "arctan": "Atan",
+    "sinh": "Sinh",
+    "cosh": "Cosh",
+    "arcsinh": "Asinh",
+    "arccosh": "Acosh",
+    "arctanh": "Atanh",
     "_contrib_sign_ste": "Sign",
-}  # fmt: skip
-TIMES = {"degrees": ("Identity", 180 / math.pi), "radians": ("Identity", math.pi / 180),
-         "log2": ("Log", 1 / math.log(2)), "log10": ("Log", 1 / math.log(10))}  # fmt: skip
+}
+# The ONNX operator and the factor of its result.
+WITH_FACTOR = {
+    "degrees": ("Identity", 180 / math.pi),
+    "radians": ("Identity", math.pi / 180),
+    "log2": ("Log", 1 / math.log(2)),
+    "log10": ("Log", 1 / math.log(10)),
+}
 
 
-def _plain(target: str) -> Handler:
-    def handler(call: Call) -> ir.Value:
-        return call.emit(target, [call.data])
-
-    return handler
-
-
-def _times(target: str, factor: float) -> Handler:
-    def handler(call: Call) -> ir.Value:
-        value = call.data if target == "Identity" else call.emit(target, [call.data])
-        return call.emit("Mul", [value, call.constant(factor)])
+def _renamed(target: str) -> Handler:
+    def handler(call: OperatorCall) -> ir.Value:
+        return call.add(target, call.data)
 
     return handler
 
 
-for _name, _target in PLAIN.items():
-    operator(_name)(_plain(_target))
-for _name, (_target, _factor) in TIMES.items():
-    operator(_name)(_times(_target, _factor))
+def _with_factor(target: str, factor: float) -> Handler:
+    def handler(call: OperatorCall) -> ir.Value:
+        value = call.data
+        if target != "Identity":
+            value = call.add(target, value)
+        return call.add("Mul", value, call.constant(factor))
+
+    return handler
+
+
+for _name, _target in RENAMED.items():
+    operator(_name)(_renamed(_target))
+for _name, (_target, _factor) in WITH_FACTOR.items():
+    operator(_name)(_with_factor(_target, _factor))
 
 
 @operator("square")
-def square(call: Call) -> ir.Value:
+def square(call: OperatorCall) -> ir.Value:
     """x * x."""
-    return call.emit("Mul", [call.data, call.data])
+    return call.add("Mul", call.data, call.data)
 
 
 @operator("rsqrt")
-def rsqrt(call: Call) -> ir.Value:
+def rsqrt(call: OperatorCall) -> ir.Value:
     """1 / sqrt(x)."""
-    return call.emit("Reciprocal", [call.emit("Sqrt", [call.data])])
+    root = call.add("Sqrt", call.data)
+    return call.add("Reciprocal", root)
 
 
-def _cube_root(call: Call) -> ir.Value:
-    """The root of |x| with the sign of x: Pow knows no third root of a negative number."""
-    root = call.emit("Pow", [call.emit("Abs", [call.data]), call.constant(1 / 3)])
-    return call.emit("Mul", [call.emit("Sign", [call.data]), root])
+def _cube_root(call: OperatorCall) -> ir.Value:
+    """sign(x) * |x|^(1/3): Pow has no cube root of a negative number."""
+    magnitude = call.add("Abs", call.data)
+    root = call.add("Pow", magnitude, call.constant(1 / 3))
+    sign = call.add("Sign", call.data)
+    return call.add("Mul", sign, root)
 
 
 @operator("cbrt")
-def cbrt(call: Call) -> ir.Value:
-    """The third root, of negative numbers too."""
+def cbrt(call: OperatorCall) -> ir.Value:
+    """The cube root, of negative numbers too."""
     return _cube_root(call)
 
 
 @operator("rcbrt")
-def rcbrt(call: Call) -> ir.Value:
+def rcbrt(call: OperatorCall) -> ir.Value:
     """1 / cbrt(x)."""
-    return call.emit("Reciprocal", [_cube_root(call)])
+    root = _cube_root(call)
+    return call.add("Reciprocal", root)
 
 
 @operator("expm1")
-def expm1(call: Call) -> ir.Value:
+def expm1(call: OperatorCall) -> ir.Value:
     """exp(x) - 1, near 0 to the precision of 1."""
-    return call.emit("Sub", [call.emit("Exp", [call.data]), call.constant(1.0)])
+    exponential = call.add("Exp", call.data)
+    return call.add("Sub", exponential, call.constant(1.0))
 
 
 @operator("log1p")
-def log1p(call: Call) -> ir.Value:
+def log1p(call: OperatorCall) -> ir.Value:
     """log(1 + x), near 0 to the precision of 1."""
-    return call.emit("Log", [call.emit("Add", [call.data, call.constant(1.0)])])
+    increased = call.add("Add", call.data, call.constant(1.0))
+    return call.add("Log", increased)
 
 
 @operator("fix", "trunc")
-def trunc(call: Call) -> ir.Value:
-    """Toward 0, at any magnitude: sign(x) * floor(|x|)."""
-    whole = call.emit("Floor", [call.emit("Abs", [call.data])])
-    return call.emit("Mul", [call.emit("Sign", [call.data]), whole])
+def trunc(call: OperatorCall) -> ir.Value:
+    """Round toward 0, at any magnitude: sign(x) * floor(|x|)."""
+    magnitude = call.add("Abs", call.data)
+    integer = call.add("Floor", magnitude)
+    sign = call.add("Sign", call.data)
+    return call.add("Mul", sign, integer)
 
 
 @operator("round", "_contrib_round_ste")
-def round_away(call: Call) -> ir.Value:
-    """To the nearest, halfway away from 0: the floor of |x|, and one more if twice what is beyond it reaches 1."""
-    magnitude = call.emit("Abs", [call.data])
-    whole = call.emit("Floor", [magnitude])
-    beyond = call.emit("Sub", [magnitude, whole])
-    more = call.emit("Floor", [call.emit("Mul", [beyond, call.constant(2.0)])])
-    return call.emit(
-        "Mul", [call.emit("Sign", [call.data]), call.emit("Add", [whole, more])]
-    )
+def round_away(call: OperatorCall) -> ir.Value:
+    """Round to the nearest, halfway away from 0.
+
+    The magnitude is floor(|x|), plus 1 where twice the fraction reaches 1.
+    """
+    magnitude = call.add("Abs", call.data)
+    integer = call.add("Floor", magnitude)
+    fraction = call.add("Sub", magnitude, integer)
+    doubled = call.add("Mul", fraction, call.constant(2.0))
+    carry = call.add("Floor", doubled)
+    sign = call.add("Sign", call.data)
+    rounded = call.add("Add", integer, carry)
+    return call.add("Mul", sign, rounded)
 
 
 @operator("rint")
-def rint(call: Call) -> ir.Value:
-    """To the nearest, halfway down: the floor, and one more only if the ceiling is nearer."""
-    low, high = call.emit("Floor", [call.data]), call.emit("Ceil", [call.data])
-    below, above = (
-        call.emit("Sub", [call.data, low]),
-        call.emit("Sub", [high, call.data]),
-    )
-    nearer = call.emit("Relu", [call.emit("Sign", [call.emit("Sub", [below, above])])])
-    return call.emit("Add", [low, nearer])
+def rint(call: OperatorCall) -> ir.Value:
+    """Round to the nearest, halfway down: the floor, plus 1 where the ceiling is nearer."""
+    low = call.add("Floor", call.data)
+    high = call.add("Ceil", call.data)
+    above_low = call.add("Sub", call.data, low)
+    below_high = call.add("Sub", high, call.data)
+    difference = call.add("Sub", above_low, below_high)
+    sign = call.add("Sign", difference)
+    is_high_nearer = call.add("Relu", sign)
+    return call.add("Add", low, is_high_nearer)
 
 
 @operator("hard_sigmoid", attributes={"alpha": real(0.2), "beta": real(0.5)})
-def hard_sigmoid(call: Call) -> ir.Value:
+def hard_sigmoid(call: OperatorCall) -> ir.Value:
     """clip(alpha * x + beta, 0, 1)."""
-    return call.emit(
-        "HardSigmoid",
-        [call.data],
-        {"alpha": call.real("alpha"), "beta": call.real("beta")},
-    )
+    alpha = call.float_attribute("alpha")
+    beta = call.float_attribute("beta")
+    return call.add("HardSigmoid", call.data, alpha=alpha, beta=beta)
 
 
 @operator("smooth_l1", attributes={"scalar": real(1.0)})
-def smooth_l1(call: Call) -> ir.Value:
-    """(s * x)^2 / 2 within 1 / s^2 of 0, |x| - 1 / (2 s^2) outside: the square of what is within, plus what is not."""
-    sharpness = call.real("scalar") ** 2
-    magnitude = call.emit("Abs", [call.data])
+def smooth_l1(call: OperatorCall) -> ir.Value:
+    """(s * x)^2 / 2 where |x| < 1 / s^2, else |x| - 1 / (2 s^2).
+
+    With c = min(|x|, 1 / s^2) both are s^2 / 2 * c^2 + (|x| - c).
+    """
+    sharpness = call.float_attribute("scalar") ** 2
+    magnitude = call.add("Abs", call.data)
     if sharpness == 0:
-        return call.emit("Mul", [magnitude, call.constant(0.0)])
-    within = call.emit("Clip", [magnitude, None, call.constant(1 / sharpness)])
-    curved = call.emit(
-        "Mul", [call.emit("Mul", [within, within]), call.constant(sharpness / 2)]
-    )
-    return call.emit("Add", [curved, call.emit("Sub", [magnitude, within])])
+        return call.add("Mul", magnitude, call.constant(0.0))
+    clipped = call.add("Clip", magnitude, None, call.constant(1 / sharpness))
+    squared = call.add("Mul", clipped, clipped)
+    curved = call.add("Mul", squared, call.constant(sharpness / 2))
+    linear = call.add("Sub", magnitude, clipped)
+    return call.add("Add", curved, linear)
 
 
 @operator(
     "_contrib_quadratic", attributes={"a": real(0.0), "b": real(0.0), "c": real(0.0)}
 )
-def quadratic(call: Call) -> ir.Value:
+def quadratic(call: OperatorCall) -> ir.Value:
     """(a * x + b) * x + c."""
-    slope = call.emit("Mul", [call.data, call.constant(call.real("a"))])
-    line = call.emit("Add", [slope, call.constant(call.real("b"))])
-    return call.emit(
-        "Add", [call.emit("Mul", [line, call.data]), call.constant(call.real("c"))]
-    )
+    a = call.constant(call.float_attribute("a"))
+    slope = call.add("Mul", call.data, a)
+    b = call.constant(call.float_attribute("b"))
+    line = call.add("Add", slope, b)
+    product = call.add("Mul", line, call.data)
+    c = call.constant(call.float_attribute("c"))
+    return call.add("Add", product, c)

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from mrt.frontend.mxnet.graph_builder import GraphBuilder
 
 from mrt.errors import BadModel, Unsupported
 from mrt.frontend.mxnet import Source, read_mxnet
@@ -14,7 +15,6 @@ from mrt.frontend.mxnet.files import read_parameters
 from mrt.frontend.mxnet.literals import parse_bound
 from mrt.frontend.mxnet.operators.resize import _bins
 from mrt.frontend.mxnet.symbol import read_symbol
-from mrt.frontend.mxnet.writer import Writer
 from tests.support.mxnet_files import (
     array_bytes,
     node,
@@ -82,20 +82,20 @@ def test_many_nodes_of_one_name_are_numbered_at_once(tmp_path):
 
 
 def test_names_are_claimed_in_a_time_that_does_not_grow_with_their_number():
-    writer = Writer()
+    builder = GraphBuilder()
     for _ in range(50_000):
-        writer.claim("x")
-    assert writer.claim("x") == "x_50001"
+        builder.claim("x")
+    assert builder.claim("x") == "x_50001"
 
 
 def test_a_released_name_is_the_next_one_given():
-    writer = Writer()
-    assert [writer.claim("x") for _ in range(4)] == ["x", "x_2", "x_3", "x_4"]
-    writer.release("x_3")
-    writer.release("x_2")
-    assert [writer.claim("x") for _ in range(3)] == ["x_2", "x_3", "x_5"]
-    writer.release("x")
-    assert [writer.claim("x") for _ in range(2)] == ["x", "x_6"]
+    builder = GraphBuilder()
+    assert [builder.claim("x") for _ in range(4)] == ["x", "x_2", "x_3", "x_4"]
+    builder.release("x_3")
+    builder.release("x_2")
+    assert [builder.claim("x") for _ in range(3)] == ["x_2", "x_3", "x_5"]
+    builder.release("x")
+    assert [builder.claim("x") for _ in range(2)] == ["x", "x_6"]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_released_name_is_the_next_one_given():
 )
 def test_all_constants_together_are_bounded(tmp_path, nodes, monkeypatch):
     """Room for one of them is left, so that the test itself takes little."""
-    monkeypatch.setattr("mrt.frontend.mxnet.writer.MAX_ELEMENTS", 1000)
+    monkeypatch.setattr("mrt.frontend.mxnet.graph_builder.MAX_ELEMENTS", 1000)
     many = [*nodes, node("add_n", "sum", list(range(1000)), num_args="1000")]
     with pytest.raises(
         Unsupported,
@@ -165,7 +165,7 @@ def test_bins_of_an_average_are_made_all_together():
 
 
 def test_nodes_are_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr("mrt.frontend.mxnet.writer.MAX_NODES", 20)
+    monkeypatch.setattr("mrt.frontend.mxnet.graph_builder.MAX_NODES", 20)
     with pytest.raises(
         Unsupported, match=r"s \(SliceChannel\): more than 20 nodes of ONNX"
     ):

@@ -91,7 +91,7 @@ REFUSALS = [
     (row("batch_dot", [MANY[:1], MORE], A), "shapes (1, 4, 5), (2, 5, 3): expected matrices, with the same axes"),
     (row("batch_dot", [MANY, MANY], A), "shapes do not fit"),
     (row("_linalg_gemm2", [MANY, MORE], A, axis="2"), "axis=2 is the last one, that of columns"),
-    (row("_linalg_gemm2", [MANY, A], A), "inputs of 2 and 3 dimensions; expected as many"),
+    (row("_linalg_gemm2", [MANY, A], A), "inputs of 2 and 3 dimensions; expected the same number"),
     (row("_linalg_gemm", [A, B, A], A), "a product of shape (2, 4) and C of shape (2, 3) differ"),
     (row("_linalg_potrf", A, A), "ONNX has no operator that factors matrices"),
     (row("khatri_rao", [A, B], A), "ONNX has no operator for this function"),

@@ -5,28 +5,30 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.call import Call
+from mrt.frontend.mxnet.operator_call import OperatorCall
 from mrt.frontend.mxnet.operators.registry import (
     LABEL_SLOT,
     Attribute,
     Values,
-    flag,
+    boolean,
+    choice,
     ignored,
     integer,
     operator,
     optional_real,
-    word,
 )
 
 OUTSIDE = -1e30  # far below any activation: its exponential beside one is 0
 SOFTMAX: dict[str, Attribute] = {
     "axis": integer(-1),
     "temperature": optional_real(),
-    "dtype": word("float32"),
+    "dtype": choice("float32"),
 }
 
 
-NO_LENGTH = Attribute(flag(False).parse, False, only=(False, None), none_allowed=True)
+NO_LENGTH = Attribute(
+    boolean(False).parse, False, only=(False, None), none_allowed=True
+)
 
 
 def _softmax_slots(values: Values) -> tuple[str, ...]:
@@ -37,15 +39,15 @@ def _softmax_slots(values: Values) -> tuple[str, ...]:
     "softmax",
     attributes={
         **SOFTMAX,
-        "use_length": Attribute(flag(False).parse, False, none_allowed=True),
+        "use_length": Attribute(boolean(False).parse, False, none_allowed=True),
     },
     slots=_softmax_slots,
 )
-def softmax(call: Call) -> ir.Value:
+def softmax(call: OperatorCall) -> ir.Value:
     """Softmax(x / temperature); with use_length over the first elements of the axis only, the others become 0."""
-    axis = call.axis(call.integer("axis"))
+    axis = call.axis(call.int_attribute("axis"))
     if len(call.inputs) == 1:
-        return call.emit("Softmax", [_divided(call)], {"axis": axis})
+        return call.add("Softmax", _divided(call), axis=axis)
     shape, length = call.shape(), call.inputs[1]
     rest = [*shape[:axis], *shape[axis + 1 :]]
     found = call.shape(length)
@@ -54,60 +56,59 @@ def softmax(call: Call) -> ir.Value:
         [-1 if i == axis else 1 for i in range(len(shape))]
     )
     lengths = call.reshape(length, [*shape[:axis], 1, *shape[axis + 1 :]])
-    inside = call.emit("Less", [call.array(place), lengths])
-    among = call.emit("Where", [inside, _divided(call), call.constant(OUTSIDE)])
-    return call.emit(
-        "Where",
-        [inside, call.emit("Softmax", [among], {"axis": axis}), call.constant(0.0)],
+    inside = call.add("Less", call.array(place), lengths)
+    among = call.add("Where", inside, _divided(call), call.constant(OUTSIDE))
+    return call.add(
+        "Where", inside, call.add("Softmax", among, axis=axis), call.constant(0.0)
     )
 
 
 @operator("log_softmax", attributes={**SOFTMAX, "use_length": NO_LENGTH})
-def log_softmax(call: Call) -> ir.Value:
+def log_softmax(call: OperatorCall) -> ir.Value:
     """The logarithm of softmax."""
-    return call.emit(
-        "LogSoftmax", [_divided(call)], {"axis": call.axis(call.integer("axis"))}
+    return call.add(
+        "LogSoftmax", _divided(call), axis=call.axis(call.int_attribute("axis"))
     )
 
 
 @operator("softmin", attributes={**SOFTMAX, "use_length": NO_LENGTH})
-def softmin(call: Call) -> ir.Value:
+def softmin(call: OperatorCall) -> ir.Value:
     """The softmax of the negative."""
-    return call.emit(
+    return call.add(
         "Softmax",
-        [call.emit("Neg", [_divided(call)])],
-        {"axis": call.axis(call.integer("axis"))},
+        call.add("Neg", _divided(call)),
+        axis=call.axis(call.int_attribute("axis")),
     )
 
 
-def _divided(call: Call) -> ir.Value:
-    temperature = call.optional_real("temperature")
+def _divided(call: OperatorCall) -> ir.Value:
+    temperature = call.optional_float_attribute("temperature")
     if temperature is None or temperature == 1:
         return call.data
     call.require(
         temperature > 0, f"temperature={temperature}: expected a positive number"
     )
-    return call.emit("Div", [call.data, call.constant(temperature)])
+    return call.add("Div", call.data, call.constant(temperature))
 
 
 @operator(
     "SoftmaxActivation",
-    attributes={"mode": word("instance", "channel", default="instance")},
+    attributes={"mode": choice("instance", "channel", default="instance")},
 )
-def softmax_activation(call: Call) -> ir.Value:
+def softmax_activation(call: OperatorCall) -> ir.Value:
     """Over axis 1 (channel); over the last axis (instance), whatever its documentation says of flattening."""
-    channel = call.word("mode") == "channel"
+    channel = call.string_attribute("mode") == "channel"
     call.require_rank(3 if channel else 2)
     axis = 1 if channel else len(call.shape()) - 1
-    return call.emit("Softmax", [call.data], {"axis": axis})
+    return call.add("Softmax", call.data, axis=axis)
 
 
 @operator(
     "SoftmaxOutput",
     "Softmax",
     attributes={
-        "multi_output": flag(False),
-        "preserve_shape": flag(False),
+        "multi_output": boolean(False),
+        "preserve_shape": boolean(False),
         **ignored(
             "grad_scale",
             "ignore_label",
@@ -119,19 +120,20 @@ def softmax_activation(call: Call) -> ir.Value:
     },
     slots=("data", LABEL_SLOT),
 )
-def softmax_output(call: Call) -> ir.Value:
+def softmax_output(call: OperatorCall) -> ir.Value:
     """Softmax over axis 1 (multi_output) or the last axis (preserve_shape)."""
     call.require_rank(2)
     rank = len(call.shape())
-    multiple, preserved = call.flag("multi_output"), call.flag("preserve_shape")
+    multiple, preserved = (
+        call.bool_attribute("multi_output"),
+        call.bool_attribute("preserve_shape"),
+    )
     call.require(
         rank == 2 or multiple != preserved,
         f"input of shape {call.shape()}: which axis is meant depends on how MXNet was built, "
         "unless exactly one of multi_output and preserve_shape is set",
     )
-    return call.emit(
-        "Softmax", [call.data], {"axis": 1 if multiple or rank == 2 else rank - 1}
-    )
+    return call.add("Softmax", call.data, axis=1 if multiple or rank == 2 else rank - 1)
 
 
 @operator(
@@ -140,9 +142,9 @@ def softmax_output(call: Call) -> ir.Value:
     attributes=ignored("grad_scale"),
     slots=("data", LABEL_SLOT),
 )
-def linear_regression_output(call: Call) -> ir.Value:
+def linear_regression_output(call: OperatorCall) -> ir.Value:
     """The input."""
-    return call.emit("Identity", [call.data])
+    return call.add("Identity", call.data)
 
 
 @operator(
@@ -150,9 +152,9 @@ def linear_regression_output(call: Call) -> ir.Value:
     attributes=ignored("margin", "regularization_coefficient", "use_linear"),
     slots=("data", LABEL_SLOT),
 )
-def svm_output(call: Call) -> ir.Value:
+def svm_output(call: OperatorCall) -> ir.Value:
     """The input."""
-    return call.emit("Identity", [call.data])
+    return call.add("Identity", call.data)
 
 
 @operator(
@@ -160,12 +162,12 @@ def svm_output(call: Call) -> ir.Value:
     attributes=ignored("grad_scale"),
     slots=("data", LABEL_SLOT),
 )
-def logistic_regression_output(call: Call) -> ir.Value:
+def logistic_regression_output(call: OperatorCall) -> ir.Value:
     """The sigmoid of the input."""
-    return call.emit("Sigmoid", [call.data])
+    return call.add("Sigmoid", call.data)
 
 
 @operator("MakeLoss", attributes=ignored("grad_scale", "valid_thresh", "normalization"))
-def make_loss(call: Call) -> ir.Value:
+def make_loss(call: OperatorCall) -> ir.Value:
     """The input."""
-    return call.emit("Identity", [call.data])
+    return call.add("Identity", call.data)

@@ -1,9 +1,9 @@
-"""What MXNet holds in an integer dtype. Here everything is float32, which holds integers up to 2^24 exactly.
+"""Values that MXNet holds in an integer dtype. Here they are float32, exact up to 2^24.
 
-So a value that MXNet holds as an integer is marked, and an operator may read it only where it means the same on float32:
-where it moves elements, where it reads an index, where it casts, and in sums, products, quotients (which MXNet cuts toward
-0) and comparisons of int32 and int64. Elsewhere (a mean) the node is refused: a Cast to float32 in front says what is
-meant.
+Such a value is marked. An operator may read it only where its meaning on float32 is the
+same: where it moves elements, reads an index or casts, and in sums, products, quotients
+(which MXNet truncates toward 0) and comparisons of int32 and int64. Elsewhere, as in a
+mean, the node is refused, until a Cast to float32 in front makes its meaning plain.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from mrt.frontend.mxnet.writer import RefusalError
+from mrt.frontend.mxnet.graph_builder import NodeRefusedError
 
 _KEY = "mxnet.dtype"
-WIDE = ("int32", "int64")
+AT_LEAST_32_BITS = ("int32", "int64")
 
 MOVES = frozenset({
     "Reshape", "reshape", "reshape_like", "Flatten", "flatten", "transpose", "SwapAxis", "swapaxes", "expand_dims",
@@ -48,14 +48,14 @@ SUMS = frozenset({
 
 
 def mark(value: ir.Value, dtype: str) -> ir.Value:
-    """Say that MXNet holds this value in an integer dtype; nothing for a float dtype."""
+    """Record that MXNet holds this value in an integer dtype; a float dtype records nothing."""
     if "int" in dtype or dtype == "bool":
         value.meta[_KEY] = dtype
     return value
 
 
 def mark_all(result: ir.Value | list[ir.Value], dtype: str) -> None:
-    """`mark` for whatever a handler returned."""
+    """Mark all results of a handler."""
     for value in [result] if isinstance(result, ir.Value) else result:
         mark(value, dtype)
 
@@ -66,23 +66,23 @@ def dtype_of(value: ir.Value) -> str | None:
 
 
 def dtype_of_result(operator: str, operands: Sequence[ir.Value]) -> str | None:
-    """The integer dtype of the results that follows from the operands, or a refusal."""
+    """The integer dtype of the results, from those of the operands; refuse other readers."""
     dtypes = [dtype_of(value) for value in operands]
-    found = next((dtype for dtype in dtypes if dtype), None)
-    if found is None or operator in READS:
+    dtype = next((dtype for dtype in dtypes if dtype), None)
+    if dtype is None or operator in READS:
         return None
     if operator in INDEXED:
         return _of_indexed(operator, dtypes)
-    if operator in MOVES or (operator in SUMS and found in WIDE):
-        return found
-    name = operands[dtypes.index(found)].name
-    raise RefusalError(
-        f"input {name!r} is {found} in MXNet; supported: float32, so put a Cast in front"
+    if operator in MOVES or (operator in SUMS and dtype in AT_LEAST_32_BITS):
+        return dtype
+    name = operands[dtypes.index(dtype)].name
+    raise NodeRefusedError(
+        f"input {name!r} is {dtype} in MXNet; supported: float32, so put a Cast in front"
     )
 
 
 def _of_indexed(operator: str, dtypes: Sequence[str | None]) -> str | None:
-    """These read an index in one place and keep the dtype of what they take in another."""
+    """The result of a gathering operator has the dtype of the operand it gathers from."""
     if operator == "Embedding":
         return dtypes[1]
     if operator == "one_hot":

@@ -1,0 +1,93 @@
+"""Other outputs for a symbol: the nodes that the user names become its heads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from mrt.errors import BadOption
+from mrt.frontend.mxnet.operators import OPERATORS
+from mrt.frontend.mxnet.operators.registry import read_attributes
+from mrt.frontend.mxnet.symbol import Edge, Symbol, SymbolNode
+
+_OUTPUT = re.compile(r"_output([0-9]{0,4})")
+
+
+def node_names(symbol: Symbol) -> dict[str, int]:
+    """The id of every operator's node by a unique name: act, act_2, act_3 for a repeated one."""
+    taken = {node.name for node in symbol.nodes.values() if node.operator is None}
+    names: dict[str, int] = {}
+    numbered: dict[str, int] = {}  # by wanted name: the last number that was tried
+    for index, node in symbol.nodes.items():
+        if node.operator is not None:
+            wanted = name = node.name or "node"
+            number = numbered.get(wanted, 1)
+            while name in taken or name in names:
+                number += 1
+                name = f"{wanted}_{number}"
+            names[name], numbered[wanted] = index, number
+    return names
+
+
+def select_outputs(symbol: Symbol, outputs: Sequence[str]) -> tuple[Symbol, list[str]]:
+    """The symbol with these outputs, and the names that are not found in it.
+
+    If there are any such names, its own heads stay too. The name of a node means all its
+    outputs; fc_output is MXNet's own name for one, split_output1 for a second.
+    """
+    names = node_names(symbol)
+    nodes = dict(symbol.nodes)
+    for name, index in names.items():
+        nodes[index] = replace(nodes[index], name=name)
+    selected: list[Edge] = []
+    not_found: list[str] = []
+    for name in outputs:
+        edges = _edges(name, names, symbol.nodes)
+        if not edges:
+            not_found.append(name)
+        _refuse_repeated(name, edges, selected)
+        selected += edges
+    heads = selected
+    if not_found:
+        added = [edge for edge in selected if edge not in symbol.heads]
+        heads = [*symbol.heads, *added]
+    return replace(symbol, nodes=nodes, heads=tuple(heads)), not_found
+
+
+def _refuse_repeated(
+    name: str, edges: Sequence[Edge], selected: Sequence[Edge]
+) -> None:
+    for edge in edges:
+        if edge in selected:
+            raise BadOption(
+                f"--outputs: {name!r} is listed twice (output {edge.output} of its node)"
+            )
+
+
+def _edges(
+    name: str, names: Mapping[str, int], nodes: Mapping[int, SymbolNode]
+) -> list[Edge]:
+    """The outputs that a name means; none where it is unknown."""
+    if name in names:
+        index = names[name]
+        count = _output_count(nodes[index])
+        return [Edge(index, output) for output in range(count)]
+    ending = _OUTPUT.search(name, max(name.rfind("_output"), 0))
+    if ending is None or ending.end() != len(name):
+        return []
+    node_name = name[: ending.start()]
+    if node_name not in names:
+        return []
+    index = names[node_name]
+    output = int(ending.group(1) or 0)
+    return [Edge(index, output)] if output < _output_count(nodes[index]) else []
+
+
+def _output_count(node: SymbolNode) -> int:
+    """The number of outputs; 1 for an operator that cannot be converted, which is refused later."""
+    operator = OPERATORS.get(node.operator or "")
+    if operator is None:
+        return 1
+    values, troubles = read_attributes(operator.attributes, node.attributes)
+    return 1 if troubles else operator.outputs(values)
