@@ -324,23 +324,30 @@ def _slice(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
         place = axis % len(input_shape)
         size = input_shape[place]
         begin = max(start + size, 0) if start < 0 else min(start, size)
-        derivative = _spread(write, derivative, shape, place, step)
+        derivative = _spread(write, derivative, shape=shape, axis=place, step=step)
         taken = shape[place] * step
         zeros = begin, size - begin - taken
-        derivative = _padded(write, derivative, len(input_shape), place, zeros)
+        derivative = _padded(
+            write, derivative, rank=len(input_shape), axis=place, zeros=zeros
+        )
         shape[place] = size
     write.give(first(node), derivative)
     return True
 
 
 def _spread(
-    write: GradientWriter, value: ir.Value, shape: Sequence[int], axis: int, step: int
+    write: GradientWriter,
+    value: ir.Value,
+    *,
+    shape: Sequence[int],
+    axis: int,
+    step: int,
 ) -> ir.Value:
     """Put `step` - 1 zeros behind each index of one axis of a value of this shape."""
     before, behind = shape[: axis + 1], shape[axis + 1 :]
     value = _reshaped(write, value, [*before, 1, *behind])
     zeros = 0, step - 1
-    value = _padded(write, value, len(shape) + 1, axis + 1, zeros)
+    value = _padded(write, value, rank=len(shape) + 1, axis=axis + 1, zeros=zeros)
     spread = shape[axis] * step
     return _reshaped(write, value, [*shape[:axis], spread, *behind])
 
@@ -348,6 +355,7 @@ def _spread(
 def _padded(
     write: GradientWriter,
     value: ir.Value,
+    *,
     rank: int,
     axis: int,
     zeros: tuple[int, int],

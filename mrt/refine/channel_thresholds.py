@@ -18,8 +18,11 @@ FACTORS = (1.0, 1.1, 1.2, 1.4, 1.7, 2.0, 2.5, 3.0)
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the way from the mean to the range's middle
 LEAST_THRESHOLD = 1 / 12  # the least that is tried, of the largest magnitude
 THRESHOLDS = 48  # how many are tried
-FEWEST_NUMBERS = 100  # a channel with fewer that are not tiny may be larger elsewhere
-FEWEST_SAMPLES = 8  # with more, a channel that was 0 may be clipped below the largest
+FEWEST_NUMBERS = 100  # not tiny; a channel with fewer may be larger elsewhere
+FEWEST_SAMPLES = 8
+"""With more samples, a channel that was 0 in them may be clipped below the largest
+magnitude of the value: in proportion to how many more there are."""
+
 ROUNDING_VARIANCE = 1 / 12  # of a rounding error, in steps squared
 
 

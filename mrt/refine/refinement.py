@@ -65,7 +65,9 @@ def refine(
     table = replace(table, decisions=Decisions(options.key()))
     with threadpool_limits(limits=1, user_api="blas"):
         if stages.need(Needs.CHANNELS):
-            table = _with_channels(model, table, options, stages, statistics)
+            table = _with_channels(
+                model, table, options, stages=stages, statistics=statistics
+            )
         if stages.need(Needs.LAYERS):
             chosen = [stage for stage in LAYER_STAGES if stages.runs(stage.name)]
             lowering = GraphLowering(model, table, options)
@@ -78,6 +80,7 @@ def _with_channels(
     model: ir.Model,
     table: CalibrationTable,
     options: QuantizeOptions,
+    *,
     stages: RefineOptions,
     statistics: FloatStatistics,
 ) -> CalibrationTable:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 
 from mrt.calibrate.session import Array
 from mrt.quantize.graph import GraphLowering
@@ -38,26 +38,31 @@ def decide_layers(
     count = len(statistics.layers)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         simulation = Simulation(lowering.builder, statistics.samples, pool)
+
+        def decide(layer: WeightedLayer, outputs: Sequence[Array]) -> RoundedLayer:
+            state = LayerState(
+                layer,
+                lowering.table,
+                lowering.options,
+                inputs=_inputs(layer, simulation, len(outputs[0])),
+                outputs=outputs,
+                pool=pool,
+            )
+            for stage in stages:
+                state = stage.decide(state)
+            return state.rounded_layer()
+
         layer = lowering.next_layer()
         while layer is not None:
             outputs = statistics.layers.pop(layer.name, None)
             if outputs is None:
                 rounded = nearest(layer, lowering.table, lowering.options)
             else:
-                state = _state(lowering, layer, simulation, outputs, pool)
-                rounded = _decide_layer(state, stages)
+                rounded = decide(layer, outputs)
                 decisions[layer.name] = _decision(layer, rounded)
                 progress("refining layers", len(decisions), count)
             layer = lowering.next_layer(rounded)
     return decisions
-
-
-def _decide_layer(
-    state: LayerState, stages: Sequence[Stage[LayerState]]
-) -> RoundedLayer:
-    for stage in stages:
-        state = stage.decide(state)
-    return state.rounded_layer()
 
 
 def _decision(layer: WeightedLayer, rounded: RoundedLayer) -> LayerDecision:
@@ -65,28 +70,14 @@ def _decision(layer: WeightedLayer, rounded: RoundedLayer) -> LayerDecision:
     return LayerDecision(rounded.weights, gains, rounded.bias)
 
 
-def _state(
-    lowering: GraphLowering,
-    layer: WeightedLayer,
-    simulation: Simulation,
-    outputs: Sequence[Array],
-    pool: Executor,
-) -> LayerState:
-    """The state of a layer of which nothing is decided yet."""
-    inputs = LayerInputs(
+def _inputs(layer: WeightedLayer, simulation: Simulation, places: int) -> LayerInputs:
+    """The integers that the layer takes, for so many outputs of each sample."""
+    return LayerInputs(
         simulation.values(layer.input.value),
         _window(layer),
         length=math.prod(layer.weights.shape[1:]),
         zero_point=int(layer.input.zero_point),
-        places=len(outputs[0]),
-    )
-    return LayerState(
-        layer,
-        lowering.table,
-        lowering.options,
-        inputs=inputs,
-        outputs=outputs,
-        pool=pool,
+        places=places,
     )
 
 
