@@ -1,7 +1,8 @@
-"""Real numbers known to lie between two float64 numbers, many at once: enough to round nearly all of them beyond doubt.
+"""Real numbers between two float64 numbers, many at once: enough to round nearly all of them.
 
-Every end is moved outward by far more than a C library or a vector unit errs. So which of them computed an end can change
-how many numbers remain in doubt, never to what integer a number rounds.
+Every bound is moved outward by far more than the error of a C library or a vector unit. So
+the library that computed a bound can change how many numbers stay in doubt, but never the
+integer to which a number rounds.
 """
 
 from __future__ import annotations
@@ -18,23 +19,24 @@ from mrt.exact.fixed_point import FloatArray
 
 Booleans = npt.NDArray[np.bool_]
 
-MARGIN = (
-    2.0**-40
-)  # of an end: 2^13 times 2^-53, of which libraries and numpy's vector forms err by a few
-NEAR_ZERO = (
-    2.0**-100
-)  # the decimal forms take 34 digits of terms about as large as 1, whatever is left of these
-EXACT = (
-    2.0**26
-)  # sums and products of whole numbers below it are exact, here and in decimal
+MARGIN = 2.0**-40
+"""Relative margin: 2^13 * 2^-53. Libraries and numpy's vector forms err by a few 2^-53."""
+
+NEAR_ZERO = 2.0**-100
+"""Absolute margin: the decimal forms keep 34 digits of terms near 1, even if these cancel."""
+
+EXACT = 2.0**26
+"""Sums and products of integers below it are exact, here and in decimal."""
+
 GREATEST = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True, eq=False)
 class Enclosure:
-    """Numbers in `low` .. `high`, ends included: where both are equal exactly that, where both are NaN nothing is known.
+    """Numbers in `low` .. `high`, bounds included.
 
-    Of what is `undefined` it is known that it is no number; its ends are NaN.
+    Equal bounds are exactly the number; where both are NaN, nothing is known. A number that
+    is `undefined` certainly does not exist, and its bounds are NaN.
     """
 
     low: FloatArray
@@ -43,28 +45,28 @@ class Enclosure:
 
     @classmethod
     def of(cls, numbers: npt.ArrayLike) -> Enclosure:
-        """Exactly these."""
+        """Exactly these numbers."""
         exact = np.asarray(numbers, np.float64)
         return cls(exact, exact)
 
     @property
-    def ends(self) -> tuple[FloatArray, ...]:
-        """Both, or what it is exactly."""
-        return (self.low,) if self.low is self.high else (self.low, self.high)
+    def bounds(self) -> tuple[FloatArray, ...]:
+        """Both bounds; only one if they are the same array."""
+        if self.low is self.high:
+            return (self.low,)
+        return self.low, self.high
 
     @property
     def unknown(self) -> Booleans:
-        """Where a number may be anything, or none."""
+        """Where nothing is known of a number, not even that it exists."""
         return np.isnan(self.low)
 
     @property
     def integral(self) -> Booleans:
-        """Where it is exactly one whole number, not too large."""
-        return (
-            np.equal(self.low, self.high)
-            & (np.abs(self.low) < EXACT)
-            & np.equal(np.floor(self.low), self.low)
-        )
+        """Where it is exactly one integer, of at most 26 bits."""
+        is_exact = np.equal(self.low, self.high)
+        is_integer = np.equal(np.floor(self.low), self.low)
+        return is_exact & (np.abs(self.low) < EXACT) & is_integer
 
     @property
     def _zero(self) -> Booleans:
@@ -78,47 +80,50 @@ class Enclosure:
         return Enclosure(least, np.maximum(-self.low, self.high))
 
     def __add__(self, other: Enclosure) -> Enclosure:
-        return outward(
-            self.low + other.low, self.high + other.high, self.integral & other.integral
-        )
+        exact = self.integral & other.integral
+        return outward(self.low + other.low, self.high + other.high, exact)
 
     def __sub__(self, other: Enclosure) -> Enclosure:
         return self + -other
 
     def __mul__(self, other: Enclosure) -> Enclosure:
+        low, high = _extremes(np.multiply, self, other)
         exact = (self.integral & other.integral) | self._zero | other._zero
-        return outward(*_extremes(np.multiply, self, other), exact)
+        return outward(low, high, exact)
 
     def __truediv__(self, other: Enclosure) -> Enclosure:
         low, high = _extremes(np.divide, self, other)
-        exact = self.integral & other.integral & (np.fmod(self.low, other.low) == 0)
-        return outward(low, high, exact).known((other.low > 0) | (other.high < 0))
+        divides = np.fmod(self.low, other.low) == 0
+        exact = self.integral & other.integral & divides
+        never_zero = (other.low > 0) | (other.high < 0)
+        return outward(low, high, exact).known(never_zero)
 
     def at_least(self, other: Enclosure) -> Enclosure:
         """The greater of two."""
-        return Enclosure(
-            np.maximum(self.low, other.low), np.maximum(self.high, other.high)
-        )
+        low = np.maximum(self.low, other.low)
+        return Enclosure(low, np.maximum(self.high, other.high))
 
     def at_most(self, other: Enclosure) -> Enclosure:
         """The less of two."""
-        return Enclosure(
-            np.minimum(self.low, other.low), np.minimum(self.high, other.high)
-        )
+        low = np.minimum(self.low, other.low)
+        return Enclosure(low, np.minimum(self.high, other.high))
 
     def within(self, low: float, high: float) -> Enclosure:
-        """The same numbers, which are proven not to lie beyond."""
+        """The same numbers, which are proven to lie in this interval."""
         return Enclosure(np.clip(self.low, low, high), np.clip(self.high, low, high))
 
     def known(self, where: Booleans) -> Enclosure:
-        """The same there; elsewhere nothing."""
-        return Enclosure(
-            np.where(where, self.low, np.nan), np.where(where, self.high, np.nan)
-        )
+        """The same numbers where this is true; elsewhere nothing is known."""
+        low = np.where(where, self.low, np.nan)
+        return Enclosure(low, np.where(where, self.high, np.nan))
 
     def defined(self, low: float, high: float, of: Enclosure) -> Enclosure:
-        """The same, a function of numbers that is none of those certain to lie beyond these."""
-        return Enclosure(self.low, self.high, (of.high < low) | (of.low > high))
+        """These values of a function that is undefined outside `low` .. `high`.
+
+        `of` are its arguments.
+        """
+        outside = (of.high < low) | (of.low > high)
+        return Enclosure(self.low, self.high, outside)
 
     def steps(self, step: Callable[[FloatArray], FloatArray]) -> Enclosure:
         """A function that never falls and is exact in float64, such as floor."""
@@ -130,65 +135,68 @@ class Enclosure:
         low: float = -np.inf,
         high: float = np.inf,
     ) -> Enclosure:
-        """A function that never falls, nor leaves `low` .. `high`, as a library computes it."""
+        """A function, computed by a library, that never falls and stays in `low` .. `high`."""
         return outward(function(self.low), function(self.high)).within(low, high)
 
     def wave(
-        self, function: Callable[[FloatArray], FloatArray], reach: float
+        self, function: Callable[[FloatArray], FloatArray], limit: float
     ) -> Enclosure:
-        """A function of slopes within -1 .. 1 and of values near 1, of numbers within `reach`."""
-        off = self.high - self.low + MARGIN
+        """sin or cos: slopes and values are within -1 .. 1.
+
+        Nothing is known for numbers beyond `limit`.
+        """
+        error = self.high - self.low + MARGIN
         value = function(self.low)
-        return outward(value - off, value + off).known(np.abs(self.low) < reach)
+        enclosed = outward(value - error, value + error)
+        return enclosed.known(np.abs(self.low) < limit)
 
     def greater(self, other: Enclosure) -> Enclosure:
-        """1 where it is, 0 where it is not."""
+        """1 where this is greater, else 0."""
         return boolean(self.low > other.high, self.high > other.low)
 
     def not_less(self, other: Enclosure) -> Enclosure:
-        """1 where it is not, 0 where it is."""
+        """1 where this is not less, else 0."""
         return boolean(self.low >= other.high, self.high >= other.low)
 
     def equal(self, other: Enclosure) -> Enclosure:
-        """1 where it is, 0 where it is not."""
-        same = (
-            (self.low == self.high)
-            & (other.low == other.high)
-            & (self.low == other.low)
-        )
-        return boolean(same, (self.low <= other.high) & (other.low <= self.high))
+        """1 where both are equal, else 0."""
+        both_exact = (self.low == self.high) & (other.low == other.high)
+        certain = both_exact & (self.low == other.low)
+        possible = (self.low <= other.high) & (other.low <= self.high)
+        return boolean(certain, possible)
 
     def is_true(self) -> Enclosure:
-        """1 where it is not 0."""
+        """1 where this is not 0, else 0."""
         return boolean((self.low > 0) | (self.high < 0), ~self._zero)
 
     def choose(self, yes: Enclosure, no: Enclosure) -> Enclosure:
         """`yes` where this is not 0, else `no`; where that is in doubt, both."""
-        booleans = self.is_true()
-        low = np.where(
-            booleans.low > 0,
-            yes.low,
-            np.where(booleans.high > 0, np.minimum(yes.low, no.low), no.low),
-        )
-        high = np.where(
-            booleans.low > 0,
-            yes.high,
-            np.where(booleans.high > 0, np.maximum(yes.high, no.high), no.high),
-        )
+        condition = self.is_true()
+        certain, possible = condition.low > 0, condition.high > 0
+        either_low = np.minimum(yes.low, no.low)
+        either_high = np.maximum(yes.high, no.high)
+        low_if_not_certain = np.where(possible, either_low, no.low)
+        high_if_not_certain = np.where(possible, either_high, no.high)
+        low = np.where(certain, yes.low, low_if_not_certain)
+        high = np.where(certain, yes.high, high_if_not_certain)
         return Enclosure(low, high)
 
 
 def outward(
     low: FloatArray, high: FloatArray, exact: npt.ArrayLike = False
 ) -> Enclosure:
-    """Ends that float64 or a library rounded: what lay beyond float64's reach lies beyond it still."""
+    """Bounds that float64 or a library rounded, moved outward unless they are exact.
+
+    A result beyond the greatest float64 stays enclosed: `low` is at most that number.
+    """
     low, high = np.minimum(low, GREATEST), np.maximum(high, -GREATEST)
-    below = np.where(exact, low, low - (np.abs(low) * MARGIN + NEAR_ZERO))
-    above = np.where(exact, high, high + (np.abs(high) * MARGIN + NEAR_ZERO))
-    says_something = np.isfinite(
-        np.maximum(below, -above)
-    )  # is no NaN, nor would any number do
-    return Enclosure(below, above).known(says_something)
+    margin_below = np.abs(low) * MARGIN + NEAR_ZERO
+    margin_above = np.abs(high) * MARGIN + NEAR_ZERO
+    below = np.where(exact, low, low - margin_below)
+    above = np.where(exact, high, high + margin_above)
+    # Nothing is known where a bound is NaN or both are infinite.
+    known = np.isfinite(np.maximum(below, -above))
+    return Enclosure(below, above).known(known)
 
 
 def near(number: float) -> Enclosure:
@@ -197,24 +205,25 @@ def near(number: float) -> Enclosure:
 
 
 def boolean(certain: Booleans, possible: Booleans) -> Enclosure:
-    """1 where it is certain, 0 where it is not even possible."""
+    """1 where it is certain, 0 where it is not possible, 0 .. 1 elsewhere."""
     return Enclosure(certain.astype(np.float64), possible.astype(np.float64))
 
 
 def rounded(
     numbers: Enclosure, least: int, most: int, exactly: Callable[[int], int]
 ) -> IntArray:
-    """The nearest integers, half up and saturated; of a number in doubt what `exactly` says, which is given its place.
+    """The nearest integers, half up and saturated; `least` where a number is undefined.
 
-    Where there is certainly no number, the least.
+    Where both bounds round to one integer it is certain; else `exactly`, given the index of
+    the number, computes it.
     """
-    halves = numbers + Enclosure.of(0.5)
-    low, high = (
-        np.clip(np.floor(end), least, most) for end in (halves.low, halves.high)
-    )
-    integers = np.where(low == high, low, least).astype(np.int64)
-    for place in np.flatnonzero(~((low == high) | numbers.undefined)):
-        integers[place] = exactly(int(place))
+    plus_half = numbers + Enclosure.of(0.5)
+    low = np.clip(np.floor(plus_half.low), least, most)
+    high = np.clip(np.floor(plus_half.high), least, most)
+    certain = low == high
+    integers = np.where(certain, low, least).astype(np.int64)
+    for index in np.flatnonzero(~(certain | numbers.undefined)):
+        integers[index] = exactly(int(index))
     return integers
 
 
@@ -223,6 +232,6 @@ def _extremes(
     x: Enclosure,
     y: Enclosure,
 ) -> tuple[FloatArray, FloatArray]:
-    """The least and the greatest of what two ends give."""
-    corners = [operation(a, b) for a in x.ends for b in y.ends]
+    """The least and the greatest result for any two bounds."""
+    corners = [operation(a, b) for a in x.bounds for b in y.bounds]
     return reduce(np.minimum, corners), reduce(np.maximum, corners)

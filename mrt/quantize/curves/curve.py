@@ -1,4 +1,7 @@
-"""An element-wise function of one value, made of nodes: in decimal, number by number, and enclosed, of many at once."""
+"""An element-wise function of one value, made of nodes of the float graph.
+
+It is evaluated in decimal, number by number, or enclosed, for many numbers at once.
+"""
 
 from __future__ import annotations
 
@@ -30,69 +33,65 @@ class Curve:
 
     @property
     def kind(self) -> ir.DataType | None:
-        """Floats or truths; a truth alone is compared, not looked up."""
+        """Float or bool; a boolean curve is written as comparisons, not as a table."""
         return self.nodes[-1].outputs[0].dtype
 
     @property
     def rises(self) -> bool:
-        """Whether it is certain never to fall."""
-        return all(map(enclosed_functions.rises, self.nodes))
+        """Whether it certainly never falls."""
+        return all(enclosed_functions.rises(node) for node in self.nodes)
 
     @property
     def recipe(self) -> Hashable:
-        """What it computes, without names: equal for the same function of another root."""
+        """The function without names: equal for the same function of another root."""
         places: dict[str, object] = {name_of(self.root): 0}
-        places |= {
-            name: ("constant", number) for name, number in self._constants.items()
-        }
+        for name, number in self._constants.items():
+            places[name] = ("constant", number)
         steps: list[Hashable] = []
         for index, node in enumerate(self.nodes, 1):
             operands = tuple(places[name_of(operand)] for operand in node.inputs)
-            numbers = sorted(
-                (name, str(attribute.value))
-                for name, attribute in node.attributes.items()
-            )
-            steps.append((node.op_type, operands, tuple(numbers)))
+            items = node.attributes.items()
+            attributes = sorted((name, str(item.value)) for name, item in items)
+            steps.append((node.op_type, operands, tuple(attributes)))
             places[name_of(node.outputs[0])] = index
         return tuple(steps)
 
     def exactly(self, real: Decimal) -> Decimal:
-        """Its value to 34 digits; NaN where it is no number."""
-        known = {name: Decimal(number) for name, number in self._constants.items()} | {
-            name_of(self.root): real
-        }
+        """Its value for one real, to 34 digits; NaN where it is undefined."""
+        constants = self._constants.items()
+        values = {name: Decimal(number) for name, number in constants}
+        values[name_of(self.root)] = real
         for node in self.nodes:
-            result = known[name_of(node.outputs[0])] = _apply(
-                node, [known[name_of(item)] for item in node.inputs]
-            )
+            operands = [values[name_of(operand)] for operand in node.inputs]
+            result = _apply(node, operands)
+            values[name_of(node.outputs[0])] = result
         return result
 
     def enclosed(self, reals: Enclosure) -> Enclosure:
-        """What `exactly` gives for each of many reals."""
-        known = {
-            name: Enclosure.of(number) for name, number in self._constants.items()
-        } | {name_of(self.root): reals}
+        """Enclosures of `exactly` for many reals."""
+        constants = self._constants.items()
+        values = {name: Enclosure.of(number) for name, number in constants}
+        values[name_of(self.root)] = reals
         with np.errstate(all="ignore"):
             for node in self.nodes:
-                result = known[name_of(node.outputs[0])] = _enclose(
-                    node, [known[name_of(item)] for item in node.inputs]
-                )
+                operands = [values[name_of(operand)] for operand in node.inputs]
+                result = _enclose(node, operands)
+                values[name_of(node.outputs[0])] = result
         return result
 
     @cached_property
     def _constants(self) -> dict[str, float]:
-        operands = [operand for node in self.nodes for operand in node.inputs]
-        found = [
-            (name_of(operand), constant_of(operand))
-            for operand in operands
-            if operand is not None
-        ]
-        return {
-            name: float(array.ravel()[0]) for name, array in found if array is not None
-        }
+        """The number of each constant operand, by name."""
+        constants: dict[str, float] = {}
+        for operand in (value for node in self.nodes for value in node.inputs):
+            array = None if operand is None else constant_of(operand)
+            if array is not None:
+                constants[name_of(operand)] = float(array.ravel()[0])
+        return constants
 
 
 def _apply(node: ir.Node, operands: list[Decimal]) -> Decimal:
+    """The value of one node in decimal; NaN if any operand is NaN."""
     if any(operand.is_nan() for operand in operands):
         return Decimal("NaN")
     if node.op_type == "Clip":
@@ -106,6 +105,7 @@ def _apply(node: ir.Node, operands: list[Decimal]) -> Decimal:
 
 
 def _enclose(node: ir.Node, operands: list[Enclosure]) -> Enclosure:
+    """The values of one node, undefined where an operand is, unknown where one is."""
     if node.op_type == "Clip":
         x, low, high = operands
         result = x.at_least(low).at_most(high)
@@ -116,7 +116,8 @@ def _enclose(node: ir.Node, operands: list[Enclosure]) -> Enclosure:
     else:
         result = enclosed_functions.BINARY[node.op_type](operands[0], operands[1])
     unknown = reduce(np.logical_or, [operand.unknown for operand in operands])
-    undefined = reduce(
-        np.logical_or, [operand.undefined for operand in operands], result.undefined
-    )
-    return replace(result.known(~(unknown | undefined)), undefined=undefined)
+    undefined = result.undefined
+    for operand in operands:
+        undefined = np.logical_or(undefined, operand.undefined)
+    known = result.known(~(unknown | undefined))
+    return replace(known, undefined=undefined)

@@ -1,4 +1,8 @@
-"""The steps of an unrolled network need the same few tables again and again, and a search for bits the same many."""
+"""Curves that were computed already, to be used again.
+
+The steps of an unrolled network need the same tables, and so do the programs of a search for
+bits.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,12 @@ from cvm.program import IntArray
 if TYPE_CHECKING:
     from mrt.quantize.curves.sampled_curve import SampledCurve
 
-MOST_SAMPLED = 8  # curves that are kept as sampled, of 2 MB and more each; tables themselves are part of the program
+MOST_SAMPLED = 8
+"""Sampled curves that are kept, of 2 MB and more each. Tables are kept all: they are small."""
 
 
 class CurveMemo:
-    """What curves were found to be, by what they compute and on which integers."""
+    """Sampled curves and tables, by the curve's recipe and the integers it is sampled on."""
 
     def __init__(self) -> None:
         self._sampled: dict[Hashable, SampledCurve] = {}
@@ -23,12 +28,15 @@ class CurveMemo:
     def sampled(
         self, key: Hashable, sample: Callable[[], SampledCurve]
     ) -> SampledCurve:
-        """The curve at each integer; those used last are kept."""
-        found = self._sampled.pop(key, None)
-        self._sampled[key] = sample() if found is None else found
+        """The curve at each integer; the most recently used ones are kept."""
+        curve = self._sampled.pop(key, None)
+        if curve is None:
+            curve = sample()
+        self._sampled[key] = curve
         if len(self._sampled) > MOST_SAMPLED:
-            self._sampled.pop(next(iter(self._sampled)))
-        return self._sampled[key]
+            least_recent = next(iter(self._sampled))
+            self._sampled.pop(least_recent)
+        return curve
 
     def entries(self, key: Hashable, compute: Callable[[], IntArray]) -> IntArray:
         """The integers of a table."""

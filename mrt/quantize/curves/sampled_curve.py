@@ -1,7 +1,8 @@
 """A curve on every integer of its root.
 
-Each of 65,536 values is enclosed; those of which that leaves a doubt are computed to 34 digits, a thousand times as slowly.
-The results are those of computing all so.
+Each of 65,536 values is enclosed. The few that the enclosure leaves in doubt are computed to
+34 digits, which takes a thousand times as long. The results are those of computing all to 34
+digits.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ import numpy.typing as npt
 from cvm.program import DTYPES, IntArray
 from mrt.exact.enclosure import NEAR_ZERO, Enclosure, rounded
 from mrt.exact.fixed_point import FloatArray
-from mrt.exact.precision import HALF, ONE, PRECISION, add, divide, multiply
+from mrt.exact.precision import ONE, add, divide, multiply, round_half_up
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.tensor import Format, Interval
 
 ERROR = Decimal(NEAR_ZERO)
+"""Absolute and relative error of a decimal form, with room."""
 
 
 class SampledCurve:
@@ -28,111 +30,116 @@ class SampledCurve:
     def __init__(
         self, curve: Curve, scale: float, zero_point: int, integers: IntArray
     ) -> None:
-        self._curve, self._scale, self._steps = (
-            curve,
-            Decimal(scale),
-            integers - zero_point,
-        )
-        self._enclosed = curve.enclosed(Enclosure.of(scale) * Enclosure.of(self._steps))
+        self._curve = curve
+        self._scale = Decimal(scale)
+        self._steps = integers - zero_point
+        reals = Enclosure.of(scale) * Enclosure.of(self._steps)
+        self._enclosed = curve.enclosed(reals)
         self._computed: dict[int, Decimal] = {}
 
-    def exactly(self, place: int) -> Decimal:
-        """To 34 digits; NaN where the curve is no number."""
-        if place not in self._computed:
-            real = multiply(self._scale, Decimal(int(self._steps[place])))
-            self._computed[place] = self._curve.exactly(real)
-        return self._computed[place]
+    def exactly(self, index: int) -> Decimal:
+        """One value to 34 digits; NaN where the curve is undefined."""
+        if index not in self._computed:
+            real = multiply(self._scale, Decimal(int(self._steps[index])))
+            self._computed[index] = self._curve.exactly(real)
+        return self._computed[index]
 
-    def ends(self) -> Interval:
-        """The least and the greatest of its numbers, infinities included, to the nearest float64; 0 and 0 if it has none."""
+    def interval(self) -> Interval:
+        """The least and the greatest value, infinities included, as the nearest float64.
+
+        (0, 0) if the curve is defined nowhere.
+        """
         low, high = self._enclosed.low, self._enclosed.high
         return -self._greatest(-high, -low, -1), self._greatest(low, high, 1)
 
     def is_integer(self) -> bool:
-        """Whether all its numbers are whole."""
+        """Whether all its values are integers."""
         low, high = self._enclosed.low, self._enclosed.high
-        if bool(np.any(np.floor(high) < np.ceil(low))):
+        contains_no_integer = np.floor(high) < np.ceil(low)
+        if bool(np.any(contains_no_integer)):
             return False
-        numbers = (
-            self.exactly(int(place))
-            for place in np.flatnonzero(~((low == high) | self._enclosed.undefined))
-        )
-        return all(
-            number.is_nan() or number == number.to_integral_value()
-            for number in numbers
-        )
+        in_doubt = ~((low == high) | self._enclosed.undefined)
+        for index in np.flatnonzero(in_doubt):
+            value = self.exactly(int(index))
+            if not value.is_nan() and value != value.to_integral_value():
+                return False
+        return True
 
     def entries(self, target: Format) -> IntArray:
-        """Its values in a format: half up, saturated.
+        """Its values as integers of a format: half up, saturated.
 
-        Where it is no number, as Acosh is right below 1, that of the nearest integer where it is one, which is what rounding
-        came from; if it is none anywhere, the least.
+        Where it is undefined (Acosh just below 1, where only rounding of the operand led) it
+        has the value of the nearest integer at which it is defined; if it is defined
+        nowhere, the least of the format.
         """
         least, most = target.least - target.zero_point, target.most - target.zero_point
         with np.errstate(all="ignore"):
-            steps = replace(
-                self._enclosed / Enclosure.of(target.scale),
-                undefined=self._enclosed.undefined,
-            )
-        entries = rounded(
-            steps,
-            least,
-            most,
-            lambda place: _nearest(self.exactly(place), target.scale, least, most),
-        )
+            quotients = self._enclosed / Enclosure.of(target.scale)
+        steps = replace(quotients, undefined=self._enclosed.undefined)
+
+        def exactly(index: int) -> int:
+            return _nearest(self.exactly(index), target.scale, least, most)
+
+        entries = rounded(steps, least, most, exactly)
         entries = (entries + target.zero_point).astype(DTYPES[target.dtype])
-        numbers = ~self._enclosed.unknown
-        numbers[
-            [place for place, number in self._computed.items() if not number.is_nan()]
-        ] = True
-        return entries[_nearest_places(numbers)]
+        return entries[_nearest_indices(self._defined())]
+
+    def _defined(self) -> npt.NDArray[np.bool_]:
+        """Where the curve is known to be defined, by enclosure or by computing it."""
+        defined = ~self._enclosed.unknown
+        for index, value in self._computed.items():
+            if not value.is_nan():
+                defined[index] = True
+        return defined
 
     def _greatest(self, low: FloatArray, high: FloatArray, sign: int) -> float:
-        """Of the numbers times `sign`: computed are those that no other is certain to exceed, from the outermost inwards."""
+        """The greatest of sign * value; `low` and `high` enclose sign * value.
+
+        Only those that no other certainly exceeds are computed, the outermost first.
+        """
         exact = low == high
         best = low[exact].max(initial=-np.inf) if exact.any() else np.nan
-        candidates = np.flatnonzero(
-            ~(exact | self._enclosed.undefined | (high < np.fmax.reduce(low)))
-        )
+        exceeded = high < np.fmax.reduce(low)
+        candidates = np.flatnonzero(~(exact | self._enclosed.undefined | exceeded))
         most = high[candidates].max(initial=-np.inf)
         if self._curve.rises and candidates.size:
-            most = np.fmin(most, self._highest(sign))
-        for place in candidates[
-            np.argsort(np.minimum(candidates, low.size - 1 - candidates), kind="stable")
-        ]:
+            most = np.fmin(most, self._upper_bound(sign))
+        from_outside = np.minimum(candidates, low.size - 1 - candidates)
+        for index in candidates[np.argsort(from_outside, kind="stable")]:
             if best >= most:
                 break
-            best = np.fmax(best, sign * float(self.exactly(int(place))))
+            best = np.fmax(best, sign * float(self.exactly(int(index))))
         return 0.0 if np.isnan(best) else float(best)
 
-    def _highest(self, sign: int) -> float:
-        """What no number times `sign` of a rising curve exceeds: the last or first with what decimal forms err. Or NaN.
+    def _upper_bound(self, sign: int) -> float:
+        """A number that sign * value of a rising curve never exceeds, or NaN.
 
-        It saves all the numbers that saturate within a margin of each other.
+        It is the value at the last (or first) integer plus the error of decimal forms. With
+        it, values that saturate within a margin of each other need not all be computed.
         """
-        end = self.exactly(self._steps.size - 1 if sign > 0 else 0)
-        error = multiply(ERROR, add(ONE, end.copy_abs()))
-        return float(add(end if sign > 0 else end.copy_negate(), error))
+        outermost = self._steps.size - 1 if sign > 0 else 0
+        value = self.exactly(outermost)
+        error = multiply(ERROR, add(ONE, value.copy_abs()))
+        signed = value if sign > 0 else value.copy_negate()
+        return float(add(signed, error))
 
 
 def _nearest(real: Decimal, scale: float, least: int, most: int) -> int:
-    """Half up, saturated; where the function is no number, the least integer."""
+    """real / scale, half up, saturated; `least` where the real is NaN."""
     if real.is_nan():
         return least
     if real.is_infinite():
         return most if real > 0 else least
-    steps = add(divide(real, Decimal(scale)), HALF).to_integral_value(
-        "ROUND_FLOOR", PRECISION
-    )
+    steps = round_half_up(divide(real, Decimal(scale)))
     return int(min(max(steps, Decimal(least)), Decimal(most)))
 
 
-def _nearest_places(numbers: npt.NDArray[np.bool_]) -> IntArray:
-    """For every place the nearest of those that are set, of two the earlier; if none is, itself."""
-    places, known = np.arange(numbers.size), np.flatnonzero(numbers)
-    if known.size in (0, places.size):
-        return places
-    behind = np.searchsorted(known, places).clip(0, known.size - 1)
-    before, after = known[np.maximum(behind - 1, 0)], known[behind]
-    nearest: IntArray = np.where(places - before <= after - places, before, after)
+def _nearest_indices(defined: npt.NDArray[np.bool_]) -> IntArray:
+    """For every index the nearest defined one, the earlier of two; itself if none is."""
+    indices, known = np.arange(defined.size), np.flatnonzero(defined)
+    if known.size in (0, indices.size):
+        return indices
+    position = np.searchsorted(known, indices).clip(0, known.size - 1)
+    before, after = known[np.maximum(position - 1, 0)], known[position]
+    nearest: IntArray = np.where(indices - before <= after - indices, before, after)
     return nearest

@@ -1,7 +1,7 @@
-"""Table fusion: a connected element-wise subgraph that hangs on one quantised tensor becomes one table.
+"""Table fusion: an element-wise subgraph of one quantized tensor becomes one lookup table.
 
-The subgraph is evaluated on every integer its root can take. It is a table only if something in it is curved: sums, products
-by constants and clips alone are exact without one.
+The subgraph is evaluated on every integer of its root. It becomes a table only if some
+operator in it is curved: sums, products by constants and clips are exact without one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from cvm.program import DTYPE_RANGES
+from cvm.program import DTYPE_RANGES, IntArray
 from mrt.exact.functions import ELEMENTWISE
 from mrt.graph.canonical_values import constant_of, name_of, shape_of
 from mrt.quantize.context import LoweringContext
@@ -21,103 +21,133 @@ from mrt.quantize.integer_values import always_integer
 from mrt.quantize.tensor import Format, Tensor
 
 _KINDS = (ir.DataType.FLOAT, ir.DataType.BOOL)
+_WIDE_RANGE_READERS = ("Sqrt", "Reciprocal", "Div")
 
 
 def find_curves(nodes: Sequence[ir.Node]) -> dict[str, Curve]:
-    """For every value that is an element-wise function of one other value: which, and how. `nodes` in topological order."""
+    """The curve of every value that one lookup table can give, by name.
+
+    `nodes` are in topological order.
+    """
     curves: dict[str, Curve] = {}
     for node in nodes:
         curve = _curve_of(node, curves)
         if curve is not None:
             curves[name_of(node.outputs[0])] = curve
-    return {
-        name: curve
-        for name, curve in curves.items()
-        if curve.curved and curve.kind == ir.DataType.FLOAT
-    }
+    return {name: curve for name, curve in curves.items() if _needs_table(curve)}
 
 
-def _curve_of(node: ir.Node, known: dict[str, Curve]) -> Curve | None:
+def _needs_table(curve: Curve) -> bool:
+    return curve.curved and curve.kind == ir.DataType.FLOAT
+
+
+def _curve_of(node: ir.Node, curves: dict[str, Curve]) -> Curve | None:
+    """The curve of a node's output; None if it is no function of one other value.
+
+    `curves` are those of the nodes before.
+    """
     if node.op_type not in ELEMENTWISE:
         return None
-    computed = [
-        value
-        for value in node.inputs
-        if value is not None and constant_of(value) is None
-    ]
-    scalars = [array for array in map(constant_of, node.inputs) if array is not None]
+    operands = [value for value in node.inputs if value is not None]
+    computed = [value for value in operands if constant_of(value) is None]
+    if not computed or not _has_scalar_constants(node):
+        return None
     if any(value.dtype not in _KINDS for value in (*computed, *node.outputs)):
         return None
-    if not computed or any(array.size != 1 for array in scalars):
+    shape = shape_of(node.outputs[0])
+    if any(shape_of(value) != shape for value in computed):
         return None
-    roots = {id(root): root for root in (_root(value, known) for value in computed)}
-    if node.op_type in ("Sqrt", "Reciprocal", "Div") and any(
-        map(_is_sum, roots.values())
-    ):
+    roots = {id(root): root for root in (_root(value, curves) for value in computed)}
+    if len(roots) != 1:
         return None
-    if len(roots) != 1 or any(
-        shape_of(value) != shape_of(node.outputs[0]) for value in computed
-    ):
+    root = next(iter(roots.values()))
+    if node.op_type in _WIDE_RANGE_READERS and _is_sum(root):
         return None
     before: dict[ir.Node, None] = {}
     for value in computed:
-        if name_of(value) in known:
-            before |= dict.fromkeys(known[name_of(value)].nodes)
-    return Curve(next(iter(roots.values())), (*before, node))
+        if name_of(value) in curves:
+            before |= dict.fromkeys(curves[name_of(value)].nodes)
+    return Curve(root, (*before, node))
+
+
+def _has_scalar_constants(node: ir.Node) -> bool:
+    """Whether every constant operand has one element."""
+    arrays = [constant_of(value) for value in node.inputs]
+    return all(array is None or array.size == 1 for array in arrays)
 
 
 def _is_sum(value: ir.Value) -> bool:
-    """A sum or its root, which range over too many octaves for a narrow form: what divides by it reads the accumulator."""
+    """Whether this is a sum, or the root of one.
+
+    Its values range over too many octaves for a narrow form, so an operator that divides by
+    it or takes its root reads the accumulator.
+    """
     node = value.producer()
     return node is not None and node.op_type in ("ReduceSum", "Sqrt")
 
 
-def _root(value: ir.Value, known: dict[str, Curve]) -> ir.Value:
-    return known[name_of(value)].root if name_of(value) in known else value
+def _root(value: ir.Value, curves: dict[str, Curve]) -> ir.Value:
+    """The value of which this one is a function."""
+    curve = curves.get(name_of(value))
+    return value if curve is None else curve.root
 
 
 def lower_curve(net: LoweringContext, value: ir.Value, curve: Curve) -> None:
-    """One table from the root's narrow form to the value's format."""
+    """One table from the root's requantized form to the value's format.
+
+    It has an entry for each integer of the dtype. Where an integer is proven not to occur,
+    the entry is that of the nearest one that can; for a root that shares its range with
+    others all entries are computed, so that one table serves all of them.
+    """
     x = net.requantized(curve.root)
-    integers = (
-        np.arange(-128, 128) if net.dtype(x) == "i8" else np.arange(-32768, 32768)
-    )
+    dtype_low, dtype_high = (-128, 127) if net.dtype(x) == "i8" else (-32768, 32767)
+    integers = np.arange(dtype_low, dtype_high + 1)
     proven = net.builder.bounds[x.value]
-    alike = (
-        name_of(curve.root) in net.shared_ranges
-    )  # one table for all its twins, whatever is proven of each
-    reachable = integers if alike else integers.clip(proven.min, proven.max)
-    first, last, scale = int(reachable[0]), int(reachable[-1]), float(x.scale[0])
+    reachable = integers
+    if name_of(curve.root) not in net.shared_ranges:
+        reachable = integers.clip(proven.min, proven.max)
+    first, last = int(reachable[0]), int(reachable[-1])
+    scale = float(x.scale[0])
     key = (curve.recipe, scale, x.zero_point, first, last)
-    sampled = net.curves.sampled(
-        key,
-        lambda: SampledCurve(curve, scale, x.zero_point, np.arange(first, last + 1)),
-    )
-    ends = sampled.ends()
-    target = net.format(
-        value, on_output_path=True if _only_divides(value) else None, interval=ends
-    )
-    reach, made_integer = max(map(abs, ends)), always_integer(value)
-    if (
-        (made_integer or (x.integral and reach < 2**15))
-        and reach < 2**31
-        and sampled.is_integer()
-    ):
-        dtype = "i16" if reach < 2**15 else "i32"
-        target = Format(
-            dtype, 1.0, 0, *DTYPE_RANGES[dtype]
-        )  # whole numbers stay what they are
-    values = net.curves.entries(
-        (key, target), lambda: sampled.entries(target)[reachable - first]
-    )
-    table = net.builder.emit("table", x.value, net.constant(values))
-    net.define(
-        value, Tensor(table, np.array([target.scale]), target.zero_point, x.layout)
-    )
+
+    def sample() -> SampledCurve:
+        sampled_integers = np.arange(first, last + 1)
+        return SampledCurve(curve, scale, x.zero_point, sampled_integers)
+
+    sampled = net.curves.sampled(key, sample)
+    target = _format(net, value, x, sampled)
+
+    def entries() -> IntArray:
+        return sampled.entries(target)[reachable - first]
+
+    table = net.constant(net.curves.entries((key, target), entries))
+    handle = net.builder.emit("table", x.value, table)
+    result_scale = np.array([target.scale])
+    net.define(value, Tensor(handle, result_scale, target.zero_point, x.layout))
+
+
+def _format(
+    net: LoweringContext, value: ir.Value, x: Tensor, sampled: SampledCurve
+) -> Format:
+    """The value's format; scale 1 where the curve gives integers that must stay exact."""
+    interval = sampled.interval()
+    on_output_path = True if _only_divides(value) else None
+    target = net.format(value, on_output_path=on_output_path, interval=interval)
+    greatest = max(abs(interval[0]), abs(interval[1]))
+    fits_i16 = greatest < 2**15
+    is_integral = always_integer(value) or (x.integral and fits_i16)
+    if is_integral and greatest < 2**31 and sampled.is_integer():
+        dtype = "i16" if fits_i16 else "i32"
+        return Format(dtype, 1.0, 0, *DTYPE_RANGES[dtype])
+    return target
 
 
 def _only_divides(value: ir.Value) -> bool:
-    """A divisor, whose small values matter as much as its great ones, gets 16 bits."""
-    return bool(value.uses()) and all(
-        use.node.op_type == "Div" and use.idx == 1 for use in value.uses()
-    )
+    """Whether a value is only a divisor.
+
+    Its small values matter as much as its great ones, so it gets 16 bits.
+    """
+    readers = value.uses()
+    if not readers:
+        return False
+    return all(use.node.op_type == "Div" and use.idx == 1 for use in readers)

@@ -74,9 +74,9 @@ def test_a_table_is_what_decimal_makes_it_at_every_scale(name):
             make(CURVES[name], scale, zero_point, integers)
             for make in (SampledCurve, in_decimal)
         )
-        assert found.ends() == expected.ends()
+        assert found.interval() == expected.interval()
         assert found.is_integer() == expected.is_integer()
-        reach = min(max(map(abs, expected.ends())), 1e30) or 1.0
+        reach = min(max(map(abs, expected.interval())), 1e30) or 1.0
         for target in (
             i16(reach / 32767),
             i16(2.0**-9),
@@ -179,7 +179,7 @@ def test_hardly_any_entry_is_computed_in_decimal(name, scale, monkeypatch):
         lambda self, real: computed.append(real) or exactly(self, real),
     )
     sampled = SampledCurve(CURVES[name], scale, 0, ALL)
-    sampled.entries(i16(sampled.ends()[1] / 32767))
+    sampled.entries(i16(sampled.interval()[1] / 32767))
     assert len(computed) < 100
 
 
@@ -195,12 +195,12 @@ def test_where_a_function_is_no_number_the_nearest_integer_speaks():
     )
     assert root.entries(i16(0.5)).tolist() == [0, 0, 0, 2, 3]
     assert log.entries(i16(0.5)).tolist() == [-32768, -32768, -32768, 0, 1]
-    assert root.ends() == (0.0, 2**0.5)
+    assert root.interval() == (0.0, 2**0.5)
 
 
 def test_nowhere_a_number_is_the_least_integer_everywhere():
     sampled = SampledCurve(one("Sqrt"), 1.0, 0, np.arange(-5, -1))
-    assert sampled.ends() == (0.0, 0.0)
+    assert sampled.interval() == (0.0, 0.0)
     assert sampled.entries(i16(1.0)).tolist() == [-32768] * 4
 
 
@@ -221,7 +221,7 @@ def test_the_ends_of_a_rising_function_are_those_of_all_its_numbers(name):
         ]
         floats = [float(number) for number in numbers if not number.is_nan()]
         assert floats == sorted(floats)
-        assert SampledCurve(one(name), scale, 0, integers).ends() == (
+        assert SampledCurve(one(name), scale, 0, integers).interval() == (
             min(floats),
             max(floats),
         )
@@ -234,7 +234,7 @@ def test_a_function_turned_upside_down_does_not_rise():
 
 def test_beyond_float64_exp_is_saturated_and_its_end_infinite():
     sampled = SampledCurve(one("Exp"), 1.0, 0, np.arange(700, 800))
-    assert sampled.ends()[1] == np.inf
+    assert sampled.interval()[1] == np.inf
     assert set(sampled.entries(i16(1.0)).tolist()) == {32767}
 
 
