@@ -7,12 +7,14 @@ import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper
 
+from cvm.program import Program
 from cvm.proof.validate import validate
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.quantize.source_map import SourceMap
 from mrt.report import Report, float_graph
+from mrt.report.outcomes import FloatGraph, Operator, outcomes
 from mrt.report.page import page
 from mrt.rewrite import rewrite
 from mrt.table.table import CalibrationOptions
@@ -196,3 +198,35 @@ def test_names_of_a_model_command_neither_a_terminal_nor_a_page():
         json.loads(json.dumps(found.to_json()))["operators"][0]["name"]
         == model.graph[0].name
     )
+
+
+def test_an_operator_with_two_anchors_is_fused_if_either_anchor_has_another_operator():
+    before = FloatGraph(
+        (
+            Operator("split", "Split", ("x",), ("b", "inner")),
+            Operator("relu", "Relu", ("inner",), ("a",)),
+        ),
+        frozenset("x"),
+    )
+    after = FloatGraph(
+        (
+            Operator("slice", "Slice", ("x",), ("b",)),
+            Operator("clip", "Clip", ("x",), ("a",)),
+        ),
+        frozenset("x"),
+    )
+    split, relu = outcomes(before, after, small_program(), {})
+    assert (split.into, split.together, split.what) == (("a", "b"), 2, "fused")
+    assert (relu.into, relu.together, relu.what) == (("a",), 2, "fused")
+
+
+def small_program() -> Program:
+    """A small program; no instruction of it was written for an operator of the graphs."""
+    model = graph_of([node("Relu", "x", "y")], {"x": (1, 4)})
+    table = calibrate(
+        model,
+        synthetic_samples(shapes_of(model), 4),
+        CalibrationOptions(),
+        model_sha256="",
+    )
+    return quantize(model, table, QuantizeOptions())
