@@ -21,7 +21,7 @@ from mrt.calibrate.preprocessing import Preprocessing, channel_axis
 from mrt.calibrate.session import model_inputs
 from mrt.config import Config
 from mrt.errors import BadData, BadOption
-from mrt.graph.notes import BYTES
+from mrt.graph.notes import picture_layout_of
 from mrt.rewrite.image.picture_inputs import Pixels, take_pictures
 
 PROVENANCE = "picture_inputs"  # {input: {color, scale, mean, std}} as JSON
@@ -58,8 +58,7 @@ def outside(
 ) -> dict[str, Preprocessing]:
     """What is left to be done to samples of each input of a model, which may take bytes by now."""
     layouts = {
-        str(value.name): value.metadata_props.get(BYTES)
-        for value in model_inputs(model)
+        str(value.name): picture_layout_of(value) for value in model_inputs(model)
     }
     return {
         name: replace(item, input_dtype="real")

@@ -27,7 +27,7 @@ from mrt.calibrate.samples import Sample, Samples
 from mrt.calibrate.session import FloatSession, model_inputs
 from mrt.calibrate.subsampling import Subsampling
 from mrt.errors import BadData
-from mrt.graph.notes import ONE_RANGE
+from mrt.graph.notes import shared_range_of
 from mrt.table.table import CalibrationOptions, CalibrationTable
 
 Array = npt.NDArray[Any]
@@ -203,7 +203,7 @@ def _statistics(
     """By name of a value; values of one shared range have the same object."""
     groups: dict[str, list[ir.Value]] = {}
     for value in (*model_inputs(model), *_computed_floats(model)):
-        key = value.metadata_props.get(ONE_RANGE, f"={value.name}")
+        key = shared_range_of(value) or f"={value.name}"
         groups.setdefault(key, []).append(value)
     statistics: dict[str, ValueStatistics] = {}
     for values in groups.values():

@@ -11,7 +11,7 @@ import onnx_ir as ir
 import onnxruntime as ort
 
 from mrt.errors import BadData, BadModel
-from mrt.graph.notes import BYTES, COMPARED, INDICES
+from mrt.graph.notes import compared_of, indices_of, picture_layout_of
 
 Array = npt.NDArray[Any]
 
@@ -98,20 +98,26 @@ def integer_input_intervals(model: ir.Model) -> dict[str, tuple[int, int]]:
     """For each input of integers, an interval of numbers that the rewritten model accepts."""
     found: dict[str, tuple[int, int]] = {}
     for value in model_inputs(model):
-        words = value.metadata_props.get(INDICES) or value.metadata_props.get(COMPARED)
-        if words is not None:
-            low, high = (int(word) for word in words.split())
-            found[str(value.name)] = (
-                (low, high) if INDICES not in value.metadata_props else (0, high)
-            )
-        elif BYTES in value.metadata_props:
-            found[str(value.name)] = 0, 255
-        elif value.dtype in (ir.DataType.INT8, ir.DataType.UINT8):
-            limits = np.iinfo(value.dtype.numpy())
-            found[str(value.name)] = int(limits.min), int(limits.max)
-        elif value.dtype not in (None, ir.DataType.FLOAT):
-            found[str(value.name)] = 0, 1
+        interval = _integer_interval(value)
+        if interval is not None:
+            found[str(value.name)] = interval
     return found
+
+
+def _integer_interval(value: ir.Value) -> tuple[int, int] | None:
+    indices, compared = indices_of(value), compared_of(value)
+    if indices is not None:
+        return 0, indices[1]
+    if compared is not None:
+        return compared
+    if picture_layout_of(value) is not None:
+        return 0, 255
+    if value.dtype in (ir.DataType.INT8, ir.DataType.UINT8):
+        dtype = np.iinfo(value.dtype.numpy())
+        return int(dtype.min), int(dtype.max)
+    if value.dtype not in (None, ir.DataType.FLOAT):
+        return 0, 1
+    return None
 
 
 def model_inputs(model: ir.Model) -> list[ir.Value]:

@@ -21,7 +21,7 @@ from mrt.duplicate.channel_chains import (
     weights_of,
 )
 from mrt.errors import BadData
-from mrt.graph.notes import DUPLICATES
+from mrt.graph.notes import duplicates_of, set_duplicates
 from mrt.graph.patch import set_attributes
 from mrt.graph.values import int_attribute, shape_of
 
@@ -65,10 +65,9 @@ def _require(chain: Chain, channels: Sequence[int]) -> None:
 def paired_channels(value: ir.Value) -> list[int]:
     """The channels of a clipped value that have a duplicate, and the duplicates."""
     channels = (shape_of(value) or (0, 0))[1]
-    numbers = {str(channel): channel for channel in range(channels)}
-    words = value.metadata_props.get(DUPLICATES, "").replace(":", " ").split()
-    # The metadata may come from a file, so other words are left out.
-    return [numbers[word] for word in words if word in numbers]
+    numbers = [number for pair in duplicates_of(value) for number in pair]
+    # Notes may come from a file, so other numbers are left out.
+    return [number for number in numbers if number < channels]
 
 
 def _add(chain: Chain, channels: list[int]) -> None:
@@ -105,9 +104,6 @@ def _halve_inputs(reader: ir.Node, channels: list[int]) -> None:
 
 
 def _note_pairs(chain: Chain, before: int, channels: list[int]) -> None:
-    pairs = " ".join(
-        f"{before + index}:{channel}" for index, channel in enumerate(channels)
-    )
+    pairs = tuple((before + index, channel) for index, channel in enumerate(channels))
     for value in chain.clipped:
-        earlier = value.metadata_props.get(DUPLICATES, "")
-        value.metadata_props[DUPLICATES] = f"{earlier} {pairs}".strip()
+        set_duplicates(value, (*duplicates_of(value), *pairs))

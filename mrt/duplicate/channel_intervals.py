@@ -10,7 +10,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from mrt.exact.ordered_sum import row_sums
-from mrt.graph.notes import BYTES
+from mrt.graph.notes import picture_layout_of
 from mrt.graph.values import constant, int_attribute, ints_attribute, operand, scalar
 
 Floats = npt.NDArray[np.float64]
@@ -25,7 +25,7 @@ def channel_intervals(graph: ir.Graph) -> dict[str, ChannelInterval]:
     """The intervals of the values, by name, without the values that have none."""
     intervals: dict[str, ChannelInterval] = {}
     for value in graph.inputs:
-        if BYTES in value.metadata_props:
+        if picture_layout_of(value) is not None:
             intervals[str(value.name)] = np.zeros(1), np.full(1, 255.0)
     for node in graph:
         interval = _of_node(node, intervals)

@@ -23,7 +23,7 @@ from mrt.duplicate.channel_chains import (
 )
 from mrt.duplicate.channel_intervals import ChannelInterval, Floats, channel_intervals
 from mrt.exact.ordered_sum import row_sums
-from mrt.graph.notes import DUPLICATES
+from mrt.graph.notes import set_duplicates
 from mrt.graph.values import ints_attribute
 
 Indices = npt.NDArray[np.int64]
@@ -54,11 +54,10 @@ def _fill(chain: Chain, intervals: Mapping[str, ChannelInterval]) -> int:
     for reader in chain.readers:
         bias = _bias_with_constants(reader, places, interval[1][places])
         set_weights(reader, _halved(weights_of(reader), places, duplicated), bias)
-    pairs = " ".join(
-        f"{place}:{channel}" for place, channel in zip(places, duplicated, strict=True)
-    )
+    pairs = zip(places.tolist(), duplicated.tolist(), strict=True)
+    noted = tuple(pairs)
     for value in chain.clipped:
-        value.metadata_props[DUPLICATES] = pairs
+        set_duplicates(value, noted)
     return int(places.size)
 
 

@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from mrt.errors import BadData
 from mrt.graph.canonical_values import name_of, shape_of
-from mrt.graph.notes import ONE_RANGE
+from mrt.graph.notes import shared_range_of
 from mrt.quantize.channel_centres import is_sum
 from mrt.quantize.rules.concat import joins_accumulators
 from mrt.table.table import CalibrationTable
@@ -63,7 +63,7 @@ def _can_have_scales(node: ir.Node, value: ir.Value) -> bool:
     if (
         value.shape is None
         or len(value.shape) != 4
-        or ONE_RANGE in value.metadata_props
+        or shared_range_of(value) is not None
     ):
         return False
     if node.op_type in POOLS or (

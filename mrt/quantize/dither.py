@@ -15,7 +15,7 @@ import onnx_ir as ir
 from mrt.errors import BadModel
 from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import name_of, shape_of
-from mrt.graph.notes import DUPLICATES
+from mrt.graph.notes import Pairs, duplicates_of
 from mrt.quantize.context import LoweringContext
 
 NO_OFFSETS = np.zeros(1)
@@ -31,15 +31,16 @@ def dither_offsets(context: LoweringContext, node: ir.Node) -> FloatArray:
     if len(readers) != 1:
         return NO_OFFSETS
     value = readers[0].outputs[0]
-    text = value.metadata_props.get(DUPLICATES)
-    if text is None:
+    pairs = duplicates_of(value)
+    if not pairs:
         return NO_OFFSETS
     name = name_of(value)
     if context.options.activation_bits_of(name) > 8:
         return NO_OFFSETS
     steps = _steps_of_channels(context, value)
     offsets = np.zeros(steps.size)
-    for one, other in _pairs(text, name, steps.size):
+    _check_pairs(pairs, name, steps.size)
+    for one, other in pairs:
         offsets[one] = steps[one] / 4
         offsets[other] = -steps[other] / 4
     return offsets
@@ -56,26 +57,11 @@ def _steps_of_channels(context: LoweringContext, value: ir.Value) -> FloatArray:
     return target.scale * np.array(factors)
 
 
-def _pairs(text: str, name: str, channels: int) -> list[tuple[int, int]]:
-    """The pairs in the metadata of a value, which may have come from a file."""
-    pairs: list[tuple[int, int]] = []
-    for word in text.split():
-        pair = _pair(word, channels)
-        if pair is None:
+def _check_pairs(pairs: Pairs, name: str, channels: int) -> None:
+    """BadModel for pairs of other channels: the note may have come from a file."""
+    for pair in pairs:
+        if max(pair) >= channels:
             raise BadModel(
-                f"'{name}' has the metadata {DUPLICATES} = '{text[:80]}'; "
+                f"'{name}' has the metadata mrt.twins with the pair {pair[0]}:{pair[1]}; "
                 f"expected pairs of its {channels} channels"
             )
-        pairs.append(pair)
-    return pairs
-
-
-def _pair(word: str, channels: int) -> tuple[int, int] | None:
-    """Two of the channels as "7:1"; None for anything else."""
-    try:
-        one, other = (int(number) for number in word.split(":"))
-    except ValueError:
-        return None
-    if not (0 <= one < channels and 0 <= other < channels):
-        return None
-    return one, other

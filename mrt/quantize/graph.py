@@ -19,7 +19,7 @@ from cvm.errors import Invalid
 from cvm.program import Input, Meaning, Program, TensorType
 from mrt.errors import BadOption, NotProvable, Unsupported
 from mrt.graph.canonical_values import constant_of, name_of, shape_of
-from mrt.graph.notes import BYTES, ONE_RANGE
+from mrt.graph.notes import picture_layout_of, shared_range_of
 from mrt.quantize.builder import ProgramBuilder
 from mrt.quantize.channel_centres import centrable
 from mrt.quantize.channel_scales import check_channel_scales
@@ -155,7 +155,7 @@ class GraphLowering:
 def _values_of_shared_range(nodes: Sequence[ir.Node]) -> frozenset[str]:
     values = (value for node in nodes for value in node.outputs)
     return frozenset(
-        name_of(value) for value in values if ONE_RANGE in value.metadata_props
+        name_of(value) for value in values if shared_range_of(value) is not None
     )
 
 
@@ -195,7 +195,7 @@ def _written(
 
 def _declare(context: LoweringContext, value: ir.Value) -> None:
     """A program input at the value's own range, unsigned if no sample was negative."""
-    if BYTES in value.metadata_props:
+    if picture_layout_of(value) is not None:
         declare_picture(context, value)
         return
     name, shape = name_of(value), shape_of(value)

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from cvm.program import DTYPE_RANGES
 from mrt.graph.canonical_values import name_of
-from mrt.graph.notes import COMPARED, INDICES
+from mrt.graph.notes import compared_of, indices_of
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.tensor import Format
 
@@ -30,11 +30,11 @@ _DTYPES = {
 
 def input_interval(net: LoweringContext, value: ir.Value) -> Format | None:
     """The dtype and interval of a whole input, at scale 1; None for an input of floats that are not cut to whole ones."""
-    indices = _words(value, INDICES)
+    indices = indices_of(value)
     if (
         value.dtype == ir.DataType.FLOAT
         and indices is None
-        and _words(value, COMPARED) is None
+        and compared_of(value) is None
     ):
         return None
     dtype, low, high = _DTYPES.get(
@@ -53,17 +53,9 @@ def _seen(
     net: LoweringContext, value: ir.Value, low: int, high: int
 ) -> tuple[int, int]:
     """What calibration saw, and what the model compares with; a little less would still be a guess."""
-    seen, compared = net.table.ranges.get(name_of(value)), _words(value, COMPARED)
+    seen, compared = net.table.ranges.get(name_of(value)), compared_of(value)
     ends = [seen.min, seen.max] if seen is not None else []
     ends += compared or ()
     if not ends:
         return low, high
     return max(low, math.floor(min(ends))), min(high, math.ceil(max(ends)))
-
-
-def _words(value: ir.Value, key: str) -> tuple[int, int] | None:
-    words = value.metadata_props.get(key)
-    if words is None:
-        return None
-    low, high = words.split()
-    return int(low), int(high)

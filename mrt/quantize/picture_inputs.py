@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from cvm.program import Input, Meaning, TensorType
 from mrt.graph.canonical_values import constant_of, name_of, shape_of
-from mrt.graph.notes import BYTES
+from mrt.graph.notes import picture_layout_of
 from mrt.quantize.context import LoweringContext, identity
 from mrt.quantize.options import LayerBits, QuantizeOptions
 from mrt.quantize.tensor import Tensor
@@ -51,7 +51,7 @@ def made_of_bytes(
 ) -> tuple[set[str], set[str]]:
     """The names of values that are bytes, and of those computed from them before anything else is done."""
     pictures = {
-        name_of(value) for value in graph.inputs if BYTES in value.metadata_props
+        name_of(value) for value in graph.inputs if picture_layout_of(value) is not None
     }
     prepared: set[str] = set()
     for node in nodes if pictures else ():

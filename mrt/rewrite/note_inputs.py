@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from mrt.graph.notes import COMPARED, INDICES
+from mrt.graph.notes import indices_of, set_compared, set_indices
 from mrt.graph.values import constant, first, int_attribute, operand, shape_of
 from mrt.rewrite.canonical import INTEGER_NUMBERS
 
@@ -42,18 +42,15 @@ def note_inputs(model: ir.Model) -> int:
         only = len(sizes) == len(uses)
         if sizes and (only or value.dtype != ir.DataType.FLOAT):
             from_behind = not any(use.clipped for use in uses)
-            value.metadata_props[INDICES] = (
-                f"{-min(sizes) if from_behind else 0} {min(sizes) - 1}"
-            )
+            low = -min(sizes) if from_behind else 0
+            set_indices(value, (low, min(sizes) - 1))
             count += 1
         ends = [end for use in uses for end in _held_against(use)]
         cut = bool(uses) and all(_is_of_integer_numbers(use) for use in uses)
-        if (
-            cut or (ends and value.dtype != ir.DataType.FLOAT)
-        ) and INDICES not in value.metadata_props:
-            value.metadata_props[COMPARED] = (
-                f"{min(ends, default=0)} {max(ends, default=0)}"
-            )
+        if (cut or (ends and value.dtype != ir.DataType.FLOAT)) and indices_of(
+            value
+        ) is None:
+            set_compared(value, (min(ends, default=0), max(ends, default=0)))
             count += 1
     return count
 

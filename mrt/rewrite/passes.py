@@ -11,6 +11,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from mrt.errors import BadOption
 from mrt.graph.infer_shapes import infer_shapes
+from mrt.graph.notes import write_to_metadata
 from mrt.rewrite import canonical
 from mrt.rewrite.constants.fold_booleans import fold_booleans
 from mrt.rewrite.constants.fold_constants import fold_constants
@@ -198,6 +199,7 @@ def save(model: ir.Model, path: Path) -> None:
         raise BadOption(
             f"{path}: {size} bytes of weights; one .onnx file holds at most {MOST_BYTES}"
         )
+    write_to_metadata(model)
     unfinished = path.with_name(f"{path.name}.unfinished")
     try:
         unfinished.write_bytes(ir.to_proto(model).SerializeToString(deterministic=True))

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from cvm.program import Program
 from cvm.proof.validate import Proven
-from mrt.graph.notes import ONE_RANGE
+from mrt.graph.notes import shared_range_of
 from mrt.quantize import LayerBits, QuantizeOptions
 
 NARROW, FINE_WEIGHTS, WIDE_VALUES = 8, 15, 16
@@ -98,9 +98,7 @@ def _weight_groups(model: ir.Model) -> list[list[str]]:
 
 def _value_groups(model: ir.Model, start: Proven) -> list[list[str]]:
     """Names of the values that the program holds in 8 bits, those of one format and origin together."""
-    words = {
-        str(value.name): value.metadata_props.get(ONE_RANGE) for value in _values(model)
-    }
+    words = {str(value.name): shared_range_of(value) for value in _values(model)}
     sets = _Sets()
     for number, operands in _passing(start.program):
         for operand in operands:

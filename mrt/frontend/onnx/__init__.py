@@ -40,6 +40,7 @@ from mrt.frontend.onnx.resolve.outputs import (
     drop_unused_outputs,
     value_names,
 )
+from mrt.graph.notes import read_from_metadata
 
 __all__ = ["MICROSOFT", "ML_OPERATORS", "OPERATORS", "Read", "load_onnx", "read_onnx"]
 
@@ -97,6 +98,8 @@ def read_onnx(
     # All values have types and known shapes from here on.
     _find_all_shapes(model, path)
     check_operands(model)
+    # A file by `mrt rewrite` holds the notes of its values as text.
+    read_from_metadata(model)
     return Read(model, _bytes_to_hash(data, stored, values), names, missing)
 
 

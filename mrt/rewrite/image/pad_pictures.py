@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from mrt.graph.notes import BYTES
+from mrt.graph.notes import picture_layout_of
 from mrt.graph.patch import Patch, set_attributes
 from mrt.graph.values import first, ints_attribute, nodes, operand, shape_of, sole_user
 from mrt.rewrite.linear.affine import Affine, affine_of, to_single
@@ -69,7 +69,7 @@ def is_picture(value: ir.Value | None) -> bool:
         if node.domain != "" or node.op_type not in ("Transpose", "Slice"):
             return False
         value = operand(node, 0)
-    return value is not None and BYTES in value.metadata_props
+    return value is not None and picture_layout_of(value) is not None
 
 
 def _normalised_picture(value: ir.Value) -> tuple[ir.Value, Affine] | None:

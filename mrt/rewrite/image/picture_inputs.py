@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.names import fresh_name
-from mrt.graph.notes import BYTES
+from mrt.graph.notes import set_picture_layout
 from mrt.graph.patch import add_constant, set_attributes
 from mrt.graph.values import Array, Attribute, shape_of
 
@@ -39,7 +39,7 @@ def take_pictures(model: ir.Model, name: str, pixels: Pixels) -> None:
     assert sizes is not None and len(sizes) == 4
     shape = sizes if pixels.channels_last else tuple(sizes[axis] for axis in TO_PIXELS)
     picture = ir.Value(name=name, shape=ir.Shape(shape), type=old.type)
-    picture.metadata_props[BYTES] = "NHWC" if pixels.channels_last else "NCHW"
+    set_picture_layout(picture, "NHWC" if pixels.channels_last else "NCHW")
     old.name = None
     model.graph.inputs[list(model.graph.inputs).index(old)] = picture
     front = _Front(model.graph, picture)

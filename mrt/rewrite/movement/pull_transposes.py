@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from mrt.graph.notes import BYTES
+from mrt.graph.notes import picture_layout_of
 from mrt.graph.patch import Patch
 from mrt.graph.values import (
     constant,
@@ -56,4 +56,4 @@ def pull_transposes(model: ir.Model) -> int:
 def _is_of_a_picture(value: ir.Value) -> bool:
     while (node := producer(value, "Transpose", "Slice", "Mul", "Add")) is not None:
         value = first(node)
-    return BYTES in value.metadata_props
+    return picture_layout_of(value) is not None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from mrt.graph.notes import ONE_RANGE
+from mrt.graph.notes import set_shared_range
 from mrt.graph.patch import Patch
 from mrt.graph.values import Array, constant
 from mrt.rewrite.linear.affine import to_single
@@ -111,7 +111,7 @@ class Cell(ABC):
 
     def alike(self, value: ir.Value, role: str) -> ir.Value:
         """Give a value one range with its twins of other steps, so that they share weights and tables as integers."""
-        value.metadata_props[ONE_RANGE] = f"{self.patch.base}.{self._name}.{role}"
+        set_shared_range(value, f"{self.patch.base}.{self._name}.{role}")
         return value
 
     def _product(

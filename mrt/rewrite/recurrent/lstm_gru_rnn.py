@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
-from mrt.graph.notes import ONE_RANGE
+from mrt.graph.notes import set_shared_range
 from mrt.graph.patch import Patch
 from mrt.graph.values import constant, first, int_attribute, nodes, operand
 from mrt.rewrite.recurrent.cells import Cell, GruCell, LstmCell, RnnCell, State
@@ -82,7 +82,7 @@ def _steps(patch: Patch, what: Recurrent) -> list[ir.Value]:
         for i in range(what.steps)
     ]
     for x in steps:
-        x.metadata_props[ONE_RANGE] = f"{patch.base}.rows"
+        set_shared_range(x, f"{patch.base}.rows")
     return steps
 
 

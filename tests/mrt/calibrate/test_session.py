@@ -7,6 +7,7 @@ import pytest
 from mrt.calibrate import session
 from mrt.calibrate.session import FloatSession, integer_input_intervals
 from mrt.errors import BadData, BadModel
+from mrt.graph.notes import read_from_metadata
 from tests.support.graphs import graph_of, node
 
 
@@ -73,6 +74,7 @@ def test_a_session_that_is_asked_for_nothing_gives_nothing():
 def test_integers_that_inputs_may_meet(kind, notes, expected):
     model = graph_of([node("Cast", "x", "y", to=10)], {"x": (1, 3)}, kind=kind)
     model.graph.inputs[0].metadata_props.update(notes)
+    read_from_metadata(model)
     assert integer_input_intervals(model) == expected
 
 

@@ -8,7 +8,7 @@ from mrt.calibrate.samples import synthetic_samples
 from mrt.calibrate.session import FloatSession
 from mrt.duplicate.add_duplicates import add_duplicates, paired_channels
 from mrt.errors import BadData
-from mrt.graph.notes import DUPLICATES
+from mrt.graph.notes import duplicates_of, set_duplicates
 from tests.support.float_models import FloatModel, f32
 
 
@@ -57,9 +57,9 @@ def test_float_answers_stay_and_shapes_and_pairs_are_known():
             assert np.array_equal(found[name][:, 5:], found[name][:, [3, 1]])
     values = {value.name: value for node in graph.graph for value in node.outputs}
     assert (
-        values["second"].metadata_props[DUPLICATES]
-        == values["first"].metadata_props[DUPLICATES]
-        == "5:3 6:1"
+        duplicates_of(values["second"])
+        == duplicates_of(values["first"])
+        == ((5, 3), (6, 1))
     )
     shapes = {
         name: value.shape.numpy()[1]
@@ -109,6 +109,6 @@ def test_a_file_that_lies_about_duplicates_is_not_believed_here():
     first = next(
         value for node in graph.graph for value in node.outputs if value.name == "first"
     )
-    first.metadata_props[DUPLICATES] = f"a:b -1: 1:99 {'9' * 5000}:٣"
+    set_duplicates(first, ((1, 99), (7, 6)))
     assert paired_channels(first) == [1]
     add_duplicates(graph, {"first": [0]})

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from mrt.duplicate.channel_intervals import channel_intervals
-from mrt.graph.notes import BYTES
+from mrt.graph.notes import set_picture_layout
 from tests.support.graphs import graph_of, node
 
 
 def interval_of(nodes, weights, name="y", bytes_input=True, shape=(1, 1, 4, 4)):
     model = graph_of(nodes, {"x": shape}, weights, outputs=nodes[-1].output[0])
     if bytes_input:
-        model.graph.inputs[0].metadata_props[BYTES] = "NCHW"
+        set_picture_layout(model.graph.inputs[0], "NCHW")
     return channel_intervals(model.graph).get(name)
 
 

@@ -7,7 +7,7 @@ import pytest
 from mrt.calibrate.samples import synthetic_samples
 from mrt.duplicate.choose import choose_duplicates
 from mrt.duplicate.noise import noise_of_channels
-from mrt.graph.notes import BYTES
+from mrt.graph.notes import set_picture_layout
 from mrt.quantize import QuantizeOptions
 from tests.support.float_models import FloatModel
 
@@ -33,7 +33,7 @@ def test_bytes_are_not_rounded():
     model.conv(y, rng.normal(size=(2, 4, 1, 1)), np.zeros(2), name="out")
     assert set(noise(model)) == {"image", "first"}
     graph = ir.from_proto(model.proto("out"))
-    graph.graph.inputs[0].metadata_props[BYTES] = ""
+    set_picture_layout(graph.graph.inputs[0], "NCHW")
     assert set(noise(model, graph)) == {"first"}
 
 

@@ -8,7 +8,7 @@ import pytest
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import Samples, synthetic_samples
 from mrt.frontend import load
-from mrt.graph.notes import ONE_RANGE
+from mrt.graph.notes import set_shared_range
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.rewrite import rewrite
 from mrt.table.table import CalibrationOptions
@@ -119,7 +119,7 @@ def test_values_watched_as_one_have_one_range():
         [node("Relu", "x", "a"), node("Neg", "x", "b")], {"x": (2, 3)}, outputs="a b"
     )
     for entry in model.graph:
-        entry.outputs[0].metadata_props[ONE_RANGE] = "both"
+        set_shared_range(entry.outputs[0], "both")
     samples = synthetic_samples(shapes_of(model), 3, 0)
     ranges = calibrate(
         model, samples, CalibrationOptions(), model_sha256="0" * 64

@@ -4,6 +4,7 @@ import numpy as np
 import onnx
 import pytest
 
+from mrt.graph.notes import write_to_metadata
 from mrt.rewrite.note_inputs import note_inputs
 from tests.support.graphs import graph_of, node
 
@@ -16,6 +17,7 @@ CUT = node("Cast", "x", "c", to=7)
 def noted(nodes, weights, kind=onnx.TensorProto.FLOAT):
     model = graph_of(nodes, {"x": (3, 1)}, weights, kind=kind)
     note_inputs(model)
+    write_to_metadata(model)
     return dict(model.graph.inputs[0].metadata_props)
 
 

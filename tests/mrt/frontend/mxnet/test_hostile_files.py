@@ -7,11 +7,11 @@ import time
 
 import numpy as np
 import pytest
-from mrt.frontend.mxnet.graph_builder import GraphBuilder
 
 from mrt.errors import BadModel, Unsupported
 from mrt.frontend.mxnet import Source, read_mxnet
 from mrt.frontend.mxnet.files import read_parameters
+from mrt.frontend.mxnet.graph_builder import GraphBuilder
 from mrt.frontend.mxnet.literals import parse_bound
 from mrt.frontend.mxnet.operators.resize import _bins
 from mrt.frontend.mxnet.symbol import read_symbol

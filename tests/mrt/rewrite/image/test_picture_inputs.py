@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mrt.graph.notes import BYTES
+from mrt.graph.notes import picture_layout_of
 from mrt.graph.values import ints_attribute, shape_of
 from mrt.rewrite import rewrite
 from mrt.rewrite.image.pad_pictures import pad_pictures
@@ -83,7 +83,7 @@ def test_everything_done_to_a_byte_goes_into_the_first_convolution(
     )
     rewrite(model)
     assert operators_of(model) == ["Transpose", "Concat", "Concat", "Conv"]
-    assert model.graph.inputs[0].metadata_props[BYTES] == (
+    assert picture_layout_of(model.graph.inputs[0]) == (
         "NHWC" if channels_last else "NCHW"
     )
 
