@@ -32,7 +32,7 @@ class Parameters:
 
 
 def read_symbol_bytes(path: Path) -> bytes:
-    """No more than one byte above what a symbol file may have. Raise BadModel where it cannot be read."""
+    """The bytes of a symbol file, up to one more than allowed; BadModel if it cannot be read."""
     try:
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
@@ -102,7 +102,7 @@ def read_parameters(path: Path) -> Parameters:
 
 
 def _read_params(path: Path) -> ParameterFile:
-    """Array by array, except from what is no plain file and says no size."""
+    """Read array by array; at once if it is no plain file and so has no size."""
     try:
         if stat.S_ISCHR(path.stat().st_mode):
             raise BadModel(f"{path}: is a device; expected a parameter file")

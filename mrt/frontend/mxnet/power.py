@@ -1,4 +1,4 @@
-"""How strong every value of a graph is: an estimate of the mean of its square, if the inputs have 1.
+"""The power of every value of a graph: its estimated mean square, where the inputs have 1.
 
 It is what invented statistics of a BatchNormalization are made from, so that a deep network neither explodes nor fades.
 A rough estimate is enough; that it is the same on every machine matters more: nothing here but + - * / and sqrt.
@@ -45,7 +45,7 @@ def powers(
 
 
 def _constant(value: ir.Value) -> float:
-    """Of one number exactly, of several the largest."""
+    """The power of a constant: the square of its largest magnitude."""
     if value.const_value is None or not value.const_value.dtype.is_floating_point():
         return 1.0
     array = value.const_value.numpy()
@@ -140,7 +140,7 @@ RULES: Mapping[str, PowerRule] = {
     **dict.fromkeys(("Tanh", "Softsign"), _bounded),
     **dict.fromkeys(("Sigmoid", "HardSigmoid"), _fixed(0.3)),
     **dict.fromkeys(("Softmax",), _fixed(0.1)),
-    # What makes its own statistics, or has them made from this estimate.
+    # Operators with statistics of their own, or with statistics made from this estimate.
     **dict.fromkeys(
         (
             "BatchNormalization",
