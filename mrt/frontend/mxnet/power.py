@@ -71,7 +71,10 @@ def _product(node: ir.Node, inputs: list[float]) -> float:
 
 
 def _is_gate_of(value: ir.Value | None, data: ir.Value | None) -> bool:
-    """Whether `value` is a sigmoid of `data`, or a clipped line, found a few steps back; more than data itself."""
+    """Whether `value` is a sigmoid or a clipped linear function of `data`.
+
+    At most MOST_GATE_STEPS nodes are followed back.
+    """
     bounded = False
     for _ in range(MOST_GATE_STEPS):
         maker = None if value is None else value.producer()

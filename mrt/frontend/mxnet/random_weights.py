@@ -162,7 +162,7 @@ def _variances(built: Built) -> dict[ir.Value, float]:
 
 
 def _scale(role: Role, shape: Shape, variance: float) -> tuple[float, float, bool]:
-    """The middle, the spread around it, and whether the numbers lie above the middle only."""
+    """The middle, the spread, and whether the numbers lie above the middle only."""
     match role.slot:
         case "moving_var":
             return variance, SMALL * variance, True

@@ -41,7 +41,7 @@ def window_attribute(
 
 
 def require_image(call: OperatorCall, kernel: Sequence[int]) -> None:
-    """The input has a batch, channels and one axis per number of the kernel, and the layout says so."""
+    """Require a batch, channels and one axis for each number of the kernel, also by layout."""
     call.require(
         1 <= len(kernel) <= 3 and min(kernel) >= 1,
         f"kernel={tuple(kernel)}: expected 1 to 3 positive numbers",
@@ -51,7 +51,7 @@ def require_image(call: OperatorCall, kernel: Sequence[int]) -> None:
 
 
 def require_layout(call: OperatorCall, spatial: int) -> None:
-    """The layout, if any is given, has that many spatial axes."""
+    """Require that many spatial axes of the layout, if one is given."""
     layout, wanted = call.values["layout"], (LAYOUTS[spatial - 1], LAYOUTS[spatial + 2])
     call.require(
         layout in (None, *wanted),
@@ -176,7 +176,7 @@ def deconvolution(call: OperatorCall) -> ir.Value:
         surplus = [size - wanted for size, wanted in zip(full, target, strict=True)]
         call.require(
             min(surplus) >= 0,
-            f"target_shape={tuple(target)} is larger than the whole result {tuple(full)}",
+            f"target_shape={tuple(target)} is larger than the full result {tuple(full)}",
         )
         pads = [(total + 1) // 2 for total in surplus]
         extra = [total % 2 for total in surplus]

@@ -190,10 +190,8 @@ def transpose(call: OperatorCall) -> ir.Value:
 @operator("SwapAxis", "swapaxes", attributes={"dim1": integer(0), "dim2": integer(0)})
 def swap_axis(call: OperatorCall) -> ir.Value:
     """Exchange two axes."""
-    first, second = (
-        call.axis(call.int_attribute("dim1")),
-        call.axis(call.int_attribute("dim2")),
-    )
+    first = call.axis_attribute("dim1")
+    second = call.axis_attribute("dim2")
     axes = [*range(len(call.shape()))]
     axes[first], axes[second] = axes[second], axes[first]
     return call.add("Transpose", call.data, perm=axes)
