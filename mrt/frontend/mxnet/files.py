@@ -1,4 +1,4 @@
-"""The files of an MXNet model: which parameter file belongs to a symbol, their bytes, and the hash that names both."""
+"""The files of an MXNet model: the parameter file of a symbol, their bytes and their hash."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LAST_EPOCH = 10**9
 
 @dataclass(frozen=True)
 class Parameters:
-    """The arrays of a parameter file by name without 'arg:' and 'aux:', and the SHA-256 of the file's bytes."""
+    """The arrays of a parameter file, by name without 'arg:' and 'aux:', and its SHA-256."""
 
     path: Path
     arrays: dict[str, Array | None]
@@ -32,7 +32,7 @@ class Parameters:
 
 
 def read_symbol_bytes(path: Path) -> bytes:
-    """No more than one byte above what a symbol file may have. Raise BadModel where it cannot be read."""
+    """The bytes of a symbol file, up to one more than allowed; BadModel if it cannot be read."""
     try:
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
@@ -102,7 +102,7 @@ def read_parameters(path: Path) -> Parameters:
 
 
 def _read_params(path: Path) -> ParameterFile:
-    """Array by array, except from what is no plain file and says no size."""
+    """Read array by array; at once if it is no plain file and so has no size."""
     try:
         if stat.S_ISCHR(path.stat().st_mode):
             raise BadModel(f"{path}: is a device; expected a parameter file")
@@ -115,5 +115,5 @@ def _read_params(path: Path) -> ParameterFile:
 
 
 def joined_sha256(symbol: bytes, parameters: bytes) -> str:
-    """SHA-256 of the SHA-256 of the symbol's bytes followed by that of the parameters' bytes, which is given."""
+    """SHA-256 of two digests: that of the symbol's bytes, then that of the parameters."""
     return hashlib.sha256(hashlib.sha256(symbol).digest() + parameters).hexdigest()

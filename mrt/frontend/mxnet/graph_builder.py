@@ -1,4 +1,4 @@
-"""The ONNX graph under construction: unique names, shapes of values, shapes expected of parameters."""
+"""The ONNX graph under construction: names, shapes of values and of parameters."""
 
 from __future__ import annotations
 

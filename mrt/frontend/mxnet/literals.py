@@ -1,6 +1,6 @@
-"""The text of an attribute -> its value, by the kind that the operator declares.
+"""The text of an attribute -> its value, by the type that the operator declares.
 
-Every function raises ValueError saying what was expected.
+Every function raises a ValueError that names what was expected.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Graphs that MXNet itself quantized or fused for one machine: refused by name, with the way round."""
+"""Graphs that MXNet quantized or fused for one machine: refused, with what to do instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One node of an MXNet symbol under conversion: what its handler reads and how it adds ONNX nodes."""
+"""One MXNet node under conversion: readers of its attributes, writers of ONNX nodes."""
 
 from __future__ import annotations
 

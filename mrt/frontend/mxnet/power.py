@@ -1,4 +1,4 @@
-"""How strong every value of a graph is: an estimate of the mean of its square, if the inputs have 1.
+"""The power of every value of a graph: its estimated mean square, where the inputs have 1.
 
 It is what invented statistics of a BatchNormalization are made from, so that a deep network neither explodes nor fades.
 A rough estimate is enough; that it is the same on every machine matters more: nothing here but + - * / and sqrt.
@@ -45,7 +45,7 @@ def powers(
 
 
 def _constant(value: ir.Value) -> float:
-    """Of one number exactly, of several the largest."""
+    """The power of a constant: the square of its largest magnitude."""
     if value.const_value is None or not value.const_value.dtype.is_floating_point():
         return 1.0
     array = value.const_value.numpy()
@@ -71,7 +71,10 @@ def _product(node: ir.Node, inputs: list[float]) -> float:
 
 
 def _is_gate_of(value: ir.Value | None, data: ir.Value | None) -> bool:
-    """Whether `value` is a sigmoid of `data`, or a clipped line, found a few steps back; more than data itself."""
+    """Whether `value` is a sigmoid or a clipped linear function of `data`.
+
+    At most MOST_GATE_STEPS nodes are followed back.
+    """
     bounded = False
     for _ in range(MOST_GATE_STEPS):
         maker = None if value is None else value.producer()
@@ -140,7 +143,7 @@ RULES: Mapping[str, PowerRule] = {
     **dict.fromkeys(("Tanh", "Softsign"), _bounded),
     **dict.fromkeys(("Sigmoid", "HardSigmoid"), _fixed(0.3)),
     **dict.fromkeys(("Softmax",), _fixed(0.1)),
-    # What makes its own statistics, or has them made from this estimate.
+    # Operators with statistics of their own, or with statistics made from this estimate.
     **dict.fromkeys(
         (
             "BatchNormalization",

@@ -4,7 +4,7 @@ Weights are close to normal with variance 2 / fan-in (He), gammas and the ratio 
 above 1, biases and means are small. The variance that a BatchNorm stores is made from an estimate of its input's, as
 training would leave it: without that, each residual block doubles what goes through.
 
-The same on every machine and with every numpy: the bits of PCG64, added as whole numbers, scaled by one product.
+The same on every machine and with every numpy: the bits of PCG64, added as integers, scaled by one product.
 A parameter's numbers depend on the seed, its name and its place, not on what else the model has.
 """
 
@@ -34,7 +34,7 @@ MAX_NAMED = 8
 
 @dataclass(frozen=True)
 class Role:
-    """The first place in which a parameter stands."""
+    """The first input slot that a parameter fills, and the attributes of its operator."""
 
     operator: str
     slot: str
@@ -48,7 +48,7 @@ def seed_digest(seed: int) -> bytes:
 
 
 def check_seed(seed: int) -> None:
-    """Refuse what is no seed."""
+    """Refuse a number outside the range of seeds."""
     if not 0 <= seed <= MAX_SEED:
         raise BadOption(f"--random-weights {seed}: expected a seed from 0 to 2^63 - 1")
 
@@ -69,7 +69,7 @@ def fill_randomly(built: Built, made: ConversionPlan, seed: int) -> None:
 
 
 def _refuse_constants(built: Built, made: ConversionPlan) -> None:
-    """What Gluon holds as a Constant (anchors, offsets, scales of the image) is no weight: other numbers mean nothing."""
+    """Refuse a Gluon Constant (anchors, offsets, scales of the image): it cannot be random."""
     initializers = {
         node.name: node.hidden.get("init", "") for node in made.symbol.nodes.values()
     }
@@ -92,7 +92,7 @@ def _refuse_constants(built: Built, made: ConversionPlan) -> None:
 
 
 def _shapes(built: Built) -> dict[str, Shape]:
-    """All of them known, and together no more than a computer has room for."""
+    """The shapes of all parameters; refuse unknown ones, and more numbers than fit memory."""
     shapes: dict[str, Shape] = {}
     for name, parameter in built.builder.parameters.items():
         shape = parameter.shape or (
@@ -137,7 +137,7 @@ def _roles(made: ConversionPlan) -> dict[str, Role]:
 
 
 def _slot_by_name(name: str) -> str:
-    """What a parameter with this name usually is."""
+    """The usual slot of a parameter with this name."""
     return next((slot for slot in ("weight", "gamma") if name.endswith(slot)), "bias")
 
 
@@ -162,7 +162,7 @@ def _variances(built: Built) -> dict[ir.Value, float]:
 
 
 def _scale(role: Role, shape: Shape, variance: float) -> tuple[float, float, bool]:
-    """The middle, the spread around it, and whether the numbers lie above the middle only."""
+    """The middle, the spread, and whether the numbers lie above the middle only."""
     match role.slot:
         case "moving_var":
             return variance, SMALL * variance, True
@@ -182,7 +182,7 @@ def _scale(role: Role, shape: Shape, variance: float) -> tuple[float, float, boo
 
 
 def _fan_in(role: Role, shape: Shape) -> float:
-    """How many products one result adds up."""
+    """The number of products in one result."""
     if role.operator == "Deconvolution":
         return max(shape[0] / role.groups * math.prod(shape[2:]) / role.strides, 1.0)
     return math.prod(shape[1:]) if len(shape) > 1 else shape[0]
@@ -214,7 +214,7 @@ def draw(
 
 
 def _generator(what: str) -> np.random.PCG64:
-    """Its state is set outright: how numpy spreads a seed is no concern then."""
+    """PCG64 with its state set directly, so that numpy's handling of seeds has no effect."""
     digest = hashlib.sha256(what.encode()).digest()
     state, increment = (
         int.from_bytes(digest[:16], "little"),

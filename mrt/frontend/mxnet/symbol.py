@@ -298,14 +298,14 @@ def _without_old_axis(node: SymbolNode) -> SymbolNode:
 
 
 def _refuse_repeated_variables(nodes: Mapping[int, SymbolNode]) -> None:
-    seen: dict[str, int] = {}
+    ids: dict[str, int] = {}
     for node in nodes.values():
-        if node.operator is None and node.name in seen:
+        if node.operator is None and node.name in ids:
             _refuse(
-                f"nodes {seen[node.name]} and {node.id} are both variables named {node.name!r}"
+                f"nodes {ids[node.name]} and {node.id} are both variables named {node.name!r}"
             )
         if node.operator is None:
-            seen[node.name] = node.id
+            ids[node.name] = node.id
 
 
 def _inputs_first(nodes: Mapping[int, SymbolNode]) -> tuple[int, ...]:

@@ -27,7 +27,7 @@ INTEGERS = {
 
 
 def dtype_attribute(default: str | None = None) -> Attribute:
-    """The dtype of a result; required unless it has a default. Wider and narrower floats are float32 here."""
+    """The dtype of a result, required unless it has a default. All floats are float32 here."""
     return Attribute(
         str.strip,
         default,
@@ -43,30 +43,37 @@ def floats_only() -> Attribute:
 
 
 def result_dtype(call: OperatorCall, name: str = "dtype") -> str:
-    """float32 if none is given."""
+    """The dtype of the result; float32 by default."""
     value = call.values[name]
     return value if isinstance(value, str) else "float32"
 
 
 @operator("Cast", "cast", attributes={"dtype": dtype_attribute()})
 def cast(call: OperatorCall) -> ir.Value:
-    """Toward 0; what does not fit 8 bits wraps; a bool is whether it is not 0. The result is float32 again."""
-    dtype, known = result_dtype(call), integer_dtypes.dtype_of(call.data)
+    """Round toward 0, then wrap to 8 bits; a bool is true where the number is not 0.
+
+    The result is float32 again.
+    """
+    dtype = result_dtype(call)
+    known = integer_dtypes.dtype_of(call.data)
     if (
         dtype in FLOATS
         or known == dtype
         or (known and dtype in integer_dtypes.AT_LEAST_32_BITS)
     ):
         return integer_dtypes.mark(call.add("Identity", call.data), dtype)
-    whole = call.add("Cast", call.data, to=INTEGERS[dtype])
+    integers = call.add("Cast", call.data, to=INTEGERS[dtype])
     return integer_dtypes.mark(
-        call.add("Cast", whole, to=onnx.TensorProto.FLOAT), dtype
+        call.add("Cast", integers, to=onnx.TensorProto.FLOAT), dtype
     )
 
 
 @operator("amp_cast", attributes={"dtype": choice(*FLOATS, required=True)})
 def amp_cast(call: OperatorCall) -> ir.Value:
-    """The input: mixed precision only widens and narrows floats. To an integer MXNet rounds here, where Cast does not."""
+    """The input: mixed precision changes the width of floats only.
+
+    MXNet's amp_cast to an integer rounds, where Cast truncates; it is not supported.
+    """
     return call.add("Identity", call.data)
 
 
@@ -83,5 +90,5 @@ def _number_of_outputs(values: Values) -> int:
     outputs=_number_of_outputs,
 )
 def multicast(call: OperatorCall) -> list[ir.Value]:
-    """All inputs brought to one float dtype: the inputs."""
+    """The inputs: one float dtype for all is float32 here."""
     return [call.add("Identity", value) for value in call.inputs]

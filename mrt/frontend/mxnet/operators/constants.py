@@ -1,4 +1,4 @@
-"""Tensors that depend on attributes and shapes alone: numbers in a row, zeros, ones, shapes."""
+"""Tensors that depend on attributes and shapes alone: ranges, zeros, ones, shapes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CREATED: dict[str, Attribute] = {**ignored("ctx"), "dtype": dtype_attribute("flo
 
 
 def _node(call: OperatorCall, numbers: Array, dtype: str = "float32") -> ir.Value:
-    """Emit a tensor that is there from the start."""
+    """The output of a node that holds a constant."""
     return integer_dtypes.mark(
         call.add("Identity", call.array(numbers.astype(np.float32, copy=False))),
         dtype,
@@ -73,7 +73,10 @@ def _as_held(call: OperatorCall, number: float, dtype: str) -> float:
 
 
 def _fill(number: float) -> Handler:
-    """An unknown dimension of zeros (0: the batch of a first state) is 1, which zeros of any size come from."""
+    """A tensor of one number; an unknown dimension of zeros is 1.
+
+    Such a dimension (0) is the batch of a first state, to which zeros are broadcast.
+    """
 
     def handler(call: OperatorCall) -> ir.Value:
         shape = call.ints_attribute("shape")
@@ -112,7 +115,7 @@ def _fill_like(number: float) -> Handler:
     return handler
 
 
-# MXNet takes a dtype here and does not look at it: the result has that of the input.
+# MXNet accepts a dtype here and ignores it: the result has the dtype of the input.
 operator("zeros_like", attributes=ignored("dtype"))(_fill_like(0.0))
 operator("ones_like", attributes=ignored("dtype"))(_fill_like(1.0))
 
@@ -123,7 +126,7 @@ operator("ones_like", attributes=ignored("dtype"))(_fill_like(1.0))
     slots=(),
 )
 def eye(call: OperatorCall) -> ir.Value:
-    """Ones on a diagonal, k to the right of the main one; M columns, as many as rows if that is 0."""
+    """Ones on the diagonal k to the right of the main one; M columns, or N if M is 0."""
     rows, columns = (
         call.int_attribute("N"),
         call.int_attribute("M") or call.int_attribute("N"),
@@ -137,7 +140,7 @@ def eye(call: OperatorCall) -> ir.Value:
 
 
 def _range(start: float, step: float, repeat: int, size: int) -> Array:
-    """Computed in float64, every number `repeat` times."""
+    """start, start + step, ... in float64, every number `repeat` times."""
     return start + step * (np.arange(size, dtype=np.float64) // repeat)
 
 
@@ -154,12 +157,10 @@ def _range(start: float, step: float, repeat: int, size: int) -> Array:
     slots=(),
 )
 def arange(call: OperatorCall) -> ir.Value:
-    """From start up to stop, which is not in it; one number alone is the stop, and 0 the start."""
-    start, stop, step = (
-        call.float_attribute("start"),
-        call.optional_float_attribute("stop"),
-        call.float_attribute("step"),
-    )
+    """Numbers from start up to stop, exclusive; start alone is the stop of a range from 0."""
+    start = call.float_attribute("start")
+    stop = call.optional_float_attribute("stop")
+    step = call.float_attribute("step")
     if stop is None:
         start, stop = 0.0, start
     call.require(
@@ -186,7 +187,7 @@ def arange(call: OperatorCall) -> ir.Value:
     slots=(),
 )
 def linspace(call: OperatorCall) -> ir.Value:
-    """So many numbers from start to stop, which is the last one unless endpoint is off."""
+    """`num` numbers from start to stop, which is the last one unless endpoint is off."""
     number = call.int_attribute("num")
     _require_size(call, number)
     numbers = np.linspace(
@@ -230,13 +231,13 @@ def shape_array(call: OperatorCall) -> ir.Value:
 
 @operator("size_array")
 def size_array(call: OperatorCall) -> ir.Value:
-    """How many numbers there are."""
+    """The number of elements."""
     return _node(call, np.array([math.prod(call.shape())]), "int64")
 
 
 @operator("_contrib_index_array", attributes={"axes": optional_integers()})
 def index_array(call: OperatorCall) -> ir.Value:
-    """At every place, where it lies along each of the axes, all if none are given."""
+    """The index of each element along the given axes, by default along all."""
     shape = call.shape()
     axes = [call.axis(axis) for axis in call.ints_attribute("axes")] or [
         *range(len(shape))

@@ -20,20 +20,14 @@ from mrt.frontend.mxnet.operators.registry import (
     positive,
 )
 
-LAYOUTS = (
-    "NCW",
-    "NCHW",
-    "NCDHW",
-    "NWC",
-    "NHWC",
-    "NDHWC",
-)  # the first three have channels first
+# The first three have channels first.
+LAYOUTS = ("NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC")
 
 
 def window_attribute(
     call: OperatorCall, name: str, default: int, least: int
 ) -> list[int]:
-    """One number per spatial axis of the kernel; () is the default for each."""
+    """One number for each spatial axis of the kernel; () means the default for each."""
     rank = len(call.ints_attribute("kernel"))
     numbers = call.ints_attribute(name) or (default,) * rank
     call.require(
@@ -47,7 +41,7 @@ def window_attribute(
 
 
 def require_image(call: OperatorCall, kernel: Sequence[int]) -> None:
-    """The input has a batch, channels and one axis per number of the kernel, and the layout says so."""
+    """Require a batch, channels and one axis for each number of the kernel, also by layout."""
     call.require(
         1 <= len(kernel) <= 3 and min(kernel) >= 1,
         f"kernel={tuple(kernel)}: expected 1 to 3 positive numbers",
@@ -57,7 +51,7 @@ def require_image(call: OperatorCall, kernel: Sequence[int]) -> None:
 
 
 def require_layout(call: OperatorCall, spatial: int) -> None:
-    """The layout, if any is given, has that many spatial axes."""
+    """Require that many spatial axes of the layout, if one is given."""
     layout, wanted = call.values["layout"], (LAYOUTS[spatial - 1], LAYOUTS[spatial + 2])
     call.require(
         layout in (None, *wanted),
@@ -66,7 +60,7 @@ def require_layout(call: OperatorCall, spatial: int) -> None:
 
 
 def channels_first(call: OperatorCall, value: ir.Value, *, spatial: int) -> ir.Value:
-    """The value with its last axis moved to 1 where the layout has channels last; also a weight, whose axes follow it."""
+    """The value, or a weight, with its last axis moved to 1 if the layout has channels last."""
     if call.values["layout"] not in LAYOUTS[3:]:
         return value
     return call.add("Transpose", value, perm=[0, spatial + 1, *range(1, spatial + 1)])
@@ -104,11 +98,9 @@ def _operands(call: OperatorCall, *, transposed: bool) -> _Operands:
     kernel = list(call.ints_attribute("kernel"))
     require_image(call, kernel)
     data = channels_first(call, call.data, spatial=len(kernel))
-    channels, groups, filters = (
-        call.shape(data)[1],
-        call.int_attribute("num_group"),
-        call.int_attribute("num_filter"),
-    )
+    channels = call.shape(data)[1]
+    groups = call.int_attribute("num_group")
+    filters = call.int_attribute("num_filter")
     call.require(
         channels % groups == 0,
         f"num_group={groups} does not divide {channels} input channels",
@@ -165,14 +157,10 @@ def convolution(call: OperatorCall) -> ir.Value:
 def deconvolution(call: OperatorCall) -> ir.Value:
     """ConvTranspose. A target_shape replaces pad and adj, as MXNet computes them."""
     operands = _operands(call, transposed=True)
-    strides, dilations = (
-        window_attribute(call, "stride", 1, 1),
-        window_attribute(call, "dilate", 1, 1),
-    )
-    pads, extra = (
-        window_attribute(call, "pad", 0, 0),
-        window_attribute(call, "adj", 0, 0),
-    )
+    strides = window_attribute(call, "stride", 1, 1)
+    dilations = window_attribute(call, "dilate", 1, 1)
+    pads = window_attribute(call, "pad", 0, 0)
+    extra = window_attribute(call, "adj", 0, 0)
     if any(call.ints_attribute("target_shape")):
         target = window_attribute(call, "target_shape", 0, 1)
         full = [
@@ -185,15 +173,13 @@ def deconvolution(call: OperatorCall) -> ir.Value:
                 strict=True,
             )
         ]
-        surplus = [whole - wanted for whole, wanted in zip(full, target, strict=True)]
+        surplus = [size - wanted for size, wanted in zip(full, target, strict=True)]
         call.require(
             min(surplus) >= 0,
-            f"target_shape={tuple(target)} is larger than the whole result {tuple(full)}",
+            f"target_shape={tuple(target)} is larger than the full result {tuple(full)}",
         )
-        pads, extra = (
-            [(total + 1) // 2 for total in surplus],
-            [total % 2 for total in surplus],
-        )
+        pads = [(total + 1) // 2 for total in surplus]
+        extra = [total % 2 for total in surplus]
     below = all(more < stride for more, stride in zip(extra, strides, strict=True))
     call.require(
         below, f"adj={tuple(extra)}: expected less than stride={tuple(strides)}"

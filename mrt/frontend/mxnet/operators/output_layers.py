@@ -1,4 +1,4 @@
-"""What models end in: softmax in its several forms, and the output layers that also know a label in training."""
+"""Softmax in its several forms, and the output layers that compare with a label in training."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _softmax_slots(values: Values) -> tuple[str, ...]:
     slots=_softmax_slots,
 )
 def softmax(call: OperatorCall) -> ir.Value:
-    """Softmax(x / temperature); with use_length over the first elements of the axis only, the others become 0."""
+    """Softmax(x / temperature); with use_length, of the first elements, and 0 for the others."""
     axis = call.axis(call.int_attribute("axis"))
     if len(call.inputs) == 1:
         return call.add("Softmax", _divided(call), axis=axis)
@@ -96,7 +96,10 @@ def _divided(call: OperatorCall) -> ir.Value:
     attributes={"mode": choice("instance", "channel", default="instance")},
 )
 def softmax_activation(call: OperatorCall) -> ir.Value:
-    """Over axis 1 (channel); over the last axis (instance), whatever its documentation says of flattening."""
+    """Softmax over axis 1 (channel) or the last axis (instance).
+
+    MXNet's documentation of instance mentions flattening, which its code does not do.
+    """
     channel = call.string_attribute("mode") == "channel"
     call.require_rank(3 if channel else 2)
     axis = 1 if channel else len(call.shape()) - 1

@@ -1,4 +1,4 @@
-"""Operators of MXNet that are known and refused, and why: no ONNX operator, or none of a static shape, means the same."""
+"""MXNet operators that are refused, and why: no ONNX operator of a static shape is equal."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ REFUSED: dict[str, str] = {
 
 
 def why_refused(operator: str, attributes: Mapping[str, str]) -> str:
-    """A sentence for an operator that has no handler; of Custom, whose meaning is the user's own Python, which one."""
+    """Why an operator has no handler; the meaning of Custom is Python code of the user."""
     if operator == "Custom":
         kind = attributes.get("op_type", "")[:100]
         return f"unsupported operator: op_type={kind!r} is code of its own, which is not in the file"

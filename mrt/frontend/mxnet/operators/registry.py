@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 Values = Mapping[str, Literal]
 Handler = Callable[["OperatorCall"], "ir.Value | list[ir.Value]"]
 
-# Inputs of these names are filled by the parameter file; a label is needed for training only and dropped.
+# Inputs of these names are filled from the parameter file; a label serves training only
+# and is dropped.
 PARAMETERS_SLOT = "parameters"
 PARAMETER_SLOTS = (
     "weight",
@@ -43,7 +44,7 @@ LABEL_SLOT = "label"
 
 @dataclass(frozen=True)
 class Attribute:
-    """One attribute. `only` are the values that are supported, where MXNet knows more."""
+    """A declared attribute. `only` lists the supported values, where MXNet has more."""
 
     parse: Callable[[str], Literal]
     default: Literal = None
@@ -52,7 +53,7 @@ class Attribute:
     none_allowed: bool = False
 
     def read(self, text: str) -> Literal:
-        """Raise ValueError saying what was expected."""
+        """The value of a text; ValueError names what was expected."""
         if self.none_allowed and text.strip() == "None":
             return None
         value = self.parse(text)
@@ -101,7 +102,7 @@ def operator(
 def read_attributes(
     declared: Mapping[str, Attribute], texts: Mapping[str, str]
 ) -> tuple[Values, list[str]]:
-    """The value of every declared attribute, and all that is wrong."""
+    """The value of every declared attribute, and all problems."""
     troubles = [f"unknown attribute {name!r}" for name in texts if name not in declared]
     values: dict[str, Literal] = {}
     for name, attribute in declared.items():
@@ -140,7 +141,7 @@ def positive(default: int | None = None) -> Attribute:
 
 
 def count() -> Attribute:
-    """How many inputs or outputs there are; required."""
+    """The number of inputs or outputs; required."""
 
     def parse(text: str) -> int:
         value = parse_integer(text)
@@ -152,7 +153,7 @@ def count() -> Attribute:
 
 
 def all_inputs(values: Values) -> tuple[str, ...]:
-    """The slots of an operator with as many inputs as its num_args says."""
+    """The slots of an operator with num_args inputs."""
     number = values["num_args"]
     assert isinstance(number, int)
     return ("data",) * number
@@ -189,7 +190,7 @@ def integers(default: tuple[int, ...] | None = ()) -> Attribute:
 
 
 def optional_integers() -> Attribute:
-    """A tuple of integers, or None, which is something else than ()."""
+    """A tuple of integers, or None, which differs from ()."""
     return Attribute(parse_integers, none_allowed=True)
 
 
@@ -208,7 +209,7 @@ def optional_integer() -> Attribute:
 def choice(
     *known: str, default: str | None = None, required: bool = False
 ) -> Attribute:
-    """One of the words that are supported."""
+    """One of the supported words."""
     return Attribute(
         str.strip, default, required=required, only=known, none_allowed=not required
     )

@@ -1,4 +1,4 @@
-"""Pictures of another size: up-sampling, bilinear resizing, averages over as many bins as asked for."""
+"""Resizing of images: up-sampling, bilinear resizing, averages over a number of bins."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _up_sampling_slots(values: Values) -> tuple[str, ...]:
     slots=_up_sampling_slots,
 )
 def up_sampling(call: OperatorCall) -> ir.Value:
-    """nearest: every pixel becomes a square of them; several inputs all become as large as the first becomes."""
+    """Up-sampling. nearest repeats pixels; several inputs all grow to the size of the first result."""
     for value in call.inputs[
         : 1 if call.string_attribute("sample_type") == "bilinear" else None
     ]:
@@ -142,9 +142,9 @@ def _resize_slots(values: Values) -> tuple[str, ...]:
     slots=_resize_slots,
 )
 def bilinear_resize(call: OperatorCall) -> ir.Value:
-    """Resize, linear; the corners stay corners unless align_corners is off, which is ONNX's half_pixel.
+    """Resize, linear, with aligned corners; without align_corners, ONNX's half_pixel.
 
-    One row or column alone is then the first of the input, as in pytorch_half_pixel.
+    A single row or column is then the first of the input, as in pytorch_half_pixel.
     """
     call.require_rank(4, 4)
     batch, channels, rows, columns = call.shape()
@@ -166,7 +166,7 @@ def bilinear_resize(call: OperatorCall) -> ir.Value:
 
 
 def _size(call: OperatorCall, axis: int, name: str, found: int) -> int:
-    """Of one axis of the result."""
+    """The size of one axis of the result."""
     mode, scale = (
         call.string_attribute("mode"),
         call.optional_float_attribute(f"scale_{name}"),
@@ -192,13 +192,9 @@ def _size(call: OperatorCall, axis: int, name: str, found: int) -> int:
                 else int(np.float32((found - 1) * times)) + 1
             )
     wanted = 0 if "even" in mode else 1
-    return (
-        found
-        if found % 2 == wanted
-        else found - 1
-        if mode.endswith("down")
-        else found + 1
-    )
+    if found % 2 == wanted:
+        return found
+    return found - 1 if mode.endswith("down") else found + 1
 
 
 MOST_ENTRIES = 2**20  # of a matrix that averages whole pictures at once
@@ -206,7 +202,11 @@ MOST_ENTRIES = 2**20  # of a matrix that averages whole pictures at once
 
 @operator("_contrib_AdaptiveAvgPooling2D", attributes={"output_size": integers()})
 def adaptive_average_pooling(call: OperatorCall) -> ir.Value:
-    """One result per channel; equal windows where the sizes divide; else bins that overlap, as products by a constant."""
+    """Averages over bins of each channel.
+
+    Where the sizes divide, the bins are windows of one size. Otherwise they overlap, and
+    the averages are products with a constant matrix.
+    """
     call.require_rank(4, 4)
     sizes = call.ints_attribute("output_size") or (1,)
     call.require(
@@ -239,7 +239,10 @@ def adaptive_average_pooling(call: OperatorCall) -> ir.Value:
 
 
 def _bins(size: int, number: int) -> Array:
-    """[size, number]: what each element adds to each bin, which goes from floor(i size / number) to a ceiling."""
+    """[size, number]: the weight of each element in each bin.
+
+    Bin i holds the elements from floor(i size / number) to ceil((i + 1) size / number).
+    """
     bins, element = np.arange(number), np.arange(size)[:, None]
     begin, end = bins * size // number, -(-(bins + 1) * size // number)
     return np.where(

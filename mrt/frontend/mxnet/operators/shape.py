@@ -22,7 +22,7 @@ from mrt.frontend.mxnet.operators.registry import (
 
 @operator("Flatten", "flatten")
 def flatten(call: OperatorCall) -> ir.Value:
-    """(first axis, all others)."""
+    """A matrix: the first axis, and all others as one."""
     return call.add("Flatten", call.data, axis=1)
 
 
@@ -37,7 +37,7 @@ def flatten(call: OperatorCall) -> ir.Value:
     },
 )
 def reshape(call: OperatorCall) -> ir.Value:
-    """The special numbers 0, -1, -2, -3, -4 are worked out here: ONNX knows only the first two, and no reverse."""
+    """Reshape. 0, -1, -2, -3 and -4 are resolved here: ONNX has only 0 and -1, and no reverse."""
     if call.ints_attribute("shape"):
         shape = _reshaped(
             call,
@@ -47,9 +47,9 @@ def reshape(call: OperatorCall) -> ir.Value:
         )
     else:
         shape = _target_shape(call)
-    found, wanted = math.prod(call.shape()), math.prod(shape)
+    keeps_size = math.prod(call.shape()) == math.prod(shape)
     call.require(
-        min(shape) > 0 and found == wanted,
+        min(shape) > 0 and keeps_size,
         f"cannot reshape {call.shape()} to {tuple(shape)}",
     )
     return call.reshape(call.data, shape)
@@ -58,7 +58,7 @@ def reshape(call: OperatorCall) -> ir.Value:
 def _reshaped(
     call: OperatorCall, shape: Sequence[int], codes: Sequence[int], *, reverse: bool
 ) -> list[int]:
-    """reverse turns everything round, also the order of -4 and its two numbers, which then stand before it."""
+    """The new shape; `reverse` reads the codes backwards, with the numbers of -4 in front of it."""
     if not reverse:
         return _forward(call, shape, codes)
     return _forward(call, shape[::-1], codes[::-1])[::-1]
@@ -70,11 +70,12 @@ def _forward(
     """0 copies a dimension, -1 is inferred, -2 copies the rest, -3 merges two, -4 splits one into the next two."""
     result: list[int] = []
     inferred = -1
-    source, position = 0, 0
+    read = 0  # dimensions of the old shape
+    position = 0
     while position < len(codes):
         code = codes[position]
-        dimensions = shape[source : source + {-2: len(shape), -3: 2}.get(code, 1)]
-        source += len(dimensions)
+        dimensions = shape[read : read + {-2: len(shape), -3: 2}.get(code, 1)]
+        read += len(dimensions)
         enough = code > 0 or len(dimensions) >= {-1: 0, -2: 0, -3: 2}.get(code, 1)
         call.require(
             enough,
@@ -125,7 +126,7 @@ def _split(call: OperatorCall, dimension: int, parts: Sequence[int]) -> list[int
 
 
 def _target_shape(call: OperatorCall) -> list[int]:
-    """The oldest way to say it: 0 is inferred, once; keep_highest copies the first dimension."""
+    """The shape by the oldest attributes: one 0 is inferred; keep_highest copies the first size."""
     shape = list(call.ints_attribute("target_shape"))
     call.require(bool(shape), "attribute 'shape' is missing")
     if call.bool_attribute("keep_highest"):
@@ -146,10 +147,11 @@ def _target_shape(call: OperatorCall) -> list[int]:
     slots=("lhs", "rhs"),
 )
 def reshape_like(call: OperatorCall) -> ir.Value:
-    """A range of dimensions becomes a range of the other input's; without ranges, all become all."""
+    """Replace a range of dimensions by a range of the other input's; by default, all of them."""
     shape, wanted = call.shape(), call.shape(call.inputs[1])
-    ours, theirs = _range(call, "lhs", len(shape)), _range(call, "rhs", len(wanted))
-    result = [*shape[: ours.start], *wanted[theirs], *shape[ours.stop :]]
+    replaced = _range(call, "lhs", len(shape))
+    new = _range(call, "rhs", len(wanted))
+    result = [*shape[: replaced.start], *wanted[new], *shape[replaced.stop :]]
     call.require(
         math.prod(result) == math.prod(shape),
         f"cannot reshape {shape} to {tuple(result)}",
@@ -158,12 +160,14 @@ def reshape_like(call: OperatorCall) -> ir.Value:
 
 
 def _range(call: OperatorCall, side: str, rank: int) -> slice:
-    begin, end = (
-        call.optional_int_attribute(f"{side}_begin"),
-        call.optional_int_attribute(f"{side}_end"),
-    )
-    first = 0 if begin is None else begin + rank if begin < 0 else begin
-    last = rank if end is None else end + rank if end < 0 else end
+    begin = call.optional_int_attribute(f"{side}_begin")
+    end = call.optional_int_attribute(f"{side}_end")
+    first = 0 if begin is None else begin
+    last = rank if end is None else end
+    if first < 0:
+        first += rank
+    if last < 0:
+        last += rank
     fits = 0 <= first < last <= rank
     call.require(
         fits,
@@ -174,7 +178,7 @@ def _range(call: OperatorCall, side: str, rank: int) -> slice:
 
 @operator("transpose", attributes={"axes": integers()})
 def transpose(call: OperatorCall) -> ir.Value:
-    """No axes: reversed."""
+    """The axes in another order, by default reversed."""
     rank = len(call.shape())
     axes = call.ints_attribute("axes") or tuple(reversed(range(rank)))
     call.require(
@@ -186,10 +190,8 @@ def transpose(call: OperatorCall) -> ir.Value:
 @operator("SwapAxis", "swapaxes", attributes={"dim1": integer(0), "dim2": integer(0)})
 def swap_axis(call: OperatorCall) -> ir.Value:
     """Exchange two axes."""
-    first, second = (
-        call.axis(call.int_attribute("dim1")),
-        call.axis(call.int_attribute("dim2")),
-    )
+    first = call.axis_attribute("dim1")
+    second = call.axis_attribute("dim2")
     axes = [*range(len(call.shape()))]
     axes[first], axes[second] = axes[second], axes[first]
     return call.add("Transpose", call.data, perm=axes)
@@ -205,20 +207,17 @@ def expand_dims(call: OperatorCall) -> ir.Value:
 
 @operator("squeeze", attributes={"axis": optional_integers()})
 def squeeze(call: OperatorCall) -> ir.Value:
-    """Without axes of size 1, all or those given, which may be none; never without any axis."""
+    """Drop axes of size 1: all of them, or those given, which may be none. One axis remains."""
     shape = call.shape()
     given = call.ints_attribute("axis")
     every = call.values["axis"] is None
-    axes = (
-        {i for i, size in enumerate(shape) if size == 1}
-        if every
-        else {call.axis(axis) for axis in given}
-    )
+    axes = {call.axis(axis) for axis in given}
+    if every:
+        axes = {axis for axis, size in enumerate(shape) if size == 1}
     call.require(
         all(shape[axis] == 1 for axis in axes),
         f"axis={given} of shape {shape} is not of size 1",
     )
     call.require(every or len(axes) == len(given), f"axis={given} names an axis twice")
-    return call.reshape(
-        call.data, [size for i, size in enumerate(shape) if i not in axes] or [1]
-    )
+    kept = [size for axis, size in enumerate(shape) if axis not in axes]
+    return call.reshape(call.data, kept or [1])

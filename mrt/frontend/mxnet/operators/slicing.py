@@ -1,4 +1,4 @@
-"""Taking a part of a tensor: slice and its relatives, split, crop. Every part is an ONNX Slice with its numbers written out."""
+"""slice and its relatives, split, crop: each result is an ONNX Slice with constant bounds."""
 
 from __future__ import annotations
 
@@ -23,24 +23,21 @@ from mrt.frontend.mxnet.operators.registry import (
 def slice_axes(
     call: OperatorCall, taken: dict[int, slice], value: ir.Value | None = None
 ) -> ir.Value:
-    """A Slice by axis, of the first input unless a value is given.
+    """A Slice with one Python slice for each axis, by default of the first input.
 
-    Every number lies inside the axis; only a slice down to the first element must end before it.
+    All bounds lie inside the axis, except the end of a backward slice that includes the
+    first element.
     """
     value = call.data if value is None else value
     shape = call.shape(value)
-    ranges = [part.indices(shape[axis]) for axis, part in taken.items()]
-    ends = [
-        end if end >= 0 else -shape[axis] - 1
-        for axis, (_, end, _) in zip(taken, ranges, strict=True)
-    ]
-    numbers = [
-        [begin for begin, _, _ in ranges],
-        ends,
-        [*taken],
-        [step for _, _, step in ranges],
-    ]
-    return call.add("Slice", value, *(call.constant(number) for number in numbers))
+    begins, ends, steps = [], [], []
+    for axis, bounds in taken.items():
+        begin, end, step = bounds.indices(shape[axis])
+        begins.append(begin)
+        ends.append(end if end >= 0 else -shape[axis] - 1)
+        steps.append(step)
+    operands = [call.constant(numbers) for numbers in (begins, ends, [*taken], steps)]
+    return call.add("Slice", value, *operands)
 
 
 @operator(
@@ -50,7 +47,7 @@ def slice_axes(
     attributes={"begin": indices(), "end": indices(), "step": indices(required=False)},
 )
 def slice_(call: OperatorCall) -> ir.Value:
-    """As numpy, on the first axes; None is the default of each."""
+    """The same as in numpy, on the first axes; None is the default of each bound."""
     begins, ends, shape = (
         call.optional_ints_attribute("begin"),
         call.optional_ints_attribute("end"),
@@ -79,15 +76,17 @@ def slice_(call: OperatorCall) -> ir.Value:
     },
 )
 def slice_axis(call: OperatorCall) -> ir.Value:
-    """begin to end of one axis; what lies outside is refused, as MXNet does."""
-    axis, begin, end = (
-        call.axis(call.int_attribute("axis")),
-        call.int_attribute("begin"),
-        call.optional_int_attribute("end"),
-    )
+    """The elements from begin to end of one axis; bounds outside are refused, as by MXNet."""
+    axis = call.axis_attribute()
+    begin = call.int_attribute("begin")
+    end = call.optional_int_attribute("end")
     size = call.shape()[axis]
-    begin = begin + size if begin < 0 else begin
-    end = size if end is None else end + size if end < 0 else end
+    if begin < 0:
+        begin += size
+    if end is None:
+        end = size
+    elif end < 0:
+        end += size
     call.require(
         0 <= begin < end <= size, f"begin={begin}, end={end} on an axis of size {size}"
     )
@@ -96,9 +95,9 @@ def slice_axis(call: OperatorCall) -> ir.Value:
 
 @operator("slice_like", attributes={"axes": integers()}, slots=("data", "shape_like"))
 def slice_like(call: OperatorCall) -> ir.Value:
-    """The first elements of each axis, as many as the other input has there; no axes: all of them.
+    """The first elements of each axis (of all, if none is given), as many as the other input has.
 
-    A negative axis counts from the end of the first input, in both.
+    A negative axis counts from the end of the first input, in both inputs.
     """
     shape, wanted = call.shape(), call.shape(call.inputs[1])
     axes = call.ints_attribute("axes")
@@ -114,9 +113,9 @@ def slice_like(call: OperatorCall) -> ir.Value:
             axis < len(wanted),
             f"axis {axis} is outside the {len(wanted)} dimensions of the other input",
         )
-    for axis, size in ((axis, wanted[axis]) for axis in taken):
+    for axis in taken:
         call.require(
-            size <= shape[axis],
+            wanted[axis] <= shape[axis],
             f"axis {axis} of {shape} is smaller than that of {wanted}",
         )
     return slice_axes(call, {axis: slice(0, wanted[axis]) for axis in taken})
@@ -140,11 +139,9 @@ def _number(values: Values, name: str) -> int:
 )
 def slice_channel(call: OperatorCall) -> list[ir.Value]:
     """Equal parts of an axis, each a Slice; squeeze_axis drops the axis, which must then have size 1."""
-    number, axis, shape = (
-        call.int_attribute("num_outputs"),
-        call.axis(call.int_attribute("axis")),
-        call.shape(),
-    )
+    number = call.int_attribute("num_outputs")
+    axis = call.axis_attribute()
+    shape = call.shape()
     call.require(
         shape[axis] % number == 0,
         f"num_outputs={number} does not divide axis {axis} of size {shape[axis]}",
@@ -154,7 +151,7 @@ def slice_channel(call: OperatorCall) -> list[ir.Value]:
 
 
 def _sections() -> Attribute:
-    """0 stands for indices; otherwise how many parts there are."""
+    """The number of parts; 0 if the indices give them."""
 
     def parse(text: str) -> int:
         value = parse_integer(text)
@@ -182,9 +179,12 @@ def _split_outputs(values: Values) -> int:
     outputs=_split_outputs,
 )
 def split_v2(call: OperatorCall) -> list[ir.Value]:
-    """As numpy: parts that begin at each of the indices, the first of which is 0; or sections, the first ones longer."""
+    """The same as in numpy: parts that begin at each index, or sections.
+
+    The first index is 0. Where sections differ in size, the first ones are longer.
+    """
     sections, begins = call.int_attribute("sections"), call.ints_attribute("indices")
-    size = call.shape()[call.axis(call.int_attribute("axis"))]
+    size = call.shape()[call.axis_attribute()]
     if sections:
         call.require(sections <= size, f"sections={sections} on an axis of size {size}")
         least, longer = divmod(size, sections)
@@ -192,18 +192,17 @@ def split_v2(call: OperatorCall) -> list[ir.Value]:
             call, [index * least + min(index, longer) for index in range(sections + 1)]
         )
     bounds = [*begins, size]
-    ascending = begins[:1] == (0,) and all(
-        begin < end for begin, end in pairwise(bounds)
-    )
+    is_ascending = all(begin < end for begin, end in pairwise(bounds))
     call.require(
-        ascending,
+        begins[:1] == (0,) and is_ascending,
         f"indices={begins} on an axis of size {size}: expected 0 first, then ever larger ones",
     )
     return _parts(call, bounds)
 
 
 def _parts(call: OperatorCall, bounds: list[int]) -> list[ir.Value]:
-    axis, shape = call.axis(call.int_attribute("axis")), call.shape()
+    axis = call.axis_attribute()
+    shape = call.shape()
     parts = [
         slice_axes(call, {axis: slice(begin, end)}) for begin, end in pairwise(bounds)
     ]

@@ -334,7 +334,7 @@ REFUSALS = [
     (row("Convolution", X, X, [W33, BIAS], kernel="(3,3)", num_filter="6", foo="1"), "unknown attribute 'foo'"),
     (row("Convolution", X, X, [W33, BIAS], kernel="(3,3,3)", num_filter="6"), "has 4 dimensions; expected 5"),
     (row("Deconvolution", X, X, [W_BACK], kernel="(3,3)", num_filter="3", target_shape="(20,20)"),
-     "target_shape=(20, 20) is larger than the whole result (9, 8)"),
+     "target_shape=(20, 20) is larger than the full result (9, 8)"),
     (row("BatchNorm", X, X, STATISTICS, output_mean_var="True"), "output_mean_var='True': not supported"),
     (row("BatchNorm", X, X, STATISTICS, axis="4"), "axis 4 is outside the 4 dimensions"),
     (row("elemwise_add", [MATRIX, MATRIX[:1]], X), "shapes (2, 3) and (1, 3) differ"),
