@@ -1,4 +1,4 @@
-"""Values between layers of which each channel may have a scale of its own: whatever reads them takes those up."""
+"""Values whose channels may have scales of their own, which all their readers absorb."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ POOLS = ("MaxPool", "AveragePool")
 
 
 def candidates(model: ir.Model) -> list[ir.Value]:
-    """Images between layers that only convolutions, directly or behind pools, and sums of two computed values read."""
+    """Images that only convolutions and sums of two computed values read.
+
+    A convolution may read them behind pools.
+    """
     return [
         value
         for node in model.graph
@@ -25,7 +28,7 @@ def candidates(model: ir.Model) -> list[ir.Value]:
 
 
 def readers(value: ir.Value) -> list[tuple[ir.Node, int]]:
-    """What reads the value, directly or behind pools, and as which operand."""
+    """The readers of a value, directly or behind pools, and the operand that each reads it as."""
     return [
         (use.node, use.idx)
         for item in _with_pooled(value)
@@ -35,9 +38,9 @@ def readers(value: ir.Value) -> list[tuple[ir.Node, int]]:
 
 
 def check_channel_scales(model: ir.Model, table: CalibrationTable) -> None:
-    """BadData where the table has scales of channels for a value that can have none, or another number.
+    """BadData where a table has channel scales that a value cannot have.
 
-    Of a value that nothing reads they say nothing: the table may be of a model that went on from there.
+    Scales of a value that nothing reads are ignored: the table may be of a longer model.
     """
     if not table.decisions.channel_scales:
         return
@@ -87,6 +90,6 @@ def _can_have_scales(node: ir.Node, value: ir.Value) -> bool:
 
 
 def _with_pooled(value: ir.Value) -> list[ir.Value]:
-    """The value, and what pools make of it."""
+    """The value and its pooled forms."""
     pooled = [use.node.outputs[0] for use in value.uses() if use.node.op_type in POOLS]
     return [value, *(item for output in pooled for item in _with_pooled(output))]

@@ -1,7 +1,8 @@
-"""Numbers like -1e9 that are added in front of a Softmax to shut entries out must not stretch the logits' range.
+"""Masks of a Softmax, numbers like -1e9 that exclude entries, do not stretch the logits' range.
 
-An exponential of anything 11 below the greatest logit is 0 in 15 bits. So a fill may as well lie just below everything
-else: the calibrated range of the masked logits is cut there, and what lies below saturates.
+The exponential of a logit 11 below the greatest is 0 in 15 bits. So a mask may as well lie
+just below all other logits: the measured range of masked logits is clipped there, and
+numbers below it saturate.
 """
 
 from __future__ import annotations
@@ -15,24 +16,28 @@ import onnx_ir as ir
 from mrt.graph.canonical_values import constant_of, name_of
 from mrt.table.table import CalibrationTable, MeasuredRange
 
-FILL = -1000.0  # no logit, but a mask, reaches so far
-MARGIN = 11.0  # below the least logit: e^-11 is 0 in 15 bits
+FILL = -1000.0
+"""A number as low as this is a mask, no logit."""
+
+MARGIN = 11.0
+"""The clip lies so far below the least logit: e^-11 is 0 in 15 bits."""
+
 _MOVEMENT = ("Reshape", "Transpose", "Identity")
 
 
 def without_masks(
     nodes: Sequence[ir.Node], table: CalibrationTable
 ) -> CalibrationTable:
-    """The table with the ranges of masked logits cut."""
+    """The table with the ranges of masked logits clipped."""
     ranges = dict(table.ranges)
     for node in nodes:
         if node.op_type == "Softmax":
-            _cut(node.inputs[0], ranges)
+            _clip_range(node.inputs[0], ranges)
     return replace(table, ranges=ranges)
 
 
-def _cut(value: ir.Value | None, ranges: dict[str, MeasuredRange]) -> None:
-    """Follow movement back to the node that puts the mask on, and cut the range of everything on the way."""
+def _clip_range(value: ir.Value | None, ranges: dict[str, MeasuredRange]) -> None:
+    """Follow movement back to the node that applies the mask; clip all ranges on the way."""
     path = [value]
     while (node := _producer(path[-1])) is not None and node.op_type in _MOVEMENT:
         path.append(node.inputs[0])
@@ -61,7 +66,7 @@ def _cut(value: ir.Value | None, ranges: dict[str, MeasuredRange]) -> None:
 def _open_range(
     value: ir.Value | None, ranges: Mapping[str, MeasuredRange]
 ) -> tuple[float, float] | None:
-    """The range of an operand but for fills; None where it is nothing but them."""
+    """The range of an operand without masks; None where it holds nothing else."""
     array = constant_of(value)
     if array is not None:
         kept = array[array > FILL]

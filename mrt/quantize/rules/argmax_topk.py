@@ -1,4 +1,4 @@
-"""What puts elements in order: ArgMax and TopK. Indices are whole numbers; of equals the one with the lower index goes first."""
+"""ArgMax and TopK. Indices are integral; of equal elements the lower index goes first."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def arg_max(net: LoweringContext, node: ir.Node) -> None:
 
 @rule("TopK")
 def top_k(net: LoweringContext, node: ir.Node) -> None:
-    """argsort of the axis, moved behind all others; the first k of it, and what lies there."""
+    """argsort of the axis, moved behind all others; its first k indices and their elements."""
     x, axis = _ordered(net, node.inputs[0]), node.attributes["axis"].as_int()
     x = net.to_layout(x, last(axis, len(x.layout)))
     order = net.builder.emit(

@@ -1,4 +1,4 @@
-"""The choice among boxes (domain "mrt"): one nms on 16-bit corners and on scores as exact as they are."""
+"""NonMaxSuppression of the domain "mrt": one nms on 16-bit corners and exact scores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_DENOMINATOR = 2**30
 
 @own_rule("NonMaxSuppression")
 def suppress(net: LoweringContext, node: ir.Node) -> None:
-    """nms, with its thresholds in the integers' terms."""
+    """nms, with its thresholds expressed in integers."""
     boxes, classes = _boxes(net, node.inputs[0]), _classes(net, node.inputs[2])
     scores, least = _scores(net, node)
     scores = _without_background(net, node, scores, classes, least)
@@ -41,7 +41,10 @@ def _integer(node: ir.Node, name: str) -> int:
 
 
 def _boxes(net: LoweringContext, value: ir.Value | None) -> Handle:
-    """At most 16 bits, whatever the scale and zero point: neither changes which part of a union an intersection is."""
+    """Corners in at most 16 bits, at any scale and zero point.
+
+    Neither changes the ratio of an intersection to a union.
+    """
     array = constant_of(value)
     if array is None:
         return net.cast_to(net.to_float_layout(net.in_16_bits(value)), "i32").value
@@ -76,7 +79,7 @@ def _scores(net: LoweringContext, node: ir.Node) -> tuple[Handle, int]:
 
 
 def _classes(net: LoweringContext, value: ir.Value | None) -> Handle:
-    """Whole numbers in i32; one for all where they are one constant."""
+    """Classes in i32; one for all boxes of a row where they are constant and equal."""
     array = constant_of(value)
     if array is not None and fits_integer(array):
         alike = bool((array == array[:, :1]).all())
@@ -94,7 +97,7 @@ def _classes(net: LoweringContext, value: ir.Value | None) -> Handle:
 def _without_background(
     net: LoweringContext, node: ir.Node, scores: Handle, classes: Handle, least: int
 ) -> Handle:
-    """A box of the background has less than the least score."""
+    """The scores, with those of background boxes replaced by less than the least score."""
     number = node.attributes["background"].as_float()
     low, high = net.builder.bounds[classes].min, net.builder.bounds[classes].max
     if number != math.floor(number) or not low <= number <= high:
