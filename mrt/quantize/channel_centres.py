@@ -62,22 +62,28 @@ def _absorbs(reader: ir.Node, index: int, centrable_names: set[str]) -> bool:
 
 
 def output_centres(net: LoweringContext, node: ir.Node) -> FloatArray:
-    """[O], or [1] of 0: the centres to subtract from a convolution's outputs."""
+    """[O], or [1] of 0: the centres to subtract from a convolution's outputs.
+
+    A convolution that only a sum reads has no centres of its own: it gets those with which
+    the sum has its centres.
+    """
     value = node.outputs[0]
     own = _decided(net, value)
     if own is not None:
         return own
     sums = [use for use in value.uses() if is_sum(use.node)]
-    if len(value.uses()) == 1 and sums:
-        wanted, index = _decided(net, sums[0].node.outputs[0]), sums[0].idx
-        other = net.computed_or_none(sums[0].node.inputs[1 - index])
-        if wanted is not None and other is not None:
-            if sums[0].node.op_type == "Add":
-                return np.asarray(wanted - other.centres)
-            return np.asarray(
-                wanted + other.centres if index == 0 else other.centres - wanted
-            )
-    return np.zeros(1)
+    if len(value.uses()) != 1 or not sums:
+        return np.zeros(1)
+    total, index = sums[0].node, sums[0].idx
+    wanted = _decided(net, total.outputs[0])
+    other = net.computed_or_none(total.inputs[1 - index])
+    if wanted is None or other is None:
+        return np.zeros(1)
+    if total.op_type == "Add":
+        return np.asarray(wanted - other.centres)
+    if index == 0:
+        return np.asarray(wanted + other.centres)
+    return np.asarray(other.centres - wanted)
 
 
 def _decided(net: LoweringContext, value: ir.Value) -> FloatArray | None:

@@ -73,20 +73,17 @@ def _can_have_scales(node: ir.Node, value: ir.Value) -> bool:
         node.op_type == "Concat" and not joins_accumulators(node)
     ):
         return False  # their scales are those of what they move
-    found = readers(value)
-    convolutions = [
-        reader for reader, index in found if reader.op_type == "Conv" and index == 0
+    if any(form.is_graph_output() for form in _with_pooled(value)):
+        return False
+    all_readers = readers(value)
+    is_input_of_conv = [
+        reader.op_type == "Conv" and index == 0 for reader, index in all_readers
     ]
-    sums = [use for use in value.uses() if is_sum(use.node)]
-    requantized = (
-        bool(convolutions) or len(sums) > 1
-    )  # a single sum reads the accumulator, so that no scale is chosen
-    only_these = len(convolutions) + len(sums) == len(found)
-    return (
-        requantized
-        and only_these
-        and not any(item.is_graph_output() for item in _with_pooled(value))
-    )
+    convolutions = sum(is_input_of_conv)
+    sums = sum(is_sum(use.node) for use in value.uses())
+    # A single sum reads the accumulator, for which no scale is chosen.
+    is_requantized = convolutions > 0 or sums > 1
+    return is_requantized and convolutions + sums == len(all_readers)
 
 
 def _with_pooled(value: ir.Value) -> list[ir.Value]:

@@ -40,10 +40,11 @@ def input_interval(net: LoweringContext, value: ir.Value) -> Format | None:
     dtype, low, high = _DTYPES.get(
         value.dtype or ir.DataType.FLOAT, ("i32", *DTYPE_RANGES["i32"])
     )
-    seen = net.table.ranges.get(name_of(value))
+    measured = net.table.ranges.get(name_of(value))
     if indices is not None:
-        from_behind = seen is not None and seen.min < 0
-        low, high = max(low, indices[0] if from_behind else 0), min(high, indices[1])
+        from_end = measured is not None and measured.min < 0
+        least_index = indices[0] if from_end else 0
+        low, high = max(low, least_index), min(high, indices[1])
     elif dtype == "i32":
         low, high = _measured(net, value, low, high)
     return Format(dtype, 1.0, 0, low, high)

@@ -29,7 +29,7 @@ class QuantizeOptions:
     `stream_bits` are those of residual streams, where they are others (`residual_streams.py`). `layers` overrides them for a
     layer, named as its output in the rewritten model. `bias_correction` takes off what rounding the weights adds to a layer's
     output on average. Weights have a scale for each output if `per_channel`, else one for the layer; values that are never
-    negative have the whole unsigned range if `unsigned`, else half of the signed one.
+    negative have the full unsigned range if `unsigned`, else half of the signed one.
     """
 
     weight_bits: int = 8

@@ -41,29 +41,26 @@ def _clip_range(value: ir.Value | None, ranges: dict[str, MeasuredRange]) -> Non
     path = [value]
     while (node := _producer(path[-1])) is not None and node.op_type in _MOVEMENT:
         path.append(node.inputs[0])
-    if (
-        node is None
-        or node.op_type not in ("Add", "Where")
-        or any(item is None or len(item.uses()) > 1 for item in path)
-    ):
+    if node is None or node.op_type not in ("Add", "Where"):
         return
-    seen = ranges[name_of(path[-1])]
-    parts = [_open_range(operand, ranges) for operand in node.inputs[-2:]]
-    if seen.min > FILL or all(part is None for part in parts):
+    if any(value is None or len(value.uses()) > 1 for value in path):
         return
-    known = [part for part in parts if part is not None]
+    operands = [_unmasked_range(operand, ranges) for operand in node.inputs[-2:]]
+    unmasked = [range_ for range_ in operands if range_ is not None]
+    if ranges[name_of(path[-1])].min > FILL or not unmasked:
+        return
+    lows = [range_[0] for range_ in unmasked]
+    highs = [range_[1] for range_ in unmasked]
     if node.op_type == "Add":
-        low, high = (
-            float(np.add.reduce([part[side] for part in known])) for side in (0, 1)
-        )
+        low, high = float(np.add.reduce(lows)), float(np.add.reduce(highs))
     else:
-        low, high = min(part[0] for part in known), max(part[1] for part in known)
+        low, high = min(lows), max(highs)
     low, high = low - MARGIN, max(high, low)
-    for item in path:
-        ranges[name_of(item)] = MeasuredRange(low, high, low, high)
+    for value in path:
+        ranges[name_of(value)] = MeasuredRange(low, high, low, high)
 
 
-def _open_range(
+def _unmasked_range(
     value: ir.Value | None, ranges: Mapping[str, MeasuredRange]
 ) -> tuple[float, float] | None:
     """The range of an operand without masks; None where it holds nothing else."""
@@ -71,10 +68,11 @@ def _open_range(
     if array is not None:
         kept = array[array > FILL]
         return (float(kept.min()), float(kept.max())) if kept.size else None
-    seen = ranges[name_of(value)]
-    if seen.max <= FILL:
+    measured = ranges[name_of(value)]
+    if measured.max <= FILL:
         return None
-    return (seen.min if seen.min > FILL else min(seen.max, 0.0), seen.max)
+    low = measured.min if measured.min > FILL else min(measured.max, 0.0)
+    return low, measured.max
 
 
 def _producer(value: ir.Value | None) -> ir.Node | None:

@@ -48,11 +48,11 @@ def _boxes(net: LoweringContext, value: ir.Value | None) -> Handle:
     array = constant_of(value)
     if array is None:
         return net.cast_to(net.to_float_layout(net.in_16_bits(value)), "i32").value
-    ends = float(array.min()), float(array.max())
+    interval = float(array.min()), float(array.max())
     target = choose_format(
-        MeasuredRange(*ends, *ends),
+        MeasuredRange(*interval, *interval),
         OUTPUT_BITS,
-        interval=ends,
+        interval=interval,
         scales=net.options.scales,
         scheme="symmetric",
     )
@@ -68,22 +68,20 @@ def _scores(net: LoweringContext, node: ir.Node) -> tuple[Handle, int]:
     if not tensor.per_tensor or tensor.clipped:
         tensor = net.requantized(value)
     tensor = net.to_float_layout(tensor)
-    steps = (
-        Fraction(node.attributes["least_score"].as_float())
-        / Fraction(float(tensor.scale[0]))
-        + tensor.zero_point
-    )
-    return net.cast_to(tensor, "i32").value, min(
-        max(math.ceil(steps), I32[0] + 1), I32[1]
-    )
+    least_score = Fraction(node.attributes["least_score"].as_float())
+    steps = least_score / Fraction(float(tensor.scale[0])) + tensor.zero_point
+    least = min(max(math.ceil(steps), I32[0] + 1), I32[1])
+    return net.cast_to(tensor, "i32").value, least
 
 
 def _classes(net: LoweringContext, value: ir.Value | None) -> Handle:
     """Classes in i32; one for all boxes of a row where they are constant and equal."""
     array = constant_of(value)
     if array is not None and fits_integer(array):
-        alike = bool((array == array[:, :1]).all())
-        return net.constant((array[:, :1] if alike else array).astype(np.int32))
+        first = array[:, :1]
+        all_equal = bool((array == first).all())
+        classes = first if all_equal else array
+        return net.constant(classes.astype(np.int32))
     tensor = net.to_float_layout(
         net.as_computed(value)
         if net.as_computed(value).integral

@@ -1,4 +1,4 @@
-"""Reductions over whole axes: ReduceSum, ReduceMax, ReduceMin, all keeping the axes with size 1."""
+"""ReduceSum, ReduceMax and ReduceMin along axes, which stay with size 1."""
 
 from __future__ import annotations
 
