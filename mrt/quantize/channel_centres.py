@@ -1,7 +1,10 @@
-"""Values between layers of which each channel is counted from a centre of its own, so that 8 bits reach less far.
+"""Centres of channels: each channel's integers are counted from a real number of its own.
 
-real = scale * (integer - zero_point) + centre. A convolution without padding takes its input's centres up in its bias, and
-takes those that its output shall have off there; a sum adds the centres of its operands. So no instruction is added.
+    real = scale * (integer - zero_point) + centre
+
+so that 8 bits have finer steps. A convolution without padding absorbs the centres of its
+input in its bias and subtracts those of its output there; a sum adds the centres of its
+operands. So no instruction is added.
 """
 
 from __future__ import annotations
@@ -20,23 +23,22 @@ SUMS = ("Add", "Sub")
 
 
 def centrable(graph: ir.Graph) -> frozenset[str]:
-    """Names of the values whose channels may have centres: convolutions' outputs, and sums of two computed images.
+    """Names of the values whose channels may have centres.
 
-    Whatever reads them, directly or behind more sums, is a convolution without padding.
+    They are outputs of convolutions and sums of two computed images, and all their readers,
+    directly or behind more sums, are convolutions without padding.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     for node in reversed(graph):
         value = node.outputs[0]
-        if (
-            _is_source(node)
-            and not value.is_graph_output()
-            and all(_takes(use.node, use.idx, found) for use in value.uses())
-        ):
-            found.add(name_of(value))
-    return frozenset(found)
+        if not _can_make_centres(node) or value.is_graph_output():
+            continue
+        if all(_absorbs(use.node, use.idx, names) for use in value.uses()):
+            names.add(name_of(value))
+    return frozenset(names)
 
 
-def _is_source(node: ir.Node) -> bool:
+def _can_make_centres(node: ir.Node) -> bool:
     value = node.outputs[0]
     if value.shape is None or len(value.shape) != 4:
         return False
@@ -44,7 +46,7 @@ def _is_source(node: ir.Node) -> bool:
 
 
 def is_sum(node: ir.Node) -> bool:
-    """Of two computed values of one shape."""
+    """Whether a node adds or subtracts two computed values of one shape."""
     return node.op_type in SUMS and all(
         constant_of(value) is None
         and value is not None
@@ -53,29 +55,35 @@ def is_sum(node: ir.Node) -> bool:
     )
 
 
-def _takes(reader: ir.Node, index: int, found: set[str]) -> bool:
+def _absorbs(reader: ir.Node, index: int, centrable_names: set[str]) -> bool:
     if reader.op_type == "Conv":
         return index == 0 and not any(reader.attributes["pads"].as_ints())
-    return is_sum(reader) and name_of(reader.outputs[0]) in found
+    return is_sum(reader) and name_of(reader.outputs[0]) in centrable_names
 
 
 def output_centres(net: LoweringContext, node: ir.Node) -> FloatArray:
-    """[O], or [1] of 0: what shall be taken off a convolution's outputs."""
+    """[O], or [1] of 0: the centres to subtract from a convolution's outputs.
+
+    A convolution that only a sum reads has no centres of its own: it gets those with which
+    the sum has its centres.
+    """
     value = node.outputs[0]
     own = _decided(net, value)
     if own is not None:
         return own
     sums = [use for use in value.uses() if is_sum(use.node)]
-    if len(value.uses()) == 1 and sums:
-        wanted, index = _decided(net, sums[0].node.outputs[0]), sums[0].idx
-        other = net.computed_or_none(sums[0].node.inputs[1 - index])
-        if wanted is not None and other is not None:
-            if sums[0].node.op_type == "Add":
-                return np.asarray(wanted - other.centres)
-            return np.asarray(
-                wanted + other.centres if index == 0 else other.centres - wanted
-            )
-    return np.zeros(1)
+    if len(value.uses()) != 1 or not sums:
+        return np.zeros(1)
+    total, index = sums[0].node, sums[0].idx
+    wanted = _decided(net, total.outputs[0])
+    other = net.computed_or_none(total.inputs[1 - index])
+    if wanted is None or other is None:
+        return np.zeros(1)
+    if total.op_type == "Add":
+        return np.asarray(wanted - other.centres)
+    if index == 0:
+        return np.asarray(wanted + other.centres)
+    return np.asarray(other.centres - wanted)
 
 
 def _decided(net: LoweringContext, value: ir.Value) -> FloatArray | None:
@@ -93,7 +101,7 @@ def _decided(net: LoweringContext, value: ir.Value) -> FloatArray | None:
 
 
 def summed(node: ir.Node, left: Tensor | None, right: Tensor | None) -> FloatArray:
-    """The centres of what an element-wise operator makes of two operands; None is a constant one."""
+    """The centres of the result of an element-wise operator; None is a constant operand."""
     one, two = (
         np.zeros(1) if tensor is None else tensor.centres for tensor in (left, right)
     )
@@ -101,11 +109,12 @@ def summed(node: ir.Node, left: Tensor | None, right: Tensor | None) -> FloatArr
 
 
 def absorbed_centres(x: Tensor, weights: FloatArray) -> FloatArray:
-    """[O]: what real weights [O,KH,KW,C/groups] make of the centres of their input."""
+    """[O]: the sums of real weights [O,KH,KW,C/groups] times the centres of their input."""
     if not x.centred:
         return np.zeros(len(weights))
     inputs = weights.shape[-1]
     centres = x.centres.reshape(-1, inputs)  # [groups, C/groups]
-    met = np.repeat(centres, len(weights) // len(centres), axis=0)
-    terms = weights.reshape(len(weights), -1, inputs) * met[:, None, :]
+    outputs_per_group = len(weights) // len(centres)
+    per_output = np.repeat(centres, outputs_per_group, axis=0)
+    terms = weights.reshape(len(weights), -1, inputs) * per_output[:, None, :]
     return row_sums(terms.reshape(len(weights), -1))

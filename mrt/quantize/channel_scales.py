@@ -1,4 +1,4 @@
-"""Values between layers of which each channel may have a scale of its own: whatever reads them takes those up."""
+"""Values whose channels may have scales of their own, which all their readers absorb."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ POOLS = ("MaxPool", "AveragePool")
 
 
 def candidates(model: ir.Model) -> list[ir.Value]:
-    """Images between layers that only convolutions, directly or behind pools, and sums of two computed values read."""
+    """Images that only convolutions and sums of two computed values read.
+
+    A convolution may read them behind pools.
+    """
     return [
         value
         for node in model.graph
@@ -25,7 +28,7 @@ def candidates(model: ir.Model) -> list[ir.Value]:
 
 
 def readers(value: ir.Value) -> list[tuple[ir.Node, int]]:
-    """What reads the value, directly or behind pools, and as which operand."""
+    """The readers of a value, directly or behind pools, and the operand that each reads it as."""
     return [
         (use.node, use.idx)
         for item in _with_pooled(value)
@@ -35,9 +38,9 @@ def readers(value: ir.Value) -> list[tuple[ir.Node, int]]:
 
 
 def check_channel_scales(model: ir.Model, table: CalibrationTable) -> None:
-    """BadData where the table has scales of channels for a value that can have none, or another number.
+    """BadData where a table has channel scales that a value cannot have.
 
-    Of a value that nothing reads they say nothing: the table may be of a model that went on from there.
+    Scales of a value that nothing reads are ignored: the table may be of a longer model.
     """
     if not table.decisions.channel_scales:
         return
@@ -70,23 +73,20 @@ def _can_have_scales(node: ir.Node, value: ir.Value) -> bool:
         node.op_type == "Concat" and not joins_accumulators(node)
     ):
         return False  # their scales are those of what they move
-    found = readers(value)
-    convolutions = [
-        reader for reader, index in found if reader.op_type == "Conv" and index == 0
+    if any(form.is_graph_output() for form in _with_pooled(value)):
+        return False
+    all_readers = readers(value)
+    is_input_of_conv = [
+        reader.op_type == "Conv" and index == 0 for reader, index in all_readers
     ]
-    sums = [use for use in value.uses() if is_sum(use.node)]
-    requantized = (
-        bool(convolutions) or len(sums) > 1
-    )  # a single sum reads the accumulator, so that no scale is chosen
-    only_these = len(convolutions) + len(sums) == len(found)
-    return (
-        requantized
-        and only_these
-        and not any(item.is_graph_output() for item in _with_pooled(value))
-    )
+    convolutions = sum(is_input_of_conv)
+    sums = sum(is_sum(use.node) for use in value.uses())
+    # A single sum reads the accumulator, for which no scale is chosen.
+    is_requantized = convolutions > 0 or sums > 1
+    return is_requantized and convolutions + sums == len(all_readers)
 
 
 def _with_pooled(value: ir.Value) -> list[ir.Value]:
-    """The value, and what pools make of it."""
+    """The value and its pooled forms."""
     pooled = [use.node.outputs[0] for use in value.uses() if use.node.op_type in POOLS]
     return [value, *(item for output in pooled for item in _with_pooled(output))]

@@ -1,8 +1,8 @@
-"""Inputs that are whole numbers: which integers the program takes for them.
+"""Integral inputs: the integers that the program accepts for them.
 
-The rewritten model says on an input what it is for: "mrt.indices" is the interval of the axis that it looks things up in
-(places from behind only if calibration saw some), "mrt.compared" that of the constants it is held against. Without a word
-the interval is what calibration saw.
+Notes of the rewritten model on an input decide: "mrt.indices" is the interval of the axis
+into which it points (negative indices only if calibration measured some), "mrt.compared"
+that of the constants with which it is compared. Without a note it is the measured range.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DTYPES = {
 
 
 def input_interval(net: LoweringContext, value: ir.Value) -> Format | None:
-    """The dtype and interval of a whole input, at scale 1; None for an input of floats that are not cut to whole ones."""
+    """The dtype and interval of an integral input, at scale 1; None for any other input."""
     indices = indices_of(value)
     if (
         value.dtype == ir.DataType.FLOAT
@@ -40,22 +40,24 @@ def input_interval(net: LoweringContext, value: ir.Value) -> Format | None:
     dtype, low, high = _DTYPES.get(
         value.dtype or ir.DataType.FLOAT, ("i32", *DTYPE_RANGES["i32"])
     )
-    seen = net.table.ranges.get(name_of(value))
+    measured = net.table.ranges.get(name_of(value))
     if indices is not None:
-        from_behind = seen is not None and seen.min < 0
-        low, high = max(low, indices[0] if from_behind else 0), min(high, indices[1])
+        from_end = measured is not None and measured.min < 0
+        least_index = indices[0] if from_end else 0
+        low, high = max(low, least_index), min(high, indices[1])
     elif dtype == "i32":
-        low, high = _seen(net, value, low, high)
+        low, high = _measured(net, value, low, high)
     return Format(dtype, 1.0, 0, low, high)
 
 
-def _seen(
+def _measured(
     net: LoweringContext, value: ir.Value, low: int, high: int
 ) -> tuple[int, int]:
-    """What calibration saw, and what the model compares with; a little less would still be a guess."""
-    seen, compared = net.table.ranges.get(name_of(value)), compared_of(value)
-    ends = [seen.min, seen.max] if seen is not None else []
-    ends += compared or ()
-    if not ends:
+    """The measured range extended by the constants that the model compares with."""
+    measured = net.table.ranges.get(name_of(value))
+    numbers = [measured.min, measured.max] if measured is not None else []
+    numbers += compared_of(value) or ()
+    if not numbers:
         return low, high
-    return max(low, math.floor(min(ends))), min(high, math.ceil(max(ends)))
+    least, greatest = math.floor(min(numbers)), math.ceil(max(numbers))
+    return max(low, least), min(high, greatest)

@@ -1,4 +1,7 @@
-"""Floats that are whole numbers whatever the inputs are: what says so is how they are made, not what calibration saw."""
+"""Floats that are integers for any input, by the operators that compute them.
+
+Measured ranges play no part in it.
+"""
 
 from __future__ import annotations
 
@@ -16,21 +19,25 @@ _KEEP_INTEGER = frozenset(
 
 
 def always_integer(value: ir.Value | None) -> bool:
-    """Whether a value is whole: a sum, product or choice of whole ones is, down to rounded, counted and constant numbers."""
-    waiting, seen = [value], set[int]()
+    """Whether a value is an integer for any input.
+
+    Sums, products and choices of integers are; so are rounded numbers, values of integer
+    types and integral constants.
+    """
+    waiting, visited = [value], set[int]()
     while waiting:
-        item = waiting.pop()
-        if item is None or id(item) in seen:
+        operand = waiting.pop()
+        if operand is None or id(operand) in visited:
             continue
-        seen.add(id(item))
-        array = constant_of(item)
+        visited.add(id(operand))
+        array = constant_of(operand)
         if array is not None:
             if not bool(np.all(array == np.floor(array))):
                 return False
             continue
-        if item.dtype not in (None, ir.DataType.FLOAT):
+        if operand.dtype not in (None, ir.DataType.FLOAT):
             continue
-        node = item.producer()
+        node = operand.producer()
         if node is None or node.op_type not in _MAKE_INTEGER | _KEEP_INTEGER:
             return False
         if node.op_type in _KEEP_INTEGER:

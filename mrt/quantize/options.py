@@ -1,4 +1,4 @@
-"""How many bits, which scales: everything besides the model and the calibration table that shapes a program."""
+"""The options of quantizing: with model and calibration table they determine a program."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class QuantizeOptions:
             )
 
     def key(self) -> dict[str, Any]:
-        """Everything that shapes a program, as it is written down."""
+        """The options as they are recorded in a calibration table and in provenance."""
         layers = {name: asdict(bits) for name, bits in sorted(self.layers.items())}
         plain = asdict(replace(self, layers={}))
         return {
@@ -129,7 +129,7 @@ class QuantizeOptions:
         return self.scales == "real" and self.per_channel
 
     def steps_from_zero(self, bits: int, *, negative: bool) -> int:
-        """How many an integer of so many bits, 8 at most, may be from 0, of a value that is ever negative or not."""
+        """How many steps the greatest integer of at most 8 bits lies from 0."""
         return int(2 ** (bits - 1 if negative or not self.unsigned else bits)) - 1
 
     def weight_bits_of(self, value: str) -> int:

@@ -1,8 +1,8 @@
-"""Inputs that are a picture's own bytes: u8 outside, the same 256 numbers in i8 inside, and what is derived from them exact.
+"""Inputs that are bytes of a picture: u8 outside the program, i8 with zero point -128 inside.
 
-Nothing is calibrated about a byte. What only moves it (and the border that a convolution's padding became) keeps its step
-of 1; what is computed from it before the first sum of products or other operator keeps 16 bits, so that no picture is ever
-coarser than its bytes.
+A byte needs no calibration. Values that only move bytes (and add a border of bytes) keep the
+step of 1; values computed from bytes before the first sum of products or other operator
+keep 16 bits, so that no picture is ever coarser than its bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ def with_pictures(
     table: CalibrationTable,
     options: QuantizeOptions,
 ) -> tuple[CalibrationTable, QuantizeOptions]:
-    """The range of bytes for what is made of bytes alone, and 16 bits for what is computed from them, unless a layer says."""
+    """The table and options with formats for bytes.
+
+    Bytes that are only moved have the range 0..255 and 8 bits; values computed from them
+    have 16, unless the options of the layer differ.
+    """
     pictures, prepared = made_of_bytes(graph, nodes)
     if not pictures:
         return table, options
@@ -49,7 +53,7 @@ def with_pictures(
 def made_of_bytes(
     graph: ir.Graph, nodes: Iterable[ir.Node]
 ) -> tuple[set[str], set[str]]:
-    """The names of values that are bytes, and of those computed from them before anything else is done."""
+    """The names of the values that are bytes, and of those computed from bytes alone."""
     pictures = {
         name_of(value) for value in graph.inputs if picture_layout_of(value) is not None
     }
@@ -66,7 +70,7 @@ def made_of_bytes(
 
 
 def _numbers(node: ir.Node) -> list[ir.Value | None]:
-    """The operands whose numbers are in the result: not shapes and places."""
+    """The operands whose elements are in the result; not shapes and indices."""
     if node.op_type == "Concat":
         return list(node.inputs)
     return (
@@ -91,7 +95,7 @@ def _is_prepared(node: ir.Node, known: set[str]) -> bool:
 
 
 def declare_picture(net: LoweringContext, value: ir.Value) -> None:
-    """A program input of bytes. conv2d takes no u8: the first instruction takes 128 off, which is exact."""
+    """Declare a program input of bytes. conv2d takes no u8, so 128 is subtracted, exactly."""
     name, shape = name_of(value), shape_of(value)
     handle = net.builder.input(
         Input(name, TensorType("u8", shape), _LEAST, _MOST), Meaning(1.0, 0, name)

@@ -1,4 +1,4 @@
-"""For which float value each instruction was written: for the report, no part of the program."""
+"""The float value for which each instruction was written: for reports only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mrt.quantize.builder import Handle, ProgramBuilder
 
 
 class SourceMap:
-    """Notes, while rules write, the handles that appear; in the end, the numbers that they have in the program."""
+    """The float value of each handle and, once the program is finished, of each instruction."""
 
     def __init__(self) -> None:
         self._of_handle: dict[Handle, str] = {}
@@ -18,21 +18,21 @@ class SourceMap:
 
     @contextmanager
     def noting(self, builder: ProgramBuilder, name: str) -> Iterator[None]:
-        """What appears meanwhile was made for the float value `name`."""
+        """Assign the handles that are created meanwhile to the float value `name`."""
         start = len(builder.types)
         yield
         self._of_handle.update(dict.fromkeys(range(start, len(builder.types)), name))
 
     def finish(self, program: Program, live: list[Handle]) -> None:
-        """`live` are the handles of the program's instructions in order.
+        """Number the instructions; `live` are their handles in order.
 
-        The narrow form of a float value was written for that one, whoever asked for it first; so was the rescale whose
-        only purpose is the clamp behind it.
+        The requantized form of a float value belongs to that value, whichever reader needed
+        it first; so does the rescale in front of its clamp.
         """
-        said = program.metadata.values if program.metadata is not None else {}
+        meanings = program.metadata.values if program.metadata is not None else {}
         first = program.first_instruction
         for number, handle in enumerate(live, first):
-            stands_for = said[number].source if number in said else ""
+            stands_for = meanings[number].source if number in meanings else ""
             self.of_number[number] = stands_for or self._of_handle.get(handle, "")
         for number, item in enumerate(program.instructions, first):
             maker = item.operands[0] - first

@@ -10,18 +10,17 @@ import numpy as np
 from cvm.program import IntArray
 from mrt.exact.fixed_point import FloatArray, quantize_array, usable_scale
 
-BIAS_LIMIT = (
-    2.0**30
-)  # biases stay below this many accumulator steps, half of what i32 holds
-CLIP_CANDIDATES = (
-    32  # thresholds tried for coarse weights, from the whole range down to half of it
-)
-AT_ONCE = (
-    2**17
-)  # numbers that a processor's cache holds: what is computed of large weights goes through it piece by piece
-EXACT_ERROR_BITS = (
-    8  # fractional bits of a rounding error when errors are compared as integers
-)
+BIAS_LIMIT = 2.0**30
+"""Biases stay below this many accumulator steps, half of what i32 holds."""
+
+CLIP_CANDIDATES = 32
+"""Thresholds tried for coarse weights, from the full range down to half of it."""
+
+AT_ONCE = 2**17
+"""So many numbers fit a processor's cache; large weights are computed piece by piece."""
+
+EXACT_ERROR_BITS = 8
+"""Fractional bits of a rounding error when errors are compared as integers."""
 
 
 def weight_scales(
@@ -33,18 +32,20 @@ def weight_scales(
     scales: str,
     per_channel: bool = True,
 ) -> FloatArray:
-    """One scale per output channel (axis 0), such that weights fit `bits` and the bias fits i32 at input_scale * scale.
+    """One scale per output channel (axis 0).
 
-    All the same, the largest, unless `per_channel`.
+    Weights fit `bits`, and the bias fits i32 at input_scale * scale. Without `per_channel`
+    all channels have the largest scale.
     """
     most = 2 ** (bits - 1) - 1
     rows = weights.reshape(weights.shape[0], -1)
-    ideal = (
-        np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0)) / most
-    )
+    greatest = rows.max(axis=1, initial=0.0)
+    least = rows.min(axis=1, initial=0.0)
+    ideal = np.maximum(greatest, -least) / most
     if bits < 8:
         ideal = ideal * _best_clip(rows, np.where(ideal > 0, ideal, 1.0), most)
-    ideal = np.maximum(ideal, np.abs(bias) / (input_scale * BIAS_LIMIT))
+    scale_of_bias = np.abs(bias) / (input_scale * BIAS_LIMIT)
+    ideal = np.maximum(ideal, scale_of_bias)
     if not per_channel:
         ideal = np.full_like(ideal, ideal.max(initial=0.0))
     return np.array([usable_scale(float(scale), scales) for scale in ideal])
@@ -55,8 +56,10 @@ def quantize_weights(weights: FloatArray, scales: FloatArray, *, bits: int) -> I
     most = 2 ** (bits - 1) - 1
     per_channel = scales.reshape(-1, *[1] * (weights.ndim - 1))
     integers = np.empty(weights.shape, np.int8 if bits <= 8 else np.int16)
-    for some in _pieces(weights):
-        integers[some] = quantize_array(weights[some], per_channel[some], -most, most)
+    for piece in _pieces(weights):
+        integers[piece] = quantize_array(
+            weights[piece], per_channel[piece], -most, most
+        )
     return integers
 
 
@@ -74,10 +77,11 @@ def mean_error(
     means: Sequence[float] | FloatArray,
     shares: FloatArray | float = 1.0,
 ) -> FloatArray:
-    """What rounding the weights adds to each output channel on average, given the mean of each input channel.
+    """The mean error of each output channel from rounding the weights.
 
-    Weights are [O,..,C/groups]; the input channels of output channel o are those of its group. `shares` says at what share of
-    the outputs each tap meets an input. Sums are exact (fsum).
+    `means` are those of the input channels. Weights are [O,..,C/groups]; the input channels
+    of output channel o are those of its group. `shares` is the share of the outputs for
+    which each tap meets an input. Sums are exact (fsum).
     """
     outputs, inputs = weights.shape[0], weights.shape[-1]
     expected = np.asarray(means, np.float64).reshape(
@@ -86,32 +90,32 @@ def mean_error(
     group = np.arange(outputs) // (outputs // len(expected))  # of each output
     per_channel = scales.reshape(-1, *[1] * (weights.ndim - 1))
     sums: list[float] = []
-    for some in _pieces(weights):
-        errors = (integers[some] * per_channel[some] - weights[some]) * shares
-        terms = errors.reshape(len(errors), -1, inputs) * expected[group[some]]
+    for piece in _pieces(weights):
+        errors = (integers[piece] * per_channel[piece] - weights[piece]) * shares
+        terms = errors.reshape(len(errors), -1, inputs) * expected[group[piece]]
         sums += [math.fsum(row.tolist()) for row in terms.reshape(len(errors), -1)]
     return np.array(sums)
 
 
 def _pieces(weights: FloatArray) -> Iterator[slice]:
-    """All output channels (axis 0), as many together as are computed at once, or one."""
+    """Slices of the output channels (axis 0), of at most AT_ONCE weights or one channel."""
     outputs = weights.shape[0]
     together = max(AT_ONCE * outputs // max(weights.size, 1), 1)
     return (slice(start, start + together) for start in range(0, outputs, together))
 
 
 def _best_clip(rows: FloatArray, ideal: FloatArray, most: int) -> FloatArray:
-    """Per channel, the factor on the scale with the least squared error; errors are summed as integers, so exactly."""
+    """The factor on each channel's scale with the least squared error.
+
+    Errors are summed as integers, so the sums are exact.
+    """
     best = np.ones(len(rows))
     least: IntArray | None = None
     for step in range(CLIP_CANDIDATES):
         factor = 1 - step / (2 * CLIP_CANDIDATES)
         scale = (ideal * factor)[:, None]
-        error = (
-            (quantize_array(rows, scale, -most, most) - rows / scale)
-            * factor
-            * 2**EXACT_ERROR_BITS
-        )
+        steps = quantize_array(rows, scale, -most, most) - rows / scale
+        error = steps * factor * 2**EXACT_ERROR_BITS
         total = (np.floor(error).astype(np.int64) ** 2).sum(axis=1)
         if least is None:
             least = total

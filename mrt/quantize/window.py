@@ -1,4 +1,7 @@
-"""Sliding windows: made to divide exactly, by less padding or a cut, and how often each tap of one meets an input."""
+"""Sliding windows: made to cover their input exactly, and how often a tap meets an input.
+
+An input row that no window reaches is left out by less padding or by a slice.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +17,19 @@ Pair = tuple[int, ...]
 def fit_window(
     net: LoweringContext, value: Handle, extent: Pair, stride: Pair, pads: Pair
 ) -> tuple[Handle, Pair]:
-    """An NHWC value and pads (top, bottom, left, right) for which (size + pads - extent) divides by the stride.
+    """An NHWC value and pads (top, bottom, left, right) that windows cover exactly.
 
-    `extent` is the dilated kernel, `pads` are ONNX's (top, left, bottom, right). The result has as many windows as before.
+    The stride then divides size + pads - extent. `extent` is the dilated kernel, `pads` are
+    ONNX's (top, left, bottom, right). The number of windows stays the same.
     """
     shape = net.builder.types[value].shape
     size, pad = list(shape), []
     for axis in (0, 1):
         before, after = pads[axis], pads[axis + 2]
         unused = (shape[axis + 1] + before + after - extent[axis]) % stride[axis]
-        less = min(unused, after)
-        size[axis + 1] -= unused - less
-        pad += [before, after - less]
+        unused_padding = min(unused, after)
+        size[axis + 1] -= unused - unused_padding
+        pad += [before, after - unused_padding]
     if tuple(size) != shape:
         value = net.builder.emit("slice", value, start=(0,) * 4, size=tuple(size))
     return value, tuple(pad)
@@ -34,7 +38,10 @@ def fit_window(
 def tap_counts(
     taps: int, dilation: int, windows: int, stride: int, before: int, size: int
 ) -> FloatArray:
-    """For each tap along one axis, how many of the windows have it inside 0..size-1 and not in the padding `before` or behind."""
+    """For each tap along one axis, in how many windows it lies on the input.
+
+    In the others it lies on the padding.
+    """
     places = np.arange(windows) * stride + np.arange(taps)[:, None] * dilation - before
     inside = (places >= 0) & (places < size)
     return np.asarray(np.count_nonzero(inside, axis=1), np.float64)

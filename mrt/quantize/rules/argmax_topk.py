@@ -1,4 +1,4 @@
-"""What puts elements in order: ArgMax and TopK. Indices are whole numbers; of equals the one with the lower index goes first."""
+"""ArgMax and TopK. Indices are integral; of equal elements the lower index goes first."""
 
 from __future__ import annotations
 
@@ -17,23 +17,22 @@ from mrt.quantize.tensor import Layout, Tensor
 @rule("ArgMax")
 def arg_max(net: LoweringContext, node: ir.Node) -> None:
     """argmax, which removes the axis."""
-    x, axis = _ordered(net, node.inputs[0]), node.attributes["axis"].as_int()
+    x = _ordered(net, node.inputs[0])
+    axis = node.attributes["axis"].as_int()
     value = net.builder.emit("argmax", x.value, axis=x.layout.index(axis))
-    layout: Layout = tuple(
-        other - (other > axis) for other in x.layout if other != axis
-    )
     if node.attributes["keepdims"].as_int():
+        layout = x.layout
         shape = shape_of(node.outputs[0])
-        layout, value = (
-            x.layout,
-            net.reshaped(value, tuple(shape[other] for other in x.layout)),
-        )
+        value = net.reshaped(value, tuple(shape[other] for other in layout))
+    else:
+        others = [other for other in x.layout if other != axis]
+        layout = tuple(other - 1 if other > axis else other for other in others)
     net.define(node.outputs[0], Tensor(value, np.ones(1), 0, layout))
 
 
 @rule("TopK")
 def top_k(net: LoweringContext, node: ir.Node) -> None:
-    """argsort of the axis, moved behind all others; the first k of it, and what lies there."""
+    """argsort of the axis, moved behind all others; its first k indices and their elements."""
     x, axis = _ordered(net, node.inputs[0]), node.attributes["axis"].as_int()
     x = net.to_layout(x, last(axis, len(x.layout)))
     order = net.builder.emit(

@@ -1,7 +1,7 @@
-"""Lookup by index: Gather and GatherElements, of computed values or of constant tables.
+"""Lookup by index: Gather and GatherElements on computed values or constant tables.
 
-An index that is not proven to lie inside the axis stops at its ends; the float model would refuse it. Negative ones count
-from behind, as in ONNX, wherever they can occur.
+An index that is not proven to lie inside the axis is clamped to it, where the float model
+would fail. Negative indices count from the end, as in ONNX, wherever they can occur.
 """
 
 from __future__ import annotations
@@ -28,82 +28,78 @@ COMPARISONS = frozenset({"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEq
 
 @rule("Gather")
 def gather(net: LoweringContext, node: ir.Node) -> None:
-    """The axis in front and all others flattened: one gather of rows."""
-    axis, data = node.attributes["axis"].as_int(), _data(net, node)
-    rank, wanted = len(data.layout), shape_of(node.inputs[1])
-    others = [other for other in range(rank) if other != axis]
+    """One gather of rows: the axis is moved to the front, all others are flattened."""
+    axis = node.attributes["axis"].as_int()
+    data = _data(net, node)
+    indices_shape = shape_of(node.inputs[1])
+    indices_rank = len(indices_shape)
+    others = [other for other in range(len(data.layout)) if other != axis]
     data = net.to_layout(data, (axis, *others))
-    size, *rest = net.shape(data)
-    indices = net.reshaped(
-        _indices(net, node.inputs[1], size), (1, int(np.prod(wanted, dtype=np.int64)))
-    )
-    rows = net.reshaped(data.value, (1, size, int(np.prod(rest, dtype=np.int64))))
-    value = net.reshaped(net.builder.emit("gather", rows, indices), (*wanted, *rest))
-    moved = (other if other < axis else other - 1 + len(wanted) for other in others)
-    layout = (*range(axis, axis + len(wanted)), *moved)
+    size, *row_shape = net.shape(data)
+    count = int(np.prod(indices_shape, dtype=np.int64))
+    indices = net.reshaped(_indices(net, node.inputs[1], size), (1, count))
+    row_length = int(np.prod(row_shape, dtype=np.int64))
+    rows = net.reshaped(data.value, (1, size, row_length))
+    gathered = net.builder.emit("gather", rows, indices)
+    value = net.reshaped(gathered, (*indices_shape, *row_shape))
+    # In the result the axes of the indices stand where the axis was.
+    index_axes = range(axis, axis + indices_rank)
+    behind = indices_rank - 1
+    row_axes = [other if other < axis else other + behind for other in others]
+    layout = (*index_axes, *row_axes)
     net.define(node.outputs[0], replace(data, value=value, layout=layout))
 
 
 @rule("GatherElements")
 def gather_elements(net: LoweringContext, node: ir.Node) -> None:
-    """The axis behind all others: one gather within each row."""
-    axis, data, wanted = (
-        node.attributes["axis"].as_int(),
-        _data(net, node),
-        shape_of(node.inputs[1]),
-    )
-    layout = last(axis, len(data.layout))
+    """One gather within each row: the axis is moved behind all others."""
+    data = _data(net, node)
+    layout = last(node.attributes["axis"].as_int(), len(data.layout))
     data = net.to_layout(data, layout)
     size = net.shape(data)[-1]
-    indices = net.to_layout(
-        Tensor(
-            _indices(net, node.inputs[1], size), np.ones(1), 0, identity(len(layout))
-        ),
-        layout,
-    )
-    rows = (*(wanted[other] for other in layout[:-1]), size)
+    handle = _indices(net, node.inputs[1], size)
+    in_float_layout = Tensor(handle, np.ones(1), 0, identity(len(layout)))
+    indices = net.to_layout(in_float_layout, layout)
+    indices_shape = shape_of(node.inputs[1])
+    rows = (*(indices_shape[other] for other in layout[:-1]), size)
     value = data.value
     if rows != net.shape(data):
         value = net.builder.emit("slice", value, start=(0,) * len(rows), size=rows)
-    net.define(
-        node.outputs[0], replace(data, value=take_along_last(net, value, indices.value))
-    )
+    value = take_along_last(net, value, indices.value)
+    net.define(node.outputs[0], replace(data, value=value))
 
 
 def _data(net: LoweringContext, node: ir.Node) -> Tensor:
-    array = constant_of(node.inputs[0])
+    """The values to look up; a constant table as integers where it holds such alone."""
+    values = node.inputs[0]
+    array = constant_of(values)
     if array is None:
-        return movable(net, node.inputs[0])
-    assert node.inputs[0] is not None
+        return movable(net, values)
+    assert values is not None
     layout = identity(array.ndim)
-    if node.inputs[0].dtype == ir.DataType.BOOL:
+    if values.dtype == ir.DataType.BOOL:
         return Tensor(net.constant(array.astype(np.bool_)), np.ones(1), 0, layout)
     if fits_integer(array):
         return Tensor(net.constant(array.astype(np.int32)), np.ones(1), 0, layout)
     target = _format_of_table(net, node.outputs[0], array)
-    integers = quantized(array, target).astype(DTYPES[target.dtype])
-    return Tensor(
-        net.constant(integers), np.array([target.scale]), target.zero_point, layout
-    )
+    handle = net.constant(quantized(array, target).astype(DTYPES[target.dtype]))
+    return Tensor(handle, np.array([target.scale]), target.zero_point, layout)
 
 
 def _format_of_table(
     net: LoweringContext, value: ir.Value, array: FloatArray
 ) -> Format:
-    """The format in which every entry of a table has an integer; 16 bits for what is only compared."""
-    ends = float(array.min()), float(array.max())
-    compared = all(use.node.op_type in COMPARISONS for use in value.uses())
-    bits = (
-        OUTPUT_BITS
-        if compared or name_of(value) in net.output_path
-        else net.options.activation_bits_of(name_of(value))
-    )
-    options = net.options
-    seen = MeasuredRange(*ends, *ends)
+    """A format that holds every entry of a table; 16 bits for entries only compared."""
+    name, options = name_of(value), net.options
+    interval = float(array.min()), float(array.max())
+    only_compared = all(use.node.op_type in COMPARISONS for use in value.uses())
+    bits = options.activation_bits_of(name)
+    if only_compared or name in net.output_path:
+        bits = OUTPUT_BITS
     return choose_format(
-        seen,
+        MeasuredRange(*interval, *interval),
         bits,
-        interval=ends,
+        interval=interval,
         scales=options.scales,
         scheme=options.scheme,
         unsigned=options.unsigned,
@@ -115,20 +111,23 @@ def _indices(net: LoweringContext, value: ir.Value | None, size: int) -> Handle:
     array = constant_of(value)
     if array is not None:
         integers = array.astype(np.int64)
-        return net.constant(
-            np.where(integers < 0, integers + size, integers)
-            .clip(0, size - 1)
-            .astype(np.int32)
-        )
+        from_start = np.where(integers < 0, integers + size, integers)
+        return net.constant(from_start.clip(0, size - 1).astype(np.int32))
     indices = net.to_float_layout(net.cast_to(net.as_computed(value), "i32"))
-    index, emit = indices.value, net.builder.emit
-    if net.builder.bounds[index].min < 0:
-        ones = [1] * len(indices.layout)
-        index = emit("clamp", index, min=-size, max=size - 1)
-        negative = emit("greater", net.constant(np.zeros(ones, np.int32)), index)
-        from_behind = emit("add", index, net.constant(np.full(ones, size, np.int32)))
-        index = emit("select", negative, from_behind, index)
+    index = _from_start(net, indices, size)
     proven = net.builder.bounds[index]
     if proven.min >= 0 and proven.max < size:
         return index
-    return emit("clamp", index, min=0, max=size - 1)
+    return net.builder.emit("clamp", index, min=0, max=size - 1)
+
+
+def _from_start(net: LoweringContext, indices: Tensor, size: int) -> Handle:
+    """Computed indices with `size` added to the negative ones."""
+    if net.builder.bounds[indices.value].min >= 0:
+        return indices.value
+    emit, ones = net.builder.emit, [1] * len(indices.layout)
+    index = emit("clamp", indices.value, min=-size, max=size - 1)
+    zero = net.constant(np.zeros(ones, np.int32))
+    negative = emit("greater", zero, index)
+    shifted = emit("add", index, net.constant(np.full(ones, size, np.int32)))
+    return emit("select", negative, shifted, index)

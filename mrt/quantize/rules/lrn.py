@@ -1,4 +1,9 @@
-"""Normalisation by neighbouring channels: x / (bias + alpha / size * sum of squares)^beta, the power by table."""
+"""Normalisation by neighbouring channels: x * (bias + alpha / size * sum of squares)^-beta.
+
+Squares are summed in i32. The root of the sum, in 15 bits, is the index of a table of the
+factors (..)^-beta, and x is multiplied by the factor. The index is the root and not the sum
+because it has finer steps for small sums, where the factor changes most.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ from decimal import Decimal
 import numpy as np
 import onnx_ir as ir
 
+from cvm.program import IntArray
 from mrt.exact.fixed_point import FloatArray, quantize_array, usable_scale
 from mrt.exact.functions import power
 from mrt.quantize.builder import Handle
@@ -21,83 +27,93 @@ SQUARE_BITS = 30
 
 @rule("LRN")
 def local_response(net: LoweringContext, node: ir.Node) -> None:
-    """Squares in i32, summed along the channels; the root of the sum in 15 bits picks one of 65536 factors; x times that.
-
-    The root, not the sum: it tells small sums apart, where the factor changes most, however great others may be.
-    """
+    """Squares, their sums over `size` channels, the factor of each sum, the product."""
     x = net.widen(net.in_16_bits(node.inputs[0]))
-    a, size = Arithmetic(net.builder, len(x.layout)), node.attributes["size"].as_int()
-    shift = (size - 1).bit_length()
+    a = Arithmetic(net.builder, len(x.layout))
+    size = node.attributes["size"].as_int()
+    shift = (size - 1).bit_length()  # so that `size` squares fit 30 bits
     squares = a.mul(x.value, x.value, shift)
-    total = _windowed(
-        net, a, a.clamp(squares, 0, 2 ** (SQUARE_BITS - shift)), x.layout.index(1), size
-    )
-    greatest = net.builder.bounds[total].max
-    spare = max(SQUARE_BITS - greatest.bit_length(), 0)
-    root = a.clamp(
-        net.builder.emit("isqrt", a.left(total, spare)), 0, 2**INDEX_BITS - 1
-    )
+    squares = a.clamp(squares, 0, 2 ** (SQUARE_BITS - shift))
+    total = _window_sums(a, squares, x.layout.index(1), size)
+    length = net.builder.bounds[total].max.bit_length()
+    spare = max(SQUARE_BITS - length, 0)
+    root = net.builder.emit("isqrt", a.left(total, spare))
+    root = a.clamp(root, 0, 2**INDEX_BITS - 1)
     index = net.builder.emit("cast", root, dtype="i16")
-    roots = np.arange(
-        2**INDEX_BITS, dtype=np.float64
-    )  # of all sums from r^2 to (r + 1)^2: r (r + 1) stands for them
-    factors = _factors(
-        node, np.ldexp(x.scale * x.scale, shift - spare) * (roots * (roots + 1))
-    )
+    square_scale = np.ldexp(x.scale * x.scale, shift - spare)
+    values, scale = _table(net, node, square_scale)
+    factor = net.builder.emit("table", index, net.constant(values))
+    factor = net.builder.emit("cast", factor, dtype="i32")
+    product = a.mul(x.value, factor)
+    net.define(node.outputs[0], Tensor(product, x.scale * scale, 0, x.layout))
+
+
+def _table(
+    net: LoweringContext, node: ir.Node, square_scale: FloatArray
+) -> tuple[IntArray, float]:
+    """The factor for each root r in i16, and its scale.
+
+    r is the root of all sums from r^2 to (r + 1)^2; r (r + 1) stands for them. The index is
+    never negative, so the entries for negative ones do not matter.
+    """
+    roots = np.arange(2**INDEX_BITS, dtype=np.float64)
+    factors = _factors(node, square_scale * (roots * (roots + 1)))
     scale = usable_scale(float(factors[0]) / 32767, net.options.scales)
-    values = np.full(65536, 32767, np.int16)  # the index is never below 0
+    values = np.full(65536, 32767, np.int16)
     values[32768:] = quantize_array(factors, scale, 0, 32767)
-    factor = net.builder.emit(
-        "cast", net.builder.emit("table", index, net.constant(values)), dtype="i32"
-    )
-    net.define(
-        node.outputs[0], Tensor(a.mul(x.value, factor), x.scale * scale, 0, x.layout)
-    )
+    return values, scale
 
 
-def _windowed(
-    net: LoweringContext, a: Arithmetic, value: Handle, axis: int, size: int
-) -> Handle:
-    """Sums of `size` neighbours along an axis: sums of 1, 2, 4, ... at every place, those that make up the size added."""
-    shape = net.builder.types[value].shape
+def _window_sums(a: Arithmetic, value: Handle, axis: int, size: int) -> Handle:
+    """Sums of `size` neighbours along an axis, padded with zeros.
+
+    Sums of 1, 2, 4, ... neighbours are computed for every place, and those that make up the
+    binary digits of the size are added.
+    """
+    shape = a.builder.types[value].shape
     pads = [0] * (2 * len(shape))
-    pads[2 * axis : 2 * axis + 2] = (size - 1) // 2, size // 2
-    whole = net.builder.emit("pad", value, pads=tuple(pads), value=0)
-    total, done = None, 0
+    pads[2 * axis], pads[2 * axis + 1] = (size - 1) // 2, size // 2
+    sums = a.builder.emit("pad", value, pads=tuple(pads), value=0)
+    total: Handle | None = None
+    summed = 0
     for bit in range(size.bit_length()):
-        if size >> bit & 1:
-            part = _from(net, whole, axis, done, shape[axis])
-            total, done = part if total is None else a.add(total, part), done + 2**bit
-        longer = net.builder.types[whole].shape[axis] - 2**bit
-        if 2 ** (bit + 1) <= size:
-            whole = a.add(
-                _from(net, whole, axis, 0, longer),
-                _from(net, whole, axis, 2**bit, longer),
-            )
+        width = 2**bit  # of the windows in `sums`
+        if size & width:
+            part = _slice(a, sums, axis, summed, shape[axis])
+            total = part if total is None else a.add(total, part)
+            summed += width
+        if 2 * width <= size:
+            length = a.builder.types[sums].shape[axis] - width
+            first = _slice(a, sums, axis, 0, length)
+            second = _slice(a, sums, axis, width, length)
+            sums = a.add(first, second)
     assert total is not None
     return total
 
 
-def _from(
-    net: LoweringContext, value: Handle, axis: int, start: int, size: int
-) -> Handle:
-    shape = net.builder.types[value].shape
-    begin = tuple(start if index == axis else 0 for index in range(len(shape)))
-    return net.builder.emit(
-        "slice", value, start=begin, size=(*shape[:axis], size, *shape[axis + 1 :])
-    )
+def _slice(a: Arithmetic, value: Handle, axis: int, start: int, length: int) -> Handle:
+    """The entries [start, start + length) of an axis."""
+    size = list(a.builder.types[value].shape)
+    begin = [0] * len(size)
+    begin[axis], size[axis] = start, length
+    return a.builder.emit("slice", value, start=tuple(begin), size=tuple(size))
 
 
 def _factors(node: ir.Node, sums: FloatArray) -> FloatArray:
-    """(bias + alpha / size * sum)^-beta: by square roots where beta is a number of quarters, else in decimal."""
-    alpha, beta, bias = (
-        node.attributes[name].as_float() for name in ("alpha", "beta", "bias")
-    )
+    """(bias + alpha / size * sum)^-beta.
+
+    By square roots where beta is a multiple of 1/4, at most 4; else in decimal.
+    """
+    alpha = node.attributes["alpha"].as_float()
+    beta = node.attributes["beta"].as_float()
+    bias = node.attributes["bias"].as_float()
     base = bias + alpha / node.attributes["size"].as_int() * sums
     if beta * 4 != int(beta * 4) or not 0 <= beta <= 4:
         exponent = Decimal(-beta)
-        return np.array([float(power(Decimal(float(item)), exponent)) for item in base])
-    fourth, result = np.sqrt(np.sqrt(base)), np.ones_like(base)
+        powers = [power(Decimal(float(real)), exponent) for real in base]
+        return np.array([float(number) for number in powers])
+    fourth_root = np.sqrt(np.sqrt(base))
+    result = np.ones_like(base)
     for _ in range(int(beta * 4)):
-        result = result / fourth
+        result = result / fourth_root
     return result

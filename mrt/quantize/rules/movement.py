@@ -24,94 +24,101 @@ from mrt.quantize.tensor import Format, Tensor
 
 
 def movable(net: LoweringContext, value: ir.Value | None) -> Tensor:
-    """The narrow form, except that whole numbers move as they are, and a head as the wide accumulator it still is."""
+    """The form of a value that is moved.
+
+    Integral values move as they are, values on the output path as accumulators with one
+    scale, all others requantized.
+    """
     tensor = net.as_computed(value)
-    if tensor.integral or (name_of(value) in net.output_path and tensor.per_tensor):
+    on_output_path = name_of(value) in net.output_path
+    if tensor.integral or (on_output_path and tensor.per_tensor):
         return tensor
     return net.requantized(value)
 
 
 @rule("Reshape")
 def reshape(net: LoweringContext, node: ir.Node) -> None:
-    """Row-major order is that of the float model's axes."""
+    """A reshape in the float model's order of axes, in which row-major order is meant."""
     shape = shape_of(node.outputs[0])
     array = constant_of(node.inputs[0])
     if array is not None:
-        return _constant_output(net, node, array.reshape(shape))
+        _constant_output(net, node, array.reshape(shape))
+        return
     x = net.to_float_layout(movable(net, node.inputs[0]))
-    return net.define(
-        node.outputs[0],
-        replace(x, value=net.reshaped(x.value, shape), layout=identity(len(shape))),
-    )
+    value = net.reshaped(x.value, shape)
+    reshaped = replace(x, value=value, layout=identity(len(shape)))
+    net.define(node.outputs[0], reshaped)
 
 
 def _constant_output(net: LoweringContext, node: ir.Node, array: FloatArray) -> None:
-    """What the model gives whatever its inputs are: whole numbers as they are, others in 16 bits."""
+    """An output that does not depend on the inputs: integers as they are, others in 16 bits.
+
+    A constant of a program has at least one axis, so it is reshaped.
+    """
     layout = identity(array.ndim)
     if fits_integer(array):
-        whole = net.reshaped(
-            net.constant(array.astype(np.int32)), array.shape
-        )  # a constant has one axis or more
-        return net.define(node.outputs[0], Tensor(whole, np.ones(1), 0, layout))
-    target = net.format(
-        node.outputs[0], interval=(float(array.min()), float(array.max()))
-    )
-    value = net.reshaped(
-        net.constant(quantized(array, target).astype(DTYPES[target.dtype])), array.shape
-    )
-    return net.define(
-        node.outputs[0],
-        Tensor(value, np.array([target.scale]), target.zero_point, layout),
-    )
+        handle = net.constant(array.astype(np.int32))
+        integers = net.reshaped(handle, array.shape)
+        net.define(node.outputs[0], Tensor(integers, np.ones(1), 0, layout))
+        return
+    interval = float(array.min()), float(array.max())
+    target = net.format(node.outputs[0], interval=interval)
+    handle = net.constant(quantized(array, target).astype(DTYPES[target.dtype]))
+    value = net.reshaped(handle, array.shape)
+    scale = np.array([target.scale])
+    net.define(node.outputs[0], Tensor(value, scale, target.zero_point, layout))
 
 
 @rule("Transpose")
 def transpose(net: LoweringContext, node: ir.Node) -> None:
-    """Nothing moves: only the note of which physical axis is which changes."""
+    """No instruction: only the layout of the tensor changes."""
     x = movable(net, node.inputs[0])
     perm = tuple(node.attributes["perm"].as_ints())
-    net.define(
-        node.outputs[0], replace(x, layout=tuple(perm.index(axis) for axis in x.layout))
-    )
+    layout = tuple(perm.index(axis) for axis in x.layout)
+    net.define(node.outputs[0], replace(x, layout=layout))
 
 
 @rule("Slice")
 def slice_(net: LoweringContext, node: ir.Node) -> None:
-    """A contiguous slice, then every n-th element where steps ask for it."""
+    """A contiguous slice, then every n-th element of axes with a step n; or a reverse."""
     x = movable(net, node.inputs[0])
-    shape = net.shape(x)
-    start, size, steps = [0] * len(shape), list(shape), [1] * len(shape)
-    starts, ends, axes, step_list = (integers_of(node, index) for index in (1, 2, 3, 4))
-    if step_list == (-1,):
+    starts, stops, axes, steps = (integers_of(node, index) for index in (1, 2, 3, 4))
+    if steps == (-1,):
         value = net.builder.emit("reverse", x.value, axis=x.layout.index(axes[0]))
-        return net.define(node.outputs[0], replace(x, value=value))
-    for first, last, axis, step in zip(starts, ends, axes, step_list, strict=True):
-        place = x.layout.index(axis % len(shape))
-        count = -(-(last - first) // step)
-        start[place], size[place], steps[place] = first, (count - 1) * step + 1, step
+        net.define(node.outputs[0], replace(x, value=value))
+        return
+    shape = net.shape(x)
+    rank = len(shape)
+    begin, size, strides = [0] * rank, list(shape), [1] * rank
+    for start, stop, axis, step in zip(starts, stops, axes, steps, strict=True):
+        physical = x.layout.index(axis % rank)
+        count = -(-(stop - start) // step)
+        begin[physical] = start
+        size[physical] = (count - 1) * step + 1
+        strides[physical] = step
     value = x.value
     if tuple(size) != shape:
-        value = net.builder.emit("slice", value, start=tuple(start), size=tuple(size))
-    return net.define(node.outputs[0], replace(x, value=_every_nth(net, value, steps)))
+        value = net.builder.emit("slice", value, start=tuple(begin), size=tuple(size))
+    net.define(node.outputs[0], replace(x, value=_every_nth(net, value, strides)))
 
 
-def _every_nth(net: LoweringContext, value: Handle, steps: list[int]) -> Handle:
-    """Elements 0, n, 2n, ... of each axis: pooling with a 1x1 window on an image's rows and columns, else split and cut."""
+def _every_nth(net: LoweringContext, value: Handle, strides: list[int]) -> Handle:
+    """Elements 0, n, 2n, ... of each axis.
+
+    On the rows and columns of an image this is a pooling with a window of 1x1.
+    """
     type_ = net.builder.types[value]
-    if (
-        type_.rank == 4
-        and type_.dtype in ("i8", "i16")
-        and steps[0] == steps[3] == 1
-        and steps != [1, 1, 1, 1]
-    ):
+    batch_and_channels_stay = strides[0] == strides[-1] == 1
+    is_image = type_.rank == 4 and type_.dtype in ("i8", "i16")
+    if is_image and batch_and_channels_stay and strides != [1, 1, 1, 1]:
         return net.builder.emit(
             "max_pool2d",
             value,
             kernel=(1, 1),
-            stride=(steps[1], steps[2]),
+            stride=(strides[1], strides[2]),
             pad=(0, 0, 0, 0),
         )
-    for axis, step in enumerate(steps):
+    for axis, step in enumerate(strides):
         if step > 1:
             value = _every_nth_of_axis(net, value, axis, step)
     return value
@@ -120,65 +127,77 @@ def _every_nth(net: LoweringContext, value: Handle, steps: list[int]) -> Handle:
 def _every_nth_of_axis(
     net: LoweringContext, value: Handle, axis: int, step: int
 ) -> Handle:
-    """[.., n] padded to a multiple of step, seen as [.., n/step, step], the first of each kept."""
+    """Elements 0, n, 2n, ... of one axis.
+
+    The axis is padded to a multiple of the step and split into [n/step, step], and the first
+    element of each step is kept.
+    """
     shape = net.builder.types[value].shape
-    count = -(-shape[axis] // step)
-    before, after = (
-        int(np.prod(part, dtype=np.int64)) for part in (shape[:axis], shape[axis + 1 :])
-    )
-    value = net.reshaped(value, (before, shape[axis], after))
-    if count * step > shape[axis]:
-        value = net.builder.emit(
-            "pad", value, pads=(0, 0, 0, count * step - shape[axis], 0, 0), value=0
-        )
+    length = shape[axis]
+    count = -(-length // step)
+    before = int(np.prod(shape[:axis], dtype=np.int64))
+    after = int(np.prod(shape[axis + 1 :], dtype=np.int64))
+    value = net.reshaped(value, (before, length, after))
+    missing = count * step - length
+    if missing > 0:
+        pads = (0, 0, 0, missing, 0, 0)
+        value = net.builder.emit("pad", value, pads=pads, value=0)
     value = net.reshaped(value, (before, count, step, after))
-    value = net.builder.emit(
-        "slice", value, start=(0, 0, 0, 0), size=(before, count, 1, after)
-    )
+    size = (before, count, 1, after)
+    value = net.builder.emit("slice", value, start=(0, 0, 0, 0), size=size)
     return net.reshaped(value, (*shape[:axis], count, *shape[axis + 1 :]))
 
 
 @rule("Pad")
 def pad(net: LoweringContext, node: ir.Node) -> None:
-    """Padding with the integer that stands for the constant; where x has none for it, x is brought to the result's format."""
+    """Padding with the integer that stands for the constant.
+
+    If x cannot represent the constant, it is requantized to the result's format first.
+    """
     fill = require_constant(node, 2).item()
-    x = movable(net, node.inputs[0])
-    if x.integral and fill == int(fill) and abs(fill) < 2**31:
-        least, most = DTYPE_RANGES[net.dtype(x)]
-        x = x if least <= fill <= most else net.cast_to(x, "i32")
-    elif not _can_stand_for(net, x, fill):
-        low, high = net.interval(x)
-        target = net.format(node.outputs[0], interval=(min(low, fill), max(high, fill)))
-        x = net.requantize_to(net.as_computed(node.inputs[0]), target)
-    pads, rank = integers_of(node, 1), len(x.layout)
-    grow = tuple(
-        amount for axis in x.layout for amount in (pads[axis], pads[axis + rank])
-    )
+    x = _padded_operand(net, node, fill)
+    pads = integers_of(node, 1)
+    rank = len(x.layout)
+    physical_pads: list[int] = []
+    for axis in x.layout:
+        physical_pads += (pads[axis], pads[axis + rank])
     value = x.value
-    if any(grow):
-        value = net.builder.emit("pad", value, pads=grow, value=_point(net, x, fill))
+    if any(physical_pads):
+        point = _point(net, x, fill)
+        value = net.builder.emit("pad", value, pads=tuple(physical_pads), value=point)
     net.define(node.outputs[0], replace(x, value=value))
 
 
-def _can_stand_for(net: LoweringContext, x: Tensor, real: float) -> bool:
-    """Whether a real number lies where x can be itself, or is 0, which has an integer in every format.
+def _padded_operand(net: LoweringContext, node: ir.Node, fill: float) -> Tensor:
+    """The operand of a Pad in a form that can represent the constant."""
+    x = movable(net, node.inputs[0])
+    if x.integral and fill == int(fill) and abs(fill) < 2**31:
+        least, most = DTYPE_RANGES[net.dtype(x)]
+        return x if least <= fill <= most else net.cast_to(x, "i32")
+    if _can_stand_for(net, x, fill):
+        return x
+    low, high = net.interval(x)
+    interval = min(low, fill), max(high, fill)
+    target = net.format(node.outputs[0], interval=interval)
+    return net.requantize_to(net.as_computed(node.inputs[0]), target)
 
-    Between whole numbers there is nothing: there a step is too coarse.
+
+def _can_stand_for(net: LoweringContext, x: Tensor, real: float) -> bool:
+    """Whether x can represent a real number: one in its interval, or 0.
+
+    0 has an integer in every format. Integral values represent no fraction.
     """
     if x.integral and real != int(real):
         return False
+    if not x.low <= real <= x.high:
+        return False
     proven = net.builder.bounds[x.value]
     steps = real / float(x.scale[0]) + x.zero_point
-    return x.low <= real <= x.high and (
-        real == 0 or proven.min - 0.5 <= steps < proven.max + 0.5
-    )
+    return real == 0 or proven.min - 0.5 <= steps < proven.max + 0.5
 
 
 def _point(net: LoweringContext, x: Tensor, real: float) -> int:
     """The nearest integer to a real number in x's dtype."""
-    return quantized_point(
-        real,
-        Format(
-            net.dtype(x), float(x.scale[0]), x.zero_point, *DTYPE_RANGES[net.dtype(x)]
-        ),
-    )
+    dtype = net.dtype(x)
+    own = Format(dtype, float(x.scale[0]), x.zero_point, *DTYPE_RANGES[dtype])
+    return quantized_point(real, own)

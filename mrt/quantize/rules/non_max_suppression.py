@@ -1,4 +1,4 @@
-"""The choice among boxes (domain "mrt"): one nms on 16-bit corners and on scores as exact as they are."""
+"""NonMaxSuppression of the domain "mrt": one nms on 16-bit corners and exact scores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_DENOMINATOR = 2**30
 
 @own_rule("NonMaxSuppression")
 def suppress(net: LoweringContext, node: ir.Node) -> None:
-    """nms, with its thresholds in the integers' terms."""
+    """nms, with its thresholds expressed in integers."""
     boxes, classes = _boxes(net, node.inputs[0]), _classes(net, node.inputs[2])
     scores, least = _scores(net, node)
     scores = _without_background(net, node, scores, classes, least)
@@ -41,15 +41,18 @@ def _integer(node: ir.Node, name: str) -> int:
 
 
 def _boxes(net: LoweringContext, value: ir.Value | None) -> Handle:
-    """At most 16 bits, whatever the scale and zero point: neither changes which part of a union an intersection is."""
+    """Corners in at most 16 bits, at any scale and zero point.
+
+    Neither changes the ratio of an intersection to a union.
+    """
     array = constant_of(value)
     if array is None:
         return net.cast_to(net.to_float_layout(net.in_16_bits(value)), "i32").value
-    ends = float(array.min()), float(array.max())
+    interval = float(array.min()), float(array.max())
     target = choose_format(
-        MeasuredRange(*ends, *ends),
+        MeasuredRange(*interval, *interval),
         OUTPUT_BITS,
-        interval=ends,
+        interval=interval,
         scales=net.options.scales,
         scheme="symmetric",
     )
@@ -65,22 +68,20 @@ def _scores(net: LoweringContext, node: ir.Node) -> tuple[Handle, int]:
     if not tensor.per_tensor or tensor.clipped:
         tensor = net.requantized(value)
     tensor = net.to_float_layout(tensor)
-    steps = (
-        Fraction(node.attributes["least_score"].as_float())
-        / Fraction(float(tensor.scale[0]))
-        + tensor.zero_point
-    )
-    return net.cast_to(tensor, "i32").value, min(
-        max(math.ceil(steps), I32[0] + 1), I32[1]
-    )
+    least_score = Fraction(node.attributes["least_score"].as_float())
+    steps = least_score / Fraction(float(tensor.scale[0])) + tensor.zero_point
+    least = min(max(math.ceil(steps), I32[0] + 1), I32[1])
+    return net.cast_to(tensor, "i32").value, least
 
 
 def _classes(net: LoweringContext, value: ir.Value | None) -> Handle:
-    """Whole numbers in i32; one for all where they are one constant."""
+    """Classes in i32; one for all boxes of a row where they are constant and equal."""
     array = constant_of(value)
     if array is not None and fits_integer(array):
-        alike = bool((array == array[:, :1]).all())
-        return net.constant((array[:, :1] if alike else array).astype(np.int32))
+        first = array[:, :1]
+        all_equal = bool((array == first).all())
+        classes = first if all_equal else array
+        return net.constant(classes.astype(np.int32))
     tensor = net.to_float_layout(
         net.as_computed(value)
         if net.as_computed(value).integral
@@ -94,7 +95,7 @@ def _classes(net: LoweringContext, value: ir.Value | None) -> Handle:
 def _without_background(
     net: LoweringContext, node: ir.Node, scores: Handle, classes: Handle, least: int
 ) -> Handle:
-    """A box of the background has less than the least score."""
+    """The scores, with those of background boxes replaced by less than the least score."""
     number = node.attributes["background"].as_float()
     low, high = net.builder.bounds[classes].min, net.builder.bounds[classes].max
     if number != math.floor(number) or not low <= number <= high:

@@ -31,11 +31,9 @@ def _pool(net: LoweringContext, node: ir.Node, name: str) -> None:
     value, pad = fit_window(
         net, x.value, kernel, stride, tuple(node.attributes["pads"].as_ints())
     )
-    zero_points = (
-        {"input_zp": x.zero_point, "output_zp": x.zero_point}
-        if name == "avg_pool2d"
-        else {}
-    )
+    zero_points: dict[str, int] = {}
+    if name == "avg_pool2d":
+        zero_points = {"input_zp": x.zero_point, "output_zp": x.zero_point}
     value = net.builder.emit(
         name, value, kernel=kernel, stride=stride, pad=pad, **zero_points
     )

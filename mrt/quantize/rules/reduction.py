@@ -1,4 +1,4 @@
-"""Reductions over whole axes: ReduceSum, ReduceMax, ReduceMin, all keeping the axes with size 1."""
+"""ReduceSum, ReduceMax and ReduceMin along axes, which stay with size 1."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _axes(net: LoweringContext, node: ir.Node, tensor: Tensor) -> list[int]:
 
 @rule("ReduceSum")
 def reduce_sum(net: LoweringContext, node: ir.Node) -> None:
-    """Sum in i32, axis by axis; an accumulator that nobody else reads is summed as it is."""
+    """Sum in i32, axis by axis; an accumulator with no other reader is summed as it is."""
     x = net.accumulator(node.inputs[0])
     if not x.per_tensor or x.clipped:
         x = net.requantized(node.inputs[0])
@@ -36,21 +36,20 @@ def reduce_sum(net: LoweringContext, node: ir.Node) -> None:
 def sum_over(
     net: LoweringContext, value: Handle, axes: Iterable[int]
 ) -> tuple[Handle, int]:
-    """The sum along axes, and by how many bits the terms had to be shifted right (half up) for its proof."""
-    whole = 0
+    """The sum along axes in steps of 2^shift, and the shift that its proof needed."""
+    total_shift = 0
     for axis in axes:
         value, shift = _summed(net, value, axis)
-        whole += shift
-    return value, whole
+        total_shift += shift
+    return value, total_shift
 
 
 def _summed(net: LoweringContext, value: Handle, axis: int) -> tuple[Handle, int]:
-    """The sum along one axis, and the least shift of its terms that can be proven."""
+    """The sum along one axis of terms shifted right, half up, by the least provable shift."""
     for shift in range(31):
         try:
-            return net.builder.emit(
-                "reduce_sum", shifted_right(net.builder, value, shift), axis=axis
-            ), shift
+            terms = shifted_right(net.builder, value, shift)
+            return net.builder.emit("reduce_sum", terms, axis=axis), shift
         except Unproven:
             continue
     raise AssertionError("terms of one bit sum to less than the elements of a tensor")
@@ -61,10 +60,7 @@ def reduce_extreme(net: LoweringContext, node: ir.Node) -> None:
     """The greatest or least integer stands for the greatest or least real."""
     x = net.requantized(node.inputs[0])
     value = x.value
+    instruction = "reduce_max" if node.op_type == "ReduceMax" else "reduce_min"
     for axis in _axes(net, node, x):
-        value = net.builder.emit(
-            "reduce_max" if node.op_type == "ReduceMax" else "reduce_min",
-            value,
-            axis=axis,
-        )
+        value = net.builder.emit(instruction, value, axis=axis)
     net.define(node.outputs[0], replace(x, value=value))

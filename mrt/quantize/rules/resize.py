@@ -1,4 +1,4 @@
-"""Linear interpolation of images, exactly: the machine's resize counts places in fractions and does not divide."""
+"""Linear interpolation of images, exactly: the weights of resize are integers over n."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from mrt.quantize.context import LoweringContext
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Tensor
 
-Steps = tuple[
-    int, int, int, int
-]  # n, d, offset, border: place i stands at (i * d + offset) / n
+Steps = tuple[int, int, int, int]
+"""n, d, offset, border: output index i lies at input position (i * d + offset) / n."""
 
 
 @rule("Resize")
 def resize(net: LoweringContext, node: ir.Node) -> None:
-    """resize, both axes at once; columns after rows where their product of steps is too fine for i32."""
+    """resize of both axes at once.
+
+    Columns go after rows where the product of both n is too fine for i32.
+    """
     x = net.to_nhwc(net.requantized(node.inputs[0]))
     if x.zero_point:
         x = net.widen(x, "i16")
@@ -42,7 +44,7 @@ def resize(net: LoweringContext, node: ir.Node) -> None:
 def _interpolated(
     net: LoweringContext, x: Tensor, rows: Steps, columns: Steps
 ) -> Tensor:
-    """The weights of each place add up to the product of both n, which goes into the scale."""
+    """The weights of each output add up to the product of both n, which goes into the scale."""
     total = rows[0] * columns[0]
     value = net.builder.emit(
         "resize",
@@ -56,7 +58,7 @@ def _interpolated(
 
 
 def _steps(mode: str, old: int, new: int) -> Steps:
-    """Of one axis from `old` to `new` places, in lowest terms."""
+    """The steps of one axis from `old` to `new` elements, in lowest terms."""
     if mode == "align_corners":
         n, d, offset = (
             (new - 1, old - 1, 0)
