@@ -1,4 +1,4 @@
-"""Operators of the domain ai.onnx.ml, as scikit-learn's models are exported, spelled out where tensors can say the same."""
+"""Operators of ai.onnx.ml, as scikit-learn's models are exported, are decomposed into tensor operators."""
 
 from __future__ import annotations
 

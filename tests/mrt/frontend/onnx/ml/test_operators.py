@@ -266,7 +266,7 @@ def test_columns_by_their_places(tmp_path):
         (
             "TreeEnsembleRegressor",
             trees("BRANCH_EQ", n_targets=2, **leaves("target")),
-            "tree 0: questions of the kinds BRANCH_EQ",
+            "tree 0: conditions of the kinds BRANCH_EQ",
         ),
         (
             "TreeEnsembleRegressor",
@@ -277,7 +277,7 @@ def test_columns_by_their_places(tmp_path):
         (
             "TreeEnsembleRegressor",
             trees("BRANCH_LEQ", n_targets=3, **leaves("target")),
-            "no tree whose every leaf speaks of result 2; runtimes read that in different ways",
+            "no tree whose every leaf has a weight for result 2; runtimes read that in different ways",
         ),
         (
             "TreeEnsembleRegressor",
