@@ -10,14 +10,14 @@ import onnx
 from onnx import numpy_helper
 
 from mrt.errors import Unsupported
-from mrt.frontend.onnx.opsets.experimental import Nodes
+from mrt.frontend.onnx.opsets.proto_patch import ProtoPatch
 
 Attributes = Mapping[str, Any]
 WIDEST_TABLE = 1 << 16  # from the least key of a LabelEncoder to the greatest
 _TEXT = "text; encode it outside, and begin the model behind it"
 
 
-def constant(s: Nodes, values: Any, kind: type[np.generic] = np.float32) -> str:
+def constant(s: ProtoPatch, values: Any, kind: type[np.generic] = np.float32) -> str:
     """A constant of this type."""
     return s.add("Constant", value=numpy_helper.from_array(np.array(values, kind)))
 
@@ -33,7 +33,7 @@ def word(attributes: Attributes, name: str, default: str) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
-def decompose_normalizer(s: Nodes, attributes: Attributes) -> None:
+def decompose_normalizer(s: ProtoPatch, attributes: Attributes) -> None:
     """Each row by its own norm; by MAX, its greatest number."""
     norms = {"L1": 1, "L2": 2}
     norm = word(attributes, "norm", "MAX")
@@ -45,7 +45,7 @@ def decompose_normalizer(s: Nodes, attributes: Attributes) -> None:
         raise refuse(s.node, f"norm={norm}; expected L1, L2 or MAX")
 
 
-def decompose_imputer(s: Nodes, attributes: Attributes) -> None:
+def decompose_imputer(s: ProtoPatch, attributes: Attributes) -> None:
     """Another number for one that means a missing one; where that is NaN or infinite, nothing: a program has none."""
     whole = "imputed_value_int64s" in attributes
     kind = np.int64 if whole else np.float32
@@ -65,7 +65,7 @@ def decompose_imputer(s: Nodes, attributes: Attributes) -> None:
     s.add("Where", hit, constant(s, values.reshape(1, -1), kind), s.x)
 
 
-def decompose_one_hot(s: Nodes, attributes: Attributes) -> None:
+def decompose_one_hot(s: ProtoPatch, attributes: Attributes) -> None:
     """One more axis, behind: 1 at the place of the category, 0 elsewhere."""
     categories = attributes.get("cats_int64s", ())
     if not categories:
@@ -75,24 +75,24 @@ def decompose_one_hot(s: Nodes, attributes: Attributes) -> None:
             s.node,
             "zeros=0 stops at an unknown category, which no program can; expected 1",
         )
-    number = s.apart(s.add("Cast", s.x, to=onnx.TensorProto.INT64))
+    number = s.add_axis(s.add("Cast", s.x, to=onnx.TensorProto.INT64))
     hit = s.add("Equal", number, constant(s, categories, np.int64))
     s.add("Cast", hit, to=onnx.TensorProto.FLOAT)
 
 
-def decompose_binarizer(s: Nodes, attributes: Attributes) -> None:
+def decompose_binarizer(s: ProtoPatch, attributes: Attributes) -> None:
     """1 above the threshold."""
     hit = s.add("Greater", s.x, constant(s, attributes.get("threshold", 0.0)))
     s.add("Cast", hit, to=onnx.TensorProto.FLOAT)
 
 
-def decompose_vectorizer(s: Nodes, attributes: Attributes) -> None:
+def decompose_vectorizer(s: ProtoPatch, attributes: Attributes) -> None:
     """Columns side by side."""
     columns = [s.add("Cast", name, to=onnx.TensorProto.FLOAT) for name in s.node.input]
     s.add("Concat", *columns, axis=1)
 
 
-def decompose_label_encoder(s: Nodes, attributes: Attributes) -> None:
+def decompose_label_encoder(s: ProtoPatch, attributes: Attributes) -> None:
     """A table of the keys and all whole numbers between; the default for every other number."""
     keys, values, default = _pairs(s.node, attributes)
     if keys.size == 0 or keys.size != values.size:

@@ -13,7 +13,7 @@ import onnx
 
 from mrt.errors import Unsupported
 from mrt.frontend.onnx.ml.features import constant, refuse, word
-from mrt.frontend.onnx.opsets.experimental import Nodes
+from mrt.frontend.onnx.opsets.proto_patch import ProtoPatch
 
 Array = npt.NDArray[np.float32]
 Attributes = Mapping[str, Any]
@@ -21,7 +21,7 @@ MOST_DEGREE = 8
 _ADVICE = "export it without probabilities, or end in front of it with --outputs"
 
 
-def decompose_regressor(s: Nodes, attributes: Attributes) -> None:
+def decompose_regressor(s: ProtoPatch, attributes: Attributes) -> None:
     """The weighted sum of kernels and rho; with one class, its sign: 1 above 0, else -1."""
     _refuse_transform(s, attributes)
     weights, rho = _floats(attributes, "coefficients"), _floats(attributes, "rho")
@@ -47,7 +47,7 @@ class Machines:
 
 
 def decompose_classifier(
-    s: Nodes, attributes: Attributes, labels: Sequence[int]
+    s: ProtoPatch, attributes: Attributes, labels: Sequence[int]
 ) -> None:
     """One machine for each pair of classes, which votes for one of the two.
 
@@ -74,7 +74,7 @@ def decompose_classifier(
 
 
 def _check_classes(
-    s: Nodes, attributes: Attributes, sizes: Sequence[int], labels: Sequence[int]
+    s: ProtoPatch, attributes: Attributes, sizes: Sequence[int], labels: Sequence[int]
 ) -> None:
     if len(sizes) < 2 or len(labels) != len(sizes) or min(sizes) < 1:
         trouble = f"{len(sizes)} classes with vectors; expected two or more"
@@ -84,18 +84,20 @@ def _check_classes(
     _refuse_transform(s, attributes)
 
 
-def _refuse_transform(s: Nodes, attributes: Attributes) -> None:
+def _refuse_transform(s: ProtoPatch, attributes: Attributes) -> None:
     transform = word(attributes, "post_transform", "NONE")
     if transform != "NONE":
         raise refuse(s.node, f"post_transform={transform}; expected NONE")
 
 
-def _wrong_sizes(s: Nodes, weights: Array, rho: Array, count: int) -> Unsupported:
+def _wrong_sizes(s: ProtoPatch, weights: Array, rho: Array, count: int) -> Unsupported:
     numbers = f"{weights.size} coefficients and {rho.size} numbers of rho"
     return refuse(s.node, f"{numbers} for {count} vectors")
 
 
-def _votes(s: Nodes, sums: str, pairs: Sequence[tuple[int, int]], classes: int) -> str:
+def _votes(
+    s: ProtoPatch, sums: str, pairs: Sequence[tuple[int, int]], classes: int
+) -> str:
     """The votes [rows, classes]; one that does not go to the first of a pair goes to the second."""
     positive = s.add("Greater", sums, constant(s, 0.0))
     is_first = s.add("Cast", positive, to=onnx.TensorProto.FLOAT)
@@ -109,7 +111,7 @@ def _votes(s: Nodes, sums: str, pairs: Sequence[tuple[int, int]], classes: int) 
 
 
 def _choose_of_two(
-    s: Nodes, attributes: Attributes, total: str, labels: Sequence[int]
+    s: ProtoPatch, attributes: Attributes, total: str, labels: Sequence[int]
 ) -> None:
     """The first class above 0, and the scores (-total, total).
 
@@ -158,14 +160,16 @@ def _floats(attributes: Attributes, name: str) -> Array:
     return np.array(attributes.get(name, ()), np.float32)
 
 
-def _vectors(s: Nodes, attributes: Attributes, count: int) -> Array:
+def _vectors(s: ProtoPatch, attributes: Attributes, count: int) -> Array:
     vectors = _floats(attributes, "support_vectors")
     if not vectors.size or vectors.size % count:
         raise refuse(s.node, f"{vectors.size} numbers for {count} vectors")
     return vectors.reshape(count, -1)
 
 
-def _sums(s: Nodes, attributes: Attributes, vectors: Array, machines: Machines) -> str:
+def _sums(
+    s: ProtoPatch, attributes: Attributes, vectors: Array, machines: Machines
+) -> str:
     """The sums [rows, machines]; without vectors, the weights apply to the features.
 
     Linear kernels are multiplied by the weights at conversion, since most of them cancel.
@@ -180,7 +184,7 @@ def _sums(s: Nodes, attributes: Attributes, vectors: Array, machines: Machines) 
     return s.add("Gemm", kernels, coefficients, rho, transB=1)
 
 
-def _kernel(s: Nodes, attributes: Attributes, vectors: Array) -> str:
+def _kernel(s: ProtoPatch, attributes: Attributes, vectors: Array) -> str:
     """The kernel of each row with each vector, [rows, vectors]."""
     kind = word(attributes, "kernel_type", "LINEAR")
     parameters = _floats(attributes, "kernel_params")
@@ -201,7 +205,7 @@ def _kernel(s: Nodes, attributes: Attributes, vectors: Array) -> str:
     return s.add("Pow", shifted, constant(s, degree))
 
 
-def _radial(s: Nodes, vectors: Array, gamma: float) -> str:
+def _radial(s: ProtoPatch, vectors: Array, gamma: float) -> str:
     """exp(-gamma * (x - v)^2).
 
     The differences are taken before they are squared, so that no precision is lost in

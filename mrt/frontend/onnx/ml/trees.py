@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import numpy_helper
 
-from mrt.frontend.onnx.opsets.experimental import Nodes
+from mrt.frontend.onnx.opsets.proto_patch import ProtoPatch
 
 MOST_ENTRIES = 1 << 24  # conditions times leaves of each tree, summed
 # For each mode, the operator that compares, and whether its answer is negated.
@@ -65,33 +64,29 @@ class Tree:
     leaves: tuple[int, ...]
 
 
-def decompose_trees(nodes: Nodes, trees: list[Tree], base: Array) -> str:
+def decompose_trees(nodes: ProtoPatch, trees: list[Tree], base: Array) -> str:
     """Add up all trees; returns the sums [rows, results]."""
-    total = _constant(nodes, base.reshape(1, -1))
+    total = nodes.constant(base.reshape(1, -1))
     for tree in trees:
         total = nodes.add("Add", _decompose_tree(nodes, tree), total)
     return total
 
 
-def _constant(nodes: Nodes, array: npt.NDArray[Any]) -> str:
-    return nodes.add("Constant", value=numpy_helper.from_array(array))
-
-
-def _decompose_tree(nodes: Nodes, tree: Tree) -> str:
+def _decompose_tree(nodes: ProtoPatch, tree: Tree) -> str:
     """The weights of the leaf whose path agrees with all answers on it."""
-    features = _constant(nodes, np.array(tree.features, np.int64))
+    features = nodes.constant(np.array(tree.features, np.int64))
     columns = nodes.add("Gather", nodes.x, features, axis=1)
-    thresholds = _constant(nodes, np.array(tree.thresholds, np.float32))
+    thresholds = nodes.constant(np.array(tree.thresholds, np.float32))
     operator, is_negated = CONDITIONS[tree.mode]
     answers = nodes.add(operator, columns, thresholds)
     if is_negated:
         answers = nodes.add("Not", answers)
     yes = nodes.add("Cast", answers, to=1)
-    agreeing = nodes.add("MatMul", yes, _constant(nodes, tree.paths))
+    agreeing = nodes.add("MatMul", yes, nodes.constant(tree.paths))
     yes_of_path = (tree.paths > 0).sum(axis=0).astype(np.float32)
-    enough = _constant(nodes, yes_of_path - np.float32(0.5))
+    enough = nodes.constant(yes_of_path - np.float32(0.5))
     chosen = nodes.add("Cast", nodes.add("Greater", agreeing, enough), to=1)
-    return nodes.add("MatMul", chosen, _constant(nodes, tree.weights))
+    return nodes.add("MatMul", chosen, nodes.constant(tree.weights))
 
 
 def read_trees(attributes: Attributes, role: str, results: int) -> list[Tree] | str:

@@ -8,8 +8,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from mrt.frontend.onnx.opsets.experimental import Nodes
 from mrt.frontend.onnx.opsets.microsoft import DOMAIN as MICROSOFT
+from mrt.frontend.onnx.opsets.proto_patch import ProtoPatch
 from mrt.frontend.onnx.read.read import DEFAULT_DOMAINS, add_note
 
 NOTE = (
@@ -182,7 +182,7 @@ class _Reader:
 
     def _product(self, node: onnx.NodeProto, operator: str) -> None:
         """Of weights without their zero point; that of the values is 0."""
-        nodes = Nodes(node, self.taken)
+        nodes = ProtoPatch(node, self.taken)
         weights = nodes.add("Cast", node.input[1], to=onnx.TensorProto.FLOAT)
         if len(node.input) > 3 and node.input[3]:
             zero = nodes.add("Cast", node.input[3], to=onnx.TensorProto.FLOAT)
@@ -205,7 +205,7 @@ class _Reader:
 
         W [D,I,4H] and R [D,H,4H] are stored the other way round than the LSTM's own.
         """
-        nodes = Nodes(node, self.taken)
+        nodes = ProtoPatch(node, self.taken)
         beside = numpy_helper.from_array(
             np.array([0, 1, -1], np.int64)
         )  # [D,1,1] or [D,1,4H]
@@ -228,7 +228,7 @@ class _Reader:
 
         Its scales are those of a product, in any order: A's may hold what belongs to the weights.
         """
-        nodes = Nodes(node, self.taken)
+        nodes = ProtoPatch(node, self.taken)
         operands = [*node.input[1:], "", "", "", "", ""]
         of_both = node.op_type == "MatMulIntegerToFloat"
         weights, scale, zero, bias = (
@@ -247,7 +247,7 @@ class _Reader:
         self.made += [*nodes.made, made]
 
 
-def _reals(nodes: Nodes, integers: str, scale: str, zero: str) -> str:
+def _reals(nodes: ProtoPatch, integers: str, scale: str, zero: str) -> str:
     """scale * (integers - zero)."""
     reals = nodes.add("Cast", integers, to=onnx.TensorProto.FLOAT)
     if zero:
