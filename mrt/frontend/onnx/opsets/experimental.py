@@ -117,7 +117,7 @@ EXPERIMENTAL: dict[str, Callable[[ProtoPatch, Attributes], None]] = {
 
 
 def decompose_experimental(proto: onnx.ModelProto, opset: int) -> None:
-    """Replace them by operators of their opset, which mean the same; a newer model has none that could be told apart."""
+    """Replace them by operators of their opset; from opset 10 on such a node is another operator."""
     nodes = proto.graph.node
     if opset >= LEFT or not any(_is_experimental(node) for node in nodes):
         return

@@ -1,4 +1,4 @@
-"""Models whose weights are integers and whose values are quantised anew for each sample: read with float values again."""
+"""Models with integer weights, whose values are quantised anew for each sample, are read with float values."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ _MOVEMENT = ("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueez
 def read_dynamic(proto: onnx.ModelProto) -> None:
     """DynamicQuantizeLinear(x) -> x, of scale 1 and zero point 0; MatMulInteger(x, w) and ConvInteger(x, w) in floats.
 
-    Applies to integers that come from a DynamicQuantizeLinear; others stay, and are refused with the other operators. What
-    onnxruntime has for both in one (DynamicQuantizeLSTM and its like) becomes the operator of floats.
+    Applies to integers that come from a DynamicQuantizeLinear; others stay, and are refused
+    with the other operators. Fused operators of onnxruntime (DynamicQuantizeLSTM and its
+    like) become the operator of floats.
     """
     if not any(
         _is(node, "DynamicQuantizeLinear") or _is_fused(node)
@@ -51,9 +52,10 @@ def _is(node: onnx.NodeProto, operator: str) -> bool:
 
 
 def _rounded_biases(proto: onnx.ModelProto) -> set[str]:
-    """Where a bias in steps of the values' scale, Cast(Floor(bias / scale)), is added to a sum of integers: both roundings.
+    """The roundings in Cast(Floor(bias / scale)), where this is added to a sum of integers.
 
-    The scale is 1 here, so that they would leave nothing of most biases.
+    There the bias is in steps of the values' scale. This scale is 1 here, so that the
+    roundings would leave nothing of most biases.
     """
     makers = {name: node for node in proto.graph.node for name in node.output}
     sums = {
@@ -155,8 +157,12 @@ class _Reader:
         return [node]
 
     def _reads_floats(self, node: onnx.NodeProto) -> bool:
-        """A, B, their scales, their zero points: whether A is the values that a DynamicQuantizeLinear took, counted as by it."""
-        return node.input[0] in self.floats and [*node.input, "", ""][4] in self.zeros
+        """Whether A holds values of a DynamicQuantizeLinear, with the zero point of one.
+
+        The operands are A, B, their scales, their zero points.
+        """
+        zero = node.input[4] if len(node.input) > 4 else ""
+        return node.input[0] in self.floats and zero in self.zeros
 
     def _quantized(self, node: onnx.NodeProto) -> None:
         q, scale, zero = [*node.output, "", "", ""][:3]

@@ -1,7 +1,8 @@
-"""Models that are quantised already (QuantizeLinear, DequantizeLinear): read as the float model that they stand for.
+"""QDQ models (QuantizeLinear, DequantizeLinear) are read as the float models that they represent.
 
-What a value's integers could not say is left: a QuantizeLinear and its DequantizeLinear are the Clip to the range of their
-type. Rounding to their steps is not: the program has scales of its own. Weights are those that their integers stand for.
+A QuantizeLinear and its DequantizeLinear become the Clip to the interval of their type.
+Their rounding is left out: the program has scales of its own. Weights become the reals
+that their integers stand for.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import onnx_ir as ir
 
 from mrt.errors import Unsupported
 from mrt.frontend.onnx.quantized.integer_operators import decompose_integer_operators
-from mrt.frontend.onnx.quantized.intervals import range_of
+from mrt.frontend.onnx.quantized.intervals import interval_of
 from mrt.frontend.onnx.quantized.stored_weights import (
     HOLD,
     fold_dequantized,
@@ -28,9 +29,22 @@ NOTE = (
     "values that the model quantises (QuantizeLinear) are read as they are, clipped to the range of their integers: "
     "the program has scales of its own"
 )
-# Of integers what they are of the reals that these stand for.
-_MOVEMENT = ("DepthToSpace", "Expand", "Flatten", "Gather", "Identity", "MaxPool", "Reshape", "Slice", "SpaceToDepth", "Squeeze",
-             "Tile", "Transpose", "Unsqueeze")  # fmt: skip
+# Operators that act on the integers exactly as on the reals they represent.
+_MOVEMENT = (
+    "DepthToSpace",
+    "Expand",
+    "Flatten",
+    "Gather",
+    "Identity",
+    "MaxPool",
+    "Reshape",
+    "Slice",
+    "SpaceToDepth",
+    "Squeeze",
+    "Tile",
+    "Transpose",
+    "Unsqueeze",
+)
 
 
 @dataclass(frozen=True)
@@ -55,10 +69,10 @@ class Grid:
 
 
 def read_quantised(model: ir.Model) -> None:
-    """Replace every QuantizeLinear and DequantizeLinear, and what computes with integers between them; in place.
+    """Replace every QuantizeLinear, DequantizeLinear and operator on integers, in place.
 
-    Raises Unsupported, naming every node, for computed scales, scales of channels or blocks of computed values, and types
-    that are no integers.
+    Raises Unsupported, naming every node, for computed scales, scales of channels or
+    blocks of computed values, and types that are no integers.
     """
     decompose_integer_operators(model)
     problems, quantises = [], False
@@ -181,7 +195,7 @@ def _write_clip(node: ir.Node, grid: Grid) -> None:
     """
     patch, x = Patch(node, typed=False), first(node)
     low, high = grid.real(grid.least), grid.real(grid.most)
-    proven_low, proven_high = range_of(x)
+    proven_low, proven_high = interval_of(x)
     half = float(grid.scale) / 2
     if float(low) - half <= proven_low and proven_high <= float(high) + half:
         patch.become("Identity", x)

@@ -70,7 +70,10 @@ def fold_quantized(node: ir.Node) -> bool | str:
 def _constants(
     node: ir.Node, no_zero: Array
 ) -> tuple[Array, Array, Array] | str | None:
-    """What is folded, its scale and its zero point, spread as it is; what is wrong; or None where an operand is computed."""
+    """The array to fold, its scale and its zero point, broadcast to it.
+
+    A string is what is wrong with them; None stands for a computed operand.
+    """
     operands = [
         ir.convenience.get_const_tensor(value)
         for value in node.inputs

@@ -236,12 +236,12 @@ def test_columns_by_their_places(tmp_path):
         (
             "LabelEncoder",
             {"keys_int64s": [1, 10**9], "values_int64s": [1, 2]},
-            "keys from 1 to 1000000000; expected whole",
+            "keys from 1 to 1000000000; expected integers",
         ),
         (
             "LabelEncoder",
             {"keys_floats": [0.5], "values_int64s": [1]},
-            "keys from 0.5 to 0.5; expected whole numbers",
+            "keys from 0.5 to 0.5; expected integers",
         ),
         (
             "LabelEncoder",
