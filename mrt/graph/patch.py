@@ -1,4 +1,4 @@
-"""The one way to change a float graph: new nodes in the place of one, new initializers, attributes, nodes taken out."""
+"""The one way to change a float graph: add, replace and remove nodes, initializers, attributes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import onnx_ir as ir
 
 from mrt.graph.names import fresh_name
 from mrt.graph.values import Array, Attribute
+
+NewAttribute = Attribute | tuple[float, ...] | ir.TensorProtocol
 
 
 def add_constant(graph: ir.Graph, array: Array, name: str) -> ir.Value:
@@ -41,12 +43,31 @@ def replace_by_constant(value: ir.Value, array: Array) -> None:
     value.replace_all_uses_with(folded)
 
 
-def set_attributes(node: ir.Node, **attributes: Attribute) -> None:
-    """Write attributes, replacing what was there."""
+def set_attributes(node: ir.Node, **attributes: NewAttribute) -> None:
+    """Write attributes, replacing those of the same names."""
     for name, value in attributes.items():
-        plain = list(value) if isinstance(value, tuple) else value
-        kind = ir.AttributeType.INTS if isinstance(value, tuple) else None
-        node.attributes[name] = ir.convenience.convert_attribute(name, plain, kind)
+        if isinstance(value, tuple):
+            attribute = ir.convenience.convert_attribute(
+                name, list(value), _list_type(value)
+            )
+        else:
+            attribute = ir.convenience.convert_attribute(name, value)
+        node.attributes[name] = attribute
+
+
+def _list_type(values: tuple[float, ...]) -> ir.AttributeType:
+    """FLOATS where one of the numbers is a float; an empty list counts as INTS."""
+    has_floats = any(isinstance(value, float) for value in values)
+    return ir.AttributeType.FLOATS if has_floats else ir.AttributeType.INTS
+
+
+def copy_attributes(node: ir.Node, value: ir.Value, *names: str) -> None:
+    """Copy attributes, where present, from a node to the producer of a value."""
+    target = value.producer()
+    assert target is not None
+    for name in names:
+        if name in node.attributes:
+            target.attributes[name] = node.attributes[name]
 
 
 def drop_attributes(node: ir.Node, *names: str) -> None:
@@ -77,47 +98,71 @@ def _remove(node: ir.Node) -> None:
 
 
 class Patch:
-    """New nodes in the place of one node. `finish` gives the last value the name and the users of the old output."""
+    """New nodes in the place of one node.
 
-    def __init__(self, node: ir.Node, output: ir.Value | None = None) -> None:
+    `finish` gives the last new value the name and the users of the old output; `become`
+    turns the old node itself into the last one. New values take the type of the old
+    output, unless `typed` is False: before shape inference has run, types are left to it.
+    """
+
+    def __init__(
+        self, node: ir.Node, output: ir.Value | None = None, *, typed: bool = True
+    ) -> None:
         assert isinstance(node.graph, ir.Graph)
         self.graph = node.graph
         self.node = node
         self.output = node.outputs[0] if output is None else output
         self.base = self.output.name or node.op_type
+        self.typed = typed
 
     def constant(self, array: Array, role: str) -> ir.Value:
-        """A new initializer named after the node's output and its role, such as `conv1.weight`."""
+        """Add an initializer named after the output and its role, as in `conv1.weight`."""
         return add_constant(self.graph, array, f"{self.base}.{role}")
 
+    def number(self, value: float, role: str) -> ir.Value:
+        """Add a scalar constant of float32."""
+        return self.constant(np.array(value, np.float32), role)
+
     def axes(self, values: tuple[int, ...] | list[int], role: str = "axes") -> ir.Value:
-        """A constant list of integers: axes, a shape, starts."""
+        """Add a constant list of integers: axes, a shape, starts."""
         return self.constant(np.array(values, np.int64), role)
 
     def add(
-        self, operator: str, *inputs: ir.Value | None, **attributes: Attribute
+        self, operator: str, *inputs: ir.Value | None, **attributes: NewAttribute
     ) -> ir.Value:
-        """A new node in front of the old one; its output."""
+        """Add a node in front of the old one and return its output."""
         name = fresh_name(self.graph, f"{self.base}.{operator.lower()}")
         node = ir.Node("", operator, inputs, name=name)
         set_attributes(node, **attributes)
         node.outputs[0].name = name
-        node.outputs[0].type = self.output.type
+        if self.typed:
+            node.outputs[0].type = self.output.type
         self.graph.insert_before(self.node, node)
         return node.outputs[0]
 
+    def become(
+        self, operator: str, *inputs: ir.Value | None, **attributes: NewAttribute
+    ) -> None:
+        """Turn the old node itself into the last one, so that its outputs keep their names."""
+        self.node.op_type, self.node.domain = operator, ""
+        self.node.attributes.clear()
+        set_attributes(self.node, **attributes)
+        self.node.resize_inputs(len(inputs))
+        for index, value in enumerate(inputs):
+            self.node.replace_input_with(index, value)
+
     def finish(self, value: ir.Value) -> None:
-        """Put a value made by `add` in the place of the node's one output, and remove the node."""
+        """Put a value made by `add` in the place of the one output and remove the node."""
         self.take_over(value)
         _remove(self.node)
 
     def take_over(self, value: ir.Value) -> None:
         """Put a value made by `add` in the place of the old output: name, shape and users."""
-        maker = value.producer()
-        assert maker is not None
+        node = value.producer()
+        assert node is not None
         value.shape, value.type = self.output.shape, self.output.type
         name, self.output.name = self.output.name, None
         self.output.replace_all_uses_with(value, replace_graph_outputs=True)
         value.name = name
         if len(self.node.outputs) == 1:
-            maker.name = self.node.name
+            node.name = self.node.name

@@ -1,4 +1,4 @@
-"""Operators of the domain ai.onnx.ml, as scikit-learn's models are exported, spelled out where tensors can say the same."""
+"""Operators of ai.onnx.ml, as scikit-learn's models are exported, are decomposed into tensor operators."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mrt.frontend.onnx.ml.support_vectors import (
     decompose_regressor,
 )
 from mrt.frontend.onnx.ml.trees import decompose_trees, read_trees
-from mrt.frontend.onnx.opsets.experimental import Nodes
+from mrt.frontend.onnx.opsets.proto_patch import ProtoPatch
 from mrt.frontend.onnx.read.read import add_note
 
 DOMAIN = "ai.onnx.ml"
@@ -33,13 +33,13 @@ MOST_SHOWN = 20  # labels in a note
 Attributes = Mapping[str, Any]
 
 
-def _scaler(s: Nodes, attributes: Attributes) -> None:
+def _scaler(s: ProtoPatch, attributes: Attributes) -> None:
     """(x - offset) * scale."""
     centred = s.add("Sub", s.x, constant(s, attributes.get("offset", [0.0])))
     s.add("Mul", centred, constant(s, attributes.get("scale", [1.0])))
 
 
-def _linear(s: Nodes, attributes: Attributes, rows: int) -> str:
+def _linear(s: ProtoPatch, attributes: Attributes, rows: int) -> str:
     """x @ coefficients.T + intercepts."""
     weights = np.array(attributes.get("coefficients", ()), np.float32)
     bias = np.array(attributes.get("intercepts", np.zeros(rows)), np.float32)
@@ -52,7 +52,7 @@ def _linear(s: Nodes, attributes: Attributes, rows: int) -> str:
     return s.add("Gemm", s.x, w, b, transB=1)
 
 
-def _regressor(s: Nodes, attributes: Attributes) -> None:
+def _regressor(s: ProtoPatch, attributes: Attributes) -> None:
     if word(attributes, "post_transform", "NONE") != "NONE":
         raise refuse(
             s.node,
@@ -61,7 +61,7 @@ def _regressor(s: Nodes, attributes: Attributes) -> None:
     _linear(s, attributes, int(attributes.get("targets", 1)))
 
 
-def _classifier(s: Nodes, attributes: Attributes) -> None:
+def _classifier(s: ProtoPatch, attributes: Attributes) -> None:
     """The label of the greatest sum, and the sums, or what is made of them."""
     labels = _labels(s, attributes, "classlabels_ints")
     if len(labels) < 2 or len(attributes.get("intercepts", labels)) != len(labels):
@@ -72,7 +72,9 @@ def _classifier(s: Nodes, attributes: Attributes) -> None:
     _choose(s, attributes, _linear(s, attributes, len(labels)), labels)
 
 
-def _choose(s: Nodes, attributes: Attributes, sums: str, labels: Sequence[int]) -> None:
+def _choose(
+    s: ProtoPatch, attributes: Attributes, sums: str, labels: Sequence[int]
+) -> None:
     transform = word(attributes, "post_transform", "NONE")
     functions = {"NONE": "Identity", "SOFTMAX": "Softmax", "LOGISTIC": "Sigmoid"}
     if transform not in functions:
@@ -85,12 +87,12 @@ def _choose(s: Nodes, attributes: Attributes, sums: str, labels: Sequence[int]) 
     s.add("Gather", constant(s, labels, np.int64), places, axis=0)
 
 
-def _columns(s: Nodes, attributes: Attributes) -> None:
+def _columns(s: ProtoPatch, attributes: Attributes) -> None:
     """A dictionary for each row: here the tensor itself, whose columns are in the order of the labels."""
     s.add("Identity", s.x)
 
 
-def _feature_extractor(s: Nodes, attributes: Attributes) -> None:
+def _feature_extractor(s: ProtoPatch, attributes: Attributes) -> None:
     """The columns of these places; of one row, that row of places. Of a list of texts the places are what is left."""
     texts = s.texts.get(s.node.input[0])
     if texts is not None:
@@ -107,7 +109,7 @@ def _feature_extractor(s: Nodes, attributes: Attributes) -> None:
     s.add("Gather", rows, places, axis=1)
 
 
-def _trees(s: Nodes, attributes: Attributes, role: str, results: int) -> str:
+def _trees(s: ProtoPatch, attributes: Attributes, role: str, results: int) -> str:
     base = np.array(attributes.get("base_values", np.zeros(results)), np.float32)
     found = read_trees(attributes, role, results)
     if isinstance(found, str) or base.size != results:
@@ -120,7 +122,7 @@ def _trees(s: Nodes, attributes: Attributes, role: str, results: int) -> str:
     return decompose_trees(s, found, base)
 
 
-def _tree_regressor(s: Nodes, attributes: Attributes) -> None:
+def _tree_regressor(s: ProtoPatch, attributes: Attributes) -> None:
     """The sum of what the leaves say."""
     for name, expected in (("post_transform", "NONE"), ("aggregate_function", "SUM")):
         if (found := word(attributes, name, expected)) != expected:
@@ -128,7 +130,7 @@ def _tree_regressor(s: Nodes, attributes: Attributes) -> None:
     _trees(s, attributes, "target", int(attributes.get("n_targets", 1)))
 
 
-def _tree_classifier(s: Nodes, attributes: Attributes) -> None:
+def _tree_classifier(s: ProtoPatch, attributes: Attributes) -> None:
     """The label of the greatest sum, and the sums; or of two labels the second where one sum says so."""
     labels, named = (
         _labels(s, attributes, "classlabels_int64s"),
@@ -145,7 +147,9 @@ def _tree_classifier(s: Nodes, attributes: Attributes) -> None:
     _choose(s, attributes, _trees(s, attributes, "class", len(labels)), labels)
 
 
-def _choose_of_two(s: Nodes, attributes: Attributes, labels: Sequence[int]) -> None:
+def _choose_of_two(
+    s: ProtoPatch, attributes: Attributes, labels: Sequence[int]
+) -> None:
     """One sum: a share between 0 and 1 where no weight is negative, else a number to either side of 0."""
     transform = word(attributes, "post_transform", "NONE")
     if transform not in ("NONE", "LOGISTIC"):
@@ -171,7 +175,7 @@ def _choose_of_two(s: Nodes, attributes: Attributes, labels: Sequence[int]) -> N
     s.add("Gather", constant(s, labels, np.int64), places, axis=0)
 
 
-def _labels(s: Nodes, attributes: Attributes, name: str) -> Sequence[int]:
+def _labels(s: ProtoPatch, attributes: Attributes, name: str) -> Sequence[int]:
     """Of text, the places: a program has numbers only."""
     texts = attributes.get("classlabels_strings", ())
     if not texts:
@@ -189,14 +193,14 @@ def _meaning(output: str, texts: Sequence[str]) -> str:
     return f"'{output}' is the place of a label: {shown}{', ..' if len(texts) > MOST_SHOWN else ''}"
 
 
-def _support_vectors(s: Nodes, attributes: Attributes) -> None:
+def _support_vectors(s: ProtoPatch, attributes: Attributes) -> None:
     decompose_classifier(s, attributes, _labels(s, attributes, "classlabels_ints"))
 
 
 ANY = 1 << 16  # operands
 
 # What spells an operator, and how many operands it has at most.
-ML_OPERATORS: dict[str, tuple[Callable[[Nodes, Attributes], None], int]] = {
+ML_OPERATORS: dict[str, tuple[Callable[[ProtoPatch, Attributes], None], int]] = {
     "ArrayFeatureExtractor": (_feature_extractor, 2),
     "Binarizer": (decompose_binarizer, 1),
     "FeatureVectorizer": (decompose_vectorizer, ANY),
@@ -227,19 +231,19 @@ def decompose_ml(proto: onnx.ModelProto, opset: int) -> None:
         if _is_text(tensor)
     }
     rows = {tensor.name for tensor in proto.graph.initializer if len(tensor.dims) == 1}
-    spelled: list[onnx.NodeProto] = []
+    replaced: list[onnx.NodeProto] = []
     notes: list[str] = []
     for node in nodes:
         if not _is_learned(node):
-            spelled.append(onnx.NodeProto.FromString(node.SerializeToString()))
+            replaced.append(onnx.NodeProto.FromString(node.SerializeToString()))
             continue
-        one = Nodes(node, taken, rows, opset)
+        one = ProtoPatch(node, taken, rows, opset)
         one.texts = texts
         ML_OPERATORS[node.op_type][0](
             one,
             {item.name: helper.get_attribute_value(item) for item in node.attribute},
         )
-        spelled += one.finish()
+        replaced += one.finish()
         notes += one.notes
     zipped = {
         name
@@ -255,8 +259,8 @@ def decompose_ml(proto: onnx.ModelProto, opset: int) -> None:
     for note in notes:
         add_note(proto, note)
     del nodes[:]
-    nodes.extend(spelled)
-    read = {name for node in spelled for name in node.input}
+    nodes.extend(replaced)
+    read = {name for node in replaced for name in node.input}
     for tensor in [
         tensor
         for tensor in proto.graph.initializer

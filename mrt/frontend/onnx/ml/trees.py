@@ -1,165 +1,233 @@
-"""Ensembles of decision trees as tensors: all questions at once, then which leaf's path they agree with, then its numbers."""
+"""Ensembles of decision trees as tensors: all conditions at once, the leaf they lead to, its weights."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import numpy_helper
 
-from mrt.frontend.onnx.opsets.experimental import Nodes
+from mrt.frontend.onnx.opsets.proto_patch import ProtoPatch
 
-MOST_ENTRIES = 1 << 24  # questions times leaves of each tree, summed
-QUESTIONS = {"BRANCH_LEQ": ("Greater", True), "BRANCH_LT": ("Less", False), "BRANCH_GTE": ("Less", True),
-             "BRANCH_GT": ("Greater", False)}  # fmt: skip
+MOST_ENTRIES = 1 << 24  # conditions times leaves of each tree, summed
+# For each mode, the operator that compares, and whether its answer is negated.
+CONDITIONS = {
+    "BRANCH_LEQ": ("Greater", True),
+    "BRANCH_LT": ("Less", False),
+    "BRANCH_GTE": ("Less", True),
+    "BRANCH_GT": ("Greater", False),
+}
+_NODE_COLUMNS = (
+    "treeids",
+    "nodeids",
+    "featureids",
+    "values",
+    "modes",
+    "truenodeids",
+    "falsenodeids",
+)
+_LEAF_COLUMNS = ("treeids", "nodeids", "ids", "weights")
 
 Array = npt.NDArray[np.float32]
 Attributes = Mapping[str, Any]
+Weights = list[tuple[int, float]]  # of one leaf: results and what is added to them
+Path = dict[int, float]  # conditions and their answers: 1 for yes, -1 for no
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One node of a tree as the file states it."""
+
+    feature: int
+    threshold: float
+    mode: str
+    yes: int
+    no: int
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether the node ends a path; its other fields then have no meaning."""
+        return self.mode == "LEAF"
 
 
 @dataclass(frozen=True)
 class Tree:
-    """Questions on features, the path of each leaf as +1 and -1 for answers of yes and no, and what the leaf adds."""
+    """Conditions on features, the path to each leaf as +1 for yes and -1 for no, and its weights."""
 
     features: tuple[int, ...]
-    limits: tuple[float, ...]
-    paths: Array  # [questions, leaves]
+    thresholds: tuple[float, ...]
+    paths: Array  # [conditions, leaves]
     weights: Array  # [leaves, results]
     mode: str
     leaves: tuple[int, ...]
 
 
-def decompose_trees(s: Nodes, trees: list[Tree], base: Array) -> str:
-    """The sums [rows, results]."""
-    total = _constant(s, base.reshape(1, -1))
+def decompose_trees(nodes: ProtoPatch, trees: list[Tree], base: Array) -> str:
+    """Add up all trees; returns the sums [rows, results]."""
+    total = nodes.constant(base.reshape(1, -1))
     for tree in trees:
-        total = s.add("Add", _of_tree(s, tree), total)
+        total = nodes.add("Add", _decompose_tree(nodes, tree), total)
     return total
 
 
-def _constant(s: Nodes, array: npt.NDArray[Any]) -> str:
-    return s.add("Constant", value=numpy_helper.from_array(array))
-
-
-def _of_tree(s: Nodes, tree: Tree) -> str:
-    seen = s.add("Gather", s.x, _constant(s, np.array(tree.features, np.int64)), axis=1)
-    operator, negated = QUESTIONS[tree.mode]
-    answers = s.add(operator, seen, _constant(s, np.array(tree.limits, np.float32)))
-    yes = s.add("Cast", s.add("Not", answers) if negated else answers, to=1)
-    agreeing = s.add("MatMul", yes, _constant(s, tree.paths))
-    wanted = (tree.paths > 0).sum(axis=0).astype(np.float32) - np.float32(0.5)
-    reached = s.add("Cast", s.add("Greater", agreeing, _constant(s, wanted)), to=1)
-    return s.add("MatMul", reached, _constant(s, tree.weights))
+def _decompose_tree(nodes: ProtoPatch, tree: Tree) -> str:
+    """The weights of the leaf whose path agrees with all answers on it."""
+    features = nodes.constant(np.array(tree.features, np.int64))
+    columns = nodes.add("Gather", nodes.x, features, axis=1)
+    thresholds = nodes.constant(np.array(tree.thresholds, np.float32))
+    operator, is_negated = CONDITIONS[tree.mode]
+    answers = nodes.add(operator, columns, thresholds)
+    if is_negated:
+        answers = nodes.add("Not", answers)
+    yes = nodes.add("Cast", answers, to=1)
+    agreeing = nodes.add("MatMul", yes, nodes.constant(tree.paths))
+    yes_of_path = (tree.paths > 0).sum(axis=0).astype(np.float32)
+    enough = nodes.constant(yes_of_path - np.float32(0.5))
+    chosen = nodes.add("Cast", nodes.add("Greater", agreeing, enough), to=1)
+    return nodes.add("MatMul", chosen, nodes.constant(tree.weights))
 
 
 def read_trees(attributes: Attributes, role: str, results: int) -> list[Tree] | str:
-    """The trees of a TreeEnsembleClassifier (role "class") or Regressor ("target"), or what is wrong with them."""
-    names = [
-        "treeids",
-        "nodeids",
-        "featureids",
-        "values",
-        "modes",
-        "truenodeids",
-        "falsenodeids",
-    ]
-    columns = [list(attributes.get(f"nodes_{name}", ())) for name in names]
-    leaves = [
-        list(attributes.get(f"{role}_{name}", ()))
-        for name in ("treeids", "nodeids", "ids", "weights")
-    ]
-    if (
-        len({len(column) for column in columns}) != 1
-        or len({len(column) for column in leaves}) != 1
-        or not columns[0]
-    ):
+    """The trees of a TreeEnsembleClassifier (role "class") or Regressor ("target").
+
+    A string is the reason why they cannot be read.
+    """
+    columns = [attributes.get(f"nodes_{name}", ()) for name in _NODE_COLUMNS]
+    leaf_columns = [attributes.get(f"{role}_{name}", ()) for name in _LEAF_COLUMNS]
+    if not _have_one_length(columns) or not _have_one_length(leaf_columns):
         return "lists of nodes of different lengths"
-    nodes: dict[int, dict[int, list[Any]]] = {}
-    for row in zip(*columns, strict=True):
-        nodes.setdefault(row[0], {})[row[1]] = list(row[2:])
-    weights: dict[tuple[int, int], list[tuple[int, float]]] = {}
-    for tree, node, result, weight in zip(*leaves, strict=True):
-        if not 0 <= result < results:
-            return f"a weight for result {result} of {results}"
-        weights.setdefault((tree, node), []).append((result, weight))
+    if not columns[0]:
+        return "lists of nodes of different lengths"
+    weights = _read_weights(leaf_columns, results)
+    if isinstance(weights, str):
+        return weights
     trees: list[Tree] = []
-    said: list[
-        tuple[dict[int, set[int]], Tree]
-    ] = []  # the results that each leaf speaks of
-    for name, tree_nodes in nodes.items():
-        own = {node: found for (tree, node), found in weights.items() if tree == name}
-        tree = _tree(tree_nodes, own, results)
+    complete = set[int]()  # results for which every leaf of some tree has a weight
+    for name, branches in _read_branches(columns).items():
+        tree_weights = weights.get(name, {})
+        tree = _read_tree(branches, tree_weights, results)
         if isinstance(tree, str):
             return f"tree {name}: {tree}"
         trees.append(tree)
-        said.append(
-            (
-                {leaf: {result for result, _ in found} for leaf, found in own.items()},
-                tree,
-            )
+        complete |= _results_of_every_leaf(tree, tree_weights)
+    missing = set(range(results)) - complete
+    if missing:
+        return (
+            f"no tree whose every leaf has a weight for result {min(missing)}; "
+            "runtimes read that in different ways"
         )
-    told = [
-        set.intersection(*(own.get(leaf, set()) for leaf in tree.leaves))
-        for own, tree in said
-    ]
-    if missing := set(range(results)).difference(*told):
-        return f"no tree whose every leaf speaks of result {min(missing)}; runtimes read that in different ways"
     entries = sum(tree.paths.size for tree in trees)
-    return (
-        trees
-        if entries <= MOST_ENTRIES
-        else f"{entries} pairs of questions and leaves; at most {MOST_ENTRIES}"
+    if entries > MOST_ENTRIES:
+        return f"{entries} pairs of conditions and leaves; at most {MOST_ENTRIES}"
+    return trees
+
+
+def _have_one_length(columns: Sequence[Sequence[Any]]) -> bool:
+    return len({len(column) for column in columns}) == 1
+
+
+def _read_branches(columns: Sequence[Sequence[Any]]) -> dict[int, dict[int, Branch]]:
+    """The nodes of each tree, by their numbers."""
+    trees: dict[int, dict[int, Branch]] = {}
+    for tree, number, feature, threshold, mode, yes, no in zip(*columns, strict=True):
+        branch = Branch(feature, threshold, _as_text(mode), yes, no)
+        trees.setdefault(tree, {})[number] = branch
+    return trees
+
+
+def _read_weights(
+    columns: Sequence[Sequence[Any]], results: int
+) -> dict[int, dict[int, Weights]] | str:
+    """The weights of each leaf of each tree; a string is what is wrong with them."""
+    weights: dict[int, dict[int, Weights]] = {}
+    for tree, leaf, result, weight in zip(*columns, strict=True):
+        if not 0 <= result < results:
+            return f"a weight for result {result} of {results}"
+        tree_weights = weights.setdefault(tree, {})
+        tree_weights.setdefault(leaf, []).append((result, weight))
+    return weights
+
+
+def _results_of_every_leaf(tree: Tree, weights: Mapping[int, Weights]) -> set[int]:
+    """The results for which each leaf of a tree has a weight."""
+    results = (_results_of(weights.get(leaf, [])) for leaf in tree.leaves)
+    return set.intersection(*results)
+
+
+def _results_of(weights: Weights) -> set[int]:
+    return {result for result, _ in weights}
+
+
+def _read_tree(
+    branches: Mapping[int, Branch], weights: Mapping[int, Weights], results: int
+) -> Tree | str:
+    """One tree; a string is what is wrong with it."""
+    modes = {branch.mode for branch in branches.values()} - {"LEAF"}
+    if len(modes) > 1 or not modes <= set(CONDITIONS):
+        kinds = ", ".join(sorted(modes))
+        return (
+            f"conditions of the kinds {kinds}; expected one of {', '.join(CONDITIONS)}"
+        )
+    inner = [number for number, branch in branches.items() if not branch.is_leaf]
+    root = _root(branches, inner)
+    if root is None:
+        return "its nodes are no tree"
+    leaves = _paths(branches, inner, root)
+    if len(inner) + len(leaves) != len(branches):
+        return "its nodes are no tree"
+    entries = len(inner) * len(leaves)
+    if entries > MOST_ENTRIES:
+        return f"{entries} pairs of conditions and leaves; at most {MOST_ENTRIES}"
+    paths = np.zeros((max(len(inner), 1), len(leaves)), np.float32)
+    sums = np.zeros((len(leaves), results), np.float32)
+    for index, (leaf, path) in enumerate(leaves):
+        for condition, answer in path.items():
+            paths[condition, index] = answer
+        for result, weight in weights.get(leaf, ()):
+            sums[index, result] += weight
+    conditions = [branches[number] for number in inner]
+    if not conditions:  # a single leaf: any condition will do, no path depends on it
+        conditions = [Branch(0, 0.0, "LEAF", 0, 0)]
+    return Tree(
+        features=tuple(branch.feature for branch in conditions),
+        thresholds=tuple(branch.threshold for branch in conditions),
+        paths=paths,
+        weights=sums,
+        mode=next(iter(modes), "BRANCH_LEQ"),
+        leaves=tuple(leaf for leaf, _ in leaves),
     )
 
 
-def _tree(
-    nodes: dict[int, list[Any]],
-    weights: Mapping[int, list[tuple[int, float]]],
-    results: int,
-) -> Tree | str:
-    modes = {_word(node[2]) for node in nodes.values()} - {"LEAF"}
-    if len(modes) > 1 or not modes <= set(QUESTIONS):
-        return f"questions of the kinds {', '.join(sorted(modes))}; expected one of {', '.join(QUESTIONS)}"
-    inner = [number for number, node in nodes.items() if _word(node[2]) != "LEAF"]
+def _root(branches: Mapping[int, Branch], inner: Sequence[int]) -> int | None:
+    """The only node that is no child; None where the nodes are no tree."""
+    children = set[int]()
+    for number in inner:
+        children |= {branches[number].yes, branches[number].no}
+    roots = [number for number in branches if number not in children]
+    if len(roots) != 1 or not children <= set(branches):
+        return None
+    return roots[0] if len(children) == 2 * len(inner) else None
+
+
+def _paths(
+    branches: Mapping[int, Branch], inner: Sequence[int], root: int
+) -> list[tuple[int, Path]]:
+    """Each leaf below the root with the path to it; from a single root, each node is met once."""
     place = {number: index for index, number in enumerate(inner)}
-    below = {child for number in inner for child in nodes[number][3:]}
-    roots = [number for number in nodes if number not in below]
-    if len(roots) != 1 or not below <= set(nodes) or len(below) != 2 * len(inner):
-        return "its nodes are no tree"
-    leaves, waiting = [], [(roots[0], dict[int, float]())]
-    while waiting:  # from a single root, each node is met once
+    leaves: list[tuple[int, Path]] = []
+    waiting: list[tuple[int, Path]] = [(root, {})]
+    while waiting:
         number, path = waiting.pop()
         if number not in place:
             leaves.append((number, path))
             continue
-        yes, no = nodes[number][3:]
-        waiting += [
-            (no, path | {place[number]: -1.0}),
-            (yes, path | {place[number]: 1.0}),
-        ]
-    if len(inner) + len(leaves) != len(nodes):
-        return "its nodes are no tree"
-    if len(inner) * len(leaves) > MOST_ENTRIES:
-        return f"{len(inner) * len(leaves)} pairs of questions and leaves; at most {MOST_ENTRIES}"
-    paths, sums = (
-        np.zeros((max(len(inner), 1), len(leaves)), np.float32),
-        np.zeros((len(leaves), results), np.float32),
-    )
-    for index, (number, path) in enumerate(leaves):
-        for question, answer in path.items():
-            paths[question, index] = answer
-        for result, weight in weights.get(number, ()):
-            sums[index, result] += weight
-    asked = [nodes[number] for number in inner] or [
-        [0, 0.0, "LEAF", 0, 0]
-    ]  # a leaf alone asks what it does not heed
-    mode = next(iter(modes), "BRANCH_LEQ")
-    return Tree(tuple(node[0] for node in asked), tuple(node[1] for node in asked), paths, sums, mode,
-                tuple(number for number, _ in leaves))  # fmt: skip
+        branch, condition = branches[number], place[number]
+        waiting.append((branch.no, path | {condition: -1.0}))
+        waiting.append((branch.yes, path | {condition: 1.0}))
+    return leaves
 
 
-def _word(value: bytes | str) -> str:
+def _as_text(value: bytes | str) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else value

@@ -1,4 +1,7 @@
-"""Nodes of opsets 1 to 6 take the form of opset 7. onnxruntime runs none of these; ONNX's own documents say what they mean."""
+"""Nodes of opsets 1 to 6 are upgraded to opset 7.
+
+onnxruntime runs none of these; their meaning is taken from ONNX's own documents.
+"""
 
 from __future__ import annotations
 
@@ -8,113 +11,119 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
-from mrt.frontend.onnx.opsets.after_20 import Spelling
+from mrt.graph.patch import Patch, drop_attributes, set_attributes
+from mrt.graph.values import first, float_attribute, int_attribute
 
 FIRST = 7  # the first opset that broadcasts as numpy does
 
 
 def _broadcast(node: ir.Node) -> None:
-    """The second operand lay along the first from `axis` on: it gets ones behind. Without `axis`, it lay at the end."""
-    node.attributes.pop("broadcast", None)
-    axis = node.attributes.pop("axis", None)
-    if axis is None or axis.as_int() == -1:
+    """Append axes of 1 to the second operand, which lay along the first from `axis` on.
+
+    Without `axis`, it lay along the last axes, as in numpy.
+    """
+    axis = int_attribute(node, "axis", -1)
+    drop_attributes(node, "broadcast", "axis")
+    if axis == -1:
         return
-    if axis.as_int() < 0:
-        raise Unsupported([f"{_name(node)}: axis={axis.as_int()}; expected 0 or more"])
+    if axis < 0:
+        raise Unsupported([f"{_name(node)}: axis={axis}; expected 0 or more"])
+    patch = Patch(node, typed=False)
     a, b = node.inputs[0], node.inputs[1]
-    s = Spelling(node)
-    shape, ranks = (
-        s.add("Shape", b),
-        [s.add("Shape", s.add("Shape", value)) for value in (a, b)],
-    )
-    left = s.add("Sub", ranks[0], s.add("Add", ranks[1], s.integers(axis.as_int())))
-    ones = s.add("ConstantOfShape", left, value=ir.tensor(np.array([1], np.int64)))
-    node.replace_input_with(
-        1, s.add("Reshape", b, s.add("Concat", shape, ones, axis=0))
-    )
+    end = patch.add("Add", _rank(patch, b), patch.axes([axis]))
+    missing = patch.add("Sub", _rank(patch, a), end)
+    shape = patch.add("Concat", patch.add("Shape", b), _ones(patch, missing), axis=0)
+    node.replace_input_with(1, patch.add("Reshape", b, shape))
+
+
+def _rank(patch: Patch, value: ir.Value | None) -> ir.Value:
+    """The rank of a value, as a computed list of one number."""
+    return patch.add("Shape", patch.add("Shape", value))
+
+
+def _ones(patch: Patch, count: ir.Value) -> ir.Value:
+    """A computed list of so many ones."""
+    one = ir.tensor(np.array([1], np.int64))
+    return patch.add("ConstantOfShape", count, value=one)
 
 
 def _slope_of_channels(node: ir.Node) -> None:
-    """A PRelu had one slope, or one for each channel: the second axis."""
+    """Append axes of 1 to a PRelu's slopes, one for each channel: the second axis.
+
+    A single slope stays as it is.
+    """
     slope = node.inputs[1]
     if slope is None or (slope.const_value is not None and slope.const_value.size == 1):
         return
-    s = Spelling(node)
-    rank = s.add("Shape", s.add("Shape", s.x))
-    ones = s.add(
-        "ConstantOfShape",
-        s.add("Sub", rank, s.integers(2)),
-        value=ir.tensor(np.array([1], np.int64)),
-    )
-    node.replace_input_with(
-        1, s.add("Reshape", slope, s.add("Concat", s.integers(-1), ones, axis=0))
-    )
+    patch = Patch(node, typed=False)
+    missing = patch.add("Sub", _rank(patch, first(node)), patch.axes([2]))
+    channels = patch.axes([-1], "channels")
+    shape = patch.add("Concat", channels, _ones(patch, missing), axis=0)
+    node.replace_input_with(1, patch.add("Reshape", slope, shape))
 
 
 def _cast(node: ir.Node) -> None:
-    """The type was a word."""
+    """Write the type as a number; it was a word."""
     to = node.attributes["to"]
-    if to.type == ir.AttributeType.STRING:
-        word = to.as_string().upper()
-        if word not in ir.DataType.__members__:
-            raise Unsupported(
-                [f"{_name(node)}: to={to.as_string()}; expected the name of a type"]
-            )
-        node.attributes["to"] = ir.AttrInt64("to", int(ir.DataType[word]))
+    if to.type != ir.AttributeType.STRING:
+        return
+    word = to.as_string()
+    if word.upper() not in ir.DataType.__members__:
+        raise Unsupported([f"{_name(node)}: to={word}; expected the name of a type"])
+    set_attributes(node, to=int(ir.DataType[word.upper()]))
 
 
 def _reshape(node: ir.Node) -> None:
-    """The shape was an attribute."""
+    """Turn the shape, which was an attribute, into an operand."""
     shape = node.attributes.pop("shape", None)
     if shape is not None:
-        s = Spelling(node)
+        patch = Patch(node, typed=False)
         node.resize_inputs(2)
-        node.replace_input_with(1, s.integers(*shape.as_ints()))
+        node.replace_input_with(1, patch.axes(list(shape.as_ints()), "shape"))
 
 
 def _concat(node: ir.Node) -> None:
-    if "axis" not in node.attributes:
-        node.attributes["axis"] = ir.AttrInt64("axis", 1)
+    """Write the axis, which was 1 by default."""
+    set_attributes(node, axis=int_attribute(node, "axis", 1))
 
 
 def _pad(node: ir.Node) -> None:
-    if "paddings" in node.attributes:
-        node.attributes["pads"] = ir.AttrInt64s(
-            "pads", list(node.attributes.pop("paddings").as_ints())
-        )
+    """Rename `paddings` to `pads`."""
+    paddings = node.attributes.pop("paddings", None)
+    if paddings is not None:
+        set_attributes(node, pads=tuple(paddings.as_ints()))
 
 
 def _upsample(node: ir.Node) -> None:
-    """Height and width had a scale each."""
-    if "scales" not in node.attributes:
-        scales = [
-            node.attributes.pop(name).as_float()
-            for name in ("height_scale", "width_scale")
-        ]
-        node.attributes["scales"] = ir.AttrFloat32s("scales", [1.0, 1.0, *scales])
+    """Join the scales of height and width, which were attributes of their own."""
+    if "scales" in node.attributes:
+        return
+    height = node.attributes.pop("height_scale").as_float()
+    width = node.attributes.pop("width_scale").as_float()
+    set_attributes(node, scales=(1.0, 1.0, height, width))
 
 
 def _selu(node: ir.Node) -> None:
-    for name, value in (("alpha", 1.6732), ("gamma", 1.0507)):
-        if name not in node.attributes:
-            node.attributes[name] = ir.AttrFloat32(name, value)
+    """Write the constants, which had fewer digits."""
+    alpha = float_attribute(node, "alpha", 1.6732)
+    gamma = float_attribute(node, "gamma", 1.0507)
+    set_attributes(node, alpha=alpha, gamma=gamma)
 
 
 def _integer_power(node: ir.Node) -> None:
-    """The p of a norm was a float."""
+    """Write the p of a norm as an integer; it was a float."""
     p = node.attributes.get("p")
-    if p is not None and p.type == ir.AttributeType.FLOAT:
-        if p.as_float() != round(p.as_float()):
-            raise Unsupported(
-                [f"{_name(node)}: p={p.as_float()}; expected a whole number"]
-            )
-        node.attributes["p"] = ir.AttrInt64("p", round(p.as_float()))
+    if p is None or p.type != ir.AttributeType.FLOAT:
+        return
+    power = p.as_float()
+    if power != round(power):
+        raise Unsupported([f"{_name(node)}: p={power}; expected an integer"])
+    set_attributes(node, p=round(power))
 
 
 def _drop(*names: str) -> Callable[[ir.Node], None]:
     def change(node: ir.Node) -> None:
-        for name in names:
-            node.attributes.pop(name, None)
+        drop_attributes(node, *names)
 
     return change
 
@@ -152,24 +161,21 @@ BEFORE_7: dict[str, Callable[[ir.Node], None]] = {
     "Selu": _selu,
     "Upsample": _upsample,
 }
-# Of these nothing is known here but that they changed.
+# Operators whose older forms are not read, and the first opset that is.
 CHANGED = {"Split": 2, "Tile": 6}
 
 
 def upgrade_to_opset_7(model: ir.Model) -> None:
-    """Bring a model of opset 1 to 6 to opset 7."""
-    opset = model.graph.opset_imports.get(
-        "", model.graph.opset_imports.get("ai.onnx", FIRST)
-    )
+    """Upgrade a model of opset 1 to 6 to opset 7."""
+    imports = model.graph.opset_imports
+    opset = imports.get("", imports.get("ai.onnx", FIRST))
     if opset >= FIRST:
         return
     for node in list(model.graph):
-        node.attributes.pop("consumed_inputs", None)
-        if opset < CHANGED.get(node.op_type, 1):
-            raise Unsupported(
-                [
-                    f"{_name(node)}: in opset {opset}; expected opset {CHANGED[node.op_type]} or newer"
-                ]
-            )
+        drop_attributes(node, "consumed_inputs")
+        expected = CHANGED.get(node.op_type, 1)
+        if opset < expected:
+            place = f"{_name(node)}: in opset {opset}"
+            raise Unsupported([f"{place}; expected opset {expected} or newer"])
         if node.op_type in BEFORE_7:
             BEFORE_7[node.op_type](node)

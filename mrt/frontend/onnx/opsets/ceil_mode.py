@@ -1,103 +1,129 @@
-"""ceil_mode drops a last window that would begin in the end padding, and says nothing where auto_pad sets the size.
+"""Pools with ceil_mode are written without it where the library's shape inference is wrong.
 
-The library's shape inference forgets both.
+ceil_mode drops a last window that would begin in the end padding, and has no effect
+where auto_pad sets the size. The library's shape inference ignores both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from mrt.frontend.onnx.opsets.after_20 import Spelling
+from mrt.graph.patch import Patch, drop_attributes, set_attributes
+from mrt.graph.values import (
+    first,
+    int_attribute,
+    ints_attribute,
+    shape_of,
+    string_attribute,
+)
+
+_POOLS = ("MaxPool", "AveragePool", "LpPool")
 
 
 def resolve_ceil_mode(model: ir.Model) -> bool:
-    """Rewrite the first pool whose inferred size is wrong so that it needs no ceil_mode; whether there was one.
+    """Rewrite the first pool whose inferred size is wrong; False where there is none.
 
     Inference has to run again afterwards, since every size behind the pool was wrong too.
     """
     for node in model.graph:
-        if (
-            node.op_type in ("MaxPool", "AveragePool", "LpPool")
-            and _ints(node, "ceil_mode", (0,))[0]
-            and _settle(node)
-        ):
+        if node.op_type not in _POOLS or not int_attribute(node, "ceil_mode", 0):
+            continue
+        if _resolve(node):
             return True
     return False
 
 
-def _settle(node: ir.Node) -> bool:
-    x, y = _sizes(node.inputs[0]), _sizes(node.outputs[0])
-    kernel = _ints(node, "kernel_shape", ())
-    if "auto_pad" in node.attributes and node.attributes[
-        "auto_pad"
-    ].as_string().startswith("SAME"):
-        node.attributes["ceil_mode"] = ir.AttrInt64("ceil_mode", 0)
+def _resolve(node: ir.Node) -> bool:
+    auto_pad = string_attribute(node, "auto_pad", "")
+    if auto_pad.startswith("SAME"):
+        set_attributes(node, ceil_mode=0)
         return True
-    if (
-        "auto_pad" in node.attributes
-        and node.attributes["auto_pad"].as_string() == "VALID"
-    ):
-        node.attributes.pop("auto_pad")
-        node.attributes["pads"] = ir.AttrInt64s("pads", [0] * 2 * len(kernel))
+    if auto_pad == "VALID":
+        kernel = ints_attribute(node, "kernel_shape") or ()
+        drop_attributes(node, "auto_pad")
+        set_attributes(node, pads=(0,) * 2 * len(kernel))
         return True
-    if x is None or y is None or "auto_pad" in node.attributes:
+    if auto_pad:
         return False
-    spatial = len(kernel)
-    strides = _ints(node, "strides", (1,) * spatial)
-    pads = _ints(node, "pads", (0,) * 2 * spatial)
-    begins, ends = pads[:spatial], list(pads[spatial:])
-    starts = [(size - 1) * stride for size, stride in zip(y, strides, strict=True)]
-    dropped = [
-        start >= size + begin
-        for start, size, begin in zip(starts, x, begins, strict=True)
-    ]
-    if not any(dropped):
+    return _resolve_explicit_pads(node)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """One spatial axis of a pool, with the size of its output as inferred."""
+
+    size: int
+    inferred: int
+    extent: int  # of a window, dilation included
+    stride: int
+    begin: int
+    end: int
+
+    @property
+    def last_start(self) -> int:
+        """Where the last window begins, counted from the begin of the padding."""
+        return (self.inferred - 1) * self.stride
+
+    @property
+    def drops_last(self) -> bool:
+        """Whether the last window would begin in the end padding."""
+        return self.last_start >= self.size + self.begin
+
+    @property
+    def new_end(self) -> int:
+        """The end padding that gives the right size without ceil_mode."""
+        if self.drops_last:
+            return self.end
+        overhang = self.last_start + self.extent - self.size - self.begin
+        return max(self.end, overhang)
+
+
+def _resolve_explicit_pads(node: ir.Node) -> bool:
+    """Write the overhang of the last windows as end padding, where a window is dropped."""
+    x, y = shape_of(node.inputs[0]), shape_of(node.outputs[0])
+    if x is None or y is None:
         return False
-    extents = [
-        (k - 1) * d + 1
-        for k, d in zip(kernel, _ints(node, "dilations", (1,) * spatial), strict=True)
-    ]
-    overhang = [
-        start + e - size - begin
-        for start, e, size, begin in zip(starts, extents, x, begins, strict=True)
-    ]
-    grown = [
-        end if drop else max(end, over)
-        for end, drop, over in zip(ends, dropped, overhang, strict=True)
-    ]
-    if grown != ends and _ints(node, "count_include_pad", (0,))[0]:
-        if any(pads):
+    axes = list(_axes(node, x[2:], y[2:]))
+    if not any(axis.drops_last for axis in axes):
+        return False
+    begins = [axis.begin for axis in axes]
+    ends = [axis.end for axis in axes]
+    new_ends = [axis.new_end for axis in axes]
+    if new_ends != ends and int_attribute(node, "count_include_pad", 0):
+        if any(begins) or any(ends):
             _write_padding(node, begins, ends)
-        grown = [more - end for more, end in zip(grown, ends, strict=True)]
-        begins = (0,) * spatial
-        node.attributes["count_include_pad"] = ir.AttrInt64("count_include_pad", 0)
-    node.attributes["ceil_mode"] = ir.AttrInt64("ceil_mode", 0)
-    node.attributes["pads"] = ir.AttrInt64s("pads", [*begins, *grown])
+        begins = [0] * len(axes)
+        new_ends = [axis.new_end - axis.end for axis in axes]
+        set_attributes(node, count_include_pad=0)
+    set_attributes(node, ceil_mode=0, pads=(*begins, *new_ends))
     return True
 
 
-def _write_padding(node: ir.Node, begins: Sequence[int], ends: Sequence[int]) -> None:
-    """Padding that counts is part of the input; what a window has beyond it does not count."""
-    s = Spelling(node)
-    node.replace_input_with(
-        0, s.add("Pad", s.x, s.integers(0, 0, *begins, 0, 0, *ends))
-    )
+def _axes(
+    node: ir.Node, sizes: tuple[int, ...], inferred: tuple[int, ...]
+) -> Iterator[_Axis]:
+    """The spatial axes of a pool with these sizes of input and output."""
+    kernel = ints_attribute(node, "kernel_shape") or ()
+    ones = (1,) * len(kernel)
+    strides = ints_attribute(node, "strides") or ones
+    dilations = ints_attribute(node, "dilations") or ones
+    pads = ints_attribute(node, "pads") or (0,) * 2 * len(kernel)
+    for place, taps in enumerate(kernel):
+        yield _Axis(
+            size=sizes[place],
+            inferred=inferred[place],
+            extent=(taps - 1) * dilations[place] + 1,
+            stride=strides[place],
+            begin=pads[place],
+            end=pads[len(kernel) + place],
+        )
 
 
-def _sizes(value: ir.Value | None) -> tuple[int, ...] | None:
-    if value is None or value.shape is None or not value.shape.is_static():
-        return None
-    return tuple(int(str(size)) for size in value.shape)[2:]
-
-
-def _ints(node: ir.Node, name: str, default: tuple[int, ...]) -> tuple[int, ...]:
-    attribute = node.attributes.get(name)
-    if attribute is None:
-        return default
-    return (
-        (attribute.as_int(),)
-        if attribute.type == ir.AttributeType.INT
-        else tuple(attribute.as_ints())
-    )
+def _write_padding(node: ir.Node, begins: list[int], ends: list[int]) -> None:
+    """Turn padding that counts into a Pad; what a window has beyond it does not count."""
+    patch = Patch(node, typed=False)
+    pads = patch.axes([0, 0, *begins, 0, 0, *ends], "pads")
+    node.replace_input_with(0, patch.add("Pad", first(node), pads))

@@ -1,83 +1,106 @@
-"""A ConvTranspose that names the size of its result: the library's shape inference finds another one, or gives up."""
+"""A ConvTranspose that states the size of its result gets pads instead.
+
+The library's shape inference finds another size for it, or gives up.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import onnx_ir as ir
+
+from mrt.graph.patch import drop_attributes, set_attributes
+from mrt.graph.values import ints_attribute, shape_of, string_attribute
 
 
 def resolve_conv_transpose_output(model: ir.Model) -> bool:
-    """Write the pads of the first one whose inferred shape is wrong; whether there was one.
+    """Write the pads of the first one whose inferred shape is wrong; False where there is none.
 
     Inference has to run again afterwards, since every size behind it was wrong too.
     """
     return any(
-        node.op_type == "ConvTranspose" and _settle(node) for node in model.graph
+        node.op_type == "ConvTranspose" and _resolve(node) for node in model.graph
     )
 
 
-def _settle(node: ir.Node) -> bool:
-    """Of SAME_UPPER and SAME_LOWER the size is input times stride, or what there is, if that is less."""
-    x, weights, y = (
-        _shape(value) for value in (node.inputs[0], node.inputs[1], node.outputs[0])
-    )
-    given = _ints(node, "output_shape", ())
-    mode = (
-        node.attributes["auto_pad"].as_string()
-        if "auto_pad" in node.attributes
-        else "NOTSET"
-    )
-    if (
-        x is None
-        or weights is None
-        or len(x) < 3
-        or len(weights) != len(x)
-        or not (given or mode.startswith("SAME"))
-    ):
+@dataclass(frozen=True)
+class _Axis:
+    """One spatial axis of a ConvTranspose."""
+
+    size: int
+    taps: int
+    stride: int
+    dilation: int
+    output_padding: int
+
+    @property
+    def full_size(self) -> int:
+        """The size of the result without pads."""
+        extent = (self.taps - 1) * self.dilation + 1
+        return (self.size - 1) * self.stride + extent + self.output_padding
+
+    @property
+    def same_size(self) -> int:
+        """The size with SAME_UPPER and SAME_LOWER: input times stride, or less if there is less."""
+        return min(self.size * self.stride, self.full_size)
+
+
+def _resolve(node: ir.Node) -> bool:
+    mode = string_attribute(node, "auto_pad", "NOTSET")
+    output_shape = ints_attribute(node, "output_shape")
+    if not output_shape and not mode.startswith("SAME"):
         return False
-    spatial = len(x) - 2
-    strides, dilations = (
-        _ints(node, name, (1,) * spatial) for name in ("strides", "dilations")
-    )
-    extra = _ints(node, "output_padding", (0,) * spatial)
-    if any(
-        len(numbers) != spatial
-        for numbers in (strides, dilations, extra, given[-spatial:] or strides)
-    ):
+    axes = _axes(node)
+    if axes is None:
         return False
-    kernel = zip(x[2:], strides, weights[2:], dilations, extra, strict=True)
-    full = [
-        (size - 1) * step + (taps - 1) * wide + 1 + more
-        for size, step, taps, wide, more in kernel
-    ]
-    same = (
-        min(size * step, most)
-        for size, step, most in zip(x[2:], strides, full, strict=True)
-    )
-    wanted = given[-spatial:] or tuple(same)
-    if y is not None and y[2:] == wanted:
+    spatial = len(axes)
+    expected = tuple(axis.same_size for axis in axes)
+    if output_shape:
+        expected = output_shape[-spatial:]
+    if len(expected) != spatial:
         return False
-    totals = [size - want for size, want in zip(full, wanted, strict=True)]
-    before = [
-        max(total, 0) // 2
-        if mode == "SAME_UPPER"
-        else max(total, 0) - max(total, 0) // 2
-        for total in totals
-    ]
-    after = [max(total, 0) - half for total, half in zip(totals, before, strict=True)]
-    node.attributes["pads"] = ir.AttrInt64s("pads", [*before, *after])
-    grown = [more + max(-total, 0) for more, total in zip(extra, totals, strict=True)]
-    node.attributes["output_padding"] = ir.AttrInt64s("output_padding", grown)
-    for name in ("auto_pad", "output_shape"):
-        node.attributes.pop(name, None)
+    y = shape_of(node.outputs[0])
+    if y is not None and y[2:] == expected:
+        return False
+    _write_pads(node, axes, expected, upper=mode == "SAME_UPPER")
     return True
 
 
-def _shape(value: ir.Value | None) -> tuple[int, ...] | None:
-    if value is None or value.shape is None or not value.shape.is_static():
+def _axes(node: ir.Node) -> list[_Axis] | None:
+    """The spatial axes; None where shapes are unknown or do not fit the attributes."""
+    x, weights = shape_of(node.inputs[0]), shape_of(node.inputs[1])
+    if x is None or weights is None or len(x) < 3 or len(weights) != len(x):
         return None
-    return tuple(int(str(size)) for size in value.shape)
+    spatial = len(x) - 2
+    columns = [
+        x[2:],
+        weights[2:],
+        _ints(node, "strides", (1,) * spatial),
+        _ints(node, "dilations", (1,) * spatial),
+        _ints(node, "output_padding", (0,) * spatial),
+    ]
+    if any(len(column) != spatial for column in columns):
+        return None
+    return [_Axis(*numbers) for numbers in zip(*columns, strict=True)]
+
+
+def _write_pads(
+    node: ir.Node, axes: list[_Axis], expected: tuple[int, ...], *, upper: bool
+) -> None:
+    """Cut what is too much at both sides, and add what is missing as output_padding."""
+    begins, ends, extra = [], [], []
+    for axis, size in zip(axes, expected, strict=True):
+        surplus = axis.full_size - size
+        total = max(surplus, 0)
+        smaller = total // 2
+        begin = smaller if upper else total - smaller
+        begins.append(begin)
+        ends.append(total - begin)
+        extra.append(axis.output_padding + max(-surplus, 0))
+    set_attributes(node, pads=(*begins, *ends), output_padding=tuple(extra))
+    drop_attributes(node, "auto_pad", "output_shape")
 
 
 def _ints(node: ir.Node, name: str, default: tuple[int, ...]) -> tuple[int, ...]:
-    attribute = node.attributes.get(name)
-    return default if attribute is None else tuple(attribute.as_ints())
+    numbers = ints_attribute(node, name)
+    return default if numbers is None else numbers

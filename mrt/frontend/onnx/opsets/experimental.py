@@ -1,15 +1,16 @@
-"""Operators that were only ever experimental, and left ONNX with opset 10, spelled out: converters of Core ML wrote them."""
+"""Experimental operators, which left ONNX with opset 10, are decomposed: converters of Core ML wrote them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from mrt.errors import Unsupported
+from mrt.frontend.onnx.opsets.proto_patch import ProtoPatch
 from mrt.frontend.onnx.read.read import DEFAULT_DOMAINS
 
 LEFT = 10  # the first opset without them
@@ -25,82 +26,11 @@ _TYPES = {
 }
 
 
-class Nodes:
-    """The nodes that one node becomes, in operators of this opset; the last of them has its output."""
-
-    def __init__(
-        self,
-        node: onnx.NodeProto,
-        taken: set[str],
-        of_one_axis: Collection[str] = (),
-        opset: int = LEFT,
-    ) -> None:
-        self.node, self.x, self._taken, self.of_one_axis, self.opset = (
-            node,
-            node.input[0],
-            taken,
-            of_one_axis,
-            opset,
-        )
-        self.made: list[onnx.NodeProto] = []
-        self.notes: list[str] = []
-        self.texts: dict[str, list[str]] = {}  # initializers that are no numbers
-
-    def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """A node of one output."""
-        name = f"{self.node.output[0]}.{operator.lower()}"
-        while name in self._taken:
-            name += "_"
-        self._taken.add(name)
-        self.made.append(
-            helper.make_node(operator, inputs, [name], name=name, **attributes)
-        )
-        return name
-
-    def real(self, *values: float, axes: int = 0) -> str:
-        """A constant of float32: one number, or one for each channel in front of so many axes."""
-        array = (
-            np.array(values, np.float32).reshape(-1, *(1,) * axes)
-            if axes
-            else np.array(values[0], np.float32)
-        )
-        return self.add("Constant", value=numpy_helper.from_array(array))
-
-    def apart(self, x: str) -> str:
-        """One more axis of 1, behind."""
-        return self._along("Unsqueeze", 13, x, -1)
-
-    def reduce(self, operator: str, x: str, axis: int) -> str:
-        """A reduction of one axis, which is kept."""
-        return self._along(
-            operator, 13 if operator == "ReduceSum" else 18, x, axis, keepdims=1
-        )
-
-    def _along(
-        self, operator: str, since: int, x: str, axis: int, **attributes: int
-    ) -> str:
-        """The axis is an operand since this opset, and was an attribute before."""
-        if self.opset < since:
-            return self.add(operator, x, axes=[axis], **attributes)
-        axes = self.add(
-            "Constant", value=numpy_helper.from_array(np.array([axis], np.int64))
-        )
-        return self.add(operator, x, axes, **attributes)
-
-    def finish(self) -> list[onnx.NodeProto]:
-        """The nodes, ending in the old one's name and output."""
-        self.made[-1].output[0], self.made[-1].name = (
-            self.node.output[0],
-            self.node.name,
-        )
-        return self.made
-
-
-def _scaled(s: Nodes, x: str, factor: float) -> str:
+def _scaled(s: ProtoPatch, x: str, factor: float) -> str:
     return s.add("Mul", x, s.real(factor))
 
 
-def _number(s: Nodes, attributes: Attributes) -> float:
+def _number(s: ProtoPatch, attributes: Attributes) -> float:
     scale = attributes.get("scale", 1.0)
     if isinstance(scale, float):
         return scale
@@ -111,7 +41,7 @@ def _number(s: Nodes, attributes: Attributes) -> float:
     )
 
 
-def _affine(s: Nodes, attributes: Attributes) -> None:
+def _affine(s: ProtoPatch, attributes: Attributes) -> None:
     """alpha * x + beta."""
     s.add(
         "Add",
@@ -120,18 +50,18 @@ def _affine(s: Nodes, attributes: Attributes) -> None:
     )
 
 
-def _scale(s: Nodes, attributes: Attributes) -> None:
+def _scale(s: ProtoPatch, attributes: Attributes) -> None:
     """scale * x."""
     _scaled(s, s.x, _number(s, attributes))
 
 
-def _image_scaler(s: Nodes, attributes: Attributes) -> None:
+def _image_scaler(s: ProtoPatch, attributes: Attributes) -> None:
     """scale * x + bias, one bias for each channel of NCHW."""
     bias = attributes.get("bias") or [0.0]
     s.add("Add", _scaled(s, s.x, _number(s, attributes)), s.real(*bias, axes=2))
 
 
-def _crop(s: Nodes, attributes: Attributes) -> None:
+def _crop(s: ProtoPatch, attributes: Attributes) -> None:
     """Without a border of left, top, right and bottom; or a height and width from the left and top one on."""
     border, size = attributes.get("border", ()), attributes.get("scale", ())
     size = () if isinstance(size, float) else size
@@ -158,7 +88,7 @@ def _crop(s: Nodes, attributes: Attributes) -> None:
         s.add("Identity", x)
 
 
-def _parametric_softplus(s: Nodes, attributes: Attributes) -> None:
+def _parametric_softplus(s: ProtoPatch, attributes: Attributes) -> None:
     """alpha * ln(1 + exp(beta * x))."""
     _scaled(
         s,
@@ -167,7 +97,7 @@ def _parametric_softplus(s: Nodes, attributes: Attributes) -> None:
     )
 
 
-def _scaled_tanh(s: Nodes, attributes: Attributes) -> None:
+def _scaled_tanh(s: ProtoPatch, attributes: Attributes) -> None:
     """alpha * tanh(beta * x)."""
     _scaled(
         s,
@@ -176,7 +106,7 @@ def _scaled_tanh(s: Nodes, attributes: Attributes) -> None:
     )
 
 
-EXPERIMENTAL: dict[str, Callable[[Nodes, Attributes], None]] = {
+EXPERIMENTAL: dict[str, Callable[[ProtoPatch, Attributes], None]] = {
     "Affine": _affine,
     "Crop": _crop,
     "ImageScaler": _image_scaler,
@@ -187,24 +117,24 @@ EXPERIMENTAL: dict[str, Callable[[Nodes, Attributes], None]] = {
 
 
 def decompose_experimental(proto: onnx.ModelProto, opset: int) -> None:
-    """Replace them by operators of their opset, which mean the same; a newer model has none that could be told apart."""
+    """Replace them by operators of their opset; from opset 10 on such a node is another operator."""
     nodes = proto.graph.node
     if opset >= LEFT or not any(_is_experimental(node) for node in nodes):
         return
     taken = {name for node in nodes for name in (*node.input, *node.output)}
-    spelled: list[onnx.NodeProto] = []
+    replaced: list[onnx.NodeProto] = []
     for node in nodes:
         if _is_experimental(node):
-            one = Nodes(node, taken)
+            one = ProtoPatch(node, taken)
             attributes = {
                 item.name: helper.get_attribute_value(item) for item in node.attribute
             }
             EXPERIMENTAL[node.op_type](one, attributes)
-            spelled += one.finish()
+            replaced += one.finish()
         else:
-            spelled.append(onnx.NodeProto.FromString(node.SerializeToString()))
+            replaced.append(onnx.NodeProto.FromString(node.SerializeToString()))
     del nodes[:]
-    nodes.extend(spelled)
+    nodes.extend(replaced)
 
 
 def _is_experimental(node: onnx.NodeProto) -> bool:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 import onnx
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
-from mrt.frontend.onnx.opsets.after_20 import Spelling, decompose_rms_norm
+from mrt.frontend.onnx.opsets.after_20 import decompose_rms_norm
 from mrt.frontend.onnx.quantized.integer_operators import OF_MICROSOFT
 from mrt.frontend.onnx.read.read import DEFAULT_DOMAINS
+from mrt.graph.patch import Patch, copy_attributes, drop_attributes
+from mrt.graph.values import (
+    first,
+    float_attribute,
+    int_attribute,
+    operand,
+    string_attribute,
+)
 
 DOMAIN = "com.microsoft"
 FIRST_LAYER_NORM = 17  # the opset; in older models the optimiser puts its own operator into the default domain
@@ -104,56 +111,40 @@ def _refuse(node: ir.Node, trouble: str) -> Unsupported:
     )
 
 
-def _operand(node: ir.Node, index: int) -> ir.Value | None:
-    return node.inputs[index] if index < len(node.inputs) else None
-
-
-def _real(node: ir.Node, name: str, default: float) -> float:
-    return node.attributes[name].as_float() if name in node.attributes else default
-
-
-def _integer(node: ir.Node, name: str, default: int) -> int:
-    return node.attributes[name].as_int() if name in node.attributes else default
-
-
-def _number(s: Spelling, value: float) -> ir.Value:
-    return s.constant(np.array(value, np.float32))
-
-
 def _gelu(node: ir.Node) -> None:
-    """Of x, or of x and a bias; FastGelu by the hyperbolic tangent."""
-    s, bias, fast = Spelling(node), _operand(node, 1), node.op_type == "FastGelu"
-    s.finish("Gelu", s.x if bias is None else s.add("Add", s.x, bias))
-    node.attributes["approximate"] = ir.AttrString(
-        "approximate", "tanh" if fast else "none"
-    )
+    """Gelu of x, or of x and a bias; FastGelu is its approximation by tanh."""
+    patch, x, bias = Patch(node, typed=False), first(node), operand(node, 1)
+    approximate = "tanh" if node.op_type == "FastGelu" else "none"
+    biased = x if bias is None else patch.add("Add", x, bias)
+    patch.become("Gelu", biased, approximate=approximate)
 
 
 def _quick_gelu(node: ir.Node) -> None:
     """x * Sigmoid(alpha * x)."""
-    s = Spelling(node)
-    s.finish(
-        "Mul",
-        s.x,
-        s.add("Sigmoid", s.add("Mul", s.x, _number(s, _real(node, "alpha", 1.702)))),
-    )
+    patch, x = Patch(node, typed=False), first(node)
+    alpha = patch.number(float_attribute(node, "alpha", 1.702), "alpha")
+    sigmoid = patch.add("Sigmoid", patch.add("Mul", x, alpha))
+    patch.become("Mul", x, sigmoid)
 
 
 def _matmul(node: ir.Node) -> None:
-    """alpha * a @ b, either of them with its last two axes changed for each other."""
-    s = Spelling(node)
-    if _integer(node, "transBatchA", 0) or _integer(node, "transBatchB", 0):
+    """alpha * a @ b, either of them with its last two axes exchanged."""
+    patch = Patch(node, typed=False)
+    if int_attribute(node, "transBatchA", 0) or int_attribute(node, "transBatchB", 0):
         raise _refuse(node, "transBatchA or transBatchB is 1; expected 0")
-    a, b = (
-        _turned(s, value) if _integer(node, name, 0) else value
-        for name, value in (("transA", s.x), ("transB", node.inputs[1]))
-    )
-    s.finish("Mul", s.add("MatMul", a, b), _number(s, _real(node, "alpha", 1.0)))
+    a: ir.Value | None = first(node)
+    b = node.inputs[1]
+    if int_attribute(node, "transA", 0):
+        a = _transposed(patch, a)
+    if int_attribute(node, "transB", 0):
+        b = _transposed(patch, b)
+    alpha = patch.number(float_attribute(node, "alpha", 1.0), "alpha")
+    patch.become("Mul", patch.add("MatMul", a, b), alpha)
 
 
-def _turned(s: Spelling, value: ir.Value | None) -> ir.Value:
-    """The last two axes of however many."""
-    return s.add("Einsum", value, equation="...ij->...ji")
+def _transposed(patch: Patch, value: ir.Value | None) -> ir.Value:
+    """Exchange the last two axes of a value of unknown rank."""
+    return patch.add("Einsum", value, equation="...ij->...ji")
 
 
 _ACTIVATIONS: dict[str, tuple[tuple[str, float], ...]] = {
@@ -162,99 +153,81 @@ _ACTIVATIONS: dict[str, tuple[tuple[str, float], ...]] = {
 }  # fmt: skip
 
 
-def _activated(
-    node: ir.Node,
-    s: Spelling,
-    value: ir.Value,
-    name: str | None,
-    parameters: tuple[float, ...],
+def _activate(
+    patch: Patch, value: ir.Value, name: str, parameters: tuple[float, ...]
 ) -> None:
-    """The activation that was fused becomes the node itself."""
-    if name is None:
-        s.finish("Identity", value)
+    """Turn the node itself into its fused activation; an empty name means none."""
+    if not name:
+        patch.become("Identity", value)
     elif name == "Clip" and len(parameters) == 2:
-        s.finish("Clip", value, *(_number(s, limit) for limit in parameters))
+        low = patch.number(parameters[0], "low")
+        high = patch.number(parameters[1], "high")
+        patch.become("Clip", value, low, high)
     elif name in _ACTIVATIONS:
-        s.finish(name, value)
-        defaults = _ACTIVATIONS[name]
-        given = (*parameters, *(default for _, default in defaults[len(parameters) :]))
-        for (key, _), number in zip(defaults, given, strict=False):
-            node.attributes[key] = ir.AttrFloat32(key, number)
+        numbers = dict(_ACTIVATIONS[name])
+        numbers.update(zip(numbers, parameters, strict=False))
+        patch.become(name, value, **numbers)
     else:
-        raise _refuse(
-            node,
-            f"activation={name}; expected {', '.join(sorted({*_ACTIVATIONS, 'Clip'}))}",
-        )
+        expected = ", ".join(sorted({*_ACTIVATIONS, "Clip"}))
+        raise _refuse(patch.node, f"activation={name}; expected {expected}")
 
 
-def _word(node: ir.Node, name: str) -> str | None:
-    return node.attributes[name].as_string() if name in node.attributes else None
+_CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+_GEMM = ("alpha", "beta", "transA", "transB")
+_GEMM_PARAMETERS = ("activation_alpha", "activation_beta", "activation_gamma")
 
 
 def _conv(node: ir.Node) -> None:
-    """An activation of a convolution, to which another value may be added."""
-    s, other = Spelling(node), _operand(node, 3)
-    name = _word(node, "activation")
-    parameters = (
-        tuple(node.attributes["activation_params"].as_floats())
-        if "activation_params" in node.attributes
-        else ()
-    )
-    value = s.add("Conv", s.x, node.inputs[1], _operand(node, 2))
-    _copy(
-        node, value, "auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"
-    )
-    _activated(
-        node,
-        s,
-        value if other is None else s.add("Add", value, other),
-        name,
-        parameters,
-    )
+    """FusedConv -> Conv, Add of a fourth operand if there is one, the activation."""
+    patch, addend = Patch(node, typed=False), operand(node, 3)
+    activation = string_attribute(node, "activation", "")
+    parameters: tuple[float, ...] = ()
+    if "activation_params" in node.attributes:
+        parameters = tuple(node.attributes["activation_params"].as_floats())
+    value = patch.add("Conv", first(node), node.inputs[1], operand(node, 2))
+    copy_attributes(node, value, *_CONV)
+    if addend is not None:
+        value = patch.add("Add", value, addend)
+    _activate(patch, value, activation, parameters)
 
 
 def _gemm(node: ir.Node) -> None:
-    s, name = Spelling(node), _word(node, "activation")
-    keys = [
-        key
-        for key in ("activation_alpha", "activation_beta", "activation_gamma")
-        if key in node.attributes
-    ]
-    value = s.add("Gemm", s.x, node.inputs[1], _operand(node, 2))
-    _copy(node, value, "alpha", "beta", "transA", "transB")
-    _activated(node, s, value, name, tuple(_real(node, key, 0.0) for key in keys))
-
-
-def _copy(node: ir.Node, value: ir.Value, *names: str) -> None:
-    maker = value.producer()
-    assert maker is not None
-    maker.attributes.update(
-        {name: node.attributes[name] for name in names if name in node.attributes}
-    )
+    """FusedGemm -> Gemm, the activation."""
+    patch = Patch(node, typed=False)
+    activation = string_attribute(node, "activation", "")
+    given = [name for name in _GEMM_PARAMETERS if name in node.attributes]
+    parameters = tuple(float_attribute(node, name, 0.0) for name in given)
+    value = patch.add("Gemm", first(node), node.inputs[1], operand(node, 2))
+    copy_attributes(node, value, *_GEMM)
+    _activate(patch, value, activation, parameters)
 
 
 def _layer_norm(node: ir.Node) -> None:
-    """The optimiser's own, before ONNX had one: the same operands and attributes."""
-    for name in [name for name in node.attributes if name not in ("axis", "epsilon")]:
-        node.attributes.pop(name)
+    """Drop what the optimiser's LayerNormalization, older than ONNX's own, has besides."""
+    extra = set(node.attributes) - {"axis", "epsilon"}
+    drop_attributes(node, *extra)
 
 
 def _skip_layer_norm(node: ir.Node) -> None:
-    """A norm of x + skip + bias, which sum may be read too."""
-    s, simple = Spelling(node), node.op_type.startswith("SkipSimplified")
-    total, epsilon = s.add("Add", s.x, node.inputs[1]), _real(node, "epsilon", 1e-12)
-    bias = _operand(node, 3 if simple else 4)
+    """SkipLayerNormalization -> Add, Add of a bias if there is one, LayerNormalization.
+
+    The sum may be read too, as the fourth output.
+    """
+    patch = Patch(node, typed=False)
+    is_simplified = node.op_type.startswith("SkipSimplified")
+    epsilon = float_attribute(node, "epsilon", 1e-12)
+    scale = node.inputs[2]
+    shift = None if is_simplified else operand(node, 3)
+    bias = operand(node, 3 if is_simplified else 4)
+    total = patch.add("Add", first(node), node.inputs[1])
     if bias is not None:
-        total = s.add("Add", total, bias)
-    scale, shift = node.inputs[2], None if simple else _operand(node, 3)
+        total = patch.add("Add", total, bias)
     if len(node.outputs) == 4:
-        name, node.outputs[3].name = node.outputs[3].name, None
-        node.outputs[3].replace_all_uses_with(total, replace_graph_outputs=True)
-        total.name = name
+        Patch(node, node.outputs[3], typed=False).take_over(total)
     node.resize_outputs(1)
-    s.finish("LayerNormalization", total, scale, *([] if shift is None else [shift]))
-    node.attributes["epsilon"] = ir.AttrFloat32("epsilon", epsilon)
-    if simple:
+    operands = [total, scale] if shift is None else [total, scale, shift]
+    patch.become("LayerNormalization", *operands, epsilon=epsilon)
+    if is_simplified:
         node.op_type = "RMSNormalization"
         decompose_rms_norm(node)
 
@@ -272,7 +245,7 @@ MICROSOFT: dict[str, Callable[[ir.Node], None]] = {
     "SimplifiedLayerNormalization": decompose_rms_norm,
 }
 
-# The least and the most of their operands.
+# The least and the greatest number of operands of each.
 OPERANDS: dict[str, tuple[int, int]] = {
     "BiasGelu": (2, 2),
     "FastGelu": (1, 2),

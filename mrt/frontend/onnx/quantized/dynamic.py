@@ -1,4 +1,4 @@
-"""Models whose weights are integers and whose values are quantised anew for each sample: read with float values again."""
+"""Models with integer weights, whose values are quantised anew for each sample, are read with float values."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from mrt.frontend.onnx.opsets.experimental import Nodes
 from mrt.frontend.onnx.opsets.microsoft import DOMAIN as MICROSOFT
+from mrt.frontend.onnx.opsets.proto_patch import ProtoPatch
 from mrt.frontend.onnx.read.read import DEFAULT_DOMAINS, add_note
 
 NOTE = (
@@ -29,8 +29,9 @@ _MOVEMENT = ("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueez
 def read_dynamic(proto: onnx.ModelProto) -> None:
     """DynamicQuantizeLinear(x) -> x, of scale 1 and zero point 0; MatMulInteger(x, w) and ConvInteger(x, w) in floats.
 
-    Applies to integers that come from a DynamicQuantizeLinear; others stay, and are refused with the other operators. What
-    onnxruntime has for both in one (DynamicQuantizeLSTM and its like) becomes the operator of floats.
+    Applies to integers that come from a DynamicQuantizeLinear; others stay, and are refused
+    with the other operators. Fused operators of onnxruntime (DynamicQuantizeLSTM and its
+    like) become the operator of floats.
     """
     if not any(
         _is(node, "DynamicQuantizeLinear") or _is_fused(node)
@@ -51,9 +52,10 @@ def _is(node: onnx.NodeProto, operator: str) -> bool:
 
 
 def _rounded_biases(proto: onnx.ModelProto) -> set[str]:
-    """Where a bias in steps of the values' scale, Cast(Floor(bias / scale)), is added to a sum of integers: both roundings.
+    """The roundings in Cast(Floor(bias / scale)), where this is added to a sum of integers.
 
-    The scale is 1 here, so that they would leave nothing of most biases.
+    There the bias is in steps of the values' scale. This scale is 1 here, so that the
+    roundings would leave nothing of most biases.
     """
     makers = {name: node for node in proto.graph.node for name in node.output}
     sums = {
@@ -155,8 +157,12 @@ class _Reader:
         return [node]
 
     def _reads_floats(self, node: onnx.NodeProto) -> bool:
-        """A, B, their scales, their zero points: whether A is the values that a DynamicQuantizeLinear took, counted as by it."""
-        return node.input[0] in self.floats and [*node.input, "", ""][4] in self.zeros
+        """Whether A holds values of a DynamicQuantizeLinear, with the zero point of one.
+
+        The operands are A, B, their scales, their zero points.
+        """
+        zero = node.input[4] if len(node.input) > 4 else ""
+        return node.input[0] in self.floats and zero in self.zeros
 
     def _quantized(self, node: onnx.NodeProto) -> None:
         q, scale, zero = [*node.output, "", "", ""][:3]
@@ -182,7 +188,7 @@ class _Reader:
 
     def _product(self, node: onnx.NodeProto, operator: str) -> None:
         """Of weights without their zero point; that of the values is 0."""
-        nodes = Nodes(node, self.taken)
+        nodes = ProtoPatch(node, self.taken)
         weights = nodes.add("Cast", node.input[1], to=onnx.TensorProto.FLOAT)
         if len(node.input) > 3 and node.input[3]:
             zero = nodes.add("Cast", node.input[3], to=onnx.TensorProto.FLOAT)
@@ -205,7 +211,7 @@ class _Reader:
 
         W [D,I,4H] and R [D,H,4H] are stored the other way round than the LSTM's own.
         """
-        nodes = Nodes(node, self.taken)
+        nodes = ProtoPatch(node, self.taken)
         beside = numpy_helper.from_array(
             np.array([0, 1, -1], np.int64)
         )  # [D,1,1] or [D,1,4H]
@@ -228,7 +234,7 @@ class _Reader:
 
         Its scales are those of a product, in any order: A's may hold what belongs to the weights.
         """
-        nodes = Nodes(node, self.taken)
+        nodes = ProtoPatch(node, self.taken)
         operands = [*node.input[1:], "", "", "", "", ""]
         of_both = node.op_type == "MatMulIntegerToFloat"
         weights, scale, zero, bias = (
@@ -247,7 +253,7 @@ class _Reader:
         self.made += [*nodes.made, made]
 
 
-def _reals(nodes: Nodes, integers: str, scale: str, zero: str) -> str:
+def _reals(nodes: ProtoPatch, integers: str, scale: str, zero: str) -> str:
     """scale * (integers - zero)."""
     reals = nodes.add("Cast", integers, to=onnx.TensorProto.FLOAT)
     if zero:

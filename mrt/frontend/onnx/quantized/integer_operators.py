@@ -1,4 +1,4 @@
-"""Operators that compute with a model's integers (QLinearConv and its like), as float ones that DequantizeLinear feeds."""
+"""Integer operators (QLinearConv and its like) become float ones between Dequantize- and QuantizeLinear."""
 
 from __future__ import annotations
 
@@ -8,165 +8,161 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
-from mrt.frontend.onnx.opsets.after_20 import Spelling
+from mrt.graph.patch import Patch, copy_attributes
+from mrt.graph.values import Array, float_attribute, int_attribute
 
 Operand = ir.Value | None
-_MICROSOFT = "com.microsoft"
+_DOMAINS = ("", "ai.onnx", "com.microsoft")
 
 
 def decompose_integer_operators(model: ir.Model) -> None:
-    """In place. Raises Unsupported for forms that have no float ones."""
-    for node in [
-        node
-        for node in model.graph
-        if node.op_type in _DECOMPOSE and node.domain in ("", "ai.onnx", _MICROSOFT)
-    ]:
-        node.domain = ""
-        _DECOMPOSE[node.op_type](node)
+    """Decompose them in place; raises Unsupported for forms that have no float ones."""
+    for node in list(model.graph):
+        if node.op_type in _DECOMPOSE and node.domain in _DOMAINS:
+            node.domain = ""
+            _DECOMPOSE[node.op_type](node)
 
 
-def _real(
-    s: Spelling, integers: Operand, scale: Operand, zero: Operand, **attributes: int
-) -> ir.Value:
+def _real(patch: Patch, quantized: Sequence[Operand], **attributes: int) -> ir.Value:
+    """DequantizeLinear of integers, their scale and their zero point, if there is one."""
+    integers, scale, zero = quantized
     if integers is None or scale is None:
-        raise _refuse(s.node, "an operand is missing")
-    operands = [integers, scale, *([] if zero is None else [zero])]
-    return s.add("DequantizeLinear", *operands, **attributes)
+        raise _refuse(patch.node, "an operand is missing")
+    operands = [integers, scale] if zero is None else [integers, scale, zero]
+    return patch.add("DequantizeLinear", *operands, **attributes)
 
 
-def _finish(s: Spelling, value: ir.Value, scale: Operand, zero: Operand) -> None:
+def _finish(patch: Patch, value: ir.Value, scale: Operand, zero: Operand) -> None:
+    """Turn the node itself into the QuantizeLinear of a real value."""
     if scale is None:
-        raise _refuse(s.node, "the scale of its result is missing")
-    s.finish("QuantizeLinear", value, scale, *([] if zero is None else [zero]))
-
-
-def _kept(node: ir.Node, *left: str) -> dict[str, ir.Attr]:
-    return {name: item for name, item in node.attributes.items() if name not in left}
-
-
-def _computed(
-    s: Spelling, operator: str, *inputs: Operand, kept: dict[str, ir.Attr] | None = None
-) -> ir.Value:
-    value = s.add(operator, *inputs)
-    maker = value.producer()
-    assert maker is not None
-    maker.attributes.update(kept or {})
-    return value
+        raise _refuse(patch.node, "the scale of its result is missing")
+    operands = [value, scale] if zero is None else [value, scale, zero]
+    patch.become("QuantizeLinear", *operands)
 
 
 def _operands(node: ir.Node, count: int) -> list[Operand]:
-    return [*node.inputs, *[None] * count][:count]
+    """The operands, filled up with None."""
+    missing = [None] * (count - len(node.inputs))
+    return [*node.inputs, *missing][:count]
 
 
-def _bias(s: Spelling, bias: Operand, scales: Sequence[Operand]) -> ir.Value:
-    """Counted in products of both scales, and without a zero point."""
-    parts = [
-        None if scale is None else ir.convenience.get_const_tensor(scale)
-        for scale in scales
-    ]
-    arrays = [part.numpy() for part in parts if part is not None]
-    if len(arrays) != len(scales) or arrays[0].size != 1:
+def _bias(patch: Patch, bias: Operand, scales: Sequence[Operand]) -> ir.Value:
+    """The bias, whose scale is the product of both scales and whose zero point is 0."""
+    x_scale, weight_scale = (_array(scale) for scale in scales)
+    if x_scale is None or weight_scale is None or x_scale.size != 1:
         raise _refuse(
-            s.node,
-            "its scales are computed, or its input has several; expected constants, and one of the input",
+            patch.node,
+            "its scales are computed, or its input has several; "
+            "expected constants, and one of the input",
         )
-    product = (arrays[0].astype(np.float32) * arrays[1].astype(np.float32)).reshape(-1)
-    return _real(
-        s,
-        bias,
-        s.constant(product if product.size > 1 else product.reshape(())),
-        None,
-        axis=0,
-    )
+    product = x_scale.astype(np.float32) * weight_scale.astype(np.float32)
+    shape = (-1,) if product.size > 1 else ()
+    scale = patch.constant(product.reshape(shape), "bias_scale")
+    return _real(patch, (bias, scale, None), axis=0)
+
+
+def _array(value: Operand) -> Array | None:
+    """The array of an initializer or of a Constant node; None for a computed value."""
+    tensor = None if value is None else ir.convenience.get_const_tensor(value)
+    return None if tensor is None else tensor.numpy()
+
+
+def _kept(node: ir.Node, *dropped: str) -> list[str]:
+    """The names of a node's attributes, without some."""
+    return [name for name in node.attributes if name not in dropped]
 
 
 def _conv(node: ir.Node) -> None:
     _refuse_channels_last(node)
-    s, kept = Spelling(node), _kept(node, "channels_last")
-    x, xs, xz, w, ws, wz, ys, yz, b = _operands(node, 9)
-    inputs = [_real(s, x, xs, xz), _real(s, w, ws, wz, axis=0)]
-    if b is not None:
-        inputs.append(_bias(s, b, (xs, ws)))
-    _finish(s, _computed(s, "Conv", *inputs, kept=kept), ys, yz)
+    patch, operands = Patch(node, typed=False), _operands(node, 9)
+    inputs = [
+        _real(patch, operands[:3]),
+        _real(patch, operands[3:6], axis=0),
+    ]
+    if operands[8] is not None:
+        inputs.append(_bias(patch, operands[8], (operands[1], operands[4])))
+    value = patch.add("Conv", *inputs)
+    copy_attributes(node, value, *_kept(node, "channels_last"))
+    _finish(patch, value, operands[6], operands[7])
 
 
 def _matmul(node: ir.Node) -> None:
-    s = Spelling(node)
-    a, as_, az, b, bs, bz, ys, yz = _operands(node, 8)
-    _finish(
-        s, s.add("MatMul", _real(s, a, as_, az), _real(s, b, bs, bz, axis=-1)), ys, yz
-    )
+    patch, operands = Patch(node, typed=False), _operands(node, 8)
+    a = _real(patch, operands[:3])
+    b = _real(patch, operands[3:6], axis=-1)
+    _finish(patch, patch.add("MatMul", a, b), operands[6], operands[7])
 
 
 def _gemm(node: ir.Node) -> None:
-    """Its result is quantised only where it has a scale."""
-    s, kept = Spelling(node), _kept(node)
-    a, as_, az, b, bs, bz, c, ys, yz = _operands(node, 9)
-    axis = (
-        0 if "transB" in node.attributes and node.attributes["transB"].as_int() else 1
-    )
-    inputs = [_real(s, a, as_, az), _real(s, b, bs, bz, axis=axis)]
-    if c is not None:
-        alpha = (
-            node.attributes["alpha"].as_float() if "alpha" in node.attributes else 1.0
-        )
+    """QGemm -> Gemm; the result is quantised only where it has a scale."""
+    patch, operands = Patch(node, typed=False), _operands(node, 9)
+    axis = 0 if int_attribute(node, "transB", 0) else 1
+    inputs = [
+        _real(patch, operands[:3]),
+        _real(patch, operands[3:6], axis=axis),
+    ]
+    if operands[6] is not None:
+        alpha = float_attribute(node, "alpha", 1.0)
         if alpha != 1.0:
             raise _refuse(node, f"alpha={alpha} beside a bias; expected 1")
-        inputs.append(_bias(s, c, (as_, bs)))
-    if ys is not None:
-        _finish(s, _computed(s, "Gemm", *inputs, kept=kept), ys, yz)
+        inputs.append(_bias(patch, operands[6], (operands[1], operands[4])))
+    scale, zero = operands[7:]
+    if scale is None:
+        kept = dict(node.attributes)
+        patch.become("Gemm", *inputs)
+        node.attributes.update(kept)
         return
-    s.finish("Gemm", *inputs)
-    node.attributes.update(kept)
+    value = patch.add("Gemm", *inputs)
+    copy_attributes(node, value, *node.attributes)
+    _finish(patch, value, scale, zero)
 
 
 def _binary(node: ir.Node) -> None:
-    s, operator = Spelling(node), node.op_type.removeprefix("QLinear")
-    a, as_, az, b, bs, bz, ys, yz = _operands(node, 8)
-    _finish(s, s.add(operator, _real(s, a, as_, az), _real(s, b, bs, bz)), ys, yz)
+    patch, operands = Patch(node, typed=False), _operands(node, 8)
+    operator = node.op_type.removeprefix("QLinear")
+    a, b = _real(patch, operands[:3]), _real(patch, operands[3:6])
+    _finish(patch, patch.add(operator, a, b), operands[6], operands[7])
 
 
 def _unary(node: ir.Node) -> None:
     _refuse_channels_last(node)
-    s, kept = Spelling(node), _kept(node, "channels_last", "opset")
-    x, xs, xz, ys, yz = _operands(node, 5)
-    _finish(
-        s,
-        _computed(
-            s, node.op_type.removeprefix("QLinear"), _real(s, x, xs, xz), kept=kept
-        ),
-        ys,
-        yz,
-    )
+    patch, operands = Patch(node, typed=False), _operands(node, 5)
+    operator = node.op_type.removeprefix("QLinear")
+    value = patch.add(operator, _real(patch, operands[:3]))
+    copy_attributes(node, value, *_kept(node, "channels_last", "opset"))
+    _finish(patch, value, operands[3], operands[4])
 
 
 def _softmax(node: ir.Node) -> None:
-    """Of one axis; before opset 13 of all behind it, too."""
-    opset = node.attributes["opset"].as_int() if "opset" in node.attributes else 13
-    if opset < 13 and (
-        "axis" not in node.attributes or node.attributes["axis"].as_int() != -1
-    ):
+    """A softmax of one axis; before opset 13 it was one of all axes behind it, too."""
+    opset = int_attribute(node, "opset", 13)
+    if opset < 13 and int_attribute(node, "axis", 1) != -1:
         raise _refuse(
             node,
-            f"opset={opset} and another axis than the last; expected opset=13 or axis=-1",
+            f"opset={opset} and another axis than the last; "
+            "expected opset=13 or axis=-1",
         )
     _unary(node)
 
 
 def _concat(node: ir.Node) -> None:
-    s, kept = Spelling(node), _kept(node)
-    ys, yz, *rest = node.inputs
+    patch = Patch(node, typed=False)
+    scale, zero, *rest = node.inputs
     if len(rest) % 3:
         raise _refuse(
             node,
-            f"{len(rest)} operands behind its scale and zero point; expected three for each part",
+            f"{len(rest)} operands behind its scale and zero point; "
+            "expected three for each part",
         )
-    parts = [_real(s, *rest[place : place + 3]) for place in range(0, len(rest), 3)]
-    _finish(s, _computed(s, "Concat", *parts, kept=kept), ys, yz)
+    starts = range(0, len(rest), 3)
+    parts = [_real(patch, rest[start : start + 3]) for start in starts]
+    value = patch.add("Concat", *parts)
+    copy_attributes(node, value, *node.attributes)
+    _finish(patch, value, scale, zero)
 
 
 def _refuse_channels_last(node: ir.Node) -> None:
-    if "channels_last" in node.attributes and node.attributes["channels_last"].as_int():
+    if int_attribute(node, "channels_last", 0):
         raise _refuse(node, "channels_last=1; expected 0")
 
 
@@ -197,7 +193,7 @@ _DECOMPOSE: dict[str, Callable[[ir.Node], None]] = {
 OF_ONNX = ("QLinearConv", "QLinearMatMul")
 MOST_PARTS = 1 << 16  # operands of a concatenation
 
-# Of com.microsoft: the least and the most of their operands.
+# Operators of com.microsoft, with the least and the greatest number of operands.
 OF_MICROSOFT: dict[str, tuple[int, int]] = {
     "DequantizeLinear": (2, 3),
     "QGemm": (6, 9),

@@ -1,4 +1,4 @@
-"""Between which numbers a value lies whatever the inputs are, as far as the operator says that made it."""
+"""The interval of a value for all inputs, as far as it follows from the operators that made it."""
 
 from __future__ import annotations
 
@@ -7,61 +7,57 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
-Range = tuple[float, float]
-ANYTHING: Range = (-math.inf, math.inf)
+from mrt.graph.values import operand
+
+Interval = tuple[float, float]
+UNBOUNDED: Interval = (-math.inf, math.inf)
 
 
-def range_of(value: ir.Value | None) -> Range:
-    """The least and the greatest number; infinite where nothing is known."""
-    chain = []
-    while (
-        value is not None
-        and (node := value.producer()) is not None
-        and node.op_type in _STEPS
-        and node.inputs
-    ):
+def interval_of(value: ir.Value | None) -> Interval:
+    """The least and the greatest number; infinite where no operator bounds them."""
+    chain: list[ir.Node] = []
+    node = None if value is None else value.producer()
+    while node is not None and node.op_type in _STEPS and node.inputs:
         chain.append(node)
-        value = node.inputs[0]
-    known = ANYTHING
+        previous = node.inputs[0]
+        node = None if previous is None else previous.producer()
+    interval = UNBOUNDED
     for node in reversed(chain):
-        known = _STEPS[node.op_type](node, known)
-    return known
+        interval = _STEPS[node.op_type](node, interval)
+    return interval
 
 
-def _same(node: ir.Node, known: Range) -> Range:
-    return known
+def _same(node: ir.Node, interval: Interval) -> Interval:
+    return interval
 
 
-def _with_zero(node: ir.Node, known: Range) -> Range:
+def _with_zero(node: ir.Node, interval: Interval) -> Interval:
     """Padding may take part."""
-    return min(known[0], 0.0), max(known[1], 0.0)
+    return min(interval[0], 0.0), max(interval[1], 0.0)
 
 
-def _relu(node: ir.Node, known: Range) -> Range:
-    return max(known[0], 0.0), max(known[1], 0.0)
+def _relu(node: ir.Node, interval: Interval) -> Interval:
+    return max(interval[0], 0.0), max(interval[1], 0.0)
 
 
-def _clip(node: ir.Node, known: Range) -> Range:
-    """Its limits, operands or, in old models, attributes."""
-    low, high = (_limit(node, index, name) for index, name in ((1, "min"), (2, "max")))
-    return max(known[0], -math.inf if low is None else low), min(
-        known[1], math.inf if high is None else high
-    )
+def _clip(node: ir.Node, interval: Interval) -> Interval:
+    """The bounds are operands or, in old models, attributes."""
+    low = _bound(node, 1, "min", -math.inf)
+    high = _bound(node, 2, "max", math.inf)
+    return max(interval[0], low), min(interval[1], high)
 
 
-def _limit(node: ir.Node, index: int, name: str) -> float | None:
+def _bound(node: ir.Node, index: int, name: str, default: float) -> float:
     if name in node.attributes:
         return node.attributes[name].as_float()
-    value = node.inputs[index] if index < len(node.inputs) else None
+    value = operand(node, index)
     tensor = None if value is None else ir.convenience.get_const_tensor(value)
-    return (
-        None
-        if tensor is None or tensor.size != 1
-        else float(tensor.numpy().reshape(()))
-    )
+    if tensor is None or tensor.size != 1:
+        return default
+    return float(tensor.numpy().reshape(()))
 
 
-_STEPS: dict[str, Callable[[ir.Node, Range], Range]] = {
+_STEPS: dict[str, Callable[[ir.Node, Interval], Interval]] = {
     **dict.fromkeys(
         (
             "Flatten",
@@ -81,9 +77,9 @@ _STEPS: dict[str, Callable[[ir.Node, Range], Range]] = {
     ),
     **dict.fromkeys(("AveragePool",), _with_zero),
     **dict.fromkeys(
-        ("Sigmoid", "Softmax", "HardSigmoid"), lambda node, known: (0.0, 1.0)
+        ("Sigmoid", "Softmax", "HardSigmoid"), lambda node, interval: (0.0, 1.0)
     ),
-    "Tanh": lambda node, known: (-1.0, 1.0),
+    "Tanh": lambda node, interval: (-1.0, 1.0),
     "Relu": _relu,
     "Clip": _clip,
 }

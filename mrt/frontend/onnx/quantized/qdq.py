@@ -1,7 +1,8 @@
-"""Models that are quantised already (QuantizeLinear, DequantizeLinear): read as the float model that they stand for.
+"""QDQ models (QuantizeLinear, DequantizeLinear) are read as the float models that they represent.
 
-What a value's integers could not say is left: a QuantizeLinear and its DequantizeLinear are the Clip to the range of their
-type. Rounding to their steps is not: the program has scales of its own. Weights are those that their integers stand for.
+A QuantizeLinear and its DequantizeLinear become the Clip to the interval of their type.
+Their rounding is left out: the program has scales of its own. Weights become the reals
+that their integers stand for.
 """
 
 from __future__ import annotations
@@ -12,25 +13,38 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
-from mrt.frontend.onnx.opsets.after_20 import Spelling
 from mrt.frontend.onnx.quantized.integer_operators import decompose_integer_operators
-from mrt.frontend.onnx.quantized.intervals import range_of
+from mrt.frontend.onnx.quantized.intervals import interval_of
 from mrt.frontend.onnx.quantized.stored_weights import (
     HOLD,
-    Array,
     fold_dequantized,
     fold_quantized,
     release,
 )
 from mrt.frontend.onnx.read.read import NOTES
+from mrt.graph.patch import Patch
+from mrt.graph.values import Array, first
 
 NOTE = (
     "values that the model quantises (QuantizeLinear) are read as they are, clipped to the range of their integers: "
     "the program has scales of its own"
 )
-# Of integers what they are of the reals that these stand for.
-_MOVEMENT = ("DepthToSpace", "Expand", "Flatten", "Gather", "Identity", "MaxPool", "Reshape", "Slice", "SpaceToDepth", "Squeeze",
-             "Tile", "Transpose", "Unsqueeze")  # fmt: skip
+# Operators that act on the integers exactly as on the reals they represent.
+_MOVEMENT = (
+    "DepthToSpace",
+    "Expand",
+    "Flatten",
+    "Gather",
+    "Identity",
+    "MaxPool",
+    "Reshape",
+    "Slice",
+    "SpaceToDepth",
+    "Squeeze",
+    "Tile",
+    "Transpose",
+    "Unsqueeze",
+)
 
 
 @dataclass(frozen=True)
@@ -55,10 +69,10 @@ class Grid:
 
 
 def read_quantised(model: ir.Model) -> None:
-    """Replace every QuantizeLinear and DequantizeLinear, and what computes with integers between them; in place.
+    """Replace every QuantizeLinear, DequantizeLinear and operator on integers, in place.
 
-    Raises Unsupported, naming every node, for computed scales, scales of channels or blocks of computed values, and types
-    that are no integers.
+    Raises Unsupported, naming every node, for computed scales, scales of channels or
+    blocks of computed values, and types that are no integers.
     """
     decompose_integer_operators(model)
     problems, quantises = [], False
@@ -174,37 +188,49 @@ def _become_identity(node: ir.Node) -> None:
 
 
 def _write_clip(node: ir.Node, grid: Grid) -> None:
-    """Nothing where what computes the value cannot leave the range by more than half a step, which is rounded away."""
-    s = Spelling(node)
+    """QuantizeLinear -> Clip to the interval of its integers.
+
+    It becomes an Identity where the value cannot leave that interval by more than half a
+    step, which is rounded away.
+    """
+    patch, x = Patch(node, typed=False), first(node)
     low, high = grid.real(grid.least), grid.real(grid.most)
-    known, half = range_of(s.x), float(grid.scale) / 2
-    if float(low) - half <= known[0] and known[1] <= float(high) + half:
-        s.finish("Identity", s.x)
-    else:
-        s.finish("Clip", s.x, s.constant(low), s.constant(high))
+    proven_low, proven_high = interval_of(x)
+    half = float(grid.scale) / 2
+    if float(low) - half <= proven_low and proven_high <= float(high) + half:
+        patch.become("Identity", x)
+        return
+    bounds = patch.constant(low, "low"), patch.constant(high, "high")
+    patch.become("Clip", x, *bounds)
 
 
 def _write_integers(node: ir.Node, grid: Grid) -> None:
-    """Integers that are read as such: round(x / scale) + zero point, half to even, saturated."""
-    s = Spelling(node)
-    kind = next(kind for kind, ends in HOLD.items() if ends == (grid.least, grid.most))
-    rounded = s.add("Round", s.add("Div", s.x, s.constant(grid.scale)))
-    moved = s.add("Add", rounded, _number(s, grid, grid.zero))
-    held = s.add(
-        "Clip", moved, _number(s, grid, grid.least), _number(s, grid, grid.most)
-    )
-    s.finish("Cast", held)
-    node.attributes["to"] = ir.AttrInt64("to", int(kind))
+    """round(x / scale) + zero point, half to even, saturated: integers that are read as such."""
+    patch = Patch(node, typed=False)
+    steps = patch.add("Div", first(node), patch.constant(grid.scale, "scale"))
+    zero = _number(patch, grid, grid.zero, "zero_point")
+    integers = patch.add("Add", patch.add("Round", steps), zero)
+    low = _number(patch, grid, grid.least, "low")
+    high = _number(patch, grid, grid.most, "high")
+    saturated = patch.add("Clip", integers, low, high)
+    patch.become("Cast", saturated, to=int(_dtype_of(grid)))
+
+
+def _dtype_of(grid: Grid) -> ir.DataType:
+    """The first type that holds exactly the integers of a grid."""
+    interval = (grid.least, grid.most)
+    return next(dtype for dtype, bounds in HOLD.items() if bounds == interval)
 
 
 def _write_reals(node: ir.Node, grid: Grid) -> None:
-    """Integers that are given, or computed: (integer - zero point) * scale."""
-    s = Spelling(node)
-    real = s.add("Cast", s.x, to=int(ir.DataType.from_numpy(grid.scale.dtype)))
-    s.finish(
-        "Mul", s.add("Sub", real, _number(s, grid, grid.zero)), s.constant(grid.scale)
-    )
+    """(integer - zero point) * scale, for integers that are given or computed."""
+    patch = Patch(node, typed=False)
+    dtype = ir.DataType.from_numpy(grid.scale.dtype)
+    real = patch.add("Cast", first(node), to=int(dtype))
+    zero = _number(patch, grid, grid.zero, "zero_point")
+    scale = patch.constant(grid.scale, "scale")
+    patch.become("Mul", patch.add("Sub", real, zero), scale)
 
 
-def _number(s: Spelling, grid: Grid, integer: int) -> ir.Value:
-    return s.constant(np.array(integer, grid.scale.dtype))
+def _number(patch: Patch, grid: Grid, integer: int, role: str) -> ir.Value:
+    return patch.constant(np.array(integer, grid.scale.dtype), role)

@@ -1,23 +1,32 @@
-"""Weights that a file keeps as small integers with a scale become the floats that they stand for, and the other way round."""
+"""Constant weights are dequantized or quantized at conversion.
+
+A file may keep them as small integers with a scale; they become the floats that these
+stand for, and the other way round.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx_ir as ir
 
-Array = npt.NDArray[Any]
+from mrt.graph.patch import Patch, bypass
+from mrt.graph.values import Array, int_attribute
 
 # The least and the greatest number of the types in which files keep integers for reals.
 HOLD = {
-    ir.DataType.UINT8: (0, 2**8 - 1), ir.DataType.INT8: (-(2**7), 2**7 - 1), ir.DataType.UINT16: (0, 2**16 - 1),
-    ir.DataType.INT16: (-(2**15), 2**15 - 1), ir.DataType.INT32: (-(2**31), 2**31 - 1), ir.DataType.UINT4: (0, 15),
-    ir.DataType.INT4: (-8, 7), ir.DataType.UINT2: (0, 3), ir.DataType.INT2: (-2, 1),
-}  # fmt: skip
+    ir.DataType.UINT8: (0, 2**8 - 1),
+    ir.DataType.INT8: (-(2**7), 2**7 - 1),
+    ir.DataType.UINT16: (0, 2**16 - 1),
+    ir.DataType.INT16: (-(2**15), 2**15 - 1),
+    ir.DataType.INT32: (-(2**31), 2**31 - 1),
+    ir.DataType.UINT4: (0, 15),
+    ir.DataType.INT4: (-8, 7),
+    ir.DataType.UINT2: (0, 3),
+    ir.DataType.INT2: (-2, 1),
+}
 
 
 def fold_dequantized(node: ir.Node) -> bool | str:
@@ -61,7 +70,10 @@ def fold_quantized(node: ir.Node) -> bool | str:
 def _constants(
     node: ir.Node, no_zero: Array
 ) -> tuple[Array, Array, Array] | str | None:
-    """What is folded, its scale and its zero point, spread as it is; what is wrong; or None where an operand is computed."""
+    """The array to fold, its scale and its zero point, broadcast to it.
+
+    A string is what is wrong with them; None stands for a computed operand.
+    """
     operands = [
         ir.convenience.get_const_tensor(value)
         for value in node.inputs
@@ -79,73 +91,49 @@ def _constants(
 
 def _hold(node: ir.Node, array: Array) -> None:
     """An initializer in the place of the node, or in front of it where the model ends there; what only it read goes."""
-    graph, operands = node.graph, list(node.inputs)
-    assert isinstance(graph, ir.Graph)
-    taken = {value.name for other in graph for value in other.outputs} | set(
-        graph.initializers
-    )
-    name = f"{node.outputs[0].name}.stored"
-    while name in taken:
-        name += "_"
-    tensor = ir.tensor(array, name=name)
-    value = ir.Value(
-        name=name,
-        shape=ir.Shape(array.shape),
-        type=ir.TensorType(tensor.dtype),
-        const_value=tensor,
-    )
-    graph.register_initializer(value)
-    node.op_type, node.domain = "Identity", ""
-    node.attributes.clear()
-    node.resize_inputs(1)
-    node.replace_input_with(0, value)
+    patch, operands = Patch(node), list(node.inputs)
+    value = patch.constant(array, "stored")
+    patch.become("Identity", value)
     release(node, operands)
     if not node.outputs[0].is_graph_output():
-        node.outputs[0].replace_all_uses_with(value)
-        graph.remove(node, safe=True)
+        bypass(node, value)
 
 
 def release(node: ir.Node, operands: Sequence[ir.Value | None]) -> None:
-    """Constants that a node read go where nothing else reads them."""
+    """Remove constants that a node read where nothing else reads them."""
     graph = node.graph
     assert isinstance(graph, ir.Graph)
     for operand in operands:
-        if (
-            operand is None
-            or operand.uses()
-            or operand.is_graph_output()
-            or operand.is_graph_input()
-        ):
+        if operand is None or operand.uses():
             continue
-        maker = operand.producer()
-        if maker is None:
+        if operand.is_graph_output() or operand.is_graph_input():
+            continue
+        producer = operand.producer()
+        if producer is None:
             graph.initializers.pop(operand.name or "", None)
-        elif maker.op_type in ("Constant", "Identity"):
-            read = list(maker.inputs)
-            graph.remove(maker, safe=True)
+        elif producer.op_type in ("Constant", "Identity"):
+            read = list(producer.inputs)
+            graph.remove(producer, safe=True)
             release(node, read)
 
 
-def _spread(node: ir.Node, part: Array, shape: tuple[int, ...]) -> Array | None:
-    """Numbers that broadcast to the weights; None where they do not fit."""
-    if part.size == 1 or not shape:
-        return part.reshape(()) if part.size == 1 else None
-    axis, block = (
-        _integer(node, name, default)
-        for name, default in (("axis", 1), ("block_size", 0))
-    )
-    axis %= len(shape)
-    if part.ndim == 1 and block < 1:
-        rows = [-1 if place == axis else 1 for place in range(len(shape))]
-        return part.reshape(rows) if part.size == shape[axis] else None
-    if block < 1 or part.shape != (
-        *shape[:axis],
-        math.ceil(shape[axis] / block),
-        *shape[axis + 1 :],
-    ):
+def _spread(node: ir.Node, numbers: Array, shape: tuple[int, ...]) -> Array | None:
+    """Scales or zero points, broadcast to weights of this shape; None where they do not fit."""
+    if numbers.size == 1:
+        return numbers.reshape(())
+    if not shape:
         return None
-    return np.take(part, np.arange(shape[axis]) // block, axis=axis)
-
-
-def _integer(node: ir.Node, name: str, default: int) -> int:
-    return node.attributes[name].as_int() if name in node.attributes else default
+    axis = int_attribute(node, "axis", 1) % len(shape)
+    block = int_attribute(node, "block_size", 0)
+    if numbers.ndim == 1 and block < 1:
+        if numbers.size != shape[axis]:
+            return None
+        column = [1] * len(shape)
+        column[axis] = -1
+        return numbers.reshape(column)
+    if block < 1:
+        return None
+    blocks = math.ceil(shape[axis] / block)
+    if numbers.shape != (*shape[:axis], blocks, *shape[axis + 1 :]):
+        return None
+    return np.take(numbers, np.arange(shape[axis]) // block, axis=axis)

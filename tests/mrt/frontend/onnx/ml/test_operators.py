@@ -236,12 +236,12 @@ def test_columns_by_their_places(tmp_path):
         (
             "LabelEncoder",
             {"keys_int64s": [1, 10**9], "values_int64s": [1, 2]},
-            "keys from 1 to 1000000000; expected whole",
+            "keys from 1 to 1000000000; expected integers",
         ),
         (
             "LabelEncoder",
             {"keys_floats": [0.5], "values_int64s": [1]},
-            "keys from 0.5 to 0.5; expected whole numbers",
+            "keys from 0.5 to 0.5; expected integers",
         ),
         (
             "LabelEncoder",
@@ -266,7 +266,7 @@ def test_columns_by_their_places(tmp_path):
         (
             "TreeEnsembleRegressor",
             trees("BRANCH_EQ", n_targets=2, **leaves("target")),
-            "tree 0: questions of the kinds BRANCH_EQ",
+            "tree 0: conditions of the kinds BRANCH_EQ",
         ),
         (
             "TreeEnsembleRegressor",
@@ -277,7 +277,7 @@ def test_columns_by_their_places(tmp_path):
         (
             "TreeEnsembleRegressor",
             trees("BRANCH_LEQ", n_targets=3, **leaves("target")),
-            "no tree whose every leaf speaks of result 2; runtimes read that in different ways",
+            "no tree whose every leaf has a weight for result 2; runtimes read that in different ways",
         ),
         (
             "TreeEnsembleRegressor",
