@@ -9,12 +9,13 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.notes import indices_of, set_compared, set_indices
+from mrt.graph.operators import COMPARISONS, LOOKUPS, MOVEMENT
 from mrt.graph.values import constant, first, int_attribute, operand, shape_of
 from mrt.rewrite.canonical import INTEGER_NUMBERS
 
 INTEGERS: frozenset[ir.DataType | None] = frozenset(INTEGER_NUMBERS)
-_MOVES = ("Cast", "Floor", "Clip", "Reshape", "Transpose", "Slice", "Concat")
-_COMPARISONS = ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual")
+# Pad is left out: it adds elements of its own.
+_MOVES = (MOVEMENT - {"Pad"}) | {"Cast", "Floor", "Clip"}
 
 
 @dataclass(frozen=True)
@@ -87,18 +88,14 @@ def _is_of_integer_numbers(use: Use) -> bool:
 
 def _size(use: Use) -> int | None:
     """How long the axis is in which a reader looks this operand up."""
-    if (
-        use.node.op_type not in ("Gather", "GatherElements")
-        or use.place != 1
-        or not use.cut
-    ):
+    if use.node.op_type not in LOOKUPS or use.place != 1 or not use.cut:
         return None
     shape = shape_of(first(use.node))
     return None if shape is None else shape[int_attribute(use.node, "axis", 0)]
 
 
 def _held_against(use: Use) -> Iterator[int]:
-    compared = use.node.op_type in _COMPARISONS and use.place == 0 and use.cut
+    compared = use.node.op_type in COMPARISONS and use.place == 0 and use.cut
     array = constant(operand(use.node, 1)) if compared else None
     if array is not None and array.size:
         yield int(np.floor(array.min()).clip(-(2**31), 2**31 - 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from mrt.graph.operators import ROUNDINGS
 from mrt.graph.patch import Patch
 from mrt.graph.values import constant, nodes
 
@@ -40,6 +41,6 @@ def lower_div(model: ir.Model) -> int:
 def _is_cut(node: ir.Node) -> bool:
     """Whether a reader cares on which side of a whole number the result is."""
     return any(
-        use.node.op_type in ("Floor", "Ceil", "Round", "Cast")
+        use.node.op_type in ROUNDINGS or use.node.op_type == "Cast"
         for use in node.outputs[0].uses()
     )

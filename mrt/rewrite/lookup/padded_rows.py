@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import onnx_ir as ir
 
+from mrt.graph.operators import LOOKUPS
 from mrt.graph.patch import Patch
 from mrt.graph.values import int_attribute, shape_of
 
@@ -23,7 +24,7 @@ _MOVES = (
     "Transpose",
     "Unsqueeze",
 )
-_LOOKS_UP = ("Gather", "GatherElements", "GatherND")
+_LOOKUPS = LOOKUPS | {"GatherND"}
 
 
 def blank_padded_rows(rows: ir.Value) -> int:
@@ -45,7 +46,7 @@ def _lookups(
         return
     seen.add(value)
     for use in list(value.uses()):
-        if use.node.op_type in _LOOKS_UP and use.idx == 1:
+        if use.node.op_type in _LOOKUPS and use.idx == 1:
             yield use.node, value
         elif use.node.op_type in _MOVES and (
             use.node.op_type == "Concat" or use.idx == 0

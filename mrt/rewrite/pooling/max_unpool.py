@@ -111,67 +111,77 @@ def _inferred(node: ir.Node, y: tuple[int, ...]) -> tuple[int, ...]:
 def _choose(
     node: ir.Node, pool: ir.Node, kernel: tuple[int, ...], y: tuple[int, ...]
 ) -> None:
-    patch, taps = Patch(node), math.prod(kernel)
-    apart = (*y[:2], y[2], kernel[0], y[3], kernel[1])
-    windows = patch.add("Reshape", first(pool), patch.axes(apart, "apart"), allowzero=0)
-    windows = patch.add("Transpose", windows, perm=(0, 1, 2, 4, 3, 5))
-    windows = patch.add(
-        "Reshape", windows, patch.axes((*y, taps), "windows"), allowzero=0
-    )
-    best = patch.add("ArgMax", windows, axis=4, keepdims=1, select_last_index=0)
-    best.type = _INT64
-    hit = patch.add(
-        "Equal", best, patch.constant(np.arange(taps, dtype=np.int64), "places")
-    )
-    hit.type = _BOOL
-    value = patch.add(
-        "Reshape", first(node), patch.axes((*y, 1), "single"), allowzero=0
-    )
-    value = patch.add(
-        "Where", hit, value, patch.constant(np.zeros((), np.float32), "zero")
-    )
-    value = patch.add(
-        "Reshape", value, patch.axes((*y, *kernel), "kernel"), allowzero=0
-    )
-    value = patch.add("Transpose", value, perm=(0, 1, 2, 4, 3, 5))
+    """Keep each element of x where its window had the maximum, and 0 elsewhere."""
+    patch = Patch(node)
+    is_maximum = _is_maximum(patch, first(pool), kernel, y)
+    column = patch.axes((*y, 1), "single")
+    values = patch.add("Reshape", first(node), column, allowzero=0)
+    zero = patch.constant(np.zeros((), np.float32), "zero")
+    chosen = patch.add("Where", is_maximum, values, zero)
+
+    window_axes = patch.axes((*y, *kernel), "kernel")
+    windows = patch.add("Reshape", chosen, window_axes, allowzero=0)
+    interleaved = patch.add("Transpose", windows, perm=(0, 1, 2, 4, 3, 5))
     shape = (*y[:2], y[2] * kernel[0], y[3] * kernel[1])
     patch.output.shape = ir.Shape(shape)
-    patch.finish(patch.add("Reshape", value, patch.axes(shape, "image"), allowzero=0))
+    image_axes = patch.axes(shape, "image")
+    patch.finish(patch.add("Reshape", interleaved, image_axes, allowzero=0))
+
+
+def _is_maximum(
+    patch: Patch, pooled: ir.Value, kernel: tuple[int, ...], y: tuple[int, ...]
+) -> ir.Value:
+    """A boolean [N, C, H, W, taps]: whether a tap is the first maximum of its window."""
+    taps = math.prod(kernel)
+    split_axes = patch.axes((*y[:2], y[2], kernel[0], y[3], kernel[1]), "apart")
+    windows = patch.add("Reshape", pooled, split_axes, allowzero=0)
+    windows = patch.add("Transpose", windows, perm=(0, 1, 2, 4, 3, 5))
+    tap_axes = patch.axes((*y, taps), "windows")
+    windows = patch.add("Reshape", windows, tap_axes, allowzero=0)
+    best = patch.add("ArgMax", windows, axis=4, keepdims=1, select_last_index=0)
+    best.type = _INT64
+    indices = patch.constant(np.arange(taps, dtype=np.int64), "places")
+    is_maximum = patch.add("Equal", best, indices)
+    is_maximum.type = _BOOL
+    return is_maximum
 
 
 def _scatter(node: ir.Node) -> bool:
-    """Places count in the result as the window makes it; a larger one that is asked for has zeros behind."""
+    """Place x by constant indices, which count in the shape that the window implies.
+
+    A larger requested shape is filled up with zeros at the end of each axis.
+    """
     places, y = constant(operand(node, 1)), shape_of(first(node))
     if places is None or y is None or not ints_attribute(node, "kernel_shape"):
         return False
-    made = (*y[:2], *_inferred(node, y))
-    wanted = (
-        constant_integers(operand(node, 2)) if operand(node, 2) is not None else made
-    )
-    if (
-        wanted is None
-        or len(wanted) != len(made)
-        or any(more < size for more, size in zip(wanted, made, strict=True))
-    ):
+    inferred = (*y[:2], *_inferred(node, y))
+    requested = _requested(node, inferred)
+    if requested is None or math.prod(requested) > LARGEST_RESULT:
         return False
-    if math.prod(
-        wanted
-    ) > LARGEST_RESULT or not 0 <= places.min() <= places.max() < math.prod(made):
+    if not 0 <= places.min() <= places.max() < math.prod(inferred):
         return False
     patch = Patch(node)
-    zeros = patch.constant(np.zeros(math.prod(made), np.float32), "zeros")
+    zeros = patch.constant(np.zeros(math.prod(inferred), np.float32), "zeros")
     row = patch.add("Reshape", first(node), patch.axes((-1,), "row"), allowzero=0)
-    flat = patch.constant(places.reshape(-1).astype(np.int64), "places")
-    value = patch.add("ScatterElements", zeros, flat, row, axis=0)
-    value = patch.add("Reshape", value, patch.axes(made, "image"), allowzero=0)
-    behind = [more - size for more, size in zip(wanted, made, strict=True)]
-    patch.output.shape = ir.Shape(wanted)
-    patch.finish(
-        patch.add(
-            "Pad",
-            value,
-            patch.axes((*[0] * len(made), *behind), "pads"),
-            mode="constant",
-        )
-    )
+    indices = patch.constant(places.reshape(-1).astype(np.int64), "places")
+    scattered = patch.add("ScatterElements", zeros, indices, row, axis=0)
+    image_axes = patch.axes(inferred, "image")
+    image = patch.add("Reshape", scattered, image_axes, allowzero=0)
+    before = [0] * len(inferred)
+    after = [more - size for more, size in zip(requested, inferred, strict=True)]
+    pads = patch.axes((*before, *after), "pads")
+    patch.output.shape = ir.Shape(requested)
+    patch.finish(patch.add("Pad", image, pads, mode="constant"))
     return True
+
+
+def _requested(node: ir.Node, inferred: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The result's shape; None where it is unknown or smaller than the inferred one."""
+    if operand(node, 2) is None:
+        return inferred
+    requested = constant_integers(operand(node, 2))
+    if requested is None or len(requested) != len(inferred):
+        return None
+    if any(more < size for more, size in zip(requested, inferred, strict=True)):
+        return None
+    return requested

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import onnx_ir as ir
 
+from mrt.graph.operators import REDUCTIONS
 from mrt.graph.patch import Patch
 from mrt.graph.values import (
     constant_integers,
@@ -67,7 +68,7 @@ def axes_of(node: ir.Node) -> tuple[int, ...] | None:
 
 def _is_written(node: ir.Node, axes: tuple[int, ...]) -> bool:
     return (
-        node.op_type in ("ReduceSum", "ReduceMax", "ReduceMin")
+        node.op_type in REDUCTIONS
         and constant_integers(operand(node, 1)) == axes
         and int_attribute(node, "keepdims", 1) == 1
         and len(axes) > 0

@@ -1,0 +1,45 @@
+"""The families of ONNX operators that several rooms treat alike, each listed once.
+
+All families are sets for membership; none fixes an order.
+"""
+
+from __future__ import annotations
+
+CLIPS = frozenset({"Relu", "Clip"})
+"""Operators that stop every element at constant bounds."""
+
+CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})
+"""Sums of products over a sliding window, with weights as the second operand."""
+
+SUMS_OF_PRODUCTS = CONVOLUTIONS | {"Gemm"}
+"""Layers with weights and a bias: the second and the third operand."""
+
+POOLS = frozenset({"MaxPool", "AveragePool"})
+"""Operators that reduce a sliding window without weights."""
+
+COMPARISONS = frozenset({"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"})
+"""Operators that compare two operands element by element and return booleans."""
+
+LOGIC = frozenset({"And", "Or", "Not"})
+"""Operators from booleans to booleans, element by element."""
+
+BOOLEANS = COMPARISONS | LOGIC
+"""All operators whose result is boolean in the canonical graph."""
+
+ARITHMETIC = frozenset({"Add", "Sub", "Mul", "Div", "Max", "Min"})
+"""Element-wise operators of two operands that broadcast."""
+
+REDUCTIONS = frozenset({"ReduceSum", "ReduceMax", "ReduceMin"})
+"""The reductions of the canonical graph; all others are lowered to these."""
+
+ROUNDINGS = frozenset({"Floor", "Ceil", "Round"})
+"""Operators that round every element to an integer."""
+
+REARRANGEMENTS = frozenset({"Identity", "Reshape", "Transpose"})
+"""Operators of one tensor that keep every element, at most in another order."""
+
+MOVEMENT = frozenset({"Concat", "Pad", "Reshape", "Slice", "Transpose"})
+"""Canonical operators that move elements without looking anything up."""
+
+LOOKUPS = frozenset({"Gather", "GatherElements"})
+"""Canonical operators that take elements of a tensor at the indices of another."""

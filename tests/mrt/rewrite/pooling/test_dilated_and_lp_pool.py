@@ -1,0 +1,24 @@
+"""lower_dilated_and_lp_pool: dilated pools and pools of powers, as onnxruntime computes them."""
+
+import pytest
+
+from mrt.rewrite.linear.conv_pool_attributes import canonicalize_conv_pool_attributes
+from mrt.rewrite.pooling.dilated_and_lp_pool import lower_dilated_and_lp_pool
+from tests.support.graphs import apply_pass, graph_of, node, operators_of
+
+X = (2, 3, 9, 8)
+
+
+@pytest.mark.parametrize(
+    ("operator", "attributes"),
+    [
+        ("MaxPool", {"dilations": [2, 3], "pads": [1, 1, 1, 1]}),
+        ("LpPool", {"p": 2, "strides": [2, 1]}),
+    ],
+)
+def test_a_pool_without_an_instruction_is_lowered(operator, attributes):
+    pool = node(operator, "x", "y", kernel_shape=[2, 2], **attributes)
+    model = graph_of([pool], {"x": X})
+    canonicalize_conv_pool_attributes(model)
+    assert apply_pass(lower_dilated_and_lp_pool, model) == 1
+    assert operator not in operators_of(model)
