@@ -11,6 +11,7 @@ import numpy.typing as npt
 from mrt.calibrate.histogram import CENTRE, Histogram
 from mrt.evaluate.layers import Layer
 from mrt.evaluate.layers_report import decibels, worst_first
+from mrt.html import document, table
 
 WIDTH, HEIGHT, LEFT, BOTTOM = (
     960,
@@ -21,41 +22,29 @@ WIDTH, HEIGHT, LEFT, BOTTOM = (
 BARS, TALL = 80, 120  # of a histogram
 CEILING = 60.0  # decibels; better layers are drawn here
 
-STYLE = """
-:root { color-scheme: light dark; --ink: #222; --faint: #999; --float: #8ab; --integer: #c60; --bad: #c33; --line: #ddd }
-@media (prefers-color-scheme: dark) { :root { --ink: #ddd; --faint: #888; --float: #579; --line: #444 } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); max-width: 1000px; margin: 2rem auto; padding: 0 1rem }
-h1 { font-size: 1.4rem } h2 { font-size: 1.1rem; margin-top: 2rem }
-svg { max-width: 100%; height: auto } svg text { font: 11px system-ui, sans-serif; fill: currentColor }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
-th, td { text-align: right; padding: .15rem .6rem; border-bottom: 1px solid var(--line) }
-th:last-child, td:last-child { text-align: left; overflow-wrap: anywhere }
-section { border-bottom: 1px solid var(--line); padding: .6rem 0 } a { color: inherit }
-.key { display: inline-block; width: .8em; height: .8em; margin: 0 .3em 0 1em }
-"""
-
 
 def page(layers: Sequence[Layer], title: str, samples: int) -> str:
     """The whole file. Names from the model are escaped; nothing is loaded from elsewhere."""
     ranked = worst_first(layers)
-    parts = [
-        "<!doctype html>",
-        f'<html lang="en"><meta charset="utf-8"><title>{escape(title)}</title><style>{STYLE}</style>',
+    body = [
         f"<h1>{escape(title)}</h1>",
-        f"<p>Every integer value beside the float value that it stands for, over {samples} samples. "
-        "SNR is the power of the float value over that of the difference: 6 dB are one bit.</p>",
+        "<p>Every integer value beside the float value that it stands for, "
+        f"over {samples} samples. SNR is the power of the float value over that of the "
+        "difference: 6 dB are one bit.</p>",
         "<h2>Along the network</h2>",
         _along(layers),
         "<h2>Worst first</h2>",
         _table(ranked),
         "<h2>How values are distributed</h2>",
-        '<p>Counts on a logarithmic scale. <span class="key" style="background:var(--float)"></span>float'
-        '<span class="key" style="background:var(--integer)"></span>integer; '
-        '<span class="key" style="background:var(--bad)"></span>the ends that integers reach.</p>',
+        f"<p>Counts on a logarithmic scale. {_key('float')}float"
+        f"{_key('integer')}integer; {_key('bad')}the interval of the integers.</p>",
         *(_section(layer) for layer in ranked),
-        "</html>",
     ]
-    return "\n".join(parts).encode("ascii", "xmlcharrefreplace").decode("ascii")
+    return document(title, body)
+
+
+def _key(colour: str) -> str:
+    return f'<span class="key" style="background:var(--{colour})"></span>'
 
 
 def _along(layers: Sequence[Layer]) -> str:
@@ -99,24 +88,20 @@ def _along(layers: Sequence[Layer]) -> str:
 
 
 def _table(ranked: Sequence[Layer]) -> str:
-    head = "".join(
-        f"<th>{name}"
-        for name in (
-            "SNR dB",
-            "value",
-            "instruction",
-            "type",
-            "range",
-            "clipped",
-            "float value",
-        )
+    head = ("SNR dB", "value", "instruction", "type", "range", "clipped", "float value")
+    return table(head, [_row(layer) for layer in ranked], numbers=True)
+
+
+def _row(layer: Layer) -> tuple[str, ...]:
+    return (
+        decibels(layer),
+        f'<a href="#v{layer.number}">%{layer.number}</a>',
+        layer.instruction,
+        layer.dtype,
+        f"{layer.low:.4g} .. {layer.high:.4g}",
+        f"{layer.clipped:.3%}",
+        escape(layer.source),
     )
-    rows = [
-        f'<tr><td>{decibels(layer)}<td><a href="#v{layer.number}">%{layer.number}</a><td>{layer.instruction}'
-        f"<td>{layer.dtype}<td>{layer.low:.4g} .. {layer.high:.4g}<td>{layer.clipped:.3%}<td>{escape(layer.source)}"
-        for layer in ranked
-    ]
-    return f"<table><tr>{head}{''.join(rows)}</table>"
 
 
 def _section(layer: Layer) -> str:
