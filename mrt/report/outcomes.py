@@ -1,9 +1,11 @@
-"""What became of each float operator: told by the names of values, for rewriting keeps a name only for an equal value.
+"""The outcome of each float operator, found by the names of values.
 
-A value that has its name before and after rewriting is a landmark. Every operator belongs to the landmarks that it is
+Rewriting keeps a name only for an equal value, so equal names mean equal values.
+
+A value that has its name before and after rewriting is an anchor. Every operator belongs to the anchors that it is
 computed for, those reached from it without passing another; so does every operator of the rewritten graph, and every
-instruction by the value that it was written for. What lies between the same landmarks on either side is the same computation.
-Where several operators lie there together, they became the rest together: no more is known of each, and no more is said.
+instruction by the value that it was written for. What lies between the same anchors on either side is the same computation.
+Several operators between the same anchors are reported together: no more is known of each.
 """
 
 from __future__ import annotations
@@ -68,14 +70,12 @@ class FloatGraph:
                 found.update(item.outputs)
         return frozenset(found)
 
-    def landmarks_of(self, landmarks: frozenset[str]) -> list[frozenset[str]]:
-        """For each operator, the landmarks it is computed for."""
+    def anchors_of(self, anchors: frozenset[str]) -> list[frozenset[str]]:
+        """For each operator, the anchors it is computed for."""
         ahead: dict[str, set[str]] = {name: set() for name in self.made}
         results: list[frozenset[str]] = []
         for item in reversed(self.operators):
-            own = [
-                {name} if name in landmarks else ahead[name] for name in item.outputs
-            ]
+            own = [{name} if name in anchors else ahead[name] for name in item.outputs]
             reached = frozenset[str]().union(*own)
             for name in item.inputs:
                 if name in ahead:
@@ -86,7 +86,7 @@ class FloatGraph:
 
 @dataclass(frozen=True)
 class OperatorOutcome:
-    """What became of one operator. `into` are landmarks, `places` the rewritten operators there, `instructions` by name."""
+    """What became of one operator. `into` are anchors, `places` the rewritten operators there, `instructions` by name."""
 
     operator: Operator
     what: str
@@ -143,25 +143,25 @@ def outcomes(
     source_map: Mapping[int, str],
 ) -> list[OperatorOutcome]:
     """One for every operator of `before`, in order; `source_map` says which value of `after` an instruction was written for."""
-    landmarks = frozenset(before.made) & frozenset(after.made)
-    ahead = before.landmarks_of(landmarks)
+    anchors = frozenset(before.made) & frozenset(after.made)
+    ahead = before.anchors_of(anchors)
     plain = [
-        _plain_outcome(item, names, before, landmarks)
+        _plain_outcome(item, names, before, anchors)
         for item, names in zip(before.operators, ahead, strict=True)
     ]
-    land = _Land(
+    at_anchors = _AtAnchors(
         Counter(
             name
             for names, what in zip(ahead, plain, strict=True)
             if what is None
             for name in names
         ),
-        _by_landmark(after.operators, after.landmarks_of(landmarks)),
+        _by_anchor(after.operators, after.anchors_of(anchors)),
         after.operators,
         _instructions_by_value(program, source_map),
     )
     return [
-        _outcome(item, tuple(sorted(names)), land)
+        _outcome(item, tuple(sorted(names)), at_anchors)
         if what is None
         else OperatorOutcome(item, what)
         for item, names, what in zip(before.operators, ahead, plain, strict=True)
@@ -169,23 +169,23 @@ def outcomes(
 
 
 def _plain_outcome(
-    item: Operator, ahead: frozenset[str], before: FloatGraph, landmarks: frozenset[str]
+    item: Operator, ahead: frozenset[str], before: FloatGraph, anchors: frozenset[str]
 ) -> str | None:
-    """The fate of an operator that leaves nothing in the rewritten graph; None for others."""
+    """The outcome of an operator that leaves nothing in the rewritten graph; None for others."""
     if not before.depending.intersection(item.outputs):
         return FOLDED
     if not ahead:
         return UNUSED
     return (
         REMOVED
-        if item.kind in _NOTHING and not landmarks.intersection(item.outputs)
+        if item.kind in _NOTHING and not anchors.intersection(item.outputs)
         else None
     )
 
 
 @dataclass(frozen=True)
-class _Land:
-    """What lies at each landmark."""
+class _AtAnchors:
+    """What lies at each anchor."""
 
     before: Mapping[str, int]  # how many operators of the model
     after: Mapping[str, Sequence[Operator]]  # which of the rewritten ones
@@ -193,14 +193,18 @@ class _Land:
     instructions: Mapping[str, Counter[str]]  # of each rewritten value
 
 
-def _outcome(item: Operator, into: tuple[str, ...], land: _Land) -> OperatorOutcome:
-    """Of an operator that is still there in some form; `into` are its landmarks."""
-    places = tuple(dict.fromkeys(other for name in into for other in land.after[name]))
-    together = max(land.before[name] for name in into)
+def _outcome(
+    item: Operator, into: tuple[str, ...], at_anchors: _AtAnchors
+) -> OperatorOutcome:
+    """Of an operator that is still there in some form; `into` are its anchors."""
+    places = tuple(
+        dict.fromkeys(other for name in into for other in at_anchors.after[name])
+    )
+    together = max(at_anchors.before[name] for name in into)
     alone = KEPT if [other.kind for other in places] == [item.kind] else REWRITTEN
     instructions: Counter[str] = Counter()
     for name in dict.fromkeys(name for other in places for name in other.outputs):
-        instructions.update(land.instructions.get(name, {}))
+        instructions.update(at_anchors.instructions.get(name, {}))
     return OperatorOutcome(
         item,
         alone if together == 1 else FUSED,
@@ -208,11 +212,11 @@ def _outcome(item: Operator, into: tuple[str, ...], land: _Land) -> OperatorOutc
         places,
         dict(sorted(instructions.items())),
         together,
-        "" if instructions else _next_with_instructions(into, land),
+        "" if instructions else _next_with_instructions(into, at_anchors),
     )
 
 
-def _by_landmark(
+def _by_anchor(
     operators: Iterable[Operator], ahead: Sequence[frozenset[str]]
 ) -> dict[str, list[Operator]]:
     found: dict[str, list[Operator]] = {}
@@ -231,12 +235,14 @@ def _instructions_by_value(
     return found
 
 
-def _next_with_instructions(start: Iterable[str], land: _Land) -> str:
+def _next_with_instructions(start: Iterable[str], at_anchors: _AtAnchors) -> str:
     """The first value downstream, in the order of the graph, for which the program has instructions."""
     reached = set(start)
-    for item in land.rewritten:
+    for item in at_anchors.rewritten:
         if reached.intersection(item.inputs):
             reached.update(item.outputs)
-            if found := [name for name in item.outputs if name in land.instructions]:
+            if found := [
+                name for name in item.outputs if name in at_anchors.instructions
+            ]:
                 return found[0]
     return ""

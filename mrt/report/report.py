@@ -64,7 +64,7 @@ class Report:
         )
 
     def summary(self, most: int = 8) -> list[str]:
-        """A few lines: how many met which fate, the most frequent kinds, and the statement."""
+        """A few lines: how many have which outcome, the most frequent kinds, and the statement."""
         counts = Counter(outcome.what for outcome in self.outcomes)
         kinds = by_kind(self.outcomes)
         shown = (
@@ -144,7 +144,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Kind:
-    """All operators of one kind: how many, how many met which fate, and the instructions that their places became."""
+    """All operators of one kind: how many, how many have which outcome, and the instructions that their places became."""
 
     kind: str
     count: int
@@ -170,7 +170,7 @@ def by_kind(outcomes: Iterable[OperatorOutcome]) -> list[Kind]:
 
 
 def became(outcome: OperatorOutcome) -> str:
-    """An operator's fate in a few words, with the values by which it is found in the rewritten model."""
+    """An operator's outcome in a few words, with the values by which it is found in the rewritten model."""
     if not outcome.places:
         return outcome.what
     kinds = spelled(Counter(item.kind for item in outcome.places))

@@ -1,4 +1,4 @@
-"""What is said to have become of operators, on graphs whose fate can be worked out by hand."""
+"""The reported outcomes of operators, on graphs where they can be worked out by hand."""
 
 import json
 
@@ -35,7 +35,7 @@ def report_of(model: ir.Model, name: str = "m.onnx") -> Report:
 
 
 def network() -> ir.Model:
-    """Every fate at least once."""
+    """A network with every outcome at least once."""
     nodes = [
         node("Conv", "x w", "conv"),
         node("BatchNormalization", "conv g b m v", "norm"),
@@ -67,7 +67,7 @@ def report() -> Report:
     return report_of(network())
 
 
-def test_every_operator_of_the_model_is_listed_with_its_fate(report):
+def test_every_operator_of_the_model_is_listed_with_its_outcome(report):
     assert [(outcome.operator.kind, outcome.what) for outcome in report.outcomes] == [
         ("Conv", "fused"),
         ("BatchNormalization", "fused"),
