@@ -77,7 +77,7 @@ def evaluate(
             loaded.model,
             executable,
             samples,
-            lambda done, total: progress("comparing", done, total),
+            progress,
             threads=threads,
         )
     click.echo(
@@ -153,7 +153,7 @@ def compare(
             loaded.model,
             executable,
             samples,
-            lambda done, total: progress("comparing", done, total),
+            progress,
         )
     if as_json:
         click.echo(json.dumps(layers_report.to_json(layers, len(samples)), indent=2))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
@@ -21,8 +21,8 @@ from mrt.calibrate.session import FloatSession, model_inputs
 from mrt.errors import BadData
 from mrt.evaluate.report import Accuracy, Report
 from mrt.evaluate.scores import Hits, Noise, ranking
+from mrt.progress import Progress
 
-Progress = Callable[[int, int], None]  # samples done, samples in all
 Outputs = dict[str, npt.NDArray[Any]]
 _TOP = 5
 
@@ -94,7 +94,7 @@ def evaluate(
                 tally.add(*pair, next(labels), samples.source)
             done += len(batch)
             if progress is not None:
-                progress(done, len(samples))
+                progress("comparing", done, len(samples))
     return _report(tally, done, labelled=samples.labels is not None)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,8 +18,7 @@ from mrt.calibrate.session import Array, FloatSession
 from mrt.errors import BadData
 from mrt.evaluate.compare import check_same_interface
 from mrt.evaluate.scores import Noise
-
-Progress = Callable[[int, int], None]  # samples done, samples in all
+from mrt.progress import Progress
 
 
 @dataclass
@@ -86,7 +85,7 @@ def compare_layers(
 
         runs.run(boundary.quantize(program.program, sample), observe=observe)
         if progress is not None:
-            progress(done, len(samples))
+            progress("comparing", done, len(samples))
     return layers
 
 

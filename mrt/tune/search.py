@@ -6,7 +6,7 @@ The search chooses options and nothing else: the program is what those options g
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -14,13 +14,13 @@ import onnx_ir as ir
 from cvm.proof.cost import Work, cost
 from cvm.proof.validate import Proven
 from mrt.errors import TargetMissed
+from mrt.progress import Progress
 from mrt.quantize import QuantizeOptions
 from mrt.tune.candidates import Candidate, find_candidates, raised
 from mrt.tune.evaluator import Evaluator, Score
 from mrt.tune.sensitivity import Make, Measured, measure, size
 from mrt.tune.target import Target, describe
 
-Progress = Callable[[str, int, int], None]
 MOST_LOWERINGS = 16  # candidates tried for lowering, dearest first
 
 
@@ -88,7 +88,7 @@ def tune(
             evaluator,
             options,
             candidates,
-            lambda done, total: progress("measuring layers", done, total),
+            progress,
         )
         if target.met(best):
             chosen = Trial(make, evaluator, options, target, progress).fewest(found)

@@ -15,12 +15,13 @@ from dataclasses import dataclass, replace
 from cvm.program import Program
 from cvm.proof.cost import Work, cost
 from cvm.proof.validate import Proven
+from mrt.progress import Progress
 from mrt.quantize import QuantizeOptions
 from mrt.tune.candidates import WIDE_VALUES, Candidate, raised
 from mrt.tune.evaluator import Evaluator, Pending
 
 Make = Callable[[QuantizeOptions], Proven]
-Progress = Callable[[int, int], None]
+
 SAMPLES = 12  # of those held back, as many as this
 AHEAD = 2  # programs whose runs may wait while the next one is written
 
@@ -64,7 +65,8 @@ def measure(
             found.append(
                 Measured(item, noise, _difference(cost(high).work, cost(low).work))
             )
-        progress(len(candidates) - len(waiting), len(candidates))
+        done = len(candidates) - len(waiting)
+        progress("measuring layers", done, len(candidates))
 
     for item in candidates:
         changed = item if item.weights else replace(item, after=item.before)

@@ -128,11 +128,11 @@ def test_threads_change_no_figure() -> None:
 
 
 def test_progress_ends_with_all_samples() -> None:
-    steps: list[tuple[int, int]] = []
+    steps: list[tuple[str, int, int]] = []
     evaluate(
         copying_model(), copying_program(), samples(), lambda *step: steps.append(step)
     )
-    assert steps[-1] == (3, 3)
+    assert steps[-1] == ("comparing", 3, 3)
 
 
 def test_a_label_beyond_the_classes_is_refused() -> None:

@@ -111,14 +111,14 @@ def test_samples_add_up_and_nothing_differs_where_nothing_differs() -> None:
 
 
 def test_progress_counts_samples() -> None:
-    seen: list[tuple[int, int]] = []
+    steps: list[tuple[str, int, int]] = []
     compare_layers(
         doubling_model(),
         doubling_program(),
         samples(np.ones(IMAGE), np.ones(IMAGE)),
-        lambda *pair: seen.append(pair),
+        lambda *step: steps.append(step),
     )
-    assert seen == [(1, 2), (2, 2)]
+    assert steps == [("comparing", 1, 2), ("comparing", 2, 2)]
 
 
 def test_a_program_without_meanings_is_refused() -> None:

@@ -128,7 +128,7 @@ def test_a_raised_weight_costs_as_many_products_again():
         Recorder(),  # type: ignore[arg-type]
         QuantizeOptions(),
         [Candidate(True, ("first",), 8, 15), Candidate(True, ("second",), 8, 15)],
-        lambda done, total: None,
+        lambda what, done, total: None,
     )
     products = {row.candidate.names[0]: row.work.multiply_accumulates for row in rows}
     assert products == {"first": 6 * 6 * 4 * 3 * 9, "second": 6 * 6 * 5 * 4}
