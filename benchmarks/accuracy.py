@@ -47,13 +47,21 @@ KEYS = [item.key for item in VARIANTS]
 
 @click.command()
 @click.option(
-    "--models", default=",".join(MODELS), show_default=True, callback=choice(MODELS)
+    "--models",
+    default=",".join(MODELS),
+    show_default=True,
+    callback=choice(MODELS),
 )
 @click.option(
-    "--variants", default=",".join(KEYS), show_default=True, callback=choice(KEYS)
+    "--variants",
+    default=",".join(KEYS),
+    show_default=True,
+    callback=choice(KEYS),
 )
 @click.option(
-    "--images", type=click.IntRange(1), help="Evaluate on fewer images, to try it out."
+    "--images",
+    type=click.IntRange(1),
+    help="Evaluate on fewer images, to try it out.",
 )
 @click.option(
     "--samples",
@@ -109,7 +117,9 @@ def main(
             progress.update(task, description=f"{subject.name}: {variant.key}")
             limit = min(subject.images, images or subject.images)
             results.append(
-                figures_of(subject, variant, samples=samples, images=limit, kept=kept)
+                figures_of(
+                    subject, variant, samples=samples, images=limit, kept=kept
+                )
             )
             progress.advance(task)
     text = page(results, describe(), samples)
@@ -171,7 +181,9 @@ def _hear(figures: Figures, samples: int, images: int) -> Figures:
     """The figures that a process of its own prints; if it dies, its last words."""
     words = [figures.model, figures.variant, str(samples), str(images)]
     module = [sys.executable, "-m", "benchmarks.accuracy_figures"]
-    done = subprocess.run([*module, *words], cwd=ROOT, text=True, capture_output=True)
+    done = subprocess.run(
+        [*module, *words], cwd=ROOT, text=True, capture_output=True
+    )
     if done.returncode == 0:
         return Figures(**json.loads(done.stdout))
     figures.failure = (

@@ -55,8 +55,12 @@ class Figures:
     agreement: float = 0.0
     snr_db: float = 0.0
     seconds: float = 0.0  # of the conversion, images read and program written
-    yardstick_seconds: float = 0.0  # of onnxruntime's default in the moment before
-    peak_bytes: int = 0  # the most memory of the process until the conversion was done
+    yardstick_seconds: float = (
+        0.0  # of onnxruntime's default in the moment before
+    )
+    peak_bytes: int = (
+        0  # the most memory of the process until the conversion was done
+    )
     program_bytes: int = 0
     products: int | None = (
         None  # multiply-accumulates of one image, of a program of ours
@@ -68,7 +72,9 @@ def measure(figures: Figures, samples: int, images: int) -> Figures:
     variant = next(item for item in VARIANTS if item.key == figures.variant)
     with tempfile.TemporaryDirectory() as folder:
         config_path = Path(folder) / "config.toml"
-        config_path.write_text(_config_text(figures.model, variant), encoding="utf-8")
+        config_path.write_text(
+            _config_text(figures.model, variant), encoding="utf-8"
+        )
         program = Path(folder) / (
             "program.cvm" if variant.recipe == OURS else "int8.onnx"
         )
@@ -137,14 +143,22 @@ def _calibration(config: Config, samples: int) -> Samples:
     )
 
 
-def _evaluate(figures: Figures, config: Config, program: Path, images: int) -> None:
+def _evaluate(
+    figures: Figures, config: Config, program: Path, images: int
+) -> None:
     """Beside the float model in onnxruntime, on the first output."""
     if program.suffix == ".cvm":
         config = config_for(cvm.load(program).program, config)
     model = load_to_run(config).model
-    samples = open_data(model, config, replace(config.evaluation_data, samples=images))
+    samples = open_data(
+        model, config, replace(config.evaluation_data, samples=images)
+    )
     session = FloatSession(model)
-    answer = _ours(figures, program) if program.suffix == ".cvm" else _theirs(program)
+    answer = (
+        _ours(figures, program)
+        if program.suffix == ".cvm"
+        else _theirs(program)
+    )
     figures.images = len(samples)
     of_float, of_integer, agreements, noise = Hits(), Hits(), 0, Noise()
     for sample, label in zip(samples, samples.labels or (), strict=True):
@@ -198,7 +212,9 @@ def main() -> None:
     model, variant, samples, images = sys.argv[1:]
     logging.disable(logging.WARNING)  # the peers' advice
     print(
-        json.dumps(asdict(measure(Figures(model, variant), int(samples), int(images))))
+        json.dumps(
+            asdict(measure(Figures(model, variant), int(samples), int(images)))
+        )
     )
 
 

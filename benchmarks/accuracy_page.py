@@ -58,7 +58,10 @@ def _section(model: str, results: Sequence[Figures]) -> str:
         lines.append(
             f"{good[0].images} images; float top-1 {100 * good[0].float_top1:.1f} %.{_verdict(good)}\n"
         )
-    lines += [f"| {' | '.join(COLUMNS)} |", f"| --- |{' ---: |' * (len(COLUMNS) - 1)}"]
+    lines += [
+        f"| {' | '.join(COLUMNS)} |",
+        f"| --- |{' ---: |' * (len(COLUMNS) - 1)}",
+    ]
     lines += [f"| {' | '.join(_row(item))} |" for item in results]
     return "\n".join(lines) + "\n"
 
@@ -74,7 +77,10 @@ def _verdict(good: Sequence[Figures]) -> str:
 
 def _row(item: Figures) -> list[str]:
     if item.failure is not None:
-        return [f"{TITLES[item.variant]}: {item.failure}", *["-"] * (len(COLUMNS) - 1)]
+        return [
+            f"{TITLES[item.variant]}: {item.failure}",
+            *["-"] * (len(COLUMNS) - 1),
+        ]
     return [
         TITLES[item.variant],
         f"{100 * item.top1:.1f}",

@@ -16,7 +16,15 @@ from rich.console import Console
 
 from benchmarks import report
 from benchmarks.contenders import CONTENDERS, Contender, peak
-from benchmarks.figures import OURS, REFERENCE, Measured, Outcome, Row, as_json, snr_db
+from benchmarks.figures import (
+    OURS,
+    REFERENCE,
+    Measured,
+    Outcome,
+    Row,
+    as_json,
+    snr_db,
+)
 from benchmarks.footprint import footprint
 from benchmarks.machine import describe
 from benchmarks.measure import WARM_UPS, Turn, alternate, busy, seconds, warmed
@@ -42,18 +50,25 @@ def choice(
         names = value.split(",")
         unknown = [name for name in names if name not in known]
         if unknown:
-            raise click.BadParameter(f"'{unknown[0]}' is none of {', '.join(known)}")
+            raise click.BadParameter(
+                f"'{unknown[0]}' is none of {', '.join(known)}"
+            )
         return names
 
     return read
 
 
-def counts(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
+def counts(
+    context: click.Context, parameter: click.Parameter, value: str
+) -> list[int]:
     """Reads numbers of threads divided by commas."""
     if not all(
-        item.isascii() and item.isdigit() and int(item) > 0 for item in value.split(",")
+        item.isascii() and item.isdigit() and int(item) > 0
+        for item in value.split(",")
     ):
-        raise click.BadParameter(f"'{value}': expected numbers of threads such as 1,2")
+        raise click.BadParameter(
+            f"'{value}': expected numbers of threads such as 1,2"
+        )
     return sorted({int(item) for item in value.split(",")})
 
 
@@ -69,13 +84,21 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     callback=choice(list(SOURCES)),
 )
 @click.option(
-    "--contenders", default=",".join(NAMES), show_default=True, callback=choice(NAMES)
+    "--contenders",
+    default=",".join(NAMES),
+    show_default=True,
+    callback=choice(NAMES),
 )
 @click.option("--threads", default="1,2", show_default=True, callback=counts)
-@click.option("--repetitions", default=30, show_default=True, type=click.IntRange(1))
+@click.option(
+    "--repetitions", default=30, show_default=True, type=click.IntRange(1)
+)
 @click.option("--json", "json_path", type=FILE, help="Write all figures there.")
 @click.option(
-    "--markdown", "markdown_path", type=FILE, help="Write a table for the README there."
+    "--markdown",
+    "markdown_path",
+    type=FILE,
+    help="Write a table for the README there.",
 )
 def main(
     models: list[str],
@@ -100,7 +123,9 @@ def main(
     console.print(report.FOOT, highlight=False)
     console.print(report.disturbed(outcomes), style="bold red", highlight=False)
     if json_path is not None:
-        json_path.write_text(json.dumps(as_json(machine, outcomes), indent=1) + "\n")
+        json_path.write_text(
+            json.dumps(as_json(machine, outcomes), indent=1) + "\n"
+        )
     if markdown_path is not None:
         markdown_path.write_text(report.markdown(machine, outcomes, threads))
 
@@ -138,9 +163,7 @@ def run_model(
         try:
             ready[seat] = contender.ready(model, seat[1])
             turns[seat] = _turn(ready[seat], contender, repetitions)
-        except (
-            Exception
-        ) as problem:  # one that cannot run must not cost the figures of the others
+        except Exception as problem:  # one that cannot run must not cost the figures of the others
             ready.pop(seat, None)
             rows[seat] = Row(contender.name, note=_reason(problem))
     turns |= {
@@ -151,7 +174,8 @@ def run_model(
     readings = alternate(turns, repetitions)
     answers = {seat: item.answer(item.call()) for seat, item in ready.items()}
     rows |= {
-        seat: _row(seat, item, readings[seat], answers) for seat, item in ready.items()
+        seat: _row(seat, item, readings[seat], answers)
+        for seat, item in ready.items()
     }
     parts = [
         Measured(
@@ -163,7 +187,9 @@ def run_model(
         for count in threads
     ]
     integers = boundary.quantize(model.program.program, model.images[0])
-    return Outcome(model.name, tuple(parts), footprint(model.program_path, integers))
+    return Outcome(
+        model.name, tuple(parts), footprint(model.program_path, integers)
+    )
 
 
 def _turn(item: Ready, contender: Contender, repetitions: int) -> Turn:
@@ -190,7 +216,9 @@ def _row(
     name, count = seat
     right = answers.get((REFERENCE, 1))
     wrong = (
-        name == OURS and right is not None and not np.array_equal(answers[seat], right)
+        name == OURS
+        and right is not None
+        and not np.array_equal(answers[seat], right)
     )
     exact = answers.get((EXACT, count))
     return Row(

@@ -23,12 +23,16 @@ CONVERTER = (
 
 
 def made(
-    name: str, made_from: object, make: Callable[[Path], None], *, root: Path = CACHE
+    name: str,
+    made_from: object,
+    make: Callable[[Path], None],
+    *,
+    root: Path = CACHE,
 ) -> Path:
     """The folder that `make` filled for these origins (anything that JSON can hold), from an earlier run if there is one."""
-    key = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[
-        :16
-    ]
+    key = hashlib.sha256(
+        json.dumps(made_from, sort_keys=True).encode()
+    ).hexdigest()[:16]
     folder = root / f"{name}-{key}"
     if not folder.is_dir():
         unfinished = root / f"{name}-{key}.unfinished"
@@ -48,8 +52,12 @@ def digest(path: Path) -> str:
 @cache
 def converter() -> str:
     """SHA-256 of the sources that decide a converted program."""
-    paths = sorted({path for pattern in CONVERTER for path in ROOT.glob(pattern)})
-    return hashlib.sha256("".join(digest(path) for path in paths).encode()).hexdigest()
+    paths = sorted(
+        {path for pattern in CONVERTER for path in ROOT.glob(pattern)}
+    )
+    return hashlib.sha256(
+        "".join(digest(path) for path in paths).encode()
+    ).hexdigest()
 
 
 def versions(*packages: str) -> dict[str, str]:

@@ -51,7 +51,9 @@ def reference(model: Model, threads: int) -> Ready:
     program = model.program
     integers = boundary.quantize(program.program, model.images[0])
     (sample,) = boundary.split_samples(program.program, integers)
-    return Ready(lambda: interpreter.run(program, sample), partial(_real, model))
+    return Ready(
+        lambda: interpreter.run(program, sample), partial(_real, model)
+    )
 
 
 def _real(model: Model, result: Any) -> npt.NDArray[np.float64]:

@@ -45,7 +45,11 @@ def command(*words: str | Path) -> str:
 def main() -> None:
     """Convert resnet_digits8 (trained in MXNet on the digits of UCI) at 8 bits and show what came of it."""
     OUT.mkdir(exist_ok=True)
-    print(command("mrt", "convert", "--config", CONFIG, "--bits", "8", "-o", PROGRAM))
+    print(
+        command(
+            "mrt", "convert", "--config", CONFIG, "--bits", "8", "-o", PROGRAM
+        )
+    )
     report = json.loads(
         command("mrt", "evaluate", "--config", CONFIG, PROGRAM, "--json")
     )
@@ -89,14 +93,18 @@ def _table(report: dict[str, float], proof: dict[str, object]) -> Table:
         f"{100 * report['float.top1']:.2f} %",
         f"{100 * report['integer.top1']:.2f} %",
     )
-    table.add_row("same answer as float", "", f"{100 * report['agreement']:.2f} %")
+    table.add_row(
+        "same answer as float", "", f"{100 * report['agreement']:.2f} %"
+    )
     table.add_row("signal to noise", "", f"{report['snr_db']:.1f} dB")
     weights = (
         (ROOT / "calibration_data" / "digits8" / "resnet_digits8-0000.params")
         .stat()
         .st_size
     )
-    table.add_row("size", f"{weights:,} bytes", f"{PROGRAM.stat().st_size:,} bytes")
+    table.add_row(
+        "size", f"{weights:,} bytes", f"{PROGRAM.stat().st_size:,} bytes"
+    )
     tightest = proof["tightest"]
     assert isinstance(tightest, dict)
     table.add_row(

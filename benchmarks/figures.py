@@ -83,13 +83,17 @@ class Outcome:
 
     def on(self, threads: int) -> Measured | None:
         """The part on so many threads."""
-        return next((part for part in self.measured if part.threads == threads), None)
+        return next(
+            (part for part in self.measured if part.threads == threads), None
+        )
 
     def gain(self, threads: int, contender: str = OURS) -> float | None:
         """How many times faster on `threads` than on one."""
         one, many = self.on(1), self.on(threads)
         return (
-            divided(one.time(contender), many.time(contender)) if one and many else None
+            divided(one.time(contender), many.time(contender))
+            if one and many
+            else None
         )
 
     def peak_gain(self, threads: int) -> float | None:
@@ -118,11 +122,15 @@ def snr_db(signal: Sequence[float], answer: Sequence[float]) -> float:
     )
 
 
-def as_json(machine: dict[str, Any], outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def as_json(
+    machine: dict[str, Any], outcomes: Sequence[Outcome]
+) -> dict[str, Any]:
     """Everything, for a file."""
     return {
         "machine": machine,
-        "models": {outcome.model: _outcome_json(outcome) for outcome in outcomes},
+        "models": {
+            outcome.model: _outcome_json(outcome) for outcome in outcomes
+        },
     }
 
 
@@ -133,7 +141,9 @@ def _outcome_json(outcome: Outcome) -> dict[str, Any]:
             "peak_gmacs": part.peak,
             "gain": outcome.gain(part.threads),
             "peak_gain": outcome.peak_gain(part.threads),
-            "contenders": {row.contender: _row_json(part, row) for row in part.rows},
+            "contenders": {
+                row.contender: _row_json(part, row) for row in part.rows
+            },
         }
         for part in outcome.measured
     }
@@ -142,7 +152,9 @@ def _outcome_json(outcome: Outcome) -> dict[str, Any]:
 
 def _row_json(part: Measured, row: Row) -> dict[str, Any]:
     snr = (
-        row.snr_db if row.snr_db is not None and math.isfinite(row.snr_db) else None
+        row.snr_db
+        if row.snr_db is not None and math.isfinite(row.snr_db)
+        else None
     )  # JSON has no infinity
     return {
         "median_ms": row.median_ms,

@@ -34,7 +34,9 @@ def isa_flags() -> tuple[str, ...]:
 def describe() -> dict[str, str | int]:
     """Everything, by name, in the order to print it."""
     return {
-        "processor": _field("model name") or platform.processor() or platform.machine(),
+        "processor": _field("model name")
+        or platform.processor()
+        or platform.machine(),
         "instruction sets": " ".join(isa_flags()) or "unknown",
         "cores": os.cpu_count() or 0,
         "system": platform.system(),

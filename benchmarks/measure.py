@@ -30,13 +30,16 @@ def order(names: Sequence[Name], number: int) -> list[Name]:
     return turned[::-1] if number % 2 else turned
 
 
-def alternate(turns: Mapping[Name, Turn], rounds: int) -> dict[Name, list[float]]:
+def alternate(
+    turns: Mapping[Name, Turn], rounds: int
+) -> dict[Name, list[float]]:
     """The readings by name; a turn that may be taken in fewer rounds is taken in the first ones."""
     readings: dict[Name, list[float]] = {name: [] for name in turns}
     with _no_collection():
         for number in range(rounds):
             for name in order(
-                [name for name, turn in turns.items() if number < turn.most], number
+                [name for name, turn in turns.items() if number < turn.most],
+                number,
             ):
                 readings[name].append(turns[name].read())
     return readings

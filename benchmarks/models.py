@@ -47,7 +47,8 @@ SOURCES = {
         SHARED / "onnx" / "squeezenet1.1_fp32.onnx", "squeezenet1.1"
     ),
     "mobilenetv2": Source(
-        SHARED / "onnx" / "mobilenetv2_torchvision_fp32.onnx", "mobilenetv2_torchvision"
+        SHARED / "onnx" / "mobilenetv2_torchvision_fp32.onnx",
+        "mobilenetv2_torchvision",
     ),
 }
 
@@ -58,9 +59,7 @@ class Model:
 
     name: str
     config: Config
-    float_path: (
-        Path  # the imported ONNX graph with static shapes, the same for all peers
-    )
+    float_path: Path  # the imported ONNX graph with static shapes, the same for all peers
     program_path: Path
 
     @cached_property
@@ -72,7 +71,9 @@ class Model:
     def images(self) -> list[Image]:
         """Preprocessed pictures: the peers are calibrated on all, and everyone is timed on the first."""
         data = replace(self.config.calibration_data, samples=PEER_SAMPLES)
-        return list(open_data(frontend.load(self.float_path).model, self.config, data))
+        return list(
+            open_data(frontend.load(self.float_path).model, self.config, data)
+        )
 
     @property
     def multiply_accumulates(self) -> int:
@@ -93,7 +94,9 @@ def prepare(name: str) -> Model:
     config = _config(SOURCES[name])
     settings = config.model
     files = [
-        digest(path) for path in (settings.path, settings.params) if path is not None
+        digest(path)
+        for path in (settings.path, settings.params)
+        if path is not None
     ]
     options = [
         settings.random_weights,
@@ -116,13 +119,18 @@ def prepare(name: str) -> Model:
         (folder / f"{name}.cvm").write_bytes(cvm_format.encode(program))
 
     float_folder = made(
-        f"{name}-float", [files, settings.random_weights, converter()], make_float
+        f"{name}-float",
+        [files, settings.random_weights, converter()],
+        make_float,
     )
     program_folder = made(
         f"{name}-program", [files, options, samples, converter()], make_program
     )
     return Model(
-        name, config, float_folder / f"{name}.onnx", program_folder / f"{name}.cvm"
+        name,
+        config,
+        float_folder / f"{name}.onnx",
+        program_folder / f"{name}.cvm",
     )
 
 
@@ -144,4 +152,6 @@ def _config(source: Source) -> Config:
 
 def _with_weights(symbol: Path) -> ModelSettings:
     """A symbol of the zoo has no weights: seeded ones serve to measure speed."""
-    return ModelSettings(symbol, random_weights=SEED, shapes={"data": (1, 3, 224, 224)})
+    return ModelSettings(
+        symbol, random_weights=SEED, shapes={"data": (1, 3, 224, 224)}
+    )

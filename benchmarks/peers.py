@@ -66,7 +66,9 @@ def openvino_int8(model: Model, threads: int) -> Ready:
         "ENABLE_CPU_PINNING": False,  # nobody else here pins; one thread pinned to a busy core would wait for it
     }
     request = (
-        openvino.Core().compile_model(path, "CPU", properties).create_infer_request()
+        openvino.Core()
+        .compile_model(path, "CPU", properties)
+        .create_infer_request()
     )
     (image,) = model.images[0].values()
 
@@ -113,7 +115,11 @@ def _qdq(model: Model) -> Path:
     ]
 
     def make(folder: Path) -> None:
-        from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+        from onnxruntime.quantization import (
+            QuantFormat,
+            QuantType,
+            quantize_static,
+        )
         from onnxruntime.quantization.shape_inference import quant_pre_process
 
         prepared = folder / "prepared.onnx"
@@ -133,7 +139,11 @@ def _qdq(model: Model) -> Path:
         prepared.unlink()
 
     return (
-        made(f"{model.name}-onnxruntime", [digest(model.float_path), recipe], make)
+        made(
+            f"{model.name}-onnxruntime",
+            [digest(model.float_path), recipe],
+            make,
+        )
         / "int8.onnx"
     )
 
@@ -165,7 +175,9 @@ def _nncf(model: Model) -> Path:
                 subset_size=len(model.images),
                 target_device=nncf.TargetDevice.CPU,
             )
-        openvino.save_model(quantized, folder / "int8.xml", compress_to_fp16=False)
+        openvino.save_model(
+            quantized, folder / "int8.xml", compress_to_fp16=False
+        )
 
     recipe = ["NNCF", len(model.images), versions("nncf", "openvino")]
     return (

@@ -27,7 +27,9 @@ class Recipe:
         for module in self.modules:
             package = module.partition(".")[0]
             if importlib.util.find_spec(package) is None:
-                raise Unavailable(f"{package} is not installed (pip install .[bench])")
+                raise Unavailable(
+                    f"{package} is not installed (pip install .[bench])"
+                )
             import_module(module)
 
     def run(self, model: Path, samples: Samples, result: Path) -> None:
@@ -43,7 +45,9 @@ def _onnxruntime(model: Path, samples: Samples, result: Path) -> None:
     quantize_static(str(model), str(result), Images(samples))
 
 
-def _per_channel(method: str, **extra: float) -> Callable[[Path, Samples, Path], None]:
+def _per_channel(
+    method: str, **extra: float
+) -> Callable[[Path, Samples, Path], None]:
     """After onnxruntime's own preparation, with the weights of each channel on a scale of their own."""
 
     def make(model: Path, samples: Samples, result: Path) -> None:
@@ -73,7 +77,9 @@ def _nncf(model: Path, samples: Samples, result: Path) -> None:
 
     prepared = onnx.load(_prepared(model, result))
     onnx.save(
-        nncf.quantize(prepared, nncf.Dataset(list(samples)), subset_size=len(samples)),
+        nncf.quantize(
+            prepared, nncf.Dataset(list(samples)), subset_size=len(samples)
+        ),
         result,
     )
 
@@ -87,7 +93,10 @@ def _prepared(model: Path, result: Path) -> Path:
     return path
 
 
-_ONNXRUNTIME = ("onnxruntime.quantization", "onnxruntime.quantization.shape_inference")
+_ONNXRUNTIME = (
+    "onnxruntime.quantization",
+    "onnxruntime.quantization.shape_inference",
+)
 
 RECIPES = {
     "onnxruntime": Recipe(_ONNXRUNTIME, _onnxruntime),

@@ -38,7 +38,11 @@ def milliseconds(value: float | None) -> str:
     """A time with three digits or more, and no more than two decimals."""
     return number(
         value,
-        ".2f" if value is None or value < 100 else ".1f" if value < 1000 else ".0f",
+        ".2f"
+        if value is None or value < 100
+        else ".1f"
+        if value < 1000
+        else ".0f",
     )
 
 
@@ -47,7 +51,9 @@ def part_table(model: str, part: Measured) -> Table:
     peak = f"int8 peak {number(part.peak, '.0f', ' giga-MAC/s')}"
     said = escape(
         "\n".join(
-            f"{HEADS[row.contender]}: {row.note}" for row in part.rows if row.note
+            f"{HEADS[row.contender]}: {row.note}"
+            for row in part.rows
+            if row.note
         )
     )
     title = f"{model}, {threads_text(part.threads)}, {peak}"
@@ -72,7 +78,9 @@ def part_table(model: str, part: Measured) -> Table:
 
 def model_table(outcomes: Sequence[Outcome], threads: Sequence[int]) -> Table:
     """What is one figure for each model: loading, memory, what more threads gain."""
-    table = Table("model", title="loading, memory, threads", title_justify="left")
+    table = Table(
+        "model", title="loading, memory, threads", title_justify="left"
+    )
     for head in model_heads(threads):
         table.add_column(head, justify="right")
     for outcome in outcomes:
@@ -128,7 +136,9 @@ def markdown(
         for outcome in outcomes
         for part in outcome.measured
     ]
-    others = [[outcome.model, *model_cells(outcome, threads)] for outcome in outcomes]
+    others = [
+        [outcome.model, *model_cells(outcome, threads)] for outcome in outcomes
+    ]
     paragraphs = [
         grid(heads, rows),
         grid(["model", *model_heads(threads)], others),
@@ -149,7 +159,9 @@ def notes(outcomes: Sequence[Outcome]) -> list[str]:
         for row in part.rows
         if row.note
     ]
-    return list(dict.fromkeys(f"- {HEADS[row.contender]}: {row.note}" for row in rows))
+    return list(
+        dict.fromkeys(f"- {HEADS[row.contender]}: {row.note}" for row in rows)
+    )
 
 
 def disturbed(outcomes: Sequence[Outcome]) -> str:
@@ -174,7 +186,8 @@ def grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table: the first column to the left, figures to the right."""
     lines = [heads, ["---", *("---:" for _ in heads[1:])], *rows]
     return "\n".join(
-        f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines
+        f"| {' | '.join(cell.replace('|', '/') for cell in line)} |"
+        for line in lines
     )
 
 

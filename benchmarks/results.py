@@ -34,7 +34,9 @@ MEASURES = ("benchmarks/zoo.py", "benchmarks/zoo_figures.py")
 
 @click.command()
 @click.option(
-    "--only", default="", help="Names divided by commas: the page is of these alone."
+    "--only",
+    default="",
+    help="Names divided by commas: the page is of these alone.",
 )
 @click.option(
     "--kept",
@@ -56,7 +58,8 @@ def main(only: str, kept: bool, output: Path) -> None:
     chosen = _chosen(found, only)
     if not chosen:
         console.print(
-            f"{output} stays as it is: there is nothing to measure", highlight=False
+            f"{output} stays as it is: there is nothing to measure",
+            highlight=False,
         )
         return
     columns = (
@@ -75,7 +78,9 @@ def main(only: str, kept: bool, output: Path) -> None:
     for result in results:
         if result.failure is not None:
             console.print(
-                f"{result.name}: {result.failure}", highlight=False, markup=False
+                f"{result.name}: {result.failure}",
+                highlight=False,
+                markup=False,
             )
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(page(results), encoding="utf-8")
@@ -99,7 +104,11 @@ def _chosen(found: list[Architecture], only: str) -> list[Architecture]:
 def figures_of(item: Architecture, *, kept: bool) -> Figures:
     """Kept figures if they still hold, else new ones."""
     path = CACHE / f"{item.name}.json"
-    key = [digest(item.path), converter(), *(digest(ROOT / name) for name in MEASURES)]
+    key = [
+        digest(item.path),
+        converter(),
+        *(digest(ROOT / name) for name in MEASURES),
+    ]
     if path.exists():
         content = json.loads(path.read_text(encoding="utf-8"))
         if content["key"] == key or (kept and content["key"][0] == key[0]):
@@ -120,9 +129,9 @@ def measured(item: Architecture) -> Figures:
     done = subprocess.run(words, cwd=ROOT, text=True, capture_output=True)
     if done.returncode == 0:
         return Figures(**json.loads(done.stdout))
-    reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[
-        -1
-    ]
+    reason = (
+        done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+    )[-1]
     return Figures(item.name, item.shapes["data"][2], failure=reason)
 
 

@@ -44,7 +44,9 @@ def page(results: Sequence[Figures]) -> str:
     parts = [HEAD, f"{len(good)} of {len(results)} convert.\n"]
     if failed:
         parts.append(
-            "".join(f"- {item.name} does not: {item.failure}\n" for item in failed)
+            "".join(
+                f"- {item.name} does not: {item.failure}\n" for item in failed
+            )
         )
     parts += [
         SIZES.format(reference=_reference(good)),
@@ -65,7 +67,10 @@ def _reference(good: Sequence[Figures]) -> str:
 
 
 def _table(columns: Sequence[Column], rows: Sequence[Figures]) -> str:
-    lines = [[title for title, _ in columns], ["---", *["---:"] * (len(columns) - 1)]]
+    lines = [
+        [title for title, _ in columns],
+        ["---", *["---:"] * (len(columns) - 1)],
+    ]
     lines += [[show(row) for _, show in columns] for row in rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
@@ -85,7 +90,10 @@ _SIZES: tuple[Column, ...] = (
     ("parameters, millions", lambda item: _millions(item.parameters)),
     ("float, MB", lambda item: f"{item.float_bytes / 1e6:.2f}"),
     ("`.cvm`, MB", lambda item: f"{item.program_bytes / 1e6:.2f}"),
-    ("times smaller", lambda item: f"{item.float_bytes / item.program_bytes:.2f}"),
+    (
+        "times smaller",
+        lambda item: f"{item.float_bytes / item.program_bytes:.2f}",
+    ),
     ("slack, bits", lambda item: item.slack),
     ("SNR, dB", lambda item: f"{item.snr_db:.1f}"),
     ("same class", lambda item: "yes" if item.same_class else "no"),
@@ -95,7 +103,10 @@ _WORK: tuple[Column, ...] = (
     ("float products, millions", lambda item: _millions(item.float_products)),
     ("float others, millions", lambda item: _millions(item.float_others)),
     ("integer products, millions", lambda item: _millions(item.products)),
-    ("element operations, millions", lambda item: _millions(item.element_operations)),
+    (
+        "element operations, millions",
+        lambda item: _millions(item.element_operations),
+    ),
     ("table reads, millions", lambda item: _millions(item.table_reads)),
 )
 _KINDS: tuple[Column, ...] = (

@@ -22,7 +22,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LONG_LINE = 100
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-BRANCHES = (ast.If, ast.For, ast.While, ast.ExceptHandler, ast.IfExp, ast.Assert)
+BRANCHES = (
+    ast.If,
+    ast.For,
+    ast.While,
+    ast.ExceptHandler,
+    ast.IfExp,
+    ast.Assert,
+)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DOCUMENTED = (ast.Module, ast.ClassDef, *FUNCTIONS)
 LAYOUT = {
@@ -135,9 +142,13 @@ def _lines_of_docstrings(tree: ast.AST) -> set[int]:
         if not isinstance(node, DOCUMENTED) or not node.body:
             continue
         first = node.body[0]
-        is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+        is_text = isinstance(first, ast.Expr) and isinstance(
+            first.value, ast.Constant
+        )
         if is_text and isinstance(first.value.value, str):
-            lines.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+            lines.update(
+                range(first.lineno, (first.end_lineno or first.lineno) + 1)
+            )
     return lines
 
 

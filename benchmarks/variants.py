@@ -98,14 +98,18 @@ VARIANTS = (
         "mrt, 8 bits between layers, weights of 15, `--weight-bits 15 --input-dtype u8`",
         options=("--weight-bits", "15", "--input-dtype", "u8"),
     ),
-    Variant("mrt-affine", "mrt, `--scheme affine`", options=("--scheme", "affine")),
+    Variant(
+        "mrt-affine", "mrt, `--scheme affine`", options=("--scheme", "affine")
+    ),
     Variant(
         "mrt-shift",
         "mrt, powers of two only, `--scales shift`",
         options=("--scales", "shift"),
     ),
     Variant(
-        "mrt-16", "mrt, `--activation-bits 16`", options=("--activation-bits", "16")
+        "mrt-16",
+        "mrt, `--activation-bits 16`",
+        options=("--activation-bits", "16"),
     ),
     Variant(
         "mrt-streams",
@@ -118,7 +122,11 @@ VARIANTS = (
         "mrt, mixed precision, `--target-agreement 0.988`",
         options=("--target-agreement", "0.988"),
     ),
-    Variant("mrt-minmax", "mrt, `--observer minmax`", options=("--observer", "minmax")),
+    Variant(
+        "mrt-minmax",
+        "mrt, `--observer minmax`",
+        options=("--observer", "minmax"),
+    ),
     Variant(
         "mrt-percentile",
         "mrt, `--observer percentile`",
@@ -131,7 +139,9 @@ VARIANTS = (
         settings="per_channel = false",
     ),
     Variant(
-        "mrt-signed", "mrt, without the unsigned range", settings="unsigned = false"
+        "mrt-signed",
+        "mrt, without the unsigned range",
+        settings="unsigned = false",
     ),
     Variant(
         "mrt-uncorrected",

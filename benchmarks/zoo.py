@@ -39,7 +39,9 @@ def architectures() -> list[Architecture]:
         for folder in FOLDERS
         for path in (SHARED / "mxnet" / folder).glob(f"*{SUFFIX}")
     ]
-    found = [Architecture(path.name.removesuffix(SUFFIX), path) for path in paths]
+    found = [
+        Architecture(path.name.removesuffix(SUFFIX), path) for path in paths
+    ]
     return sorted(found, key=lambda item: item.name)
 
 

@@ -62,7 +62,9 @@ class Figures:
     slack: str = "-"
     snr_db: float = 0.0
     same_class: bool = False
-    reference: str = "-"  # whether the reference gave the engine's very integers
+    reference: str = (
+        "-"  # whether the reference gave the engine's very integers
+    )
 
 
 def measure(item: Architecture) -> Figures:
@@ -92,7 +94,9 @@ def _of_float(figures: Figures, model: ir.Model, image: Arrays) -> Arrays:
         for value in model.graph.initializers.values()
         if value.dtype == ir.DataType.FLOAT
     ]
-    figures.parameters = sum(tensor.size for tensor in weights if tensor is not None)
+    figures.parameters = sum(
+        tensor.size for tensor in weights if tensor is not None
+    )
     figures.float_bytes = 4 * figures.parameters
     figures.operators = dict(Counter(node.op_type for node in model.graph))
     for node in model.graph:
@@ -148,7 +152,10 @@ def _of_program(figures: Figures, proven: Proven) -> None:
         Counter(item.name for item in proven.program.instructions)
     )
     work = cost(proven).work
-    figures.products, figures.table_reads = work.multiply_accumulates, work.table_reads
+    figures.products, figures.table_reads = (
+        work.multiply_accumulates,
+        work.table_reads,
+    )
     figures.element_operations = work.element_operations
     number = tightest(proven)
     figures.slack = (
@@ -156,12 +163,16 @@ def _of_program(figures: Figures, proven: Proven) -> None:
     )
 
 
-def _compare(figures: Figures, proven: Proven, image: Arrays, expected: Arrays) -> None:
+def _compare(
+    figures: Figures, proven: Proven, image: Arrays, expected: Arrays
+) -> None:
     integers = boundary.quantize(proven.program, image)
     outputs = run(proven, integers)
     (name,) = expected
     real = boundary.dequantize(proven.program, outputs)[name]
-    figures.snr_db = snr_db(expected[name].ravel().tolist(), real.ravel().tolist())
+    figures.snr_db = snr_db(
+        expected[name].ravel().tolist(), real.ravel().tolist()
+    )
     figures.same_class = bool(np.argmax(expected[name]) == np.argmax(real))
     if native.available() and figures.products <= REFERENCE_LIMIT:
         again = run(proven, integers, engine="reference")[name]

@@ -46,7 +46,10 @@ def load(
     Allowance(max_cost, max_memory).require(form)
     proven = prove(form)
     return Executable(
-        proven.program, proven.types, proven.intervals, machine.choose(proven, engine)
+        proven.program,
+        proven.types,
+        proven.intervals,
+        machine.choose(proven, engine),
     )
 
 
@@ -61,4 +64,6 @@ def run(
     """Integers by input name, one sample or many, to integers by output name. `checked` takes the place of a proof."""
     from cvm.runtime import execution
 
-    return execution.run(form, arrays, checked=checked, threads=threads, engine=engine)
+    return execution.run(
+        form, arrays, checked=checked, threads=threads, engine=engine
+    )

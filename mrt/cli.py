@@ -39,7 +39,15 @@ def cli() -> None:
     """Turn a trained MXNet or ONNX model into a proven program of integers (.cvm)."""
 
 
-for command in (convert, calibrate, evaluate, compare, rewrite, export, operators):
+for command in (
+    convert,
+    calibrate,
+    evaluate,
+    compare,
+    rewrite,
+    export,
+    operators,
+):
     cli.add_command(command)
 
 

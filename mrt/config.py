@@ -35,7 +35,9 @@ class DataSettings:
     """
 
     path: Path | None = None
-    samples: int | None = None  # at most so many, at equal distances; None for all
+    samples: int | None = (
+        None  # at most so many, at equal distances; None for all
+    )
     arrays: Mapping[str, str] = field(default_factory=dict)
     labels: str | None = None
     held_back: int = 0
@@ -80,7 +82,9 @@ class Config:
             raise BadOption(
                 f"config: [inputs.{unknown[0]}] is for no input of the model; it has {', '.join(names)}"
             )
-        return {name: self.inputs.get(name, self.preprocessing) for name in names}
+        return {
+            name: self.inputs.get(name, self.preprocessing) for name in names
+        }
 
 
 def load_config(path: Path) -> Config:
@@ -88,7 +92,9 @@ def load_config(path: Path) -> Config:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
-        raise BadOption(f"{path}: cannot be read ({problem.strerror})") from None
+        raise BadOption(
+            f"{path}: cannot be read ({problem.strerror})"
+        ) from None
     except (ValueError, RecursionError) as problem:
         raise BadOption(f"{path}: is not TOML ({problem})") from None
     try:
@@ -105,7 +111,9 @@ class _Table:
         self._known: list[str] = []
         self.name = name
 
-    def take(self, key: str, read: Callable[[Any], Any], default: Any = None) -> Any:
+    def take(
+        self, key: str, read: Callable[[Any], Any], default: Any = None
+    ) -> Any:
         """`read` of the value of `key`, or the default; BadOption naming the key if `read` refuses it."""
         self._known.append(key)
         if key not in self._unread:
@@ -114,7 +122,9 @@ class _Table:
         try:
             return read(value)
         except BadOption as problem:
-            raise BadOption(f"[{self.name}] {key} = {value!r}: {problem}") from None
+            raise BadOption(
+                f"[{self.name}] {key} = {value!r}: {problem}"
+            ) from None
 
     def table(self, key: str) -> _Table:
         """The table under `key`, empty if absent."""
@@ -151,14 +161,18 @@ class _Table:
 
 def _read_config(top: _Table, folder: Path) -> Config:
     model = _read_model(top.table("model"), folder)
-    preprocessing = _read_preprocessing(top.table("preprocessing"), Preprocessing())
+    preprocessing = _read_preprocessing(
+        top.table("preprocessing"), Preprocessing()
+    )
     inputs = {
         name: _read_preprocessing(table, preprocessing)
         for name, table in top.tables("inputs").items()
     }
     calibration_table = top.table("calibration")
     evaluation_table = top.table("evaluation")
-    quantization = _read_quantization(top.table("quantization"), top.tables("layers"))
+    quantization = _read_quantization(
+        top.table("quantization"), top.tables("layers")
+    )
     calibration_data, calibration = _read_calibration(
         calibration_table, folder, quantization.activation_bits
     )
@@ -207,7 +221,12 @@ def _read_preprocessing(table: _Table, base: Preprocessing) -> Preprocessing:
     table.finish()
     try:
         return replace(
-            base, **{name: value for name, value in taken.items() if value is not None}
+            base,
+            **{
+                name: value
+                for name, value in taken.items()
+                if value is not None
+            },
         )
     except BadOption as problem:
         raise BadOption(f"[{table.name}] {problem}") from None
@@ -218,7 +237,8 @@ def _read_calibration(
 ) -> tuple[DataSettings, CalibrationOptions]:
     """The data and the options; unless said, the observer fits the precision of the activations."""
     data = replace(
-        _read_data(table, folder), held_back=table.take("held_back", _sample_count, 0)
+        _read_data(table, folder),
+        held_back=table.take("held_back", _sample_count, 0),
     )
     taken = {
         "observer": table.take("observer", _one_of(OBSERVERS)),
@@ -228,7 +248,11 @@ def _read_calibration(
     table.finish()
     try:
         return data, CalibrationOptions(
-            **{name: value for name, value in taken.items() if value is not None}
+            **{
+                name: value
+                for name, value in taken.items()
+                if value is not None
+            }
         )
     except BadOption as problem:
         raise BadOption(f"[{table.name}] {problem}") from None
@@ -251,9 +275,13 @@ def _read_refinement(table: _Table) -> RefineOptions:
     return RefineOptions(**stages)
 
 
-def _read_quantization(table: _Table, layers: Mapping[str, _Table]) -> QuantizeOptions:
+def _read_quantization(
+    table: _Table, layers: Mapping[str, _Table]
+) -> QuantizeOptions:
     both = table.take("bits", _bits(WEIGHT_BITS), 8)
-    options = table.options(QuantizeOptions, weight_bits=both, activation_bits=both)
+    options = table.options(
+        QuantizeOptions, weight_bits=both, activation_bits=both
+    )
     table.finish()
     layer_bits = {name: _read_layer(item) for name, item in layers.items()}
     return QuantizeOptions(**options, layers=layer_bits)
@@ -263,7 +291,9 @@ def _read_layer(table: _Table) -> LayerBits:
     both = table.take("bits", _bits(WEIGHT_BITS))
     settings = LayerBits(
         weight_bits=table.take("weight_bits", _bits(WEIGHT_BITS), both),
-        activation_bits=table.take("activation_bits", _bits(ACTIVATION_BITS), both),
+        activation_bits=table.take(
+            "activation_bits", _bits(ACTIVATION_BITS), both
+        ),
     )
     table.finish()
     return settings
@@ -278,7 +308,9 @@ def _reader_of(declared: Option) -> Callable[[Any], Any]:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) and value else _refuse("expected text")
+    return (
+        value if isinstance(value, str) and value else _refuse("expected text")
+    )
 
 
 def _names(value: Any) -> tuple[str, ...]:
@@ -299,7 +331,9 @@ def _integer(value: Any) -> int:
 
 
 def _flag(value: Any) -> bool:
-    return value if isinstance(value, bool) else _refuse("expected true or false")
+    return (
+        value if isinstance(value, bool) else _refuse("expected true or false")
+    )
 
 
 def _number(value: Any) -> float:
@@ -317,7 +351,8 @@ def _number(value: Any) -> float:
 
 def _numbers(value: Any) -> tuple[float, ...]:
     return tuple(
-        _number(item) for item in (value if isinstance(value, list) else [value])
+        _number(item)
+        for item in (value if isinstance(value, list) else [value])
     )
 
 
@@ -353,7 +388,9 @@ def _bits(allowed: tuple[int, ...]) -> Callable[[Any], int]:
 
 def _one_of(allowed: tuple[str, ...]) -> Callable[[Any], str]:
     return lambda value: (
-        value if value in allowed else _refuse(f"expected one of {', '.join(allowed)}")
+        value
+        if value in allowed
+        else _refuse(f"expected one of {', '.join(allowed)}")
     )
 
 

@@ -62,7 +62,9 @@ class Conversion:
         }
         duplicates = sum(map(len, self.table.duplicates.values()))
         if duplicates:
-            lines["duplicates"] = f"{duplicates:,} of the channels (see --refine)"
+            lines["duplicates"] = (
+                f"{duplicates:,} of the channels (see --refine)"
+            )
         return lines
 
     def report(self, path: Path) -> Report:

@@ -86,7 +86,10 @@ class Job:
     @property
     def synthetic(self) -> bool:
         """Whether the ranges are measured on noise."""
-        return self.given_table is None and self.config.calibration_data.path is None
+        return (
+            self.given_table is None
+            and self.config.calibration_data.path is None
+        )
 
     @property
     def stages(self) -> RefineOptions:
@@ -302,7 +305,9 @@ def _search(job: Job, target: Target) -> TuningResult:
     memo = CurveMemo()
 
     def make(options: QuantizeOptions) -> Proven:
-        return validate(write_program(job.model, job.measured, options, memo=memo))
+        return validate(
+            write_program(job.model, job.measured, options, memo=memo)
+        )
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         evaluator = Evaluator(
@@ -314,5 +319,10 @@ def _search(job: Job, target: Target) -> TuningResult:
             classes=target.kind != "snr",
         )
         return search_bits(
-            job.model, make, evaluator, config.quantization, target, job.progress
+            job.model,
+            make,
+            evaluator,
+            config.quantization,
+            target,
+            job.progress,
         )

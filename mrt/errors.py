@@ -18,7 +18,8 @@ class Unsupported(MrtError):
             "  " + problem.replace("\n", "\\n") for problem in problems
         )  # a name may hold anything
         super().__init__(
-            f"{len(problems)} unsupported:\n{lines}" + (f"\n{hint}" if hint else "")
+            f"{len(problems)} unsupported:\n{lines}"
+            + (f"\n{hint}" if hint else "")
         )
 
 

@@ -46,7 +46,10 @@ def table(
     head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = False
 ) -> str:
     """A table whose cells are HTML. Columns of `numbers` but the last align right."""
-    lines = ['<table class="numbers">' if numbers else "<table>", _row("th", head)]
+    lines = [
+        '<table class="numbers">' if numbers else "<table>",
+        _row("th", head),
+    ]
     lines.extend(_row("td", row) for row in rows)
     lines.append("</table>")
     return "\n".join(lines)

@@ -63,8 +63,13 @@ def provenance_of(settings: Any) -> dict[str, str]:
         value = getattr(settings, declared.name)
         if declared.in_provenance == "never":
             continue
-        if declared.in_provenance == "unless default" and value == declared.default:
+        if (
+            declared.in_provenance == "unless default"
+            and value == declared.default
+        ):
             continue
         text = str(value)
-        entries[declared.name] = text.lower() if isinstance(value, bool) else text
+        entries[declared.name] = (
+            text.lower() if isinstance(value, bool) else text
+        )
     return entries

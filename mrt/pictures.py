@@ -32,7 +32,9 @@ _INSIDE = ("color", "scale", "mean", "std")
 def take_bytes(model: ir.Model, config: Config) -> None:
     """Every input with input_dtype "u8" takes bytes from here on: its preprocessing becomes the graph's beginning."""
     for name, item in _of_pictures(model, config).items():
-        value = next(value for value in model_inputs(model) if value.name == name)
+        value = next(
+            value for value in model_inputs(model) if value.name == name
+        )
         shape = _picture_shape(value)
         axis = channel_axis(shape)
         assert axis is not None
@@ -46,7 +48,8 @@ def take_bytes(model: ir.Model, config: Config) -> None:
                 f"input '{name}': color = 'BGR' needs 3 channels, the model has {shape[axis]}"
             )
         factors, shifts = (
-            tuple(numbers.tolist()) for numbers in (scale / std, 0.0 - mean / std)
+            tuple(numbers.tolist())
+            for numbers in (scale / std, 0.0 - mean / std)
         )
         take_pictures(
             model, name, Pixels(factors, shifts, item.color == "BGR", axis == 3)
@@ -58,7 +61,8 @@ def outside(
 ) -> dict[str, Preprocessing]:
     """What is left to be done to samples of each input of a model, which may take bytes by now."""
     layouts = {
-        str(value.name): picture_layout_of(value) for value in model_inputs(model)
+        str(value.name): picture_layout_of(value)
+        for value in model_inputs(model)
     }
     return {
         name: replace(item, input_dtype="real")
@@ -93,7 +97,8 @@ def config_for(program: Program, config: Config) -> Config:
     The program knows which of its inputs are bytes and what it does to them; BadOption if the file says something else.
     """
     inputs = {
-        name: replace(item, input_dtype="real") for name, item in config.inputs.items()
+        name: replace(item, input_dtype="real")
+        for name, item in config.inputs.items()
     }
     shared = replace(config.preprocessing, input_dtype="real")
     for name, inside in _read_provenance(program).items():
@@ -186,7 +191,8 @@ def _read_provenance(program: Program) -> dict[str, dict[str, Any]]:
 
 def _read_inside(item: Mapping[str, Any]) -> dict[str, Any]:
     numbers = {
-        key: tuple(float(number) for number in item[key]) for key in ("mean", "std")
+        key: tuple(float(number) for number in item[key])
+        for key in ("mean", "std")
     }
     inside: dict[str, Any] = {
         "color": str(item["color"]),

@@ -23,7 +23,9 @@ from mrt.export import Exported, export
 from mrt.frontend import LoadedModel
 from mrt.graph.choose_outputs import choose_outputs, require_known
 from mrt.pictures import outside, take_bytes
-from mrt.rewrite.linear.conv_pool_attributes import canonicalize_conv_pool_attributes
+from mrt.rewrite.linear.conv_pool_attributes import (
+    canonicalize_conv_pool_attributes,
+)
 
 SYNTHETIC_SAMPLES = 32
 
@@ -98,7 +100,9 @@ def write_onnx(
 
     def load_for(shapes: Mapping[str, tuple[int, ...]]) -> LoadedModel:
         all_shapes = {**config.model.shapes, **shapes}
-        return load(replace(config, model=replace(config.model, shapes=all_shapes)))
+        return load(
+            replace(config, model=replace(config.model, shapes=all_shapes))
+        )
 
     return export(load_for, destination, opset=opset, any_batch=any_batch)
 
@@ -109,7 +113,9 @@ def write_onnx(
 def open_data(model: ir.Model, config: Config, data: DataSettings) -> Samples:
     """The samples that the configuration names, prepared for the model, without those held back."""
     if data.path is None:
-        raise BadOption("no data is given: --data, or a --config that names some")
+        raise BadOption(
+            "no data is given: --data, or a --config that names some"
+        )
     shapes = _input_shapes(model)
     samples = open_samples(
         data.path,
@@ -145,7 +151,9 @@ def _input_shapes(model: ir.Model) -> dict[str, tuple[int, ...]]:
                 f"input '{value.name}' has no fixed shape; "
                 f"give it with --shape {value.name}=..."
             )
-        shapes[str(value.name)] = tuple(int(size) for size in value.shape.numpy())
+        shapes[str(value.name)] = tuple(
+            int(size) for size in value.shape.numpy()
+        )
     return shapes
 
 
@@ -156,7 +164,9 @@ def read_labels(path: Path | None) -> list[str]:
     try:
         return path.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as problem:
-        raise BadData(f"{path}: class names cannot be read ({problem})") from None
+        raise BadData(
+            f"{path}: class names cannot be read ({problem})"
+        ) from None
 
 
 # -- the places of results ---------------------------------------------------------
@@ -168,12 +178,16 @@ def default_output(model: Path) -> Path:
     return model.parent / f"{stem.removesuffix('-symbol')}.cvm"
 
 
-def check_destination(path: Path, inputs: list[Path | None], *others: Path) -> None:
+def check_destination(
+    path: Path, inputs: list[Path | None], *others: Path
+) -> None:
     """Refuse, before any work, places that cannot be written or that hold an input.
 
     `others` are places of further results; all must differ. Parameters found beside an MXNet
     symbol are inputs, too.
     """
     named = [file for file in inputs if file is not None]
-    beside = [found for file in named for found in frontend.parameters_beside(file)]
+    beside = [
+        found for file in named for found in frontend.parameters_beside(file)
+    ]
     require_writable([path, *others], inputs=[*named, *beside])

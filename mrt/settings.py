@@ -19,17 +19,25 @@ from mrt.tune.settings_file import PATHS, settings_text
 
 WEIGHT_SOURCES = ("params", "epoch", "random_weights")
 """Where the weights of an MXNet model come from: at most one of these is given."""
-QUANTIZE_OPTIONS = tuple(declared.name for declared in options_of(QuantizeOptions))
+QUANTIZE_OPTIONS = tuple(
+    declared.name for declared in options_of(QuantizeOptions)
+)
 
 
 def settings_of(model: Path | None, options: Mapping[str, Any]) -> Config:
     """The config file, if any, with the command line's options over it."""
-    config = load_config(options["config"]) if options.get("config") else Config()
-    config = replace(config, model=_model_settings(config.model, model, options))
+    config = (
+        load_config(options["config"]) if options.get("config") else Config()
+    )
+    config = replace(
+        config, model=_model_settings(config.model, model, options)
+    )
     if (input_dtype := options.get("input_dtype")) is not None:
         config = replace(
             config,
-            preprocessing=replace(config.preprocessing, input_dtype=input_dtype),
+            preprocessing=replace(
+                config.preprocessing, input_dtype=input_dtype
+            ),
             inputs={
                 name: replace(item, input_dtype=input_dtype)
                 for name, item in config.inputs.items()
@@ -39,15 +47,21 @@ def settings_of(model: Path | None, options: Mapping[str, Any]) -> Config:
         raise BadOption(
             "no model is given: name its file, or a --config whose [model] has a path"
         )
-    data = _given({"path": options.get("data"), "samples": options.get("samples")})
-    which = "evaluation_data" if options.get("evaluation") else "calibration_data"
+    data = _given(
+        {"path": options.get("data"), "samples": options.get("samples")}
+    )
+    which = (
+        "evaluation_data" if options.get("evaluation") else "calibration_data"
+    )
     config = replace(config, **{which: replace(getattr(config, which), **data)})
     given = _given({name: options.get(name) for name in QUANTIZE_OPTIONS})
     if (bits := options.get("bits")) is not None:
         given = {"weight_bits": bits, "activation_bits": bits, **given}
     quantization = replace(config.quantization, **given)
     fitted_bits = given.get("activation_bits")
-    observer = _given({"observer": options.get("observer"), "bits": fitted_bits})
+    observer = _given(
+        {"observer": options.get("observer"), "bits": fitted_bits}
+    )
     if (stages := options.get("refine")) is not None:
         config = replace(config, refinement=_parse_stages(stages))
     return replace(
@@ -67,7 +81,9 @@ def _model_settings(
     file: ModelSettings, model: Path | None, options: Mapping[str, Any]
 ) -> ModelSettings:
     """What the file says of weights and outputs is of its own model, and at most one source of weights is used."""
-    named = _given({name: options.get(name) for name in (*WEIGHT_SOURCES, "outputs")})
+    named = _given(
+        {name: options.get(name) for name in (*WEIGHT_SOURCES, "outputs")}
+    )
     if "outputs" in named:
         named["outputs"] = _parse_outputs(named["outputs"])
     if named.keys() & set(WEIGHT_SOURCES):
@@ -79,15 +95,23 @@ def _model_settings(
             else {**dict.fromkeys(WEIGHT_SOURCES), "outputs": ()}
         )
         named = {**other, **named, "path": model}
-    shapes = {**file.shapes, **dict(map(_parse_shape, options.get("shapes") or ()))}
-    values = {**file.values, **dict(map(_parse_value, options.get("values") or ()))}
+    shapes = {
+        **file.shapes,
+        **dict(map(_parse_shape, options.get("shapes") or ())),
+    }
+    values = {
+        **file.values,
+        **dict(map(_parse_value, options.get("values") or ())),
+    }
     return replace(file, **{"shapes": shapes, "values": values, **named})
 
 
 def _parse_outputs(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
-        raise BadOption(f"--outputs {text}: expected names with commas between them")
+        raise BadOption(
+            f"--outputs {text}: expected names with commas between them"
+        )
     return names
 
 
@@ -158,7 +182,9 @@ def _parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
         shape = tuple(int(size) for size in sizes.split(","))
     except ValueError:
         shape = ()
-    if not (equals and name and shape and all(0 < size < 2**31 for size in shape)):
+    if not (
+        equals and name and shape and all(0 < size < 2**31 for size in shape)
+    ):
         raise BadOption(
             f"--shape {text}: expected NAME=1,3,224,224 with dimensions of 1 or more"
         )

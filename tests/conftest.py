@@ -22,7 +22,9 @@ def _generators(modules: Iterable[ModuleType]) -> Iterator[np.random.Generator]:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Note where the generators of test modules, and of modules that they share, stand before the first test."""
     shared = [
-        module for name, module in sys.modules.items() if name.startswith("tests.")
+        module
+        for name, module in sys.modules.items()
+        if name.startswith("tests.")
     ]
     for generator in _generators(
         [
@@ -47,7 +49,9 @@ def pytest_runtest_setup() -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef: pytest.FixtureDef):
     """What tests share is drawn apart: the one that happens to be first draws for itself what the others do."""
-    before = {generator: generator.bit_generator.state for generator in _AFTER_IMPORT}
+    before = {
+        generator: generator.bit_generator.state for generator in _AFTER_IMPORT
+    }
     try:
         return (yield)
     finally:

@@ -12,6 +12,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
     "mrt/errors.py": set(),
     "mrt/options.py": set(),
     "mrt/progress.py": set(),
+    "mrt/html.py": set(),
     "mrt/exact": {"numpy", "onnx_ir", "cvm.program", "mrt.exact"},
     "mrt/graph": FLOAT_GRAPH | {"mrt.errors", "mrt.exact", "mrt.graph"},
     "mrt/table": {
@@ -38,7 +39,14 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.calibrate",
     },
     "mrt/quantize": FLOAT_GRAPH
-    | {"cvm", "mrt.errors", "mrt.exact", "mrt.graph", "mrt.table", "mrt.quantize"}
+    | {
+        "cvm",
+        "mrt.errors",
+        "mrt.exact",
+        "mrt.graph",
+        "mrt.table",
+        "mrt.quantize",
+    }
     | {"mrt.options"},
     "mrt/duplicate": FLOAT_GRAPH
     | {
@@ -64,9 +72,16 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.refine",
     },
     "mrt/evaluate": FLOAT_GRAPH
-    | {"cvm", "mrt.errors", "mrt.calibrate", "mrt.evaluate"},
+    | {
+        "mrt.progress",
+        "mrt.html",
+        "cvm",
+        "mrt.errors",
+        "mrt.calibrate",
+        "mrt.evaluate",
+    },
     "mrt/tune": FLOAT_GRAPH
-    | {"tomlkit"}
+    | {"tomlkit", "mrt.progress"}
     | {
         "cvm",
         "mrt.errors",
@@ -77,9 +92,22 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.evaluate.scores",
     }
     | {"mrt.tune"},
-    "mrt/report": {"onnx_ir", "numpy", "cvm", "mrt.errors", "mrt.report"},
+    "mrt/report": {
+        "mrt.html",
+        "onnx_ir",
+        "numpy",
+        "cvm",
+        "mrt.errors",
+        "mrt.report",
+    },
     "mrt/refine/refinement.py": FLOAT_GRAPH
-    | {"threadpoolctl", "mrt.calibrate", "mrt.quantize", "mrt.refine", "mrt.table"},
+    | {
+        "threadpoolctl",
+        "mrt.calibrate",
+        "mrt.quantize",
+        "mrt.refine",
+        "mrt.table",
+    },
     "mrt/config.py": {
         "mrt.errors",
         "mrt.options",
@@ -96,7 +124,13 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
     "mrt/commands": {"click", "rich", "cvm", "mrt"},
     "cvm/instructions.py": set(),
     "cvm/program": {"numpy", "cvm.program"},
-    "cvm/file": {"numpy", "cvm.errors", "cvm.instructions", "cvm.program", "cvm.file"},
+    "cvm/file": {
+        "numpy",
+        "cvm.errors",
+        "cvm.instructions",
+        "cvm.program",
+        "cvm.file",
+    },
     "cvm/proof": {
         "numpy",
         "cvm.errors",
@@ -138,10 +172,14 @@ def foreign(name: str) -> bool:
 @pytest.mark.parametrize("room", MAY_IMPORT)
 def test_a_room_imports_only_what_it_may(room):
     for path in modules(room):
-        allowed = MAY_IMPORT[room] | MAY_IMPORT.get(str(path.relative_to(ROOT)), set())
+        allowed = MAY_IMPORT[room] | MAY_IMPORT.get(
+            str(path.relative_to(ROOT)), set()
+        )
         for name in imports(path):
             parents = {
-                name[:end] for end, letter in enumerate(name + ".") if letter == "."
+                name[:end]
+                for end, letter in enumerate(name + ".")
+                if letter == "."
             }
             assert not foreign(name) or parents & allowed, (
                 f"{path.relative_to(ROOT)} imports {name}"
@@ -150,7 +188,9 @@ def test_a_room_imports_only_what_it_may(room):
 
 def test_the_machine_never_imports_the_converter_and_the_reference_never_the_engine():
     for path in modules("cvm"):
-        assert not any(name.split(".")[0] == "mrt" for name in imports(path)), path
+        assert not any(name.split(".")[0] == "mrt" for name in imports(path)), (
+            path
+        )
     for path in modules("cvm/reference"):
         assert not any("_engine" in name for name in imports(path)), path
 
@@ -161,7 +201,9 @@ def test_only_the_command_lines_print_parse_arguments_and_exit():
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                assert node.func.id not in ("print", "exit"), f"{path}:{node.lineno}"
+                assert node.func.id not in ("print", "exit"), (
+                    f"{path}:{node.lineno}"
+                )
 
 
 def test_no_code_is_taken_from_data():
@@ -170,9 +212,12 @@ def test_no_code_is_taken_from_data():
         assert not names & {"pickle", "marshal", "shelve", "subprocess"}, path
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                assert node.func.id not in ("eval", "exec", "compile", "__import__"), (
-                    f"{path}:{node.lineno}"
-                )
+                assert node.func.id not in (
+                    "eval",
+                    "exec",
+                    "compile",
+                    "__import__",
+                ), f"{path}:{node.lineno}"
 
 
 def test_the_reference_machine_has_no_floating_point():
@@ -185,9 +230,9 @@ def test_the_reference_machine_has_no_floating_point():
             assert not (
                 isinstance(node, ast.Constant) and isinstance(node.value, float)
             ), f"{path}:{node.lineno}"
-            assert not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)), (
-                f"{path}:{node.lineno}"
-            )
+            assert not (
+                isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+            ), f"{path}:{node.lineno}"
             if isinstance(node, ast.Attribute):
                 assert not node.attr.startswith(
                     ("float", "true_divide", "mean", "sqrt")
@@ -234,7 +279,9 @@ def _is_power_of_a_float(node: ast.AST) -> bool:
         "mrt/duplicate/fill_dead_channels.py",
     ],
 )
-def test_what_decides_a_programs_bytes_uses_only_exactly_rounded_operations(room):
+def test_what_decides_a_programs_bytes_uses_only_exactly_rounded_operations(
+    room,
+):
     """Both run again on every machine that converts; what calibration measured comes to them in a table."""
     for path in modules(room):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -248,9 +295,13 @@ def test_what_decides_a_programs_bytes_uses_only_exactly_rounded_operations(room
                 continue
             owner = node.value.id if isinstance(node.value, ast.Name) else ""
             if owner == "math":
-                assert node.attr in EXACT_MATH, f"{path}:{node.lineno} math.{node.attr}"
+                assert node.attr in EXACT_MATH, (
+                    f"{path}:{node.lineno} math.{node.attr}"
+                )
             elif owner not in ("PRECISION", "enclosed_functions"):
-                assert node.attr not in INEXACT, f"{path}:{node.lineno} {node.attr}"
+                assert node.attr not in INEXACT, (
+                    f"{path}:{node.lineno} {node.attr}"
+                )
                 assert node.attr != "sum" or path.name in EXACT_SUMS, (
                     f"{path}:{node.lineno} sum"
                 )

@@ -20,9 +20,9 @@ def test_every_set_has_a_manifest() -> None:
     assert sorted(
         path.parent.name for path in FOLDER.glob("*/manifest.toml")
     ) == sorted(SETS)
-    assert sorted(path.name for path in FOLDER.iterdir() if path.is_dir()) == sorted(
-        SETS
-    )
+    assert sorted(
+        path.name for path in FOLDER.iterdir() if path.is_dir()
+    ) == sorted(SETS)
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -36,7 +36,8 @@ def test_every_file_has_the_sha256_of_its_manifest(name: str) -> None:
     assert set(present) == set(listed)
     for file, path in present.items():
         assert (
-            hashlib.sha256(path.read_bytes()).hexdigest() == listed[file]["sha256"]
+            hashlib.sha256(path.read_bytes()).hexdigest()
+            == listed[file]["sha256"]
         ), file
 
 
@@ -45,9 +46,9 @@ def test_arrays_have_the_shapes_of_their_manifest(name: str) -> None:
     for file, entry in manifest(name)["files"].items():
         if "arrays" in entry:
             with np.load(FOLDER / name / file) as arrays:
-                assert {key: list(arrays[key].shape) for key in arrays.files} == entry[
-                    "arrays"
-                ]
+                assert {
+                    key: list(arrays[key].shape) for key in arrays.files
+                } == entry["arrays"]
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -67,7 +68,9 @@ def test_no_image_is_in_both_parts(name: str) -> None:
         assert not seen & {image.tobytes() for image in test["data"]}
 
 
-@pytest.mark.parametrize(("name", "right"), [("digits8", 357), ("digits28", 355)])
+@pytest.mark.parametrize(
+    ("name", "right"), [("digits8", 357), ("digits28", 355)]
+)
 def test_the_logits_beside_the_test_images_have_the_accuracy_of_the_float_model(
     name: str, right: int
 ) -> None:

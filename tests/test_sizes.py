@@ -26,7 +26,9 @@ def test_a_line_holds_what_a_reader_takes_in_at_once(package):
 def test_no_file_is_longer_than_one_idea(package):
     for path in (ROOT / package).rglob("*.py"):
         lines = path.read_text().count("\n")
-        assert lines <= MOST_LINES_OF_A_FILE, f"{path.relative_to(ROOT)}: {lines} lines"
+        assert lines <= MOST_LINES_OF_A_FILE, (
+            f"{path.relative_to(ROOT)}: {lines} lines"
+        )
 
 
 def test_sizes_are_counted_as_they_are_defined(tmp_path):
@@ -34,4 +36,6 @@ def test_sizes_are_counted_as_they_are_defined(tmp_path):
     sizes = measure([tmp_path])
     assert (sizes.files, sizes.lines, sizes.tokens) == (1, 1, 18)
     assert (sizes.comprehensions, sizes.conditionals) == (1, 1)
-    assert sizes.branches == 4  # the conditional, `and`, the generator and its `if`
+    assert (
+        sizes.branches == 4
+    )  # the conditional, `and`, the generator and its `if`

@@ -27,12 +27,16 @@ class Commands(click.Group):
                 _exit_code(problem),
             )
         except MemoryError:
-            _fail(ctx, "not enough memory for this program and these inputs", BAD)
+            _fail(
+                ctx, "not enough memory for this program and these inputs", BAD
+            )
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(CLOSED_PIPE)
         except OSError as problem:
-            _fail(ctx, f"{problem.filename or 'output'}: {problem.strerror}", BAD)
+            _fail(
+                ctx, f"{problem.filename or 'output'}: {problem.strerror}", BAD
+            )
         except KeyboardInterrupt:
             _fail(ctx, "interrupted", INTERRUPTED)
 

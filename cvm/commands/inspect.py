@@ -20,11 +20,16 @@ from cvm.errors import BadInput, Unproven
 @click.command(epilog=block("Example:", "cvm verify model.cvm --all"))
 @PROGRAM
 @click.option(
-    "--all", "every", is_flag=True, help="List every value's interval and slack."
+    "--all",
+    "every",
+    is_flag=True,
+    help="List every value's interval and slack.",
 )
 @JSON
 @click.pass_context
-def verify(ctx: click.Context, program_path: Path, every: bool, as_json: bool) -> None:
+def verify(
+    ctx: click.Context, program_path: Path, every: bool, as_json: bool
+) -> None:
     """Prove that no allowed input can make any value overflow.
 
     Inputs are allowed anything inside their intervals (see `cvm show`). Exit code 0 if it is proven; else 1,

@@ -20,7 +20,10 @@ def block(title: str, *lines: str) -> str:
 
 PROGRAM = click.argument("program_path", metavar="P.cvm", type=FILE)
 JSON = click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON for other programs to read."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print JSON for other programs to read.",
 )
 INPUT_HELP = (
     "An .npz with one array per input, by name (`x` will do for an only input; other arrays are left alone), "

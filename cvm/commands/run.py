@@ -86,7 +86,9 @@ def run(
         writers[trace_path] = files.text_writer(trace.to_json(made.trace))
     files.write_all(writers)
     summary = (
-        [] if output_path else listing.outputs_summary(made.outputs, len(job.samples))
+        []
+        if output_path
+        else listing.outputs_summary(made.outputs, len(job.samples))
     )
     say([*summary, *(f"wrote {path}" for path in written)])
 

@@ -19,7 +19,9 @@ def trace() -> None:
     """Work with traces, which `cvm run --trace` writes."""
 
 
-@trace.command("diff", epilog=block("Example:", "cvm trace diff mine.json theirs.json"))
+@trace.command(
+    "diff", epilog=block("Example:", "cvm trace diff mine.json theirs.json")
+)
 @click.argument("one_path", metavar="A.json", type=FILE)
 @click.argument("other_path", metavar="B.json", type=FILE)
 @click.pass_context
@@ -34,7 +36,9 @@ def trace_diff(ctx: click.Context, one_path: Path, other_path: Path) -> None:
     from cvm.runtime import trace as traces
 
     one, other = (
-        traces.from_json(files.read_bounded(path, document.MAX_BYTES), str(path))
+        traces.from_json(
+            files.read_bounded(path, document.MAX_BYTES), str(path)
+        )
         for path in (one_path, other_path)
     )
     difference = traces.first_difference(one, other)

@@ -15,7 +15,10 @@ def main(source: Path, target: Path) -> None:
     rows = tomllib.loads(source.read_text(encoding="utf-8"))
     stages = {name for name, row in rows.items() if row.get("stage", False)}
     text = HEADER
-    for macro, names in (("CVM_STAGES", stages), ("CVM_STEPS", rows.keys() - stages)):
+    for macro, names in (
+        ("CVM_STAGES", stages),
+        ("CVM_STEPS", rows.keys() - stages),
+    ):
         lines = [
             f"  X({name}, {row['opcode']})"
             for name, row in rows.items()

@@ -25,7 +25,12 @@ _KINDS = (
     "a tag",
     "a simple",
 )
-_LEAST = {1: 24, 2: 2**8, 4: 2**16, 8: 2**32}  # least argument that needs so many bytes
+_LEAST = {
+    1: 24,
+    2: 2**8,
+    4: 2**16,
+    8: 2**32,
+}  # least argument that needs so many bytes
 _FLOATS = {
     0xF9: struct.Struct(">e"),
     0xFA: struct.Struct(">f"),
@@ -55,7 +60,9 @@ def _append(value: Value, parts: list[bytes]) -> None:
         parts.append(b"\xf5" if value else b"\xf4")
     elif isinstance(value, int):
         parts.append(
-            _head(UNSIGNED, value) if value >= 0 else _head(NEGATIVE, -1 - value)
+            _head(UNSIGNED, value)
+            if value >= 0
+            else _head(NEGATIVE, -1 - value)
         )
     elif isinstance(value, str):
         parts.append(_text(value))
@@ -67,11 +74,15 @@ def _append(value: Value, parts: list[bytes]) -> None:
             _append(item, parts)
     elif isinstance(value, dict):
         parts.append(_head(MAP, len(value)))
-        for key, item in sorted((encode(key), item) for key, item in value.items()):
+        for key, item in sorted(
+            (encode(key), item) for key, item in value.items()
+        ):
             parts.append(key)
             _append(item, parts)
     else:
-        raise Malformed(f"a value of type {type(value).__name__} cannot be written")
+        raise Malformed(
+            f"a value of type {type(value).__name__} cannot be written"
+        )
 
 
 def _head(major: int, argument: int) -> bytes:
@@ -128,31 +139,43 @@ class Reader:
         self.origin = origin
         self.at = 0
 
-    def integer(self, what: str, low: int = INT64[0], high: int = INT64[1]) -> int:
+    def integer(
+        self, what: str, low: int = INT64[0], high: int = INT64[1]
+    ) -> int:
         """An integer in low..high."""
         start = self.at
         negative = start < len(self.data) and self.data[start] >> 5 == NEGATIVE
         value = (
-            -1 - self._head(NEGATIVE, what) if negative else self._head(UNSIGNED, what)
+            -1 - self._head(NEGATIVE, what)
+            if negative
+            else self._head(UNSIGNED, what)
         )
         if not low <= value <= high:
-            raise self.fault(f"{what} is {value}; expected {low}..{high}", start)
+            raise self.fault(
+                f"{what} is {value}; expected {low}..{high}", start
+            )
         return value
 
     def boolean(self, what: str) -> bool:
         """True or false."""
         value = self.data[self.at] if self.at < len(self.data) else -1
         if value not in (0xF4, 0xF5):
-            raise self.fault(f"expected {what} (true or false), found {self._found()}")
+            raise self.fault(
+                f"expected {what} (true or false), found {self._found()}"
+            )
         self.at += 1
         return value == 0xF5
 
     def real(self, what: str) -> float:
         """A float in its shortest form; not NaN."""
         start = self.at
-        layout = _FLOATS.get(self.data[start]) if start < len(self.data) else None
+        layout = (
+            _FLOATS.get(self.data[start]) if start < len(self.data) else None
+        )
         if layout is None:
-            raise self.fault(f"expected {what} (a float), found {self._found()}")
+            raise self.fault(
+                f"expected {what} (a float), found {self._found()}"
+            )
         self.at += 1 + layout.size
         if self.at > len(self.data):
             raise self.fault(f"{what} is cut off by the end", start)
@@ -190,7 +213,8 @@ class Reader:
         key = self.data[start : self.at]
         if key <= previous:
             raise self.fault(
-                f"keys of {what} are not in bytewise order, or one occurs twice", start
+                f"keys of {what} are not in bytewise order, or one occurs twice",
+                start,
             )
         return key
 
@@ -248,14 +272,16 @@ class Reader:
         argument = int.from_bytes(data[at + 1 : self.at], "big")
         if argument < _LEAST[size]:
             raise self.fault(
-                f"{what}: {argument} is written in {size} bytes, not in the fewest", at
+                f"{what}: {argument} is written in {size} bytes, not in the fewest",
+                at,
             )
         return argument
 
     def _require(self, size: int, what: str, start: int) -> None:
         if size > len(self.data) - self.at:
             raise self.fault(
-                f"{what} needs {size} bytes; {len(self.data) - self.at} are left", start
+                f"{what} needs {size} bytes; {len(self.data) - self.at} are left",
+                start,
             )
 
     def _found(self) -> str:

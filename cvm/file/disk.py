@@ -21,7 +21,9 @@ WriteFunction = Callable[[IO[bytes]], None]
 def open_to_read(path: Path) -> Iterator[tuple[IO[bytes], int]]:
     """An open regular file and its size."""
     with _reading(path):
-        status = path.stat()  # before opening, which would wait for a pipe's other end
+        status = (
+            path.stat()
+        )  # before opening, which would wait for a pipe's other end
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             raise BadInput(f"{path}: not a regular file")
         with open(path, "rb") as file:
@@ -61,7 +63,9 @@ def require_writable(paths: list[Path], *, inputs: list[Path]) -> None:
             raise BadInput(
                 f"{path}: cannot be written: the folder {target.parent} does not exist"
             )
-        if not os.access(target if _is_special(target) else target.parent, os.W_OK):
+        if not os.access(
+            target if _is_special(target) else target.parent, os.W_OK
+        ):
             raise BadInput(f"{path}: cannot be written: no permission")
 
 

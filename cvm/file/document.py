@@ -17,7 +17,11 @@ def dump(content: Any) -> str:
     """Sorted keys, ASCII, one item a line, a newline at the end."""
     return (
         json.dumps(
-            content, sort_keys=True, ensure_ascii=True, allow_nan=False, indent=1
+            content,
+            sort_keys=True,
+            ensure_ascii=True,
+            allow_nan=False,
+            indent=1,
         )
         + "\n"
     )
@@ -37,7 +41,9 @@ def dump_compact(content: Any) -> bytes:
 def parse(data: bytes, name: str) -> Any:
     """JSON of objects, lists, strings and integers; no duplicate keys, floats or deep nesting. BadInput otherwise."""
     if len(data) > MAX_BYTES:
-        raise BadInput(f"{name}: {len(data)} bytes; at most {MAX_BYTES} are read")
+        raise BadInput(
+            f"{name}: {len(data)} bytes; at most {MAX_BYTES} are read"
+        )
     try:
         return json.loads(
             data.decode("utf-8"),
@@ -47,7 +53,9 @@ def parse(data: bytes, name: str) -> Any:
         )
     except (ValueError, RecursionError) as problem:
         reason = (
-            "nested too deeply" if isinstance(problem, RecursionError) else str(problem)
+            "nested too deeply"
+            if isinstance(problem, RecursionError)
+            else str(problem)
         )
         raise BadInput(
             f"{name}: not the JSON of a receipt or trace: {reason}"
@@ -90,7 +98,9 @@ def parse_as(
             "format",
             f"is {brief(content['format'])}; expected {kind!r}",
         )
-    return fields(content, name, "", required=("format", *required), optional=optional)
+    return fields(
+        content, name, "", required=("format", *required), optional=optional
+    )
 
 
 def fields(
@@ -130,7 +140,11 @@ def digest(content: Any, name: str, where: str) -> bytes:
 
 def count(content: Any, name: str, where: str) -> int:
     """An integer >= 0."""
-    holds = isinstance(content, int) and not isinstance(content, bool) and content >= 0
+    holds = (
+        isinstance(content, int)
+        and not isinstance(content, bool)
+        and content >= 0
+    )
     expect(holds, name, where, "must be an integer that is not negative")
     return int(content)
 
@@ -139,5 +153,6 @@ def digests_by_name(content: Any, name: str, where: str) -> dict[str, bytes]:
     """An object from names to digests."""
     expect(isinstance(content, dict), name, where, "must be an object")
     return {
-        key: digest(value, name, f"{where}[{key!r}]") for key, value in content.items()
+        key: digest(value, name, f"{where}[{key!r}]")
+        for key, value in content.items()
     }

@@ -17,7 +17,11 @@ from cvm.errors import Malformed
 from cvm.file import disk as files
 from cvm.file import header, metadata
 from cvm.program import DTYPES, IntArray, Metadata, Program, TensorType
-from cvm.program.limits import MAX_CONSTANT_BYTES, MAX_HEADER_BYTES, MAX_METADATA_BYTES
+from cvm.program.limits import (
+    MAX_CONSTANT_BYTES,
+    MAX_HEADER_BYTES,
+    MAX_METADATA_BYTES,
+)
 
 VERSION = 1
 MAGIC = b"\x89CVM\r\n\x1a" + bytes(
@@ -44,7 +48,11 @@ def decode(data: Readable) -> Program:
         for type_, at, _, _ in _placed(found.constants, start)
     )
     return Program(
-        found.inputs, constants, found.instructions, found.outputs, _metadata(view, end)
+        found.inputs,
+        constants,
+        found.instructions,
+        found.outputs,
+        _metadata(view, end),
     )
 
 
@@ -58,7 +66,9 @@ def split(data: Readable) -> tuple[memoryview, memoryview]:
 def program_id(program: Program | Readable) -> str:
     """SHA-256, in hexadecimal, of the file up to the metadata section."""
     return _digest(
-        _program_parts(program) if isinstance(program, Program) else [split(program)[0]]
+        _program_parts(program)
+        if isinstance(program, Program)
+        else [split(program)[0]]
     )
 
 
@@ -136,7 +146,9 @@ def _layout(view: memoryview) -> tuple[header.Header, int, int]:
     start = header_end + _padding(header_end)
     _require(view, start, "the header")
     found = header.decode(bytes(view[PREFIX:header_end]), PREFIX)
-    end = start + sum(after - at for _, at, _, after in _placed(found.constants, start))
+    end = start + sum(
+        after - at for _, at, _, after in _placed(found.constants, start)
+    )
     if end - start > MAX_CONSTANT_BYTES:
         raise Malformed(
             f"the constants need {end - start} bytes; at most {MAX_CONSTANT_BYTES}"
@@ -160,7 +172,9 @@ def _placed(
 
 def _check_padding(view: memoryview, start: int, end: int) -> None:
     if any(view[start:end]):
-        raise Malformed(f"byte {start}: the padding up to byte {end} is not zero")
+        raise Malformed(
+            f"byte {start}: the padding up to byte {end} is not zero"
+        )
 
 
 def _header_end(prefix: Readable) -> int:
@@ -181,7 +195,9 @@ def _header_end(prefix: Readable) -> int:
         )
     size = int.from_bytes(prefix[8:], "little")
     if size > MAX_HEADER_BYTES:
-        raise Malformed(f"byte 8: a header of {size} bytes; at most {MAX_HEADER_BYTES}")
+        raise Malformed(
+            f"byte 8: a header of {size} bytes; at most {MAX_HEADER_BYTES}"
+        )
     return PREFIX + size
 
 
@@ -201,9 +217,9 @@ def _constant(view: memoryview, type_: TensorType, at: int) -> IntArray:
                 f"byte {at + int((numbers > 1).argmax())}: a bool constant holds neither 0 nor 1"
             )
         return numbers.view(np.bool_).reshape(type_.shape)
-    array = np.frombuffer(view, dtype.newbyteorder("<"), type_.elements, at).reshape(
-        type_.shape
-    )
+    array = np.frombuffer(
+        view, dtype.newbyteorder("<"), type_.elements, at
+    ).reshape(type_.shape)
     return array.astype(
         dtype, copy=False
     )  # a copy only where the processor is big-endian

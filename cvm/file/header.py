@@ -61,12 +61,18 @@ def encode(program: Program) -> bytes:
             for item in program.inputs
         ],
         "outputs": [(item.name, item.value) for item in program.outputs],
-        "constants": [_dtype_and_shape(_type_of(array)) for array in program.constants],
-        "instructions": [_encode_instruction(item) for item in program.instructions],
+        "constants": [
+            _dtype_and_shape(_type_of(array)) for array in program.constants
+        ],
+        "instructions": [
+            _encode_instruction(item) for item in program.instructions
+        ],
     }
     data = cbor.encode(parts)
     if len(data) > MAX_HEADER_BYTES:
-        raise Malformed(f"the header has {len(data)} bytes; at most {MAX_HEADER_BYTES}")
+        raise Malformed(
+            f"the header has {len(data)} bytes; at most {MAX_HEADER_BYTES}"
+        )
     decode(data, 0)
     return data
 
@@ -76,14 +82,17 @@ def decode(data: bytes, origin: int) -> Header:
     reader = cbor.Reader(data, origin)
     reader.map("header", len(_KEYS), len(_KEYS))
     reader.key("inputs", "header")
-    inputs = tuple(_input(reader) for _ in range(reader.array("inputs", 0, MAX_INPUTS)))
+    inputs = tuple(
+        _input(reader) for _ in range(reader.array("inputs", 0, MAX_INPUTS))
+    )
     reader.key("outputs", "header")
     outputs = tuple(
         _output(reader) for _ in range(reader.array("outputs", 0, MAX_OUTPUTS))
     )
     reader.key("constants", "header")
     constants = tuple(
-        _constant(reader) for _ in range(reader.array("constants", 0, MAX_CONSTANTS))
+        _constant(reader)
+        for _ in range(reader.array("constants", 0, MAX_CONSTANTS))
     )
     reader.key("instructions", "header")
     instructions = tuple(
@@ -114,7 +123,10 @@ def _type(reader: cbor.Reader) -> TensorType:
     start = reader.at
     count = reader.array("shape", 0, MAX_RANK)
     type_ = TensorType(
-        dtype, tuple(reader.integer("dimension", 1, MAX_ELEMENTS) for _ in range(count))
+        dtype,
+        tuple(
+            reader.integer("dimension", 1, MAX_ELEMENTS) for _ in range(count)
+        ),
     )
     if type_.elements > MAX_ELEMENTS:
         raise reader.fault(
@@ -131,7 +143,9 @@ def _dtype(reader: cbor.Reader) -> str:
 def _input(reader: cbor.Reader) -> Input:
     reader.array("input (name, dtype, shape, lo, hi)", 5, 5)
     name = reader.text("name of an input", MAX_NAME_BYTES)
-    return Input(name, _type(reader), reader.integer("lo"), reader.integer("hi"))
+    return Input(
+        name, _type(reader), reader.integer("lo"), reader.integer("hi")
+    )
 
 
 def _output(reader: cbor.Reader) -> Output:
@@ -164,7 +178,9 @@ def _encode_instruction(
     return spec.opcode, item.operands, attributes
 
 
-def _encode_attribute(instruction: str, kind: str, value: Attribute) -> cbor.Value:
+def _encode_attribute(
+    instruction: str, kind: str, value: Attribute
+) -> cbor.Value:
     words = _words(kind)
     if not words:
         return value
@@ -190,7 +206,9 @@ def _instruction(reader: cbor.Reader) -> Instruction:
     if spec is None:
         raise reader.fault(f"unknown opcode {opcode}", start)
     count = reader.array("operands", 1, MAX_HEADER_BYTES)
-    operands = tuple(reader.integer("operand", *_ANY_VALUE) for _ in range(count))
+    operands = tuple(
+        reader.integer("operand", *_ANY_VALUE) for _ in range(count)
+    )
     reader.array(
         f"attributes of {spec.name}", len(spec.attributes), len(spec.attributes)
     )
@@ -216,4 +234,6 @@ def _attribute(reader: cbor.Reader, name: str, kind: str) -> Attribute:
         return words[reader.integer(name, 0, len(words) - 1)]
     length = kind.removeprefix("ints")
     least, most = (int(length), int(length)) if length else (0, 2 * MAX_RANK)
-    return tuple(reader.integer(name) for _ in range(reader.array(name, least, most)))
+    return tuple(
+        reader.integer(name) for _ in range(reader.array(name, least, most))
+    )

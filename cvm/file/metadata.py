@@ -55,7 +55,9 @@ def decode(data: bytes, origin: int) -> Metadata:
     reader.key("inputs", "metadata")
     inputs = _mapping(reader, "inputs", _name, _meaning)
     reader.key("labels", "metadata")
-    labels = tuple(_text(reader) for _ in range(reader.array("labels", 0, _ANY_COUNT)))
+    labels = tuple(
+        _text(reader) for _ in range(reader.array("labels", 0, _ANY_COUNT))
+    )
     reader.key("values", "metadata")
     values = _mapping(reader, "values", _value, _meaning_of_value)
     reader.key("outputs", "metadata")
@@ -122,14 +124,18 @@ def _meaning(reader: cbor.Reader) -> Meaning:
 
 def _meaning_of_value(reader: cbor.Reader) -> Meaning:
     parts = reader.array(
-        "meaning (scale, zero point, source, factors of channels, centres)", 3, 5
+        "meaning (scale, zero point, source, factors of channels, centres)",
+        3,
+        5,
     )
     scale, zero_point, source = (
         _scale(reader, "scale"),
         reader.integer("zero point", *DTYPE_RANGES["i32"]),
         _text(reader),
     )
-    count = reader.array("factors of channels", 1, MAX_CHANNELS) if parts > 3 else 0
+    count = (
+        reader.array("factors of channels", 1, MAX_CHANNELS) if parts > 3 else 0
+    )
     factors = tuple(_scale(reader, "factor of a channel") for _ in range(count))
     count = (
         reader.array("centres of channels", len(factors), len(factors))

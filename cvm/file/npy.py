@@ -16,7 +16,10 @@ from cvm.errors import BadInput
 MAGIC = npy.MAGIC_PREFIX
 MAX_RANK = 32
 _CHUNK = 2**20
-_PARSERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+_PARSERS = {
+    (1, 0): npy.read_array_header_1_0,
+    (2, 0): npy.read_array_header_2_0,
+}
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,9 @@ def read_header(stream: IO[bytes], size: int, where: str) -> NpyHeader:
         raise BadInput(f"{where}: holds {header.dtype}, expected real numbers")
     needed, there = header.data_bytes, size - header.length
     if needed != there:
-        problem = "truncated" if needed > there else "longer than its header declares"
+        problem = (
+            "truncated" if needed > there else "longer than its header declares"
+        )
         raise BadInput(
             f"{where}: {problem}: shape {list(header.shape)} of {header.dtype} needs "
             f"{needed} bytes, {there} are there"
@@ -85,5 +90,7 @@ def _parse(stream: IO[bytes], where: str) -> NpyHeader:
         raise  # the archive is broken, not the array in it
     except Exception as problem:
         # numpy lets its parser's errors through: SyntaxError, TypeError, TokenError, ...
-        raise BadInput(f"{where}: not a readable .npy header: {problem}") from None
+        raise BadInput(
+            f"{where}: not a readable .npy header: {problem}"
+        ) from None
     return NpyHeader(shape, fortran, dtype, stream.tell())

@@ -32,17 +32,22 @@ def assign_offsets(buffers: Sequence[Lifetime]) -> tuple[list[int], int]:
     orders = _ORDERS if len(buffers) <= MAX_TRIED else _ORDERS[:1]
     tries = (
         _place(
-            buffers, sorted(range(len(buffers)), key=lambda n: (*order(buffers[n]), n))
+            buffers,
+            sorted(range(len(buffers)), key=lambda n: (*order(buffers[n]), n)),
         )
         for order in orders
     )
     return min(tries, key=lambda found: found[1])
 
 
-def _place(buffers: Sequence[Lifetime], order: Iterable[int]) -> tuple[list[int], int]:
+def _place(
+    buffers: Sequence[Lifetime], order: Iterable[int]
+) -> tuple[list[int], int]:
     """One after the other, each as low as it fits beside those already there that live at the same time."""
     offsets, ends = [0] * len(buffers), [0] * len(buffers)
-    placed: dict[int, list[int]] = {}  # block of steps -> the buffers that live in it
+    placed: dict[
+        int, list[int]
+    ] = {}  # block of steps -> the buffers that live in it
     for number in order:
         buffer = buffers[number]
         size = -(-buffer.size // ALIGNMENT) * ALIGNMENT
@@ -51,7 +56,8 @@ def _place(buffers: Sequence[Lifetime], order: Iterable[int]) -> tuple[list[int]
         beside = (
             n
             for n in near
-            if buffers[n].first <= buffer.last and buffer.first <= buffers[n].last
+            if buffers[n].first <= buffer.last
+            and buffer.first <= buffers[n].last
         )
         start = 0
         for begin, end in sorted((offsets[n], ends[n]) for n in beside):

@@ -58,7 +58,9 @@ class _Dissolver:
         self.writers = {step.result: step for step in draft.steps}
         self.shown: dict[int, set[int]] = {}  # a value, and it and its views
         for value in (*draft.views, *self.writers):
-            self.shown.setdefault(self._base(value), {self._base(value)}).add(value)
+            self.shown.setdefault(self._base(value), {self._base(value)}).add(
+                value
+            )
         self.readers: dict[int, list[tuple[Step, int]]] = {}
         for step in draft.steps:
             for place, value in enumerate(step.operands):
@@ -77,7 +79,9 @@ class _Dissolver:
         straight: dict[int, ConcatPart] = {}
         copied: list[tuple[int, ConcatPart]] = []
         for value, part in zip(step.operands, parts, strict=bool(parts)):
-            if self._base(value) not in straight and self._is_straight(value, part):
+            if self._base(value) not in straight and self._is_straight(
+                value, part
+            ):
                 straight[self._base(value)] = part
             else:
                 copied.append((value, part))
@@ -110,9 +114,14 @@ class _Dissolver:
         for value in step.operands:
             type_ = self.types[value]
             row, column = (
-                (0, start) if columns else (start * prod(shape[axis + 1 : -1]), 0)
+                (0, start)
+                if columns
+                else (start * prod(shape[axis + 1 : -1]), 0)
             )
-            dense = row_length(type_) in (type_.elements, self._pitch(step.result))
+            dense = row_length(type_) in (
+                type_.elements,
+                self._pitch(step.result),
+            )
             parts.append(ConcatPart(step.result, row, column, dense))
             start += type_.shape[axis]
         return parts
@@ -124,12 +133,17 @@ class _Dissolver:
         and all its views must be able to skip them.
         """
         base = self._base(value)
-        if base not in self.writers or base in self.parts or base in self.outputs:
+        if (
+            base not in self.writers
+            or base in self.parts
+            or base in self.outputs
+        ):
             return False
         length, views = row_length(self.types[value]), self.shown[base]
         return part.dense or (
             self.writers[base].name in PITCHED_WRITERS
-            and length * DTYPES[self.types[base].dtype].itemsize >= MIN_ROW_BYTES
+            and length * DTYPES[self.types[base].dtype].itemsize
+            >= MIN_ROW_BYTES
             and all(row_length(self.types[view]) == length for view in views)
             and all(
                 self._skips_gaps(*reader)
@@ -143,7 +157,8 @@ class _Dissolver:
             return True
         loaded = place >= (2 if step.name == "matmul" else 1)
         pitched_x = (
-            step.name in PITCHED_X and self.types[step.operands[place]].dtype == "i8"
+            step.name in PITCHED_X
+            and self.types[step.operands[place]].dtype == "i8"
         )
         return step.name in LINEAR and (loaded or pitched_x)
 

@@ -10,7 +10,9 @@ from cvm.program import DTYPE_CODES, TensorType
 OperandTuple = tuple[int, int, int, tuple[int, ...], int]
 
 
-def operands_of_ends(plan: Plan) -> tuple[list[OperandTuple], list[OperandTuple]]:
+def operands_of_ends(
+    plan: Plan,
+) -> tuple[list[OperandTuple], list[OperandTuple]]:
     """The inputs and the outputs."""
     program, types = plan.form.program, plan.form.types
     return (

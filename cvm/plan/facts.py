@@ -13,7 +13,9 @@ SMALL = (
 )  # a sum of products below this is still known from four times itself modulo 2^32
 
 
-def stage_attributes(form: WellFormed, instruction: Instruction) -> dict[str, Integers]:
+def stage_attributes(
+    form: WellFormed, instruction: Instruction
+) -> dict[str, Integers]:
     """An instruction's attributes, and `narrow` for a rescale whose results all fit 32 bits before saturation."""
     own = attributes(instruction)
     if (
@@ -42,7 +44,10 @@ def linear_attributes(
 def _is_narrow(form: Proven, instruction: Instruction) -> bool:
     """Monotone in x, so the ends of its interval decide, whatever the channel."""
     x, multiplier, shift = instruction.operands
-    first, zero_point = form.program.first_constant, instruction.attributes["input_zp"]
+    first, zero_point = (
+        form.program.first_constant,
+        instruction.attributes["input_zp"],
+    )
     assert isinstance(zero_point, int)
     factors = [
         form.program.constants[value - first].astype(np.int64)
@@ -54,12 +59,15 @@ def _is_narrow(form: Proven, instruction: Instruction) -> bool:
         for end in form.intervals[x]
     ]
     return all(
-        low <= int(found.min()) and int(found.max()) <= high for found in results
+        low <= int(found.min()) and int(found.max()) <= high
+        for found in results
     )
 
 
 def _is_small(form: Proven, value: int, instruction: Instruction) -> bool:
     """The interval of the result holds the bias, which is at least its least and at most its greatest entry."""
-    bias = form.program.constants[instruction.operands[2] - form.program.first_constant]
+    bias = form.program.constants[
+        instruction.operands[2] - form.program.first_constant
+    ]
     low, high = form.intervals[value]
     return low - int(bias.max()) >= -SMALL and high - int(bias.min()) < SMALL

@@ -19,7 +19,9 @@ from cvm.plan.steps import (
 )
 from cvm.program import DTYPES, TensorType
 
-PLAIN_READERS = MOVEMENT | {CHAIN}  # steps that take the plain i8 bytes of an input
+PLAIN_READERS = MOVEMENT | {
+    CHAIN
+}  # steps that take the plain i8 bytes of an input
 PLAIN_WRITERS = (
     MOVEMENT | LINEAR | {CHAIN}
 )  # steps that can write the plain i8 bytes of an output
@@ -46,7 +48,9 @@ class _Layout:
             for number in range(program.first_constant)
         }
         for number in range(program.first_constant, program.first_instruction):
-            self.ends[number] = Place(Room.CONSTANT, number - program.first_constant, 0)
+            self.ends[number] = Place(
+                Room.CONSTANT, number - program.first_constant, 0
+            )
 
     def import_inputs(self) -> None:
         """An i8 input, or a view of it, that some step needs in the stored form is copied once, before that step."""
@@ -64,7 +68,9 @@ class _Layout:
                     copy = self._copy(value)
                     stored[value] = copy.result
                     steps.append(copy)
-            steps.append(step if step.name in PLAIN_READERS else _reading(step, stored))
+            steps.append(
+                step if step.name in PLAIN_READERS else _reading(step, stored)
+            )
         self.steps = steps
 
     def export_outputs(self) -> None:
@@ -72,8 +78,12 @@ class _Layout:
 
         It is the caller's memory: only ever written.
         """
-        needed = {self._base(value) for step in self.steps for value in step.operands}
-        bases = [self._base(output.value) for output in self.form.program.outputs]
+        needed = {
+            self._base(value) for step in self.steps for value in step.operands
+        }
+        bases = [
+            self._base(output.value) for output in self.form.program.outputs
+        ]
         needed |= {value for value in bases if bases.count(value) > 1}
         writers = {step.result: step for step in self.steps}
         after: dict[int, list[Step]] = {}
@@ -94,19 +104,25 @@ class _Layout:
             for step in copies
         ]
         self.steps = [
-            item for step in self.steps for item in (step, *after.get(step.result, ()))
+            item
+            for step in self.steps
+            for item in (step, *after.get(step.result, ()))
         ] + last
 
     def plan(self) -> Plan:
         """The steps as they are now, with a place for each value."""
         used = dict.fromkeys(
-            value for step in self.steps for value in (*step.operands, step.result)
+            value
+            for step in self.steps
+            for value in (*step.operands, step.result)
         )
         spots = self._spots()
         spans: dict[int, list[int]] = {}
         for index, step in enumerate(self.steps):
             for value in (*step.operands, step.result):
-                root = spots.get(self._base(value), (self._base(value), 0, 0))[0]
+                root = spots.get(self._base(value), (self._base(value), 0, 0))[
+                    0
+                ]
                 if root not in self.ends:
                     spans.setdefault(root, []).append(index)
         lifetimes = [
@@ -122,7 +138,9 @@ class _Layout:
             if self._base(v) in self.parts
         }
         inside |= {
-            v: self.views[v] for v in used if v in self.views and v not in inside
+            v: self.views[v]
+            for v in used
+            if v in self.views and v not in inside
         }
         return Plan(
             self.form,
@@ -135,7 +153,10 @@ class _Layout:
         )
 
     def _place(
-        self, value: int, spots: dict[int, tuple[int, int, int]], starts: dict[int, int]
+        self,
+        value: int,
+        spots: dict[int, tuple[int, int, int]],
+        starts: dict[int, int],
     ) -> Place:
         base, type_ = self._base(value), self._type(value)
         end = self.ends.get(base)
@@ -144,7 +165,9 @@ class _Layout:
         root, offset, pitch = spots.get(base, (base, 0, 0))
         dense = base not in self.parts or self.parts[base].dense
         position = starts[root] + offset * DTYPES[type_.dtype].itemsize
-        return Place(Room.ARENA, position, row_length(type_) if dense else pitch)
+        return Place(
+            Room.ARENA, position, row_length(type_) if dense else pitch
+        )
 
     def _spots(self) -> dict[int, tuple[int, int, int]]:
         """For every part its buffer, its first element there, and the pitch of its rows if not dense."""
@@ -165,14 +188,16 @@ class _Layout:
         for index, step in enumerate(self.steps):
             for value in step.operands:
                 last[self._base(value)] = index
-        for value, part in sorted(self.parts.items(), key=lambda item: -item[1].whole):
+        for value, part in sorted(
+            self.parts.items(), key=lambda item: -item[1].whole
+        ):
             last[value] = max(last.get(value, 0), last.get(part.whole, 0))
         changes = [0] * (len(self.steps) + 1)
         for index, step in enumerate(self.steps):
             if step.result not in self.ends:
                 changes[index] += size_in_bytes(self._type(step.result))
-                changes[max(index, last.get(step.result, 0)) + 1] -= size_in_bytes(
-                    self._type(step.result)
+                changes[max(index, last.get(step.result, 0)) + 1] -= (
+                    size_in_bytes(self._type(step.result))
                 )
         live = most = 0
         for change in changes:
@@ -190,7 +215,13 @@ class _Layout:
         number = len(self.form.types) + len(self.copies)
         self.copies[number] = self.copies.get(value, value)
         return Step(
-            "reshape", (value,), (), number, {"shape": self._type(value).shape}, (), ()
+            "reshape",
+            (value,),
+            (),
+            number,
+            {"shape": self._type(value).shape},
+            (),
+            (),
         )
 
 

@@ -26,7 +26,9 @@ class _Graph:
         self.data: dict[
             int, Integers
         ] = {}  # of the instructions that can be in a region: operands, less parameters
-        for number, item in enumerate(program.instructions, program.first_instruction):
+        for number, item in enumerate(
+            program.instructions, program.first_instruction
+        ):
             for value in item.operands:
                 self.readers.setdefault(value, set()).add(number)
             if item.name in STAGES or item.name in LINEAR:
@@ -56,13 +58,17 @@ def find_regions(form: WellFormed) -> list[Region]:
     regions: dict[int, Region] = {}  # by root
     for value in graph.data:
         _absorb_operands(graph, regions, value)
-    homes = {value: root for root, region in regions.items() for value in region}
+    homes = {
+        value: root for root, region in regions.items() for value in region
+    }
     for root in sorted(regions, reverse=True):
         _join_only_reader(graph, regions, homes, root)
     return [regions[root] for root in sorted(regions)]
 
 
-def _absorb_operands(graph: _Graph, regions: dict[int, Region], value: int) -> None:
+def _absorb_operands(
+    graph: _Graph, regions: dict[int, Region], value: int
+) -> None:
     """Start the region of one instruction with those of its operands that nothing else reads.
 
     Of two linear operands only the later is absorbed: the other's value is stored, after the stages of its own.

@@ -19,7 +19,13 @@ def step_of_region(form: WellFormed, region: Region) -> Step:
     instruction = writer.instructions[writer.head]
     own = linear_attributes(form, writer.head, instruction)
     return Step(
-        instruction.name, loaded, split(instruction)[1], region[-1], own, stages, region
+        instruction.name,
+        loaded,
+        split(instruction)[1],
+        region[-1],
+        own,
+        stages,
+        region,
     )
 
 
@@ -36,14 +42,22 @@ class _Writer:
             value: every[value - first] for value in region
         }
         self.head = next(
-            (value for value, item in self.instructions.items() if item.name in LINEAR),
+            (
+                value
+                for value, item in self.instructions.items()
+                if item.name in LINEAR
+            ),
             None,
         )
         self.operands = (
-            [] if self.head is None else list(split(self.instructions[self.head])[0])
+            []
+            if self.head is None
+            else list(split(self.instructions[self.head])[0])
         )
         self.registers = {} if self.head is None else {self.head: 0}
-        self.accumulated = set(self.registers)  # what depends on the accumulator
+        self.accumulated = set(
+            self.registers
+        )  # what depends on the accumulator
         self.stages: list[Stage] = []
         for value, item in self.instructions.items():
             if not self.accumulated.isdisjoint(item.operands):
@@ -53,7 +67,9 @@ class _Writer:
         """Bring a value into a register. No deeper than the engine allows stages."""
         if value not in self.registers:
             stage = (
-                self._stage(value) if value in self.instructions else self._load(value)
+                self._stage(value)
+                if value in self.instructions
+                else self._load(value)
             )
             self.registers[value] = len(self.registers)
             self.stages.append(stage)

@@ -168,4 +168,6 @@ def split(instruction: Instruction) -> tuple[Integers, Integers]:
 
 def attributes(instruction: Instruction) -> dict[str, Integers]:
     """All attributes of an instruction as the engine takes them."""
-    return {name: integers(value) for name, value in instruction.attributes.items()}
+    return {
+        name: integers(value) for name, value in instruction.attributes.items()
+    }

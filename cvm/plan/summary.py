@@ -111,7 +111,9 @@ def _summary(plan: Plan, step: Step) -> StepSummary:
         str(_type(plan, step.result)),
         _place(plan, step.result),
         work,
-        sum(size_in_bytes(types[value]) for value in read if value in constants),
+        sum(
+            size_in_bytes(types[value]) for value in read if value in constants
+        ),
     )
 
 
@@ -139,7 +141,9 @@ def _what(plan: Plan, step: Step) -> str:
     stages = [stage.name for stage in step.stages if stage.name != LOAD]
     if not step.covers:
         return f"copy %{plan.source(step.operands[0])}"
-    return " + ".join(stages if step.name == CHAIN else [_own(plan, step), *stages])
+    return " + ".join(
+        stages if step.name == CHAIN else [_own(plan, step), *stages]
+    )
 
 
 def _own(plan: Plan, step: Step) -> str:
@@ -150,7 +154,10 @@ def _own(plan: Plan, step: Step) -> str:
         return step.name
     x, w = (
         _type(plan, value).shape
-        for value in (step.operands[0], (*step.parameters, *step.operands[1:])[0])
+        for value in (
+            step.operands[0],
+            (*step.parameters, *step.operands[1:])[0],
+        )
     )
     if step.name == "matmul":
         return f"matmul {x[1]}x{x[2]}x{w[2]}"
@@ -184,7 +191,8 @@ def _ranges(values: Integers) -> str:
     starts = [value for value in values if value - 1 not in values]
     ends = [value for value in values if value + 1 not in values]
     return ", ".join(
-        f"%{a}" if a == b else f"%{a}..%{b}" for a, b in zip(starts, ends, strict=True)
+        f"%{a}" if a == b else f"%{a}..%{b}"
+        for a, b in zip(starts, ends, strict=True)
     )
 
 

@@ -25,7 +25,9 @@ def drop_trims(draft: Draft) -> Draft:
         and all(_may_trim(draft, cut, reader) for reader in readers[value])
     }
     steps = tuple(
-        _reading(step, dropped) for step in draft.steps if step.result not in dropped
+        _reading(step, dropped)
+        for step in draft.steps
+        if step.result not in dropped
     )
     return replace(draft, steps=steps)
 
@@ -51,7 +53,10 @@ def _may_trim(draft: Draft, cut: Step, reader: Step) -> bool:
         reader.attributes[name] for name in ("pad", "stride", "dilation")
     )
     kernel = draft.form.types[reader.parameters[0]].shape[1:3]
-    if any(pad[2 * axis + 1] and whole[1 + axis] != part[1 + axis] for axis in (0, 1)):
+    if any(
+        pad[2 * axis + 1] and whole[1 + axis] != part[1 + axis]
+        for axis in (0, 1)
+    ):
         return False
     counts = [
         [

@@ -23,7 +23,9 @@ def unfused(form: WellFormed) -> Plan:
     program = form.program
     steps = (
         step_of(item, number)
-        for number, item in enumerate(program.instructions, program.first_instruction)
+        for number, item in enumerate(
+            program.instructions, program.first_instruction
+        )
     )
     return lay_out(Draft(form, tuple(steps)))
 
@@ -43,5 +45,7 @@ def step_of(instruction: Instruction, number: int) -> Step:
         )
     loads = tuple(Stage(LOAD, operand=place) for place in range(len(operands)))
     sources = tuple(range(len(operands)))
-    stage = Stage(instruction.name, sources, -1, parameters, attributes(instruction))
+    stage = Stage(
+        instruction.name, sources, -1, parameters, attributes(instruction)
+    )
     return Step(CHAIN, operands, (), number, {}, (*loads, stage), (number,))

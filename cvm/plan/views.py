@@ -20,7 +20,9 @@ def find_views(form: WellFormed) -> dict[int, int]:
     return views
 
 
-def _keeps_order(instruction: Instruction, x: TensorType, result: TensorType) -> bool:
+def _keeps_order(
+    instruction: Instruction, x: TensorType, result: TensorType
+) -> bool:
     if instruction.name == "reshape":
         return True
     if instruction.name == "transpose":
@@ -28,4 +30,6 @@ def _keeps_order(instruction: Instruction, x: TensorType, result: TensorType) ->
         assert isinstance(perm, tuple)
         moved = [axis for axis in perm if x.shape[axis] != 1]
         return moved == sorted(moved)
-    return instruction.name in ("slice", "pad", "tile") and x.shape == result.shape
+    return (
+        instruction.name in ("slice", "pad", "tile") and x.shape == result.shape
+    )

@@ -41,21 +41,28 @@ class Bounds:
         if len(self.lo) == channels:
             return self
         whole = self.hull()
-        return Bounds(np.repeat(whole.lo, channels), np.repeat(whole.hi, channels))
+        return Bounds(
+            np.repeat(whole.lo, channels), np.repeat(whole.hi, channels)
+        )
 
     def union(self, other: Bounds) -> Bounds:
         """The hull of two bounds of equally many channels."""
-        return Bounds(np.minimum(self.lo, other.lo), np.maximum(self.hi, other.hi))
+        return Bounds(
+            np.minimum(self.lo, other.lo), np.maximum(self.hi, other.hi)
+        )
 
 
 def full(type_: TensorType, lo: int, hi: int) -> Bounds:
     """The same interval for every channel."""
     return Bounds(
-        np.full(type_.channels, lo, np.int64), np.full(type_.channels, hi, np.int64)
+        np.full(type_.channels, lo, np.int64),
+        np.full(type_.channels, hi, np.int64),
     )
 
 
 def of_constant(array: IntArray, type_: TensorType) -> Bounds:
     """The tightest bounds of known values, per channel."""
     rows = array.reshape(-1, type_.channels)
-    return Bounds(rows.min(axis=0).astype(np.int64), rows.max(axis=0).astype(np.int64))
+    return Bounds(
+        rows.min(axis=0).astype(np.int64), rows.max(axis=0).astype(np.int64)
+    )

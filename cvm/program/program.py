@@ -34,14 +34,20 @@ DTYPE_RANGES = {
 }
 MAX_RANK = 6
 MAX_ELEMENTS = 2**31 - 1
-MAX_CHANNELS = 65536  # intervals are kept per index of the last axis up to this many
+MAX_CHANNELS = (
+    65536  # intervals are kept per index of the last axis up to this many
+)
 
 
 def dtype_name(array: IntArray) -> str:
     """The program dtype of a numpy array; KeyError for a dtype that programs do not have."""
-    return {"|b1": "bool", "|i1": "i8", "|u1": "u8", "<i2": "i16", "<i4": "i32"}[
-        array.dtype.newbyteorder("<").str
-    ]
+    return {
+        "|b1": "bool",
+        "|i1": "i8",
+        "|u1": "u8",
+        "<i2": "i16",
+        "<i4": "i32",
+    }[array.dtype.newbyteorder("<").str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,11 @@ class TensorType:
     @property
     def channels(self) -> int:
         """How many intervals a proof keeps for this tensor: one per index of the last axis, or one for all."""
-        return self.shape[-1] if self.shape and self.shape[-1] <= MAX_CHANNELS else 1
+        return (
+            self.shape[-1]
+            if self.shape and self.shape[-1] <= MAX_CHANNELS
+            else 1
+        )
 
     def __str__(self) -> str:
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"
@@ -148,7 +158,9 @@ class Program:
 
     def said_of(self, key: str) -> str | None:
         """The provenance under this key; None without such an entry."""
-        return None if self.metadata is None else self.metadata.provenance.get(key)
+        return (
+            None if self.metadata is None else self.metadata.provenance.get(key)
+        )
 
     def last_uses(self) -> dict[int, int]:
         """For every value that an instruction reads: the index of the last one that does."""

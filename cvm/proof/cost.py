@@ -31,10 +31,14 @@ class Work:
     @property
     def cost(self) -> int:
         """The counts, each times its weight."""
-        return sum(weight * getattr(self, kind) for kind, weight in WEIGHTS.items())
+        return sum(
+            weight * getattr(self, kind) for kind, weight in WEIGHTS.items()
+        )
 
     def __add__(self, other: Work) -> Work:
-        return Work(*(getattr(self, kind) + getattr(other, kind) for kind in WEIGHTS))
+        return Work(
+            *(getattr(self, kind) + getattr(other, kind) for kind in WEIGHTS)
+        )
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,9 @@ def cost(form: WellFormed) -> CostReport:
 def memory(form: WellFormed) -> int:
     """The most bytes that the values of one sample hold at once; outputs are held to the end."""
     program = form.program
-    sizes = [type_.elements * DTYPES[type_.dtype].itemsize for type_ in form.types]
+    sizes = [
+        type_.elements * DTYPES[type_.dtype].itemsize for type_ in form.types
+    ]
     last_use = program.last_uses()
     kept = {item.value for item in program.outputs}
     held = most = sum(sizes[: program.first_instruction])
@@ -135,7 +141,8 @@ def work_of(
 ) -> Work:
     """The counts of one instruction: its own by the table below, and every operand read and the result written once."""
     moved = sum(
-        item.elements * DTYPES[item.dtype].itemsize for item in (*operands, result)
+        item.elements * DTYPES[item.dtype].itemsize
+        for item in (*operands, result)
     )
     counts = {
         kind: rule(instruction, operands, result)
@@ -160,11 +167,15 @@ def _transposed_convolution(
     return x.elements // x.shape[-1] * weights.elements
 
 
-def _dense(_: Instruction, operands: Sequence[TensorType], __: TensorType) -> int:
+def _dense(
+    _: Instruction, operands: Sequence[TensorType], __: TensorType
+) -> int:
     return operands[0].shape[0] * operands[1].elements
 
 
-def _matmul(_: Instruction, operands: Sequence[TensorType], __: TensorType) -> int:
+def _matmul(
+    _: Instruction, operands: Sequence[TensorType], __: TensorType
+) -> int:
     return operands[0].elements * operands[1].shape[-1]
 
 
@@ -172,15 +183,21 @@ def _per_result(operations: int) -> Count:
     return lambda _, __, result: operations * result.elements
 
 
-def _per_operand(_: Instruction, operands: Sequence[TensorType], __: TensorType) -> int:
+def _per_operand(
+    _: Instruction, operands: Sequence[TensorType], __: TensorType
+) -> int:
     return operands[0].elements
 
 
-def _per_index(_: Instruction, operands: Sequence[TensorType], __: TensorType) -> int:
+def _per_index(
+    _: Instruction, operands: Sequence[TensorType], __: TensorType
+) -> int:
     return operands[1].elements
 
 
-def _sorting(_: Instruction, operands: Sequence[TensorType], __: TensorType) -> int:
+def _sorting(
+    _: Instruction, operands: Sequence[TensorType], __: TensorType
+) -> int:
     x = operands[0]
     return x.elements * max(1, (x.shape[-1] - 1).bit_length())
 
@@ -191,7 +208,8 @@ def _suppressing(
     candidates = instruction.attributes["candidates"]
     assert isinstance(candidates, int)
     return (
-        _sorting(instruction, operands[1:], result) + 16 * candidates * result.elements
+        _sorting(instruction, operands[1:], result)
+        + 16 * candidates * result.elements
     )
 
 
@@ -209,7 +227,11 @@ def _pooling(extra: int) -> Count:
 def _resizing(
     instruction: Instruction, _: Sequence[TensorType], result: TensorType
 ) -> int:
-    return 4 * result.elements if instruction.attributes["mode"] == "bilinear" else 0
+    return (
+        4 * result.elements
+        if instruction.attributes["mode"] == "bilinear"
+        else 0
+    )
 
 
 def _elements(rule: Count, *names: str) -> dict[str, dict[str, Count]]:
@@ -228,7 +250,9 @@ RULES: dict[str, dict[str, Count]] = {
     "avg_pool2d": {"element_operations": _pooling(4)},
     "resize": {"element_operations": _resizing},
     "nms": {"element_operations": _suppressing},
-    **_elements(_per_operand, "reduce_sum", "reduce_max", "reduce_min", "argmax"),
+    **_elements(
+        _per_operand, "reduce_sum", "reduce_max", "reduce_min", "argmax"
+    ),
     **_elements(
         _per_result(1),
         "clamp",

@@ -42,7 +42,11 @@ def slack(dtype: str, interval: tuple[int, int]) -> int | None:
 
 def bits(hundredths: int | None) -> str:
     """A slack for people: "3.07", or "-" where it means nothing."""
-    return "-" if hundredths is None else f"{hundredths // 100}.{hundredths % 100:02d}"
+    return (
+        "-"
+        if hundredths is None
+        else f"{hundredths // 100}.{hundredths % 100:02d}"
+    )
 
 
 def tightest(form: Proven) -> int | None:
@@ -53,9 +57,12 @@ def tightest(form: Proven) -> int | None:
         for number, instruction in enumerate(
             program.instructions, program.first_instruction
         )
-        if form.types[number].dtype == "i32" and instruction.name in COULD_OVERFLOW
+        if form.types[number].dtype == "i32"
+        and instruction.name in COULD_OVERFLOW
     }
-    known = {number: found for number, found in slacks.items() if found is not None}
+    known = {
+        number: found for number, found in slacks.items() if found is not None
+    }
     return min(known, key=lambda number: known[number]) if known else None
 
 
@@ -72,7 +79,10 @@ def as_json(
         "tightest": None if number is None else _value(form, number),
     }
     return (
-        {**found, "intervals": [_value(form, n) for n in range(len(form.intervals))]}
+        {
+            **found,
+            "intervals": [_value(form, n) for n in range(len(form.intervals))],
+        }
         if every
         else found
     )

@@ -64,7 +64,9 @@ def check(program: Program) -> WellFormed:
     for index, instruction in enumerate(program.instructions):
         try:
             types.append(
-                infer_type(instruction, types, _constants_of(program, instruction))
+                infer_type(
+                    instruction, types, _constants_of(program, instruction)
+                )
             )
         except Invalid as problem:
             raise _located(problem, program, index) from None
@@ -81,13 +83,15 @@ def prove(form: WellFormed) -> Proven:
     live: dict[int, Bounds] = {}
     for number, item in enumerate(program.inputs):
         live[number] = bounds.full(item.type, item.lo, item.hi)
-    intervals = [(item.lo, item.hi) for item in program.inputs] + [(0, 0)] * len(
-        program.constants
-    )
+    intervals = [(item.lo, item.hi) for item in program.inputs] + [
+        (0, 0)
+    ] * len(program.constants)
     for index, instruction in enumerate(program.instructions):
         number = program.first_instruction + index
         for value, array in zip(
-            instruction.operands, _constants_of(program, instruction), strict=True
+            instruction.operands,
+            _constants_of(program, instruction),
+            strict=True,
         ):
             if array is not None and value not in live:
                 live[value] = bounds.of_constant(array, types[value])
@@ -209,7 +213,9 @@ def _constant_types(program: Program) -> Iterator[TensorType]:
                 where=f"constant {number}",
             ) from None
         except Invalid as problem:
-            raise Invalid("V3", problem.message, where=f"constant {number}") from None
+            raise Invalid(
+                "V3", problem.message, where=f"constant {number}"
+            ) from None
         yield type_
 
 
@@ -239,10 +245,13 @@ def _check_type(type_: TensorType, rule: str) -> None:
     if type_.rank > MAX_RANK:
         raise Invalid(rule, f"rank {type_.rank}; at most {MAX_RANK}")
     if any(dimension < 1 for dimension in type_.shape):
-        raise Invalid(rule, f"shape {brief(type_.shape)} has a dimension below 1")
+        raise Invalid(
+            rule, f"shape {brief(type_.shape)} has a dimension below 1"
+        )
     if type_.elements > MAX_ELEMENTS:
         raise Invalid(
-            rule, f"shape {brief(type_.shape)} has more than {MAX_ELEMENTS} elements"
+            rule,
+            f"shape {brief(type_.shape)} has more than {MAX_ELEMENTS} elements",
         )
 
 
@@ -253,7 +262,9 @@ def _check_operands(
     constants: tuple[IntArray | None, ...],
 ) -> None:
     count = len(instruction.operands)
-    if count != len(spec.inputs) and not (spec.variadic and count >= len(spec.inputs)):
+    if count != len(spec.inputs) and not (
+        spec.variadic and count >= len(spec.inputs)
+    ):
         raise Invalid(
             "V5",
             f"{count} operands; expected {len(spec.inputs)}{' or more' if spec.variadic else ''}",
@@ -273,12 +284,15 @@ def _check_attributes(spec: InstructionSpec, instruction: Instruction) -> None:
     if set(instruction.attributes) != set(spec.attributes):
         expected = ", ".join(spec.attributes) or "none"
         raise Invalid(
-            "V8", f"attributes {brief([*instruction.attributes])}; expected {expected}"
+            "V8",
+            f"attributes {brief([*instruction.attributes])}; expected {expected}",
         )
     for name, kind in spec.attributes.items():
         value = instruction.attributes[name]
         if not has_kind(value, kind):
-            raise Invalid("V8", f"attribute {name} = {brief(value)}; expected {kind}")
+            raise Invalid(
+                "V8", f"attribute {name} = {brief(value)}; expected {kind}"
+            )
 
 
 def has_kind(value: Attribute, kind: str) -> bool:
@@ -292,7 +306,11 @@ def has_kind(value: Attribute, kind: str) -> bool:
     if kind == "int":
         return _is_int64(value)
     length = kind.removeprefix("ints")
-    allowed = range(int(length), int(length) + 1) if length else range(2 * MAX_RANK + 1)
+    allowed = (
+        range(int(length), int(length) + 1)
+        if length
+        else range(2 * MAX_RANK + 1)
+    )
     return (
         isinstance(value, tuple)
         and len(value) in allowed
@@ -331,7 +349,9 @@ def _check_uses(program: Program) -> None:
             f"constant %{next(value for value in constants if value not in order)} is unused",
         )
     if used != list(constants):
-        raise Invalid("V12", "constants are not in the order of their first use")
+        raise Invalid(
+            "V12", "constants are not in the order of their first use"
+        )
     alive = order.keys() | {item.value for item in program.outputs}
     for index, instruction in enumerate(program.instructions):
         if program.first_instruction + index not in alive:
@@ -372,7 +392,9 @@ def _check_proof_work(form: WellFormed) -> None:
     allowed = _allowed_work(program)
     for index, instruction in enumerate(program.instructions):
         number = program.first_instruction + index
-        while next_constant in constants and next_constant in instruction.operands:
+        while (
+            next_constant in constants and next_constant in instruction.operands
+        ):
             live += types[next_constant].channels
             next_constant += 1
         live += types[number].channels
@@ -386,7 +408,9 @@ def _check_proof_work(form: WellFormed) -> None:
         )
         if live > MAX_LIVE_INTERVALS or work > allowed:
             found = f"{live} intervals at once (at most {MAX_LIVE_INTERVALS}) and {work} steps (at most {allowed})"
-            raise _located(Invalid("V13", f"the proof needs {found}"), program, index)
+            raise _located(
+                Invalid("V13", f"the proof needs {found}"), program, index
+            )
         live -= sum(
             types[value].channels
             for value in set(instruction.operands)

@@ -17,10 +17,14 @@ BITS = {"i8": 8, "i16": 16, "i32": 32}
 POWERS_OF_TWO = 2 ** np.arange(32, dtype=np.int64)
 
 
-def _corners(call: Call, operation: Callable[[IntArray, IntArray], IntArray]) -> Bounds:
+def _corners(
+    call: Call, operation: Callable[[IntArray, IntArray], IntArray]
+) -> Bounds:
     """Exact where `operation` is monotone in each operand while the other one stays: an end lies at a pair of ends."""
     x, y = spread_bounds(call)
-    ends = np.stack([operation(a, b) for a in (x.lo, x.hi) for b in (y.lo, y.hi)])
+    ends = np.stack(
+        [operation(a, b) for a in (x.lo, x.hi) for b in (y.lo, y.hi)]
+    )
     return Bounds(ends.min(axis=0), ends.max(axis=0))
 
 
@@ -59,7 +63,10 @@ def sub(x: IntArray, y: IntArray) -> IntArray:
 def check_mul(call: Call) -> TensorType:
     """Equal i8, i16 or i32 operands, result i32; only i32 products are shifted."""
     result = TensorType("i32", check_binary(call, "i8", "i16", "i32").shape)
-    shift, most = call.integer("shift"), 63 if call.types[0].dtype == "i32" else 0
+    shift, most = (
+        call.integer("shift"),
+        63 if call.types[0].dtype == "i32" else 0,
+    )
     call.require(
         0 <= shift <= most,
         "C3",
@@ -71,7 +78,8 @@ def check_mul(call: Call) -> TensorType:
 def bound_mul(call: Call) -> Bounds:
     """The products of the ends, shifted like the values: rounding keeps their order."""
     return _corners(
-        call, lambda x, y: arithmetic.shift_half_up(x * y, call.integer("shift"))
+        call,
+        lambda x, y: arithmetic.shift_half_up(x * y, call.integer("shift")),
     )
 
 
@@ -144,7 +152,9 @@ def check_abs(call: Call) -> TensorType:
 def bound_abs(call: Call) -> Bounds:
     """The absolute ends, and 0 where the interval holds it. The absolute value of -2^31 does not fit."""
     x = call.bounds[0]
-    return Bounds(np.maximum(np.maximum(x.lo, -x.hi), 0), np.maximum(-x.lo, x.hi))
+    return Bounds(
+        np.maximum(np.maximum(x.lo, -x.hi), 0), np.maximum(-x.lo, x.hi)
+    )
 
 
 def abs_(x: IntArray) -> IntArray:
@@ -162,7 +172,10 @@ def check_negate(call: Call) -> TensorType:
 
 def bound_negate(call: Call) -> Bounds:
     """The ends change places. -2^15 of i16 and -2^31 of i32 do not fit."""
-    x, both = call.bounds[0], call.integer("input_zp") + call.integer("output_zp")
+    x, both = (
+        call.bounds[0],
+        call.integer("input_zp") + call.integer("output_zp"),
+    )
     ends = Bounds(both - x.hi, both - x.lo)
     if call.types[0].dtype != "i8":
         return ends
@@ -174,7 +187,9 @@ def bound_negate(call: Call) -> Bounds:
 def negate(x: IntArray, *, input_zp: int, output_zp: int) -> IntArray:
     """input_zp - x + output_zp; i8 saturates."""
     negative = input_zp - x.astype(np.int64) + output_zp
-    return arithmetic.saturate(negative, "i8") if x.dtype == np.int8 else negative
+    return (
+        arithmetic.saturate(negative, "i8") if x.dtype == np.int8 else negative
+    )
 
 
 def check_shift_left(call: Call) -> TensorType:
@@ -203,7 +218,8 @@ def bound_shift_right(call: Call) -> Bounds:
     """The shifted ends: a shift brings x nearer to 0 or -1, and rounding keeps the order."""
     _prove_shift(call)
     return _corners(
-        call, lambda x, s: _shift_right(x, s, round=bool(call.attributes["round"]))
+        call,
+        lambda x, s: _shift_right(x, s, round=bool(call.attributes["round"])),
     )
 
 
@@ -229,7 +245,9 @@ def _prove_shift(call: Call) -> None:
 def _trap_shift(s: IntArray) -> None:
     least, most, bits = int(s.min()), int(s.max()), 8 * s.dtype.itemsize
     if least < 0 or most >= bits:
-        raise Trap(f"shift by {least if least < 0 else most} is outside 0..{bits - 1}")
+        raise Trap(
+            f"shift by {least if least < 0 else most} is outside 0..{bits - 1}"
+        )
 
 
 def check_clz(call: Call) -> TensorType:
@@ -261,7 +279,9 @@ def bound_isqrt(call: Call) -> Bounds:
     """The roots of the ends."""
     x = call.bounds[0]
     call.prove(
-        x.min >= 0, "C2", f"the interval of x, {x.min}..{x.max}, holds negative values"
+        x.min >= 0,
+        "C2",
+        f"the interval of x, {x.min}..{x.max}, holds negative values",
     )
     return Bounds(isqrt(x.lo), isqrt(x.hi))
 

@@ -34,7 +34,10 @@ def conv2d(
     """
     shifted = x.astype(np.int32) - input_zp
     accumulator = accumulator_for(shifted, w, b)
-    shifted, weights = shifted.astype(accumulator, copy=False), w.astype(accumulator)
+    shifted, weights = (
+        shifted.astype(accumulator, copy=False),
+        w.astype(accumulator),
+    )
     height, width = (
         (
             x.shape[1 + i]
@@ -55,7 +58,12 @@ def conv2d(
         starts = (top * stride[0] - pad[0], left * stride[1] - pad[2])
         taps = list(
             _taps(
-                w.shape[1:3], starts, stride, dilation, x.shape[1:3], block.shape[1:3]
+                w.shape[1:3],
+                starts,
+                stride,
+                dilation,
+                x.shape[1:3],
+                block.shape[1:3],
             )
         )
         for image, part in zip(shifted, block, strict=True):
@@ -63,7 +71,9 @@ def conv2d(
     return result
 
 
-def _blocks(result: IntArray, place_bytes: int) -> Iterator[tuple[int, int, IntArray]]:
+def _blocks(
+    result: IntArray, place_bytes: int
+) -> Iterator[tuple[int, int, IntArray]]:
     """Rectangles of the output whose unfolded windows take about BLOCK_BYTES an image: top, left and the view."""
     height, width = result.shape[1:3]
     columns = min(width, max(1, BLOCK_BYTES // place_bytes))
@@ -94,7 +104,11 @@ def _taps(
 
 
 def _unfolded(
-    image: IntArray, weights: IntArray, block: IntArray, taps: list[Tap], groups: int
+    image: IntArray,
+    weights: IntArray,
+    block: IntArray,
+    taps: list[Tap],
+    groups: int,
 ) -> None:
     """Copy every window into a row, then one matrix product per group."""
     rows, columns, outputs = block.shape
@@ -108,13 +122,17 @@ def _unfolded(
         part = windows[:, :, group * channels : (group + 1) * channels].reshape(
             rows * columns, -1
         )
-        block[..., own] += products(part, weights[own].reshape(size, -1)).reshape(
-            rows, columns, size
-        )
+        block[..., own] += products(
+            part, weights[own].reshape(size, -1)
+        ).reshape(rows, columns, size)
 
 
 def _depthwise(
-    image: IntArray, weights: IntArray, block: IntArray, taps: list[Tap], groups: int
+    image: IntArray,
+    weights: IntArray,
+    block: IntArray,
+    taps: list[Tap],
+    groups: int,
 ) -> None:
     """One input channel per group: multiply and add tap by tap, all channels at once."""
     image = np.repeat(image, weights.shape[0] // groups, axis=2)
@@ -138,7 +156,10 @@ def conv2d_transpose(
     """
     shifted = x.astype(np.int32) - input_zp
     accumulator = accumulator_for(shifted, w, b)
-    shifted, weights = shifted.astype(accumulator, copy=False), w.astype(accumulator)
+    shifted, weights = (
+        shifted.astype(accumulator, copy=False),
+        w.astype(accumulator),
+    )
     size = [
         (x.shape[1 + i] - 1) * stride[i]
         + w.shape[1 + i]
@@ -171,6 +192,8 @@ def _mixed(image: IntArray, weights: IntArray, groups: int) -> IntArray:
     rows = np.ascontiguousarray(image).reshape(
         height * width, groups, channels // groups
     )
-    columns = np.ascontiguousarray(weights).reshape(groups, -1, channels // groups)
+    columns = np.ascontiguousarray(weights).reshape(
+        groups, -1, channels // groups
+    )
     mixed: IntArray = np.einsum("mgc,goc->mgo", rows, columns)
     return mixed.reshape(height, width, -1)

@@ -49,7 +49,11 @@ def check_nms(call: Call) -> TensorType:
 
 def _check_shapes(call: Call) -> None:
     boxes, scores, classes = call.types
-    agree = boxes.rank == 3 and boxes.shape[2] == 4 and scores.shape == boxes.shape[:2]
+    agree = (
+        boxes.rank == 3
+        and boxes.shape[2] == 4
+        and scores.shape == boxes.shape[:2]
+    )
     call.require(
         agree and classes.shape in (scores.shape, (scores.shape[0], 1)),
         "C2",
@@ -89,7 +93,11 @@ def nms(
     result = np.full((len(boxes), keep), scores.shape[1], np.int64)
     each_class = np.broadcast_to(classes, scores.shape)
     for row, box, score, class_ in zip(
-        result, boxes.astype(np.int64), scores.astype(np.int64), each_class, strict=True
+        result,
+        boxes.astype(np.int64),
+        scores.astype(np.int64),
+        each_class,
+        strict=True,
     ):
         order = np.argsort(-score, kind="stable")
         order = order[score[order] >= least_score][:candidates]

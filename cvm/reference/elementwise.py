@@ -10,16 +10,19 @@ from cvm.reference.call import Call
 
 
 def check_dtype(
-    call: Call, constraint: str, types: Sequence[TensorType], allowed: tuple[str, ...]
+    call: Call,
+    constraint: str,
+    types: Sequence[TensorType],
+    allowed: tuple[str, ...],
 ) -> str:
     """The one dtype of all `types`, among `allowed`."""
     found = [type_.dtype for type_ in types]
     holds = found[0] in allowed and len(set(found)) == 1
-    expected = (
-        f"{'equal operands' if len(found) > 1 else 'an operand'} of {' '.join(allowed)}"
-    )
+    expected = f"{'equal operands' if len(found) > 1 else 'an operand'} of {' '.join(allowed)}"
     call.require(
-        holds, constraint, f"operands are {', '.join(found)}; expected {expected}"
+        holds,
+        constraint,
+        f"operands are {', '.join(found)}; expected {expected}",
     )
     return found[0]
 
@@ -30,7 +33,9 @@ def check_broadcast(call: Call, constraint: str) -> tuple[int, ...]:
     holds = len({len(shape) for shape in shapes}) == 1
     shape = tuple(max(dimensions) for dimensions in zip(*shapes, strict=False))
     holds = holds and all(
-        a in (1, b) for operand in shapes for a, b in zip(operand, shape, strict=True)
+        a in (1, b)
+        for operand in shapes
+        for a, b in zip(operand, shape, strict=True)
     )
     message = f"shapes {', '.join(map(str, shapes))}: expected equal ranks and dimensions that are equal or 1"
     call.require(holds, constraint, message)

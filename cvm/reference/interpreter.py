@@ -30,7 +30,12 @@ def run(
         raise Trap("an unproven program runs only in checked mode")
     program = form.program
     values: dict[int, IntArray] = dict(
-        enumerate([*(inputs[item.name] for item in program.inputs), *program.constants])
+        enumerate(
+            [
+                *(inputs[item.name] for item in program.inputs),
+                *program.constants,
+            ]
+        )
     )
     last_use = program.last_uses()
     kept = {item.value for item in program.outputs}
@@ -38,7 +43,9 @@ def run(
         number = program.first_instruction + index
         operands = [values[value] for value in instruction.operands]
         try:
-            exact = RULES[instruction.name].run(*operands, **instruction.attributes)
+            exact = RULES[instruction.name].run(
+                *operands, **instruction.attributes
+            )
             values[number] = _narrow(exact, form.types[number].dtype)
         except Trap as trap:
             raise Trap(f"%{number} = {instruction.name}: {trap}") from None
@@ -52,7 +59,9 @@ def run(
 
 def _narrow(exact: IntArray, dtype: str) -> IntArray:
     """The exact result in its dtype, or a trap naming the value that does not fit."""
-    exact = np.asarray(exact)  # numpy answers scalars where every operand has rank 0
+    exact = np.asarray(
+        exact
+    )  # numpy answers scalars where every operand has rank 0
     if exact.dtype == DTYPES[dtype]:
         return exact
     low, high = DTYPE_RANGES[dtype]

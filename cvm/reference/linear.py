@@ -53,18 +53,23 @@ def check_conv2d_transpose(call: Call) -> TensorType:
     call.require(
         all(1 <= step <= MAX_STEP for step in stride)
         and all(
-            -kernel[i // 2] < amount <= MAX_STEP for i, amount in enumerate(out_pad)
+            -kernel[i // 2] < amount <= MAX_STEP
+            for i, amount in enumerate(out_pad)
         ),
         "C5",
         f"stride {stride}, out_pad {out_pad}: need 1..{MAX_STEP}, and above minus the kernel {kernel} to {MAX_STEP}",
     )
     _check_groups(call)
     size = [
-        (x.shape[1 + i] - 1) * stride[i] + kernel[i] + sum(out_pad[2 * i : 2 * i + 2])
+        (x.shape[1 + i] - 1) * stride[i]
+        + kernel[i]
+        + sum(out_pad[2 * i : 2 * i + 2])
         for i in (0, 1)
     ]
     call.require(
-        min(size) >= 1, "C7", f"the output size {size[0]}x{size[1]} is not positive"
+        min(size) >= 1,
+        "C7",
+        f"the output size {size[0]}x{size[1]} is not positive",
     )
     return TensorType("i32", (x.shape[0], *size, w.shape[0]))
 
@@ -90,7 +95,9 @@ def check_matmul(call: Call) -> TensorType:
         f"a {a}, b {b}; expected i8 twice or i16 twice",
     )
     call.require(
-        a.rank == b.rank == 3 and a.shape[0] == b.shape[0] and a.shape[2] == b.shape[1],
+        a.rank == b.rank == 3
+        and a.shape[0] == b.shape[0]
+        and a.shape[2] == b.shape[1],
         "C2",
         f"a {a}, b {b}; expected [B,M,K] and [B,K,N]",
     )
@@ -124,7 +131,9 @@ def _check_groups(call: Call) -> None:
     x, w, _ = call.types
     groups, channels, outputs = call.integer("groups"), x.shape[3], w.shape[0]
     call.require(
-        groups >= 1 and outputs % groups == 0 and w.shape[3] * groups == channels,
+        groups >= 1
+        and outputs % groups == 0
+        and w.shape[3] * groups == channels,
         "C6",
         f"groups {groups} with {channels} input channels, {outputs} output channels and w {w}",
     )
@@ -143,7 +152,9 @@ def bound_conv2d_transpose(call: Call) -> Bounds:
     return _biased(
         call,
         "C8",
-        _sum_bounds(call, _by_residue(call.constant(1), call.integers("stride"))),
+        _sum_bounds(
+            call, _by_residue(call.constant(1), call.integers("stride"))
+        ),
     )
 
 
@@ -151,7 +162,9 @@ def _by_residue(w: IntArray, stride: tuple[int, ...]) -> IntArray:
     """w[O,KH,KW,C] as [O,R,T,C]: the T taps of each of R residues, filled up with zeros: at most four times w."""
     outputs, height, width, channels = w.shape
     down, right = min(stride[0], height), min(stride[1], width)
-    padded = np.pad(w, ((0, 0), (0, -height % down), (0, -width % right), (0, 0)))
+    padded = np.pad(
+        w, ((0, 0), (0, -height % down), (0, -width % right), (0, 0))
+    )
     taps = padded.reshape(
         outputs,
         padded.shape[1] // down,
@@ -160,13 +173,17 @@ def _by_residue(w: IntArray, stride: tuple[int, ...]) -> IntArray:
         right,
         channels,
     )
-    return taps.transpose(0, 2, 4, 1, 3, 5).reshape(outputs, down * right, -1, channels)
+    return taps.transpose(0, 2, 4, 1, 3, 5).reshape(
+        outputs, down * right, -1, channels
+    )
 
 
 def bound_dense(call: Call) -> Bounds:
     """Per row of w."""
     return _biased(
-        call, "C6", _sum_bounds(call, call.constant(1)[:, np.newaxis, np.newaxis])
+        call,
+        "C6",
+        _sum_bounds(call, call.constant(1)[:, np.newaxis, np.newaxis]),
     )
 
 
@@ -180,15 +197,17 @@ def _sum_bounds(call: Call, w: IntArray) -> Bounds:
     groups = call.integer("groups") if "groups" in call.attributes else 1
     above, below = (
         reach.reshape(groups, channels)
-        for reach in _reach(call.bounds[0], call.integer("input_zp"), groups * channels)
+        for reach in _reach(
+            call.bounds[0], call.integer("input_zp"), groups * channels
+        )
     )
     narrow = (
         np.int32 if taps < 2**24 else np.int64
     )  # weights may be many: sum them in the narrowest exact type
     positive, total = (
-        (part if taps == 1 else np.einsum("ortc->orc", part, dtype=narrow)).reshape(
-            groups, -1, channels
-        )
+        (
+            part if taps == 1 else np.einsum("ortc->orc", part, dtype=narrow)
+        ).reshape(groups, -1, channels)
         for part in (np.maximum(w, 0), w)
     )
     both = np.einsum("goc,gc->go", positive, above + below)
@@ -200,7 +219,9 @@ def _sum_bounds(call: Call, w: IntArray) -> Bounds:
     )
 
 
-def _reach(bounds: Bounds, zero_point: int, channels: int) -> tuple[IntArray, IntArray]:
+def _reach(
+    bounds: Bounds, zero_point: int, channels: int
+) -> tuple[IntArray, IntArray]:
     """How far x - zero_point reaches above and below 0, for each of `channels` indices."""
     above, below = (
         np.maximum(bounds.hi - zero_point, 0),
@@ -234,7 +255,9 @@ def _prove_fits(call: Call, constraint: str, found: Bounds, what: str) -> None:
 def bound_matmul(call: Call) -> Bounds:
     """Per index of b's last axis: each product's interval hulled with 0, summed over K."""
     count = call.types[0].shape[2]
-    above, below = _reach(call.bounds[0], call.integer("a_zp"), len(call.bounds[0].lo))
+    above, below = _reach(
+        call.bounds[0], call.integer("a_zp"), len(call.bounds[0].lo)
+    )
     b_above, b_below = _reach(
         call.bounds[1], call.integer("b_zp"), len(call.bounds[1].lo)
     )
@@ -245,7 +268,9 @@ def bound_matmul(call: Call) -> Bounds:
     return Bounds(lo, hi)
 
 
-def _sum_of_larger(a: IntArray, c: IntArray, b: IntArray, d: IntArray) -> IntArray:
+def _sum_of_larger(
+    a: IntArray, c: IntArray, b: IntArray, d: IntArray
+) -> IntArray:
     """For every n, the sum over k of max(a[k] b[n], c[k] d[n]), all in 0..2^17, without the K x N products.
 
     a[k] b[n] is the larger one where a[k] / c[k] >= d[n] / b[n]: sort k by that ratio, and each n cuts the order.
@@ -269,7 +294,10 @@ def dense(x: IntArray, w: IntArray, b: IntArray, *, input_zp: int) -> IntArray:
     """y[m,n] = b[n] + sum over k of (x[m,k] - input_zp) w[n,k]."""
     shifted = x.astype(np.int32) - input_zp
     accumulator = accumulator_for(shifted, w, b)
-    return products(shifted.astype(accumulator, copy=False), w.astype(accumulator)) + b
+    return (
+        products(shifted.astype(accumulator, copy=False), w.astype(accumulator))
+        + b
+    )
 
 
 def matmul(a: IntArray, b: IntArray, *, a_zp: int, b_zp: int) -> IntArray:
@@ -282,5 +310,8 @@ def matmul(a: IntArray, b: IntArray, *, a_zp: int, b_zp: int) -> IntArray:
         np.ascontiguousarray(right.transpose(0, 2, 1).astype(accumulator)),
     )
     return np.stack(
-        [products(rows, columns) for rows, columns in zip(left, right, strict=True)]
+        [
+            products(rows, columns)
+            for rows, columns in zip(left, right, strict=True)
+        ]
     )

@@ -124,7 +124,9 @@ def check_select(call: Call) -> TensorType:
         "C1",
         f"condition is {condition.dtype}; expected bool",
     )
-    dtype = check_dtype(call, "C2", call.types[1:], ("bool", "i8", "i16", "i32"))
+    dtype = check_dtype(
+        call, "C2", call.types[1:], ("bool", "i8", "i16", "i32")
+    )
     return TensorType(dtype, check_broadcast(call, "C3"))
 
 

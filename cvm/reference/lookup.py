@@ -16,7 +16,9 @@ def check_table(call: Call) -> TensorType:
     """x of i8 u8 i16, one entry for each value it can have."""
     x, values = call.types
     call.require(
-        x.dtype in TABLE_ENTRIES, "C1", f"x is {x.dtype}; expected i8, u8 or i16"
+        x.dtype in TABLE_ENTRIES,
+        "C1",
+        f"x is {x.dtype}; expected i8, u8 or i16",
     )
     call.require(
         values.dtype in ("i8", "i16", "i32"),
@@ -42,7 +44,9 @@ def bound_table(call: Call) -> Bounds:
 
 def _range_of(values: IntArray, start: IntArray, end: IntArray) -> Bounds:
     """Least and greatest of values[start..end] for many ranges: level j holds the extremes of every 2^j neighbours."""
-    level = np.searchsorted(2 ** np.arange(17), end - start + 1, side="right") - 1
+    level = (
+        np.searchsorted(2 ** np.arange(17), end - start + 1, side="right") - 1
+    )
     lo, hi = np.empty_like(start), np.empty_like(start)
     least = most = values
     for j in range(int(level.max()) + 1):
@@ -86,7 +90,9 @@ def bound_gather(call: Call) -> Bounds:
     found, rows = call.bounds[1], call.types[0].shape[1]
     inside = found.min >= 0 and found.max < rows
     call.prove(
-        inside, "C3", f"indices lie in {found.min}..{found.max}, outside 0..{rows - 1}"
+        inside,
+        "C3",
+        f"indices lie in {found.min}..{found.max}, outside 0..{rows - 1}",
     )
     return call.bounds[0]
 

@@ -66,7 +66,9 @@ def check_concat(call: Call) -> TensorType:
     first, axis = call.types[0], call.integer("axis")
     dtypes = sorted({x.dtype for x in call.types})
     call.require(
-        len(dtypes) == 1, "C1", f"operands are {', '.join(dtypes)}; expected one dtype"
+        len(dtypes) == 1,
+        "C1",
+        f"operands are {', '.join(dtypes)}; expected one dtype",
     )
     call.require(
         0 <= axis < first.rank,
@@ -112,7 +114,11 @@ def concat(*operands: IntArray, axis: int) -> IntArray:
 
 def check_slice(call: Call) -> TensorType:
     """A non-empty box inside x."""
-    (x,), start, size = call.types, call.integers("start"), call.integers("size")
+    (x,), start, size = (
+        call.types,
+        call.integers("start"),
+        call.integers("size"),
+    )
     lengths = f"start {start} and size {size} must have one entry for each of the {x.rank} axes of {x}"
     call.require(len(start) == len(size) == x.rank, "C1", lengths)
     for axis, (first, count, dimension) in enumerate(
@@ -136,7 +142,9 @@ def bound_slice(call: Call) -> Bounds:
     return Bounds(x.lo[first : first + count], x.hi[first : first + count])
 
 
-def slice_(x: IntArray, *, start: tuple[int, ...], size: tuple[int, ...]) -> IntArray:
+def slice_(
+    x: IntArray, *, start: tuple[int, ...], size: tuple[int, ...]
+) -> IntArray:
     """size[i] elements from start[i] on, along each axis i."""
     return x[
         tuple(
@@ -155,7 +163,9 @@ def check_pad(call: Call) -> TensorType:
         f"{len(pads)} pads for {x}; expected {2 * x.rank}",
     )
     call.require(
-        all(count >= 0 for count in pads), "C2", f"pads {pads} must not be negative"
+        all(count >= 0 for count in pads),
+        "C2",
+        f"pads {pads} must not be negative",
     )
     low, high = DTYPE_RANGES[x.dtype]
     call.require(
@@ -166,14 +176,20 @@ def check_pad(call: Call) -> TensorType:
     around = zip(pads[::2], x.shape, pads[1::2], strict=True)
     return TensorType(
         x.dtype,
-        tuple(before + dimension + after for before, dimension, after in around),
+        tuple(
+            before + dimension + after for before, dimension, after in around
+        ),
     )
 
 
 def bound_pad(call: Call) -> Bounds:
     """The value joins every interval where another axis is padded, and stands alone at the last axis's own pads."""
     assert call.result is not None
-    x, pads, value = call.bounds[0], call.integers("pads"), call.integer("value")
+    x, pads, value = (
+        call.bounds[0],
+        call.integers("pads"),
+        call.integer("value"),
+    )
     if not any(pads):
         return x
     if call.result.channels != call.result.shape[-1]:
@@ -184,7 +200,11 @@ def bound_pad(call: Call) -> Bounds:
         np.pad(x.lo, pads[-2:], constant_values=value),
         np.pad(x.hi, pads[-2:], constant_values=value),
     )
-    return padded.union(full(call.result, value, value)) if any(pads[:-2]) else padded
+    return (
+        padded.union(full(call.result, value, value))
+        if any(pads[:-2])
+        else padded
+    )
 
 
 def pad(x: IntArray, *, pads: tuple[int, ...], value: int) -> IntArray:
@@ -219,7 +239,9 @@ def check_tile(call: Call) -> TensorType:
     )
     return TensorType(
         x.dtype,
-        tuple(count * size for count, size in zip(multiples, x.shape, strict=True)),
+        tuple(
+            count * size for count, size in zip(multiples, x.shape, strict=True)
+        ),
     )
 
 
@@ -242,7 +264,9 @@ def check_reverse(call: Call) -> TensorType:
     """One axis of x."""
     (x,), axis = call.types, call.integer("axis")
     call.require(
-        0 <= axis < x.rank, "C1", f"axis {axis} of {x}; expected 0 <= axis < {x.rank}"
+        0 <= axis < x.rank,
+        "C1",
+        f"axis {axis} of {x}; expected 0 <= axis < {x.rank}",
     )
     return x
 

@@ -92,7 +92,10 @@ def bound_avg_pool2d(call: Call) -> Bounds:
     x = call.bounds[0]
     moved = call.integer("output_zp") - call.integer("input_zp")
     return Bounds(
-        *(arithmetic.saturate(end + moved, call.types[0].dtype) for end in (x.lo, x.hi))
+        *(
+            arithmetic.saturate(end + moved, call.types[0].dtype)
+            for end in (x.lo, x.hi)
+        )
     )
 
 
@@ -136,7 +139,10 @@ def _windows(
     kernel: tuple[int, ...], stride: tuple[int, ...], pad: tuple[int, ...]
 ) -> list[tuple[int, tuple[int, int, int, int]]]:
     """Both image axes with their kernel, stride and pads: a window is a rectangle, so each axis is combined alone."""
-    return [(1 + i, (kernel[i], stride[i], pad[2 * i], pad[2 * i + 1])) for i in (0, 1)]
+    return [
+        (1 + i, (kernel[i], stride[i], pad[2 * i], pad[2 * i + 1]))
+        for i in (0, 1)
+    ]
 
 
 def _slide(
@@ -160,6 +166,8 @@ def _slide(
 
 def _mean(sums: IntArray, counts: IntArray) -> IntArray:
     """TOSA's apply_scale_32 by reciprocal_scale(count): a reciprocal of 31 bits, the product rounded half up."""
-    bits = np.searchsorted(2 ** np.arange(25), counts)  # the least k with 2^k >= count
+    bits = np.searchsorted(
+        2 ** np.arange(25), counts
+    )  # the least k with 2^k >= count
     multiplier = ((2**30 + 1) << bits) // counts
     return arithmetic.shift_half_up(sums * multiplier, 30 + bits)

@@ -18,7 +18,9 @@ def accumulator_for(x: IntArray, w: IntArray, b: IntArray) -> np.dtype[Any]:
         .sum(axis=tuple(range(1, w.ndim)), dtype=np.int64)
         .max()
     )
-    reach = int(np.abs(x).max()) * weights + int(np.abs(b.astype(np.int64)).max())
+    reach = int(np.abs(x).max()) * weights + int(
+        np.abs(b.astype(np.int64)).max()
+    )
     return np.dtype(np.int32 if reach <= INT32_LIMIT else np.int64)
 
 

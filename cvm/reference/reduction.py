@@ -13,7 +13,9 @@ from cvm.reference.elementwise import check_dtype
 def _check_axis(call: Call) -> int:
     (x,), axis = call.types, call.integer("axis")
     call.require(
-        0 <= axis < x.rank, "C2", f"axis {axis} of {x}; expected 0 <= axis < {x.rank}"
+        0 <= axis < x.rank,
+        "C2",
+        f"axis {axis} of {x}; expected 0 <= axis < {x.rank}",
     )
     return axis
 

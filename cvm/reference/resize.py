@@ -28,22 +28,31 @@ def check_resize(call: Call) -> TensorType:
         "C7",
         f"image {x.shape[1]}x{x.shape[2]} to {size[0]}x{size[1]}: at most {MAX_SIZE} a side",
     )
-    return TensorType(x.dtype if nearest else "i32", (x.shape[0], *size, x.shape[3]))
+    return TensorType(
+        x.dtype if nearest else "i32", (x.shape[0], *size, x.shape[3])
+    )
 
 
 def _output_size(call: Call, axis: int) -> int:
     n, d = call.integers("scale")[2 * axis : 2 * axis + 2]
-    offset, border = call.integers("offset")[axis], call.integers("border")[axis]
+    offset, border = (
+        call.integers("offset")[axis],
+        call.integers("border")[axis],
+    )
     call.require(
         1 <= n <= MAX_SCALE and 1 <= d < 16 * n,
         "C3",
         f"scale {n}/{d}: need 1 <= n <= {MAX_SCALE}, 1 <= d < 16 n",
     )
     call.require(
-        -n <= offset < 16 * n, "C4", f"offset {offset}: need {-n} <= offset < {16 * n}"
+        -n <= offset < 16 * n,
+        "C4",
+        f"offset {offset}: need {-n} <= offset < {16 * n}",
     )
     call.require(
-        -16 * n <= border < n, "C5", f"border {border}: need {-16 * n} <= border < {n}"
+        -16 * n <= border < n,
+        "C5",
+        f"border {border}: need {-16 * n} <= border < {n}",
     )
     room = (call.types[0].shape[1 + axis] - 1) * n - offset + border
     call.require(
@@ -81,7 +90,9 @@ def resize(
         place, remainder = np.divmod(np.arange(count) * d + offset[axis], n)
         before, after = np.maximum(place, 0), np.minimum(place + 1, size - 1)
         if mode == "nearest":
-            x = x.take(np.where(2 * remainder >= n, after, before), axis=1 + axis)
+            x = x.take(
+                np.where(2 * remainder >= n, after, before), axis=1 + axis
+            )
         else:
             weight = remainder.reshape(-1, *[1] * (2 - axis))
             x = (

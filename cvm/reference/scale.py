@@ -34,7 +34,8 @@ def check_rescale(call: Call) -> TensorType:
     )
     sizes = {(1,), x.shape[-1:]} if x.rank else {(1,)}
     call.require(
-        multiplier_type.shape == shift_type.shape and multiplier_type.shape in sizes,
+        multiplier_type.shape == shift_type.shape
+        and multiplier_type.shape in sizes,
         "C4",
         f"multiplier {multiplier_type} and shift {shift_type} must both hold 1 or {x.shape[-1:] or (1,)} entries",
     )
@@ -42,7 +43,9 @@ def check_rescale(call: Call) -> TensorType:
     check_zero_point(call, "C6", dtype, output_zp)
     multiplier, shift = call.constant(1).astype(np.int64), call.constant(2)
     call.require(
-        bool(((shift >= 2) & (shift <= 62)).all()), "C7", "a shift lies outside 2..62"
+        bool(((shift >= 2) & (shift <= 62)).all()),
+        "C7",
+        "a shift lies outside 2..62",
     )
     canonical = (multiplier >= 2**30) | ((multiplier >= 0) & (shift == 62))
     call.require(
@@ -53,7 +56,9 @@ def check_rescale(call: Call) -> TensorType:
     return TensorType(dtype, x.shape)
 
 
-def check_zero_point(call: Call, constraint: str, dtype: str, zero_point: int) -> None:
+def check_zero_point(
+    call: Call, constraint: str, dtype: str, zero_point: int
+) -> None:
     """Zero points exist for 8-bit types only, and lie inside the type."""
     low, high = DTYPE_RANGES[dtype] if dtype in EIGHT_BITS else (0, 0)
     call.require(
@@ -75,10 +80,12 @@ def bound_rescale(call: Call) -> Bounds:
             [_rescale(call, end, multiplier, shift) for end in (x.lo, x.hi)]
         )
         return Bounds(
-            ends.min(keepdims=True).reshape(1), ends.max(keepdims=True).reshape(1)
+            ends.min(keepdims=True).reshape(1),
+            ends.max(keepdims=True).reshape(1),
         )
     return Bounds(
-        _rescale(call, x.lo, multiplier, shift), _rescale(call, x.hi, multiplier, shift)
+        _rescale(call, x.lo, multiplier, shift),
+        _rescale(call, x.hi, multiplier, shift),
     )
 
 
@@ -86,7 +93,9 @@ def _rescale(
     call: Call, x: IntArray, multiplier: IntArray, shift: IntArray
 ) -> IntArray:
     scaled = arithmetic.rescale(x - call.integer("input_zp"), multiplier, shift)
-    return arithmetic.saturate(scaled + call.integer("output_zp"), call.word("dtype"))
+    return arithmetic.saturate(
+        scaled + call.integer("output_zp"), call.word("dtype")
+    )
 
 
 def rescale(
@@ -131,7 +140,8 @@ def bound_clamp(call: Call) -> Bounds:
     """The ends, clamped."""
     low, high = call.integer("min"), call.integer("max")
     return Bounds(
-        np.clip(call.bounds[0].lo, low, high), np.clip(call.bounds[0].hi, low, high)
+        np.clip(call.bounds[0].lo, low, high),
+        np.clip(call.bounds[0].hi, low, high),
     )
 
 

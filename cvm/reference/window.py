@@ -20,7 +20,9 @@ def output_size(
     return room // stride + 1
 
 
-def overlap(start: int, step: int, size: int, count: int) -> tuple[slice, slice]:
+def overlap(
+    start: int, step: int, size: int, count: int
+) -> tuple[slice, slice]:
     """The indices and the positions of those of start, start + step, ... (`count` of them) that lie in 0..size-1."""
     first = max(0, -(start // step))
     last = min(count - 1, (size - 1 - start) // step)

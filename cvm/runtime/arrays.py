@@ -85,7 +85,11 @@ class ArrayFile(Mapping[str, RealOrInteger]):
                     f"{self._path}: not a readable .npz file: {problem}"
                 ) from None
         wanted = {name: f"{name}.npy" for name in inputs}
-        if len(inputs) == 1 and wanted[inputs[0]] not in names and "x.npy" in names:
+        if (
+            len(inputs) == 1
+            and wanted[inputs[0]] not in names
+            and "x.npy" in names
+        ):
             wanted = {inputs[0]: "x.npy"}
         for name, member in wanted.items():
             if member not in names:
@@ -120,7 +124,8 @@ def write_npz(file: IO[bytes], arrays: Mapping[str, RealOrInteger]) -> None:
 def _listed(members: list[str]) -> str:
     names = [f"'{member.removesuffix('.npy')}'" for member in members]
     return (
-        ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+        ", ".join(names[:8])
+        + (f" and {len(names) - 8} more" if len(names) > 8 else "")
         or "none"
     )
 
@@ -130,7 +135,9 @@ def _check_packing(info: zipfile.ZipInfo, where: str) -> None:
         raise BadInput(
             f"{where}: compression method {info.compress_type}; save it with numpy.savez"
         )
-    if info.file_size > max(MAX_PACKED_BYTES, MAX_PACKED_RATIO * info.compress_size):
+    if info.file_size > max(
+        MAX_PACKED_BYTES, MAX_PACKED_RATIO * info.compress_size
+    ):
         raise BadInput(
             f"{where}: {info.compress_size} bytes that claim to unpack to {info.file_size}; save it with numpy.savez"
         )

@@ -61,7 +61,9 @@ def measure(
     sample = random_sample(form.program)
     for _ in range(WARM_UP):
         engine.run(sample, threads=threads)
-    times = list(_times(lambda: engine.run(sample, threads=threads), repetitions))
+    times = list(
+        _times(lambda: engine.run(sample, threads=threads), repetitions)
+    )
     macs = cost(form).work.multiply_accumulates
     middle = median(times)
     gmacs = macs / middle / 1e9
@@ -106,7 +108,9 @@ def percentile(times: list[float], percent: int) -> float:
     return sorted(times)[-(-percent * len(times) // 100) - 1]
 
 
-def _times(run: Callable[[], object], repetitions: int | None) -> Iterator[float]:
+def _times(
+    run: Callable[[], object], repetitions: int | None
+) -> Iterator[float]:
     """Seconds of each run: as many as asked for, or as fit into a given time."""
     begin, done = time.perf_counter(), 0
     while done < (AT_MOST if repetitions is None else repetitions):

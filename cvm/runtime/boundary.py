@@ -35,14 +35,18 @@ def read_inputs(
     require_all_inputs(program, arrays)
     if real:
         return quantize(program, arrays)
-    return {item.name: _integers(item, arrays[item.name]) for item in program.inputs}
+    return {
+        item.name: _integers(item, arrays[item.name]) for item in program.inputs
+    }
 
 
 def require_all_inputs(
     program: Program, arrays: Mapping[str, npt.NDArray[Any]]
 ) -> None:
     """BadInput naming every input that has no array."""
-    missing = [f"'{item.name}'" for item in program.inputs if item.name not in arrays]
+    missing = [
+        f"'{item.name}'" for item in program.inputs if item.name not in arrays
+    ]
     if missing:
         raise BadInput(f"no array for input {', '.join(missing)}")
 
@@ -52,13 +56,18 @@ def split_samples(
 ) -> list[dict[str, IntArray]]:
     """One dict of views per sample, in the declared dtypes, every value inside its interval; BadInput otherwise."""
     require_all_inputs(program, arrays)
-    checked = {item.name: _integers(item, arrays[item.name]) for item in program.inputs}
+    checked = {
+        item.name: _integers(item, arrays[item.name]) for item in program.inputs
+    }
     shares = {
-        item.name: _samples_of(item, checked[item.name]) for item in program.inputs
+        item.name: _samples_of(item, checked[item.name])
+        for item in program.inputs
     }
     counts = {name: len(share) for name, share in shares.items()}
     if len(set(counts.values())) > 1:
-        listed = ", ".join(f"'{name}' {count}" for name, count in counts.items())
+        listed = ", ".join(
+            f"'{name}' {count}" for name, count in counts.items()
+        )
         raise BadInput(f"inputs have different numbers of samples: {listed}")
     return [
         {name: share[number, ...] for name, share in shares.items()}
@@ -68,7 +77,9 @@ def split_samples(
 
 def is_batch(program: Program, arrays: Mapping[str, npt.NDArray[Any]]) -> bool:
     """Whether the arrays hold samples along an axis: some array has not exactly its input's shape."""
-    return any(arrays[item.name].shape != item.type.shape for item in program.inputs)
+    return any(
+        arrays[item.name].shape != item.type.shape for item in program.inputs
+    )
 
 
 def join_outputs(
@@ -93,7 +104,10 @@ def join_outputs(
 def _batch_shape(type_: TensorType, count: int, batch: bool) -> tuple[int, ...]:
     if not batch:
         return type_.shape
-    return (count, *(type_.shape[1:] if type_.shape[:1] == (1,) else type_.shape))
+    return (
+        count,
+        *(type_.shape[1:] if type_.shape[:1] == (1,) else type_.shape),
+    )
 
 
 def _samples_of(item: Input, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -150,7 +164,9 @@ def _outside(item: Input, samples: npt.NDArray[Any]) -> BadInput:
 
 
 def _first(mask: npt.NDArray[np.bool_]) -> tuple[int, ...]:
-    return tuple(int(i) for i in np.unravel_index(int(mask.argmax()), mask.shape))
+    return tuple(
+        int(i) for i in np.unravel_index(int(mask.argmax()), mask.shape)
+    )
 
 
 def _place(item: Input, sample: int, index: tuple[int, ...]) -> str:
@@ -162,7 +178,8 @@ def quantize(
 ) -> dict[str, IntArray]:
     """q = floor(v / scale + 0.5) + zero_point in float64, stopped at the input's interval, by the metadata's scales."""
     meanings = {
-        item.name: _meaning(program, "input", item.name) for item in program.inputs
+        item.name: _meaning(program, "input", item.name)
+        for item in program.inputs
     }
     require_all_inputs(program, arrays)
     return {
@@ -171,14 +188,18 @@ def quantize(
     }
 
 
-def _quantize(item: Input, meaning: Meaning, array: npt.NDArray[Any]) -> IntArray:
+def _quantize(
+    item: Input, meaning: Meaning, array: npt.NDArray[Any]
+) -> IntArray:
     if array.dtype.kind not in "biuf":
         raise BadInput(
             f"input '{item.name}': holds {array.dtype}; expected real numbers"
         )
     samples = _samples_of(item, array)
     bytes_themselves = (
-        item.type.dtype == "u8" and meaning.scale == 1 and meaning.zero_point == 0
+        item.type.dtype == "u8"
+        and meaning.scale == 1
+        and meaning.zero_point == 0
     )
     result = np.empty(samples.shape, DTYPES[item.type.dtype])
     rows = max(1, _BLOCK // math.prod(samples.shape[1:]))
@@ -213,10 +234,12 @@ def dequantize(
 ) -> dict[str, RealArray]:
     """(q - zero_point) * scale in float64, by the metadata's scales of the outputs."""
     meanings = {
-        item.name: _meaning(program, "output", item.name) for item in program.outputs
+        item.name: _meaning(program, "output", item.name)
+        for item in program.outputs
     }
     return {
-        name: (arrays[name].astype(np.float64) - meaning.zero_point) * meaning.scale
+        name: (arrays[name].astype(np.float64) - meaning.zero_point)
+        * meaning.scale
         for name, meaning in meanings.items()
     }
 
@@ -235,7 +258,9 @@ def _meaning(program: Program, what: str, name: str) -> Meaning:
         raise BadInput(
             "this program has no metadata, so no scales; leave --real away and give integers"
         )
-    known = program.metadata.inputs if what == "input" else program.metadata.outputs
+    known = (
+        program.metadata.inputs if what == "input" else program.metadata.outputs
+    )
     if name not in known:
         raise BadInput(
             f"{what} '{name}' has no scale in the metadata; leave --real away and give integers"

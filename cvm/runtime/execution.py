@@ -44,11 +44,15 @@ class Executable(Proven):
         """
         return _run(self, self.machine, arrays, threads)
 
-    def quantize(self, arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, IntArray]:
+    def quantize(
+        self, arrays: Mapping[str, npt.NDArray[Any]]
+    ) -> dict[str, IntArray]:
         """Real numbers by input name to the integers that `run` takes, by the program's scales."""
         return boundary.quantize(self.program, arrays)
 
-    def dequantize(self, arrays: Mapping[str, IntArray]) -> dict[str, RealArray]:
+    def dequantize(
+        self, arrays: Mapping[str, IntArray]
+    ) -> dict[str, RealArray]:
         """The integers that `run` gave to real numbers, by the program's scales."""
         return boundary.dequantize(self.program, arrays)
 
@@ -70,7 +74,9 @@ def run(
     engine: str = "auto",
 ) -> dict[str, IntArray]:
     """Split into samples, run them, join their outputs."""
-    return _run(form, machine.choose(form, engine, checked=checked), arrays, threads)
+    return _run(
+        form, machine.choose(form, engine, checked=checked), arrays, threads
+    )
 
 
 def _run(
@@ -82,9 +88,14 @@ def _run(
     if threads < 1:
         raise BadInput(f"threads {threads}: expected at least 1")
     samples = boundary.split_samples(form.program, arrays)
-    results = (item.outputs for item in run_samples(runs, samples, threads=threads))
+    results = (
+        item.outputs for item in run_samples(runs, samples, threads=threads)
+    )
     return boundary.join_outputs(
-        form, results, len(samples), batch=boundary.is_batch(form.program, arrays)
+        form,
+        results,
+        len(samples),
+        batch=boundary.is_batch(form.program, arrays),
     )
 
 
@@ -96,14 +107,18 @@ def run_samples(
     threads: int = 1,
 ) -> Iterator[Result]:
     """The results in order, at most 2 per thread waiting. A trap is that of the first sample that traps."""
-    spread = threads > 1 and (len(samples) >= threads or not runs.shares_a_sample)
+    spread = threads > 1 and (
+        len(samples) >= threads or not runs.shares_a_sample
+    )
 
     def one(number: int) -> Result:
         digests: list[bytes] = []
         observe = trace.observer(digests) if traced else None
         try:
             outputs = runs.run(
-                samples[number], observe=observe, threads=1 if spread else threads
+                samples[number],
+                observe=observe,
+                threads=1 if spread else threads,
             )
         except Trap as trap:
             raise Trap(f"sample {number}: {trap}") from None

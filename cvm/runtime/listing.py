@@ -56,7 +56,9 @@ def show(form: WellFormed, program_id: str) -> list[str]:
         lines += ["", "constants"]
         lines += [
             f"  %{number} = {_constant(a)}"
-            for number, a in enumerate(program.constants, program.first_constant)
+            for number, a in enumerate(
+                program.constants, program.first_constant
+            )
         ]
     lines += ["", "instructions"]
     for number, instruction in enumerate(
@@ -77,7 +79,11 @@ def show(form: WellFormed, program_id: str) -> list[str]:
 def _labels(labels: Sequence[str]) -> list[str]:
     more = ", .." if len(labels) > 8 else ""
     return (
-        ["", "labels", f"  {len(labels):,}: {printable(', '.join(labels[:8]))}{more}"]
+        [
+            "",
+            "labels",
+            f"  {len(labels):,}: {printable(', '.join(labels[:8]))}{more}",
+        ]
         if labels
         else []
     )
@@ -85,7 +91,8 @@ def _labels(labels: Sequence[str]) -> list[str]:
 
 def _provenance(provenance: Mapping[str, str]) -> list[str]:
     listed = [
-        f"  {printable(key)}: {printable(text)}" for key, text in provenance.items()
+        f"  {printable(key)}: {printable(text)}"
+        for key, text in provenance.items()
     ]
     return ["", "provenance", *listed] if listed else []
 
@@ -96,7 +103,10 @@ def _instruction(instruction: Instruction) -> str:
         [
             instruction.name,
             *operands,
-            *(f"{k}={_attribute(v)}" for k, v in instruction.attributes.items()),
+            *(
+                f"{k}={_attribute(v)}"
+                for k, v in instruction.attributes.items()
+            ),
         ]
     )
 
@@ -123,10 +133,10 @@ def _meaning(meaning: Meaning | None) -> str:
         else ""
     )
     if meaning.centres:
-        channels += (
-            f", plus {min(meaning.centres):.3g}..{max(meaning.centres):.3g} by channel"
-        )
-    return f", scale {meaning.scale!r}{channels}, zero point {meaning.zero_point}"
+        channels += f", plus {min(meaning.centres):.3g}..{max(meaning.centres):.3g} by channel"
+    return (
+        f", scale {meaning.scale!r}{channels}, zero point {meaning.zero_point}"
+    )
 
 
 def _source(metadata: Metadata, number: int) -> str:
@@ -137,7 +147,11 @@ def _source(metadata: Metadata, number: int) -> str:
 def proof_summary(form: Proven, total: int, program_id: str) -> list[str]:
     """The lines that `cvm verify` prints for a proven program."""
     program = form.program
-    counts = (len(program.inputs), len(program.constants), len(program.instructions))
+    counts = (
+        len(program.inputs),
+        len(program.constants),
+        len(program.instructions),
+    )
     return [
         "proven: no input inside its interval can make any value overflow",
         f"  values      {sum(counts)}: {', '.join(map(counted, counts, ('input', 'constant', 'instruction')))}",
@@ -156,10 +170,14 @@ def _tightest(form: Proven) -> str:
     number = proof.tightest(form)
     if number is None:
         return "no i32 value to measure"
-    name = form.program.instructions[number - form.program.first_instruction].name
+    name = form.program.instructions[
+        number - form.program.first_instruction
+    ].name
     low, high = form.intervals[number]
     room = proof.bits(proof.slack("i32", (low, high)))
-    return f"{room} bits where it is tightest, %{number} = {name} ({low}..{high})"
+    return (
+        f"{room} bits where it is tightest, %{number} = {name} ({low}..{high})"
+    )
 
 
 def intervals(form: Proven) -> list[str]:
@@ -198,7 +216,12 @@ def cost_table(form: WellFormed, report: CostReport) -> list[str]:
     ]
     rows.append(("total", "", *_counts(report.work)))
     rows.append(
-        ("weights", f"version {WEIGHTS_VERSION}", *map(str, WEIGHTS.values()), "")
+        (
+            "weights",
+            f"version {WEIGHTS_VERSION}",
+            *map(str, WEIGHTS.values()),
+            "",
+        )
     )
     return [
         *columns(rows, left=2),
@@ -258,7 +281,9 @@ def _step_row(step: StepTime) -> tuple[str, ...]:
     )
 
 
-def outputs_summary(arrays: Mapping[str, npt.NDArray[Any]], count: int) -> list[str]:
+def outputs_summary(
+    arrays: Mapping[str, npt.NDArray[Any]], count: int
+) -> list[str]:
     """Shape, range and first values of each output; with samples along axis 0 of a matrix, each one's largest too."""
     lines = [counted(count, "sample")]
     for name, array in arrays.items():

@@ -16,7 +16,9 @@ from cvm.runtime import native
 from cvm.runtime.native import Engine
 
 CHOICES = ("auto", "reference", "native")
-HOW_TO_GET_THE_ENGINE = "to get it, pip install with a C++20 compiler, or a wheel"
+HOW_TO_GET_THE_ENGINE = (
+    "to get it, pip install with a C++20 compiler, or a wheel"
+)
 Sample = Mapping[
     str, IntArray
 ]  # arrays of the declared dtypes and shapes, inside their intervals
@@ -37,7 +39,11 @@ class Machine(Protocol):
         """Do the work of the first run now, so that errors appear before anything runs."""
 
     def run(
-        self, sample: Sample, *, observe: ValueCallback | None = None, threads: int = 1
+        self,
+        sample: Sample,
+        *,
+        observe: ValueCallback | None = None,
+        threads: int = 1,
     ) -> dict[str, IntArray]:
         """Outputs by name; `observe` sees every instruction's value, in order."""
 
@@ -55,10 +61,16 @@ class Reference:
         """Nothing to do."""
 
     def run(
-        self, sample: Sample, *, observe: ValueCallback | None = None, threads: int = 1
+        self,
+        sample: Sample,
+        *,
+        observe: ValueCallback | None = None,
+        threads: int = 1,
     ) -> dict[str, IntArray]:
         """`threads` changes nothing."""
-        return interpreter.run(self.form, sample, checked=self.checked, observe=observe)
+        return interpreter.run(
+            self.form, sample, checked=self.checked, observe=observe
+        )
 
 
 @dataclass(frozen=True)
@@ -85,12 +97,18 @@ class Native:
             return self._engines[traced]
 
     def run(
-        self, sample: Sample, *, observe: ValueCallback | None = None, threads: int = 1
+        self,
+        sample: Sample,
+        *,
+        observe: ValueCallback | None = None,
+        threads: int = 1,
     ) -> dict[str, IntArray]:
         """All threads work on this sample."""
         if observe is None:
             return self.engine().run(sample, threads=threads)
-        return self.engine(traced=True).observe(sample, observe, threads=threads)
+        return self.engine(traced=True).observe(
+            sample, observe, threads=threads
+        )
 
 
 def _engine(form: Proven, traced: bool) -> Engine:
@@ -102,7 +120,9 @@ def _engine(form: Proven, traced: bool) -> Engine:
         ) from None
 
 
-def choose(form: WellFormed, choice: str = "auto", *, checked: bool = False) -> Machine:
+def choose(
+    form: WellFormed, choice: str = "auto", *, checked: bool = False
+) -> Machine:
     """The machine for a program; BadInput if the choice cannot be met."""
     require(choice, checked=checked)
     if (
@@ -119,13 +139,17 @@ def choose(form: WellFormed, choice: str = "auto", *, checked: bool = False) -> 
 def require(choice: str, *, checked: bool) -> None:
     """BadInput for a choice that cannot be met, whatever the program."""
     if choice not in CHOICES:
-        raise BadInput(f"engine {choice!r}: expected one of {', '.join(CHOICES)}")
+        raise BadInput(
+            f"engine {choice!r}: expected one of {', '.join(CHOICES)}"
+        )
     if choice == "native" and checked:
         raise BadInput(
             "only the reference runs without a proof: leave 'checked' or the native engine away"
         )
     if choice == "native" and not native.available():
-        raise BadInput(f"the native engine is not installed; {HOW_TO_GET_THE_ENGINE}")
+        raise BadInput(
+            f"the native engine is not installed; {HOW_TO_GET_THE_ENGINE}"
+        )
 
 
 def lacks_engine(machine: Machine) -> bool:

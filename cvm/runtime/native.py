@@ -33,7 +33,11 @@ ValueCallback = Callable[[int, IntArray], None]  # value number, value
 def _module() -> ModuleType | None:
     path = os.environ.get("CVM_ENGINE")
     try:
-        return importlib.import_module("cvm._engine") if path is None else _built(path)
+        return (
+            importlib.import_module("cvm._engine")
+            if path is None
+            else _built(path)
+        )
     except ModuleNotFoundError:
         return None
     except ImportError as problem:
@@ -91,7 +95,9 @@ class Engine:
     Only a `traceable` engine computes every value in a step of its own, for `observe` to see.
     """
 
-    def __init__(self, form: Proven, *, isa: str = "", traceable: bool = False) -> None:
+    def __init__(
+        self, form: Proven, *, isa: str = "", traceable: bool = False
+    ) -> None:
         module = _module()
         if module is None:
             raise BadInput("the native engine is not installed")
@@ -137,13 +143,17 @@ class Engine:
                 type_ = self.form.types[number]
                 observe(
                     number,
-                    np.frombuffer(content, DTYPES[type_.dtype]).reshape(type_.shape),
+                    np.frombuffer(content, DTYPES[type_.dtype]).reshape(
+                        type_.shape
+                    ),
                 )
 
         self.core.observed(inputs, list(outputs.values()), threads, note)
         return outputs
 
-    def timed(self, sample: Mapping[str, IntArray], *, threads: int = 1) -> list[int]:
+    def timed(
+        self, sample: Mapping[str, IntArray], *, threads: int = 1
+    ) -> list[int]:
         """The nanoseconds that each step of the plan took in one run."""
         inputs, outputs = self._buffers(sample)
         return list(self.core.timed(inputs, list(outputs.values()), threads))

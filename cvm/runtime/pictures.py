@@ -42,7 +42,9 @@ class Pictures(Mapping[str, IntArray]):
     def __init__(self, path: Path, program: Program) -> None:
         self._input = _input_of_pictures(path, program)
         found = path.iterdir() if path.is_dir() else iter([path])
-        self._paths = sorted(item for item in found if item.suffix.lower() in SUFFIXES)
+        self._paths = sorted(
+            item for item in found if item.suffix.lower() in SUFFIXES
+        )
         if not self._paths:
             raise BadInput(
                 f"{path}: holds no pictures ({', '.join(SUFFIXES[:3])}, ...)"
@@ -104,6 +106,13 @@ def _read(path: Path, item: Input) -> IntArray:
                     f"{path}: is {found} pixels, the input '{item.name}' {width}x{height}; resize or crop it first"
                 )
             pixels = np.asarray(picture.convert(_MODES[channels]), np.uint8)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as problem:
-        raise BadInput(f"{path}: cannot be read as a picture: {problem}") from None
+    except (
+        OSError,
+        ValueError,
+        SyntaxError,
+        Image.DecompressionBombError,
+    ) as problem:
+        raise BadInput(
+            f"{path}: cannot be read as a picture: {problem}"
+        ) from None
     return pixels.reshape(height, width, channels)

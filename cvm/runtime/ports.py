@@ -43,7 +43,9 @@ def outputs_of(form: Proven) -> tuple[Port, ...]:
 
 def _port(form: Proven, name: str, value: int, meaning: Meaning | None) -> Port:
     type_ = form.types[value]
-    scale, zero_point = (meaning.scale, meaning.zero_point) if meaning else (None, None)
+    scale, zero_point = (
+        (meaning.scale, meaning.zero_point) if meaning else (None, None)
+    )
     return Port(
         name, type_.dtype, type_.shape, form.intervals[value], scale, zero_point
     )

@@ -27,11 +27,19 @@ class SampleReceipt:
     def content(self) -> dict[str, Any]:
         """As JSON; its compact form is the sample's leaf in the Merkle tree."""
         found: dict[str, Any] = {
-            "inputs": {name: value.hex() for name, value in self.inputs.items()},
-            "outputs": {name: value.hex() for name, value in self.outputs.items()},
+            "inputs": {
+                name: value.hex() for name, value in self.inputs.items()
+            },
+            "outputs": {
+                name: value.hex() for name, value in self.outputs.items()
+            },
             "cost": self.cost,
         }
-        return found if self.trace is None else {**found, "trace": self.trace.hex()}
+        return (
+            found
+            if self.trace is None
+            else {**found, "trace": self.trace.hex()}
+        )
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,11 @@ class Receipt:
     ) -> Receipt:
         """A receipt with its true root, at this machine's cost weights."""
         return Receipt(
-            program_id, metadata, WEIGHTS_VERSION, tuple(samples), samples_root(samples)
+            program_id,
+            metadata,
+            WEIGHTS_VERSION,
+            tuple(samples),
+            samples_root(samples),
         )
 
 
@@ -65,7 +77,9 @@ class Mismatch:
 
 def samples_root(samples: Sequence[SampleReceipt]) -> bytes:
     """The Merkle root over the samples."""
-    return merkle_root([document.dump_compact(sample.content()) for sample in samples])
+    return merkle_root(
+        [document.dump_compact(sample.content()) for sample in samples]
+    )
 
 
 def digests_of(arrays: Mapping[str, IntArray]) -> dict[str, bytes]:
@@ -78,7 +92,9 @@ def of_sample(
 ) -> SampleReceipt:
     """The entry of one sample in the receipt."""
     root = merkle_root(result.digests) if result.digests else None
-    return SampleReceipt(digests_of(inputs), digests_of(result.outputs), cost, root)
+    return SampleReceipt(
+        digests_of(inputs), digests_of(result.outputs), cost, root
+    )
 
 
 def run_mismatch(
@@ -107,8 +123,12 @@ def sample_mismatch(
 ) -> Mismatch | None:
     """The first input, output, cost or trace root of a sample that differs."""
     return (
-        digests_mismatch(f"sample {number}, input", expected.inputs, found.inputs)
-        or digests_mismatch(f"sample {number}, output", expected.outputs, found.outputs)
+        digests_mismatch(
+            f"sample {number}, input", expected.inputs, found.inputs
+        )
+        or digests_mismatch(
+            f"sample {number}, output", expected.outputs, found.outputs
+        )
         or _cost_or_trace_mismatch(number, expected, found)
     )
 
@@ -132,7 +152,9 @@ def _cost_or_trace_mismatch(
     number: int, expected: SampleReceipt, found: SampleReceipt
 ) -> Mismatch | None:
     if expected.cost != found.cost:
-        return Mismatch(f"sample {number}, cost", str(expected.cost), str(found.cost))
+        return Mismatch(
+            f"sample {number}, cost", str(expected.cost), str(found.cost)
+        )
     if expected.trace and found.trace and expected.trace != found.trace:
         return Mismatch(
             f"sample {number}, root of the trace",
@@ -147,7 +169,9 @@ def root_mismatch(receipt: Receipt) -> Mismatch | None:
     computed = samples_root(receipt.samples)
     if receipt.root == computed:
         return None
-    return Mismatch("the root over the samples", receipt.root.hex(), computed.hex())
+    return Mismatch(
+        "the root over the samples", receipt.root.hex(), computed.hex()
+    )
 
 
 def to_json(receipt: Receipt) -> str:

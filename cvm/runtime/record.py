@@ -81,7 +81,9 @@ def prepare(
     allowance.require(form)
     if real:
         boundary.require_scales(program)
-    arrays = boundary.read_inputs(program, _open(input_path, program), real=real)
+    arrays = boundary.read_inputs(
+        program, _open(input_path, program), real=real
+    )
     return Job(
         form,
         choose(form, engine, checked=checked),
@@ -108,7 +110,9 @@ def record(job: Job, *, receipt: bool, trace: bool) -> Record:
     price = cost(job.form).total
 
     def outputs() -> Iterator[dict[str, IntArray]]:
-        for sample, result in zip(job.samples, job.results(traced=trace), strict=True):
+        for sample, result in zip(
+            job.samples, job.results(traced=trace), strict=True
+        ):
             if receipt:
                 noted.append(receipts.of_sample(sample, result, price))
             if trace:
@@ -123,5 +127,7 @@ def record(job: Job, *, receipt: bool, trace: bool) -> Record:
         if job.metadata
         else dict(integers),
         Receipt.of(job.program_id, job.metadata, noted) if receipt else None,
-        Trace(job.program_id, job.first_value, tuple(traces)) if trace else None,
+        Trace(job.program_id, job.first_value, tuple(traces))
+        if trace
+        else None,
     )

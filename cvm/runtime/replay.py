@@ -11,7 +11,9 @@ from cvm.runtime.record import Job
 from cvm.runtime.trace import SampleTrace, Trace
 
 
-def first_mismatch(job: Job, receipt: Receipt, trace: Trace | None) -> Mismatch | None:
+def first_mismatch(
+    job: Job, receipt: Receipt, trace: Trace | None
+) -> Mismatch | None:
     """None if every digest, cost and root agrees. Differences that need no run are found first."""
     return (
         receipts.run_mismatch(
@@ -35,7 +37,11 @@ def _trace_header_mismatch(job: Job, trace: Trace) -> Mismatch | None:
             str(len(trace.samples)),
             str(len(job.samples)),
         ),
-        ("the trace's first_value", str(trace.first_value), str(job.first_value)),
+        (
+            "the trace's first_value",
+            str(trace.first_value),
+            str(job.first_value),
+        ),
     ):
         if expected != found:
             return Mismatch(what, expected, found)
@@ -58,11 +64,15 @@ def _inputs_mismatch(job: Job, receipt: Receipt) -> Mismatch | None:
 def _results_mismatch(
     job: Job, receipt: Receipt, trace: Trace | None
 ) -> Mismatch | None:
-    traced = trace is not None or any(sample.trace for sample in receipt.samples)
+    traced = trace is not None or any(
+        sample.trace for sample in receipt.samples
+    )
     price = cost(job.form).total
     for number, result in enumerate(job.results(traced=traced)):
         found = receipts.of_sample(job.samples[number], result, price)
-        mismatch = _trace_mismatch(job, trace, number, result) if trace else None
+        mismatch = (
+            _trace_mismatch(job, trace, number, result) if trace else None
+        )
         mismatch = mismatch or receipts.sample_mismatch(
             number, receipt.samples[number], found
         )
@@ -86,7 +96,9 @@ def _trace_mismatch(
         else _instruction(job, difference.instruction)
     )
     return Mismatch(
-        f"sample {number}, {what} in the trace", difference.expected, difference.found
+        f"sample {number}, {what} in the trace",
+        difference.expected,
+        difference.found,
     )
 
 

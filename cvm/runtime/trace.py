@@ -52,7 +52,9 @@ class Difference:
 def digest(array: IntArray) -> bytes:
     """SHA-256 over dtype code, rank, dimensions (u64) and row-major elements, all little-endian on every machine."""
     header = bytes([DTYPE_CODES[dtype_name(array)], array.ndim])
-    header += b"".join(dimension.to_bytes(8, "little") for dimension in array.shape)
+    header += b"".join(
+        dimension.to_bytes(8, "little") for dimension in array.shape
+    )
     content = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
     state = hashlib.sha256(header)
     state.update(content.reshape(-1).view(np.uint8).data)
@@ -110,14 +112,22 @@ def sample_difference(
         zip(expected.digests, found.digests, strict=False)
     ):
         if one != other:
-            return Difference("digest", sample, instruction, one.hex(), other.hex())
+            return Difference(
+                "digest", sample, instruction, one.hex(), other.hex()
+            )
     lengths = len(expected.digests), len(found.digests)
     if lengths[0] != lengths[1]:
         return Difference(
-            "number of instructions", sample, None, str(lengths[0]), str(lengths[1])
+            "number of instructions",
+            sample,
+            None,
+            str(lengths[0]),
+            str(lengths[1]),
         )
     if expected.root != found.root:
-        return Difference("root", sample, None, expected.root.hex(), found.root.hex())
+        return Difference(
+            "root", sample, None, expected.root.hex(), found.root.hex()
+        )
     return None
 
 
@@ -128,15 +138,16 @@ def describe(difference: Difference, first_value: int) -> str:
     if difference.instruction is None:
         return f"sample {difference.sample}, {difference.reason}"
     value = first_value + difference.instruction
-    return (
-        f"sample {difference.sample}, instruction {difference.instruction} (%{value})"
-    )
+    return f"sample {difference.sample}, instruction {difference.instruction} (%{value})"
 
 
 def to_json(trace: Trace) -> str:
     """The one text of a trace."""
     samples = [
-        {"digests": [item.hex() for item in one.digests], "root": one.root.hex()}
+        {
+            "digests": [item.hex() for item in one.digests],
+            "root": one.root.hex(),
+        }
         for one in trace.samples
     ]
     return document.dump(
@@ -176,4 +187,6 @@ def _sample_from_json(content: Any, name: str, where: str) -> SampleTrace:
         document.digest(item, name, f"{where}.digests[{n}]")
         for n, item in enumerate(listed)
     )
-    return SampleTrace(digests, document.digest(sample["root"], name, f"{where}.root"))
+    return SampleTrace(
+        digests, document.digest(sample["root"], name, f"{where}.root")
+    )

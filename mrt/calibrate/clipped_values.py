@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-CLIPS = ("Relu", "Clip")
+from mrt.graph.operators import CLIPS
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from mrt.calibrate.clipped_values import CLIPS, ClippedValue, clipped_values
+from mrt.calibrate.clipped_values import ClippedValue, clipped_values
 from mrt.calibrate.observed_tensor import ClippedTensor, ObservedTensor
 from mrt.calibrate.observers import Observer
 from mrt.calibrate.samples import Sample, Samples
@@ -28,6 +28,7 @@ from mrt.calibrate.session import FloatSession, model_inputs
 from mrt.calibrate.subsampling import Subsampling
 from mrt.errors import BadData
 from mrt.graph.notes import shared_range_of
+from mrt.graph.operators import CLIPS, SUMS_OF_PRODUCTS
 from mrt.table.table import CalibrationOptions, CalibrationTable
 
 Array = npt.NDArray[Any]
@@ -36,7 +37,6 @@ Values = Mapping[str, Array]
 Gather = Callable[[int, Sample, Values], None]  # index, inputs, values of nodes
 MAX_EXPOSED_BYTES = 256 * 2**20
 """Of values exposed by one run; a model with more is run once for each group of values."""
-SUMS_OF_PRODUCTS = ("Conv", "ConvTranspose", "Gemm")
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
 
 
@@ -44,7 +44,11 @@ class ValueStatistics:
     """What a table holds of one value: its range and, where wanted, the mean of each index of axis 1."""
 
     def __init__(
-        self, options: CalibrationOptions, *, by_channel: bool = False, summed: int = 1
+        self,
+        options: CalibrationOptions,
+        *,
+        by_channel: bool = False,
+        summed: int = 1,
     ) -> None:
         self.observer = Observer(options, summed)
         self._by_channel = by_channel
@@ -71,7 +75,9 @@ class ValueStatistics:
 class CalibrationCallback(Protocol):
     """Gathers statistics besides those of a table, in the same run of the float model."""
 
-    def see(self, index: int, sample: Sample, name: str, seen: ObservedTensor) -> None:
+    def see(
+        self, index: int, sample: Sample, name: str, seen: ObservedTensor
+    ) -> None:
         """Take in one value that a node computed for a sample."""
 
 
@@ -86,7 +92,9 @@ def calibrate(
 ) -> CalibrationTable:
     """The range of every float input and node output of the rewritten model, one sample a run."""
     if not len(samples):
-        raise BadData(f"{samples.source}: holds no samples; expected at least one")
+        raise BadData(
+            f"{samples.source}: holds no samples; expected at least one"
+        )
     statistics = _statistics(model, options)
     digest = hashlib.sha256()
     clipped = clipped_values(model)
@@ -116,7 +124,9 @@ def calibrate(
         data_sha256=digest.hexdigest(),
         ranges=ranges,
         channel_means={
-            name: numbers for name, numbers in means.items() if numbers is not None
+            name: numbers
+            for name, numbers in means.items()
+            if numbers is not None
         },
     )
 
@@ -161,7 +171,9 @@ class _Gathering:
             return self.subsampling.fewer(tensor.values, index)
         return tensor.few
 
-    def _update(self, name: str, tensor: ObservedTensor, few: Array, what: str) -> None:
+    def _update(
+        self, name: str, tensor: ObservedTensor, few: Array, what: str
+    ) -> None:
         try:
             self.statistics[name].update(tensor, few)
         except BadData as problem:
@@ -170,7 +182,9 @@ class _Gathering:
             ) from None
 
 
-def _runs(session: FloatSession, samples: Samples, gather: Gather) -> Generator[int]:
+def _runs(
+    session: FloatSession, samples: Samples, gather: Gather
+) -> Generator[int]:
     """Run the model on each sample, in order, and yield the number of samples gathered.
 
     Another thread gathers, one sample behind. Memory holds two samples' values: each
@@ -219,7 +233,8 @@ def _statistics(
 
 def _feeds_a_sum_of_products(value: ir.Value) -> bool:
     return any(
-        use.node.op_type in SUMS_OF_PRODUCTS and use.idx == 0 for use in value.uses()
+        use.node.op_type in SUMS_OF_PRODUCTS and use.idx == 0
+        for use in value.uses()
     )
 
 
@@ -237,7 +252,9 @@ def _summed_together(value: ir.Value) -> int:
     readers = [use.node for use in value.uses()]
     if not readers or any(reader.op_type != "ReduceSum" for reader in readers):
         return 1
-    counts = [_size(value) // max(_size(reader.outputs[0]), 1) for reader in readers]
+    counts = [
+        _size(value) // max(_size(reader.outputs[0]), 1) for reader in readers
+    ]
     return min(counts)
 
 
@@ -246,7 +263,11 @@ def _only_clipped(model: ir.Model) -> frozenset[str]:
     names = set()
     for value in _computed_floats(model):
         readers = [use.node.op_type for use in value.uses()]
-        if len(readers) == 1 and readers[0] in CLIPS and not value.is_graph_output():
+        if (
+            len(readers) == 1
+            and readers[0] in CLIPS
+            and not value.is_graph_output()
+        ):
             names.add(str(value.name))
     return frozenset(names)
 

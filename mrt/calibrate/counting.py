@@ -28,9 +28,15 @@ Counts = npt.NDArray[np.int64]
 MagnitudeCounts = npt.NDArray[np.int32 | np.int64]
 
 LANES = 8
-_BLOCK = 2**16  # numbers that numpy goes through at a time, to stay in the cache
-_LEAST_NARROW = -119  # the exponent from which the factor of a bin's width is a float32
-_FRACTION_BITS = 23 - 4  # of float32, behind those that choose a bin of magnitude
+_BLOCK = (
+    2**16
+)  # numbers that numpy goes through at a time, to stay in the cache
+_LEAST_NARROW = (
+    -119
+)  # the exponent from which the factor of a bin's width is a float32
+_FRACTION_BITS = (
+    23 - 4
+)  # of float32, behind those that choose a bin of magnitude
 _ALL_BINS = 2 ** (8 + 4) - 1  # of float32
 
 
@@ -66,10 +72,14 @@ def count_bins(counts: Counts, values: Array, exponent: int) -> None:
     if native is None:
         _count_bins(counts, values.reshape(-1), exponent)
     else:
-        native.count_bins(counts, np.ascontiguousarray(values).reshape(-1), exponent)
+        native.count_bins(
+            counts, np.ascontiguousarray(values).reshape(-1), exponent
+        )
 
 
-def count_magnitudes(counts: MagnitudeCounts, rows: Array, highest: int) -> None:
+def count_magnitudes(
+    counts: MagnitudeCounts, rows: Array, highest: int
+) -> None:
     """Add rows [C, n] of finite numbers to counts [C, 2, bins] of magnitudes: index 0 for 0 and above, 1 below.
 
     The last bin is `highest`, and no number may lie beyond it; the first bin takes all lower ones.
@@ -99,7 +109,11 @@ def magnitude_edges(first: int, stop: int) -> Floats:
 
 def _native_for(values: Array) -> Any:
     """The extension, if it takes numbers of this kind."""
-    return _native() if values.dtype == np.float32 and values.flags.aligned else None
+    return (
+        _native()
+        if values.dtype == np.float32 and values.flags.aligned
+        else None
+    )
 
 
 @cache
@@ -141,7 +155,9 @@ def _ends(rows: Array) -> tuple[Array, Array]:
 
 def _moments(rows: Array) -> tuple[Floats, Floats]:
     count, length = rows.shape
-    lanes = (np.arange(count)[:, None] * LANES + np.arange(length) % LANES).reshape(-1)
+    lanes = (
+        np.arange(count)[:, None] * LANES + np.arange(length) % LANES
+    ).reshape(-1)
     numbers = rows.astype(np.float64).reshape(-1)
 
     def sums(weights: Floats) -> Floats:
@@ -165,7 +181,9 @@ def _count_bins(counts: Counts, flat: Array, exponent: int) -> None:
         counts += np.bincount(bins, minlength=counts.size)
 
 
-def _count_magnitudes(counts: MagnitudeCounts, rows: Array, highest: int) -> None:
+def _count_magnitudes(
+    counts: MagnitudeCounts, rows: Array, highest: int
+) -> None:
     channels, _, size = counts.shape
     without_negative_zeros = np.add(rows, 0, dtype=np.float32)
     bits = without_negative_zeros.view(np.int32)

@@ -37,9 +37,13 @@ def split(samples: Samples, count: int) -> tuple[Samples, Samples]:
 
 def _only(samples: Samples, chosen: frozenset[int]) -> Samples:
     def read() -> Iterator[Sample]:
-        return (sample for index, sample in enumerate(samples) if index in chosen)
+        return (
+            sample for index, sample in enumerate(samples) if index in chosen
+        )
 
     labels = samples.labels
     if labels is not None:
-        labels = tuple(label for index, label in enumerate(labels) if index in chosen)
+        labels = tuple(
+            label for index, label in enumerate(labels) if index in chosen
+        )
     return replace(samples, count=len(chosen), labels=labels, _read=read)

@@ -18,7 +18,9 @@ from mrt.calibrate.counting import count_bins
 
 HALF = 4096  # bins run from -(HALF - 1) to HALF - 1; the largest magnitude lies in the outer half
 CENTRE = HALF - 1  # where bin 0 lies in the counts
-_FINEST = -140  # the exponent of the first width: below any float32 that could matter
+_FINEST = (
+    -140
+)  # the exponent of the first width: below any float32 that could matter
 
 
 class Histogram:
@@ -57,7 +59,9 @@ def exponent_for(magnitude: float) -> int:
     return max(_FINEST, power - (HALF.bit_length() - 1))
 
 
-def _doubled(counts: npt.NDArray[np.int64], times: int) -> npt.NDArray[np.int64]:
+def _doubled(
+    counts: npt.NDArray[np.int64], times: int
+) -> npt.NDArray[np.int64]:
     """The counts after doubling the width so many times."""
     if times == 0:
         return counts.copy()

@@ -61,7 +61,12 @@ def read_picture(
 ) -> npt.NDArray[np.uint8]:
     """The picture as uint8 [1, H, W, C]; without options, at the size of the model's input."""
     axis = channel_axis(shape)
-    if len(shape) != 4 or axis is None or shape[0] != 1 or shape[axis] not in (1, 3):
+    if (
+        len(shape) != 4
+        or axis is None
+        or shape[0] != 1
+        or shape[axis] not in (1, 3)
+    ):
         raise BadData(
             f"{path}: a picture does not fit the model's input {list(shape)}; give its samples as .npz"
         )
@@ -70,11 +75,18 @@ def read_picture(
         with Image.open(path) as file:
             pixels = file.convert("L" if shape[axis] == 1 else "RGB")
             picture = _sized(pixels, (width, height), preprocessing)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as problem:
+    except (
+        OSError,
+        ValueError,
+        SyntaxError,
+        Image.DecompressionBombError,
+    ) as problem:
         raise BadData(
             f"{path}: cannot be read as an image ({problem}); remove it or replace it"
         ) from None
-    return np.asarray(picture, np.uint8).reshape(1, *picture.size[::-1], shape[axis])
+    return np.asarray(picture, np.uint8).reshape(
+        1, *picture.size[::-1], shape[axis]
+    )
 
 
 def _sized(
@@ -116,7 +128,11 @@ def _read_labels(table: Path) -> list[Picture]:
         raise BadData(f"{table}: cannot be read ({problem})") from None
     if rows and rows[0] == ["file", "class"]:
         rows = rows[1:]
-    return [_read_row(table, number, row) for number, row in enumerate(rows, 1) if row]
+    return [
+        _read_row(table, number, row)
+        for number, row in enumerate(rows, 1)
+        if row
+    ]
 
 
 def _read_row(table: Path, number: int, row: list[Any]) -> Picture:
@@ -130,5 +146,7 @@ def _read_row(table: Path, number: int, row: list[Any]) -> Picture:
             f"{table}: row {number} names {row[0]!r}, which lies outside the folder"
         )
     if not path.is_file():
-        raise BadData(f"{table}: row {number} names {row[0]!r}, which does not exist")
+        raise BadData(
+            f"{table}: row {number} names {row[0]!r}, which does not exist"
+        )
     return Picture(path, int(row[1]))

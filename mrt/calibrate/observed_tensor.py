@@ -60,7 +60,9 @@ class ObservedTensor:
 class ClippedTensor(ObservedTensor):
     """The output of a Relu or Clip to [low, high]; its statistics are computed from those of its input."""
 
-    def __init__(self, unclipped: ObservedTensor, low: float, high: float) -> None:
+    def __init__(
+        self, unclipped: ObservedTensor, low: float, high: float
+    ) -> None:
         self._unclipped = unclipped
         self._low, self._high = np.float32(low), np.float32(high)
         self.few = self._clip(unclipped.few)
@@ -86,7 +88,9 @@ class ClippedTensor(ObservedTensor):
         return clipped_low + 0.0, clipped_high + 0.0
 
     def _clip(self, numbers: Array | np.float32) -> Array:
-        return np.asarray(np.minimum(np.maximum(numbers, self._low), self._high))
+        return np.asarray(
+            np.minimum(np.maximum(numbers, self._low), self._high)
+        )
 
 
 def rows_of_channels(values: Array) -> Array:

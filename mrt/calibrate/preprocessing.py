@@ -32,12 +32,18 @@ class Preprocessing:
     scale: float = 1.0
     mean: tuple[float, ...] = (0.0,)  # one number, or one for each channel
     std: tuple[float, ...] = (1.0,)
-    resize: int | None = None  # pictures only: the shorter side becomes this long
-    crop: int | None = None  # pictures only: the centre square of this side is kept
+    resize: int | None = (
+        None  # pictures only: the shorter side becomes this long
+    )
+    crop: int | None = (
+        None  # pictures only: the centre square of this side is kept
+    )
     input_dtype: str = "real"  # what the program takes: prepared numbers at its own scale, or "u8": the picture's bytes
 
     def __post_init__(self) -> None:
-        _require(self.layout in LAYOUTS, "layout", self.layout, " | ".join(LAYOUTS))
+        _require(
+            self.layout in LAYOUTS, "layout", self.layout, " | ".join(LAYOUTS)
+        )
         _require(self.color in COLORS, "color", self.color, " | ".join(COLORS))
         _require(
             self.input_dtype in INPUT_DTYPES,
@@ -105,7 +111,9 @@ class Preprocessing:
         )
 
     def _is_identity(self) -> bool:
-        return self.scale == 1 and set(self.mean) == {0} and set(self.std) == {1}
+        return (
+            self.scale == 1 and set(self.mean) == {0} and set(self.std) == {1}
+        )
 
 
 def channel_axis(shape: tuple[int, ...]) -> int | None:
@@ -122,7 +130,9 @@ def _arranged(
     if layout == "HW":
         fits = sample.ndim == 2 and len(shape) == 4
         target = (
-            (1, *sample.shape, 1) if channel_axis(shape) == 3 else (1, 1, *sample.shape)
+            (1, *sample.shape, 1)
+            if channel_axis(shape) == 3
+            else (1, 1, *sample.shape)
         )
         return sample.reshape(target) if fits and target == shape else None
     if layout in ("NHWC", "NCHW"):
@@ -157,7 +167,9 @@ def _require_bytes(values: npt.NDArray[Any], where: str) -> None:
         )
 
 
-def _mismatch(sample: npt.NDArray[Any], shape: tuple[int, ...], layout: str) -> str:
+def _mismatch(
+    sample: npt.NDArray[Any], shape: tuple[int, ...], layout: str
+) -> str:
     """A sentence with the shape found, the shape expected and, if there is one, the layout that would fit."""
     problem = (
         f"a sample of shape {list(sample.shape)} (layout '{layout}') does not fit "
@@ -170,7 +182,10 @@ def _mismatch(sample: npt.NDArray[Any], shape: tuple[int, ...], layout: str) -> 
 
 
 def _per_channel(
-    numbers: tuple[float, ...], shape: tuple[int, ...], axis: int | None, where: str
+    numbers: tuple[float, ...],
+    shape: tuple[int, ...],
+    axis: int | None,
+    where: str,
 ) -> npt.NDArray[np.float64]:
     """The numbers shaped to broadcast along the channel axis."""
     if len(numbers) == 1:

@@ -65,7 +65,8 @@ def open_samples(
     if path.suffix == ".npz":
         stored = open_npz(path)
         chosen = {
-            name: _choose(path, stored, inputs, name, arrays or {}) for name in inputs
+            name: _choose(path, stored, inputs, name, arrays or {})
+            for name in inputs
         }
         samples = _from_arrays(path, chosen, inputs, steps, limit)
         classes = _choose_labels(path, stored, labels)
@@ -77,7 +78,9 @@ def open_samples(
                 f"({', '.join(inputs)}); give an .npz"
             )
         array = open_npy(path)
-        return _from_arrays(path, dict.fromkeys(inputs, array), inputs, steps, limit)
+        return _from_arrays(
+            path, dict.fromkeys(inputs, array), inputs, steps, limit
+        )
     raise BadData(f"{path}: expected an .npz, a .npy or a folder of images")
 
 
@@ -110,11 +113,14 @@ def _noise(
 ) -> FloatArray:
     if interval is None:
         return generator.standard_normal(shape, np.float32)
-    return generator.integers(*interval, shape, endpoint=True).astype(np.float32)
+    return generator.integers(*interval, shape, endpoint=True).astype(
+        np.float32
+    )
 
 
 def _preprocessing_of(
-    inputs: Shapes, preprocessing: Mapping[str, Preprocessing] | Preprocessing | None
+    inputs: Shapes,
+    preprocessing: Mapping[str, Preprocessing] | Preprocessing | None,
 ) -> dict[str, Preprocessing]:
     if preprocessing is None or isinstance(preprocessing, Preprocessing):
         return dict.fromkeys(inputs, preprocessing or Preprocessing())
@@ -176,10 +182,13 @@ def _from_arrays(
     limit: int | None,
 ) -> Samples:
     counts = {
-        name: _sample_count(array, inputs[name]) for name, array in arrays.items()
+        name: _sample_count(array, inputs[name])
+        for name, array in arrays.items()
     }
     if len(set(counts.values())) != 1:
-        found = ", ".join(f"{count} for '{name}'" for name, count in counts.items())
+        found = ", ".join(
+            f"{count} for '{name}'" for name, count in counts.items()
+        )
         raise BadData(
             f"{path}: expected as many samples for every input, found {found}"
         )
@@ -224,11 +233,15 @@ def _sample_count(array: StoredArray, shape: tuple[int, ...]) -> int:
     return 1 if _is_one_sample(array, shape) else array.shape[0]
 
 
-def _sample_shape(array: StoredArray, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _sample_shape(
+    array: StoredArray, shape: tuple[int, ...]
+) -> tuple[int, ...]:
     return array.shape if _is_one_sample(array, shape) else array.shape[1:]
 
 
-def _entries(array: StoredArray, shape: tuple[int, ...]) -> Iterator[npt.NDArray[Any]]:
+def _entries(
+    array: StoredArray, shape: tuple[int, ...]
+) -> Iterator[npt.NDArray[Any]]:
     if _is_one_sample(array, shape):
         return iter([np.stack(list(array.rows()))])
     return array.rows()
@@ -254,7 +267,9 @@ def _with_labels(
             f"{stored.where}: expected the numbers of classes, 0 or above, found {min(values)}..{max(values)}"
         )
     chosen = evenly_spaced(total, samples.count)
-    return replace(samples, labels=tuple(int(values[index]) for index in chosen))
+    return replace(
+        samples, labels=tuple(int(values[index]) for index in chosen)
+    )
 
 
 def _is_class(value: float) -> bool:
@@ -263,7 +278,10 @@ def _is_class(value: float) -> bool:
 
 
 def _from_folder(
-    path: Path, inputs: Shapes, steps: Mapping[str, Preprocessing], limit: int | None
+    path: Path,
+    inputs: Shapes,
+    steps: Mapping[str, Preprocessing],
+    limit: int | None,
 ) -> Samples:
     if len(inputs) != 1:
         raise BadData(

@@ -23,12 +23,15 @@ SMALL = 1 << 12  # bytes of a weight that stays inside
 class FloatSession:
     """A model ready to run that returns the values of these names (by default, its outputs)."""
 
-    def __init__(self, model: ir.Model, names: Iterable[str] | None = None) -> None:
+    def __init__(
+        self, model: ir.Model, names: Iterable[str] | None = None
+    ) -> None:
         if names is None:
             names = [str(value.name) for value in model.graph.outputs]
         self.names = list(names)
         self._dtypes = {
-            str(value.name): _numpy_dtype(value) for value in model_inputs(model)
+            str(value.name): _numpy_dtype(value)
+            for value in model_inputs(model)
         }
         # The arrays are kept: onnxruntime reads them where they lie.
         proto, self._arrays = _exposing(model, self.names)
@@ -37,7 +40,9 @@ class FloatSession:
         self._fixed = all(map(_is_fixed, shapes))
 
     def run(
-        self, sample: Mapping[str, Array], into: Mapping[str, Array] | None = None
+        self,
+        sample: Mapping[str, Array],
+        into: Mapping[str, Array] | None = None,
     ) -> dict[str, Array]:
         """The values by name for one sample; inputs are cast to what the model declares.
 
@@ -53,7 +58,9 @@ class FloatSession:
             if into is not None and self._fixed:
                 return self._run_into(feeds, into)
             results = self._session.run(self.names, feeds)
-        except Exception as problem:  # onnxruntime's own classes derive from Exception
+        except (
+            Exception
+        ) as problem:  # onnxruntime's own classes derive from Exception
             raise BadModel(
                 f"the float model cannot be run: {_first_line(problem)}"
             ) from None
@@ -85,7 +92,9 @@ def _cast(name: str, values: Array, dtype: np.dtype[Any]) -> Array:
     if dtype.kind == "f":
         return np.asarray(values, dtype)
     low, high = (
-        (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        (0, 1)
+        if dtype.kind == "b"
+        else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     )
     if np.any((values != np.floor(values)) | (values < low) | (values > high)):
         raise BadData(
@@ -133,7 +142,9 @@ def _numpy_dtype(value: ir.Value) -> np.dtype[Any]:
     return np.dtype(np.float32) if value.dtype is None else value.dtype.numpy()
 
 
-def _exposing(model: ir.Model, names: list[str]) -> tuple[bytes, dict[str, Array]]:
+def _exposing(
+    model: ir.Model, names: list[str]
+) -> tuple[bytes, dict[str, Array]]:
     """The model's bytes with all `names` among its outputs; large weights are returned beside them.
 
     The model itself is not changed.
@@ -142,7 +153,9 @@ def _exposing(model: ir.Model, names: list[str]) -> tuple[bytes, dict[str, Array
     missing = [name for name in names if name not in outputs]
     if missing:
         model = model.clone()
-        produced = {value.name: value for node in model.graph for value in node.outputs}
+        produced = {
+            value.name: value for node in model.graph for value in node.outputs
+        }
         model.graph.outputs.extend(produced[name] for name in missing)
     weights = [value.const_value for value in model.graph.initializers.values()]
     if sum(weight.nbytes for weight in weights if weight) <= MOST_INSIDE:
@@ -156,7 +169,12 @@ def _exposing(model: ir.Model, names: list[str]) -> tuple[bytes, dict[str, Array
             array = arrays[value.name] = np.ascontiguousarray(tensor.numpy())
             shape = ir.Shape(array.shape)
             value.const_value = ir.ExternalTensor(
-                "none", 0, array.nbytes, tensor.dtype, shape=shape, name=value.name
+                "none",
+                0,
+                array.nbytes,
+                tensor.dtype,
+                shape=shape,
+                name=value.name,
             )
     return bytes(ir.to_proto(apart).SerializeToString()), arrays
 
@@ -164,16 +182,26 @@ def _exposing(model: ir.Model, names: list[str]) -> tuple[bytes, dict[str, Array
 def _open(model: bytes, arrays: Mapping[str, Array]) -> ort.InferenceSession:
     options = ort.SessionOptions()
     if arrays:
-        values = [ort.OrtValue.ortvalue_from_numpy(array) for array in arrays.values()]
+        values = [
+            ort.OrtValue.ortvalue_from_numpy(array) for array in arrays.values()
+        ]
         options.add_external_initializers(list(arrays), values)
     options.intra_op_num_threads = 1  # sums are then added in one order
     options.inter_op_num_threads = 1
-    options.enable_cpu_mem_arena = False  # it would keep the memory of exposed values
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.enable_cpu_mem_arena = (
+        False  # it would keep the memory of exposed values
+    )
+    options.graph_optimization_level = (
+        ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    )
     options.log_severity_level = 4  # failures are raised, and printed once
     try:
-        return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except Exception as problem:  # onnxruntime's own classes derive from Exception
+        return ort.InferenceSession(
+            model, options, providers=["CPUExecutionProvider"]
+        )
+    except (
+        Exception
+    ) as problem:  # onnxruntime's own classes derive from Exception
         raise BadModel(
             f"onnxruntime refuses the float model: {_first_line(problem)}"
         ) from None

@@ -88,7 +88,9 @@ def entropy(
     """The threshold that loses the least information (Kullback-Leibler) to rounding; of equals, the largest."""
     counts, steps = _magnitudes(histogram, low, options)
     magnitudes = counts.astype(np.float64)
-    magnitudes[0] = 0.0  # zeros are exact for any threshold and would hide the rest
+    magnitudes[0] = (
+        0.0  # zeros are exact for any threshold and would hide the rest
+    )
     best, best_loss = HALF, math.inf
     for threshold in _candidates(magnitudes, steps):
         loss = _divergence(magnitudes, threshold, steps)
@@ -97,7 +99,11 @@ def entropy(
     return _interval(best, histogram, low, high)
 
 
-PICKERS: dict[str, Picker] = {"percentile": percentile, "mse": mse, "entropy": entropy}
+PICKERS: dict[str, Picker] = {
+    "percentile": percentile,
+    "mse": mse,
+    "entropy": entropy,
+}
 
 
 def _magnitudes(

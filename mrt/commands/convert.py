@@ -46,7 +46,10 @@ mrt: warning: no --data was given, so the ranges were measured on synthetic nois
     help="A calibration table by `mrt calibrate`, instead of data.",
 )
 @click.option(
-    "--bits", type=int, metavar="B", help="Sets both of the next two (default: 8)."
+    "--bits",
+    type=int,
+    metavar="B",
+    help="Sets both of the next two (default: 8).",
 )
 @declared_options(QuantizeOptions)
 @shared_options("observer", "refine", "input_dtype", "shape", "value", "config")
@@ -94,7 +97,9 @@ def convert(
     sources = [settings.model.path, settings.model.params, table_path]
     extras = [path for path in (report_path, config_path) if path is not None]
     project.check_destination(destination, sources, *extras)
-    table = CalibrationTable.load(table_path) if table_path is not None else None
+    table = (
+        CalibrationTable.load(table_path) if table_path is not None else None
+    )
     with progress_bars() as progress:
         result = pipeline.convert(
             settings, table=table, progress=progress, target=target
@@ -161,7 +166,9 @@ def calibrate(model: Path | None, output: Path, **options: Any) -> None:
         raise BadOption(
             "no data is given: --data, or a --config whose [calibration] names some"
         )
-    project.check_destination(output, [settings.model.path, settings.model.params])
+    project.check_destination(
+        output, [settings.model.path, settings.model.params]
+    )
     with progress_bars() as progress:
         table = pipeline.make_table(settings, progress)
     table.save(output)

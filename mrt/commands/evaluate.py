@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 )
 @shared_options("model")
 @click.argument("program", type=PATH, required=False)
-@shared_options(*MODEL_OPTIONS[1:], "data", "samples", "shape", "value", "config")
+@shared_options(
+    *MODEL_OPTIONS[1:], "data", "samples", "shape", "value", "config"
+)
 @click.option(
     "--threads",
     type=click.IntRange(1),
@@ -67,11 +69,14 @@ def evaluate(
     limits = [parse_gate(gate) for gate in gates]
     executable = cvm.load(program)
     settings = config_for(
-        executable.program, read_settings(model, {**options, "evaluation": True})
+        executable.program,
+        read_settings(model, {**options, "evaluation": True}),
     )
     loaded = project.load_to_run(settings)
     warn_of_another_model(program, executable, loaded.sha256)
-    samples = project.open_data(loaded.model, settings, settings.evaluation_data)
+    samples = project.open_data(
+        loaded.model, settings, settings.evaluation_data
+    )
     with progress_bars() as progress:
         report = compare_outputs(
             loaded.model,
@@ -81,9 +86,13 @@ def evaluate(
             threads=threads,
         )
     click.echo(
-        json.dumps(report.to_json(), indent=2) if as_json else _report_text(report)
+        json.dumps(report.to_json(), indent=2)
+        if as_json
+        else _report_text(report)
     )
-    misses = [miss for gate in limits if (miss := gate.missed(report)) is not None]
+    misses = [
+        miss for gate in limits if (miss := gate.missed(report)) is not None
+    ]
     if misses:
         raise GateMissed("; ".join(misses))
 
@@ -97,7 +106,9 @@ def evaluate(
 )
 @shared_options("model")
 @click.argument("program", type=PATH, required=False)
-@shared_options(*MODEL_OPTIONS[1:], "data", "samples", "shape", "value", "config")
+@shared_options(
+    *MODEL_OPTIONS[1:], "data", "samples", "shape", "value", "config"
+)
 @click.option(
     "--worst",
     type=click.IntRange(1),
@@ -106,7 +117,10 @@ def evaluate(
     help="Rows of the table (default: 20).",
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print all layers as one JSON object."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print all layers as one JSON object.",
 )
 @click.option(
     "--html",
@@ -147,7 +161,9 @@ def compare(
     settings = config_for(executable.program, settings)
     loaded = project.rewritten_for(executable.program, settings)
     warn_of_another_model(program, executable, loaded.sha256)
-    samples = project.open_data(loaded.model, settings, settings.evaluation_data)
+    samples = project.open_data(
+        loaded.model, settings, settings.evaluation_data
+    )
     with progress_bars() as progress:
         layers = compare_layers(
             loaded.model,
@@ -156,7 +172,9 @@ def compare(
             progress,
         )
     if as_json:
-        click.echo(json.dumps(layers_report.to_json(layers, len(samples)), indent=2))
+        click.echo(
+            json.dumps(layers_report.to_json(layers, len(samples)), indent=2)
+        )
     else:
         click.echo(layers_report.table(layers, worst))
     if html is not None:
@@ -170,8 +188,16 @@ def _report_text(report: Report) -> str:
 
     rows = [
         ("", "float", "integer"),
-        ("top-1", percent(report.of_float.top1), percent(report.of_integer.top1)),
-        ("top-5", percent(report.of_float.top5), percent(report.of_integer.top5)),
+        (
+            "top-1",
+            percent(report.of_float.top1),
+            percent(report.of_integer.top1),
+        ),
+        (
+            "top-5",
+            percent(report.of_float.top5),
+            percent(report.of_integer.top5),
+        ),
         (
             "samples/s",
             f"{report.of_float.samples_per_second:.1f}",

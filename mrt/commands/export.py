@@ -39,7 +39,9 @@ def rewrite(model: Path | None, output: Path, **options: Any) -> None:
     from mrt.rewrite import save
 
     settings = read_settings(model, options)
-    project.check_destination(output, [settings.model.path, settings.model.params])
+    project.check_destination(
+        output, [settings.model.path, settings.model.params]
+    )
     loaded = project.rewritten(settings)
     save(loaded.model, output)
     print_notes(loaded.notes)
@@ -92,8 +94,12 @@ def export(
 
     settings = read_settings(model, options)
     opset = DEFAULT_OPSET if opset is None else opset
-    project.check_destination(output, [settings.model.path, settings.model.params])
-    written = project.write_onnx(settings, output, opset=opset, any_batch=any_batch)
+    project.check_destination(
+        output, [settings.model.path, settings.model.params]
+    )
+    written = project.write_onnx(
+        settings, output, opset=opset, any_batch=any_batch
+    )
     batch = (
         f"fixed batch ({written.fixed_because})"
         if written.fixed_because

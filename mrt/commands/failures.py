@@ -33,13 +33,17 @@ class Commands(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(CLOSED_PIPE)
         except OSError as problem:
-            _fail(ctx, f"{problem.filename or 'output'}: {problem.strerror}", BAD)
+            _fail(
+                ctx, f"{problem.filename or 'output'}: {problem.strerror}", BAD
+            )
         except KeyboardInterrupt:
             _fail(ctx, "interrupted", INTERRUPTED)
 
 
 def _fail(ctx: click.Context, message: str, code: int) -> NoReturn:
-    click.echo("mrt: " + "\n".join(map(_printable, message.split("\n"))), err=True)
+    click.echo(
+        "mrt: " + "\n".join(map(_printable, message.split("\n"))), err=True
+    )
     ctx.exit(code)
 
 

@@ -23,7 +23,9 @@ def examples(*lines: str) -> str:
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
 
 
-def shared_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def shared_options(
+    *names: str,
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Attach options of the shared list, so that the same one reads the same everywhere."""
 
     def attach(command: Callable[..., None]) -> Callable[..., None]:
@@ -56,12 +58,16 @@ def _declared_option(
         text = f"{text.removesuffix('.')} (default: {declared.default})."
     if isinstance(declared.allowed[0], int):
         return click.option(declared.flag, type=int, metavar="B", help=text)
-    return click.option(declared.flag, type=click.Choice(declared.allowed), help=text)
+    return click.option(
+        declared.flag, type=click.Choice(declared.allowed), help=text
+    )
 
 
 MODEL_OPTIONS = ("model", "params", "epoch", "random_weights", "outputs")
 
-SHARED_OPTIONS: dict[str, Callable[[Callable[..., None]], Callable[..., None]]] = {
+SHARED_OPTIONS: dict[
+    str, Callable[[Callable[..., None]], Callable[..., None]]
+] = {
     "model": click.argument("model", type=PATH, required=False),
     "config": click.option(
         "--config",
@@ -127,13 +133,18 @@ SHARED_OPTIONS: dict[str, Callable[[Callable[..., None]], Callable[..., None]]] 
     "refine": click.option(
         "--refine",
         metavar="STAGES",
-        help="What a second look at the samples decides: duplicates (of channels), scales and centres (of channels), fit (of weights to "
-        "inputs), weights (their rounding), biases, or none, divided by commas (default: all).",
+        help="Decisions on the samples besides ranges: duplicates, scales and "
+        "centres of channels; fit, second-order rounding (weights) and biases of "
+        "layers. Names with commas between them, all, or none (default: all).",
     ),
 }
 
 
-TARGETS = {"target_agreement": "agreement", "target_drop": "drop", "target_snr": "snr"}
+TARGETS = {
+    "target_agreement": "agreement",
+    "target_drop": "drop",
+    "target_snr": "snr",
+}
 
 
 def tuning_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -191,7 +202,9 @@ def check_table_options(
     table: Path | None, options: Mapping[str, Any], *, tuning: bool
 ) -> None:
     """BadOption for options that a given table makes pointless; a search still needs samples to measure on."""
-    for name in ("observer",) if tuning else ("data", "samples", "observer", "refine"):
+    for name in (
+        ("observer",) if tuning else ("data", "samples", "observer", "refine")
+    ):
         if table is not None and options[name] is not None:
             raise BadOption(
                 f"--table and --{name}: the table already says what was seen; leave one of them out"

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def model_and_program(
-    model: Path | None, program: Path | None, options: dict[str, Any], usage: str
+    model: Path | None,
+    program: Path | None,
+    options: dict[str, Any],
+    usage: str,
 ) -> tuple[Path | None, Path]:
     """With a config that names the model, the only argument is the program."""
     if program is None and options["config"] is not None:
@@ -58,7 +61,9 @@ def progress_bars() -> Iterator[Progress]:
     from rich.progress import Progress as Bars
 
     console = Console(stderr=True)
-    with Bars(console=console, transient=True, disable=not console.is_terminal) as bars:
+    with Bars(
+        console=console, transient=True, disable=not console.is_terminal
+    ) as bars:
         tasks: dict[str, Any] = {}
 
         def report(what: str, done: int, total: int) -> None:

@@ -104,6 +104,8 @@ def _halve_inputs(reader: ir.Node, channels: list[int]) -> None:
 
 
 def _note_pairs(chain: Chain, before: int, channels: list[int]) -> None:
-    pairs = tuple((before + index, channel) for index, channel in enumerate(channels))
+    pairs = tuple(
+        (before + index, channel) for index, channel in enumerate(channels)
+    )
     for value in chain.clipped:
         set_duplicates(value, (*duplicates_of(value), *pairs))

@@ -34,7 +34,9 @@ class Backward(GradientWriter):
         self.model = model.clone()
         self.graph = self.model.graph
         self.signs: dict[str, tuple[int, ...]] = {}
-        self._terms: dict[str, list[ir.Value]] = {}  # of each value's derivative
+        self._terms: dict[
+            str, list[ir.Value]
+        ] = {}  # of each value's derivative
         self._unknown: set[str] = set()
         nodes = list(self.graph)
         for output in list(self.graph.outputs):
@@ -109,7 +111,11 @@ class Backward(GradientWriter):
         if derivative is None:
             return
         rule = RULES.get(node.op_type)
-        if rule is None or len(node.outputs) > 1 or not rule(self, node, derivative):
+        if (
+            rule is None
+            or len(node.outputs) > 1
+            or not rule(self, node, derivative)
+        ):
             self._mark_unknown(node)
 
     def _mark_unknown(self, node: ir.Node) -> None:
@@ -129,7 +135,9 @@ def sums_of_channels(
     stops a value at a bound, rounding it does no harm.
     """
     graph = backward.graph
-    values = {str(value.name): value for node in graph for value in node.outputs}
+    values = {
+        str(value.name): value for node in graph for value in node.outputs
+    }
     derivatives = {name: backward.derivative(by) for name, by in names.items()}
     del graph.outputs[:]
     axes = backward.constant(np.array([0, 2, 3]))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from mrt.graph.operators import CLIPS
 from mrt.graph.patch import add_constant
 from mrt.graph.values import (
     Array,
@@ -20,8 +21,6 @@ from mrt.graph.values import (
     shape_of,
     sole_user,
 )
-
-CLIPS = ("Relu", "Clip")
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,9 @@ def _chain(node: ir.Node) -> Chain | None:
         if not readers:
             return None
         if all(map(_mixes_channels, readers)):
-            return Chain(tuple(convolutions), tuple(clipped), tuple(pooled), readers)
+            return Chain(
+                tuple(convolutions), tuple(clipped), tuple(pooled), readers
+            )
         if len(readers) > 1 or not _is_depthwise(readers[0]):
             return None
         convolutions.append(readers[0])

@@ -11,7 +11,13 @@ import onnx_ir as ir
 
 from mrt.exact.ordered_sum import row_sums
 from mrt.graph.notes import picture_layout_of
-from mrt.graph.values import constant, int_attribute, ints_attribute, operand, scalar
+from mrt.graph.values import (
+    constant,
+    int_attribute,
+    ints_attribute,
+    operand,
+    scalar,
+)
 
 Floats = npt.NDArray[np.float64]
 ChannelInterval = tuple[Floats, Floats]
@@ -105,7 +111,9 @@ def _of_value(
     return intervals.get(str(value.name))
 
 
-def _of_convolution(node: ir.Node, interval: ChannelInterval) -> ChannelInterval | None:
+def _of_convolution(
+    node: ir.Node, interval: ChannelInterval
+) -> ChannelInterval | None:
     """The sums of products at the ends of the interval, and what float32 may add."""
     weights = constant(node.inputs[1])
     bias = constant(operand(node, 2))

@@ -38,7 +38,11 @@ MOST_BYTES = 2**28
 
 
 def choose_duplicates(
-    model: ir.Model, samples: Samples, options: QuantizeOptions, *, by_channel: bool
+    model: ir.Model,
+    samples: Samples,
+    options: QuantizeOptions,
+    *,
+    by_channel: bool,
 ) -> dict[str, list[int]]:
     """Channels for `add_duplicates`, by the chain that they are of.
 
@@ -75,7 +79,9 @@ def _values_with_scales(model: ir.Model) -> frozenset[str]:
         names.add(str(value.name))
         join = producer(value, "Concat")
         if join is not None:
-            operands = [operand for operand in join.inputs if operand is not None]
+            operands = [
+                operand for operand in join.inputs if operand is not None
+            ]
             names.update(str(operand.name) for operand in operands)
     return frozenset(names)
 
@@ -101,7 +107,9 @@ def _within_budget(
     if not math.isfinite(remaining):
         return {}  # calibration reports what is wrong with such samples
     products = _products_of(model)
-    offers = [offer for chain in chains for offer in _offers(chain, noise, products)]
+    offers = [
+        offer for chain in chains for offer in _offers(chain, noise, products)
+    ]
     chosen: dict[str, list[int]] = {}
     refused: set[str] = set()
     spent, count = 0.0, 0

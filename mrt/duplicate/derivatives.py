@@ -89,18 +89,24 @@ def _conv_by_conv(
 
     None where the node pads more than its window overlaps the border.
     """
-    pads, dilations = ints_attribute(node, "pads"), ints_attribute(node, "dilations")
+    pads, dilations = (
+        ints_attribute(node, "pads"),
+        ints_attribute(node, "dilations"),
+    )
     assert pads is not None and dilations is not None
     groups, kernel = int_attribute(node, "group", 1), weights.shape[2:]
     overlap = [
-        (size - 1) * dilation for size, dilation in zip(kernel, dilations, strict=True)
+        (size - 1) * dilation
+        for size, dilation in zip(kernel, dilations, strict=True)
     ]
     padding = tuple(overlap[axis % 2] - pads[axis] for axis in range(4))
     if min(padding) < 0:
         return None
     by_group = weights.reshape(groups, -1, *weights.shape[1:])
     turned = by_group.swapaxes(1, 2)[..., ::-1, ::-1]
-    turned = np.ascontiguousarray(turned).reshape(-1, len(weights) // groups, *kernel)
+    turned = np.ascontiguousarray(turned).reshape(
+        -1, len(weights) // groups, *kernel
+    )
     return write.add(
         "Conv",
         derivative,
@@ -177,10 +183,14 @@ def _sum(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
     def same() -> ir.Value:
         return derivative
 
-    return _give_operand(write, node, 0, same) and _give_operand(write, node, 1, same)
+    return _give_operand(write, node, 0, same) and _give_operand(
+        write, node, 1, same
+    )
 
 
-def _difference(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
+def _difference(
+    write: GradientWriter, node: ir.Node, derivative: ir.Value
+) -> bool:
     def same() -> ir.Value:
         return derivative
 
@@ -192,7 +202,9 @@ def _difference(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> b
     )
 
 
-def _product(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
+def _product(
+    write: GradientWriter, node: ir.Node, derivative: ir.Value
+) -> bool:
     def times_second() -> ir.Value:
         return write.add("Mul", derivative, node.inputs[1])
 
@@ -205,7 +217,10 @@ def _product(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool
 
 
 def _give_operand(
-    write: GradientWriter, node: ir.Node, index: int, term: Callable[[], ir.Value]
+    write: GradientWriter,
+    node: ir.Node,
+    index: int,
+    term: Callable[[], ir.Value],
 ) -> bool:
     """Give one operand its term, unless it is a constant.
 
@@ -233,7 +248,9 @@ def _give_operand(
 def _broadcast_axes(input_shape: Shape, output_shape: Shape) -> list[int]:
     """The axes of the output along which an operand of this shape is repeated."""
     aligned = (1,) * (len(output_shape) - len(input_shape)) + input_shape
-    return [axis for axis, size in enumerate(output_shape) if aligned[axis] != size]
+    return [
+        axis for axis, size in enumerate(output_shape) if aligned[axis] != size
+    ]
 
 
 def _concat(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
@@ -252,7 +269,9 @@ def _concat(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
     return True
 
 
-def _max_pool(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
+def _max_pool(
+    write: GradientWriter, node: ir.Node, derivative: ir.Value
+) -> bool:
     """To the greatest number of each window.
 
     Of windows that share their greatest number, only one counts.
@@ -277,7 +296,9 @@ def _max_pool(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> boo
     return True
 
 
-def _reduce_sum(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
+def _reduce_sum(
+    write: GradientWriter, node: ir.Node, derivative: ir.Value
+) -> bool:
     input_shape = shape_of(node.inputs[0])
     axes = constant_integers(operand(node, 1))
     if input_shape is None or axes is None:
@@ -291,7 +312,9 @@ def _reduce_sum(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> b
     return True
 
 
-def _reshape(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
+def _reshape(
+    write: GradientWriter, node: ir.Node, derivative: ir.Value
+) -> bool:
     input_shape = shape_of(node.inputs[0])
     if input_shape is None:
         return False
@@ -299,7 +322,9 @@ def _reshape(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool
     return True
 
 
-def _transpose(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
+def _transpose(
+    write: GradientWriter, node: ir.Node, derivative: ir.Value
+) -> bool:
     perm = ints_attribute(node, "perm")
     if perm is None:
         return False
@@ -324,7 +349,9 @@ def _slice(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
         place = axis % len(input_shape)
         size = input_shape[place]
         begin = max(start + size, 0) if start < 0 else min(start, size)
-        derivative = _spread(write, derivative, shape=shape, axis=place, step=step)
+        derivative = _spread(
+            write, derivative, shape=shape, axis=place, step=step
+        )
         taken = shape[place] * step
         zeros = begin, size - begin - taken
         derivative = _padded(
@@ -347,7 +374,9 @@ def _spread(
     before, behind = shape[: axis + 1], shape[axis + 1 :]
     value = _reshaped(write, value, [*before, 1, *behind])
     zeros = 0, step - 1
-    value = _padded(write, value, rank=len(shape) + 1, axis=axis + 1, zeros=zeros)
+    value = _padded(
+        write, value, rank=len(shape) + 1, axis=axis + 1, zeros=zeros
+    )
     spread = shape[axis] * step
     return _reshaped(write, value, [*shape[:axis], spread, *behind])
 
@@ -376,12 +405,16 @@ def _pad(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
     return True
 
 
-def _reshaped(write: GradientWriter, value: ir.Value, shape: Sequence[int]) -> ir.Value:
+def _reshaped(
+    write: GradientWriter, value: ir.Value, shape: Sequence[int]
+) -> ir.Value:
     sizes = write.constant(np.array(shape, np.int64))
     return write.add("Reshape", value, sizes)
 
 
-def _sigmoid(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
+def _sigmoid(
+    write: GradientWriter, node: ir.Node, derivative: ir.Value
+) -> bool:
     result = node.outputs[0]
     one = write.constant(np.array(1, np.float32))
     slope = write.add("Mul", result, write.add("Sub", one, result))
@@ -389,7 +422,9 @@ def _sigmoid(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool
     return True
 
 
-def _softmax(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
+def _softmax(
+    write: GradientWriter, node: ir.Node, derivative: ir.Value
+) -> bool:
     """As if there were no Softmax.
 
     A class is ahead in front of it if it is behind it, where differences near 0 and 1

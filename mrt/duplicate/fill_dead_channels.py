@@ -21,7 +21,11 @@ from mrt.duplicate.channel_chains import (
     set_weights,
     weights_of,
 )
-from mrt.duplicate.channel_intervals import ChannelInterval, Floats, channel_intervals
+from mrt.duplicate.channel_intervals import (
+    ChannelInterval,
+    Floats,
+    channel_intervals,
+)
 from mrt.exact.ordered_sum import row_sums
 from mrt.graph.notes import set_duplicates
 from mrt.graph.values import ints_attribute
@@ -50,10 +54,14 @@ def _fill(chain: Chain, intervals: Mapping[str, ChannelInterval]) -> int:
     duplicated = np.argsort(-importance, kind="stable")[: places.size]
     for node in chain.convolutions:
         weights = _with_copies(weights_of(node), places, duplicated)
-        set_weights(node, weights, _with_copies(bias_of(node), places, duplicated))
+        set_weights(
+            node, weights, _with_copies(bias_of(node), places, duplicated)
+        )
     for reader in chain.readers:
         bias = _bias_with_constants(reader, places, interval[1][places])
-        set_weights(reader, _halved(weights_of(reader), places, duplicated), bias)
+        set_weights(
+            reader, _halved(weights_of(reader), places, duplicated), bias
+        )
     pairs = zip(places.tolist(), duplicated.tolist(), strict=True)
     noted = tuple(pairs)
     for value in chain.clipped:
@@ -61,7 +69,9 @@ def _fill(chain: Chain, intervals: Mapping[str, ChannelInterval]) -> int:
     return int(places.size)
 
 
-def _dead_channels(chain: Chain, interval: ChannelInterval) -> npt.NDArray[np.bool_]:
+def _dead_channels(
+    chain: Chain, interval: ChannelInterval
+) -> npt.NDArray[np.bool_]:
     """[C]: the channels that are constant for every input.
 
     Where a reader pads, a constant other than 0 cannot go into its bias.
@@ -91,7 +101,9 @@ def _with_copies(array: Floats, places: Indices, duplicated: Indices) -> Floats:
     return array
 
 
-def _bias_with_constants(reader: ir.Node, places: Indices, constants: Floats) -> Floats:
+def _bias_with_constants(
+    reader: ir.Node, places: Indices, constants: Floats
+) -> Floats:
     """The bias of a reader, and in it what the dead channels added to the outputs."""
     weights, bias = weights_of(reader), bias_of(reader)
     of_places = weights[:, places].astype(np.float64)

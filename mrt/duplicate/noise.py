@@ -38,14 +38,18 @@ def noise_of_channels(
     `scaled` have a scale for each channel; others have one for all. A value is left out
     if the derivative of an operator behind it is not known.
     """
-    values = {str(value.name): value for value in _rounded_images(model, options)}
+    values = {
+        str(value.name): value for value in _rounded_images(model, options)
+    }
     backward = Backward(model)
     names = {name: _in_front_of_clip(value) for name, value in values.items()}
     added = sums_of_channels(backward, names)
     if not added:
         return {}
     noise: dict[str, Floats] = {}
-    for name, (squares, greatest) in _measured(backward, added, samples).items():
+    for name, (squares, greatest) in _measured(
+        backward, added, samples
+    ).items():
         value = values[name]
         bits = options.activation_bits_of(name)
         steps = options.steps_from_zero(bits, negative=_may_be_negative(value))
@@ -70,11 +74,15 @@ def _measured(
         for results in pool.map(session.run, _with_signs(backward, samples)):
             for name, (of_squares, of_greatest) in added.items():
                 squares[name] = squares[name] + results[of_squares]
-                greatest[name] = np.maximum(greatest[name], results[of_greatest])
+                greatest[name] = np.maximum(
+                    greatest[name], results[of_greatest]
+                )
     return {name: (squares[name], greatest[name]) for name in added}
 
 
-def _with_signs(backward: Backward, samples: Iterable[Sample]) -> Iterator[Sample]:
+def _with_signs(
+    backward: Backward, samples: Iterable[Sample]
+) -> Iterator[Sample]:
     """The samples with the random signs that the derivative needs."""
     random = np.random.Generator(np.random.PCG64(SEED))
     for sample in samples:
@@ -85,7 +93,9 @@ def _with_signs(backward: Backward, samples: Iterable[Sample]) -> Iterator[Sampl
         yield {**sample, **signs}
 
 
-def _rounded_images(model: ir.Model, options: QuantizeOptions) -> list[ir.Value]:
+def _rounded_images(
+    model: ir.Model, options: QuantizeOptions
+) -> list[ir.Value]:
     """The images that become integers of 8 bits or less, and are no integers before.
 
     They are the results of clips, and all other operands of convolutions.
@@ -107,7 +117,9 @@ def _is_rounded(node: ir.Node, value: ir.Value) -> bool:
         return True
     if node.op_type in MOVEMENT:
         return False
-    return any(use.node.op_type == "Conv" and use.idx == 0 for use in value.uses())
+    return any(
+        use.node.op_type == "Conv" and use.idx == 0 for use in value.uses()
+    )
 
 
 def _in_front_of_clip(value: ir.Value) -> str:

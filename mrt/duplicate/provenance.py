@@ -38,6 +38,10 @@ def read_duplicates(program: Program) -> dict[str, list[int]]:
         content: Any = json.loads(text)
     except (ValueError, RecursionError) as problem:
         raise BadData(f"{failure}: {problem}") from None
-    if not isinstance(content, Mapping) or not all(map(are_channels, content.values())):
-        raise BadData(f"{failure}: expected channels by value, found {text[:80]}")
+    if not isinstance(content, Mapping) or not all(
+        map(are_channels, content.values())
+    ):
+        raise BadData(
+            f"{failure}: expected channels by value, found {text[:80]}"
+        )
     return dict(content)

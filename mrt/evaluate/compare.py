@@ -85,7 +85,8 @@ def evaluate(
             middle = time.perf_counter()
             integer = list(
                 pool.map(
-                    lambda sample: _run_integer(runs, program.program, sample), batch
+                    lambda sample: _run_integer(runs, program.program, sample),
+                    batch,
                 )
             )
             tally.float_seconds += middle - start
@@ -101,7 +102,9 @@ def evaluate(
 def _run_integer(runs: Machine, program: Program, sample: Sample) -> Outputs:
     """The program's outputs as real numbers."""
     return dict(
-        boundary.dequantize(program, runs.run(boundary.quantize(program, sample)))
+        boundary.dequantize(
+            program, runs.run(boundary.quantize(program, sample))
+        )
     )
 
 
@@ -111,10 +114,14 @@ def _batches(samples: Samples, size: int) -> Iterator[list[Sample]]:
         yield batch
 
 
-def check_same_interface(model: ir.Model, program: Program, samples: Samples) -> None:
+def check_same_interface(
+    model: ir.Model, program: Program, samples: Samples
+) -> None:
     """BadData unless the program has the model's inputs and outputs and there is at least one sample."""
     if not len(samples):
-        raise BadData(f"{samples.source}: holds no samples; expected at least one")
+        raise BadData(
+            f"{samples.source}: holds no samples; expected at least one"
+        )
     pairs = (
         (
             "inputs",

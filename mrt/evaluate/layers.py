@@ -33,7 +33,9 @@ class Layer:
     low: float
     high: float
     noise: Noise = field(default_factory=Noise)
-    outside: int = 0  # float numbers below low or above high, by more than a step
+    outside: int = (
+        0  # float numbers below low or above high, by more than a step
+    )
     count: int = 0
     real: Histogram = field(default_factory=Histogram)
     integer: Histogram = field(default_factory=Histogram)
@@ -59,7 +61,10 @@ class Layer:
 
 
 def compare_layers(
-    model: ir.Model, program: Proven, samples: Samples, progress: Progress | None = None
+    model: ir.Model,
+    program: Proven,
+    samples: Samples,
+    progress: Progress | None = None,
 ) -> list[Layer]:
     """The layers in the program's order, for the rewritten float `model` that the program was made from.
 
@@ -81,7 +86,9 @@ def compare_layers(
             number: int, value: IntArray, real: Mapping[str, Array] = real
         ) -> None:
             if number in wanted:
-                _add(wanted[number], program, real[wanted[number].source], value)
+                _add(
+                    wanted[number], program, real[wanted[number].source], value
+                )
 
         runs.run(boundary.quantize(program.program, sample), observe=observe)
         if progress is not None:
@@ -92,7 +99,11 @@ def compare_layers(
 def _layers(model: ir.Model, program: Proven) -> list[Layer]:
     """One for every value with a known float twin of as many elements."""
     metadata = program.program.metadata
-    sizes = {value.name: _size(value) for node in model.graph for value in node.outputs}
+    sizes = {
+        value.name: _size(value)
+        for node in model.graph
+        for value in node.outputs
+    }
     return [
         _layer(program, number, meaning)
         for number, meaning in sorted(
@@ -109,7 +120,8 @@ def _layer(program: Proven, number: int, meaning: Meaning) -> Layer:
         number - program.program.first_instruction
     ]
     low, high = (
-        (end - meaning.zero_point) * meaning.scale for end in program.intervals[number]
+        (end - meaning.zero_point) * meaning.scale
+        for end in program.intervals[number]
     )
     return Layer(
         number,
@@ -146,11 +158,16 @@ def _add(layer: Layer, program: Proven, real: Array, value: IntArray) -> None:
     ) * meaning.scale * _factors(meaning) + _centres(meaning)
     exact = real.astype(np.float64)
     candidates = [
-        order.reshape(-1) for order in _orders(exact) if order.shape == integer.shape
+        order.reshape(-1)
+        for order in _orders(exact)
+        if order.shape == integer.shape
     ] or [exact.reshape(-1)]
     flat = integer.reshape(-1)
     layer.add(
-        min(candidates, key=lambda candidate: float(np.sum((candidate - flat) ** 2))),
+        min(
+            candidates,
+            key=lambda candidate: float(np.sum((candidate - flat) ** 2)),
+        ),
         flat,
     )
 

@@ -12,7 +12,8 @@ from mrt.evaluate.layers import Layer
 def worst_first(layers: Sequence[Layer]) -> list[Layer]:
     """By signal to noise; where nothing differs, last."""
     return sorted(
-        layers, key=lambda layer: math.inf if layer.snr_db is None else layer.snr_db
+        layers,
+        key=lambda layer: math.inf if layer.snr_db is None else layer.snr_db,
     )
 
 
@@ -25,7 +26,15 @@ def table(layers: Sequence[Layer], most: int | None = None) -> str:
     """Lines of columns, worst first, at most so many."""
     shown = worst_first(layers)[:most]
     rows = [
-        ("SNR dB", "value", "instruction", "type", "range", "clipped", "float value")
+        (
+            "SNR dB",
+            "value",
+            "instruction",
+            "type",
+            "range",
+            "clipped",
+            "float value",
+        )
     ]
     for layer in shown:
         ends = f"{layer.low:.4g} .. {layer.high:.4g}"
@@ -41,19 +50,25 @@ def table(layers: Sequence[Layer], most: int | None = None) -> str:
             )
         )
     widths = [
-        max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)
+        max(len(row[column]) for row in rows)
+        for column in range(len(rows[0]) - 1)
     ]
     lines = [
         "  ".join(
             [
-                *(cell.rjust(width) for cell, width in zip(row, widths, strict=False)),
+                *(
+                    cell.rjust(width)
+                    for cell, width in zip(row, widths, strict=False)
+                ),
                 row[-1],
             ]
         )
         for row in rows
     ]
     rest = len(layers) - len(shown)
-    return "\n".join([*lines, f"and {rest} more, all better"] if rest else lines)
+    return "\n".join(
+        [*lines, f"and {rest} more, all better"] if rest else lines
+    )
 
 
 def to_json(layers: Sequence[Layer], samples: int) -> dict[str, Any]:

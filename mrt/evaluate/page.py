@@ -66,7 +66,9 @@ def _along(layers: Sequence[Layer]) -> str:
         for mark in range(int(lowest // 10) * 10, int(highest) + 1, 10)
         if mark >= lowest
     ]
-    values = [highest if layer.snr_db is None else layer.snr_db for layer in layers]
+    values = [
+        highest if layer.snr_db is None else layer.snr_db for layer in layers
+    ]
     path = " ".join(
         f"{x(index):.1f},{y(value):.1f}" for index, value in enumerate(values)
     )
@@ -88,7 +90,15 @@ def _along(layers: Sequence[Layer]) -> str:
 
 
 def _table(ranked: Sequence[Layer]) -> str:
-    head = ("SNR dB", "value", "instruction", "type", "range", "clipped", "float value")
+    head = (
+        "SNR dB",
+        "value",
+        "instruction",
+        "type",
+        "range",
+        "clipped",
+        "float value",
+    )
     return table(head, [_row(layer) for layer in ranked], numbers=True)
 
 
@@ -112,7 +122,9 @@ def _section(layer: Layer) -> str:
 def _histogram(layer: Layer) -> str:
     """Both distributions over the hull of what was seen, and the ends that integers reach."""
     low, high = _hull(layer)
-    tops = [_bars(histogram, low, high) for histogram in (layer.real, layer.integer)]
+    tops = [
+        _bars(histogram, low, high) for histogram in (layer.real, layer.integer)
+    ]
     most = max(float(np.log1p(bars).max()) for bars in tops) or 1.0
     step = (WIDTH - 2 * LEFT) / BARS
     drawn = []
@@ -153,13 +165,17 @@ def _hull(layer: Layer) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _bars(histogram: Histogram, low: float, high: float) -> npt.NDArray[np.float64]:
+def _bars(
+    histogram: Histogram, low: float, high: float
+) -> npt.NDArray[np.float64]:
     """The counts in equal parts of low..high."""
     filled = np.flatnonzero(histogram.counts)
-    middles = (filled - CENTRE + 0.5 * np.sign(filled - CENTRE)) * histogram.width
+    middles = (
+        filled - CENTRE + 0.5 * np.sign(filled - CENTRE)
+    ) * histogram.width
     places = np.clip(
         ((middles - low) / (high - low) * BARS).astype(np.int64), 0, BARS - 1
     )
-    return np.bincount(places, weights=histogram.counts[filled], minlength=BARS).astype(
-        np.float64
-    )
+    return np.bincount(
+        places, weights=histogram.counts[filled], minlength=BARS
+    ).astype(np.float64)

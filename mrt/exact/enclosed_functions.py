@@ -230,5 +230,7 @@ RISING_BY_POSITIVE = frozenset({"Elu", "Celu", "Selu"})
 def rises(node: ir.Node) -> bool:
     """Whether an operator certainly never falls: a greater operand gives no smaller result."""
     if node.op_type in RISING_BY_POSITIVE:
-        return all(attribute.as_float() > 0 for attribute in node.attributes.values())
+        return all(
+            attribute.as_float() > 0 for attribute in node.attributes.values()
+        )
     return node.op_type in RISING

@@ -110,7 +110,9 @@ class Enclosure:
 
     def within(self, low: float, high: float) -> Enclosure:
         """The same numbers, which are proven to lie in this interval."""
-        return Enclosure(np.clip(self.low, low, high), np.clip(self.high, low, high))
+        return Enclosure(
+            np.clip(self.low, low, high), np.clip(self.high, low, high)
+        )
 
     def known(self, where: Booleans) -> Enclosure:
         """The same numbers where this is true; elsewhere nothing is known."""
@@ -136,7 +138,9 @@ class Enclosure:
         high: float = np.inf,
     ) -> Enclosure:
         """A function, computed by a library, that never falls and stays in `low` .. `high`."""
-        return outward(function(self.low), function(self.high)).within(low, high)
+        return outward(function(self.low), function(self.high)).within(
+            low, high
+        )
 
     def wave(
         self, function: Callable[[FloatArray], FloatArray], limit: float

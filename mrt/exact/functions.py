@@ -82,7 +82,9 @@ def elu(x: Decimal, alpha: Decimal) -> Decimal:
 
 def celu(x: Decimal, alpha: Decimal) -> Decimal:
     """x above 0, alpha * (e^(x/alpha) - 1) below."""
-    return x if x >= 0 else multiply(alpha, subtract(exp(divide(x, alpha)), ONE))
+    return (
+        x if x >= 0 else multiply(alpha, subtract(exp(divide(x, alpha)), ONE))
+    )
 
 
 def hard_sigmoid(x: Decimal, alpha: Decimal, beta: Decimal) -> Decimal:
@@ -119,7 +121,9 @@ def _attribute(node: ir.Node, name: str) -> Decimal:
 
 
 def _selu(node: ir.Node, x: Decimal) -> Decimal:
-    return multiply(_attribute(node, "gamma"), elu(x, _attribute(node, "alpha")))
+    return multiply(
+        _attribute(node, "gamma"), elu(x, _attribute(node, "alpha"))
+    )
 
 
 def _hard_sigmoid(node: ir.Node, x: Decimal) -> Decimal:
@@ -161,7 +165,9 @@ UNARY: dict[str, Callable[[ir.Node, Decimal], Decimal]] = {
     "Ceil": lambda _, x: x.to_integral_value("ROUND_CEILING", PRECISION),
     "Sign": lambda _, x: ONE.copy_sign(x) if x else ZERO,
     "Round": lambda _, x: x.to_integral_value("ROUND_HALF_EVEN", PRECISION),
-    "ThresholdedRelu": lambda node, x: x if x > _attribute(node, "alpha") else ZERO,
+    "ThresholdedRelu": lambda node, x: (
+        x if x > _attribute(node, "alpha") else ZERO
+    ),
     "Shrink": _shrink,
     "Sin": lambda _, x: trigonometry.sine(x),
     "Cos": lambda _, x: trigonometry.cosine(x),

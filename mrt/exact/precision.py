@@ -33,11 +33,14 @@ def round_half_up(x: Decimal) -> Decimal:
 
 
 EXP_LIMIT = Decimal(100000)  # beyond it exp is 0 or infinity at any scale
-SERIES_LIMIT = Decimal(128)  # beyond it tables have few entries, not worth the cache
+SERIES_LIMIT = Decimal(
+    128
+)  # beyond it tables have few entries, not worth the cache
 STEPS_PER_UNIT = Decimal(8192)
 STEP = divide(ONE, STEPS_PER_UNIT)  # exact
 TERMS = tuple(
-    divide(ONE, Decimal(factorial)) for factorial in (5040, 720, 120, 24, 6, 2, 1, 1)
+    divide(ONE, Decimal(factorial))
+    for factorial in (5040, 720, 120, 24, 6, 2, 1, 1)
 )
 
 

@@ -11,7 +11,9 @@ import numpy.typing as npt
 Table = npt.NDArray[np.float64]
 
 _CONTEXT = Context(prec=40)
-_TURN = Decimal("6.283185307179586476925286766559005768394338798750211641949889")
+_TURN = Decimal(
+    "6.283185307179586476925286766559005768394338798750211641949889"
+)
 _TERMS = 40
 """Terms of a series at up to half a turn; the remainder is below 1e-20."""
 
@@ -19,7 +21,9 @@ _TERMS = 40
 @lru_cache(maxsize=16)
 def cosines(parts: int) -> Table:
     """cos(2 pi k / parts) for k = 0 .. parts - 1."""
-    table = np.array([_cosine(min(part, parts - part), parts) for part in range(parts)])
+    table = np.array(
+        [_cosine(min(part, parts - part), parts) for part in range(parts)]
+    )
     table.setflags(write=False)
     return table
 

@@ -71,7 +71,9 @@ def _require_same_nodes(ours: ir.Graph, theirs: ir.Graph) -> None:
         label = f"{node.name} ({node.op_type})"
         is_same = node.op_type == other.op_type
         if not is_same or _names(node) != _names(other):
-            raise BatchDependence(f"{label}: another batch needs other operators")
+            raise BatchDependence(
+                f"{label}: another batch needs other operators"
+            )
         attributes = ir.to_proto(node).attribute
         if attributes != ir.to_proto(other).attribute:
             raise BatchDependence(f"{label}: an attribute depends on the batch")
@@ -105,13 +107,17 @@ class _Rewriter:
         self.other_batch = other.batch
         theirs = other.model.graph
         self._their_constants = dict(theirs.initializers)
-        self._their_shapes = {value.name: shape_of(value) for value in theirs.inputs}
+        self._their_shapes = {
+            value.name: shape_of(value) for value in theirs.inputs
+        }
         for node in theirs:
             for output in node.outputs:
                 self._their_shapes[output.name] = shape_of(output)
         self._batch_value: ir.Value | None = None
 
-    def replacement(self, node: ir.Node, value: ir.Value | None) -> ir.Value | None:
+    def replacement(
+        self, node: ir.Node, value: ir.Value | None
+    ) -> ir.Value | None:
         """Return the value to read in place of a constant operand, if it needs one."""
         array = constant(value)
         if value is None or array is None:
@@ -140,11 +146,15 @@ class _Rewriter:
             "depends on the batch"
         )
 
-    def _batch_axis(self, shape: Shape, other_shape: Shape | None) -> int | None:
+    def _batch_axis(
+        self, shape: Shape, other_shape: Shape | None
+    ) -> int | None:
         """Return the axis as long as the batch, if the shapes differ there alone."""
         if other_shape is None or len(other_shape) != len(shape):
             return None
-        changed = [axis for axis, size in enumerate(shape) if other_shape[axis] != size]
+        changed = [
+            axis for axis, size in enumerate(shape) if other_shape[axis] != size
+        ]
         if len(changed) != 1:
             return None
         axis = changed[0]
@@ -162,7 +172,9 @@ class _Rewriter:
         expanded.type = data.type
         return expanded
 
-    def _linear(self, node: ir.Node, array: Array, other: Array) -> list[_Linear]:
+    def _linear(
+        self, node: ir.Node, array: Array, other: Array
+    ) -> list[_Linear]:
         """Return each number of a list of integers as a formula in the batch."""
         label = f"{node.name} ({node.op_type})"
         if array.dtype != np.int64 or array.ndim != 1:
@@ -182,7 +194,9 @@ class _Rewriter:
             numbers.append(_Linear(fixed, slope))
         return numbers
 
-    def _recomputed(self, node: ir.Node, numbers: Sequence[_Linear]) -> ir.Value:
+    def _recomputed(
+        self, node: ir.Node, numbers: Sequence[_Linear]
+    ) -> ir.Value:
         patch = Patch(node, node.outputs[0])
         codes = None
         if node.op_type == "Reshape":
@@ -236,7 +250,9 @@ class _Rewriter:
         return self._batch_value
 
 
-def _size_if_other(ours: Shape | None, theirs: Shape | None, axis: int) -> int | None:
+def _size_if_other(
+    ours: Shape | None, theirs: Shape | None, axis: int
+) -> int | None:
     """Return our size of an axis, if theirs is another."""
     if ours is None or theirs is None:
         return None

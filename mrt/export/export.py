@@ -150,7 +150,9 @@ def _load_for_batch(load: Load, shapes: Shapes, batch: int) -> ir.Model:
         raise
     except MrtError as refusal:
         reason = str(refusal).splitlines()[-1].strip()
-        raise BatchDependence(f"a batch of {batch} is refused ({reason})") from None
+        raise BatchDependence(
+            f"a batch of {batch} is refused ({reason})"
+        ) from None
 
 
 def _export_fixed(model: ir.Model, target: _Target, reason: str) -> Exported:
@@ -161,7 +163,9 @@ def _export_fixed(model: ir.Model, target: _Target, reason: str) -> Exported:
 Check = Callable[[ort.InferenceSession, _Answers], None]
 
 
-def _write(model: ir.Model, target: _Target, reason: str, *, check: Check) -> Exported:
+def _write(
+    model: ir.Model, target: _Target, reason: str, *, check: Check
+) -> Exported:
     """Write the file where it belongs, once it passed the check."""
     _sign(model)
     with draft(model, target.path) as written:
@@ -187,7 +191,9 @@ def _require_answers(session: ort.InferenceSession, expected: _Answers) -> None:
     _require_equal(results, expected.outputs, "the float model")
 
 
-def _require_any_batch(session: ort.InferenceSession, expected: _Answers) -> None:
+def _require_any_batch(
+    session: ort.InferenceSession, expected: _Answers
+) -> None:
     """Require the answers, and for several samples at once those of each alone."""
     _require_answers(session, expected)
     shapes = {name: array.shape for name, array in expected.inputs.items()}

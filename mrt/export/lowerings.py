@@ -294,7 +294,9 @@ REDUCTIONS = (
 # In this order: an operator that expands into another one comes before that one.
 OPSET_CHANGES = (
     OpsetChange(("Gelu",), 20, _write_gelu),
-    OpsetChange(("GroupNormalization",), 18, _write_group_normalization, until=21),
+    OpsetChange(
+        ("GroupNormalization",), 18, _write_group_normalization, until=21
+    ),
     OpsetChange(("Mish",), 18, _write_mish),
     OpsetChange(REDUCTIONS, 18, _axes_to_attribute),
     OpsetChange(("LayerNormalization",), 17, _write_layer_normalization),

@@ -41,7 +41,9 @@ def to_opset(model: ir.Model, opset: int) -> None:
     model.opset_imports.clear()
     model.opset_imports[""] = opset
     imports = [helper.make_opsetid("", opset)]
-    model.ir_version = helper.find_min_ir_version_for(imports, ignore_unknown=True)
+    model.ir_version = helper.find_min_ir_version_for(
+        imports, ignore_unknown=True
+    )
 
 
 def _change_operators(model: ir.Model, opset: int) -> list[str]:
@@ -85,7 +87,9 @@ def _is_default(
     if attribute.name in declared:
         default = declared[attribute.name].default_value
         if default is not None and default.type:
-            return bool(helper.get_attribute_value(default) == _plain(attribute))
+            return bool(
+                helper.get_attribute_value(default) == _plain(attribute)
+            )
     return attribute.name == "dilations" and set(attribute.as_ints()) == {1}
 
 

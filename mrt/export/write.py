@@ -58,14 +58,18 @@ class ExportDraft:
         options = ort.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 4
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        options.graph_optimization_level = (
+            ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        )
         try:
             return ort.InferenceSession(
                 str(self.model), options, providers=["CPUExecutionProvider"]
             )
         except Exception as problem:  # onnxruntime's classes have no other base
             first = (str(problem).splitlines() or [""])[0]
-            raise BadModel(f"onnxruntime refuses the exported model: {first}") from None
+            raise BadModel(
+                f"onnxruntime refuses the exported model: {first}"
+            ) from None
 
 
 @contextmanager
@@ -101,7 +105,9 @@ def _with_weights_in(model: ir.Model, file: Path) -> onnx.ModelProto:
     Lists of sizes and axes stay, because shape inference reads them. The model is as
     before afterwards.
     """
-    kept = {value: value.const_value for value in model.graph.initializers.values()}
+    kept = {
+        value: value.const_value for value in model.graph.initializers.values()
+    }
     try:
         ir.external_data.unload_from_model(
             model, file.parent, file.name, size_threshold_bytes=SMALLEST_APART
@@ -112,7 +118,9 @@ def _with_weights_in(model: ir.Model, file: Path) -> onnx.ModelProto:
             value.const_value = tensor
 
 
-def run(session: ort.InferenceSession, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
+def run(
+    session: ort.InferenceSession, inputs: Arrays
+) -> dict[str, npt.NDArray[Any]]:
     """Run the model; return its outputs by name."""
     names = [value.name for value in session.get_outputs()]
     try:

@@ -72,10 +72,14 @@ def load(
     }
     for option, value in options.items():
         if value is not None:
-            raise BadOption(f"{option} {value}: an .onnx file holds its own parameters")
+            raise BadOption(
+                f"{option} {value}: an .onnx file holds its own parameters"
+            )
     read = onnx.read_onnx(path, shapes, outputs, values)
     sha256 = hashlib.sha256(read.data).hexdigest()
-    return LoadedModel(read.model, sha256, "onnx", read.names, read.outputs_left)
+    return LoadedModel(
+        read.model, sha256, "onnx", read.names, read.outputs_left
+    )
 
 
 def _load_mxnet(source: mxnet.Source) -> LoadedModel:

@@ -40,7 +40,9 @@ def require_constant(node: ir.Node, index: int) -> FloatArray:
 
 def clip_ends(node: ir.Node) -> tuple[float, float]:
     """Where a Clip stops numbers; the canonical form promises both ends."""
-    low, high = (float(require_constant(node, index).ravel()[0]) for index in (1, 2))
+    low, high = (
+        float(require_constant(node, index).ravel()[0]) for index in (1, 2)
+    )
     return low, high
 
 

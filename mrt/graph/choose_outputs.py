@@ -17,7 +17,9 @@ def choose_outputs(
     model: ir.Model, wanted: Sequence[str], also_known: Iterable[str] = ()
 ) -> None:
     """Make these the outputs and drop what only the old ones need; BadOption listing close names for an unknown one."""
-    values = {str(value.name): value for node in model.graph for value in node.outputs}
+    values = {
+        str(value.name): value for node in model.graph for value in node.outputs
+    }
     require_known(
         [name for name in wanted if name not in values], [*also_known, *values]
     )
@@ -47,7 +49,9 @@ def require_known(unknown: Sequence[str], names: Iterable[str]) -> None:
 
 def _like(name: str, known: list[str]) -> str:
     close = difflib.get_close_matches(name, known, CLOSE, cutoff=0.6)
-    parts = [item for item in known if name.lower() in item.lower()] if name else []
+    parts = (
+        [item for item in known if name.lower() in item.lower()] if name else []
+    )
     shown = list(dict.fromkeys([*close, *parts]))[:CLOSE]
     if shown:
         return f"close are {', '.join(shown)}"

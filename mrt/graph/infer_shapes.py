@@ -15,7 +15,9 @@ def infer_shapes(model: ir.Model) -> None:
     `canonical.check` to refuse; the library's own warning about it is kept quiet.
     """
     if all(
-        _is_known(value) for node in model.graph.all_nodes() for value in node.outputs
+        _is_known(value)
+        for node in model.graph.all_nodes()
+        for value in node.outputs
     ):
         return
     logger = logging.getLogger(shape_inference.__name__)
@@ -28,5 +30,7 @@ def infer_shapes(model: ir.Model) -> None:
 
 def _is_known(value: ir.Value) -> bool:
     return (
-        value.dtype is not None and value.shape is not None and value.shape.is_static()
+        value.dtype is not None
+        and value.shape is not None
+        and value.shape.is_static()
     )

@@ -124,7 +124,9 @@ def _write_pairs(pairs: Pairs) -> str:
 
 _ANY_TEXT = _Form(re.compile(".+", re.DOTALL), str, str)
 _INTERVAL = _Form(
-    re.compile(r"-?\d{1,19} -?\d{1,19}", re.ASCII), _read_interval, _write_interval
+    re.compile(r"-?\d{1,19} -?\d{1,19}", re.ASCII),
+    _read_interval,
+    _write_interval,
 )
 _FORMS = {
     "mrt.one_range": _ANY_TEXT,

@@ -17,7 +17,9 @@ SUMS_OF_PRODUCTS = CONVOLUTIONS | {"Gemm"}
 POOLS = frozenset({"MaxPool", "AveragePool"})
 """Operators that reduce a sliding window without weights."""
 
-COMPARISONS = frozenset({"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"})
+COMPARISONS = frozenset(
+    {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"}
+)
 """Operators that compare two operands element by element and return booleans."""
 
 LOGIC = frozenset({"And", "Or", "Not"})

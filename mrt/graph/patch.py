@@ -14,7 +14,9 @@ NewAttribute = Attribute | tuple[float, ...] | ir.TensorProtocol
 def add_constant(graph: ir.Graph, array: Array, name: str) -> ir.Value:
     """A new initializer under a fresh name."""
     name = fresh_name(graph, name)
-    tensor = ir.tensor(np.ascontiguousarray(array).reshape(array.shape), name=name)
+    tensor = ir.tensor(
+        np.ascontiguousarray(array).reshape(array.shape), name=name
+    )
     value = ir.Value(
         name=name,
         shape=ir.Shape(array.shape),
@@ -29,7 +31,9 @@ def replace_by_constant(value: ir.Value, array: Array) -> None:
     """An initializer takes over the name and the users of a computed value."""
     node = value.producer()
     assert (
-        node is not None and isinstance(node.graph, ir.Graph) and value.name is not None
+        node is not None
+        and isinstance(node.graph, ir.Graph)
+        and value.name is not None
     )
     name, value.name = value.name, None
     tensor = ir.tensor(array, name=name)
@@ -106,7 +110,11 @@ class Patch:
     """
 
     def __init__(
-        self, node: ir.Node, output: ir.Value | None = None, *, typed: bool = True
+        self,
+        node: ir.Node,
+        output: ir.Value | None = None,
+        *,
+        typed: bool = True,
     ) -> None:
         assert isinstance(node.graph, ir.Graph)
         self.graph = node.graph
@@ -123,12 +131,17 @@ class Patch:
         """Add a scalar constant of float32."""
         return self.constant(np.array(value, np.float32), role)
 
-    def axes(self, values: tuple[int, ...] | list[int], role: str = "axes") -> ir.Value:
+    def axes(
+        self, values: tuple[int, ...] | list[int], role: str = "axes"
+    ) -> ir.Value:
         """Add a constant list of integers: axes, a shape, starts."""
         return self.constant(np.array(values, np.int64), role)
 
     def add(
-        self, operator: str, *inputs: ir.Value | None, **attributes: NewAttribute
+        self,
+        operator: str,
+        *inputs: ir.Value | None,
+        **attributes: NewAttribute,
     ) -> ir.Value:
         """Add a node in front of the old one and return its output."""
         name = fresh_name(self.graph, f"{self.base}.{operator.lower()}")
@@ -141,7 +154,10 @@ class Patch:
         return node.outputs[0]
 
     def become(
-        self, operator: str, *inputs: ir.Value | None, **attributes: NewAttribute
+        self,
+        operator: str,
+        *inputs: ir.Value | None,
+        **attributes: NewAttribute,
     ) -> None:
         """Turn the old node itself into the last one, so that its outputs keep their names."""
         self.node.op_type, self.node.domain = operator, ""

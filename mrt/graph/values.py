@@ -26,7 +26,9 @@ def constant(value: ir.Value | None) -> Array | None:
 def scalar(value: ir.Value | None) -> float | None:
     """The one element of a constant, as a float."""
     array = constant(value)
-    return None if array is None or array.size != 1 else float(array.reshape(()))
+    return (
+        None if array is None or array.size != 1 else float(array.reshape(()))
+    )
 
 
 def shape_of(value: ir.Value | None) -> tuple[int, ...] | None:
@@ -85,7 +87,11 @@ def ints_attribute(node: ir.Node, name: str) -> tuple[int, ...] | None:
 def constant_integers(value: ir.Value | None) -> tuple[int, ...] | None:
     """A constant operand holding axes, a shape, starts, ..."""
     array = constant(value)
-    return None if array is None else tuple(int(item) for item in array.reshape(-1))
+    return (
+        None
+        if array is None
+        else tuple(int(item) for item in array.reshape(-1))
+    )
 
 
 def sole_user(value: ir.Value) -> ir.Node | None:
@@ -108,5 +114,7 @@ def producer(value: ir.Value | None, *operators: str) -> ir.Node | None:
 def nodes(model: ir.Model, *operators: str) -> list[ir.Node]:
     """The nodes of these operators in graph order, listed before anything is changed."""
     return [
-        node for node in model.graph if node.domain == "" and node.op_type in operators
+        node
+        for node in model.graph
+        if node.domain == "" and node.op_type in operators
     ]

@@ -87,12 +87,16 @@ class ProgramBuilder:
             self._constants[handle] = array
         return self._interned[key]
 
-    def emit(self, name: str, *operands: Handle, **attributes: Attribute) -> Handle:
+    def emit(
+        self, name: str, *operands: Handle, **attributes: Attribute
+    ) -> Handle:
         """Append an instruction.
 
         Raises `cvm.errors.Unproven` and appends nothing if its result may not fit.
         """
-        in_order = {key: attributes.pop(key) for key in INSTRUCTIONS[name].attributes}
+        in_order = {
+            key: attributes.pop(key) for key in INSTRUCTIONS[name].attributes
+        }
         assert not attributes, f"{name} has no attributes {sorted(attributes)}"
         key = (name, operands, tuple(in_order.items()))
         if key not in self._interned:
@@ -100,7 +104,9 @@ class ProgramBuilder:
             constants = tuple(self._constants.get(value) for value in operands)
             type_ = infer_type(instruction, self.types, constants)
             read = tuple(self.bounds[value] for value in operands)
-            proven = infer_bounds(instruction, self.types, constants, read, type_)
+            proven = infer_bounds(
+                instruction, self.types, constants, read, type_
+            )
             handle = self._new(type_, proven)
             self._interned[key] = handle
             self._instructions[handle] = instruction
@@ -137,7 +143,8 @@ class ProgramBuilder:
         constants = self._constants_of(instructions)
         number = _numbered((*self._inputs, *constants, *steps))
         outputs = (
-            Output(name, number[result.value]) for name, result in self._outputs.items()
+            Output(name, number[result.value])
+            for name, result in self._outputs.items()
         )
         return Program(
             inputs=tuple(self.inputs.values()),
@@ -154,11 +161,15 @@ class ProgramBuilder:
         labels: Sequence[str],
     ) -> Metadata:
         handles = sorted(self._meanings.keys() & number.keys())
-        outputs = {name: result.meaning for name, result in self._outputs.items()}
+        outputs = {
+            name: result.meaning for name, result in self._outputs.items()
+        }
         return Metadata(
             inputs=self._input_meanings(),
             outputs=outputs,
-            values={number[handle]: self._meanings[handle] for handle in handles},
+            values={
+                number[handle]: self._meanings[handle] for handle in handles
+            },
             labels=tuple(labels),
             provenance=dict(provenance),
         )
@@ -198,7 +209,9 @@ class ProgramBuilder:
             inputs=tuple(self._as_input(handle) for handle in operands),
             constants=tuple(self._constants[handle] for handle in constants),
             instructions=_renumbered(instructions, number),
-            outputs=tuple(Output(f"v{handle}", number[handle]) for handle in results),
+            outputs=tuple(
+                Output(f"v{handle}", number[handle]) for handle in results
+            ),
         )
         return Subprogram(program, operands, results)
 
@@ -219,7 +232,9 @@ class ProgramBuilder:
         proven = self.bounds[handle]
         return Input(f"v{handle}", self.types[handle], proven.min, proven.max)
 
-    def _constants_of(self, instructions: Sequence[Instruction]) -> list[Handle]:
+    def _constants_of(
+        self, instructions: Sequence[Instruction]
+    ) -> list[Handle]:
         """The constants that instructions read, in order of first use."""
         constants: dict[Handle, None] = {}
         for instruction in instructions:
@@ -228,7 +243,9 @@ class ProgramBuilder:
                     constants[operand] = None
         return list(constants)
 
-    def _read_by_several(self, handles: Sequence[Handle], room: int) -> list[Handle]:
+    def _read_by_several(
+        self, handles: Sequence[Handle], room: int
+    ) -> list[Handle]:
         """The last of these that several instructions read, of at most `room` bytes."""
         readers: Counter[Handle] = Counter()
         for instruction in self._instructions.values():

@@ -100,10 +100,13 @@ def _decided(net: LoweringContext, value: ir.Value) -> FloatArray | None:
     return np.array(centres)
 
 
-def summed(node: ir.Node, left: Tensor | None, right: Tensor | None) -> FloatArray:
+def summed(
+    node: ir.Node, left: Tensor | None, right: Tensor | None
+) -> FloatArray:
     """The centres of the result of an element-wise operator; None is a constant operand."""
     one, two = (
-        np.zeros(1) if tensor is None else tensor.centres for tensor in (left, right)
+        np.zeros(1) if tensor is None else tensor.centres
+        for tensor in (left, right)
     )
     return np.asarray(one - two if node.op_type == "Sub" else one + two)
 

@@ -7,11 +7,10 @@ import onnx_ir as ir
 from mrt.errors import BadData
 from mrt.graph.canonical_values import name_of, shape_of
 from mrt.graph.notes import shared_range_of
+from mrt.graph.operators import POOLS
 from mrt.quantize.channel_centres import is_sum
 from mrt.quantize.rules.concat import joins_accumulators
 from mrt.table.table import CalibrationTable
-
-POOLS = ("MaxPool", "AveragePool")
 
 
 def candidates(model: ir.Model) -> list[ir.Value]:
@@ -44,7 +43,9 @@ def check_channel_scales(model: ir.Model, table: CalibrationTable) -> None:
     """
     if not table.decisions.channel_scales:
         return
-    channels = {name_of(value): shape_of(value)[1] for value in candidates(model)}
+    channels = {
+        name_of(value): shape_of(value)[1] for value in candidates(model)
+    }
     values = (
         *model.graph.inputs,
         *(value for node in model.graph for value in node.outputs),
@@ -88,5 +89,10 @@ def _can_have_scales(node: ir.Node, value: ir.Value) -> bool:
 
 def _with_pooled(value: ir.Value) -> list[ir.Value]:
     """The value and its pooled forms."""
-    pooled = [use.node.outputs[0] for use in value.uses() if use.node.op_type in POOLS]
-    return [value, *(item for output in pooled for item in _with_pooled(output))]
+    pooled = [
+        use.node.outputs[0] for use in value.uses() if use.node.op_type in POOLS
+    ]
+    return [
+        value,
+        *(item for output in pooled for item in _with_pooled(output)),
+    ]

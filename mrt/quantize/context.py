@@ -104,7 +104,9 @@ class LoweringContext:
         name = name_of(value)
         target = self.format(value)
         factors = self.channel_factors(name, target)
-        if factors is not None and self.can_requantize_by_channel(tensor, target):
+        if factors is not None and self.can_requantize_by_channel(
+            tensor, target
+        ):
             return self.requantize_by_channel(tensor, target, factors, name)
         return self.requantize_to(tensor, target, name)
 
@@ -156,7 +158,11 @@ class LoweringContext:
         name = name_of(value)
         if on_output_path is None:
             on_output_path = name in self.output_path
-        bits = OUTPUT_BITS if on_output_path else self.options.activation_bits_of(name)
+        bits = (
+            OUTPUT_BITS
+            if on_output_path
+            else self.options.activation_bits_of(name)
+        )
         return self.format_for(name, bits, interval=interval)
 
     def format_for(
@@ -192,7 +198,9 @@ class LoweringContext:
             return -np.inf, np.inf
         return self.interval(self._tensors[name])
 
-    def channel_factors(self, name: str, target: Format) -> tuple[float, ...] | None:
+    def channel_factors(
+        self, name: str, target: Format
+    ) -> tuple[float, ...] | None:
         """Each channel's scale over the format's; None if the channels share one scale.
 
         With scales "shift", the format's scale was rounded up to a power of two. `spare` is
@@ -210,7 +218,9 @@ class LoweringContext:
                 name, bits, interval=(target.lowest, np.inf), scales="real"
             )
             spare = ideal.scale / target.scale
-        return tuple(usable_scale(factor * spare, scales) for factor in relative)
+        return tuple(
+            usable_scale(factor * spare, scales) for factor in relative
+        )
 
     def interval(self, tensor: Tensor) -> Interval:
         """The least and the greatest real that any input can make of a tensor, proven."""
@@ -269,7 +279,9 @@ class LoweringContext:
         """
         if self.dtype(tensor) == "bool":
             tensor = self.cast_to(tensor, "i8")
-        multiplier, shift = multipliers_and_shifts(np.minimum(ratios, MAX_RATIO))
+        multiplier, shift = multipliers_and_shifts(
+            np.minimum(ratios, MAX_RATIO)
+        )
         return self.builder.emit(
             "rescale",
             tensor.value,
@@ -280,7 +292,9 @@ class LoweringContext:
             dtype=dtype,
         )
 
-    def requantize_to(self, tensor: Tensor, target: Format, source: str = "") -> Tensor:
+    def requantize_to(
+        self, tensor: Tensor, target: Format, source: str = ""
+    ) -> Tensor:
         """The same reals in another format: a rescale, then a clamp if one is needed.
 
         `source` is the name of the float value that the integers stand for.
@@ -290,7 +304,9 @@ class LoweringContext:
         same_dtype = self.dtype(tensor) == target.dtype
         same_zero_point = tensor.zero_point == target.zero_point
         if not (same_dtype and same_zero_point and np.all(ratios == 1)):
-            value = self.rescale(tensor, ratios, target.dtype, target.zero_point)
+            value = self.rescale(
+                tensor, ratios, target.dtype, target.zero_point
+            )
         value = self._clamp(value, tensor, target)
         factors = (1.0,) * tensor.centres.size if tensor.centred else ()
         self.builder.annotate(value, _meaning(tensor, target, source, factors))
@@ -303,14 +319,20 @@ class LoweringContext:
         return target.dtype == "i8" and _ends_before_clip(tensor, target)
 
     def requantize_by_channel(
-        self, tensor: Tensor, target: Format, factors: Sequence[float], source: str = ""
+        self,
+        tensor: Tensor,
+        target: Format,
+        factors: Sequence[float],
+        source: str = "",
     ) -> Tensor:
         """`requantize_to`, with a scale for each index of the last axis.
 
         The scale of a channel is the format's times its factor; the factor is lowered where
         the channel's greatest integer would lie beyond the tensor's clip.
         """
-        factors = [self._within_clip(factor, tensor, target) for factor in factors]
+        factors = [
+            self._within_clip(factor, tensor, target) for factor in factors
+        ]
         scale = target.scale * np.array(factors)
         ratios = tensor.scale / scale
         value = self.rescale(tensor, ratios, target.dtype, target.zero_point)
@@ -321,7 +343,9 @@ class LoweringContext:
         requantized = Tensor(value, scale, target.zero_point, tensor.layout)
         return replace(requantized, centres=tensor.centres, absorbed=True)
 
-    def _within_clip(self, factor: float, tensor: Tensor, target: Format) -> float:
+    def _within_clip(
+        self, factor: float, tensor: Tensor, target: Format
+    ) -> float:
         """The factor, at most the one whose greatest integer lies at the tensor's clip."""
         most = tensor.high / target.highest
         if factor <= most * (1 + NEARLY):
@@ -384,7 +408,9 @@ def _meaning(
     tensor: Tensor, target: Format, source: str, factors: Sequence[float]
 ) -> Meaning:
     centres = tuple(tensor.centres.tolist()) if tensor.centred else ()
-    return Meaning(target.scale, target.zero_point, source, tuple(factors), centres)
+    return Meaning(
+        target.scale, target.zero_point, source, tuple(factors), centres
+    )
 
 
 def _ends_before_clip(tensor: Tensor, target: Format) -> bool:
@@ -414,7 +440,10 @@ def common_layout(tensors: Iterable[Tensor], rank: int) -> Layout:
 
 def quantized(reals: npt.ArrayLike, target: Format) -> IntArray:
     """The nearest integers to real numbers in a format, half up; int64."""
-    least, most = target.least - target.zero_point, target.most - target.zero_point
+    least, most = (
+        target.least - target.zero_point,
+        target.most - target.zero_point,
+    )
     return quantize_array(reals, target.scale, least, most) + target.zero_point
 
 

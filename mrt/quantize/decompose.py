@@ -66,7 +66,9 @@ def add_parts(
             return _sum(addends, builder), shift
         except Unproven:
             continue
-    raise Unproven("add.fits", f"{len(parts)} parts do not fit i32 at any shift")
+    raise Unproven(
+        "add.fits", f"{len(parts)} parts do not fit i32 at any shift"
+    )
 
 
 def _in_steps(builder: ProgramBuilder, part: PartialSum, shift: int) -> Handle:
@@ -106,4 +108,6 @@ def slice_last_axis(
     if stop - start == length:
         return value
     begin = (*[0] * len(outer), start)
-    return builder.emit("slice", value, start=begin, size=(*outer, stop - start))
+    return builder.emit(
+        "slice", value, start=begin, size=(*outer, stop - start)
+    )

@@ -71,7 +71,9 @@ class Exponentials:
         emit, axis = net.builder.emit, len(logits.layout) - 1
         integers = emit("cast", logits.value, dtype="i32")
         below = emit("sub", integers, emit("reduce_max", integers, axis=axis))
-        index = emit("cast", emit("clamp", below, min=-32768, max=0), dtype="i16")
+        index = emit(
+            "cast", emit("clamp", below, min=-32768, max=0), dtype="i16"
+        )
         table = net.constant(_table(float(logits.scale[0])))
         return cls(logits, below, index, emit("table", index, table))
 
@@ -95,7 +97,9 @@ class Exponentials:
         return self._sum(net, values)
 
     def _sum(self, net: LoweringContext, values: Handle) -> Handle:
-        return net.builder.emit("reduce_sum", values, axis=len(self.logits.layout) - 1)
+        return net.builder.emit(
+            "reduce_sum", values, axis=len(self.logits.layout) - 1
+        )
 
 
 def _logits(net: LoweringContext, node: ir.Node) -> Tensor:

@@ -31,7 +31,12 @@ from mrt.quantize.inputs import input_interval
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.output_paths import needed_nodes, output_path_values
 from mrt.quantize.picture_inputs import declare_picture, with_pictures
-from mrt.quantize.rounding import LayerSteps, RoundedLayer, WeightedLayer, as_decided
+from mrt.quantize.rounding import (
+    LayerSteps,
+    RoundedLayer,
+    WeightedLayer,
+    as_decided,
+)
 from mrt.quantize.rules.lowering import lower
 from mrt.quantize.softmax_masks import without_masks
 from mrt.quantize.source_map import SourceMap
@@ -56,7 +61,9 @@ def quantize(
     written for. `memo` saves computing anew the curves that another program of the same
     model has too.
     """
-    lowering = GraphLowering(model, table, options, source_map=source_map, memo=memo)
+    lowering = GraphLowering(
+        model, table, options, source_map=source_map, memo=memo
+    )
     layer = lowering.next_layer()
     while layer is not None:
         rounded = as_decided(layer, lowering.table, lowering.options)
@@ -116,7 +123,9 @@ class GraphLowering:
         """The options as this lowering uses them."""
         return self._context.options
 
-    def next_layer(self, rounded: RoundedLayer | None = None) -> WeightedLayer | None:
+    def next_layer(
+        self, rounded: RoundedLayer | None = None
+    ) -> WeightedLayer | None:
         """Write the layer returned before with these weights, and go on to the next.
 
         None once all nodes are lowered. The first call takes no weights.
@@ -128,7 +137,9 @@ class GraphLowering:
         except StopIteration:
             return None
 
-    def finish(self, provenance: Mapping[str, str], labels: Sequence[str]) -> Program:
+    def finish(
+        self, provenance: Mapping[str, str], labels: Sequence[str]
+    ) -> Program:
         """Declare the outputs of a graph whose nodes are all lowered; the program."""
         for value in self._graph.outputs:
             with self._noting(value):
@@ -177,7 +188,9 @@ def _lower(
     try:
         yield from _written(context, node, curves)
     except Invalid as problem:
-        raise NotProvable(f"{node.name} ({node.op_type}): {problem}") from problem
+        raise NotProvable(
+            f"{node.name} ({node.op_type}): {problem}"
+        ) from problem
 
 
 def _written(

@@ -50,8 +50,12 @@ def integer_weights(
     bias = require_constant(node, 2) + absorbed_centres(x, weights) - centres
     relative = _relative_to_largest_scale(weights, x)
     input_scale = float(x.scale.max())
-    scales = scales_of_weights(net, relative, bits, bias=bias, input_scale=input_scale)
-    layer = WeightedLayer(node, x, relative, bias, centres, bits, shares, scales)
+    scales = scales_of_weights(
+        net, relative, bits, bias=bias, input_scale=input_scale
+    )
+    layer = WeightedLayer(
+        node, x, relative, bias, centres, bits, shares, scales
+    )
     rounded = yield layer
     accumulator_scales = rounded.scales * input_scale
     integer_bias = quantize_bias(rounded.bias, accumulator_scales)

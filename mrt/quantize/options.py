@@ -90,7 +90,10 @@ class QuantizeOptions:
             *self.layers.items(),
         ):
             prefix = f"layer '{where}': " if where else ""
-            if bits.weight_bits is not None and bits.weight_bits not in WEIGHT_BITS:
+            if (
+                bits.weight_bits is not None
+                and bits.weight_bits not in WEIGHT_BITS
+            ):
                 raise BadOption(
                     f"{prefix}{bits.weight_bits} weight bits; allowed are 2..15"
                 )
@@ -116,10 +119,16 @@ class QuantizeOptions:
 
     def key(self) -> dict[str, Any]:
         """The options as they are recorded in a calibration table and in provenance."""
-        layers = {name: asdict(bits) for name, bits in sorted(self.layers.items())}
+        layers = {
+            name: asdict(bits) for name, bits in sorted(self.layers.items())
+        }
         plain = asdict(replace(self, layers={}))
         return {
-            **{name: value for name, value in plain.items() if value is not None},
+            **{
+                name: value
+                for name, value in plain.items()
+                if value is not None
+            },
             "layers": layers,
         }
 
@@ -130,7 +139,9 @@ class QuantizeOptions:
 
     def steps_from_zero(self, bits: int, *, negative: bool) -> int:
         """How many steps the greatest integer of at most 8 bits lies from 0."""
-        return int(2 ** (bits - 1 if negative or not self.unsigned else bits)) - 1
+        return (
+            int(2 ** (bits - 1 if negative or not self.unsigned else bits)) - 1
+        )
 
     def weight_bits_of(self, value: str) -> int:
         """The precision of the weights of the layer that gives this value."""

@@ -16,14 +16,14 @@ import onnx_ir as ir
 from cvm.program import Input, Meaning, TensorType
 from mrt.graph.canonical_values import constant_of, name_of, shape_of
 from mrt.graph.notes import picture_layout_of
+from mrt.graph.operators import MOVEMENT
 from mrt.quantize.context import LoweringContext, identity
 from mrt.quantize.options import LayerBits, QuantizeOptions
 from mrt.quantize.tensor import Tensor
 from mrt.table.table import CalibrationTable, MeasuredRange
 
 _LEAST, _MOST = 0, 255
-_MOVEMENT = frozenset({"Transpose", "Reshape", "Slice", "Concat", "Pad"})
-_PREPARATION = _MOVEMENT | {"Mul", "Add", "Sub", "Div"}
+_PREPARATION = MOVEMENT | {"Mul", "Add", "Sub", "Div"}
 
 
 def with_pictures(
@@ -55,16 +55,20 @@ def made_of_bytes(
 ) -> tuple[set[str], set[str]]:
     """The names of the values that are bytes, and of those computed from bytes alone."""
     pictures = {
-        name_of(value) for value in graph.inputs if picture_layout_of(value) is not None
+        name_of(value)
+        for value in graph.inputs
+        if picture_layout_of(value) is not None
     }
     prepared: set[str] = set()
     for node in nodes if pictures else ():
         name = name_of(node.outputs[0])
-        if node.op_type in _MOVEMENT and all(
+        if node.op_type in MOVEMENT and all(
             _is_byte(value, pictures) for value in _numbers(node)
         ):
             pictures.add(name)
-        elif node.op_type in _PREPARATION and _is_prepared(node, pictures | prepared):
+        elif node.op_type in _PREPARATION and _is_prepared(
+            node, pictures | prepared
+        ):
             prepared.add(name)
     return pictures, prepared
 
@@ -74,7 +78,9 @@ def _numbers(node: ir.Node) -> list[ir.Value | None]:
     if node.op_type == "Concat":
         return list(node.inputs)
     return (
-        [node.inputs[0], node.inputs[2]] if node.op_type == "Pad" else [node.inputs[0]]
+        [node.inputs[0], node.inputs[2]]
+        if node.op_type == "Pad"
+        else [node.inputs[0]]
     )
 
 
@@ -98,7 +104,8 @@ def declare_picture(net: LoweringContext, value: ir.Value) -> None:
     """Declare a program input of bytes. conv2d takes no u8, so 128 is subtracted, exactly."""
     name, shape = name_of(value), shape_of(value)
     handle = net.builder.input(
-        Input(name, TensorType("u8", shape), _LEAST, _MOST), Meaning(1.0, 0, name)
+        Input(name, TensorType("u8", shape), _LEAST, _MOST),
+        Meaning(1.0, 0, name),
     )
     layout, one = identity(len(shape)), np.ones(1)
     shifted = net.rescale(Tensor(handle, one, 0, layout), one, "i8", -128)

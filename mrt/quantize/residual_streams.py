@@ -10,13 +10,14 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from mrt.graph.canonical_values import name_of
+from mrt.graph.operators import CLIPS
 from mrt.quantize.channel_centres import is_sum
 from mrt.quantize.options import LayerBits, QuantizeOptions
 
-CLIPS = ("Relu", "Clip")
 
-
-def with_stream_bits(model: ir.Model, options: QuantizeOptions) -> QuantizeOptions:
+def with_stream_bits(
+    model: ir.Model, options: QuantizeOptions
+) -> QuantizeOptions:
     """The options with `stream_bits` as those of each layer that is a residual stream.
 
     A layer with activation bits of its own keeps them.

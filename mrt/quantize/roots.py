@@ -63,7 +63,9 @@ class Arithmetic:
 
     def floor_right(self, x: Handle, bits: int) -> Handle:
         """x / 2^bits, rounded down."""
-        return self.builder.emit("shift_right", x, self.number(bits), round=False)
+        return self.builder.emit(
+            "shift_right", x, self.number(bits), round=False
+        )
 
     def clamp(self, x: Handle, low: int, high: int) -> Handle:
         """x, stopped at the bounds."""

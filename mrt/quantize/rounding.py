@@ -85,7 +85,9 @@ def as_decided(
     if decision is None:
         return nearest(layer, table, options)
     _check_decision(layer, decision)
-    return RoundedLayer(decision.weights, layer.scales * decision.gains, decision.bias)
+    return RoundedLayer(
+        decision.weights, layer.scales * decision.gains, decision.bias
+    )
 
 
 def _check_decision(layer: WeightedLayer, decision: LayerDecision) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.canonical_values import constant_of, name_of
+from mrt.graph.operators import REARRANGEMENTS
 from mrt.table.table import CalibrationTable, MeasuredRange
 
 FILL = -1000.0
@@ -21,8 +22,6 @@ FILL = -1000.0
 
 MARGIN = 11.0
 """The clip lies so far below the least logit: e^-11 is 0 in 15 bits."""
-
-_MOVEMENT = ("Reshape", "Transpose", "Identity")
 
 
 def without_masks(
@@ -36,16 +35,22 @@ def without_masks(
     return replace(table, ranges=ranges)
 
 
-def _clip_range(value: ir.Value | None, ranges: dict[str, MeasuredRange]) -> None:
+def _clip_range(
+    value: ir.Value | None, ranges: dict[str, MeasuredRange]
+) -> None:
     """Follow movement back to the node that applies the mask; clip all ranges on the way."""
     path = [value]
-    while (node := _producer(path[-1])) is not None and node.op_type in _MOVEMENT:
+    while (
+        node := _producer(path[-1])
+    ) is not None and node.op_type in REARRANGEMENTS:
         path.append(node.inputs[0])
     if node is None or node.op_type not in ("Add", "Where"):
         return
     if any(value is None or len(value.uses()) > 1 for value in path):
         return
-    operands = [_unmasked_range(operand, ranges) for operand in node.inputs[-2:]]
+    operands = [
+        _unmasked_range(operand, ranges) for operand in node.inputs[-2:]
+    ]
     unmasked = [range_ for range_ in operands if range_ is not None]
     if ranges[name_of(path[-1])].min > FILL or not unmasked:
         return
@@ -76,4 +81,6 @@ def _unmasked_range(
 
 
 def _producer(value: ir.Value | None) -> ir.Node | None:
-    return None if value is None or value.is_graph_output() else value.producer()
+    return (
+        None if value is None or value.is_graph_output() else value.producer()
+    )

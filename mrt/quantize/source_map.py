@@ -21,7 +21,9 @@ class SourceMap:
         """Assign the handles that are created meanwhile to the float value `name`."""
         start = len(builder.types)
         yield
-        self._of_handle.update(dict.fromkeys(range(start, len(builder.types)), name))
+        self._of_handle.update(
+            dict.fromkeys(range(start, len(builder.types)), name)
+        )
 
     def finish(self, program: Program, live: list[Handle]) -> None:
         """Number the instructions; `live` are their handles in order.
@@ -29,11 +31,15 @@ class SourceMap:
         The requantized form of a float value belongs to that value, whichever reader needed
         it first; so does the rescale in front of its clamp.
         """
-        meanings = program.metadata.values if program.metadata is not None else {}
+        meanings = (
+            program.metadata.values if program.metadata is not None else {}
+        )
         first = program.first_instruction
         for number, handle in enumerate(live, first):
             stands_for = meanings[number].source if number in meanings else ""
-            self.of_number[number] = stands_for or self._of_handle.get(handle, "")
+            self.of_number[number] = stands_for or self._of_handle.get(
+                handle, ""
+            )
         for number, item in enumerate(program.instructions, first):
             maker = item.operands[0] - first
             if (

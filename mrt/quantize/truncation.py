@@ -30,7 +30,9 @@ def truncated(net: LoweringContext, node: ir.Node) -> Tensor:
     name = node.name or name_of(node.outputs[0])
     if always_integer(value):
         raise Unsupported(
-            [f"{name} (Cast): sums of integers that cannot be held exactly in i32 here"]
+            [
+                f"{name} (Cast): sums of integers that cannot be held exactly in i32 here"
+            ]
         )
     x = _in_fine_steps(net, value)
     step = Fraction(float(x.scale[0]))

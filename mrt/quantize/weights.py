@@ -51,7 +51,9 @@ def weight_scales(
     return np.array([usable_scale(float(scale), scales) for scale in ideal])
 
 
-def quantize_weights(weights: FloatArray, scales: FloatArray, *, bits: int) -> IntArray:
+def quantize_weights(
+    weights: FloatArray, scales: FloatArray, *, bits: int
+) -> IntArray:
     """i8 weights, i16 beyond 8 bits: nearest, half up, within +-(2^(bits-1) - 1)."""
     most = 2 ** (bits - 1) - 1
     per_channel = scales.reshape(-1, *[1] * (weights.ndim - 1))
@@ -91,9 +93,13 @@ def mean_error(
     per_channel = scales.reshape(-1, *[1] * (weights.ndim - 1))
     sums: list[float] = []
     for piece in _pieces(weights):
-        errors = (integers[piece] * per_channel[piece] - weights[piece]) * shares
+        errors = (
+            integers[piece] * per_channel[piece] - weights[piece]
+        ) * shares
         terms = errors.reshape(len(errors), -1, inputs) * expected[group[piece]]
-        sums += [math.fsum(row.tolist()) for row in terms.reshape(len(errors), -1)]
+        sums += [
+            math.fsum(row.tolist()) for row in terms.reshape(len(errors), -1)
+        ]
     return np.array(sums)
 
 
@@ -101,7 +107,9 @@ def _pieces(weights: FloatArray) -> Iterator[slice]:
     """Slices of the output channels (axis 0), of at most AT_ONCE weights or one channel."""
     outputs = weights.shape[0]
     together = max(AT_ONCE * outputs // max(weights.size, 1), 1)
-    return (slice(start, start + together) for start in range(0, outputs, together))
+    return (
+        slice(start, start + together) for start in range(0, outputs, together)
+    )
 
 
 def _best_clip(rows: FloatArray, ideal: FloatArray, most: int) -> FloatArray:

@@ -38,7 +38,9 @@ def halves(weights: IntArray, low_bits: int) -> tuple[IntArray, IntArray]:
 
     The low half is as near to 0 as the high one allows.
     """
-    assert 0 < low_bits <= MOST_BITS, "the low half of a wider weight is beyond i8"
+    assert 0 < low_bits <= MOST_BITS, (
+        "the low half of a wider weight is beyond i8"
+    )
     integers = weights.astype(np.int64)
     nearest = (integers + 2 ** (low_bits - 1)) >> low_bits
     high = np.clip(nearest, -MOST, MOST)
@@ -47,18 +49,25 @@ def halves(weights: IntArray, low_bits: int) -> tuple[IntArray, IntArray]:
 
 
 def sum_of_products(
-    builder: ProgramBuilder, weights: IntArray, bias: IntArray, products: Products
+    builder: ProgramBuilder,
+    weights: IntArray,
+    bias: IntArray,
+    products: Products,
 ) -> tuple[Handle, int]:
     """The sum and its shift (see `add_parts`), with two products a weight beyond i8."""
     low_bits = low_bits_of(weights)
     if low_bits == 0:
         return add_parts(
             builder,
-            [PartialSum(value) for value in products(weights.astype(np.int8), bias)],
+            [
+                PartialSum(value)
+                for value in products(weights.astype(np.int8), bias)
+            ],
         )
     high, low = halves(weights, low_bits)
     upper = [
-        PartialSum(value, low_bits) for value in products(high, np.zeros_like(bias))
+        PartialSum(value, low_bits)
+        for value in products(high, np.zeros_like(bias))
     ]
     return add_parts(
         builder, [*upper, *(PartialSum(value) for value in products(low, bias))]

@@ -26,12 +26,16 @@ def fit_window(
     size, pad = list(shape), []
     for axis in (0, 1):
         before, after = pads[axis], pads[axis + 2]
-        unused = (shape[axis + 1] + before + after - extent[axis]) % stride[axis]
+        unused = (shape[axis + 1] + before + after - extent[axis]) % stride[
+            axis
+        ]
         unused_padding = min(unused, after)
         size[axis + 1] -= unused - unused_padding
         pad += [before, after - unused_padding]
     if tuple(size) != shape:
-        value = net.builder.emit("slice", value, start=(0,) * 4, size=tuple(size))
+        value = net.builder.emit(
+            "slice", value, start=(0,) * 4, size=tuple(size)
+        )
     return value, tuple(pad)
 
 
@@ -42,6 +46,10 @@ def tap_counts(
 
     In the others it lies on the padding.
     """
-    places = np.arange(windows) * stride + np.arange(taps)[:, None] * dilation - before
+    places = (
+        np.arange(windows) * stride
+        + np.arange(taps)[:, None] * dilation
+        - before
+    )
     inside = (places >= 0) & (places < size)
     return np.asarray(np.count_nonzero(inside, axis=1), np.float64)

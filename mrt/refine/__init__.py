@@ -7,4 +7,10 @@ from mrt.refine.float_statistics import FloatStatistics
 from mrt.refine.options import STAGES, RefineOptions
 from mrt.refine.refinement import refine, refine_model
 
-__all__ = ["STAGES", "FloatStatistics", "RefineOptions", "refine", "refine_model"]
+__all__ = [
+    "STAGES",
+    "FloatStatistics",
+    "RefineOptions",
+    "refine",
+    "refine_model",
+]

@@ -21,7 +21,9 @@ from mrt.calibrate.observed_tensor import ObservedTensor, rows_of_channels
 
 Floats = npt.NDArray[np.float64]
 
-BINS_PER_OCTAVE = 16  # of magnitudes, by the leading four bits of their fraction
+BINS_PER_OCTAVE = (
+    16  # of magnitudes, by the leading four bits of their fraction
+)
 OCTAVES = 12  # below the largest; smaller magnitudes fall into the lowest bin
 BINS = BINS_PER_OCTAVE * OCTAVES
 MOST_IN_INT32 = 2**31 - 1  # numbers of a channel whose counts fit
@@ -103,7 +105,9 @@ class ChannelStatistics:
         self._raise_last_bin(_bin_of(max(greatest, -least)))
         if self.elements > MOST_IN_INT32:
             self.counts = self.counts.astype(np.int64, copy=False)
-        count_magnitudes(self.counts, rows_of_channels(tensor.few), self.last_bin)
+        count_magnitudes(
+            self.counts, rows_of_channels(tensor.few), self.last_bin
+        )
 
     def add_moments(self, tensor: ObservedTensor) -> None:
         """Add one sample to the mean and the variance alone."""
@@ -129,14 +133,18 @@ class ChannelStatistics:
         counted = np.bincount(
             bins.reshape(-1), weights.reshape(-1), minlength=len(bins) * BINS
         )
-        return Magnitudes(counted.reshape(-1, BINS), _middles(last_bin), largest)
+        return Magnitudes(
+            counted.reshape(-1, BINS), _middles(last_bin), largest
+        )
 
     def _distances_of_edges(self, centres: Floats) -> Floats:
         """[C, 2 * 2 * BINS]: how far from the centres the edges of the bins lie.
 
         First the lower edges of positive and negative numbers, then the upper edges.
         """
-        edges = np.stack([_lower_edges(self.last_bin), _upper_edges(self.last_bin)])
+        edges = np.stack(
+            [_lower_edges(self.last_bin), _upper_edges(self.last_bin)]
+        )
         signed = np.stack([edges, -edges], axis=1).reshape(-1)
         low, high = self.minimum[:, None], self.maximum[:, None]
         within = np.clip(signed, low, high)

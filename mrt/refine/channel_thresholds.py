@@ -15,7 +15,13 @@ import numpy as np
 from mrt.refine.channel_statistics import ChannelStatistics, Floats, Magnitudes
 
 FACTORS = (1.0, 1.1, 1.2, 1.4, 1.7, 2.0, 2.5, 3.0)
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the way from the mean to the range's middle
+SHARES = (
+    0.0,
+    0.25,
+    0.5,
+    0.75,
+    1.0,
+)  # of the way from the mean to the range's middle
 LEAST_THRESHOLD = 1 / 12  # the least that is tried, of the largest magnitude
 THRESHOLDS = 48  # how many are tried
 FEWEST_NUMBERS = 100  # not tiny; a channel with fewer may be larger elsewhere
@@ -60,7 +66,9 @@ def clipping_thresholds(
     thresholds, _ = _best_thresholds(magnitudes, steps)
     if all(half.elements for half in halves):
         of_halves = [half.magnitudes_from(centres) for half in halves]
-        thresholds = thresholds * _best_factor(of_halves, steps, importance, bounds)
+        thresholds = thresholds * _best_factor(
+            of_halves, steps, importance, bounds
+        )
     numbers = statistics.counts[..., 1:].sum(axis=(1, 2))
     share = min(1.0, FEWEST_SAMPLES / max(statistics.samples, 1))
     raised = np.maximum(thresholds, magnitudes.largest.max() * share)
@@ -68,7 +76,9 @@ def clipping_thresholds(
     return np.clip(chosen, *bounds)
 
 
-def _best_thresholds(magnitudes: Magnitudes, steps: int) -> tuple[Floats, Floats]:
+def _best_thresholds(
+    magnitudes: Magnitudes, steps: int
+) -> tuple[Floats, Floats]:
     """[C], [C]: the thresholds with the least squared error, and that error."""
     shares = np.geomspace(1.0, LEAST_THRESHOLD, THRESHOLDS)
     thresholds = magnitudes.largest[:, None] * shares

@@ -15,10 +15,14 @@ from mrt.refine.moments import BLOCK, Floats, Rows
 
 POSITIONS = 100  # of one sample's outputs that count, at equal distances
 EXACT = 2**24  # every integer up to here is a float32
-BLOCK_ELEMENTS = 2**19  # of a layer's inputs in one block, unless one sample has more
+BLOCK_ELEMENTS = (
+    2**19
+)  # of a layer's inputs in one block, unless one sample has more
 ENOUGH_ROWS = 2000  # for the moments of a layer
 ENOUGH_ROWS_PER_WEIGHT = 20  # the same, for each weight of an output
-CACHED_ELEMENTS = 2**24  # of the rows of one layer, which are kept up to this many
+CACHED_ELEMENTS = (
+    2**24
+)  # of the rows of one layer, which are kept up to this many
 FEWEST_PRODUCTS = 64  # to add at a time for which float32 is worth the trouble
 
 
@@ -74,7 +78,9 @@ def rows_of(
     groups = math.prod(taps) * channels // length
     split = chosen.reshape(-1, *taps, groups, channels // groups)
     by_group = split.transpose(3, 0, 1, 2, 4)
-    numbers = by_group.reshape(groups, len(split), -1).astype(np.float32, order="C")
+    numbers = by_group.reshape(groups, len(split), -1).astype(
+        np.float32, order="C"
+    )
     return np.subtract(numbers, np.float32(zero_point), out=numbers)
 
 
@@ -125,7 +131,11 @@ class LayerInputs:
         if block in self._kept:
             return self._kept[block]
         samples = self._inputs[self.blocks[block]]
-        joined = np.stack(samples) if self._window is None else np.concatenate(samples)
+        joined = (
+            np.stack(samples)
+            if self._window is None
+            else np.concatenate(samples)
+        )
         rows = rows_of(joined, self._window, self._length, self._zero_point)
         if self._keeps:
             self._kept[block] = rows

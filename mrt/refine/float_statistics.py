@@ -21,7 +21,9 @@ from mrt.refine.options import RefineOptions
 from mrt.refine.stages import Halves, Needs
 
 LAYERS = ("Conv", "Gemm")
-MAX_ROW = 5000  # weights of an output, of more the covariance is too large to invert
+MAX_ROW = (
+    5000  # weights of an output, of more the covariance is too large to invert
+)
 MOST_SAMPLES = 100  # for the statistics of layers
 FEWEST_SAMPLES = 4
 MEMORY = 3 * 2**26  # bytes that the statistics of layers may take
@@ -35,7 +37,9 @@ class FloatStatistics:
     distances, as many as memory allows.
     """
 
-    def __init__(self, model: ir.Model, stages: RefineOptions, samples: int) -> None:
+    def __init__(
+        self, model: ir.Model, stages: RefineOptions, samples: int
+    ) -> None:
         self.channels: dict[str, Halves] = {}
         self.layers: dict[str, list[Array]] = {}
         self._samples: dict[int, Sample] = {}
@@ -67,7 +71,9 @@ class FloatStatistics:
             if name in self.layers:
                 self.layers[name].append(_at_chosen_places(tensor.values))
 
-    def _add_channels(self, index: int, name: str, tensor: ObservedTensor) -> None:
+    def _add_channels(
+        self, index: int, name: str, tensor: ObservedTensor
+    ) -> None:
         if name not in self.channels:
             channels = tensor.few.shape[1]
             self.channels[name] = (
@@ -109,7 +115,9 @@ def _sample_count(model: ir.Model, samples: int) -> int:
     # The inputs are computed as integers, those of one layer after another.
     inputs = [math.prod(shape_of(node.inputs[0])) for node in layers]
     of_one_sample = max(output_bytes + 2 * max(inputs, default=0), 1)
-    return min(MOST_SAMPLES, max(FEWEST_SAMPLES, MEMORY // of_one_sample), samples)
+    return min(
+        MOST_SAMPLES, max(FEWEST_SAMPLES, MEMORY // of_one_sample), samples
+    )
 
 
 def _place_count(shape: tuple[int, ...]) -> int:

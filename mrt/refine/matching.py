@@ -35,7 +35,9 @@ class Matching:
         self._float_sums: list[FloatArray] = []
         self._squares: FloatArray | float = 0.0  # [O]
         self._products: FloatArray | float = 0.0  # [O]
-        self._pairs: list[tuple[Array, Array]] = []  # computed, and clipped float ones
+        self._pairs: list[
+            tuple[Array, Array]
+        ] = []  # computed, and clipped float ones
 
     def add(self, computed: Array, floats: Array) -> None:
         """Add the outputs of some samples."""
@@ -53,7 +55,9 @@ class Matching:
         self._float_sums.append(_sums_of_places(floats))
         squares = np.einsum("npo,npo->o", computed, computed)
         self._squares = self._squares + squares
-        self._products = self._products + np.einsum("npo,npo->o", computed, floats)
+        self._products = self._products + np.einsum(
+            "npo,npo->o", computed, floats
+        )
 
     def result(self, *, gains: bool) -> tuple[FloatArray, FloatArray]:
         """[O], [O]: the gains, which are 1 unless `gains`, and what to add then."""
@@ -79,7 +83,9 @@ class Matching:
         harmless = after <= MOST_HARM * before
         return np.where(harmless, gain, 1.0), np.where(harmless, added, 0.0)
 
-    def _squared_error(self, outputs: Array, clipped_floats: Array) -> FloatArray:
+    def _squared_error(
+        self, outputs: Array, clipped_floats: Array
+    ) -> FloatArray:
         errors = self._clipped(outputs)
         errors -= clipped_floats
         return np.asarray(np.einsum("npo,npo->o", errors, errors))

@@ -35,7 +35,9 @@ class Moments:
         if isinstance(self._products, float):
             self._products = products.astype(np.float64)
         else:
-            self._products += products  # in place, since a long layer's are large
+            self._products += (
+                products  # in place, since a long layer's are large
+            )
 
     @classmethod
     def merged(cls, one: Moments, other: Moments) -> Moments:

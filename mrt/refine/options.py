@@ -9,7 +9,9 @@ from mrt.errors import BadOption
 from mrt.refine.stages import STAGES as ALL_STAGES
 from mrt.refine.stages import Needs
 
-FORMER_NAMES = {"twins": "duplicates"}  # of stages, still read in files and commands
+FORMER_NAMES = {
+    "twins": "duplicates"
+}  # of stages, still read in files and commands
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ class RefineOptions:
     def need(self, needs: Needs) -> bool:
         """Whether a stage that runs has these needs."""
         return any(
-            stage.needs is needs and self.runs(stage.name) for stage in ALL_STAGES
+            stage.needs is needs and self.runs(stage.name)
+            for stage in ALL_STAGES
         )
 
     @property

@@ -36,7 +36,9 @@ def _has_few_steps(
     name: str, table: CalibrationTable, options: QuantizeOptions
 ) -> bool:
     measured = table.ranges[name]
-    return options.activation_bits_of(name) <= 8 and measured.max != measured.min
+    return (
+        options.activation_bits_of(name) <= 8 and measured.max != measured.min
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +107,9 @@ class ReaderNoise:
 
         scaled = weights * by_output(relative)
         steps = np.abs(scaled).max(axis=(1, 2, 3)) / 127
-        input_variance = by_output(variance / relative**2) * np.ones_like(weights)
+        input_variance = by_output(variance / relative**2) * np.ones_like(
+            weights
+        )
         of_inputs = input_variance.sum(axis=(1, 2, 3))
         return ROUNDING_VARIANCE * float((steps**2 * of_inputs).sum())
 

@@ -69,10 +69,14 @@ def refine(
                 model, table, options, stages=stages, statistics=statistics
             )
         if stages.need(Needs.LAYERS):
-            chosen = [stage for stage in LAYER_STAGES if stages.runs(stage.name)]
+            chosen = [
+                stage for stage in LAYER_STAGES if stages.runs(stage.name)
+            ]
             lowering = GraphLowering(model, table, options)
             layers = decide_layers(lowering, statistics, chosen, progress)
-            table = replace(table, decisions=replace(table.decisions, layers=layers))
+            table = replace(
+                table, decisions=replace(table.decisions, layers=layers)
+            )
     return table
 
 

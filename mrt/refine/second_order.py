@@ -12,7 +12,9 @@ from cvm.program import IntArray
 from mrt.exact.fixed_point import FloatArray
 from mrt.refine.moments import damp
 
-DAMPING = 0.03  # of the mean of the diagonal, so that the matrix can be inverted
+DAMPING = (
+    0.03  # of the mean of the diagonal, so that the matrix can be inverted
+)
 FACTORS = (1.0, 0.99, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.08, 1.1, 1.12, 1.15)
 """Of a scale, that are tried."""
 
@@ -75,7 +77,9 @@ class _RoundingOrder:
         variances = np.einsum("gkk->gk", covariance)
         self._order = np.argsort(-variances, axis=1, kind="stable")
         rows = np.take_along_axis(covariance, self._order[:, :, None], axis=1)
-        self.covariance = np.take_along_axis(rows, self._order[:, None, :], axis=2)
+        self.covariance = np.take_along_axis(
+            rows, self._order[:, None, :], axis=2
+        )
         self.factors = _factors(self.covariance)
 
     def columns(self, weights: FloatArray) -> FloatArray:
@@ -174,7 +178,9 @@ def _round(real: FloatArray, factors: FloatArray, most: int) -> FloatArray:
         middle = (start + stop) // 2
         round_range(start, middle)
         shares = factors[:, start:middle, middle:stop]
-        passed_on = np.matmul(shares.transpose(0, 2, 1), errors[:, start:middle])
+        passed_on = np.matmul(
+            shares.transpose(0, 2, 1), errors[:, start:middle]
+        )
         remaining[:, middle:stop] += passed_on
         round_range(middle, stop)
 

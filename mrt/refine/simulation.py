@@ -58,7 +58,9 @@ class Simulation:
         if not missing:
             return
         program = self._builder.header()
-        integers = [boundary.quantize(program, sample) for sample in self._samples]
+        integers = [
+            boundary.quantize(program, sample) for sample in self._samples
+        ]
         for handle in missing:
             name = inputs[handle].name
             self._kept[handle] = [of_sample[name] for of_sample in integers]
@@ -84,7 +86,9 @@ class Simulation:
         results = list(self._pool.map(run, by_sample))
         return {
             result: [of_sample[output.name] for of_sample in results]
-            for result, output in zip(subprogram.results, program.outputs, strict=True)
+            for result, output in zip(
+                subprogram.results, program.outputs, strict=True
+            )
         }
 
 

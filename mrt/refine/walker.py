@@ -39,7 +39,9 @@ def decide_layers(
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         simulation = Simulation(lowering.builder, statistics.samples, pool)
 
-        def decide(layer: WeightedLayer, outputs: Sequence[Array]) -> RoundedLayer:
+        def decide(
+            layer: WeightedLayer, outputs: Sequence[Array]
+        ) -> RoundedLayer:
             state = LayerState(
                 layer,
                 lowering.table,
@@ -70,7 +72,9 @@ def _decision(layer: WeightedLayer, rounded: RoundedLayer) -> LayerDecision:
     return LayerDecision(rounded.weights, gains, rounded.bias)
 
 
-def _inputs(layer: WeightedLayer, simulation: Simulation, places: int) -> LayerInputs:
+def _inputs(
+    layer: WeightedLayer, simulation: Simulation, places: int
+) -> LayerInputs:
     """The integers that the layer takes, for so many outputs of each sample."""
     return LayerInputs(
         simulation.values(layer.input.value),

@@ -26,7 +26,9 @@ class IntegerCheck:
 
     def sentence(self) -> str:
         """The statement."""
-        kinds = ", ".join(f"{count} {dtype}" for dtype, count in self.values.items())
+        kinds = ", ".join(
+            f"{count} {dtype}" for dtype, count in self.values.items()
+        )
         return (
             f"all {sum(self.values.values())} values are integers ({kinds}); "
             f"none of the {self.instructions} instructions takes or gives a real number"
@@ -37,7 +39,10 @@ def check_integers(form: WellFormed) -> IntegerCheck:
     """Look at every value, constant and attribute of a program as read; NotProvable, naming it, if one is no integer."""
     program = form.program
     for number, type_ in enumerate(form.types):
-        if type_.dtype not in DTYPES or np.dtype(DTYPES[type_.dtype]).kind not in "biu":
+        if (
+            type_.dtype not in DTYPES
+            or np.dtype(DTYPES[type_.dtype]).kind not in "biu"
+        ):
             raise NotProvable(
                 f"value %{number} of the program has the dtype {type_.dtype}, which is no integer"
             )
@@ -46,7 +51,9 @@ def check_integers(form: WellFormed) -> IntegerCheck:
             raise NotProvable(
                 f"constant %{number} of the program holds {array.dtype}, which is no integer"
             )
-    for number, item in enumerate(program.instructions, program.first_instruction):
+    for number, item in enumerate(
+        program.instructions, program.first_instruction
+    ):
         if item.name not in INSTRUCTIONS:
             raise NotProvable(
                 f"instruction %{number} of the program is '{item.name}', which the machine does not have"
@@ -66,7 +73,9 @@ def check_integers(form: WellFormed) -> IntegerCheck:
         constants=len(program.constants),
         instructions=len(program.instructions),
         inputs={item.name: item.type.dtype for item in program.inputs},
-        outputs={item.name: form.types[item.value].dtype for item in program.outputs},
+        outputs={
+            item.name: form.types[item.value].dtype for item in program.outputs
+        },
     )
 
 

@@ -75,7 +75,10 @@ class FloatGraph:
         ahead: dict[str, set[str]] = {name: set() for name in self.made}
         results: list[frozenset[str]] = []
         for item in reversed(self.operators):
-            own = [{name} if name in anchors else ahead[name] for name in item.outputs]
+            own = [
+                {name} if name in anchors else ahead[name]
+                for name in item.outputs
+            ]
             reached = frozenset[str]().union(*own)
             for name in item.inputs:
                 if name in ahead:
@@ -109,7 +112,10 @@ def float_graph(model: ir.Model) -> FloatGraph:
         )
         operators.append(
             Operator(
-                node.name or (outputs or ("?",))[0], kind, tuple(_read(node)), outputs
+                node.name or (outputs or ("?",))[0],
+                kind,
+                tuple(_read(node)),
+                outputs,
             )
         )
     given = (
@@ -122,10 +128,14 @@ def float_graph(model: ir.Model) -> FloatGraph:
 
 def _read(node: ir.Node) -> Iterator[str]:
     """Names of the values that a node reads, those that its branches read included."""
-    yield from (value.name for value in node.inputs if value is not None and value.name)
+    yield from (
+        value.name for value in node.inputs if value is not None and value.name
+    )
     for attribute in node.attributes.values():
         graphs = (
-            [attribute.as_graph()] if attribute.type == ir.AttributeType.GRAPH else []
+            [attribute.as_graph()]
+            if attribute.type == ir.AttributeType.GRAPH
+            else []
         )
         for graph in (
             attribute.as_graphs()
@@ -164,12 +174,17 @@ def outcomes(
         _outcome(item, tuple(sorted(names)), at_anchors)
         if what is None
         else OperatorOutcome(item, what)
-        for item, names, what in zip(before.operators, ahead, plain, strict=True)
+        for item, names, what in zip(
+            before.operators, ahead, plain, strict=True
+        )
     ]
 
 
 def _plain_outcome(
-    item: Operator, ahead: frozenset[str], before: FloatGraph, anchors: frozenset[str]
+    item: Operator,
+    ahead: frozenset[str],
+    before: FloatGraph,
+    anchors: frozenset[str],
 ) -> str | None:
     """The outcome of an operator that leaves nothing in the rewritten graph; None for others."""
     if not before.depending.intersection(item.outputs):
@@ -198,12 +213,18 @@ def _outcome(
 ) -> OperatorOutcome:
     """Of an operator that is still there in some form; `into` are its anchors."""
     places = tuple(
-        dict.fromkeys(other for name in into for other in at_anchors.after[name])
+        dict.fromkeys(
+            other for name in into for other in at_anchors.after[name]
+        )
     )
     together = max(at_anchors.before[name] for name in into)
-    alone = KEPT if [other.kind for other in places] == [item.kind] else REWRITTEN
+    alone = (
+        KEPT if [other.kind for other in places] == [item.kind] else REWRITTEN
+    )
     instructions: Counter[str] = Counter()
-    for name in dict.fromkeys(name for other in places for name in other.outputs):
+    for name in dict.fromkeys(
+        name for other in places for name in other.outputs
+    ):
         instructions.update(at_anchors.instructions.get(name, {}))
     return OperatorOutcome(
         item,
@@ -230,12 +251,16 @@ def _instructions_by_value(
     program: Program, source_map: Mapping[int, str]
 ) -> dict[str, Counter[str]]:
     found: dict[str, Counter[str]] = {}
-    for number, item in enumerate(program.instructions, program.first_instruction):
+    for number, item in enumerate(
+        program.instructions, program.first_instruction
+    ):
         found.setdefault(source_map.get(number, ""), Counter())[item.name] += 1
     return found
 
 
-def _next_with_instructions(start: Iterable[str], at_anchors: _AtAnchors) -> str:
+def _next_with_instructions(
+    start: Iterable[str], at_anchors: _AtAnchors
+) -> str:
     """The first value downstream, in the order of the graph, for which the program has instructions."""
     reached = set(start)
     for item in at_anchors.rewritten:

@@ -16,7 +16,8 @@ def page(report: Report) -> str:
         f'<p class="statement">{escape(line)}</p>' for line in report.ending()
     ]
     meanings = [
-        f"<b>{outcome}</b>: {escape(meaning)}" for outcome, meaning in MEANINGS.items()
+        f"<b>{outcome}</b>: {escape(meaning)}"
+        for outcome, meaning in MEANINGS.items()
     ]
     body = [
         f"<h1>{escape(report.heading())}</h1>",
@@ -36,7 +37,14 @@ def _kinds(report: Report) -> list[list[str]]:
     for kind in by_kind(report.outcomes):
         instructions = ", ".join(kind.instructions)
         rows.append(
-            _cells((kind.kind, str(kind.count), spelled(kind.outcomes), instructions))
+            _cells(
+                (
+                    kind.kind,
+                    str(kind.count),
+                    spelled(kind.outcomes),
+                    instructions,
+                )
+            )
         )
     return rows
 
@@ -47,7 +55,14 @@ def _nodes(report: Report) -> list[list[str]]:
     for outcome in report.outcomes:
         node = outcome.operator
         rows.append(
-            _cells((node.kind, node.name, became(outcome), instructions_of(outcome)))
+            _cells(
+                (
+                    node.kind,
+                    node.name,
+                    became(outcome),
+                    instructions_of(outcome),
+                )
+            )
         )
     return rows
 

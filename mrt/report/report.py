@@ -60,7 +60,10 @@ class Report:
             if source_map.get(number, "") not in of_operators
         )
         return cls(
-            found, dict(sorted(elsewhere.items())), check_integers(form), **names
+            found,
+            dict(sorted(elsewhere.items())),
+            check_integers(form),
+            **names,
         )
 
     def summary(self, most: int = 8) -> list[str]:
@@ -96,7 +99,10 @@ class Report:
             "kinds": [asdict(row) for row in by_kind(self.outcomes)],
             "operators": [_to_json(outcome) for outcome in self.outcomes],
             "other_instructions": dict(self.elsewhere),
-            "integers": {"statement": self.check.sentence(), **asdict(self.check)},
+            "integers": {
+                "statement": self.check.sentence(),
+                **asdict(self.check),
+            },
         }
 
     def text(self) -> str:
@@ -118,7 +124,9 @@ class Report:
             "",
         ]
         lines = [*header, *_columns(rows), "", *self.ending()]
-        return "\n".join(lines).encode("ascii", "backslashreplace").decode() + "\n"
+        return (
+            "\n".join(lines).encode("ascii", "backslashreplace").decode() + "\n"
+        )
 
     def heading(self) -> str:
         """What the report is about."""
@@ -162,7 +170,9 @@ def by_kind(outcomes: Iterable[OperatorOutcome]) -> list[Kind]:
             kind,
             len(group),
             dict(Counter(outcome.what for outcome in group).most_common()),
-            sorted({name for outcome in group for name in outcome.instructions}),
+            sorted(
+                {name for outcome in group for name in outcome.instructions}
+            ),
         )
         for kind, group in groups.items()
     ]
@@ -176,7 +186,9 @@ def became(outcome: OperatorOutcome) -> str:
     kinds = spelled(Counter(item.kind for item in outcome.places))
     if outcome.what == FUSED:
         return f"fused with {outcome.together - 1} more into {kinds} '{shortened(outcome.into)}'"
-    return outcome.what if outcome.what == KEPT else f"{outcome.what} as {kinds}"
+    return (
+        outcome.what if outcome.what == KEPT else f"{outcome.what} as {kinds}"
+    )
 
 
 def instructions_of(outcome: OperatorOutcome) -> str:
@@ -193,7 +205,8 @@ def instructions_of(outcome: OperatorOutcome) -> str:
 def spelled(counts: Mapping[str, int]) -> str:
     """conv2d, 2 rescale."""
     return ", ".join(
-        name if count == 1 else f"{count} {name}" for name, count in counts.items()
+        name if count == 1 else f"{count} {name}"
+        for name, count in counts.items()
     )
 
 
@@ -206,7 +219,9 @@ def shortened(words: Sequence[str], most: int = 4) -> str:
 
 def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Left-aligned, the names of the model with nothing in them that commands a terminal."""
-    plain = [[cell.encode("unicode_escape").decode() for cell in row] for row in rows]
+    plain = [
+        [cell.encode("unicode_escape").decode() for cell in row] for row in rows
+    ]
     widths = [
         max((len(row[column]) for row in plain), default=0)
         for column in range(len(rows[0]) if rows else 0)

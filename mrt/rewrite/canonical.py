@@ -73,16 +73,23 @@ CANONICAL_OPERATORS: dict[str, str] = {
     "Resize": "linear, (N,C,H,W) to sizes of H and W; align_corners, half_pixel or asymmetric by size / size",
 }  # fmt: skip
 
-DOMAIN = (
-    "mrt"  # of functions in the model: what ONNX has no operator of a static shape for
-)
+DOMAIN = "mrt"  # of functions in the model: what ONNX has no operator of a static shape for
 OWN_OPERATORS = {
     "NonMaxSuppression": "(boxes[B,N,4], scores[B,N], classes[B,N]); keep, candidates, least_score, overlap, inclusive, "
                          "gaps, background; indices, N for none",
 }  # fmt: skip
 
 BOOLEANS = frozenset(
-    {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or", "Not"}
+    {
+        "Equal",
+        "Greater",
+        "GreaterOrEqual",
+        "Less",
+        "LessOrEqual",
+        "And",
+        "Or",
+        "Not",
+    }
 )
 ARITHMETIC_OF_INTEGER_NUMBERS = frozenset(
     {
@@ -117,7 +124,9 @@ MOVE_ANYTHING = frozenset(
         "TopK",
     }
 )
-GIVE_OTHERS = BOOLEANS | ARITHMETIC_OF_INTEGER_NUMBERS | MOVE_ANYTHING | {"ArgMax"}
+GIVE_OTHERS = (
+    BOOLEANS | ARITHMETIC_OF_INTEGER_NUMBERS | MOVE_ANYTHING | {"ArgMax"}
+)
 INTEGER_NUMBERS = frozenset(
     {ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.UINT8, ir.DataType.UINT16,
      ir.DataType.UINT32, ir.DataType.UINT64}
@@ -135,7 +144,9 @@ def check(model: ir.Model) -> None:
         else [f"opset {graph.opset_imports.get('')}; expected 20"]
     )
     names = Counter(value.name for node in graph for value in node.outputs)
-    names.update(value.name for value in (*graph.inputs, *graph.initializers.values()))
+    names.update(
+        value.name for value in (*graph.inputs, *graph.initializers.values())
+    )
     problems += [
         f"value '{name}': {count} values have this name"
         for name, count in names.items()
@@ -184,7 +195,9 @@ def _node_trouble(node: ir.Node) -> str | None:
     if len(node.outputs) != 1 and node.op_type != "TopK":
         return f"{len(node.outputs)} outputs; expected one"
     for output in node.outputs:
-        if trouble := _value_trouble(output, others=node.op_type in GIVE_OTHERS):
+        if trouble := _value_trouble(
+            output, others=node.op_type in GIVE_OTHERS
+        ):
             return trouble
     if not node.inputs or node.inputs[0] is None:
         return "it has no first operand"
@@ -237,7 +250,10 @@ def _is_sum_of_products(node: ir.Node) -> bool:
         or bias.dtype != "float32"
     ):
         return False
-    group, transposed = int_attribute(node, "group", 0), node.op_type == "ConvTranspose"
+    group, transposed = (
+        int_attribute(node, "group", 0),
+        node.op_type == "ConvTranspose",
+    )
     inputs = weights.shape[0] if transposed else weights.shape[1] * group
     outputs = weights.shape[1] * group if transposed else weights.shape[0]
     return (
@@ -295,18 +311,25 @@ def _is_gemm(node: ir.Node) -> bool:
         and bias.shape == weights.shape[:1]
         and (int_attribute(node, "transA", 1), int_attribute(node, "transB", 0))
         == (0, 1)
-        and (float_attribute(node, "alpha", 0.0), float_attribute(node, "beta", 0.0))
+        and (
+            float_attribute(node, "alpha", 0.0),
+            float_attribute(node, "beta", 0.0),
+        )
         == (1.0, 1.0)
     )
 
 
 def _is_matmul(node: ir.Node) -> bool:
     computed = all(constant(value) is None for value in node.inputs)
-    return len(node.inputs) == 2 and (computed or (rank_of(node.outputs[0]) or 0) > 2)
+    return len(node.inputs) == 2 and (
+        computed or (rank_of(node.outputs[0]) or 0) > 2
+    )
 
 
 def _is_binary(node: ir.Node) -> bool:
-    return len(node.inputs) == 2 and all(value is not None for value in node.inputs)
+    return len(node.inputs) == 2 and all(
+        value is not None for value in node.inputs
+    )
 
 
 def _is_clip(node: ir.Node) -> bool:
@@ -320,7 +343,9 @@ def _is_unary(node: ir.Node) -> bool:
     """A function of one element: every operand but one is a constant scalar."""
     computed = [value for value in node.inputs if constant(value) is None]
     return len(computed) == 1 and all(
-        scalar(value) is not None for value in node.inputs if value is not computed[0]
+        scalar(value) is not None
+        for value in node.inputs
+        if value is not computed[0]
     )
 
 
@@ -370,8 +395,13 @@ def _is_concat(node: ir.Node) -> bool:
 
 
 def _is_reshape(node: ir.Node) -> bool:
-    if constant(first(node)) is not None and not node.outputs[0].is_graph_output():
-        return False  # a constant goes through a Reshape only to become an output
+    if (
+        constant(first(node)) is not None
+        and not node.outputs[0].is_graph_output()
+    ):
+        return (
+            False  # a constant goes through a Reshape only to become an output
+        )
     return (
         constant_integers(operand(node, 1)) == shape_of(node.outputs[0])
         and int_attribute(node, "allowzero", 0) == 0
@@ -394,10 +424,16 @@ def _is_slice(node: ir.Node) -> bool:
         return False
     starts, ends, axes, steps = (part or () for part in parts)
     if steps == (-1,):
-        return starts == (-1,) and ends == (BACKWARDS,) and 0 <= axes[0] < len(shape)
+        return (
+            starts == (-1,)
+            and ends == (BACKWARDS,)
+            and 0 <= axes[0] < len(shape)
+        )
     return all(
         0 <= axis < len(shape) and 0 <= start < end <= shape[axis] and step >= 1
-        for start, end, axis, step in zip(starts, ends, axes, steps, strict=True)
+        for start, end, axis, step in zip(
+            starts, ends, axes, steps, strict=True
+        )
     )
 
 
@@ -444,7 +480,9 @@ def _is_gather(node: ir.Node) -> bool:
 def _is_modulus(node: ir.Node) -> bool:
     if first(node).dtype in INTEGER_NUMBERS:
         return len(node.inputs) == 2
-    return int_attribute(node, "fmod", 0) == 1 and scalar(operand(node, 1)) not in (
+    return int_attribute(node, "fmod", 0) == 1 and scalar(
+        operand(node, 1)
+    ) not in (
         None,
         0.0,
     )
@@ -485,7 +523,8 @@ _FORMS: dict[str, Callable[[ir.Node], bool]] = {
     "Gemm": _is_gemm,
     "MatMul": _is_matmul,
     **dict.fromkeys(
-        ("Add", "Sub", "Mul", "Div", "Max", "Min", *BOOLEANS - {"Not"}), _is_binary
+        ("Add", "Sub", "Mul", "Div", "Max", "Min", *BOOLEANS - {"Not"}),
+        _is_binary,
     ),
     "Where": _is_choice,
     "ArgMax": _is_arg_max,

@@ -38,7 +38,9 @@ def note_inputs(model: ir.Model) -> int:
     """
     count = 0
     for value in model.graph.inputs:
-        uses = list(_uses(value, cut=value.dtype != ir.DataType.FLOAT, clipped=False))
+        uses = list(
+            _uses(value, cut=value.dtype != ir.DataType.FLOAT, clipped=False)
+        )
         sizes = [size for use in uses if (size := _size(use)) is not None]
         only = len(sizes) == len(uses)
         if sizes and (only or value.dtype != ir.DataType.FLOAT):

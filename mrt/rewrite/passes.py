@@ -16,7 +16,9 @@ from mrt.rewrite import canonical
 from mrt.rewrite.constants.fold_booleans import fold_booleans
 from mrt.rewrite.constants.fold_constants import fold_constants
 from mrt.rewrite.constants.fold_functions import fold_functions
-from mrt.rewrite.constants.fold_products_with_zero import fold_products_with_zero
+from mrt.rewrite.constants.fold_products_with_zero import (
+    fold_products_with_zero,
+)
 from mrt.rewrite.constants.fold_row_operators import fold_row_operators
 from mrt.rewrite.constants.lift_constants import lift_constants
 from mrt.rewrite.constants.nonzero_unique import fold_nonzero_unique
@@ -40,8 +42,12 @@ from mrt.rewrite.image.resize_by_integers import lower_resize_by_integers
 from mrt.rewrite.linear.conv1d import lower_conv1d
 from mrt.rewrite.linear.conv3d import lower_conv3d
 from mrt.rewrite.linear.conv_bias import add_conv_bias
-from mrt.rewrite.linear.conv_pool_attributes import canonicalize_conv_pool_attributes
-from mrt.rewrite.linear.dilated_conv_transpose import lower_dilated_conv_transpose
+from mrt.rewrite.linear.conv_pool_attributes import (
+    canonicalize_conv_pool_attributes,
+)
+from mrt.rewrite.linear.dilated_conv_transpose import (
+    lower_dilated_conv_transpose,
+)
 from mrt.rewrite.linear.einsum import lower_einsum
 from mrt.rewrite.linear.fold_reversed_channels import fold_reversed_channels
 from mrt.rewrite.linear.fuse_affine_after import fuse_affine_after
@@ -71,7 +77,9 @@ from mrt.rewrite.movement.transpose_concat_slice import (
     canonicalize_transpose_concat_slice,
 )
 from mrt.rewrite.normalization.add_masks_last import add_masks_last
-from mrt.rewrite.normalization.batch_normalization import lower_batch_normalization
+from mrt.rewrite.normalization.batch_normalization import (
+    lower_batch_normalization,
+)
 from mrt.rewrite.normalization.fuse_normalization import fuse_normalization
 from mrt.rewrite.normalization.fuse_normalization_affine import (
     fuse_normalization_affine,
@@ -175,7 +183,9 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
 # Far more rounds than any model needs; more means that two passes undo each other.
 MOST_ROUNDS = 1000
 
-MOST_BYTES = (1 << 31) - (1 << 24)  # of weights in one protobuf, with room for the rest
+MOST_BYTES = (1 << 31) - (
+    1 << 24
+)  # of weights in one protobuf, with room for the rest
 
 
 def rewrite(model: ir.Model) -> None:
@@ -202,7 +212,9 @@ def save(model: ir.Model, path: Path) -> None:
     write_to_metadata(model)
     unfinished = path.with_name(f"{path.name}.unfinished")
     try:
-        unfinished.write_bytes(ir.to_proto(model).SerializeToString(deterministic=True))
+        unfinished.write_bytes(
+            ir.to_proto(model).SerializeToString(deterministic=True)
+        )
         onnx.checker.check_model(
             unfinished, full_check=True
         )  # the file: fewer copies of the weights than of an object

@@ -41,7 +41,9 @@ class Decisions:
     """
 
     key: Mapping[str, Any] = field(default_factory=dict)
-    channel_scales: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    channel_scales: Mapping[str, tuple[float, ...]] = field(
+        default_factory=dict
+    )
     centres: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     layers: Mapping[str, LayerDecision] = field(default_factory=dict)
 
@@ -71,7 +73,9 @@ def file_of(table: Path, sha256: str) -> Path:
     return table.with_name(f"{table.stem}.{sha256[:16]}.npz")
 
 
-def read_layers(path: Path, names: list[str], sha256: str) -> dict[str, LayerDecision]:
+def read_layers(
+    path: Path, names: list[str], sha256: str
+) -> dict[str, LayerDecision]:
     """The layers of these names, in order; BadData for anything that `encoded` would not have written."""
     try:
         content = path.read_bytes()
@@ -94,7 +98,8 @@ def read_layers(path: Path, names: list[str], sha256: str) -> dict[str, LayerDec
             f"{path}: holds something else than {len(names)} layers; calibrate again"
         )
     return {
-        name: _layer(path, arrays, index) for index, name in enumerate(sorted(names))
+        name: _layer(path, arrays, index)
+        for index, name in enumerate(sorted(names))
     }
 
 
@@ -111,7 +116,9 @@ def _layer(
     return LayerDecision(weights, gains, bias)
 
 
-def _array(path: Path, stored: StoredArray | BadData | None, part: str) -> Array:
+def _array(
+    path: Path, stored: StoredArray | BadData | None, part: str
+) -> Array:
     allowed = ("int8", "int16") if part == "weights" else ("float64",)
     if (
         not isinstance(stored, StoredArray)
@@ -127,5 +134,7 @@ def _array(path: Path, stored: StoredArray | BadData | None, part: str) -> Array
         else np.empty(stored.shape, stored.dtype)
     )
     if part != "weights" and not np.isfinite(array).all():
-        raise BadData(f"{path}: has {part} that are no finite numbers; calibrate again")
+        raise BadData(
+            f"{path}: has {part} that are no finite numbers; calibrate again"
+        )
     return array

@@ -43,7 +43,9 @@ class CalibrationOptions:
     side. `bits` is the precision for which entropy and mse weigh clipping against rounding.
     """
 
-    observer: str = option("mse", help="Rule that chooses ranges.", allowed=OBSERVERS)
+    observer: str = option(
+        "mse", help="Rule that chooses ranges.", allowed=OBSERVERS
+    )
     percentile: float = 99.999
     bits: int = 8
 
@@ -57,7 +59,9 @@ class CalibrationOptions:
                 f"percentile = {self.percentile!r}: expected a number above 50, up to 100"
             )
         if not 2 <= self.bits <= 16:
-            raise BadOption(f"bits = {self.bits!r}: expected a precision from 2 to 16")
+            raise BadOption(
+                f"bits = {self.bits!r}: expected a precision from 2 to 16"
+            )
 
     def key(self) -> dict[str, Any]:
         """The options that make a difference to the ranges."""
@@ -81,7 +85,9 @@ class CalibrationTable:
     model_sha256: str
     options: CalibrationOptions
     samples: int
-    data_sha256: str  # over the prepared samples, so that two tables can be told apart
+    data_sha256: (
+        str  # over the prepared samples, so that two tables can be told apart
+    )
     ranges: Mapping[str, MeasuredRange]
     channel_means: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     decisions: Decisions = field(default_factory=Decisions)
@@ -125,7 +131,9 @@ class CalibrationTable:
             f'"version": {VERSION}',
         ]
         if self.decisions.channel_scales:
-            lines.append(f'"channel_scales": {_object(self.decisions.channel_scales)}')
+            lines.append(
+                f'"channel_scales": {_object(self.decisions.channel_scales)}'
+            )
         if self.decisions.centres:
             lines.append(f'"centres": {_object(self.decisions.centres)}')
         if self.duplicates:
@@ -147,7 +155,9 @@ class CalibrationTable:
     def save(self, path: Path) -> None:
         """Write the file whole or not at all; before it, beside it, the integers of layers if there are any."""
         if self.decisions.layers:
-            _write(file_of(path, self.decisions.sha256), self.decisions.encoded())
+            _write(
+                file_of(path, self.decisions.sha256), self.decisions.encoded()
+            )
         _write(path, self.text().encode())
 
     @classmethod
@@ -156,14 +166,18 @@ class CalibrationTable:
         try:
             text = path.read_text(encoding="utf-8")
             content = json.loads(
-                text, object_pairs_hook=_no_duplicates, parse_constant=_no_constants
+                text,
+                object_pairs_hook=_no_duplicates,
+                parse_constant=_no_constants,
             )
         except OSError as problem:
             raise BadData(
                 f"{path}: cannot be read ({problem.strerror}); expected a calibration table"
             ) from None
         except (ValueError, RecursionError) as problem:
-            raise BadData(f"{path}: is not a calibration table ({problem})") from None
+            raise BadData(
+                f"{path}: is not a calibration table ({problem})"
+            ) from None
         try:
             return _from_json(content, path)
         except (_LieError, BadOption) as problem:
@@ -203,7 +217,12 @@ def _from_json(content: Any, path: Path) -> CalibrationTable:
     )
     for key in ("data_sha256", "model_sha256"):
         _expect(isinstance(content[key], str), f"{key} must be text")
-    content = {"channel_scales": {}, "centres": {}, "layers": {}, "twins": {}} | content
+    content = {
+        "channel_scales": {},
+        "centres": {},
+        "layers": {},
+        "twins": {},
+    } | content
     for key in (
         "ranges",
         "channel_means",
@@ -220,7 +239,8 @@ def _from_json(content: Any, path: Path) -> CalibrationTable:
         samples=content["samples"],
         data_sha256=content["data_sha256"],
         ranges={
-            name: _read_range(name, item) for name, item in content["ranges"].items()
+            name: _read_range(name, item)
+            for name, item in content["ranges"].items()
         },
         channel_means={
             name: _numbers(name, item)
@@ -290,7 +310,8 @@ def _read_options(content: dict[str, Any]) -> CalibrationOptions:
         )
     options = CalibrationOptions(**content)
     _expect(
-        options.key() == content, f"has the options {content}, expected {options.key()}"
+        options.key() == content,
+        f"has the options {content}, expected {options.key()}",
     )
     return options
 
@@ -329,7 +350,10 @@ def _numbers(name: str, content: Any) -> tuple[float, ...]:
         type(item) in (int, float) for item in content
     )
     _expect(
-        good and all(abs(item) < 2**1024 and math.isfinite(item) for item in content),
+        good
+        and all(
+            abs(item) < 2**1024 and math.isfinite(item) for item in content
+        ),
         f"'{name}' needs a list of finite numbers",
     )
     return tuple(float(item) for item in content)
@@ -370,4 +394,6 @@ def _write(path: Path, content: bytes) -> None:
         temporary.replace(path)
     except OSError as problem:
         temporary.unlink(missing_ok=True)
-        raise BadData(f"{path}: cannot be written ({problem.strerror})") from None
+        raise BadData(
+            f"{path}: cannot be written ({problem.strerror})"
+        ) from None

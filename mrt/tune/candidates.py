@@ -41,7 +41,9 @@ class Candidate:
     after: int
 
 
-def raised(options: QuantizeOptions, chosen: Iterable[Candidate]) -> QuantizeOptions:
+def raised(
+    options: QuantizeOptions, chosen: Iterable[Candidate]
+) -> QuantizeOptions:
     """The options with these candidates at `after` bits."""
     layers = dict(options.layers)
     for item in chosen:
@@ -76,7 +78,10 @@ def _candidates(
         before = min(map(bits_of, names))
         if before < most:
             yield Candidate(
-                weights, tuple(names), before, NARROW if before < NARROW else most
+                weights,
+                tuple(names),
+                before,
+                NARROW if before < NARROW else most,
             )
 
 
@@ -92,13 +97,17 @@ def _weight_groups(model: ir.Model) -> list[list[str]]:
         }.get(node.op_type, ())
         for value in (node.inputs[place] for place in places):
             if value is not None and value.const_value is not None:
-                groups.setdefault(id(value), []).append(str(node.outputs[0].name))
+                groups.setdefault(id(value), []).append(
+                    str(node.outputs[0].name)
+                )
     return list(groups.values())
 
 
 def _value_groups(model: ir.Model, start: Proven) -> list[list[str]]:
     """Names of the values that the program holds in 8 bits, those of one format and origin together."""
-    words = {str(value.name): shared_range_of(value) for value in _values(model)}
+    words = {
+        str(value.name): shared_range_of(value) for value in _values(model)
+    }
     sets = _Sets()
     for number, operands in _passing(start.program):
         for operand in operands:
@@ -128,14 +137,18 @@ def _values(model: ir.Model) -> Iterator[ir.Value]:
 
 
 def _passing(program: Program) -> Iterator[tuple[int, Sequence[int]]]:
-    for number, item in enumerate(program.instructions, program.first_instruction):
+    for number, item in enumerate(
+        program.instructions, program.first_instruction
+    ):
         if item.name in PASSES_ON:
             yield (
                 number,
                 [
                     value
                     for value in item.operands
-                    if not 0 <= value - len(program.inputs) < len(program.constants)
+                    if not 0
+                    <= value - len(program.inputs)
+                    < len(program.constants)
                 ],
             )
 
@@ -144,11 +157,15 @@ def _sources(program: Program) -> list[tuple[int, str]]:
     """Which float value each value of the program stands for, in order."""
     assert program.metadata is not None
     inner: Mapping[int, str] = {
-        number: meaning.source for number, meaning in program.metadata.values.items()
+        number: meaning.source
+        for number, meaning in program.metadata.values.items()
     }
     return sorted(
         [
-            *((number, item.name) for number, item in enumerate(program.inputs)),
+            *(
+                (number, item.name)
+                for number, item in enumerate(program.inputs)
+            ),
             *inner.items(),
         ]
     )

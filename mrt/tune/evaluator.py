@@ -21,7 +21,9 @@ from mrt.evaluate.scores import Noise, ranking
 from mrt.tune.margins import Contest, expected_disagreement, is_distribution
 
 Outputs = dict[str, npt.NDArray[Any]]
-LEAST_LOSS = 0.25  # of disagreements: fewer are never expected to cost a right answer
+LEAST_LOSS = (
+    0.25  # of disagreements: fewer are never expected to cost a right answer
+)
 LOW_MARGINS = (
     1 / 3
 )  # the samples that tell what a disagreement costs: those with the lowest margins
@@ -82,7 +84,8 @@ class Evaluator:
             self._contests = [self._contest(real) for real in self._real]
             more = [self._contest(session.run(sample)) for sample in others]
             self._margins = [
-                float(contest.margins[0]) for contest in (*self._contests, *more)
+                float(contest.margins[0])
+                for contest in (*self._contests, *more)
             ]
 
     def _contest(self, real: Outputs) -> Contest:
@@ -99,7 +102,9 @@ class Evaluator:
 
         def one(sample: Sample) -> Outputs:
             return dict(
-                boundary.dequantize(source, runs.run(boundary.quantize(source, sample)))
+                boundary.dequantize(
+                    source, runs.run(boundary.quantize(source, sample))
+                )
             )
 
         return Pending(
@@ -118,7 +123,9 @@ class Evaluator:
             for noise in noises.values()
         ]
         worst = -10 * math.log10(max(ratios)) if max(ratios) > 0 else math.inf
-        return Score(worst, self._class_score(outputs) if self._contests else None)
+        return Score(
+            worst, self._class_score(outputs) if self._contests else None
+        )
 
     def _class_score(self, outputs: Sequence[Outputs]) -> ClassScore:
         found = [output[self._first].reshape(-1) for output in outputs]
@@ -127,7 +134,8 @@ class Evaluator:
             for contest, item in zip(self._contests, found, strict=True)
         ]
         expected = expected_disagreement(
-            self._margins, [math.sqrt(float(np.mean(noise**2))) for noise in noises]
+            self._margins,
+            [math.sqrt(float(np.mean(noise**2))) for noise in noises],
         )
         best = [int(np.argmax(item)) for item in found]
         same = [
@@ -140,7 +148,11 @@ class Evaluator:
                 int(c.classes[0]) == label
                 for c, label in zip(self._contests, self._labels, strict=True)
             )
-            drop = 100 * (right - sum(map(int.__eq__, best, self._labels))) / len(best)
+            drop = (
+                100
+                * (right - sum(map(int.__eq__, best, self._labels)))
+                / len(best)
+            )
         return ClassScore(
             sum(same) / len(same),
             expected,
@@ -164,11 +176,15 @@ class Evaluator:
         )
         return max(ahead / len(close), LEAST_LOSS)
 
-    def distance(self, left: Sequence[Outputs], right: Sequence[Outputs]) -> float:
+    def distance(
+        self, left: Sequence[Outputs], right: Sequence[Outputs]
+    ) -> float:
         """The power of the difference between two programs' outputs, in what the judge looks at; for comparison only."""
         return math.fsum(
             self._apart(real, a, b)
-            for real, a, b in zip(self._real[: len(left)], left, right, strict=True)
+            for real, a, b in zip(
+                self._real[: len(left)], left, right, strict=True
+            )
         )
 
     def _apart(self, real: Outputs, left: Outputs, right: Outputs) -> float:

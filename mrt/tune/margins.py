@@ -14,7 +14,10 @@ FloatArray = npt.NDArray[np.float64]
 CONTENDERS = 5  # classes whose differences from the best one are watched
 LEAST_SHARE = 1e-3  # of the best probability: what is below is no contender, and its logarithm all rounding
 SUM_TOLERANCE = 1e-2  # of probabilities, from 1: those of a program are rounded
-LOW_SHARE, FEWEST_LOW = 0.1, 8  # the margins near 0, see `expected_disagreement`
+LOW_SHARE, FEWEST_LOW = (
+    0.1,
+    8,
+)  # the margins near 0, see `expected_disagreement`
 
 
 def is_distribution(output: npt.NDArray[Any]) -> bool:
@@ -39,10 +42,15 @@ class Contest:
         """Of a float output, a vector of classes; of equals the lower index is better."""
         flat = output.reshape(-1).astype(np.float64)
         order = np.argsort(-flat, kind="stable")[: CONTENDERS + 1]
-        logarithmic, floor = is_distribution(flat), float(flat[order[0]]) * LEAST_SHARE
+        logarithmic, floor = (
+            is_distribution(flat),
+            float(flat[order[0]]) * LEAST_SHARE,
+        )
         if logarithmic:
             order = order[: max(2, int((flat[order] >= floor).sum()))]
-        return cls(order, logarithmic, floor, _ahead(flat[order], logarithmic, floor))
+        return cls(
+            order, logarithmic, floor, _ahead(flat[order], logarithmic, floor)
+        )
 
     def noise(self, output: npt.NDArray[Any]) -> FloatArray:
         """By how much each margin is another in the output of a program."""
@@ -66,10 +74,12 @@ def expected_disagreement(
     lowest tenth, at least 8, is spread evenly from 0 to the greatest of them.
     """
     ordered = sorted(margins)
-    low = min(max(math.ceil(len(ordered) * LOW_SHARE), FEWEST_LOW), len(ordered))
-    return math.fsum(_overturned(ordered, low, item) for item in deviations) / len(
-        deviations
+    low = min(
+        max(math.ceil(len(ordered) * LOW_SHARE), FEWEST_LOW), len(ordered)
     )
+    return math.fsum(
+        _overturned(ordered, low, item) for item in deviations
+    ) / len(deviations)
 
 
 def _overturned(ordered: Sequence[float], low: int, deviation: float) -> float:

@@ -65,7 +65,10 @@ def _table(outcome: TuningResult) -> list[str]:
         "  "
         + "  ".join(
             [
-                *(cell.rjust(width) for cell, width in zip(row, widths, strict=False)),
+                *(
+                    cell.rjust(width)
+                    for cell, width in zip(row, widths, strict=False)
+                ),
                 row[4],
             ]
         )
@@ -78,7 +81,9 @@ def _name(candidate: Candidate) -> str:
     name = candidate.names[0]
     shown = name if len(name) <= WIDEST_NAME else f"{name[:WIDEST_NAME]}..."
     more = (
-        f" and {len(candidate.names) - 1} with it" if len(candidate.names) > 1 else ""
+        f" and {len(candidate.names) - 1} with it"
+        if len(candidate.names) > 1
+        else ""
     )
     return f"{'weights of' if candidate.weights else 'value'} {shown}{more}"
 

@@ -76,13 +76,17 @@ def tune(
     while not target.met(after):
         candidates = find_candidates(model, make(options), options)
         if not candidates:
-            raise TargetMissed(_missed(target, before, after, len(evaluator.samples)))
+            raise TargetMissed(
+                _missed(target, before, after, len(evaluator.samples))
+            )
         everything = raised(options, candidates)
         best = evaluator.score(make(everything))
         if not target.met(best) and not find_candidates(
             model, make(everything), everything
         ):
-            raise TargetMissed(_missed(target, before, best, len(evaluator.samples)))
+            raise TargetMissed(
+                _missed(target, before, best, len(evaluator.samples))
+            )
         found = measure(
             make,
             evaluator,
@@ -91,7 +95,9 @@ def tune(
             progress,
         )
         if target.met(best):
-            chosen = Trial(make, evaluator, options, target, progress).fewest(found)
+            chosen = Trial(make, evaluator, options, target, progress).fewest(
+                found
+            )
             options = raised(options, [item.candidate for item in chosen])
         else:  # 8 bits everywhere are not enough
             chosen, options = found, everything
@@ -127,8 +133,12 @@ class Trial:
     def meets(self, chosen: Sequence[Measured]) -> bool:
         """Whether the target is met with these."""
         self.done += 1
-        self.progress("raising layers", self.done, max(self.done, MOST_LOWERINGS))
-        program = self.make(raised(self.options, [item.candidate for item in chosen]))
+        self.progress(
+            "raising layers", self.done, max(self.done, MOST_LOWERINGS)
+        )
+        program = self.make(
+            raised(self.options, [item.candidate for item in chosen])
+        )
         return self.target.met(self.evaluator.score(program))
 
     def fewest(self, ordered: Sequence[Measured]) -> list[Measured]:
@@ -155,12 +165,15 @@ class Trial:
         return chosen
 
 
-def gains(chosen: Sequence[Measured], before: Score, after: Score) -> list[Bought]:
+def gains(
+    chosen: Sequence[Measured], before: Score, after: Score
+) -> list[Bought]:
     """What all of them gained in the worst output's SNR, each by its share of the noise that they take off."""
     whole = after.worst_snr_db - before.worst_snr_db
     noise = math.fsum(item.noise for item in chosen)
     shares = [
-        item.noise / noise * whole if math.isfinite(whole) else 0.0 for item in chosen
+        item.noise / noise * whole if math.isfinite(whole) else 0.0
+        for item in chosen
     ]
     return [
         Bought(item.candidate, share, item.work)

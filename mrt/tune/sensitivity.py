@@ -50,7 +50,11 @@ def measure(
     """Those candidates that make a difference, best worth first."""
     wide = raised(
         options,
-        [replace(item, after=WIDE_VALUES) for item in candidates if not item.weights],
+        [
+            replace(item, after=WIDE_VALUES)
+            for item in candidates
+            if not item.weights
+        ],
     )
     base = make(wide)
     outputs = evaluator.start(base, SAMPLES).outputs()
@@ -63,7 +67,9 @@ def measure(
         noise = evaluator.distance(outputs, pending.outputs())
         if noise > 0:
             found.append(
-                Measured(item, noise, _difference(cost(high).work, cost(low).work))
+                Measured(
+                    item, noise, _difference(cost(high).work, cost(low).work)
+                )
             )
         done = len(candidates) - len(waiting)
         progress("measuring layers", done, len(candidates))

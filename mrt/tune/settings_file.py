@@ -91,9 +91,13 @@ def _update(
 
 def _item(value: Any, *, inline: bool) -> Item:
     if not isinstance(value, Mapping):
-        item: Item = tomlkit.item(list(value) if isinstance(value, tuple) else value)
+        item: Item = tomlkit.item(
+            list(value) if isinstance(value, tuple) else value
+        )
         return item
-    table: InlineTable | Table = tomlkit.inline_table() if inline else tomlkit.table()
+    table: InlineTable | Table = (
+        tomlkit.inline_table() if inline else tomlkit.table()
+    )
     for key, entry in value.items():
         nested = isinstance(entry, Mapping) and all(
             isinstance(inner, Mapping) for inner in value.values()

@@ -48,7 +48,10 @@ class Target:
                 classes.agreement >= self.value
                 and classes.expected_disagreement <= ROOM * (1 - self.value)
             )
-        return classes.drop <= self.value and classes.expected_drop <= ROOM * self.value
+        return (
+            classes.drop <= self.value
+            and classes.expected_drop <= ROOM * self.value
+        )
 
     def __str__(self) -> str:
         if self.kind == "agreement":

@@ -46,14 +46,19 @@ def test_a_row_that_cannot_be_measured_says_why_and_no_numbers():
     )
     lines = page([failed, OURS], {}, 100).splitlines()
     assert (
-        f"| NNCF: nncf is not installed (pip install .[bench]) |{' - |' * 8}" in lines
+        f"| NNCF: nncf is not installed (pip install .[bench]) |{' - |' * 8}"
+        in lines
     )
     assert "500 images; float top-1 64.4 %." in lines
 
 
-def test_without_the_models_it_says_so_and_writes_nothing(monkeypatch, tmp_path):
+def test_without_the_models_it_says_so_and_writes_nothing(
+    monkeypatch, tmp_path
+):
     monkeypatch.setattr(variants, "SHARED", tmp_path)
-    done = CliRunner().invoke(accuracy.main, ["--output", str(tmp_path / "page.md")])
+    done = CliRunner().invoke(
+        accuracy.main, ["--output", str(tmp_path / "page.md")]
+    )
     assert done.exit_code == 0
     assert "squeezenet1.1_fp32.onnx is absent" in done.output.replace("\n", " ")
     assert not (tmp_path / "page.md").exists()
@@ -88,7 +93,10 @@ def test_kept_figures_of_ours_hold_until_the_converter_changes_and_the_peers_lon
     ]
     assert asked == ["mrt", "nncf"]
     monkeypatch.setattr(accuracy, "converter", lambda: "later")
-    assert [ask("mrt", kept=True), ask("nncf")] == ["mrt", "nncf"] and asked == [
+    assert [ask("mrt", kept=True), ask("nncf")] == [
+        "mrt",
+        "nncf",
+    ] and asked == [
         "mrt",
         "nncf",
     ]

@@ -21,7 +21,12 @@ def test_without_the_data_it_names_what_is_absent_and_stops(tmp_path):
     ]
     environment = {**os.environ, "MRT_SHARED": str(tmp_path), "COLUMNS": "400"}
     done = subprocess.run(
-        words, cwd=ROOT, env=environment, text=True, capture_output=True, check=False
+        words,
+        cwd=ROOT,
+        env=environment,
+        text=True,
+        capture_output=True,
+        check=False,
     )
     assert done.returncode == 1
     assert (
@@ -43,7 +48,10 @@ def test_without_the_data_it_names_what_is_absent_and_stops(tmp_path):
             "'alexnet' is none of resnet50_v1, squeezenet1.1, mobilenetv2",
         ),
         (("--contenders", "engine,tvm"), "'tvm' is none of engine, reference"),
-        (("--threads", "1,0"), "'1,0': expected numbers of threads such as 1,2"),
+        (
+            ("--threads", "1,0"),
+            "'1,0': expected numbers of threads such as 1,2",
+        ),
     ],
 )
 def test_a_wrong_choice_is_refused_by_name(words, sentence):

@@ -16,7 +16,10 @@ ONE = Measured(
     (250.0, 240.0, 260.0),
 )
 TWO = Measured(
-    2, 4_000_000_000, (Row("engine", (12.0,)), Row("openvino-int8", (15.0,))), (400.0,)
+    2,
+    4_000_000_000,
+    (Row("engine", (12.0,)), Row("openvino-int8", (15.0,))),
+    (400.0,),
 )
 
 
@@ -30,7 +33,9 @@ def test_the_ratio_is_our_time_over_theirs():
 
 
 def test_the_rate_and_its_share_of_the_peak_of_the_same_rounds():
-    assert ONE.rate("engine") == pytest.approx(4 / 0.021)  # giga-MAC over seconds
+    assert ONE.rate("engine") == pytest.approx(
+        4 / 0.021
+    )  # giga-MAC over seconds
     assert ONE.share("engine") == pytest.approx(4 / 0.021 / 250)
 
 
@@ -62,7 +67,10 @@ def test_everything_is_in_the_json():
         json.dumps(
             as_json(
                 {"cores": 2},
-                [Outcome("net", (ONE, TWO), NEEDS), Outcome("other", (exact,), NEEDS)],
+                [
+                    Outcome("net", (ONE, TWO), NEEDS),
+                    Outcome("other", (exact,), NEEDS),
+                ],
             ),
             allow_nan=False,
         )
@@ -72,13 +80,17 @@ def test_everything_is_in_the_json():
     assert made["models"]["net"]["footprint"]["peak_bytes"] == 10**8
     assert one["peak_gmacs"] == 250
     assert one["contenders"]["engine"]["readings_ms"] == [21.0, 20.0, 100.0]
-    assert one["contenders"]["openvino-int8"]["engine_ratio"] == pytest.approx(0.84)
+    assert one["contenders"]["openvino-int8"]["engine_ratio"] == pytest.approx(
+        0.84
+    )
     assert one["contenders"]["reference"] == {
         "median_ms": None, "engine_ratio": None, "gmacs": None, "peak_share": None,
         "busy_cores": None, "snr_db": None, "note": "too slow", "readings_ms": [],
     }  # fmt: skip
     assert made["models"]["net"]["threads"]["2"]["gain"] == pytest.approx(1.75)
     assert (
-        made["models"]["other"]["threads"]["1"]["contenders"]["engine"]["snr_db"]
+        made["models"]["other"]["threads"]["1"]["contenders"]["engine"][
+            "snr_db"
+        ]
         is None
     )

@@ -19,7 +19,9 @@ def test_nobody_always_follows_the_same_neighbour():
     pairs = {
         pair
         for number in range(8)
-        for pair in zip(order("abcd", number), order("abcd", number)[1:], strict=False)
+        for pair in zip(
+            order("abcd", number), order("abcd", number)[1:], strict=False
+        )
     }
     assert all(
         len({before for before, name in pairs if name == wanted}) >= 2

@@ -56,19 +56,30 @@ def test_the_markdown_table():
 
 def test_notes_are_listed_once_under_the_table():
     made = markdown({}, [OUTCOME, OUTCOME], [1, 2])
-    assert made.count("- OpenVINO int8: NNCF\n- OpenVINO int8: no second core\n") == 1
+    assert (
+        made.count("- OpenVINO int8: NNCF\n- OpenVINO int8: no second core\n")
+        == 1
+    )
 
 
 def test_a_bar_in_a_cell_does_not_break_the_table():
-    assert grid(["a", "b"], [["x|y", "1"]]) == "| a | b |\n| --- | ---: |\n| x/y | 1 |"
+    assert (
+        grid(["a", "b"], [["x|y", "1"]])
+        == "| a | b |\n| --- | ---: |\n| x/y | 1 |"
+    )
 
 
 def test_the_terminal_table_fits_80_columns_and_says_why_a_row_is_empty():
     slow = Row("reference", (1139.59,), busy_cores=1.0, snr_db=42.7)
     absent = Row("openvino-int8", note="not installed (pip install .[bench])")
-    float32 = Row("onnxruntime-float32", (100.51,), busy_cores=1.0, snr_db=-10.1)
+    float32 = Row(
+        "onnxruntime-float32", (100.51,), busy_cores=1.0, snr_db=-10.1
+    )
     part = Measured(
-        1, 4_000_000_000, (Row("engine", (20.0,)), slow, float32, absent), (250.0,)
+        1,
+        4_000_000_000,
+        (Row("engine", (20.0,)), slow, float32, absent),
+        (250.0,),
     )
     console = Console(width=80, record=True, file=StringIO())
     console.print(part_table("net", part))
@@ -102,7 +113,9 @@ def test_other_work_on_the_machine_is_reported():
     assert "as little as 66 % of a core" in disturbed(
         [outcome(1, 0.99), outcome(1, 0.66)]
     )
-    assert "as little as 66 % of a core" in markdown({}, [outcome(1, 0.66)], [1])
+    assert "as little as 66 % of a core" in markdown(
+        {}, [outcome(1, 0.66)], [1]
+    )
 
 
 def test_memory_says_when_it_is_not_the_engine_s():

@@ -70,7 +70,10 @@ def test_an_engine_that_differs_from_the_reference_is_called_wrong(model):
 def test_an_answer_is_compared_with_float32(model):
     found = rows(
         model,
-        [contender("onnxruntime-float32"), contender("openvino-int8", ANSWER * 0.9)],
+        [
+            contender("onnxruntime-float32"),
+            contender("openvino-int8", ANSWER * 0.9),
+        ],
     )
     assert found["openvino-int8", 1].snr_db == pytest.approx(20)
     assert found["onnxruntime-float32", 1].snr_db is None
@@ -113,4 +116,6 @@ def test_the_peak_is_read_in_the_same_rounds(model, monkeypatch):
 def test_a_fresh_process_says_what_loading_and_running_takes(model):
     needs = bench.run_model(model, [contender(OURS)], [1], 1).footprint
     assert 0 < needs.load_s < needs.load_and_run_s
-    assert 10e6 < needs.peak_bytes < 1e9  # Python and numpy alone are in between
+    assert (
+        10e6 < needs.peak_bytes < 1e9
+    )  # Python and numpy alone are in between

@@ -21,7 +21,10 @@ FIGURES = Figures(
 
 def test_an_architecture_is_a_row_in_each_table():
     lines = page([FIGURES]).splitlines()
-    assert "| small | 32x32 | 2.50 | 10.00 | 2.50 | 4.00 | 7.25 | 38.0 | yes |" in lines
+    assert (
+        "| small | 32x32 | 2.50 | 10.00 | 2.50 | 4.00 | 7.25 | 38.0 | yes |"
+        in lines
+    )
     assert "| small | 3.00 | 0.04 | 3.10 | 0.05 | 0.00 |" in lines
     assert "| small | 2 Conv, 1 Relu | 2 conv2d, 2 rescale |" in lines
     assert "1 of 1 convert." in lines
@@ -29,10 +32,14 @@ def test_an_architecture_is_a_row_in_each_table():
 
 def test_one_that_does_not_convert_is_named_with_the_reason_and_in_no_table():
     text = page(
-        [FIGURES, Figures("odd", 224, failure="n (Custom): unsupported operator")]
+        [
+            FIGURES,
+            Figures("odd", 224, failure="n (Custom): unsupported operator"),
+        ]
     )
     assert (
-        "1 of 2 convert.\n\n- odd does not: n (Custom): unsupported operator\n" in text
+        "1 of 2 convert.\n\n- odd does not: n (Custom): unsupported operator\n"
+        in text
     )
     assert "| odd" not in text
 
@@ -57,23 +64,37 @@ def test_one_that_does_not_convert_is_named_with_the_reason_and_in_no_table():
     ],
     ids=lambda item: getattr(item, "op_type", ""),
 )
-def test_float_operations_are_counted_from_shapes(one, shapes, weights, expected):
-    arrays = {name: np.zeros(shape, np.float32) for name, shape in weights.items()}
+def test_float_operations_are_counted_from_shapes(
+    one, shapes, weights, expected
+):
+    arrays = {
+        name: np.zeros(shape, np.float32) for name, shape in weights.items()
+    }
     (found,) = graph_of([one], shapes, arrays).graph
     assert float_work(found) == expected
 
 
-def test_without_the_symbols_it_says_so_and_writes_nothing(monkeypatch, tmp_path):
+def test_without_the_symbols_it_says_so_and_writes_nothing(
+    monkeypatch, tmp_path
+):
     monkeypatch.setattr(zoo, "SHARED", tmp_path)
-    done = CliRunner().invoke(results.main, ["--output", str(tmp_path / "page.md")])
+    done = CliRunner().invoke(
+        results.main, ["--output", str(tmp_path / "page.md")]
+    )
     assert done.exit_code == 0
-    assert "41 of 41 architectures are absent from" in done.output.replace("\n", " ")
+    assert "41 of 41 architectures are absent from" in done.output.replace(
+        "\n", " "
+    )
     assert not (tmp_path / "page.md").exists()
 
 
 @needs_shared
-def test_kept_figures_are_taken_as_long_as_nothing_changed(monkeypatch, tmp_path):
-    item = next(item for item in zoo.architectures() if item.name == "mobilenet0.25")
+def test_kept_figures_are_taken_as_long_as_nothing_changed(
+    monkeypatch, tmp_path
+):
+    item = next(
+        item for item in zoo.architectures() if item.name == "mobilenet0.25"
+    )
     monkeypatch.setattr(results, "CACHE", tmp_path)
     monkeypatch.setattr(results, "converter", lambda: "now")
     measured = []
@@ -88,16 +109,20 @@ def test_kept_figures_are_taken_as_long_as_nothing_changed(monkeypatch, tmp_path
     assert measured == ["mobilenet0.25"]
     monkeypatch.setattr(results, "converter", lambda: "later")
     assert results.figures_of(item, kept=True) == FIGURES and len(measured) == 1
-    assert results.figures_of(item, kept=False) == FIGURES and len(measured) == 2
     assert (
-        json.loads((tmp_path / "mobilenet0.25.json").read_text())["key"][1] == "later"
+        results.figures_of(item, kept=False) == FIGURES and len(measured) == 2
+    )
+    assert (
+        json.loads((tmp_path / "mobilenet0.25.json").read_text())["key"][1]
+        == "later"
     )
 
 
 @pytest.mark.slow
 @needs_shared
 @pytest.mark.parametrize(
-    "name", ["mobilenet0.25", "squeezenet1.1", "resnet18_v1", "mobilenetv3_small"]
+    "name",
+    ["mobilenet0.25", "squeezenet1.1", "resnet18_v1", "mobilenetv3_small"],
 )
 def test_an_architecture_converts_and_both_machines_agree(name):
     item = next(item for item in zoo.architectures() if item.name == name)

@@ -22,7 +22,11 @@ NUMBER = re.compile(r"(?<![\w.])C\d+\b")  # C7, but not conv2d.C7
 @cache
 def _functions(module: str) -> dict[str, ast.FunctionDef]:
     tree = ast.parse((REFERENCE / f"{module}.py").read_text(encoding="utf-8"))
-    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    return {
+        node.name: node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+    }
 
 
 @cache
@@ -38,7 +42,9 @@ def _imports(module: str) -> dict[str, str]:
     }
 
 
-def _reached(module: str, function: str, seen: set[tuple[str, str]]) -> set[str]:
+def _reached(
+    module: str, function: str, seen: set[tuple[str, str]]
+) -> set[str]:
     """Constraint numbers written as literals in a function or in any that it names, inside cvm/reference."""
     if (module, function) in seen or function not in _functions(module):
         return set()
@@ -52,7 +58,9 @@ def _reached(module: str, function: str, seen: set[tuple[str, str]]) -> set[str]
         ):
             found.add(node.value)
         if isinstance(node, ast.Name):
-            found |= _reached(_imports(module).get(node.id, module), node.id, seen)
+            found |= _reached(
+                _imports(module).get(node.id, module), node.id, seen
+            )
     return found
 
 
@@ -64,11 +72,12 @@ def _in_code(name: str) -> set[str]:
 
 
 def _broken_by_vectors(name: str) -> set[str]:
-    vectors = json.loads((VECTORS / f"{name}.json").read_text(encoding="utf-8"))[
-        "vectors"
-    ]
+    vectors = json.loads(
+        (VECTORS / f"{name}.json").read_text(encoding="utf-8")
+    )["vectors"]
     rules = [
-        vector.get("invalid") or vector.get("unproven") or "" for vector in vectors
+        vector.get("invalid") or vector.get("unproven") or ""
+        for vector in vectors
     ]
     return {
         rule.removeprefix(f"{name}.")
@@ -89,27 +98,33 @@ def _sections() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", INSTRUCTIONS)
-def test_specification_numbers_the_constraints_that_the_code_has(name: str) -> None:
+def test_specification_numbers_the_constraints_that_the_code_has(
+    name: str,
+) -> None:
     assert name in _sections(), f"instruction '{name}' has no section"
     assert set(NUMBER.findall(_sections()[name])) == _in_code(name)
 
 
 @pytest.mark.parametrize("name", INSTRUCTIONS)
 def test_every_constraint_has_a_vector_that_breaks_it(name: str) -> None:
-    assert (VECTORS / f"{name}.json").exists(), f"instruction '{name}' has no vectors"
+    assert (VECTORS / f"{name}.json").exists(), (
+        f"instruction '{name}' has no vectors"
+    )
     assert _broken_by_vectors(name) == _in_code(name)
 
 
 @pytest.mark.parametrize("name", INSTRUCTIONS)
 def test_every_instruction_has_a_vector_that_runs(name: str) -> None:
-    vectors = json.loads((VECTORS / f"{name}.json").read_text(encoding="utf-8"))[
-        "vectors"
-    ]
+    vectors = json.loads(
+        (VECTORS / f"{name}.json").read_text(encoding="utf-8")
+    )["vectors"]
     assert any("outputs" in vector for vector in vectors)
 
 
 def _source(*patterns: str) -> str:
-    paths = [path for pattern in patterns for path in sorted(ROOT.glob(pattern))]
+    paths = [
+        path for pattern in patterns for path in sorted(ROOT.glob(pattern))
+    ]
     assert paths
     return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
@@ -125,7 +140,9 @@ def test_every_instruction_has_its_places(name: str) -> None:
         "tests/support/cvm_programs.py": rf"\b{name}\b",
     }
     if INSTRUCTIONS[name].stage:
-        del places["cvm/engine/fuzz/*subjects.cpp"]  # drawn from the generated list
+        del places[
+            "cvm/engine/fuzz/*subjects.cpp"
+        ]  # drawn from the generated list
     missing = [
         place
         for place, pattern in places.items()

@@ -70,7 +70,9 @@ def _array(item: dict[str, Any], dtype: str) -> IntArray:
             else exact.reshape(item["shape"])
         )
     low, high = DTYPE_RANGES[dtype]
-    assert all(low <= value <= high for value in exact.flat), f"data outside {dtype}"
+    assert all(low <= value <= high for value in exact.flat), (
+        f"data outside {dtype}"
+    )
     return exact.astype(DTYPES[dtype])
 
 
@@ -91,15 +93,23 @@ def _program(name: str, vector: Vector) -> tuple[Program, dict[str, IntArray]]:
             "data outside its interval"
         )
         inputs.append(
-            Input(f"input{index}", TensorType(item["dtype"], array.shape), low, high)
+            Input(
+                f"input{index}",
+                TensorType(item["dtype"], array.shape),
+                low,
+                high,
+            )
         )
     numbers = {
         True: iter(range(len(inputs), len(inputs) + len(constants))),
         False: iter(range(len(inputs))),
     }
-    operands = tuple(next(numbers["constant" in item]) for item in vector["inputs"])
+    operands = tuple(
+        next(numbers["constant" in item]) for item in vector["inputs"]
+    )
     attributes = {
-        key: _attribute(value) for key, value in vector.get("attributes", {}).items()
+        key: _attribute(value)
+        for key, value in vector.get("attributes", {}).items()
     }
     result = Output("output", len(operands))
     return Program(
@@ -157,7 +167,9 @@ def _assert_engine_gives(
         _assert_outputs(seen[form.program.first_instruction], vector)
 
 
-@pytest.mark.skipif(not native.available(), reason="the native engine is not built")
+@pytest.mark.skipif(
+    not native.available(), reason="the native engine is not built"
+)
 def test_the_engine_runs_the_vectors_on_at_least_one_instruction_set() -> None:
     assert "portable" in native.isas()
 
@@ -185,7 +197,9 @@ def test_vector(name: str, vector: Vector) -> None:
     else:
         form = validate(program)
         _assert_outputs(run(form, arrays)["output"], vector)
-        _assert_outputs(run(check(program), arrays, checked=True)["output"], vector)
+        _assert_outputs(
+            run(check(program), arrays, checked=True)["output"], vector
+        )
         _assert_engine_gives(form, arrays, vector)
         if "bounds" in vector:
             _assert_bounds(program, vector["bounds"])

@@ -8,10 +8,24 @@ import numpy as np
 import pytest
 
 from cvm.file import format as file_format
-from cvm.program import Input, Instruction, Metadata, Output, Program, TensorType
+from cvm.program import (
+    Input,
+    Instruction,
+    Metadata,
+    Output,
+    Program,
+    TensorType,
+)
 from cvm.runtime import native
 from tests.support.command import NO_ENGINE, cvm, said
-from tests.support.run_programs import MEANINGS, chain, doubler, pair, save, save_array
+from tests.support.run_programs import (
+    MEANINGS,
+    chain,
+    doubler,
+    pair,
+    save,
+    save_array,
+)
 
 BIG = 2**31 - 1
 
@@ -24,7 +38,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def doubled(here: Path, **options: object) -> tuple[str, str]:
-    return save(doubler(**options), here), save_array([[1, 2, -3], [4, 5, 6]], here)  # type: ignore[arg-type]
+    return save(doubler(**options), here), save_array(
+        [[1, 2, -3], [4, 5, 6]], here
+    )  # type: ignore[arg-type]
 
 
 # --- run
@@ -57,19 +73,36 @@ def test_run_takes_and_gives_reals_through_the_scales(here: Path) -> None:
 
 def test_run_leaves_labels_alone_and_reads_many_inputs(here: Path) -> None:
     p = save(pair(), here)
-    np.savez(here / "x.npz", a=[[1, 2]], b=[[10, 20], [30, 40]], y=np.asarray(["cat"]))
+    np.savez(
+        here / "x.npz",
+        a=[[1, 2]],
+        b=[[10, 20], [30, 40]],
+        y=np.asarray(["cat"]),
+    )
     assert cvm("run", p, "--input", "x.npz", "-o", "out.npz").exit_code == 0
     with np.load(here / "out.npz") as out:
         assert out["total"].tolist() == [[11, 22], [31, 42]]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_any_number_of_threads_writes_the_same_bytes(here: Path, threads: int) -> None:
+def test_any_number_of_threads_writes_the_same_bytes(
+    here: Path, threads: int
+) -> None:
     p = save(chain(), here)
     x = save_array(np.arange(-90, 90).reshape(60, 3), here)
     for name, count in (("one", 1), ("many", threads)):
-        files = ["-o", f"{name}.npz", "--receipt", f"{name}.r", "--trace", f"{name}.t"]
-        assert cvm("run", p, "--input", x, "--threads", count, *files).exit_code == 0
+        files = [
+            "-o",
+            f"{name}.npz",
+            "--receipt",
+            f"{name}.r",
+            "--trace",
+            f"{name}.t",
+        ]
+        assert (
+            cvm("run", p, "--input", x, "--threads", count, *files).exit_code
+            == 0
+        )
     for suffix in ("npz", "r", "t"):
         assert (here / f"one.{suffix}").read_bytes() == (
             here / f"many.{suffix}"
@@ -88,10 +121,16 @@ def test_every_engine_writes_the_same_bytes(here: Path) -> None:
             "--trace",
             f"{engine}.t",
         ]
-        assert cvm("run", p, "--input", x, "--engine", engine, *files).exit_code == 0
+        assert (
+            cvm("run", p, "--input", x, "--engine", engine, *files).exit_code
+            == 0
+        )
         recorded = ["reference.r", "--trace", "reference.t"]
         assert (
-            cvm("replay", p, *recorded, "--input", x, "--engine", engine).exit_code == 0
+            cvm(
+                "replay", p, *recorded, "--input", x, "--engine", engine
+            ).exit_code
+            == 0
         )
     for engine in engines[1:]:
         for suffix in ("npz", "r", "t"):
@@ -108,13 +147,21 @@ def test_a_missing_engine_is_said_once_and_never_between_the_answers(
     result = cvm("run", p, "--input", x, "--receipt", "r.json", notice=True)
     assert (result.exit_code, result.stderr) == (0, NO_ENGINE)
     assert result.stdout.startswith("2 samples\n")
-    assert cvm("replay", p, "r.json", "--input", x, notice=True).stderr == NO_ENGINE
+    assert (
+        cvm("replay", p, "r.json", "--input", x, notice=True).stderr
+        == NO_ENGINE
+    )
     for command in (
         ["run", p, "--input", x, "--engine", "reference"],
         ["run", p, "--input", x, "--checked"],
     ):
         assert cvm(*command, notice=True).stderr == ""
-    for command in (["verify", p], ["show", p], ["cost", p, "--json"], ["digest", p]):
+    for command in (
+        ["verify", p],
+        ["show", p],
+        ["cost", p, "--json"],
+        ["digest", p],
+    ):
         assert cvm(*command, notice=True).stderr == ""
 
 
@@ -130,7 +177,9 @@ def test_the_native_engine_is_refused_where_it_is_missing_or_no_proof_is_wanted(
     )
     monkeypatch.setattr("cvm.runtime.native.available", lambda: False)
     sentence = "the native engine is not installed; to get it, pip install with a C++20 compiler, or a wheel"
-    assert said(cvm("run", p, "--input", x, "--engine", "native"), 2) == sentence
+    assert (
+        said(cvm("run", p, "--input", x, "--engine", "native"), 2) == sentence
+    )
     assert cvm("run", p, "--input", x, "--receipt", "r.json").exit_code == 0
     assert (
         said(cvm("replay", p, "r.json", "--input", x, "--engine", "native"), 2)
@@ -166,7 +215,15 @@ def test_checked_traps_naming_sample_instruction_and_value(
     p = save(doubler(high=BIG), here)
     x = save_array([[1, 2, 3], [0, 2**30, 0], [BIG, 0, 0]], here)
     result = cvm(
-        "run", p, "--input", x, "--checked", "--threads", threads, "-o", "out.npz"
+        "run",
+        p,
+        "--input",
+        x,
+        "--checked",
+        "--threads",
+        threads,
+        "-o",
+        "out.npz",
     )
     assert (
         said(result, 3)
@@ -197,9 +254,12 @@ def test_run_and_replay_refuse_what_takes_more_than_the_caller_allows(
     too_dear = "one sample costs 112; allowed are 111"
     assert said(cvm("run", p, "--input", x, "--max-cost", 111), 2) == too_dear
     assert (
-        said(cvm("replay", p, "r.json", "--input", x, "--max-cost", 111), 2) == too_dear
+        said(cvm("replay", p, "r.json", "--input", x, "--max-cost", 111), 2)
+        == too_dear
     )
-    too_large = "the bytes that one sample's values hold at once are 24; allowed are 23"
+    too_large = (
+        "the bytes that one sample's values hold at once are 24; allowed are 23"
+    )
     assert said(cvm("run", p, "--input", x, "--max-memory", 23), 2) == too_large
 
 
@@ -220,13 +280,18 @@ def refused(
 
 
 def test_run_refuses_input_files_that_are_none(here: Path) -> None:
-    assert refused(here, "absent.npy") == "absent.npy: No such file or directory"
+    assert (
+        refused(here, "absent.npy") == "absent.npy: No such file or directory"
+    )
     (here / "folder").mkdir()
     assert refused(here, "folder") == "folder: Is a directory"
     (here / "empty.npz").touch()
     assert refused(here, "empty.npz") == "empty.npz: the file is empty"
     (here / "text.npz").write_text("hello")
-    assert refused(here, "text.npz") == "text.npz: neither an .npy nor an .npz file"
+    assert (
+        refused(here, "text.npz")
+        == "text.npz: neither an .npy nor an .npz file"
+    )
     (here / "cut.npz").write_bytes(b"PK\3\4")
     assert (
         refused(here, "cut.npz")
@@ -247,7 +312,11 @@ def test_run_refuses_arrays_that_do_not_suit(here: Path) -> None:
     assert refused(here, save_array([[1, 2, 3]], here, dtype="f8")) == (
         "input 'x': holds float64; expected i32 integers; give --real to quantize real values by the program's scales"
     )
-    np.save(here / "objects.npy", np.asarray([[None, 1, 2]], object), allow_pickle=True)
+    np.save(
+        here / "objects.npy",
+        np.asarray([[None, 1, 2]], object),
+        allow_pickle=True,
+    )
     assert refused(here, "objects.npy") == (
         "objects.npy: holds Python objects, which are never loaded; expected real numbers"
     )
@@ -272,12 +341,16 @@ def test_run_refuses_output_paths_before_it_runs(here: Path) -> None:
     x = save_array([[1, 2, 3]], here)
     (here / "folder").mkdir()
     assert (
-        refused(here, x, "-o", "folder") == "folder: cannot be written: it is a folder"
+        refused(here, x, "-o", "folder")
+        == "folder: cannot be written: it is a folder"
     )
     assert refused(here, x, "-o", "nowhere/out.npz") == (
         f"nowhere/out.npz: cannot be written: the folder {here.resolve() / 'nowhere'} does not exist"
     )
-    assert refused(here, x, "-o", x) == "x.npy: cannot be written: it is also an input"
+    assert (
+        refused(here, x, "-o", x)
+        == "x.npy: cannot be written: it is also an input"
+    )
     assert (
         refused(here, x, "--receipt", "p.cvm")
         == "p.cvm: cannot be written: it is also an input"
@@ -295,9 +368,12 @@ def test_no_permission_is_said_and_leaves_nothing(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x = save_array([[1, 2, 3]], here)
-    monkeypatch.setattr("os.access", lambda *_: False)  # root may write anywhere
+    monkeypatch.setattr(
+        "os.access", lambda *_: False
+    )  # root may write anywhere
     assert (
-        refused(here, x, "-o", "out.npz") == "out.npz: cannot be written: no permission"
+        refused(here, x, "-o", "out.npz")
+        == "out.npz: cannot be written: no permission"
     )
 
 
@@ -320,7 +396,10 @@ def test_outputs_replace_files_and_follow_links(here: Path) -> None:
     (here / "link.json").symlink_to("real.json")
     assert cvm("run", p, "--input", x, "--receipt", "link.json").exit_code == 0
     assert (here / "link.json").is_symlink()
-    assert json.loads((here / "real.json").read_text())["format"] == "cvm-receipt-1"
+    assert (
+        json.loads((here / "real.json").read_text())["format"]
+        == "cvm-receipt-1"
+    )
 
 
 def test_a_pipe_is_written_into_not_replaced(here: Path) -> None:
@@ -336,16 +415,23 @@ def test_a_pipe_is_written_into_not_replaced(here: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["verify", "show", "digest", "cost", "run"])
-def test_every_command_refuses_what_is_no_program(here: Path, command: str) -> None:
+def test_every_command_refuses_what_is_no_program(
+    here: Path, command: str
+) -> None:
     save(doubler(), here)
     whole = (here / "p.cvm").read_bytes()
-    more = ["--input", save_array([[1, 2, 3]], here)] if command == "run" else []
+    more = (
+        ["--input", save_array([[1, 2, 3]], here)] if command == "run" else []
+    )
     assert (
         said(cvm(command, "absent.cvm", *more), 2)
         == "absent.cvm: No such file or directory"
     )
     (here / "empty.cvm").touch()
-    assert said(cvm(command, "empty.cvm", *more), 2) == "empty.cvm: the file is empty"
+    assert (
+        said(cvm(command, "empty.cvm", *more), 2)
+        == "empty.cvm: the file is empty"
+    )
     (here / "text.cvm").write_text("a text named .cvm")
     assert said(cvm(command, "text.cvm", *more), 2).startswith(
         "text.cvm: not a program: it begins with "
@@ -371,7 +457,12 @@ def test_a_program_that_breaks_a_rule_is_bad_input(here: Path) -> None:
     sentence = "%1 = clamp: min 1, max 0: need -2147483648 <= min <= max <= 2147483647 [clamp.C2]"
     assert said(cvm("verify", p), 2) == sentence
     assert (
-        said(cvm("run", p, "--input", save_array([[1, 2, 3]], here), "--checked"), 2)
+        said(
+            cvm(
+                "run", p, "--input", save_array([[1, 2, 3]], here), "--checked"
+            ),
+            2,
+        )
         == sentence
     )
 
@@ -406,7 +497,9 @@ def test_verify_all_lists_every_interval_and_slack(here: Path) -> None:
 
 
 def test_verify_json_says_the_same(here: Path) -> None:
-    found = json.loads(cvm("verify", save(chain(), here), "--json", "--all").output)
+    found = json.loads(
+        cvm("verify", save(chain(), here), "--json", "--all").output
+    )
     assert found["proven"] is True
     assert found["tightest"] == {
         "value": 1,
@@ -448,13 +541,18 @@ def test_show_lists_the_program(here: Path) -> None:
 
 
 def test_show_lists_labels_and_provenance(here: Path) -> None:
-    few, many = ("cat", "d\x1bog"), tuple(f"class {number}" for number in range(1000))
+    few, many = (
+        ("cat", "d\x1bog"),
+        tuple(f"class {number}" for number in range(1000)),
+    )
     p = save(chain(Metadata(labels=few, provenance={"made by": "hand"})), here)
     assert cvm("show", p).output.endswith(
         "labels\n  2: cat, d\\x1bog\n\nprovenance\n  made by: hand\n"
     )
     p = save(chain(Metadata(labels=many)), here)
-    assert "labels\n  1,000: class 0, class 1, class 2," in cvm("show", p).output
+    assert (
+        "labels\n  1,000: class 0, class 1, class 2," in cvm("show", p).output
+    )
     assert cvm("show", p).output.endswith(", class 7, ..\n")
 
 
@@ -482,7 +580,8 @@ def test_show_summarises_constants_and_needs_no_proof(here: Path) -> None:
 def test_names_from_a_file_cannot_drive_the_terminal(here: Path) -> None:
     x = Input("\x1b[2J\u202e", TensorType("i32", (1, 3)), 0, 9)
     p = save(
-        Program((x,), (), (Instruction("add", (0, 0)),), (Output("y\r", 1),)), here
+        Program((x,), (), (Instruction("add", (0, 0)),), (Output("y\r", 1),)),
+        here,
     )
     for result in (
         cvm("show", p),
@@ -494,12 +593,18 @@ def test_names_from_a_file_cannot_drive_the_terminal(here: Path) -> None:
 
 
 def test_digest_prints_the_id_and_the_metadata(here: Path) -> None:
-    bare, dressed = save(chain(), here, "a.cvm"), save(chain(MEANINGS), here, "b.cvm")
+    bare, dressed = (
+        save(chain(), here, "a.cvm"),
+        save(chain(MEANINGS), here, "b.cvm"),
+    )
     program_id, metadata = (
         file_format.program_id(chain()),
         file_format.metadata_digest(chain(MEANINGS)),
     )
-    assert cvm("digest", bare).output == f"program   {program_id}\nmetadata  none\n"
+    assert (
+        cvm("digest", bare).output
+        == f"program   {program_id}\nmetadata  none\n"
+    )
     assert (
         cvm("digest", dressed).output
         == f"program   {program_id}\nmetadata  {metadata}\n"
@@ -609,7 +714,10 @@ def test_help_does_not_load_numpy(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     assert (
         subprocess.run(
-            [sys.executable, "-c", script], env=environment, cwd=tmp_path, timeout=60
+            [sys.executable, "-c", script],
+            env=environment,
+            cwd=tmp_path,
+            timeout=60,
         ).returncode
         == 0
     )

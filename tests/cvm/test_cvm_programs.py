@@ -16,7 +16,9 @@ def test_every_instruction_has_a_maker() -> None:
 
 def test_200_seeds_hold_every_instruction() -> None:
     found = {
-        item.name for seed in range(200) for item in random_program(seed).instructions
+        item.name
+        for seed in range(200)
+        for item in random_program(seed).instructions
     }
     assert set(INSTRUCTIONS) - found == set()
 

@@ -32,15 +32,20 @@ def test_the_machine_s_own_digests_and_trace_roots_agree(name: str) -> None:
     for sample, expected in enumerate(GOLDEN[name]["samples"]):
         digests: list[bytes] = []
         outputs = run(
-            program, inputs_of(program.program, sample), observe=trace.observer(digests)
+            program,
+            inputs_of(program.program, sample),
+            observe=trace.observer(digests),
         )
         assert {
-            output: trace.digest(value).hex() for output, value in outputs.items()
+            output: trace.digest(value).hex()
+            for output, value in outputs.items()
         } == expected["outputs"]
         assert trace.merkle_root(digests).hex() == expected["trace"]
 
 
-@pytest.mark.skipif(not native.available(), reason="the native engine is not built")
+@pytest.mark.skipif(
+    not native.available(), reason="the native engine is not built"
+)
 @pytest.mark.parametrize("name", GOLDEN)
 def test_the_engine_gives_the_digests_of_a_golden_file(name: str) -> None:
     program = cvm.load(FOLDER / f"{name}.cvm")

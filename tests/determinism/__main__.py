@@ -53,9 +53,14 @@ AT_ONCE = 2  # processes, each with up to four threads
     help="What to build the engine with, besides pip's.",
 )
 @click.option(
-    "--only", default="", metavar="TEXT", help="Only programs with this in their names."
+    "--only",
+    default="",
+    metavar="TEXT",
+    help="Only programs with this in their names.",
 )
-def main(record: bool, json_path: Path | None, compilers: str, only: str) -> None:
+def main(
+    record: bool, json_path: Path | None, compilers: str, only: str
+) -> None:
     """Compare the reference and every engine with the recorded digests. Exit code 1: something differs."""
     console = Console(soft_wrap=True, highlight=False)
     items = all_items(only)
@@ -66,7 +71,9 @@ def main(record: bool, json_path: Path | None, compilers: str, only: str) -> Non
     matrix, known = Matrix(), records.load()
     found = check_reference(matrix, items, known)
     right = [item for item in items if item.name not in matrix.rows[0].wrong]
-    check_engines(matrix, right, known, _builds(matrix, compilers.split(","), console))
+    check_engines(
+        matrix, right, known, _builds(matrix, compilers.split(","), console)
+    )
     _show(console, matrix)
     if json_path is not None:
         json_path.write_text(
@@ -81,7 +88,10 @@ def check_reference(
     """The first row: the programs are the recorded ones, and the reference gives what is recorded. Gives what it gave."""
     problems, found = [], {}
     for item in items:
-        form, program = validate(item.program), file_format.program_id(item.program)
+        form, program = (
+            validate(item.program),
+            file_format.program_id(item.program),
+        )
         run = compare.run_reference(form, item.sample)
         found[item.name] = {
             "program": program,
@@ -90,7 +100,11 @@ def check_reference(
         }
         if item.name not in known:
             problems.append(
-                (item.name, 0, "not recorded yet: python -m tests.determinism --record")
+                (
+                    item.name,
+                    0,
+                    "not recorded yet: python -m tests.determinism --record",
+                )
             )
         elif known[item.name].program != program:
             problems.append(
@@ -107,25 +121,36 @@ def check_reference(
 
 
 def check_engines(
-    matrix: Matrix, items: list[Item], known: dict[str, Record], found: list[Build]
+    matrix: Matrix,
+    items: list[Item],
+    known: dict[str, Record],
+    found: list[Build],
 ) -> None:
     """A row for each build, instruction set and number of threads."""
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(AT_ONCE) as pool:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ThreadPoolExecutor(AT_ONCE) as pool,
+    ):
         worker.write_items(items, known, Path(folder))
         jobs = [
             (
                 build,
                 isa,
-                pool.submit(worker.start, Path(folder), build.path, isa, build.every),
+                pool.submit(
+                    worker.start, Path(folder), build.path, isa, build.every
+                ),
             )
             for build in found
             for isa in build.isas
         ]
         for build, isa, job in jobs:
             names = [
-                items[place].name for place in worker.chosen(len(items), build.every)
+                items[place].name
+                for place in worker.chosen(len(items), build.every)
             ]
-            matrix.add(f"{build.name}/{isa}", names, job.result(), worker.THREADS)
+            matrix.add(
+                f"{build.name}/{isa}", names, job.result(), worker.THREADS
+            )
 
 
 def _builds(matrix: Matrix, names: list[str], console: Console) -> list[Build]:
@@ -134,13 +159,18 @@ def _builds(matrix: Matrix, names: list[str], console: Console) -> list[Build]:
     if native.available():
         made.append(builds.present())
     else:
-        matrix.skipped["installed"] = "the engine was not built when this was installed"
+        matrix.skipped["installed"] = (
+            "the engine was not built when this was installed"
+        )
     for name in filter(None, names):
         if name not in MAKERS:
             raise click.BadParameter(
-                f"'{name}' is none of {', '.join(MAKERS)}", param_hint="--compilers"
+                f"'{name}' is none of {', '.join(MAKERS)}",
+                param_hint="--compilers",
             )
-        if name == builds.EMULATED and any(builds.VNNI in build.isas for build in made):
+        if name == builds.EMULATED and any(
+            builds.VNNI in build.isas for build in made
+        ):
             matrix.skipped[name] = f"{builds.VNNI} runs here as it is"
             continue
         try:

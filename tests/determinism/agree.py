@@ -36,7 +36,8 @@ def main(paths: Sequence[str]) -> int:
         print("no report to compare")
         return 1
     reports = {
-        path: json.loads(Path(path).read_text(encoding="utf-8")) for path in paths
+        path: json.loads(Path(path).read_text(encoding="utf-8"))
+        for path in paths
     }
     for path, report in reports.items():
         rows = len(report["rows"])

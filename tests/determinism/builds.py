@@ -43,7 +43,9 @@ class Build:
 def present() -> Build:
     """The engine that every command of ours finds: what `pip install` built, or what CVM_ENGINE names."""
     return Build(
-        "CVM_ENGINE" if "CVM_ENGINE" in os.environ else "installed", None, _isas(None)
+        "CVM_ENGINE" if "CVM_ENGINE" in os.environ else "installed",
+        None,
+        _isas(None),
     )
 
 
@@ -65,7 +67,9 @@ def emulated() -> Build:
 
 def _compiler(name: str) -> Path:
     """The one with the plain name, or else the newest numbered one."""
-    folders = [Path(folder) for folder in os.get_exec_path() if Path(folder).is_dir()]
+    folders = [
+        Path(folder) for folder in os.get_exec_path() if Path(folder).is_dir()
+    ]
     found = {
         path.name: path
         for folder in folders
@@ -82,18 +86,32 @@ def _built(name: str, compiler: Path, *options: str) -> Path:
     path = os.pathsep.join(
         (str(Path(sys.executable).parent), os.environ.get("PATH", ""))
     )
-    cmake, ninja = shutil.which("cmake", path=path), shutil.which("ninja", path=path)
+    cmake, ninja = (
+        shutil.which("cmake", path=path),
+        shutil.which("ninja", path=path),
+    )
     if cmake is None:
         raise Absent("cmake")
     with_ninja = (
-        [] if ninja is None else ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"]
+        []
+        if ninja is None
+        else ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"]
     )
     settings = [
         f"-DCMAKE_CXX_COMPILER={compiler}",
         f"-DPython_EXECUTABLE={sys.executable}",
         "-DCMAKE_BUILD_TYPE=Release",
     ]
-    _run(cmake, "-S", str(SOURCES), "-B", str(folder), *with_ninja, *settings, *options)
+    _run(
+        cmake,
+        "-S",
+        str(SOURCES),
+        "-B",
+        str(folder),
+        *with_ninja,
+        *settings,
+        *options,
+    )
     _run(cmake, "--build", str(folder), "--parallel", str(os.cpu_count() or 1))
     return next(folder.glob("_engine.*"))
 
@@ -108,7 +126,9 @@ def _run(*words: str, **environment: str) -> str:
         env=os.environ | environment,
     )
     if done.returncode:
-        raise Failed(f"{' '.join(words)}\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
+        raise Failed(
+            f"{' '.join(words)}\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
+        )
     return done.stdout
 
 

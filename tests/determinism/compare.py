@@ -42,7 +42,8 @@ def run_reference(form: Proven, sample: Sample) -> Found:
     """The reference machine with the digests that `cvm run --trace` writes."""
     leaves: list[bytes] = []
     return Found(
-        leaves, _digests(interpreter.run(form, sample, observe=trace.observer(leaves)))
+        leaves,
+        _digests(interpreter.run(form, sample, observe=trace.observer(leaves))),
     )
 
 
@@ -51,11 +52,15 @@ def run_traced(engine: Engine, sample: Sample, threads: int) -> Found:
     leaves: list[bytes] = []
     return Found(
         leaves,
-        _digests(engine.observe(sample, trace.observer(leaves), threads=threads)),
+        _digests(
+            engine.observe(sample, trace.observer(leaves), threads=threads)
+        ),
     )
 
 
-def trace_problem(form: Proven, found: Found, expected: Record) -> Problem | None:
+def trace_problem(
+    form: Proven, found: Found, expected: Record
+) -> Problem | None:
     """The first instruction whose value is not the recorded one."""
     for place, leaf in enumerate(found.leaves):
         if leaf.hex()[:PREFIX] != expected.value(place):
@@ -78,12 +83,16 @@ def fused_problem(
         "fused run", _digests(fused.run(sample, threads=threads)), expected
     )
     step = (
-        None if problem is None else first_wrong_step(fused, sample, expected, threads)
+        None
+        if problem is None
+        else first_wrong_step(fused, sample, expected, threads)
     )
     if problem is None or step is None:
         return problem  # watched step by step it was right: the answer changes from run to run
     what = summarize(fused.plan)[step]
-    values = ", ".join(f"%{value}" for value in what.values) or "no value of its own"
+    values = (
+        ", ".join(f"%{value}" for value in what.values) or "no value of its own"
+    )
     return Problem(
         f"{problem.sentence}; step {step} is the first that differs: {what.what} ({values})",
         step=step,
@@ -97,7 +106,9 @@ def first_wrong_step(
     program, plan, wrong = engine.form.program, engine.plan, []
     known = {
         n: expected.value(i)
-        for i, n in enumerate(range(program.first_instruction, len(engine.form.types)))
+        for i, n in enumerate(
+            range(program.first_instruction, len(engine.form.types))
+        )
     }
     known |= {
         n: trace.digest(sample[item.name]).hex()[:PREFIX]
@@ -108,7 +119,10 @@ def first_wrong_step(
         value = plan.source(plan.steps[step].result)
         type_ = engine.form.types[value]
         array = np.frombuffer(content, DTYPES[type_.dtype]).reshape(type_.shape)
-        if value in known and trace.digest(array).hex()[:PREFIX] != known[value]:
+        if (
+            value in known
+            and trace.digest(array).hex()[:PREFIX] != known[value]
+        ):
             wrong.append(step)
 
     inputs, outputs = engine._buffers(sample)
@@ -124,6 +138,10 @@ def _output_problem(
     run: str, found: dict[str, str], expected: Record
 ) -> Problem | None:
     if found.keys() != expected.outputs.keys():
-        return Problem(f"{run}: outputs {list(found)}, not {list(expected.outputs)}")
-    wrong = [name for name, value in found.items() if value != expected.outputs[name]]
+        return Problem(
+            f"{run}: outputs {list(found)}, not {list(expected.outputs)}"
+        )
+    wrong = [
+        name for name, value in found.items() if value != expected.outputs[name]
+    ]
     return Problem(f"{run}: output {wrong[0]} differs") if wrong else None

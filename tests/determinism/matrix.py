@@ -26,7 +26,9 @@ class Row:
 
     @property
     def name(self) -> str:
-        return f"{self.backend}/{self.threads}" if self.threads else self.backend
+        return (
+            f"{self.backend}/{self.threads}" if self.threads else self.backend
+        )
 
     def count(self, group: str) -> tuple[int, int]:
         """How many programs of a group matched, and how many there were."""
@@ -63,10 +65,14 @@ class Matrix:
     def table(self) -> Table:
         """Matches out of programs tried."""
         table = Table(
-            "back end / threads", *GROUPS, title="programs that gave the recorded bytes"
+            "back end / threads",
+            *GROUPS,
+            title="programs that gave the recorded bytes",
         )
         for row in self.rows:
-            table.add_row(row.name, *(_cell(*row.count(group)) for group in GROUPS))
+            table.add_row(
+                row.name, *(_cell(*row.count(group)) for group in GROUPS)
+            )
         return table
 
     def mismatches(self) -> list[str]:
@@ -107,7 +113,9 @@ class Matrix:
 
 
 def _with_threads(backend: str, threads: list[int]) -> str:
-    return f"{backend}/{','.join(map(str, threads))}" if any(threads) else backend
+    return (
+        f"{backend}/{','.join(map(str, threads))}" if any(threads) else backend
+    )
 
 
 def _cell(matched: int, total: int) -> str:

@@ -16,7 +16,12 @@ from click.testing import CliRunner
 from cvm.file import format as file_format
 from cvm.program import DTYPES, IntArray, Program
 from mrt.cli import cli
-from tests.support.cvm_programs import MAKERS, Frozen, random_inputs, random_program
+from tests.support.cvm_programs import (
+    MAKERS,
+    Frozen,
+    random_inputs,
+    random_program,
+)
 from tests.support.image_networks import image_network
 from tests.support.plan_programs import branching_program
 
@@ -68,9 +73,13 @@ def _makers() -> dict[str, Callable[[], Item]]:
     random = {f"random/{seed:03}": (_random, seed) for seed in range(100)}
     branches = {f"branches/{seed:03}": (_branches, seed) for seed in range(40)}
     networks = {f"networks/{seed:03}": (_network, seed) for seed in range(60)}
-    detections = {f"detections/{seed:03}": (_detections, seed) for seed in range(20)}
+    detections = {
+        f"detections/{seed:03}": (_detections, seed) for seed in range(20)
+    }
     every = models | random | branches | networks | detections
-    return {name: partial(how[0], name, *how[1:]) for name, how in every.items()}
+    return {
+        name: partial(how[0], name, *how[1:]) for name, how in every.items()
+    }
 
 
 def _model(name: str, model: str, options: str) -> Item:
@@ -119,8 +128,8 @@ def anything(program: Program, seed: int) -> dict[str, IntArray]:
     """Every integer of the declared intervals is as likely as any other."""
     random = Frozen(seed)
     return {
-        item.name: random.integers(item.lo, item.hi + 1, item.type.shape).astype(
-            DTYPES[item.type.dtype]
-        )
+        item.name: random.integers(
+            item.lo, item.hi + 1, item.type.shape
+        ).astype(DTYPES[item.type.dtype])
         for item in program.inputs
     }

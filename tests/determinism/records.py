@@ -64,13 +64,17 @@ def save(records: Mapping[str, Record], path: Path = DIGESTS) -> None:
         f"{json.dumps(name)}: {json.dumps(asdict(found))}"
         for name, found in records.items()
     )
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8", newline="\n")
+    path.write_text(
+        "{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8", newline="\n"
+    )
 
 
 def add_missing(items: list[Item], path: Path = DIGESTS) -> int:
     """Record the programs that have no record yet; what is there is never changed. Gives the number added."""
     known = load(path)
-    added = {item.name: record(item) for item in items if item.name not in known}
+    added = {
+        item.name: record(item) for item in items if item.name not in known
+    }
     if added:
         save(known | added, path)
     return len(added)

@@ -44,8 +44,16 @@ def chosen(count: int, every: int) -> range:
 
 def start(folder: Path, engine: Path | None, isa: str, every: int) -> Problems:
     """Run a worker; one that dies has every program wrong."""
-    named = {"CVM_ISA": isa} | ({} if engine is None else {"CVM_ENGINE": str(engine)})
-    words = [sys.executable, "-m", "tests.determinism.worker", str(folder), str(every)]
+    named = {"CVM_ISA": isa} | (
+        {} if engine is None else {"CVM_ENGINE": str(engine)}
+    )
+    words = [
+        sys.executable,
+        "-m",
+        "tests.determinism.worker",
+        str(folder),
+        str(every),
+    ]
     done = subprocess.run(
         words,
         text=True,
@@ -98,7 +106,9 @@ def _problems(
             compare.fused_problem(fused, sample, expected, threads),
         )
         yield from (
-            (threads, problem.sentence) for problem in problems if problem is not None
+            (threads, problem.sentence)
+            for problem in problems
+            if problem is not None
         )
 
 

@@ -90,7 +90,8 @@ def test_parameters_that_are_missing(folder):
 
 def test_several_parameter_files_are_listed(folder):
     shutil.copy(
-        folder / "resnet_digits8-0000.params", folder / "resnet_digits8-0007.params"
+        folder / "resnet_digits8-0000.params",
+        folder / "resnet_digits8-0007.params",
     )
     message = refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE)
     assert "resnet_digits8-0000.params" in message
@@ -98,12 +99,18 @@ def test_several_parameter_files_are_listed(folder):
 
 
 def test_an_input_shape_that_nothing_tells(folder):
-    assert "--shape data=" in refused(folder, "convert", "resnet_digits8-symbol.json")
+    assert "--shape data=" in refused(
+        folder, "convert", "resnet_digits8-symbol.json"
+    )
 
 
 def test_a_shape_that_does_not_fit_the_model(folder):
     assert "shape" in refused(
-        folder, "convert", "resnet_digits8-symbol.json", "--shape", "data=1,3,8,8"
+        folder,
+        "convert",
+        "resnet_digits8-symbol.json",
+        "--shape",
+        "data=1,3,8,8",
     )
 
 
@@ -122,7 +129,9 @@ def test_a_shape_option_that_is_no_shape(folder, text):
 def test_a_truncated_file(folder, name):
     content = (folder / name).read_bytes()
     (folder / name).write_bytes(content[: len(content) // 2])
-    assert name in refused(folder, "convert", "resnet_digits8-symbol.json", *SHAPE)
+    assert name in refused(
+        folder, "convert", "resnet_digits8-symbol.json", *SHAPE
+    )
 
 
 @pytest.mark.parametrize("name", [".", "..", "/"])
@@ -160,7 +169,12 @@ def test_nan_weights(folder):
 def test_an_empty_folder_of_data(folder):
     (folder / "images").mkdir()
     message = refused(
-        folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--data", "images"
+        folder,
+        "convert",
+        "resnet_digits8-symbol.json",
+        *SHAPE,
+        "--data",
+        "images",
     )
     assert "images" in message
 
@@ -168,7 +182,12 @@ def test_an_empty_folder_of_data(folder):
 def test_data_of_another_shape(folder):
     np.savez(folder / "x.npz", x=np.zeros((5, 1, 9, 9), np.float32))
     message = refused(
-        folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--data", "x.npz"
+        folder,
+        "convert",
+        "resnet_digits8-symbol.json",
+        *SHAPE,
+        "--data",
+        "x.npz",
     )
     assert "9" in message
     assert "x.npz" in message
@@ -179,7 +198,12 @@ def test_data_with_nan(folder):
     images[1, 0, 0, 0] = np.nan
     np.savez(folder / "x.npz", x=images)
     assert "NaN" in refused(
-        folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--data", "x.npz"
+        folder,
+        "convert",
+        "resnet_digits8-symbol.json",
+        *SHAPE,
+        "--data",
+        "x.npz",
     )
 
 
@@ -229,7 +253,12 @@ def test_a_config_key_that_does_not_exist(folder):
 def test_a_layer_that_does_not_exist(folder):
     (folder / "c.toml").write_text("[layers.nowhere]\nbits = 4\n")
     assert "'nowhere'" in refused(
-        folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--config", "c.toml"
+        folder,
+        "convert",
+        "resnet_digits8-symbol.json",
+        *SHAPE,
+        "--config",
+        "c.toml",
     )
 
 
@@ -249,7 +278,12 @@ def test_a_table_of_another_model(folder):
     )
     assert done.exit_code == 0, done.output
     message = refused(
-        folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--table", "t.json"
+        folder,
+        "convert",
+        "resnet_digits8-symbol.json",
+        *SHAPE,
+        "--table",
+        "t.json",
     )
     assert "calibrate again" in message
 
@@ -257,12 +291,18 @@ def test_a_table_of_another_model(folder):
 def test_a_table_that_is_none(folder):
     (folder / "t.json").write_text("{}")
     assert "t.json" in refused(
-        folder, "convert", "resnet_digits8-symbol.json", *SHAPE, "--table", "t.json"
+        folder,
+        "convert",
+        "resnet_digits8-symbol.json",
+        *SHAPE,
+        "--table",
+        "t.json",
     )
 
 
 @pytest.mark.parametrize(
-    "option", [("--data", "test.npz"), ("--samples", "3"), ("--observer", "minmax")]
+    "option",
+    [("--data", "test.npz"), ("--samples", "3"), ("--observer", "minmax")],
 )
 def test_a_table_and_what_it_already_decides(folder, option):
     message = refused(
@@ -274,7 +314,10 @@ def test_a_table_and_what_it_already_decides(folder, option):
         "t.json",
         *option,
     )
-    assert f"--table and {option[0]}: the table already says what was seen" in message
+    assert (
+        f"--table and {option[0]}: the table already says what was seen"
+        in message
+    )
 
 
 def test_a_table_fitted_to_another_precision(folder):
@@ -324,7 +367,12 @@ def test_evaluate_a_program_that_is_no_program(folder):
 
 def test_calibrate_without_data(folder):
     assert "--data" in refused(
-        folder, "calibrate", "resnet_digits8-symbol.json", *SHAPE, "-o", "t.json"
+        folder,
+        "calibrate",
+        "resnet_digits8-symbol.json",
+        *SHAPE,
+        "-o",
+        "t.json",
     )
 
 
@@ -343,7 +391,13 @@ def test_names_of_a_model_neither_command_the_terminal_nor_fill_it(tmp_path):
     ]
     write_symbol(tmp_path / "m-symbol.json", nodes)
     said = refused(
-        tmp_path, "export", "m-symbol.json", "--random-weights", "1", "-o", "m.onnx"
+        tmp_path,
+        "export",
+        "m-symbol.json",
+        "--random-weights",
+        "1",
+        "-o",
+        "m.onnx",
     )
     assert "\x1b" not in said
     assert r"n\x1b[2J\nmrt: fine" in said
@@ -358,7 +412,15 @@ def test_parameters_that_are_found_beside_the_model_are_not_written_over(
     parameters = folder / "resnet_digits8-0000.params"
     before = parameters.read_bytes()
     said = refused(
-        folder, command, "resnet_digits8-symbol.json", *SHAPE, "-o", parameters.name
+        folder,
+        command,
+        "resnet_digits8-symbol.json",
+        *SHAPE,
+        "-o",
+        parameters.name,
     )
-    assert "resnet_digits8-0000.params: cannot be written: it is also an input" in said
+    assert (
+        "resnet_digits8-0000.params: cannot be written: it is also an input"
+        in said
+    )
     assert parameters.read_bytes() == before

@@ -8,7 +8,9 @@ from click.testing import CliRunner, Result
 
 from mrt.cli import cli
 
-DIGITS = Path(__file__).resolve().parent.parent.parent / "calibration_data/digits8"
+DIGITS = (
+    Path(__file__).resolve().parent.parent.parent / "calibration_data/digits8"
+)
 MODEL, TEST = DIGITS / "resnet_digits8-symbol.json", DIGITS / "test.npz"
 SHAPE = ("--shape", "data=1,1,8,8")
 
@@ -37,7 +39,16 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_layers_are_listed_worst_first(program):
     result = mrt(
-        "compare", MODEL, program, *SHAPE, "--data", TEST, "--samples", 5, "--worst", 4
+        "compare",
+        MODEL,
+        program,
+        *SHAPE,
+        "--data",
+        TEST,
+        "--samples",
+        5,
+        "--worst",
+        4,
     )
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
@@ -47,7 +58,9 @@ def test_layers_are_listed_worst_first(program):
     assert lines[5].endswith("more, all better")
 
 
-def test_json_holds_every_layer_and_the_page_is_written_beside(program, tmp_path):
+def test_json_holds_every_layer_and_the_page_is_written_beside(
+    program, tmp_path
+):
     page = tmp_path / "layers.html"
     words = ("--data", TEST, "--samples", 5, "--json", "--html", page)
     result = mrt("compare", MODEL, program, *SHAPE, *words)
@@ -60,13 +73,16 @@ def test_json_holds_every_layer_and_the_page_is_written_beside(program, tmp_path
 
 
 def test_a_page_over_the_model_is_refused_before_the_work(program):
-    result = mrt("compare", MODEL, program, *SHAPE, "--data", TEST, "--html", program)
+    result = mrt(
+        "compare", MODEL, program, *SHAPE, "--data", TEST, "--html", program
+    )
     assert result.exit_code == 2
     assert program.read_bytes()[:4] != b"<!do"
 
 
 @pytest.mark.parametrize(
-    ("gate", "code"), [("agreement=0.9", 0), ("agreement=1.01", 1), ("likeness=0.9", 2)]
+    ("gate", "code"),
+    [("agreement=0.9", 0), ("agreement=1.01", 1), ("likeness=0.9", 2)],
 )
 def test_a_gate_decides_the_exit_code(program, gate, code):
     result = mrt(

@@ -25,12 +25,19 @@ def converted(tmp_path_factory):
     """What is printed, the report as JSON, the program."""
     place = tmp_path_factory.mktemp("report")
     said = mrt(*WORDS, "-o", place / "p.cvm", "--report", place / "r.json")
-    return said, json.loads((place / "r.json").read_text()), cvm.load(place / "p.cvm")
+    return (
+        said,
+        json.loads((place / "r.json").read_text()),
+        cvm.load(place / "p.cvm"),
+    )
 
 
 def test_every_instruction_of_the_program_is_accounted_for(converted):
     _, report, program = converted
-    places = {tuple(item["into"]): item["instructions"] for item in report["operators"]}
+    places = {
+        tuple(item["into"]): item["instructions"]
+        for item in report["operators"]
+    }
     counted = sum(sum(found.values()) for found in places.values()) + sum(
         report["other_instructions"].values()
     )
@@ -41,7 +48,9 @@ def test_every_instruction_of_the_program_is_accounted_for(converted):
     )
 
 
-def test_batch_norms_went_into_convolutions_and_products_became_products(converted):
+def test_batch_norms_went_into_convolutions_and_products_became_products(
+    converted,
+):
     _, report, program = converted
     kinds = {row["kind"]: row for row in report["kinds"]}
     assert report["origin"] == "mxnet"
@@ -71,7 +80,9 @@ def test_batch_norms_went_into_convolutions_and_products_became_products(convert
 def test_the_command_says_the_statement_in_a_few_lines(converted):
     said, report, program = converted
     lines = said.splitlines()
-    (statement,) = (line for line in lines if line.startswith("  integers only"))
+    (statement,) = (
+        line for line in lines if line.startswith("  integers only")
+    )
     assert statement.endswith(report["integers"]["statement"])
     assert f"all {len(program.types)} values are integers" in statement
     assert len(lines) < 22
@@ -93,6 +104,11 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_work(tmp_path):
     )
     for name, sentence in places:
         found = mrt(
-            *WORDS, "-o", tmp_path / "p.txt", "--report", tmp_path / name, code=2
+            *WORDS,
+            "-o",
+            tmp_path / "p.txt",
+            "--report",
+            tmp_path / name,
+            code=2,
         )
         assert sentence in found and not (tmp_path / "p.txt").exists()

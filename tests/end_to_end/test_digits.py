@@ -39,7 +39,9 @@ def test_eight_bits_lose_at_most_one_digit(name, scales, tmp_path):
         "-o",
         program,
     )
-    report = json.loads(ok(mrt_cli, "evaluate", "--config", config, program, "--json"))
+    report = json.loads(
+        ok(mrt_cli, "evaluate", "--config", config, program, "--json")
+    )
     assert report["samples"] == 360
     assert report["float.top1"] == pytest.approx(MODELS[name], abs=1e-4)
     assert (

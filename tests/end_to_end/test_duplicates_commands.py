@@ -21,16 +21,27 @@ def mrt(*words: object) -> Result:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of which two channels weigh far more than the others, samples, and what is made of them."""
     place = tmp_path_factory.mktemp("twins")
-    (place / "m.onnx").write_bytes(noisy_network().proto("out").SerializeToString())
+    (place / "m.onnx").write_bytes(
+        noisy_network().proto("out").SerializeToString()
+    )
     np.savez(
         place / "d.npz",
-        x=np.random.default_rng(6).normal(size=(40, 3, 10, 10)).astype(np.float32),
+        x=np.random.default_rng(6)
+        .normal(size=(40, 3, 10, 10))
+        .astype(np.float32),
     )
     done(
-        "calibrate", place / "m.onnx", "--data", place / "d.npz", "-o", place / "t.json"
+        "calibrate",
+        place / "m.onnx",
+        "--data",
+        place / "d.npz",
+        "-o",
+        place / "t.json",
     )
     converted(place, "with.cvm")
-    converted(place, "without.cvm", "--refine", "scales,centres,fit,weights,biases")
+    converted(
+        place, "without.cvm", "--refine", "scales,centres,fit,weights,biases"
+    )
     return place
 
 
@@ -69,11 +80,15 @@ def compared(folder: Path, name: str) -> dict[str, float]:
 
 def test_the_summary_says_how_many_there_are(folder):
     assert "duplicates     2 of the channels" in converted(folder, "again.cvm")
-    assert "of the channels" not in converted(folder, "again.cvm", "--refine", "scales")
+    assert "of the channels" not in converted(
+        folder, "again.cvm", "--refine", "scales"
+    )
 
 
 def test_a_table_gives_the_same_program(folder):
-    assert json.loads((folder / "t.json").read_text())["twins"] == {"first": NOISY}
+    assert json.loads((folder / "t.json").read_text())["twins"] == {
+        "first": NOISY
+    }
     done(
         "convert",
         folder / "m.onnx",
@@ -110,10 +125,14 @@ def test_a_table_or_a_program_with_duplicates_of_another_model_is_refused(
         tmp_path / "p.cvm",
     )
     assert (result.exit_code, list(tmp_path.glob("*.cvm"))) == (2, [])
-    assert "the channels [46, 30] of 'first' are to be duplicated" in result.stderr
+    assert (
+        "the channels [46, 30] of 'first' are to be duplicated" in result.stderr
+    )
     other = FloatModel(x=(1, 3, 10, 10))
     other.conv("x", np.ones((9, 3, 3, 3)), np.zeros(9), name="out")
-    (tmp_path / "other.onnx").write_bytes(other.proto("out").SerializeToString())
+    (tmp_path / "other.onnx").write_bytes(
+        other.proto("out").SerializeToString()
+    )
     result = mrt(
         "compare",
         tmp_path / "other.onnx",
@@ -142,4 +161,6 @@ def test_a_search_for_precisions_goes_without_and_says_so_in_its_settings(
     assert "of the channels" not in converted(folder, "tuned.cvm", *words)
     assert "duplicates = false" in (tmp_path / "c.toml").read_text()
     done("convert", "--config", tmp_path / "c.toml", "-o", folder / "again.cvm")
-    assert (folder / "again.cvm").read_bytes() == (folder / "tuned.cvm").read_bytes()
+    assert (folder / "again.cvm").read_bytes() == (
+        folder / "tuned.cvm"
+    ).read_bytes()

@@ -59,7 +59,9 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize(("name", "options", "digest"), PROGRAMS)
-def test_the_bytes_of_a_program_are_the_same_for_ever(name, options, digest, tmp_path):
+def test_the_bytes_of_a_program_are_the_same_for_ever(
+    name, options, digest, tmp_path
+):
     words = [
         "--config",
         str(ROOT / f"configs/{name}.toml"),
@@ -67,7 +69,10 @@ def test_the_bytes_of_a_program_are_the_same_for_ever(name, options, digest, tmp
         str(TABLES / f"{name}.table.json"),
     ]
     result = CliRunner().invoke(
-        cli, ["convert", *words, *options.split(), "-o", str(tmp_path / "p.cvm")]
+        cli,
+        ["convert", *words, *options.split(), "-o", str(tmp_path / "p.cvm")],
     )
     assert result.exit_code == 0, result.output
-    assert hashlib.sha256((tmp_path / "p.cvm").read_bytes()).hexdigest() == digest
+    assert (
+        hashlib.sha256((tmp_path / "p.cvm").read_bytes()).hexdigest() == digest
+    )

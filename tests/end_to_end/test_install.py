@@ -16,7 +16,14 @@ from tests.support.run_programs import doubler, save, save_array
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 pytestmark = pytest.mark.slow
-SOURCES = ("mrt", "cvm", "CMakeLists.txt", "pyproject.toml", "README.md", "LICENSE")
+SOURCES = (
+    "mrt",
+    "cvm",
+    "CMakeLists.txt",
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+)
 
 
 def installed(folder: Path, **environment: str) -> Path:
@@ -43,7 +50,9 @@ def installed(folder: Path, **environment: str) -> Path:
         text=True,
     )
     if "No matching distribution found for" in done.stderr:
-        pytest.skip("no package index can be reached, which an installation needs")
+        pytest.skip(
+            "no package index can be reached, which an installation needs"
+        )
     assert done.returncode == 0, done.stdout + done.stderr
     return python
 
@@ -64,9 +73,21 @@ def check_run(python: Path, folder: Path, *options: str, said: str) -> None:
     save(doubler(), folder)
     save_array([[1, 2, 3]], folder)
     done = run(
-        python, folder, "run", "p.cvm", "--input", "x.npy", "-o", "y.npz", *options
+        python,
+        folder,
+        "run",
+        "p.cvm",
+        "--input",
+        "x.npy",
+        "-o",
+        "y.npz",
+        *options,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "wrote y.npz\n", said)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        "wrote y.npz\n",
+        said,
+    )
     with np.load(folder / "y.npz") as found:
         assert found["y"].tolist() == [[2, 4, 6]]
 
@@ -78,11 +99,18 @@ def package(python: Path, name: str) -> Path:
 
 def extensions(python: Path) -> list[str]:
     """Without what follows the first dot."""
-    found = [*package(python, "cvm").glob("_*.*"), *package(python, "mrt").glob("_*.*")]
-    return sorted(path.name.split(".")[0] for path in found if path.suffix != ".py")
+    found = [
+        *package(python, "cvm").glob("_*.*"),
+        *package(python, "mrt").glob("_*.*"),
+    ]
+    return sorted(
+        path.name.split(".")[0] for path in found if path.suffix != ".py"
+    )
 
 
-def test_without_a_compiler_everything_runs_on_the_reference(tmp_path: Path) -> None:
+def test_without_a_compiler_everything_runs_on_the_reference(
+    tmp_path: Path,
+) -> None:
     python = installed(
         tmp_path, CXX=shutil.which("false") or "false", CVM_REQUIRE_ENGINE=""
     )

@@ -38,13 +38,18 @@ def answers(path: Path, x: np.ndarray) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("opset", [11, 17, 22])
-def test_an_exported_checkpoint_answers_as_mxnet_does_for_any_batch(opset, tmp_path):
-    text = mrt("export", SYMBOL, *SHAPE, "--opset", opset, "-o", tmp_path / "m.onnx")
+def test_an_exported_checkpoint_answers_as_mxnet_does_for_any_batch(
+    opset, tmp_path
+):
+    text = mrt(
+        "export", SYMBOL, *SHAPE, "--opset", opset, "-o", tmp_path / "m.onnx"
+    )
     assert text.startswith("wrote m.onnx: ")
     assert text.endswith(f", opset {opset}, any batch\n")
     (logits,) = answers(tmp_path / "m.onnx", TEST["data"][:40])
     assert (
-        np.abs(logits - TEST["logits"][:40]).max() < 1e-4 * np.abs(TEST["logits"]).max()
+        np.abs(logits - TEST["logits"][:40]).max()
+        < 1e-4 * np.abs(TEST["logits"]).max()
     )
     onnx.checker.check_model(str(tmp_path / "m.onnx"), full_check=True)
 
@@ -60,9 +65,18 @@ def test_a_symbol_alone_converts_with_invented_weights_and_the_same_seed_gives_t
 ):
     shutil.copy(SYMBOL, tmp_path / "net-symbol.json")
     for name in ("a", "b"):
-        words = ("--random-weights", 7, "--samples", 2, "-o", tmp_path / f"{name}.cvm")
+        words = (
+            "--random-weights",
+            7,
+            "--samples",
+            2,
+            "-o",
+            tmp_path / f"{name}.cvm",
+        )
         mrt("convert", tmp_path / "net-symbol.json", *SHAPE, *words)
-    assert (tmp_path / "a.cvm").read_bytes() == (tmp_path / "b.cvm").read_bytes()
+    assert (tmp_path / "a.cvm").read_bytes() == (
+        tmp_path / "b.cvm"
+    ).read_bytes()
     text = mrt("convert", tmp_path / "net-symbol.json", *SHAPE, code=2)
     assert "no parameters found" in text
     assert "--random-weights SEED" in text
@@ -95,12 +109,22 @@ def test_the_epoch_is_chosen_by_number(tmp_path):
     )
 
 
-def test_options_for_weights_win_over_the_config_and_exclude_one_another(tmp_path):
+def test_options_for_weights_win_over_the_config_and_exclude_one_another(
+    tmp_path,
+):
     config = tmp_path / "c.toml"
     config.write_text(
         f'[model]\npath = "{SYMBOL}"\nparams = "{PARAMS}"\nshapes = {{ data = [1, 1, 8, 8] }}\n'
     )
-    mrt("rewrite", "--config", config, "--random-weights", 1, "-o", tmp_path / "r.onnx")
+    mrt(
+        "rewrite",
+        "--config",
+        config,
+        "--random-weights",
+        1,
+        "-o",
+        tmp_path / "r.onnx",
+    )
     text = mrt(
         "rewrite",
         "--config",
@@ -121,7 +145,9 @@ def network(tmp_path):
     """Convolution, BatchNorm, Relu and a head that cannot be converted."""
     names = ["data", "w", "gamma", "beta", "mean", "var"]
     nodes = [
-        variable(name, **({"__shape__": "(1, 2, 5, 5)"} if name == "data" else {}))
+        variable(
+            name, **({"__shape__": "(1, 2, 5, 5)"} if name == "data" else {})
+        )
         for name in names
     ]
     nodes += [
@@ -144,7 +170,9 @@ def network(tmp_path):
 def test_a_program_ends_in_the_values_named(network, tmp_path):
     words = (network, "--random-weights", 1, "--outputs", "relu,conv")
     mrt("convert", *words, "--samples", 2, "-o", tmp_path / "p.cvm")
-    assert [item.name for item in cvm_format.read(tmp_path / "p.cvm").outputs] == [
+    assert [
+        item.name for item in cvm_format.read(tmp_path / "p.cvm").outputs
+    ] == [
         "relu",
         "conv",
     ]
@@ -160,16 +188,34 @@ def test_a_program_ends_in_the_values_named(network, tmp_path):
         "--data",
         tmp_path / "x.npy",
     )
-    mrt("calibrate", *words, "--data", tmp_path / "x.npy", "-o", tmp_path / "t.json")
-    mrt("convert", *words, "--table", tmp_path / "t.json", "-o", tmp_path / "q.cvm")
+    mrt(
+        "calibrate",
+        *words,
+        "--data",
+        tmp_path / "x.npy",
+        "-o",
+        tmp_path / "t.json",
+    )
+    mrt(
+        "convert",
+        *words,
+        "--table",
+        tmp_path / "t.json",
+        "-o",
+        tmp_path / "q.cvm",
+    )
     mrt("export", *words, "-o", tmp_path / "m.onnx")
-    names = [value.name for value in onnx.load(tmp_path / "m.onnx").graph.output]
+    names = [
+        value.name for value in onnx.load(tmp_path / "m.onnx").graph.output
+    ]
     assert names == ["relu", "conv"]
 
 
 def test_a_wrong_name_lists_close_ones(tmp_path):
     words = ("--outputs", "resnet0_dense0_fw")
-    text = mrt("rewrite", SYMBOL, *SHAPE, *words, "-o", tmp_path / "r.onnx", code=2)
+    text = mrt(
+        "rewrite", SYMBOL, *SHAPE, *words, "-o", tmp_path / "r.onnx", code=2
+    )
     names = {item["name"] for item in json.loads(SYMBOL.read_text())["nodes"]}
     shown = text.split("close are ")[1].split(". `mrt")[0].split(", ")
     assert set(shown) <= names | {name for name in shown if "." in name}
@@ -185,12 +231,27 @@ def test_a_value_that_only_the_rewritten_model_has_can_be_an_output(tmp_path):
     ]
     sources = {item["name"] for item in json.loads(SYMBOL.read_text())["nodes"]}
     inner = next(name for name in values if name not in sources)
-    mrt("rewrite", SYMBOL, *SHAPE, "--outputs", inner, "-o", tmp_path / "cut.onnx")
-    assert [value.name for value in onnx.load(tmp_path / "cut.onnx").graph.output] == [
-        inner
-    ]
+    mrt(
+        "rewrite",
+        SYMBOL,
+        *SHAPE,
+        "--outputs",
+        inner,
+        "-o",
+        tmp_path / "cut.onnx",
+    )
+    assert [
+        value.name for value in onnx.load(tmp_path / "cut.onnx").graph.output
+    ] == [inner]
     text = mrt(
-        "export", SYMBOL, *SHAPE, "--outputs", inner, "-o", tmp_path / "e.onnx", code=2
+        "export",
+        SYMBOL,
+        *SHAPE,
+        "--outputs",
+        inner,
+        "-o",
+        tmp_path / "e.onnx",
+        code=2,
     )
     assert f"'{inner}' is no node or value" in text
 
@@ -227,4 +288,6 @@ def test_published_architectures_export_for_any_batch(name, tmp_path):
         0,
         "--dynamic-batch",
     )
-    assert "any batch" in mrt("export", symbol, *words, "-o", tmp_path / "m.onnx")
+    assert "any batch" in mrt(
+        "export", symbol, *words, "-o", tmp_path / "m.onnx"
+    )

@@ -54,21 +54,30 @@ def test_the_rewritten_model_answers_as_mxnet_does(tmp_path):
         tmp_path / "r.onnx",
     )
     model = onnx.load(tmp_path / "r.onnx")
-    assert "BatchNormalization" not in {node.op_type for node in model.graph.node}
+    assert "BatchNormalization" not in {
+        node.op_type for node in model.graph.node
+    }
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), providers=["CPUExecutionProvider"]
     )
     found = np.concatenate(
-        [session.run(None, {"data": image[None]})[0] for image in TEST["data"][:20]]
+        [
+            session.run(None, {"data": image[None]})[0]
+            for image in TEST["data"][:20]
+        ]
     )
     assert (
-        np.abs(found - TEST["logits"][:20]).max() < 1e-4 * np.abs(TEST["logits"]).max()
+        np.abs(found - TEST["logits"][:20]).max()
+        < 1e-4 * np.abs(TEST["logits"]).max()
     )
 
 
 @pytest.mark.parametrize(
     ("frontend", "some"),
-    [("onnx", {"Conv", "Softmax"}), ("mxnet", {"Convolution", "SoftmaxOutput"})],
+    [
+        ("onnx", {"Conv", "Softmax"}),
+        ("mxnet", {"Convolution", "SoftmaxOutput"}),
+    ],
 )
 def test_operators_lists_what_can_be_read(frontend, some):
     names = mrt("operators", "--frontend", frontend).split()
@@ -77,12 +86,18 @@ def test_operators_lists_what_can_be_read(frontend, some):
 
 
 @pytest.mark.parametrize("observer", ["minmax", "percentile", "entropy", "mse"])
-def test_a_table_says_which_observer_made_it_and_can_be_used(observer, tmp_path):
-    model, data = DIGITS / "resnet_digits8-symbol.json", DIGITS / "calibration.npz"
+def test_a_table_says_which_observer_made_it_and_can_be_used(
+    observer, tmp_path
+):
+    model, data = (
+        DIGITS / "resnet_digits8-symbol.json",
+        DIGITS / "calibration.npz",
+    )
     words = ("--data", data, "--samples", 20, "--observer", observer, *SHAPE)
     mrt("calibrate", model, *words, "-o", tmp_path / "t.json")
     assert (
-        json.loads((tmp_path / "t.json").read_text())["options"]["observer"] == observer
+        json.loads((tmp_path / "t.json").read_text())["options"]["observer"]
+        == observer
     )
     mrt(
         "convert",
@@ -105,17 +120,38 @@ def test_a_table_says_which_observer_made_it_and_can_be_used(observer, tmp_path)
 )
 def test_activation_bits_decide_the_input(bits, dtype, most, tmp_path):
     config = tmp_path / "c.toml"
-    config.write_text("[preprocessing]\nmean = 0.5\n")  # so that the input is signed
-    model, data = DIGITS / "resnet_digits8-symbol.json", DIGITS / "calibration.npz"
+    config.write_text(
+        "[preprocessing]\nmean = 0.5\n"
+    )  # so that the input is signed
+    model, data = (
+        DIGITS / "resnet_digits8-symbol.json",
+        DIGITS / "calibration.npz",
+    )
     words = ("--config", config, "--data", data, "--samples", 10, *SHAPE)
-    mrt("convert", model, *words, "--activation-bits", bits, "-o", tmp_path / "p.cvm")
+    mrt(
+        "convert",
+        model,
+        *words,
+        "--activation-bits",
+        bits,
+        "-o",
+        tmp_path / "p.cvm",
+    )
     (item,) = cvm_format.read(tmp_path / "p.cvm").inputs
     assert (item.type.dtype, item.hi) == (dtype, most)
 
 
 def test_shift_scales_are_powers_of_two(tmp_path):
     config = ROOT / "configs/resnet_digits8.toml"
-    mrt("convert", "--config", config, "--scales", "shift", "-o", tmp_path / "p.cvm")
+    mrt(
+        "convert",
+        "--config",
+        config,
+        "--scales",
+        "shift",
+        "-o",
+        tmp_path / "p.cvm",
+    )
     program = cvm_format.read(tmp_path / "p.cvm")
     multipliers = [
         program.constants[item.operands[1] - program.first_constant]
@@ -155,9 +191,9 @@ def test_one_layer_may_have_its_own_bits(tmp_path):
         for c in cvm_format.read(tmp_path / "p.cvm").constants
         if c.dtype == np.int8 and c.ndim == 4
     ]
-    assert [int(np.abs(w.astype(int)).max()) for w in weights] == [3] + [127] * (
-        len(weights) - 1
-    )
+    assert [int(np.abs(w.astype(int)).max()) for w in weights] == [3] + [
+        127
+    ] * (len(weights) - 1)
 
 
 def test_evaluate_prints_the_promised_keys(tmp_path):
@@ -191,12 +227,21 @@ def test_paths_may_be_relative(tmp_path, monkeypatch):
     for name in ("resnet_digits8-symbol.json", "resnet_digits8-0000.params"):
         shutil.copy(DIGITS / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
-    mrt("convert", "resnet_digits8-symbol.json", *SHAPE, "--samples", 2, "-o", "p.cvm")
+    mrt(
+        "convert",
+        "resnet_digits8-symbol.json",
+        *SHAPE,
+        "--samples",
+        2,
+        "-o",
+        "p.cvm",
+    )
     assert os.listdir(tmp_path).count("p.cvm") == 1
 
 
 @pytest.mark.parametrize(
-    "command", ["convert", "calibrate", "evaluate", "rewrite", "export", "operators"]
+    "command",
+    ["convert", "calibrate", "evaluate", "rewrite", "export", "operators"],
 )
 def test_every_command_has_help_that_fits_a_terminal(command):
     text = mrt(command, "--help")
@@ -206,16 +251,19 @@ def test_every_command_has_help_that_fits_a_terminal(command):
 
 
 def test_examples_stand_on_lines_of_their_own():
-    assert "\n  mrt convert model.json --bits 8\n" in mrt("convert", "--help").replace(
-        "    mrt", "  mrt"
-    )
+    assert "\n  mrt convert model.json --bits 8\n" in mrt(
+        "convert", "--help"
+    ).replace("    mrt", "  mrt")
 
 
 def test_evaluate_takes_what_onnxruntime_refuses_automatic_pads_beside_dilations(
     tmp_path,
 ):
     weights = helper.make_tensor(
-        "w", TensorProto.FLOAT, [2, 1, 3, 3], np.arange(18, dtype=np.float32) / 9 - 1
+        "w",
+        TensorProto.FLOAT,
+        [2, 1, 3, 3],
+        np.arange(18, dtype=np.float32) / 9 - 1,
     )
     node = helper.make_node(
         "Conv", ["x", "w"], ["y"], "c", auto_pad="SAME_UPPER", dilations=[2, 2]
@@ -251,7 +299,9 @@ def test_evaluate_takes_what_onnxruntime_refuses_automatic_pads_beside_dilations
 
 def test_a_table_may_be_fitted_to_16_bits(tmp_path):
     config = ROOT / "configs/resnet_digits8.toml"
-    mrt("calibrate", "--config", config, "--bits", 16, "-o", tmp_path / "t.json")
+    mrt(
+        "calibrate", "--config", config, "--bits", 16, "-o", tmp_path / "t.json"
+    )
     words = (
         "--config",
         config,

@@ -78,16 +78,31 @@ data = "pictures"
 def test_the_program_takes_the_bytes_of_a_picture_and_names_the_digit(folder):
     program = cvm.load(folder / "p.cvm")
     (port,) = program.inputs
-    assert (port.dtype, port.shape, port.interval) == ("u8", (1, 8, 8, 1), (0, 255))
-    picture = np.asarray(Image.open(folder / "pictures/7.png"))[:, :, np.newaxis]
+    assert (port.dtype, port.shape, port.interval) == (
+        "u8",
+        (1, 8, 8, 1),
+        (0, 255),
+    )
+    picture = np.asarray(Image.open(folder / "pictures/7.png"))[
+        :, :, np.newaxis
+    ]
     outputs = program.run({"data": picture[np.newaxis]})
     assert int(next(iter(outputs.values())).argmax()) == int(TEST["y"][7])
 
 
-def test_the_program_has_the_weights_that_were_decided_on_the_samples(folder, tmp_path):
+def test_the_program_has_the_weights_that_were_decided_on_the_samples(
+    folder, tmp_path
+):
     words = ("--config", folder / "c.toml", "--input-dtype", "u8")
     mrt("calibrate", *words, "-o", tmp_path / "t.json")
-    mrt("convert", *words, "--table", tmp_path / "t.json", "-o", tmp_path / "p.cvm")
+    mrt(
+        "convert",
+        *words,
+        "--table",
+        tmp_path / "t.json",
+        "-o",
+        tmp_path / "p.cvm",
+    )
     program = cvm_format.read(tmp_path / "p.cvm")
     (layers,) = tmp_path.glob("t.*.npz")
     decided = {
@@ -140,11 +155,21 @@ def test_without_a_config_the_program_says_how_pictures_are_prepared(folder):
 
 
 def test_compare_knows_the_layers_of_such_a_program(folder):
-    words = ("--config", folder / "c.toml", folder / "p.cvm", "--samples", 4, "--json")
+    words = (
+        "--config",
+        folder / "c.toml",
+        folder / "p.cvm",
+        "--samples",
+        4,
+        "--json",
+    )
     layers = json.loads(mrt("compare", *words))["layers"]
     assert (
         len(layers) > 5
-        and min(layer["snr_db"] for layer in layers if layer["snr_db"] is not None) > 20
+        and min(
+            layer["snr_db"] for layer in layers if layer["snr_db"] is not None
+        )
+        > 20
     )
 
 
@@ -174,7 +199,9 @@ def test_a_config_can_ask_for_it_and_a_table_belongs_to_it(folder, tmp_path):
         "-o",
         tmp_path / "q.cvm",
     )
-    assert "the calibration table is for the model" in mrt("convert", *words, code=2)
+    assert "the calibration table is for the model" in mrt(
+        "convert", *words, code=2
+    )
 
 
 def test_a_folder_of_picture_files_runs_as_it_is(folder, tmp_path):
@@ -210,13 +237,19 @@ def test_arrays_of_bytes_run_as_they_are_and_as_reals_alike(folder, tmp_path):
 
 
 @pytest.mark.parametrize("option", [(), ("--real",)])
-def test_pictures_that_were_scaled_already_are_refused(folder, tmp_path, option):
+def test_pictures_that_were_scaled_already_are_refused(
+    folder, tmp_path, option
+):
     np.save(tmp_path / "x.npy", TEST["data"].transpose(0, 2, 3, 1))
     sentence = said(
-        cvm_command("run", folder / "p.cvm", "--input", tmp_path / "x.npy", *option), 2
+        cvm_command(
+            "run", folder / "p.cvm", "--input", tmp_path / "x.npy", *option
+        ),
+        2,
     )
     assert "input 'data'" in sentence and (
-        "expected u8 integers" in sentence or "takes whole numbers 0..255" in sentence
+        "expected u8 integers" in sentence
+        or "takes whole numbers 0..255" in sentence
     )
     np.savez(tmp_path / "x.npz", data=TEST["data"].transpose(0, 2, 3, 1))
     words = (

@@ -73,7 +73,8 @@ def invented_digest(name: str) -> str:
         samples=1,
         data_sha256="0" * 64,
         ranges={
-            value: invented_range(value) for value in names_of_values(loaded.model)
+            value: invented_range(value)
+            for value in names_of_values(loaded.model)
         },
     )
     options = with_stream_bits(loaded.model, config.quantization)
@@ -83,7 +84,13 @@ def invented_digest(name: str) -> str:
 
 def measured_digest(name: str, folder: Path) -> str:
     output = folder / f"{name}.cvm"
-    words = ["convert", "--config", str(CONFIGS / f"{name}.toml"), "-o", str(output)]
+    words = [
+        "convert",
+        "--config",
+        str(CONFIGS / f"{name}.toml"),
+        "-o",
+        str(output),
+    ]
     result = CliRunner().invoke(cli, words)
     assert result.exit_code == 0, result.output
     return hashlib.sha256(output.read_bytes()).hexdigest()
@@ -125,7 +132,9 @@ def record() -> None:
         content = {
             "machine": machine(),
             "invented": {name: invented_digest(name) for name in NAMES},
-            "measured": {name: measured_digest(name, Path(folder)) for name in NAMES},
+            "measured": {
+                name: measured_digest(name, Path(folder)) for name in NAMES
+            },
         }
     RECORD.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
 

@@ -10,7 +10,12 @@ from tests.regression.cases import cases
 from tests.regression.run import states_of
 from tests.support.shared_data import needs_shared
 
-ROW = {"8 bits": 27.7, "time": "under 2 s", "same class": "198 of 200", "16 bits": 39.1}
+ROW = {
+    "8 bits": 27.7,
+    "time": "under 2 s",
+    "same class": "198 of 200",
+    "16 bits": 39.1,
+}
 
 
 def verdicts(**changes):
@@ -22,7 +27,12 @@ def verdicts(**changes):
     }
     return table.differences(
         {"net": ROW},
-        {"net": {**ROW, **{names[key]: value for key, value in changes.items()}}},
+        {
+            "net": {
+                **ROW,
+                **{names[key]: value for key, value in changes.items()},
+            }
+        },
     )
 
 
@@ -39,7 +49,10 @@ def test_no_model_is_worse_or_much_better_than_written_down():
 
 
 def test_what_moves_within_the_tolerance_is_the_same():
-    assert verdicts(eight=27.2, same="197 of 200", time="under 8 s", sixteen=41.1) == []
+    assert (
+        verdicts(eight=27.2, same="197 of 200", time="under 8 s", sixteen=41.1)
+        == []
+    )
 
 
 def test_a_figure_that_got_worse_is_named_with_its_model():
@@ -63,7 +76,9 @@ def test_a_figure_that_got_much_better_must_be_written_down():
     ]
     assert table.differences(
         {"net": {**ROW, "same class": "190 of 200"}}, {"net": ROW}
-    ) == ["net: same class got better: 190 of 200 is written down, found 198 of 200"]
+    ) == [
+        "net: same class got better: 190 of 200 is written down, found 198 of 200"
+    ]
 
 
 def test_a_model_that_no_longer_converts_or_now_does_is_named():

@@ -47,7 +47,9 @@ print(next(line for line in Path("/proc/self/status").read_text().splitlines() i
 """  # not the rusage of a child, which begins with the size of its parent
 
 
-def measure(name: str, folder: Path, samples: int, *options: str) -> dict[str, float]:
+def measure(
+    name: str, folder: Path, samples: int, *options: str
+) -> dict[str, float]:
     config, program = str(ROOT / f"configs/{name}.toml"), str(folder / "p.cvm")
     for words in (
         ["convert", "--config", config, *options, "-o", program],
@@ -89,7 +91,10 @@ def test_large_models_answer_as_in_float(name, tmp_path):
 
 @pytest.mark.parametrize("name", SHIFT)
 def test_powers_of_two_still_answer_as_in_float(name, tmp_path):
-    assert measure(name, tmp_path, 500, "--scales", "shift")["agreement"] >= SHIFT[name]
+    assert (
+        measure(name, tmp_path, 500, "--scales", "shift")["agreement"]
+        >= SHIFT[name]
+    )
 
 
 def test_squeezenet_with_100_images_converts_in_a_processor_minute_and_a_gigabyte(

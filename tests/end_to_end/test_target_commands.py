@@ -28,7 +28,9 @@ def place(tmp_path_factory) -> Path:
         weights = RNG.normal(size=(6, channels, 3, 3)) / np.sqrt(9 * channels)
         value = model.add(
             "Relu",
-            model.conv(value, weights, RNG.normal(size=6), name=f"conv{number}"),
+            model.conv(
+                value, weights, RNG.normal(size=6), name=f"conv{number}"
+            ),
             name=f"r{number}",
         )
     flat = model.add("Reshape", value, np.array([1, 96]))
@@ -40,16 +42,25 @@ def place(tmp_path_factory) -> Path:
         x=RNG.normal(size=(40, 3, 8, 8)).astype(np.float32),
         y=RNG.integers(0, 10, 40),
     )
-    np.savez(folder / "few.npz", x=RNG.normal(size=(3, 3, 8, 8)).astype(np.float32))
     np.savez(
-        folder / "unlabelled.npz", x=RNG.normal(size=(20, 3, 8, 8)).astype(np.float32)
+        folder / "few.npz", x=RNG.normal(size=(3, 3, 8, 8)).astype(np.float32)
+    )
+    np.savez(
+        folder / "unlabelled.npz",
+        x=RNG.normal(size=(20, 3, 8, 8)).astype(np.float32),
     )
     return folder
 
 
 def convert(place: Path, out: Path, *words: object) -> tuple[int, str]:
     return mrt(
-        "convert", place / "toy.onnx", "--data", place / "data.npz", "-o", out, *words
+        "convert",
+        place / "toy.onnx",
+        "--data",
+        place / "data.npz",
+        "-o",
+        out,
+        *words,
     )
 
 
@@ -107,14 +118,20 @@ def test_the_settings_written_give_the_same_program_without_a_search_and_so_does
     place, tmp_path
 ):
     words = ("--target-snr", 45, "--bits", 6, "--write-config")
-    assert convert(place, tmp_path / "a.cvm", *words, tmp_path / "f.toml")[0] == 0
-    assert convert(place, tmp_path / "b.cvm", *words, tmp_path / "g.toml")[0] == 0
+    assert (
+        convert(place, tmp_path / "a.cvm", *words, tmp_path / "f.toml")[0] == 0
+    )
+    assert (
+        convert(place, tmp_path / "b.cvm", *words, tmp_path / "g.toml")[0] == 0
+    )
     code, text = mrt(
         "convert", "--config", tmp_path / "f.toml", "-o", tmp_path / "c.cvm"
     )
     assert code == 0, text
     assert "mixed precision" not in text
-    programs = {(tmp_path / name).read_bytes() for name in ("a.cvm", "b.cvm", "c.cvm")}
+    programs = {
+        (tmp_path / name).read_bytes() for name in ("a.cvm", "b.cvm", "c.cvm")
+    }
     assert len(programs) == 1
     assert "weight_bits = 6" in (tmp_path / "f.toml").read_text()
     assert "[layers." in (tmp_path / "f.toml").read_text()
@@ -126,7 +143,9 @@ def test_agreement_and_drop_are_targets_of_classifiers(place, tmp_path):
     )
     assert code == 0, text
     assert "3 -> 8" in text
-    code, text = convert(place, tmp_path / "q.cvm", "--target-drop", 5, "--bits", 3)
+    code, text = convert(
+        place, tmp_path / "q.cvm", "--target-drop", 5, "--bits", 3
+    )
     assert code == 0, text
     assert "top-1 drop" in text
 
@@ -161,7 +180,9 @@ def test_a_table_leaves_every_sample_but_one_for_the_search(place, tmp_path):
         tmp_path / "q.cvm",
     )
     assert code == 0
-    assert (tmp_path / "p.cvm").read_bytes() == (tmp_path / "q.cvm").read_bytes()
+    assert (tmp_path / "p.cvm").read_bytes() == (
+        tmp_path / "q.cvm"
+    ).read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -193,8 +214,12 @@ def test_a_table_leaves_every_sample_but_one_for_the_search(place, tmp_path):
         ),
     ],
 )
-def test_targets_that_make_no_sense_are_refused(words, problem, place, tmp_path):
-    resolved = [place / word if str(word).endswith(".npz") else word for word in words]
+def test_targets_that_make_no_sense_are_refused(
+    words, problem, place, tmp_path
+):
+    resolved = [
+        place / word if str(word).endswith(".npz") else word for word in words
+    ]
     code, text = convert(place, tmp_path / "p.cvm", *resolved)
     assert code == 2
     assert problem in text
@@ -203,7 +228,12 @@ def test_targets_that_make_no_sense_are_refused(words, problem, place, tmp_path)
 
 def test_a_target_without_samples_is_refused(place, tmp_path):
     code, text = mrt(
-        "convert", place / "toy.onnx", "--target-snr", 30, "-o", tmp_path / "p.cvm"
+        "convert",
+        place / "toy.onnx",
+        "--target-snr",
+        30,
+        "-o",
+        tmp_path / "p.cvm",
     )
     assert code == 2
     assert "a target needs samples to be measured on" in text

@@ -116,7 +116,9 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
 
 
 def test_an_absolute_path_stays(tmp_path: Path) -> None:
-    assert load(tmp_path, '[model]\npath = "/a/b.onnx"').model.path == Path("/a/b.onnx")
+    assert load(tmp_path, '[model]\npath = "/a/b.onnx"').model.path == Path(
+        "/a/b.onnx"
+    )
 
 
 def test_each_input_has_its_own_preprocessing_or_the_general_one(
@@ -179,7 +181,10 @@ def test_each_input_has_its_own_preprocessing_or_the_general_one(
             "[preprocessing]\nscale = true",
             "[preprocessing] scale = True: expected a number or a fraction",
         ),
-        ("[preprocessing]\nmean = 1" + "0" * 400, "expected a number or a fraction"),
+        (
+            "[preprocessing]\nmean = 1" + "0" * 400,
+            "expected a number or a fraction",
+        ),
         (
             "[preprocessing]\nscale = nan",
             "[preprocessing] scale = nan: expected a finite number other than 0",
@@ -247,14 +252,18 @@ def test_what_a_file_gets_wrong_is_said_with_its_name(
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadOption, match=r"gone\.toml: cannot be read \(No such file"):
+    with pytest.raises(
+        BadOption, match=r"gone\.toml: cannot be read \(No such file"
+    ):
         load_config(tmp_path / "gone.toml")
     (tmp_path / "c.toml").write_bytes(b"\xff")
     with pytest.raises(BadOption, match=r"c\.toml: is not TOML"):
         load_config(tmp_path / "c.toml")
 
 
-def test_plain_weights_and_values_are_a_config_s_to_ask_for(tmp_path: Path) -> None:
+def test_plain_weights_and_values_are_a_config_s_to_ask_for(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "c.toml"
     for text, expected in (
         ("", (True, True)),

@@ -31,13 +31,19 @@ def example() -> str:
 
 def line_of(name: str, table: str) -> str:
     section = example().split(f"[{table}]")[1].split("\n[")[0]
-    lines = [line for line in section.splitlines() if line.startswith(f"{name} =")]
-    assert len(lines) == 1, f"configs/README.md: [{table}] has no line for {name}"
+    lines = [
+        line for line in section.splitlines() if line.startswith(f"{name} =")
+    ]
+    assert len(lines) == 1, (
+        f"configs/README.md: [{table}] has no line for {name}"
+    )
     return lines[0]
 
 
 @by_option
-def test_the_documents_have_every_option_with_its_default_and_its_values(option, table):
+def test_the_documents_have_every_option_with_its_default_and_its_values(
+    option, table
+):
     line = line_of(option.name, table)
     shown = tomllib.loads(line)[option.name]
     if option.default is not None:
@@ -48,7 +54,9 @@ def test_the_documents_have_every_option_with_its_default_and_its_values(option,
 
 
 def test_the_documents_have_every_refining_stage():
-    assert [line_of(stage, "refinement").split()[2] for stage in STAGES] == ["true"] * 6
+    assert [line_of(stage, "refinement").split()[2] for stage in STAGES] == [
+        "true"
+    ] * 6
 
 
 def other(option: Option) -> object:
@@ -56,15 +64,21 @@ def other(option: Option) -> object:
 
 
 @by_option
-def test_a_config_sets_every_option_and_refuses_other_values(option, table, tmp_path):
+def test_a_config_sets_every_option_and_refuses_other_values(
+    option, table, tmp_path
+):
     file, value = tmp_path / "c.toml", other(option)
     text = str(value).lower() if isinstance(value, bool) else repr(value)
     file.write_text(f"[{table}]\n{option.name} = {text}\n")
     config = load_config(file)
-    settings = config.quantization if table == "quantization" else config.calibration
+    settings = (
+        config.quantization if table == "quantization" else config.calibration
+    )
     assert getattr(settings, option.name) == value
     file.write_text(f"[{table}]\n{option.name} = 'nonsense'\n")
-    with pytest.raises(Exception, match=rf"\[{table}\] {option.name} = 'nonsense'"):
+    with pytest.raises(
+        Exception, match=rf"\[{table}\] {option.name} = 'nonsense'"
+    ):
         load_config(file)
 
 

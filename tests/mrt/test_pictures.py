@@ -35,7 +35,9 @@ IMAGENET = replace(
 )
 
 
-def _model(*shapes: tuple[int, ...], dtype: ir.DataType | None = None) -> ir.Model:
+def _model(
+    *shapes: tuple[int, ...], dtype: ir.DataType | None = None
+) -> ir.Model:
     names = "xyz"[: len(shapes)]
     nodes = [node("Relu", name, f"{name}r") for name in names]
     model = graph_of(
@@ -51,7 +53,9 @@ def _model(*shapes: tuple[int, ...], dtype: ir.DataType | None = None) -> ir.Mod
 @pytest.mark.parametrize("color", ["RGB", "BGR"])
 def test_the_model_makes_of_bytes_what_the_preprocessing_made_of_them(color):
     item = replace(IMAGENET, color=color)
-    picture = np.random.default_rng(1).integers(0, 256, (1, 8, 9, 3)).astype(np.uint8)
+    picture = (
+        np.random.default_rng(1).integers(0, 256, (1, 8, 9, 3)).astype(np.uint8)
+    )
     model = _model((1, 3, 8, 9))
     take_bytes(model, Config(preprocessing=item))
     found = run(model, {"x": picture.astype(np.float32)})["xr"]
@@ -109,9 +113,21 @@ def test_what_is_no_byte_is_refused(array, sentence):
             U8,
             r"input 'x' of shape \[1, 784\] is no picture: input_dtype = 'u8' needs",
         ),
-        (_model((2, 3, 8, 8)), U8, r"input 'x' of shape \[2, 3, 8, 8\] is no picture"),
-        (_model((1, 5, 8, 8)), U8, r"input 'x' of shape \[1, 5, 8, 8\] is no picture"),
-        (_model((1, 3, 4, 8)), U8, r"input 'x' of shape \[1, 3, 4, 8\] is no picture"),
+        (
+            _model((2, 3, 8, 8)),
+            U8,
+            r"input 'x' of shape \[2, 3, 8, 8\] is no picture",
+        ),
+        (
+            _model((1, 5, 8, 8)),
+            U8,
+            r"input 'x' of shape \[1, 5, 8, 8\] is no picture",
+        ),
+        (
+            _model((1, 3, 4, 8)),
+            U8,
+            r"input 'x' of shape \[1, 3, 4, 8\] is no picture",
+        ),
         (
             _model((1, 3, 8, 8), dtype=ir.DataType.UINT8),
             U8,
@@ -159,7 +175,13 @@ def _program(stated: object, dtype: str = "u8") -> Program:
         (),
         (Instruction("reshape", (0,), {"shape": (216,)}),),
         (Output("y", 1),),
-        Metadata(meaning, {}, {}, (), {PROVENANCE: text} if stated is not None else {}),
+        Metadata(
+            meaning,
+            {},
+            {},
+            (),
+            {PROVENANCE: text} if stated is not None else {},
+        ),
     )
 
 
@@ -169,7 +191,9 @@ def test_a_program_says_what_it_does_to_bytes_and_is_believed_without_a_config()
         Config(preprocessing=replace(IMAGENET, color="BGR", crop=8)),
     )
     program = _program(json.loads(provenance(model, config)[PROVENANCE]))
-    assert config_for(program, Config()).inputs == {"x": replace(IMAGENET, color="BGR")}
+    assert config_for(program, Config()).inputs == {
+        "x": replace(IMAGENET, color="BGR")
+    }
     assert config_for(program, config).inputs == {
         "x": replace(IMAGENET, color="BGR", crop=8)
     }
@@ -212,7 +236,8 @@ def test_a_config_that_contradicts_the_program_is_refused():
 )
 def test_a_program_that_states_nonsense_is_refused(stated):
     with pytest.raises(
-        BadData, match="the program's provenance 'picture_inputs' cannot be used"
+        BadData,
+        match="the program's provenance 'picture_inputs' cannot be used",
     ):
         config_for(_program(stated), Config())
 

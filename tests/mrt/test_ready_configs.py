@@ -35,7 +35,9 @@ def test_the_example_of_every_key_loads(tmp_path: Path) -> None:
         .partition("```")[0]
     )
     (tmp_path / "example.toml").write_text(example)
-    assert load_config(tmp_path / "example.toml").calibration_data.samples == 100
+    assert (
+        load_config(tmp_path / "example.toml").calibration_data.samples == 100
+    )
 
 
 def test_the_digits_configs_open_their_data() -> None:
@@ -92,8 +94,12 @@ def test_every_config_finds_its_files(name: str) -> None:
         ("mlperftiny_resnet8_cifar10", 100, 0.6),
         ("vnncomp_ibp_3_3_8", 100, 0.5),
         pytest.param("squeezenet1.1", 100, 0.55, marks=pytest.mark.slow),
-        pytest.param("mobilenetv2_torchvision", 100, 0.75, marks=pytest.mark.slow),
-        pytest.param("mobilenetv1_0.25_keras", 100, 0.5, marks=pytest.mark.slow),
+        pytest.param(
+            "mobilenetv2_torchvision", 100, 0.75, marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "mobilenetv1_0.25_keras", 100, 0.5, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_data_prepared_by_the_config_suits_the_model(
@@ -102,10 +108,17 @@ def test_data_prepared_by_the_config_suits_the_model(
     config = load_config(CONFIGS / f"{name}.toml")
     model = ir.load(SHARED / "onnx" / Path(str(config.model.path)).name)
     (value,) = model_inputs(model)
-    shape = tuple(size if isinstance(size, int) else 1 for size in value.shape or ())
-    samples = open_data(config, config.evaluation_data, {str(value.name): shape}, limit)
+    shape = tuple(
+        size if isinstance(size, int) else 1 for size in value.shape or ()
+    )
+    samples = open_data(
+        config, config.evaluation_data, {str(value.name): shape}, limit
+    )
     session = FloatSession(model)
-    best = [ranking(next(iter(session.run(sample).values())), 1) for sample in samples]
+    best = [
+        ranking(next(iter(session.run(sample).values())), 1)
+        for sample in samples
+    ]
     assert (
         sum(
             found == [label]

@@ -86,7 +86,9 @@ def main() -> None:
     options = parser.parse_args()
     data = CoverageData(options.coverage)
     data.read()
-    paths = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
+    paths = [
+        path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))
+    ]
     chosen = sample(paths, ROOT, options.sample, options.seed)
     index, parts = map(int, options.share.split("/"))
     results: list[dict[str, str]] = []
@@ -97,7 +99,9 @@ def main() -> None:
         print(f"{verdict:12} {mutation}", flush=True)
         if verdict != "killed":
             print(diff, flush=True)
-        results.append({"mutation": str(mutation), "verdict": verdict, "diff": diff})
+        results.append(
+            {"mutation": str(mutation), "verdict": verdict, "diff": diff}
+        )
         if options.json:
             options.json.write_text(json.dumps(results, indent=1))
     killed = sum(result["verdict"] == "killed" for result in results)

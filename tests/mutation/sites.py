@@ -59,7 +59,9 @@ def mutations(path: Path, root: Path) -> Iterator[Mutation]:
                 occurrence += 1
 
 
-def sample(paths: list[Path], root: Path, count: int, seed: int) -> list[Mutation]:
+def sample(
+    paths: list[Path], root: Path, count: int, seed: int
+) -> list[Mutation]:
     """`count` mutations: places first (so that one with many operators counts once), then an operator."""
     generator = random.Random(seed)
     by_place: dict[tuple[str, int, str], list[Mutation]] = {}

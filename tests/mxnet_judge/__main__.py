@@ -63,14 +63,19 @@ def main(python: Path, only: str, seed: int, keep: bool) -> None:
         if only in case.id or only in case.operators
     ]
     if not cases:
-        raise click.BadParameter(f"no case contains {only!r}", param_hint="--only")
+        raise click.BadParameter(
+            f"no case contains {only!r}", param_hint="--only"
+        )
     try:
         theirs, ours = _both(cases, python, console)
     except (NoJudgeError, OSError) as trouble:
-        raise click.ClickException(f"mxnet cannot be asked: {trouble}") from None
+        raise click.ClickException(
+            f"mxnet cannot be asked: {trouble}"
+        ) from None
     answers = zip(cases, theirs, ours, strict=True)
     verdicts = [
-        judge(case, mxnet, mrt, broken) for case, mxnet, (mrt, broken) in answers
+        judge(case, mxnet, mrt, broken)
+        for case, mxnet, (mrt, broken) in answers
     ]
     report.show(console, verdicts, time.monotonic() - begun)
     wrong = [verdict for verdict in verdicts if verdict.wrong]
@@ -92,7 +97,8 @@ def _both(
     ):
         folder = Path(name)
         theirs, ours = (
-            progress.add_task(side, total=len(cases)) for side in ("mxnet", "mrt")
+            progress.add_task(side, total=len(cases))
+            for side in ("mxnet", "mrt")
         )
         asked = pool.submit(
             ask,
@@ -101,11 +107,16 @@ def _both(
             folder,
             lambda number: progress.update(theirs, completed=number),
         )
-        found = [_ours(case, folder, lambda: progress.advance(ours)) for case in cases]
+        found = [
+            _ours(case, folder, lambda: progress.advance(ours))
+            for case in cases
+        ]
         return asked.result(), found
 
 
-def _ours(case: Case, folder: Path, tell: Callable[[], None]) -> tuple[Answer, str]:
+def _ours(
+    case: Case, folder: Path, tell: Callable[[], None]
+) -> tuple[Answer, str]:
     """An answer, or what broke: whatever it is, the other cases go on."""
     try:
         return convert.run(case, folder), ""

@@ -19,7 +19,9 @@ from tests.mxnet_judge.case import (
 )
 
 JUDGE = Path(__file__).with_name("judge.py")
-PATIENCE = 60.0  # seconds without a new answer after which the process counts as stuck
+PATIENCE = (
+    60.0  # seconds without a new answer after which the process counts as stuck
+)
 CRASHED = Answer(refusal="the process of mxnet died or hung")
 ONE_DNN = re.compile(
     r"could not create a (descriptor|primitive)|MKLDNN doesn't support"
@@ -31,7 +33,10 @@ class NoJudgeError(Exception):
 
 
 def ask(
-    cases: Sequence[Case], python: Path, folder: Path, tell: Callable[[int], None]
+    cases: Sequence[Case],
+    python: Path,
+    folder: Path,
+    tell: Callable[[int], None],
 ) -> list[Answer]:
     """mxnet's answer to each case; `tell` hears how many there are so far.
 
@@ -41,7 +46,9 @@ def ask(
     answers = _ask(cases, python, folder, tell, {})
     again = [
         number
-        for number, (case, answer) in enumerate(zip(cases, answers, strict=True))
+        for number, (case, answer) in enumerate(
+            zip(cases, answers, strict=True)
+        )
         if ONE_DNN.search(answer.refusal or "") or _has_target_shape(case)
     ]
     second = _ask(
@@ -58,9 +65,9 @@ def ask(
         if (
             answer == CRASHED
         ):  # perhaps of what another case did to the memory: once more, alone
-            answers[number] = _ask([cases[number]], python, folder, lambda _: None, {})[
-                0
-            ]
+            answers[number] = _ask(
+                [cases[number]], python, folder, lambda _: None, {}
+            )[0]
     return answers
 
 
@@ -93,7 +100,9 @@ def _ask(
         lines = list(read_lines(answers))
         done = max((line.get("number", -1) for line in lines), default=-1)
         if not lines:
-            raise NoJudgeError(f"{python} {JUDGE} ended before its first case: {died}")
+            raise NoJudgeError(
+                f"{python} {JUDGE} ended before its first case: {died}"
+            )
         first = max(done, lines[-1].get("started", -1)) + 1
     found = {
         line["number"]: answer_from_json(line)
@@ -104,7 +113,9 @@ def _ask(
 
 
 def _run(
-    command: Sequence[str], settings: Mapping[str, str], tell: Callable[[int], None]
+    command: Sequence[str],
+    settings: Mapping[str, str],
+    tell: Callable[[int], None],
 ) -> str:
     """Until the process ends or is stuck; the end of what it said."""
     answers = Path(command[-2])
@@ -116,7 +127,10 @@ def _run(
     }
     with errors.open("wb") as stream, answers.open("rb") as written:
         process = subprocess.Popen(
-            command, stdout=stream, stderr=stream, env={**environment, **settings}
+            command,
+            stdout=stream,
+            stderr=stream,
+            env={**environment, **settings},
         )
         number, since = 0, time.monotonic()
         while process.poll() is None:

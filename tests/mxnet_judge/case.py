@@ -25,7 +25,9 @@ class Case:
 
     @property
     def operators(self) -> list[str]:
-        return [row["op"] for row in self.symbol["nodes"] if row["op"] != "null"]
+        return [
+            row["op"] for row in self.symbol["nodes"] if row["op"] != "null"
+        ]
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,9 @@ def array_from_json(item: Mapping[str, Any]) -> np.ndarray:
 
 
 def case_to_json(case: Case) -> dict[str, Any]:
-    groups = {name: getattr(case, name) for name in ("inputs", "parameters", "labels")}
+    groups = {
+        name: getattr(case, name) for name in ("inputs", "parameters", "labels")
+    }
     arrays = {
         group: {name: array_to_json(array) for name, array in found.items()}
         for group, found in groups.items()

@@ -21,7 +21,9 @@ MOST_ELEMENTS = 4000
 def chain(draw: Draw, name: str) -> Case:
     """3 to 8 links; those that do not suit the rank are passed over."""
     sketch = Sketch(draw)
-    shape = draw.image(least=4, most=8) if draw.chance(0.7) else draw.shape(2, 4)
+    shape = (
+        draw.image(least=4, most=8) if draw.chance(0.7) else draw.shape(2, 4)
+    )
     edge = sketch.add(draw.data(shape))
     wanted = draw.integer(3, LONGEST)
     while wanted:
@@ -40,10 +42,16 @@ def _image_size(size: int, kernel: int, stride: int, pad: int) -> int:
 
 def convolution(sketch: Sketch, edge: Edge, shape: Shape) -> End:
     draw = sketch.draw
-    kernel, stride, filters = draw.one(1, 3), draw.integer(1, 2), draw.integer(1, 5)
+    kernel, stride, filters = (
+        draw.one(1, 3),
+        draw.integer(1, 2),
+        draw.integer(1, 5),
+    )
     pad = kernel // 2
     weight = sketch.add(
-        Parameter(draw.data((filters, shape[1], kernel, kernel)) * np.float32(0.5))
+        Parameter(
+            draw.data((filters, shape[1], kernel, kernel)) * np.float32(0.5)
+        )
     )
     attributes = {
         "kernel": (kernel,) * 2,
@@ -88,7 +96,9 @@ def pooling(sketch: Sketch, edge: Edge, shape: Shape) -> End:
 
 def global_pooling(sketch: Sketch, edge: Edge, shape: Shape) -> End:
     kind = sketch.draw.one("max", "avg")
-    return sketch.node("Pooling", [edge], {"global_pool": True, "pool_type": kind}), (
+    return sketch.node(
+        "Pooling", [edge], {"global_pool": True, "pool_type": kind}
+    ), (
         *shape[:2],
         1,
         1,
@@ -110,7 +120,9 @@ def leaky(sketch: Sketch, edge: Edge, shape: Shape) -> End:
 
 def unary(sketch: Sketch, edge: Edge, shape: Shape) -> End:
     return sketch.node(
-        sketch.draw.one("abs", "negative", "sigmoid", "square", "softsign", "erf"),
+        sketch.draw.one(
+            "abs", "negative", "sigmoid", "square", "softsign", "erf"
+        ),
         [edge],
     ), shape
 
@@ -123,7 +135,9 @@ def scalar(sketch: Sketch, edge: Edge, shape: Shape) -> End:
         "_maximum_scalar",
         "_div_scalar",
     )
-    return sketch.node(name, [edge], {"scalar": sketch.draw.one(0.5, 2.0, -1.5)}), shape
+    return sketch.node(
+        name, [edge], {"scalar": sketch.draw.one(0.5, 2.0, -1.5)}
+    ), shape
 
 
 def clip(sketch: Sketch, edge: Edge, shape: Shape) -> End:
@@ -136,11 +150,15 @@ def dense(sketch: Sketch, edge: Edge, shape: Shape) -> End:
     draw = sketch.draw
     flat, hidden = draw.maybe(True, False), draw.integer(2, 6)
     width = shape[-1] if flat is False else int(np.prod(shape[1:]))
-    weight = sketch.add(Parameter(draw.data((hidden, width)) * np.float32(0.25)))
+    weight = sketch.add(
+        Parameter(draw.data((hidden, width)) * np.float32(0.25))
+    )
     bias = sketch.add(Parameter(draw.data((hidden,))))
     result = (*shape[:-1], hidden) if flat is False else (shape[0], hidden)
     return sketch.node(
-        "FullyConnected", [edge, weight, bias], {"num_hidden": hidden, "flatten": flat}
+        "FullyConnected",
+        [edge, weight, bias],
+        {"num_hidden": hidden, "flatten": flat},
     ), result
 
 
@@ -149,7 +167,8 @@ def residual(sketch: Sketch, edge: Edge, shape: Shape) -> End:
     left, _ = activation(sketch, edge, shape)
     right, _ = scalar(sketch, edge, shape)
     return sketch.node(
-        sketch.draw.one("elemwise_add", "elemwise_mul", "_maximum"), [left, right]
+        sketch.draw.one("elemwise_add", "elemwise_mul", "_maximum"),
+        [left, right],
     ), shape
 
 
@@ -184,11 +203,14 @@ def concat(sketch: Sketch, edge: Edge, shape: Shape) -> End:
 def split(sketch: Sketch, edge: Edge, shape: Shape) -> End:
     """The second part is what goes on; the first is used by nothing."""
     axis = next(
-        (axis for axis, size in enumerate(shape) if axis and size % 2 == 0), None
+        (axis for axis, size in enumerate(shape) if axis and size % 2 == 0),
+        None,
     )
     if axis is None:
         return edge, shape
-    node, _ = sketch.node("SliceChannel", [edge], {"num_outputs": 2, "axis": axis})
+    node, _ = sketch.node(
+        "SliceChannel", [edge], {"num_outputs": 2, "axis": axis}
+    )
     return (node, 1), tuple(
         size // 2 if each == axis else size for each, size in enumerate(shape)
     )
@@ -230,7 +252,9 @@ def reduction(sketch: Sketch, edge: Edge, shape: Shape) -> End:
 def slice_axis(sketch: Sketch, edge: Edge, shape: Shape) -> End:
     axis = sketch.draw.integer(0, len(shape) - 1)
     end = sketch.draw.integer(1, shape[axis])
-    result = tuple(end if each == axis else size for each, size in enumerate(shape))
+    result = tuple(
+        end if each == axis else size for each, size in enumerate(shape)
+    )
     return sketch.node(
         "slice_axis", [edge], {"axis": axis, "begin": 0, "end": end}
     ), result
@@ -276,7 +300,9 @@ def deconvolution(sketch: Sketch, edge: Edge, shape: Shape) -> End:
 
 
 def softmax(sketch: Sketch, edge: Edge, shape: Shape) -> End:
-    return sketch.node("softmax", [edge], {"axis": sketch.draw.maybe(1, -1)}), shape
+    return sketch.node(
+        "softmax", [edge], {"axis": sketch.draw.maybe(1, -1)}
+    ), shape
 
 
 def dropout(sketch: Sketch, edge: Edge, shape: Shape) -> End:

@@ -65,7 +65,11 @@ def _outcome(
     if broken:
         return Outcome.MRT_BREAKS, broken
     if mxnet.refusal is not None:
-        kind = Outcome.MXNET_REFUSES if mrt.refusal is None else Outcome.BOTH_REFUSE
+        kind = (
+            Outcome.MXNET_REFUSES
+            if mrt.refusal is None
+            else Outcome.BOTH_REFUSE
+        )
         return kind, _short(mxnet.refusal)
     if mrt.refusal is not None:
         return Outcome.MRT_REFUSES, _short(mrt.refusal)
@@ -117,7 +121,9 @@ def _of_arrays(ours: np.ndarray, theirs: np.ndarray, scale: float) -> str:
         return f"dtype {ours.dtype}; mxnet gives {theirs.dtype}"
     ours, theirs = ours.astype(np.float64), theirs.astype(np.float64)
     absolute = OF_THE_LARGEST * largest(theirs) + OF_THE_INPUT * scale
-    wrong = ~np.isclose(ours, theirs, rtol=RELATIVE, atol=absolute, equal_nan=True)
+    wrong = ~np.isclose(
+        ours, theirs, rtol=RELATIVE, atol=absolute, equal_nan=True
+    )
     if not wrong.any():
         return ""
     place = tuple(int(index) for index in np.argwhere(wrong)[0])

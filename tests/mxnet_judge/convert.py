@@ -47,5 +47,7 @@ def run(case: Case, folder: Path) -> Answer:
         proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     needed = {value.name for value in session.get_inputs()}
-    feeds = {name: array for name, array in case.inputs.items() if name in needed}
+    feeds = {
+        name: array for name, array in case.inputs.items() if name in needed
+    }
     return Answer(tuple(session.run(None, feeds)))

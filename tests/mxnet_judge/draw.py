@@ -31,7 +31,11 @@ class Draw:
 
     def maybe(self, *values: Any) -> Any:
         """One of the values, or left out about as often as any of them."""
-        return self.one(OMIT, *values) if len(values) > 1 else self.one(OMIT, values[0])
+        return (
+            self.one(OMIT, *values)
+            if len(values) > 1
+            else self.one(OMIT, values[0])
+        )
 
     def real(self, least: float, most: float) -> float:
         """With two decimals."""
@@ -39,7 +43,9 @@ class Draw:
 
     def shape(self, least: int, most: int, largest: int = 5) -> tuple[int, ...]:
         """Between `least` and `most` dimensions."""
-        return tuple(self.integer(1, largest) for _ in range(self.integer(least, most)))
+        return tuple(
+            self.integer(1, largest) for _ in range(self.integer(least, most))
+        )
 
     def image(
         self, rank: int = 2, *, channels: int = 0, least: int = 3, most: int = 9
@@ -76,7 +82,9 @@ class Draw:
 
     def whole(self, shape: Sequence[int], least: int, most: int) -> np.ndarray:
         """Whole numbers as floats."""
-        return self.random.integers(least, most + 1, tuple(shape)).astype(np.float32)
+        return self.random.integers(least, most + 1, tuple(shape)).astype(
+            np.float32
+        )
 
     def texts(self, attributes: Mapping[str, Any]) -> dict[str, str]:
         """As a symbol file writes them, in any of the forms that MXNet reads; what is omitted is not there."""

@@ -32,7 +32,11 @@ def single(name: str, number: int, seed: int = SEED) -> Case:
 
 def names() -> list[str]:
     """The operators of the registry that have a maker, and the other names of these."""
-    return [name for name in (*OPERATORS, *OTHER_NAMES) if known_name(name) in MAKERS]
+    return [
+        name
+        for name in (*OPERATORS, *OTHER_NAMES)
+        if known_name(name) in MAKERS
+    ]
 
 
 def count(name: str) -> int:
@@ -43,7 +47,9 @@ def count(name: str) -> int:
 def cases(seed: int = SEED) -> list[Case]:
     """Every name at least once, chains last."""
     found = [
-        single(name, number, seed) for name in names() for number in range(count(name))
+        single(name, number, seed)
+        for name in names()
+        for number in range(count(name))
     ]
     chains = max(LEAST - len(found), int(len(found) * CHAINS))
     return [*found, *(one(f"chain:{number}", seed) for number in range(chains))]

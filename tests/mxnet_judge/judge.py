@@ -48,7 +48,9 @@ def run(case):
     arrays = {name: from_json(item) for name, item in given.items()}
     arguments = {name: arrays[name] for name in symbol.list_arguments()}
     states = {name: arrays[name] for name in symbol.list_auxiliary_states()}
-    executor = symbol.bind(mxnet.cpu(), arguments, aux_states=states, grad_req="null")
+    executor = symbol.bind(
+        mxnet.cpu(), arguments, aux_states=states, grad_req="null"
+    )
     return [output.asnumpy() for output in executor.forward(is_train=False)]
 
 

@@ -37,7 +37,10 @@ def keep(wrong: Sequence[Verdict], answers: Mapping[str, Answer]) -> int:
     for verdict in wrong:
         case, name = verdict.case, verdict.case.id.rsplit(":", 1)[0]
         row = json.dumps(
-            {"case": case_to_json(case), "answer": answer_to_json(answers[case.id])}
+            {
+                "case": case_to_json(case),
+                "answer": answer_to_json(answers[case.id]),
+            }
         )
         if (
             case.id not in known

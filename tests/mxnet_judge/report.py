@@ -47,9 +47,12 @@ def show(console: Console, verdicts: Sequence[Verdict], seconds: float) -> None:
     if len(wrong) > MOST_SHOWN:
         console.print(f"... and {len(wrong) - MOST_SHOWN} more")
     for name in untested(verdicts):
-        console.print(f"[red]{escape(name)}[/]: not one of its cases could be compared")
+        console.print(
+            f"[red]{escape(name)}[/]: not one of its cases could be compared"
+        )
     compared = sum(
-        verdict.outcome in (Outcome.AGREE, Outcome.DIFFER) for verdict in verdicts
+        verdict.outcome in (Outcome.AGREE, Outcome.DIFFER)
+        for verdict in verdicts
     )
     console.print(
         f"{len(verdicts)} cases, {compared} compared in numbers, {sum(v.known is not None for v in verdicts)} known "

@@ -23,11 +23,17 @@ from tests.regression.run import states_of
     help="Write down what was found. Models that are not here stay as they are.",
 )
 @click.option(
-    "--only", default="", metavar="TEXT", help="Only models with this in their names."
+    "--only",
+    default="",
+    metavar="TEXT",
+    help="Only models with this in their names.",
 )
 def main(update: bool, only: str) -> None:
     """Convert and run every model, and compare. Exit code 1: something is not as written down."""
-    console, chosen = Console(soft_wrap=True, highlight=False, width=120), cases(only)
+    console, chosen = (
+        Console(soft_wrap=True, highlight=False, width=120),
+        cases(only),
+    )
     if not chosen:
         console.print(
             "left out: none of the models is here (MRT_SHARED may name the folder that holds data/)"
@@ -35,7 +41,9 @@ def main(update: bool, only: str) -> None:
         return
     written = table.load() if table.FILE.exists() else {}
     found = {}
-    shown = Table("8 bits, dB", "16 bits, dB", "same class", "time", "model", box=None)
+    shown = Table(
+        "8 bits, dB", "16 bits, dB", "same class", "time", "model", box=None
+    )
     for name, state in states_of(chosen):
         found[name] = state
         shown.add_row(
@@ -49,9 +57,13 @@ def main(update: bool, only: str) -> None:
     sentences = table.differences(written, found)
     for sentence in sentences:
         console.print(sentence, markup=False)
-    console.print(f"{len(found)} models, {len(sentences)} differences", markup=False)
+    console.print(
+        f"{len(found)} models, {len(sentences)} differences", markup=False
+    )
     if update:
-        table.FILE.write_text(table.text({**written, **found}), encoding="utf-8")
+        table.FILE.write_text(
+            table.text({**written, **found}), encoding="utf-8"
+        )
         console.print(f"wrote {table.FILE.name}")
     sys.exit(1 if sentences and not update else 0)
 

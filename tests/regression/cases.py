@@ -22,7 +22,9 @@ PICTURES, ARRAYS, NOISE = (
     4,
 )  # samples to compare on: of a folder of pictures, of an .npz, made up
 
-FEW = {"onnx/style_candy": 1}  # samples, of a model of 20 billion multiply-accumulates
+FEW = {
+    "onnx/style_candy": 1
+}  # samples, of a model of 20 billion multiply-accumulates
 SHAPES = {
     "onnx/tract_byte_sb_bidi_lstm": {"input": (1, 4)}
 }  # where the file leaves one open
@@ -45,9 +47,13 @@ class Case:
             if found.model.path
             else ModelSettings(self.path)
         )
-        model = replace(model, shapes={**model.shapes, **SHAPES.get(self.name, {})})
+        model = replace(
+            model, shapes={**model.shapes, **SHAPES.get(self.name, {})}
+        )
         if model.params is not None:
-            model = replace(model, params=self.path.with_name(model.params.name))
+            model = replace(
+                model, params=self.path.with_name(model.params.name)
+            )
         evaluation = (
             found.evaluation_data
             if found.evaluation_data.path
@@ -57,8 +63,12 @@ class Case:
         return replace(
             found,
             model=model,
-            calibration_data=_limited(found.calibration_data, few or CALIBRATION),
-            evaluation_data=_limited(evaluation, few or _judges(evaluation.path)),
+            calibration_data=_limited(
+                found.calibration_data, few or CALIBRATION
+            ),
+            evaluation_data=_limited(
+                evaluation, few or _judges(evaluation.path)
+            ),
         )
 
 
@@ -93,7 +103,10 @@ def cases(only: str = "") -> list[Case]:
     ]
     found += [
         Published(
-            f"mxnet/published/{item.name}", item.path, bits=(8,), shapes=item.shapes
+            f"mxnet/published/{item.name}",
+            item.path,
+            bits=(8,),
+            shapes=item.shapes,
         )
         for item in architectures()
     ]
@@ -103,7 +116,9 @@ def cases(only: str = "") -> list[Case]:
 @cache
 def _configs() -> dict[str, Config]:
     """The ready configs by the name of the model's file."""
-    configs = [load_config(path) for path in sorted((ROOT / "configs").glob("*.toml"))]
+    configs = [
+        load_config(path) for path in sorted((ROOT / "configs").glob("*.toml"))
+    ]
     return {
         config.model.path.name: config
         for config in configs
@@ -120,4 +135,6 @@ def _limited(data: DataSettings, most: int) -> DataSettings:
     if data.path is None:
         return DataSettings(samples=most)
     _, moved, inside = data.path.as_posix().partition("/shared/data/")
-    return replace(data, path=SHARED / inside if moved else data.path, samples=most)
+    return replace(
+        data, path=SHARED / inside if moved else data.path, samples=most
+    )

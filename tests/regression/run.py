@@ -17,7 +17,9 @@ def states_of(chosen: Sequence[Case]) -> Iterator[tuple[str, State]]:
     context = multiprocessing.get_context(
         "spawn"
     )  # onnxruntime's threads do not survive a fork
-    order = sorted(chosen, key=lambda case: case.path.stat().st_size, reverse=True)
+    order = sorted(
+        chosen, key=lambda case: case.path.stat().st_size, reverse=True
+    )
     with ProcessPoolExecutor(AT_ONCE, mp_context=context) as pool:
         states = {case.name: pool.submit(state_of, case) for case in order}
         for case in chosen:

@@ -46,7 +46,9 @@ def state_of(case: Case) -> State:
         taken = time.process_time() - start
         model = load_to_run(config).model
         report = evaluate(
-            model, conversion.proven, _samples(config, model, conversion.model.model)
+            model,
+            conversion.proven,
+            _samples(config, model, conversion.model.model),
         )
         ratios = [
             EXACT if ratio is None else round(ratio, 1)
@@ -55,7 +57,10 @@ def state_of(case: Case) -> State:
         state[f"{bits} bits"] = min(ratios, key=decibels)
         if bits == 8:
             state["time"] = CLASSES[bisect(TIMES, taken)]
-            if report.agreement is not None and config.evaluation_data.path is not None:
+            if (
+                report.agreement is not None
+                and config.evaluation_data.path is not None
+            ):
                 state["same class"] = (
                     f"{round(report.agreement * report.samples)} of {report.samples}"
                 )
@@ -67,7 +72,8 @@ def _samples(config: Config, model: ir.Model, rewritten: ir.Model) -> Samples:
     if config.evaluation_data.path is not None:
         return open_data(model, config, config.evaluation_data)
     shapes = {
-        str(value.name): tuple(value.shape.numpy()) for value in model_inputs(rewritten)
+        str(value.name): tuple(value.shape.numpy())
+        for value in model_inputs(rewritten)
     }
     return synthetic_samples(
         shapes,

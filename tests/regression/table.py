@@ -33,7 +33,9 @@ def text(states: Mapping[str, State]) -> str:
     return "{\n" + ",\n".join(rows) + "\n}\n"
 
 
-def differences(written: Mapping[str, State], found: Mapping[str, State]) -> list[str]:
+def differences(
+    written: Mapping[str, State], found: Mapping[str, State]
+) -> list[str]:
     """A sentence for each figure of the models found that is not what is written down, within tolerances."""
     sentences: list[str] = []
     for name, state in found.items():

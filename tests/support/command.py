@@ -12,12 +12,16 @@ NO_ENGINE = "cvm: no native engine, running on the reference; to get it, pip ins
 def cvm(*arguments: object, notice: bool = False) -> Result:
     """What the command says; that it runs on the reference, where nothing was built, only if `notice`."""
     result = CliRunner().invoke(cli, [str(item) for item in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), (
-        result.exception
-    )
+    assert result.exception is None or isinstance(
+        result.exception, SystemExit
+    ), result.exception
     if not notice:
-        result.stderr_bytes = result.stderr_bytes.replace(NO_ENGINE.encode(), b"")
-        result.output_bytes = result.output_bytes.replace(NO_ENGINE.encode(), b"")
+        result.stderr_bytes = result.stderr_bytes.replace(
+            NO_ENGINE.encode(), b""
+        )
+        result.output_bytes = result.output_bytes.replace(
+            NO_ENGINE.encode(), b""
+        )
     return result
 
 

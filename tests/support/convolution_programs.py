@@ -48,22 +48,34 @@ class Convolution:
         """The result y is transposed, so that it was bytes in stored form before."""
         random = np.random.default_rng(seed)
         channels, groups = self.shape[3], self.groups or self.shape[3]
-        w = random.integers(-128, 128, (self.outputs, *self.kernel, channels // groups))
+        w = random.integers(
+            -128, 128, (self.outputs, *self.kernel, channels // groups)
+        )
         if self.constant is not None:
             w = np.full_like(w, self.constant)
         constants: list[IntArray] = [
             w.astype(np.int8),
             random.integers(-(2**20), 2**20, self.outputs).astype(np.int32),
         ]
-        attributes = {**self.attributes, "groups": groups, "input_zp": self.input_zp}
+        attributes = {
+            **self.attributes,
+            "groups": groups,
+            "input_zp": self.input_zp,
+        }
         instructions = [Instruction(self.name, (0, 1, 2), attributes)]
         if self.stages:
             count = self.outputs if self.per_channel else 1
-            constants.append(random.integers(2**30, 2**31, count).astype(np.int32))
             constants.append(
-                random.integers(*self.shifts, count, endpoint=True).astype(np.int8)
+                random.integers(2**30, 2**31, count).astype(np.int32)
             )
-            zero_point = int(random.integers(-128, 128)) if self.result == "i8" else 0
+            constants.append(
+                random.integers(*self.shifts, count, endpoint=True).astype(
+                    np.int8
+                )
+            )
+            zero_point = (
+                int(random.integers(-128, 128)) if self.result == "i8" else 0
+            )
             rescale: dict[str, Attribute] = {
                 "input_zp": 0,
                 "output_zp": zero_point,
@@ -71,15 +83,26 @@ class Convolution:
             }
             instructions.append(Instruction("rescale", (5, 3, 4), rescale))
         if self.stages == "clamp":
-            instructions.append(Instruction("clamp", (6,), {"min": -77, "max": 61}))
+            instructions.append(
+                Instruction("clamp", (6,), {"min": -77, "max": 61})
+            )
         last = len(constants) + len(instructions)
         if self.beside:
-            instructions.append(Instruction("concat", (last, last, last), {"axis": 3}))
+            instructions.append(
+                Instruction("concat", (last, last, last), {"axis": 3})
+            )
         last = len(constants) + len(instructions)
-        instructions.append(Instruction("transpose", (last,), {"perm": (0, 2, 1, 3)}))
-        x = Input("x", TensorType(self.dtype, self.shape), *DTYPE_RANGES[self.dtype])
+        instructions.append(
+            Instruction("transpose", (last,), {"perm": (0, 2, 1, 3)})
+        )
+        x = Input(
+            "x", TensorType(self.dtype, self.shape), *DTYPE_RANGES[self.dtype]
+        )
         return Program(
-            (x,), tuple(constants), tuple(instructions), (Output("y", last + 1),)
+            (x,),
+            tuple(constants),
+            tuple(instructions),
+            (Output("y", last + 1),),
         )
 
     def sample(self, seed: int) -> dict[str, IntArray]:
@@ -88,7 +111,9 @@ class Convolution:
         if self.constant is not None:
             return {
                 "x": np.full(
-                    self.shape, low if self.constant < 0 else high, DTYPES[self.dtype]
+                    self.shape,
+                    low if self.constant < 0 else high,
+                    DTYPES[self.dtype],
                 )
             }
         return {

@@ -30,7 +30,9 @@ class CurveOf:
         self._values: dict[str, ir.Value] = {"x": self.root}
         self._nodes: list[ir.Node] = []
 
-    def add(self, operator: str, *operands: str | float, **attributes: Any) -> str:
+    def add(
+        self, operator: str, *operands: str | float, **attributes: Any
+    ) -> str:
         inputs = [
             self._values[item] if isinstance(item, str) else _constant(item)
             for item in operands
@@ -42,7 +44,11 @@ class CurveOf:
         }
         self._nodes.append(
             ir.Node(
-                "", operator, inputs, attributes=list(given.values()), outputs=[output]
+                "",
+                operator,
+                inputs,
+                attributes=list(given.values()),
+                outputs=[output],
             )
         )
         self._values[str(output.name)] = output
@@ -56,7 +62,9 @@ def one(operator: str, *operands: str | float, **attributes: Any) -> Curve:
     """One node; of the root unless told otherwise."""
     curve = CurveOf()
     curve.add(
-        operator, *(operands or ("x",)), **(ATTRIBUTES.get(operator, {}) | attributes)
+        operator,
+        *(operands or ("x",)),
+        **(ATTRIBUTES.get(operator, {}) | attributes),
     )
     return curve.curve()
 
@@ -66,9 +74,12 @@ def chain(*steps: tuple[Any, ...]) -> Curve:
     curve, names = CurveOf(), ["x"]
     for operator, *operands in steps:
         named = [
-            names[int(item)] if item in ("-1", "-2") else item for item in operands
+            names[int(item)] if item in ("-1", "-2") else item
+            for item in operands
         ]
-        names.append(curve.add(operator, *named, **ATTRIBUTES.get(operator, {})))
+        names.append(
+            curve.add(operator, *named, **ATTRIBUTES.get(operator, {}))
+        )
     return curve.curve()
 
 
@@ -114,7 +125,10 @@ CURVES: dict[str, Curve] = {
     "Log of Sigmoid": chain(("Sigmoid", "x"), ("Log", "-1")),
     "Tanh of a clip": chain(("Clip", "x", -1.0, 1.0), ("Tanh", "-1")),
     "whole part": chain(
-        ("Div", "x", 3.0), ("Floor", "-1"), ("Mul", "-1", 3.0), ("Sub", "x", "-1")
+        ("Div", "x", 3.0),
+        ("Floor", "-1"),
+        ("Mul", "-1", 3.0),
+        ("Sub", "x", "-1"),
     ),
     "no number, hidden": chain(
         ("Sqrt", "x"), ("Max", "-1", 3.0), ("Greater", "-1", 2.0)

@@ -82,9 +82,13 @@ class Draft:
     def input(self, dtype: str, rank: int) -> int:
         low, high = DTYPE_RANGES[dtype]
         if dtype != "bool" and self.chance():
-            low, high = sorted((self.between(low, high), self.between(low, high)))
+            low, high = sorted(
+                (self.between(low, high), self.between(low, high))
+            )
         return self.input_of(
-            TensorType(dtype, tuple(self.between(1, 6) for _ in range(rank))), low, high
+            TensorType(dtype, tuple(self.between(1, 6) for _ in range(rank))),
+            low,
+            high,
         )
 
     def input_of(self, type_: TensorType, low: int, high: int) -> int:
@@ -93,9 +97,12 @@ class Draft:
         )
         return self._add(type_, full(type_, low, high))
 
-    def constant(self, dtype: str, shape: tuple[int, ...], low: int, high: int) -> int:
+    def constant(
+        self, dtype: str, shape: tuple[int, ...], low: int, high: int
+    ) -> int:
         return self.array(
-            self.random.integers(low, high + 1, shape).astype(DTYPES[dtype]), dtype
+            self.random.integers(low, high + 1, shape).astype(DTYPES[dtype]),
+            dtype,
         )
 
     def array(self, array: IntArray, dtype: str) -> int:
@@ -128,12 +135,18 @@ class Draft:
             if v not in self.constants and t.dtype in dtypes and t.rank in ranks
         ]
         if fitting and (len(self.inputs) >= 8 or self.below(8)):
-            return fitting[self.below(len(fitting))] if self.below(3) else fitting[-1]
+            return (
+                fitting[self.below(len(fitting))]
+                if self.below(3)
+                else fitting[-1]
+            )
         return self.input(self.either(*dtypes), ranks[self.below(len(ranks))])
 
     def partner(self, x: int, low: int, high: int) -> int:
         """A constant of x's dtype that broadcasts against x."""
-        shape = tuple(size if self.chance() else 1 for size in self.types[x].shape)
+        shape = tuple(
+            size if self.chance() else 1 for size in self.types[x].shape
+        )
         return self.constant(self.types[x].dtype, shape, low, high)
 
     def within(self, x: int, low: int, high: int) -> int:
@@ -151,23 +164,33 @@ class Draft:
 
     def finish(self, metadata: Metadata | None = None) -> Program:
         read = list(
-            dict.fromkeys(v for step in self.steps.values() for v in step.operands)
+            dict.fromkeys(
+                v for step in self.steps.values() for v in step.operands
+            )
         )
         constants = [v for v in read if v in self.constants]
         number = {
-            v: index for index, v in enumerate([*self.inputs, *constants, *self.steps])
+            v: index
+            for index, v in enumerate([*self.inputs, *constants, *self.steps])
         }
         steps = [
-            Instruction(s.name, tuple(number[v] for v in s.operands), s.attributes)
+            Instruction(
+                s.name, tuple(number[v] for v in s.operands), s.attributes
+            )
             for s in self.steps.values()
         ]
         unread = [v for v in self.steps if v not in read]
         outputs = [
-            Output(f"output{index}", number[v]) for index, v in enumerate(unread)
+            Output(f"output{index}", number[v])
+            for index, v in enumerate(unread)
         ]
         arrays = tuple(self.constants[v] for v in constants)
         return Program(
-            tuple(self.inputs.values()), arrays, tuple(steps), tuple(outputs), metadata
+            tuple(self.inputs.values()),
+            arrays,
+            tuple(steps),
+            tuple(outputs),
+            metadata,
         )
 
 
@@ -175,7 +198,9 @@ def rescale(d: Draft, x: int | None = None, dtype: str = "") -> int:
     x = d.pick(("i8", "u8", "i16", "i32")) if x is None else x
     dtype = dtype or d.either(*INTEGERS)
     count = d.types[x].shape[-1] if d.types[x].rank and d.chance() else 1
-    shift = d.between(31, 40) if d.types[x].dtype == "i32" else d.between(29, 33)
+    shift = (
+        d.between(31, 40) if d.types[x].dtype == "i32" else d.between(29, 33)
+    )
     multiplier = d.constant("i32", (count,), 2**30, 2**31 - 1)
     zero_points = [
         d.between(*DTYPE_RANGES[t]) if t in ("i8", "u8") else 0
@@ -217,7 +242,9 @@ def cast(d: Draft) -> int:
     if dtype != "bool" and d.types[x].dtype in INTEGERS:
         low, high = DTYPE_RANGES[d.types[x].dtype]
         x = d.within(
-            x, max(low, DTYPE_RANGES[dtype][0]), min(high, DTYPE_RANGES[dtype][1])
+            x,
+            max(low, DTYPE_RANGES[dtype][0]),
+            min(high, DTYPE_RANGES[dtype][1]),
         )
     return d.apply("cast", x, dtype=dtype)
 
@@ -252,7 +279,10 @@ def conv2d_transpose(d: Draft) -> int:
     groups = channels if d.chance() else 1
     outputs = groups * d.between(1, 2)
     w = d.constant(
-        "i8", (outputs, d.between(1, 3), d.between(1, 3), channels // groups), -128, 127
+        "i8",
+        (outputs, d.between(1, 3), d.between(1, 3), channels // groups),
+        -128,
+        127,
     )
     b = d.constant("i32", (outputs,), -(2**20), 2**20)
     out_pad, stride = (
@@ -288,7 +318,9 @@ def matmul(d: Draft) -> int:
     a = _narrow(d, (3,), ("i8",))
     batch, _, inner = d.types[a].shape
     b = d.constant("i8", (batch, inner, d.between(1, 5)), -128, 127)
-    return d.apply("matmul", a, b, a_zp=_zero_point(d, a), b_zp=d.between(-128, 127))
+    return d.apply(
+        "matmul", a, b, a_zp=_zero_point(d, a), b_zp=d.between(-128, 127)
+    )
 
 
 def _small_pair(name: str, limit: int) -> Callable[[Draft], int]:
@@ -318,7 +350,9 @@ def mul(d: Draft) -> int:
 def intdiv(d: Draft) -> int:
     x = d.pick(("i32",))
     return d.apply(
-        "intdiv", x, d.partner(x, 1, 1000) if d.chance() else d.partner(x, -1000, -2)
+        "intdiv",
+        x,
+        d.partner(x, 1, 1000) if d.chance() else d.partner(x, -1000, -2),
     )
 
 
@@ -330,9 +364,14 @@ def negate(d: Draft) -> int:
     x = d.pick(INTEGERS)
     if d.types[x].dtype == "i8":
         return d.apply(
-            "negate", x, input_zp=d.between(-128, 127), output_zp=d.between(-128, 127)
+            "negate",
+            x,
+            input_zp=d.between(-128, 127),
+            output_zp=d.between(-128, 127),
         )
-    return d.apply("negate", d.within(x, -30000, 30000), input_zp=0, output_zp=0)
+    return d.apply(
+        "negate", d.within(x, -30000, 30000), input_zp=0, output_zp=0
+    )
 
 
 def shift_left(d: Draft) -> int:
@@ -377,7 +416,9 @@ def gather(d: Draft) -> int:
     values = d.pick(EVERY, (3,))
     batch, rows, _ = d.types[values].shape
     return d.apply(
-        "gather", values, d.constant("i32", (batch, d.between(1, 5)), 0, rows - 1)
+        "gather",
+        values,
+        d.constant("i32", (batch, d.between(1, 5)), 0, rows - 1),
     )
 
 
@@ -407,7 +448,9 @@ def _pool(d: Draft, name: str, dtypes: tuple[str, ...]) -> int:
         if name == "avg_pool2d"
         else {}
     )
-    return d.apply(name, x, kernel=kernel, stride=(1, 1), pad=pad, **zero_points)
+    return d.apply(
+        name, x, kernel=kernel, stride=(1, 1), pad=pad, **zero_points
+    )
 
 
 def reshape(d: Draft) -> int:
@@ -416,7 +459,9 @@ def reshape(d: Draft) -> int:
     cut = d.below(len(shape))
     merged = (int(np.prod(shape[: cut + 1])), *shape[cut + 1 :])
     return d.apply(
-        "reshape", x, shape=merged if d.chance() else (*shape[:cut], 1, *shape[cut:])
+        "reshape",
+        x,
+        shape=merged if d.chance() else (*shape[:cut], 1, *shape[cut:]),
     )
 
 
@@ -470,10 +515,22 @@ def reverse(d: Draft) -> int:
 
 def resize(d: Draft) -> int:
     if d.chance():  # double, with the last place repeated
-        x, mode, scale, border = _narrow(d, (4,)), "bilinear", (2, 1, 2, 1), (1, 1)
+        x, mode, scale, border = (
+            _narrow(d, (4,)),
+            "bilinear",
+            (2, 1, 2, 1),
+            (1, 1),
+        )
     else:
-        x, mode, scale, border = d.pick(EVERY, (4,)), "nearest", (3, 1, 2, 1), (2, 1)
-    return d.apply("resize", x, scale=scale, offset=(0, 0), border=border, mode=mode)
+        x, mode, scale, border = (
+            d.pick(EVERY, (4,)),
+            "nearest",
+            (3, 1, 2, 1),
+            (2, 1),
+        )
+    return d.apply(
+        "resize", x, scale=scale, offset=(0, 0), border=border, mode=mode
+    )
 
 
 def nms(d: Draft) -> int:
@@ -587,7 +644,9 @@ def random_inputs(program: Program, seed: int | Frozen) -> dict[str, IntArray]:
     result = {}
     for item in program.inputs:
         anything = random.integers(item.lo, item.hi + 1, item.type.shape)
-        ends = np.where(random.integers(2, size=item.type.shape), item.lo, item.hi)
+        ends = np.where(
+            random.integers(2, size=item.type.shape), item.lo, item.hi
+        )
         low, high = np.full_like(ends, item.lo), np.full_like(ends, item.hi)
         chosen = (low, high, ends, anything, anything)[int(random.integers(5))]
         result[item.name] = np.asarray(chosen).astype(DTYPES[item.type.dtype])

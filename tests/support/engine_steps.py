@@ -48,7 +48,11 @@ INPUT, OUTPUT, CONSTANT, ARENA = (
 
 
 def extreme(
-    type_: TensorType, seed: int, *, low: int | None = None, high: int | None = None
+    type_: TensorType,
+    seed: int,
+    *,
+    low: int | None = None,
+    high: int | None = None,
 ) -> IntArray:
     """Integers of the whole range of a dtype, its ends often among them."""
     random = np.random.default_rng(seed)
@@ -76,7 +80,9 @@ def program_of(
         for n, array in enumerate(arrays)
     )
     instruction = Instruction(name, tuple(range(len(arrays))), attributes)
-    return validate(Program(inputs, (), (instruction,), (Output("y", len(arrays)),)))
+    return validate(
+        Program(inputs, (), (instruction,), (Output("y", len(arrays)),))
+    )
 
 
 def reference(
@@ -109,7 +115,9 @@ class StepPlan:
         self.copy(given, place)
         return place
 
-    def place(self, dtype: str, shape: tuple[int, ...], gap: int) -> OperandTuple:
+    def place(
+        self, dtype: str, shape: tuple[int, ...], gap: int
+    ) -> OperandTuple:
         """A new place in the arena."""
         start, size = self.arena_bytes, DTYPES[dtype].itemsize
         pitch = (shape[-1] if shape else 1) + gap
@@ -126,7 +134,14 @@ class StepPlan:
     def copy(self, source: OperandTuple, target: OperandTuple) -> None:
         """A step that copies."""
         self.steps.append(
-            (OPCODES["reshape"], [source], [], target, {"shape": list(target[3])}, [])
+            (
+                OPCODES["reshape"],
+                [source],
+                [],
+                target,
+                {"shape": list(target[3])},
+                [],
+            )
         )
 
 
@@ -154,15 +169,24 @@ def run_step(
     """The step's result; AssertionError if it changed a byte beside it."""
     plan = StepPlan()
     operands = [
-        plan.operand(array, place) for array, place in zip(arrays, at, strict=True)
+        plan.operand(array, place)
+        for array, place in zip(arrays, at, strict=True)
     ]
     whole, inner = (
         result,
-        (int(Room.OUTPUT), 0, DTYPE_CODES[result.dtype], result.shape, _last(result)),
+        (
+            int(Room.OUTPUT),
+            0,
+            DTYPE_CODES[result.dtype],
+            result.shape,
+            _last(result),
+        ),
     )
     if result_at.room == Room.ARENA:
         inner = plan.place(result.dtype, result.shape, result_at.gap)
-        whole = TensorType(result.dtype, (result.elements // _last(result), inner[4]))
+        whole = TensorType(
+            result.dtype, (result.elements // _last(result), inner[4])
+        )
         start = inner[1] - result_at.gap // 2 * DTYPES[result.dtype].itemsize
         region = (int(Room.ARENA), start, inner[2], whole.shape, inner[4])
         canvas = np.full(
@@ -181,7 +205,13 @@ def run_step(
             [],
         )
     )
-    output = (int(Room.OUTPUT), 0, DTYPE_CODES[whole.dtype], whole.shape, _last(whole))
+    output = (
+        int(Room.OUTPUT),
+        0,
+        DTYPE_CODES[whole.dtype],
+        whole.shape,
+        _last(whole),
+    )
     if result_at.room == Room.ARENA:
         plan.copy(region, output)
     found = _run(plan, output, whole, isa or native.chosen_isa(), threads)
@@ -198,18 +228,28 @@ def _last(type_: TensorType) -> int:
 
 
 def _run(
-    plan: StepPlan, output: OperandTuple, type_: TensorType, isa: str, threads: int
+    plan: StepPlan,
+    output: OperandTuple,
+    type_: TensorType,
+    isa: str,
+    threads: int,
 ) -> IntArray:
     """Runs a plan into an array that lies between guards."""
     module = native._module()
     assert module is not None
-    inputs = [_operand(Room.INPUT, n, array) for n, array in enumerate(plan.inputs)]
+    inputs = [
+        _operand(Room.INPUT, n, array) for n, array in enumerate(plan.inputs)
+    ]
     core = module.make(
         inputs, [output], plan.constants, plan.arena_bytes, plan.steps, isa
     )
     size = type_.elements * DTYPES[type_.dtype].itemsize
     memory = np.full(GUARD + size + GUARD, UNTOUCHED, np.uint8)
-    found = memory[GUARD : GUARD + size].view(DTYPES[type_.dtype]).reshape(type_.shape)
+    found = (
+        memory[GUARD : GUARD + size]
+        .view(DTYPES[type_.dtype])
+        .reshape(type_.shape)
+    )
     core.run(plan.inputs, [found], threads)
     assert (memory[:GUARD] == UNTOUCHED).all() and (
         memory[GUARD + size :] == UNTOUCHED

@@ -39,7 +39,9 @@ class Accumulators:
             self.program.first_instruction + len(self.program.instructions),
         )
         named = dict(zip(numbers, self.program.instructions, strict=True))
-        return max(n for n, item in named.items() if item.name in ("add", *PRODUCTS))
+        return max(
+            n for n, item in named.items() if item.name in ("add", *PRODUCTS)
+        )
 
     def _exact(self, x: np.ndarray) -> np.ndarray:
         constants = self.program.constants
@@ -48,7 +50,9 @@ class Accumulators:
             for item in self.pieces
         ]
         bias = sum(
-            constants[item.operands[2] - self.program.first_constant].astype(np.int64)
+            constants[item.operands[2] - self.program.first_constant].astype(
+                np.int64
+            )
             for item in self.pieces
         )
         if self.pieces[0].name == "dense":
@@ -71,7 +75,10 @@ class Accumulators:
             if grouped
             else np.concatenate(weights, axis=3)
         ).astype(np.int64)
-        height, width = x.shape[1] - whole.shape[1] + 1, x.shape[2] - whole.shape[2] + 1
+        height, width = (
+            x.shape[1] - whole.shape[1] + 1,
+            x.shape[2] - whole.shape[2] + 1,
+        )
         total = np.zeros((1, height, width, whole.shape[0]), np.int64) + bias
         for i in range(whole.shape[1]):
             for j in range(whole.shape[2]):
@@ -87,10 +94,14 @@ class Accumulators:
 def accumulators(program: Program) -> Accumulators:
     """The products of a program that holds one decomposed reduction."""
     pieces = [item for item in program.instructions if item.name in PRODUCTS]
-    shifts = [item for item in program.instructions if item.name == "shift_right"]
+    shifts = [
+        item for item in program.instructions if item.name == "shift_right"
+    ]
     shift = (
         int(
-            program.constants[shifts[0].operands[1] - program.first_constant].ravel()[0]
+            program.constants[
+                shifts[0].operands[1] - program.first_constant
+            ].ravel()[0]
         )
         if shifts
         else 0

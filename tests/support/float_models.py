@@ -62,7 +62,14 @@ class FloatModel:
 
     def gemm(self, x: str, weights: Any, bias: Any) -> str:
         return self.add(
-            "Gemm", x, f32(weights), f32(bias), transA=0, transB=1, alpha=1.0, beta=1.0
+            "Gemm",
+            x,
+            f32(weights),
+            f32(bias),
+            transA=0,
+            transB=1,
+            alpha=1.0,
+            beta=1.0,
         )
 
     def proto(self, *outputs: str) -> onnx.ModelProto:
@@ -74,7 +81,9 @@ class FloatModel:
             helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, None)
             for n in outputs
         ]
-        graph = helper.make_graph(self._nodes, "test", declared, results, self._weights)
+        graph = helper.make_graph(
+            self._nodes, "test", declared, results, self._weights
+        )
         model = helper.make_model(
             graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9
         )
@@ -94,11 +103,15 @@ def f32(values: Any) -> np.ndarray:
 
 
 def calibrated(
-    proto: onnx.ModelProto, inputs: Mapping[str, tuple[int, ...]], count: int = 20
+    proto: onnx.ModelProto,
+    inputs: Mapping[str, tuple[int, ...]],
+    count: int = 20,
 ) -> tuple[ir.Model, CalibrationTable]:
     model = ir.from_proto(proto)
     samples = synthetic_samples(inputs, count, 0)
-    return model, calibrate(model, samples, CalibrationOptions(), model_sha256="0" * 64)
+    return model, calibrate(
+        model, samples, CalibrationOptions(), model_sha256="0" * 64
+    )
 
 
 def convert(

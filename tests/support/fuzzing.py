@@ -157,7 +157,9 @@ def fuzz(seed: int, count: int) -> dict[str, int]:
             elif kind == 2:
                 outcome = examine_bytes(mutated_header(random, encoded[chosen]))
             else:
-                outcome = examine_program(mutated_program(random, programs[chosen]))
+                outcome = examine_program(
+                    mutated_program(random, programs[chosen])
+                )
         except Exception as problem:
             raise AssertionError(
                 f"case {case}: {type(problem).__name__}: {problem}"
@@ -210,7 +212,8 @@ def _run(proven: Proven) -> None:
         low, high = proven.intervals[number]
         assert low <= int(value.min()) and int(value.max()) <= high
         assert (
-            TensorType(proven.types[number].dtype, value.shape) == proven.types[number]
+            TensorType(proven.types[number].dtype, value.shape)
+            == proven.types[number]
         )
 
     run(proven, random_inputs(proven.program, 0), observe=observe)
@@ -257,7 +260,9 @@ def mutated_header(random: Random, data: bytes) -> bytes:
     program, metadata = map(bytes, file_format.split(data))
     header = cbor2.loads(data[16:end])
     described = (
-        cbor2.loads(metadata[16:]) if metadata and random.random() < 0.5 else None
+        cbor2.loads(metadata[16:])
+        if metadata and random.random() < 0.5
+        else None
     )
     for _ in range(random.randint(1, 3)):
         _mutate_tree(random, header if described is None else described)
@@ -350,7 +355,9 @@ def _input(random: Random, program: Program) -> Program:
                 ),
                 replace(item, type=TensorType(dtype, item.type.shape)),
                 replace(item, type=TensorType(item.type.dtype, shape)),
-                replace(item, type=TensorType(item.type.dtype, item.type.shape * 3)),
+                replace(
+                    item, type=TensorType(item.type.dtype, item.type.shape * 3)
+                ),
             )
         )
 
@@ -370,7 +377,15 @@ def _output(random: Random, program: Program) -> Program:
 
 def _constant(random: Random, program: Program) -> Program:
     def change(item: IntArray) -> IntArray:
-        shapes = ((0,), (), (1,), (1,) * 7, (3, 0), item.shape[::-1], (*item.shape, 1))
+        shapes = (
+            (0,),
+            (),
+            (1,),
+            (1,) * 7,
+            (3, 0),
+            item.shape[::-1],
+            (*item.shape, 1),
+        )
         kind = random.choice(
             (
                 *DTYPES.values(),
@@ -394,12 +409,16 @@ def _constant(random: Random, program: Program) -> Program:
             )
         )
 
-    return replace(program, constants=_replaced(random, program.constants, change))
+    return replace(
+        program, constants=_replaced(random, program.constants, change)
+    )
 
 
 def _operands(random: Random, program: Program) -> Program:
     def change(item: Instruction) -> Instruction:
-        near = random.randrange(program.first_instruction + len(program.instructions))
+        near = random.randrange(
+            program.first_instruction + len(program.instructions)
+        )
         other = random.choice((near, near, _integer(random)))
         operands = _replaced(random, item.operands, lambda _: other)
         return replace(
@@ -456,13 +475,17 @@ def _sequence(random: Random, program: Program) -> Program:
     return replace(
         program,
         **{
-            field: random.choice((tuple(items), (), (*items, *items), tuple(items[1:])))
+            field: random.choice(
+                (tuple(items), (), (*items, *items), tuple(items[1:]))
+            )
         },
     )
 
 
 def _metadata(random: Random, program: Program) -> Program:
-    scale = random.choice((0.5, 0.0, -1.0, float("inf"), float("nan"), 5e-324, 1.7e308))
+    scale = random.choice(
+        (0.5, 0.0, -1.0, float("inf"), float("nan"), 5e-324, 1.7e308)
+    )
     meaning = Meaning(scale, _integer(random), _word(random))
     metadata = Metadata(
         {_word(random): meaning},

@@ -41,7 +41,10 @@ def inputs_of(program: Program, sample: int) -> dict[str, IntArray]:
         steps = range(place, place + item.type.elements)
         values = [
             item.lo
-            + sample * (step * 2654435761 + 97) % 2**32 % (item.hi - item.lo + 1)
+            + sample
+            * (step * 2654435761 + 97)
+            % 2**32
+            % (item.hi - item.lo + 1)
             for step in steps
         ]
         arrays[item.name] = np.array(values, DTYPES[item.type.dtype]).reshape(
@@ -64,7 +67,9 @@ def root(leaves: Sequence[bytes]) -> bytes:
     if len(leaves) == 1:
         return hashlib.sha256(b"\x00" + leaves[0]).digest()
     half = 1 << ((len(leaves) - 1).bit_length() - 1)
-    return hashlib.sha256(b"\x01" + root(leaves[:half]) + root(leaves[half:])).digest()
+    return hashlib.sha256(
+        b"\x01" + root(leaves[:half]) + root(leaves[half:])
+    ).digest()
 
 
 def record(program: Program) -> dict[str, Any]:
@@ -72,7 +77,9 @@ def record(program: Program) -> dict[str, Any]:
     return {
         "program": file_format.program_id(program),
         "metadata": file_format.metadata_digest(program),
-        "samples": [_record_sample(program, sample) for sample in range(SAMPLES)],
+        "samples": [
+            _record_sample(program, sample) for sample in range(SAMPLES)
+        ],
     }
 
 
@@ -84,7 +91,9 @@ def _record_sample(program: Program, sample: int) -> dict[str, Any]:
         observe=lambda _, value: digests.append(digest(value)),
     )
     return {
-        "outputs": {name: digest(value).hex() for name, value in outputs.items()},
+        "outputs": {
+            name: digest(value).hex() for name, value in outputs.items()
+        },
         "trace": root(digests).hex(),
     }
 
@@ -98,7 +107,9 @@ def main() -> None:
         for name, names in families.items()
         for seed in SEEDS
     }
-    programs |= {f"chain-{seed}": random_program(seed, steps=30) for seed in SEEDS}
+    programs |= {
+        f"chain-{seed}": random_program(seed, steps=30) for seed in SEEDS
+    }
     FOLDER.mkdir(exist_ok=True)
     index = json.loads(INDEX.read_text()) if INDEX.exists() else {}
     for name, program in programs.items():

@@ -20,14 +20,20 @@ onnxruntime.set_default_logger_severity(3)  # errors only
 ROUNDING = 2e-6
 
 
-def node(operator: str, inputs: str, outputs: str, **attributes: Any) -> onnx.NodeProto:
+def node(
+    operator: str, inputs: str, outputs: str, **attributes: Any
+) -> onnx.NodeProto:
     """`inputs` and `outputs` are names parted by spaces; `-` stands for one left out."""
     named = [
         ["" if name == "-" else name for name in names.split()]
         for names in (inputs, outputs)
     ]
     return helper.make_node(
-        operator, named[0], named[1], name=f"{operator}:{named[1][0]}", **attributes
+        operator,
+        named[0],
+        named[1],
+        name=f"{operator}:{named[1][0]}",
+        **attributes,
     )
 
 
@@ -50,11 +56,16 @@ def build(
             for name, shape in inputs.items()
         ],
         [helper.make_empty_tensor_value_info(name) for name in outputs.split()],
-        [numpy_helper.from_array(array, name) for name, array in arrays.items()],
+        [
+            numpy_helper.from_array(array, name)
+            for name, array in arrays.items()
+        ],
     )
     ir_version = 3 if opset < 9 else 9
     model = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version
+        graph,
+        opset_imports=[helper.make_opsetid("", opset)],
+        ir_version=ir_version,
     )
     if ir_version == 3:  # where initializers have to be inputs as well
         for name, array in arrays.items():
@@ -98,7 +109,9 @@ def run(
     )
 
 
-def seeded(shapes: Mapping[str, Sequence[int]], seed: int = 0) -> dict[str, np.ndarray]:
+def seeded(
+    shapes: Mapping[str, Sequence[int]], seed: int = 0
+) -> dict[str, np.ndarray]:
     """Normal numbers for every input."""
     rng = np.random.default_rng(seed)
     return {
@@ -108,7 +121,9 @@ def seeded(shapes: Mapping[str, Sequence[int]], seed: int = 0) -> dict[str, np.n
 
 
 def apply_pass(
-    one_pass: Callable[[ir.Model], int], model: ir.Model, tolerance: float = ROUNDING
+    one_pass: Callable[[ir.Model], int],
+    model: ir.Model,
+    tolerance: float = ROUNDING,
 ) -> int:
     """Run one pass as `rewrite` does, and see that the model computes what it computed; the number of changes."""
     feeds = seeded(shapes_of(model))

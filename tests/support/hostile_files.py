@@ -29,7 +29,10 @@ def header() -> dict[str, Any]:
         "inputs": [["x", I8, [1, 2], -128, 127]],
         "outputs": [["y", 4]],
         "constants": [[I32, [1]], [I8, [1]]],
-        "instructions": [[RESCALE, [0, 1, 2], [0, 0, I8]], [CLAMP, [3], [-10, 10]]],
+        "instructions": [
+            [RESCALE, [0, 1, 2], [0, 0, I8]],
+            [CLAMP, [3], [-10, 10]],
+        ],
     }
 
 
@@ -59,7 +62,11 @@ def assemble(
 ) -> bytes:
     """A file whose prefix and padding are right."""
     encoded = head if isinstance(head, bytes) else canonical(head)
-    return padded(MAGIC + len(encoded).to_bytes(8, "little") + encoded) + data + tail
+    return (
+        padded(MAGIC + len(encoded).to_bytes(8, "little") + encoded)
+        + data
+        + tail
+    )
 
 
 def section(meta: bytes | Mapping[str, Any]) -> bytes:
@@ -72,11 +79,14 @@ def raw_header(*keys: str, **values: bytes) -> bytes:
     """The honest header with its keys in this order, and some values given as bytes."""
     honest = header()
     return b"\xa4" + b"".join(
-        canonical(key) + values.get(key, canonical(honest[key])) for key in keys or KEYS
+        canonical(key) + values.get(key, canonical(honest[key]))
+        for key in keys or KEYS
     )
 
 
-def lie(change: Callable[[dict[str, Any]], object], data: bytes = DATA) -> bytes:
+def lie(
+    change: Callable[[dict[str, Any]], object], data: bytes = DATA
+) -> bytes:
     """The honest file but for one change to its header."""
     head = header()
     change(head)

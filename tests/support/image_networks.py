@@ -23,7 +23,12 @@ Block = Callable[[Draft, int], int]
 def image_network(seed: int | Frozen) -> Program:
     """An NCHW image, two to five blocks in NHWC, an ending."""
     draft = Draft(generator_of(seed), most_elements=MOST_ELEMENTS)
-    shape = (1, draft.between(3, 12), draft.between(8, 40), draft.between(8, 40))
+    shape = (
+        1,
+        draft.between(3, 12),
+        draft.between(8, 40),
+        draft.between(8, 40),
+    )
     dtype = "i16" if draft.below(4) == 0 else "i8"
     ends = {"i8": (-128, 127), "i16": (-2047, 2047)}[dtype]
     image = draft.input_of(TensorType(dtype, shape), *ends)
@@ -84,7 +89,12 @@ def _pads(d: Draft, size: int, extent: int, stride: int) -> tuple[int, int]:
 
 
 def _sums(
-    d: Draft, x: int, kernel: int, stride: int = 1, outputs: int = 0, groups: int = 1
+    d: Draft,
+    x: int,
+    kernel: int,
+    stride: int = 1,
+    outputs: int = 0,
+    groups: int = 1,
 ) -> tuple[int, int]:
     """A conv2d, and how many bits its sums mostly need."""
     dtype, (_, height, width, channels) = d.types[x].dtype, d.types[x].shape
@@ -100,7 +110,9 @@ def _sums(
     taps = kernel * kernel * channels // groups
     if height * width // stride**2 * outputs * taps > MOST_PRODUCTS:
         raise Invalid("size", "too many products")
-    w = d.constant("i8", (outputs, kernel, kernel, channels // groups), -127, 127)
+    w = d.constant(
+        "i8", (outputs, kernel, kernel, channels // groups), -127, 127
+    )
     b = d.constant("i32", (outputs,), -(2**12), 2**12)
     total = d.apply(
         "conv2d", x, w, b, pad=(top, bottom, left, right), stride=(stride, stride), dilation=(dilation, dilation),
@@ -123,7 +135,12 @@ def depthwise(d: Draft, x: int) -> int:
     return _activation(
         d,
         *_sums(
-            d, x, (3, 3, 5, 2)[d.below(4)], d.between(1, 2), outputs, groups=channels
+            d,
+            x,
+            (3, 3, 5, 2)[d.below(4)],
+            d.between(1, 2),
+            outputs,
+            groups=channels,
         ),
     )
 
@@ -141,14 +158,18 @@ def residual(d: Draft, x: int) -> int:
     shortcut = _scaled(
         d, x, {"i8": 18, "i16": 22}[dtype], "i32", (_zero_point(d, dtype), 0)
     )
-    added = d.apply("add", *((branch, shortcut) if d.chance() else (shortcut, branch)))
+    added = d.apply(
+        "add", *((branch, shortcut) if d.chance() else (shortcut, branch))
+    )
     return _activation(d, _leaky(d, added) if d.below(4) == 0 else added, 19)
 
 
 def _leaky(d: Draft, x: int) -> int:
     """x where it is positive, else a part of it: the difference of two clamped values."""
     above = d.apply("clamp", x, min=0, max=LIMIT)
-    below = _scaled(d, d.apply("negate", x, input_zp=0, output_zp=0), 33, "i32", (0, 0))
+    below = _scaled(
+        d, d.apply("negate", x, input_zp=0, output_zp=0), 33, "i32", (0, 0)
+    )
     return d.apply("sub", above, d.apply("clamp", below, min=0, max=LIMIT))
 
 
@@ -180,7 +201,11 @@ def pooled(d: Draft, x: int) -> int:
         left,
         (kernel - width - left) % stride,
     )
-    window = {"kernel": (kernel, kernel), "stride": (stride, stride), "pad": pad}
+    window = {
+        "kernel": (kernel, kernel),
+        "stride": (stride, stride),
+        "pad": pad,
+    }
     if d.chance():
         return d.apply("max_pool2d", x, **window)
     return d.apply(
@@ -236,7 +261,9 @@ def labels_ending(d: Draft, x: int) -> int:
         d, x, {"i8": 22, "i16": 26}[dtype], "i32", (_zero_point(d, dtype), 0)
     )
     total = d.apply("reduce_sum", d.apply("reduce_sum", wide, axis=1), axis=2)
-    mean = _scaled(d, total, 31 + 7 + (height * width).bit_length() // 2, "i8", (0, 0))
+    mean = _scaled(
+        d, total, 31 + 7 + (height * width).bit_length() // 2, "i8", (0, 0)
+    )
     flat = d.apply("reshape", mean, shape=(1, channels))
     logits = _dense(d, flat)
     return d.apply("argmax", logits, axis=1) if d.chance() else logits
@@ -255,7 +282,9 @@ def _dense(d: Draft, x: int) -> int:
     w = d.constant("i8", (outputs, inputs), -127, 127)
     b = d.constant("i32", (outputs,), -(2**12), 2**12)
     total = d.apply("dense", x, w, b, input_zp=_zero_point(d, dtype))
-    return _scaled(d, total, 31 + _noise_bits(d, inputs, dtype) - 12, "i16", (0, 0))
+    return _scaled(
+        d, total, 31 + _noise_bits(d, inputs, dtype) - 12, "i16", (0, 0)
+    )
 
 
 def attention_ending(d: Draft, x: int) -> int:

@@ -22,7 +22,9 @@ FLAGS = {
 
 def array_bytes(array: np.ndarray) -> bytes:
     """An array of version 2 with its device and dtype."""
-    shape = struct.pack("<i", array.ndim) + struct.pack(f"<{array.ndim}q", *array.shape)
+    shape = struct.pack("<i", array.ndim) + struct.pack(
+        f"<{array.ndim}q", *array.shape
+    )
     head = (
         struct.pack("<Ii", 0xF993FAC9, 0)
         + shape
@@ -39,12 +41,16 @@ def params_bytes(arrays: Sequence[bytes], names: Sequence[str]) -> bytes:
         + b"".join(arrays)
         + struct.pack("<Q", len(encoded))
     )
-    return head + b"".join(struct.pack("<Q", len(name)) + name for name in encoded)
+    return head + b"".join(
+        struct.pack("<Q", len(name)) + name for name in encoded
+    )
 
 
 def write_params(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     path.write_bytes(
-        params_bytes([array_bytes(array) for array in arrays.values()], list(arrays))
+        params_bytes(
+            [array_bytes(array) for array in arrays.values()], list(arrays)
+        )
     )
 
 
@@ -53,10 +59,15 @@ def variable(name: str, **attributes: str) -> dict:
 
 
 def node(
-    operator: str, name: str, inputs: Sequence[int | tuple[int, int]], **attributes: str
+    operator: str,
+    name: str,
+    inputs: Sequence[int | tuple[int, int]],
+    **attributes: str,
 ) -> dict:
     """One use of an operator; an input is the number of a node, or that and the number of its output."""
-    edges = [[edge, 0, 0] if isinstance(edge, int) else [*edge, 0] for edge in inputs]
+    edges = [
+        [edge, 0, 0] if isinstance(edge, int) else [*edge, 0] for edge in inputs
+    ]
     return {"op": operator, "name": name, "inputs": edges, "attrs": attributes}
 
 
@@ -68,7 +79,9 @@ def symbol_json(
         [head, 0, 0] if isinstance(head, int) else [*head, 0]
         for head in heads or [len(nodes) - 1]
     ]
-    arguments = [index for index, item in enumerate(nodes) if item["op"] == "null"]
+    arguments = [
+        index for index, item in enumerate(nodes) if item["op"] == "null"
+    ]
     attributes = {"mxnet_version": ["int", 10901]}
     return {
         "nodes": list(nodes),

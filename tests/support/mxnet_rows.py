@@ -44,22 +44,32 @@ def row(
 def import_row(folder: Path, case: Row) -> ir.Model:
     """A symbol of one operator over variables x0, x1, ..., then p0, ... in the parameter file, then labels."""
     inputs = [f"x{index}" for index in range(len(case.inputs))]
-    parameters = {f"p{index}": array for index, array in enumerate(case.parameters)}
-    names = [*inputs, *parameters, *(f"label{index}" for index in range(case.labels))]
+    parameters = {
+        f"p{index}": array for index, array in enumerate(case.parameters)
+    }
+    names = [
+        *inputs,
+        *parameters,
+        *(f"label{index}" for index in range(case.labels)),
+    ]
     head = node(case.operator, "result", range(len(names)), **case.attributes)
     write_symbol(
-        folder / "m.json", [*map(variable, names), head], [(len(names), case.output)]
+        folder / "m.json",
+        [*map(variable, names), head],
+        [(len(names), case.output)],
     )
     write_params(folder / "m.params", parameters)
     shapes = {
-        name: array.shape for name, array in zip(inputs, case.inputs, strict=True)
+        name: array.shape
+        for name, array in zip(inputs, case.inputs, strict=True)
     }
     return load_mxnet(folder / "m.json", folder / "m.params", shapes)
 
 
 def compute(model: ir.Model, arrays: list[np.ndarray]) -> np.ndarray:
     session = onnxruntime.InferenceSession(
-        ir.to_proto(model).SerializeToString(), providers=["CPUExecutionProvider"]
+        ir.to_proto(model).SerializeToString(),
+        providers=["CPUExecutionProvider"],
     )
     feed = {
         value.name: array
@@ -72,8 +82,14 @@ def check_row(folder: Path, case: Row) -> None:
     """The imported operator gives the expected numbers in the expected shape."""
     model = import_row(folder, case)
     result = compute(model, case.inputs)
-    assert result.shape == case.expected.shape == tuple(model.graph.outputs[0].shape)
-    np.testing.assert_allclose(result, case.expected, rtol=TOLERANCE, atol=TOLERANCE)
+    assert (
+        result.shape
+        == case.expected.shape
+        == tuple(model.graph.outputs[0].shape)
+    )
+    np.testing.assert_allclose(
+        result, case.expected, rtol=TOLERANCE, atol=TOLERANCE
+    )
 
 
 def check_refusal(folder: Path, case: Row, trouble: str) -> None:

@@ -41,7 +41,10 @@ def _file(
         ("inputs", canonical([["x", *(x or [I32, [1], -1, 1])]])),
         ("outputs", canonical(outputs or [["y", last]])),
         ("constants", canonical(constants)),
-        ("instructions", array_head(len(instructions)) + b"".join(instructions)),
+        (
+            "instructions",
+            array_head(len(instructions)) + b"".join(instructions),
+        ),
     )
     return assemble(
         b"\xa4" + b"".join(canonical(key) + value for key, value in parts), data
@@ -58,7 +61,9 @@ def arrays_for_operands() -> bytes:
 
 def many_small_instructions() -> bytes:
     """A chain of clamps; every value is read once."""
-    return _file([canonical([CLAMP, [number], [-1, 1]]) for number in range(80_000)])
+    return _file(
+        [canonical([CLAMP, [number], [-1, 1]]) for number in range(80_000)]
+    )
 
 
 def many_wide_instructions() -> bytes:
@@ -111,14 +116,20 @@ def one_multiplier_read_by_many_rescales() -> bytes:
     constants: list[object] = [[I32, [WIDE]], [I8, [WIDE]]]
     data = (2**30).to_bytes(4, "little") * WIDE + bytes([40]) * WIDE
     return _file(
-        [rescale] * 30_000, x=[I32, [WIDE], -1, 1], constants=constants, data=data
+        [rescale] * 30_000,
+        x=[I32, [WIDE], -1, 1],
+        constants=constants,
+        data=data,
     )
 
 
 def one_table_read_by_many_channels() -> bytes:
     """Tables of 65536 entries over 65536 channels of i16, again and again."""
     constants: list[object] = [[3, [WIDE]]]
-    tables = [canonical([TABLE, [0 if not n else n + 1, 1], []]) for n in range(20_000)]
+    tables = [
+        canonical([TABLE, [0 if not n else n + 1, 1], []])
+        for n in range(20_000)
+    ]
     return _file(
         tables,
         x=[3, [WIDE], -(2**15), 2**15 - 1],
@@ -131,11 +142,15 @@ def many_constants() -> bytes:
     """15,000 one-element constants in 64 bytes each, all of them read by one instruction."""
     count = 15_000
     concat = canonical([CONCAT, list(range(1, count + 1)), [0]])
-    return _file([concat], constants=[[I32, [1]]] * count, data=bytes(64 * count))
+    return _file(
+        [concat], constants=[[I32, [1]]] * count, data=bytes(64 * count)
+    )
 
 
 def many_constants_without_data() -> bytes:
-    return _file([canonical([CLAMP, [0], [-1, 1]])], constants=[[I32, []]] * 300_000)
+    return _file(
+        [canonical([CLAMP, [0], [-1, 1]])], constants=[[I32, []]] * 300_000
+    )
 
 
 def huge_matrix_products() -> bytes:
@@ -189,12 +204,16 @@ def many_casts_to_and_fro() -> bytes:
 
 def long_names() -> bytes:
     """1024 outputs with names of 256 bytes that all begin alike."""
-    outputs: list[object] = [["y" * 250 + f"{number:06d}", 1] for number in range(1024)]
+    outputs: list[object] = [
+        ["y" * 250 + f"{number:06d}", 1] for number in range(1024)
+    ]
     return _file([canonical([CLAMP, [0], [-1, 1]])], outputs=outputs)
 
 
 def too_many_names() -> bytes:
-    outputs: list[object] = [["y" * 250 + f"{number:06d}", 1] for number in range(4096)]
+    outputs: list[object] = [
+        ["y" * 250 + f"{number:06d}", 1] for number in range(4096)
+    ]
     return _file([canonical([CLAMP, [0], [-1, 1]])], outputs=outputs)
 
 

@@ -114,13 +114,20 @@ def _named(case: TestCase) -> NodeCase:
         case.name,
         case.model,
         {name: _array(item) for name, item in zip(inputs, given, strict=True)},
-        {name: _array(item) for name, item in zip(outputs, expected, strict=True)},
+        {
+            name: _array(item)
+            for name, item in zip(outputs, expected, strict=True)
+        },
     )
 
 
 def _array(item: Any) -> Any:
     """Types that numpy lacks come as protobufs."""
-    return numpy_helper.to_array(item) if isinstance(item, onnx.TensorProto) else item
+    return (
+        numpy_helper.to_array(item)
+        if isinstance(item, onnx.TensorProto)
+        else item
+    )
 
 
 @dataclass(frozen=True)
@@ -197,11 +204,18 @@ def answer(case: NodeCase, terms: Terms, folder: Path) -> Answer:
     model, _ = load_onnx(path)
     rewrite(model)
     given = {**case.given, UNUSED: np.zeros(1, np.float32)}
-    inputs = {str(value.name): given[str(value.name)] for value in model.graph.inputs}
+    inputs = {
+        str(value.name): given[str(value.name)] for value in model.graph.inputs
+    }
     samples = calibration_samples(inputs, terms)
-    seen = Samples(tuple(inputs), len(samples), None, case.name, lambda: iter(samples))
+    seen = Samples(
+        tuple(inputs), len(samples), None, case.name, lambda: iter(samples)
+    )
     table = calibrate(
-        model, seen, CalibrationOptions(observer="minmax"), model_sha256="0" * 64
+        model,
+        seen,
+        CalibrationOptions(observer="minmax"),
+        model_sha256="0" * 64,
     )
     program = quantize(model, table, QuantizeOptions(8, terms.bits))
     results = cvm.run(validate(program), integers_of(program, inputs))
@@ -214,7 +228,8 @@ def _with_initializers(case: NodeCase, known: set[str]) -> onnx.ModelProto:
     kept = [value for value in model.graph.input if value.name not in known]
     del model.graph.input[:]
     model.graph.input.extend(
-        kept or [helper.make_tensor_value_info(UNUSED, onnx.TensorProto.FLOAT, [1])]
+        kept
+        or [helper.make_tensor_value_info(UNUSED, onnx.TensorProto.FLOAT, [1])]
     )
     model.ir_version = max(
         model.ir_version, 4
@@ -242,10 +257,14 @@ def _since(operator: str, opset: int) -> int:
     return int(onnx.defs.get_schema(operator, opset).since_version)
 
 
-def calibration_samples(inputs: Mapping[str, np.ndarray], terms: Terms) -> list[Arrays]:
+def calibration_samples(
+    inputs: Mapping[str, np.ndarray], terms: Terms
+) -> list[Arrays]:
     """The case's own numbers, and the same in other places, floats scaled down besides, from a fixed seed."""
     rng = np.random.default_rng(0)
-    samples = [{name: array.astype(np.float32) for name, array in inputs.items()}]
+    samples = [
+        {name: array.astype(np.float32) for name, array in inputs.items()}
+    ]
     for factor in np.linspace(1.0, 0.4, SCALED, dtype=np.float32):
         shuffled = {
             name: rng.permutation(array.ravel()).reshape(array.shape)
@@ -256,7 +275,9 @@ def calibration_samples(inputs: Mapping[str, np.ndarray], terms: Terms) -> list[
             for name, array in shuffled.items()
         })  # fmt: skip
     if terms.at_steps:
-        whole = [name for name, array in inputs.items() if array.dtype.kind != "f"]
+        whole = [
+            name for name, array in inputs.items() if array.dtype.kind != "f"
+        ]
         samples.append(
             {
                 n: array if n in whole else _to_a_power_of_two(array)
@@ -268,7 +289,9 @@ def calibration_samples(inputs: Mapping[str, np.ndarray], terms: Terms) -> list[
 
 def _to_a_power_of_two(array: np.ndarray) -> np.ndarray:
     most = float(np.abs(array).max())
-    return array * np.float32(32767 * 2.0 ** math.ceil(math.log2(most / 32767)) / most)
+    return array * np.float32(
+        32767 * 2.0 ** math.ceil(math.log2(most / 32767)) / most
+    )
 
 
 def integers_of(program: Program, sample: Mapping[str, np.ndarray]) -> Arrays:

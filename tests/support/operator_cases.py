@@ -51,7 +51,10 @@ class Case:
             for name, shape in self.inputs.items()
         }
         return (
-            {name: np.abs(array) + np.float32(0.1) for name, array in arrays.items()}
+            {
+                name: np.abs(array) + np.float32(0.1)
+                for name, array in arrays.items()
+            }
             if self.positive
             else arrays
         )

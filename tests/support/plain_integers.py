@@ -51,14 +51,16 @@ def _each(rule: Callable[..., int]) -> Callable[..., IntArray]:
 
     def apply(*operands: IntArray, **attributes: object) -> IntArray:
         shape = tuple(
-            max(sizes) for sizes in zip(*(x.shape for x in operands), strict=True)
+            max(sizes)
+            for sizes in zip(*(x.shape for x in operands), strict=True)
         )
 
         def element(*place: int) -> int:
             own = (
                 x[
                     tuple(
-                        0 if n == 1 else i for i, n in zip(place, x.shape, strict=True)
+                        0 if n == 1 else i
+                        for i, n in zip(place, x.shape, strict=True)
                     )
                 ]
                 for x in operands
@@ -95,8 +97,12 @@ def conv2d(
     input_zp: int,
 ) -> IntArray:
     (images, rows, columns, _), (outputs, kh, kw, channels) = x.shape, w.shape
-    height = (rows + pad[0] + pad[1] - (kh - 1) * dilation[0] - 1) // stride[0] + 1
-    width = (columns + pad[2] + pad[3] - (kw - 1) * dilation[1] - 1) // stride[1] + 1
+    height = (rows + pad[0] + pad[1] - (kh - 1) * dilation[0] - 1) // stride[
+        0
+    ] + 1
+    width = (columns + pad[2] + pad[3] - (kw - 1) * dilation[1] - 1) // stride[
+        1
+    ] + 1
 
     def element(n: int, i: int, j: int, o: int) -> int:
         total = b[o]
@@ -107,7 +113,8 @@ def conv2d(
             )
             if 0 <= u < rows and 0 <= v < columns:
                 total += (
-                    x[n, u, v, o // (outputs // groups) * channels + c] - input_zp
+                    x[n, u, v, o // (outputs // groups) * channels + c]
+                    - input_zp
                 ) * w[o, p, q, c]
         return int(total)
 
@@ -143,14 +150,17 @@ def dense(x: IntArray, w: IntArray, b: IntArray, *, input_zp: int) -> IntArray:
     return _build(
         (len(x), len(w)),
         lambda m, n: (
-            b[n] + sum((x[m, k] - input_zp) * w[n, k] for k in range(x.shape[1]))
+            b[n]
+            + sum((x[m, k] - input_zp) * w[n, k] for k in range(x.shape[1]))
         ),
     )
 
 
 def matmul(a: IntArray, b: IntArray, *, a_zp: int, b_zp: int) -> IntArray:
     def element(i: int, m: int, n: int) -> int:
-        return sum((a[i, m, k] - a_zp) * (b[i, k, n] - b_zp) for k in range(a.shape[2]))
+        return sum(
+            (a[i, m, k] - a_zp) * (b[i, k, n] - b_zp) for k in range(a.shape[2])
+        )
 
     return _build((*a.shape[:2], b.shape[2]), element)
 
@@ -167,24 +177,33 @@ def rescale(
     def element(*place: int) -> int:
         c = place[-1] if len(multiplier) > 1 else 0
         return _saturate(
-            _half_up((x[place] - input_zp) * multiplier[c], shift[c]) + output_zp, dtype
+            _half_up((x[place] - input_zp) * multiplier[c], shift[c])
+            + output_zp,
+            dtype,
         )
 
     return _build(x.shape, element)
 
 
 def table(x: IntArray, values: IntArray, *, x_dtype: str) -> IntArray:
-    return _build(x.shape, lambda *place: values[x[place] - DTYPE_RANGES[x_dtype][0]])
+    return _build(
+        x.shape, lambda *place: values[x[place] - DTYPE_RANGES[x_dtype][0]]
+    )
 
 
-def negate(x: IntArray, *, input_zp: int, output_zp: int, x_dtype: str) -> IntArray:
+def negate(
+    x: IntArray, *, input_zp: int, output_zp: int, x_dtype: str
+) -> IntArray:
     exact = _each(lambda a: input_zp - a + output_zp)(x)
-    return _each(lambda a: _saturate(a, "i8"))(exact) if x_dtype == "i8" else exact
+    return (
+        _each(lambda a: _saturate(a, "i8"))(exact) if x_dtype == "i8" else exact
+    )
 
 
 def gather(values: IntArray, indices: IntArray) -> IntArray:
     return _build(
-        (*indices.shape, values.shape[2]), lambda n, w, c: values[n, indices[n, w], c]
+        (*indices.shape, values.shape[2]),
+        lambda n, w, c: values[n, indices[n, w], c],
     )
 
 
@@ -195,7 +214,9 @@ def _along(rule: Callable[[list[int]], int]) -> Callable[..., IntArray]:
         shape = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
         return _build(
             shape,
-            lambda *place: rule([*x[(*place[:axis], slice(None), *place[axis + 1 :])]]),
+            lambda *place: rule(
+                [*x[(*place[:axis], slice(None), *place[axis + 1 :])]]
+            ),
         )
 
     return apply
@@ -209,7 +230,8 @@ def argsort(x: IntArray, *, descending: bool) -> IntArray:
     def element(*place: int) -> int:
         row = x[place[:-1]]
         order = sorted(
-            range(len(row)), key=lambda i: (-row[i] if descending else row[i], i)
+            range(len(row)),
+            key=lambda i: (-row[i] if descending else row[i], i),
         )
         return order[place[-1]]
 
@@ -230,7 +252,10 @@ def _windows(
 
     def element(n: int, i: int, j: int, c: int) -> int:
         top, left = i * stride[0] - pad[0], j * stride[1] - pad[2]
-        down, across = range(top, top + kernel[0]), range(left, left + kernel[1])
+        down, across = (
+            range(top, top + kernel[0]),
+            range(left, left + kernel[1]),
+        )
         return rule(
             [
                 x[n, u, v, c]
@@ -243,7 +268,9 @@ def _windows(
     return _build((images, height, width, channels), element)
 
 
-def max_pool2d(x: IntArray, *, kernel: Pair, stride: Pair, pad: Shape) -> IntArray:
+def max_pool2d(
+    x: IntArray, *, kernel: Pair, stride: Pair, pad: Shape
+) -> IntArray:
     return _windows(x, kernel, stride, pad, max)
 
 
@@ -261,7 +288,8 @@ def avg_pool2d(
         total, count = sum(value - input_zp for value in places), len(places)
         k = next(k for k in range(32) if 2**k >= count)
         return _saturate(
-            _half_up(total * ((2**30 + 1) * 2**k // count), 30 + k) + output_zp, x_dtype
+            _half_up(total * ((2**30 + 1) * 2**k // count), 30 + k) + output_zp,
+            x_dtype,
         )
 
     return _windows(x, kernel, stride, pad, mean)
@@ -271,7 +299,9 @@ def transpose(x: IntArray, *, perm: Shape) -> IntArray:
     shape = tuple(x.shape[axis] for axis in perm)
     return _build(
         shape,
-        lambda *place: x[tuple(place[perm.index(axis)] for axis in range(x.ndim))],
+        lambda *place: x[
+            tuple(place[perm.index(axis)] for axis in range(x.ndim))
+        ],
     )
 
 
@@ -287,12 +317,16 @@ def concat(*operands: IntArray, axis: int) -> IntArray:
         raise AssertionError
 
     total = sum(x.shape[axis] for x in operands)
-    return _build((*first.shape[:axis], total, *first.shape[axis + 1 :]), element)
+    return _build(
+        (*first.shape[:axis], total, *first.shape[axis + 1 :]), element
+    )
 
 
 def pad(x: IntArray, *, pads: Shape, value: int) -> IntArray:
     def element(*place: int) -> int:
-        inner = tuple(i - before for i, before in zip(place, pads[::2], strict=True))
+        inner = tuple(
+            i - before for i, before in zip(place, pads[::2], strict=True)
+        )
         return (
             int(x[inner])
             if all(0 <= i < n for i, n in zip(inner, x.shape, strict=True))
@@ -300,15 +334,20 @@ def pad(x: IntArray, *, pads: Shape, value: int) -> IntArray:
         )
 
     return _build(
-        tuple(n + sum(pads[2 * i : 2 * i + 2]) for i, n in enumerate(x.shape)), element
+        tuple(n + sum(pads[2 * i : 2 * i + 2]) for i, n in enumerate(x.shape)),
+        element,
     )
 
 
 def tile(x: IntArray, *, multiples: Shape) -> IntArray:
-    shape = tuple(n * times for n, times in zip(x.shape, multiples, strict=True))
+    shape = tuple(
+        n * times for n, times in zip(x.shape, multiples, strict=True)
+    )
     return _build(
         shape,
-        lambda *place: x[tuple(i % n for i, n in zip(place, x.shape, strict=True))],
+        lambda *place: x[
+            tuple(i % n for i, n in zip(place, x.shape, strict=True))
+        ],
     )
 
 
@@ -350,11 +389,15 @@ def nms(
 
     def too_much(a: list[int], b: list[int]) -> bool:
         both = side(a, b, 0) * side(a, b, 1)
-        union = side(a, a, 0) * side(a, a, 1) + side(b, b, 0) * side(b, b, 1) - both
+        union = (
+            side(a, a, 0) * side(a, a, 1) + side(b, b, 0) * side(b, b, 1) - both
+        )
         share, limit = both * overlap[1], overlap[0] * union
         return union > 0 and (share > limit or (inclusive and share == limit))
 
-    def row(box: list[list[int]], score: list[int], label: list[int]) -> list[int]:
+    def row(
+        box: list[list[int]], score: list[int], label: list[int]
+    ) -> list[int]:
         count = len(score)
         label = label * count if len(label) == 1 else label
         order = sorted(
@@ -363,7 +406,9 @@ def nms(
         )[:candidates]
         kept: list[int] = []
         for i in order:
-            if not any(label[i] == label[j] and too_much(box[i], box[j]) for j in kept):
+            if not any(
+                label[i] == label[j] and too_much(box[i], box[j]) for j in kept
+            ):
                 kept.append(i)
         shown = [i if i in kept else count for i in order] if gaps else kept
         return (shown + [count] * keep)[:keep]
@@ -396,7 +441,9 @@ MEANINGS: dict[str, Callable[..., IntArray]] = {
     "abs": _each(abs),
     "negate": negate,
     "shift_left": _each(lambda x, s: x * 2**s),
-    "shift_right": _each(lambda x, s, round: _half_up(x, s) if round else x // 2**s),
+    "shift_right": _each(
+        lambda x, s, round: _half_up(x, s) if round else x // 2**s
+    ),
     "clz": _each(lambda x: f"{x % 2**32:032b}".find("1") if x else 32),
     "isqrt": _each(math.isqrt),
     "equal": _each(lambda x, y: int(x == y)),

@@ -37,9 +37,12 @@ def _with_outputs(d: Draft, program: Program) -> Program:
     """Some values that are read are outputs, too; one of them may be two outputs."""
     after = program.first_instruction + len(program.instructions)
     values = [
-        d.between(program.first_instruction, after - 1) for _ in range(d.below(4))
+        d.between(program.first_instruction, after - 1)
+        for _ in range(d.below(4))
     ]
-    more = tuple(Output(f"extra{index}", value) for index, value in enumerate(values))
+    more = tuple(
+        Output(f"extra{index}", value) for index, value in enumerate(values)
+    )
     return replace(program, outputs=(*program.outputs, *more))
 
 
@@ -98,7 +101,9 @@ def projection(d: Draft, x: int) -> int:
 
 
 def fire(d: Draft, x: int) -> int:
-    return d.apply("concat", *(conv(d, x) for _ in range(d.between(1, 3))), axis=3)
+    return d.apply(
+        "concat", *(conv(d, x) for _ in range(d.between(1, 3))), axis=3
+    )
 
 
 def growth(d: Draft, x: int) -> int:
@@ -133,7 +138,9 @@ def excited(d: Draft, x: int) -> int:
 
 def reshaped(d: Draft, x: int) -> int:
     shape = d.types[x].shape
-    flat = d.apply("reshape", x, shape=(1, shape[0] * shape[1] * shape[2], shape[3]))
+    flat = d.apply(
+        "reshape", x, shape=(1, shape[0] * shape[1] * shape[2], shape[3])
+    )
     y = rescale(d, flat) if d.chance() else flat
     if d.chance():
         d.apply("concat", y, flat, axis=1 + d.below(2))
@@ -141,15 +148,23 @@ def reshaped(d: Draft, x: int) -> int:
 
 
 def pooled(d: Draft, x: int) -> int:
-    return d.apply("max_pool2d", x, kernel=(2, 2), stride=(1, 1), pad=(1, 0, 0, 1))
+    return d.apply(
+        "max_pool2d", x, kernel=(2, 2), stride=(1, 1), pad=(1, 0, 0, 1)
+    )
 
 
 def product(d: Draft, x: int) -> int:
     """A second head: pixels times pixels."""
     shape = d.types[x].shape
-    rows = d.apply("reshape", x, shape=(1, shape[0] * shape[1] * shape[2], shape[3]))
+    rows = d.apply(
+        "reshape", x, shape=(1, shape[0] * shape[1] * shape[2], shape[3])
+    )
     found = d.apply(
-        "matmul", rows, d.apply("transpose", rows, perm=(0, 2, 1)), a_zp=0, b_zp=3
+        "matmul",
+        rows,
+        d.apply("transpose", rows, perm=(0, 2, 1)),
+        a_zp=0,
+        b_zp=3,
     )
     rescale(d, found, "i16")
     return x

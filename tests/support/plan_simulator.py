@@ -46,29 +46,37 @@ def type_of(plan: Plan, value: int) -> TensorType:
 
 def byte_places(place: Place, type_: TensorType) -> IntArray:
     """The offset in its room of every byte of a value, in row-major order: [elements, bytes of one]."""
-    size, length = DTYPES[type_.dtype].itemsize, type_.shape[-1] if type_.shape else 1
-    start = place.position if place.room is Room.ARENA else 0
-    rows = np.arange(type_.elements // length)[:, None] * place.pitch + np.arange(
-        length
+    size, length = (
+        DTYPES[type_.dtype].itemsize,
+        type_.shape[-1] if type_.shape else 1,
     )
+    start = place.position if place.room is Room.ARENA else 0
+    rows = np.arange(type_.elements // length)[
+        :, None
+    ] * place.pitch + np.arange(length)
     return start + rows.reshape(-1, 1) * size + np.arange(size)
 
 
 class _Memory:
     def __init__(
-        self, plan: Plan, inputs: Mapping[str, IntArray], random: np.random.Generator
+        self,
+        plan: Plan,
+        inputs: Mapping[str, IntArray],
+        random: np.random.Generator,
     ) -> None:
         self.plan, program = plan, plan.form.program
         self.inputs = [_bytes(inputs[item.name]) for item in program.inputs]
         self.constants = [_bytes(array) for array in program.constants]
         sizes = [type_of(plan, item.value) for item in program.outputs]
         self.outputs = [
-            random.integers(256, size=t.elements * DTYPES[t.dtype].itemsize).astype(
-                np.uint8
-            )
+            random.integers(
+                256, size=t.elements * DTYPES[t.dtype].itemsize
+            ).astype(np.uint8)
             for t in sizes
         ]
-        self.arena = random.integers(256, size=plan.arena_bytes).astype(np.uint8)
+        self.arena = random.integers(256, size=plan.arena_bytes).astype(
+            np.uint8
+        )
 
     def room(self, place: Place) -> IntArray:
         if place.room is Room.ARENA:
@@ -81,14 +89,19 @@ class _Memory:
 
     def read(self, value: int) -> IntArray:
         place, type_ = self.plan.places[value], type_of(self.plan, value)
-        found = np.ascontiguousarray(self.room(place)[byte_places(place, type_)])
+        found = np.ascontiguousarray(
+            self.room(place)[byte_places(place, type_)]
+        )
         if place.room is Room.ARENA and type_.dtype == "i8":
             found ^= BIAS
         return found.view(DTYPES[type_.dtype]).reshape(type_.shape)
 
     def write(self, value: int, array: IntArray) -> None:
         place, type_ = self.plan.places[value], type_of(self.plan, value)
-        assert place.room in (Room.OUTPUT, Room.ARENA) and array.shape == type_.shape
+        assert (
+            place.room in (Room.OUTPUT, Room.ARENA)
+            and array.shape == type_.shape
+        )
         assert array.dtype == DTYPES[type_.dtype]
         found = _bytes(array).reshape(type_.elements, -1)
         if place.room is Room.ARENA and type_.dtype == "i8":
@@ -103,9 +116,19 @@ def _bytes(array: IntArray) -> IntArray:
 def _value(plan: Plan, step: Step, operands: Sequence[IntArray]) -> IntArray:
     registers: list[IntArray] = []
     if step.name != CHAIN:
-        own = {"matmul": 2}.get(step.name, 1) if step.name in LINEAR else len(operands)
+        own = (
+            {"matmul": 2}.get(step.name, 1)
+            if step.name in LINEAR
+            else len(operands)
+        )
         registers.append(
-            _call(plan, step.name, operands[:own], step.parameters, step.attributes)
+            _call(
+                plan,
+                step.name,
+                operands[:own],
+                step.parameters,
+                step.attributes,
+            )
         )
     for stage in step.stages:
         registers.append(_register(plan, step, stage, operands, registers))
@@ -147,13 +170,15 @@ def _call(
     )
     remaining = iter(data)
     operands = [
-        next(constants if item in spec.constant else remaining) for item in spec.inputs
+        next(constants if item in spec.constant else remaining)
+        for item in spec.inputs
     ] + list(remaining)
     known = {
         key: value for key, value in integers.items() if key in spec.attributes
     }  # others only help the engine
     attributes = {
-        key: _attribute(spec.attributes[key], value) for key, value in known.items()
+        key: _attribute(spec.attributes[key], value)
+        for key, value in known.items()
     }
     types = [TensorType(dtype_name(array), array.shape) for array in operands]
     result = infer_type(

@@ -19,7 +19,16 @@ SHAPES: tuple[Shape, ...] = (
     (7,),
     (1, 2, 3, 2, 4),
 )
-SMOOTH = ("Sigmoid", "Tanh", "Erf", "Softsign", "Softplus", "HardSwish", "Mish", "Abs")
+SMOOTH = (
+    "Sigmoid",
+    "Tanh",
+    "Erf",
+    "Softsign",
+    "Softplus",
+    "HardSwish",
+    "Mish",
+    "Abs",
+)
 STEPS = ("Floor", "Ceil", "Sign")
 
 
@@ -40,7 +49,9 @@ class RandomGraph:
         computed = [name for name in self.values if name not in inputs]
         ends = [name for name in computed if name not in self._read]
         middle = [
-            name for name in computed if name in self._read and self.rng.random() < 0.1
+            name
+            for name in computed
+            if name in self._read and self.rng.random() < 0.1
         ]
         self.outputs = [*ends, *middle]
 
@@ -81,12 +92,14 @@ def _sum_of_products(g: RandomGraph, x: str, shape: Shape) -> bool:
         return False
     if g.rng.random() < 0.5:
         k = int(g.rng.integers(1, 5))
-        weights = g.normal(*shape[:-2], shape[-1], k) / np.sqrt(shape[-1]).astype(
-            np.float32
-        )
+        weights = g.normal(*shape[:-2], shape[-1], k) / np.sqrt(
+            shape[-1]
+        ).astype(np.float32)
         return g.add("MatMul", (*shape[:-1], k), x, weights)
     turned = g.model.add(
-        "Transpose", x, perm=[*range(len(shape) - 2), len(shape) - 1, len(shape) - 2]
+        "Transpose",
+        x,
+        perm=[*range(len(shape) - 2), len(shape) - 1, len(shape) - 2],
     )
     product = g.add("MatMul", (*shape[:-1], shape[-2]), x, turned)
     return product
@@ -102,7 +115,12 @@ def _convolution(g: RandomGraph, x: str, shape: Shape) -> bool:
     out = group * int(g.rng.integers(1, 4))
     pads = [int(g.rng.integers(0, k)) for k in (*kernel, *kernel)]
     fan_in = np.float32(np.sqrt(c // group * kernel[0] * kernel[1]))
-    common = {"kernel_shape": kernel, "strides": stride, "pads": pads, "group": group}
+    common = {
+        "kernel_shape": kernel,
+        "strides": stride,
+        "pads": pads,
+        "group": group,
+    }
     bias = g.normal(out) * g._pick([0, 1, 30])
     if g.rng.random() < 0.3:
         extra = [int(g.rng.integers(0, s)) for s in stride]
@@ -117,7 +135,13 @@ def _convolution(g: RandomGraph, x: str, shape: Shape) -> bool:
         weights = g.normal(c, out // group, *kernel) / fan_in
         extras = {"dilations": [1, 1], "output_padding": extra}
         return g.add(
-            "ConvTranspose", (n, out, *size), x, weights, bias, **common, **extras
+            "ConvTranspose",
+            (n, out, *size),
+            x,
+            weights,
+            bias,
+            **common,
+            **extras,
         )
     dilation = [g._pick([1, 1, 2]) for _ in range(2)]
     size = [
@@ -136,7 +160,9 @@ def _convolution(g: RandomGraph, x: str, shape: Shape) -> bool:
 
 def _merge(g: RandomGraph, x: str, shape: Shape) -> bool:
     others = [
-        y for y, other in g.values.items() if _broadcast(shape, other) is not None
+        y
+        for y, other in g.values.items()
+        if _broadcast(shape, other) is not None
     ]
     y = g._pick(others)
     operator = g._pick(["Add", "Add", "Sub", "Max", "Min", "Mul"])
@@ -163,14 +189,18 @@ def _by_constant(g: RandomGraph, x: str, shape: Shape) -> bool:
     if g.rng.random() < 0.4:
         array = np.abs(array) * np.float32(g._pick([1, -1]))
     result = np.broadcast_shapes(shape, own)
-    return g.add(g._pick(["Add", "Sub", "Mul", "Mul", "Max", "Min"]), result, x, array)
+    return g.add(
+        g._pick(["Add", "Sub", "Mul", "Mul", "Max", "Min"]), result, x, array
+    )
 
 
 def _note(g: RandomGraph, x: str, shape: Shape) -> bool:
     operator = g._pick(["Relu", "Clip", "Neg"])
     low = float(g.rng.normal())
     limits = (
-        (f32(low), f32(low + abs(g.rng.normal()) + 0.5)) if operator == "Clip" else ()
+        (f32(low), f32(low + abs(g.rng.normal()) + 0.5))
+        if operator == "Clip"
+        else ()
     )
     return g.add(operator, shape, x, *limits)
 
@@ -202,7 +232,9 @@ def _window(g: RandomGraph, x: str, shape: Shape) -> bool:
     ]
     if min(size) < 1:
         return False
-    operator = "AveragePool" if any(pads) and g.rng.random() < 0.5 else "MaxPool"
+    operator = (
+        "AveragePool" if any(pads) and g.rng.random() < 0.5 else "MaxPool"
+    )
     attributes = {
         "kernel_shape": kernel,
         "strides": stride,
@@ -221,7 +253,9 @@ def _reduction(g: RandomGraph, x: str, shape: Shape) -> bool:
     axes = [axis for axis in range(len(shape)) if g.rng.random() < 0.4] or [
         len(shape) - 1
     ]
-    result = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+    result = tuple(
+        1 if axis in axes else size for axis, size in enumerate(shape)
+    )
     operator = g._pick(["ReduceSum", "ReduceSum", "ReduceMax", "ReduceMin"])
     return g.add(
         operator, result, x, np.array(axes), keepdims=1, noop_with_empty_axes=0
@@ -229,7 +263,9 @@ def _reduction(g: RandomGraph, x: str, shape: Shape) -> bool:
 
 
 def _softmax(g: RandomGraph, x: str, shape: Shape) -> bool:
-    return g.rng.random() < 0.5 and g.add("Softmax", shape, x, axis=len(shape) - 1)
+    return g.rng.random() < 0.5 and g.add(
+        "Softmax", shape, x, axis=len(shape) - 1
+    )
 
 
 def _movement(g: RandomGraph, x: str, shape: Shape) -> bool:
@@ -277,7 +313,10 @@ def _concat(g: RandomGraph, x: str, shape: Shape) -> bool:
         parts.append(g.normal(*shape[:axis], 2, *shape[axis + 1 :]))
         sizes.append(2)
     return g.add(
-        "Concat", (*shape[:axis], sum(sizes), *shape[axis + 1 :]), *parts, axis=axis
+        "Concat",
+        (*shape[:axis], sum(sizes), *shape[axis + 1 :]),
+        *parts,
+        axis=axis,
     )
 
 
@@ -296,16 +335,32 @@ def _slice(g: RandomGraph, x: str, shape: Shape) -> bool:
     size = list(shape)
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         size[axis] = -(-(end - start) // step)
-    return g.add("Slice", tuple(size), x, *map(np.array, (starts, ends, axes, steps)))
+    return g.add(
+        "Slice", tuple(size), x, *map(np.array, (starts, ends, axes, steps))
+    )
 
 
 def _pad(g: RandomGraph, x: str, shape: Shape) -> bool:
-    before, after = ([int(g.rng.integers(0, 3)) for _ in shape] for _ in range(2))
-    size = tuple(b + s + a for b, s, a in zip(before, shape, after, strict=True))
+    before, after = (
+        [int(g.rng.integers(0, 3)) for _ in shape] for _ in range(2)
+    )
+    size = tuple(
+        b + s + a for b, s, a in zip(before, shape, after, strict=True)
+    )
     if np.prod(size) > 4000:
         return False
     fill = f32(g._pick([0.0, 0.0, -1.5, 40.0]))
-    return g.add("Pad", size, x, np.array(before + after), fill, mode="constant")
+    return g.add(
+        "Pad", size, x, np.array(before + after), fill, mode="constant"
+    )
 
 
-MAKERS = [_sum_of_products, _merge, _by_constant, _note, _window, _reduction, _movement]
+MAKERS = [
+    _sum_of_products,
+    _merge,
+    _by_constant,
+    _note,
+    _window,
+    _reduction,
+    _movement,
+]

@@ -26,4 +26,6 @@ def refine(
         model_sha256="",
         callbacks=[statistics],
     )
-    return refine_with(model, table, options, stages, statistics, lambda *_: None)
+    return refine_with(
+        model, table, options, stages, statistics, lambda *_: None
+    )

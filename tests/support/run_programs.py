@@ -32,7 +32,9 @@ def doubler(
 ) -> Program:
     """y = x + x; x in -high..high. Unprovable if high is beyond 2^30 - 1."""
     x = Input("x", TensorType("i32", shape), -high, high)
-    return Program((x,), (), (Instruction("add", (0, 0)),), (Output("y", 1),), metadata)
+    return Program(
+        (x,), (), (Instruction("add", (0, 0)),), (Output("y", 1),), metadata
+    )
 
 
 def chain(metadata: Metadata | None = None) -> Program:
@@ -43,14 +45,18 @@ def chain(metadata: Metadata | None = None) -> Program:
         Instruction("argmax", (2,), {"axis": 1}),
     )
     x = Input("x", TensorType("i32", (1, 3)), -1000, 1000)
-    return Program((x,), (), steps, (Output("y", 2), Output("best", 3)), metadata)
+    return Program(
+        (x,), (), steps, (Output("y", 2), Output("best", 3)), metadata
+    )
 
 
 def pair() -> Program:
     """total = a + b broadcast: a i32[1,2] in 0..9, b i32[2,2] in -3..300."""
     a = Input("a", TensorType("i32", (1, 2)), 0, 9)
     b = Input("b", TensorType("i32", (2, 2)), -3, 300)
-    return Program((a, b), (), (Instruction("add", (0, 1)),), (Output("total", 2),))
+    return Program(
+        (a, b), (), (Instruction("add", (0, 1)),), (Output("total", 2),)
+    )
 
 
 def save(program: Program, folder: Path, name: str = "p.cvm") -> str:

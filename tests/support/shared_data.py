@@ -6,7 +6,11 @@ from pathlib import Path
 import pytest
 
 SHARED = (
-    Path(os.environ.get("MRT_SHARED", Path(__file__).resolve().parents[3] / "shared"))
+    Path(
+        os.environ.get(
+            "MRT_SHARED", Path(__file__).resolve().parents[3] / "shared"
+        )
+    )
     / "data"
 )
 

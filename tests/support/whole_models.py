@@ -41,12 +41,15 @@ class Answer:
         ]
         signal, noise = (sum(float((part**2).sum()) for part in parts) for parts in (
             [f for f, _ in pairs], [f - i for f, i in pairs]))  # fmt: skip
-        return float("inf") if noise == 0 else 10 * float(np.log10(signal / noise))
+        return (
+            float("inf") if noise == 0 else 10 * float(np.log10(signal / noise))
+        )
 
     def agreement(self, name: str = "y") -> float:
         """The share of numbers that are equal."""
         same = [
-            f[name] == i[name] for f, i in zip(self.floats, self.integers, strict=True)
+            f[name] == i[name]
+            for f, i in zip(self.floats, self.integers, strict=True)
         ]
         return float(np.mean(same))
 
@@ -65,7 +68,9 @@ def model_of(
         helper.make_tensor_value_info(n, kind(a.dtype), a.shape)
         for n, a in feeds.items()
     ]
-    results = [helper.make_empty_tensor_value_info(name) for name in outputs.split()]
+    results = [
+        helper.make_empty_tensor_value_info(name) for name in outputs.split()
+    ]
     constants = [
         numpy_helper.from_array(np.asarray(array), name)
         for name, array in weights.items()
@@ -74,11 +79,17 @@ def model_of(
     model = helper.make_model(
         graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9
     )
-    return onnx.shape_inference.infer_shapes(model, data_prop=True, strict_mode=True)
+    return onnx.shape_inference.infer_shapes(
+        model, data_prop=True, strict_mode=True
+    )
 
 
 def through(
-    proto: onnx.ModelProto, samples: Sequence[Feeds], folder: Path, *, bits: int = 16
+    proto: onnx.ModelProto,
+    samples: Sequence[Feeds],
+    folder: Path,
+    *,
+    bits: int = 16,
 ) -> Answer:
     """The answers of both sides to every sample; calibrated on the same ones."""
     path = folder / "model.onnx"
@@ -89,7 +100,10 @@ def through(
     def read() -> Iterator[Feeds]:
         return iter(
             [
-                {name: array.astype(np.float32) for name, array in feeds.items()}
+                {
+                    name: array.astype(np.float32)
+                    for name, array in feeds.items()
+                }
                 for feeds in samples
             ]
         )

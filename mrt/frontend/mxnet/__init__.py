@@ -4,4 +4,11 @@ from mrt.frontend.mxnet.files import find_params
 from mrt.frontend.mxnet.load import Loaded, Source, load_mxnet, read_mxnet
 from mrt.frontend.mxnet.operators import OPERATORS
 
-__all__ = ["OPERATORS", "Loaded", "Source", "find_params", "load_mxnet", "read_mxnet"]
+__all__ = [
+    "OPERATORS",
+    "Loaded",
+    "Source",
+    "find_params",
+    "load_mxnet",
+    "read_mxnet",
+]

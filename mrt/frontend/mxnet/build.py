@@ -34,7 +34,13 @@ HINT = "supported: mrt operators --frontend mxnet"
 MAX_PROBLEMS = 200
 # MXNet's numbers of dtypes: none, float32, float64, float16.
 FLOAT_DTYPES = ("-1", "0", "1", "2", "None")
-INTEGER_DTYPES = {"3": "uint8", "4": "int32", "5": "int8", "6": "int64", "7": "bool"}
+INTEGER_DTYPES = {
+    "3": "uint8",
+    "4": "int32",
+    "5": "int8",
+    "6": "int64",
+    "7": "bool",
+}
 # Hidden keys of a variable that is a parameter in Gluon.
 GLUON_MARKS = ("lr_mult", "wd_mult", "init")
 
@@ -105,7 +111,9 @@ def plan(symbol: Symbol) -> ConversionPlan:
     problems = list(chain.from_iterable(reversed(troubles)))
     outputs = {use.node.id: use.operator.outputs(use.values) for use in uses}
     for use in uses:
-        problems += _wrong_outputs(symbol, use.operands(), outputs, _label(use.node))
+        problems += _wrong_outputs(
+            symbol, use.operands(), outputs, _label(use.node)
+        )
     problems += _wrong_heads(symbol, outputs)
     needed = [symbol.nodes[index] for index in sorted(wanted)]
     variables = tuple(node for node in needed if node.operator is None)
@@ -198,15 +206,22 @@ def _dtype(node: SymbolNode) -> str | None:
     return "float32" if number in FLOAT_DTYPES else INTEGER_DTYPES.get(number)
 
 
-def _parameter_names(symbol: Symbol, uses: Iterable[OperatorUse]) -> Iterable[str]:
+def _parameter_names(
+    symbol: Symbol, uses: Iterable[OperatorUse]
+) -> Iterable[str]:
     for use in uses:
         for edge, slot in zip(use.node.inputs, use.slots, strict=True):
-            if slot in PARAMETER_SLOTS and symbol.nodes[edge.node].operator is None:
+            if (
+                slot in PARAMETER_SLOTS
+                and symbol.nodes[edge.node].operator is None
+            ):
                 yield symbol.nodes[edge.node].name
 
 
 def build(
-    made: ConversionPlan, shapes: Mapping[str, Shape], known: Mapping[str, Shape]
+    made: ConversionPlan,
+    shapes: Mapping[str, Shape],
+    known: Mapping[str, Shape],
 ) -> Built:
     """Convert all nodes.
 
@@ -236,13 +251,19 @@ def build(
         operands = [values.get(edge) for edge in use.operands()]
         present = [value for value in operands if value is not None]
         if len(present) == len(operands):
-            values |= _convert(builder, use, names[use.node.id], present, problems)
+            values |= _convert(
+                builder, use, names[use.node.id], present, problems
+            )
     refuse_all(problems)
     outputs = tuple(values[edge] for edge in made.symbol.heads)
-    return Built(builder, tuple(values[Edge(node.id, 0)] for node in inputs), outputs)
+    return Built(
+        builder, tuple(values[Edge(node.id, 0)] for node in inputs), outputs
+    )
 
 
-def marked_parameters(made: ConversionPlan, given: set[str]) -> dict[str, Shape]:
+def marked_parameters(
+    made: ConversionPlan, given: set[str]
+) -> dict[str, Shape]:
     """The shapes of variables that only a mark of Gluon's shows to be parameters.
 
     They stand in no slot of a parameter, and the symbol file states their shapes. The
@@ -281,7 +302,9 @@ def _convert(
     """Convert one node; no outputs if it is refused, so its users are skipped."""
     try:
         dtype = integer_dtypes.dtype_of_result(use.operator.name, operands)
-        result = use.operator.handler(OperatorCall(builder, name, use.values, operands))
+        result = use.operator.handler(
+            OperatorCall(builder, name, use.values, operands)
+        )
     except NodeRefusedError as refusal:
         problems.append(f"{_label(use.node)}: {refusal}")
         return {}
@@ -292,10 +315,14 @@ def _convert(
         return {Edge(use.node.id, 0): result}
     for index, value in enumerate(result):
         builder.publish(value, builder.claim(f"{name}_output{index}"))
-    return {Edge(use.node.id, index): value for index, value in enumerate(result)}
+    return {
+        Edge(use.node.id, index): value for index, value in enumerate(result)
+    }
 
 
-def _refuse_unknown_inputs(shapes: Mapping[str, Shape], inputs: Sequence[str]) -> None:
+def _refuse_unknown_inputs(
+    shapes: Mapping[str, Shape], inputs: Sequence[str]
+) -> None:
     for name in shapes:
         if name not in inputs:
             raise BadOption(

@@ -60,7 +60,9 @@ def find_params(symbol_path: Path, epoch: int | None = None) -> Path:
 
 def _of_epoch(symbol_path: Path, epoch: int) -> Path:
     if not 0 <= epoch <= LAST_EPOCH:
-        raise BadOption(f"--epoch {epoch}: expected the number of an epoch, 0 or more")
+        raise BadOption(
+            f"--epoch {epoch}: expected the number of an epoch, 0 or more"
+        )
     name = f"{_stem(symbol_path)}-{epoch:04d}.params"
     found = params_beside(symbol_path)
     if name not in found:
@@ -77,7 +79,9 @@ def _stem(symbol_path: Path) -> str:
 
 def params_beside(symbol_path: Path) -> list[str]:
     """The names of the files that could be this symbol's parameters."""
-    pattern = re.compile(re.escape(_stem(symbol_path)) + r"(-[0-9]{4,})?\.params")
+    pattern = re.compile(
+        re.escape(_stem(symbol_path)) + r"(-[0-9]{4,})?\.params"
+    )
     folder = symbol_path.parent
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     return sorted(name for name in names if pattern.fullmatch(name))
@@ -109,11 +113,15 @@ def _read_params(path: Path) -> ParameterFile:
         if not path.is_file():
             return read_params(path.read_bytes(), str(path))
         with path.open("rb") as file:
-            return read_params_from(file, os.fstat(file.fileno()).st_size, str(path))
+            return read_params_from(
+                file, os.fstat(file.fileno()).st_size, str(path)
+            )
     except OSError as error:
         raise BadModel(f"{path}: cannot be read ({error.strerror})") from None
 
 
 def joined_sha256(symbol: bytes, parameters: bytes) -> str:
     """SHA-256 of two digests: that of the symbol's bytes, then that of the parameters."""
-    return hashlib.sha256(hashlib.sha256(symbol).digest() + parameters).hexdigest()
+    return hashlib.sha256(
+        hashlib.sha256(symbol).digest() + parameters
+    ).hexdigest()

@@ -83,14 +83,19 @@ def _trouble(
     if expected and array.shape not in expected:
         return f"shape {array.shape}{_expected(expected)}"
     wrong = _not_finite(array)
-    return f"{wrong} of {array.size} numbers are not finite float32" if wrong else ""
+    return (
+        f"{wrong} of {array.size} numbers are not finite float32"
+        if wrong
+        else ""
+    )
 
 
 def _not_finite(array: Array) -> int:
     """The number of elements that are not finite, counted by blocks to keep memory small."""
     flat = array.reshape(-1)
     blocks = (
-        _float32(flat[start : start + BLOCK]) for start in range(0, flat.size, BLOCK)
+        _float32(flat[start : start + BLOCK])
+        for start in range(0, flat.size, BLOCK)
     )
     return sum(block.size - int(np.isfinite(block).sum()) for block in blocks)
 

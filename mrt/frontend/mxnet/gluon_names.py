@@ -44,14 +44,18 @@ class LayerParameters:
 
 
 def match_names(
-    parameters: Parameters, symbol: Symbol, shapes: Callable[[], Mapping[str, Shape]]
+    parameters: Parameters,
+    symbol: Symbol,
+    shapes: Callable[[], Mapping[str, Shape]],
 ) -> tuple[Arrays, list[str]]:
     """The arrays by the symbol's names, and a note if names were translated.
 
     `shapes` gives the shapes that the symbol expects.
     """
     arrays = parameters.arrays
-    variables = [node.name for node in symbol.nodes.values() if node.operator is None]
+    variables = [
+        node.name for node in symbol.nodes.values() if node.operator is None
+    ]
     if not arrays or set(arrays) & set(variables):
         return arrays, []
     prefix = _common_prefix(list(arrays), variables)
@@ -106,9 +110,9 @@ def _matched(
     in_file = _layers_of_file(arrays)
     words = {word for layer in in_file for word in layer.names}
     in_symbol = _layers_of_symbol(shapes, words)
-    groups: dict[Signature, tuple[list[LayerParameters], list[LayerParameters]]] = (
-        defaultdict(lambda: ([], []))
-    )
+    groups: dict[
+        Signature, tuple[list[LayerParameters], list[LayerParameters]]
+    ] = defaultdict(lambda: ([], []))
     for side, layers in enumerate((in_file, in_symbol)):
         for layer in layers:
             groups[layer.signature][side].append(layer)
@@ -221,7 +225,10 @@ class _Order:
     def _is_behind(self, layer: LayerParameters, other: LayerParameters) -> int:
         mine = next(iter(layer.names.values()))
         its = next(iter(other.names.values()))
-        return self._behind.get(mine, 0) >> self._bits.get(its, len(self._bits)) & 1
+        return (
+            self._behind.get(mine, 0) >> self._bits.get(its, len(self._bits))
+            & 1
+        )
 
 
 def _by_number(first: str, second: str) -> int:

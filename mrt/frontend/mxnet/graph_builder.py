@@ -58,7 +58,9 @@ class GraphBuilder:
     names: set[str] = field(default_factory=set)
     # By wanted name: the last number that was tried. All smaller ones are taken.
     last_number: dict[str, int] = field(default_factory=dict)
-    functions: dict[ir.OperatorIdentifier, ir.Function] = field(default_factory=dict)
+    functions: dict[ir.OperatorIdentifier, ir.Function] = field(
+        default_factory=dict
+    )
 
     def claim(self, name: str) -> str:
         """Reserve a name that no other value has: the wanted one, else a numbered one."""
@@ -232,7 +234,9 @@ def _set_attributes(node: ir.Node, attributes: Attributes) -> None:
             integers = tuple(int(element) for element in value)
             set_attributes(node, **{name: integers})
         else:
-            node.attributes[name] = ir.AttrStrings(name, [str(text) for text in value])
+            node.attributes[name] = ir.AttrStrings(
+                name, [str(text) for text in value]
+            )
 
 
 def _infer(node: ir.Node) -> None:
@@ -250,11 +254,15 @@ def _infer(node: ir.Node) -> None:
     except (RuntimeError, shape_inference.InferenceError) as error:
         shapes = ", ".join(str(shape_of(value)) for value in values[:MAX_SHOWN])
         reason = str(error).splitlines()[0]
-        raise NodeRefusedError(f"shapes do not fit: {shapes}: {reason}") from None
+        raise NodeRefusedError(
+            f"shapes do not fit: {shapes}: {reason}"
+        ) from None
     for output in node.outputs:
         tensor = types[output.name or ""].tensor_type
         shape = tuple(dimension.dim_value for dimension in tensor.shape.dim)
-        assert _is_static(tensor), f"the shape of {node.op_type} does not follow"
+        assert _is_static(tensor), (
+            f"the shape of {node.op_type} does not follow"
+        )
         _require_supported(shape)
         output.shape = ir.Shape(shape)
         output.type = ir.TensorType(ir.DataType(tensor.elem_type))
@@ -266,13 +274,17 @@ def _small_constants(values: Sequence[ir.Value]) -> dict[str, onnx.TensorProto]:
     for value in values:
         tensor = value.const_value
         if tensor is not None and tensor.size <= MAX_INFERRED_FROM:
-            constants[value.name or ""] = numpy_helper.from_array(tensor.numpy())
+            constants[value.name or ""] = numpy_helper.from_array(
+                tensor.numpy()
+            )
     return constants
 
 
 def _is_static(tensor: onnx.TypeProto.Tensor) -> bool:
     dimensions = tensor.shape.dim
-    has_numbers = all(dimension.HasField("dim_value") for dimension in dimensions)
+    has_numbers = all(
+        dimension.HasField("dim_value") for dimension in dimensions
+    )
     return tensor.HasField("shape") and has_numbers
 
 

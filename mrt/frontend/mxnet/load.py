@@ -27,7 +27,11 @@ from mrt.frontend.mxnet.files import (
 )
 from mrt.frontend.mxnet.fill import fill
 from mrt.frontend.mxnet.gluon_names import match_names
-from mrt.frontend.mxnet.random_weights import check_seed, fill_randomly, seed_digest
+from mrt.frontend.mxnet.random_weights import (
+    check_seed,
+    fill_randomly,
+    seed_digest,
+)
 from mrt.frontend.mxnet.select_outputs import node_names, select_outputs
 from mrt.frontend.mxnet.symbol import Symbol, read_symbol
 
@@ -66,7 +70,9 @@ def load_mxnet(
     shapes: Mapping[str, Shape] | None = None,
 ) -> ir.Model:
     """The model with float32 parameters; it is refused before parameters are read if unsupported."""
-    return read_mxnet(Source(symbol_path, params_path, shapes=shapes or {})).model
+    return read_mxnet(
+        Source(symbol_path, params_path, shapes=shapes or {})
+    ).model
 
 
 def read_mxnet(source: Source) -> Loaded:
@@ -83,7 +89,9 @@ def read_mxnet(source: Source) -> Loaded:
     if source.random_weights is None:
         model, digest = _with_file(source, made, full_symbol)
     else:
-        model, digest = _with_random_weights(source, made, source.random_weights)
+        model, digest = _with_random_weights(
+            source, made, source.random_weights
+        )
     return Loaded(model, joined_sha256(data, digest), names, tuple(not_found))
 
 
@@ -95,7 +103,10 @@ def _check_options(source: Source) -> None:
     if source.random_weights is None:
         return
     check_seed(source.random_weights)
-    for option, value in (("--params", source.params), ("--epoch", source.epoch)):
+    for option, value in (
+        ("--params", source.params),
+        ("--epoch", source.epoch),
+    ):
         if value is not None:
             raise BadOption(
                 f"--random-weights and {option} {value}: the weights are either invented or read; give one of the two"
@@ -116,7 +127,8 @@ def _with_file(
         parameters, full_symbol, lambda: _expected_shapes(source, full_symbol)
     )
     shapes_in_file = {
-        name: () if array is None else array.shape for name, array in arrays.items()
+        name: () if array is None else array.shape
+        for name, array in arrays.items()
     }
     built = build(made, source.shapes, shapes_in_file)
     notes += fill(built, made, arrays, path)
@@ -134,7 +146,9 @@ def _found_parameter_file(source: Source, made: ConversionPlan) -> Path | None:
 def _with_random_weights(
     source: Source, made: ConversionPlan, seed: int
 ) -> tuple[ir.Model, bytes]:
-    built = build(made, source.shapes, marked_parameters(made, set(source.shapes)))
+    built = build(
+        made, source.shapes, marked_parameters(made, set(source.shapes))
+    )
     fill_randomly(built, made, seed)
     note = f"the weights are random numbers of seed {seed}: good for shapes, speed and tests, not for answers"
     return _model(built, [note]), seed_digest(seed)
@@ -143,7 +157,9 @@ def _with_random_weights(
 def _expected_shapes(source: Source, symbol: Symbol) -> dict[str, Shape]:
     """The shapes of all parameters that follow from the inputs, in order of first use."""
     made = plan(symbol)
-    built = build(made, source.shapes, marked_parameters(made, set(source.shapes)))
+    built = build(
+        made, source.shapes, marked_parameters(made, set(source.shapes))
+    )
     shapes: dict[str, Shape] = {}
     for name, parameter in built.builder.parameters.items():
         expected = parameter.expected or ((),)

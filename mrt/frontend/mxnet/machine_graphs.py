@@ -32,7 +32,9 @@ def refuse_machine_graphs(nodes: Iterable[SymbolNode]) -> None:
     )
     if not found:
         return
-    shown = [f"{operator} ({count})" for operator, count in sorted(found.items())]
+    shown = [
+        f"{operator} ({count})" for operator, count in sorted(found.items())
+    ]
     names = ", ".join(
         shown[:SHOWN]
         + ([f"and {len(shown) - SHOWN} more"] if len(shown) > SHOWN else [])

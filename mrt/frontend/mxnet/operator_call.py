@@ -162,7 +162,9 @@ class OperatorCall:
 
     # New nodes and constants.
 
-    def constant(self, numbers: float | Sequence[float] | Sequence[int]) -> ir.Value:
+    def constant(
+        self, numbers: float | Sequence[float] | Sequence[int]
+    ) -> ir.Value:
         """An initializer: float32 for one number or floats, int64 for integers."""
         is_integral = isinstance(numbers, Sequence) and all(
             isinstance(number, int) for number in numbers
@@ -179,10 +181,15 @@ class OperatorCall:
         return self.builder.constant(self.name, numbers)
 
     def add(
-        self, operator: str, *inputs: ir.Value | None, **attributes: AttributeValue
+        self,
+        operator: str,
+        *inputs: ir.Value | None,
+        **attributes: AttributeValue,
     ) -> ir.Value:
         """A new ONNX node with one output, whose shape follows; the output."""
-        (output,) = self.builder.add_node(self.name, operator, inputs, attributes)
+        (output,) = self.builder.add_node(
+            self.name, operator, inputs, attributes
+        )
         return output
 
     def add_all(
@@ -207,11 +214,15 @@ class OperatorCall:
 
         The caller sets the shape and the dtype of its output.
         """
-        return self.builder.add_function_node(self.name, function, inputs, attributes)
+        return self.builder.add_function_node(
+            self.name, function, inputs, attributes
+        )
 
     def reshape(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
         """A Reshape to a shape in which every dimension is written out."""
-        return self.add("Reshape", value, self.constant(list(shape)), allowzero=0)
+        return self.add(
+            "Reshape", value, self.constant(list(shape)), allowzero=0
+        )
 
     def transpose(self, value: ir.Value, order: Sequence[int]) -> ir.Value:
         """A Transpose to this order of axes."""

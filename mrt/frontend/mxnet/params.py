@@ -80,7 +80,9 @@ class _ByteReader:
     def take(self, count: int) -> bytes:
         """The next `count` bytes."""
         if count > self.left:
-            raise self.refuse(f"truncated; {count} bytes needed, {self.left} left")
+            raise self.refuse(
+                f"truncated; {count} bytes needed, {self.left} left"
+            )
         data = self.file.read(count)
         if len(data) < count:
             raise self.refuse("the file became shorter while it was read")
@@ -89,7 +91,9 @@ class _ByteReader:
         return data
 
     def number(self, form: str) -> int:
-        return int(struct.unpack("<" + form, self.take(struct.calcsize("<" + form)))[0])
+        return int(
+            struct.unpack("<" + form, self.take(struct.calcsize("<" + form)))[0]
+        )
 
     def count(self, what: str, smallest: int) -> int:
         """A u64 number of things of at least `smallest` bytes each."""
@@ -145,7 +149,9 @@ def _read_array(reader: _ByteReader) -> Array | None:
         shape = _read_shape(reader, numpy_semantics=magic == V3_MAGIC)
     elif magic == V1_MAGIC:
         shape = _read_shape(reader, numpy_semantics=False)
-    elif magic <= MAX_RANK:  # the oldest version: the rank, then dimensions of 32 bits
+    elif (
+        magic <= MAX_RANK
+    ):  # the oldest version: the rank, then dimensions of 32 bits
         shape = tuple(reader.number("I") for _ in range(magic))
     else:
         raise reader.refuse(f"unknown array version {magic:#x}")
@@ -158,7 +164,9 @@ def _require_dense(reader: _ByteReader) -> None:
     storage = reader.number("i")
     if storage != 0:
         kind = REFUSED_STORAGES.get(storage, f"unknown ({storage})")
-        raise reader.refuse(f"storage is {kind}; only dense arrays are supported")
+        raise reader.refuse(
+            f"storage is {kind}; only dense arrays are supported"
+        )
 
 
 def _read_shape(
@@ -193,6 +201,6 @@ def _read_values(reader: _ByteReader, shape: tuple[int, ...]) -> Array:
         math.prod(dimension for dimension in shape if dimension) > MAX_ELEMENTS
     ):  # beside a dimension of 0
         raise reader.refuse(f"shape {shape} is too large")
-    return np.frombuffer(reader.take(count * dtype.itemsize), dtype, count).reshape(
-        shape
-    )
+    return np.frombuffer(
+        reader.take(count * dtype.itemsize), dtype, count
+    ).reshape(shape)

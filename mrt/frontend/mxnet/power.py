@@ -46,7 +46,10 @@ def powers(
 
 def _constant(value: ir.Value) -> float:
     """The power of a constant: the square of its largest magnitude."""
-    if value.const_value is None or not value.const_value.dtype.is_floating_point():
+    if (
+        value.const_value is None
+        or not value.const_value.dtype.is_floating_point()
+    ):
         return 1.0
     array = value.const_value.numpy()
     largest = float(np.abs(array).max()) if array.size else 0.0
@@ -111,7 +114,9 @@ def _half(node: ir.Node, inputs: list[float]) -> float:
 
 def _leaky(node: ir.Node, inputs: list[float]) -> float:
     slope = (
-        inputs[1] if len(inputs) > 1 else node.attributes.get_float("alpha", 0.01) ** 2
+        inputs[1]
+        if len(inputs) > 1
+        else node.attributes.get_float("alpha", 0.01) ** 2
     )
     kept = _half(node, inputs)
     return kept + (inputs[0] - kept) * slope

@@ -50,7 +50,9 @@ def seed_digest(seed: int) -> bytes:
 def check_seed(seed: int) -> None:
     """Refuse a number outside the range of seeds."""
     if not 0 <= seed <= MAX_SEED:
-        raise BadOption(f"--random-weights {seed}: expected a seed from 0 to 2^63 - 1")
+        raise BadOption(
+            f"--random-weights {seed}: expected a seed from 0 to 2^63 - 1"
+        )
 
 
 def fill_randomly(built: Built, made: ConversionPlan, seed: int) -> None:
@@ -61,9 +63,12 @@ def fill_randomly(built: Built, made: ConversionPlan, seed: int) -> None:
     for name, shape in _shapes(built).items():
         parameter = built.builder.parameters[name]
         role = roles.get(name, Role("", _slot_by_name(name)))
-        middle, spread, above = _scale(role, shape, variances.get(parameter.value, 1.0))
+        middle, spread, above = _scale(
+            role, shape, variances.get(parameter.value, 1.0)
+        )
         set_numbers(
-            parameter.value, draw(f"{seed} {name}", shape, middle, spread, above=above)
+            parameter.value,
+            draw(f"{seed} {name}", shape, middle, spread, above=above),
         )
     set_ones(built)
 
@@ -71,7 +76,8 @@ def fill_randomly(built: Built, made: ConversionPlan, seed: int) -> None:
 def _refuse_constants(built: Built, made: ConversionPlan) -> None:
     """Refuse a Gluon Constant (anchors, offsets, scales of the image): it cannot be random."""
     initializers = {
-        node.name: node.hidden.get("init", "") for node in made.symbol.nodes.values()
+        node.name: node.hidden.get("init", "")
+        for node in made.symbol.nodes.values()
     }
     constants = [
         name
@@ -138,7 +144,9 @@ def _roles(made: ConversionPlan) -> dict[str, Role]:
 
 def _slot_by_name(name: str) -> str:
     """The usual slot of a parameter with this name."""
-    return next((slot for slot in ("weight", "gamma") if name.endswith(slot)), "bias")
+    return next(
+        (slot for slot in ("weight", "gamma") if name.endswith(slot)), "bias"
+    )
 
 
 def _variances(built: Built) -> dict[ir.Value, float]:
@@ -161,7 +169,9 @@ def _variances(built: Built) -> dict[ir.Value, float]:
     return found
 
 
-def _scale(role: Role, shape: Shape, variance: float) -> tuple[float, float, bool]:
+def _scale(
+    role: Role, shape: Shape, variance: float
+) -> tuple[float, float, bool]:
     """The middle, the spread, and whether the numbers lie above the middle only."""
     match role.slot:
         case "moving_var":
@@ -184,12 +194,19 @@ def _scale(role: Role, shape: Shape, variance: float) -> tuple[float, float, boo
 def _fan_in(role: Role, shape: Shape) -> float:
     """The number of products in one result."""
     if role.operator == "Deconvolution":
-        return max(shape[0] / role.groups * math.prod(shape[2:]) / role.strides, 1.0)
+        return max(
+            shape[0] / role.groups * math.prod(shape[2:]) / role.strides, 1.0
+        )
     return math.prod(shape[1:]) if len(shape) > 1 else shape[0]
 
 
 def draw(
-    what: str, shape: Shape, middle: float, spread: float, *, above: bool = False
+    what: str,
+    shape: Shape,
+    middle: float,
+    spread: float,
+    *,
+    above: bool = False,
 ) -> Array:
     """float32 numbers: middle + spread * n, where n (its magnitude, if `above`) is nearly normal, within 3.5."""
     source = _generator(what)
@@ -198,7 +215,9 @@ def draw(
     for start in range(0, count, BLOCK):
         size = min(BLOCK, count - start)
         # Four uniform numbers of 16 bits each: their sum has mean 131070 and variance (2^32 - 1) / 3.
-        words = source.random_raw(size).astype("<u8").view("<u2").reshape(size, 4)
+        words = (
+            source.random_raw(size).astype("<u8").view("<u2").reshape(size, 4)
+        )
         sums = (
             words[:, 0].astype(np.int64)
             + words[:, 1]

@@ -16,9 +16,13 @@ _OUTPUT = re.compile(r"_output([0-9]{0,4})")
 
 def node_names(symbol: Symbol) -> dict[str, int]:
     """The id of every operator's node by a unique name: act, act_2, act_3 for a repeated one."""
-    taken = {node.name for node in symbol.nodes.values() if node.operator is None}
+    taken = {
+        node.name for node in symbol.nodes.values() if node.operator is None
+    }
     names: dict[str, int] = {}
-    numbered: dict[str, int] = {}  # by wanted name: the last number that was tried
+    numbered: dict[
+        str, int
+    ] = {}  # by wanted name: the last number that was tried
     for index, node in symbol.nodes.items():
         if node.operator is not None:
             wanted = name = node.name or "node"
@@ -30,7 +34,9 @@ def node_names(symbol: Symbol) -> dict[str, int]:
     return names
 
 
-def select_outputs(symbol: Symbol, outputs: Sequence[str]) -> tuple[Symbol, list[str]]:
+def select_outputs(
+    symbol: Symbol, outputs: Sequence[str]
+) -> tuple[Symbol, list[str]]:
     """The symbol with these outputs, and the names that are not found in it.
 
     If there are any such names, its own heads stay too. The name of a node means all its

@@ -157,7 +157,9 @@ def suppress(
         "gaps": int(choice.gaps),
         "background": float(choice.background),
     }
-    indices = call.add_function(function(), [boxes, scores, classes], attributes)
+    indices = call.add_function(
+        function(), [boxes, scores, classes], attributes
+    )
     indices.shape = ir.Shape((call.shape(scores)[0], choice.keep))
     indices.type = ir.TensorType(ir.DataType.INT64)
     return indices

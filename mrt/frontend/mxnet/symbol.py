@@ -30,7 +30,13 @@ AUXILIARY_INPUTS: Mapping[str, tuple[int, tuple[str, ...]]] = {
 FIRST_WITH_LAST_AXIS = 905
 WITHOUT_AXIS = ("argmax", "argmin")
 # User keys of old files that are not attributes of operators, alone or as the end of a longer key.
-USER_KEYS = ("ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage")
+USER_KEYS = (
+    "ctx_group",
+    "lr_mult",
+    "wd_mult",
+    "force_mirroring",
+    "mirror_stage",
+)
 FUSED = "_sg_"  # operators of backends hold what they replaced as a subgraph; they are refused by name, all at once
 TOP_KEYS = {"nodes", "arg_nodes", "heads", "node_row_ptr", "attrs"}
 NODE_KEYS = {
@@ -80,7 +86,9 @@ def read_symbol(data: bytes, source: str) -> Symbol:
     """Raise BadModel starting with `source` and naming the node."""
     try:
         top = _parse(data)
-        _refuse_unknown_keys(top, TOP_KEYS, {"nodes", "arg_nodes", "heads"}, "the file")
+        _refuse_unknown_keys(
+            top, TOP_KEYS, {"nodes", "arg_nodes", "heads"}, "the file"
+        )
         version = _read_version(top.get("attrs", {}))
         items = _list(top["nodes"], "nodes")
         if len(items) > MAX_NODES:
@@ -92,7 +100,9 @@ def read_symbol(data: bytes, source: str) -> Symbol:
         if version < FIRST_WITH_AUXILIARY_INPUTS:
             nodes = _add_auxiliary_inputs(nodes)
         if version < FIRST_WITH_LAST_AXIS:
-            nodes = {index: _without_old_axis(node) for index, node in nodes.items()}
+            nodes = {
+                index: _without_old_axis(node) for index, node in nodes.items()
+            }
         _refuse_repeated_variables(nodes)
         heads = tuple(
             _read_edge(item, len(items), "heads")
@@ -197,7 +207,9 @@ def _read_version(item: Any) -> int:
     return version
 
 
-def _typed_integer(attributes: Mapping[str, Any], key: str, default: int) -> int:
+def _typed_integer(
+    attributes: Mapping[str, Any], key: str, default: int
+) -> int:
     """Graph attributes are written with their type: ["int", 10901]."""
     match attributes.get(key, ["int", default]):
         case [str(), int() as value] if not isinstance(value, bool):
@@ -216,7 +228,11 @@ def _read_node(index: int, item: Any, count: int) -> SymbolNode:
         if item.get(key) and not operator.startswith(FUSED):
             _refuse(f"{where}: {key} are not supported")
     texts: dict[str, str] = {}
-    for key in ("param", "attr", "attrs"):  # where they disagree, the later one holds
+    for key in (
+        "param",
+        "attr",
+        "attrs",
+    ):  # where they disagree, the later one holds
         attributes = _dict(item.get(key, {}), f"{where}: {key}")
         texts |= {
             name: _text(text, f"{where}: {key} {name!r}")
@@ -228,7 +244,9 @@ def _read_node(index: int, item: Any, count: int) -> SymbolNode:
     )
     if operator == "null" and inputs:
         _refuse(f"{where}: a variable has inputs")
-    hidden = {key.strip("_"): text for key, text in texts.items() if _is_hidden(key)}
+    hidden = {
+        key.strip("_"): text for key, text in texts.items() if _is_hidden(key)
+    }
     visible = {
         key: text
         for key, text in texts.items()
@@ -261,7 +279,9 @@ def _read_edge(item: Any, count: int, where: str) -> Edge:
     return Edge(numbers[0], numbers[1])
 
 
-def _add_auxiliary_inputs(nodes: dict[int, SymbolNode]) -> dict[int, SymbolNode]:
+def _add_auxiliary_inputs(
+    nodes: dict[int, SymbolNode],
+) -> dict[int, SymbolNode]:
     """Append the variables that 0.8 did not write."""
     completed = dict(nodes)
     for node in nodes.values():
@@ -278,7 +298,12 @@ def _add_auxiliary_inputs(nodes: dict[int, SymbolNode]) -> dict[int, SymbolNode]
             *(Edge(first + offset, 0) for offset in range(len(names))),
         )
         completed[node.id] = SymbolNode(
-            node.id, node.operator, node.name, node.attributes, node.hidden, inputs
+            node.id,
+            node.operator,
+            node.name,
+            node.attributes,
+            node.hidden,
+            inputs,
         )
     return completed
 
@@ -326,5 +351,7 @@ def _inputs_first(nodes: Mapping[int, SymbolNode]) -> tuple[int, ...]:
                 heapq.heappush(ready, user)
     if len(order) < len(nodes):
         stuck = next(index for index in nodes if waiting[index])
-        _refuse(f"node {stuck} {nodes[stuck].name!r} depends on itself (a cycle)")
+        _refuse(
+            f"node {stuck} {nodes[stuck].name!r} depends on itself (a cycle)"
+        )
     return tuple(order)

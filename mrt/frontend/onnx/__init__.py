@@ -14,8 +14,13 @@ from mrt.frontend.onnx.operands import check_operands
 from mrt.frontend.onnx.operators import OPERATORS, refuse_unsupported
 from mrt.frontend.onnx.opsets.before_7 import upgrade_to_opset_7
 from mrt.frontend.onnx.opsets.ceil_mode import resolve_ceil_mode
-from mrt.frontend.onnx.opsets.conv_transpose import resolve_conv_transpose_output
-from mrt.frontend.onnx.opsets.experimental import EXPERIMENTAL, decompose_experimental
+from mrt.frontend.onnx.opsets.conv_transpose import (
+    resolve_conv_transpose_output,
+)
+from mrt.frontend.onnx.opsets.experimental import (
+    EXPERIMENTAL,
+    decompose_experimental,
+)
 from mrt.frontend.onnx.opsets.microsoft import OPERANDS as MICROSOFT
 from mrt.frontend.onnx.opsets.microsoft import decompose_microsoft, set_domain
 from mrt.frontend.onnx.opsets.to_20 import modernize
@@ -23,7 +28,12 @@ from mrt.frontend.onnx.quantized.dynamic import read_dynamic
 from mrt.frontend.onnx.quantized.qdq import read_quantised
 from mrt.frontend.onnx.read.external import StoredWeights, open_stored_weights
 from mrt.frontend.onnx.read.functions import inline_composed, inline_functions
-from mrt.frontend.onnx.read.library import check, find_shapes, to_ir, to_protobuf
+from mrt.frontend.onnx.read.library import (
+    check,
+    find_shapes,
+    to_ir,
+    to_protobuf,
+)
 from mrt.frontend.onnx.read.read import opset_of, parse, read_bytes
 from mrt.frontend.onnx.read.weights import write_weights
 from mrt.frontend.onnx.resolve.bodies import link_outer_outputs
@@ -42,10 +52,19 @@ from mrt.frontend.onnx.resolve.outputs import (
 )
 from mrt.graph.notes import read_from_metadata
 
-__all__ = ["MICROSOFT", "ML_OPERATORS", "OPERATORS", "Read", "load_onnx", "read_onnx"]
+__all__ = [
+    "MICROSOFT",
+    "ML_OPERATORS",
+    "OPERATORS",
+    "Read",
+    "load_onnx",
+    "read_onnx",
+]
 
 
-def load_onnx(path: Path, shapes: Shapes | None = None) -> tuple[ir.Model, bytes]:
+def load_onnx(
+    path: Path, shapes: Shapes | None = None
+) -> tuple[ir.Model, bytes]:
     """Return the model in an .onnx file and the bytes whose hash names it."""
     read = read_onnx(path, shapes)
     return read.model, read.data
@@ -103,7 +122,9 @@ def read_onnx(
     return Read(model, _bytes_to_hash(data, stored, values), names, missing)
 
 
-def _parse_model(data: bytes, path: Path) -> tuple[ir.Model, int, StoredWeights]:
+def _parse_model(
+    data: bytes, path: Path
+) -> tuple[ir.Model, int, StoredWeights]:
     """Return the model in the bytes, its opset, and the weights that are in other files.
 
     The steps that work on the protobuf are all here; every later one works on onnx_ir.

@@ -110,7 +110,9 @@ def _layer_normalization(operands: _Operands) -> str | None:
     normalized = x[axis % len(x) :] if x else ()
     for role, shape in zip(("scale", "bias"), others, strict=False):
         if not _broadcasts(shape, normalized):
-            return f"{role} {list(shape)} does not broadcast to {list(normalized)}"
+            return (
+                f"{role} {list(shape)} does not broadcast to {list(normalized)}"
+            )
     return None
 
 

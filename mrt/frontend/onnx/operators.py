@@ -41,7 +41,9 @@ def _need(**allowed: tuple[Any, ...]) -> Check:
     return check
 
 
-def _up_to_three_dimensional(node: ir.Node, attributes: Attributes) -> str | None:
+def _up_to_three_dimensional(
+    node: ir.Node, attributes: Attributes
+) -> str | None:
     kernel = attributes.get("kernel_shape")
     if kernel is None or len(kernel) in (1, 2, 3):
         return None
@@ -107,7 +109,12 @@ _RESIZE: dict[str, tuple[Any, ...]] = {
         "tf_crop_and_resize",
     ),
     "mode": ("nearest", "linear", "cubic"),
-    "nearest_mode": ("floor", "ceil", "round_prefer_floor", "round_prefer_ceil"),
+    "nearest_mode": (
+        "floor",
+        "ceil",
+        "round_prefer_floor",
+        "round_prefer_ceil",
+    ),
     "antialias": (0, 1),
     "keep_aspect_ratio_policy": ("stretch", "not_larger", "not_smaller"),
 }
@@ -139,7 +146,10 @@ def _composed(node: ir.Node, attributes: Attributes) -> str | None:
 OPERATORS: dict[str, tuple[Check, ...]] = {
     **dict.fromkeys(" ".join(_WITHOUT_CHECK).split(), ()),
     "AveragePool": (_PADDING, _up_to_three_dimensional),
-    "BatchNormalization": (_need(spatial=(1,), training_mode=(0,)), _one_output),
+    "BatchNormalization": (
+        _need(spatial=(1,), training_mode=(0,)),
+        _one_output,
+    ),
     "Conv": (_PADDING, _up_to_three_dimensional),
     "ConvTranspose": (_PADDING, _up_to_three_dimensional),
     "DepthToSpace": (_need(mode=("DCR", "CRD")),),
@@ -184,7 +194,9 @@ def refuse_unsupported(model: ir.Model, opset: int) -> None:
     ]
     for index, node in enumerate(model.graph):
         place = _place(node, index)
-        problems += [f"{place}: {problem}" for problem in _problems(node, opset)]
+        problems += [
+            f"{place}: {problem}" for problem in _problems(node, opset)
+        ]
     for value in model.graph.inputs:
         problem = _input_problem(value)
         if problem is not None:
@@ -213,7 +225,9 @@ def _problems(node: ir.Node, opset: int) -> list[str]:
         return problems
     if node.op_type != "Constant" and operand(node, 0) is None:
         return ["its first operand is missing"]
-    attributes = {name: _plain(value) for name, value in node.attributes.items()}
+    attributes = {
+        name: _plain(value) for name, value in node.attributes.items()
+    }
     results = [check(node, attributes) for check in OPERATORS[node.op_type]]
     return [problem for problem in results if problem is not None]
 
@@ -262,7 +276,9 @@ def _mistyped(node: ir.Node, opset: int) -> list[str]:
         expected = declared.rpartition(".")[2]
         kind = ir.AttributeType(attribute.type).name
         if kind != expected:
-            problems.append(f"attribute {name} is of type {kind}; expected {expected}")
+            problems.append(
+                f"attribute {name} is of type {kind}; expected {expected}"
+            )
     return problems
 
 

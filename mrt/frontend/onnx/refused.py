@@ -16,7 +16,9 @@ _SEQUENCE = (
     "sequences and optionals whose length is only known when it runs; "
     f"export without them, or {_END_EARLIER}"
 )
-_INTEGER_PRODUCT = f"a product of so many numbers leaves every range; {_END_EARLIER}"
+_INTEGER_PRODUCT = (
+    f"a product of so many numbers leaves every range; {_END_EARLIER}"
+)
 
 
 def _each(names: str, reason: str) -> dict[str, str]:
@@ -58,7 +60,9 @@ _ORT = (
     "written by onnxruntime's optimiser; convert the model from before that, "
     "or save it with optimisation level basic"
 )
-_FRAMEWORK = "an operator of the framework, for which its exporter found no ONNX"
+_FRAMEWORK = (
+    "an operator of the framework, for which its exporter found no ONNX"
+)
 _DOMAINS = {
     "com.microsoft": _ORT,
     "com.microsoft.nchwc": _ORT,
@@ -80,11 +84,15 @@ def reason(operator: str, opset: int) -> str:
     return f"{known}: {REASONS[operator]}" if operator in REASONS else known
 
 
-def reason_of_domain(domain: str, operator: str, supported: Iterable[str]) -> str:
+def reason_of_domain(
+    domain: str, operator: str, supported: Iterable[str]
+) -> str:
     """Return the refusal of an operator of another domain; `supported` are its others."""
     known = f"operator of the domain '{domain}'"
     if operator in supported:
-        return f"{known} with operands or attributes that it does not have there"
+        return (
+            f"{known} with operands or attributes that it does not have there"
+        )
     why = _DOMAINS.get(
         domain,
         f"its author's own; export the model with operators of ONNX, or {_END_EARLIER}",

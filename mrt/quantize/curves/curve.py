@@ -49,7 +49,9 @@ class Curve:
             places[name] = ("constant", number)
         steps: list[Hashable] = []
         for index, node in enumerate(self.nodes, 1):
-            operands = tuple(places[name_of(operand)] for operand in node.inputs)
+            operands = tuple(
+                places[name_of(operand)] for operand in node.inputs
+            )
             items = node.attributes.items()
             attributes = sorted((name, str(item.value)) for name, item in items)
             steps.append((node.op_type, operands, tuple(attributes)))
@@ -114,7 +116,9 @@ def _enclose(node: ir.Node, operands: list[Enclosure]) -> Enclosure:
     elif node.op_type in UNARY:
         result = enclosed_functions.UNARY[node.op_type](node, operands[0])
     else:
-        result = enclosed_functions.BINARY[node.op_type](operands[0], operands[1])
+        result = enclosed_functions.BINARY[node.op_type](
+            operands[0], operands[1]
+        )
     unknown = reduce(np.logical_or, [operand.unknown for operand in operands])
     undefined = result.undefined
     for operand in operands:

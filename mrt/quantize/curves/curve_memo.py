@@ -38,7 +38,9 @@ class CurveMemo:
             self._sampled.pop(least_recent)
         return curve
 
-    def entries(self, key: Hashable, compute: Callable[[], IntArray]) -> IntArray:
+    def entries(
+        self, key: Hashable, compute: Callable[[], IntArray]
+    ) -> IntArray:
         """The integers of a table."""
         if key not in self._entries:
             self._entries[key] = compute()

@@ -72,7 +72,10 @@ class SampledCurve:
         has the value of the nearest integer at which it is defined; if it is defined
         nowhere, the least of the format.
         """
-        least, most = target.least - target.zero_point, target.most - target.zero_point
+        least, most = (
+            target.least - target.zero_point,
+            target.most - target.zero_point,
+        )
         with np.errstate(all="ignore"):
             quotients = self._enclosed / Enclosure.of(target.scale)
         steps = replace(quotients, undefined=self._enclosed.undefined)
@@ -100,7 +103,9 @@ class SampledCurve:
         exact = low == high
         best = low[exact].max(initial=-np.inf) if exact.any() else np.nan
         exceeded = high < np.fmax.reduce(low)
-        candidates = np.flatnonzero(~(exact | self._enclosed.undefined | exceeded))
+        candidates = np.flatnonzero(
+            ~(exact | self._enclosed.undefined | exceeded)
+        )
         most = high[candidates].max(initial=-np.inf)
         if self._curve.rises and candidates.size:
             most = np.fmin(most, self._upper_bound(sign))
@@ -141,5 +146,7 @@ def _nearest_indices(defined: npt.NDArray[np.bool_]) -> IntArray:
         return indices
     position = np.searchsorted(known, indices).clip(0, known.size - 1)
     before, after = known[np.maximum(position - 1, 0)], known[position]
-    nearest: IntArray = np.where(indices - before <= after - indices, before, after)
+    nearest: IntArray = np.where(
+        indices - before <= after - indices, before, after
+    )
     return nearest

@@ -34,7 +34,9 @@ def find_curves(nodes: Sequence[ir.Node]) -> dict[str, Curve]:
         curve = _curve_of(node, curves)
         if curve is not None:
             curves[name_of(node.outputs[0])] = curve
-    return {name: curve for name, curve in curves.items() if _needs_table(curve)}
+    return {
+        name: curve for name, curve in curves.items() if _needs_table(curve)
+    }
 
 
 def _needs_table(curve: Curve) -> bool:
@@ -57,7 +59,9 @@ def _curve_of(node: ir.Node, curves: dict[str, Curve]) -> Curve | None:
     shape = shape_of(node.outputs[0])
     if any(shape_of(value) != shape for value in computed):
         return None
-    roots = {id(root): root for root in (_root(value, curves) for value in computed)}
+    roots = {
+        id(root): root for root in (_root(value, curves) for value in computed)
+    }
     if len(roots) != 1:
         return None
     root = next(iter(roots.values()))
@@ -100,7 +104,9 @@ def lower_curve(net: LoweringContext, value: ir.Value, curve: Curve) -> None:
     others all entries are computed, so that one table serves all of them.
     """
     x = net.requantized(curve.root)
-    dtype_low, dtype_high = (-128, 127) if net.dtype(x) == "i8" else (-32768, 32767)
+    dtype_low, dtype_high = (
+        (-128, 127) if net.dtype(x) == "i8" else (-32768, 32767)
+    )
     integers = np.arange(dtype_low, dtype_high + 1)
     proven = net.builder.bounds[x.value]
     reachable = integers

@@ -39,10 +39,13 @@ def top_k(net: LoweringContext, node: ir.Node) -> None:
         "argsort", x.value, descending=bool(node.attributes["largest"].as_int())
     )
     size = (*net.shape(x)[:-1], shape_of(node.outputs[0])[axis])
-    indices = net.builder.emit("slice", order, start=(0,) * len(size), size=size)
+    indices = net.builder.emit(
+        "slice", order, start=(0,) * len(size), size=size
+    )
     net.define(node.outputs[1], Tensor(indices, np.ones(1), 0, x.layout))
     net.define(
-        node.outputs[0], replace(x, value=take_along_last(net, x.value, indices))
+        node.outputs[0],
+        replace(x, value=take_along_last(net, x.value, indices)),
     )
 
 
@@ -51,9 +54,14 @@ def last(axis: int, rank: int) -> Layout:
     return (*(other for other in range(rank) if other != axis), axis)
 
 
-def take_along_last(net: LoweringContext, values: Handle, indices: Handle) -> Handle:
+def take_along_last(
+    net: LoweringContext, values: Handle, indices: Handle
+) -> Handle:
     """For each row of the last axis, its elements at the indices of the same row."""
-    shape, wanted = net.builder.types[values].shape, net.builder.types[indices].shape
+    shape, wanted = (
+        net.builder.types[values].shape,
+        net.builder.types[indices].shape,
+    )
     rows = int(np.prod(shape[:-1], dtype=np.int64))
     columns = net.reshaped(values, (rows, shape[-1], 1))
     taken = net.builder.emit(
@@ -69,5 +77,7 @@ def _ordered(net: LoweringContext, value: ir.Value | None) -> Tensor:
     if net.dtype(tensor) in ("bool", "u8"):
         return net.cast_to(tensor, "i16")
     return (
-        tensor if tensor.per_tensor and not tensor.clipped else net.requantized(value)
+        tensor
+        if tensor.per_tensor and not tensor.clipped
+        else net.requantized(value)
     )

@@ -19,7 +19,11 @@ from mrt.exact.fixed_point import (
 from mrt.graph.canonical_values import constant_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext, quantized
-from mrt.quantize.rules.elementwise import HALF_RANGE, in_layout, operand_in_layout
+from mrt.quantize.rules.elementwise import (
+    HALF_RANGE,
+    in_layout,
+    operand_in_layout,
+)
 from mrt.quantize.rules.integers import (
     I32,
     define_integral,
@@ -81,7 +85,9 @@ def compare(net: LoweringContext, node: ir.Node) -> None:
     define_integral(net, node.outputs[0], value, layout)
 
 
-def _comparable(net: LoweringContext, value: ir.Value | None, layout: Layout) -> Tensor:
+def _comparable(
+    net: LoweringContext, value: ir.Value | None, layout: Layout
+) -> Tensor:
     """An operand whose integers can be compared with a threshold.
 
     No clip has yet to be applied, and scales of channels lie on the last axis.
@@ -120,7 +126,9 @@ def _reals_in_layout(array: FloatArray, layout: Layout) -> FloatArray:
     return reals
 
 
-def _at_one_scale(net: LoweringContext, node: ir.Node, layout: Layout) -> list[Handle]:
+def _at_one_scale(
+    net: LoweringContext, node: ir.Node, layout: Layout
+) -> list[Handle]:
     """Two computed operands in i32 at one scale.
 
     Integral operands and requantized ones of equal scale are compared as they are; others
@@ -130,7 +138,9 @@ def _at_one_scale(net: LoweringContext, node: ir.Node, layout: Layout) -> list[H
     if all(is_integer(net, value) for value in values):
         return [in_i32(net, value, layout) for value in values]
     requantized = [net.requantized(value) for value in values]
-    scales = {(float(tensor.scale[0]), tensor.zero_point) for tensor in requantized}
+    scales = {
+        (float(tensor.scale[0]), tensor.zero_point) for tensor in requantized
+    }
     handles: list[Handle] = []
     if len(scales) == 1:
         for value, tensor in zip(values, requantized, strict=True):
@@ -151,14 +161,18 @@ def _finest_common_scale(net: LoweringContext, tensors: list[Tensor]) -> float:
     bounds = [bound for tensor in tensors for bound in net.interval(tensor)]
     greatest = max(max(map(abs, bounds)), SMALLEST_SCALE)
     coarsest = max(float(tensor.scale.max()) for tensor in tensors)
-    return max(power_of_two_at_least(greatest) / HALF_RANGE, coarsest / MAX_RATIO)
+    return max(
+        power_of_two_at_least(greatest) / HALF_RANGE, coarsest / MAX_RATIO
+    )
 
 
 @rule("And", "Or", "Not")
 def logic(net: LoweringContext, node: ir.Node) -> None:
     """logical_and, logical_or, logical_not."""
     layout = result_layout(net, node)
-    operands = [integer_operand(net, value, layout).value for value in node.inputs]
+    operands = [
+        integer_operand(net, value, layout).value for value in node.inputs
+    ]
     instruction = f"logical_{node.op_type.lower()}"
     value = net.builder.emit(instruction, *operands)
     define_integral(net, node.outputs[0], value, layout)
@@ -234,7 +248,9 @@ def cast(net: LoweringContext, node: ir.Node) -> None:
 def _booleans(net: LoweringContext, x: Tensor) -> Tensor:
     """True where x is not 0."""
     if x.zero_point:
-        zero = net.constant(np.full([1] * len(x.layout), x.zero_point, np.int32))
+        zero = net.constant(
+            np.full([1] * len(x.layout), x.zero_point, np.int32)
+        )
         is_zero = net.builder.emit("equal", net.cast_to(x, "i32").value, zero)
         value = net.builder.emit("logical_not", is_zero)
     else:
@@ -242,7 +258,9 @@ def _booleans(net: LoweringContext, x: Tensor) -> Tensor:
     return Tensor(value, np.ones(1), 0, x.layout)
 
 
-def _within(net: LoweringContext, x: Tensor, interval: tuple[int, int]) -> Tensor:
+def _within(
+    net: LoweringContext, x: Tensor, interval: tuple[int, int]
+) -> Tensor:
     """x clamped to the integers of a type; ONNX defines no result for others."""
     low, high = interval
     proven = net.builder.bounds[x.value]

@@ -51,18 +51,26 @@ def concat(net: LoweringContext, node: ir.Node) -> None:
         _concat_integers(net, node)
         return
     operands = [_operand(net, value) for value in node.inputs]
-    target = net.format(node.outputs[0], interval=_common_interval(net, operands))
-    if joins_accumulators(node) and _concat_by_channel(net, node, operands, target):
+    target = net.format(
+        node.outputs[0], interval=_common_interval(net, operands)
+    )
+    if joins_accumulators(node) and _concat_by_channel(
+        net, node, operands, target
+    ):
         return
     tensors = [operand for operand in operands if isinstance(operand, Tensor)]
     layout = common_layout(tensors, len(shape_of(node.outputs[0])))
-    handles = [_requantized(net, operand, target, layout) for operand in operands]
+    handles = [
+        _requantized(net, operand, target, layout) for operand in operands
+    ]
     value = _joined(net, node, handles, layout)
     scale = np.array([target.scale])
     net.define(node.outputs[0], Tensor(value, scale, target.zero_point, layout))
 
 
-def _operand(net: LoweringContext, value: ir.Value | None) -> Tensor | FloatArray:
+def _operand(
+    net: LoweringContext, value: ir.Value | None
+) -> Tensor | FloatArray:
     array = constant_of(value)
     return net.accumulator(value) if array is None else array
 
@@ -105,7 +113,9 @@ def _concat_by_channel(
     for image in images:
         stop = start + net.shape(image)[-1]
         own_factors = factors[start:stop]
-        requantized.append(net.requantize_by_channel(image, target, own_factors))
+        requantized.append(
+            net.requantize_by_channel(image, target, own_factors)
+        )
         start = stop
     layout = images[0].layout
     value = _joined(net, node, [image.value for image in requantized], layout)
@@ -116,7 +126,10 @@ def _concat_by_channel(
 
 
 def _requantized(
-    net: LoweringContext, operand: Tensor | FloatArray, target: Format, layout: Layout
+    net: LoweringContext,
+    operand: Tensor | FloatArray,
+    target: Format,
+    layout: Layout,
 ) -> Handle:
     """An operand in a format and a layout."""
     if isinstance(operand, Tensor):
@@ -126,7 +139,10 @@ def _requantized(
 
 
 def _joined(
-    net: LoweringContext, node: ir.Node, handles: Sequence[Handle], layout: Layout
+    net: LoweringContext,
+    node: ir.Node,
+    handles: Sequence[Handle],
+    layout: Layout,
 ) -> Handle:
     axis = layout.index(node.attributes["axis"].as_int())
     return net.builder.emit("concat", *handles, axis=axis)

@@ -41,7 +41,9 @@ LEAST_MANTISSA: int = 2 ** (MANTISSA_BITS - 1)
 def divide(net: LoweringContext, node: ir.Node) -> None:
     """x * (2^30 / m) / 2^e, where the divisor is m * 2^e with m of 15 bits."""
     computed = [
-        net.as_computed(value) for value in node.inputs if constant_of(value) is None
+        net.as_computed(value)
+        for value in node.inputs
+        if constant_of(value) is None
     ]
     layout = common_layout(computed, len(shape_of(node.outputs[0])))
     numerator = _numerator(net, node.inputs[0], layout)
@@ -68,7 +70,9 @@ def square_root(net: LoweringContext, node: ir.Node) -> None:
     x = _in_30_bits(net, node.inputs[0])
     scale = float(x.scale[0])
     _, exponent = math.frexp(scale)
-    if net.options.scales == "shift" and exponent % 2 == 0:  # scale = 2^(exponent - 1)
+    if (
+        net.options.scales == "shift" and exponent % 2 == 0
+    ):  # scale = 2^(exponent - 1)
         even = Format("i32", scale * 2, 0, 0, 2**FINE_BITS)
         x = net.requantize_to(x, even)
     a = Arithmetic(net.builder, len(x.layout))
@@ -78,7 +82,9 @@ def square_root(net: LoweringContext, node: ir.Node) -> None:
     net.define(node.outputs[0], Tensor(value, root_scale, 0, x.layout))
 
 
-def _numerator(net: LoweringContext, value: ir.Value | None, layout: Layout) -> Tensor:
+def _numerator(
+    net: LoweringContext, value: ir.Value | None, layout: Layout
+) -> Tensor:
     """A numerator with 15 bits in i32, shifted left where it is proven to have fewer."""
     array = constant_of(value)
     if array is not None:
@@ -116,7 +122,9 @@ def _in_30_bits(net: LoweringContext, value: ir.Value | None) -> Tensor:
     return net.requantize_to(tensor, target, name)
 
 
-def _quotient(net: LoweringContext, x: Tensor, divisor: ir.Value | None) -> Tensor:
+def _quotient(
+    net: LoweringContext, x: Tensor, divisor: ir.Value | None
+) -> Tensor:
     """x / divisor is x * (2^30 / mantissa) / 2^(1 + excess).
 
     The divisor is mantissa * 2^excess; the quotient counts in steps of 2^-29 * scale of x /
@@ -128,7 +136,9 @@ def _quotient(net: LoweringContext, x: Tensor, divisor: ir.Value | None) -> Tens
     always_positive = least_measured > 0
     a, scale = Arithmetic(net.builder, len(y.layout)), float(y.scale[0])
     magnitude = y.value if always_positive else net.builder.emit("abs", y.value)
-    magnitude = a.clamp(magnitude, _least_divisor(least_measured, scale), 2**31 - 1)
+    magnitude = a.clamp(
+        magnitude, _least_divisor(least_measured, scale), 2**31 - 1
+    )
     excess = excess_bits(a, magnitude, MANTISSA_BITS)
     shifted = a.right_by(magnitude, excess)
     mantissa = a.clamp(shifted, LEAST_MANTISSA, 2**MANTISSA_BITS)

@@ -82,7 +82,9 @@ def absolute(net: LoweringContext, node: ir.Node) -> None:
     if x.clipped:
         x = net.requantized(node.inputs[0])
     x = _without_least(net, net.widen(x))
-    net.define(node.outputs[0], replace(x, value=net.builder.emit("abs", x.value)))
+    net.define(
+        node.outputs[0], replace(x, value=net.builder.emit("abs", x.value))
+    )
 
 
 _INSTRUCTIONS = {"Add": "add", "Sub": "sub", "Max": "maximum", "Min": "minimum"}
@@ -113,11 +115,14 @@ def combine(net: LoweringContext, node: ir.Node) -> None:
     result = net.builder.emit(_INSTRUCTIONS[node.op_type], *operands)
     centres = summed(node, *computed)
     net.define(
-        node.outputs[0], Tensor(result, np.array([scale]), 0, layout, centres=centres)
+        node.outputs[0],
+        Tensor(result, np.array([scale]), 0, layout, centres=centres),
     )
 
 
-def _computed_or_none(net: LoweringContext, value: ir.Value | None) -> Tensor | None:
+def _computed_or_none(
+    net: LoweringContext, value: ir.Value | None
+) -> Tensor | None:
     """The accumulator of a computed operand; None for a constant."""
     return net.accumulator(value) if constant_of(value) is None else None
 
@@ -197,16 +202,23 @@ def multiply(net: LoweringContext, node: ir.Node) -> None:
 
 
 def _multiply_by_constant(
-    net: LoweringContext, node: ir.Node, value: ir.Value | None, factor: FloatArray
+    net: LoweringContext,
+    node: ir.Node,
+    value: ir.Value | None,
+    factor: FloatArray,
 ) -> None:
     x = net.as_computed(value)
-    if net.options.scales == "real" and shape_of(node.outputs[0]) == shape_of(value):
+    if net.options.scales == "real" and shape_of(node.outputs[0]) == shape_of(
+        value
+    ):
         by_channel = in_layout(factor, x.layout)
         if _is_one_per_channel(by_channel) and _leaves_a_scale(x, by_channel):
             scaled = _scaled(net, value, by_channel.ravel())
             net.define(node.outputs[0], scaled)
             return
-    scale = usable_scale(float(np.abs(factor).max()) / 32767, net.options.scales)
+    scale = usable_scale(
+        float(np.abs(factor).max()) / 32767, net.options.scales
+    )
     layout = common_layout([x], len(shape_of(node.outputs[0])))
     left = _factor(net, value, layout)
     integers = quantize_array(factor, scale, -32767, 32767).astype(np.int16)
@@ -226,7 +238,9 @@ def _leaves_a_scale(x: Tensor, factor: FloatArray) -> bool:
     return one_sign and (x.scale * np.abs(factor)).max() > SMALLEST_SCALE
 
 
-def _scaled(net: LoweringContext, value: ir.Value | None, factor: FloatArray) -> Tensor:
+def _scaled(
+    net: LoweringContext, value: ir.Value | None, factor: FloatArray
+) -> Tensor:
     """x * factor: the integers stay, the scale changes. Only a negative factor negates.
 
     There is one factor, or one per channel, all of one sign. A bound of a clip other than 0
@@ -249,10 +263,14 @@ def _multiply_computed(net: LoweringContext, node: ir.Node) -> None:
     layout = common_layout(tensors, len(shape_of(node.outputs[0])))
     left, right = (_factor(net, value, layout) for value in node.inputs)
     product = net.builder.emit("mul", left.value, right.value, shift=0)
-    net.define(node.outputs[0], Tensor(product, left.scale * right.scale, 0, layout))
+    net.define(
+        node.outputs[0], Tensor(product, left.scale * right.scale, 0, layout)
+    )
 
 
-def _factor(net: LoweringContext, value: ir.Value | None, layout: Layout) -> Tensor:
+def _factor(
+    net: LoweringContext, value: ir.Value | None, layout: Layout
+) -> Tensor:
     """An operand of mul, at the value's own precision: i16 with zero point 0."""
     x = operand_in_layout(net, value, net.requantized(value), layout)
     return net.widen(x, "i16")

@@ -14,6 +14,7 @@ import onnx_ir as ir
 from cvm.program import DTYPES
 from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import constant_of, name_of, shape_of
+from mrt.graph.operators import COMPARISONS
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext, identity, quantized
 from mrt.quantize.rules.argmax_topk import last, take_along_last
@@ -22,8 +23,6 @@ from mrt.quantize.rules.movement import movable
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import OUTPUT_BITS, Format, Tensor, choose_format
 from mrt.table.table import MeasuredRange
-
-COMPARISONS = frozenset({"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"})
 
 
 @rule("Gather")
@@ -64,7 +63,9 @@ def gather_elements(net: LoweringContext, node: ir.Node) -> None:
     rows = (*(indices_shape[other] for other in layout[:-1]), size)
     value = data.value
     if rows != net.shape(data):
-        value = net.builder.emit("slice", value, start=(0,) * len(rows), size=rows)
+        value = net.builder.emit(
+            "slice", value, start=(0,) * len(rows), size=rows
+        )
     value = take_along_last(net, value, indices.value)
     net.define(node.outputs[0], replace(data, value=value))
 
@@ -78,9 +79,13 @@ def _data(net: LoweringContext, node: ir.Node) -> Tensor:
     assert values is not None
     layout = identity(array.ndim)
     if values.dtype == ir.DataType.BOOL:
-        return Tensor(net.constant(array.astype(np.bool_)), np.ones(1), 0, layout)
+        return Tensor(
+            net.constant(array.astype(np.bool_)), np.ones(1), 0, layout
+        )
     if fits_integer(array):
-        return Tensor(net.constant(array.astype(np.int32)), np.ones(1), 0, layout)
+        return Tensor(
+            net.constant(array.astype(np.int32)), np.ones(1), 0, layout
+        )
     target = _format_of_table(net, node.outputs[0], array)
     handle = net.constant(quantized(array, target).astype(DTYPES[target.dtype]))
     return Tensor(handle, np.array([target.scale]), target.zero_point, layout)

@@ -68,7 +68,9 @@ def _with_sign_of_divisor(
     return emit("select", differs, emit("add", remainder, divisor), remainder)
 
 
-def _operands(net: LoweringContext, node: ir.Node) -> tuple[Handle, Handle, Layout]:
+def _operands(
+    net: LoweringContext, node: ir.Node
+) -> tuple[Handle, Handle, Layout]:
     layout = result_layout(net, node)
     x = in_i32(net, node.inputs[0], layout)
     divisor = in_i32(net, node.inputs[1], layout)

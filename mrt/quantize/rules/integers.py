@@ -14,7 +14,12 @@ from cvm.errors import Unproven
 from cvm.program import DTYPE_RANGES, IntArray
 from mrt.errors import Unsupported
 from mrt.exact.fixed_point import FloatArray
-from mrt.graph.canonical_values import clip_ends, constant_of, integers_of, shape_of
+from mrt.graph.canonical_values import (
+    clip_ends,
+    constant_of,
+    integers_of,
+    shape_of,
+)
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext, common_layout
 from mrt.quantize.rules.elementwise import in_layout, operand_in_layout
@@ -65,7 +70,10 @@ def _refuse_beyond_i32(node: ir.Node) -> None:
     The constants of a Clip or Slice only limit, so they may.
     """
     not_integers = (ir.DataType.FLOAT, ir.DataType.BOOL)
-    if node.outputs[0].dtype in not_integers or node.op_type in NOT_COMPUTED_WITH:
+    if (
+        node.outputs[0].dtype in not_integers
+        or node.op_type in NOT_COMPUTED_WITH
+    ):
         return
     for value in node.inputs:
         array = constant_of(value)
@@ -99,7 +107,9 @@ def fits_integer(array: FloatArray) -> bool:
 def computed(net: LoweringContext, node: ir.Node) -> list[Tensor]:
     """The computed operands of a node, as their rules left them."""
     given = [value for value in node.inputs if value is not None]
-    return [net.as_computed(value) for value in given if constant_of(value) is None]
+    return [
+        net.as_computed(value) for value in given if constant_of(value) is None
+    ]
 
 
 def result_layout(net: LoweringContext, node: ir.Node) -> Layout:
@@ -120,10 +130,14 @@ def integer_operand(
     assert value is not None
     dtype = np.bool_ if value.dtype == ir.DataType.BOOL else np.int32
     integers: IntArray = array.astype(dtype)
-    return Tensor(net.constant(in_layout(integers, layout)), np.ones(1), 0, layout)
+    return Tensor(
+        net.constant(in_layout(integers, layout)), np.ones(1), 0, layout
+    )
 
 
-def in_i32(net: LoweringContext, value: ir.Value | None, layout: Layout) -> Handle:
+def in_i32(
+    net: LoweringContext, value: ir.Value | None, layout: Layout
+) -> Handle:
     """An integral operand in i32."""
     return net.cast_to(integer_operand(net, value, layout), "i32").value
 
@@ -175,7 +189,9 @@ def _bounds_in_i32(low: float, high: float) -> tuple[int, int]:
         raise Unproven(
             "clamp.fits", f"limits {low:.0f}..{high:.0f} leave nothing of i32"
         )
-    return int(min(max(low, I32[0]), I32[1])), int(min(max(high, I32[0]), I32[1]))
+    return int(min(max(low, I32[0]), I32[1])), int(
+        min(max(high, I32[0]), I32[1])
+    )
 
 
 @integer_rule("Neg", "Abs", "Floor", "Ceil")

@@ -48,7 +48,9 @@ def conv(net: LoweringContext, node: ir.Node) -> LayerSteps:
         net,
         node,
         x,
-        require_constant(node, 1).transpose(0, 2, 3, 1),  # [O, KH, KW, C/groups]
+        require_constant(node, 1).transpose(
+            0, 2, 3, 1
+        ),  # [O, KH, KW, C/groups]
         shares=_tap_shares(node),
         centres=centres - dither_offsets(net, node),
     )
@@ -72,7 +74,9 @@ def conv(net: LoweringContext, node: ir.Node) -> LayerSteps:
     net.define(node.outputs[0], Tensor(total, scales, 0, NHWC, centres=centres))
 
 
-def _dilated(kernel: tuple[int, ...], dilation: tuple[int, ...]) -> tuple[int, ...]:
+def _dilated(
+    kernel: tuple[int, ...], dilation: tuple[int, ...]
+) -> tuple[int, ...]:
     """How many rows and columns a dilated kernel spans."""
     pairs = zip(kernel, dilation, strict=True)
     return tuple((size - 1) * step + 1 for size, step in pairs)
@@ -108,7 +112,9 @@ def conv_transpose(net: LoweringContext, node: ir.Node) -> LayerSteps:
     if size != net.builder.types[total].shape:
         start = (0, out_pad[0] - wanted[0], out_pad[2] - wanted[2], 0)
         total = net.builder.emit("slice", total, start=start, size=size)
-    net.define(node.outputs[0], Tensor(total, np.ldexp(layer.scales, shift), 0, NHWC))
+    net.define(
+        node.outputs[0], Tensor(total, np.ldexp(layer.scales, shift), 0, NHWC)
+    )
 
 
 def _wanted_out_pad(node: ir.Node) -> tuple[int, ...]:
@@ -174,7 +180,9 @@ def gemm(net: LoweringContext, node: ir.Node) -> LayerSteps:
     def products(weights: IntArray, bias: IntArray) -> list[Handle]:
         return _dense_parts(net, x, weights, bias)
 
-    total, shift = sum_of_products(net.builder, layer.weights, layer.bias, products)
+    total, shift = sum_of_products(
+        net.builder, layer.weights, layer.bias, products
+    )
     scales = np.ldexp(layer.scales, shift)
     net.define(node.outputs[0], Tensor(total, scales, 0, identity(2)))
 
@@ -189,7 +197,11 @@ def _dense_parts(
         weights_of_piece = net.constant(weights[:, start:stop])
         bias_of_piece = net.constant(_bias_of_part(bias, start))
         return net.builder.emit(
-            "dense", piece, weights_of_piece, bias_of_piece, input_zp=x.zero_point
+            "dense",
+            piece,
+            weights_of_piece,
+            bias_of_piece,
+            input_zp=x.zero_point,
         )
 
     return provable_parts(weights.shape[1], emit)
@@ -204,7 +216,11 @@ class _Convolution:
     attributes: Mapping[str, Attribute]
 
     def emit(
-        self, net: LoweringContext, value: Handle, weights: IntArray, bias: IntArray
+        self,
+        net: LoweringContext,
+        value: Handle,
+        weights: IntArray,
+        bias: IntArray,
     ) -> Handle:
         return net.builder.emit(
             self.instruction,
@@ -217,7 +233,10 @@ class _Convolution:
 
 
 def _convolve(
-    net: LoweringContext, convolution: _Convolution, value: Handle, layer: LayerWeights
+    net: LoweringContext,
+    convolution: _Convolution,
+    value: Handle,
+    layer: LayerWeights,
 ) -> tuple[Handle, int]:
     """The accumulator of a convolution, in steps of 2^shift; and the shift."""
 
@@ -241,7 +260,10 @@ _EmitConvolution = Callable[[Handle, IntArray, int], Handle]
 
 
 def _parts_by_channels(
-    net: LoweringContext, value: Handle, weights: IntArray, emit: _EmitConvolution
+    net: LoweringContext,
+    value: Handle,
+    weights: IntArray,
+    emit: _EmitConvolution,
 ) -> list[Handle]:
     """As few convolutions as can be proven, each over a range of the input channels."""
 

@@ -52,7 +52,9 @@ def log_softmax(net: LoweringContext, node: ir.Node) -> None:
     difference = net.rescale(below, np.array([step / unit]), "i32", 0)
     difference = a.clamp(difference, -(2**30), 0)
     result = a.sub(difference, _logarithm(net, a, total, unit))
-    net.define(node.outputs[0], Tensor(result, np.array([unit]), 0, logits.layout))
+    net.define(
+        node.outputs[0], Tensor(result, np.array([unit]), 0, logits.layout)
+    )
 
 
 def _logarithm(

@@ -22,6 +22,8 @@ def lower(net: LoweringContext, node: ir.Node) -> LayerSteps | None:
         return None
     if node.op_type not in RULES:
         raise Unsupported(
-            [f"{node.name} ({node.op_type}): cannot be computed with integers here"]
+            [
+                f"{node.name} ({node.op_type}): cannot be computed with integers here"
+            ]
         )
     return RULES[node.op_type](net, node)

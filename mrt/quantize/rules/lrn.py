@@ -91,7 +91,9 @@ def _window_sums(a: Arithmetic, value: Handle, axis: int, size: int) -> Handle:
     return total
 
 
-def _slice(a: Arithmetic, value: Handle, axis: int, start: int, length: int) -> Handle:
+def _slice(
+    a: Arithmetic, value: Handle, axis: int, start: int, length: int
+) -> Handle:
     """The entries [start, start + length) of an axis."""
     size = list(a.builder.types[value].shape)
     begin = [0] * len(size)

@@ -13,7 +13,12 @@ import numpy as np
 import onnx_ir as ir
 
 from cvm.program import DTYPES
-from mrt.graph.canonical_values import constant_of, name_of, require_constant, shape_of
+from mrt.graph.canonical_values import (
+    constant_of,
+    name_of,
+    require_constant,
+    shape_of,
+)
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext, identity
 from mrt.quantize.decompose import emit_in_parts, slice_last_axis
@@ -49,13 +54,17 @@ def matmul(net: LoweringContext, node: ir.Node) -> None:
     net.define(node.outputs[0], Tensor(value, scale, 0, identity(len(shape))))
 
 
-def _rows(net: LoweringContext, matrix: Tensor, start: int, stop: int) -> Handle:
+def _rows(
+    net: LoweringContext, matrix: Tensor, start: int, stop: int
+) -> Handle:
     """The rows [start, stop) of each matrix of a batch."""
     count, rows, columns = net.shape(matrix)
     if stop - start == rows:
         return matrix.value
     size = (count, stop - start, columns)
-    return net.builder.emit("slice", matrix.value, start=(0, start, 0), size=size)
+    return net.builder.emit(
+        "slice", matrix.value, start=(0, start, 0), size=size
+    )
 
 
 def _matrices(net: LoweringContext, node: ir.Node) -> tuple[Tensor, Tensor]:
@@ -93,8 +102,12 @@ def _constant_matrix(
     bits = net.options.weight_bits_of(name_of(node.outputs[0]))
     channels = np.moveaxis(array, -1, 0) if index == 1 else array[None]
     no_bias = np.zeros(len(channels))
-    scales = scales_of_weights(net, channels, bits, bias=no_bias, input_scale=1.0)
-    integers = quantize_weights(channels, scales, bits=bits).astype(DTYPES[dtype])
+    scales = scales_of_weights(
+        net, channels, bits, bias=no_bias, input_scale=1.0
+    )
+    integers = quantize_weights(channels, scales, bits=bits).astype(
+        DTYPES[dtype]
+    )
     matrix = np.moveaxis(integers, 0, -1) if index == 1 else integers[0]
     return Tensor(net.constant(matrix), scales, 0, identity(array.ndim))
 
@@ -133,7 +146,9 @@ def _coarse_enough(
         else:
             right_halvings += 1
             right_size = (right_size + 1) // 2
-    return _halved(net, left, left_halvings), _halved(net, right, right_halvings)
+    return _halved(net, left, left_halvings), _halved(
+        net, right, right_halvings
+    )
 
 
 def _magnitude(net: LoweringContext, tensor: Tensor) -> int:

@@ -17,7 +17,12 @@ from mrt.graph.canonical_values import (
     shape_of,
 )
 from mrt.quantize.builder import Handle
-from mrt.quantize.context import LoweringContext, identity, quantized, quantized_point
+from mrt.quantize.context import (
+    LoweringContext,
+    identity,
+    quantized,
+    quantized_point,
+)
 from mrt.quantize.rules.integers import fits_integer
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Format, Tensor
@@ -50,7 +55,9 @@ def reshape(net: LoweringContext, node: ir.Node) -> None:
     net.define(node.outputs[0], reshaped)
 
 
-def _constant_output(net: LoweringContext, node: ir.Node, array: FloatArray) -> None:
+def _constant_output(
+    net: LoweringContext, node: ir.Node, array: FloatArray
+) -> None:
     """An output that does not depend on the inputs: integers as they are, others in 16 bits.
 
     A constant of a program has at least one axis, so it is reshaped.
@@ -82,9 +89,13 @@ def transpose(net: LoweringContext, node: ir.Node) -> None:
 def slice_(net: LoweringContext, node: ir.Node) -> None:
     """A contiguous slice, then every n-th element of axes with a step n; or a reverse."""
     x = movable(net, node.inputs[0])
-    starts, stops, axes, steps = (integers_of(node, index) for index in (1, 2, 3, 4))
+    starts, stops, axes, steps = (
+        integers_of(node, index) for index in (1, 2, 3, 4)
+    )
     if steps == (-1,):
-        value = net.builder.emit("reverse", x.value, axis=x.layout.index(axes[0]))
+        value = net.builder.emit(
+            "reverse", x.value, axis=x.layout.index(axes[0])
+        )
         net.define(node.outputs[0], replace(x, value=value))
         return
     shape = net.shape(x)
@@ -98,11 +109,17 @@ def slice_(net: LoweringContext, node: ir.Node) -> None:
         strides[physical] = step
     value = x.value
     if tuple(size) != shape:
-        value = net.builder.emit("slice", value, start=tuple(begin), size=tuple(size))
-    net.define(node.outputs[0], replace(x, value=_every_nth(net, value, strides)))
+        value = net.builder.emit(
+            "slice", value, start=tuple(begin), size=tuple(size)
+        )
+    net.define(
+        node.outputs[0], replace(x, value=_every_nth(net, value, strides))
+    )
 
 
-def _every_nth(net: LoweringContext, value: Handle, strides: list[int]) -> Handle:
+def _every_nth(
+    net: LoweringContext, value: Handle, strides: list[int]
+) -> Handle:
     """Elements 0, n, 2n, ... of each axis.
 
     On the rows and columns of an image this is a pooling with a window of 1x1.
@@ -164,7 +181,9 @@ def pad(net: LoweringContext, node: ir.Node) -> None:
     value = x.value
     if any(physical_pads):
         point = _point(net, x, fill)
-        value = net.builder.emit("pad", value, pads=tuple(physical_pads), value=point)
+        value = net.builder.emit(
+            "pad", value, pads=tuple(physical_pads), value=point
+        )
     net.define(node.outputs[0], replace(x, value=value))
 
 

@@ -47,7 +47,9 @@ def _boxes(net: LoweringContext, value: ir.Value | None) -> Handle:
     """
     array = constant_of(value)
     if array is None:
-        return net.cast_to(net.to_float_layout(net.in_16_bits(value)), "i32").value
+        return net.cast_to(
+            net.to_float_layout(net.in_16_bits(value)), "i32"
+        ).value
     interval = float(array.min()), float(array.max())
     target = choose_format(
         MeasuredRange(*interval, *interval),
@@ -63,7 +65,9 @@ def _scores(net: LoweringContext, node: ir.Node) -> tuple[Handle, int]:
     """The scores in i32, and the least integer that stands for the least score or more."""
     value = node.inputs[1]
     if constant_of(value) is not None:
-        raise Unsupported([f"{node.name} ({node.op_type}): its scores are constant"])
+        raise Unsupported(
+            [f"{node.name} ({node.op_type}): its scores are constant"]
+        )
     tensor = net.accumulator(value)
     if not tensor.per_tensor or tensor.clipped:
         tensor = net.requantized(value)
@@ -93,7 +97,11 @@ def _classes(net: LoweringContext, value: ir.Value | None) -> Handle:
 
 
 def _without_background(
-    net: LoweringContext, node: ir.Node, scores: Handle, classes: Handle, least: int
+    net: LoweringContext,
+    node: ir.Node,
+    scores: Handle,
+    classes: Handle,
+    least: int,
 ) -> Handle:
     """The scores, with those of background boxes replaced by less than the least score."""
     number = node.attributes["background"].as_float()
@@ -101,7 +109,9 @@ def _without_background(
     if number != math.floor(number) or not low <= number <= high:
         return scores
     background = net.builder.emit("equal", classes, _single(net, int(number)))
-    return net.builder.emit("select", background, _single(net, least - 1), scores)
+    return net.builder.emit(
+        "select", background, _single(net, least - 1), scores
+    )
 
 
 def _single(net: LoweringContext, number: int) -> Handle:

@@ -95,7 +95,9 @@ def _normalise(
 class _Rows:
     """The rows of a tensor: the elements along some physical axes."""
 
-    def __init__(self, net: LoweringContext, x: Tensor, axes: list[int]) -> None:
+    def __init__(
+        self, net: LoweringContext, x: Tensor, axes: list[int]
+    ) -> None:
         self.net = net
         self.x = x
         self.axes = axes
@@ -121,7 +123,9 @@ class _Rows:
         variance = a.clamp(variance, max(1, least), 2**31 - 1)
         factor = inverse(a, fine_root(a, variance))
         value = a.mul(mantissa, factor, NUMERATOR_BITS - RESULT_BITS)
-        root_of_count = float(np.sqrt(math.ldexp(self.count, -self.square_bits)))
+        root_of_count = float(
+            np.sqrt(math.ldexp(self.count, -self.square_bits))
+        )
         unit = math.ldexp(root_of_count, -RESULT_BITS)
         return Tensor(value, np.array([unit]), 0, self.x.layout)
 
@@ -152,7 +156,9 @@ class _Rows:
         step = self.x.scale[0]
         in_integers = epsilon * self.count / float(step * step)
         shifts = range(MOST_SHIFT + 1)
-        exponents = [2 * MEAN_BITS - self.square_bits - 2 * shift for shift in shifts]
+        exponents = [
+            2 * MEAN_BITS - self.square_bits - 2 * shift for shift in shifts
+        ]
         return np.ldexp(in_integers, exponents)
 
     def _shift(self, greatest: Handle, epsilons: FloatArray) -> Handle:
@@ -193,7 +199,9 @@ def _affine(
     factor = scale * float(x.scale[0]) / fine
     _, exponent = math.frexp(float(np.abs(factor).max()))
     bits = min(max(29 - exponent, 0), 62)
-    factors = quantize_array(np.ldexp(factor, bits), 1.0, -HALF_RANGE, HALF_RANGE)
+    factors = quantize_array(
+        np.ldexp(factor, bits), 1.0, -HALF_RANGE, HALF_RANGE
+    )
     factors = in_layout(factors.astype(np.int32), x.layout)
     value = a.mul(x.value, net.constant(factors), bits)
     if np.any(shift):

@@ -26,7 +26,8 @@ def average_pool(net: LoweringContext, node: ir.Node) -> None:
 def _pool(net: LoweringContext, node: ir.Node, name: str) -> None:
     x = net.to_nhwc(net.requantized(node.inputs[0]))
     kernel, stride = (
-        tuple(node.attributes[key].as_ints()) for key in ("kernel_shape", "strides")
+        tuple(node.attributes[key].as_ints())
+        for key in ("kernel_shape", "strides")
     )
     value, pad = fit_window(
         net, x.value, kernel, stride, tuple(node.attributes["pads"].as_ints())

@@ -20,7 +20,9 @@ from mrt.quantize.tensor import Tensor
 def _axes(net: LoweringContext, node: ir.Node, tensor: Tensor) -> list[int]:
     """The physical axes to reduce, in ascending order."""
     rank = len(tensor.layout)
-    return sorted(tensor.layout.index(axis % rank) for axis in integers_of(node, 1))
+    return sorted(
+        tensor.layout.index(axis % rank) for axis in integers_of(node, 1)
+    )
 
 
 @rule("ReduceSum")
@@ -30,7 +32,9 @@ def reduce_sum(net: LoweringContext, node: ir.Node) -> None:
     if not x.per_tensor or x.clipped:
         x = net.requantized(node.inputs[0])
     value, shift = sum_over(net, net.widen(x).value, _axes(net, node, x))
-    net.define(node.outputs[0], Tensor(value, np.ldexp(x.scale, shift), 0, x.layout))
+    net.define(
+        node.outputs[0], Tensor(value, np.ldexp(x.scale, shift), 0, x.layout)
+    )
 
 
 def sum_over(
@@ -44,7 +48,9 @@ def sum_over(
     return value, total_shift
 
 
-def _summed(net: LoweringContext, value: Handle, axis: int) -> tuple[Handle, int]:
+def _summed(
+    net: LoweringContext, value: Handle, axis: int
+) -> tuple[Handle, int]:
     """The sum along one axis of terms shifted right, half up, by the least provable shift."""
     for shift in range(31):
         try:
@@ -52,7 +58,9 @@ def _summed(net: LoweringContext, value: Handle, axis: int) -> tuple[Handle, int
             return net.builder.emit("reduce_sum", terms, axis=axis), shift
         except Unproven:
             continue
-    raise AssertionError("terms of one bit sum to less than the elements of a tensor")
+    raise AssertionError(
+        "terms of one bit sum to less than the elements of a tensor"
+    )
 
 
 @rule("ReduceMax", "ReduceMin")

@@ -29,14 +29,18 @@ def resize(net: LoweringContext, node: ir.Node) -> None:
         x = net.widen(x, "i16")
     old, new = shape_of(node.inputs[0])[2:], shape_of(node.outputs[0])[2:]
     mode = node.attributes["coordinate_transformation_mode"].as_string()
-    rows, columns = (_steps(mode, *sizes) for sizes in zip(old, new, strict=True))
+    rows, columns = (
+        _steps(mode, *sizes) for sizes in zip(old, new, strict=True)
+    )
     stay = (1, 1, 0, 0)
     try:
         result = _interpolated(net, x, rows, columns)
     except Unproven:
         tall = _interpolated(net, x, rows, stay)
         ratio = np.array([1.0 / rows[0]])
-        between = replace(x, value=net.rescale(tall, ratio, net.dtype(x), x.zero_point))
+        between = replace(
+            x, value=net.rescale(tall, ratio, net.dtype(x), x.zero_point)
+        )
         result = _interpolated(net, between, stay, columns)
     net.define(node.outputs[0], result)
 

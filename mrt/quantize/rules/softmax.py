@@ -16,7 +16,9 @@ from mrt.quantize.roots import Arithmetic
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Tensor
 
-POWER_OF_TWO_ONE = 16384  # the integer of probability 1 where scales are powers of two
+POWER_OF_TWO_ONE = (
+    16384  # the integer of probability 1 where scales are powers of two
+)
 
 
 @rule("Softmax")

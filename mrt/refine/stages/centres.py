@@ -58,7 +58,9 @@ def _centres(
     return centres.astype(np.float32).astype(np.float64)
 
 
-def _centres_of_sum(node: ir.Node, decided: Mapping[str, tuple[float, ...]]) -> Floats:
+def _centres_of_sum(
+    node: ir.Node, decided: Mapping[str, tuple[float, ...]]
+) -> Floats:
     none = (0.0,)
     left = np.array(decided.get(name_of(node.inputs[0]), none))
     right = np.array(decided.get(name_of(node.inputs[1]), none))

@@ -13,7 +13,10 @@ from mrt.refine.stages.stage import ModelState, Needs, Stage
 def decide(state: ModelState) -> ModelState:
     """Choose channels by the noise that they make, and add their copies to the model."""
     duplicates = choose_duplicates(
-        state.model, state.samples, state.options, by_channel=state.scales_by_channel
+        state.model,
+        state.samples,
+        state.options,
+        by_channel=state.scales_by_channel,
     )
     add_duplicates(state.model, duplicates)
     return replace(state, duplicates=duplicates)

@@ -36,7 +36,9 @@ def _fitted_halves(
     state: LayerState, blocks: range, length: int
 ) -> tuple[Fitting, Fitting]:
     layer, inputs = state.layer, state.inputs
-    by_group = layer.weights.reshape(inputs.groups, -1, length) * layer.input_scale
+    by_group = (
+        layer.weights.reshape(inputs.groups, -1, length) * layer.input_scale
+    )
     low, high = interval_behind(layer.output)
     interval = low - layer.centres, high - layer.centres
     centres = layer.centres.astype(np.float32)

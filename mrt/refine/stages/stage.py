@@ -34,7 +34,9 @@ class Needs(Enum):
 
     SAMPLES = "some samples, before the model is calibrated"
     CHANNELS = "the statistics of the channels of float values"
-    LAYERS = "float's outputs of each layer, and the integers that the layer takes"
+    LAYERS = (
+        "float's outputs of each layer, and the integers that the layer takes"
+    )
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,10 @@ def _gather_moments(state: LayerState) -> Moments:
 
 
 def _mean_error(
-    layer: WeightedLayer, integers: IntArray, scales: FloatArray, moments: Moments
+    layer: WeightedLayer,
+    integers: IntArray,
+    scales: FloatArray,
+    moments: Moments,
 ) -> FloatArray:
     """[O]: what the rounding of the weights adds to the outputs on average."""
     groups, length = moments.means.shape

@@ -10,7 +10,14 @@ import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 
 from mrt.graph.patch import Patch, replace_by_constant
-from mrt.graph.values import Array, constant, first, int_attribute, nodes, shape_of
+from mrt.graph.values import (
+    Array,
+    constant,
+    first,
+    int_attribute,
+    nodes,
+    shape_of,
+)
 
 # Results larger than this and than all operands together are left to run time, not to the memory of the converter.
 LARGEST_RESULT = 1 << 22
@@ -39,7 +46,9 @@ def fold_constants(model: ir.Model) -> int:
     for node in nodes(model, *_OF_A_SHAPE, *sorted(FOLDABLE)):
         if _is_held(node):
             continue
-        results = _shape(node) if node.op_type in _OF_A_SHAPE else _evaluate(node)
+        results = (
+            _shape(node) if node.op_type in _OF_A_SHAPE else _evaluate(node)
+        )
         if results is None:
             continue
         put_constant(node, *results)
@@ -100,30 +109,47 @@ def _shape(node: ir.Node) -> list[Array] | None:
         return _identity_matrix(node, shape)
     if node.op_type in ("IsNaN", "IsInf"):
         return (
-            [np.zeros(shape, np.bool_)] if math.prod(shape) <= LARGEST_RESULT else None
+            [np.zeros(shape, np.bool_)]
+            if math.prod(shape) <= LARGEST_RESULT
+            else None
         )
     if node.op_type == "Size":
         return [np.array(math.prod(shape), np.int64)]
-    start, end = int_attribute(node, "start", 0), int_attribute(node, "end", len(shape))
+    start, end = (
+        int_attribute(node, "start", 0),
+        int_attribute(node, "end", len(shape)),
+    )
     return [np.array(shape[start:end], np.int64)]
 
 
-def _identity_matrix(node: ir.Node, shape: tuple[int, ...]) -> list[Array] | None:
+def _identity_matrix(
+    node: ir.Node, shape: tuple[int, ...]
+) -> list[Array] | None:
     kind = node.inputs[0].dtype if node.inputs[0] is not None else None
-    kind = ir.DataType(int_attribute(node, "dtype", int(kind or ir.DataType.FLOAT)))
+    kind = ir.DataType(
+        int_attribute(node, "dtype", int(kind or ir.DataType.FLOAT))
+    )
     if len(shape) != 2 or math.prod(shape) > LARGEST_RESULT:
         return None
     return [
-        np.eye(shape[0], shape[1], int_attribute(node, "k", 0)).astype(kind.numpy())
+        np.eye(shape[0], shape[1], int_attribute(node, "k", 0)).astype(
+            kind.numpy()
+        )
     ]
 
 
 def _evaluate(node: ir.Node) -> list[Array] | None:
     operands = {
-        value.name or "": constant(value) for value in node.inputs if value is not None
+        value.name or "": constant(value)
+        for value in node.inputs
+        if value is not None
     }
     arrays = [array for array in operands.values() if array is not None]
-    if node.op_type == "Range" and len(arrays) == 3 and arrays[0].dtype.kind == "f":
+    if (
+        node.op_type == "Range"
+        and len(arrays) == 3
+        and arrays[0].dtype.kind == "f"
+    ):
         return _count(node, *(float(array.reshape(())) for array in arrays))
     if (
         len(arrays) != len(operands)
@@ -132,8 +158,12 @@ def _evaluate(node: ir.Node) -> list[Array] | None:
     ):
         return None
     proto = ir.to_proto(node)
-    opset = node.graph.opset_imports.get("", 20) if node.graph is not None else 20
-    inputs = [onnx.helper.make_empty_tensor_value_info(name) for name in operands]
+    opset = (
+        node.graph.opset_imports.get("", 20) if node.graph is not None else 20
+    )
+    inputs = [
+        onnx.helper.make_empty_tensor_value_info(name) for name in operands
+    ]
     outputs = [
         onnx.helper.make_empty_tensor_value_info(value.name or "")
         for value in node.outputs
@@ -179,7 +209,9 @@ def _is_exact(node: ir.Node, arrays: list[Array]) -> bool:
 def _is_bounded(node: ir.Node, arrays: list[Array]) -> bool:
     limit = max(LARGEST_RESULT, sum(array.size for array in arrays))
     shapes = [shape_of(output) for output in node.outputs]
-    return all(shape is not None and math.prod(shape) <= limit for shape in shapes)
+    return all(
+        shape is not None and math.prod(shape) <= limit for shape in shapes
+    )
 
 
 def _is_finite(array: Array) -> bool:

@@ -32,7 +32,11 @@ MOST_RESULTS, MOST_TERMS = (
 
 def _exp(x: Decimal) -> Decimal:
     return (
-        Decimal(0) if x < -FAR else Decimal("Infinity") if x > FAR else PRECISION.exp(x)
+        Decimal(0)
+        if x < -FAR
+        else Decimal("Infinity")
+        if x > FAR
+        else PRECISION.exp(x)
     )
 
 
@@ -42,7 +46,10 @@ def _sigmoid(x: Decimal) -> Decimal:
 
 def _tanh(x: Decimal) -> Decimal:
     return PRECISION.subtract(
-        ONE, PRECISION.divide(TWO, PRECISION.add(_exp(PRECISION.multiply(TWO, x)), ONE))
+        ONE,
+        PRECISION.divide(
+            TWO, PRECISION.add(_exp(PRECISION.multiply(TWO, x)), ONE)
+        ),
     )
 
 
@@ -56,14 +63,18 @@ def _sine(x: Decimal) -> Decimal:
     x = PRECISION.subtract(
         x,
         PRECISION.multiply(
-            PRECISION.divide(x, turn).to_integral_value("ROUND_HALF_EVEN", PRECISION),
+            PRECISION.divide(x, turn).to_integral_value(
+                "ROUND_HALF_EVEN", PRECISION
+            ),
             turn,
         ),
     )
     square, term, total, n = PRECISION.multiply(x, x), x, x, 1
     while term.copy_abs() > Decimal("1e-40"):
         n += 2
-        term = PRECISION.divide(PRECISION.multiply(term, square), Decimal(-n * (n - 1)))
+        term = PRECISION.divide(
+            PRECISION.multiply(term, square), Decimal(-n * (n - 1))
+        )
         total = PRECISION.add(total, term)
     return total
 
@@ -119,7 +130,12 @@ def fold_functions(model: ir.Model) -> int:
 
 def _result(node: ir.Node) -> Array | None:
     x, shape = constant(node.inputs[0]), shape_of(node.outputs[0])
-    if x is None or shape is None or x.dtype != np.float32 or not np.isfinite(x).all():
+    if (
+        x is None
+        or shape is None
+        or x.dtype != np.float32
+        or not np.isfinite(x).all()
+    ):
         return None
     if node.op_type in SUMS:
         return _summed(node, x) if x.size <= MOST_TERMS else None
@@ -128,14 +144,17 @@ def _result(node: ir.Node) -> Array | None:
     if node.op_type == "Pow":
         return _power(x, constant(node.inputs[1]), shape)
     return _written(
-        [FUNCTIONS[node.op_type](Decimal(float(item))) for item in x.ravel()], shape
+        [FUNCTIONS[node.op_type](Decimal(float(item))) for item in x.ravel()],
+        shape,
     )
 
 
 def _power(x: Array, y: Array | None, shape: tuple[int, ...]) -> Array | None:
     if y is None or not np.isfinite(y).all():
         return None
-    bases, exponents = (np.broadcast_to(array, shape).ravel() for array in (x, y))
+    bases, exponents = (
+        np.broadcast_to(array, shape).ravel() for array in (x, y)
+    )
     pairs = zip(bases, exponents, strict=True)
     return _written(
         [
@@ -161,7 +180,9 @@ def _summed(node: ir.Node, x: Array) -> Array | None:
         not listed and int_attribute(node, "noop_with_empty_axes", 0)
     ):
         return None
-    summed = sorted({axis % x.ndim for axis in listed} if listed else range(x.ndim))
+    summed = sorted(
+        {axis % x.ndim for axis in listed} if listed else range(x.ndim)
+    )
     kept = [axis for axis in range(x.ndim) if axis not in summed]
     rows = (
         x.transpose(*kept, *summed)

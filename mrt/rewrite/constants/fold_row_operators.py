@@ -21,7 +21,11 @@ from mrt.graph.values import (
     operand,
     scalar,
 )
-from mrt.rewrite.constants.fold_functions import FUNCTIONS, MOST_RESULTS, MOST_TERMS
+from mrt.rewrite.constants.fold_functions import (
+    FUNCTIONS,
+    MOST_RESULTS,
+    MOST_TERMS,
+)
 
 Exact = npt.NDArray[np.float64]
 MOST_PRODUCTS = 1 << 28  # a second of work
@@ -35,7 +39,11 @@ def fold_row_operators(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, *_FOLD):
         operands = [value for value in node.inputs if value is not None]
-        arrays = [array for value in operands if (array := constant(value)) is not None]
+        arrays = [
+            array
+            for value in operands
+            if (array := constant(value)) is not None
+        ]
         if (
             len(arrays) != len(operands)
             or node.outputs[0].is_graph_output()
@@ -65,7 +73,10 @@ def _product(a: Exact, b: Exact) -> Exact | None:
         or a.shape[-1] > MOST_TERMS
     ):
         return None
-    left, right = (a[None] if a.ndim == 1 else a), (b[:, None] if b.ndim == 1 else b)
+    left, right = (
+        (a[None] if a.ndim == 1 else a),
+        (b[:, None] if b.ndim == 1 else b),
+    )
     batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
     shape = (*batch, left.shape[-2], right.shape[-1])
     if math.prod(shape) * a.shape[-1] > MOST_PRODUCTS:
@@ -84,7 +95,10 @@ def _matmul(node: ir.Node, a: Exact) -> Array | None:
 
 
 def _gemm(node: ir.Node, a: Exact) -> Array | None:
-    b, c = np.asarray(constant(node.inputs[1]), np.float64), constant(operand(node, 2))
+    b, c = (
+        np.asarray(constant(node.inputs[1]), np.float64),
+        constant(operand(node, 2)),
+    )
     product = _product(
         a.T if int_attribute(node, "transA", 0) else a,
         b.T if int_attribute(node, "transB", 0) else b,

@@ -51,4 +51,7 @@ def _unique(node: ir.Node, x: Array) -> list[Array]:
             counts[order],
         )
         inverse = np.argsort(order, kind="stable")[inverse]
-    return [values, *(item.astype(np.int64) for item in (firsts, inverse, counts))]
+    return [
+        values,
+        *(item.astype(np.int64) for item in (firsts, inverse, counts)),
+    ]

@@ -26,7 +26,9 @@ def canonicalize_binary(model: ir.Model) -> int:
         elif node.op_type == "Sub" and right is not None and left is None:
             patch = Patch(node)
             patch.finish(
-                patch.add("Add", node.inputs[0], patch.constant(-right, "negated"))
+                patch.add(
+                    "Add", node.inputs[0], patch.constant(-right, "negated")
+                )
             )
         elif (
             left is not None

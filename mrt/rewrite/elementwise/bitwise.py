@@ -31,13 +31,26 @@ def _kind(node: ir.Node) -> np.dtype[np.generic] | None:
 
 def _shift(node: ir.Node) -> bool:
     steps, kind = constant(operand(node, 1)), _kind(node)
-    if steps is None or kind is None or not steps.size or steps.max() > MOST_SHIFT:
+    if (
+        steps is None
+        or kind is None
+        or not steps.size
+        or steps.max() > MOST_SHIFT
+    ):
         return False
-    factors = np.left_shift(np.ones(steps.shape, np.int64), steps.astype(np.int64))
+    factors = np.left_shift(
+        np.ones(steps.shape, np.int64), steps.astype(np.int64)
+    )
     patch = Patch(node)
-    operator = "Mul" if string_attribute(node, "direction", "") == "LEFT" else "Div"
+    operator = (
+        "Mul" if string_attribute(node, "direction", "") == "LEFT" else "Div"
+    )
     patch.finish(
-        patch.add(operator, first(node), patch.constant(factors.astype(kind), "factor"))
+        patch.add(
+            operator,
+            first(node),
+            patch.constant(factors.astype(kind), "factor"),
+        )
     )
     return True
 
@@ -54,14 +67,21 @@ def _not(node: ir.Node) -> bool:
     turned = _whole(
         patch.add("Add", _whole(patch.add("Neg", x)), _integer(patch, most))
     )
-    patch.finish(patch.add("Cast", turned, to=int(ir.DataType.from_numpy(kind))))
+    patch.finish(
+        patch.add("Cast", turned, to=int(ir.DataType.from_numpy(kind)))
+    )
     return True
 
 
 def _masked(node: ir.Node) -> bool:
     """x and m; x or m = x + m - (x and m); x xor m = x + m - 2 * (x and m), in integers wide enough for 2^b."""
     exact, kind = constant(operand(node, 1)), _kind(node)
-    if exact is None or exact.size != 1 or kind is None or kind.kind not in "iu":
+    if (
+        exact is None
+        or exact.size != 1
+        or kind is None
+        or kind.kind not in "iu"
+    ):
         return False
     mask = int(exact.reshape(()))
     runs = _runs(mask, signed=kind.kind == "i")
@@ -79,14 +99,24 @@ def _masked(node: ir.Node) -> bool:
     return True
 
 
-def _and(patch: Patch, x: ir.Value, runs: list[tuple[int, int | None]]) -> ir.Value:
+def _and(
+    patch: Patch, x: ir.Value, runs: list[tuple[int, int | None]]
+) -> ir.Value:
     """A run without an end ends in x itself."""
     total: ir.Value | None = None
     for start, end in runs:
         part = x if end is None else _rest(patch, x, end)
-        part = _whole(patch.add("Sub", part, _rest(patch, x, start))) if start else part
+        part = (
+            _whole(patch.add("Sub", part, _rest(patch, x, start)))
+            if start
+            else part
+        )
         total = part if total is None else _whole(patch.add("Add", total, part))
-    return _whole(patch.add("Mul", x, _integer(patch, 0))) if total is None else total
+    return (
+        _whole(patch.add("Mul", x, _integer(patch, 0)))
+        if total is None
+        else total
+    )
 
 
 def _rest(patch: Patch, x: ir.Value, bits: int) -> ir.Value:

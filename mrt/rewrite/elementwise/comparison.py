@@ -22,7 +22,9 @@ def canonicalize_comparison(model: ir.Model) -> int:
         if node.op_type == "Xor":
             both = patch.add("And", left, right)
             patch.finish(
-                patch.add("And", patch.add("Or", left, right), patch.add("Not", both))
+                patch.add(
+                    "And", patch.add("Or", left, right), patch.add("Not", both)
+                )
             )
         elif (
             constant(operand(node, 0)) is not None

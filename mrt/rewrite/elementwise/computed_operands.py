@@ -52,7 +52,9 @@ def _prelu(node: ir.Node) -> bool:
     if not _is_computed(slope):
         return False
     patch = Patch(node)
-    below = patch.add("Mul", patch.add("Relu", patch.add("Neg", first(node))), slope)
+    below = patch.add(
+        "Mul", patch.add("Relu", patch.add("Neg", first(node))), slope
+    )
     patch.finish(patch.add("Sub", patch.add("Relu", first(node)), below))
     return True
 
@@ -114,15 +116,23 @@ def _convolution(node: ir.Node) -> bool:
     )
     rows = patch.axes((1, groups, weights[0] // groups, inner), "rows")
     product = patch.add(
-        "MatMul", patch.add("Reshape", operand(node, 1), rows, allowzero=0), columns
+        "MatMul",
+        patch.add("Reshape", operand(node, 1), rows, allowzero=0),
+        columns,
     )
-    patch.finish(patch.add("Reshape", product, patch.axes(y, "image"), allowzero=0))
+    patch.finish(
+        patch.add("Reshape", product, patch.axes(y, "image"), allowzero=0)
+    )
     return True
 
 
 def _batch_norm(node: ir.Node) -> bool:
     numbers, shape = list(node.inputs[1:5]), shape_of(first(node))
-    if shape is None or len(node.inputs) != 5 or not any(map(_is_computed, numbers)):
+    if (
+        shape is None
+        or len(node.inputs) != 5
+        or not any(map(_is_computed, numbers))
+    ):
         return False
     patch = Patch(node)
     scale, shift, mean, variance = (

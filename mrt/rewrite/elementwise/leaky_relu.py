@@ -6,7 +6,14 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import Array, constant, first, float_attribute, nodes, operand
+from mrt.graph.values import (
+    Array,
+    constant,
+    first,
+    float_attribute,
+    nodes,
+    operand,
+)
 
 
 def lower_leaky_relu(model: ir.Model) -> int:

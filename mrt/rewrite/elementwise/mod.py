@@ -5,7 +5,14 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, first, int_attribute, nodes, operand, scalar
+from mrt.graph.values import (
+    constant,
+    first,
+    int_attribute,
+    nodes,
+    operand,
+    scalar,
+)
 
 
 def lower_mod(model: ir.Model) -> int:
@@ -16,7 +23,11 @@ def lower_mod(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "Mod"):
-        x, y, truncated = first(node), operand(node, 1), int_attribute(node, "fmod", 0)
+        x, y, truncated = (
+            first(node),
+            operand(node, 1),
+            int_attribute(node, "fmod", 0),
+        )
         if node.outputs[0].dtype != ir.DataType.FLOAT or (
             truncated and scalar(y) not in (None, 0.0)
         ):

@@ -31,7 +31,9 @@ def _lower(node: ir.Node) -> bool:
     whole = x.dtype in INTEGER_NUMBERS
     if not different or (
         whole
-        and not (len(different) <= MOST_EXPONENTS and all(map(_is_small, different)))
+        and not (
+            len(different) <= MOST_EXPONENTS and all(map(_is_small, different))
+        )
     ):
         return False
     if not whole and len(different) > MOST_EXPONENTS:
@@ -44,7 +46,9 @@ def _lower(node: ir.Node) -> bool:
     for exponent in different[1:]:
         chosen = patch.constant(exponents == exponent, "chosen")
         value = patch.add("Where", chosen, power(patch, x, exponent), value)
-    patch.finish(value if len(different) > 1 else _spread(patch, value, exponents))
+    patch.finish(
+        value if len(different) > 1 else _spread(patch, value, exponents)
+    )
     return True
 
 
@@ -68,7 +72,9 @@ def _exponential(node: ir.Node) -> bool:
 
 
 def _is_small(exponent: float) -> bool:
-    return exponent == int(exponent) and 0 <= exponent <= GREATEST_INTEGER_EXPONENT
+    return (
+        exponent == int(exponent) and 0 <= exponent <= GREATEST_INTEGER_EXPONENT
+    )
 
 
 def _power(patch: Patch, x: ir.Value, exponent: float) -> ir.Value:
@@ -97,5 +103,7 @@ def _integer_power(patch: Patch, x: ir.Value, exponent: float) -> ir.Value:
 
 def _spread(patch: Patch, value: ir.Value, exponents: Array) -> ir.Value:
     """To the shape of exponents that are all alike."""
-    everywhere = patch.constant(np.ones(exponents.shape, np.bool_), "everywhere")
+    everywhere = patch.constant(
+        np.ones(exponents.shape, np.bool_), "everywhere"
+    )
     return patch.add("Where", everywhere, value, value)

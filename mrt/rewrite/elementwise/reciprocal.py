@@ -46,7 +46,9 @@ def _write_product(node: ir.Node) -> bool:
             return True
         if found := _scaled_inverse(factor, node):
             inverse, scale = found
-            patch.finish(patch.add("Mul", patch.add("Div", x, first(inverse)), scale))
+            patch.finish(
+                patch.add("Mul", patch.add("Div", x, first(inverse)), scale)
+            )
             return True
     return False
 
@@ -69,7 +71,8 @@ def _scaled_inverse(
         if constant(scale) is not None
     )
     return next(
-        ((inverse, scale) for inverse, scale in pairs if inverse is not None), None
+        ((inverse, scale) for inverse, scale in pairs if inverse is not None),
+        None,
     )
 
 
@@ -85,7 +88,9 @@ def _write_power(node: ir.Node) -> bool:
     if exponent == 2.0:
         value = patch.add("Mul", x, x)
     elif exponent == 1.0:
-        value = patch.add("Mul", x, patch.constant(np.array(1.0, np.float32), "one"))
+        value = patch.add(
+            "Mul", x, patch.constant(np.array(1.0, np.float32), "one")
+        )
     else:
         value = x if exponent == -1.0 else patch.add("Sqrt", x)
         value = value if exponent == 0.5 else patch.add("Reciprocal", value)

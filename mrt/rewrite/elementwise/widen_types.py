@@ -21,7 +21,10 @@ def widen_types(model: ir.Model) -> int:
         kind, pool = first(node).dtype, node.op_type == "MaxPool"
         if kind is None or kind not in (_BYTES if pool else _SHORTS):
             continue
-        patch, wide = Patch(node), ir.DataType.FLOAT if pool else ir.DataType.INT32
+        patch, wide = (
+            Patch(node),
+            ir.DataType.FLOAT if pool else ir.DataType.INT32,
+        )
         operands = [
             _typed(patch.add("Cast", value, to=int(wide)), wide)
             for value in node.inputs

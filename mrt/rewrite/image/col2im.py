@@ -45,7 +45,10 @@ def lower_col2im(model: ir.Model) -> int:
 
 
 def _write(
-    node: ir.Node, x: tuple[int, ...], image: tuple[int, ...], block: tuple[int, ...]
+    node: ir.Node,
+    x: tuple[int, ...],
+    image: tuple[int, ...],
+    block: tuple[int, ...],
 ) -> None:
     ones, taps = (1,) * len(block), math.prod(block)
     strides, dilations = (
@@ -55,7 +58,9 @@ def _write(
     pads = ints_attribute(node, "pads") or (0, 0) * len(block)
     padded = [
         size + before + after
-        for size, before, after in zip(image, pads, pads[len(block) :], strict=False)
+        for size, before, after in zip(
+            image, pads, pads[len(block) :], strict=False
+        )
     ]
     steps = [
         size - d * (k - 1) - 1
@@ -82,6 +87,9 @@ def _write(
     patch.output.shape = ir.Shape([x[0], channels, *image])
     patch.finish(
         patch.add(
-            "Reshape", value, patch.axes((x[0], channels, *image), "image"), allowzero=0
+            "Reshape",
+            value,
+            patch.axes((x[0], channels, *image), "image"),
+            allowzero=0,
         )
     )

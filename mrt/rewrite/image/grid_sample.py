@@ -26,7 +26,10 @@ Floats = npt.NDArray[np.float64]
 MOST_PRODUCTS = (
     1 << 20
 )  # of one channel; beyond, the neighbours are looked up and weighed one by one
-_INT64, _BOOL = ir.TensorType(ir.DataType.INT64), ir.TensorType(ir.DataType.BOOL)
+_INT64, _BOOL = (
+    ir.TensorType(ir.DataType.INT64),
+    ir.TensorType(ir.DataType.BOOL),
+)
 
 
 def lower_grid_sample(model: ir.Model) -> int:
@@ -63,7 +66,9 @@ def _sample(node: ir.Node) -> bool:
         )
     if len({known[index].tobytes() for index in range(len(known))}) > 1:
         return False
-    taps = _taps(node, known[0].reshape(-1, grid[-1]).astype(np.float64), x[2:], kind)
+    taps = _taps(
+        node, known[0].reshape(-1, grid[-1]).astype(np.float64), x[2:], kind
+    )
     if math.prod(x[2:]) * math.prod(y[2:]) <= MOST_PRODUCTS:
         _multiply(node, x, y, taps)
     else:
@@ -79,7 +84,9 @@ class _Tap:
     shares: Floats
 
 
-def _taps(node: ir.Node, grid: Floats, sizes: tuple[int, ...], kind: str) -> list[_Tap]:
+def _taps(
+    node: ir.Node, grid: Floats, sizes: tuple[int, ...], kind: str
+) -> list[_Tap]:
     """The last axis of x comes first in a grid."""
     mode, corners = (
         string_attribute(node, "padding_mode", "zeros"),
@@ -87,7 +94,9 @@ def _taps(node: ir.Node, grid: Floats, sizes: tuple[int, ...], kind: str) -> lis
     )
     by_axis = []
     for axis, size in enumerate(sizes):
-        places = _unnormalized(grid[:, len(sizes) - 1 - axis], size, corners=corners)
+        places = _unnormalized(
+            grid[:, len(sizes) - 1 - axis], size, corners=corners
+        )
         if kind != "cubic":
             places = _kept_inside(places, size, mode, corners=corners)
         by_axis.append(
@@ -119,7 +128,9 @@ def _unnormalized(share: Floats, size: int, *, corners: bool) -> Floats:
     return np.asarray(places, np.float64)
 
 
-def _kept_inside(places: Floats, size: int, mode: str, *, corners: bool) -> Floats:
+def _kept_inside(
+    places: Floats, size: int, mode: str, *, corners: bool
+) -> Floats:
     """Border: at the nearest pixel; reflection: mirrored at the first and last pixels, or at their outer edges."""
     if mode == "border":
         return places.clip(0, size - 1)
@@ -167,12 +178,17 @@ def _multiply(
         np.add.at(matrix, (tap.pixels, np.arange(places)), tap.shares)
     patch = Patch(node)
     rows = patch.add(
-        "Reshape", first(node), patch.axes((x[0], x[1], pixels), "pixels"), allowzero=0
+        "Reshape",
+        first(node),
+        patch.axes((x[0], x[1], pixels), "pixels"),
+        allowzero=0,
     )
     product = patch.add(
         "MatMul", rows, patch.constant(matrix.astype(np.float32), "shares")
     )
-    patch.finish(patch.add("Reshape", product, patch.axes(y, "image"), allowzero=0))
+    patch.finish(
+        patch.add("Reshape", product, patch.axes(y, "image"), allowzero=0)
+    )
 
 
 def _weigh(
@@ -180,7 +196,10 @@ def _weigh(
 ) -> None:
     patch, pixels = Patch(node), math.prod(x[2:])
     rows = patch.add(
-        "Reshape", first(node), patch.axes((x[0], x[1], pixels), "pixels"), allowzero=0
+        "Reshape",
+        first(node),
+        patch.axes((x[0], x[1], pixels), "pixels"),
+        allowzero=0,
     )
     total: ir.Value | None = None
     for tap in taps:
@@ -192,10 +211,14 @@ def _weigh(
         )
         total = part if total is None else patch.add("Add", total, part)
     assert total is not None
-    patch.finish(patch.add("Reshape", total, patch.axes(y, "image"), allowzero=0))
+    patch.finish(
+        patch.add("Reshape", total, patch.axes(y, "image"), allowzero=0)
+    )
 
 
-def _look_up(node: ir.Node, x: tuple[int, ...], y: tuple[int, ...], kind: str) -> bool:
+def _look_up(
+    node: ir.Node, x: tuple[int, ...], y: tuple[int, ...], kind: str
+) -> bool:
     """Places that are computed: for each neighbour its number among the pixels, looked up, times its share."""
     sizes, count = x[2:], math.prod(y[2:])
     patch = Patch(node)
@@ -215,18 +238,26 @@ def _look_up(node: ir.Node, x: tuple[int, ...], y: tuple[int, ...], kind: str) -
         for (pixel, other), size in zip(chosen[1:], sizes[1:], strict=True):
             number = _whole(
                 patch.add(
-                    "Mul", number, patch.constant(np.array(size, np.int64), "size")
+                    "Mul",
+                    number,
+                    patch.constant(np.array(size, np.int64), "size"),
                 )
             )
             number = _whole(patch.add("Add", number, pixel))
             share = patch.add("Mul", share, other)
         every = _whole(
-            patch.add("Expand", number, patch.axes((x[0], x[1], count), "channels"))
+            patch.add(
+                "Expand", number, patch.axes((x[0], x[1], count), "channels")
+            )
         )
-        part = patch.add("Mul", patch.add("GatherElements", rows, every, axis=2), share)
+        part = patch.add(
+            "Mul", patch.add("GatherElements", rows, every, axis=2), share
+        )
         total = part if total is None else patch.add("Add", total, part)
     assert total is not None
-    patch.finish(patch.add("Reshape", total, patch.axes(y, "image"), allowzero=0))
+    patch.finish(
+        patch.add("Reshape", total, patch.axes(y, "image"), allowzero=0)
+    )
     return True
 
 
@@ -274,7 +305,10 @@ class _Axis:
         column = patch.axes((shape[-1] - 1 - self.axis,), "column")
         share = patch.add("Gather", grid, column, axis=len(shape) - 1)
         share = patch.add(
-            "Reshape", share, patch.axes((shape[0], 1, count), "places"), allowzero=0
+            "Reshape",
+            share,
+            patch.axes((shape[0], 1, count), "places"),
+            allowzero=0,
         )
         corners = int_attribute(self.node, "align_corners", 0)
         factor, shift = (
@@ -283,7 +317,9 @@ class _Axis:
             else (self.size / 2, (self.size - 1) / 2)
         )
         places = patch.add(
-            "Add", patch.add("Mul", share, _real(patch, factor)), _real(patch, shift)
+            "Add",
+            patch.add("Mul", share, _real(patch, factor)),
+            _real(patch, shift),
         )
         return (
             self._clipped(places, 0, self.size - 1)
@@ -303,7 +339,9 @@ class _Axis:
     def _inside(self, pixel: ir.Value) -> ir.Value:
         """The half makes of the nearest step of an integer program's scale the number that was meant."""
         nearly = self.patch.add(
-            "Add", self._clipped(pixel, 0, self.size - 1), _real(self.patch, 0.5)
+            "Add",
+            self._clipped(pixel, 0, self.size - 1),
+            _real(self.patch, 0.5),
         )
         return _whole(self.patch.add("Cast", nearly, to=int(ir.DataType.INT64)))
 
@@ -340,9 +378,13 @@ def _affine_grid(node: ir.Node) -> bool:
     patch = Patch(node)
     turned = patch.add("Transpose", first(node), perm=(0, 2, 1))
     product = patch.add(
-        "MatMul", patch.constant(places[None].astype(np.float32), "places"), turned
+        "MatMul",
+        patch.constant(places[None].astype(np.float32), "places"),
+        turned,
     )
-    patch.finish(patch.add("Reshape", product, patch.axes(grid, "grid"), allowzero=0))
+    patch.finish(
+        patch.add("Reshape", product, patch.axes(grid, "grid"), allowzero=0)
+    )
     return True
 
 

@@ -17,7 +17,14 @@ import onnx_ir as ir
 
 from mrt.graph.notes import picture_layout_of
 from mrt.graph.patch import Patch, set_attributes
-from mrt.graph.values import first, ints_attribute, nodes, operand, shape_of, sole_user
+from mrt.graph.values import (
+    first,
+    ints_attribute,
+    nodes,
+    operand,
+    shape_of,
+    sole_user,
+)
 from mrt.rewrite.linear.affine import Affine, affine_of, to_single
 
 
@@ -48,12 +55,16 @@ def pad_pictures(model: ir.Model) -> int:
         value = patch.add(
             "Mul",
             value,
-            patch.constant(to_single(affine.scale).reshape(1, -1, 1, 1), "scale"),
+            patch.constant(
+                to_single(affine.scale).reshape(1, -1, 1, 1), "scale"
+            ),
         )
         value = patch.add(
             "Add",
             value,
-            patch.constant(to_single(affine.shift).reshape(1, -1, 1, 1), "shift"),
+            patch.constant(
+                to_single(affine.shift).reshape(1, -1, 1, 1), "shift"
+            ),
         )
         node.replace_input_with(0, value)
         set_attributes(node, pads=(0, 0, 0, 0))
@@ -121,7 +132,9 @@ def _surrounded(
             frame[axis] = amount
             if amount:
                 parts.append(
-                    patch.constant(np.broadcast_to(border, frame), f"{role}{axis}")
+                    patch.constant(
+                        np.broadcast_to(border, frame), f"{role}{axis}"
+                    )
                 )
             if role == "before":
                 parts.append(value)

@@ -16,7 +16,10 @@ from mrt.graph.notes import set_picture_layout
 from mrt.graph.patch import add_constant, set_attributes
 from mrt.graph.values import Array, Attribute, shape_of
 
-TO_PLANES, TO_PIXELS = (0, 3, 1, 2), (0, 2, 3, 1)  # permutations from NHWC and back
+TO_PLANES, TO_PIXELS = (
+    (0, 3, 1, 2),
+    (0, 2, 3, 1),
+)  # permutations from NHWC and back
 
 
 @dataclass(frozen=True)
@@ -37,13 +40,19 @@ def take_pictures(model: ir.Model, name: str, pixels: Pixels) -> None:
     old = next(value for value in model.graph.inputs if value.name == name)
     sizes = shape_of(old)
     assert sizes is not None and len(sizes) == 4
-    shape = sizes if pixels.channels_last else tuple(sizes[axis] for axis in TO_PIXELS)
+    shape = (
+        sizes
+        if pixels.channels_last
+        else tuple(sizes[axis] for axis in TO_PIXELS)
+    )
     picture = ir.Value(name=name, shape=ir.Shape(shape), type=old.type)
     set_picture_layout(picture, "NHWC" if pixels.channels_last else "NCHW")
     old.name = None
     model.graph.inputs[list(model.graph.inputs).index(old)] = picture
     front = _Front(model.graph, picture)
-    scale, shift = (np.array(item, np.float32) for item in (pixels.scale, pixels.shift))
+    scale, shift = (
+        np.array(item, np.float32) for item in (pixels.scale, pixels.shift)
+    )
     if pixels.turned:
         scale, shift = scale[::-1], shift[::-1]
     value = front.add("Transpose", picture, perm=TO_PLANES)
@@ -56,7 +65,12 @@ def take_pictures(model: ir.Model, name: str, pixels: Pixels) -> None:
             "Add", value, front.constant(shift.reshape(1, -1, 1, 1), "shift")
         )
     if pixels.turned:
-        integer_axis = (("starts", -1), ("ends", -(2**63)), ("axes", 1), ("steps", -1))
+        integer_axis = (
+            ("starts", -1),
+            ("ends", -(2**63)),
+            ("axes", 1),
+            ("steps", -1),
+        )
         value = front.add(
             "Slice",
             value,
@@ -87,7 +101,9 @@ class _Front:
         *constants: ir.Value,
         **attributes: Attribute,
     ) -> ir.Value:
-        name = fresh_name(self._graph, f"{self._picture.name}.{operator.lower()}")
+        name = fresh_name(
+            self._graph, f"{self._picture.name}.{operator.lower()}"
+        )
         node = ir.Node("", operator, (value, *constants), name=name)
         set_attributes(node, **attributes)
         result, sizes = node.outputs[0], shape_of(value)

@@ -59,8 +59,14 @@ def lower_resize(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "Resize"):
-        x, y, scales = shape_of(first(node)), shape_of(node.outputs[0]), _scales(node)
-        mode = string_attribute(node, "coordinate_transformation_mode", "half_pixel")
+        x, y, scales = (
+            shape_of(first(node)),
+            shape_of(node.outputs[0]),
+            _scales(node),
+        )
+        mode = string_attribute(
+            node, "coordinate_transformation_mode", "half_pixel"
+        )
         if (
             x is None
             or y is None
@@ -70,7 +76,9 @@ def lower_resize(model: ir.Model) -> int:
         ):
             continue
         axes = [
-            axis for axis in range(len(x)) if x[axis] != y[axis] or scales[axis] != 1.0
+            axis
+            for axis in range(len(x))
+            if x[axis] != y[axis] or scales[axis] != 1.0
         ]
         if mode == _CROP:
             axes = list(range(len(x)))
@@ -104,7 +112,9 @@ def _scales(node: ir.Node) -> list[float] | None:
     if given is None or given.size == 0:
         return _scales_to_sizes(node, every)
     for axis, scale in zip(
-        ints_attribute(node, "axes") or range(len(x)), given.tolist(), strict=True
+        ints_attribute(node, "axes") or range(len(x)),
+        given.tolist(),
+        strict=True,
     ):
         every[axis] = float(scale)
     return every
@@ -119,8 +129,12 @@ def _scales_to_sizes(node: ir.Node, every: list[float]) -> list[float] | None:
     if sizes is None or policy == "stretch":
         return None if sizes is None else every
     x = shape_of(first(node)) or ()
-    axes = [axis % len(x) for axis in ints_attribute(node, "axes") or range(len(x))]
-    wanted = [size / x[axis] for size, axis in zip(sizes.tolist(), axes, strict=True)]
+    axes = [
+        axis % len(x) for axis in ints_attribute(node, "axes") or range(len(x))
+    ]
+    wanted = [
+        size / x[axis] for size, axis in zip(sizes.tolist(), axes, strict=True)
+    ]
     one = min(wanted) if policy == "not_larger" else max(wanted)
     return [one if axis in axes else 1.0 for axis in range(len(x))]
 
@@ -169,7 +183,9 @@ def _suits_the_machine(mode: str, x: Sequence[int], y: Sequence[int]) -> bool:
             )
         else:
             steps, stride = (
-                (2 * large, 2 * small) if mode == "half_pixel" else (large, small)
+                (2 * large, 2 * small)
+                if mode == "half_pixel"
+                else (large, small)
             )
         common = math.gcd(steps, stride)
         if (
@@ -193,14 +209,21 @@ def _write(node: ir.Node, mode: str, y: tuple[int, ...]) -> bool:
     )
     if (
         said
-        and string_attribute(node, "coordinate_transformation_mode", "half_pixel")
+        and string_attribute(
+            node, "coordinate_transformation_mode", "half_pixel"
+        )
         == mode
     ):
         return False
     patch = Patch(node)
     patch.finish(
         patch.add(
-            "Resize", first(node), None, None, patch.axes(y, "sizes"), **attributes
+            "Resize",
+            first(node),
+            None,
+            None,
+            patch.axes(y, "sizes"),
+            **attributes,
         )
     )
     return True
@@ -236,10 +259,13 @@ def _places(
 ) -> dict[int, Single]:
     """By axis, the coordinates in the old one."""
     x, y = shape_of(first(node)) or (), shape_of(node.outputs[0]) or ()
-    mode = string_attribute(node, "coordinate_transformation_mode", "half_pixel")
+    mode = string_attribute(
+        node, "coordinate_transformation_mode", "half_pixel"
+    )
     if mode != _CROP:
         return {
-            axis: _coordinates(mode, x[axis], y[axis], scales[axis]) for axis in axes
+            axis: _coordinates(mode, x[axis], y[axis], scales[axis])
+            for axis in axes
         }
     parts = (_region(node) or {}).items()
     found = {axis: _cropped(x[axis], y[axis], *ends) for axis, ends in parts}
@@ -263,7 +289,10 @@ def _finish(
     """What lies outside of the old image is the extrapolation value, where a part is cut out."""
     x, y = shape_of(first(node)) or (), shape_of(node.outputs[0]) or ()
     outside = np.zeros(y, np.bool_)
-    if string_attribute(node, "coordinate_transformation_mode", "half_pixel") == _CROP:
+    if (
+        string_attribute(node, "coordinate_transformation_mode", "half_pixel")
+        == _CROP
+    ):
         for axis, coordinates in places.items():
             beyond = (coordinates < 0) | (coordinates > x[axis] - 1)
             outside |= beyond.reshape(
@@ -271,43 +300,62 @@ def _finish(
             )
     if outside.any():
         far = patch.constant(
-            np.array(float_attribute(node, "extrapolation_value", 0.0), np.float32),
+            np.array(
+                float_attribute(node, "extrapolation_value", 0.0), np.float32
+            ),
             "extrapolation",
         )
-        value = patch.add("Where", patch.constant(outside, "outside"), far, value)
+        value = patch.add(
+            "Where", patch.constant(outside, "outside"), far, value
+        )
     patch.finish(value)
 
 
-def _look_up(node: ir.Node, axes: Sequence[int], scales: Sequence[float]) -> None:
+def _look_up(
+    node: ir.Node, axes: Sequence[int], scales: Sequence[float]
+) -> None:
     x, y = shape_of(first(node)) or (), shape_of(node.outputs[0]) or ()
-    rounding = _ROUNDINGS[string_attribute(node, "nearest_mode", "round_prefer_floor")]
+    rounding = _ROUNDINGS[
+        string_attribute(node, "nearest_mode", "round_prefer_floor")
+    ]
     patch, value, places = Patch(node), first(node), _places(node, axes, scales)
     for axis, coordinates in places.items():
         sources = rounding(coordinates).clip(0, x[axis] - 1).astype(np.int64)
-        value = patch.add("Gather", value, patch.constant(sources, "places"), axis=axis)
+        value = patch.add(
+            "Gather", value, patch.constant(sources, "places"), axis=axis
+        )
     if value is first(node):
         value = patch.add("Reshape", value, patch.axes(y, "shape"), allowzero=0)
     _finish(patch, node, value, places)
 
 
-def _multiply(node: ir.Node, axes: Sequence[int], scales: Sequence[float]) -> None:
+def _multiply(
+    node: ir.Node, axes: Sequence[int], scales: Sequence[float]
+) -> None:
     x = shape_of(first(node)) or ()
     last = len(x) - 1
     patch, value, places = Patch(node), first(node), _places(node, axes, scales)
     for axis, coordinates in places.items():
-        weights = _weights(node, coordinates.astype(np.float64), x[axis], scales[axis])
+        weights = _weights(
+            node, coordinates.astype(np.float64), x[axis], scales[axis]
+        )
         swap = tuple(
-            {axis: last, last: axis}.get(index, index) for index in range(len(x))
+            {axis: last, last: axis}.get(index, index)
+            for index in range(len(x))
         )
         turned = patch.add("Transpose", value, perm=swap)
         product = patch.add(
-            "MatMul", turned, patch.constant(weights.astype(np.float32), "weights")
+            "MatMul",
+            turned,
+            patch.constant(weights.astype(np.float32), "weights"),
         )
         value = patch.add("Transpose", product, perm=swap)
     _finish(patch, node, value, places)
 
 
-def _weights(node: ir.Node, coordinates: Matrix, size: int, scale: float) -> Matrix:
+def _weights(
+    node: ir.Node, coordinates: Matrix, size: int, scale: float
+) -> Matrix:
     """[size, places]. Antialias widens the kernel by what the axis shrinks."""
     smooth, cubic = (
         int_attribute(node, "antialias", 0),
@@ -323,7 +371,11 @@ def _weights(node: ir.Node, coordinates: Matrix, size: int, scale: float) -> Mat
     )
     excluded = bool(int_attribute(node, "exclude_outside", 0))
     return _spread(
-        coordinates, size, kernel, min(scale, 1.0) if smooth else 1.0, excluded=excluded
+        coordinates,
+        size,
+        kernel,
+        min(scale, 1.0) if smooth else 1.0,
+        excluded=excluded,
     )
 
 
@@ -332,7 +384,10 @@ def _linear(coordinates: Matrix, size: int) -> Matrix:
     inside = coordinates.clip(0, size - 1)
     lower = np.floor(inside).astype(np.int64)
     share = inside - lower
-    weights, places = np.zeros((size, coordinates.size)), np.arange(coordinates.size)
+    weights, places = (
+        np.zeros((size, coordinates.size)),
+        np.arange(coordinates.size),
+    )
     weights[lower, places] += 1 - share
     weights[(lower + 1).clip(max=size - 1), places] += share
     return weights
@@ -347,11 +402,19 @@ class Kernel:
 
 
 def _spread(
-    coordinates: Matrix, size: int, kernel: Kernel, shrink: float, *, excluded: bool
+    coordinates: Matrix,
+    size: int,
+    kernel: Kernel,
+    shrink: float,
+    *,
+    excluded: bool,
 ) -> Matrix:
     """[size, places]: the shares of all neighbours in reach; those outside are the border's, or left out."""
     start = np.floor(coordinates)
-    weights, places = np.zeros((size, coordinates.size)), np.arange(coordinates.size)
+    weights, places = (
+        np.zeros((size, coordinates.size)),
+        np.arange(coordinates.size),
+    )
     first_step = math.floor(-kernel.reach / shrink) + 1
     for step in range(first_step, 2 - first_step):
         taps = (start + step).astype(np.int64)

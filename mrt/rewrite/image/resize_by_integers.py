@@ -19,7 +19,11 @@ from mrt.rewrite.canonical import MOST_DIMENSIONS
 # (coordinate transformation, nearest mode) pairs under which a whole factor repeats each element exactly.
 _REPEATING = {("asymmetric", "floor")} | {
     (transformation, mode)
-    for transformation in ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel")
+    for transformation in (
+        "half_pixel",
+        "half_pixel_symmetric",
+        "pytorch_half_pixel",
+    )
     for mode in ("round_prefer_floor", "round_prefer_ceil")
 }
 
@@ -33,7 +37,12 @@ def lower_resize_by_integers(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "Resize"):
         x, y = shape_of(first(node)), shape_of(node.outputs[0])
-        if x is None or y is None or not _repeats(node) or not _has_factors(node, x, y):
+        if (
+            x is None
+            or y is None
+            or not _repeats(node)
+            or not _has_factors(node, x, y)
+        ):
             continue
         growing = [
             axis
@@ -55,7 +64,9 @@ def lower_resize_by_integers(model: ir.Model) -> int:
             value = patch.add(
                 "Concat", *[value] * (y[axis] // x[axis]), axis=axis + behind
             )
-        patch.finish(patch.add("Reshape", value, patch.axes(y, "shape"), allowzero=0))
+        patch.finish(
+            patch.add("Reshape", value, patch.axes(y, "shape"), allowzero=0)
+        )
         count += 1
     return count
 
@@ -81,7 +92,8 @@ def _has_factors(node: ir.Node, x: tuple[int, ...], y: tuple[int, ...]) -> bool:
     )
     if scales is None or scales.size == 0:
         return (
-            string_attribute(node, "keep_aspect_ratio_policy", "stretch") == "stretch"
+            string_attribute(node, "keep_aspect_ratio_policy", "stretch")
+            == "stretch"
         )
     return all(
         float(scale) * x[axis] == y[axis]

@@ -39,7 +39,9 @@ class Affine:
 def affine_of(node: ir.Node) -> Affine | None:
     """The per-channel meaning (axis 1) of a Mul or Add by a constant or of a BatchNormalization; None for others."""
     shape = (
-        shape_of(first(node)) if node.inputs and node.inputs[0] is not None else None
+        shape_of(first(node))
+        if node.inputs and node.inputs[0] is not None
+        else None
     )
     if shape is None or len(shape) < 2 or node.domain != "":
         return None
@@ -58,8 +60,12 @@ def _of_batch_norm(node: ir.Node, channels: int) -> Affine | None:
         part is None or part.shape != (channels,) for part in parts
     ) or int_attribute(node, "training_mode", 0):
         return None
-    gamma, beta, mean, variance = (np.asarray(part, np.float64) for part in parts)
-    spread = variance + float(np.float32(float_attribute(node, "epsilon", 1e-5)))
+    gamma, beta, mean, variance = (
+        np.asarray(part, np.float64) for part in parts
+    )
+    spread = variance + float(
+        np.float32(float_attribute(node, "epsilon", 1e-5))
+    )
     if not (spread > 0).all():
         return None
     scale = gamma / np.sqrt(spread)
@@ -91,7 +97,9 @@ def _of_constant(node: ir.Node, shape: tuple[int, ...]) -> Affine | None:
     if vector is None:
         return None
     ones, zeros = np.ones(shape[1]), np.zeros(shape[1])
-    return Affine(vector, zeros) if node.op_type == "Mul" else Affine(ones, vector)
+    return (
+        Affine(vector, zeros) if node.op_type == "Mul" else Affine(ones, vector)
+    )
 
 
 def per_channel(array: Array, shape: tuple[int, ...]) -> Real | None:

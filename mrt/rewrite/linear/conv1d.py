@@ -33,7 +33,12 @@ def lower_conv1d(model: ir.Model) -> int:
         )
         weights = constant(operand(node, 1))
         is_convolution = node.op_type in ("Conv", "ConvTranspose")
-        if rank_of(first(node)) != 3 or shape is None or result is None or pads is None:
+        if (
+            rank_of(first(node)) != 3
+            or shape is None
+            or result is None
+            or pads is None
+        ):
             continue
         if ints_attribute(node, "kernel_shape") is None or (
             is_convolution and weights is None
@@ -55,7 +60,9 @@ def lower_conv1d(model: ir.Model) -> int:
             if (numbers := ints_attribute(node, name)) is not None:
                 set_attributes(wide, **{name: (*numbers, width)})
         patch.finish(
-            patch.add("Reshape", value, patch.axes(result, "shape"), allowzero=0)
+            patch.add(
+                "Reshape", value, patch.axes(result, "shape"), allowzero=0
+            )
         )
         count += 1
     return count

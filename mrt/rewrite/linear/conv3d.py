@@ -55,7 +55,9 @@ def lower_conv3d(model: ir.Model) -> int:
             weights = constant(operand(node, 1))
             if weights is None:
                 continue
-            lower = _convolve if node.op_type == "Conv" else _convolve_transposed
+            lower = (
+                _convolve if node.op_type == "Conv" else _convolve_transposed
+            )
             lower(node, window, weights, result)
         else:
             continue
@@ -98,10 +100,16 @@ class _Volume:
         pads[1], pads[1 + rank] = before, after
         zero = self.patch.constant(np.zeros((), np.float32), "zero")
         value = self.patch.add(
-            "Pad", cut.value, self.patch.axes(pads, "pads"), zero, mode="constant"
+            "Pad",
+            cut.value,
+            self.patch.axes(pads, "pads"),
+            zero,
+            mode="constant",
         )
         return replace(
-            cut, value=value, shape=_with(cut.shape, 1, cut.shape[1] + before + after)
+            cut,
+            value=value,
+            shape=_with(cut.shape, 1, cut.shape[1] + before + after),
         )
 
     def spread(self, stride: int) -> _Volume:
@@ -125,7 +133,9 @@ class _Volume:
             "axes": 1,
             "steps": step,
         }
-        operands = (self.patch.axes([number], role) for role, number in bounds.items())
+        operands = (
+            self.patch.axes([number], role) for role, number in bounds.items()
+        )
         return replace(
             self,
             value=self.patch.add("Slice", self.value, *operands),
@@ -144,19 +154,27 @@ class _Volume:
             return taps[0]
         *front, channels = taps[0].shape
         if group > 1:
-            taps = [tap.reshaped(*front, group, channels // group) for tap in taps]
+            taps = [
+                tap.reshaped(*front, group, channels // group) for tap in taps
+            ]
         value = self.patch.add(
             "Concat", *(tap.value for tap in taps), axis=len(taps[0].shape) - 1
         )
         shape = (*taps[0].shape[:-1], len(taps) * taps[0].shape[-1])
         joined = replace(self, value=value, shape=shape)
-        return joined if group == 1 else joined.reshaped(*front, len(taps) * channels)
+        return (
+            joined
+            if group == 1
+            else joined.reshaped(*front, len(taps) * channels)
+        )
 
     def as_image(self) -> ir.Value:
         """[N * D, C, H, W]."""
         n, depth, *rest = self.shape
         return self.patch.add(
-            "Transpose", self.reshaped(n * depth, *rest).value, perm=(0, 3, 1, 2)
+            "Transpose",
+            self.reshaped(n * depth, *rest).value,
+            perm=(0, 3, 1, 2),
         )
 
     def from_image(
@@ -169,7 +187,9 @@ class _Volume:
         return last.reshaped(*self.shape[:2], height, width, channels)
 
     def finish(self) -> None:
-        self.patch.finish(self.patch.add("Transpose", self.value, perm=(0, 4, 1, 2, 3)))
+        self.patch.finish(
+            self.patch.add("Transpose", self.value, perm=(0, 4, 1, 2, 3))
+        )
 
 
 def _with(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
@@ -181,7 +201,9 @@ def _convolve(
 ) -> None:
     group = int_attribute(node, "group", 1)
     x = _Volume.of_operand(Patch(node)).padded(window.pads[0], window.pads[3])
-    x = x.side_by_side(window, stride=window.strides[0], depth=result[2], group=group)
+    x = x.side_by_side(
+        window, stride=window.strides[0], depth=result[2], group=group
+    )
     outputs, _, *kernel = weights.shape
     flat = weights.transpose(0, 2, 1, 3, 4).reshape(outputs, -1, *kernel[1:])
     _finish_convolution(x, flat, window, result, group=group)
@@ -202,7 +224,9 @@ def _convolve_transposed(
     )
     flat = grouped.transpose(0, 3, 1, 2, 4, 5).reshape(-1, outputs, *kernel)
     extra = ints_attribute(node, "output_padding") or (0, 0, 0)
-    _finish_convolution(x, flat, window, result, group=group, output_padding=extra[1:])
+    _finish_convolution(
+        x, flat, window, result, group=group, output_padding=extra[1:]
+    )
 
 
 def _finish_convolution(
@@ -224,7 +248,10 @@ def _finish_convolution(
 
 
 def _pool(
-    node: ir.Node, window: Window, shape: tuple[int, ...], result: tuple[int, ...]
+    node: ir.Node,
+    window: Window,
+    shape: tuple[int, ...],
+    result: tuple[int, ...],
 ) -> None:
     """Both maxima and means over what is no padding are those of rows of maxima or means; empty taps do not occur."""
     x = _Volume.of_operand(Patch(node))
@@ -234,7 +261,10 @@ def _pool(
         shape[0], shape[2], height * width, channels
     )
     deep = _pooled(
-        x.patch, x.patch.add("Transpose", x.value, perm=(0, 3, 1, 2)), window, (0,)
+        x.patch,
+        x.patch.add("Transpose", x.value, perm=(0, 3, 1, 2)),
+        window,
+        (0,),
     )
     last = replace(x, value=x.patch.add("Transpose", deep, perm=(0, 2, 3, 1)))
     last.reshaped(shape[0], depth, height, width, channels).finish()
@@ -269,7 +299,8 @@ def _set_window(
     node, width = value.producer(), 2 - len(axes)
     assert node is not None
     pads = [
-        [window.pads[side + axis] for axis in axes] + [0] * width for side in (0, 3)
+        [window.pads[side + axis] for axis in axes] + [0] * width
+        for side in (0, 3)
     ]
     numbers = (window.kernel, window.strides, window.dilations)
     kernel, strides, dilations = (

@@ -31,7 +31,8 @@ class Window:
     def extent(self) -> tuple[int, ...]:
         """What the dilated kernel spans."""
         return tuple(
-            (k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations, strict=True)
+            (k - 1) * d + 1
+            for k, d in zip(self.kernel, self.dilations, strict=True)
         )
 
 
@@ -91,7 +92,9 @@ def window_of(node: ir.Node) -> Window | None:
 
 def _written(node: ir.Node, name: str) -> tuple[int, ...] | None:
     if name == "group":
-        return (int_attribute(node, name, 0),) if name in node.attributes else None
+        return (
+            (int_attribute(node, name, 0),) if name in node.attributes else None
+        )
     return ints_attribute(node, name)
 
 
@@ -113,7 +116,10 @@ def _explicit(node: ir.Node) -> Window | None:
         return _pads_of_transposed(node, window, x[2:], y[2:])
     if mode == "VALID":
         return Window(
-            window.kernel, window.strides, window.dilations, (0, 0) * len(kernel)
+            window.kernel,
+            window.strides,
+            window.dilations,
+            (0, 0) * len(kernel),
         )
     if mode in ("SAME_UPPER", "SAME_LOWER"):
         totals = [max((-(-size // s) - 1) * s + e - size, 0)
@@ -135,12 +141,16 @@ def _pads_of_transposed(
     extra = ints_attribute(node, "output_padding") or (0,) * len(x)
     full = [
         s * (size - 1) + o + e
-        for size, s, o, e in zip(x, window.strides, extra, window.extent, strict=True)
+        for size, s, o, e in zip(
+            x, window.strides, extra, window.extent, strict=True
+        )
     ]
     if mode == "NOTSET" and "output_shape" not in node.attributes:
         return window
     if mode == "VALID" and "output_shape" not in node.attributes:
-        return Window(window.kernel, window.strides, window.dilations, (0, 0) * len(x))
+        return Window(
+            window.kernel, window.strides, window.dilations, (0, 0) * len(x)
+        )
     totals = [max(have - want, 0) for have, want in zip(full, y, strict=True)]
     return Window(
         window.kernel,
@@ -164,7 +174,8 @@ def _output_padding(node: ir.Node, window: Window) -> tuple[int, ...]:
         for size, s, e in zip(x[2:], window.strides, window.extent, strict=True)
     ]
     return tuple(
-        max(want - have, o) for want, have, o in zip(y[2:], full, extra, strict=True)
+        max(want - have, o)
+        for want, have, o in zip(y[2:], full, extra, strict=True)
     )
 
 

@@ -40,12 +40,19 @@ def lower_dilated_conv_transpose(model: ir.Model) -> int:
             continue
         spread = np.zeros((*weights.shape[:2], *extent), weights.dtype)
         spread[
-            (slice(None), slice(None), *(slice(None, None, step) for step in dilations))
+            (
+                slice(None),
+                slice(None),
+                *(slice(None, None, step) for step in dilations),
+            )
         ] = weights
         assert isinstance(node.graph, ir.Graph)
         node.replace_input_with(
-            1, add_constant(node.graph, spread, f"{node.outputs[0].name}.spread")
+            1,
+            add_constant(node.graph, spread, f"{node.outputs[0].name}.spread"),
         )
-        set_attributes(node, kernel_shape=tuple(extent), dilations=(1,) * len(extent))
+        set_attributes(
+            node, kernel_shape=tuple(extent), dilations=(1,) * len(extent)
+        )
         count += 1
     return count

@@ -33,7 +33,9 @@ def lower_einsum(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "Einsum"):
         shapes = [
-            shape for value in node.inputs if (shape := shape_of(value)) is not None
+            shape
+            for value in node.inputs
+            if (shape := shape_of(value)) is not None
         ]
         if len(shapes) < len(node.inputs):
             continue
@@ -52,11 +54,15 @@ def lower_einsum(model: ir.Model) -> int:
         einsum = _Einsum(patch, sizes)
         total, *others = (
             einsum.plain(Term(value, letters), shape)
-            for value, letters, shape in zip(node.inputs, operands, shapes, strict=True)
+            for value, letters, shape in zip(
+                node.inputs, operands, shapes, strict=True
+            )
             if value is not None
         )
         for index, other in enumerate(others):
-            later = set(result).union(*(term.letters for term in others[index + 1 :]))
+            later = set(result).union(
+                *(term.letters for term in others[index + 1 :])
+            )
             total = einsum.product(total, other, later)
         total = einsum.transposed(einsum.summed(total, set(result)), result)
         patch.finish(patch.add("Identity", total.value))
@@ -75,7 +81,9 @@ def _parse(equation: str, shapes: list[Shape]) -> tuple[list[str], str] | None:
         for letters, shape in zip(written, shapes, strict=True)
     ]
     hidden = [
-        rank for rank, letters in zip(ranks, written, strict=True) if "..." in letters
+        rank
+        for rank, letters in zip(ranks, written, strict=True)
+        if "..." in letters
     ]
     if min(ranks) < 0 or max(hidden, default=0) > len(DIGITS) or any(
         rank and "..." not in letters for rank, letters in zip(ranks, written, strict=True)
@@ -88,7 +96,11 @@ def _parse(equation: str, shapes: list[Shape]) -> tuple[list[str], str] | None:
     ]
     everything = "".join(operands)
     once = "".join(
-        sorted(letter for letter in set(left) - set(",.") if left.count(letter) == 1)
+        sorted(
+            letter
+            for letter in set(left) - set(",.")
+            if left.count(letter) == 1
+        )
     )
     result = right.replace("...", everywhere) if arrow else everywhere + once
     return (
@@ -113,21 +125,36 @@ class _Einsum:
             if size < self._sizes[letter]
         }
         if repeated:
-            kept = "".join(letter for letter in term.letters if letter not in repeated)
+            kept = "".join(
+                letter for letter in term.letters if letter not in repeated
+            )
             term = Term(
-                self._shaped(term, [self._sizes[letter] for letter in kept]), kept
+                self._shaped(term, [self._sizes[letter] for letter in kept]),
+                kept,
             )
         while twice := next(
-            (letter for letter in term.letters if term.letters.count(letter) > 1), None
+            (
+                letter
+                for letter in term.letters
+                if term.letters.count(letter) > 1
+            ),
+            None,
         ):
             term = self._diagonal(term, twice)
         return term
 
     def _diagonal(self, term: Term, letter: str) -> Term:
-        places = [axis for axis, other in enumerate(term.letters) if other == letter]
+        places = [
+            axis for axis, other in enumerate(term.letters) if other == letter
+        ]
         one, two = places[:2]
-        rest = [axis for axis in range(len(term.letters)) if axis not in (one, two)]
-        others, size = "".join(term.letters[axis] for axis in rest), self._sizes[letter]
+        rest = [
+            axis for axis in range(len(term.letters)) if axis not in (one, two)
+        ]
+        others, size = (
+            "".join(term.letters[axis] for axis in rest),
+            self._sizes[letter],
+        )
         turned = Term(
             self._patch.add("Transpose", term.value, perm=(*rest, one, two)), ""
         )
@@ -138,12 +165,17 @@ class _Einsum:
             [place * (size + 1) for place in range(size)], "diagonal"
         )
         return Term(
-            self._patch.add("Gather", flat, along, axis=len(rest)), others + letter
+            self._patch.add("Gather", flat, along, axis=len(rest)),
+            others + letter,
         )
 
     def summed(self, term: Term, kept: set[str]) -> Term:
         """Without the axes that nobody needs."""
-        axes = [axis for axis, letter in enumerate(term.letters) if letter not in kept]
+        axes = [
+            axis
+            for axis, letter in enumerate(term.letters)
+            if letter not in kept
+        ]
         if not axes:
             return term
         value = self._patch.add(
@@ -153,14 +185,18 @@ class _Einsum:
             keepdims=0,
             noop_with_empty_axes=0,
         )
-        return Term(value, "".join(letter for letter in term.letters if letter in kept))
+        return Term(
+            value, "".join(letter for letter in term.letters if letter in kept)
+        )
 
     def transposed(self, term: Term, letters: str) -> Term:
         """With the axes in this order."""
         if term.letters == letters:
             return term
         perm = tuple(term.letters.index(letter) for letter in letters)
-        return Term(self._patch.add("Transpose", term.value, perm=perm), letters)
+        return Term(
+            self._patch.add("Transpose", term.value, perm=perm), letters
+        )
 
     def product(self, a: Term, b: Term, later: set[str]) -> Term:
         """Both as stacks of matrices [batch, left, sum] and [batch, sum, right]."""

@@ -31,7 +31,9 @@ def fold_reversed_channels(model: ir.Model) -> int:
         ):
             continue
         node.replace_input_with(0, first(turn))
-        node.replace_input_with(1, Patch(node).constant(np.flip(weights, 1), "weight"))
+        node.replace_input_with(
+            1, Patch(node).constant(np.flip(weights, 1), "weight")
+        )
         count += 1
     return count
 

@@ -28,13 +28,21 @@ def fuse_affine_after(model: ir.Model) -> int:
     for node in nodes(model, "BatchNormalization", "Mul", "Add"):
         maker = producer(node.inputs[0], "Conv", "ConvTranspose", "Gemm")
         affine = affine_of(node)
-        if maker is None or affine is None or sole_user(maker.outputs[0]) is not node:
+        if (
+            maker is None
+            or affine is None
+            or sole_user(maker.outputs[0]) is not node
+        ):
             continue
         weights, bias = constant(operand(maker, 1)), constant(operand(maker, 2))
         if weights is None or bias is None or not _is_plain(maker):
             continue
-        scaled = to_single(scale_outputs(maker, weights.astype(np.float64), affine))
-        shifted = to_single(bias.astype(np.float64) * affine.scale + affine.shift)
+        scaled = to_single(
+            scale_outputs(maker, weights.astype(np.float64), affine)
+        )
+        shifted = to_single(
+            bias.astype(np.float64) * affine.scale + affine.shift
+        )
         if not (np.isfinite(scaled).all() and np.isfinite(shifted).all()):
             continue
         patch = Patch(node)

@@ -30,12 +30,18 @@ def fuse_affine_before(model: ir.Model) -> int:
     for node in nodes(model, "Conv", "ConvTranspose", "Gemm"):
         source = producer(node.inputs[0], "BatchNormalization", "Mul", "Add")
         affine = None if source is None else affine_of(source)
-        if source is None or affine is None or sole_user(source.outputs[0]) is not node:
+        if (
+            source is None
+            or affine is None
+            or sole_user(source.outputs[0]) is not node
+        ):
             continue
         weights, bias = constant(operand(node, 1)), constant(operand(node, 2))
         if weights is None or bias is None or not _may_shift(node, affine):
             continue
-        scaled = to_single(_scale_inputs(node, weights.astype(np.float64), affine))
+        scaled = to_single(
+            _scale_inputs(node, weights.astype(np.float64), affine)
+        )
         shifted = to_single(
             bias.astype(np.float64)
             + _shift_sum(node, weights.astype(np.float64), affine)

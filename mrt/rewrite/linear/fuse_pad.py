@@ -27,7 +27,10 @@ def fuse_pad(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "Conv", "MaxPool"):
         pad = producer(first(node), "Pad")
-        window, pads = window_of(node), None if pad is None else _spatial_zeros(pad)
+        window, pads = (
+            window_of(node),
+            None if pad is None else _spatial_zeros(pad),
+        )
         if (
             pad is None
             or pads is None
@@ -35,10 +38,14 @@ def fuse_pad(model: ir.Model) -> int:
             or "auto_pad" in node.attributes
         ):
             continue
-        total = tuple(own + more for own, more in zip(window.pads, pads, strict=True))
+        total = tuple(
+            own + more for own, more in zip(window.pads, pads, strict=True)
+        )
         if node.op_type == "MaxPool" and not (
             producer(first(pad), "Relu")
-            and all(t < k for t, k in zip(total, window.kernel * 2, strict=True))
+            and all(
+                t < k for t, k in zip(total, window.kernel * 2, strict=True)
+            )
         ):
             continue
         node.replace_input_with(0, first(pad))
@@ -58,7 +65,11 @@ def _spatial_zeros(pad: ir.Node) -> tuple[int, ...] | None:
         or shape is None
     ):
         return None
-    if len(shape) != 4 or min(pads) < 0 or any(pads[axis] for axis in (0, 1, 4, 5)):
+    if (
+        len(shape) != 4
+        or min(pads) < 0
+        or any(pads[axis] for axis in (0, 1, 4, 5))
+    ):
         return None
     if value is not None and scalar(value) != 0.0:
         return None

@@ -46,7 +46,10 @@ def _is_plain(node: ir.Node) -> bool:
         and bias.shape == (shape_of(node.outputs[0]) or ())[1:]
         and (int_attribute(node, "transA", 0), int_attribute(node, "transB", 0))
         == (0, 1)
-        and (float_attribute(node, "alpha", 1.0), float_attribute(node, "beta", 1.0))
+        and (
+            float_attribute(node, "alpha", 1.0),
+            float_attribute(node, "beta", 1.0),
+        )
         == (1.0, 1.0)
     )
 
@@ -100,7 +103,9 @@ def _add_c(patch: Patch, node: ir.Node, value: ir.Value) -> ir.Value:
     if c is None:
         return value
     if beta != 1.0:
-        c = patch.add("Mul", c, patch.constant(np.array(beta, np.float32), "beta"))
+        c = patch.add(
+            "Mul", c, patch.constant(np.array(beta, np.float32), "beta")
+        )
     return patch.add("Add", value, c)
 
 

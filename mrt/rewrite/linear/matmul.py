@@ -8,7 +8,15 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import Array, constant, first, nodes, operand, shape_of, sole_user
+from mrt.graph.values import (
+    Array,
+    constant,
+    first,
+    nodes,
+    operand,
+    shape_of,
+    sole_user,
+)
 
 
 def lower_matmul(model: ir.Model) -> int:
@@ -56,7 +64,9 @@ def _to_gemm(node: ir.Node, matrix: Array) -> None:
         "Gemm", x, weight, patch.constant(bias, "bias"), transA=0, transB=1, alpha=1.0, beta=1.0
     )  # fmt: skip
     if (result := shape_of(last.outputs[0])) is not None and len(result) != 2:
-        value = patch.add("Reshape", value, patch.axes(result, "shape"), allowzero=0)
+        value = patch.add(
+            "Reshape", value, patch.axes(result, "shape"), allowzero=0
+        )
     patch.finish(value)
     if last is not node:
         assert node.graph is not None
@@ -68,7 +78,9 @@ def _with_bias(node: ir.Node, outputs: int) -> tuple[ir.Node, Array]:
     user = sole_user(node.outputs[0])
     if user is not None and user.op_type == "Add" and user.domain == "":
         other = constant(
-            user.inputs[1] if user.inputs[0] is node.outputs[0] else user.inputs[0]
+            user.inputs[1]
+            if user.inputs[0] is node.outputs[0]
+            else user.inputs[0]
         )
         fits = other is not None and shape_of(user.outputs[0]) == shape_of(
             node.outputs[0]
@@ -89,6 +101,8 @@ def _turn_around(node: ir.Node, matrix: Array) -> None:
     patch = Patch(node)
     turned = patch.add("Transpose", node.inputs[1], perm=(1, 0))
     product = patch.add(
-        "MatMul", turned, patch.constant(np.ascontiguousarray(matrix.T), "matrix")
+        "MatMul",
+        turned,
+        patch.constant(np.ascontiguousarray(matrix.T), "matrix"),
     )
     patch.finish(patch.add("Transpose", product, perm=(1, 0)))

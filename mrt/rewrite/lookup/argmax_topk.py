@@ -19,7 +19,9 @@ def canonicalize_argmax_topk(model: ir.Model) -> int:
     Applies where the shape is known. Always equal, except that a TopK which need not be sorted is.
     """
     count = 0
-    for node in nodes(model, "ArgMax", "ArgMin", "TopK", "Gather", "GatherElements"):
+    for node in nodes(
+        model, "ArgMax", "ArgMin", "TopK", "Gather", "GatherElements"
+    ):
         rank = rank_of(first(node))
         if not rank:
             continue
@@ -30,7 +32,9 @@ def canonicalize_argmax_topk(model: ir.Model) -> int:
             patch = Patch(node)
             negated = typed_like(patch.add("Neg", first(node)), first(node))
             patch.finish(patch.add("ArgMax", negated, **_attributes(node)))
-        elif node.op_type == "ArgMax" and int_attribute(node, "select_last_index", 0):
+        elif node.op_type == "ArgMax" and int_attribute(
+            node, "select_last_index", 0
+        ):
             _take_last(node)
         elif node.op_type == "TopK" and not int_attribute(node, "sorted", 1):
             set_attributes(node, sorted=1)
@@ -51,7 +55,9 @@ def turned_round(patch: Patch, x: ir.Value, axis: int) -> ir.Value:
     bounds = {"starts": -1, "ends": BACKWARDS, "axes": axis, "steps": -1}
     return typed_like(
         patch.add(
-            "Slice", x, *(patch.axes([number], role) for role, number in bounds.items())
+            "Slice",
+            x,
+            *(patch.axes([number], role) for role, number in bounds.items()),
         ),
         x,
     )
@@ -60,15 +66,20 @@ def turned_round(patch: Patch, x: ir.Value, axis: int) -> ir.Value:
 def _attributes(node: ir.Node) -> dict[str, int]:
     defaults = {"axis": 0, "keepdims": 1, "select_last_index": 0}
     return {
-        name: int_attribute(node, name, default) for name, default in defaults.items()
+        name: int_attribute(node, name, default)
+        for name, default in defaults.items()
     }
 
 
 def _take_last(node: ir.Node) -> None:
     patch, axis = Patch(node), int_attribute(node, "axis", 0)
     attributes = _attributes(node) | {"select_last_index": 0}
-    index = patch.add("ArgMax", turned_round(patch, first(node), axis), **attributes)
+    index = patch.add(
+        "ArgMax", turned_round(patch, first(node), axis), **attributes
+    )
     size = (shape_of(first(node)) or ())[axis]
     patch.finish(
-        patch.add("Sub", patch.constant(np.array(size - 1, np.int64), "last"), index)
+        patch.add(
+            "Sub", patch.constant(np.array(size - 1, np.int64), "last"), index
+        )
     )

@@ -5,7 +5,14 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, first, int_attribute, nodes, operand, shape_of
+from mrt.graph.values import (
+    constant,
+    first,
+    int_attribute,
+    nodes,
+    operand,
+    shape_of,
+)
 from mrt.rewrite.lookup.argmax_topk import BACKWARDS
 
 # A longer list of separate pieces would make the graph large; it stays, as a lookup.
@@ -50,10 +57,14 @@ def lower_gather(model: ir.Model) -> int:
             for run in runs
         ]  # fmt: skip
         value = (
-            pieces[0] if len(pieces) == 1 else patch.add("Concat", *pieces, axis=axis)
+            pieces[0]
+            if len(pieces) == 1
+            else patch.add("Concat", *pieces, axis=axis)
         )
         patch.finish(
-            patch.add("Reshape", value, patch.axes(result, "shape"), allowzero=0)
+            patch.add(
+                "Reshape", value, patch.axes(result, "shape"), allowzero=0
+            )
         )
         count += 1
     return count
@@ -70,8 +81,12 @@ def runs_of(indices: list[int], most: int) -> list[range]:
             runs[-1] = range(last[0], index + 1, index - last[0])
         elif last is not None and len(last) == 1 and index == last[0] - 1:
             runs[-1] = range(last[0], index - 1, -1)
-        elif last is not None and len(last) > 1 and index == last[-1] + last.step:
-            runs[-1] = range(last[0], index + (1 if last.step > 0 else -1), last.step)
+        elif (
+            last is not None and len(last) > 1 and index == last[-1] + last.step
+        ):
+            runs[-1] = range(
+                last[0], index + (1 if last.step > 0 else -1), last.step
+            )
         else:
             runs.append(range(index, index + 1))
     return runs

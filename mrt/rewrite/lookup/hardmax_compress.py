@@ -19,7 +19,10 @@ from mrt.graph.values import (
     shape_of,
 )
 
-_BOOL, _INT64 = ir.TensorType(ir.DataType.BOOL), ir.TensorType(ir.DataType.INT64)
+_BOOL, _INT64 = (
+    ir.TensorType(ir.DataType.BOOL),
+    ir.TensorType(ir.DataType.INT64),
+)
 
 
 def lower_hardmax_compress(model: ir.Model) -> int:
@@ -37,7 +40,9 @@ def _hardmax(node: ir.Node) -> bool:
         return False
     axis = int_attribute(node, "axis", -1) % len(shape)
     patch = Patch(node)
-    best = patch.add("ArgMax", first(node), axis=axis, keepdims=1, select_last_index=0)
+    best = patch.add(
+        "ArgMax", first(node), axis=axis, keepdims=1, select_last_index=0
+    )
     best.type = _INT64
     places = np.arange(shape[axis], dtype=np.int64).reshape(
         [-1 if i == axis else 1 for i in range(len(shape))]
@@ -62,9 +67,16 @@ def _compress(node: ir.Node) -> bool:
         x = patch.add("Reshape", x, patch.axes([-1], "row"), allowzero=0)
         shape = (int(np.prod(shape)),)
     kept = np.flatnonzero(condition[: shape[axis]])
-    patch.output.shape = ir.Shape([*shape[:axis], kept.size, *shape[axis + 1 :]])
+    patch.output.shape = ir.Shape(
+        [*shape[:axis], kept.size, *shape[axis + 1 :]]
+    )
     patch.finish(
-        patch.add("Gather", x, patch.constant(kept.astype(np.int64), "kept"), axis=axis)
+        patch.add(
+            "Gather",
+            x,
+            patch.constant(kept.astype(np.int64), "kept"),
+            axis=axis,
+        )
     )
     return True
 
@@ -84,7 +96,8 @@ def _crop_and_pad(node: ir.Node) -> bool:
     if shape is None or sizes is None:
         return False
     axes = [
-        axis % len(shape) for axis in ints_attribute(node, "axes") or range(len(shape))
+        axis % len(shape)
+        for axis in ints_attribute(node, "axes") or range(len(shape))
     ]
     before, after = [0] * len(shape), [0] * len(shape)
     for axis, size in zip(axes, sizes, strict=True):
@@ -98,7 +111,10 @@ def _crop_and_pad(node: ir.Node) -> bool:
     )
     patch.finish(
         patch.add(
-            "Pad", first(node), patch.axes([*before, *after], "pads"), mode="constant"
+            "Pad",
+            first(node),
+            patch.axes([*before, *after], "pads"),
+            mode="constant",
         )
     )
     return True

@@ -12,7 +12,14 @@ from mrt.errors import Unsupported
 from mrt.graph.infer_shapes import infer_shapes
 from mrt.graph.names import fresh_name
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, first, int_attribute, nodes, operand, shape_of
+from mrt.graph.values import (
+    constant,
+    first,
+    int_attribute,
+    nodes,
+    operand,
+    shape_of,
+)
 from mrt.rewrite.lookup.padded_rows import blank_padded_rows
 
 DOMAIN, NAME = "mrt", "NonMaxSuppression"
@@ -93,7 +100,9 @@ def lower_non_max_suppression(model: ir.Model) -> int:
         choice = _choice(node)
         if choice is None:
             continue
-        function = ir.serde.deserialize_function(parser.parse_function(_MEANING))
+        function = ir.serde.deserialize_function(
+            parser.parse_function(_MEANING)
+        )
         model.functions[function.identifier()] = function
         model.graph.opset_imports[DOMAIN] = 1
         rows = _lower(node, choice)
@@ -106,16 +115,29 @@ def lower_non_max_suppression(model: ir.Model) -> int:
 def _choice(node: ir.Node) -> _Choice | None:
     boxes, scores = shape_of(first(node)), shape_of(operand(node, 1))
     numbers = [_number(node, place) for place in (2, 3, 4)]
-    if boxes is None or scores is None or None in numbers or min(*boxes, *scores) < 1:
+    if (
+        boxes is None
+        or scores is None
+        or None in numbers
+        or min(*boxes, *scores) < 1
+    ):
         return None
-    most, overlap, threshold = (0.0 if number is None else number for number in numbers)
+    most, overlap, threshold = (
+        0.0 if number is None else number for number in numbers
+    )
     batches, classes, count = scores
-    choice = _Choice(batches, classes, count, int(min(most, count)), overlap, threshold)
+    choice = _Choice(
+        batches, classes, count, int(min(most, count)), overlap, threshold
+    )
     trouble = None
     if boxes != (scores[0], scores[2], 4):
-        trouble = f"boxes {list(boxes)} and scores {list(scores)} do not go together"
+        trouble = (
+            f"boxes {list(boxes)} and scores {list(scores)} do not go together"
+        )
     elif not 0 < choice.rows <= MOST_ROWS:
-        trouble = f"it gives up to {choice.rows} rows; expected 1 to {MOST_ROWS}"
+        trouble = (
+            f"it gives up to {choice.rows} rows; expected 1 to {MOST_ROWS}"
+        )
     elif not 0 <= overlap <= 1:
         trouble = f"iou_threshold={overlap}; expected 0 to 1"
     if trouble is not None:
@@ -137,7 +159,9 @@ def _number(node: ir.Node, place: int) -> float | None:
     if value is None:
         return float(np.finfo(np.float32).min) if place == 4 else 0.0
     array = constant(value)
-    return None if array is None or array.size != 1 else float(array.reshape(()))
+    return (
+        None if array is None or array.size != 1 else float(array.reshape(()))
+    )
 
 
 def _lower(node: ir.Node, choice: _Choice) -> ir.Value:
@@ -166,7 +190,9 @@ def _lower(node: ir.Node, choice: _Choice) -> ir.Value:
     found = _suppressed(patch, boxes, scores, choice)
     places = np.arange(choice.rows) // choice.keep
     box = _whole(
-        patch.add("Reshape", found, patch.axes((choice.rows,), "flat"), allowzero=0)
+        patch.add(
+            "Reshape", found, patch.axes((choice.rows,), "flat"), allowzero=0
+        )
     )
     label = patch.constant(places % choice.classes, "label")
     batch = patch.constant(places // choice.classes, "batch")
@@ -182,7 +208,8 @@ def _lower(node: ir.Node, choice: _Choice) -> ir.Value:
     )
     shape = patch.axes((choice.rows, 1), "column")
     columns = [
-        _whole(patch.add("Where", exists, value, none)) for value in (batch, label, box)
+        _whole(patch.add("Where", exists, value, none))
+        for value in (batch, label, box)
     ]
     table = patch.add(
         "Concat",
@@ -207,7 +234,9 @@ def _corners(patch: Patch, boxes: ir.Value, around_centers: bool) -> ir.Value:
     )
     if around_centers:
         half = _float(
-            patch.add("Mul", two, patch.constant(np.array(0.5, np.float32), "half"))
+            patch.add(
+                "Mul", two, patch.constant(np.array(0.5, np.float32), "half")
+            )
         )
         low, high = patch.add("Sub", one, half), patch.add("Add", one, half)
     else:
@@ -227,7 +256,9 @@ def _suppressed(
         "overlap": choice.overlap, "threshold": choice.threshold,
     }  # fmt: skip
     name = fresh_name(patch.graph, f"{patch.base}.chosen")
-    made = ir.node(NAME, [boxes, scores, classes], attributes, domain=DOMAIN, name=name)
+    made = ir.node(
+        NAME, [boxes, scores, classes], attributes, domain=DOMAIN, name=name
+    )
     made.outputs[0].name = name
     made.outputs[0].shape, made.outputs[0].type = (
         ir.Shape((shape[0], choice.keep)),
@@ -249,7 +280,12 @@ def _order(patch: Patch, exists: ir.Value, rows: int) -> ir.Value:
     """The places of what exists, in order, then of what does not: the earliest have the highest rank."""
     ranks = patch.constant(np.arange(rows, 0, -1), "ranks")
     rank = _whole(
-        patch.add("Where", exists, ranks, patch.constant(np.array(0, np.int64), "zero"))
+        patch.add(
+            "Where",
+            exists,
+            ranks,
+            patch.constant(np.array(0, np.int64), "zero"),
+        )
     )
     name = fresh_name(patch.graph, f"{patch.base}.order")
     made = ir.node(

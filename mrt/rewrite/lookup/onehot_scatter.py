@@ -75,7 +75,9 @@ def _one_hot(node: ir.Node) -> bool:
     hit = _equal(patch, apart, numbers)
     if indices.dtype.numpy().kind != "u":  # those below 0 count from behind
         hit = patch.add(
-            "Or", hit, _equal(patch, apart, numbers - numbers.dtype.type(int(depth)))
+            "Or",
+            hit,
+            _equal(patch, apart, numbers - numbers.dtype.type(int(depth))),
         )
         hit.type = _BOOL
     off, on = (
@@ -116,7 +118,9 @@ def _gather_nd(node: ir.Node) -> bool:
         allowzero=0,
     )
     index = _from_front_computed(patch, operand(node, 1), looked_up)
-    strides = [math.prod(looked_up[place + 1 :]) for place in range(len(looked_up))]
+    strides = [
+        math.prod(looked_up[place + 1 :]) for place in range(len(looked_up))
+    ]
     steps = _whole(patch.add("Mul", index, patch.axes(strides, "strides")))
     total = _whole(
         patch.add(
@@ -132,7 +136,9 @@ def _gather_nd(node: ir.Node) -> bool:
             x[:batch]
         ) * math.prod(looked_up)
         starts = starts.reshape(x[:batch] + (1,) * (len(indices) - 1 - batch))
-        total = _whole(patch.add("Add", total, patch.constant(starts, "starts")))
+        total = _whole(
+            patch.add("Add", total, patch.constant(starts, "starts"))
+        )
     patch.finish(patch.add("Gather", flat, total, axis=0))
     return True
 
@@ -141,12 +147,16 @@ def _from_front_computed(
     patch: Patch, indices: ir.Value | None, sizes: tuple[int, ...]
 ) -> ir.Value:
     """Each index of a tuple inside its own axis, counted from the front."""
-    negative = patch.add("Less", indices, patch.constant(np.array(0, np.int64), "zero"))
+    negative = patch.add(
+        "Less", indices, patch.constant(np.array(0, np.int64), "zero")
+    )
     negative.type = _BOOL
     behind = _whole(patch.add("Add", indices, patch.axes(sizes, "sizes")))
     chosen = _whole(patch.add("Where", negative, behind, indices))
     return _whole(
-        patch.add("Min", chosen, patch.axes([size - 1 for size in sizes], "limits"))
+        patch.add(
+            "Min", chosen, patch.axes([size - 1 for size in sizes], "limits")
+        )
     )
 
 
@@ -178,11 +188,16 @@ def _scatter(node: ir.Node) -> bool:
     if node.op_type == "ScatterND":
         depth = indices.shape[-1]
         places = np.ravel_multi_index(
-            tuple(np.moveaxis(_from_front(indices, x[:depth]), -1, 0)), x[:depth]
+            tuple(np.moveaxis(_from_front(indices, x[:depth]), -1, 0)),
+            x[:depth],
         ).reshape(-1)
         rows, rest = math.prod(x[:depth]), x[depth:]
     else:
-        places, rows, rest = _places_of_elements(node, indices, x), math.prod(x), ()
+        places, rows, rest = (
+            _places_of_elements(node, indices, x),
+            math.prod(x),
+            (),
+        )
     rounds = _rounds(places)
     reduction = string_attribute(node, "reduction", "none")
     if len(rounds) > (1 if reduction == "none" else MOST_ROUNDS):
@@ -195,7 +210,9 @@ def _scatter(node: ir.Node) -> bool:
         "Reshape", updates, patch.axes((places.size, *rest), "new"), allowzero=0
     )
     for order in rounds:
-        old = _update(patch, old, new, _Update(reduction, places, order, rows, rest))
+        old = _update(
+            patch, old, new, _Update(reduction, places, order, rows, rest)
+        )
     patch.finish(patch.add("Reshape", old, patch.axes(x, "shape"), allowzero=0))
     return True
 
@@ -222,9 +239,14 @@ class _Update:
     rest: tuple[int, ...]
 
 
-def _update(patch: Patch, old: ir.Value, new: ir.Value, update: _Update) -> ir.Value:
+def _update(
+    patch: Patch, old: ir.Value, new: ir.Value, update: _Update
+) -> ir.Value:
     """Where nothing is updated, a row takes part as itself or, in sums and products, as 0 or 1."""
-    neutral, behind = _NEUTRAL.get(update.reduction), update.places[update.order]
+    neutral, behind = (
+        _NEUTRAL.get(update.reduction),
+        update.places[update.order],
+    )
     if neutral is None:
         sources = np.arange(update.rows, dtype=np.int64)
         sources[behind] = update.rows + update.order
@@ -235,7 +257,9 @@ def _update(patch: Patch, old: ir.Value, new: ir.Value, update: _Update) -> ir.V
         assert patch.output.dtype is not None
         row = np.full((1, *update.rest), neutral, patch.output.dtype.numpy())
         both = patch.add("Concat", new, patch.constant(row, "neutral"), axis=0)
-    chosen = patch.add("Gather", both, patch.constant(sources, "sources"), axis=0)
+    chosen = patch.add(
+        "Gather", both, patch.constant(sources, "sources"), axis=0
+    )
     return (
         chosen
         if update.reduction == "none"
@@ -248,8 +272,12 @@ def _from_front(indices: Array, sizes: tuple[int, ...]) -> Array:
     return np.where(indices < 0, indices + limits, indices).clip(0, limits - 1)
 
 
-def _places_of_elements(node: ir.Node, indices: Array, x: tuple[int, ...]) -> Array:
+def _places_of_elements(
+    node: ir.Node, indices: Array, x: tuple[int, ...]
+) -> Array:
     axis = int_attribute(node, "axis", 0) % len(x)
     grid: list[Array] = list(np.indices(indices.shape))
-    grid[axis] = np.where(indices < 0, indices + x[axis], indices).clip(0, x[axis] - 1)
+    grid[axis] = np.where(indices < 0, indices + x[axis], indices).clip(
+        0, x[axis] - 1
+    )
     return np.ravel_multi_index(tuple(grid), x).reshape(-1)

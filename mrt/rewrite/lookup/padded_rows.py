@@ -61,7 +61,9 @@ def _blank(node: ir.Node, index: ir.Value, shape: tuple[int, ...]) -> None:
     patch = Patch(node)
     if node.op_type == "GatherND":
         index = _typed(
-            patch.add("ReduceMin", index, patch.axes([len(shape) - 1]), keepdims=0),
+            patch.add(
+                "ReduceMin", index, patch.axes([len(shape) - 1]), keepdims=0
+            ),
             index.dtype,
         )
         shape = shape[:-1]
@@ -79,8 +81,12 @@ def _blank(node: ir.Node, index: ir.Value, shape: tuple[int, ...]) -> None:
         ir.DataType.BOOL,
     )
     inputs = list(node.inputs)
-    attributes = {name: attribute.value for name, attribute in node.attributes.items()}
-    looked_up = _typed(patch.add(node.op_type, *inputs, **attributes), found.dtype)
+    attributes = {
+        name: attribute.value for name, attribute in node.attributes.items()
+    }
+    looked_up = _typed(
+        patch.add(node.op_type, *inputs, **attributes), found.dtype
+    )
     nothing = patch.constant(np.zeros((), found.dtype.numpy()), "nothing")
     patch.finish(patch.add("Where", spread, looked_up, nothing))
 

@@ -53,7 +53,10 @@ def _trilu(node: ir.Node) -> bool:
     )
     patch.finish(
         patch.add(
-            "Where", mask, x, patch.constant(np.zeros((), x.dtype.numpy()), "zero")
+            "Where",
+            mask,
+            x,
+            patch.constant(np.zeros((), x.dtype.numpy()), "zero"),
         )
     )
     return True
@@ -74,7 +77,8 @@ def _cumulate(node: ir.Node) -> bool:
         triangle = np.ascontiguousarray(triangle.T)
     patch = Patch(node)
     swap = tuple(
-        {place: last, last: place}.get(index, index) for index in range(len(shape))
+        {place: last, last: place}.get(index, index)
+        for index in range(len(shape))
     )
     turned = patch.add("Transpose", first(node), perm=swap)
     product = patch.add("MatMul", turned, patch.constant(triangle, "triangle"))
@@ -93,30 +97,48 @@ def _cumulate_integer(node: ir.Node, shape: tuple[int, ...], axis: int) -> bool:
     if int_attribute(node, "exclusive", 0):
         value = _moved(patch, value, shape, axis, -1 if backwards else 1)
     while distance < shape[axis]:
-        moved = _moved(patch, value, shape, axis, -distance if backwards else distance)
+        moved = _moved(
+            patch, value, shape, axis, -distance if backwards else distance
+        )
         value = patch.add("Add", value, moved)
         distance *= 2
     if value is first(node):
-        value = patch.add("Reshape", value, patch.axes(shape, "shape"), allowzero=0)
+        value = patch.add(
+            "Reshape", value, patch.axes(shape, "shape"), allowzero=0
+        )
     patch.finish(value)
     return True
 
 
 def _moved(
-    patch: Patch, value: ir.Value, shape: tuple[int, ...], axis: int, distance: int
+    patch: Patch,
+    value: ir.Value,
+    shape: tuple[int, ...],
+    axis: int,
+    distance: int,
 ) -> ir.Value:
     """Every element so many places on, zeros behind it; those that leave the end are gone."""
     pads = [0] * (2 * len(shape))
     pads[axis], pads[axis + len(shape)] = distance, -distance
     assert patch.output.dtype is not None
     zero = patch.constant(np.zeros((), patch.output.dtype.numpy()), "zero")
-    return patch.add("Pad", value, patch.axes(pads, "pads"), zero, mode="constant")
+    return patch.add(
+        "Pad", value, patch.axes(pads, "pads"), zero, mode="constant"
+    )
 
 
 def _reverse(node: ir.Node) -> bool:
     """Each sequence's first elements turned round: one axis of all sequences and times, and where each place comes from."""
-    x, shape, lengths = first(node), shape_of(first(node)), constant(operand(node, 1))
-    if shape is None or lengths is None or math.prod(shape[:2]) > LARGEST_RESULT:
+    x, shape, lengths = (
+        first(node),
+        shape_of(first(node)),
+        constant(operand(node, 1)),
+    )
+    if (
+        shape is None
+        or lengths is None
+        or math.prod(shape[:2]) > LARGEST_RESULT
+    ):
         return False
     time, batch = (
         int_attribute(node, "time_axis", 0),

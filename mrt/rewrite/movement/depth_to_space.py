@@ -5,7 +5,13 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import first, int_attribute, nodes, shape_of, string_attribute
+from mrt.graph.values import (
+    first,
+    int_attribute,
+    nodes,
+    shape_of,
+    string_attribute,
+)
 
 
 def lower_depth_to_space(model: ir.Model) -> int:
@@ -38,7 +44,9 @@ def lower_depth_to_space(model: ir.Model) -> int:
         )
         turned = patch.add("Transpose", apart, perm=permutation)
         patch.finish(
-            patch.add("Reshape", turned, patch.axes(result, "shape"), allowzero=0)
+            patch.add(
+                "Reshape", turned, patch.axes(result, "shape"), allowzero=0
+            )
         )
         count += 1
     return count

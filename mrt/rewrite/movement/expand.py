@@ -24,7 +24,12 @@ def lower_expand(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "Expand", "Tile"):
         x, y = shape_of(first(node)), shape_of(node.outputs[0])
-        if x is None or y is None or x == y or constant(first(node)) is not None:
+        if (
+            x is None
+            or y is None
+            or x == y
+            or constant(first(node)) is not None
+        ):
             continue
         aligned = (1,) * (len(y) - len(x)) + x
         if all(
@@ -48,7 +53,9 @@ def _is_needless(node: ir.Node, x: tuple[int, ...]) -> bool:
     if output.is_graph_output():
         return False
     for use in output.uses():
-        others = [shape_of(value) for value in use.node.inputs if value is not output]
+        others = [
+            shape_of(value) for value in use.node.inputs if value is not output
+        ]
         if (
             use.node.op_type not in _BROADCASTING
             or len(others) != 1
@@ -64,7 +71,9 @@ def _copy(node: ir.Node, x: tuple[int, ...], y: tuple[int, ...]) -> None:
     patch = Patch(node)
     value = first(node)
     if shape_of(value) != x:
-        value = patch.add("Reshape", value, patch.axes(x, "aligned"), allowzero=0)
+        value = patch.add(
+            "Reshape", value, patch.axes(x, "aligned"), allowzero=0
+        )
     for axis, (small, large) in enumerate(zip(x, y, strict=True)):
         if small != large:
             value = patch.add("Concat", *[value] * (large // small), axis=axis)

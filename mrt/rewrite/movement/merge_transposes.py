@@ -20,6 +20,8 @@ def merge_transposes(model: ir.Model) -> int:
         if inner is None or outer_perm is None or inner_perm is None:
             continue
         node.replace_input_with(0, first(inner))
-        set_attributes(node, perm=tuple(inner_perm[axis] for axis in outer_perm))
+        set_attributes(
+            node, perm=tuple(inner_perm[axis] for axis in outer_perm)
+        )
         count += 1
     return count

@@ -53,7 +53,13 @@ def canonicalize_pad(model: ir.Model) -> int:
         )
         kept = patch.axes([max(pad, 0) for pad in every], "pads")
         patch.finish(
-            patch.add("Pad", x, kept, patch.constant(value, "padding"), mode="constant")
+            patch.add(
+                "Pad",
+                x,
+                kept,
+                patch.constant(value, "padding"),
+                mode="constant",
+            )
         )
         count += 1
     return count
@@ -91,9 +97,13 @@ def _slice_away(
 ) -> ir.Value:
     rank = len(shape)
     starts = [max(-pad, 0) for pad in pads[:rank]]
-    ends = [size + min(pad, 0) for size, pad in zip(shape, pads[rank:], strict=True)]
+    ends = [
+        size + min(pad, 0) for size, pad in zip(shape, pads[rank:], strict=True)
+    ]
     axes, steps = list(range(rank)), [1] * rank
     roles = {"starts": starts, "ends": ends, "axes": axes, "steps": steps}
     return patch.add(
-        "Slice", x, *(patch.axes(values, role) for role, values in roles.items())
+        "Slice",
+        x,
+        *(patch.axes(values, role) for role, values in roles.items()),
     )

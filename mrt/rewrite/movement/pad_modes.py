@@ -17,7 +17,11 @@ from mrt.graph.values import (
 from mrt.rewrite.movement.pad import pads_of_every_axis
 
 LONGEST_AXIS = 1 << 20  # of a padded value, whose every place is written down
-_MODES = {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}  # ONNX's word, numpy's
+_MODES = {
+    "edge": "edge",
+    "reflect": "reflect",
+    "wrap": "wrap",
+}  # ONNX's word, numpy's
 
 
 def lower_pad_modes(model: ir.Model) -> int:
@@ -27,12 +31,19 @@ def lower_pad_modes(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "Pad"):
-        mode, shape = string_attribute(node, "mode", "constant"), shape_of(first(node))
+        mode, shape = (
+            string_attribute(node, "mode", "constant"),
+            shape_of(first(node)),
+        )
         pads = constant_integers(operand(node, 1))
         if mode not in _MODES or shape is None or pads is None:
             continue
         every = pads_of_every_axis(node, pads, len(shape))
-        if every is None or not any(every) or max(every) + max(shape) > LONGEST_AXIS:
+        if (
+            every is None
+            or not any(every)
+            or max(every) + max(shape) > LONGEST_AXIS
+        ):
             continue
         left = [
             size + min(every[axis], 0) + min(every[axis + len(shape)], 0)
@@ -44,12 +55,17 @@ def lower_pad_modes(model: ir.Model) -> int:
         for axis, size in enumerate(shape):
             before, after = every[axis], every[axis + len(shape)]
             if before or after:
-                kept = np.arange(max(-before, 0), size + min(after, 0), dtype=np.int64)
+                kept = np.arange(
+                    max(-before, 0), size + min(after, 0), dtype=np.int64
+                )
                 indices = np.pad(
                     kept, (max(before, 0), max(after, 0)), mode=_MODES[mode]
                 )  # type: ignore[call-overload]
                 value = patch.add(
-                    "Gather", value, patch.constant(indices, "indices"), axis=axis
+                    "Gather",
+                    value,
+                    patch.constant(indices, "indices"),
+                    axis=axis,
                 )
         patch.finish(value)
         count += 1

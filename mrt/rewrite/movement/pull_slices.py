@@ -67,10 +67,18 @@ def _cut(node: ir.Node) -> Cut | None:
     starts, ends, axes, steps = (
         constant_integers(operand(node, index)) for index in (1, 2, 3, 4)
     )
-    if shape is None or starts is None or ends is None or set(steps or ()) - {1}:
+    if (
+        shape is None
+        or starts is None
+        or ends is None
+        or set(steps or ()) - {1}
+    ):
         return None
     kept = [
-        Cut(axis % len(shape), *(_place(place, shape[axis]) for place in (start, end)))
+        Cut(
+            axis % len(shape),
+            *(_place(place, shape[axis]) for place in (start, end)),
+        )
         for axis, start, end in zip(
             axes or range(len(starts)), starts, ends, strict=True
         )
@@ -125,21 +133,29 @@ def _behind(node: ir.Node, cut: Cut) -> list[tuple[ir.Value, Cut]] | None:
         case "Pad":
             return [(x, cut)] if _pads(node, axis) == (0, 0) else None
         case "Transpose":
-            perm = ints_attribute(node, "perm") or tuple(range(len(shape)))[::-1]
+            perm = (
+                ints_attribute(node, "perm") or tuple(range(len(shape)))[::-1]
+            )
             return [(x, Cut(perm[axis], cut.start, cut.end))]
         case "Reshape":
             moved = _same_axis(shape, result, axis)
-            return None if moved is None else [(x, Cut(moved, cut.start, cut.end))]
+            return (
+                None if moved is None else [(x, Cut(moved, cut.start, cut.end))]
+            )
         case "Slice":
             other = _cut(node)
-            return [(x, cut)] if other is not None and other.axis != axis else None
+            return (
+                [(x, cut)] if other is not None and other.axis != axis else None
+            )
         case "Gather":
             return _behind_gather(node, cut)
         case _:
             return None
 
 
-def _behind_gather(node: ir.Node, cut: Cut) -> list[tuple[ir.Value, Cut]] | None:
+def _behind_gather(
+    node: ir.Node, cut: Cut
+) -> list[tuple[ir.Value, Cut]] | None:
     data, indices = first(node), operand(node, 1)
     shape, places = shape_of(data), shape_of(indices)
     if shape is None or places is None or indices is None:
@@ -152,7 +168,9 @@ def _behind_gather(node: ir.Node, cut: Cut) -> list[tuple[ir.Value, Cut]] | None
     return [(data, Cut(cut.axis - len(places) + 1, cut.start, cut.end))]
 
 
-def _same_axis(shape: Sequence[int], result: Sequence[int], axis: int) -> int | None:
+def _same_axis(
+    shape: Sequence[int], result: Sequence[int], axis: int
+) -> int | None:
     """The axis of x that a reshape leaves as this one of its result: as long, with as much in front of it."""
     for other, size in enumerate(shape):
         if size == result[axis] and prod(shape[:other]) == prod(result[:axis]):
@@ -162,7 +180,10 @@ def _same_axis(shape: Sequence[int], result: Sequence[int], axis: int) -> int | 
 
 def _pads(node: ir.Node, axis: int) -> tuple[int, int] | None:
     """Before and after one axis, where all axes are padded with a constant."""
-    pads, rank = constant_integers(operand(node, 1)), len(shape_of(first(node)) or ())
+    pads, rank = (
+        constant_integers(operand(node, 1)),
+        len(shape_of(first(node)) or ()),
+    )
     if (
         pads is None
         or len(pads) != 2 * rank
@@ -186,16 +207,27 @@ def _within_pad(node: ir.Node, cut: Cut) -> Cut | None:
     ):
         return None
     start, end = cut.start - sides[0], cut.end - sides[0]
-    return Cut(cut.axis, start, end) if start >= 0 and end <= shape[cut.axis] else None
+    return (
+        Cut(cut.axis, start, end)
+        if start >= 0 and end <= shape[cut.axis]
+        else None
+    )
 
 
 def _sliced(patch: Patch, value: ir.Value, cut: Cut) -> ir.Value:
     shape = shape_of(value) or ()
     if (cut.start, cut.end) == (0, shape[cut.axis]):
         return value
-    bounds = {"starts": cut.start, "ends": cut.end, "axes": cut.axis, "steps": 1}
+    bounds = {
+        "starts": cut.start,
+        "ends": cut.end,
+        "axes": cut.axis,
+        "steps": 1,
+    }
     made = patch.add(
-        "Slice", value, *(patch.axes([number], role) for role, number in bounds.items())
+        "Slice",
+        value,
+        *(patch.axes([number], role) for role, number in bounds.items()),
     )
     made.type = value.type
     made.shape = ir.Shape(
@@ -235,7 +267,10 @@ def _pull_pad(patch: Patch, node: ir.Node, cut: Cut) -> ir.Value:
     if _pads(node, cut.axis) != (0, 0) and inner is not None:
         return patch.add("Identity", _sliced(patch, first(node), inner))
     return patch.add(
-        "Pad", _sliced(patch, first(node), cut), *node.inputs[1:], mode="constant"
+        "Pad",
+        _sliced(patch, first(node), cut),
+        *node.inputs[1:],
+        mode="constant",
     )
 
 
@@ -251,13 +286,16 @@ def _pull_reshape(patch: Patch, node: ir.Node, cut: Cut) -> ir.Value:
 def _pull_transpose(patch: Patch, node: ir.Node, cut: Cut) -> ir.Value:
     value, moved = (_behind(node, cut) or [])[0]
     perm = (
-        ints_attribute(node, "perm") or tuple(range(len(shape_of(value) or ())))[::-1]
+        ints_attribute(node, "perm")
+        or tuple(range(len(shape_of(value) or ())))[::-1]
     )
     return patch.add("Transpose", _sliced(patch, value, moved), perm=perm)
 
 
 def _pull_slice(patch: Patch, node: ir.Node, cut: Cut) -> ir.Value:
-    return patch.add("Slice", _sliced(patch, first(node), cut), *node.inputs[1:])
+    return patch.add(
+        "Slice", _sliced(patch, first(node), cut), *node.inputs[1:]
+    )
 
 
 def _pull_gather(patch: Patch, node: ir.Node, cut: Cut) -> ir.Value:

@@ -37,7 +37,9 @@ def pull_transposes(model: ir.Model) -> int:
             or sole_user(maker.outputs[0]) is not node
         ):
             continue
-        if shape_of(first(maker)) != shape or not _is_of_a_picture(first(maker)):
+        if shape_of(first(maker)) != shape or not _is_of_a_picture(
+            first(maker)
+        ):
             continue
         patch = Patch(node)
         full = array.reshape((1,) * (len(shape) - array.ndim) + array.shape)
@@ -54,6 +56,8 @@ def pull_transposes(model: ir.Model) -> int:
 
 
 def _is_of_a_picture(value: ir.Value) -> bool:
-    while (node := producer(value, "Transpose", "Slice", "Mul", "Add")) is not None:
+    while (
+        node := producer(value, "Transpose", "Slice", "Mul", "Add")
+    ) is not None:
         value = first(node)
     return picture_layout_of(value) is not None

@@ -20,6 +20,8 @@ def remove_empty_operands(model: ir.Model) -> int:
         if not full or len(full) == len(node.inputs):
             continue
         patch = Patch(node)
-        patch.finish(patch.add("Concat", *full, axis=int_attribute(node, "axis", 0)))
+        patch.finish(
+            patch.add("Concat", *full, axis=int_attribute(node, "axis", 0))
+        )
         count += 1
     return count

@@ -28,16 +28,23 @@ def remove_identities(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, *_OPERATORS):
         if any(
-            output.uses() or output.is_graph_output() for output in node.outputs[1:]
+            output.uses() or output.is_graph_output()
+            for output in node.outputs[1:]
         ) or not _is_identity(node):
             continue
         if bypass(node, first(node)):
             count += 1
-        elif node.op_type != "Reshape" and (shape := shape_of(first(node))) is not None:
+        elif (
+            node.op_type != "Reshape"
+            and (shape := shape_of(first(node))) is not None
+        ):
             patch = Patch(node)
             patch.finish(
                 patch.add(
-                    "Reshape", first(node), patch.axes(shape, "shape"), allowzero=0
+                    "Reshape",
+                    first(node),
+                    patch.axes(shape, "shape"),
+                    allowzero=0,
                 )
             )
             count += 1
@@ -53,7 +60,10 @@ def _is_identity(node: ir.Node) -> bool:  # one line per operator
         case "Dropout":
             return _never_trains(node)
         case "Cast":
-            return x.dtype is not None and x.dtype == node.attributes["to"].as_int()
+            return (
+                x.dtype is not None
+                and x.dtype == node.attributes["to"].as_int()
+            )
         case "Transpose":
             permutation = ints_attribute(node, "perm")
             return shape is not None and permutation == tuple(range(len(shape)))

@@ -21,7 +21,10 @@ def remove_reshape_pairs(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "Softmax", *_OF_ONE_ELEMENT):
-        before, after = producer(node.inputs[0], "Reshape"), sole_user(node.outputs[0])
+        before, after = (
+            producer(node.inputs[0], "Reshape"),
+            sole_user(node.outputs[0]),
+        )
         if (
             before is None
             or after is None
@@ -49,8 +52,14 @@ def remove_reshape_pairs(model: ir.Model) -> int:
     return count
 
 
-def _fits(node: ir.Node, shape: tuple[int, ...], inner: tuple[int, ...]) -> bool:
+def _fits(
+    node: ir.Node, shape: tuple[int, ...], inner: tuple[int, ...]
+) -> bool:
     if node.op_type == "Softmax":
-        axis = node.attributes["axis"].as_int() if "axis" in node.attributes else -1
+        axis = (
+            node.attributes["axis"].as_int()
+            if "axis" in node.attributes
+            else -1
+        )
         return axis % len(inner) == len(inner) - 1 and shape[-1] == inner[-1]
     return all(scalar(value) is not None for value in node.inputs[1:])

@@ -26,7 +26,9 @@ def canonicalize_reshape(model: ir.Model) -> int:
         shape = shape_of(node.outputs[0])
         if shape is None or 0 in shape:
             continue
-        inner = producer(first(node), "Reshape", "Flatten", "Squeeze", "Unsqueeze")
+        inner = producer(
+            first(node), "Reshape", "Flatten", "Squeeze", "Unsqueeze"
+        )
         if inner is not None:
             node.replace_input_with(0, first(inner))
         elif _is_written(node, shape):
@@ -37,7 +39,10 @@ def canonicalize_reshape(model: ir.Model) -> int:
             patch = Patch(node)
             patch.finish(
                 patch.add(
-                    "Reshape", first(node), patch.axes(shape, "shape"), allowzero=0
+                    "Reshape",
+                    first(node),
+                    patch.axes(shape, "shape"),
+                    allowzero=0,
                 )
             )
         count += 1

@@ -71,7 +71,10 @@ def _write_slice(node: ir.Node) -> bool:
     }
     wanted = tuple(
         zip(
-            *((s, max(s, e), axis, t) for axis, (s, e, t) in sorted(spans.items())),
+            *(
+                (s, max(s, e), axis, t)
+                for axis, (s, e, t) in sorted(spans.items())
+            ),
             strict=True,
         )
     )

@@ -18,8 +18,15 @@ def add_masks_last(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "Add"):
         for index in (0, 1):
-            inner, x = producer(node.inputs[index], "Add"), node.inputs[1 - index]
-            parts = None if inner is None or constant(x) is not None else _parts(inner)
+            inner, x = (
+                producer(node.inputs[index], "Add"),
+                node.inputs[1 - index],
+            )
+            parts = (
+                None
+                if inner is None or constant(x) is not None
+                else _parts(inner)
+            )
             if (
                 parts is None
                 or x is None
@@ -28,7 +35,9 @@ def add_masks_last(model: ir.Model) -> int:
             ):
                 continue
             patch = Patch(node)
-            patch.finish(patch.add("Add", patch.add("Add", x, parts[0]), parts[1]))
+            patch.finish(
+                patch.add("Add", patch.add("Add", x, parts[0]), parts[1])
+            )
             count += 1
             break
     return count

@@ -22,7 +22,10 @@ def lower_batch_normalization(model: ir.Model) -> int:
         if affine is None or shape is None:
             continue
         patch = Patch(node)
-        scale, shift = affine.scale.astype(np.float32), affine.shift.astype(np.float32)
+        scale, shift = (
+            affine.scale.astype(np.float32),
+            affine.shift.astype(np.float32),
+        )
         if len(shape) == 4:
             weight = patch.constant(scale.reshape(-1, 1, 1, 1), "weight")
             value = patch.add(
@@ -32,7 +35,9 @@ def lower_batch_normalization(model: ir.Model) -> int:
         else:
             channel = (1, -1, *(1,) * (len(shape) - 2))
             scaled = patch.add(
-                "Mul", first(node), patch.constant(scale.reshape(channel), "scale")
+                "Mul",
+                first(node),
+                patch.constant(scale.reshape(channel), "scale"),
             )
             value = patch.add(
                 "Add", scaled, patch.constant(shift.reshape(channel), "shift")

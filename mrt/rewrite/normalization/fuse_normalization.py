@@ -48,14 +48,19 @@ def fuse_normalization(model: ir.Model) -> int:
     one number for each row. Equal to rounding.
     """
     return sum(
-        _fuse_normalization(node) or _fuse_softmax(node) for node in nodes(model, "Div")
+        _fuse_normalization(node) or _fuse_softmax(node)
+        for node in nodes(model, "Div")
     )
 
 
 def _fuse_normalization(node: ir.Node) -> bool:
     root = producer(_bare(node.inputs[1]), "Sqrt")
     difference = producer(_bare(first(node)), "Sub")
-    if root is None or difference is None or difference.outputs[0].shape is None:
+    if (
+        root is None
+        or difference is None
+        or difference.outputs[0].shape is None
+    ):
         return False
     variance, epsilon = _without_epsilon(_bare(first(root)))
     found = _variance(variance)
@@ -70,7 +75,9 @@ def _fuse_normalization(node: ir.Node) -> bool:
         return False
     ratio = found.factor * found.count  # 1, or n / (n - 1)
     patch = Patch(node)
-    value = add_normalized(patch, found.value, shape, found.axes, epsilon / ratio)
+    value = add_normalized(
+        patch, found.value, shape, found.axes, epsilon / ratio
+    )
     if not found.exact:
         value = patch.add(
             "Mul",
@@ -146,7 +153,9 @@ def _variance(value: ir.Value) -> _Mean | None:
     value = value if held is None else _bare(first(held))
     if (mean := _mean(value)) is not None:
         squared = _squared(mean.value)
-        difference = producer(_bare(squared), "Sub") if squared is not None else None
+        difference = (
+            producer(_bare(squared), "Sub") if squared is not None else None
+        )
         found = (
             _Mean(first(difference), mean.axes, mean.factor)
             if difference is not None
@@ -167,7 +176,10 @@ def _variance_of_moments(value: ir.Value) -> _Mean | None:
     node = producer(value, "Sub")
     if node is None:
         return None
-    second, first_squared = _mean(_bare(first(node))), _squared(_bare(node.inputs[1]))
+    second, first_squared = (
+        _mean(_bare(first(node))),
+        _squared(_bare(node.inputs[1])),
+    )
     whole, average = (
         None if second is None else _squared(second.value),
         first_squared and _mean(_bare(first_squared)),
@@ -180,14 +192,20 @@ def _variance_of_moments(value: ir.Value) -> _Mean | None:
     ):
         return None
     same = _bare(whole) is _bare(average.value) and second.axes == average.axes
-    same = same and shape_of(second.value) == shape_of(average.value) == shape_of(whole)
+    same = same and shape_of(second.value) == shape_of(
+        average.value
+    ) == shape_of(whole)
     return _Mean(whole, second.axes, second.factor) if same else None
 
 
 def _mean(value: ir.Value) -> _Mean | None:
     product = producer(value, "Mul")
     factor = None if product is None else scalar(operand(product, 1))
-    total = None if product is None else producer(_bare(first(product)), "ReduceSum")
+    total = (
+        None
+        if product is None
+        else producer(_bare(first(product)), "ReduceSum")
+    )
     axes = None if total is None else constant_integers(operand(total, 1))
     if (
         total is None
@@ -203,7 +221,9 @@ def _mean(value: ir.Value) -> _Mean | None:
 def _squared(value: ir.Value) -> ir.Value | None:
     node = producer(value, "Mul")
     return (
-        first(node) if node is not None and node.inputs[0] is node.inputs[1] else None
+        first(node)
+        if node is not None and node.inputs[0] is node.inputs[1]
+        else None
     )
 
 
@@ -216,7 +236,9 @@ def _is_deviation(difference: ir.Node, found: _Mean) -> bool:
         and mean is not None
         and mean.exact
         and _bare(first(difference)) is _bare(found.value)
-        and shape_of(first(difference)) == shape == shape_of(difference.outputs[0])
+        and shape_of(first(difference))
+        == shape
+        == shape_of(difference.outputs[0])
         and _bare(mean.value) is _bare(found.value)
         and mean.axes == found.axes
         and shape_of(mean.value) == shape
@@ -235,7 +257,8 @@ def _spans(
     if producer(value, "Expand") is not None and own == shape:
         return _spans(first(_node(value)), shape, axes)
     return all(
-        size == (1 if axis in axes else shape[axis]) for axis, size in enumerate(own)
+        size == (1 if axis in axes else shape[axis])
+        for axis, size in enumerate(own)
     )
 
 

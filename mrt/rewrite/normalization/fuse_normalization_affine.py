@@ -28,9 +28,15 @@ def fuse_normalization_affine(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "Mul", "Add"):
-        maker = producer(node.inputs[0], "LayerNormalization", "InstanceNormalization")
+        maker = producer(
+            node.inputs[0], "LayerNormalization", "InstanceNormalization"
+        )
         array = constant(operand(node, 1))
-        if maker is None or array is None or sole_user(maker.outputs[0]) is not node:
+        if (
+            maker is None
+            or array is None
+            or sole_user(maker.outputs[0]) is not node
+        ):
             continue
         scale, shift = constant(operand(maker, 1)), constant(operand(maker, 2))
         numbers = _as_parameters(maker, array)
@@ -59,8 +65,13 @@ def fuse_normalization_affine(model: ir.Model) -> int:
             "epsilon": float_attribute(maker, "epsilon", 1e-5)
         }
         if maker.op_type == "LayerNormalization":
-            attributes |= {"axis": int_attribute(maker, "axis", -1), "stash_type": 1}
-        patch.finish(patch.add(maker.op_type, first(maker), *constants, **attributes))
+            attributes |= {
+                "axis": int_attribute(maker, "axis", -1),
+                "stash_type": 1,
+            }
+        patch.finish(
+            patch.add(maker.op_type, first(maker), *constants, **attributes)
+        )
         count += 1
     return count
 
@@ -76,6 +87,6 @@ def _as_parameters(maker: ir.Node, array: Array) -> Real | None:
     aligned = array.reshape((1,) * (len(shape) - array.ndim) + array.shape)
     if any(size != 1 for size in aligned.shape[:axis]):
         return None
-    return np.broadcast_to(aligned.reshape(aligned.shape[axis:]), shape[axis:]).astype(
-        np.float64
-    )
+    return np.broadcast_to(
+        aligned.reshape(aligned.shape[axis:]), shape[axis:]
+    ).astype(np.float64)

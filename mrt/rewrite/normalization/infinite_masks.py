@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from mrt.graph.operators import REARRANGEMENTS
 from mrt.graph.patch import Patch
 from mrt.graph.values import constant, nodes, operand, sole_user
 
 # exp of anything so far below a float32 logit is 0, and the sum with a logit is still finite.
 SHUT = np.float32(-1e9)
-
-_MOVEMENT = ("Reshape", "Transpose", "Identity")
 
 
 def replace_infinite_masks(model: ir.Model) -> int:
@@ -27,14 +26,20 @@ def replace_infinite_masks(model: ir.Model) -> int:
         for index in range(node.op_type == "Where", len(node.inputs)):
             array = constant(operand(node, index))
             if array is not None and np.isneginf(array).any():
-                finite = np.where(np.isneginf(array), SHUT, array).astype(np.float32)
-                node.replace_input_with(index, Patch(node).constant(finite, "mask"))
+                finite = np.where(np.isneginf(array), SHUT, array).astype(
+                    np.float32
+                )
+                node.replace_input_with(
+                    index, Patch(node).constant(finite, "mask")
+                )
                 count += 1
     return count
 
 
 def _leads_to_softmax(node: ir.Node) -> bool:
-    between = (*_MOVEMENT, "Add") if node.op_type == "Where" else _MOVEMENT
+    between = (
+        (*REARRANGEMENTS, "Add") if node.op_type == "Where" else REARRANGEMENTS
+    )
     reader = sole_user(node.outputs[0])
     while reader is not None and reader.op_type in between:
         reader = sole_user(reader.outputs[0])

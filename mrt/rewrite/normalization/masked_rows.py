@@ -22,7 +22,9 @@ _MASKS = (
     "Where",
 )
 _ON_THE_WAY = (*_MASKS, "Squeeze")
-_HALF = SHUT / 2  # no logit reaches so far, and a sum of a mask and logits no less
+_HALF = (
+    SHUT / 2
+)  # no logit reaches so far, and a sum of a mask and logits no less
 
 
 def rewrite_masked_rows(model: ir.Model) -> int:
@@ -68,7 +70,9 @@ def _write(node: ir.Node) -> bool:
     return True
 
 
-def _made_of(mask: ir.Value) -> tuple[list[tuple[ir.Node, int]], list[ir.Value]]:
+def _made_of(
+    mask: ir.Value,
+) -> tuple[list[tuple[ir.Node, int]], list[ir.Value]]:
     """Where constants with -inf come into a mask, and every value on the way."""
     infinite, computed, waiting = [], [mask], [mask]
     while waiting:

@@ -36,7 +36,11 @@ def canonicalize_normalization(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, *_WRITERS):
         shape = shape_of(first(node))
-        if shape is not None and len(shape) > 0 and node.outputs[0].shape is not None:
+        if (
+            shape is not None
+            and len(shape) > 0
+            and node.outputs[0].shape is not None
+        ):
             count += _WRITERS[node.op_type](node, shape)
     return count
 
@@ -44,7 +48,9 @@ def canonicalize_normalization(model: ir.Model) -> int:
 def _write_layer_norm(node: ir.Node, shape: Shape) -> bool:
     axis = int_attribute(node, "axis", -1) % len(shape)
     parts = [constant(operand(node, 1)), constant(operand(node, 2))]
-    if any(output.uses() or output.is_graph_output() for output in node.outputs[1:]):
+    if any(
+        output.uses() or output.is_graph_output() for output in node.outputs[1:]
+    ):
         return _write_moments(node, shape, axis)
     if int_attribute(node, "axis", -1) == axis and all(
         part is not None and part.shape == shape[axis:] for part in parts
@@ -64,7 +70,8 @@ def _write_layer_norm(node: ir.Node, shape: Shape) -> bool:
             np.zeros(()) if parts[1] is None else parts[1],
         )
         full = [
-            np.broadcast_to(part, shape[axis:]).astype(np.float32) for part in filled
+            np.broadcast_to(part, shape[axis:]).astype(np.float32)
+            for part in filled
         ]
         scale, shift = (
             patch.constant(part, role)
@@ -91,27 +98,38 @@ def _write_layer_norm(node: ir.Node, shape: Shape) -> bool:
 def _write_moments(node: ir.Node, shape: Shape, axis: int) -> bool:
     """Its second output is the mean, its third the reciprocal of the deviation."""
     axes = tuple(range(axis, len(shape)))
-    for output, role in zip(node.outputs[1:], ("mean", "deviation"), strict=False):
+    for output, role in zip(
+        node.outputs[1:], ("mean", "deviation"), strict=False
+    ):
         if not output.uses() and not output.is_graph_output():
             continue
         patch = Patch(node, output)
-        value = patch.add("ReduceMean", first(node), patch.axes(axes), keepdims=1)
+        value = patch.add(
+            "ReduceMean", first(node), patch.axes(axes), keepdims=1
+        )
         if role == "deviation":
             centred = patch.add("Sub", first(node), value)
             squares = patch.add("Mul", centred, centred)
-            variance = patch.add("ReduceMean", squares, patch.axes(axes), keepdims=1)
+            variance = patch.add(
+                "ReduceMean", squares, patch.axes(axes), keepdims=1
+            )
             epsilon = patch.constant(
-                np.array(float_attribute(node, "epsilon", 1e-5), np.float32), "epsilon"
+                np.array(float_attribute(node, "epsilon", 1e-5), np.float32),
+                "epsilon",
             )
             value = patch.add(
-                "Reciprocal", patch.add("Sqrt", patch.add("Add", variance, epsilon))
+                "Reciprocal",
+                patch.add("Sqrt", patch.add("Add", variance, epsilon)),
             )
         patch.take_over(value)
     return True
 
 
 def _affine(
-    patch: Patch, value: ir.Value, scale: ir.Value | None, shift: ir.Value | None
+    patch: Patch,
+    value: ir.Value,
+    scale: ir.Value | None,
+    shift: ir.Value | None,
 ) -> ir.Value:
     value = value if scale is None else patch.add("Mul", value, scale)
     return value if shift is None else patch.add("Add", value, shift)
@@ -140,7 +158,12 @@ def _write_instance_norm(node: ir.Node, shape: Shape) -> bool:
 def _write_mean_variance(node: ir.Node, shape: Shape) -> bool:
     given = ints_attribute(node, "axes")
     axes = tuple(
-        sorted({axis % len(shape) for axis in ((0, 2, 3) if given is None else given)})
+        sorted(
+            {
+                axis % len(shape)
+                for axis in ((0, 2, 3) if given is None else given)
+            }
+        )
     )
     if (
         shape[0] == 1 and axes[:1] == (0,) and len(axes) > 1
@@ -160,14 +183,20 @@ def _write_lp_norm(node: ir.Node, shape: Shape) -> bool:
         else patch.add("Mul", first(node), first(node))
     )
     norm = patch.add(
-        "ReduceSum", parts, patch.axes((axis,)), keepdims=1, noop_with_empty_axes=0
+        "ReduceSum",
+        parts,
+        patch.axes((axis,)),
+        keepdims=1,
+        noop_with_empty_axes=0,
     )
     above_zero = patch.add(
         "Add", norm, patch.constant(np.array(NO_EPSILON, np.float32), "epsilon")
     )
     patch.finish(
         patch.add(
-            "Div", first(node), above_zero if one else patch.add("Sqrt", above_zero)
+            "Div",
+            first(node),
+            above_zero if one else patch.add("Sqrt", above_zero),
         )
     )
     return True

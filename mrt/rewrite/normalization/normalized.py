@@ -42,11 +42,18 @@ def _layer_norm(
 ) -> ir.Value:
     parts = _ones_and_zeros(patch, shape[axis:])
     return patch.add(
-        "LayerNormalization", x, *parts, axis=axis, epsilon=epsilon, stash_type=1
+        "LayerNormalization",
+        x,
+        *parts,
+        axis=axis,
+        epsilon=epsilon,
+        stash_type=1,
     )
 
 
-def _ones_and_zeros(patch: Patch, shape: tuple[int, ...]) -> tuple[ir.Value, ir.Value]:
+def _ones_and_zeros(
+    patch: Patch, shape: tuple[int, ...]
+) -> tuple[ir.Value, ir.Value]:
     return (
         patch.constant(np.ones(shape, np.float32), "scale"),
         patch.constant(np.zeros(shape, np.float32), "shift"),

@@ -21,13 +21,16 @@ def lower_softmax(model: ir.Model) -> int:
         axis, last = int_attribute(node, "axis", -1) % rank, rank - 1
         if axis != last:
             swap = tuple(
-                {axis: last, last: axis}.get(index, index) for index in range(rank)
+                {axis: last, last: axis}.get(index, index)
+                for index in range(rank)
             )
             patch = Patch(node)
             turned = patch.add("Transpose", first(node), perm=swap)
             patch.finish(
                 patch.add(
-                    "Transpose", patch.add(node.op_type, turned, axis=last), perm=swap
+                    "Transpose",
+                    patch.add(node.op_type, turned, axis=last),
+                    perm=swap,
                 )
             )
         elif int_attribute(node, "axis", -1) != last:

@@ -21,7 +21,11 @@ def lower_average_pool(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "AveragePool"):
-        window, x, y = window_of(node), shape_of(first(node)), shape_of(node.outputs[0])
+        window, x, y = (
+            window_of(node),
+            shape_of(first(node)),
+            shape_of(node.outputs[0]),
+        )
         if window is None or x is None or y is None:
             continue
         pads = (
@@ -44,7 +48,9 @@ def lower_average_pool(model: ir.Model) -> int:
 def _to_convolution(node: ir.Node, window: Window, *, channels: int) -> None:
     patch = Patch(node)
     mean = np.full(
-        (channels, 1, *window.kernel), 1.0 / math.prod(window.kernel), np.float32
+        (channels, 1, *window.kernel),
+        1.0 / math.prod(window.kernel),
+        np.float32,
     )
     value = patch.add(
         "Conv", first(node), patch.constant(mean, "weight"), patch.constant(np.zeros(channels, np.float32), "bias"),
@@ -54,7 +60,9 @@ def _to_convolution(node: ir.Node, window: Window, *, channels: int) -> None:
     patch.finish(value)
 
 
-def _drop_ceil_mode(node: ir.Node, window: Window, pads: tuple[int, ...]) -> None:
+def _drop_ceil_mode(
+    node: ir.Node, window: Window, pads: tuple[int, ...]
+) -> None:
     set_attributes(node, ceil_mode=0)
     if not int_attribute(node, "count_include_pad", 0) or not any(window.pads):
         set_attributes(node, pads=pads, count_include_pad=0)

@@ -37,7 +37,11 @@ def lower_dilated_and_lp_pool(model: ir.Model) -> int:
 
 def _dilated_max(node: ir.Node) -> bool:
     """One axis after the other. A tap that lies in the padding stands for another tap of its window."""
-    window, x, y = window_of(node), shape_of(first(node)), shape_of(node.outputs[0])
+    window, x, y = (
+        window_of(node),
+        shape_of(first(node)),
+        shape_of(node.outputs[0]),
+    )
     if (
         window is None
         or x is None
@@ -56,12 +60,16 @@ def _dilated_max(node: ir.Node) -> bool:
         )
         indices = np.arange(y[axis])[:, None] * window.strides[place] + taps
         inside = (indices >= 0) & (indices < x[axis])
-        fallback = np.take_along_axis(indices, inside.argmax(axis=1)[:, None], axis=1)
+        fallback = np.take_along_axis(
+            indices, inside.argmax(axis=1)[:, None], axis=1
+        )
         columns = np.where(inside, indices, fallback).T
         if not inside.any(axis=1).all():
             return False
         parts = [
-            patch.add("Gather", value, patch.axes(column.tolist(), "taps"), axis=axis)
+            patch.add(
+                "Gather", value, patch.axes(column.tolist(), "taps"), axis=axis
+            )
             for column in columns
         ]
         value = parts[0]
@@ -72,7 +80,11 @@ def _dilated_max(node: ir.Node) -> bool:
 
 
 def _dilated_average(node: ir.Node) -> bool:
-    window, x, y = window_of(node), shape_of(first(node)), shape_of(node.outputs[0])
+    window, x, y = (
+        window_of(node),
+        shape_of(first(node)),
+        shape_of(node.outputs[0]),
+    )
     if (
         window is None
         or x is None
@@ -94,7 +106,9 @@ def _dilated_average(node: ir.Node) -> bool:
             np.arange(window.kernel[place]) * window.dilations[place]
             - window.pads[place]
         )
-        indices = np.arange(y[place + 2])[:, None] * window.strides[place] + taps
+        indices = (
+            np.arange(y[place + 2])[:, None] * window.strides[place] + taps
+        )
         before, behind = (
             (window.pads[place], window.pads[place + len(window.kernel)])
             if with_pads
@@ -117,7 +131,11 @@ def _dilated_average(node: ir.Node) -> bool:
 
 
 def _powers(node: ir.Node) -> bool:
-    window, x, y = window_of(node), shape_of(first(node)), shape_of(node.outputs[0])
+    window, x, y = (
+        window_of(node),
+        shape_of(first(node)),
+        shape_of(node.outputs[0]),
+    )
     if window is None or x is None or y is None or _is_large(window, x, y):
         return False
     patch, p = Patch(node), int_attribute(node, "p", 2)
@@ -134,7 +152,10 @@ def _powers(node: ir.Node) -> bool:
     taps = _taps(patch, patch.add("Abs", first(node)), window, x, y)
     patch.finish(
         patch.add(
-            "Reshape", _norm(patch, taps, p, (0,)), patch.axes(y, "shape"), allowzero=0
+            "Reshape",
+            _norm(patch, taps, p, (0,)),
+            patch.axes(y, "shape"),
+            allowzero=0,
         )
     )
     return True
@@ -149,7 +170,11 @@ def _all_powers(node: ir.Node) -> bool:
     if p in (1, 2):
         patch.finish(
             patch.add(
-                f"ReduceL{p}", first(node), axes, keepdims=1, noop_with_empty_axes=0
+                f"ReduceL{p}",
+                first(node),
+                axes,
+                keepdims=1,
+                noop_with_empty_axes=0,
             )
         )
     else:
@@ -161,7 +186,9 @@ def _all_powers(node: ir.Node) -> bool:
 
 def _is_large(window: Window, x: tuple[int, ...], y: tuple[int, ...]) -> bool:
     """More numbers than a rewrite may make up: of taps along an axis, of places, of weights; or too many pieces."""
-    taps = max(size * kernel for size, kernel in zip(y[2:], window.kernel, strict=True))
+    taps = max(
+        size * kernel for size, kernel in zip(y[2:], window.kernel, strict=True)
+    )
     numbers = max(taps, math.prod(y[2:]), math.prod(window.kernel) * x[1])
     return numbers > LARGEST_RESULT or max(window.kernel) > MOST_TAPS
 
@@ -170,20 +197,30 @@ def _raised(patch: Patch, x: ir.Value, p: int) -> ir.Value:
     return patch.add("Mul", x, x) if p == 2 else patch.add("Abs", x)
 
 
-def _norm(patch: Patch, sizes: ir.Value, p: int, axes: Iterable[int]) -> ir.Value:
+def _norm(
+    patch: Patch, sizes: ir.Value, p: int, axes: Iterable[int]
+) -> ir.Value:
     """m * (sum of (size / m)^p)^(1/p), m the greatest size: of small numbers the powers would vanish beside those of great ones."""
     over = patch.axes(list(axes), "over")
-    greatest = patch.add("ReduceMax", sizes, over, keepdims=1, noop_with_empty_axes=0)
+    greatest = patch.add(
+        "ReduceMax", sizes, over, keepdims=1, noop_with_empty_axes=0
+    )
     divisor = patch.add(
-        "Max", greatest, patch.constant(np.array(SMALLEST, np.float32), "smallest")
+        "Max",
+        greatest,
+        patch.constant(np.array(SMALLEST, np.float32), "smallest"),
     )
     powers = patch.add(
         "Pow",
         patch.add("Div", sizes, divisor),
         patch.constant(np.array(p, np.float32), "p"),
     )
-    total = patch.add("ReduceSum", powers, over, keepdims=1, noop_with_empty_axes=0)
-    root = patch.add("Pow", total, patch.constant(np.array(1 / p, np.float32), "root"))
+    total = patch.add(
+        "ReduceSum", powers, over, keepdims=1, noop_with_empty_axes=0
+    )
+    root = patch.add(
+        "Pow", total, patch.constant(np.array(1 / p, np.float32), "root")
+    )
     return patch.add("Mul", root, greatest)
 
 
@@ -212,10 +249,15 @@ def _taps(
     )
     parts = []
     for place in np.ndindex(*window.kernel):
-        starts = [tap * step for tap, step in zip(place, window.dilations, strict=True)]
+        starts = [
+            tap * step
+            for tap, step in zip(place, window.dilations, strict=True)
+        ]
         ends = [
             start + (size - 1) * step + 1
-            for start, size, step in zip(starts, y[2:], window.strides, strict=True)
+            for start, size, step in zip(
+                starts, y[2:], window.strides, strict=True
+            )
         ]
         part = patch.add(
             "Slice",
@@ -240,9 +282,14 @@ def _total(
 ) -> ir.Value:
     """The sum over each window, by a depthwise convolution with ones."""
     channels, pads = x[1], pads_to_the_end(window, x[2:], y[2:])
-    ones = patch.constant(np.ones((channels, 1, *window.kernel), np.float32), "ones")
+    ones = patch.constant(
+        np.ones((channels, 1, *window.kernel), np.float32), "ones"
+    )
     total = patch.add(
-        "Conv", value, ones, patch.constant(np.zeros(channels, np.float32), "bias")
+        "Conv",
+        value,
+        ones,
+        patch.constant(np.zeros(channels, np.float32), "bias"),
     )
     maker = total.producer()
     assert maker is not None

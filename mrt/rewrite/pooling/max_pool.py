@@ -13,7 +13,11 @@ def lower_max_pool(model: ir.Model) -> int:
     """MaxPool with ceil_mode 1 -> the same with ceil_mode 0 and pads extended at the end. Equal: padding never wins."""
     count = 0
     for node in nodes(model, "MaxPool"):
-        window, x, y = window_of(node), shape_of(first(node)), shape_of(node.outputs[0])
+        window, x, y = (
+            window_of(node),
+            shape_of(first(node)),
+            shape_of(node.outputs[0]),
+        )
         if (
             not int_attribute(node, "ceil_mode", 0)
             or window is None
@@ -21,7 +25,9 @@ def lower_max_pool(model: ir.Model) -> int:
             or y is None
         ):
             continue
-        set_attributes(node, ceil_mode=0, pads=pads_to_the_end(window, x[2:], y[2:]))
+        set_attributes(
+            node, ceil_mode=0, pads=pads_to_the_end(window, x[2:], y[2:])
+        )
         count += 1
     return count
 
@@ -36,5 +42,11 @@ def pads_to_the_end(
         (out - 1) * s + e
         for out, s, e in zip(y, window.strides, window.extent, strict=True)
     ]
-    needed = [r - size - begin for r, size, begin in zip(reach, x, begins, strict=True)]
-    return (*begins, *(max(end, need) for end, need in zip(ends, needed, strict=True)))
+    needed = [
+        r - size - begin
+        for r, size, begin in zip(reach, x, begins, strict=True)
+    ]
+    return (
+        *begins,
+        *(max(end, need) for end, need in zip(ends, needed, strict=True)),
+    )

@@ -22,7 +22,10 @@ from mrt.graph.values import (
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 from mrt.rewrite.linear.conv_pool_attributes import Window, window_of
 
-_INT64, _BOOL = ir.TensorType(ir.DataType.INT64), ir.TensorType(ir.DataType.BOOL)
+_INT64, _BOOL = (
+    ir.TensorType(ir.DataType.INT64),
+    ir.TensorType(ir.DataType.BOOL),
+)
 
 
 def lower_max_unpool(model: ir.Model) -> int:
@@ -67,7 +70,9 @@ def _unpool(node: ir.Node) -> bool:
     return True
 
 
-def _lies_side_by_side(window: Window, x: tuple[int, ...], y: tuple[int, ...]) -> bool:
+def _lies_side_by_side(
+    window: Window, x: tuple[int, ...], y: tuple[int, ...]
+) -> bool:
     covered = all(
         size == count * kernel
         for size, count, kernel in zip(x[2:], y[2:], window.kernel, strict=True)
@@ -81,7 +86,10 @@ def _lies_side_by_side(window: Window, x: tuple[int, ...], y: tuple[int, ...]) -
 
 
 def _result(
-    node: ir.Node, outer: tuple[int, ...], kernel: tuple[int, ...], y: tuple[int, ...]
+    node: ir.Node,
+    outer: tuple[int, ...],
+    kernel: tuple[int, ...],
+    y: tuple[int, ...],
 ) -> tuple[int, ...] | None:
     """The shape that the node says it gives."""
     if operand(node, 2) is not None:
@@ -100,7 +108,12 @@ def _inferred(node: ir.Node, y: tuple[int, ...]) -> tuple[int, ...]:
         ints_attribute(node, "pads") or (0, 0) * len(kernel),
     )
     ends = zip(
-        y[2:], kernel, strides, pads[: len(kernel)], pads[len(kernel) :], strict=True
+        y[2:],
+        kernel,
+        strides,
+        pads[: len(kernel)],
+        pads[len(kernel) :],
+        strict=True,
     )
     return tuple(
         (size - 1) * stride + extent - before - after
@@ -162,20 +175,26 @@ def _scatter(node: ir.Node) -> bool:
         return False
     patch = Patch(node)
     zeros = patch.constant(np.zeros(math.prod(inferred), np.float32), "zeros")
-    row = patch.add("Reshape", first(node), patch.axes((-1,), "row"), allowzero=0)
+    row = patch.add(
+        "Reshape", first(node), patch.axes((-1,), "row"), allowzero=0
+    )
     indices = patch.constant(places.reshape(-1).astype(np.int64), "places")
     scattered = patch.add("ScatterElements", zeros, indices, row, axis=0)
     image_axes = patch.axes(inferred, "image")
     image = patch.add("Reshape", scattered, image_axes, allowzero=0)
     before = [0] * len(inferred)
-    after = [more - size for more, size in zip(requested, inferred, strict=True)]
+    after = [
+        more - size for more, size in zip(requested, inferred, strict=True)
+    ]
     pads = patch.axes((*before, *after), "pads")
     patch.output.shape = ir.Shape(requested)
     patch.finish(patch.add("Pad", image, pads, mode="constant"))
     return True
 
 
-def _requested(node: ir.Node, inferred: tuple[int, ...]) -> tuple[int, ...] | None:
+def _requested(
+    node: ir.Node, inferred: tuple[int, ...]
+) -> tuple[int, ...] | None:
     """The result's shape; None where it is unknown or smaller than the inferred one."""
     if operand(node, 2) is None:
         return inferred

@@ -41,7 +41,8 @@ class Cell(ABC):
     def activate(self, index: int, x: ir.Value) -> ir.Value:
         """One of the direction's activations."""
         return self.alike(
-            self.direction.activations[index](self.patch, x), f"activation{index}"
+            self.direction.activations[index](self.patch, x),
+            f"activation{index}",
         )
 
     def from_input(
@@ -73,7 +74,9 @@ class Cell(ABC):
         """x @ W.T + h @ R.T + b of some gates."""
         total = self.from_input(x, first, stop)
         if state is not None:
-            total = self.patch.add("Add", total, self.from_state(state, first, stop))
+            total = self.patch.add(
+                "Add", total, self.from_state(state, first, stop)
+            )
         return self.alike(total, f"gates{first}")
 
     def clipped(self, x: ir.Value) -> ir.Value:
@@ -106,7 +109,9 @@ class Cell(ABC):
         """A constant of all steps: equal ones are one initializer."""
         key = (role, array.shape, array.tobytes())
         if key not in self._constants:
-            self._constants[key] = self.patch.constant(array, f"{self._name}.{role}")
+            self._constants[key] = self.patch.constant(
+                array, f"{self._name}.{role}"
+            )
         return self._constants[key]
 
     def alike(self, value: ir.Value, role: str) -> ir.Value:
@@ -125,10 +130,14 @@ class Cell(ABC):
                 [math.fsum(row) for row in (matrix * state).tolist()]
                 for state in known.astype(np.float64)
             ]
-            return self.constant(to_single(np.array(sums) + bias[rows]), "product")
+            return self.constant(
+                to_single(np.array(sums) + bias[rows]), "product"
+            )
         w = self.constant(np.ascontiguousarray(weights[rows]), "weight")
         b = self.constant(to_single(bias[rows].astype(np.float64)), "bias")
-        return self.patch.add("Gemm", x, w, b, transA=0, transB=1, alpha=1.0, beta=1.0)
+        return self.patch.add(
+            "Gemm", x, w, b, transA=0, transB=1, alpha=1.0, beta=1.0
+        )
 
 
 class RnnCell(Cell):
@@ -155,7 +164,9 @@ class LstmCell(Cell):
                 self.gates(opened, index, index + 1) for index in range(3)
             )
         else:
-            enter, forget = (self._peeping(total, gate, state.cell) for gate in (0, 2))
+            enter, forget = (
+                self._peeping(total, gate, state.cell) for gate in (0, 2)
+            )
         cell = add("Mul", enter, proposal)
         if state.cell is not None:
             cell = add("Add", add("Mul", forget, state.cell), cell)
@@ -165,12 +176,18 @@ class LstmCell(Cell):
         hidden = add("Mul", leave, self.activate(2, cell))
         return State(self.alike(hidden, "hidden"), cell)
 
-    def _peeping(self, total: ir.Value, gate: int, cell: ir.Value | None) -> ir.Value:
+    def _peeping(
+        self, total: ir.Value, gate: int, cell: ir.Value | None
+    ) -> ir.Value:
         """One gate that also sees the cell, through a factor for each of its numbers."""
         seen = self.gates(total, gate, gate + 1)
         if cell is not None and self.direction.peepholes is not None:
-            factor = self.constant(self.direction.peepholes[gate], f"peephole{gate}")
-            seen = self.patch.add("Add", seen, self.patch.add("Mul", cell, factor))
+            factor = self.constant(
+                self.direction.peepholes[gate], f"peephole{gate}"
+            )
+            seen = self.patch.add(
+                "Add", seen, self.patch.add("Mul", cell, factor)
+            )
         return self.activate(0, self.clipped(self.alike(seen, f"gate{gate}")))
 
 
@@ -192,33 +209,45 @@ class GruCell(Cell):
     def step(self, x: ir.Value, state: State) -> State:
         """Gates lie in the order update, reset, hidden."""
         add, old = self.patch.add, state.hidden
-        opened = self.activate(0, self.clipped(self.preactivation(x, old, 0, 2)))
+        opened = self.activate(
+            0, self.clipped(self.preactivation(x, old, 0, 2))
+        )
         update, reset = self.gates(opened, 0, 1), self.gates(opened, 1, 2)
         proposal = self.activate(
-            1, self.clipped(self.alike(self._proposal(x, old, reset), "proposal"))
+            1,
+            self.clipped(self.alike(self._proposal(x, old, reset), "proposal")),
         )
         kept = self.alike(
-            add("Sub", self.constant(np.ones((), np.float32), "one"), update), "kept"
+            add("Sub", self.constant(np.ones((), np.float32), "one"), update),
+            "kept",
         )
         new = add("Mul", kept, proposal)
         if old is not None:
             new = add("Add", new, add("Mul", update, old))
         return State(self.alike(new, "hidden"))
 
-    def _proposal(self, x: ir.Value, old: ir.Value | None, reset: ir.Value) -> ir.Value:
+    def _proposal(
+        self, x: ir.Value, old: ir.Value | None, reset: ir.Value
+    ) -> ir.Value:
         add = self.patch.add
         if not self._reset_behind:
             total = self.from_input(x, 2, 3)
             return (
                 total
                 if old is None
-                else add("Add", total, self.from_state(add("Mul", reset, old), 2, 3))
+                else add(
+                    "Add", total, self.from_state(add("Mul", reset, old), 2, 3)
+                )
             )
         if old is None:
             seen = self.constant(
-                to_single(self.direction.bias[1][2 * self.hidden :].astype(np.float64)),
+                to_single(
+                    self.direction.bias[1][2 * self.hidden :].astype(np.float64)
+                ),
                 "bias",
             )
         else:
             seen = self.from_state(old, 2, 3, bias=True)
-        return add("Add", self.from_input(x, 2, 3, both=False), add("Mul", reset, seen))
+        return add(
+            "Add", self.from_input(x, 2, 3, both=False), add("Mul", reset, seen)
+        )

@@ -10,7 +10,12 @@ from mrt.graph.notes import set_shared_range
 from mrt.graph.patch import Patch
 from mrt.graph.values import constant, first, int_attribute, nodes, operand
 from mrt.rewrite.recurrent.cells import Cell, GruCell, LstmCell, RnnCell, State
-from mrt.rewrite.recurrent.parameters import GATES, Direction, Recurrent, read_recurrent
+from mrt.rewrite.recurrent.parameters import (
+    GATES,
+    Direction,
+    Recurrent,
+    read_recurrent,
+)
 
 
 def lower_lstm_gru_rnn(model: ir.Model) -> int:
@@ -46,7 +51,9 @@ def _unroll(graph: ir.Graph, what: Recurrent) -> None:
         for run, direction in zip(runs, what.directions, strict=True)
     ]
     for index, output in enumerate(node.outputs):
-        if not output.name or (not output.uses() and not output.is_graph_output()):
+        if not output.name or (
+            not output.uses() and not output.is_graph_output()
+        ):
             continue
         made = Patch(node, output)
         if index == 0:
@@ -56,7 +63,10 @@ def _unroll(graph: ir.Graph, what: Recurrent) -> None:
                 _last_step(
                     made,
                     what,
-                    [state.hidden if index == 1 else state.cell for state in last],
+                    [
+                        state.hidden if index == 1 else state.cell
+                        for state in last
+                    ],
                 )
             )
     graph.remove(node, safe=True)
@@ -75,7 +85,8 @@ def _steps(patch: Patch, what: Recurrent) -> list[ir.Value]:
     )
     axis, step = patch.axes([0]), patch.axes([1], "step")
     edges = [
-        patch.axes([index * what.batch], "edge") for index in range(what.steps + 1)
+        patch.axes([index * what.batch], "edge")
+        for index in range(what.steps + 1)
     ]
     steps = [
         patch.add("Slice", rows, edges[i], edges[i + 1], axis, step)
@@ -103,7 +114,9 @@ def _run(
     return states[::-1] if direction.reverse else states
 
 
-def _cell(patch: Patch, what: Recurrent, direction: Direction, name: str) -> Cell:
+def _cell(
+    patch: Patch, what: Recurrent, direction: Direction, name: str
+) -> Cell:
     if what.node.op_type == "GRU":
         reset_behind = bool(int_attribute(what.node, "linear_before_reset", 0))
         return GruCell(patch, what, direction, name, reset_behind=reset_behind)
@@ -112,7 +125,9 @@ def _cell(patch: Patch, what: Recurrent, direction: Direction, name: str) -> Cel
     )
 
 
-def _initial(patch: Patch, what: Recurrent, index: int, place: int) -> ir.Value | None:
+def _initial(
+    patch: Patch, what: Recurrent, index: int, place: int
+) -> ir.Value | None:
     """The state [batch, hidden] that a direction starts from; None for zeros."""
     value = operand(what.node, place)
     known = constant(value)
@@ -120,19 +135,26 @@ def _initial(patch: Patch, what: Recurrent, index: int, place: int) -> ir.Value 
         return None
     axis, shape = int(what.batches_first), (what.batch, what.hidden)
     if known is not None:
-        return patch.constant(np.take(known, index, axis).reshape(shape), "initial")
+        return patch.constant(
+            np.take(known, index, axis).reshape(shape), "initial"
+        )
     bounds = {"starts": index, "ends": index + 1, "axes": axis, "steps": 1}
     own = patch.add(
-        "Slice", value, *(patch.axes([number], role) for role, number in bounds.items())
+        "Slice",
+        value,
+        *(patch.axes([number], role) for role, number in bounds.items()),
     )
     return patch.add("Reshape", own, patch.axes(shape, "shape"), allowzero=0)
 
 
-def _all_steps(patch: Patch, what: Recurrent, runs: list[list[State]]) -> ir.Value:
+def _all_steps(
+    patch: Patch, what: Recurrent, runs: list[list[State]]
+) -> ir.Value:
     """Y: [steps, directions, batch, hidden], or batch first."""
     shape = (what.steps, 1, what.batch, what.hidden)
     joined = [
-        patch.add("Concat", *(state.hidden for state in run), axis=0) for run in runs
+        patch.add("Concat", *(state.hidden for state in run), axis=0)
+        for run in runs
     ]
     wide = [
         patch.add("Reshape", value, patch.axes(shape, "shape"), allowzero=0)
@@ -157,5 +179,7 @@ def _last_step(
     ]
     whole = wide[0] if len(wide) == 1 else patch.add("Concat", *wide, axis=0)
     return (
-        patch.add("Transpose", whole, perm=(1, 0, 2)) if what.batches_first else whole
+        patch.add("Transpose", whole, perm=(1, 0, 2))
+        if what.batches_first
+        else whole
     )

@@ -100,18 +100,28 @@ def read_recurrent(node: ir.Node) -> Recurrent | str:
     if isinstance(functions, str):
         return functions
     directions = _directions(node, weights, recurrence, functions)
-    clip = float_attribute(node, "clip", 0.0) if "clip" in node.attributes else None
+    clip = (
+        float_attribute(node, "clip", 0.0)
+        if "clip" in node.attributes
+        else None
+    )
     return Recurrent(
         node, steps, batch, shape[2], hidden, batches_first, clip, directions
     )
 
 
 def _trouble(node: ir.Node, steps: int, rows: int) -> str | None:
-    lengths, bias, peepholes = operand(node, 4), operand(node, 3), operand(node, 7)
+    lengths, bias, peepholes = (
+        operand(node, 4),
+        operand(node, 3),
+        operand(node, 7),
+    )
     if steps > MOST_STEPS:
         return f"{steps} steps; at most {MOST_STEPS} are unrolled"
     if float_attribute(node, "clip", 1.0) <= 0:
-        return f"clip={float_attribute(node, 'clip', 1.0)}; expected more than 0"
+        return (
+            f"clip={float_attribute(node, 'clip', 1.0)}; expected more than 0"
+        )
     if int_attribute(node, "input_forget", 0):
         return "input_forget=1; expected 0"
     if lengths is not None:
@@ -144,8 +154,12 @@ def _directions(
             weights[index],
             recurrence[index],
             bias[index],
-            None if peepholes is None else peepholes.reshape(count, 3, hidden)[index],
-            tuple(functions[index * per_direction : (index + 1) * per_direction]),
+            None
+            if peepholes is None
+            else peepholes.reshape(count, 3, hidden)[index],
+            tuple(
+                functions[index * per_direction : (index + 1) * per_direction]
+            ),
             reverse=index == 1
             or string_attribute(node, "direction", "forward") == "reverse",
         )
@@ -165,7 +179,9 @@ def _activations(node: ir.Node, directions: int) -> list[Function] | str:
     if len(names) != wanted:
         return f"{len(names)} activations; expected {wanted}"
     known = {name.lower(): name for name in (*_PLAIN, *_WITH_ALPHA)}
-    numbers = {key: _reals(node, f"activation_{key}") for key in ("alpha", "beta")}
+    numbers = {
+        key: _reals(node, f"activation_{key}") for key in ("alpha", "beta")
+    }
     functions = []
     for written in names:
         name = known.get(written.lower())
@@ -208,7 +224,9 @@ def _function(name: str, alpha: float, beta: float) -> Function:
                 patch.constant(np.array(beta, np.float32), "beta"),
             )
         if name == "ScaledTanh":
-            return scaled(patch, patch.add("Tanh", scaled(patch, x, beta)), alpha)
+            return scaled(
+                patch, patch.add("Tanh", scaled(patch, x, beta)), alpha
+            )
         attributes = {"alpha": alpha} if name in _WITH_ALPHA else {}
         attributes |= {"beta": beta} if name in _WITH_BETA else {}
         return patch.add(name, x, **attributes)

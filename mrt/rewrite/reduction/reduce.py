@@ -41,9 +41,13 @@ def canonicalize_reduce(model: ir.Model) -> int:
         ):
             continue
         patch = Patch(node)
-        value = _reduce(patch, node, axes, math.prod(shape[axis] for axis in axes))
+        value = _reduce(
+            patch, node, axes, math.prod(shape[axis] for axis in axes)
+        )
         if not int_attribute(node, "keepdims", 1):
-            result = tuple(size for axis, size in enumerate(shape) if axis not in axes)
+            result = tuple(
+                size for axis, size in enumerate(shape) if axis not in axes
+            )
             value = patch.add(
                 "Reshape", value, patch.axes(result, "shape"), allowzero=0
             )
@@ -61,7 +65,9 @@ def axes_of(node: ir.Node) -> tuple[int, ...] | None:
         return None
     if not axes:
         return (
-            () if int_attribute(node, "noop_with_empty_axes", 0) else tuple(range(rank))
+            ()
+            if int_attribute(node, "noop_with_empty_axes", 0)
+            else tuple(range(rank))
         )
     return tuple(sorted({axis % rank for axis in axes}))
 
@@ -75,20 +81,22 @@ def _is_written(node: ir.Node, axes: tuple[int, ...]) -> bool:
     )
 
 
-def _reduce(patch: Patch, node: ir.Node, axes: tuple[int, ...], count: int) -> ir.Value:
+def _reduce(
+    patch: Patch, node: ir.Node, axes: tuple[int, ...], count: int
+) -> ir.Value:
     x, operator = first(node), node.op_type
     if operator == "ReduceL1":
         x = patch.add("Abs", x)
     if operator in ("ReduceL2", "ReduceSumSquare"):
         x = patch.add("Mul", x, x)
     kind = operator if operator in ("ReduceMax", "ReduceMin") else "ReduceSum"
-    if (
-        not axes
-    ):  # nothing to reduce over: a Reshape to the same shape, which goes where it can
+    if not axes:  # nothing to reduce over: a Reshape to the same shape, which goes where it can
         shape = shape_of(first(node)) or ()
         value = patch.add("Reshape", x, patch.axes(shape, "shape"), allowzero=0)
     else:
-        value = patch.add(kind, x, patch.axes(axes), keepdims=1, noop_with_empty_axes=0)
+        value = patch.add(
+            kind, x, patch.axes(axes), keepdims=1, noop_with_empty_axes=0
+        )
     if operator == "ReduceMean":
         value = patch.add(
             "Mul",

@@ -30,7 +30,10 @@ def lower_reduce_log_sum_exp(model: ir.Model) -> int:
         if not axes:  # the logarithm of one exponential
             patch.finish(
                 patch.add(
-                    "Reshape", first(node), patch.axes(result, "shape"), allowzero=0
+                    "Reshape",
+                    first(node),
+                    patch.axes(result, "shape"),
+                    allowzero=0,
                 )
             )
             count += 1
@@ -44,7 +47,11 @@ def lower_reduce_log_sum_exp(model: ir.Model) -> int:
         x = patch.add("Reshape", x, patch.axes(rows, "rows"), allowzero=0)
         greatest, least = (
             patch.add(
-                "ReduceMax", value, patch.axes((1,)), keepdims=1, noop_with_empty_axes=0
+                "ReduceMax",
+                value,
+                patch.axes((1,)),
+                keepdims=1,
+                noop_with_empty_axes=0,
             )
             for value in (x, patch.add("LogSoftmax", x, axis=1))
         )

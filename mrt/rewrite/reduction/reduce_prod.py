@@ -38,7 +38,9 @@ def lower_reduce_prod(model: ir.Model) -> int:
         for axis in axes:
             value = _product(patch, value, axis, shape[axis])
         patch.finish(
-            patch.add("Reshape", value, patch.axes(result, "shape"), allowzero=0)
+            patch.add(
+                "Reshape", value, patch.axes(result, "shape"), allowzero=0
+            )
         )
         count += 1
     return count
@@ -52,7 +54,10 @@ def _product(patch: Patch, value: ir.Value, axis: int, size: int) -> ir.Value:
             left_over.append(_part(patch, value, axis, size - 1, size))
         value = patch.add(
             "Mul",
-            *(_part(patch, value, axis, start, start + half) for start in (0, half)),
+            *(
+                _part(patch, value, axis, start, start + half)
+                for start in (0, half)
+            ),
         )
         size = half
     for other in left_over:
@@ -60,7 +65,9 @@ def _product(patch: Patch, value: ir.Value, axis: int, size: int) -> ir.Value:
     return value
 
 
-def _part(patch: Patch, value: ir.Value, axis: int, start: int, stop: int) -> ir.Value:
+def _part(
+    patch: Patch, value: ir.Value, axis: int, start: int, stop: int
+) -> ir.Value:
     bounds = (
         patch.constant(np.array([number], np.int64), "part")
         for number in (start, stop, axis, 1)

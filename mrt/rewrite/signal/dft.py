@@ -55,7 +55,9 @@ def _transform(node: ir.Node) -> bool:
         return False
     place = int(axis) % len(x)
     length = (
-        scalar(operand(node, 1)) if operand(node, 1) is not None else float(x[place])
+        scalar(operand(node, 1))
+        if operand(node, 1) is not None
+        else float(x[place])
     )
     if operand(node, 1) is None and inverse and half:
         length = 2.0 * (x[place] - 1)
@@ -68,9 +70,14 @@ def _transform(node: ir.Node) -> bool:
     return True
 
 
-def _write(node: ir.Node, x: tuple[int, ...], place: int, matrix: Matrix) -> None:
+def _write(
+    node: ir.Node, x: tuple[int, ...], place: int, matrix: Matrix
+) -> None:
     """`matrix` is [n, parts of a number, n', parts of a number]."""
-    patch, others = Patch(node), [axis for axis in range(len(x) - 1) if axis != place]
+    patch, others = (
+        Patch(node),
+        [axis for axis in range(len(x) - 1) if axis != place],
+    )
     behind = (*others, place, len(x) - 1)
     rest, old, new = (
         tuple(x[axis] for axis in others),
@@ -79,33 +86,47 @@ def _write(node: ir.Node, x: tuple[int, ...], place: int, matrix: Matrix) -> Non
     )
     value = patch.add("Transpose", first(node), perm=behind)
     value = patch.add(
-        "Reshape", value, patch.axes((*rest, math.prod(old)), "row"), allowzero=0
+        "Reshape",
+        value,
+        patch.axes((*rest, math.prod(old)), "row"),
+        allowzero=0,
     )
     weights = matrix.reshape(math.prod(old), math.prod(new)).astype(np.float32)
     value = patch.add("MatMul", value, patch.constant(weights, "weights"))
-    value = patch.add("Reshape", value, patch.axes((*rest, *new), "apart"), allowzero=0)
-    patch.output.shape = ir.Shape([*x[:place], new[0], *x[place + 1 : -1], new[1]])
+    value = patch.add(
+        "Reshape", value, patch.axes((*rest, *new), "apart"), allowzero=0
+    )
+    patch.output.shape = ir.Shape(
+        [*x[:place], new[0], *x[place + 1 : -1], new[1]]
+    )
     patch.finish(
         patch.add(
-            "Transpose", value, perm=tuple(behind.index(axis) for axis in range(len(x)))
+            "Transpose",
+            value,
+            perm=tuple(behind.index(axis) for axis in range(len(x))),
         )
     )
 
 
-def _matrix(size: int, parts: int, length: int, *, inverse: bool, half: bool) -> Matrix:
+def _matrix(
+    size: int, parts: int, length: int, *, inverse: bool, half: bool
+) -> Matrix:
     """Of n numbers, of which those beyond `length` are cut off, of one real or two parts each, to n' of two or one."""
     taken = min(size, length // 2 + 1 if inverse and half else length)
     given = length // 2 + 1 if half and not inverse else length
     turns = np.arange(taken)[:, None] * np.arange(given) % length
-    cosine, sine = cosines(length)[turns], sines(length)[turns] * (1 if inverse else -1)
+    cosine, sine = (
+        cosines(length)[turns],
+        sines(length)[turns] * (1 if inverse else -1),
+    )
     if inverse:
         cosine, sine = cosine / length, sine / length
     if (
         inverse and half
     ):  # all but the first and the middle stand for their mirror images too
-        twice = np.array([1 if 2 * k in (0, length) else 2 for k in range(taken)])[
-            :, None
-        ]
+        twice = np.array(
+            [1 if 2 * k in (0, length) else 2 for k in range(taken)]
+        )[:, None]
         cosine, sine = cosine * twice, sine * twice
     full = np.zeros((size, 2, given, 2))
     full[:taken, 0, :, 0], full[:taken, 0, :, 1] = cosine, sine
@@ -144,7 +165,11 @@ def _along(node: ir.Node) -> bool:
     ):
         return False
     matrix = _matrix(
-        size, 1, size, inverse=False, half=bool(int_attribute(node, "onesided", 1))
+        size,
+        1,
+        size,
+        inverse=False,
+        half=bool(int_attribute(node, "onesided", 1)),
     )
     if window is not None:
         matrix = matrix * window.astype(np.float64).reshape(-1, 1, 1, 1)
@@ -155,9 +180,9 @@ def _along(node: ir.Node) -> bool:
     row = patch.add(
         "Reshape", first(node), patch.axes((x[0], 1, x[1]), "row"), allowzero=0
     )
-    weights = np.ascontiguousarray(matrix.reshape(size, 2 * bins).T[:, None]).astype(
-        np.float32
-    )
+    weights = np.ascontiguousarray(
+        matrix.reshape(size, 2 * bins).T[:, None]
+    ).astype(np.float32)
     value = patch.add(
         "Conv", row, patch.constant(weights, "weights"), strides=(int(step),)
     )
@@ -165,7 +190,10 @@ def _along(node: ir.Node) -> bool:
     patch.output.shape = ir.Shape([x[0], frames, bins, 2])
     patch.finish(
         patch.add(
-            "Reshape", value, patch.axes((x[0], frames, bins, 2), "apart"), allowzero=0
+            "Reshape",
+            value,
+            patch.axes((x[0], frames, bins, 2), "apart"),
+            allowzero=0,
         )
     )
     return True

@@ -37,7 +37,9 @@ def fold_window_functions(model: ir.Model) -> int:
             if node.op_type == "MelWeightMatrix"
             else _window(node, int(known[0]))
         )
-        kind = ir.DataType(integer_of(node, "output_datatype", int(ir.DataType.FLOAT)))
+        kind = ir.DataType(
+            integer_of(node, "output_datatype", int(ir.DataType.FLOAT))
+        )
         if result is None or kind not in (
             ir.DataType.FLOAT,
             ir.DataType.FLOAT16,
@@ -70,7 +72,8 @@ def _mel(
     ):
         return None
     corners = [
-        _corner(step, count + 2, (length, rate, low, high)) for step in range(count + 2)
+        _corner(step, count + 2, (length, rate, low, high))
+        for step in range(count + 2)
     ]
     if corners[-1] > half:
         return None
@@ -92,9 +95,14 @@ def _corner(step: int, steps: int, settings: tuple[float, ...]) -> int:
     p = PRECISION
     length, rate, low, high = (Decimal(number) for number in settings)
     least, most = (
-        p.ln(p.add(Decimal(1), p.divide(edge, Decimal(700)))) for edge in (low, high)
+        p.ln(p.add(Decimal(1), p.divide(edge, Decimal(700))))
+        for edge in (low, high)
     )
     share = p.divide(Decimal(step), Decimal(steps))
     exponent = p.add(least, p.multiply(p.subtract(most, least), share))
-    hertz = p.multiply(Decimal(700), p.subtract(PRECISION.exp(exponent), Decimal(1)))
-    return math.floor(p.divide(p.multiply(p.add(length, Decimal(1)), hertz), rate))
+    hertz = p.multiply(
+        Decimal(700), p.subtract(PRECISION.exp(exponent), Decimal(1))
+    )
+    return math.floor(
+        p.divide(p.multiply(p.add(length, Decimal(1)), hertz), rate)
+    )

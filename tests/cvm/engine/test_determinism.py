@@ -61,7 +61,9 @@ def with_fault(name: str, step: int) -> compare.Problem | None:
     """What the comparison says of an ordinary run in which a bit of this step's result is wrong."""
     engine = Engine(form_of(name))
     engine.core.inject_fault(step)
-    return compare.fused_problem(engine, items()[name].sample, known()[name], THREADS)
+    return compare.fused_problem(
+        engine, items()[name].sample, known()[name], THREADS
+    )
 
 
 @needs_engine
@@ -80,7 +82,11 @@ def test_a_wrong_bit_in_an_instruction_is_found_in_the_trace_and_named(
     )
     value = form.program.first_instruction + place
     engine.core.inject_fault(
-        next(n for n, step in enumerate(engine.plan.steps) if step.covers == (value,))
+        next(
+            n
+            for n, step in enumerate(engine.plan.steps)
+            if step.covers == (value,)
+        )
     )
     problem = compare.trace_problem(
         form, compare.run_traced(engine, sample, THREADS), expected
@@ -95,7 +101,9 @@ def test_a_wrong_bit_in_an_instruction_is_found_in_the_trace_and_named(
 
 @needs_engine
 @pytest.mark.parametrize("kind", STEPS)
-def test_a_wrong_bit_in_a_step_is_found_in_an_output_and_named(kind: str) -> None:
+def test_a_wrong_bit_in_a_step_is_found_in_an_output_and_named(
+    kind: str,
+) -> None:
     """A later step may hide it, by saturating say: the first one that reaches an output is taken."""
     least = 2 if kind in FUSED else 0  # a copy has no instruction of its own
     for name in items():
@@ -147,7 +155,9 @@ def test_a_changed_record_is_a_difference(name: str) -> None:
     assert root is not None and "root" in root.sentence
     output, digest = next(iter(record.outputs.items()))
     other = compare.trace_problem(
-        form, run, replace(record, outputs={**record.outputs, output: changed(digest)})
+        form,
+        run,
+        replace(record, outputs={**record.outputs, output: changed(digest)}),
     )
     assert other is not None and f"output {output} differs" in other.sentence
 
@@ -156,7 +166,9 @@ def test_another_program_and_one_without_a_record_are_differences() -> None:
     matrix, two = Matrix(), [items()["random/000"], items()["random/001"]]
     record = known()["random/000"]
     command.check_reference(
-        matrix, two, {"random/000": replace(record, program=changed(record.program))}
+        matrix,
+        two,
+        {"random/000": replace(record, program=changed(record.program))},
     )
     assert matrix.rows[0].count("random") == (0, 2)
     assert "the program itself" in matrix.rows[0].wrong["random/000"]
@@ -175,7 +187,8 @@ def test_records_are_what_the_reference_gives_by_digests_of_another_implementati
 
 def test_every_program_is_recorded_and_every_instruction_is_in_one() -> None:
     count = {
-        group: sum(group_of(name) == group for name in known()) for group in GROUPS
+        group: sum(group_of(name) == group for name in known())
+        for group in GROUPS
     }
     assert count == {
         "models": 8,
@@ -186,11 +199,15 @@ def test_every_program_is_recorded_and_every_instruction_is_in_one() -> None:
     }
     assert set(items()) < set(known())
     assert set(INSTRUCTIONS) == {
-        step.name for item in items().values() for step in item.program.instructions
+        step.name
+        for item in items().values()
+        for step in item.program.instructions
     }
 
 
-def test_recording_adds_what_is_missing_and_changes_nothing(tmp_path: Path) -> None:
+def test_recording_adds_what_is_missing_and_changes_nothing(
+    tmp_path: Path,
+) -> None:
     path, two = (
         tmp_path / "digests.json",
         [items()["random/000"], items()["random/001"]],
@@ -235,7 +252,9 @@ def test_an_engine_that_differs_has_its_row_and_its_programs_named(
 ) -> None:
     three = [items()[f"random/{number:03}"] for number in range(3)]
     record = known()["random/001"]
-    wrong = replace(record, values=record.values[:8] + changed(record.values[8:]))
+    wrong = replace(
+        record, values=record.values[:8] + changed(record.values[8:])
+    )
     worker.write_items(three, known() | {"random/001": wrong}, tmp_path)
     isa = native.isas()[0]
     problems = worker.start(tmp_path, None, isa, 1)
@@ -243,7 +262,9 @@ def test_an_engine_that_differs_has_its_row_and_its_programs_named(
         ("random/001", threads) for threads in (1, 2, 3, 4)
     }
     matrix = Matrix()
-    matrix.add("mine/portable", [item.name for item in three], problems, worker.THREADS)
+    matrix.add(
+        "mine/portable", [item.name for item in three], problems, worker.THREADS
+    )
     assert [row.count("random") for row in matrix.rows] == [(2, 3)] * 4
     (sentence,) = matrix.mismatches()
     assert sentence.startswith("random/001: trace: instruction 1, %")
@@ -258,10 +279,15 @@ def test_a_worker_that_dies_has_every_program_wrong(tmp_path: Path) -> None:
     ]
 
 
-def test_machines_agree_if_they_found_the_same_and_every_back_end_agrees() -> None:
+def test_machines_agree_if_they_found_the_same_and_every_back_end_agrees() -> (
+    None
+):
     found = {"random/000": {"program": "aa", "trace": "bb", "outputs": {}}}
     other = {"random/000": {"program": "aa", "trace": "bc", "outputs": {}}}
-    good, failed = {"agrees": True, "found": found}, {"agrees": False, "found": found}
+    good, failed = (
+        {"agrees": True, "found": found},
+        {"agrees": False, "found": found},
+    )
     assert agree.differences({"x86": good, "arm": good}) == []
     assert agree.differences({"x86": good, "arm": failed}) == [
         "arm: a back end differs from what is recorded"
@@ -270,5 +296,7 @@ def test_machines_agree_if_they_found_the_same_and_every_back_end_agrees() -> No
         {"x86": good, "arm": good, "mac": {"agrees": True, "found": other}}
     )
     assert said.startswith("random/000: mac is not x86: ")
-    (said,) = agree.differences({"x86": good, "mac": {"agrees": True, "found": {}}})
+    (said,) = agree.differences(
+        {"x86": good, "mac": {"agrees": True, "found": {}}}
+    )
     assert said.startswith("random/000: mac is not x86: None")

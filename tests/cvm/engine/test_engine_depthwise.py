@@ -83,7 +83,8 @@ FAST = depthwise(5, 11, 21)
 def test_a_shape_gives_the_same_bytes(case: Convolution) -> None:
     for number, stages in enumerate(("", "rescale", "clamp")):
         assert_engine_agrees(
-            replace(case, stages=stages, input_zp=(0, 127, -128)[number]), number
+            replace(case, stages=stages, input_zp=(0, 127, -128)[number]),
+            number,
         )
     assert_engine_agrees(replace(case, dtype="i16"))
 
@@ -94,7 +95,9 @@ def test_a_shape_gives_the_same_bytes(case: Convolution) -> None:
 def test_the_ends_of_every_range_do_not_overflow(
     input_zp: int, constant: int, kernel: tuple[int, int]
 ) -> None:
-    case = replace(depthwise(5, 6, 18, kernel), constant=constant, input_zp=input_zp)
+    case = replace(
+        depthwise(5, 6, 18, kernel), constant=constant, input_zp=input_zp
+    )
     for stages in ("", "clamp"):
         assert_engine_agrees(replace(case, stages=stages))
     assert_engine_agrees(replace(case, dtype="i16", input_zp=0))
@@ -102,7 +105,9 @@ def test_the_ends_of_every_range_do_not_overflow(
 
 @pytest.mark.parametrize("multiplier", [2, 3, 150])
 @pytest.mark.parametrize("dtype", ["i8", "i16"])
-def test_a_channel_may_have_several_outputs(multiplier: int, dtype: str) -> None:
+def test_a_channel_may_have_several_outputs(
+    multiplier: int, dtype: str
+) -> None:
     zero_point = -3 if dtype == "i8" else 0
     for stages in ("", "clamp"):
         case = replace(
@@ -114,13 +119,17 @@ def test_a_channel_may_have_several_outputs(multiplier: int, dtype: str) -> None
 
 
 @pytest.mark.parametrize("per_channel", [False, True])
-@pytest.mark.parametrize("shifts", [(32, 32), (32, 62), (55, 62), (30, 34), (25, 31)])
+@pytest.mark.parametrize(
+    "shifts", [(32, 32), (32, 62), (55, 62), (30, 34), (25, 31)]
+)
 def test_every_shift_of_the_rescale_rounds_alike(
     shifts: tuple[int, int], per_channel: bool
 ) -> None:
     for seed in range(3):
         assert_engine_agrees(
-            replace(FAST, stages="rescale", shifts=shifts, per_channel=per_channel),
+            replace(
+                FAST, stages="rescale", shifts=shifts, per_channel=per_channel
+            ),
             seed,
         )
 
@@ -139,5 +148,7 @@ def test_a_channel_that_is_multiplied_by_zero_becomes_the_zero_point() -> None:
 
 @pytest.mark.parametrize("result", ["i8", "i16", "i32"])
 def test_the_result_may_be_a_part_of_a_concat(result: str) -> None:
-    assert_engine_agrees(replace(FAST, stages="rescale", result=result, beside=True))
+    assert_engine_agrees(
+        replace(FAST, stages="rescale", result=result, beside=True)
+    )
     assert_engine_agrees(replace(FAST, stages="", beside=True))

@@ -25,7 +25,9 @@ pytestmark = pytest.mark.skipif(
     not native.available(), reason="the native engine is not built"
 )
 
-PLACES = cycle([(INPUT, OUTPUT), (ARENA, ARENA), (CONSTANT, ARENA), (INPUT, ARENA)])
+PLACES = cycle(
+    [(INPUT, OUTPUT), (ARENA, ARENA), (CONSTANT, ARENA), (INPUT, ARENA)]
+)
 THREADS = cycle([1, 2, 3, 4])
 
 
@@ -50,14 +52,23 @@ def operands(
     """`classes` of 0: one for all. Small extents overlap, small scores tie."""
     labels = TensorType("i32", (batch, boxes if classes else 1))
     return [
-        extreme(TensorType("i32", (batch, boxes, 4)), 1, low=-extent - 1, high=extent),
-        extreme(TensorType("i32", (batch, boxes)), 2, low=-score - 1, high=score),
+        extreme(
+            TensorType("i32", (batch, boxes, 4)),
+            1,
+            low=-extent - 1,
+            high=extent,
+        ),
+        extreme(
+            TensorType("i32", (batch, boxes)), 2, low=-score - 1, high=score
+        ),
         extreme(labels, 3, low=-1, high=max(classes - 2, -1)),
     ]
 
 
 def assert_equal_everywhere(
-    arrays: list[IntArray], how: dict[str, Any], expected: IntArray | None = None
+    arrays: list[IntArray],
+    how: dict[str, Any],
+    expected: IntArray | None = None,
 ) -> None:
     expected = reference("nms", arrays, how) if expected is None else expected
     for isa in native.isas():
@@ -66,7 +77,9 @@ def assert_equal_everywhere(
             "nms", arrays, how, TensorType("i32", expected.shape), at=[at] * 3, result_at=result_at, isa=isa,
             threads=next(THREADS),
         )  # fmt: skip
-        np.testing.assert_array_equal(found, expected, f"{at} to {result_at} on {isa}")
+        np.testing.assert_array_equal(
+            found, expected, f"{at} to {result_at} on {isa}"
+        )
 
 
 @pytest.mark.parametrize("boxes", [1, 2, 17, 300])
@@ -78,7 +91,8 @@ def test_the_best_boxes_are_the_reference_s(boxes: int, classes: int) -> None:
             for keep in {1, (candidates + 1) // 2, candidates}:
                 assert_equal_everywhere(arrays, attributes(keep, candidates))
             assert_equal_everywhere(
-                arrays, attributes(candidates, candidates, gaps=True, least_score=0)
+                arrays,
+                attributes(candidates, candidates, gaps=True, least_score=0),
             )
 
 
@@ -86,7 +100,9 @@ def test_the_best_boxes_are_the_reference_s(boxes: int, classes: int) -> None:
     "overlap", [(0, 1), (1, 9), (9, 10), (1, 1), (2**30 - 1, 2**30)]
 )
 @pytest.mark.parametrize("inclusive", [False, True])
-def test_every_limit_is_met_exactly(overlap: tuple[int, int], inclusive: bool) -> None:
+def test_every_limit_is_met_exactly(
+    overlap: tuple[int, int], inclusive: bool
+) -> None:
     for extent in (2, 10, 32767):
         arrays = operands(3, 60, classes=2, extent=extent, score=5)
         assert_equal_everywhere(
@@ -101,7 +117,9 @@ def test_no_score_reaches_the_least() -> None:
     )
 
 
-def test_more_candidates_than_are_looked_at_are_chosen_by_index_among_equals() -> None:
+def test_more_candidates_than_are_looked_at_are_chosen_by_index_among_equals() -> (
+    None
+):
     boxes = np.array(
         [[[i, 0, i, 0] for i in range(100)]], np.int32
     )  # without area: nothing is suppressed
@@ -114,9 +132,13 @@ def test_more_candidates_than_are_looked_at_are_chosen_by_index_among_equals() -
 
 def test_coordinates_that_no_proof_allows_stop_at_an_end() -> None:
     """2^31-1 stands for 32767: both boxes are the same."""
-    boxes = np.array([[[0, 0, 2**31 - 1, 2**31 - 1], [0, 0, 32767, 32767]]], np.int32)
+    boxes = np.array(
+        [[[0, 0, 2**31 - 1, 2**31 - 1], [0, 0, 32767, 32767]]], np.int32
+    )
     arrays = [boxes, np.array([[1, 2]], np.int32), np.zeros((1, 1), np.int32)]
-    assert_equal_everywhere(arrays, attributes(2, 2), np.array([[1, 2]], np.int32))
+    assert_equal_everywhere(
+        arrays, attributes(2, 2), np.array([[1, 2]], np.int32)
+    )
 
 
 REFUSED = [
@@ -205,7 +227,11 @@ def test_shapes_that_do_not_agree_are_refused(
 
 
 def test_other_dtypes_and_gaps_between_rows_are_refused() -> None:
-    arrays, gap, result = operands(1, 4), At(ARENA.room, 4), TensorType("i32", (1, 3))
+    arrays, gap, result = (
+        operands(1, 4),
+        At(ARENA.room, 4),
+        TensorType("i32", (1, 3)),
+    )
     for place in range(3):
         for other, at in (
             (arrays[place].astype(np.int16), ARENA),
@@ -217,5 +243,10 @@ def test_other_dtypes_and_gaps_between_rows_are_refused() -> None:
                 ValueError, match="an operand or the result is not dense i32"
             ):
                 run_step(
-                    "nms", given, attributes(3, 3), result, at=places, result_at=ARENA
+                    "nms",
+                    given,
+                    attributes(3, 3),
+                    result,
+                    at=places,
+                    result_at=ARENA,
                 )

@@ -38,7 +38,10 @@ def operand(
 
 
 def stage(
-    name: str, sources: Integers, parameters: Integers = (), **attributes: Integers
+    name: str,
+    sources: Integers,
+    parameters: Integers = (),
+    **attributes: Integers,
 ) -> StageTuple:
     return OPCODES[name], sources, -1, parameters, attributes
 
@@ -124,7 +127,9 @@ RESCALE = OneStep(
     B,
     stages=[
         load(0),
-        stage("rescale", (0,), (0, 1), input_zp=(0,), output_zp=(0,), dtype=(4,)),
+        stage(
+            "rescale", (0,), (0, 1), input_zp=(0,), output_zp=(0,), dtype=(4,)
+        ),
     ],
     constants=[np.full(1, 2**30, np.int32), np.full(1, 33, np.int8)],
 )
@@ -135,10 +140,14 @@ def test_the_plans_are_taken_as_they_are(plan: OneStep) -> None:
     plan.make()
 
 
-@pytest.mark.parametrize("position", [-2, ARENA_BYTES - 62, 2**40, 2**63 - 2, -(2**63)])
+@pytest.mark.parametrize(
+    "position", [-2, ARENA_BYTES - 62, 2**40, 2**63 - 2, -(2**63)]
+)
 def test_an_operand_lies_inside_the_arena(position: int) -> None:
     refused(
-        replace(TRANSPOSE, operands=[operand(Room.ARENA, position, "i16", 4, 8)]),
+        replace(
+            TRANSPOSE, operands=[operand(Room.ARENA, position, "i16", 4, 8)]
+        ),
         "outside the arena",
     )
 
@@ -152,7 +161,9 @@ def test_an_operand_may_end_where_the_arena_does() -> None:
 
 
 def test_a_result_lies_inside_the_arena() -> None:
-    refused(replace(TRANSPOSE, arena_bytes=127), "result: lies outside the arena")
+    refused(
+        replace(TRANSPOSE, arena_bytes=127), "result: lies outside the arena"
+    )
 
 
 def test_an_operand_is_aligned_to_its_dtype() -> None:
@@ -171,13 +182,17 @@ def test_a_result_does_not_overlap_an_operand(position: int) -> None:
 
 
 def test_parts_of_one_concat_may_interleave_but_not_share_a_column() -> None:
-    wide = replace(CHAIN, operands=[operand(Room.ARENA, 0, "i32", 4, 3, pitch=8)])
+    wide = replace(
+        CHAIN, operands=[operand(Room.ARENA, 0, "i32", 4, 3, pitch=8)]
+    )
     replace(wide, result=operand(Room.ARENA, 12, "i32", 4, 3, pitch=8)).make()
     refused(
-        replace(wide, result=operand(Room.ARENA, 8, "i32", 4, 3, pitch=8)), "overlaps"
+        replace(wide, result=operand(Room.ARENA, 8, "i32", 4, 3, pitch=8)),
+        "overlaps",
     )
     refused(
-        replace(wide, result=operand(Room.ARENA, 24, "i32", 4, 3, pitch=8)), "overlaps"
+        replace(wide, result=operand(Room.ARENA, 24, "i32", 4, 3, pitch=8)),
+        "overlaps",
     )  # its rows wrap around
 
 
@@ -187,9 +202,13 @@ def test_parts_of_one_concat_may_interleave_but_not_share_a_column() -> None:
 def test_shapes_are_those_that_a_program_may_have(dims: Integers) -> None:
     sentence = "a dimension is below 1 or there are too many elements"
     refused(
-        replace(TRANSPOSE, operands=[operand(Room.ARENA, 0, "i16", *dims)]), sentence
+        replace(TRANSPOSE, operands=[operand(Room.ARENA, 0, "i16", *dims)]),
+        sentence,
     )
-    refused(replace(TRANSPOSE, result=operand(Room.ARENA, 0, "i16", *dims)), sentence)
+    refused(
+        replace(TRANSPOSE, result=operand(Room.ARENA, 0, "i16", *dims)),
+        sentence,
+    )
     declared = operand(Room.INPUT, 0, "i16", *dims)
     refused(replace(TRANSPOSE, inputs=[declared]), sentence)
 
@@ -204,12 +223,16 @@ def test_a_rank_is_at_most_6() -> None:
 @pytest.mark.parametrize("pitch", [7, 0, -8, -(2**63)])
 def test_a_pitch_is_no_less_than_a_row(pitch: int) -> None:
     refused(
-        replace(TRANSPOSE, operands=[operand(Room.ARENA, 0, "i16", 4, 8, pitch=pitch)]),
+        replace(
+            TRANSPOSE,
+            operands=[operand(Room.ARENA, 0, "i16", 4, 8, pitch=pitch)],
+        ),
         "pitch is less",
     )
     refused(
         replace(
-            TRANSPOSE, result=operand(Room.ARENA, 64, "i16", 8, 4, pitch=min(pitch, 3))
+            TRANSPOSE,
+            result=operand(Room.ARENA, 64, "i16", 8, 4, pitch=min(pitch, 3)),
         ),
         "pitch is less",
     )
@@ -222,7 +245,8 @@ def test_rows_lie_inside_the_arena_however_long_the_pitch(
 ) -> None:
     refused(
         replace(
-            TRANSPOSE, operands=[operand(Room.ARENA, 0, "i16", *dims, pitch=pitch)]
+            TRANSPOSE,
+            operands=[operand(Room.ARENA, 0, "i16", *dims, pitch=pitch)],
         ),
         "outside the arena",
     )
@@ -240,19 +264,24 @@ def test_a_stage_is_not_a_step(name: str) -> None:
 
 @pytest.mark.parametrize("room", [-1, 4, 255])
 def test_a_room_is_known(room: int) -> None:
-    refused(replace(TRANSPOSE, operands=[(room, *X[1:])]), "unknown room or dtype")
+    refused(
+        replace(TRANSPOSE, operands=[(room, *X[1:])]), "unknown room or dtype"
+    )
 
 
 @pytest.mark.parametrize("dtype", [-1, 5, 256])
 def test_a_dtype_is_known(dtype: int) -> None:
     refused(
-        replace(TRANSPOSE, operands=[(3, 0, dtype, (4, 8), 8)]), "unknown room or dtype"
+        replace(TRANSPOSE, operands=[(3, 0, dtype, (4, 8), 8)]),
+        "unknown room or dtype",
     )
 
 
 @pytest.mark.parametrize("room", [Room.INPUT, Room.OUTPUT, Room.CONSTANT])
 @pytest.mark.parametrize("position", [-1, 1, 2**62])
-def test_inputs_outputs_and_constants_are_numbered(room: Room, position: int) -> None:
+def test_inputs_outputs_and_constants_are_numbered(
+    room: Room, position: int
+) -> None:
     ends = replace(
         TRANSPOSE,
         inputs=[operand(Room.INPUT, 0, "i16", 4, 8)],
@@ -301,21 +330,40 @@ def test_inputs_and_constants_are_never_written(room: Room) -> None:
 
 @pytest.mark.parametrize("parameter", [-1, 2, 2**63 - 1])
 def test_a_parameter_is_a_constant(parameter: int) -> None:
-    refused(replace(CONV, parameters=(0, parameter)), "a parameter is not a constant")
-    wrong = stage(
-        "rescale", (0,), (0, parameter), input_zp=(0,), output_zp=(0,), dtype=(4,)
+    refused(
+        replace(CONV, parameters=(0, parameter)),
+        "a parameter is not a constant",
     )
-    refused(replace(RESCALE, stages=[load(0), wrong]), "a parameter is not a constant")
+    wrong = stage(
+        "rescale",
+        (0,),
+        (0, parameter),
+        input_zp=(0,),
+        output_zp=(0,),
+        dtype=(4,),
+    )
+    refused(
+        replace(RESCALE, stages=[load(0), wrong]),
+        "a parameter is not a constant",
+    )
 
 
 @pytest.mark.parametrize("name", sorted(CONV.attributes))
-def test_an_attribute_that_is_missing_or_too_short_is_said_so(name: str) -> None:
-    without = {key: values for key, values in CONV.attributes.items() if key != name}
+def test_an_attribute_that_is_missing_or_too_short_is_said_so(
+    name: str,
+) -> None:
+    without = {
+        key: values for key, values in CONV.attributes.items() if key != name
+    }
     refused(replace(CONV, attributes=without), r"step 0 \(conv2d\): ")
-    refused(replace(CONV, attributes={**without, name: ()}), r"step 0 \(conv2d\): ")
+    refused(
+        replace(CONV, attributes={**without, name: ()}), r"step 0 \(conv2d\): "
+    )
 
 
-@pytest.mark.parametrize("value", [-1, 2**20 + 1, 2**40, 2**62, 2**63 - 1, -(2**63)])
+@pytest.mark.parametrize(
+    "value", [-1, 2**20 + 1, 2**40, 2**62, 2**63 - 1, -(2**63)]
+)
 @pytest.mark.parametrize("name", ["pad", "stride", "dilation"])
 def test_sizes_of_a_window_are_bounded_before_they_are_multiplied(
     name: str, value: int
@@ -347,7 +395,8 @@ def test_a_constant_has_the_size_and_dtype_that_its_step_takes(
     constant: IntArray,
 ) -> None:
     refused(
-        replace(CONV, constants=[constant, CONV.constants[1]]), r"step 0 \(conv2d\)"
+        replace(CONV, constants=[constant, CONV.constants[1]]),
+        r"step 0 \(conv2d\)",
     )
 
 
@@ -362,7 +411,9 @@ def test_a_constant_is_aligned() -> None:
     bytes_ = np.zeros(5, np.uint8)
     start = 1 if bytes_.ctypes.data % 4 == 0 else 0
     misaligned = bytes_[start : start + 4].view(np.int32)
-    refused(replace(CONV, constants=[CONV.constants[0], misaligned]), "not aligned")
+    refused(
+        replace(CONV, constants=[CONV.constants[0], misaligned]), "not aligned"
+    )
 
 
 @pytest.mark.parametrize("source", [1, 2, -1, 2**31 - 1])
@@ -401,26 +452,38 @@ def test_stages_and_operands_are_counted() -> None:
 @pytest.mark.parametrize("shift", [0, 1, 63, 127, -128])
 def test_a_shift_of_a_rescale_is_2_to_62(shift: int) -> None:
     refused(
-        replace(RESCALE, constants=[RESCALE.constants[0], np.full(1, shift, np.int8)]),
+        replace(
+            RESCALE,
+            constants=[RESCALE.constants[0], np.full(1, shift, np.int8)],
+        ),
         "a shift outside 2..62",
     )
 
 
 def test_a_multiplier_is_not_negative() -> None:
     refused(
-        replace(RESCALE, constants=[np.full(1, -1, np.int32), RESCALE.constants[1]]),
+        replace(
+            RESCALE, constants=[np.full(1, -1, np.int32), RESCALE.constants[1]]
+        ),
         "a multiplier is negative",
     )
 
 
 def test_multipliers_are_one_or_one_for_each_channel() -> None:
-    three: list[IntArray] = [np.full(3, 2**30, np.int32), np.full(3, 33, np.int8)]
-    refused(replace(RESCALE, constants=three), "neither 1 entry nor one per channel")
+    three: list[IntArray] = [
+        np.full(3, 2**30, np.int32),
+        np.full(3, 33, np.int8),
+    ]
+    refused(
+        replace(RESCALE, constants=three), "neither 1 entry nor one per channel"
+    )
 
 
 @pytest.mark.parametrize("arena_bytes", [-1, 2**40 + 1, 2**63 - 1])
 def test_the_size_of_the_arena_is_bounded(arena_bytes: int) -> None:
-    refused(replace(TRANSPOSE, arena_bytes=arena_bytes), "arena_bytes is not 0..2")
+    refused(
+        replace(TRANSPOSE, arena_bytes=arena_bytes), "arena_bytes is not 0..2"
+    )
 
 
 @pytest.mark.parametrize("rounds", [0, -1, 2**33, 2**63 - 1])
@@ -480,7 +543,9 @@ print((y == x.T).all())
     "asan" in os.environ.get("LD_PRELOAD", ""),
     reason="a sanitizer reserves more address space than that",
 )
-def test_a_thread_that_the_system_refuses_ends_the_run_and_not_the_process() -> None:
+def test_a_thread_that_the_system_refuses_ends_the_run_and_not_the_process() -> (
+    None
+):
     found = subprocess.run(
         [sys.executable, "-c", TOO_MANY_THREADS],
         capture_output=True,

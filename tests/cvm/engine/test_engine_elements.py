@@ -22,7 +22,11 @@ pytestmark = pytest.mark.skipif(
 
 THREADS = cycle([1, 2, 3, 4])
 SHIFTS = range(2, 63)
-MULTIPLIERS = (2**30, 2**31 - 1, 1518500250)  # the least, the greatest, about 2^30.5
+MULTIPLIERS = (
+    2**30,
+    2**31 - 1,
+    1518500250,
+)  # the least, the greatest, about 2^30.5
 
 
 class Case:
@@ -54,7 +58,9 @@ class Case:
         multipliers = self.draft.array(np.array(multiplier, np.int32), "i32")
         shifts = self.draft.array(np.array(shift, np.int8), "i8")
         named = {"input_zp": zero_points[0], "output_zp": zero_points[1]}
-        return self.draft.apply("rescale", x, multipliers, shifts, dtype=dtype, **named)
+        return self.draft.apply(
+            "rescale", x, multipliers, shifts, dtype=dtype, **named
+        )
 
     def assert_equal_everywhere(self) -> None:
         """With every value in a step of its own, too: then they lie in the arena, where i8 is stored as q + 128."""
@@ -160,9 +166,15 @@ def test_every_width_of_a_row(first: int) -> None:
         multipliers = channels.integers(2**30, 2**31, width).tolist()
         case.rescale(x, [2**30 + 1], [44], "i8", (0, 3))
         case.rescale(
-            x, multipliers, channels.integers(31, 63, width).tolist(), "i8", (0, -3)
+            x,
+            multipliers,
+            channels.integers(31, 63, width).tolist(),
+            "i8",
+            (0, -3),
         )
-        case.rescale(x, multipliers, channels.integers(2, 63, width).tolist(), "i16")
+        case.rescale(
+            x, multipliers, channels.integers(2, 63, width).tolist(), "i16"
+        )
         for dtype in ("i8", "u8", "i16"):
             narrow = case.draft.apply("cast", case.clamp(x, dtype), dtype=dtype)
             if dtype != "u8":
@@ -177,14 +189,22 @@ def test_every_width_of_a_row(first: int) -> None:
 @pytest.mark.parametrize(
     "shape", [(2, 1500), (700, 3), (1, 1024), (1, 1025), (3, 5, 3, 64)]
 )
-def test_tiles_larger_and_smaller_than_the_tensor(shape: tuple[int, ...]) -> None:
+def test_tiles_larger_and_smaller_than_the_tensor(
+    shape: tuple[int, ...],
+) -> None:
     case = Case()
     x = case.input(extreme(TensorType("i32", shape), 3), "i32")
     channels = np.random.default_rng(1)
     multipliers = channels.integers(2**30, 2**31, shape[-1]).tolist()
     case.rescale(
-        x, multipliers, channels.integers(31, 63, shape[-1]).tolist(), "i8", (0, -3)
+        x,
+        multipliers,
+        channels.integers(31, 63, shape[-1]).tolist(),
+        "i8",
+        (0, -3),
     )
-    case.rescale(x, multipliers, channels.integers(2, 63, shape[-1]).tolist(), "i32")
+    case.rescale(
+        x, multipliers, channels.integers(2, 63, shape[-1]).tolist(), "i32"
+    )
     case.draft.apply("cast", case.clamp(x, "i16"), dtype="i16")
     case.assert_equal_everywhere()

@@ -15,8 +15,12 @@ from cvm.runtime import native
 from tests.support.convolution_programs import Convolution
 
 pytestmark = [
-    pytest.mark.skipif(not native.available(), reason="the native engine is not built"),
-    pytest.mark.skipif(not hasattr(os, "fork"), reason="this system forks no process"),
+    pytest.mark.skipif(
+        not native.available(), reason="the native engine is not built"
+    ),
+    pytest.mark.skipif(
+        not hasattr(os, "fork"), reason="this system forks no process"
+    ),
 ]
 
 SAME = {"pad": (1, 1, 1, 1), "stride": (1, 1), "dilation": (1, 1)}

@@ -15,7 +15,9 @@ from cvm.runtime import native
 STATUS = Path("/proc/self/statm")
 
 pytestmark = [
-    pytest.mark.skipif(not native.available(), reason="the native engine is not built"),
+    pytest.mark.skipif(
+        not native.available(), reason="the native engine is not built"
+    ),
     pytest.mark.skipif(
         not STATUS.exists(),
         reason="this system does not tell how much memory a process has",

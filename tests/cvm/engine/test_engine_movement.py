@@ -71,7 +71,9 @@ def assert_equal_everywhere(
                 threads=count,
             )
             np.testing.assert_array_equal(
-                found, expected, f"{x_at} to {y_at} on {isa} with {count} threads"
+                found,
+                expected,
+                f"{x_at} to {y_at} on {isa} with {count} threads",
             )
 
 
@@ -79,7 +81,8 @@ def assert_moves(case: Case, dtypes: Sequence[str] = EVERY) -> None:
     name, shapes, attributes = case
     for dtype in dtypes:
         arrays = [
-            extreme(TensorType(dtype, shape), seed) for seed, shape in enumerate(shapes)
+            extreme(TensorType(dtype, shape), seed)
+            for seed, shape in enumerate(shapes)
         ]
         assert_equal_everywhere(name, arrays, attributes)
 
@@ -96,7 +99,12 @@ TO_NHWC, TO_NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
 SMALL_CASES: list[Case] = [
     *(
         ("reshape", [old], {"shape": new})
-        for old, new in [((), ()), ((), (1, 1)), ((1, 1, 1), ()), ((6, 35), (14, 15))]
+        for old, new in [
+            ((), ()),
+            ((), (1, 1)),
+            ((1, 1, 1), ()),
+            ((6, 35), (14, 15)),
+        ]
     ),
     *(
         ("reshape", [old], {"shape": new})
@@ -178,7 +186,9 @@ def random_case(seed: int) -> Case:
     """An instruction on a random shape of any rank."""
     random = np.random.default_rng(seed)
     rank = int(random.integers(1, MAX_RANK + 1))
-    shape = tuple(int(size) for size in random.choice([1, 1, 2, 3, 4, 5, 8, 9], rank))
+    shape = tuple(
+        int(size) for size in random.choice([1, 1, 2, 3, 4, 5, 8, 9], rank)
+    )
     axis = int(random.integers(rank))
     numbers = tuple(int(n) for n in random.integers(0, 3, 2 * rank))
     start = tuple(int(random.integers(size)) for size in shape)
@@ -225,18 +235,24 @@ def test_random_shapes_move_as_in_the_reference(first: int) -> None:
         ("i32", 2**31 - 1),
     ],
 )
-def test_pads_hold_the_least_and_greatest_values(dtype: str, value: int) -> None:
+def test_pads_hold_the_least_and_greatest_values(
+    dtype: str, value: int
+) -> None:
     x = extreme(TensorType(dtype, (3, 4)), 1)
     assert_equal_everywhere("pad", [x], {"pads": (1, 2, 0, 3), "value": value})
 
 
 def test_operands_of_a_concat_may_lie_in_different_rooms() -> None:
-    arrays = [extreme(TensorType("i8", (6, width)), width) for width in (3, 18, 1, 5)]
+    arrays = [
+        extreme(TensorType("i8", (6, width)), width) for width in (3, 18, 1, 5)
+    ]
     expected, type_ = np.concatenate(arrays, axis=1), TensorType("i8", (6, 27))
     for result_at in (OUTPUT, ARENA, PITCHED):
         at = [INPUT, ARENA, CONSTANT, PITCHED]
         np.testing.assert_array_equal(
-            run_step("concat", arrays, {"axis": 1}, type_, at=at, result_at=result_at),
+            run_step(
+                "concat", arrays, {"axis": 1}, type_, at=at, result_at=result_at
+            ),
             expected,
         )
 
@@ -272,7 +288,9 @@ def fitted(
         (shape[1 + axis] - 1) * scale[2 * axis] - offset[axis] + border[axis]
         for axis in (0, 1)
     ]
-    return tuple(border[axis] - rooms[axis] % scale[2 * axis + 1] for axis in (0, 1))
+    return tuple(
+        border[axis] - rooms[axis] % scale[2 * axis + 1] for axis in (0, 1)
+    )
 
 
 def random_resize(seed: int) -> tuple[TensorType, dict[str, Attribute]] | None:
@@ -284,14 +302,27 @@ def random_resize(seed: int) -> tuple[TensorType, dict[str, Attribute]] | None:
     scale, offset, border = [], [], []
     for _ in range(2):
         n = int(
-            random.choice([1, 2, 3, 4, largest, int(random.integers(1, largest + 1))])
+            random.choice(
+                [1, 2, 3, 4, largest, int(random.integers(1, largest + 1))]
+            )
         )
-        scale += [n, int(random.integers(max(1, n // 4), min(16 * n, 3 * n + 1)))]
-        offset.append(int(random.choice([-n, 0, int(random.integers(-n, 16 * n))])))
-        border.append(int(random.choice([n - 1, 0, int(random.integers(-n, n))])))
+        scale += [
+            n,
+            int(random.integers(max(1, n // 4), min(16 * n, 3 * n + 1))),
+        ]
+        offset.append(
+            int(random.choice([-n, 0, int(random.integers(-n, 16 * n))]))
+        )
+        border.append(
+            int(random.choice([n - 1, 0, int(random.integers(-n, n))]))
+        )
     borders = fitted(shape, scale, offset, border)
     for axis in (0, 1):
-        room = (shape[1 + axis] - 1) * scale[2 * axis] - offset[axis] + borders[axis]
+        room = (
+            (shape[1 + axis] - 1) * scale[2 * axis]
+            - offset[axis]
+            + borders[axis]
+        )
         if room < 0 or borders[axis] < -16 * scale[2 * axis]:
             return None
     mode = "nearest" if seed % 5 == 0 else "bilinear"
@@ -345,7 +376,9 @@ def test_gather_picks_the_rows_of_the_reference(dtype: str) -> None:
         (1, 1000, 211, 129),
     ]:
         values = extreme(TensorType(dtype, (samples, rows, width)), 4)
-        indices = extreme(TensorType("i32", (samples, picks)), 5, low=0, high=rows - 1)
+        indices = extreme(
+            TensorType("i32", (samples, picks)), 5, low=0, high=rows - 1
+        )
         assert_equal_everywhere("gather", [values, indices], {})
 
 
@@ -398,7 +431,10 @@ REFUSED: list[
 
 @pytest.mark.parametrize(("name", "shape", "result", "attributes"), REFUSED)
 def test_steps_that_do_not_fit_their_operands_are_refused(
-    name: str, shape: tuple[int, ...], result: tuple[int, ...], attributes: Attributes
+    name: str,
+    shape: tuple[int, ...],
+    result: tuple[int, ...],
+    attributes: Attributes,
 ) -> None:
     x = np.zeros(shape, np.int8)
     with pytest.raises(ValueError, match=rf"step 0 \({name}\): "):
@@ -457,11 +493,15 @@ RESIZE: dict[str, Attribute] = {
         {"mode": "bilinear"},
     ],
 )
-def test_resizes_outside_the_rules_are_refused(change: dict[str, Attribute]) -> None:
+def test_resizes_outside_the_rules_are_refused(
+    change: dict[str, Attribute],
+) -> None:
     x, type_ = np.zeros((1, 2, 2, 1), np.int8), TensorType("i8", (1, 4, 4, 1))
     run_step("resize", [x], RESIZE, type_, at=[INPUT], result_at=OUTPUT)
     with pytest.raises(ValueError, match=r"step 0 \(resize\): "):
-        run_step("resize", [x], RESIZE | change, type_, at=[INPUT], result_at=OUTPUT)
+        run_step(
+            "resize", [x], RESIZE | change, type_, at=[INPUT], result_at=OUTPUT
+        )
 
 
 def test_gathers_that_do_not_fit_are_refused() -> None:

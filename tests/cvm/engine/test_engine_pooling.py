@@ -39,13 +39,23 @@ THREADS = cycle([1, 2, 3, 4])
 # Shape of x, kernel, stride, pad.
 WINDOWS: dict[
     str,
-    tuple[tuple[int, ...], tuple[int, int], tuple[int, int], tuple[int, int, int, int]],
+    tuple[
+        tuple[int, ...],
+        tuple[int, int],
+        tuple[int, int],
+        tuple[int, int, int, int],
+    ],
 ] = {
     "one place": ((1, 1, 1, 1), (1, 1), (1, 1), (0, 0, 0, 0)),
     "halves": ((2, 6, 4, 24), (2, 2), (2, 2), (0, 0, 0, 0)),
     "padded at the front": ((1, 8, 8, 64), (3, 3), (2, 2), (1, 0, 1, 0)),
     "padded all around": ((2, 5, 7, 33), (3, 3), (1, 1), (1, 1, 1, 1)),
-    "pads as large as they may be": ((1, 4, 3, 40), (4, 5), (1, 1), (3, 3, 4, 4)),
+    "pads as large as they may be": (
+        (1, 4, 3, 40),
+        (4, 5),
+        (1, 1),
+        (3, 3, 4, 4),
+    ),
     "wider than x": ((1, 3, 2, 17), (9, 7), (2, 3), (5, 7, 6, 5)),
     "strides beyond the kernel": ((1, 9, 11, 20), (1, 2), (4, 3), (0, 0, 0, 0)),
     "everything, many channels": ((1, 7, 7, 300), (7, 7), (1, 1), (0, 0, 0, 0)),
@@ -55,8 +65,18 @@ WINDOWS: dict[
         (1, 1),
         (0, 0, 0, 0),
     ),
-    "more channels than a block": ((1, 17, 2, 1100), (1, 2), (1, 1), (0, 0, 0, 0)),
-    "more places than a tile holds": ((1, 1, 90, 16), (1, 3), (1, 1), (0, 0, 1, 1)),
+    "more channels than a block": (
+        (1, 17, 2, 1100),
+        (1, 2),
+        (1, 1),
+        (0, 0, 0, 0),
+    ),
+    "more places than a tile holds": (
+        (1, 1, 90, 16),
+        (1, 3),
+        (1, 1),
+        (0, 0, 1, 1),
+    ),
 }
 
 
@@ -66,9 +86,14 @@ def attributes_of(window: str) -> Attributes:
 
 
 def assert_equal_everywhere(
-    name: str, x: IntArray, attributes: Attributes, expected: IntArray | None = None
+    name: str,
+    x: IntArray,
+    attributes: Attributes,
+    expected: IntArray | None = None,
 ) -> None:
-    expected = reference(name, [x], attributes) if expected is None else expected
+    expected = (
+        reference(name, [x], attributes) if expected is None else expected
+    )
     type_ = TensorType(dtype_name(expected), expected.shape)
     for isa in native.isas():
         for x_at, y_at in INSIDE if type_.dtype == "i8" else INSIDE + EDGES:
@@ -84,13 +109,17 @@ def assert_equal_everywhere(
                 threads=threads,
             )
             np.testing.assert_array_equal(
-                found, expected, f"{x_at} to {y_at} on {isa} with {threads} threads"
+                found,
+                expected,
+                f"{x_at} to {y_at} on {isa} with {threads} threads",
             )
 
 
 @pytest.mark.parametrize("dtype", ["i8", "i16", "i32"])
 @pytest.mark.parametrize("window", WINDOWS)
-def test_max_pool2d_finds_what_the_reference_finds(window: str, dtype: str) -> None:
+def test_max_pool2d_finds_what_the_reference_finds(
+    window: str, dtype: str
+) -> None:
     x = extreme(TensorType(dtype, WINDOWS[window][0]), 1)
     assert_equal_everywhere("max_pool2d", x, attributes_of(window))
 
@@ -119,14 +148,22 @@ def test_every_number_of_channels(name: str, dtype: str) -> None:
         "stride": (1, 1),
         "pad": (0, 0, 1, 0),
     }
-    attributes |= {"input_zp": 0, "output_zp": 0} if name == "avg_pool2d" else {}
+    attributes |= (
+        {"input_zp": 0, "output_zp": 0} if name == "avg_pool2d" else {}
+    )
     for channels in range(1, 71):
         x = extreme(TensorType(dtype, (1, 2, 3, channels)), channels)
         expected = reference(name, [x], attributes)
         for isa in native.isas():
             type_ = TensorType(dtype, expected.shape)
             found = run_step(
-                name, [x], attributes, type_, at=[ARENA], result_at=PITCHED, isa=isa
+                name,
+                [x],
+                attributes,
+                type_,
+                at=[ARENA],
+                result_at=PITCHED,
+                isa=isa,
             )
             np.testing.assert_array_equal(
                 found, expected, f"{channels} channels on {isa}"
@@ -137,7 +174,9 @@ def test_every_number_of_channels(name: str, dtype: str) -> None:
 @pytest.mark.parametrize(
     "shape", [(1, 4096, 2048, 1), (1, 512, 256, 16), (1, 512, 256, 80)]
 )
-def test_the_largest_sums_of_bytes_are_exact(end: int, shape: tuple[int, ...]) -> None:
+def test_the_largest_sums_of_bytes_are_exact(
+    end: int, shape: tuple[int, ...]
+) -> None:
     """The mean of equal integers is that integer, however many: up to 2^23 of them."""
     x = np.full(shape, end, np.int8)
     attributes: dict[str, Attribute] = {
@@ -173,7 +212,10 @@ def test_half_goes_away_from_zero_as_the_reciprocal_says() -> None:
         "output_zp": 0,
     }
     assert_equal_everywhere(
-        "avg_pool2d", x, attributes, np.array([2, -2], np.int8).reshape(1, 1, 1, 2)
+        "avg_pool2d",
+        x,
+        attributes,
+        np.array([2, -2], np.int8).reshape(1, 1, 1, 2),
     )
 
 
@@ -243,7 +285,11 @@ REFUSED: list[tuple[str, dict[str, Attribute], tuple[int, ...], str]] = [
     ("avg_pool2d", {"output_zp": -129}, (1, 2, 2, 4), ZERO_POINT),
     (
         "avg_pool2d",
-        {"kernel": (HUGE, 9), "stride": (HUGE, 1), "pad": (HUGE - 1, HUGE - 2, 8, 8)},
+        {
+            "kernel": (HUGE, 9),
+            "stride": (HUGE, 1),
+            "pad": (HUGE - 1, HUGE - 2, 8, 8),
+        },
         (1, 2, 11, 4),
         "so large that its sum may not fit",
     ),
@@ -252,7 +298,10 @@ REFUSED: list[tuple[str, dict[str, Attribute], tuple[int, ...], str]] = [
 
 @pytest.mark.parametrize(("name", "changed", "shape", "sentence"), REFUSED)
 def test_a_step_that_no_program_has_is_refused(
-    name: str, changed: dict[str, Attribute], shape: tuple[int, ...], sentence: str
+    name: str,
+    changed: dict[str, Attribute],
+    shape: tuple[int, ...],
+    sentence: str,
 ) -> None:
     x = np.zeros((1, 3, 3, 4), np.int8)
     with pytest.raises(ValueError, match=sentence):
@@ -270,7 +319,9 @@ def test_plain_i8_operands_are_refused() -> None:
     """What is stored as q + 128 has another order, and another sum, than plain bytes."""
     x = np.zeros((1, 3, 3, 4), np.int8)
     for x_at, y_at in [(INPUT, ARENA), (ARENA, OUTPUT)]:
-        with pytest.raises(ValueError, match="i8 inputs and outputs are copied first"):
+        with pytest.raises(
+            ValueError, match="i8 inputs and outputs are copied first"
+        ):
             run_step(
                 "max_pool2d",
                 [x],

@@ -26,7 +26,10 @@ pytestmark = pytest.mark.skipif(
 )
 
 Attributes = Mapping[str, Attribute]
-INSIDE = [(ARENA, ARENA), (CONSTANT, ARENA)]  # i8 inputs and outputs are copied first
+INSIDE = [
+    (ARENA, ARENA),
+    (CONSTANT, ARENA),
+]  # i8 inputs and outputs are copied first
 EDGES = [(INPUT, OUTPUT), (INPUT, ARENA)]
 ORDERED = ("i8", "i16", "i32")
 SHAPES = [
@@ -45,9 +48,14 @@ THREADS = cycle([1, 2, 3, 4])
 
 
 def assert_equal_everywhere(
-    name: str, x: IntArray, attributes: Attributes, expected: IntArray | None = None
+    name: str,
+    x: IntArray,
+    attributes: Attributes,
+    expected: IntArray | None = None,
 ) -> None:
-    expected = reference(name, [x], attributes) if expected is None else expected
+    expected = (
+        reference(name, [x], attributes) if expected is None else expected
+    )
     type_ = TensorType(dtype_name(expected), expected.shape)
     for isa in native.isas():
         for x_at, y_at in INSIDE if x.dtype == np.int8 else INSIDE + EDGES:
@@ -63,7 +71,9 @@ def assert_equal_everywhere(
                 threads=threads,
             )
             np.testing.assert_array_equal(
-                found, expected, f"{x_at} to {y_at} on {isa} with {threads} threads"
+                found,
+                expected,
+                f"{x_at} to {y_at} on {isa} with {threads} threads",
             )
 
 
@@ -90,15 +100,21 @@ def test_sums_along_every_axis(shape: tuple[int, ...]) -> None:
 def test_every_row_is_sorted(shape: tuple[int, ...], descending: bool) -> None:
     for dtype in ORDERED:
         assert_equal_everywhere(
-            "argsort", extreme(TensorType(dtype, shape), 1), {"descending": descending}
+            "argsort",
+            extreme(TensorType(dtype, shape), 1),
+            {"descending": descending},
         )
 
 
 def test_the_lowest_of_equal_indices_is_the_greatest() -> None:
     """Column 0 holds 5 twice, column 1 only equals, column 2 its greatest at the end."""
     x = np.array([[1, -4, -9], [5, -4, -128], [5, -4, 3]], np.int8)
-    assert_equal_everywhere("argmax", x, {"axis": 0}, np.array([1, 0, 2], np.int32))
-    assert_equal_everywhere("argmax", x, {"axis": 1}, np.array([0, 0, 0], np.int32))
+    assert_equal_everywhere(
+        "argmax", x, {"axis": 0}, np.array([1, 0, 2], np.int32)
+    )
+    assert_equal_everywhere(
+        "argmax", x, {"axis": 1}, np.array([0, 0, 0], np.int32)
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,7 +139,9 @@ def test_a_sum_that_no_proof_allows_wraps() -> None:
     x = np.full((3, 2), 2**31 - 1, np.int32)
     expected = np.full((1, 2), 2**31 - 3, np.int32)  # 3 * (2^31 - 1) - 2^32
     assert_equal_everywhere("reduce_sum", x, {"axis": 0}, expected)
-    assert_equal_everywhere("reduce_sum", x, {"axis": 1}, np.full((3, 1), -2, np.int32))
+    assert_equal_everywhere(
+        "reduce_sum", x, {"axis": 1}, np.full((3, 1), -2, np.int32)
+    )
 
 
 REFUSED: list[tuple[str, str, dict[str, Attribute], TensorType, str]] = [
@@ -194,7 +212,9 @@ REFUSED: list[tuple[str, str, dict[str, Attribute], TensorType, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "dtype", "attributes", "result", "sentence"), REFUSED)
+@pytest.mark.parametrize(
+    ("name", "dtype", "attributes", "result", "sentence"), REFUSED
+)
 def test_a_step_that_no_program_has_is_refused(
     name: str,
     dtype: str,

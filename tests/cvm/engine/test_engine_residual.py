@@ -34,7 +34,9 @@ class Draft:
 
     def __init__(self, channels: int, size: int, seed: int) -> None:
         self.random = np.random.default_rng(seed)
-        self.input = Input("x", TensorType("i8", (1, size, size, channels)), -128, 127)
+        self.input = Input(
+            "x", TensorType("i8", (1, size, size, channels)), -128, 127
+        )
         self.constants: list[IntArray] = []
         self.steps: list[
             tuple[str, tuple[tuple[str, int], ...], dict[str, Attribute]]
@@ -106,7 +108,9 @@ class Draft:
             for name, ops, more in self.steps
         ]
         result = Output("y", first["step"] + len(steps) - 1)
-        return Program((self.input,), tuple(self.constants), tuple(steps), (result,))
+        return Program(
+            (self.input,), tuple(self.constants), tuple(steps), (result,)
+        )
 
 
 def factors(
@@ -142,7 +146,8 @@ SHORTCUT_SHIFTS = (15, 16, 17, 31, 47, 48)
 
 
 @pytest.mark.parametrize(
-    "channels, outputs, kernel", [(8, 16, 1), (16, 33, 3), (5, 7, 3), (64, 24, 1)]
+    "channels, outputs, kernel",
+    [(8, 16, 1), (16, 33, 3), (5, 7, 3), (64, 24, 1)],
 )
 @pytest.mark.parametrize("own", OWN_SHIFTS)
 def test_a_rescaled_shortcut_of_bytes(
@@ -169,9 +174,15 @@ def test_a_rescaled_shortcut_of_bytes(
             GREATEST if shift == 31 else 2**30 + seed
         )  # the greatest does not split into two halves of 16 bits
         other = d.rescale(
-            stored, np.array([multiplier]), np.array([shift]), (zero_point, 0), "i32"
+            stored,
+            np.array([multiplier]),
+            np.array([shift]),
+            (zero_point, 0),
+            "i32",
         )
-        total = d.add("add", mine, other) if seed % 2 else d.add("add", other, mine)
+        total = (
+            d.add("add", mine, other) if seed % 2 else d.add("add", other, mine)
+        )
         last = d.rescale(
             total,
             np.array([2**30 + 12345]),
@@ -192,7 +203,8 @@ def test_a_rescaled_shortcut_of_bytes(
 
 
 @pytest.mark.parametrize(
-    "channels, outputs, kernel", [(8, 16, 1), (16, 33, 3), (5, 7, 3), (40, 50, 1)]
+    "channels, outputs, kernel",
+    [(8, 16, 1), (16, 33, 3), (5, 7, 3), (40, 50, 1)],
 )
 @pytest.mark.parametrize("own", OWN_SHIFTS)
 def test_a_shortcut_of_32_bits(
@@ -203,16 +215,27 @@ def test_a_shortcut_of_32_bits(
     for size in (1, kernel):
         sums = d.conv(("input", 0), channels, outputs, size, -7)
         sides.append(
-            d.rescale(sums, *factors(d.random, outputs, OWN_SHIFTS[own]), (0, 0), "i32")
+            d.rescale(
+                sums,
+                *factors(d.random, outputs, OWN_SHIFTS[own]),
+                (0, 0),
+                "i32",
+            )
         )
     last = d.rescale(
-        d.add("add", *sides), np.array([GREATEST]), np.array([39]), (0, -128), "i8"
+        d.add("add", *sides),
+        np.array([GREATEST]),
+        np.array([39]),
+        (0, -128),
+        "i8",
     )
     d.add("reverse", last, axis=2)
     assert_agrees(d.finish(), channels)
 
 
-@pytest.mark.parametrize("shifts", [(20, 31), (32, 32), (32, 53), (33, 45), (50, 62)])
+@pytest.mark.parametrize(
+    "shifts", [(20, 31), (32, 32), (32, 53), (33, 45), (50, 62)]
+)
 @pytest.mark.parametrize("zero_point", [-128, 0, 127])
 def test_a_rescale_to_bytes(shifts: tuple[int, int], zero_point: int) -> None:
     for channels, outputs, kernel, clamped in (

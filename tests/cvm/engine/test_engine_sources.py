@@ -11,7 +11,9 @@ KERNELS = ENGINE / "kernels"
 
 
 def test_kernels_call_no_builtin_of_one_compiler() -> None:
-    sources = [path for path in KERNELS.iterdir() if path.suffix in (".h", ".cpp")]
+    sources = [
+        path for path in KERNELS.iterdir() if path.suffix in (".h", ".cpp")
+    ]
     assert sources
     assert [
         path.name

@@ -36,7 +36,9 @@ def transposed(
 SHAPES = [
     transposed((1, 1, 1, 1), (1, 1), 1),
     transposed((2, 3, 5, 4), (3, 3), 5, stride=(2, 2)),
-    transposed((1, 4, 3, 7), (4, 4), 6, stride=(2, 2), out_pad=(-1, -1, -1, -1)),
+    transposed(
+        (1, 4, 3, 7), (4, 4), 6, stride=(2, 2), out_pad=(-1, -1, -1, -1)
+    ),
     transposed((1, 4, 3, 7), (4, 4), 6, stride=(2, 3), out_pad=(-3, -2, 5, -3)),
     transposed((1, 3, 2, 6), (2, 2), 6, groups=3, stride=(3, 4)),
     transposed((1, 3, 4, 5), (3, 1), 10, groups=5, out_pad=(2, 7, 0, 3)),
@@ -57,14 +59,17 @@ SHAPES = [
 def test_a_shape_gives_the_same_bytes(case: Convolution) -> None:
     for number, stages in enumerate(("", "rescale", "clamp")):
         assert_engine_agrees(
-            replace(case, stages=stages, input_zp=(0, 127, -128)[number]), number
+            replace(case, stages=stages, input_zp=(0, 127, -128)[number]),
+            number,
         )
     assert_engine_agrees(replace(case, dtype="i16"))
 
 
 @pytest.mark.parametrize("input_zp", [-128, 0, 127])
 @pytest.mark.parametrize("constant", [-128, 127])
-def test_the_ends_of_every_range_do_not_overflow(input_zp: int, constant: int) -> None:
+def test_the_ends_of_every_range_do_not_overflow(
+    input_zp: int, constant: int
+) -> None:
     case = transposed((1, 3, 4, 40), (3, 3), 4, stride=(2, 2))
     assert_engine_agrees(replace(case, constant=constant, input_zp=input_zp))
     assert_engine_agrees(replace(case, constant=constant, dtype="i16"))
@@ -73,4 +78,6 @@ def test_the_ends_of_every_range_do_not_overflow(input_zp: int, constant: int) -
 @pytest.mark.parametrize("result", ["i8", "i16", "i32"])
 def test_the_result_may_be_a_part_of_a_concat(result: str) -> None:
     case = transposed((1, 3, 4, 5), (3, 3), 7, stride=(2, 2))
-    assert_engine_agrees(replace(case, stages="rescale", result=result, beside=True))
+    assert_engine_agrees(
+        replace(case, stages="rescale", result=result, beside=True)
+    )

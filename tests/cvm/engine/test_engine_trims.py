@@ -38,7 +38,9 @@ def trimmed(
 ) -> Program:
     """clamp, slice, conv2d of 24 channels."""
     random = np.random.default_rng(kernel)
-    w = random.integers(-128, 128, (24, kernel, kernel, 24 // groups)).astype(np.int8)
+    w = random.integers(-128, 128, (24, kernel, kernel, 24 // groups)).astype(
+        np.int8
+    )
     shape = {"start": (0, 0, 0, 0), "size": (2, *part, 24)}
     geometry: dict[str, Attribute] = {
         "pad": tuple(pad),
@@ -54,16 +56,19 @@ def trimmed(
     )
     x = Input("x", TensorType(dtype, (2, *whole, 24)), *DTYPE_RANGES[dtype])
     return Program(
-        (x,), (w, np.arange(24, dtype=np.int32)), instructions, (Output("y", 5),)
+        (x,),
+        (w, np.arange(24, dtype=np.int32)),
+        instructions,
+        (Output("y", 5),),
     )
 
 
 def assert_agrees(form: Proven) -> None:
     random = np.random.default_rng(7)
     sample = {
-        item.name: random.integers(item.lo, item.hi + 1, item.type.shape).astype(
-            DTYPES[item.type.dtype]
-        )
+        item.name: random.integers(
+            item.lo, item.hi + 1, item.type.shape
+        ).astype(DTYPES[item.type.dtype])
         for item in form.program.inputs
     }
     expected = run(form, sample)["y"]
@@ -138,7 +143,11 @@ def test_a_slice_that_a_convolution_adds_to_its_sums_is_still_one() -> None:
         Instruction("slice", (5,), {"start": (0,) * 4, "size": (1, 4, 4, 6)}),
         Instruction("add", (4, 6), {}),
     )
-    w = np.random.default_rng(0).integers(-128, 128, (6, 2, 2, 4)).astype(np.int8)
+    w = (
+        np.random.default_rng(0)
+        .integers(-128, 128, (6, 2, 2, 4))
+        .astype(np.int8)
+    )
     x = Input("x", TensorType("i8", (1, 8, 8, 4)), -128, 127)
     more = Input("more", TensorType("i32", (1, 5, 5, 6)), -1000, 1000)
     program = Program(

@@ -44,7 +44,9 @@ def assert_same(
     assert found.keys() == expected.keys(), what
     for name, value in expected.items():
         assert found[name].dtype == value.dtype, f"{what}, output {name}"
-        np.testing.assert_array_equal(found[name], value, f"{what}, output {name}")
+        np.testing.assert_array_equal(
+            found[name], value, f"{what}, output {name}"
+        )
 
 
 def assert_the_engine_agrees(seed: int) -> None:
@@ -53,7 +55,10 @@ def assert_the_engine_agrees(seed: int) -> None:
     values: dict[int, IntArray] = {}
     expected = interpreter.run(form, sample, observe=values.__setitem__)
     for isa in native.isas():
-        fused, traced = Engine(form, isa=isa), Engine(form, isa=isa, traceable=True)
+        fused, traced = (
+            Engine(form, isa=isa),
+            Engine(form, isa=isa, traceable=True),
+        )
         for threads in (1, 2, 3, 4):
             assert_same(
                 fused.run(sample, threads=threads),
@@ -63,13 +68,17 @@ def assert_the_engine_agrees(seed: int) -> None:
         threads, seen = 1 + seed % 4, {}
         traced.observe(
             sample,
-            lambda number, value, seen=seen: seen.update({number: value.copy()}),
+            lambda number, value, seen=seen: seen.update(
+                {number: value.copy()}
+            ),
             threads=threads,
         )
         assert list(seen) == list(values), f"seed {seed}, {isa}"
         for number, value in values.items():
             np.testing.assert_array_equal(
-                seen[number], value, f"seed {seed}, {isa}, {threads} threads, %{number}"
+                seen[number],
+                value,
+                f"seed {seed}, {isa}, {threads} threads, %{number}",
             )
 
 

@@ -18,7 +18,9 @@ def read_any(reader: cbor.Reader) -> Any:
     if initial >> 5 == cbor.TEXT:
         return reader.text("text", 2**16)
     if initial >> 5 == cbor.ARRAY:
-        return [read_any(reader) for _ in range(reader.array("array", 0, 2**16))]
+        return [
+            read_any(reader) for _ in range(reader.array("array", 0, 2**16))
+        ]
     if initial >> 5 == cbor.MAP:
         return read_map(reader)
     if initial in (0xF4, 0xF5):
@@ -92,7 +94,10 @@ VECTORS: list[tuple[Any, str]] = [
     ([], "80"),
     ([1, 2, 3], "83010203"),
     ([1, [2, 3], [4, 5]], "8301820203820405"),
-    (list(range(1, 26)), "98190102030405060708090a0b0c0d0e0f101112131415161718181819"),
+    (
+        list(range(1, 26)),
+        "98190102030405060708090a0b0c0d0e0f101112131415161718181819",
+    ),
     ({}, "a0"),
     ({1: 2, 3: 4}, "a201020304"),
     ({"a": 1, "b": [2, 3]}, "a26161016162820203"),
@@ -145,7 +150,11 @@ REFUSED: list[tuple[str, str, str]] = [
     ("fa7fc00000", "not a number in four bytes", "not a number"),
     ("fa3f800000", "1.0 in four bytes", "not in its shortest form"),
     ("fb3ff0000000000000", "1.0 in eight bytes", "not in its shortest form"),
-    ("fb40f86a0000000000", "100000.0 in eight bytes", "not in its shortest form"),
+    (
+        "fb40f86a0000000000",
+        "100000.0 in eight bytes",
+        "not in its shortest form",
+    ),
     ("f93c", "a float cut off", "cut off"),
     ("61ff", "a byte that UTF-8 never has", "not UTF-8"),
     ("62c080", "overlong UTF-8", "not UTF-8"),
@@ -197,7 +206,9 @@ def test_what_has_no_encoding_is_not_encoded(value: Any) -> None:
 
 
 INTEGERS = st.integers(-(2**64), 2**64 - 1)
-SCALARS = INTEGERS | st.booleans() | st.floats(allow_nan=False) | st.text(max_size=30)
+SCALARS = (
+    INTEGERS | st.booleans() | st.floats(allow_nan=False) | st.text(max_size=30)
+)
 VALUES: st.SearchStrategy[Any] = st.recursive(
     SCALARS,
     lambda item: (
@@ -217,8 +228,12 @@ def same(a: Any, b: Any) -> bool:
 def ordered(value: Any) -> Any:
     """The same value with dictionaries in the order of the encoding."""
     if isinstance(value, dict):
-        return {key: ordered(value[key]) for key in sorted(value, key=cbor.encode)}
-    return [ordered(item) for item in value] if isinstance(value, list) else value
+        return {
+            key: ordered(value[key]) for key in sorted(value, key=cbor.encode)
+        }
+    return (
+        [ordered(item) for item in value] if isinstance(value, list) else value
+    )
 
 
 @settings(deadline=None)
@@ -236,7 +251,9 @@ def test_whatever_is_accepted_is_the_canonical_encoding_of_what_it_means(
 ) -> None:
     data = bytearray(cbor.encode(value))
     at = draw.draw(st.integers(0, len(data) - 1))
-    data[at : at + draw.draw(st.integers(0, 2))] = draw.draw(st.binary(max_size=3))
+    data[at : at + draw.draw(st.integers(0, 2))] = draw.draw(
+        st.binary(max_size=3)
+    )
     try:
         found = decode(bytes(data))
     except Malformed:
@@ -252,7 +269,9 @@ def test_whatever_is_canonical_and_in_the_subset_is_accepted(
     value: Any, draw: Any
 ) -> None:
     data = bytearray(cbor.encode(value))
-    data[draw.draw(st.integers(0, len(data) - 1))] = draw.draw(st.integers(0, 255))
+    data[draw.draw(st.integers(0, len(data) - 1))] = draw.draw(
+        st.integers(0, 255)
+    )
     try:
         meant = cbor2.loads(bytes(data))
         canonical = cbor.encode(meant) == data
@@ -273,7 +292,8 @@ def is_plain(value: Any) -> bool:
     """Whether keys are texts or counts, and sizes within what `read_any` asks for."""
     if isinstance(value, dict):
         keys = all(
-            type(key) is str or (type(key) is int and 0 <= key < 2**63) for key in value
+            type(key) is str or (type(key) is int and 0 <= key < 2**63)
+            for key in value
         )
         return keys and all(map(is_plain, value.values()))
     return all(map(is_plain, value)) if isinstance(value, list) else True

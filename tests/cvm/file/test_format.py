@@ -92,7 +92,9 @@ def test_metadata_follows_the_program_without_padding() -> None:
 
 
 def test_factors_and_centres_of_channels_follow_the_source_of_a_value() -> None:
-    metadata = Metadata(values={1: Meaning(0.5, 0, "", (0.5, 1.0), (-1.5, 0.0))})
+    metadata = Metadata(
+        values={1: Meaning(0.5, 0, "", (0.5, 1.0), (-1.5, 0.0))}
+    )
     data = file_format.encode(replace(CAST, metadata=metadata))
     assert bytes.fromhex("a10185f93800006082f93800f93c0082f9be00f90000") in data
     read = file_format.decode(data).metadata
@@ -117,16 +119,19 @@ def test_reading_what_was_written_is_the_identity(seed: int) -> None:
 
 def test_big_endian_and_strided_constants_are_written_alike() -> None:
     swapped = tuple(
-        np.asfortranarray(a.astype(a.dtype.newbyteorder(">"))) for a in ADD.constants
+        np.asfortranarray(a.astype(a.dtype.newbyteorder(">")))
+        for a in ADD.constants
     )
-    assert file_format.encode(replace(ADD, constants=swapped)) == file_format.encode(
-        ADD
-    )
+    assert file_format.encode(
+        replace(ADD, constants=swapped)
+    ) == file_format.encode(ADD)
 
 
 def test_a_constant_of_rank_0_keeps_its_rank() -> None:
     program = replace(ADD, constants=(np.array(7, np.int32), ADD.constants[1]))
-    assert file_format.decode(file_format.encode(program)).constants[0].shape == ()
+    assert (
+        file_format.decode(file_format.encode(program)).constants[0].shape == ()
+    )
 
 
 def test_constants_are_views_that_cannot_be_written() -> None:
@@ -136,7 +141,9 @@ def test_constants_are_views_that_cannot_be_written() -> None:
         assert np.shares_memory(constant, np.frombuffer(data, np.uint8))
 
 
-def test_later_writes_to_the_caller_s_buffer_do_not_change_the_program() -> None:
+def test_later_writes_to_the_caller_s_buffer_do_not_change_the_program() -> (
+    None
+):
     data = bytearray(file_format.encode(ADD))
     program = file_format.decode(data)
     data[-128] = 0
@@ -220,7 +227,9 @@ def test_write_replaces_an_older_file(tmp_path: Path) -> None:
     assert path.read_bytes() == file_format.encode(CAST)
 
 
-def test_a_program_that_cannot_be_written_leaves_the_older_file(tmp_path: Path) -> None:
+def test_a_program_that_cannot_be_written_leaves_the_older_file(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "model.cvm"
     path.write_bytes(b"old")
     with pytest.raises(Malformed):
@@ -244,7 +253,9 @@ def test_a_write_that_fails_leaves_nothing_behind(
 
 
 def test_writing_into_a_missing_folder_says_so(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="cannot be written: No such file or directory"):
+    with pytest.raises(
+        BadInput, match="cannot be written: No such file or directory"
+    ):
         file_format.write(CAST, tmp_path / "none" / "model.cvm")
 
 
@@ -274,6 +285,7 @@ def test_reading_an_empty_file_says_so(tmp_path: Path) -> None:
 def test_reading_a_text_file_says_so(tmp_path: Path) -> None:
     (tmp_path / "model.cvm").write_text("hello, world\n")
     with pytest.raises(
-        Malformed, match=r"model\.cvm: not a program: it begins with b'hello, w'"
+        Malformed,
+        match=r"model\.cvm: not a program: it begins with b'hello, w'",
     ):
         file_format.read(tmp_path / "model.cvm")

@@ -73,12 +73,15 @@ def test_500_mutations_within_64_megabytes() -> None:
 @pytest.mark.slow
 def test_200000_mutations() -> None:
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        results = list(pool.map(fuzz, range(3_000_000, 3_200_000, 5000), [5000] * 40))
+        results = list(
+            pool.map(fuzz, range(3_000_000, 3_200_000, 5000), [5000] * 40)
+        )
     assert sum(sum(outcomes.values()) for outcomes in results) == 200_000
 
 
 @pytest.mark.skipif(
-    sys.platform != "linux", reason="limits a process through /proc and RLIMIT_AS"
+    sys.platform != "linux",
+    reason="limits a process through /proc and RLIMIT_AS",
 )
 @pytest.mark.parametrize(
     "name",
@@ -87,9 +90,14 @@ def test_200000_mutations() -> None:
         for name in NASTY
     ],
 )
-def test_a_nasty_megabyte_is_judged_in_64_megabytes_and_seconds(name: str) -> None:
+def test_a_nasty_megabyte_is_judged_in_64_megabytes_and_seconds(
+    name: str,
+) -> None:
     result = subprocess.run(
-        [sys.executable, "-c", PROBE, name], capture_output=True, text=True, check=False
+        [sys.executable, "-c", PROBE, name],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)

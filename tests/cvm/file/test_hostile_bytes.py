@@ -114,13 +114,22 @@ MALFORMED: dict[str, tuple[bytes, str]] = {
         swapped("830a83000102", "830a9803000102"),
         "not in the fewest",
     ),
-    "overlong text length": (swapped("856178", "85780178"), "not in the fewest"),
-    "overlong map length": (assemble(b"\xb8\x04" + ENCODED[1:]), "not in the fewest"),
+    "overlong text length": (
+        swapped("856178", "85780178"),
+        "not in the fewest",
+    ),
+    "overlong map length": (
+        assemble(b"\xb8\x04" + ENCODED[1:]),
+        "not in the fewest",
+    ),
     "overlong negative integer": (
         swapped("290a", "38090a"),
         "9 is written in 1 bytes, not in the fewest",
     ),
-    "indefinite map": (assemble(b"\xbf" + ENCODED[1:] + b"\xff"), "indefinite length"),
+    "indefinite map": (
+        assemble(b"\xbf" + ENCODED[1:] + b"\xff"),
+        "indefinite length",
+    ),
     "indefinite array": (
         swapped("830a83000102", "830a9f000102ff"),
         "indefinite length",
@@ -186,7 +195,9 @@ MALFORMED: dict[str, tuple[bytes, str]] = {
     ),
     "a count larger than the bytes left": (
         assemble(
-            ENCODED.replace(bytes.fromhex("830a83"), bytes.fromhex("830a9a00ffffff"))
+            ENCODED.replace(
+                bytes.fromhex("830a83"), bytes.fromhex("830a9a00ffffff")
+            )
         ),
         "needs 16777215 bytes",
     ),
@@ -196,7 +207,9 @@ MALFORMED: dict[str, tuple[bytes, str]] = {
     ),
     "2^20 + 1 instructions": (
         assemble(
-            raw_header(instructions=bytes.fromhex("9a00100001") + bytes(2**20 + 1))
+            raw_header(
+                instructions=bytes.fromhex("9a00100001") + bytes(2**20 + 1)
+            )
         ),
         "instructions has 1048577 entries; expected 0..1048576",
     ),
@@ -330,7 +343,9 @@ MALFORMED: dict[str, tuple[bytes, str]] = {
     "a mode out of range": (
         lie(
             lambda h: setitem(
-                h["instructions"], 1, [87, [3], [[1, 1, 1, 1], [0, 0], [0, 0], 2]]
+                h["instructions"],
+                1,
+                [87, [3], [[1, 1, 1, 1], [0, 0], [0, 0], 2]],
             )
         ),
         "mode is 2; expected 0..1",
@@ -348,7 +363,9 @@ MALFORMED: dict[str, tuple[bytes, str]] = {
         "expected shape (an array)",
     ),
     "13 entries in a list attribute": (
-        lie(lambda h: setitem(h["instructions"], 1, [RESHAPE, [3], [[1] * 13]])),
+        lie(
+            lambda h: setitem(h["instructions"], 1, [RESHAPE, [3], [[1] * 13]])
+        ),
         "shape has 13 entries; expected 0..12",
     ),
     "three pads for four sides": (
@@ -407,7 +424,10 @@ MALFORMED: dict[str, tuple[bytes, str]] = {
         "follow the program and are not a metadata section",
     ),
     "a bool constant of 2": (
-        lie(lambda h: h.update(constants=[[BOOL, [3]]]), bytes([0, 1, 2]) + bytes(61)),
+        lie(
+            lambda h: h.update(constants=[[BOOL, [3]]]),
+            bytes([0, 1, 2]) + bytes(61),
+        ),
         "a bool constant holds neither 0 nor 1",
     ),
     # Metadata
@@ -526,4 +546,6 @@ def test_every_changed_byte_is_refused_or_another_program() -> None:
             except Malformed:
                 continue
             assert file_format.encode(program) == data
-            assert file_format.program_id(program) != file_format.program_id(HONEST)
+            assert file_format.program_id(program) != file_format.program_id(
+                HONEST
+            )

@@ -16,20 +16,28 @@ from tests.support.cvm_programs import random_inputs, random_program
 from tests.support.plan_programs import branching_program
 from tests.support.plan_simulator import byte_places, simulate, type_of
 
-MOVEMENT = {name for name, spec in INSTRUCTIONS.items() if spec.family == "movement"}
+MOVEMENT = {
+    name for name, spec in INSTRUCTIONS.items() if spec.family == "movement"
+}
 POOLING = {"max_pool2d", "avg_pool2d"}
 PROGRAMS = [
-    (make, seed) for make in (branching_program, random_program) for seed in range(40)
+    (make, seed)
+    for make in (branching_program, random_program)
+    for seed in range(40)
 ]
 each_program = pytest.mark.parametrize(
-    ("make", "seed"), PROGRAMS, ids=lambda item: getattr(item, "__name__", str(item))
+    ("make", "seed"),
+    PROGRAMS,
+    ids=lambda item: getattr(item, "__name__", str(item)),
 )
 
 
 @each_program
 @pytest.mark.parametrize("planner", [fused, unfused])
 def test_a_plan_gives_the_bytes_of_the_reference(
-    planner: Callable[[WellFormed], Plan], make: Callable[[int], Program], seed: int
+    planner: Callable[[WellFormed], Plan],
+    make: Callable[[int], Program],
+    seed: int,
 ) -> None:
     program = make(seed)
     form = validate(program)
@@ -88,14 +96,21 @@ def test_values_lie_inside_the_arena_aligned_and_no_step_writes_what_it_reads(
 ) -> None:
     plan = fused(validate(make(seed)))
     for step in plan.steps:
-        used = {value: plan.places[value] for value in (*step.operands, step.result)}
+        used = {
+            value: plan.places[value] for value in (*step.operands, step.result)
+        }
         taken = {
-            value: set(byte_places(p, type_of(plan, value)).reshape(-1).tolist())
+            value: set(
+                byte_places(p, type_of(plan, value)).reshape(-1).tolist()
+            )
             for value, p in used.items()
         }
         for value, place in used.items():
             if place.room is Room.ARENA:
-                assert place.position % DTYPES[type_of(plan, value).dtype].itemsize == 0
+                assert (
+                    place.position % DTYPES[type_of(plan, value).dtype].itemsize
+                    == 0
+                )
                 assert max(taken[value]) < plan.arena_bytes
         for value in step.operands:
             assert used[value].room is not Room.OUTPUT
@@ -112,7 +127,9 @@ def test_every_instruction_is_covered_once_or_needs_no_step(
     plan = fused(validate(program))
     covered = [value for step in plan.steps for value in step.covers]
     assert len(covered) == len(set(covered))
-    for number, item in enumerate(program.instructions, program.first_instruction):
+    for number, item in enumerate(
+        program.instructions, program.first_instruction
+    ):
         assert number in covered or item.name in (
             "reshape",
             "transpose",
@@ -133,7 +150,12 @@ def test_a_step_stays_inside_the_limits_of_the_engine(
 
 
 def test_the_arena_is_little_more_than_what_lives_at_once() -> None:
-    plans = [fused(validate(branching_program(seed, blocks=12))) for seed in range(40)]
+    plans = [
+        fused(validate(branching_program(seed, blocks=12)))
+        for seed in range(40)
+    ]
     large = [plan for plan in plans if plan.largest_live_bytes >= 4096]
     assert len(large) > 10
-    assert all(plan.arena_bytes <= 1.5 * plan.largest_live_bytes for plan in large)
+    assert all(
+        plan.arena_bytes <= 1.5 * plan.largest_live_bytes for plan in large
+    )

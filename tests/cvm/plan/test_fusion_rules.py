@@ -24,9 +24,13 @@ class Builder:
     """A program of NHWC values. Values are named; numbers come when it is finished."""
 
     def __init__(self, **inputs: TensorType) -> None:
-        self.inputs = [Input(name, type_, -100, 100) for name, type_ in inputs.items()]
+        self.inputs = [
+            Input(name, type_, -100, 100) for name, type_ in inputs.items()
+        ]
         self.constants: list[tuple[str, IntArray]] = []
-        self.steps: list[tuple[str, str, tuple[str, ...], dict[str, Attribute]]] = []
+        self.steps: list[
+            tuple[str, str, tuple[str, ...], dict[str, Attribute]]
+        ] = []
 
     def constant(self, array: IntArray) -> str:
         name = f"constant{len(self.constants)}"
@@ -38,7 +42,9 @@ class Builder:
     ) -> None:
         self.steps.append((result, name, operands, attributes))
 
-    def conv(self, result: str, x: str, inputs: int = 16, outputs: int = 16) -> None:
+    def conv(
+        self, result: str, x: str, inputs: int = 16, outputs: int = 16
+    ) -> None:
         w = self.constant(np.ones((outputs, 1, 1, inputs), np.int8))
         b = self.constant(np.zeros(outputs, np.int32))
         self.add(
@@ -50,7 +56,9 @@ class Builder:
             self.constant(np.array([2**30], np.int32)),
             self.constant(np.array([33], np.int8)),
         )
-        self.add(result, "rescale", x, m, s, input_zp=0, output_zp=0, dtype=dtype)
+        self.add(
+            result, "rescale", x, m, s, input_zp=0, output_zp=0, dtype=dtype
+        )
 
     def plan(self, *outputs: str) -> tuple[Plan, dict[str, int]]:
         names = [
@@ -95,7 +103,13 @@ def test_a_convolution_takes_its_rescale_and_the_shortcut_with_a_rescale_of_its_
     copy, step = plan.steps
     assert told(copy) == "reshape"
     assert told(step) == "conv2d rescale load rescale add rescale"
-    assert [stage.sources for stage in step.stages] == [(0,), (), (2,), (3, 1), (4,)]
+    assert [stage.sources for stage in step.stages] == [
+        (0,),
+        (),
+        (2,),
+        (3, 1),
+        (4,),
+    ]
     assert step.operands == (
         copy.result,
         copy.result,
@@ -163,7 +177,9 @@ def test_a_value_that_one_region_reads_twice_needs_no_memory() -> None:
     b = Builder(x=i8())
     b.conv("sums", "x")
     b.rescale("y", "sums")
-    b.add("gate", "table", "y", b.constant(np.arange(-128, 128).astype(np.int8)))
+    b.add(
+        "gate", "table", "y", b.constant(np.arange(-128, 128).astype(np.int8))
+    )
     b.add("product", "mul", "y", "gate", shift=0)
     plan, _ = b.plan("product")
     assert [told(step) for step in plan.steps] == [
@@ -196,7 +212,9 @@ def test_what_is_repeated_is_computed_before_and_loaded() -> None:
     ]
 
 
-def test_a_linear_step_loads_rows_columns_and_elements_but_nothing_else() -> None:
+def test_a_linear_step_loads_rows_columns_and_elements_but_nothing_else() -> (
+    None
+):
     for shape, count in (
         ((1, 1, 1, 16), 1),
         ((1, 1, 1, 1), 1),
@@ -298,17 +316,29 @@ def test_concats_of_concats_lie_in_one_buffer_and_readers_that_skip_gaps_read_th
         "reverse"
     ]
     start = plan.places[number["three"]].position
-    places = [plan.places[number[name]] for name in ("first", "second", "two", "third")]
+    places = [
+        plan.places[number[name]]
+        for name in ("first", "second", "two", "third")
+    ]
     assert places == [
         Place(Room.ARENA, start + column, 48) for column in (0, 16, 0, 32)
     ]
 
 
-def test_a_value_whose_reader_needs_dense_rows_is_copied_into_the_concat() -> None:
+def test_a_value_whose_reader_needs_dense_rows_is_copied_into_the_concat() -> (
+    None
+):
     b = Builder(x=i8())
     b.conv("a", "x")
     b.rescale("first", "a")
-    b.add("pooled", "max_pool2d", "first", kernel=(1, 1), stride=(1, 1), pad=(0,) * 4)
+    b.add(
+        "pooled",
+        "max_pool2d",
+        "first",
+        kernel=(1, 1),
+        stride=(1, 1),
+        pad=(0,) * 4,
+    )
     b.add("both", "concat", "first", "pooled", axis=3)
     b.add("y", "reverse", "both", axis=1)
     plan, number = b.plan("y")
@@ -339,7 +369,9 @@ def test_a_value_that_is_twice_in_a_concat_is_written_to_one_place_and_copied_to
     ]
     start = plan.places[number["twice"]].position
     assert plan.places[number["a"]] == Place(Room.ARENA, start, 32)
-    assert plan.places[plan.steps[1].result] == Place(Room.ARENA, start + 16, 32)
+    assert plan.places[plan.steps[1].result] == Place(
+        Room.ARENA, start + 16, 32
+    )
 
 
 def test_a_value_of_two_concats_lies_in_the_later_and_the_earlier_stays_a_step() -> (
@@ -360,7 +392,9 @@ def test_a_value_of_two_concats_lies_in_the_later_and_the_earlier_stays_a_step()
     assert plan.places[twice].pitch == 32
 
 
-def test_a_value_that_is_also_seen_with_rows_of_another_length_has_no_gaps() -> None:
+def test_a_value_that_is_also_seen_with_rows_of_another_length_has_no_gaps() -> (
+    None
+):
     b = Builder(x=i32())
     b.rescale("a", "x")
     b.rescale("c", "x")
@@ -469,7 +503,14 @@ def test_rows_under_one_another_are_written_densely_and_any_step_can_read_them()
 ):
     b = Builder(x=i32())
     b.rescale("top", "x")
-    b.add("pooled", "max_pool2d", "top", kernel=(1, 1), stride=(1, 1), pad=(0,) * 4)
+    b.add(
+        "pooled",
+        "max_pool2d",
+        "top",
+        kernel=(1, 1),
+        stride=(1, 1),
+        pad=(0,) * 4,
+    )
     b.add("both", "concat", "top", "pooled", axis=1)
     b.add("y", "reverse", "both", axis=1)
     plan, number = b.plan("y")
@@ -491,7 +532,13 @@ def test_columns_of_a_value_that_is_rows_of_another_under_another_shape_keep_the
     b.add("right", "reverse", "left", axis=1)
     b.add("wide", "concat", "left", "right", axis=3)
     b.add("long", "reshape", "wide", shape=(1, 32, 16))
-    b.add("all", "concat", "long", b.constant(np.zeros((1, 8, 16), np.int8)), axis=1)
+    b.add(
+        "all",
+        "concat",
+        "long",
+        b.constant(np.zeros((1, 8, 16), np.int8)),
+        axis=1,
+    )
     b.add("y", "reverse", "all", axis=1)
     plan, number = b.plan("y")
     start = plan.places[number["all"]].position

@@ -46,7 +46,8 @@ def program_path(tmp_path: Path) -> Path:
     image = Input("image", TensorType("i8", (1, 3, 8, 8)), -128, 127)
     path = tmp_path / "p.cvm"
     file_format.write(
-        Program((image,), constants, instructions, (Output("scores", 12),)), path
+        Program((image,), constants, instructions, (Output("scores", 12),)),
+        path,
     )
     return path
 

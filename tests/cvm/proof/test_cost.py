@@ -11,7 +11,9 @@ def work(
     name: str, operands: list[str], result: str, **attributes: object
 ) -> tuple[int, int, int, int, int]:
     types = [_type(text) for text in (*operands, result)]
-    found = cost.work_of(Instruction(name, (), attributes), types[:-1], types[-1])  # type: ignore[arg-type]
+    found = cost.work_of(
+        Instruction(name, (), attributes), types[:-1], types[-1]
+    )  # type: ignore[arg-type]
     return (
         found.multiply_accumulates,
         found.table_reads,
@@ -31,7 +33,9 @@ def _type(text: str) -> TensorType:
     [
         # 2 images of 5 x 6 places, each 8 outputs of 3 x 3 x 4 products; bytes 2*7*8*4 + 8*3*3*4 + 8*4 + 2*5*6*8*4
         (
-            work("conv2d", ["i8 2 7 8 4", "i8 8 3 3 4", "i32 8"], "i32 2 5 6 8"),
+            work(
+                "conv2d", ["i8 2 7 8 4", "i8 8 3 3 4", "i32 8"], "i32 2 5 6 8"
+            ),
             17280,
             0,
             0,
@@ -39,7 +43,9 @@ def _type(text: str) -> TensorType:
         ),
         # groups: 4 input channels in 2 groups, so each output sees 2
         (
-            work("conv2d", ["i8 1 3 3 4", "i8 8 3 3 2", "i32 8"], "i32 1 1 1 8"),
+            work(
+                "conv2d", ["i8 1 3 3 4", "i8 8 3 3 2", "i32 8"], "i32 1 1 1 8"
+            ),
             144,
             0,
             0,
@@ -48,7 +54,9 @@ def _type(text: str) -> TensorType:
         # every input place meets every weight once
         (
             work(
-                "conv2d_transpose", ["i8 1 2 2 3", "i8 5 2 2 3", "i32 5"], "i32 1 4 4 5"
+                "conv2d_transpose",
+                ["i8 1 2 2 3", "i8 5 2 2 3", "i32 5"],
+                "i32 1 4 4 5",
             ),
             240,
             0,
@@ -69,8 +77,20 @@ def _type(text: str) -> TensorType:
             0,
             24 + 40 + 120,
         ),
-        (work("table", ["i8 1 6", "i16 256"], "i16 1 6"), 0, 6, 0, 6 + 512 + 12),
-        (work("gather", ["i8 2 9 3", "i32 2 4"], "i8 2 4 3"), 0, 8, 0, 54 + 32 + 24),
+        (
+            work("table", ["i8 1 6", "i16 256"], "i16 1 6"),
+            0,
+            6,
+            0,
+            6 + 512 + 12,
+        ),
+        (
+            work("gather", ["i8 2 9 3", "i32 2 4"], "i8 2 4 3"),
+            0,
+            8,
+            0,
+            54 + 32 + 24,
+        ),
         (
             work("rescale", ["i32 1 6", "i32 1", "i8 1"], "i8 1 6"),
             0,
@@ -110,10 +130,21 @@ def _type(text: str) -> TensorType:
             64,
             4 + 64,
         ),
-        (work("resize", ["i8 1 2 2 1"], "i8 1 4 4 1", mode="nearest"), 0, 0, 0, 4 + 16),
+        (
+            work("resize", ["i8 1 2 2 1"], "i8 1 4 4 1", mode="nearest"),
+            0,
+            0,
+            0,
+            4 + 16,
+        ),
         # 2 samples of 5 scores: 3 rounds; then each of 4 candidates against 3 kept ones
         (
-            work("nms", ["i32 2 5 4", "i32 2 5", "i32 2 1"], "i32 2 3", candidates=4),
+            work(
+                "nms",
+                ["i32 2 5 4", "i32 2 5", "i32 2 1"],
+                "i32 2 3",
+                candidates=4,
+            ),
             *(0, 0, 30 + 16 * 4 * 6, 160 + 40 + 8 + 24),
         ),
         (work("transpose", ["i16 2 3"], "i16 3 2"), 0, 0, 0, 24),
@@ -166,15 +197,26 @@ def test_outputs_are_held_to_the_end() -> None:
         Instruction("clamp", (1,), {"min": 0, "max": 9}),
         Instruction("clamp", (2,), {"min": 0, "max": 8}),
     )
-    x, types = Input("x", TensorType("i32", (1, 3)), 0, 9), {"kept": 36, "let go": 24}
-    outputs = {"kept": (Output("sum", 1), Output("y", 3)), "let go": (Output("y", 3),)}
+    x, types = (
+        Input("x", TensorType("i32", (1, 3)), 0, 9),
+        {"kept": 36, "let go": 24},
+    )
+    outputs = {
+        "kept": (Output("sum", 1), Output("y", 3)),
+        "let go": (Output("y", 3),),
+    }
     for name, bytes_held in types.items():
-        assert cost.memory(check(Program((x,), (), steps, outputs[name]))) == bytes_held
+        assert (
+            cost.memory(check(Program((x,), (), steps, outputs[name])))
+            == bytes_held
+        )
 
 
 def test_costs_beyond_64_bits_are_exact() -> None:
     size = 2**31 - 1
     found = work(
-        "matmul", [f"i8 1 {size} {size}", f"i8 1 {size} {size}"], f"i32 1 {size} {size}"
+        "matmul",
+        [f"i8 1 {size} {size}", f"i8 1 {size} {size}"],
+        f"i32 1 {size} {size}",
     )
     assert found[0] == size**3

@@ -199,7 +199,9 @@ def test_a_convolution_s_bias_must_suit_its_weights() -> None:
 @pytest.mark.parametrize("length", [31, 32, 33, 255, 256])
 def test_texts_up_to_their_limit_are_read_whole(length: int) -> None:
     name = "p" * length
-    program = file_format.decode(lie(lambda h: setitem(h["outputs"][0], 0, name)))
+    program = file_format.decode(
+        lie(lambda h: setitem(h["outputs"][0], 0, name))
+    )
     assert validate(program).program.outputs[0].name == name
 
 
@@ -230,10 +232,14 @@ def test_a_slice_with_more_entries_than_dimensions_is_refused() -> None:
 
 
 @pytest.mark.parametrize("shape", [[2**31 - 1], [2**30], [1, 46340, 46340]])
-def test_a_shape_decides_no_allocation_before_it_is_checked(shape: list[int]) -> None:
+def test_a_shape_decides_no_allocation_before_it_is_checked(
+    shape: list[int],
+) -> None:
     data = lie(lambda h: h.update(constants=[[I32, shape]] * 2))
     tracemalloc.start()
-    with pytest.raises(Malformed, match="the constants with padding reach to byte"):
+    with pytest.raises(
+        Malformed, match="the constants with padding reach to byte"
+    ):
         file_format.decode(data)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -265,4 +271,6 @@ def test_no_two_constants_share_storage() -> None:
 def test_successive_runs_give_one_answer() -> None:
     proven = validate(file_format.decode(HONEST))
     x = np.array([[12, -3]], np.int8)
-    assert [run(proven, {"x": x})["y"].tolist() for _ in range(3)] == [[[6, -1]]] * 3
+    assert [run(proven, {"x": x})["y"].tolist() for _ in range(3)] == [
+        [[6, -1]]
+    ] * 3

@@ -71,7 +71,9 @@ class Case:
     bounds: tuple[Bounds, ...]
 
     def proven(self) -> Bounds:
-        call = Call(self.name, self.types, (None,) * len(self.types), self.attributes)
+        call = Call(
+            self.name, self.types, (None,) * len(self.types), self.attributes
+        )
         result = RULES[self.name].check(call)
         return (
             RULES[self.name]
@@ -82,7 +84,9 @@ class Case:
     def run(self, operands: list[IntArray]) -> IntArray:
         """The exact result, one row of channels for each index of the other axes."""
         exact = np.asarray(RULES[self.name].run(*operands, **self.attributes))
-        call = Call(self.name, self.types, (None,) * len(self.types), self.attributes)
+        call = Call(
+            self.name, self.types, (None,) * len(self.types), self.attributes
+        )
         result = RULES[self.name].check(call)
         assert exact.shape == result.shape
         return exact.astype(np.int64).reshape(-1, result.channels)
@@ -99,14 +103,22 @@ class Case:
 def _interval(draw: Draw, low: int, high: int, width: int) -> tuple[int, int]:
     """Of at most `width` more than one integer, often at an end of low..high or around 0."""
     places = [
-        place for place in (low, -width // 2, 0, high - width) if low <= place <= high
+        place
+        for place in (low, -width // 2, 0, high - width)
+        if low <= place <= high
     ]
-    lo = draw(st.one_of(st.sampled_from(places or [low]), st.integers(low, high)))
+    lo = draw(
+        st.one_of(st.sampled_from(places or [low]), st.integers(low, high))
+    )
     return lo, draw(st.integers(lo, min(high, lo + width)))
 
 
 def _bounds(
-    draw: Draw, type_: TensorType, *, width: int, limits: tuple[int, int] | None = None
+    draw: Draw,
+    type_: TensorType,
+    *,
+    width: int,
+    limits: tuple[int, int] | None = None,
 ) -> Bounds:
     low, high = limits or DTYPE_RANGES[type_.dtype]
     pairs = [_interval(draw, low, high, width) for _ in range(type_.channels)]
@@ -117,10 +129,14 @@ def _bounds(
 
 
 def _shape(draw: Draw, least_rank: int = 0) -> tuple[int, ...]:
-    return tuple(draw(st.lists(st.integers(1, 3), min_size=least_rank, max_size=3)))
+    return tuple(
+        draw(st.lists(st.integers(1, 3), min_size=least_rank, max_size=3))
+    )
 
 
-def _limits(draw: Draw, name: str, index: int, dtype: str) -> tuple[int, int] | None:
+def _limits(
+    draw: Draw, name: str, index: int, dtype: str
+) -> tuple[int, int] | None:
     """Where an operand must stay for its instruction to be provable."""
     if name in ("shift_left", "shift_right") and index == 1:
         return 0, {"i8": 7, "i16": 15, "i32": 31}[dtype]
@@ -129,7 +145,9 @@ def _limits(draw: Draw, name: str, index: int, dtype: str) -> tuple[int, int] | 
     return (0, 2**31 - 1) if name == "isqrt" else None
 
 
-def _elementwise_attributes(draw: Draw, name: str, dtype: str) -> dict[str, Attribute]:
+def _elementwise_attributes(
+    draw: Draw, name: str, dtype: str
+) -> dict[str, Attribute]:
     if name == "mul":
         return {
             "shift": draw(st.sampled_from([0, 1, 2, 31, 62, 63]))
@@ -157,11 +175,15 @@ def _elementwise(draw: Draw, name: str, width: int) -> Case:
         for _ in dtypes
     ]
     types = tuple(
-        TensorType(dtype, shape) for dtype, shape in zip(dtypes, shapes, strict=True)
+        TensorType(dtype, shape)
+        for dtype, shape in zip(dtypes, shapes, strict=True)
     )
     bounds = tuple(
         _bounds(
-            draw, type_, width=width, limits=_limits(draw, name, index, type_.dtype)
+            draw,
+            type_,
+            width=width,
+            limits=_limits(draw, name, index, type_.dtype),
         )
         for index, type_ in enumerate(types)
     )
@@ -172,7 +194,9 @@ def _reduction(draw: Draw, name: str) -> Case:
     type_ = TensorType(draw(st.sampled_from(REDUCTION[name])), _shape(draw, 1))
     axis = draw(st.integers(0, type_.rank - 1))
     attributes: dict[str, Attribute] = (
-        {"descending": draw(st.booleans())} if name == "argsort" else {"axis": axis}
+        {"descending": draw(st.booleans())}
+        if name == "argsort"
+        else {"axis": axis}
     )
     return Case(name, (type_,), attributes, (_bounds(draw, type_, width=1000),))
 
@@ -185,14 +209,22 @@ def _movement_attributes(
         return {
             "shape": draw(
                 st.sampled_from(
-                    [shape, shape[::-1], (type_.elements,), (1, *shape), (*shape, 1)]
+                    [
+                        shape,
+                        shape[::-1],
+                        (type_.elements,),
+                        (1, *shape),
+                        (*shape, 1),
+                    ]
                 )
             )
         }
     if name == "transpose":
         return {"perm": tuple(draw(st.permutations(axes)))}
     if name == "slice":
-        start = tuple(draw(st.integers(0, dimension - 1)) for dimension in shape)
+        start = tuple(
+            draw(st.integers(0, dimension - 1)) for dimension in shape
+        )
         return {
             "start": start,
             "size": tuple(
@@ -202,7 +234,9 @@ def _movement_attributes(
     if name == "pad":
         pads = draw(
             st.lists(
-                st.integers(0, 2), min_size=2 * len(shape), max_size=2 * len(shape)
+                st.integers(0, 2),
+                min_size=2 * len(shape),
+                max_size=2 * len(shape),
             )
         )
         return {
@@ -226,7 +260,9 @@ def _movement(draw: Draw, name: str) -> Case:
         assert isinstance(axis, int)
         before, after = type_.shape[:axis], type_.shape[axis + 1 :]
         sizes = draw(st.lists(st.integers(1, 3), max_size=2))
-        types += [TensorType(type_.dtype, (*before, size, *after)) for size in sizes]
+        types += [
+            TensorType(type_.dtype, (*before, size, *after)) for size in sizes
+        ]
     return Case(
         name,
         tuple(types),
@@ -237,17 +273,25 @@ def _movement(draw: Draw, name: str) -> Case:
 
 def _case(draw: Draw, name: str) -> Case:
     if name in ELEMENTWISE:
-        return _elementwise(draw, name, width=draw(st.sampled_from([3, 1000, 2**32])))
-    return _reduction(draw, name) if name in REDUCTION else _movement(draw, name)
+        return _elementwise(
+            draw, name, width=draw(st.sampled_from([3, 1000, 2**32]))
+        )
+    return (
+        _reduction(draw, name) if name in REDUCTION else _movement(draw, name)
+    )
 
 
-def _random_operand(rng: np.random.Generator, case: Case, index: int) -> IntArray:
+def _random_operand(
+    rng: np.random.Generator, case: Case, index: int
+) -> IntArray:
     """Inside the intervals, and at their ends one time in two."""
     type_, bounds = case.types[index], case.bounds[index]
     shape = type_.shape or (1,)
     inside = rng.integers(bounds.lo, bounds.hi, size=shape, endpoint=True)
     choice = rng.integers(0, 4, size=shape)
-    values = np.where(choice == 0, bounds.lo, np.where(choice == 1, bounds.hi, inside))
+    values = np.where(
+        choice == 0, bounds.lo, np.where(choice == 1, bounds.hi, inside)
+    )
     return values.reshape(type_.shape).astype(DTYPES[type_.dtype])
 
 
@@ -266,7 +310,8 @@ def test_no_result_leaves_its_channel_s_interval(
     assert (proven.lo <= proven.hi).all()
     for _ in range(5):
         operands = [
-            _random_operand(rng, case, index) for index in range(len(case.types))
+            _random_operand(rng, case, index)
+            for index in range(len(case.types))
         ]
         _assert_inside(case.run(operands), proven)
 
@@ -279,22 +324,25 @@ def test_every_channel_s_interval_is_exactly_what_all_its_operands_give(
 ) -> None:
     case = _elementwise(data.draw, name, width=3)
     whole = [
-        np.array([[b.lo[0], b.hi[0]]]) if len(b.lo) == 1 else np.stack([b.lo, b.hi], 1)
+        np.array([[b.lo[0], b.hi[0]]])
+        if len(b.lo) == 1
+        else np.stack([b.lo, b.hi], 1)
         for b in case.bounds
     ]
     proven = case.proven()
     for channel in range(len(proven.lo)):
         ends = [pairs[channel if len(pairs) > 1 else 0] for pairs in whole]
         values = np.array(
-            list(itertools.product(*(range(lo, hi + 1) for lo, hi in ends))), np.int64
+            list(itertools.product(*(range(lo, hi + 1) for lo, hi in ends))),
+            np.int64,
         )
         columns = [
             column.astype(DTYPES[type_.dtype])
             for column, type_ in zip(values.T, case.types, strict=True)
         ]
-        results = np.asarray(RULES[name].run(*columns, **case.attributes)).astype(
-            np.int64
-        )
+        results = np.asarray(
+            RULES[name].run(*columns, **case.attributes)
+        ).astype(np.int64)
         assert (results.min(), results.max()) == (
             proven.lo[channel],
             proven.hi[channel],
@@ -304,7 +352,9 @@ def test_every_channel_s_interval_is_exactly_what_all_its_operands_give(
 def _at_ends(case: Case) -> tuple[IntArray, IntArray]:
     """The results when every operand stands at its lower ends, and at its upper ones."""
     indices = range(len(case.types))
-    lower = case.run([case.operand(index, case.bounds[index].lo) for index in indices])
+    lower = case.run(
+        [case.operand(index, case.bounds[index].lo) for index in indices]
+    )
     return lower, case.run(
         [case.operand(index, case.bounds[index].hi) for index in indices]
     )
@@ -321,7 +371,9 @@ def _keeps_last_axis(case: Case) -> bool:
 @pytest.mark.parametrize("name", ["reduce_max", "reduce_min", *MOVEMENT])
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
-def test_movement_and_extremes_reach_both_ends(name: str, data: st.DataObject) -> None:
+def test_movement_and_extremes_reach_both_ends(
+    name: str, data: st.DataObject
+) -> None:
     case = _case(data.draw, name)
     proven, (lower, upper) = case.proven(), _at_ends(case)
     assert (lower.min(), upper.max()) == (proven.min, proven.max)
@@ -332,9 +384,19 @@ def test_movement_and_extremes_reach_both_ends(name: str, data: st.DataObject) -
 
 
 def test_a_value_joined_to_itself_keeps_its_channels_twice() -> None:
-    type_, bounds = TensorType("i8", (2,)), Bounds(np.array([1, 5]), np.array([2, 9]))
-    proven = Case("concat", (type_, type_), {"axis": 0}, (bounds, bounds)).proven()
-    assert proven.lo.tolist() == [1, 5, 1, 5] and proven.hi.tolist() == [2, 9, 2, 9]
+    type_, bounds = (
+        TensorType("i8", (2,)),
+        Bounds(np.array([1, 5]), np.array([2, 9])),
+    )
+    proven = Case(
+        "concat", (type_, type_), {"axis": 0}, (bounds, bounds)
+    ).proven()
+    assert proven.lo.tolist() == [1, 5, 1, 5] and proven.hi.tolist() == [
+        2,
+        9,
+        2,
+        9,
+    ]
 
 
 @settings(max_examples=30, deadline=None)
@@ -345,7 +407,8 @@ def test_a_sum_reaches_both_ends_where_the_intervals_hold_0(
     case = _reduction(data.draw, "reduce_sum")
     (bounds,) = case.bounds
     case = replace(
-        case, bounds=(Bounds(np.minimum(bounds.lo, 0), np.maximum(bounds.hi, 0)),)
+        case,
+        bounds=(Bounds(np.minimum(bounds.lo, 0), np.maximum(bounds.hi, 0)),),
     )
     proven, (lower, upper) = case.proven(), _at_ends(case)
     assert (lower == proven.lo).all() and (upper == proven.hi).all()
@@ -405,8 +468,18 @@ WIDE = [
     (_wide("argsort", [(70000,)], [(-1, 3)], descending=True), 1, 0, 69999),
     (_wide("reshape", [(70000,)], [(-1, 3)], shape=(35000, 2)), 2, -1, 3),
     (_wide("transpose", [(2, 70000)], [(-1, 3)], perm=(1, 0)), 2, -1, 3),
-    (_wide("concat", [(40000,), (30000,)], [(-1, 3), (5, 9)], axis=0), 1, -1, 9),
-    (_wide("concat", [(1, 70000), (1, 70000)], [(-1, 3), (5, 9)], axis=0), 1, -1, 9),
+    (
+        _wide("concat", [(40000,), (30000,)], [(-1, 3), (5, 9)], axis=0),
+        1,
+        -1,
+        9,
+    ),
+    (
+        _wide("concat", [(1, 70000), (1, 70000)], [(-1, 3), (5, 9)], axis=0),
+        1,
+        -1,
+        9,
+    ),
     (_wide("slice", [(70000,)], [(-1, 3)], start=(5,), size=(4,)), 4, -1, 3),
     (_wide("pad", [(65536,)], [(-1, 3)], pads=(1, 0), value=7), 1, -1, 7),
     (_wide("pad", [(70000,)], [(-1, 3)], pads=(0, 0), value=7), 1, -1, 3),

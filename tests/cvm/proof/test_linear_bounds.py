@@ -58,27 +58,39 @@ def coefficients(case: Case) -> IntArray:
     return (run(case, basis.reshape(places, *shape)) - zero) * step
 
 
-def reached(case: Case, x: Bounds, pick: Callable[[IntArray], IntArray]) -> list[int]:
+def reached(
+    case: Case, x: Bounds, pick: Callable[[IntArray], IntArray]
+) -> list[int]:
     """For each channel of the result, the extreme that an input made for it gives; `pick` is np.max or np.min."""
     instruction, x_type, _, _ = case
     shape, zero_point = x_type.shape[1:], instruction.attributes["input_zp"]
     per_place = coefficients(case)
     outputs = per_place.shape[-1]
     per_place = per_place.reshape(per_place.shape[0], -1, outputs)
-    lo, hi = (np.broadcast_to(end, shape).reshape(-1, 1, 1) for end in (x.lo, x.hi))
-    ends = np.stack([per_place * (lo - zero_point), per_place * (hi - zero_point)])
+    lo, hi = (
+        np.broadcast_to(end, shape).reshape(-1, 1, 1) for end in (x.lo, x.hi)
+    )
+    ends = np.stack(
+        [per_place * (lo - zero_point), per_place * (hi - zero_point)]
+    )
     gains = pick(ends, axis=0).sum(axis=0)
     found = []
     for channel in range(outputs):
-        place = int(np.flatnonzero(gains[:, channel] == pick(gains[:, channel]))[0])
-        chosen = np.where(ends[0] == pick(ends, axis=0), lo, hi)[:, place, channel]
+        place = int(
+            np.flatnonzero(gains[:, channel] == pick(gains[:, channel]))[0]
+        )
+        chosen = np.where(ends[0] == pick(ends, axis=0), lo, hi)[
+            :, place, channel
+        ]
         result = run(case, chosen.reshape(1, *shape)).reshape(-1, outputs)
         found.append(int(pick(result[:, channel])))
     return found
 
 
 @st.composite
-def weighted(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[IntArray, IntArray]:
+def weighted(
+    draw: st.DrawFn, shape: tuple[int, ...]
+) -> tuple[IntArray, IntArray]:
     seed = draw(st.integers(0, 2**32 - 1))
     random = np.random.default_rng(seed)
     w = random.integers(-128, 128, shape).astype(np.int8)
@@ -158,7 +170,11 @@ def conv2d_transpose_cases(draw: st.DrawFn) -> Case:
     for _ in range(2):
         k, s = draw(st.integers(1, 3)), draw(st.integers(1, 3))
         out_pad += [draw(st.integers(1 - k, 2)), draw(st.integers(1 - k, 2))]
-        kernel, stride, size = [*kernel, k], [*stride, s], [*size, 3 * -(-k // s)]
+        kernel, stride, size = (
+            [*kernel, k],
+            [*stride, s],
+            [*size, 3 * -(-k // s)],
+        )
     w, b = draw(weighted((outputs * groups, *kernel, per_group)))
     attributes = {
         "out_pad": tuple(out_pad),
@@ -173,7 +189,9 @@ def conv2d_transpose_cases(draw: st.DrawFn) -> Case:
 CASES = st.one_of(dense_cases(), conv2d_cases(), conv2d_transpose_cases())
 
 
-def intervals(draw: st.DrawFn, case: Case, *, around_zero_point: bool) -> Bounds:
+def intervals(
+    draw: st.DrawFn, case: Case, *, around_zero_point: bool
+) -> Bounds:
     """One interval for each channel of x."""
     instruction, x_type, _, _ = case
     low, high = DTYPE_RANGES[x_type.dtype]
@@ -190,7 +208,12 @@ def intervals(draw: st.DrawFn, case: Case, *, around_zero_point: bool) -> Bounds
         else:
             ends.append(
                 tuple(
-                    sorted((draw(st.integers(low, high)), draw(st.integers(low, high))))
+                    sorted(
+                        (
+                            draw(st.integers(low, high)),
+                            draw(st.integers(low, high)),
+                        )
+                    )
                 )
             )
     return Bounds(*(np.array(end, np.int64) for end in zip(*ends, strict=True)))
@@ -229,7 +252,10 @@ def matmul_bounds(
     dtype: str,
 ) -> Bounds:
     (inner, columns), (a_zp, b_zp) = sizes, zero_points
-    types = (TensorType(dtype, (1, 1, inner)), TensorType(dtype, (1, inner, columns)))
+    types = (
+        TensorType(dtype, (1, 1, inner)),
+        TensorType(dtype, (1, inner, columns)),
+    )
     instruction = Instruction("matmul", (0, 1), {"a_zp": a_zp, "b_zp": b_zp})
     return infer_bounds(
         instruction,
@@ -253,14 +279,23 @@ PAIRS = st.tuples(st.integers(-128, 127), st.integers(-128, 127)).map(
 def test_matmul_sums_the_hulls_of_all_products(
     a: list[Any], b: list[Any], data: st.DataObject
 ) -> None:
-    a_zp, b_zp = data.draw(st.integers(-128, 127)), data.draw(st.integers(-128, 127))
+    a_zp, b_zp = (
+        data.draw(st.integers(-128, 127)),
+        data.draw(st.integers(-128, 127)),
+    )
     lo, hi = [0] * len(b), [0] * len(b)
     for n, b_interval in enumerate(b):
         for a_interval in a:
-            corners = [(x - a_zp) * (y - b_zp) for x in a_interval for y in b_interval]
+            corners = [
+                (x - a_zp) * (y - b_zp) for x in a_interval for y in b_interval
+            ]
             lo[n], hi[n] = lo[n] + min(0, *corners), hi[n] + max(0, *corners)
-    a_bounds, b_bounds = (Bounds(*np.array(pairs, np.int64).T) for pairs in (a, b))
-    found = matmul_bounds(a_bounds, b_bounds, (a_zp, b_zp), (len(a), len(b)), "i8")
+    a_bounds, b_bounds = (
+        Bounds(*np.array(pairs, np.int64).T) for pairs in (a, b)
+    )
+    found = matmul_bounds(
+        a_bounds, b_bounds, (a_zp, b_zp), (len(a), len(b)), "i8"
+    )
     assert (found.lo.tolist(), found.hi.tolist()) == (lo, hi)
 
 
@@ -271,8 +306,13 @@ def test_matmul_with_one_interval_for_70000_places() -> None:
 
 def test_matmul_orders_nearly_equal_ratios_of_i16() -> None:
     # 32767/32766 and 32766/32765 differ by less than 2^-29, and 32766 * 32766 exceeds 32767 * 32765 by one.
-    found = matmul_bounds(one(-32766, 32767), one(-32766, 32765), (0, 0), (1, 1), "i16")
-    assert (found.lo.tolist(), found.hi.tolist()) == ([-1073643522], [1073610756])
+    found = matmul_bounds(
+        one(-32766, 32767), one(-32766, 32765), (0, 0), (1, 1), "i16"
+    )
+    assert (found.lo.tolist(), found.hi.tolist()) == (
+        [-1073643522],
+        [1073610756],
+    )
 
 
 def test_dense_with_one_interval_for_70000_places() -> None:
@@ -303,7 +343,12 @@ def test_dense_with_70000_results_keeps_one_interval() -> None:
 def test_a_residue_beyond_i32_is_refused_though_others_fit() -> None:
     w = np.zeros((1, 1, 2, 520), np.int8)
     w[0, 0, 1] = 127
-    attributes = {"out_pad": (0, 0, 0, 0), "stride": (1, 2), "groups": 1, "input_zp": 0}
+    attributes = {
+        "out_pad": (0, 0, 0, 0),
+        "stride": (1, 2),
+        "groups": 1,
+        "input_zp": 0,
+    }
     case = (
         Instruction("conv2d_transpose", (0, 1, 2), attributes),
         TensorType("i16", (1, 1, 1, 520)),

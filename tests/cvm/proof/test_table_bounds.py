@@ -11,7 +11,9 @@ from cvm.program.bounds import Bounds
 from cvm.proof.validate import infer_bounds
 
 INTERVALS = st.lists(
-    st.tuples(st.integers(-128, 127), st.integers(-128, 127)), min_size=1, max_size=8
+    st.tuples(st.integers(-128, 127), st.integers(-128, 127)),
+    min_size=1,
+    max_size=8,
 )
 
 
@@ -39,7 +41,9 @@ def test_each_channel_takes_the_extremes_of_its_own_interval(
 ) -> None:
     values = np.random.default_rng(seed).integers(-1000, 1000, 256, np.int16)
     lo, hi = [min(pair) for pair in pairs], [max(pair) for pair in pairs]
-    picked = [values.tolist()[a + 128 : b + 129] for a, b in zip(lo, hi, strict=True)]
+    picked = [
+        values.tolist()[a + 128 : b + 129] for a, b in zip(lo, hi, strict=True)
+    ]
     assert table_bounds("i8", values, lo, hi) == (
         [min(part) for part in picked],
         [max(part) for part in picked],

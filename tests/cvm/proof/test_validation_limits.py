@@ -22,9 +22,12 @@ SMALL = Program(
 
 def clamps(count: int, inputs: int = 1) -> Program:
     """A chain of clamps on the last of some wide inputs."""
-    declared = tuple(replace(WIDE_INPUT, name=f"x{number}") for number in range(inputs))
+    declared = tuple(
+        replace(WIDE_INPUT, name=f"x{number}") for number in range(inputs)
+    )
     chain = tuple(
-        Instruction("clamp", (inputs - 1 + number,), CLAMP) for number in range(count)
+        Instruction("clamp", (inputs - 1 + number,), CLAMP)
+        for number in range(count)
     )
     return Program(declared, (), chain, (Output("y", inputs + count - 1),))
 
@@ -36,7 +39,8 @@ def test_a_proof_of_2_to_the_26_steps_is_accepted() -> None:
 
 def test_a_proof_of_more_steps_is_refused() -> None:
     with pytest.raises(
-        Invalid, match=r"%512 = clamp: .* 67174400 steps \(at most 67108864\) \[V13\]"
+        Invalid,
+        match=r"%512 = clamp: .* 67174400 steps \(at most 67108864\) \[V13\]",
     ):
         validate(clamps(512))
 
@@ -46,7 +50,9 @@ def test_2_to_the_21_live_intervals_are_accepted() -> None:
 
 
 def test_more_live_intervals_are_refused() -> None:
-    with pytest.raises(Invalid, match=r"2162688 intervals at once \(at most 2097152\)"):
+    with pytest.raises(
+        Invalid, match=r"2162688 intervals at once \(at most 2097152\)"
+    ):
         validate(clamps(1, inputs=32))
 
 
@@ -62,7 +68,10 @@ def sums(count: int) -> Program:
         for number in range(count)
     )
     return Program(
-        (WIDE_INPUT,), (np.zeros(WIDE, np.int32),), chain, (Output("y", count + 1),)
+        (WIDE_INPUT,),
+        (np.zeros(WIDE, np.int32),),
+        chain,
+        (Output("y", count + 1),),
     )
 
 
@@ -101,7 +110,8 @@ def test_constants_count_only_while_they_are_still_to_be_read() -> None:
 def test_constants_that_are_read_again_count_until_then() -> None:
     # The 32nd table comes while the 31 before it wait for their second reading: 32 * 2^16 + the two values of 2 channels.
     with pytest.raises(
-        Invalid, match=r"%72 = table: .* 2097156 intervals at once \(at most 2097152\)"
+        Invalid,
+        match=r"%72 = table: .* 2097156 intervals at once \(at most 2097152\)",
     ):
         validate(tables(40, alive=True))
 
@@ -112,55 +122,101 @@ HUGE = 10**5000  # more digits than Python prints
 @pytest.mark.parametrize(
     ("program", "rule"),
     [
-        (replace(SMALL, inputs=(replace(SMALL.inputs[0], name="\ud800"),)), "V2"),
+        (
+            replace(SMALL, inputs=(replace(SMALL.inputs[0], name="\ud800"),)),
+            "V2",
+        ),
         (replace(SMALL, outputs=(Output("\ud800", 1),)), "V2"),
-        (replace(SMALL, inputs=(replace(SMALL.inputs[0], name="é" * 129),)), "V2"),
-        (replace(SMALL, inputs=(Input("x", TensorType("f32", (2,)), 0, 1),)), "V3"),
-        (replace(SMALL, inputs=(Input("x", TensorType("i8", (HUGE,)), 0, 1),)), "V3"),
-        (replace(SMALL, inputs=(Input("x", TensorType("i8", (-HUGE,)), 0, 1),)), "V3"),
+        (
+            replace(SMALL, inputs=(replace(SMALL.inputs[0], name="é" * 129),)),
+            "V2",
+        ),
+        (
+            replace(SMALL, inputs=(Input("x", TensorType("f32", (2,)), 0, 1),)),
+            "V3",
+        ),
+        (
+            replace(
+                SMALL, inputs=(Input("x", TensorType("i8", (HUGE,)), 0, 1),)
+            ),
+            "V3",
+        ),
+        (
+            replace(
+                SMALL, inputs=(Input("x", TensorType("i8", (-HUGE,)), 0, 1),)
+            ),
+            "V3",
+        ),
         (replace(SMALL, constants=(np.zeros(2),)), "V3"),
         (replace(SMALL, constants=(np.zeros((2, 0), np.int8),)), "V3"),
-        (replace(SMALL, inputs=(Input("x", TensorType("i8", (2,)), -HUGE, 1),)), "V4"),
-        (replace(SMALL, instructions=(Instruction("clamp", (HUGE,), CLAMP),)), "V5"),
-        (replace(SMALL, instructions=(Instruction("clamp", (-HUGE,), CLAMP),)), "V5"),
+        (
+            replace(
+                SMALL, inputs=(Input("x", TensorType("i8", (2,)), -HUGE, 1),)
+            ),
+            "V4",
+        ),
+        (
+            replace(
+                SMALL, instructions=(Instruction("clamp", (HUGE,), CLAMP),)
+            ),
+            "V5",
+        ),
+        (
+            replace(
+                SMALL, instructions=(Instruction("clamp", (-HUGE,), CLAMP),)
+            ),
+            "V5",
+        ),
         (replace(SMALL, instructions=(Instruction("x" * 10**6, (0,)),)), "V6"),
         (
             replace(
                 SMALL,
-                instructions=(Instruction("clamp", (0,), {"min": -HUGE, "max": 1}),),
+                instructions=(
+                    Instruction("clamp", (0,), {"min": -HUGE, "max": 1}),
+                ),
             ),
             "V8",
         ),
         (
             replace(
                 SMALL,
-                instructions=(Instruction("clamp", (0,), {"min": 0, "max": 2**63}),),
+                instructions=(
+                    Instruction("clamp", (0,), {"min": 0, "max": 2**63}),
+                ),
             ),
             "V8",
         ),
         (
             replace(
                 SMALL,
-                instructions=(Instruction("clamp", (0,), {"min": False, "max": 1}),),
-            ),
-            "V8",
-        ),
-        (
-            replace(
-                SMALL, instructions=(Instruction("clamp", (0,), {"x" * 10**6: 0}),)
-            ),
-            "V8",
-        ),
-        (
-            replace(
-                SMALL, instructions=(Instruction("reshape", (0,), {"shape": (HUGE,)}),)
+                instructions=(
+                    Instruction("clamp", (0,), {"min": False, "max": 1}),
+                ),
             ),
             "V8",
         ),
         (
             replace(
                 SMALL,
-                instructions=(Instruction("tile", (0,), {"multiples": (2**40,)}),),
+                instructions=(Instruction("clamp", (0,), {"x" * 10**6: 0}),),
+            ),
+            "V8",
+        ),
+        (
+            replace(
+                SMALL,
+                instructions=(
+                    Instruction("reshape", (0,), {"shape": (HUGE,)}),
+                ),
+            ),
+            "V8",
+        ),
+        (
+            replace(
+                SMALL,
+                instructions=(
+                    Instruction("tile", (0,), {"multiples": (2**40,)}),
+                ),
             ),
             "V9",
         ),

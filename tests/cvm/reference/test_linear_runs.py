@@ -39,7 +39,9 @@ def test_the_size_of_a_block_never_changes_the_result(
     assert conv2d(x, w, b, **attributes).tolist() == whole.tolist()
 
 
-def test_one_channel_a_group_equals_a_full_convolution_with_zeros_between() -> None:
+def test_one_channel_a_group_equals_a_full_convolution_with_zeros_between() -> (
+    None
+):
     x, w, b = image((1, 6, 6, 3)), image((6, 3, 3, 1)), np.zeros(6, np.int32)
     full = np.zeros((6, 3, 3, 3), np.int8)
     for output in range(6):
@@ -57,14 +59,18 @@ def test_one_channel_a_group_equals_a_full_convolution_with_zeros_between() -> N
 
 
 def test_partial_sums_beyond_32_bits_do_not_hurt() -> None:
-    x = np.full((1, 1040), 32767, np.int16)  # 520 * 32767 * 127 alone is 2163932680
+    x = np.full(
+        (1, 1040), 32767, np.int16
+    )  # 520 * 32767 * 127 alone is 2163932680
     w = np.array([[127] * 520 + [-127] * 520], np.int8)
     assert dense(x, w, np.array([5], np.int32), input_zp=0).tolist() == [[5]]
 
 
 def test_sums_beyond_32_bits_stay_exact() -> None:
     a = np.full((1, 1, 3), -32768, np.int16)
-    assert matmul(a, a.transpose(0, 2, 1), a_zp=0, b_zp=0).tolist() == [[[3221225472]]]
+    assert matmul(a, a.transpose(0, 2, 1), a_zp=0, b_zp=0).tolist() == [
+        [[3221225472]]
+    ]
 
 
 def test_the_bias_alone_can_demand_the_wide_accumulator() -> None:
@@ -89,7 +95,12 @@ def test_the_bias_alone_can_demand_the_wide_accumulator() -> None:
     ],
 )
 def test_overlap(
-    start: int, step: int, size: int, count: int, which: list[int], where: list[int]
+    start: int,
+    step: int,
+    size: int,
+    count: int,
+    which: list[int],
+    where: list[int],
 ) -> None:
     to_places, from_places = overlap(start, step, size, count)
     assert (list(range(count)[to_places]), list(range(size)[from_places])) == (

@@ -21,7 +21,9 @@ def test_both_readings_agree_on_every_value(seed: int) -> None:
     found: list[np.ndarray] = []
     run(form, inputs, observe=lambda _, value: found.append(value))
     expected = values_of(program, inputs, [type_.dtype for type_ in form.types])
-    for value, exact, item in zip(found, expected, program.instructions, strict=True):
+    for value, exact, item in zip(
+        found, expected, program.instructions, strict=True
+    ):
         assert value.shape == exact.shape, item.name
         assert value.astype(object).tolist() == exact.tolist(), item
 

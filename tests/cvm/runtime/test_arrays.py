@@ -19,7 +19,9 @@ def npy(array: np.ndarray = X, **options: object) -> bytes:
     return stream.getvalue()
 
 
-def npz(members: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> bytes:
+def npz(
+    members: dict[str, bytes], compression: int = zipfile.ZIP_STORED
+) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", compression) as archive:
         for name, data in members.items():
@@ -28,7 +30,11 @@ def npz(members: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> byt
 
 
 def read(
-    folder: Path, data: bytes, *, inputs: tuple[str, ...] = ("x",), name: str = "x"
+    folder: Path,
+    data: bytes,
+    *,
+    inputs: tuple[str, ...] = ("x",),
+    name: str = "x",
 ) -> np.ndarray:
     (folder / "file").write_bytes(data)
     return ArrayFile(folder / "file", inputs)[name]
@@ -42,7 +48,15 @@ def refusal(folder: Path, data: bytes, **options: tuple[str, ...]) -> str:
 
 @pytest.mark.parametrize(
     "array",
-    [X, X.astype(">i2"), X.T, np.asfortranarray(X), X > 3, np.float64(2.5), X[:0]],
+    [
+        X,
+        X.astype(">i2"),
+        X.T,
+        np.asfortranarray(X),
+        X > 3,
+        np.float64(2.5),
+        X[:0],
+    ],
 )
 def test_an_npy_is_read_as_it_is(tmp_path: Path, array: np.ndarray) -> None:
     found = read(tmp_path, npy(np.asarray(array)))
@@ -57,26 +71,38 @@ def test_the_version_2_header_is_read(tmp_path: Path) -> None:
     assert np.array_equal(read(tmp_path, npy(version=(2, 0))), X)
 
 
-@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize(
+    "compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]
+)
 def test_the_members_of_an_npz_are_found_by_input_name(
     tmp_path: Path, compression: int
 ) -> None:
     data = npz(
-        {"a.npy": npy(), "labels.npy": b"not looked at", "b/c:0.npy": npy(X * 2)},
+        {
+            "a.npy": npy(),
+            "labels.npy": b"not looked at",
+            "b/c:0.npy": npy(X * 2),
+        },
         compression,
     )
-    assert np.array_equal(read(tmp_path, data, inputs=("a", "b/c:0"), name="a"), X)
+    assert np.array_equal(
+        read(tmp_path, data, inputs=("a", "b/c:0"), name="a"), X
+    )
     assert np.array_equal(
         read(tmp_path, data, inputs=("a", "b/c:0"), name="b/c:0"), X * 2
     )
 
 
-def test_x_serves_an_only_input_that_has_no_array_of_its_own(tmp_path: Path) -> None:
+def test_x_serves_an_only_input_that_has_no_array_of_its_own(
+    tmp_path: Path,
+) -> None:
     assert np.array_equal(
         read(tmp_path, npz({"x.npy": npy()}), inputs=("data",), name="data"), X
     )
     own = npz({"x.npy": npy(), "data.npy": npy(X * 2)})
-    assert np.array_equal(read(tmp_path, own, inputs=("data",), name="data"), X * 2)
+    assert np.array_equal(
+        read(tmp_path, own, inputs=("data",), name="data"), X * 2
+    )
 
 
 def test_what_numpy_saves_is_read(tmp_path: Path) -> None:
@@ -120,10 +146,15 @@ def header(text: bytes) -> bytes:
             "FILE: truncated: shape [1000000000000000] of int32 needs 4000000000000000 bytes, 0 are there",
         ),
         (
-            header(b"{'descr': '<i4', 'fortran_order': False, 'shape': (-1, 5)}"),
+            header(
+                b"{'descr': '<i4', 'fortran_order': False, 'shape': (-1, 5)}"
+            ),
             "FILE: not a readable .npy header: shape [-1, 5]",
         ),
-        (HEADER[:6] + b"\x09\x00", "FILE: not a readable .npy header: version 9.0"),
+        (
+            HEADER[:6] + b"\x09\x00",
+            "FILE: not a readable .npy header: version 9.0",
+        ),
         (
             b"PK\x03\x04 and no more",
             "FILE: not a readable .npz file: File is not a zip file",
@@ -132,7 +163,10 @@ def header(text: bytes) -> bytes:
             npz({"x.npy": npy()})[:-30],
             "FILE: not a readable .npz file: File is not a zip file",
         ),
-        (npz({"y.npy": npy(), "z.npy": npy()}), "FILE: no array 'x'; it has 'y', 'z'"),
+        (
+            npz({"y.npy": npy(), "z.npy": npy()}),
+            "FILE: no array 'x'; it has 'y', 'z'",
+        ),
         (npz({}), "FILE: no array 'x'; it has none"),
         (
             npz({"x.npy": npy()[:-1]}),
@@ -152,7 +186,15 @@ def test_a_bad_file_is_refused_in_one_sentence(
 
 @pytest.mark.parametrize(
     "text",
-    [b"", b"{", b"\xff", b"[]", b"{'descr': '<i4'}", b"(" * 9000, b"{'a': " * 900],
+    [
+        b"",
+        b"{",
+        b"\xff",
+        b"[]",
+        b"{'descr': '<i4'}",
+        b"(" * 9000,
+        b"{'a': " * 900,
+    ],
 )
 def test_no_header_gets_past_numpys_parser_as_a_traceback(
     tmp_path: Path, text: bytes
@@ -170,7 +212,9 @@ def test_an_array_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     ):
         archive.writestr("x.npy", npy())
         archive.writestr("x.npy", npy())
-    assert refusal(tmp_path, stream.getvalue()) == "FILE: array 'x' is there twice"
+    assert (
+        refusal(tmp_path, stream.getvalue()) == "FILE: array 'x' is there twice"
+    )
 
 
 def test_a_changed_byte_in_a_zip_is_noticed(tmp_path: Path) -> None:
@@ -205,7 +249,9 @@ def test_an_npy_serves_only_one_input(tmp_path: Path) -> None:
 def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"nowhere: No such file or directory$"):
         ArrayFile(tmp_path / "nowhere", ("x",))
-    with pytest.raises(BadInput, match=r": (Is a directory|not a regular file)$"):
+    with pytest.raises(
+        BadInput, match=r": (Is a directory|not a regular file)$"
+    ):
         ArrayFile(tmp_path, ("x",))
 
 
@@ -228,5 +274,7 @@ def test_written_arrays_are_read_back_and_the_bytes_repeat() -> None:
 
 
 def test_an_output_whose_name_a_zip_would_cut_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"^output 'a\\x00b': a name with a zero byte"):
+    with pytest.raises(
+        BadInput, match=r"^output 'a\\x00b': a name with a zero byte"
+    ):
         arrays.write_npz(io.BytesIO(), {"a\0b": X})

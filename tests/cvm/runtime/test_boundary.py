@@ -39,7 +39,8 @@ def one_input(
 
 def run(program: Program, **arrays: object) -> dict[str, list[object]]:
     result = cvm.runtime.execution.run(
-        validate(program), {name: np.asarray(array) for name, array in arrays.items()}
+        validate(program),
+        {name: np.asarray(array) for name, array in arrays.items()},
     )
     return {name: array.tolist() for name, array in result.items()}
 
@@ -57,7 +58,9 @@ def test_an_array_of_the_input_shape_is_one_sample() -> None:
 
 
 def test_a_leading_one_is_where_samples_go_and_outputs_concatenate() -> None:
-    assert run(doubler(), x=[[1, 2, 3], [4, 5, 6]]) == {"y": [[2, 4, 6], [8, 10, 12]]}
+    assert run(doubler(), x=[[1, 2, 3], [4, 5, 6]]) == {
+        "y": [[2, 4, 6], [8, 10, 12]]
+    }
 
 
 def test_outputs_without_a_leading_one_stack() -> None:
@@ -100,7 +103,9 @@ def test_scalars_are_samples_too() -> None:
 
 def test_inputs_of_both_kinds_batch_together() -> None:
     result = run(
-        pair(), a=[[1, 2], [3, 4]], b=[[[10, 20], [30, 40]], [[50, 60], [70, 80]]]
+        pair(),
+        a=[[1, 2], [3, 4]],
+        b=[[[10, 20], [30, 40]], [[50, 60], [70, 80]]],
     )
     assert result == {"total": [[[11, 22], [31, 42]], [[53, 64], [73, 84]]]}
 
@@ -139,7 +144,9 @@ def test_a_value_outside_the_interval_is_named_with_its_place() -> None:
     "dtype", ["i1", "u1", "<i2", ">i2", "u2", "i4", "u4", "i8", ">u8", "u8"]
 )
 def test_any_integer_dtype_serves_if_the_values_fit(dtype: str) -> None:
-    assert run(doubler(), x=np.asarray([[1, 2, 3]], dtype)) == {"y": [[2, 4, 6]]}
+    assert run(doubler(), x=np.asarray([[1, 2, 3]], dtype)) == {
+        "y": [[2, 4, 6]]
+    }
 
 
 @pytest.mark.parametrize(
@@ -195,7 +202,11 @@ def quantized(
 ) -> list[int]:
     array = np.asarray(values)
     program = one_input(
-        "i8", array.shape, lo, hi, Metadata(inputs={"x": Meaning(scale, zero_point)})
+        "i8",
+        array.shape,
+        lo,
+        hi,
+        Metadata(inputs={"x": Meaning(scale, zero_point)}),
     )
     result = boundary.quantize(program, {"x": array})["x"]
     assert result.dtype == np.int8
@@ -223,13 +234,15 @@ def test_reals_beyond_float64_stop_at_the_ends_without_a_warning() -> None:
     assert quantized(beyond, lo=-20, hi=100) == [100, -20]
 
 
-def test_real_values_of_any_number_type_are_converted_to_float64_first() -> None:
+def test_real_values_of_any_number_type_are_converted_to_float64_first() -> (
+    None
+):
     assert quantized(np.asarray([0.25, -0.25], np.float32)) == [4, 3]
     assert quantized(np.asarray([2, -2], np.int16)) == [7, -1]
     # float32(0.7) lies below 0.7, so the quotient in float64 is 1.49999997; in float32 it would be 1.5
-    assert quantized(np.asarray([0.7], np.float32), scale=0.7 / 1.5, zero_point=0) == [
-        1
-    ]
+    assert quantized(
+        np.asarray([0.7], np.float32), scale=0.7 / 1.5, zero_point=0
+    ) == [1]
 
 
 def test_a_quotient_beyond_float64_saturates() -> None:
@@ -243,7 +256,11 @@ def test_nan_is_refused_with_its_place() -> None:
     ):
         boundary.quantize(
             program,
-            {"x": np.asarray([[0, 0, 0], [0, 0, 0], [0, np.nan, 0]], np.float32)},
+            {
+                "x": np.asarray(
+                    [[0, 0, 0], [0, 0, 0], [0, np.nan, 0]], np.float32
+                )
+            },
         )
 
 
@@ -252,7 +269,9 @@ def test_an_input_of_bytes_takes_no_fractions() -> None:
         program = one_input(
             "u8", (3,), 0, 255, Metadata(inputs={"x": Meaning(scale, 0)})
         )
-        return list(boundary.quantize(program, {"x": np.asarray(values)})["x"].tolist())
+        return list(
+            boundary.quantize(program, {"x": np.asarray(values)})["x"].tolist()
+        )
 
     assert given([0.0, 255.0, 300.0]) == [0, 255, 255]
     assert given([0.25, 0.5, 1.0], scale=0.25) == [1, 2, 4]
@@ -263,7 +282,9 @@ def test_an_input_of_bytes_takes_no_fractions() -> None:
         given([0.0, 0.25, 1.0])
 
 
-def test_quantizing_in_blocks_finds_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quantizing_in_blocks_finds_the_sample(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(boundary, "_BLOCK", 6)
     values = np.arange(15, dtype=np.float64).reshape(5, 3) / 2
     program = doubler(metadata=MEANINGS)
@@ -291,16 +312,22 @@ def test_a_program_without_scales_has_no_reals() -> None:
         match=r"^this program has no metadata, so no scales; leave --real away",
     ):
         boundary.require_scales(doubler())
-    with pytest.raises(BadInput, match=r"^output 'best' has no scale in the metadata"):
+    with pytest.raises(
+        BadInput, match=r"^output 'best' has no scale in the metadata"
+    ):
         boundary.require_scales(chain(MEANINGS))
-    with pytest.raises(BadInput, match=r"^input 'x' has no scale in the metadata"):
+    with pytest.raises(
+        BadInput, match=r"^input 'x' has no scale in the metadata"
+    ):
         boundary.require_scales(doubler(metadata=Metadata()))
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("inf"), float("nan")])
 def test_an_unusable_scale_is_refused(scale: float) -> None:
     program = doubler(metadata=Metadata(inputs={"x": Meaning(scale, 0)}))
-    with pytest.raises(BadInput, match=r"^input 'x' has the scale .* not usable$"):
+    with pytest.raises(
+        BadInput, match=r"^input 'x' has the scale .* not usable$"
+    ):
         boundary.quantize(program, {"x": np.zeros((1, 3))})
 
 

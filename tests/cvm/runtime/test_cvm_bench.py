@@ -31,10 +31,14 @@ def dense() -> Program:
 
 
 @needs_engine
-def test_json_has_the_promised_keys_and_the_shares_add_up(tmp_path: Path) -> None:
+def test_json_has_the_promised_keys_and_the_shares_add_up(
+    tmp_path: Path,
+) -> None:
     program = save(doubler(), tmp_path)
     found = json.loads(
-        cvm("bench", program, "--json", "--threads", 2, "--repetitions", 7).stdout
+        cvm(
+            "bench", program, "--json", "--threads", 2, "--repetitions", 7
+        ).stdout
     )
     assert list(found)[:6] == [
         "median_ms",
@@ -49,7 +53,11 @@ def test_json_has_the_promised_keys_and_the_shares_add_up(tmp_path: Path) -> Non
         2,
         7,
     )
-    assert (found["multiply_accumulates"], found["gmacs"], found["peak_share"]) == (
+    assert (
+        found["multiply_accumulates"],
+        found["gmacs"],
+        found["peak_share"],
+    ) == (
         0,
         0,
         None,
@@ -60,7 +68,9 @@ def test_json_has_the_promised_keys_and_the_shares_add_up(tmp_path: Path) -> Non
 
 
 @needs_engine
-def test_the_slowest_steps_come_first_and_all_instructions_are_covered_once() -> None:
+def test_the_slowest_steps_come_first_and_all_instructions_are_covered_once() -> (
+    None
+):
     x = Input("x", TensorType("i32", (100, 200)), -9, 9)
     names = ("abs", "reverse", "abs", "reverse")
     steps = tuple(
@@ -79,7 +89,9 @@ def test_the_slowest_steps_come_first_and_all_instructions_are_covered_once() ->
 
 @needs_engine
 def test_speed_is_work_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cvm.runtime.native.peak", lambda threads: 1000.0 * threads)
+    monkeypatch.setattr(
+        "cvm.runtime.native.peak", lambda threads: 1000.0 * threads
+    )
     measured = bench.measure(validate(dense()), threads=2, repetitions=5)
     assert measured.multiply_accumulates == 2048
     assert measured.gmacs == pytest.approx(2048 / measured.median_ms / 1e6)
@@ -105,9 +117,9 @@ def test_an_instruction_set_may_be_chosen_and_a_wrong_one_is_refused(
     for isa in native.isas():
         monkeypatch.setenv("CVM_ISA", isa)
         assert (
-            json.loads(cvm("bench", program, "--json", "--repetitions", 1).stdout)[
-                "isa"
-            ]
+            json.loads(
+                cvm("bench", program, "--json", "--repetitions", 1).stdout
+            )["isa"]
             == isa
         )
     monkeypatch.setenv("CVM_ISA", "mmx")
@@ -126,17 +138,22 @@ def test_without_an_engine_there_is_nothing_to_measure(
     )
 
 
-def test_random_inputs_are_the_same_every_time_and_inside_their_intervals() -> None:
+def test_random_inputs_are_the_same_every_time_and_inside_their_intervals() -> (
+    None
+):
     one, other = bench.random_sample(pair()), bench.random_sample(pair())
     for item in pair().inputs:
         assert np.array_equal(one[item.name], other[item.name])
         assert one[item.name].dtype == np.int32
         assert one[item.name].shape == item.type.shape
-        assert item.lo <= one[item.name].min() and one[item.name].max() <= item.hi
+        assert (
+            item.lo <= one[item.name].min() and one[item.name].max() <= item.hi
+        )
 
 
 @pytest.mark.parametrize(
-    ("count", "expected"), [(1, 1), (2, 2), (10, 9), (11, 10), (100, 90), (101, 91)]
+    ("count", "expected"),
+    [(1, 1), (2, 2), (10, 9), (11, 10), (100, 90), (101, 91)],
 )
 def test_nine_in_ten_runs_are_no_slower_than_the_90th_percentile(
     count: int, expected: int
@@ -150,7 +167,9 @@ def test_the_text_says_it_in_columns() -> None:
         StepTime(1, ("conv2d", "rescale"), 7, 1.5, 0.75),
         StepTime(0, (), 0, 0.5, 0.25),
     )
-    found = Measurement(2.0, 2.5, 3.21, 0.786, "avx2", 1, 30, 6_420_000, 4096, steps)
+    found = Measurement(
+        2.0, 2.5, 3.21, 0.786, "avx2", 1, 30, 6_420_000, 4096, steps
+    )
     assert listing.measurement(found) == [
         "latency      2.000 ms median, 2.500 ms p90, of 30 runs",
         "speed        3.21 giga-MAC/s of 6,420,000 MACs",

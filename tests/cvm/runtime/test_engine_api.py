@@ -16,7 +16,14 @@ import pytest
 import cvm
 import cvm.proof.validate
 from cvm.errors import BadInput, Unproven
-from cvm.program import Input, Instruction, Metadata, Output, Program, TensorType
+from cvm.program import (
+    Input,
+    Instruction,
+    Metadata,
+    Output,
+    Program,
+    TensorType,
+)
 from cvm.proof.validate import validate
 from cvm.runtime import native
 from cvm.runtime.execution import Executable
@@ -52,7 +59,9 @@ def expected(x: npt.NDArray[Any], steps: int = 3) -> npt.NDArray[Any]:
 
 
 def some(rows: int, columns: int, seed: int = 0) -> npt.NDArray[np.int32]:
-    return np.random.default_rng(seed).integers(-1000, 1001, (rows, columns), np.int32)
+    return np.random.default_rng(seed).integers(
+        -1000, 1001, (rows, columns), np.int32
+    )
 
 
 # --- what goes in and comes out
@@ -61,23 +70,32 @@ def some(rows: int, columns: int, seed: int = 0) -> npt.NDArray[np.int32]:
 def test_ports_say_name_dtype_shape_interval_and_scale(tmp_path: Path) -> None:
     program = load(doubler(metadata=MEANINGS), tmp_path)
     assert program.inputs == (Port("x", "i32", (1, 3), (-1000, 1000), 0.5, 0),)
-    assert program.outputs == (Port("y", "i32", (1, 3), (-2000, 2000), 0.25, 1),)
+    assert program.outputs == (
+        Port("y", "i32", (1, 3), (-2000, 2000), 0.25, 1),
+    )
 
 
-def test_ports_have_no_scale_where_the_program_states_none(tmp_path: Path) -> None:
+def test_ports_have_no_scale_where_the_program_states_none(
+    tmp_path: Path,
+) -> None:
     program = load(pair(), tmp_path)
     assert [
-        (port.name, port.shape, port.scale, port.zero_point) for port in program.inputs
+        (port.name, port.shape, port.scale, port.zero_point)
+        for port in program.inputs
     ] == [
         ("a", (1, 2), None, None),
         ("b", (2, 2), None, None),
     ]
-    assert program.outputs[0] == Port("total", "i32", (2, 2), (-3, 309), None, None)
+    assert program.outputs[0] == Port(
+        "total", "i32", (2, 2), (-3, 309), None, None
+    )
     assert load(doubler(metadata=Metadata()), tmp_path).inputs[0].scale is None
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_reals_go_in_and_come_out_by_the_scales(tmp_path: Path, engine: str) -> None:
+def test_reals_go_in_and_come_out_by_the_scales(
+    tmp_path: Path, engine: str
+) -> None:
     # 0.25 / 0.5 + 0.5 = 1.0 -> 1; -0.25 -> 0; 1e9 -> 1000. Doubled: 2, 0, 2000. Back: (q - 1) * 0.25
     program = load(doubler(metadata=MEANINGS), tmp_path, engine=engine)
     integers = program.quantize({"x": np.asarray([[0.25, -0.25, 1e9]])})
@@ -96,7 +114,10 @@ def test_auto_is_native_where_the_engine_is(
     assert load(doubler(), tmp_path).machine.name == (
         "native" if native.available() else "reference"
     )
-    assert load(doubler(), tmp_path, engine="reference").machine.name == "reference"
+    assert (
+        load(doubler(), tmp_path, engine="reference").machine.name
+        == "reference"
+    )
     monkeypatch.setattr("cvm.runtime.native.available", lambda: False)
     assert isinstance(load(doubler(), tmp_path).machine, Reference)
 
@@ -106,11 +127,13 @@ def test_an_engine_that_is_not_there_is_refused(
 ) -> None:
     monkeypatch.setattr("cvm.runtime.native.available", lambda: False)
     with pytest.raises(
-        BadInput, match=r"^the native engine is not installed; to get it, pip install"
+        BadInput,
+        match=r"^the native engine is not installed; to get it, pip install",
     ):
         load(doubler(), tmp_path, engine="native")
     with pytest.raises(
-        BadInput, match=r"^engine 'fast': expected one of auto, reference, native$"
+        BadInput,
+        match=r"^engine 'fast': expected one of auto, reference, native$",
     ):
         load(doubler(), tmp_path, engine="fast")
 
@@ -134,7 +157,9 @@ def test_checked_runs_stay_on_the_reference() -> None:
     assert cvm.run(form, {"x": np.asarray([[1, 2, 3]])}, checked=True)[
         "y"
     ].tolist() == [[2, 4, 6]]
-    with pytest.raises(BadInput, match=r"^only the reference runs without a proof"):
+    with pytest.raises(
+        BadInput, match=r"^only the reference runs without a proof"
+    ):
         cvm.run(
             validate(doubler()),
             {"x": np.asarray([[1, 2, 3]])},
@@ -162,9 +187,15 @@ def test_what_the_engine_refuses_is_said_in_a_sentence(
 # --- limits
 
 
-def test_a_program_over_its_limits_is_refused_with_both_figures(tmp_path: Path) -> None:
-    program = doubler(high=2**31 - 1)  # not provable: limits are told before the proof
-    with pytest.raises(BadInput, match=r"^one sample costs 48; allowed are 47$"):
+def test_a_program_over_its_limits_is_refused_with_both_figures(
+    tmp_path: Path,
+) -> None:
+    program = doubler(
+        high=2**31 - 1
+    )  # not provable: limits are told before the proof
+    with pytest.raises(
+        BadInput, match=r"^one sample costs 48; allowed are 47$"
+    ):
         load(program, tmp_path, max_cost=47)
     with pytest.raises(
         BadInput,
@@ -185,9 +216,9 @@ def test_any_number_of_threads_and_samples_gives_the_same(
     tmp_path: Path, engine: str, threads: int, count: int
 ) -> None:
     x = some(count, 1001)
-    found = load(wide(1, 1001), tmp_path, engine=engine).run({"x": x}, threads=threads)[
-        "y"
-    ]
+    found = load(wide(1, 1001), tmp_path, engine=engine).run(
+        {"x": x}, threads=threads
+    )["y"]
     assert np.array_equal(found, expected(x))
 
 
@@ -272,7 +303,11 @@ def test_the_engine_reads_contiguous_inputs_in_place(tmp_path: Path) -> None:
     x = some(3, 5000)
     program.run({"x": x})
     assert [np.shares_memory(array, x) for array in seen] == [True] * 3
-    assert [array.ctypes.data - x.ctypes.data for array in seen] == [0, 20_000, 40_000]
+    assert [array.ctypes.data - x.ctypes.data for array in seen] == [
+        0,
+        20_000,
+        40_000,
+    ]
     program.run({"x": x.astype(np.int64)})  # another dtype has to be copied
     assert not np.shares_memory(seen[-1], x)
 
@@ -324,7 +359,9 @@ def test_other_python_threads_go_on_during_a_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_wrong_arrays_are_refused_in_a_sentence(tmp_path: Path, engine: str) -> None:
+def test_wrong_arrays_are_refused_in_a_sentence(
+    tmp_path: Path, engine: str
+) -> None:
     program = load(doubler(), tmp_path, engine=engine)
     for array, sentence in (
         (
@@ -335,7 +372,10 @@ def test_wrong_arrays_are_refused_in_a_sentence(tmp_path: Path, engine: str) -> 
             np.full((1, 3), 1001),
             r"input 'x', sample 0, index \[0, 0\]: value 1001 is outside -1000..1000",
         ),
-        (np.zeros((1, 3)), "input 'x': holds float64; expected i32 integers; .*"),
+        (
+            np.zeros((1, 3)),
+            "input 'x': holds float64; expected i32 integers; .*",
+        ),
     ):
         with pytest.raises(BadInput, match=f"^{sentence}$"):
             program.run({"x": array})

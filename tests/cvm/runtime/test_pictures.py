@@ -15,11 +15,19 @@ PIXELS = RNG.integers(0, 256, (3, 4, 6, 3)).astype(np.uint8)
 
 
 def _program(
-    path: Path, shape: tuple[int, ...] = (1, 4, 6, 3), dtype: str = "u8", count: int = 1
+    path: Path,
+    shape: tuple[int, ...] = (1, 4, 6, 3),
+    dtype: str = "u8",
+    count: int = 1,
 ) -> Path:
     """The pictures turned round from left to right."""
     inputs = tuple(
-        Input(f"x{index}", TensorType(dtype, shape), 0, 127 if dtype == "i8" else 255)
+        Input(
+            f"x{index}",
+            TensorType(dtype, shape),
+            0,
+            127 if dtype == "i8" else 255,
+        )
         for index in range(count)
     )
     steps = (Instruction("reverse", (0,), {"axis": 2}),)
@@ -28,7 +36,9 @@ def _program(
 
 
 def _outputs(program: Path, given: Path) -> np.ndarray:
-    result = cvm("run", program, "--input", given, "-o", program.with_suffix(".npz"))
+    result = cvm(
+        "run", program, "--input", given, "-o", program.with_suffix(".npz")
+    )
     assert result.exit_code == 0, result.output
     return np.load(program.with_suffix(".npz"))["y"]
 
@@ -43,11 +53,14 @@ def test_a_folder_of_pictures_is_read_in_the_order_of_their_names(tmp_path):
     assert found.tolist() == PIXELS[[1, 2, 0], :, ::-1].tolist()
 
 
-def test_one_picture_is_one_sample_and_a_grey_one_serves_a_program_of_colours(tmp_path):
+def test_one_picture_is_one_sample_and_a_grey_one_serves_a_program_of_colours(
+    tmp_path,
+):
     Image.fromarray(PIXELS[0, :, :, 0]).save(tmp_path / "grey.png")
     found = _outputs(_program(tmp_path / "p.cvm"), tmp_path / "grey.png")
     assert (
-        found[0, :, ::-1].tolist() == np.repeat(PIXELS[0, :, :, :1], 3, axis=2).tolist()
+        found[0, :, ::-1].tolist()
+        == np.repeat(PIXELS[0, :, :, :1], 3, axis=2).tolist()
     )
 
 
@@ -61,7 +74,10 @@ def test_a_receipt_of_a_picture_replays_with_the_array_of_its_pixels(tmp_path):
         ).exit_code
         == 0
     )
-    assert cvm("replay", program, receipt, "--input", tmp_path / "x.npy").exit_code == 0
+    assert (
+        cvm("replay", program, receipt, "--input", tmp_path / "x.npy").exit_code
+        == 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -76,13 +92,21 @@ def test_a_receipt_of_a_picture_replays_with_the_array_of_its_pixels(tmp_path):
             "pictures are for one input u8[1,H,W,C]; this program's is 'x0' i16[1, 4, 6, 3]; give an .npz",
         ),
         ({"shape": (1, 3, 4, 6)}, "this program's is 'x0' u8[1, 3, 4, 6]"),
-        ({"count": 2}, "this program's is 'x0' u8[1, 4, 6, 3], 'x1' u8[1, 4, 6, 3]"),
+        (
+            {"count": 2},
+            "this program's is 'x0' u8[1, 4, 6, 3], 'x1' u8[1, 4, 6, 3]",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(what, found, tmp_path):
     Image.fromarray(PIXELS[0]).save(tmp_path / "x.png")
     sentence = said(
-        cvm("run", _program(tmp_path / "p.cvm", **what), "--input", tmp_path / "x.png"),
+        cvm(
+            "run",
+            _program(tmp_path / "p.cvm", **what),
+            "--input",
+            tmp_path / "x.png",
+        ),
         2,
     )
     assert found in sentence and str(tmp_path / "x.png") in sentence
@@ -95,7 +119,9 @@ def test_files_that_are_no_pictures_and_empty_folders_are_refused(tmp_path):
     assert "x.png: cannot be read as a picture" in said(
         cvm("run", program, "--input", tmp_path / "x.png"), 2
     )
-    assert "y.png" in said(cvm("run", program, "--input", tmp_path / "y.png"), 2)
+    assert "y.png" in said(
+        cvm("run", program, "--input", tmp_path / "y.png"), 2
+    )
     assert "empty: holds no pictures (.png, .jpg" in said(
         cvm("run", program, "--input", tmp_path / "empty"), 2
     )

@@ -17,11 +17,15 @@ def sha(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
 
 
-def test_a_samples_leaf_is_its_compact_json_and_the_root_is_over_leaves() -> None:
+def test_a_samples_leaf_is_its_compact_json_and_the_root_is_over_leaves() -> (
+    None
+):
     leaf = f'{{"cost":7,"inputs":{{"x":"{"aa" * 32}"}},"outputs":{{"y":"{"bb" * 32}"}}}}'.encode()
     traced = leaf[:-1] + f',"trace":"{"cc" * 32}"}}'.encode()
     assert Receipt.of(PROGRAM, None, [SAMPLE]).root == sha(b"\0" + leaf)
-    both = Receipt.of(PROGRAM, None, [SAMPLE, SampleReceipt({"x": A}, {"y": B}, 7, C)])
+    both = Receipt.of(
+        PROGRAM, None, [SAMPLE, SampleReceipt({"x": A}, {"y": B}, 7, C)]
+    )
     assert both.root == sha(b"\1" + sha(b"\0" + leaf) + sha(b"\0" + traced))
 
 
@@ -51,7 +55,10 @@ def test_a_receipt_is_read_back_as_written(
     written = Receipt.of(
         PROGRAM, metadata, [SAMPLE, SampleReceipt({"x": B}, {"y": A}, 7, trace)]
     )
-    assert receipt.from_json(receipt.to_json(written).encode(), "r.json") == written
+    assert (
+        receipt.from_json(receipt.to_json(written).encode(), "r.json")
+        == written
+    )
 
 
 def test_the_text_of_a_receipt_is_one_and_the_same() -> None:
@@ -80,7 +87,10 @@ GOOD = receipt.to_json(
             '{"format": "cvm-trace-1", "first_value": 2}',
             "r.json: format is 'cvm-trace-1'; expected 'cvm-receipt-1'",
         ),
-        ('{"format": null}', "r.json: format is None; expected 'cvm-receipt-1'"),
+        (
+            '{"format": null}',
+            "r.json: format is None; expected 'cvm-receipt-1'",
+        ),
         (GOOD.replace('"root"', '"r\\u001b"'), "r.json: lacks 'root'"),
         (
             GOOD.replace('"cost": 7', '"cost": "7"'),
@@ -102,7 +112,10 @@ GOOD = receipt.to_json(
             GOOD.replace("2222", "", 1),
             "r.json: metadata must be 64 lower-case hexadecimal digits",
         ),
-        (GOOD.replace('"inputs"', '"ins"'), "r.json: samples[0] lacks 'inputs'"),
+        (
+            GOOD.replace('"inputs"', '"ins"'),
+            "r.json: samples[0] lacks 'inputs'",
+        ),
         (
             GOOD.replace('"trace"', '"tracy"'),
             "r.json: samples[0] has the unknown key 'tracy'",
@@ -119,9 +132,13 @@ def test_nonsense_is_refused_naming_the_place(text: str, said: str) -> None:
     assert str(caught.value) == said
 
 
-def test_a_file_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_beyond_the_limit_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("cvm.file.document.MAX_BYTES", 10)
-    with pytest.raises(BadInput, match=r"^r.json: 11 bytes; at most 10 are read$"):
+    with pytest.raises(
+        BadInput, match=r"^r.json: 11 bytes; at most 10 are read$"
+    ):
         receipt.from_json(b" " * 11, "r.json")
 
 
@@ -129,7 +146,9 @@ def test_what_differs_before_a_run_is_named() -> None:
     stated = Receipt.of(PROGRAM, METADATA, [SAMPLE])
 
     def what(
-        program: str = PROGRAM, metadata: str | None = METADATA, samples: int = 1
+        program: str = PROGRAM,
+        metadata: str | None = METADATA,
+        samples: int = 1,
     ) -> str | None:
         found = receipt.run_mismatch(
             stated, program_id=program, metadata=metadata, samples=samples
@@ -145,7 +164,9 @@ def test_what_differs_before_a_run_is_named() -> None:
     found = receipt.run_mismatch(
         other_weights, program_id=PROGRAM, metadata=None, samples=1
     )
-    assert found == receipt.Mismatch("the version of the cost weights", "2", "1")
+    assert found == receipt.Mismatch(
+        "the version of the cost weights", "2", "1"
+    )
 
 
 @pytest.mark.parametrize(
@@ -169,7 +190,12 @@ def test_what_differs_before_a_run_is_named() -> None:
             "nothing",
             "cc" * 32,
         ),
-        (SampleReceipt({"x": A}, {}, 7), "sample 4, output 'y'", "bb" * 32, "nothing"),
+        (
+            SampleReceipt({"x": A}, {}, 7),
+            "sample 4, output 'y'",
+            "bb" * 32,
+            "nothing",
+        ),
         (SampleReceipt({"x": A}, {"y": B}, 8), "sample 4, cost", "7", "8"),
     ],
 )

@@ -6,7 +6,13 @@ from click.testing import Result
 
 from cvm.file import format as file_format
 from tests.support.command import cvm, said
-from tests.support.run_programs import MEANINGS, chain, doubler, save, save_array
+from tests.support.run_programs import (
+    MEANINGS,
+    chain,
+    doubler,
+    save,
+    save_array,
+)
 
 
 @pytest.fixture
@@ -37,7 +43,9 @@ def changed(path: Path, *place: str | int) -> tuple[str, str]:
     for key in place[:-1]:
         holder = holder[key]
     before = holder[place[-1]]
-    holder[place[-1]] = before[:-1] + "0123456789abcdef"[int(before[-1], 16) ^ 1]
+    holder[place[-1]] = (
+        before[:-1] + "0123456789abcdef"[int(before[-1], 16) ^ 1]
+    )
     path.write_text(json.dumps(content))
     return before, holder[place[-1]]
 
@@ -53,11 +61,18 @@ def mismatch(result: Result) -> list[str]:
 def test_replay_matches(recorded: Path, options: list[str]) -> None:
     root = json.loads((recorded / "r.json").read_text())["root"]
     result = replay(*options)
-    assert (result.exit_code, result.output) == (0, f"match: 2 samples, root {root}\n")
+    assert (result.exit_code, result.output) == (
+        0,
+        f"match: 2 samples, root {root}\n",
+    )
 
 
-def test_replay_names_the_output_whose_digest_was_changed(recorded: Path) -> None:
-    before, after = changed(recorded / "r.json", "samples", 1, "outputs", "best")
+def test_replay_names_the_output_whose_digest_was_changed(
+    recorded: Path,
+) -> None:
+    before, after = changed(
+        recorded / "r.json", "samples", 1, "outputs", "best"
+    )
     assert mismatch(replay()) == [
         "no match: sample 1, output 'best'", f"  expected {after}", f"  found    {before}"
     ]  # fmt: skip
@@ -99,7 +114,9 @@ def test_replay_names_a_root_that_is_not_of_its_samples(recorded: Path) -> None:
     ]  # fmt: skip
 
 
-def test_replay_recomputes_trace_roots_without_the_trace(recorded: Path) -> None:
+def test_replay_recomputes_trace_roots_without_the_trace(
+    recorded: Path,
+) -> None:
     changed(recorded / "r.json", "samples", 0, "trace")
     assert mismatch(replay())[0] == "no match: sample 0, root of the trace"
 
@@ -136,7 +153,8 @@ def test_replay_names_what_else_is_wrong_with_a_trace(recorded: Path) -> None:
     )
     changed(recorded / "t.json", "program")
     assert (
-        mismatch(replay("--trace", "t.json"))[0] == "no match: the program of the trace"
+        mismatch(replay("--trace", "t.json"))[0]
+        == "no match: the program of the trace"
     )
 
 
@@ -171,7 +189,9 @@ def test_replay_refuses_nonsense(recorded: Path) -> None:
     assert said(replay(), 2) == "r.json: Is a directory"
 
 
-def test_trace_diff_says_same_or_names_the_first_difference(recorded: Path) -> None:
+def test_trace_diff_says_same_or_names_the_first_difference(
+    recorded: Path,
+) -> None:
     (recorded / "u.json").write_text((recorded / "t.json").read_text())
     same = cvm("trace", "diff", "t.json", "u.json")
     assert (same.exit_code, same.output) == (0, "same: 2 samples\n")
@@ -193,7 +213,10 @@ def test_trace_diff_says_same_or_names_the_first_difference(recorded: Path) -> N
 def test_traces_of_two_inputs_part_where_the_values_do(recorded: Path) -> None:
     # sample 0: sums differ (2 4 -6 against 2 4 -8), clamped the same (2 4 -5)
     save_array([[1, 2, -4], [4, 5, 6]], recorded)
-    assert cvm("run", "p.cvm", "--input", "x.npy", "--trace", "u.json").exit_code == 0
+    assert (
+        cvm("run", "p.cvm", "--input", "x.npy", "--trace", "u.json").exit_code
+        == 0
+    )
     one, other = (
         json.loads((recorded / name).read_text())["samples"]
         for name in ("t.json", "u.json")

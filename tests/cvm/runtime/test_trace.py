@@ -36,7 +36,9 @@ PROGRAM = "11" * 32
 @pytest.mark.parametrize("count", range(9))
 def test_merkle_roots_are_those_of_rfc_6962(count: int) -> None:
     assert (
-        trace.merkle_root([bytes.fromhex(leaf) for leaf in LEAVES[:count]]).hex()
+        trace.merkle_root(
+            [bytes.fromhex(leaf) for leaf in LEAVES[:count]]
+        ).hex()
         == ROOTS[count]
     )
 
@@ -58,7 +60,9 @@ def test_merkle_roots_are_those_of_rfc_6962(count: int) -> None:
 def test_a_digest_covers_dtype_rank_dimensions_and_little_endian_elements(
     array: np.ndarray, content: str
 ) -> None:
-    assert trace.digest(array) == hashlib.sha256(bytes.fromhex(content)).digest()
+    assert (
+        trace.digest(array) == hashlib.sha256(bytes.fromhex(content)).digest()
+    )
 
 
 def test_a_digest_is_a_literal_for_ever() -> None:
@@ -103,10 +107,14 @@ def test_the_first_difference_is_that_of_the_first_sample_then_the_first_instruc
     None
 ):
     one = traces(
-        SampleTrace.of([A, B, C]), SampleTrace.of([A, A, A]), SampleTrace.of([B])
+        SampleTrace.of([A, B, C]),
+        SampleTrace.of([A, A, A]),
+        SampleTrace.of([B]),
     )
     other = traces(
-        SampleTrace.of([A, B, C]), SampleTrace.of([A, B, C]), SampleTrace.of([C])
+        SampleTrace.of([A, B, C]),
+        SampleTrace.of([A, B, C]),
+        SampleTrace.of([C]),
     )
     found = trace.first_difference(one, other)
     assert found is not None
@@ -124,7 +132,10 @@ def test_the_first_difference_is_that_of_the_first_sample_then_the_first_instruc
     [
         (traces(SampleTrace.of([A, B]), program="22" * 32), "program_id"),
         (traces(SampleTrace.of([A, B]), first_value=6), "first_value"),
-        (traces(SampleTrace.of([A, B]), SampleTrace.of([A, B])), "number of samples"),
+        (
+            traces(SampleTrace.of([A, B]), SampleTrace.of([A, B])),
+            "number of samples",
+        ),
         (traces(SampleTrace.of([A])), "sample 0, number of instructions"),
         (traces(SampleTrace((A, B), C)), "sample 0, root"),
     ],
@@ -162,7 +173,10 @@ GOOD = trace.to_json(traces(SampleTrace.of([A])))
             "[1",
             "t.json: not the JSON of a receipt or trace: Expecting ',' delimiter: line 1 column 3 (char 2)",
         ),
-        ("[" * 10**5, "t.json: not the JSON of a receipt or trace: nested too deeply"),
+        (
+            "[" * 10**5,
+            "t.json: not the JSON of a receipt or trace: nested too deeply",
+        ),
         ("[]", "t.json: must be an object"),
         ("{}", "t.json: lacks 'format'"),
         (
@@ -174,7 +188,9 @@ GOOD = trace.to_json(traces(SampleTrace.of([A])))
             "t.json: not the JSON of a receipt or trace: an object has the same key twice",
         ),
         (
-            GOOD.replace("}\n]", '}],"more":1', 1).replace("5,", '5,"more":1,', 1),
+            GOOD.replace("}\n]", '}],"more":1', 1).replace(
+                "5,", '5,"more":1,', 1
+            ),
             "t.json: has the unknown key 'more'",
         ),
         (
@@ -242,4 +258,6 @@ def test_an_integer_of_a_million_digits_is_refused() -> None:
     with pytest.raises(
         BadInput, match="not the JSON of a receipt or trace: Exceeds the limit"
     ):
-        trace.from_json(GOOD.replace(": 5", ": " + "5" * 10**6).encode(), "t.json")
+        trace.from_json(
+            GOOD.replace(": 5", ": " + "5" * 10**6).encode(), "t.json"
+        )

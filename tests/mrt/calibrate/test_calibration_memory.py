@@ -47,7 +47,8 @@ def peak(path: Path, observer: str, count: int) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("observer", "compressed"), [("minmax", True), ("entropy", False), ("mse", False)]
+    ("observer", "compressed"),
+    [("minmax", True), ("entropy", False), ("mse", False)],
 )
 def test_two_thousand_samples_take_no_more_memory_than_two_hundred(
     tmp_path: Path, observer: str, compressed: bool
@@ -62,4 +63,6 @@ def test_two_thousand_samples_take_no_more_memory_than_two_hundred(
         peak(tmp_path / "few.npz", observer, 200),
         peak(tmp_path / "many.npz", observer, 2000),
     )
-    assert many < few * ALLOWED_GROWTH, f"{few} kB for 200 samples, {many} kB for 2000"
+    assert many < few * ALLOWED_GROWTH, (
+        f"{few} kB for 200 samples, {many} kB for 2000"
+    )

@@ -33,7 +33,10 @@ def build(nodes, inputs, outputs, weights: dict[str, np.ndarray]) -> ir.Model:
         "g",
         inputs,
         outputs,
-        [numpy_helper.from_array(value, name) for name, value in weights.items()],
+        [
+            numpy_helper.from_array(value, name)
+            for name, value in weights.items()
+        ],
     )
     model = helper.make_model(
         graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9
@@ -80,7 +83,9 @@ class Diary:
         self.seen: dict[str, list[tuple[int, list[float], list[float]]]] = {}
 
     def see(self, index, sample, name, seen) -> None:
-        assert np.array_equal(seen.few, seen.values)  # small ones are not thinned
+        assert np.array_equal(
+            seen.few, seen.values
+        )  # small ones are not thinned
         self.seen.setdefault(name, []).append(
             (index, sample["x"].ravel().tolist(), seen.values.ravel().tolist())
         )
@@ -96,7 +101,11 @@ def test_an_onlooker_sees_all_that_nodes_give_sample_by_sample() -> None:
         callbacks=[diary],
     )
     assert diary.seen == {
-        "sum": [(0, [1, 2], [-1, 3]), (1, [3, -1], [4, 7]), (2, [0, 0], [0, 1])],
+        "sum": [
+            (0, [1, 2], [-1, 3]),
+            (1, [3, -1], [4, 7]),
+            (2, [0, 0], [0, 1]),
+        ],
         "y": [(0, [1, 2], [0, 3]), (1, [3, -1], [4, 7]), (2, [0, 0], [0, 1])],
     }
 
@@ -124,8 +133,12 @@ def clip_of_relu() -> ir.Model:
 
 
 def test_clips_of_clips_and_of_inputs_are_seen_as_they_are() -> None:
-    table = calibrate(clip_of_relu(), given([1, 5], [-3, 2]), MINMAX, model_sha256="")
-    assert {name: (item.min, item.max) for name, item in table.ranges.items()} == {
+    table = calibrate(
+        clip_of_relu(), given([1, 5], [-3, 2]), MINMAX, model_sha256=""
+    )
+    assert {
+        name: (item.min, item.max) for name, item in table.ranges.items()
+    } == {
         "x": (-3, 5),
         "sum": (-3, 5),
         "above": (0, 5),
@@ -138,7 +151,9 @@ def test_clips_of_clips_and_of_inputs_are_seen_as_they_are() -> None:
         {},
     )
     assert (
-        calibrate(of_input, given([-1, 3]), MINMAX, model_sha256="").ranges["y"].max
+        calibrate(of_input, given([-1, 3]), MINMAX, model_sha256="")
+        .ranges["y"]
+        .max
         == 3
     )
 
@@ -160,18 +175,26 @@ def test_what_an_onlooker_does_not_like_ends_calibration() -> None:
 
 
 def test_every_value_has_the_range_seen() -> None:
-    table = calibrate(dense_relu(), given([1, 2], [3, -1]), MINMAX, model_sha256="aa")
+    table = calibrate(
+        dense_relu(), given([1, 2], [3, -1]), MINMAX, model_sha256="aa"
+    )
     # sums: [1 - 2, 2 + 1] and [3 + 1, 6 + 1]
     assert table.ranges == {
         "x": MeasuredRange(-1.0, 3.0, -1.0, 3.0),
         "sum": MeasuredRange(-1.0, 7.0, -1.0, 7.0),
         "y": MeasuredRange(0.0, 7.0, 0.0, 7.0),
     }
-    assert (table.model_sha256, table.options, table.samples) == ("aa", MINMAX, 2)
+    assert (table.model_sha256, table.options, table.samples) == (
+        "aa",
+        MINMAX,
+        2,
+    )
 
 
 def test_what_feeds_a_sum_of_products_has_means_by_channel() -> None:
-    table = calibrate(dense_relu(), given([1, 2], [3, -1]), MINMAX, model_sha256="aa")
+    table = calibrate(
+        dense_relu(), given([1, 2], [3, -1]), MINMAX, model_sha256="aa"
+    )
     assert table.channel_means == {"x": (2.0, 0.5)}
 
 
@@ -188,11 +211,19 @@ def test_what_a_layer_gives_to_a_sum_alone_is_hardly_clipped(
         helper.make_node("ReduceSum", ["y", "axes"], ["sum"]),
         *([helper.make_node("Sqrt", ["y"], ["root"])] if also_read else []),
     ]
-    outputs = [info("sum", [1, 1]), *([info("root", [1, 2001])] if also_read else [])]
+    outputs = [
+        info("sum", [1, 1]),
+        *([info("root", [1, 2001])] if also_read else []),
+    ]
     model = build(
-        nodes, [info("x", [1, 2001])], outputs, {"axes": np.array([1], np.int64)}
+        nodes,
+        [info("x", [1, 2001])],
+        outputs,
+        {"axes": np.array([1], np.int64)},
     )
-    small = np.abs(np.random.Generator(np.random.PCG64(1)).standard_normal(2000))
+    small = np.abs(
+        np.random.Generator(np.random.PCG64(1)).standard_normal(2000)
+    )
     row = np.append(small, 50.0).tolist()
     table = calibrate(
         model, given(row), CalibrationOptions("mse", bits=3), model_sha256="0"
@@ -202,10 +233,17 @@ def test_what_a_layer_gives_to_a_sum_alone_is_hardly_clipped(
 
 def test_means_are_over_places_and_samples() -> None:
     nodes = [helper.make_node("Conv", ["x", "w", "b"], ["y"])]
-    weights = {"w": np.ones((1, 2, 1, 1), np.float32), "b": np.zeros(1, np.float32)}
-    model = build(nodes, [info("x", [1, 2, 1, 2])], [info("y", [1, 1, 1, 2])], weights)
+    weights = {
+        "w": np.ones((1, 2, 1, 1), np.float32),
+        "b": np.zeros(1, np.float32),
+    }
+    model = build(
+        nodes, [info("x", [1, 2, 1, 2])], [info("y", [1, 1, 1, 2])], weights
+    )
     places = ([[[1, 2]], [[0, 0]]], [[[3, 6]], [[-8, -12]]])
-    samples: list[Sample] = [{"x": np.array([item], np.float32)} for item in places]
+    samples: list[Sample] = [
+        {"x": np.array([item], np.float32)} for item in places
+    ]
     table = calibrate(
         model,
         Samples(("x",), 2, None, "", lambda: iter(samples)),
@@ -221,11 +259,15 @@ def test_the_model_stays_as_it_was() -> None:
     assert [value.name for value in model.graph.outputs] == ["y"]
 
 
-def test_the_same_samples_give_the_same_table_and_others_another_digest() -> None:
+def test_the_same_samples_give_the_same_table_and_others_another_digest() -> (
+    None
+):
     first = calibrate(dense_relu(), given([1, 2]), MINMAX, model_sha256="")
     assert (
         first.text()
-        == calibrate(dense_relu(), given([1, 2]), MINMAX, model_sha256="").text()
+        == calibrate(
+            dense_relu(), given([1, 2]), MINMAX, model_sha256=""
+        ).text()
     )
     other = calibrate(dense_relu(), given([2, 1]), MINMAX, model_sha256="")
     assert first.data_sha256 != other.data_sha256
@@ -239,7 +281,9 @@ def test_the_same_samples_give_the_same_table_and_others_another_digest() -> Non
 def test_values_too_many_to_hold_are_seen_in_several_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    whole = calibrate(two_layers(), given([1, 2], [3, -1]), MINMAX, model_sha256="")
+    whole = calibrate(
+        two_layers(), given([1, 2], [3, -1]), MINMAX, model_sha256=""
+    )
     monkeypatch.setattr(collect, "MAX_EXPOSED_BYTES", 8)
     steps: list[tuple[int, int]] = []
     parts = calibrate(
@@ -254,13 +298,20 @@ def test_values_too_many_to_hold_are_seen_in_several_runs(
 
 
 def convolution() -> ir.Model:
-    weights = np.random.default_rng(0).standard_normal((8, 3, 3, 3)).astype(np.float32)
+    weights = (
+        np.random.default_rng(0)
+        .standard_normal((8, 3, 3, 3))
+        .astype(np.float32)
+    )
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["sum"]),
         helper.make_node("Relu", ["sum"], ["y"]),
     ]
     return build(
-        nodes, [info("x", [1, 3, 20, 20])], [info("y", [1, 8, 18, 18])], {"w": weights}
+        nodes,
+        [info("x", [1, 3, 20, 20])],
+        [info("y", [1, 8, 18, 18])],
+        {"w": weights},
     )
 
 
@@ -272,7 +323,10 @@ def test_running_ahead_gives_the_table_of_one_sample_after_another(
     samples = synthetic_samples({"x": (1, 3, 20, 20)}, 12)
     session, watches = (
         FloatSession(model, ["sum", "y"]),
-        {name: ValueStatistics(options, by_channel=True) for name in ["x", "sum", "y"]},
+        {
+            name: ValueStatistics(options, by_channel=True)
+            for name in ["x", "sum", "y"]
+        },
     )
     for sample in samples:
         for name, values in {**sample, **session.run(sample)}.items():
@@ -282,7 +336,10 @@ def test_running_ahead_gives_the_table_of_one_sample_after_another(
         name: watch.observer.range() for name, watch in watches.items()
     }
     assert table.channel_means == {"x": watches["x"].channel_means}
-    assert table.text() == calibrate(model, samples, options, model_sha256="").text()
+    assert (
+        table.text()
+        == calibrate(model, samples, options, model_sha256="").text()
+    )
 
 
 def test_at_most_one_sample_is_read_ahead_and_none_after_a_failure() -> None:
@@ -309,7 +366,8 @@ def test_at_most_one_sample_is_read_ahead_and_none_after_a_failure() -> None:
         for end in range(len(events))
     )
     assert not any(
-        thread.name.startswith("ThreadPoolExecutor") for thread in threading.enumerate()
+        thread.name.startswith("ThreadPoolExecutor")
+        for thread in threading.enumerate()
     )
 
 
@@ -321,7 +379,9 @@ def test_every_observer_gives_every_value_a_range(observer: str) -> None:
         CalibrationOptions(observer),
         model_sha256="",
     )
-    assert {name: (item.min, item.max) for name, item in table.ranges.items()} == {
+    assert {
+        name: (item.min, item.max) for name, item in table.ranges.items()
+    } == {
         "x": (-1.0, 3.0),
         "sum": (-1.0, 7.0),
         "y": (0.0, 7.0),
@@ -333,8 +393,12 @@ def test_integers_are_not_ranges() -> None:
         helper.make_node("Relu", ["x"], ["r"]),
         helper.make_node("ArgMax", ["r"], ["y"], axis=1, keepdims=0),
     ]
-    model = build(nodes, [info("x", [1, 2])], [info("y", [1], TensorProto.INT64)], {})
-    assert sorted(calibrate(model, given([1, 2]), MINMAX, model_sha256="").ranges) == [
+    model = build(
+        nodes, [info("x", [1, 2])], [info("y", [1], TensorProto.INT64)], {}
+    )
+    assert sorted(
+        calibrate(model, given([1, 2]), MINMAX, model_sha256="").ranges
+    ) == [
         "r",
         "x",
     ]
@@ -355,7 +419,9 @@ def test_a_value_that_overflows_is_named_with_its_sample() -> None:
 
 
 def test_no_samples_are_refused() -> None:
-    with pytest.raises(BadData, match="rows: holds no samples; expected at least one"):
+    with pytest.raises(
+        BadData, match="rows: holds no samples; expected at least one"
+    ):
         calibrate(dense_relu(), given(), MINMAX, model_sha256="")
 
 
@@ -363,10 +429,15 @@ def test_weights_listed_among_the_inputs_are_no_inputs() -> None:
     nodes = [helper.make_node("Gemm", ["x", "w"], ["y"])]
     weights = {"w": np.eye(2, dtype=np.float32)}
     model = build(
-        nodes, [info("x", [1, 2]), info("w", [2, 2])], [info("y", [1, 2])], weights
+        nodes,
+        [info("x", [1, 2]), info("w", [2, 2])],
+        [info("y", [1, 2])],
+        weights,
     )
     assert [value.name for value in model_inputs(model)] == ["x"]
-    assert sorted(calibrate(model, given([1, 2]), MINMAX, model_sha256="").ranges) == [
+    assert sorted(
+        calibrate(model, given([1, 2]), MINMAX, model_sha256="").ranges
+    ) == [
         "x",
         "y",
     ]

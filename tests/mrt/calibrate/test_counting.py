@@ -25,7 +25,9 @@ needs_extension = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(params=[pytest.param("extension", marks=needs_extension), "numpy"])
+@pytest.fixture(
+    params=[pytest.param("extension", marks=needs_extension), "numpy"]
+)
 def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Who counts."""
     if request.param == "numpy":
@@ -38,14 +40,20 @@ def numbers(
 ) -> np.ndarray:
     """Of many sizes, below a bound, some of them zeros of both signs and some denormal."""
     rng = np.random.default_rng(seed)
-    values = rng.uniform(-below, below, shape) * 2.0 ** rng.integers(-12, 1, shape)
+    values = rng.uniform(-below, below, shape) * 2.0 ** rng.integers(
+        -12, 1, shape
+    )
     tiny = np.finfo(dtype).smallest_subnormal
     special = np.array([0.0, -0.0, 3 * tiny, -tiny, below / 2, -below / 2])
-    values = np.where(rng.random(shape) < 0.3, rng.choice(special, shape), values)
+    values = np.where(
+        rng.random(shape) < 0.3, rng.choice(special, shape), values
+    )
     return values.astype(dtype)
 
 
-def rows_in_many_places(count: int, length: int, dtype: type) -> Iterator[np.ndarray]:
+def rows_in_many_places(
+    count: int, length: int, dtype: type
+) -> Iterator[np.ndarray]:
     """The same rows as they may lie in memory."""
     rows = numbers((count, length), dtype, length)
     yield rows
@@ -100,7 +108,9 @@ def test_a_nan_anywhere_is_both_ends_and_infinities_are_ends(
     rows[0, bad], rows[1, bad], rows[2, bad] = np.nan, np.inf, -np.inf
     low, high = counting.ends(rows)
     assert (
-        np.isnan(low).tolist() == np.isnan(high).tolist() == [True, False, False, False]
+        np.isnan(low).tolist()
+        == np.isnan(high).tolist()
+        == [True, False, False, False]
     )
     assert (high[1], low[2]) == (np.inf, -np.inf)
     assert (low[1], high[2]) == (
@@ -116,7 +126,9 @@ def test_ends_of_integers(by: str, dtype: type) -> None:
 
 
 def test_ends_of_no_rows(by: str) -> None:
-    assert [end.tolist() for end in counting.ends(np.zeros((0, 4), np.float32))] == [
+    assert [
+        end.tolist() for end in counting.ends(np.zeros((0, 4), np.float32))
+    ] == [
         [],
         [],
     ]
@@ -176,7 +188,8 @@ def bin_counts(values: list[float], exponent: int, size: int) -> list[int]:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("exponent", [-10, -6, 0, 5])
 @pytest.mark.parametrize(
-    "shape", [(0,), (1,), (700,), (3, 4), (2, 3, 5), (1, 2, 3, 4, 5), (1, 6, 30, 40)]
+    "shape",
+    [(0,), (1,), (700,), (3, 4), (2, 3, 5), (1, 2, 3, 4, 5), (1, 6, 30, 40)],
 )
 def test_numbers_fall_toward_zero_into_bins(
     by: str, shape: tuple[int, ...], exponent: int, dtype: type
@@ -196,22 +209,28 @@ def test_numbers_fall_toward_zero_into_bins(
         assert counts.tolist() == expected
 
 
-@pytest.mark.parametrize("exponent", [-140, -135, -128, -127, -120, -119, 0, 116])
+@pytest.mark.parametrize(
+    "exponent", [-140, -135, -128, -127, -120, -119, 0, 116]
+)
 def test_bins_of_every_width_a_float32_needs(by: str, exponent: int) -> None:
-    values = np.ldexp(numbers((3000,), np.float64, below=4096.0), exponent).astype(
-        np.float32
-    )
+    values = np.ldexp(
+        numbers((3000,), np.float64, below=4096.0), exponent
+    ).astype(np.float32)
     counts = np.zeros(8191, np.int64)
     counting.count_bins(counts, values, exponent)
     assert counts.tolist() == bin_counts(values.tolist(), exponent, counts.size)
 
 
-def magnitude_counts(rows: list[list[float]], highest: int) -> list[list[list[int]]]:
+def magnitude_counts(
+    rows: list[list[float]], highest: int
+) -> list[list[list[int]]]:
     """By the bits of each number: exponent and four bits of the fraction."""
     counts = [[[0] * BINS, [0] * BINS] for _ in rows]
     for of_row, row in zip(counts, rows, strict=True):
         for number in row:
-            bits = struct.unpack("<I", struct.pack("<f", abs(np.float32(number))))[0]
+            bits = struct.unpack(
+                "<I", struct.pack("<f", abs(np.float32(number)))
+            )[0]
             of_row[1 if number < 0 and bits else 0][
                 max(bits // 2**19 - highest + BINS - 1, 0)
             ] += 1
@@ -232,9 +251,14 @@ def test_magnitudes_are_counted_by_sign_and_leading_bits(
         assert counts.tolist() == (counts[::-1]).tolist()
 
 
-def test_magnitudes_are_counted_alike_in_narrow_and_in_wide_tables(by: str) -> None:
+def test_magnitudes_are_counted_alike_in_narrow_and_in_wide_tables(
+    by: str,
+) -> None:
     rows = numbers((3, 900), np.float32)
-    narrow, wide = np.ones((3, 2, BINS), np.int32), np.ones((3, 2, BINS), np.int64)
+    narrow, wide = (
+        np.ones((3, 2, BINS), np.int32),
+        np.ones((3, 2, BINS), np.int64),
+    )
     for counts in (narrow, wide):
         counting.count_magnitudes(counts, rows, HIGHEST)
     assert (
@@ -281,14 +305,18 @@ def test_the_extension_refuses_arrays_that_do_not_fit() -> None:
         ),
     ]
     for call in calls:
-        with pytest.raises(ValueError, match="arrays that do not fit each other"):
+        with pytest.raises(
+            ValueError, match="arrays that do not fit each other"
+        ):
             call()
     with pytest.raises(TypeError):
         native.count_bins(np.zeros(5, np.int32), rows[0], 0)
 
 
 @needs_extension
-def test_the_extension_writes_nothing_beyond_its_tables_whatever_the_numbers() -> None:
+def test_the_extension_writes_nothing_beyond_its_tables_whatever_the_numbers() -> (
+    None
+):
     rows = np.array([[np.nan, np.inf, -np.inf, 3e38, -3e38]], np.float32)
     room = np.zeros(3 * BINS * 2, np.int64)
     counting._native().count_magnitudes(
@@ -347,7 +375,9 @@ def test_sums_have_the_same_bits_whatever_instructions_numpy_may_use(
 ) -> None:
     from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 
-    present = " ".join(name for name in __cpu_dispatch__ if __cpu_features__[name])
+    present = " ".join(
+        name for name in __cpu_dispatch__ if __cpu_features__[name]
+    )
     digests = set()
     for disabled in ("", present):
         environment = {**os.environ, "NPY_DISABLE_CPU_FEATURES": disabled}
@@ -359,7 +389,9 @@ def test_sums_have_the_same_bits_whatever_instructions_numpy_may_use(
     assert len(digests) == 1
 
 
-def test_a_file_that_is_no_extension_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_no_extension_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("MRT_COUNTING", "nowhere.so")
     with pytest.raises(
         BadOption,
@@ -383,7 +415,8 @@ def test_so_is_one_that_cannot_be_loaded(
 
 
 @pytest.mark.parametrize(
-    "problem", [ImportError("wrong ELF class"), ModuleNotFoundError("mrt._counting")]
+    "problem",
+    [ImportError("wrong ELF class"), ModuleNotFoundError("mrt._counting")],
 )
 def test_numpy_counts_where_the_installed_extension_cannot(
     problem: ImportError, monkeypatch: pytest.MonkeyPatch

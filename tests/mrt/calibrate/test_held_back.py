@@ -39,7 +39,9 @@ def test_a_third_at_least_16_of_few_the_half_and_at_most_256(total, held):
 def test_both_parts_together_are_all_samples_in_order_and_labels_go_along():
     rest, held = split(numbered(10), 3)
     assert (
-        [int(sample["x"][0]) for sample in held] == [0, 3, 6] == list(held.labels or ())
+        [int(sample["x"][0]) for sample in held]
+        == [0, 3, 6]
+        == list(held.labels or ())
     )
     assert (
         [int(sample["x"][0]) for sample in rest]
@@ -56,5 +58,7 @@ def test_too_few_samples_are_refused():
 
 @pytest.mark.parametrize("count", [0, 10, 11])
 def test_something_must_be_left_and_something_held(count):
-    with pytest.raises(BadData, match=f"{count} of 10 samples cannot be held back"):
+    with pytest.raises(
+        BadData, match=f"{count} of 10 samples cannot be held back"
+    ):
         split(numbered(10), count)

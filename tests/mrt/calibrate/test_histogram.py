@@ -41,7 +41,9 @@ def test_the_largest_magnitude_lies_in_the_outer_half(
 
 def test_values_fall_toward_zero_into_bins_of_the_width() -> None:
     histogram = histogram_of(
-        np.array([4000.0, 2.5, 2.0, -2.5, -0.5, 0.0, 0.99, -4000.75], np.float32)
+        np.array(
+            [4000.0, 2.5, 2.0, -2.5, -0.5, 0.0, 0.99, -4000.75], np.float32
+        )
     )
     assert histogram.width == 1.0
     assert bins(histogram) == {4000: 1, 2: 2, -2: 1, 0: 3, -4000: 1}
@@ -49,7 +51,8 @@ def test_values_fall_toward_zero_into_bins_of_the_width() -> None:
 
 def test_a_larger_value_doubles_the_width_and_keeps_the_counts() -> None:
     histogram = histogram_of(
-        np.array([4095.0, 3.0, -3.0], np.float32), np.array([10000.0], np.float32)
+        np.array([4095.0, 3.0, -3.0], np.float32),
+        np.array([10000.0], np.float32),
     )
     assert histogram.width == 4.0
     assert bins(histogram) == {1023: 1, 0: 2, 2500: 1}
@@ -60,13 +63,15 @@ def test_zeros_alone_need_no_width() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "outermost"), [(np.float16, 4094), (np.float32, 4095), (np.float64, 4095)]
+    ("dtype", "outermost"),
+    [(np.float16, 4094), (np.float32, 4095), (np.float64, 4095)],
 )
 def test_extreme_magnitudes_are_counted(dtype: type, outermost: int) -> None:
     limits = np.finfo(dtype)
     histogram = histogram_of(
         np.array(
-            [limits.smallest_subnormal, limits.max, limits.min, limits.tiny], dtype
+            [limits.smallest_subnormal, limits.max, limits.min, limits.tiny],
+            dtype,
         )
     )
     assert bins(histogram) == {outermost: 1, -outermost: 1, 0: 2}

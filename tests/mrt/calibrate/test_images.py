@@ -43,14 +43,18 @@ def test_labels_csv_gives_order_and_classes(tmp_path: Path) -> None:
 
 
 def test_pixels_are_rgb_in_nchw(tmp_path: Path) -> None:
-    paint(tmp_path / "a.png", [[[1, 2, 3], [4, 5, 6]], [[7, 8, 9], [10, 11, 12]]])
+    paint(
+        tmp_path / "a.png", [[[1, 2, 3], [4, 5, 6]], [[7, 8, 9], [10, 11, 12]]]
+    )
     (sample,) = open_samples(tmp_path, SHAPE)
     assert sample["data"].tolist() == [
         [[[1, 4], [7, 10]], [[2, 5], [8, 11]], [[3, 6], [9, 12]]]
     ]
 
 
-def test_pixels_are_rgb_in_nhwc_where_the_model_wants_that(tmp_path: Path) -> None:
+def test_pixels_are_rgb_in_nhwc_where_the_model_wants_that(
+    tmp_path: Path,
+) -> None:
     flat(tmp_path / "a.png", (6, 5), (1, 2, 3))
     (sample,) = open_samples(tmp_path, {"data": (1, 5, 6, 3)})
     assert sample["data"][0, 4, 5].tolist() == [1, 2, 3]
@@ -71,13 +75,21 @@ def test_crop_keeps_the_centre(tmp_path: Path) -> None:
 
 def test_resize_is_of_the_shorter_side(tmp_path: Path) -> None:
     flat(tmp_path / "a.png", (40, 20))
-    with pytest.raises(BadData, match=r"a\.png: a sample of shape \[1, 8, 8, 3\]"):
-        next(iter(open_samples(tmp_path, SHAPE, Preprocessing(resize=8, crop=8))))
-    (sample,) = open_samples(tmp_path, {"data": (1, 3, 8, 16)}, Preprocessing(resize=8))
+    with pytest.raises(
+        BadData, match=r"a\.png: a sample of shape \[1, 8, 8, 3\]"
+    ):
+        next(
+            iter(open_samples(tmp_path, SHAPE, Preprocessing(resize=8, crop=8)))
+        )
+    (sample,) = open_samples(
+        tmp_path, {"data": (1, 3, 8, 16)}, Preprocessing(resize=8)
+    )
     assert sample["data"].shape == (1, 3, 8, 16)
 
 
-def test_with_no_size_given_the_centre_seven_eighths_is_seen(tmp_path: Path) -> None:
+def test_with_no_size_given_the_centre_seven_eighths_is_seen(
+    tmp_path: Path,
+) -> None:
     picture = np.zeros((8, 8, 3), np.uint8)
     picture[:, 0] = picture[:, 7] = (
         255  # what the crop from 8 to 7 must lose on the right
@@ -94,7 +106,11 @@ def test_an_image_too_small_for_its_crop_is_refused(tmp_path: Path) -> None:
         match=r"a\.png: a sample of shape \[1, 4, 4, 3\] .* does not fit .*\[1, 3, 8, 8\]",
     ):
         next(
-            iter(open_samples(tmp_path, {"data": (1, 3, 8, 8)}, Preprocessing(crop=8)))
+            iter(
+                open_samples(
+                    tmp_path, {"data": (1, 3, 8, 8)}, Preprocessing(crop=8)
+                )
+            )
         )
 
 

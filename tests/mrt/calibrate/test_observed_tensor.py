@@ -6,7 +6,9 @@ import pytest
 from mrt.calibrate.observed_tensor import ClippedTensor, ObservedTensor
 
 
-@pytest.mark.parametrize("shape", [(1, 3, 2, 5), (2, 3, 4), (1, 4), (2, 5, 1, 1)])
+@pytest.mark.parametrize(
+    "shape", [(1, 3, 2, 5), (2, 3, 4), (1, 4), (2, 5, 1, 1)]
+)
 def test_ends_are_those_of_each_channel(shape) -> None:
     values = np.random.default_rng(2).standard_normal(shape).astype(np.float32)
     found = ObservedTensor(values, values)
@@ -45,9 +47,12 @@ def test_sums_and_squares_are_of_few_numbers() -> None:
 
 @pytest.mark.parametrize("shape", [(1, 3, 4, 5), (2, 6), (3,)])
 @pytest.mark.parametrize(
-    ("low", "high"), [(0.0, math.inf), (-0.25, 0.5), (-math.inf, -0.1), (9.0, 10.0)]
+    ("low", "high"),
+    [(0.0, math.inf), (-0.25, 0.5), (-math.inf, -0.1), (9.0, 10.0)],
 )
-def test_what_a_clip_gives_is_as_if_it_were_seen_itself(shape, low, high) -> None:
+def test_what_a_clip_gives_is_as_if_it_were_seen_itself(
+    shape, low, high
+) -> None:
     values = np.random.default_rng(4).standard_normal(shape).astype(np.float32)
     few = values[:, :, 1::2] if values.ndim == 4 else values
     found = ClippedTensor(ObservedTensor(values, few), low, high)

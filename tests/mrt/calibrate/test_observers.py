@@ -67,12 +67,12 @@ def test_the_sign_of_zero_leaves_no_trace() -> None:
 
 def test_percentile_leaves_out_the_share_on_either_side() -> None:
     values = np.arange(-500, 500) + 0.5  # 1000 values; bins are 1/8 wide
-    assert observe("percentile", values, percentile=99).range() == MeasuredRange(
-        -499.5, 499.5, -489.625, 489.625
-    )
-    assert observe("percentile", values, percentile=100).range() == MeasuredRange(
-        -499.5, 499.5, -499.5, 499.5
-    )
+    assert observe(
+        "percentile", values, percentile=99
+    ).range() == MeasuredRange(-499.5, 499.5, -489.625, 489.625)
+    assert observe(
+        "percentile", values, percentile=100
+    ).range() == MeasuredRange(-499.5, 499.5, -499.5, 499.5)
 
 
 def test_percentile_of_few_values_clips_nothing() -> None:
@@ -105,26 +105,36 @@ def test_of_values_that_are_only_summed_clipping_counts_as_often_as_there_are_te
 
 def test_values_that_are_never_negative_have_twice_the_steps() -> None:
     """As above with 255 steps: (50 - t)^2 + 200000 (t / 255)^2 / 12 is least at t = 39.8."""
-    small = np.abs(np.random.Generator(np.random.PCG64(1)).standard_normal(200_000))
+    small = np.abs(
+        np.random.Generator(np.random.PCG64(1)).standard_normal(200_000)
+    )
     assert 38.7 < observe("mse", with_outlier(small, 50.0)).range().hi < 40.9
 
 
 def test_zeros_weigh_nothing_in_entropy() -> None:
-    positive = np.abs(np.random.Generator(np.random.PCG64(1)).standard_normal(20_000))
+    positive = np.abs(
+        np.random.Generator(np.random.PCG64(1)).standard_normal(20_000)
+    )
     assert (
         observe("entropy", positive, np.zeros(10**6)).range().hi
         == observe("entropy", positive, [0]).range().hi
     )
 
 
-@pytest.mark.parametrize(("name", "bits"), [("mse", 4), ("entropy", 4), ("entropy", 8)])
-def test_one_far_outlier_among_many_values_is_clipped(name: str, bits: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "bits"), [("mse", 4), ("entropy", 4), ("entropy", 8)]
+)
+def test_one_far_outlier_among_many_values_is_clipped(
+    name: str, bits: int
+) -> None:
     normal = np.random.Generator(np.random.PCG64(1)).standard_normal(200_000)
     signed = observe(name, with_outlier(normal, 50.0), bits=bits).range()
     assert signed.max == 50.0
     assert 2 < signed.hi < 8
     assert -8 < signed.lo < -2
-    positive = observe(name, with_outlier(np.abs(normal), 50.0), bits=bits).range()
+    positive = observe(
+        name, with_outlier(np.abs(normal), 50.0), bits=bits
+    ).range()
     assert positive.lo == positive.min >= 0
     assert 2 < positive.hi < 8
 
@@ -138,7 +148,9 @@ def test_values_spread_evenly_are_hardly_clipped(name: str) -> None:
 
 def test_mse_clips_more_with_fewer_bits() -> None:
     normal = np.random.Generator(np.random.PCG64(2)).standard_normal(100_000)
-    limits = [observe("mse", normal, bits=bits).range().hi for bits in (2, 4, 8)]
+    limits = [
+        observe("mse", normal, bits=bits).range().hi for bits in (2, 4, 8)
+    ]
     assert limits[0] < limits[1] < limits[2]
     assert (
         2.4 < limits[1] < 2.8
@@ -171,7 +183,9 @@ def test_two_halves_merged_equal_the_whole(
 @pytest.mark.parametrize("name", OBSERVERS)
 @settings(max_examples=12, deadline=None)
 @given(ARRAYS)
-def test_a_range_lies_within_what_was_seen(name: str, values: np.ndarray) -> None:
+def test_a_range_lies_within_what_was_seen(
+    name: str, values: np.ndarray
+) -> None:
     found = observe(name, values).range()
     assert (found.min, found.max) == (
         float(values.min()) + 0.0,

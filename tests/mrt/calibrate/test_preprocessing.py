@@ -8,13 +8,17 @@ from mrt.errors import BadData, BadOption
 
 
 def test_nothing_asked_for_gives_the_array_as_float32() -> None:
-    result = Preprocessing().apply(np.array([[0, 255]], np.uint8), (1, 1, 1, 2), "x")
+    result = Preprocessing().apply(
+        np.array([[0, 255]], np.uint8), (1, 1, 1, 2), "x"
+    )
     assert result.dtype == np.float32
     assert result.tolist() == [[[[0.0, 255.0]]]]
 
 
 def test_dimensions_of_one_may_be_missing() -> None:
-    assert Preprocessing().apply(np.zeros((28, 28)), (1, 1, 28, 28), "x").shape == (
+    assert Preprocessing().apply(
+        np.zeros((28, 28)), (1, 1, 28, 28), "x"
+    ).shape == (
         1,
         1,
         28,
@@ -73,7 +77,9 @@ def test_means_follow_the_model_not_the_file_after_bgr() -> None:
 
 def test_a_shape_that_does_not_fit_names_the_layout_that_would() -> None:
     with pytest.raises(BadData) as caught:
-        Preprocessing().apply(np.zeros((32, 32, 3)), (1, 3, 32, 32), "c.npz: array 'x'")
+        Preprocessing().apply(
+            np.zeros((32, 32, 3)), (1, 3, 32, 32), "c.npz: array 'x'"
+        )
     assert str(caught.value) == (
         "c.npz: array 'x': a sample of shape [32, 32, 3] (layout 'as is') does not fit the model's input [1, 3, 32, 32]"
         "; set layout = 'NHWC' for this input in the config"
@@ -82,7 +88,8 @@ def test_a_shape_that_does_not_fit_names_the_layout_that_would() -> None:
 
 def test_a_shape_that_fits_no_layout_is_refused() -> None:
     with pytest.raises(
-        BadData, match=r"shape \[9\] .* does not fit the model's input \[1, 10\]$"
+        BadData,
+        match=r"shape \[9\] .* does not fit the model's input \[1, 10\]$",
     ):
         Preprocessing().apply(np.zeros(9), (1, 10), "x")
 
@@ -103,15 +110,24 @@ def test_three_means_for_one_channel_are_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"layout": "CHWN"}, "layout = 'CHWN': expected as is | NCHW | NHWC | HW"),
+        (
+            {"layout": "CHWN"},
+            "layout = 'CHWN': expected as is | NCHW | NHWC | HW",
+        ),
         ({"color": "CMYK"}, "color = 'CMYK': expected RGB | BGR"),
         ({"input_dtype": "u16"}, "input_dtype = 'u16': expected real | u8"),
         ({"scale": 0.0}, "scale = 0.0: expected a finite number other than 0"),
         ({"mean": (float("nan"),)}, "mean = (nan,): expected finite numbers"),
         ({"mean": ()}, "mean = (): expected finite numbers"),
         ({"std": (1.0, 0.0)}, "std = (1.0, 0.0): expected positive numbers"),
-        ({"resize": 0}, "resize = 0: expected a number of pixels from 1 to 65536"),
-        ({"crop": 70000}, "crop = 70000: expected a number of pixels from 1 to 65536"),
+        (
+            {"resize": 0},
+            "resize = 0: expected a number of pixels from 1 to 65536",
+        ),
+        (
+            {"crop": 70000},
+            "crop = 70000: expected a number of pixels from 1 to 65536",
+        ),
     ],
 )
 def test_values_out_of_range_are_refused(options, sentence: str) -> None:

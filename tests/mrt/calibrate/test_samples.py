@@ -17,11 +17,14 @@ def save(path: Path, **arrays: np.ndarray) -> Path:
 
 def listed(samples) -> list[dict]:
     return [
-        {name: value.tolist() for name, value in sample.items()} for sample in samples
+        {name: value.tolist() for name, value in sample.items()}
+        for sample in samples
     ]
 
 
-def test_the_only_input_is_read_from_x_and_labels_from_y(tmp_path: Path) -> None:
+def test_the_only_input_is_read_from_x_and_labels_from_y(
+    tmp_path: Path,
+) -> None:
     path = save(
         tmp_path,
         x=np.array([[1, 2], [3, 4]], np.uint8),
@@ -29,7 +32,11 @@ def test_the_only_input_is_read_from_x_and_labels_from_y(tmp_path: Path) -> None
         other=np.zeros(9),
     )
     samples = open_samples(path, {"data": (1, 2)})
-    assert (len(samples), samples.labels, samples.names) == (2, (5, 6), ("data",))
+    assert (len(samples), samples.labels, samples.names) == (
+        2,
+        (5, 6),
+        ("data",),
+    )
     assert listed(samples) == [{"data": [[1, 2]]}, {"data": [[3, 4]]}]
     assert next(iter(samples))["data"].dtype == np.float32
 
@@ -38,7 +45,10 @@ def test_several_inputs_are_read_by_name(tmp_path: Path) -> None:
     path = save(tmp_path, a=np.array([[1], [2]]), b=np.array([[3, 4], [5, 6]]))
     samples = open_samples(path, {"b": (1, 2), "a": (1, 1)})
     assert samples.labels is None
-    assert listed(samples) == [{"b": [[3, 4]], "a": [[1]]}, {"b": [[5, 6]], "a": [[2]]}]
+    assert listed(samples) == [
+        {"b": [[3, 4]], "a": [[1]]},
+        {"b": [[5, 6]], "a": [[2]]},
+    ]
 
 
 def test_arrays_and_labels_may_have_other_names(tmp_path: Path) -> None:
@@ -65,7 +75,9 @@ def test_the_plain_names_stand_in_for_other_names_that_are_absent(
     assert (listed(samples), samples.labels) == ([{"data": [[7]]}], (1,))
 
 
-def test_a_limit_takes_samples_and_labels_at_equal_distances(tmp_path: Path) -> None:
+def test_a_limit_takes_samples_and_labels_at_equal_distances(
+    tmp_path: Path,
+) -> None:
     path = save(tmp_path, x=np.arange(10).reshape(10, 1), y=np.arange(10))
     samples = open_samples(path, {"data": (1, 1)}, limit=4)
     assert evenly_spaced(10, 4) == [0, 2, 5, 7]
@@ -82,7 +94,9 @@ def test_an_npy_is_the_only_input(tmp_path: Path) -> None:
     ]
 
 
-def test_a_first_dimension_above_one_is_part_of_the_sample(tmp_path: Path) -> None:
+def test_a_first_dimension_above_one_is_part_of_the_sample(
+    tmp_path: Path,
+) -> None:
     whole = np.arange(4.0).reshape(2, 2)
     np.save(tmp_path / "one.npy", whole)
     np.save(tmp_path / "two.npy", np.stack([whole, whole + 4]))
@@ -92,17 +106,20 @@ def test_a_first_dimension_above_one_is_part_of_the_sample(tmp_path: Path) -> No
     assert len(open_samples(tmp_path / "two.npy", {"a": (2, 2)})) == 2
 
 
-def test_preprocessing_is_given_for_all_inputs_or_by_name(tmp_path: Path) -> None:
+def test_preprocessing_is_given_for_all_inputs_or_by_name(
+    tmp_path: Path,
+) -> None:
     path = save(tmp_path, a=np.array([[8]]), b=np.array([[8]]))
     shapes = {"a": (1, 1), "b": (1, 1)}
     assert listed(open_samples(path, shapes, Preprocessing(scale=0.5))) == [
         {"a": [[4]], "b": [[4]]}
     ]
-    assert listed(open_samples(path, shapes, {"b": Preprocessing(scale=0.5)})) == [
-        {"a": [[8]], "b": [[4]]}
-    ]
+    assert listed(
+        open_samples(path, shapes, {"b": Preprocessing(scale=0.5)})
+    ) == [{"a": [[8]], "b": [[4]]}]
     with pytest.raises(
-        BadData, match="preprocessing is given for 'c', but the model's inputs are a, b"
+        BadData,
+        match="preprocessing is given for 'c', but the model's inputs are a, b",
     ):
         open_samples(path, shapes, {"c": Preprocessing()})
 
@@ -185,7 +202,9 @@ def test_labels_asked_for_by_name_must_exist(tmp_path: Path) -> None:
         open_samples(path, {"data": (1, 1)}, labels="classes")
 
 
-def test_what_does_not_exist_or_is_of_another_kind_is_refused(tmp_path: Path) -> None:
+def test_what_does_not_exist_or_is_of_another_kind_is_refused(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(
         BadData,
         match=r"gone\.npz: does not exist; expected an \.npz, a \.npy or a folder of images",
@@ -196,12 +215,15 @@ def test_what_does_not_exist_or_is_of_another_kind_is_refused(tmp_path: Path) ->
         open_samples(tmp_path / "a.txt", {"data": (1, 1)})
     np.save(tmp_path / "a.npy", np.zeros((1, 1)))
     with pytest.raises(
-        BadData, match=r"one array for a model of 2 inputs \(a, b\); give an \.npz"
+        BadData,
+        match=r"one array for a model of 2 inputs \(a, b\); give an \.npz",
     ):
         open_samples(tmp_path / "a.npy", {"a": (1, 1), "b": (1, 1)})
 
 
-def test_synthetic_samples_of_an_interval_are_whole_and_reach_its_ends() -> None:
+def test_synthetic_samples_of_an_interval_are_whole_and_reach_its_ends() -> (
+    None
+):
     (sample,) = synthetic_samples(
         {"a": (1, 300), "b": (1, 300)}, 1, intervals={"a": (-2, 3)}
     )
@@ -211,8 +233,12 @@ def test_synthetic_samples_of_an_interval_are_whole_and_reach_its_ends() -> None
 
 
 def test_synthetic_samples_are_the_same_every_time() -> None:
-    first = [sample["a"] for sample in synthetic_samples({"a": (1, 3)}, 2, seed=7)]
-    again = [sample["a"] for sample in synthetic_samples({"a": (1, 3)}, 2, seed=7)]
+    first = [
+        sample["a"] for sample in synthetic_samples({"a": (1, 3)}, 2, seed=7)
+    ]
+    again = [
+        sample["a"] for sample in synthetic_samples({"a": (1, 3)}, 2, seed=7)
+    ]
     assert np.array_equal(first, again)
     assert not np.array_equal(first[0], first[1])
     assert first[0].dtype == np.float32

@@ -16,10 +16,15 @@ def test_a_model_that_cannot_be_run_is_refused_without_a_word_of_the_library_on_
 ):
     conv = node("Conv", "x w", "y", auto_pad="SAME_UPPER", dilations=[2, 2])
     session = FloatSession(
-        graph_of([conv], {"x": (1, 1, 8, 8)}, {"w": np.ones((1, 1, 3, 3), np.float32)})
+        graph_of(
+            [conv],
+            {"x": (1, 1, 8, 8)},
+            {"w": np.ones((1, 1, 3, 3), np.float32)},
+        )
     )
     with pytest.raises(
-        BadModel, match=r"the float model cannot be run: .*Dilation not supported"
+        BadModel,
+        match=r"the float model cannot be run: .*Dilation not supported",
     ):
         session.run({"x": np.zeros((1, 1, 8, 8), np.float32)})
     assert capfd.readouterr() == ("", "")
@@ -41,13 +46,21 @@ def test_integer_inputs_take_integers_given_as_floats():
 @pytest.mark.parametrize(
     ("kind", "values", "found"),
     [
-        (onnx.TensorProto.INT64, [0, 0.5, 2], r"0.0..2.0 are not all numbers of int64"),
+        (
+            onnx.TensorProto.INT64,
+            [0, 0.5, 2],
+            r"0.0..2.0 are not all numbers of int64",
+        ),
         (
             onnx.TensorProto.UINT8,
             [0, 256, 2],
             r"0.0..256.0 are not all numbers of uint8",
         ),
-        (onnx.TensorProto.BOOL, [0, 1, 2], r"0.0..2.0 are not all numbers of bool"),
+        (
+            onnx.TensorProto.BOOL,
+            [0, 1, 2],
+            r"0.0..2.0 are not all numbers of bool",
+        ),
     ],
 )
 def test_what_an_integer_input_cannot_hold_is_refused(kind, values, found):
@@ -57,7 +70,9 @@ def test_what_an_integer_input_cannot_hold_is_refused(kind, values, found):
 
 def test_a_session_that_is_asked_for_nothing_gives_nothing():
     model = graph_of([node("ArgMax", "x", "y", axis=1)], {"x": (1, 3)})
-    assert FloatSession(model, []).run({"x": np.zeros((1, 3), np.float32)}) == {}
+    assert (
+        FloatSession(model, []).run({"x": np.zeros((1, 3), np.float32)}) == {}
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,7 +100,9 @@ def test_weights_beyond_a_protobuf_are_handed_over_apart(monkeypatch):
     }
     weights["idle"] = np.ones(4096, np.float32)  # read by nobody
     model = graph_of(
-        [node("MatMul", "x w", "h"), node("Add", "h b", "y")], {"x": (1, 64)}, weights
+        [node("MatMul", "x w", "h"), node("Add", "h b", "y")],
+        {"x": (1, 64)},
+        weights,
     )
     expected = FloatSession(model).run({"x": np.ones((1, 64), np.float32)})["y"]
     monkeypatch.setattr(session, "MOST_INSIDE", 1000)
@@ -100,15 +117,21 @@ def test_weights_beyond_a_protobuf_are_handed_over_apart(monkeypatch):
 
 
 def test_values_are_written_over_those_of_an_earlier_sample() -> None:
-    model = graph_of([node("Neg", "x", "h"), node("Relu", "h", "y")], {"x": (2, 3)})
+    model = graph_of(
+        [node("Neg", "x", "h"), node("Relu", "h", "y")], {"x": (2, 3)}
+    )
     session = FloatSession(model, ["h", "y"])
     first = session.run({"x": np.ones((2, 3), np.float32)})
     sample = {
-        "x": np.arange(-6, 6, dtype=np.float32).reshape(3, 4)[:2, ::2][:, [0, 1, 1]]
+        "x": np.arange(-6, 6, dtype=np.float32).reshape(3, 4)[:2, ::2][
+            :, [0, 1, 1]
+        ]
     }
     second = session.run(sample, into=first)
     assert second["h"] is first["h"] and second["y"] is first["y"]
-    assert second["h"].tolist() == [[6, 4, 4], [2, 0, 0]] and second["y"].tolist() == [
+    assert second["h"].tolist() == [[6, 4, 4], [2, 0, 0]] and second[
+        "y"
+    ].tolist() == [
         [6, 4, 4],
         [2, 0, 0],
     ]
@@ -121,7 +144,9 @@ def test_values_whose_shape_is_not_fixed_are_new_for_each_sample() -> None:
     )
     session = FloatSession(model, ["y"])
     first = session.run({"x": np.float32([[1, 0, 0]])})
-    assert session.run({"x": np.float32([[1, 0, 2]])}, into=first)["y"].tolist() == [
+    assert session.run({"x": np.float32([[1, 0, 2]])}, into=first)[
+        "y"
+    ].tolist() == [
         [0, 0],
         [0, 2],
     ]
@@ -132,7 +157,11 @@ def test_a_single_number_stays_one_for_every_sample() -> None:
     model = graph_of(nodes, {"x": (2,), "factor": ()}, outputs="h y")
     session = FloatSession(model, ["h", "y"])
     first = session.run({"x": np.float32([1, 2]), "factor": np.float32(3)})
-    second = session.run({"x": np.float32([1, 2]), "factor": np.float32(4)}, into=first)
+    second = session.run(
+        {"x": np.float32([1, 2]), "factor": np.float32(4)}, into=first
+    )
     assert (
-        second["h"].tolist() == [4, 8] and second["y"].shape == () and second["y"] == -4
+        second["h"].tolist() == [4, 8]
+        and second["y"].shape == ()
+        and second["y"] == -4
     )

@@ -28,7 +28,8 @@ def test_of_a_large_image_rows_at_equal_distances_are_left_and_others_of_the_nex
 def test_one_row_is_left_in_any_case() -> None:
     image = np.arange(2 * 3 * 5).reshape(1, 2, 3, 5)
     assert [
-        Subsampling(1).few(image, sample)[0, :, :, 0].tolist() for sample in (1, 2)
+        Subsampling(1).few(image, sample)[0, :, :, 0].tolist()
+        for sample in (1, 2)
     ] == [[[5], [20]], [[10], [25]]]
 
 
@@ -66,8 +67,13 @@ def test_of_what_only_a_clip_reads_an_eighth_is_counted_but_all_of_it_for_the_en
         CalibrationOptions("percentile", percentile=99.0),
         model_sha256="",
     ).ranges
-    assert (ranges[inner].min, ranges[inner].max) == (numbers.min(), numbers.max())
-    few = np.stack([image[index % 8 :: 8] for index, image in enumerate(numbers)])
+    assert (ranges[inner].min, ranges[inner].max) == (
+        numbers.min(),
+        numbers.max(),
+    )
+    few = np.stack(
+        [image[index % 8 :: 8] for index, image in enumerate(numbers)]
+    )
     assert (few > ranges[inner].hi).sum() == 10  # of 1024, at most 1 %
     assert (numbers > ranges[outer].hi).sum() == 81  # of 8192
 

@@ -20,7 +20,10 @@ def network() -> FloatModel:
     rng = np.random.default_rng(4)
     model = FloatModel(x=(1, 3, 12, 12))
     y = model.conv(
-        "x", rng.normal(size=(5, 3, 3, 3)), rng.normal(size=5), pads=(1, 1, 1, 1)
+        "x",
+        rng.normal(size=(5, 3, 3, 3)),
+        rng.normal(size=5),
+        pads=(1, 1, 1, 1),
     )
     y = model.add("Clip", y, f32(0), f32(6), name="first")
     y = model.conv(
@@ -32,7 +35,9 @@ def network() -> FloatModel:
         strides=[2, 2],
     )
     y = model.add("Relu", y, name="second")
-    y = model.add("MaxPool", y, kernel_shape=[2, 2], strides=[2, 2], pads=[0, 0, 1, 1])
+    y = model.add(
+        "MaxPool", y, kernel_shape=[2, 2], strides=[2, 2], pads=[0, 0, 1, 1]
+    )
     one = model.conv(y, rng.normal(size=(4, 5, 1, 1)), rng.normal(size=4))
     other = model.add(
         "Relu",
@@ -55,7 +60,9 @@ def test_float_answers_stay_and_shapes_and_pairs_are_known():
         for name in ("first", "second"):
             assert found[name].shape[1] == 7
             assert np.array_equal(found[name][:, 5:], found[name][:, [3, 1]])
-    values = {value.name: value for node in graph.graph for value in node.outputs}
+    values = {
+        value.name: value for node in graph.graph for value in node.outputs
+    }
     assert (
         duplicates_of(values["second"])
         == duplicates_of(values["first"])
@@ -107,7 +114,10 @@ def test_what_the_model_cannot_have_is_refused(duplicates, sentence):
 def test_a_file_that_lies_about_duplicates_is_not_believed_here():
     graph = ir.from_proto(network().proto("out"))
     first = next(
-        value for node in graph.graph for value in node.outputs if value.name == "first"
+        value
+        for node in graph.graph
+        for value in node.outputs
+        if value.name == "first"
     )
     set_duplicates(first, ((1, 99), (7, 6)))
     assert paired_channels(first) == [1]

@@ -38,9 +38,13 @@ def two_strides(model: FloatModel, x: str) -> str:
 
 
 def two_ways(model: FloatModel, x: str) -> str:
-    both = model.add("Add", model.add("Relu", conv(model, x, pads=(1, 1, 1, 1))), x)
+    both = model.add(
+        "Add", model.add("Relu", conv(model, x, pads=(1, 1, 1, 1))), x
+    )
     return model.add(
-        "Sub", model.add("Concat", both, x, axis=1), model.add("Concat", x, x, axis=1)
+        "Sub",
+        model.add("Concat", both, x, axis=1),
+        model.add("Concat", x, x, axis=1),
     )
 
 
@@ -50,7 +54,9 @@ def scaled(model: FloatModel, x: str) -> str:
         "Sigmoid", model.add("ReduceSum", x, np.array([2, 3]), keepdims=1)
     )
     return model.add(
-        "Mul", channel, model.add("Mul", x, f32(rng().normal(size=(1, 4, 1, 1))))
+        "Mul",
+        channel,
+        model.add("Mul", x, f32(rng().normal(size=(1, 4, 1, 1)))),
     )
 
 
@@ -79,11 +85,15 @@ def shortcut(model: FloatModel, x: str) -> str:
 BUILDERS: dict[str, Callable[[FloatModel, str], str]] = {
     "convolution": lambda model, x: conv(model, x, pads=(1, 0, 2, 1)),
     "strides": two_strides,
-    "groups": lambda model, x: conv(model, x, outputs=8, group=2, dilations=[2, 1]),
+    "groups": lambda model, x: conv(
+        model, x, outputs=8, group=2, dilations=[2, 1]
+    ),
     "groups with strides": lambda model, x: conv(
         model, x, outputs=8, group=4, strides=[2, 2], dilations=[2, 1]
     ),
-    "clip": lambda model, x: model.add("Clip", x, f32(-19.5 / 64), f32(25.5 / 64)),
+    "clip": lambda model, x: model.add(
+        "Clip", x, f32(-19.5 / 64), f32(25.5 / 64)
+    ),
     "relu": lambda model, x: model.add("Relu", x),
     "two ways": two_ways,
     "scaled": scaled,
@@ -102,7 +112,9 @@ BUILDERS: dict[str, Callable[[FloatModel, str], str]] = {
 def built(build: Callable[[FloatModel, str], str]) -> ir.Model:
     model = FloatModel(x=(1, 4, 9, 9))
     y = build(model, "x")
-    graph = ir.from_proto(model.proto(model.add("Mul", y, f32(0.7), name="out")))
+    graph = ir.from_proto(
+        model.proto(model.add("Mul", y, f32(0.7), name="out"))
+    )
     rewrite(graph)
     return graph
 
@@ -126,7 +138,9 @@ def test_the_derivative_is_what_small_differences_say(kind):
     power = np.sqrt((plain.run({"x": x})["out"].astype(np.float64) ** 2).sum())
 
     def outputs(moved: np.ndarray) -> float:
-        return float((signs * plain.run({"x": moved})["out"].astype(np.float64)).sum())
+        return float(
+            (signs * plain.run({"x": moved})["out"].astype(np.float64)).sum()
+        )
 
     places = [
         tuple(place)
@@ -137,8 +151,12 @@ def test_the_derivative_is_what_small_differences_say(kind):
     for place in places:
         step = np.zeros(x.shape)
         step[place] = STEP
-        difference = (outputs(x + step) - outputs(x - step)) / (2 * STEP) / power
-        assert found[place] == pytest.approx(difference, rel=1e-3, abs=1e-4), place
+        difference = (
+            (outputs(x + step) - outputs(x - step)) / (2 * STEP) / power
+        )
+        assert found[place] == pytest.approx(difference, rel=1e-3, abs=1e-4), (
+            place
+        )
 
 
 def test_a_derivative_that_is_not_known_is_not_guessed():

@@ -17,7 +17,10 @@ def interval_of(nodes, weights, name="y", bytes_input=True, shape=(1, 1, 4, 4)):
     return channel_intervals(model.graph).get(name)
 
 
-KERNEL = {"w": np.float32([[[[1.0, -2.0]]], [[[-1.0, -1.0]]]]), "b": [5.0, -7.0]}
+KERNEL = {
+    "w": np.float32([[[[1.0, -2.0]]], [[[-1.0, -1.0]]]]),
+    "b": [5.0, -7.0],
+}
 
 
 def test_a_convolution_of_bytes_reaches_from_its_negative_to_its_positive_weights():
@@ -25,7 +28,9 @@ def test_a_convolution_of_bytes_reaches_from_its_negative_to_its_positive_weight
     assert np.allclose(low, [5 - 510, -7 - 510], rtol=1e-4) and np.all(
         low <= [5 - 510, -7 - 510]
     )
-    assert np.allclose(high, [5 + 255, -7], rtol=1e-2) and np.all(high >= [5 + 255, -7])
+    assert np.allclose(high, [5 + 255, -7], rtol=1e-2) and np.all(
+        high >= [5 + 255, -7]
+    )
 
 
 def test_a_clip_stops_it_and_what_is_dead_stays_dead():
@@ -63,7 +68,9 @@ def test_padding_counts_as_0():
         node("Clip", "x lo hi", "c"),
         node("Conv", "c w b", "y", pads=(0, 0, 0, 1)),
     ]
-    low, high = interval_of(nodes, {**KERNEL, "lo": 2.0, "hi": 3.0}, bytes_input=False)
+    low, high = interval_of(
+        nodes, {**KERNEL, "lo": 2.0, "hi": 3.0}, bytes_input=False
+    )
     assert np.allclose(low, [5 - 6, -7 - 6], atol=1e-3) and np.allclose(
         high, [5 + 3, -7], atol=1e-3
     )
@@ -76,7 +83,9 @@ def test_movement_keeps_the_interval_of_all_and_constants_count():
     ]
     assert [
         end.tolist()
-        for end in interval_of(nodes, {"k": np.full((1, 1, 4, 4), -3.5, np.float32)})
+        for end in interval_of(
+            nodes, {"k": np.full((1, 1, 4, 4), -3.5, np.float32)}
+        )
     ] == [[-3.5], [255]]
 
 

@@ -24,11 +24,17 @@ PLAIN = QuantizeOptions()
 
 
 def chosen(
-    model: FloatModel, options: QuantizeOptions = PLAIN, *, by_channel: bool = True
+    model: FloatModel,
+    options: QuantizeOptions = PLAIN,
+    *,
+    by_channel: bool = True,
 ) -> dict[str, list[int]]:
     graph = ir.from_proto(model.proto("out"))
     return choose_duplicates(
-        graph, synthetic_samples(model.inputs, 20, 0), options, by_channel=by_channel
+        graph,
+        synthetic_samples(model.inputs, 20, 0),
+        options,
+        by_channel=by_channel,
     )
 
 
@@ -53,9 +59,16 @@ def test_the_noise_is_what_a_linear_network_makes_of_rounding():
     power = sum(
         1 / float((item["out"].astype(np.float64) ** 2).sum()) for item in found
     )
-    for scaled, size in ((frozenset({"first"}), ends), (frozenset(), ends.max())):
+    for scaled, size in (
+        (frozenset({"first"}), ends),
+        (frozenset(), ends.max()),
+    ):
         expected = (
-            64 * (weights[:, :, 0, 0] ** 2).sum(axis=0) * (size / 255) ** 2 / 12 * power
+            64
+            * (weights[:, :, 0, 0] ** 2).sum(axis=0)
+            * (size / 255) ** 2
+            / 12
+            * power
         )
         noise = noise_of_channels(graph, samples, PLAIN, scaled)
         assert list(noise) == ["first"]
@@ -108,7 +121,9 @@ def test_channels_that_have_a_duplicate_get_no_other(monkeypatch):
     monkeypatch.setattr("mrt.duplicate.choose.MOST_COST", 1.0)
     monkeypatch.setattr("mrt.duplicate.choose.LEAST_GAIN_PER_COST", 0.0)
     every = choose_duplicates(graph, samples, PLAIN, by_channel=True)["first"]
-    assert every == [channel for channel in range(CHANNELS) if channel != NOISY[0]]
+    assert every == [
+        channel for channel in range(CHANNELS) if channel != NOISY[0]
+    ]
 
 
 def test_the_budget_is_kept_and_blocks_of_eight_are_filled(monkeypatch):
@@ -128,7 +143,11 @@ def test_duplicates_take_off_noise():
     model = noisy_network()
     fine = LayerBits(weight_bits=15)
     options = QuantizeOptions(
-        layers={"x": LayerBits(activation_bits=16), "mixed": fine, "spread": fine}
+        layers={
+            "x": LayerBits(activation_bits=16),
+            "mixed": fine,
+            "spread": fine,
+        }
     )
     ratios = []
     for duplicates in ({}, {"first": NOISY}):
@@ -140,18 +159,23 @@ def test_duplicates_take_off_noise():
         table = calibrate(
             graph, samples, CalibrationOptions("minmax"), model_sha256="0" * 64
         )
-        table = refine(graph, table, options, RefineOptions.of(["scales"]), samples)
+        table = refine(
+            graph, table, options, RefineOptions.of(["scales"]), samples
+        )
         program = validate(quantize(graph, table, options))
         ratios.append(
-            evaluate(ir.from_proto(model.proto("out")), program, samples).to_json()[
-                "snr_db"
-            ]
+            evaluate(
+                ir.from_proto(model.proto("out")), program, samples
+            ).to_json()["snr_db"]
         )
     assert ratios[1] > ratios[0] + 3
 
 
 def test_of_samples_that_are_not_finite_nothing_is_made():
-    model, samples = noisy_network(), [{"x": np.full((1, 3, 10, 10), 3e38, np.float32)}]
+    model, samples = (
+        noisy_network(),
+        [{"x": np.full((1, 3, 10, 10), 3e38, np.float32)}],
+    )
     given = Samples(("x",), 1, None, "one", lambda: iter(samples))
     assert (
         choose_duplicates(

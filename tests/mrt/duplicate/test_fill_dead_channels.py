@@ -26,14 +26,20 @@ ONLY_BETWEEN = QuantizeOptions(
 
 
 def network(
-    depthwise: bool = True, pads: int = 0, constant: float = 0.0, limit: float = 6.0
+    depthwise: bool = True,
+    pads: int = 0,
+    constant: float = 0.0,
+    limit: float = 6.0,
 ) -> FloatModel:
     """Six channels, of which two never rise above 0 behind a clip.
 
     Behind one of these a depthwise bias may add a constant.
     """
     rng = np.random.default_rng(3)
-    weights, bias = rng.normal(size=(6, 3, 1, 1)), np.abs(rng.normal(size=6)) + 1
+    weights, bias = (
+        rng.normal(size=(6, 3, 1, 1)),
+        np.abs(rng.normal(size=6)) + 1,
+    )
     weights[DEAD], bias[DEAD] = 0, -1
     model = FloatModel(x=(1, 3, 10, 10))
     y = model.add("Clip", "x", np.float32(-1), np.float32(1), name="held")
@@ -47,8 +53,12 @@ def network(
     if depthwise:
         bias = rng.normal(size=6)
         bias[DEAD] = -1, constant
-        y = model.conv(y, rng.normal(size=(6, 1, 3, 3)), bias, pads=(1,) * 4, group=6)
-        y = model.add("Clip", y, np.float32(0), np.float32(limit), name="second")
+        y = model.conv(
+            y, rng.normal(size=(6, 1, 3, 3)), bias, pads=(1,) * 4, group=6
+        )
+        y = model.add(
+            "Clip", y, np.float32(0), np.float32(limit), name="second"
+        )
     model.conv(
         y,
         rng.normal(size=(4, 6, 3, 3)),
@@ -102,13 +112,15 @@ def snr(
         graph, samples, CalibrationOptions("minmax"), model_sha256="0" * 64
     )
     program = validate(quantize(graph, table, options or ONLY_BETWEEN))
-    return evaluate(ir.from_proto(model.proto("out")), program, samples).to_json()[
-        "snr_db"
-    ]
+    return evaluate(
+        ir.from_proto(model.proto("out")), program, samples
+    ).to_json()["snr_db"]
 
 
 @pytest.mark.parametrize(("depthwise", "gain"), [(False, 1.0), (True, 0.4)])
-def test_two_of_four_channels_with_duplicates_take_off_some_noise(depthwise, gain):
+def test_two_of_four_channels_with_duplicates_take_off_some_noise(
+    depthwise, gain
+):
     """Half of the channels have a quarter of the noise: 2 dB, if all were equally noisy."""
     model = network(depthwise)
     assert (
@@ -132,7 +144,9 @@ def test_values_of_16_bits_are_not_nudged():
     fine = QuantizeOptions(weight_bits=15, activation_bits=16)
     assert snr(filled(model)[0], model, fine) > 70
     mixed = replace(ONLY_BETWEEN, layers={**ONLY_BETWEEN.layers, "first": FINE})
-    assert snr(filled(model)[0], model, mixed) > snr(filled(model)[0], model) + 0.5
+    assert (
+        snr(filled(model)[0], model, mixed) > snr(filled(model)[0], model) + 0.5
+    )
 
 
 def test_what_a_reader_pads_must_be_0():
@@ -143,7 +157,9 @@ def test_what_a_reader_pads_must_be_0():
 
 def test_nothing_is_done_where_nothing_is_certain_or_something_else_reads():
     unbounded = FloatModel(x=(1, 3, 4, 4))
-    y = unbounded.add("Relu", unbounded.conv("x", np.ones((2, 3, 1, 1)), [-1e6, 0]))
+    y = unbounded.add(
+        "Relu", unbounded.conv("x", np.ones((2, 3, 1, 1)), [-1e6, 0])
+    )
     unbounded.conv(y, np.ones((2, 2, 1, 1)), np.zeros(2), name="out")
     assert filled(unbounded)[1] == 0
     model = network(depthwise=False)

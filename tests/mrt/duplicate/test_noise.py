@@ -14,7 +14,9 @@ from tests.support.float_models import FloatModel
 PLAIN = QuantizeOptions()
 
 
-def noise(model: FloatModel, graph: ir.Model | None = None) -> dict[str, np.ndarray]:
+def noise(
+    model: FloatModel, graph: ir.Model | None = None
+) -> dict[str, np.ndarray]:
     graph = graph or ir.from_proto(model.proto("out"))
     return noise_of_channels(
         graph, synthetic_samples(model.inputs, 5, 0), PLAIN, frozenset()
@@ -43,7 +45,9 @@ def test_a_clip_that_begins_below_0_has_half_the_steps():
         rng = np.random.default_rng(1)
         model = FloatModel(x=(1, 3, 8, 8))
         y = model.conv("x", rng.normal(size=(4, 3, 1, 1)), np.full(4, 50.0))
-        y = model.add("Clip", y, np.float32(low), np.float32(1000), name="first")
+        y = model.add(
+            "Clip", y, np.float32(low), np.float32(1000), name="first"
+        )
         model.conv(y, rng.normal(size=(2, 4, 1, 1)), np.zeros(2), name="out")
         found.append(noise(model)["first"])
     assert found[1] == pytest.approx(found[0] * (255 / 127) ** 2, rel=1e-5)
@@ -63,7 +67,9 @@ def joined() -> FloatModel:
     ]
     y = model.add("Concat", *parts, axis=1, name="both")
     y = model.add(
-        "Relu", model.conv(y, rng.normal(size=(9, 8, 1, 1)), np.zeros(9)), name="last"
+        "Relu",
+        model.conv(y, rng.normal(size=(9, 8, 1, 1)), np.zeros(9)),
+        name="last",
     )
     model.conv(y, rng.normal(size=(9, 9, 1, 1)), np.zeros(9), name="out")
     return model
@@ -79,6 +85,9 @@ def test_what_is_joined_has_scales_of_channels(monkeypatch):
     for by_channel in (True, False):
         graph = ir.from_proto(model.proto("out"))
         choose_duplicates(
-            graph, synthetic_samples(model.inputs, 5, 0), PLAIN, by_channel=by_channel
+            graph,
+            synthetic_samples(model.inputs, 5, 0),
+            PLAIN,
+            by_channel=by_channel,
         )
     assert seen == [{"both", "one", "other", "last"}, frozenset()]

@@ -13,7 +13,10 @@ def claiming(**provenance: str) -> Program:
 
 def test_what_is_written_is_read_and_nothing_is_nothing():
     duplicates = {"first": [1, 5], "Δ": [0]}
-    assert read_duplicates(claiming(**duplicates_provenance(duplicates))) == duplicates
+    assert (
+        read_duplicates(claiming(**duplicates_provenance(duplicates)))
+        == duplicates
+    )
     assert duplicates_provenance({}) == {}
     assert read_duplicates(claiming()) == {}
     assert read_duplicates(Program((), (), (), ())) == {}

@@ -64,19 +64,25 @@ def samples(labels: tuple[int, ...] | None = None) -> Samples:
 
 def without_speed(report: Report) -> dict:
     return {
-        key: value for key, value in report.to_json().items() if "per_second" not in key
+        key: value
+        for key, value in report.to_json().items()
+        if "per_second" not in key
     }
 
 
 def test_the_report_counts_hits_and_agreements() -> None:
     # float top-1: 0, 1, 1; integers are [5 5 0 0 0 -2], [0 2 2 -2 0 1], [4 5 0 0 0 0], top-1: 0, 1, 1
-    found = evaluate(copying_model(), copying_program(), samples((1, 1, 0))).to_json()
+    found = evaluate(
+        copying_model(), copying_program(), samples((1, 1, 0))
+    ).to_json()
     assert found["samples"] == 3
     assert found["float.top1"] == found["integer.top1"] == pytest.approx(1 / 3)
     assert found["float.top5"] == found["integer.top5"] == 1.0
     assert found["agreement"] == 1.0
     # squares: 5^2+4.9^2+4 + 2.4^2+4+81+1 + 4.4^2+4.5^2 = 184.38; errors .1^2 + .4^2+7^2 + .4^2+.5^2 = 49.58
-    assert found["snr_db"] == pytest.approx(10 * np.log10(184.38 / 49.58), abs=1e-5)
+    assert found["snr_db"] == pytest.approx(
+        10 * np.log10(184.38 / 49.58), abs=1e-5
+    )
     assert found["snr_db.outputs"] == {"y": found["snr_db"]}
     assert found["float.samples_per_second"] > 0
     assert found["integer.samples_per_second"] > 0
@@ -123,14 +129,19 @@ def test_one_number_a_sample_has_signal_to_noise_only() -> None:
 def test_threads_change_no_figure() -> None:
     whole = evaluate(copying_model(), copying_program(), samples((0, 1, 2)))
     assert without_speed(whole) == without_speed(
-        evaluate(copying_model(), copying_program(), samples((0, 1, 2)), threads=3)
+        evaluate(
+            copying_model(), copying_program(), samples((0, 1, 2)), threads=3
+        )
     )
 
 
 def test_progress_ends_with_all_samples() -> None:
     steps: list[tuple[str, int, int]] = []
     evaluate(
-        copying_model(), copying_program(), samples(), lambda *step: steps.append(step)
+        copying_model(),
+        copying_program(),
+        samples(),
+        lambda *step: steps.append(step),
     )
     assert steps[-1] == ("comparing", 3, 3)
 

@@ -20,7 +20,13 @@ BARE = Report(
 
 @pytest.mark.parametrize(
     "gate",
-    ["agreement=0.95", "agreement=0.9", "integer.top1=0.7", "snr_db=21.5", "snr_db=-3"],
+    [
+        "agreement=0.95",
+        "agreement=0.9",
+        "integer.top1=0.7",
+        "snr_db=21.5",
+        "snr_db=-3",
+    ],
 )
 def test_a_limit_that_is_reached_is_met(gate):
     assert parse_gate(gate).missed(LABELLED) is None
@@ -42,14 +48,24 @@ def test_no_difference_meets_any_signal_to_noise():
     assert parse_gate("snr_db=90").missed(EXACT) is None
 
 
-@pytest.mark.parametrize("gate", ["agreement=0.5", "integer.top1=0", "snr_db=10"])
+@pytest.mark.parametrize(
+    "gate", ["agreement=0.5", "integer.top1=0", "snr_db=10"]
+)
 def test_a_figure_that_is_not_known_is_missed(gate):
     assert "is not known" in parse_gate(gate).missed(BARE)
 
 
 @pytest.mark.parametrize(
     "gate",
-    ["agreement", "agreement=", "agreement=x", "agreement=nan", "accuracy=1", "=1", ""],
+    [
+        "agreement",
+        "agreement=",
+        "agreement=x",
+        "agreement=nan",
+        "accuracy=1",
+        "=1",
+        "",
+    ],
 )
 def test_nonsense_is_refused_with_the_known_figures(gate):
     with pytest.raises(

@@ -36,7 +36,10 @@ def doubling_model(name: str = "y") -> ir.Model:
         helper.make_node("Add", ["x", "x"], [name]),
         helper.make_node("Neg", [name], ["z"]),
     ]
-    values = [info("x", TensorProto.FLOAT, IMAGE), info("z", TensorProto.FLOAT, IMAGE)]
+    values = [
+        info("x", TensorProto.FLOAT, IMAGE),
+        info("z", TensorProto.FLOAT, IMAGE),
+    ]
     graph = helper.make_graph(
         nodes,
         "g",
@@ -53,7 +56,10 @@ def doubling_model(name: str = "y") -> ir.Model:
 
 def doubling_program(name: str = "y") -> Proven:
     """Halves stand for x; y is held in integers of scale 1, so 2x is exact until 20, and lies with its channels last."""
-    meanings = {3: Meaning(1.0, 0, name), 4: Meaning(1.0, 0, "nothing of the model")}
+    meanings = {
+        3: Meaning(1.0, 0, name),
+        4: Meaning(1.0, 0, "nothing of the model"),
+    }
     instructions = (
         Instruction("cast", (0,), {"dtype": "i32"}),
         Instruction("transpose", (1,), {"perm": (0, 2, 3, 1)}),
@@ -63,9 +69,13 @@ def doubling_program(name: str = "y") -> Proven:
     )
     inputs = (Input("x", TensorType("i8", IMAGE), -100, 100),)
     metadata = Metadata(
-        inputs={"x": Meaning(0.5, 0)}, outputs={"z": Meaning(1.0, 0)}, values=meanings
+        inputs={"x": Meaning(0.5, 0)},
+        outputs={"z": Meaning(1.0, 0)},
+        values=meanings,
     )
-    return validate(Program(inputs, (), instructions, (Output("z", 5),), metadata))
+    return validate(
+        Program(inputs, (), instructions, (Output("z", 5),), metadata)
+    )
 
 
 def samples(*images: np.ndarray) -> Samples:
@@ -80,7 +90,9 @@ def numbers(*values: float) -> np.ndarray:
 def test_noise_and_clipping_are_those_of_the_numbers() -> None:
     # doubled: 1..11 exact, and 24, which the clamp holds at 20: noise 4^2, signal 1 + 4 + .. + 121 + 576 = 1082
     image = numbers(0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 5.5, 12)
-    (layer,) = compare_layers(doubling_model(), doubling_program(), samples(image))
+    (layer,) = compare_layers(
+        doubling_model(), doubling_program(), samples(image)
+    )
     assert (layer.number, layer.instruction, layer.source, layer.dtype) == (
         3,
         "clamp",
@@ -153,7 +165,10 @@ def test_the_table_and_json_say_the_same_in_their_own_order() -> None:
     assert [line.split()[1] for line in lines[1:4]] == ["%6", "%7", "%4"]
     assert lines[1].split()[0] == "10.0"
     assert lines[4] == "and 1 more, all better"
-    assert layers_report.table(layers).splitlines()[4].split()[:2] == ["-", "%5"]
+    assert layers_report.table(layers).splitlines()[4].split()[:2] == [
+        "-",
+        "%5",
+    ]
     found = json.loads(json.dumps(layers_report.to_json(layers, 9)))
     assert found["samples"] == 9
     assert [item["value"] for item in found["layers"]] == [4, 5, 6, 7]
@@ -176,22 +191,30 @@ class Page(HTMLParser):
         self.text += data
 
 
-def test_the_page_links_every_layer_to_its_histogram_and_loads_nothing() -> None:
+def test_the_page_links_every_layer_to_its_histogram_and_loads_nothing() -> (
+    None
+):
     found = Page()
     text = page([layer(4, 30), layer(5, None), layer(6, -3)], "three", 2)
     found.feed(text)
-    sections = {attributes["id"] for tag, attributes in found.tags if tag == "section"}
+    sections = {
+        attributes["id"] for tag, attributes in found.tags if tag == "section"
+    }
     links = [attributes["href"] for tag, attributes in found.tags if tag == "a"]
     assert sections == {"v4", "v5", "v6"}
     assert sorted(links) == sorted(2 * ["#v4", "#v5", "#v6"])
     assert sum(tag == "circle" for tag, _ in found.tags) == 3
-    assert not {"script", "link", "img", "iframe"} & {tag for tag, _ in found.tags}
+    assert not {"script", "link", "img", "iframe"} & {
+        tag for tag, _ in found.tags
+    }
     assert "http" not in text
 
 
 def test_the_page_escapes_what_the_model_says() -> None:
     layers = compare_layers(
-        doubling_model(EVIL), doubling_program(EVIL), samples(np.full(IMAGE, 3.0))
+        doubling_model(EVIL),
+        doubling_program(EVIL),
+        samples(np.full(IMAGE, 3.0)),
     )
     found = Page()
     text = page(layers, EVIL, 1)

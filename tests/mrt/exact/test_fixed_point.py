@@ -31,7 +31,10 @@ from mrt.exact.fixed_point import (
 )
 def test_the_canonical_pair_of_a_ratio(ratio, multiplier, shift):
     found = multipliers_and_shifts([1.0, ratio])
-    assert [operand.tolist() for operand in found] == [[2**30, multiplier], [30, shift]]
+    assert [operand.tolist() for operand in found] == [
+        [2**30, multiplier],
+        [30, shift],
+    ]
 
 
 @pytest.mark.parametrize("ratio", [2.0**29, -1.0, float("inf"), float("nan")])
@@ -49,7 +52,9 @@ def test_the_least_power_of_two_not_below(scale, power):
 
 
 def test_quantizing_rounds_half_up_and_saturates():
-    assert quantize_array([0.25, -0.25, 0.75, 99.0, -99.0], 0.5, -10, 10).tolist() == [
+    assert quantize_array(
+        [0.25, -0.25, 0.75, 99.0, -99.0], 0.5, -10, 10
+    ).tolist() == [
         1,
         0,
         2,

@@ -25,7 +25,9 @@ def exported(
 
     def load_for(shapes):
         return load(
-            folder / "m.json", random_weights=0, shapes={"data": shape, **shapes}
+            folder / "m.json",
+            random_weights=0,
+            shapes={"data": shape, **shapes},
         )
 
     return export(load_for, folder / "m.onnx", opset=opset, any_batch=any_batch)
@@ -78,7 +80,11 @@ def test_a_list_that_grows_with_the_batch_is_computed(tmp_path):
 
 
 def test_a_constant_as_long_as_the_batch_is_repeated(tmp_path):
-    nodes = [DATA, node("ones_like", "ones", [0]), node("elemwise_add", "y", [0, 1])]
+    nodes = [
+        DATA,
+        node("ones_like", "ones", [0]),
+        node("elemwise_add", "y", [0, 1]),
+    ]
     assert exported(tmp_path, nodes).fixed_because == ""
     assert answers(tmp_path / "m.onnx")[0].tolist() == (X + 1).tolist()
 
@@ -130,11 +136,23 @@ NETWORK = [
     DATA,
     *map(variable, ("w", "b", "gamma", "beta", "mean", "var")),
     node(
-        "Convolution", "conv", [0, 1, 2], kernel="(3, 3)", pad="(1, 1)", num_filter="8"
+        "Convolution",
+        "conv",
+        [0, 1, 2],
+        kernel="(3, 3)",
+        pad="(1, 1)",
+        num_filter="8",
     ),
     node("BatchNorm", "bn", [7, 3, 4, 5, 6], fix_gamma="False"),
     node("Activation", "relu", [8], act_type="relu"),
-    node("Pooling", "pool", [9], kernel="(2, 2)", stride="(2, 2)", pool_type="avg"),
+    node(
+        "Pooling",
+        "pool",
+        [9],
+        kernel="(2, 2)",
+        stride="(2, 2)",
+        pool_type="avg",
+    ),
     node("LeakyReLU", "gelu", [10], act_type="gelu"),
     node("softmax", "soft", [11], axis="1"),
     node("mean", "y", [12], axis="(2, 3)"),
@@ -146,12 +164,17 @@ def test_every_opset_gives_the_answers_of_the_graph_as_read(tmp_path, opset):
     assert exported(tmp_path, NETWORK, opset=opset).fixed_because == ""
     model = onnx.load(tmp_path / "m.onnx")
     onnx.checker.check_model(model, full_check=True)
-    assert [(item.domain, item.version) for item in model.opset_import] == [("", opset)]
+    assert [(item.domain, item.version) for item in model.opset_import] == [
+        ("", opset)
+    ]
     used = {item.op_type for item in model.graph.node}
     assert ("Gelu" in used) == (opset >= 20)
-    read = load(tmp_path / "m.json", random_weights=0, shapes={"data": X.shape}).model
+    read = load(
+        tmp_path / "m.json", random_weights=0, shapes={"data": X.shape}
+    ).model
     expected = onnxruntime.InferenceSession(
-        ir.to_proto(read).SerializeToString(), providers=["CPUExecutionProvider"]
+        ir.to_proto(read).SerializeToString(),
+        providers=["CPUExecutionProvider"],
     ).run(None, {"data": X})
     np.testing.assert_allclose(
         answers(tmp_path / "m.onnx")[0], expected[0], rtol=1e-4, atol=1e-6
@@ -176,7 +199,9 @@ def test_an_opset_outside_the_range_is_refused(tmp_path, opset):
 
 def test_what_an_opset_cannot_express_is_named():
     values = [
-        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 1, 2, 2])
+        onnx.helper.make_tensor_value_info(
+            name, onnx.TensorProto.FLOAT, [1, 1, 2, 2]
+        )
         for name in ("x", "g", "y")
     ]
     window = {"kernel_shape": [1, 1], "dilations": [2, 2]}
@@ -186,7 +211,9 @@ def test_what_an_opset_cannot_express_is_named():
     ]
     graph = onnx.helper.make_graph(items, "g", values[:2], values[2:])
     model = ir.from_proto(
-        onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)])
+        onnx.helper.make_model(
+            graph, opset_imports=[onnx.helper.make_opsetid("", 20)]
+        )
     )
     with pytest.raises(Unsupported) as refused:
         to_opset(model, 13)
@@ -219,7 +246,9 @@ def test_large_weights_go_to_a_file_beside_it(tmp_path, monkeypatch, any_batch):
 def test_parameters_of_a_file_are_embedded(tmp_path):
     write_symbol(tmp_path / "m.json", [variable("x", __shape__="(1, 2)"), variable("w"),
                                        node("FullyConnected", "y", [0, 1], num_hidden="1", no_bias="1")])  # fmt: skip
-    write_params(tmp_path / "m.params", {"arg:w": np.array([[2, 3]], np.float32)})
+    write_params(
+        tmp_path / "m.params", {"arg:w": np.array([[2, 3]], np.float32)}
+    )
     export(
         lambda shapes: load(tmp_path / "m.json", shapes=shapes),
         tmp_path / "m.onnx",
@@ -239,4 +268,7 @@ def test_a_refusal_leaves_what_was_there(tmp_path):
     with pytest.raises(Unsupported):
         exported(tmp_path, [DATA, node("Custom", "y", [0])])
     assert (tmp_path / "m.onnx").read_text() == "old"
-    assert json.loads((tmp_path / "m.json").read_text())["nodes"][1]["op"] == "Custom"
+    assert (
+        json.loads((tmp_path / "m.json").read_text())["nodes"][1]["op"]
+        == "Custom"
+    )

@@ -85,9 +85,9 @@ def model_of(operator: str, operands: list, attributes: dict) -> ir.Model:
 
 def run(model: ir.Model) -> list[np.ndarray]:
     data = ir.to_proto(model).SerializeToString()
-    return onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]).run(
-        None, {"x": X}
-    )
+    return onnxruntime.InferenceSession(
+        data, providers=["CPUExecutionProvider"]
+    ).run(None, {"x": X})
 
 
 @pytest.mark.parametrize("opset", [11, 13, 17, 21])
@@ -96,7 +96,9 @@ def run(model: ir.Model) -> list[np.ndarray]:
     CASES,
     ids=[f"{n}-{c[0]}" for n, c in enumerate(CASES)],
 )
-def test_a_lowered_operator_means_the_same(operator, operands, attributes, opset):
+def test_a_lowered_operator_means_the_same(
+    operator, operands, attributes, opset
+):
     expected = run(model_of(operator, operands, attributes))
     lowered = model_of(operator, operands, attributes)
     to_opset(lowered, opset)
@@ -110,7 +112,9 @@ def test_axes_that_are_computed_have_no_older_form():
     axes = model.graph.initializers.pop("c0")
     axes.const_value = None
     model.graph.inputs.append(axes)
-    with pytest.raises(Unsupported, match=r"n \(ReduceMean\): its axes are computed"):
+    with pytest.raises(
+        Unsupported, match=r"n \(ReduceMean\): its axes are computed"
+    ):
         to_opset(model, 17)
 
 
@@ -120,7 +124,8 @@ def test_functions_are_expanded():
         "mrt", "Twice", ["a"], ["b"], [body], [helper.make_opsetid("", 20)]
     )
     values = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, X.shape) for name in "xy"
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, X.shape)
+        for name in "xy"
     ]
     graph = helper.make_graph(
         [helper.make_node("Twice", ["x"], ["y"], "t", domain="mrt")],
@@ -135,5 +140,7 @@ def test_functions_are_expanded():
         )
     )
     to_opset(model, 17)
-    assert [(item.domain, item.op_type) for item in model.graph] == [("", "Relu")]
+    assert [(item.domain, item.op_type) for item in model.graph] == [
+        ("", "Relu")
+    ]
     assert run(model)[0].tolist() == np.maximum(X, 0).tolist()

@@ -22,7 +22,9 @@ def run(model: ir.Model, feed: dict | None = None) -> dict[str, list]:
     names = [value.name for value in model.graph.outputs]
     return {
         name: array.tolist()
-        for name, array in zip(names, session.run(names, feed or {"x": X}), strict=True)
+        for name, array in zip(
+            names, session.run(names, feed or {"x": X}), strict=True
+        )
     }
 
 
@@ -67,9 +69,12 @@ def test_without_the_cut_the_head_is_refused(symbol):
 
 
 @pytest.mark.parametrize(
-    "name", ["halves_output2", "nothing", "x", "act_output01234", "_output", "act_3"]
+    "name",
+    ["halves_output2", "nothing", "x", "act_output01234", "_output", "act_3"],
 )
-def test_names_that_a_symbol_lacks_are_left_and_its_own_outputs_stay(tmp_path, name):
+def test_names_that_a_symbol_lacks_are_left_and_its_own_outputs_stay(
+    tmp_path, name
+):
     nodes = [
         variable("x", __shape__="(1, 4)"),
         node("relu", "act", [0]),
@@ -106,7 +111,9 @@ def onnx_file(tmp_path):
         helper.make_tensor_value_info(name, TensorProto.STRING, [1])
         for name in ("text", "t")
     ]
-    graph = helper.make_graph(nodes, "g", [values[0], texts[0]], [values[1], texts[1]])
+    graph = helper.make_graph(
+        nodes, "g", [values[0], texts[0]], [values[1], texts[1]]
+    )
     onnx.save(
         helper.make_model(
             graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
@@ -131,5 +138,7 @@ def test_an_onnx_model_ends_where_it_is_told(onnx_file, names, expected):
 
 
 def test_an_onnx_value_wanted_twice_is_refused(onnx_file):
-    with pytest.raises(BadOption, match="'second' is listed twice, as the value 'n'"):
+    with pytest.raises(
+        BadOption, match="'second' is listed twice, as the value 'n'"
+    ):
         load(onnx_file, outputs=["n", "second"])

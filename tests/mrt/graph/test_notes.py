@@ -28,7 +28,9 @@ READERS = {
 
 
 def model() -> ir.Model:
-    x = ir.Value(name="x", shape=ir.Shape([1]), type=ir.TensorType(ir.DataType.FLOAT))
+    x = ir.Value(
+        name="x", shape=ir.Shape([1]), type=ir.TensorType(ir.DataType.FLOAT)
+    )
     node = ir.node("Relu", [x], name="relu")
     node.outputs[0].name = "y"
     graph = ir.Graph([x], node.outputs, nodes=[node], opset_imports={"": 20})
@@ -53,7 +55,13 @@ def test_every_note_survives_a_file_as_text():
     }
     after = ir.from_proto(ir.to_proto(before))
     read = after.graph[0].outputs[0]
-    assert [reader(read) for reader in READERS.values()] == [None, None, None, None, ()]
+    assert [reader(read) for reader in READERS.values()] == [
+        None,
+        None,
+        None,
+        None,
+        (),
+    ]
     read_from_metadata(after)
     assert shared_range_of(read) == "state.1"
     assert picture_layout_of(read) == "NHWC"

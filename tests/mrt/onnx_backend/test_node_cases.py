@@ -23,12 +23,18 @@ from tests.support.onnx_nodes import (
     with_finite,
 )
 
-DATA = tomllib.loads(Path(__file__).with_name("cases.toml").read_text(encoding="utf-8"))
+DATA = tomllib.loads(
+    Path(__file__).with_name("cases.toml").read_text(encoding="utf-8")
+)
 LEFT_OUT = {
-    name: entry["reason"] for entry in DATA["left_out"] for name in entry["cases"]
+    name: entry["reason"]
+    for entry in DATA["left_out"]
+    for name in entry["cases"]
 }
 REFUSED = {
-    name: entry["reason"] for entry in DATA["refused"] for name in entry["operators"]
+    name: entry["reason"]
+    for entry in DATA["refused"]
+    for name in entry["operators"]
 }
 SUPPORTED = operators("onnx")
 
@@ -75,7 +81,9 @@ def verdict(case: NodeCase, folder: Path, *, bits: int = 16) -> str | None:
         )
     except (MrtError, CvmError) as refusal:
         return str(refusal)
-    return found.trouble(DATA["decibels"].get(operator, DATA["decibels"]["usual"]))
+    return found.trouble(
+        DATA["decibels"].get(operator, DATA["decibels"]["usual"])
+    )
 
 
 @pytest.mark.parametrize(
@@ -91,7 +99,9 @@ def test_a_case_of_each_family(module, name, tmp_path):
 def test_a_table_gives_the_edge_of_the_functions_domain_where_rounding_leaves_it(
     tmp_path,
 ):
-    case = next(case for case in cases_in("acosh") if case.name == "test_acosh_example")
+    case = next(
+        case for case in cases_in("acosh") if case.name == "test_acosh_example"
+    )
     at_edge = replace(
         case, given={"x": np.float32([9.8, 2.7, 1.0])}
     )  # 1 is 26 steps of 9.8 / 255, or 0.9992
@@ -115,8 +125,14 @@ def test_the_operators_cases_give_what_they_expect_or_are_left_out_for_a_reason(
     if operator in DATA["without_cases"]:
         assert operator not in all_cases()
         return
-    troubles = {case.name: verdict(case, tmp_path) for case in all_cases()[operator]}
-    kept = {name: trouble for name, trouble in troubles.items() if name not in LEFT_OUT}
+    troubles = {
+        case.name: verdict(case, tmp_path) for case in all_cases()[operator]
+    }
+    kept = {
+        name: trouble
+        for name, trouble in troubles.items()
+        if name not in LEFT_OUT
+    }
     assert bool(kept) != (operator in DATA["only_left_out"]), (
         "every case of this operator is left out"
     )

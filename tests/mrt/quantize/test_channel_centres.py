@@ -25,12 +25,18 @@ CENTRES = {
 }  # of the network as it is by default
 
 
-def network(operator: str = "Add", turned: bool = False, groups: int = 1) -> FloatModel:
+def network(
+    operator: str = "Add", turned: bool = False, groups: int = 1
+) -> FloatModel:
     """A stream of channels that lie far apart, to which a branch adds; all is read by convolutions without padding."""
     rng = np.random.default_rng(7)
     model = FloatModel(x=(1, 3, 8, 8))
     model.conv(
-        "x", rng.normal(size=(4, 3, 3, 3)) * 0.3, FAR, pads=(1, 1, 1, 1), name="stream"
+        "x",
+        rng.normal(size=(4, 3, 3, 3)) * 0.3,
+        FAR,
+        pads=(1, 1, 1, 1),
+        name="stream",
     )
     y = model.conv("stream", rng.normal(size=(6, 4, 1, 1)), rng.normal(size=6))
     y = model.conv(
@@ -40,7 +46,9 @@ def network(operator: str = "Add", turned: bool = False, groups: int = 1) -> Flo
         pads=(1, 1, 1, 1),
         name="branch",
     )
-    model.add(operator, *((y, "stream") if turned else ("stream", y)), name="sum")
+    model.add(
+        operator, *((y, "stream") if turned else ("stream", y)), name="sum"
+    )
     model.conv(
         "sum",
         rng.normal(size=(4, 4 // groups, 2, 2)),
@@ -74,7 +82,8 @@ def compared(
     )
     program = validate(quantize(graph, table, options or QuantizeOptions()))
     layers = {
-        layer.source: layer.snr_db for layer in compare_layers(graph, program, samples)
+        layer.source: layer.snr_db
+        for layer in compare_layers(graph, program, samples)
     }
     return (
         evaluate(graph, program, samples).to_json()["snr_db"],
@@ -103,7 +112,10 @@ def test_values_far_from_0_lose_less_and_say_what_they_stand_for(
 
 @pytest.mark.parametrize("name", ["stream", "sum"])
 def test_one_of_them_alone_has_centres(name):
-    plain, centred = compared(network(), {}), compared(network(), {name: CENTRES[name]})
+    plain, centred = (
+        compared(network(), {}),
+        compared(network(), {name: CENTRES[name]}),
+    )
     assert centred[1][name] > plain[1][name] + 4
     assert centred[0] > plain[0]
 
@@ -117,7 +129,9 @@ def test_a_sum_of_two_values_with_centres_has_the_sum_of_theirs():
     y = model.conv("sum", rng.normal(size=(4, 4, 1, 1)), np.zeros(4))
     for name in ("one", "two"):
         y = model.add(
-            "Add", y, model.conv(name, rng.normal(size=(4, 4, 1, 1)), np.zeros(4))
+            "Add",
+            y,
+            model.conv(name, rng.normal(size=(4, 4, 1, 1)), np.zeros(4)),
         )
     model.conv(y, rng.normal(size=(4, 4, 1, 1)), np.zeros(4), name="out")
     centres = {"one": tuple(FAR), "two": tuple(FAR + 1), "sum": (-1.0,) * 4}
@@ -136,7 +150,8 @@ def test_values_of_16_bits_and_scales_that_are_powers_of_two_keep_the_same_reals
     assert compared(network(), CENTRES, fine)[0] > 40
     shift = QuantizeOptions(scales="shift")
     assert (
-        compared(network(), CENTRES, shift)[0] > compared(network(), {}, shift)[0] + 10
+        compared(network(), CENTRES, shift)[0]
+        > compared(network(), {}, shift)[0] + 10
     )
 
 
@@ -165,7 +180,9 @@ def test_only_convolutions_without_padding_may_read_them():
     assert centrable(ir.from_proto(model.proto(*outputs)).graph) == set()
 
 
-@pytest.mark.parametrize("centres", [{"stream": (1.0, 2.0)}, {"out": (1.0,) * 4}])
+@pytest.mark.parametrize(
+    "centres", [{"stream": (1.0, 2.0)}, {"out": (1.0,) * 4}]
+)
 def test_a_table_with_centres_that_cannot_be_is_refused(centres):
     with pytest.raises(BadData, match="centres for '"):
         compared(network(), centres)

@@ -18,7 +18,9 @@ from tests.support.float_models import FloatModel
 def quantized(scales: dict[str, tuple[float, ...]], *outputs: str) -> None:
     """Two convolutions with a pool between them, by a table with these scales of channels; or as much as outputs need."""
     rng, model = np.random.default_rng(4), FloatModel(x=(1, 3, 8, 8))
-    model.conv("x", rng.normal(size=(4, 3, 1, 1)), rng.normal(size=4), name="first")
+    model.conv(
+        "x", rng.normal(size=(4, 3, 1, 1)), rng.normal(size=4), name="first"
+    )
     model.add(
         "MaxPool",
         "first",
@@ -29,7 +31,10 @@ def quantized(scales: dict[str, tuple[float, ...]], *outputs: str) -> None:
     )
     if "last" in outputs:
         model.conv(
-            "pooled", rng.normal(size=(2, 4, 1, 1)), rng.normal(size=2), name="last"
+            "pooled",
+            rng.normal(size=(2, 4, 1, 1)),
+            rng.normal(size=2),
+            name="last",
         )
     graph, samples = (
         ir.from_proto(model.proto(*outputs)),
@@ -65,30 +70,48 @@ def test_a_table_with_scales_of_channels_that_cannot_be_is_refused(
         quantized({name: (0.5,) * count}, *outputs)
 
 
-def test_scales_of_channels_of_what_is_not_there_or_not_read_are_passed_over() -> None:
-    quantized({"first": (0.5,) * 4, "last": (0.5,) * 2, "elsewhere": (0.5,)}, "last")
+def test_scales_of_channels_of_what_is_not_there_or_not_read_are_passed_over() -> (
+    None
+):
+    quantized(
+        {"first": (0.5,) * 4, "last": (0.5,) * 2, "elsewhere": (0.5,)}, "last"
+    )
 
 
 @pytest.mark.parametrize(
     ("scales", "factors", "ends"),
-    [("real", (0.5, 2.5), (1.95, 6.0)), ("shift", (0.4, 1.5), (255 / 128, 255 / 64))],
+    [
+        ("real", (0.5, 2.5), (1.95, 6.0)),
+        ("shift", (0.4, 1.5), (255 / 128, 255 / 64)),
+    ],
 )
 @pytest.mark.parametrize("joined", [False, True])
 def test_no_channel_reaches_beyond_the_clip(
-    scales: str, factors: tuple[float, ...], ends: tuple[float, ...], joined: bool
+    scales: str,
+    factors: tuple[float, ...],
+    ends: tuple[float, ...],
+    joined: bool,
 ) -> None:
     """A value cut off at 6 that has steps up to 3.9, of powers of two up to 255 / 64; a channel's may end further out."""
     rng, model = np.random.default_rng(4), FloatModel(x=(1, 3, 8, 8))
     for name in ("left", "right"):
-        model.conv("x", 9 * rng.normal(size=(1, 3, 1, 1)), np.zeros(1), name=name)
-        model.add("Clip", name, np.float32(0), np.float32(6), name=f"{name} clipped")
+        model.conv(
+            "x", 9 * rng.normal(size=(1, 3, 1, 1)), np.zeros(1), name=name
+        )
+        model.add(
+            "Clip", name, np.float32(0), np.float32(6), name=f"{name} clipped"
+        )
     if joined:
         value = model.add(
             "Concat", "left clipped", "right clipped", name="value", axis=1
         )
     else:
-        model.conv("x", 9 * rng.normal(size=(2, 3, 1, 1)), np.zeros(2), name="both")
-        value = model.add("Clip", "both", np.float32(0), np.float32(6), name="value")
+        model.conv(
+            "x", 9 * rng.normal(size=(2, 3, 1, 1)), np.zeros(2), name="both"
+        )
+        value = model.add(
+            "Clip", "both", np.float32(0), np.float32(6), name="value"
+        )
     model.conv(value, rng.normal(size=(2, 2, 1, 1)), np.zeros(2), name="last")
     graph, samples = (
         ir.from_proto(model.proto("last")),
@@ -99,10 +122,14 @@ def test_no_channel_reaches_beyond_the_clip(
     )
     ranges = {**table.ranges, "value": MeasuredRange(0.0, 6.0, 0.0, 3.9)}
     table = replace(
-        table, ranges=ranges, decisions=Decisions(channel_scales={"value": factors})
+        table,
+        ranges=ranges,
+        decisions=Decisions(channel_scales={"value": factors}),
     )
     program = quantize(graph, table, QuantizeOptions(scales=scales))
     meaning = next(
-        item for item in program.metadata.values.values() if item.source == "value"
+        item
+        for item in program.metadata.values.values()
+        if item.source == "value"
     )
     assert np.allclose(meaning.scale * 255 * np.array(meaning.channels), ends)

@@ -95,7 +95,9 @@ def test_a_huge_tensor_clipped_to_little(scales):
 def test_ranges_far_from_one_are_ranges_like_any_other(size, bits):
     model = FloatModel(x=(1, 6))
     scaled = model.add("Mul", "x", f32(size))
-    output = model.gemm(model.add("Add", scaled, f32(size)), normal(3, 6), np.zeros(3))
+    output = model.gemm(
+        model.add("Add", scaled, f32(size)), normal(3, 6), np.zeros(3)
+    )
     assert snr_db(model, output, options=QuantizeOptions(8, bits))[output] > 30
 
 
@@ -171,7 +173,9 @@ def test_a_scalar_of_higher_rank_gives_a_curve_its_rank():
 def test_a_curve_of_two_nodes_in_front_of_an_output_reads_16_bits():
     model = FloatModel(x=(1, 4))
     dense = model.gemm("x", np.eye(4), np.zeros(4))
-    program = convert(model, model.add("Sigmoid", model.add("Mul", dense, f32(0.5))))
+    program = convert(
+        model, model.add("Sigmoid", model.add("Mul", dense, f32(0.5)))
+    )
     assert [(item.name, item.attributes.get("dtype")) for item in program.instructions] == [
         ("dense", None), ("rescale", "i16"), ("table", None)
     ]  # fmt: skip
@@ -198,7 +202,9 @@ def test_the_callers_decimal_context_does_not_matter():
 def test_a_sum_of_more_16_bit_terms_than_i32_holds(shape):
     model = FloatModel(x=shape)
     axes = np.array([1]) if len(shape) == 2 else np.array([2, 3])
-    output = model.add("ReduceSum", model.add("Add", "x", f32(1.0)), axes, keepdims=1)
+    output = model.add(
+        "ReduceSum", model.add("Add", "x", f32(1.0)), axes, keepdims=1
+    )
     graph, table = calibrated(model.proto(output), model.inputs, 2)
     program = quantize(graph, table, SIXTEEN)
     validate(program)
@@ -253,7 +259,10 @@ def test_a_product_of_a_16_bit_and_an_8_bit_tensor():
     model = FloatModel(a=(3, 4), b=(4, 2))
     output = model.add("MatMul", model.add("Relu", "a"), "b")
     options = QuantizeOptions(
-        layers={"v0": LayerBits(activation_bits=16), "a": LayerBits(activation_bits=16)}
+        layers={
+            "v0": LayerBits(activation_bits=16),
+            "a": LayerBits(activation_bits=16),
+        }
     )
     assert snr_db(model, output, options=options)[output] > 30
 
@@ -321,7 +330,9 @@ def test_an_input_that_nothing_reads_may_have_precisions_of_its_own():
 def test_tables_and_joined_tensors_have_names_in_the_metadata():
     model = FloatModel(x=(1, 2))
     curve = model.add("Sigmoid", "x", name="curve")
-    program = convert(model, model.add("Concat", curve, "x", axis=1, name="joined"))
+    program = convert(
+        model, model.add("Concat", curve, "x", axis=1, name="joined")
+    )
     assert {item.source for item in program.metadata.values.values()} >= {
         "curve",
         "joined",

@@ -27,7 +27,9 @@ def test_the_cut_comes_exactly_where_the_proof_needs_it(length, parts):
     # 255 * 127 * 66,000 = 2.137e9 < 2^31 = 2.147e9 < 255 * 127 * 70,000: inputs 0..255 around zero point -128
     model = FloatModel(x=(1, length))
     graph, table = calibrated(
-        model.proto(model.gemm(model.add("Relu", "x"), np.ones((1, length)), [0.0])),
+        model.proto(
+            model.gemm(model.add("Relu", "x"), np.ones((1, length)), [0.0])
+        ),
         model.inputs,
         2,
     )
@@ -42,7 +44,10 @@ def test_a_dense_layer_of_300000_inputs_is_exact_within_the_shifts_rounding():
     length = 300_000
     model = FloatModel(x=(1, length))
     program = convert(
-        model, model.gemm("x", rng.uniform(-1, 1, size=(4, length)), rng.normal(size=4))
+        model,
+        model.gemm(
+            "x", rng.uniform(-1, 1, size=(4, length)), rng.normal(size=4)
+        ),
     )
     proven = validate(program)
     found = accumulators(program)
@@ -113,7 +118,9 @@ def test_a_depthwise_kernel_too_large_for_i32_is_cut_by_taps():
     program = convert(model, output, options=QuantizeOptions(8, 16))
     found = accumulators(program)
     assert found.parts > 1
-    assert found.check(validate(program), np.full((1, 2, 30, 30), 32767, np.int16))
+    assert found.check(
+        validate(program), np.full((1, 2, 30, 30), 32767, np.int16)
+    )
 
 
 def test_a_program_without_the_cut_could_overflow():

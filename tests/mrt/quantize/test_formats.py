@@ -42,20 +42,25 @@ def test_values_never_negative_use_the_unsigned_range():
 
 
 def test_or_the_signed_one_if_the_unsigned_is_not_wanted():
-    assert chosen(0.0, 127.0, 8, interval=NEVER_NEGATIVE, unsigned=False) == Format(
-        "i8", 1.0, 0, -128, 127
-    )
-    assert chosen(0.0, 7.0, 4, interval=NEVER_NEGATIVE, unsigned=False) == Format(
-        "i8", 1.0, 0, -7, 7
-    )
+    assert chosen(
+        0.0, 127.0, 8, interval=NEVER_NEGATIVE, unsigned=False
+    ) == Format("i8", 1.0, 0, -128, 127)
+    assert chosen(
+        0.0, 7.0, 4, interval=NEVER_NEGATIVE, unsigned=False
+    ) == Format("i8", 1.0, 0, -7, 7)
     assert QuantizeOptions().steps_from_zero(8, negative=False) == 255
     assert QuantizeOptions().steps_from_zero(8, negative=True) == 127
-    assert QuantizeOptions(unsigned=False).steps_from_zero(8, negative=False) == 127
+    assert (
+        QuantizeOptions(unsigned=False).steps_from_zero(8, negative=False)
+        == 127
+    )
 
 
 def test_fewer_bits_are_symmetric():
     assert chosen(-7.0, 7.0, 4) == Format("i8", 1.0, 0, -7, 7)
-    assert chosen(0.0, 15.0, 4, interval=NEVER_NEGATIVE) == Format("i8", 1.0, -8, -8, 7)
+    assert chosen(0.0, 15.0, 4, interval=NEVER_NEGATIVE) == Format(
+        "i8", 1.0, -8, -8, 7
+    )
 
 
 def test_16_bits_leave_headroom_of_two():
@@ -67,7 +72,9 @@ def test_headroom_ends_where_no_input_can_reach():
 
 
 def test_an_affine_zero_point_lies_where_real_zero_is():
-    assert chosen(-55.0, 200.0, 8, scheme="affine") == Format("i8", 1.0, -73, -128, 127)
+    assert chosen(-55.0, 200.0, 8, scheme="affine") == Format(
+        "i8", 1.0, -73, -128, 127
+    )
 
 
 def test_power_of_two_scales_cover_the_range():
@@ -99,7 +106,10 @@ def test_the_observers_range_counts_below_16_bits_and_what_was_seen_at_16():
     ("options", "sentence"),
     [
         ({"weight_bits": 16}, "16 weight bits; allowed are 2..15"),
-        ({"activation_bits": 12}, "12 activation bits; allowed are 2..8 and 16"),
+        (
+            {"activation_bits": 12},
+            "12 activation bits; allowed are 2..8 and 16",
+        ),
         ({"scales": "half"}, "scales 'half'; allowed are real and shift"),
         ({"scheme": "x"}, "scheme 'x'; allowed are symmetric and affine"),
         (

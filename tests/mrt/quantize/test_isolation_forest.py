@@ -19,7 +19,12 @@ NUMBERS, LENGTHS = (
     [1.0, 2.0, 3.0, 3.0],
 )  # of the leaves, whose rows of the table lie side by side
 ROWS = np.float32(
-    [[-0.9, 0, 0, 0], [0.9, -0.9, 0, 0], [0.9, 0.9, 0.9, 0], [0.9, 0.9, -0.9, 0]]
+    [
+        [-0.9, 0, 0, 0],
+        [0.9, -0.9, 0, 0],
+        [0.9, 0.9, 0.9, 0],
+        [0.9, 0.9, -0.9, 0],
+    ]
 )  # one for each leaf
 
 
@@ -55,8 +60,12 @@ def test_every_leaf_is_told_from_its_neighbour(bits, tmp_path):
     model, _ = load_onnx(tmp_path / "m.onnx")
     rewrite(model)
     samples = synthetic_samples({"x": (4, 4)}, 20, 0)
-    table = calibrate(model, samples, CalibrationOptions(), model_sha256="0" * 64)
-    found = run_real(quantize(model, table, QuantizeOptions(8, bits)), {"x": ROWS})
+    table = calibrate(
+        model, samples, CalibrationOptions(), model_sha256="0" * 64
+    )
+    found = run_real(
+        quantize(model, table, QuantizeOptions(8, bits)), {"x": ROWS}
+    )
     expected = run(proto, {"x": ROWS})
     assert expected["found"].ravel().tolist() == [3, 150, 298, 299]
     assert found["found"].ravel().tolist() == [3, 150, 298, 299]

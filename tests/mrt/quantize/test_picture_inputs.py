@@ -16,7 +16,9 @@ from tests.support.float_models import FloatModel
 from tests.support.graphs import run as run_float
 
 RNG = np.random.default_rng(5)
-PIXELS = Pixels((1 / 58.4, 1 / 57.1, 1 / 57.4), (-2.118, -2.036, -1.804), False, False)
+PIXELS = Pixels(
+    (1 / 58.4, 1 / 57.1, 1 / 57.4), (-2.118, -2.036, -1.804), False, False
+)
 SHAPE = (1, 3, 8, 8)
 
 
@@ -32,8 +34,12 @@ def _program(model: ir.Model, seen=None, **options):
     take_pictures(model, "x", PIXELS)
     rewrite(model)
     seen = seen or _pictures(8)
-    samples = Samples(("x",), len(seen), None, "random pictures", lambda: iter(seen))
-    table = calibrate(model, samples, CalibrationOptions("minmax"), model_sha256="")
+    samples = Samples(
+        ("x",), len(seen), None, "random pictures", lambda: iter(seen)
+    )
+    table = calibrate(
+        model, samples, CalibrationOptions("minmax"), model_sha256=""
+    )
     return validate(quantize(model, table, QuantizeOptions(**options)))
 
 
@@ -46,8 +52,12 @@ def _snr_db(model: ir.Model, proven) -> float:
     signal = noise = 0.0
     for picture in _pictures(4):
         expected = run_float(model, picture)[output.name].astype(np.float64)
-        integers = run(proven, {"x": picture["x"].astype(np.uint8)})[output.name]
-        real = (integers.astype(np.float64) - meaning.zero_point) * meaning.scale
+        integers = run(proven, {"x": picture["x"].astype(np.uint8)})[
+            output.name
+        ]
+        real = (
+            integers.astype(np.float64) - meaning.zero_point
+        ) * meaning.scale
         signal, noise = (
             signal + float((expected**2).sum()),
             noise + float(((expected - real) ** 2).sum()),
@@ -120,7 +130,9 @@ def test_no_precision_of_activations_makes_a_byte_coarser(bits):
 def test_a_step_is_a_byte_though_only_dark_pictures_were_seen():
     dark = [{"x": picture["x"] // 4} for picture in _pictures(4)]
     proven = _program(_convolution(), dark)
-    joined = proven.program.first_instruction + _instructions(proven).index("concat")
+    joined = proven.program.first_instruction + _instructions(proven).index(
+        "concat"
+    )
     meaning = proven.program.metadata.values[joined]
     assert (meaning.scale, meaning.zero_point) == (1.0, -128)
 
@@ -132,7 +144,9 @@ def test_what_is_no_convolution_reads_the_prepared_picture_in_16_bits(scales):
     model.gemm(flat, np.eye(6, 192) * 127, np.zeros(6))
     graph = ir.from_proto(model.proto("v1"))
     proven = _program(graph, scales=scales)
-    dense = next(item for item in proven.program.instructions if item.name == "dense")
+    dense = next(
+        item for item in proven.program.instructions if item.name == "dense"
+    )
     assert proven.types[dense.operands[0]].dtype == "i16"
     assert _snr_db(graph, proven) > 75
 
@@ -140,7 +154,9 @@ def test_what_is_no_convolution_reads_the_prepared_picture_in_16_bits(scales):
 def test_a_batch_normalization_in_front_takes_the_bytes_too():
     model = FloatModel(x=SHAPE)
     ones = np.ones(3, np.float32)
-    model.add("BatchNormalization", "x", ones, ones, ones, 4 * ones, epsilon=0.0)
+    model.add(
+        "BatchNormalization", "x", ones, ones, ones, 4 * ones, epsilon=0.0
+    )
     graph = ir.from_proto(model.proto("v0"))
     proven = _program(graph)
     assert "i16" not in {
@@ -171,7 +187,9 @@ def test_pictures_cut_up_and_joined_stay_bytes():
     rewrite(graph)
     seen = _pictures(4)
     samples = Samples(("x",), 4, None, "random pictures", lambda: iter(seen))
-    table = calibrate(graph, samples, CalibrationOptions("minmax"), model_sha256="")
+    table = calibrate(
+        graph, samples, CalibrationOptions("minmax"), model_sha256=""
+    )
     proven = validate(quantize(graph, table, QuantizeOptions()))
     convolution = next(
         item for item in proven.program.instructions if item.name == "conv2d"

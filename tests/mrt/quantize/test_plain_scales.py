@@ -14,7 +14,9 @@ STAGES = ("scales", "centres", "fit", "weights", "biases")
 
 
 @pytest.mark.parametrize("stages", [(), STAGES])
-def test_weights_with_one_scale_and_values_that_are_signed_mean_the_same(stages):
+def test_weights_with_one_scale_and_values_that_are_signed_mean_the_same(
+    stages,
+):
     """Outputs of 100 and of 1 share a scale: the small ones have few steps. What a Relu gives begins at 0 all the same."""
     rng = np.random.default_rng(8)
     model = FloatModel(x=(1, 3, 6, 6))
@@ -32,9 +34,13 @@ def test_weights_with_one_scale_and_values_that_are_signed_mean_the_same(stages)
             refine(graph, table, options, RefineOptions.of(stages), samples),
             options,
         )
-        weights = next(array for array in program.constants if array.dtype == np.int8)
+        weights = next(
+            array for array in program.constants if array.dtype == np.int8
+        )
         meaning = next(
-            item for item in program.metadata.values.values() if item.source == "first"
+            item
+            for item in program.metadata.values.values()
+            if item.source == "first"
         )
         found[next(iter(words), "")] = (
             np.abs(weights).max(axis=(1, 2, 3)).tolist(),

@@ -13,9 +13,7 @@ from tests.support.float_models import calibrated, run_real
 from tests.support.random_graphs import RandomGraph
 
 SAMPLES = 6
-FLOOR = (
-    25.0  # dB; 8-bit weights alone leave some 40 dB a layer, a wrong rule less than 10
-)
+FLOOR = 25.0  # dB; 8-bit weights alone leave some 40 dB a layer, a wrong rule less than 10
 FAST, SLOW = range(22), range(22, 140)
 
 
@@ -62,7 +60,11 @@ def signal_to_noise(graph: RandomGraph, program: Program) -> dict[str, float]:
     )
     for sample in synthetic_samples(graph.model.inputs, SAMPLES, 0):
         floats = dict(
-            zip(graph.outputs, session.run(graph.outputs, dict(sample)), strict=True)
+            zip(
+                graph.outputs,
+                session.run(graph.outputs, dict(sample)),
+                strict=True,
+            )
         )
         reals = run_real(program, sample)
         for name in graph.outputs:
@@ -70,14 +72,17 @@ def signal_to_noise(graph: RandomGraph, program: Program) -> dict[str, float]:
             signal[name] += float((floats[name].astype(np.float64) ** 2).sum())
             noise[name] += float(((floats[name] - reals[name]) ** 2).sum())
     return {
-        name: 10 * float(np.log10(signal[name] / noise[name])) for name in graph.outputs
+        name: 10 * float(np.log10(signal[name] / noise[name]))
+        for name in graph.outputs
     }
 
 
 def multipliers(program: Program) -> list[int]:
     """Of every rescale."""
     operands = [
-        item.operands[1] for item in program.instructions if item.name == "rescale"
+        item.operands[1]
+        for item in program.instructions
+        if item.name == "rescale"
     ]
     return [
         int(value)
@@ -96,7 +101,8 @@ def check_any_options(seed: int) -> None:
     }
     if options.scales == "shift":
         assert all(
-            multiplier & (multiplier - 1) == 0 for multiplier in multipliers(program)
+            multiplier & (multiplier - 1) == 0
+            for multiplier in multipliers(program)
         )
 
 

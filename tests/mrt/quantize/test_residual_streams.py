@@ -24,7 +24,9 @@ def network() -> FloatModel:
 
     def layer(x: str, name: str, size: float = 1.0) -> str:
         weights = rng.normal(size=(4, 4, 3, 3)) * size / 6
-        return model.conv(x, weights, rng.normal(size=4), pads=(1, 1, 1, 1), name=name)
+        return model.conv(
+            x, weights, rng.normal(size=4), pads=(1, 1, 1, 1), name=name
+        )
 
     begin = layer("x", "begin")
     inner = model.add("Relu", layer(begin, "inner"), name="inner_clipped")
@@ -53,10 +55,16 @@ def test_they_are_what_blocks_add_to_and_pass_on():
 
 
 def test_they_get_bits_unless_they_have_their_own():
-    own = {"begin": LayerBits(activation_bits=6), "second": LayerBits(weight_bits=4)}
-    found = with_stream_bits(graph(), QuantizeOptions(stream_bits=16, layers=own))
+    own = {
+        "begin": LayerBits(activation_bits=6),
+        "second": LayerBits(weight_bits=4),
+    }
+    found = with_stream_bits(
+        graph(), QuantizeOptions(stream_bits=16, layers=own)
+    )
     assert {
-        name: found.activation_bits_of(name) for name in (*STREAM, "inner_clipped")
+        name: found.activation_bits_of(name)
+        for name in (*STREAM, "inner_clipped")
     } == {
         "begin": 6,
         "first_clipped": 16,
@@ -72,13 +80,18 @@ def test_they_get_bits_unless_they_have_their_own():
 
 def test_a_program_holds_them_in_16_bits_and_is_nearer_to_float():
     options = QuantizeOptions(
-        weight_bits=15, stream_bits=16, layers={"x": LayerBits(activation_bits=16)}
+        weight_bits=15,
+        stream_bits=16,
+        layers={"x": LayerBits(activation_bits=16)},
     )
     wide = with_stream_bits(graph(), options)
     narrow = QuantizeOptions(weight_bits=15, layers=options.layers)
     for chosen, bits in ((wide, "i16"), (narrow, "i8")):
         program = convert(network(), "out", options=chosen)
-        held = {item.source: number for number, item in program.metadata.values.items()}
+        held = {
+            item.source: number
+            for number, item in program.metadata.values.items()
+        }
         types = {
             name: cvm.proof.validate.validate(program).types[held[name]].dtype
             for name in (*STREAM, "inner_clipped")
@@ -91,15 +104,21 @@ def test_a_program_holds_them_in_16_bits_and_is_nearer_to_float():
 
 
 def test_bits_that_there_are_none_of_are_refused():
-    with pytest.raises(BadOption, match="12 bits of residual streams; allowed are 2"):
+    with pytest.raises(
+        BadOption, match="12 bits of residual streams; allowed are 2"
+    ):
         QuantizeOptions(stream_bits=12)
 
 
 def test_the_command_and_the_config_know_them(tmp_path: Path):
-    (tmp_path / "m.onnx").write_bytes(network().proto("out").SerializeToString())
+    (tmp_path / "m.onnx").write_bytes(
+        network().proto("out").SerializeToString()
+    )
     np.savez(
         tmp_path / "d.npz",
-        x=np.random.default_rng(1).normal(size=(20, 4, 8, 8)).astype(np.float32),
+        x=np.random.default_rng(1)
+        .normal(size=(20, 4, 8, 8))
+        .astype(np.float32),
     )
     config = '[model]\npath = "m.onnx"\n[calibration]\ndata = "d.npz"\n[quantization]\nstream_bits = {}\n'
     programs = {}

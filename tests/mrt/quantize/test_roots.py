@@ -31,7 +31,9 @@ def evaluate(build, numbers):
     builder = ProgramBuilder()
     meaning = Meaning(1.0, 0, "x")
     x = builder.input(
-        Input("x", TensorType("i32", (len(numbers),)), min(numbers), max(numbers)),
+        Input(
+            "x", TensorType("i32", (len(numbers),)), min(numbers), max(numbers)
+        ),
         meaning,
     )
     builder.output("y", build(Arithmetic(builder, 1), x), meaning)
@@ -44,9 +46,9 @@ def test_a_root_is_right_to_a_step_or_the_curvature_of_one(bits):
     found = evaluate(lambda a, x: fine_root(a, x, bits), NUMBERS)
     for number, root in zip(NUMBERS, found, strict=True):
         exact = math.sqrt(number) * 2**bits
-        assert abs(root - exact) <= 1 + 2**bits / (4 * (2 * math.isqrt(number) + 1)), (
-            number
-        )
+        assert abs(root - exact) <= 1 + 2**bits / (
+            4 * (2 * math.isqrt(number) + 1)
+        ), number
 
 
 def test_an_inverse_is_the_nearest_integer():

@@ -6,7 +6,13 @@ import pytest
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.softmax_masks import without_masks
 from mrt.table.table import CalibrationOptions, CalibrationTable, MeasuredRange
-from tests.support.float_models import FloatModel, convert, f32, run_real, snr_db
+from tests.support.float_models import (
+    FloatModel,
+    convert,
+    f32,
+    run_real,
+    snr_db,
+)
 from tests.support.graphs import graph_of, node
 
 SHAPE = (1, 12, 16)
@@ -31,7 +37,9 @@ def chosen(m: FloatModel, fill: float) -> str:
 def test_masked_logits_are_as_exact_as_others(fill, put_on, bits, limit):
     model = FloatModel(x=SHAPE)
     output = model.add("Softmax", put_on(model, fill), axis=2)
-    assert snr_db(model, output, options=QuantizeOptions(8, bits))[output] > limit
+    assert (
+        snr_db(model, output, options=QuantizeOptions(8, bits))[output] > limit
+    )
 
 
 def test_movement_between_the_mask_and_the_softmax_does_not_matter():
@@ -44,7 +52,9 @@ def test_movement_between_the_mask_and_the_softmax_does_not_matter():
 def test_what_is_shut_out_gets_nothing():
     model = FloatModel(x=SHAPE)
     output = model.add("Softmax", added(model, -1e9), axis=2)
-    sample = {"x": np.random.default_rng(1).normal(size=SHAPE).astype(np.float32)}
+    sample = {
+        "x": np.random.default_rng(1).normal(size=SHAPE).astype(np.float32)
+    }
     found = run_real(convert(model, output), sample)[output]
     assert found[SHUT].max() == 0
 
@@ -82,7 +92,10 @@ def test_the_range_is_that_of_the_open_entries_and_a_margin_below():
             ],
             "the logits are read elsewhere",
         ),
-        ([node("Add", "x m", "a"), node("Sigmoid", "a", "y")], "no softmax reads them"),
+        (
+            [node("Add", "x m", "a"), node("Sigmoid", "a", "y")],
+            "no softmax reads them",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

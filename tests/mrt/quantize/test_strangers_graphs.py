@@ -29,13 +29,19 @@ def decibels(proto, folder, shape):
     rewrite(model)
     samples = synthetic_samples({"x": shape}, SAMPLES, 0)
     table = calibrate(
-        model, samples, CalibrationOptions(observer="minmax"), model_sha256="0" * 64
+        model,
+        samples,
+        CalibrationOptions(observer="minmax"),
+        model_sha256="0" * 64,
     )
     program = quantize(model, table, QuantizeOptions(8, 16))
     name = proto.graph.output[0].name
     signal = noise = 0.0
     for sample in samples:
-        expected, found = run(proto, sample)[name], run_real(program, sample)[name]
+        expected, found = (
+            run(proto, sample)[name],
+            run_real(program, sample)[name],
+        )
         assert found.shape == expected.shape
         signal += float((expected.astype(np.float64) ** 2).sum())
         noise += float(((expected - found) ** 2).sum())
@@ -55,13 +61,18 @@ def test_a_spatial_transformer_samples_next_to_the_places_it_computes(tmp_path):
     arrays = {"w": weights(6, 2, scale=0.3), "b": np.float32([0.9, 0.2, 0.1, -0.2, 0.8, 0.05]),
               "s": np.array([-1, 2, 3]), "size": np.array([1, 2, 9, 9])}  # fmt: skip
     assert (
-        decibels(build(nodes, {"x": (1, 2, 9, 9)}, arrays), tmp_path, (1, 2, 9, 9)) > 30
+        decibels(
+            build(nodes, {"x": (1, 2, 9, 9)}, arrays), tmp_path, (1, 2, 9, 9)
+        )
+        > 30
     )
 
 
 def test_a_constant_grid_is_a_product(tmp_path):
     grid = RNG.uniform(-1.1, 1.1, (1, 6, 5, 2)).astype(np.float32)
-    proto = build([node("GridSample", "x g", "y")], {"x": (1, 3, 8, 8)}, {"g": grid})
+    proto = build(
+        [node("GridSample", "x g", "y")], {"x": (1, 3, 8, 8)}, {"g": grid}
+    )
     assert decibels(proto, tmp_path, (1, 3, 8, 8)) > 45
 
 
@@ -82,7 +93,10 @@ def test_queries_and_places_that_were_learned(tmp_path):
     ]
     arrays = {"sizes": np.array([1, 7, 6]), "one": np.array(1), "q": weights(1, 4, 6), "wq": weights(6, 6, scale=0.5),
               "ln": np.ones(6, np.float32), "lb": weights(6, scale=0.1)}  # fmt: skip
-    assert decibels(build(nodes, {"x": (1, 7, 6)}, arrays), tmp_path, (1, 7, 6)) > 42
+    assert (
+        decibels(build(nodes, {"x": (1, 7, 6)}, arrays), tmp_path, (1, 7, 6))
+        > 42
+    )
 
 
 def test_a_loop_over_the_columns_of_its_input(tmp_path):
@@ -107,9 +121,16 @@ def test_a_loop_over_the_columns_of_its_input(tmp_path):
     made = helper.make_node(
         "Scan", ["zero", "x"], ["last", "y"], body=inner, num_scan_inputs=1
     )
-    arrays = {"w": weights(5, 5, scale=0.5), "zero": np.zeros((1, 5), np.float32)}
+    arrays = {
+        "w": weights(5, 5, scale=0.5),
+        "zero": np.zeros((1, 5), np.float32),
+    }
     assert (
-        decibels(build([made], {"x": (6, 1, 5)}, arrays, opset=17), tmp_path, (6, 1, 5))
+        decibels(
+            build([made], {"x": (6, 1, 5)}, arrays, opset=17),
+            tmp_path,
+            (6, 1, 5),
+        )
         > 40
     )
 
@@ -125,5 +146,7 @@ def test_a_column_that_holds_the_threshold_of_a_tree(operator, tmp_path):
         node("Cast", "t", "f", to=1),
         node("MatMul", "f w", "y"),
     ]
-    proto = build(nodes, {"x": shape}, {"c": np.float32(limit), "w": weights(8, 3)})
+    proto = build(
+        nodes, {"x": shape}, {"c": np.float32(limit), "w": weights(8, 3)}
+    )
     assert decibels(proto, tmp_path, shape) > 45

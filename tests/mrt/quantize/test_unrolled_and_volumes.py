@@ -24,7 +24,9 @@ def normal(*shape: int) -> np.ndarray:
     return RNG.normal(size=shape).astype(np.float32) / 2
 
 
-def cell(operator: str, gates: int, directions: int = 2, **attributes) -> ir.Model:
+def cell(
+    operator: str, gates: int, directions: int = 2, **attributes
+) -> ir.Model:
     one = node(operator, "x w r b", "y", hidden_size=6, **attributes)
     arrays = {
         "w": normal(directions, gates * 6, 5),
@@ -43,7 +45,9 @@ def converted(model: ir.Model, bits: int):
     original = ir.to_proto(model)
     samples = synthetic_samples(shapes_of(model), SAMPLES, 0)
     rewrite(model)
-    table = calibrate(model, samples, CalibrationOptions(), model_sha256="0" * 64)
+    table = calibrate(
+        model, samples, CalibrationOptions(), model_sha256="0" * 64
+    )
     program = quantize(model, table, QuantizeOptions(8, bits))
     pairs = [
         (run(original, sample)["y"], run_real(program, sample)["y"])
@@ -76,7 +80,11 @@ def test_a_cell_of_eight_bits_stays_close(operator):
 def test_at_16_bits_only_the_weights_are_coarse():
     program, found = converted(cell("LSTM", 4, 1), 16)
     assert found > 38
-    tables = {item.operands[1] for item in program.instructions if item.name == "table"}
+    tables = {
+        item.operands[1]
+        for item in program.instructions
+        if item.name == "table"
+    }
     assert (
         len(tables) == 3
     )  # sigmoid of gates, tanh of proposals, tanh of cells: 128 KB each, for all steps
@@ -101,11 +109,17 @@ def test_a_real_tagger_of_bytes_in_eight_bits_gives_each_byte_its_tag():
         -1, 1, steps
     )
     samples = Samples(
-        ("input",), len(rows), None, "a text", lambda: ({"input": row} for row in rows)
+        ("input",),
+        len(rows),
+        None,
+        "a text",
+        lambda: ({"input": row} for row in rows),
     )
     model = load(path, shapes={"input": (1, steps)}).model
     rewrite(model)
-    table = calibrate(model, samples, CalibrationOptions(), model_sha256="0" * 64)
+    table = calibrate(
+        model, samples, CalibrationOptions(), model_sha256="0" * 64
+    )
     program = quantize(model, table, QuantizeOptions())
     for row in rows:
         (expected,) = run(onnx.load(path), {"input": row}).values()
@@ -116,7 +130,9 @@ def test_a_real_tagger_of_bytes_in_eight_bits_gives_each_byte_its_tag():
 
 def test_values_watched_as_one_have_one_range():
     model = graph_of(
-        [node("Relu", "x", "a"), node("Neg", "x", "b")], {"x": (2, 3)}, outputs="a b"
+        [node("Relu", "x", "a"), node("Neg", "x", "b")],
+        {"x": (2, 3)},
+        outputs="a b",
     )
     for entry in model.graph:
         set_shared_range(entry.outputs[0], "both")
@@ -126,7 +142,10 @@ def test_values_watched_as_one_have_one_range():
     ).ranges
     numbers = np.concatenate([sample["x"].ravel() for sample in samples])
     assert ranges["a"] == ranges["b"] != ranges["x"]
-    assert (ranges["a"].min, ranges["a"].max) == (-numbers.max(), np.abs(numbers).max())
+    assert (ranges["a"].min, ranges["a"].max) == (
+        -numbers.max(),
+        np.abs(numbers).max(),
+    )
 
 
 VOLUMES = {

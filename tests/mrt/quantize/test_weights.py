@@ -60,14 +60,20 @@ def test_coarse_weights_may_clip_an_outlier():
 
 
 def test_the_mean_error_of_rounding():
-    weights = np.array([[1.4, 1.4], [2.0, 1.0]])  # [O, C]; rounds to [[1, 1], [2, 1]]
-    errors = mean_error(np.array([[1, 1], [2, 1]]), weights, np.ones(2), [10.0, 100.0])
+    weights = np.array(
+        [[1.4, 1.4], [2.0, 1.0]]
+    )  # [O, C]; rounds to [[1, 1], [2, 1]]
+    errors = mean_error(
+        np.array([[1, 1], [2, 1]]), weights, np.ones(2), [10.0, 100.0]
+    )
     assert np.allclose(errors, [-0.4 * 110, 0.0], rtol=0, atol=1e-12)
 
 
 def test_the_mean_error_of_a_depthwise_convolution_uses_each_channels_own_mean():
     weights = np.array([1.25, 1.5]).reshape(2, 1, 1, 1)  # [O, KH, KW, C/groups]
-    errors = mean_error(np.ones((2, 1, 1, 1), np.int8), weights, np.ones(2), [8.0, 2.0])
+    errors = mean_error(
+        np.ones((2, 1, 1, 1), np.int8), weights, np.ones(2), [8.0, 2.0]
+    )
     assert errors.tolist() == [-2.0, -1.0]
 
 

@@ -24,7 +24,10 @@ def normal(*shape):
 
 
 def samples(**shapes):
-    return [{name: normal(*shape) for name, shape in shapes.items()} for _ in range(3)]
+    return [
+        {name: normal(*shape) for name, shape in shapes.items()}
+        for _ in range(3)
+    ]
 
 
 def whole(low, high, shape, dtype=np.int64, name="i"):
@@ -187,14 +190,21 @@ def test_indices_at_eight_bits_are_those_of_the_integers_compared(tmp_path):
     assert answer.integers[0]["y"].tolist() == [[0, 2, 4, 1, 3]]
 
 
-def test_an_input_of_indices_takes_the_places_of_its_axis_and_no_scale(tmp_path):
+def test_an_input_of_indices_takes_the_places_of_its_axis_and_no_scale(
+    tmp_path,
+):
     feeds = whole(0, 3, (2, 3), np.float32)
     nodes = [node("Cast", "i", "c", to=7), node("Gather", "t c", "y")]
     program = through(
         model_of(nodes, feeds[0], {"t": normal(10, 4)}), feeds, tmp_path
     ).program
     (item,) = program.inputs
-    assert (item.type.dtype, item.lo, item.hi, program.metadata.inputs["i"].scale) == (
+    assert (
+        item.type.dtype,
+        item.lo,
+        item.hi,
+        program.metadata.inputs["i"].scale,
+    ) == (
         "i32",
         0,
         9,
@@ -225,7 +235,9 @@ def test_an_input_of_integers_has_the_interval_of_its_type_or_what_was_seen(
 def test_outputs_that_are_whole_have_scale_1_in_the_narrowest_type(tmp_path):
     feeds = samples(x=(1, 200))
     program = through(
-        model_of([node("ArgMax", "x", "y", axis=1)], feeds[0], {}), feeds, tmp_path
+        model_of([node("ArgMax", "x", "y", axis=1)], feeds[0], {}),
+        feeds,
+        tmp_path,
     ).program
     assert program.metadata.outputs["y"].scale == 1.0
     assert program.instructions[-1].name == "cast"

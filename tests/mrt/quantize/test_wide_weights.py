@@ -55,7 +55,9 @@ def accumulator(program: Program, x: np.ndarray) -> np.ndarray:
     run(validate(program), {"x": x}, observe=seen.__setitem__)
     last = max(
         number
-        for number, item in enumerate(program.instructions, program.first_instruction)
+        for number, item in enumerate(
+            program.instructions, program.first_instruction
+        )
         if item.name in ("add", "conv2d", "conv2d_transpose", "dense", "matmul")
     )
     return seen[last].astype(np.int64)
@@ -76,7 +78,9 @@ def convolution(
 ) -> np.ndarray:
     """[1,C,H,W] by [O,C/g,3,3], padded by 1, as [1,H,W,O]; plain loops."""
     x = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
-    total = np.zeros((1, x.shape[2] - 2, x.shape[3] - 2, len(w)), np.int64) + bias
+    total = (
+        np.zeros((1, x.shape[2] - 2, x.shape[3] - 2, len(w)), np.int64) + bias
+    )
     share = len(w) // group
     for o, i, j in np.ndindex(len(w), total.shape[1], total.shape[2]):
         first = o // share * w.shape[1]
@@ -89,7 +93,9 @@ def convolution(
 def transposed(x: np.ndarray, w: np.ndarray, bias: np.ndarray) -> np.ndarray:
     """[1,C,H,W] by [C,O,3,3], stride 2, as [1,2H+1,2W+1,O]."""
     total = (
-        np.zeros((1, 2 * x.shape[2] + 1, 2 * x.shape[3] + 1, w.shape[1]), np.int64)
+        np.zeros(
+            (1, 2 * x.shape[2] + 1, 2 * x.shape[3] + 1, w.shape[1]), np.int64
+        )
         + bias
     )
     for c, i, j, p, q in np.ndindex(w.shape[0], x.shape[2], x.shape[3], 3, 3):
@@ -110,14 +116,17 @@ def check(
     meaning = program.metadata.inputs["x"]
     most = 2 ** (options.weight_bits - 1) - 1
     scales = (
-        np.abs(weights.astype(np.float64)).reshape(len(weights), -1).max(axis=1) / most
+        np.abs(weights.astype(np.float64)).reshape(len(weights), -1).max(axis=1)
+        / most
     )
     w = integers(weights, scales.reshape(-1, *[1] * (weights.ndim - 1)))
     b = integers(bias, meaning.scale * scales)
     assert np.abs(w).max() == most
     for x in extremes(program):
         found = accumulator(program, x)
-        assert (found == exact(x.astype(np.int64) - meaning.zero_point, w, b)).all()
+        assert (
+            found == exact(x.astype(np.int64) - meaning.zero_point, w, b)
+        ).all()
     return program
 
 
@@ -131,7 +140,10 @@ def options_of(bits: tuple[int, int]) -> QuantizeOptions:
 @pytest.mark.parametrize("bits", [(9, 8), (12, 8), (15, 8), (9, 16)], ids=str)
 @pytest.mark.parametrize("group", [1, 2, 4])
 def test_a_convolution_is_exact(bits, group):
-    weights, bias = f32(RNG.normal(size=(8, 4 // group, 3, 3))), f32(RNG.normal(size=8))
+    weights, bias = (
+        f32(RNG.normal(size=(8, 4 // group, 3, 3))),
+        f32(RNG.normal(size=8)),
+    )
     model = FloatModel(x=IMAGE)
     output = model.conv("x", weights, bias, pads=(1, 1, 1, 1), group=group)
     program = check(
@@ -205,7 +217,9 @@ def test_a_sum_too_long_for_i32_is_within_the_rounding_of_its_parts(length):
         model, output, options=QuantizeOptions(15, 16, bias_correction=False)
     )
     rights = [
-        item.operands[1] for item in program.instructions if item.name == "shift_right"
+        item.operands[1]
+        for item in program.instructions
+        if item.name == "shift_right"
     ]
     step = 2 ** max(
         int(program.constants[number - program.first_constant].max())
@@ -213,11 +227,14 @@ def test_a_sum_too_long_for_i32_is_within_the_rounding_of_its_parts(length):
     )
     parts = sum(item.name == "dense" for item in program.instructions)
     w = integers(
-        weights, np.abs(weights.astype(np.float64)).max(axis=1, keepdims=True) / 16383
+        weights,
+        np.abs(weights.astype(np.float64)).max(axis=1, keepdims=True) / 16383,
     )
     last = max(
         n
-        for n, item in enumerate(program.instructions, program.first_instruction)
+        for n, item in enumerate(
+            program.instructions, program.first_instruction
+        )
         if item.name == "add"
     )
     for x in extremes(program):
@@ -229,14 +246,18 @@ def test_a_sum_too_long_for_i32_is_within_the_rounding_of_its_parts(length):
 
 def test_parts_of_different_weight_are_added_at_the_finest_step_that_fits():
     builder = ProgramBuilder()
-    high, low = (builder.constant(np.array([value], np.int32)) for value in (3, 5))
+    high, low = (
+        builder.constant(np.array([value], np.int32)) for value in (3, 5)
+    )
     total, shift = add_parts(builder, [PartialSum(high, 7), PartialSum(low)])
     assert (shift, builder.bounds[total].max) == (0, 3 * 128 + 5)
 
 
 def test_a_high_part_without_room_is_shifted_less_and_the_low_one_right():
     builder = ProgramBuilder()
-    high, low = (builder.constant(np.array([value], np.int32)) for value in (2**26, 11))
+    high, low = (
+        builder.constant(np.array([value], np.int32)) for value in (2**26, 11)
+    )
     total, shift = add_parts(builder, [PartialSum(high, 7), PartialSum(low)])
     assert (shift, builder.bounds[total].max) == (
         3,
@@ -246,7 +267,9 @@ def test_a_high_part_without_room_is_shifted_less_and_the_low_one_right():
 
 def test_one_layer_may_have_finer_weights_and_only_it_costs_two_products():
     model = FloatModel(x=IMAGE)
-    first = model.conv("x", RNG.normal(size=(4, 4, 3, 3)), np.zeros(4), name="first")
+    first = model.conv(
+        "x", RNG.normal(size=(4, 4, 3, 3)), np.zeros(4), name="first"
+    )
     model.conv(
         model.add("Relu", first),
         RNG.normal(size=(4, 4, 3, 3)),

@@ -14,9 +14,14 @@ def seen(*samples: np.ndarray) -> ChannelStatistics:
 
 
 def test_ranges_means_and_variances_are_those_of_all_samples():
-    samples = np.random.default_rng(4).normal(size=(4, 1, 3, 5, 4)).astype(np.float32)
+    samples = (
+        np.random.default_rng(4).normal(size=(4, 1, 3, 5, 4)).astype(np.float32)
+    )
     samples[:, :, 0] = np.maximum(samples[:, :, 0], 0)
-    found, every = seen(*samples), samples[:, 0].transpose(1, 0, 2, 3).reshape(3, -1)
+    found, every = (
+        seen(*samples),
+        samples[:, 0].transpose(1, 0, 2, 3).reshape(3, -1),
+    )
     assert np.allclose(found.maximum, every.max(axis=1)) and np.allclose(
         found.minimum, every.min(axis=1)
     )
@@ -31,7 +36,10 @@ def test_the_range_is_that_of_all_numbers_and_the_rest_of_few():
     values = np.arange(24, dtype=np.float32).reshape(1, 2, 4, 3)
     found = ChannelStatistics.empty(2)
     found.add(ObservedTensor(values, values[:, :, 1::2]))
-    assert (found.minimum.tolist(), found.maximum.tolist()) == ([0, 12], [11, 23])
+    assert (found.minimum.tolist(), found.maximum.tolist()) == (
+        [0, 12],
+        [11, 23],
+    )
     assert (found.mean.tolist(), found.elements) == (
         [7, 19],
         6,
@@ -45,7 +53,9 @@ def test_no_order_of_samples_leaves_a_trace_in_the_counts():
         for size in (1e-20, 2.0, 7e-3, 900.0)
     ]
     one, two = seen(*samples), seen(*reversed(samples))
-    assert one.last_bin == two.last_bin and np.array_equal(one.counts, two.counts)
+    assert one.last_bin == two.last_bin and np.array_equal(
+        one.counts, two.counts
+    )
     assert one.counts[0, 0, -1] == 1 and one.counts.sum() == 16
 
 
@@ -59,9 +69,18 @@ def test_halves_together_are_what_one_would_have_seen():
         ChannelStatistics.merged(seen(*samples[::2]), seen(*samples[1::2])),
         seen(*samples),
     )
-    for name in ("minimum", "maximum", "counts", "last_bin", "samples", "elements"):
+    for name in (
+        "minimum",
+        "maximum",
+        "counts",
+        "last_bin",
+        "samples",
+        "elements",
+    ):
         assert np.array_equal(getattr(one, name), getattr(two, name)), name
-    assert np.allclose(one.mean, two.mean) and np.allclose(one.variance, two.variance)
+    assert np.allclose(one.mean, two.mean) and np.allclose(
+        one.variance, two.variance
+    )
 
 
 def test_a_magnitude_is_counted_in_the_bin_with_the_middle_next_to_it():
@@ -70,7 +89,9 @@ def test_a_magnitude_is_counted_in_the_bin_with_the_middle_next_to_it():
     for number, sign in ((1.02, 0), (1.05, 1), (1.09, 0), (7.9, 0)):
         assert item.counts[0, sign, np.abs(middles - number).argmin()] >= 1
     assert item.counts[0, 0, 0] == 1  # zero is among the smallest
-    assert np.allclose(middles[1 + BINS_PER_OCTAVE :] / middles[1:-BINS_PER_OCTAVE], 2)
+    assert np.allclose(
+        middles[1 + BINS_PER_OCTAVE :] / middles[1:-BINS_PER_OCTAVE], 2
+    )
 
 
 def test_magnitudes_about_0_are_of_both_signs():
@@ -119,6 +140,8 @@ def test_counts_grow_wider_before_they_can_overflow(
     assert item.counts[0, 0, -1 - BINS_PER_OCTAVE] == 15
     assert item.counts[1, :, -1].tolist() == [10, 5]
     assert (
-        ChannelStatistics.merged(seen(np.float32([[[4], [4]]])), item).counts.dtype
+        ChannelStatistics.merged(
+            seen(np.float32([[[4], [4]]])), item
+        ).counts.dtype
         == np.int64
     )

@@ -14,12 +14,16 @@ def halves(samples: np.ndarray) -> tuple[ChannelStatistics, ChannelStatistics]:
         ChannelStatistics.empty(samples.shape[1]),
     )
     for index, sample in enumerate(samples.astype(np.float32)):
-        both[index % 2].add(ObservedTensor(sample[np.newaxis], sample[np.newaxis]))
+        both[index % 2].add(
+            ObservedTensor(sample[np.newaxis], sample[np.newaxis])
+        )
     return both
 
 
 def thresholds(
-    samples: np.ndarray, importance: object = None, bounds: tuple[float, float] = EVERY
+    samples: np.ndarray,
+    importance: object = None,
+    bounds: tuple[float, float] = EVERY,
 ) -> np.ndarray:
     weights = (
         np.ones(samples.shape[1])
@@ -41,14 +45,19 @@ def loss(values: np.ndarray, tops: np.ndarray) -> float:
     """Squared error of [samples, C, numbers] rounded to 255 steps, by hand."""
     steps = (tops / 255)[None, :, None]
     return float(
-        ((np.clip(np.floor(values / steps + 0.5), 0, 255) * steps - values) ** 2).sum()
+        (
+            (np.clip(np.floor(values / steps + 0.5), 0, 255) * steps - values)
+            ** 2
+        ).sum()
     )
 
 
 def sparse(seed: int, samples: int) -> np.ndarray:
     """Sixty channels that are seldom not 0, and then of random size."""
     rng = np.random.default_rng(seed)
-    size = np.exp(rng.normal(size=(samples, 60, 1)) * 1.5)  # of the whole sample
+    size = np.exp(
+        rng.normal(size=(samples, 60, 1)) * 1.5
+    )  # of the whole sample
     return (
         size
         * rng.exponential(size=(samples, 60, 40))
@@ -107,15 +116,20 @@ def test_thresholds_keep_to_their_bounds():
 
 
 def test_a_channel_is_counted_from_the_middle_of_its_range_and_clipped_there():
-    seen = np.random.default_rng(8).uniform(-1, 1, size=(16, 3, 400)) + np.array(
-        [[30], [-7], [0]]
-    )
+    seen = np.random.default_rng(8).uniform(
+        -1, 1, size=(16, 3, 400)
+    ) + np.array([[30], [-7], [0]])
     both = halves(seen)
     item = ChannelStatistics.merged(*both)
     centres = channel_centres(item, 127)
     assert np.allclose(centres, [30, -7, 0], atol=0.05)
     found = clipping_thresholds(
-        item, both, centres=centres, steps=127, importance=np.ones(3), bounds=EVERY
+        item,
+        both,
+        centres=centres,
+        steps=127,
+        importance=np.ones(3),
+        bounds=EVERY,
     )
     assert np.allclose(found, 1, rtol=0.15)
 

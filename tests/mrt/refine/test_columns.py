@@ -33,9 +33,9 @@ def convolved(image, weights, window, groups):
     model = helper.make_model(
         graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9
     )
-    return run(model, {"x": image.transpose(0, 3, 1, 2).astype(np.float32).copy()})[
-        "y"
-    ][0].transpose(1, 2, 0)
+    return run(
+        model, {"x": image.transpose(0, 3, 1, 2).astype(np.float32).copy()}
+    )["y"][0].transpose(1, 2, 0)
 
 
 CASES = [
@@ -51,9 +51,14 @@ def test_products_of_rows_are_those_of_the_convolution(window, groups, outputs):
     rng = np.random.default_rng(3)
     weights = rng.integers(-9, 10, (outputs, *window.kernel, 4 // groups))
     images = rng.integers(-20, 30, (2, 9, 8, 4)).astype(np.float32)
-    whole = [convolved(image[None], weights, window, groups) for image in images]
+    whole = [
+        convolved(image[None], weights, window, groups) for image in images
+    ]
     expected = np.concatenate(
-        [item[chosen_places(*item.shape[:2])].reshape(-1, outputs) for item in whole]
+        [
+            item[chosen_places(*item.shape[:2])].reshape(-1, outputs)
+            for item in whole
+        ]
     )
     rows = rows_of(images, window, weights[0].size)
     assert rows.shape == (groups, len(expected), weights[0].size)

@@ -21,7 +21,8 @@ def halves_of(inputs, outputs, weights, low=ANYTHING[0], high=ANYTHING[1]):
         for block in range(start, 40, 2):
             some = slice(block * 100, block * 100 + 100)
             found[-1].add(
-                inputs[:, some].astype(np.float32), outputs[some].astype(np.float32)
+                inputs[:, some].astype(np.float32),
+                outputs[some].astype(np.float32),
             )
     return found
 
@@ -35,7 +36,9 @@ def test_a_weight_that_passes_errors_on_becomes_smaller():
     real = rng.normal(size=(1, 4000, 2)) * 2
     inputs = real + rng.normal(size=real.shape)
     weights = np.array([[[1.0, -3.0]]])
-    added = best_correction(halves_of(inputs, (real[0] @ weights[0].T), weights))
+    added = best_correction(
+        halves_of(inputs, (real[0] @ weights[0].T), weights)
+    )
     assert min(RIDGES) == 1.0
     assert np.allclose(added, [[[-0.1, 0.3]]], atol=0.03)
 
@@ -45,7 +48,9 @@ def test_another_input_says_what_one_with_errors_cannot():
     rng = np.random.default_rng(1)
     real = rng.normal(size=4000)
     inputs = np.stack([real + rng.normal(size=4000), real], axis=-1)[None]
-    added = best_correction(halves_of(inputs, real[:, None], np.array([[[1.0, 0.0]]])))
+    added = best_correction(
+        halves_of(inputs, real[:, None], np.array([[[1.0, 0.0]]]))
+    )
     assert np.allclose(added, [[[-2.5 / 7.75, 1 / 7.75]]], atol=0.03)
 
 
@@ -64,7 +69,9 @@ def test_each_group_is_fitted_to_its_own_outputs():
     rng = np.random.default_rng(3)
     inputs = rng.normal(size=(2, 4000, 1))
     outputs = np.stack([inputs[0, :, 0], 3 * inputs[1, :, 0]], axis=-1)
-    added = best_correction(halves_of(inputs, outputs, np.array([[[1.0]], [[1.0]]])))
+    added = best_correction(
+        halves_of(inputs, outputs, np.array([[[1.0]], [[1.0]]]))
+    )
     assert added[0] == pytest.approx(0.0, abs=1e-6)
     assert added[1] == pytest.approx(1.0, abs=0.05)
 
@@ -76,9 +83,9 @@ def test_what_a_clip_takes_away_on_both_sides_does_not_count():
     outputs = np.where(inputs[0] > 0, inputs[0], 5 * inputs[0])
     weights = np.ones((1, 1, 1))
     assert best_correction(halves_of(inputs, outputs, weights))[0, 0, 0] > 0.5
-    assert best_correction(halves_of(inputs, outputs, weights, low=np.zeros(1)))[
-        0, 0, 0
-    ] == pytest.approx(0.0, abs=1e-6)
+    assert best_correction(
+        halves_of(inputs, outputs, weights, low=np.zeros(1))
+    )[0, 0, 0] == pytest.approx(0.0, abs=1e-6)
 
 
 def test_a_constant_error_is_no_matter_of_weights():
@@ -93,7 +100,9 @@ def test_a_constant_error_is_no_matter_of_weights():
 
 def test_of_a_constant_input_nothing_is_learnt():
     inputs = np.zeros((1, 4000, 2))
-    added = best_correction(halves_of(inputs, np.ones((4000, 1)), np.ones((1, 1, 2))))
+    added = best_correction(
+        halves_of(inputs, np.ones((4000, 1)), np.ones((1, 1, 2)))
+    )
     assert np.array_equal(added, np.zeros((1, 1, 2)))
 
 

@@ -38,7 +38,13 @@ def test_as_many_samples_as_fit_into_memory_are_noted(
     )
     statistics = FloatStatistics(graph, RefineOptions(), len(samples))
     calibrate(
-        graph, samples, CalibrationOptions(), model_sha256="", callbacks=[statistics]
+        graph,
+        samples,
+        CalibrationOptions(),
+        model_sha256="",
+        callbacks=[statistics],
     )
     assert len(statistics.samples) == 12
-    assert {array.shape for array in statistics.layers["y"]} == {(min(rows, 100), 8)}
+    assert {array.shape for array in statistics.layers["y"]} == {
+        (min(rows, 100), 8)
+    }

@@ -33,7 +33,9 @@ def fire(
     rng, model = np.random.default_rng(3), FloatModel(x=(1, 3, 12, 12))
     sizes, parts = 0.5 ** np.arange(8), []
     for name, some in (("left", sizes[:3]), ("right", sizes[3:])):
-        weights = rng.normal(size=(len(some), 3, 1, 1)) * some[:, None, None, None]
+        weights = (
+            rng.normal(size=(len(some), 3, 1, 1)) * some[:, None, None, None]
+        )
         y = model.conv("x", weights, rng.normal(size=len(some)) * some)
         parts.append(model.add("Relu", y, name=name))
     if clip:
@@ -41,7 +43,10 @@ def fire(
         parts[1] = model.add("Clip", parts[1], *ends, name="clipped")
     if twice:
         model.conv(
-            "left", rng.normal(size=(1, 3, 1, 1)), rng.normal(size=1), name="other"
+            "left",
+            rng.normal(size=(1, 3, 1, 1)),
+            rng.normal(size=1),
+            name="other",
         )
     y = model.add("Concat", *parts, name="joined", axis=1)
     y = model.add(pool, y, name="pooled", **WINDOW)
@@ -58,12 +63,14 @@ def measured(graph: ir.Model, *stages: str, scales: str = "real") -> float:
     """The signal-to-noise ratio, in dB, of a program on other samples than it was refined on."""
     options, inputs = QuantizeOptions(scales=scales), {"x": (1, 3, 12, 12)}
     samples, others = (synthetic_samples(inputs, 40, seed) for seed in (0, 1))
-    table = calibrate(graph, samples, CalibrationOptions(), model_sha256="0" * 64)
+    table = calibrate(
+        graph, samples, CalibrationOptions(), model_sha256="0" * 64
+    )
     table = refine(graph, table, options, RefineOptions.of(stages), samples)
     return float(
-        evaluate(graph, validate(quantize(graph, table, options)), others).to_json()[
-            "snr_db"
-        ]
+        evaluate(
+            graph, validate(quantize(graph, table, options)), others
+        ).to_json()["snr_db"]
     )
 
 
@@ -89,19 +96,23 @@ def test_the_scales_are_those_of_the_value_that_is_rounded():
 def test_what_somebody_else_needs_in_one_scale_is_no_candidate():
     assert not candidates(fire(outputs="out pooled"))
     joined = {
-        value.name for value in candidates(fire(twice=True, outputs="out other"))
+        value.name
+        for value in candidates(fire(twice=True, outputs="out other"))
     } & {"joined"}
     assert not joined, "one of its parts was rounded for another reader"
 
 
 def test_values_behind_concat_and_pools_are_compared_with_their_float_duplicates():
     graph, samples = fire(), synthetic_samples({"x": (1, 3, 12, 12)}, 20, 0)
-    table = calibrate(graph, samples, CalibrationOptions(), model_sha256="0" * 64)
+    table = calibrate(
+        graph, samples, CalibrationOptions(), model_sha256="0" * 64
+    )
     options = QuantizeOptions()
     table = refine(graph, table, options, RefineOptions.of(["scales"]), samples)
     program = validate(quantize(graph, table, options))
     layers = {
-        layer.source: layer.snr_db for layer in compare_layers(graph, program, samples)
+        layer.source: layer.snr_db
+        for layer in compare_layers(graph, program, samples)
     }
     assert {"joined", "pooled"} <= layers.keys()
     assert min(layers.values()) > 25

@@ -14,7 +14,9 @@ EVERYTHING = -math.inf, math.inf
 def matched(computed, wanted, interval=EVERYTHING, gains=True, at_once=7):
     matching = Matching(interval)
     for start in range(0, len(computed), at_once):
-        matching.add(computed[start : start + at_once], wanted[start : start + at_once])
+        matching.add(
+            computed[start : start + at_once], wanted[start : start + at_once]
+        )
     return matching.result(gains=gains)
 
 
@@ -44,7 +46,9 @@ def test_gains_have_a_limit():
 
 def test_without_gains_only_the_mean_is_set():
     computed = outputs()
-    gains, added = matched(computed, computed + np.array([1.0, -2.0]), gains=False)
+    gains, added = matched(
+        computed, computed + np.array([1.0, -2.0]), gains=False
+    )
     assert gains.tolist() == [1, 1]
     assert np.allclose(added, [1, -2])
 
@@ -59,7 +63,9 @@ def test_what_is_cut_off_on_both_sides_does_not_count():
 
 
 def test_an_output_counts_if_one_side_alone_lies_within():
-    computed = np.array([-9.0, -1.0, 1.0, 1.0]).reshape(1, 4, 1).repeat(4, axis=0)
+    computed = (
+        np.array([-9.0, -1.0, 1.0, 1.0]).reshape(1, 4, 1).repeat(4, axis=0)
+    )
     wanted = np.array([-6.0, 2.0, 3.0, 3.0]).reshape(1, 4, 1).repeat(4, axis=0)
     assert np.allclose(
         matched(computed, wanted, (0.0, math.inf), gains=False)[1], 7 / 3
@@ -109,4 +115,8 @@ def test_the_interval_is_that_of_the_only_reader():
     }
     assert interval_behind(values["a"]) == (0.0, math.inf)
     assert interval_behind(values["b"]) == (0.5, 6.0)
-    assert interval_behind(values["c"]) == interval_behind(values["d"]) == EVERYTHING
+    assert (
+        interval_behind(values["c"])
+        == interval_behind(values["d"])
+        == EVERYTHING
+    )

@@ -16,7 +16,10 @@ def test_moments_are_those_of_all_rows_however_many_came_at_once():
         exact = rows[group].astype(np.float64)
         assert np.allclose(moments.means[group], exact.mean(axis=0))
         assert np.allclose(
-            moments.covariance[group], np.cov(exact.T, bias=True), rtol=1e-4, atol=1e-4
+            moments.covariance[group],
+            np.cov(exact.T, bias=True),
+            rtol=1e-4,
+            atol=1e-4,
         )
 
 

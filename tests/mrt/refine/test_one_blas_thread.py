@@ -13,7 +13,9 @@ from tests.support.float_models import FloatModel
 def threads() -> list[int]:
     """How many each library that multiplies matrices has."""
     return [
-        item["num_threads"] for item in threadpool_info() if item["user_api"] == "blas"
+        item["num_threads"]
+        for item in threadpool_info()
+        if item["user_api"] == "blas"
     ]
 
 
@@ -28,7 +30,11 @@ def test_refining_multiplies_on_one_thread_and_gives_the_others_back(fails):
     stages, found = RefineOptions(), []
     statistics = FloatStatistics(graph, stages, 5)
     table = calibrate(
-        graph, samples, CalibrationOptions(), model_sha256="", callbacks=[statistics]
+        graph,
+        samples,
+        CalibrationOptions(),
+        model_sha256="",
+        callbacks=[statistics],
     )
 
     def progress(*_: object) -> None:
@@ -39,7 +45,9 @@ def test_refining_multiplies_on_one_thread_and_gives_the_others_back(fails):
     with threadpool_limits(2, "blas"):
         before = threads()
         try:
-            refine(graph, table, QuantizeOptions(), stages, statistics, progress)
+            refine(
+                graph, table, QuantizeOptions(), stages, statistics, progress
+            )
         except KeyboardInterrupt:
             assert fails
         assert threads() == before and set(before) == {2}

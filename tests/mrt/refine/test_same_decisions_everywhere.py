@@ -21,7 +21,10 @@ def network() -> FloatModel:
     rng = np.random.default_rng(11)
     model = FloatModel(x=(1, 3, 40, 40))
     y = model.conv(
-        "x", rng.normal(size=(4, 3, 3, 3)), rng.normal(size=4), pads=(1, 1, 1, 1)
+        "x",
+        rng.normal(size=(4, 3, 3, 3)),
+        rng.normal(size=4),
+        pads=(1, 1, 1, 1),
     )
     y = model.conv(
         model.add("Relu", y),
@@ -42,8 +45,15 @@ def network() -> FloatModel:
 def table_and_layers(monkeypatch: pytest.MonkeyPatch) -> tuple[str, bytes]:
     monkeypatch.setattr(subsampling, "ENOUGH_OF_ALL_SAMPLES", 9 * 1000)
     monkeypatch.setattr(subsampling, "ENOUGH_OF_ONE_SAMPLE", 1000)
-    model, stages, options = network(), RefineOptions.of(STAGES), QuantizeOptions()
-    graph, samples = ir.from_proto(model.proto("y")), synthetic_samples(model.inputs, 9)
+    model, stages, options = (
+        network(),
+        RefineOptions.of(STAGES),
+        QuantizeOptions(),
+    )
+    graph, samples = (
+        ir.from_proto(model.proto("y")),
+        synthetic_samples(model.inputs, 9),
+    )
     statistics = FloatStatistics(graph, stages, len(samples))
     table = calibrate(
         graph,
@@ -69,12 +79,17 @@ def test_the_extension_and_numpy_give_the_same_table(
 
 
 @pytest.mark.skipif(
-    not hasattr(os, "sched_setaffinity"), reason="processors cannot be taken away here"
+    not hasattr(os, "sched_setaffinity"),
+    reason="processors cannot be taken away here",
 )
-def test_one_processor_gives_the_table_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_processor_gives_the_table_of_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     every = os.sched_getaffinity(0)
     by_all = table_and_layers(monkeypatch)
-    os.sched_setaffinity(0, {min(every)})  # of this thread and of those that it starts
+    os.sched_setaffinity(
+        0, {min(every)}
+    )  # of this thread and of those that it starts
     try:
         assert table_and_layers(monkeypatch) == by_all
     finally:

@@ -41,12 +41,15 @@ def test_inputs_that_have_nothing_in_common_leave_every_weight_at_the_nearest_in
 
 @pytest.mark.parametrize("bits", [3, 4, 8, 12])
 @pytest.mark.parametrize(
-    ("groups", "outputs", "length"), [(1, 7, 40), (3, 2, 9), (1, 3, 2 * BLOCK + 5)]
+    ("groups", "outputs", "length"),
+    [(1, 7, 40), (3, 2, 9), (1, 3, 2 * BLOCK + 5)],
 )
 def test_correlated_inputs_leave_less_noise_than_nearest_weights_and_integers_stay_inside_their_bits(
     bits, groups, outputs, length
 ):
-    weights = np.random.default_rng(2).normal(size=(groups * outputs, 1, 1, length))
+    weights = np.random.default_rng(2).normal(
+        size=(groups * outputs, 1, 1, length)
+    )
     most = 2 ** (bits - 1) - 1
     scales = np.abs(weights).reshape(len(weights), -1).max(axis=1) / most
     covariance = correlated(groups, length)
@@ -64,13 +67,17 @@ def test_correlated_inputs_leave_less_noise_than_nearest_weights_and_integers_st
 
 def test_inputs_that_are_always_zero_leave_the_nearest_integers():
     weights = np.array([[0.6, -1.4], [3.0, 2.2]])
-    found = round_to_second_order(weights, np.ones(2), np.zeros((1, 2, 2)), bits=8)
+    found = round_to_second_order(
+        weights, np.ones(2), np.zeros((1, 2, 2)), bits=8
+    )
     assert found.tolist() == [[1, -1], [3, 2]]
 
 
 def test_few_weights_find_a_scale_at_which_they_fit():
     weights = np.array([[127.5, 63.75, 31.875], [127.0, 1.0, -64.0]]) / 1.02
-    found, scales = round_at_best_scales(weights, np.ones(2), np.eye(3)[None], bits=8)
+    found, scales = round_at_best_scales(
+        weights, np.ones(2), np.eye(3)[None], bits=8
+    )
     assert scales[0] in FACTORS and scales[0] > 1  # not clipped, as 125 is at 1
     assert np.abs(found[0] * scales[0] - weights[0]).max() < 0.3
     again, kept = round_at_best_scales(
@@ -88,10 +95,14 @@ def test_each_output_has_no_more_noise_than_at_the_scale_given(groups, length):
     )
 
     def noises(found, at):
-        errors = (found * at.reshape(-1, 1, 1, 1) - weights).reshape(groups, 3, length)
+        errors = (found * at.reshape(-1, 1, 1, 1) - weights).reshape(
+            groups, 3, length
+        )
         return np.einsum("gok,gkl,gol->go", errors, covariance, errors)
 
-    plain = noises(round_to_second_order(weights, scales, covariance, 8), scales)
+    plain = noises(
+        round_to_second_order(weights, scales, covariance, 8), scales
+    )
     best = noises(*round_at_best_scales(weights, scales, covariance, 8))
     assert np.all(best <= plain) and best.sum() < 0.85 * plain.sum()
 
@@ -99,8 +110,11 @@ def test_each_output_has_no_more_noise_than_at_the_scale_given(groups, length):
 def test_many_weights_keep_their_scale():
     weights = np.random.default_rng(4).normal(size=(2, LONGEST + 1))
     scales = np.abs(weights).max(axis=1) / 127
-    found, kept = round_at_best_scales(weights, scales, np.eye(LONGEST + 1)[None], 8)
+    found, kept = round_at_best_scales(
+        weights, scales, np.eye(LONGEST + 1)[None], 8
+    )
     assert np.array_equal(kept, scales)
     assert np.array_equal(
-        found, round_to_second_order(weights, scales, np.eye(LONGEST + 1)[None], 8)
+        found,
+        round_to_second_order(weights, scales, np.eye(LONGEST + 1)[None], 8),
     )

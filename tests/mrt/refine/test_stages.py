@@ -50,7 +50,9 @@ def network(unequal: float = 1.0) -> FloatModel:
         group=6,
     )
     y = model.add("Relu", y, name="second")
-    y = model.conv(y, rng.normal(size=(6, 6, 1, 1)), rng.normal(size=6), name="third")
+    y = model.conv(
+        y, rng.normal(size=(6, 6, 1, 1)), rng.normal(size=6), name="third"
+    )
     z = model.conv(
         y,
         rng.normal(size=(6, 6, 3, 3)),
@@ -103,7 +105,9 @@ def refined(
     options = options or QuantizeOptions()
     table = refine(graph, table, options, RefineOptions.of(stages), samples)
     return snr(
-        graph, quantize(graph, table, options), synthetic_samples(model.inputs, 40, 1)
+        graph,
+        quantize(graph, table, options),
+        synthetic_samples(model.inputs, 40, 1),
     )
 
 
@@ -115,7 +119,10 @@ def test_channels_that_differ_in_size_gain_scales_of_their_own():
     scales = found.decisions.channel_scales["first"]
     assert 0.5 < scales[0] < 1.5
     assert all(small < great for great, small in pairwise(scales))
-    assert refined(network(unequal=0.4), "scales") > refined(network(unequal=0.4)) + 6
+    assert (
+        refined(network(unequal=0.4), "scales")
+        > refined(network(unequal=0.4)) + 6
+    )
 
 
 def test_of_powers_of_two_each_channel_has_the_next_above_what_it_needs():
@@ -141,7 +148,9 @@ def test_channels_that_lie_far_from_0_gain_centres_of_their_own():
     """
     rng = np.random.default_rng(11)
     model = FloatModel(x=(1, 3, 12, 12))
-    y = model.conv("x", rng.normal(size=(4, 3, 1, 1)), [0, 30, -60, 10], name="far")
+    y = model.conv(
+        "x", rng.normal(size=(4, 3, 1, 1)), [0, 30, -60, 10], name="far"
+    )
     model.conv(y, rng.normal(size=(5, 4, 1, 1)), rng.normal(size=5), name="out")
     graph, table, samples = prepared(model)
     both, affine = (
@@ -151,14 +160,19 @@ def test_channels_that_lie_far_from_0_gain_centres_of_their_own():
     found = refine(graph, table, QuantizeOptions(), both, samples)
     assert np.allclose(found.decisions.centres["far"], [0, 30, -60, 10], atol=4)
     found = [
-        refined(model, *stages) for stages in ((), ("scales",), ("scales", "centres"))
+        refined(model, *stages)
+        for stages in ((), ("scales",), ("scales", "centres"))
     ]
     assert found[2] > max(found[0] + 15, found[1] + 6)
     assert refine(graph, table, affine, both, samples).decisions.centres == {}
     for stages in (["scales"], ["centres"]):
         assert (
             refine(
-                graph, table, QuantizeOptions(), RefineOptions.of(stages), samples
+                graph,
+                table,
+                QuantizeOptions(),
+                RefineOptions.of(stages),
+                samples,
             ).decisions.centres
             == {}
         )
@@ -172,7 +186,8 @@ def test_4_bit_weights_lose_less_when_they_are_rounded_to_second_order():
     model.conv(y, rng.normal(size=(8, 16, 1, 1)), np.zeros(8), name="out")
     options = QuantizeOptions(layers={"out": LayerBits(weight_bits=4)})
     assert (
-        refined(model, "weights", options=options) > refined(model, options=options) + 3
+        refined(model, "weights", options=options)
+        > refined(model, options=options) + 3
     )
 
 
@@ -181,9 +196,14 @@ def test_weights_that_fit_the_inputs_pass_less_of_their_errors_on():
     rng = np.random.default_rng(7)
     model = FloatModel(x=(1, 2, 12, 12))
     model.conv("x", rng.normal(size=(8, 2, 1, 1)), np.zeros(8), name="many")
-    model.conv("many", np.eye(1, 8).reshape(1, 8, 1, 1), np.zeros(1), name="out")
+    model.conv(
+        "many", np.eye(1, 8).reshape(1, 8, 1, 1), np.zeros(1), name="out"
+    )
     options = QuantizeOptions(layers={"many": LayerBits(activation_bits=3)})
-    assert refined(model, "fit", options=options) > refined(model, options=options) + 1
+    assert (
+        refined(model, "fit", options=options)
+        > refined(model, options=options) + 1
+    )
 
 
 def test_weights_that_fit_leave_the_means_of_outputs_alone():
@@ -191,7 +211,9 @@ def test_weights_that_fit_leave_the_means_of_outputs_alone():
     rng = np.random.default_rng(8)
     model = FloatModel(x=(1, 2, 12, 12))
     y = model.add(
-        "Relu", model.conv("x", rng.normal(size=(8, 2, 1, 1)), np.ones(8)), name="many"
+        "Relu",
+        model.conv("x", rng.normal(size=(8, 2, 1, 1)), np.ones(8)),
+        name="many",
     )
     model.conv(y, np.eye(1, 8).reshape(1, 8, 1, 1), np.zeros(1), name="out")
     graph, table, samples = prepared(model)
@@ -208,13 +230,17 @@ def test_means_and_gains_give_back_what_clipping_before_takes_away():
     range_ = table.ranges["second"]
     table = replace(
         table,
-        ranges=dict(table.ranges) | {"second": replace(range_, hi=range_.hi * 0.2)},
+        ranges=dict(table.ranges)
+        | {"second": replace(range_, hi=range_.hi * 0.2)},
     )
     plain = snr(graph, quantize(graph, table, QuantizeOptions()), samples)
     found = refine(
         graph, table, QuantizeOptions(), RefineOptions.of(["biases"]), samples
     )
-    assert snr(graph, quantize(graph, found, QuantizeOptions()), samples) > plain + 1
+    assert (
+        snr(graph, quantize(graph, found, QuantizeOptions()), samples)
+        > plain + 1
+    )
 
 
 def test_the_means_of_outputs_are_those_of_the_float_model():
@@ -222,21 +248,28 @@ def test_the_means_of_outputs_are_those_of_the_float_model():
     range_ = table.ranges["second"]
     table = replace(
         table,
-        ranges=dict(table.ranges) | {"second": replace(range_, hi=range_.hi * 0.2)},
+        ranges=dict(table.ranges)
+        | {"second": replace(range_, hi=range_.hi * 0.2)},
     )
     found = refine(
         graph, table, QuantizeOptions(), RefineOptions.of(["biases"]), samples
     )
-    off = [np.abs(mean_errors(graph, item, samples)).max() for item in (table, found)]
+    off = [
+        np.abs(mean_errors(graph, item, samples)).max()
+        for item in (table, found)
+    ]
     assert off[1] < off[0] / 10
 
 
 def test_weights_rounded_to_second_order_add_nothing_to_the_mean():
     graph, table, samples = prepared(network())
     options = QuantizeOptions(weight_bits=3)
-    found = refine(graph, table, options, RefineOptions.of(["weights"]), samples)
+    found = refine(
+        graph, table, options, RefineOptions.of(["weights"]), samples
+    )
     bare = replace(
-        found, decisions=replace(found.decisions, layers=without_bias(graph, found))
+        found,
+        decisions=replace(found.decisions, layers=without_bias(graph, found)),
     )
     off = [
         np.abs(mean_errors(graph, item, samples, options)).max()
@@ -245,7 +278,9 @@ def test_weights_rounded_to_second_order_add_nothing_to_the_mean():
     assert off[1] < off[0] / 2
 
 
-def without_bias(graph: ir.Model, table: CalibrationTable) -> dict[str, LayerDecision]:
+def without_bias(
+    graph: ir.Model, table: CalibrationTable
+) -> dict[str, LayerDecision]:
     biases = {
         node.outputs[0].name: node.inputs[2].const_value.numpy()
         for node in graph.graph
@@ -273,7 +308,8 @@ def mean_errors(
         for sample in samples
     ]
     return np.mean(
-        [(integer - real).mean(axis=(0, 2, 3)) for integer, real in pairs], axis=0
+        [(integer - real).mean(axis=(0, 2, 3)) for integer, real in pairs],
+        axis=0,
     )
 
 
@@ -345,12 +381,15 @@ def test_a_table_with_decisions_reads_back_to_the_same_program(tmp_path):
         for item in (found, again)
     )
     assert all(
-        np.array_equal(a, b) for a, b in zip(one.constants, two.constants, strict=True)
+        np.array_equal(a, b)
+        for a, b in zip(one.constants, two.constants, strict=True)
     )
     assert one.instructions == two.instructions and one.metadata == two.metadata
 
 
-def test_layers_that_are_damaged_lacking_or_of_another_model_are_refused(tmp_path):
+def test_layers_that_are_damaged_lacking_or_of_another_model_are_refused(
+    tmp_path,
+):
     graph, table, samples = prepared(network())
     found = refine(
         graph, table, QuantizeOptions(), RefineOptions.of(["weights"]), samples
@@ -360,7 +399,8 @@ def test_layers_that_are_damaged_lacking_or_of_another_model_are_refused(tmp_pat
     content = layers.read_bytes()
     layers.write_bytes(content[:-9] + b"damaged!!")
     with pytest.raises(
-        BadData, match="is not the file that the calibration table was written with"
+        BadData,
+        match="is not the file that the calibration table was written with",
     ):
         CalibrationTable.load(tmp_path / "t.json")
     layers.unlink()
@@ -368,7 +408,9 @@ def test_layers_that_are_damaged_lacking_or_of_another_model_are_refused(tmp_pat
         CalibrationTable.load(tmp_path / "t.json")
     decision = found.decisions.layers["third"]
     wrong = replace(decision, weights=decision.weights[:, :, :, :2])
-    lie = replace(found, decisions=replace(found.decisions, layers={"third": wrong}))
+    lie = replace(
+        found, decisions=replace(found.decisions, layers={"third": wrong})
+    )
     with pytest.raises(BadData, match="'third', which needs"):
         quantize(graph, lie, QuantizeOptions())
 
@@ -379,7 +421,9 @@ def test_values_with_scales_by_channel_are_compared_with_their_float_duplicates(
         graph, table, QuantizeOptions(), RefineOptions.of(["scales"]), samples
     )
     program = validate(quantize(graph, found, QuantizeOptions()))
-    layers = {layer.source: layer for layer in compare_layers(graph, program, samples)}
+    layers = {
+        layer.source: layer for layer in compare_layers(graph, program, samples)
+    }
     assert {"first", "second"} <= layers.keys()
     assert min(layer.snr_db for layer in layers.values()) > 25
 
@@ -387,7 +431,9 @@ def test_values_with_scales_by_channel_are_compared_with_their_float_duplicates(
 @pytest.mark.parametrize(
     ("provable", "memory"), [(True, 2**29), (False, 2**29), (True, 0)]
 )
-def test_a_simulation_computes_what_the_program_computes(provable, memory, monkeypatch):
+def test_a_simulation_computes_what_the_program_computes(
+    provable, memory, monkeypatch
+):
     def prove_nothing(_):
         raise Unproven("add.fits", "too large")
 
@@ -427,10 +473,14 @@ def test_a_simulation_computes_what_the_program_computes(provable, memory, monke
         found = [values[operand] for operand in list(reads.values())[1:]]
         wanted = [seen[name][index] for name in list(seen)[1:]]
         assert len(found) == len(wanted) == 4
-        assert all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
+        assert all(
+            np.array_equal(a, b) for a, b in zip(found, wanted, strict=True)
+        )
 
 
-def test_what_is_decided_does_not_depend_on_how_many_threads_there_are(monkeypatch):
+def test_what_is_decided_does_not_depend_on_how_many_threads_there_are(
+    monkeypatch,
+):
     graph, table, samples = prepared(network())
     found = []
     for threads in (1, 3):
@@ -438,7 +488,9 @@ def test_what_is_decided_does_not_depend_on_how_many_threads_there_are(monkeypat
             "mrt.refine.walker.os.cpu_count", lambda threads=threads: threads
         )
         found.append(
-            refine(graph, table, QuantizeOptions(), RefineOptions(), samples).decisions
+            refine(
+                graph, table, QuantizeOptions(), RefineOptions(), samples
+            ).decisions
         )
     assert found[0].layers
     assert found[0].encoded() == found[1].encoded()
@@ -480,5 +532,9 @@ def test_a_value_that_is_not_finite_is_said_without_a_warning_before():
     statistics = FloatStatistics(graph, RefineOptions(), 1)
     with pytest.raises(BadData, match="NaN or infinity"):
         calibrate(
-            graph, given, CalibrationOptions(), model_sha256="", callbacks=[statistics]
+            graph,
+            given,
+            CalibrationOptions(),
+            model_sha256="",
+            callbacks=[statistics],
         )

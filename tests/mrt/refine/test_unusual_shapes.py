@@ -31,7 +31,9 @@ def decisions(tmp_path, nodes, shape, weights):
     model, _ = load_onnx(tmp_path / "m.onnx")
     rewrite(model)
     samples = synthetic_samples({"x": shape}, 8, 0)
-    table = calibrate(model, samples, CalibrationOptions(), model_sha256="0" * 64)
+    table = calibrate(
+        model, samples, CalibrationOptions(), model_sha256="0" * 64
+    )
     stages = RefineOptions.of(["weights", "biases"])
     return refine(model, table, QuantizeOptions(), stages, samples).decisions
 
@@ -39,7 +41,10 @@ def decisions(tmp_path, nodes, shape, weights):
 def test_a_convolution_along_one_axis_is_refined(tmp_path):
     weights = {"w": RNG.normal(size=(4, 2, 3)).astype(np.float32)}
     assert decisions(
-        tmp_path, [node("Conv", "x w", "y", kernel_shape=[3])], (1, 2, 640), weights
+        tmp_path,
+        [node("Conv", "x w", "y", kernel_shape=[3])],
+        (1, 2, 640),
+        weights,
     ).layers
 
 
@@ -55,4 +60,6 @@ def test_a_layer_that_reads_the_input_as_it_lies_is_refined(tmp_path):
 
 def test_a_matrix_with_more_rows_than_count_is_refined(tmp_path):
     weights = {"w": RNG.normal(size=(4, 3)).astype(np.float32)}
-    assert decisions(tmp_path, [node("Gemm", "x w", "y")], (401, 4), weights).layers
+    assert decisions(
+        tmp_path, [node("Gemm", "x w", "y")], (401, 4), weights
+    ).layers

@@ -33,12 +33,18 @@ def prepared() -> tuple[ir.Model, CalibrationTable, FloatStatistics]:
     samples = synthetic_samples(model.inputs, 5)
     statistics = FloatStatistics(graph, RefineOptions.of(["weights"]), 5)
     table = calibrate(
-        graph, samples, CalibrationOptions(), model_sha256="", callbacks=[statistics]
+        graph,
+        samples,
+        CalibrationOptions(),
+        model_sha256="",
+        callbacks=[statistics],
     )
     return graph, table, statistics
 
 
-def test_layers_come_in_order_and_take_what_those_before_were_decided_to_give(prepared):
+def test_layers_come_in_order_and_take_what_those_before_were_decided_to_give(
+    prepared,
+):
     """Each layer's weights are set to 0, so all behind the first take integers of 0."""
     graph, table, statistics = prepared
     taken: dict[str, bool] = {}

@@ -72,10 +72,15 @@ def _doctored() -> dict[str, tuple[WellFormed, str]]:
             second,
         ),
     )
-    foreign = _with(form, instructions=(replace(first, name="conv_float"), second))
+    foreign = _with(
+        form, instructions=(replace(first, name="conv_float"), second)
+    )
     return {
         "a value": (real_type, "value %3 of the program has the dtype f32"),
-        "a constant": (real_constant, "constant %1 of the program holds float32"),
+        "a constant": (
+            real_constant,
+            "constant %1 of the program holds float32",
+        ),
         "an attribute": (
             real_number,
             r"instruction %3 \(rescale\) of the program has input_zp = 0.5",

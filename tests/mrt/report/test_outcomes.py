@@ -29,9 +29,13 @@ def report_of(model: ir.Model, name: str = "m.onnx") -> Report:
     samples = synthetic_samples(shapes_of(model), 4)
     table = calibrate(model, samples, CalibrationOptions(), model_sha256="")
     source_map = SourceMap()
-    proven = validate(quantize(model, table, QuantizeOptions(), source_map=source_map))
+    proven = validate(
+        quantize(model, table, QuantizeOptions(), source_map=source_map)
+    )
     names = {"model": name, "origin": "onnx", "program_id": "0" * 64}
-    return Report.of(proven, before, float_graph(model), source_map.of_number, **names)
+    return Report.of(
+        proven, before, float_graph(model), source_map.of_number, **names
+    )
 
 
 def network() -> ir.Model:
@@ -68,7 +72,9 @@ def report() -> Report:
 
 
 def test_every_operator_of_the_model_is_listed_with_its_outcome(report):
-    assert [(outcome.operator.kind, outcome.what) for outcome in report.outcomes] == [
+    assert [
+        (outcome.operator.kind, outcome.what) for outcome in report.outcomes
+    ] == [
         ("Conv", "fused"),
         ("BatchNormalization", "fused"),
         ("Relu", "kept"),
@@ -93,12 +99,17 @@ def test_what_was_fused_says_into_which_value_and_operator(report):
     assert [place.kind for place in add.places] == ["Gemm"]
 
 
-def test_every_instruction_is_listed_with_the_operator_it_was_written_for(report):
+def test_every_instruction_is_listed_with_the_operator_it_was_written_for(
+    report,
+):
     by_name = {
         outcome.operator.outputs[0]: dict(outcome.instructions)
         for outcome in report.outcomes
     }
-    assert by_name["norm"] == {"conv2d": 1, "transpose": 1}  # the input arrives as NCHW
+    assert by_name["norm"] == {
+        "conv2d": 1,
+        "transpose": 1,
+    }  # the input arrives as NCHW
     assert by_name["relu"] == {"rescale": 1}
     assert by_name["logits"] == {"dense": 1, "rescale": 1}
     assert by_name["y"] == {"table": 1}
@@ -117,15 +128,22 @@ def test_an_operator_without_instructions_names_the_value_that_does_its_work():
         outputs="s r",
     )
     outcomes = {
-        outcome.operator.outputs[0]: outcome for outcome in report_of(model).outcomes
+        outcome.operator.outputs[0]: outcome
+        for outcome in report_of(model).outcomes
     }
-    assert (dict(outcomes["t"].instructions), outcomes["t"].taken_up_by) == ({}, "s")
+    assert (dict(outcomes["t"].instructions), outcomes["t"].taken_up_by) == (
+        {},
+        "s",
+    )
 
 
 def test_two_operators_that_became_one_table_share_it():
     nodes = [node("Sigmoid", "x", "s"), node("Mul", "x s", "y")]
     outcomes = report_of(graph_of(nodes, {"x": (1, 8)})).outcomes
-    assert [dict(outcome.instructions) for outcome in outcomes] == [{}, {"table": 1}]
+    assert [dict(outcome.instructions) for outcome in outcomes] == [
+        {},
+        {"table": 1},
+    ]
     assert outcomes[0].taken_up_by == "y"
 
 
@@ -135,7 +153,11 @@ def test_what_a_branch_reads_is_read_by_the_node_that_has_it():
             [helper.make_node(kind, ["x"], [f"{kind}_y"])],
             name,
             [],
-            [helper.make_tensor_value_info(f"{kind}_y", TensorProto.FLOAT, [1, 4])],
+            [
+                helper.make_tensor_value_info(
+                    f"{kind}_y", TensorProto.FLOAT, [1, 4]
+                )
+            ],
         )
         for name, kind in (("then_branch", "Relu"), ("else_branch", "Neg"))
     }
@@ -143,7 +165,9 @@ def test_what_a_branch_reads_is_read_by_the_node_that_has_it():
         [node("If", "c", "y", **branches)], {"x": (1, 4)}, {"c": np.array(True)}
     )
     graph = float_graph(model)
-    assert graph.operators[0].inputs == ("c", "x", "x") and "y" in graph.depending
+    assert (
+        graph.operators[0].inputs == ("c", "x", "x") and "y" in graph.depending
+    )
 
 
 def test_instructions_and_operators_are_counted_by_kind(report):
@@ -168,7 +192,9 @@ def test_the_summary_is_short_and_says_how_much_it_leaves_out(report):
     assert len(report.summary(12)) == 14
 
 
-def test_the_text_has_a_line_for_every_operator_and_ends_in_the_statement(report):
+def test_the_text_has_a_line_for_every_operator_and_ends_in_the_statement(
+    report,
+):
     lines = report.text().splitlines()
     assert (
         sum(

@@ -53,7 +53,11 @@ def test_a_negative_stored_variance_is_named_with_its_channel():
 
 
 def test_a_convolution_in_form_passes():
-    check(graph_of([node("Conv", "x w b", "y", group=1, **_WINDOW)], {"x": _X}, _W))
+    check(
+        graph_of(
+            [node("Conv", "x w b", "y", group=1, **_WINDOW)], {"x": _X}, _W
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -72,8 +76,12 @@ def test_a_convolution_with_one_attribute_wrong(change):
         [node("Conv", "x w b", "y", **{"group": 1, **_WINDOW})], {"x": _X}, _W
     )
     for name, value in change.items():
-        model.graph[0].attributes[name] = ir.convenience.convert_attribute(name, value)
-    assert problems(model) == [f"Conv:y (Conv): expected {CANONICAL_OPERATORS['Conv']}"]
+        model.graph[0].attributes[name] = ir.convenience.convert_attribute(
+            name, value
+        )
+    assert problems(model) == [
+        f"Conv:y (Conv): expected {CANONICAL_OPERATORS['Conv']}"
+    ]
 
 
 _GEMM = {"w": np.ones((4, 5), np.float32), "b": [0.0] * 4}
@@ -96,7 +104,11 @@ _GEMM = {"w": np.ones((4, 5), np.float32), "b": [0.0] * 4}
         (node("Clip", "x l", "y"), {"x": (2, 4)}, {"l": 0.0}),
         (node("Pow", "x z", "y"), {"x": (2, 4), "z": (2, 4)}, {}),
         (node("LayerNormalization", "x z", "y"), {"x": (2, 4), "z": (4,)}, {}),
-        (node("InstanceNormalization", "x z z", "y"), {"x": (2, 4, 3), "z": (4,)}, {}),
+        (
+            node("InstanceNormalization", "x z z", "y"),
+            {"x": (2, 4, 3), "z": (4,)},
+            {},
+        ),
         (node("LRN", "x", "y", size=4), {"x": (2, 4, 3, 3)}, {}),
         (node("Pow", "x k", "y"), {"x": (2, 4)}, {"k": [1.0, 2.0, 3.0, 4.0]}),
         (node("MaxPool", "x", "y", **_WINDOW, ceil_mode=1), {"x": _X}, {}),
@@ -154,9 +166,7 @@ _GEMM = {"w": np.ones((4, 5), np.float32), "b": [0.0] * 4}
     ids=lambda item: getattr(item, "op_type", ""),
 )
 def test_a_node_out_of_form_is_refused_with_the_form(one, inputs, weights):
-    expected = (
-        f"{one.name} ({one.op_type}): expected {CANONICAL_OPERATORS[one.op_type]}"
-    )
+    expected = f"{one.name} ({one.op_type}): expected {CANONICAL_OPERATORS[one.op_type]}"
     assert problems(graph_of([one], inputs, weights)) == [expected]
 
 
@@ -207,12 +217,14 @@ def test_an_output_that_is_an_input():
 
 
 def test_another_opset():
-    assert problems(graph_of([node("Relu", "x", "y")], {"x": (2,)}, opset=13)) == [
-        "opset 13; expected 20"
-    ]
+    assert problems(
+        graph_of([node("Relu", "x", "y")], {"x": (2,)}, opset=13)
+    ) == ["opset 13; expected 20"]
 
 
 def test_two_values_of_one_name():
-    model = graph_of([node("Relu", "x", "a"), node("Relu", "a", "y")], {"x": (2,)})
+    model = graph_of(
+        [node("Relu", "x", "a"), node("Relu", "a", "y")], {"x": (2,)}
+    )
     model.graph[0].outputs[0].name = "y"
     assert problems(model) == ["value 'y': 2 values have this name"]

@@ -56,7 +56,9 @@ def test_integers_look_up_the_shorter_of_two_axes():
         node("Add", "a b", "y"),
     ]
     weights = TABLE | {"s": np.zeros((4, 2), np.float32)}
-    assert noted(nodes, weights, onnx.TensorProto.INT64) == {"mrt.indices": "-4 3"}
+    assert noted(nodes, weights, onnx.TensorProto.INT64) == {
+        "mrt.indices": "-4 3"
+    }
 
 
 def test_integers_that_are_only_numbers():

@@ -44,7 +44,9 @@ def _network():
         node("Dropout", "logits", "dropped"),
         node("Softmax", "dropped", "y"),
     ]
-    arrays = _weights(w=(4, 3, 3, 3), g=(4,), b=(4,), m=(4,), d=(4, 5), e=(5,)) | {
+    arrays = _weights(
+        w=(4, 3, 3, 3), g=(4,), b=(4,), m=(4,), d=(4, 5), e=(5,)
+    ) | {
         "v": np.full(4, 2, np.float32),
         "p": np.array([0, 0, 1, 1, 0, 0, 1, 1]),
         "zero": np.array([0]),
@@ -76,16 +78,19 @@ def test_the_same_model_gives_the_same_bytes():
     second = ir.from_proto(ir.to_proto(first))
     for model in (first, second):
         rewrite(model)
-    assert ir.to_proto(first).SerializeToString(deterministic=True) == ir.to_proto(
-        second
-    ).SerializeToString(deterministic=True)
+    assert ir.to_proto(first).SerializeToString(
+        deterministic=True
+    ) == ir.to_proto(second).SerializeToString(deterministic=True)
 
 
 def test_rewriting_again_changes_nothing():
     model = _network()
     rewrite(model)
     assert [
-        one_pass.__name__ for stage in STAGES for one_pass in stage if one_pass(model)
+        one_pass.__name__
+        for stage in STAGES
+        for one_pass in stage
+        if one_pass(model)
     ] == []
 
 
@@ -112,7 +117,9 @@ def test_the_file_keeps_names_and_shapes(tmp_path):
         for value in written.graph.output
     ] == [[1, 5]]
     assert_same(
-        run(model, seeded(shapes_of(model))), run(written, seeded(shapes_of(model))), 0
+        run(model, seeded(shapes_of(model))),
+        run(written, seeded(shapes_of(model))),
+        0,
     )
     assert [file.name for file in tmp_path.iterdir()] == ["out.onnx"]
 
@@ -133,7 +140,8 @@ def test_more_weights_than_one_file_holds_are_refused_before_anything_is_written
         [node("Add", "x w", "y")], {"x": (1, 4)}, {"w": np.ones(4, np.float32)}
     )
     with pytest.raises(
-        BadOption, match=r"16 bytes of weights; one \.onnx file holds at most 15"
+        BadOption,
+        match=r"16 bytes of weights; one \.onnx file holds at most 15",
     ):
         save(model, tmp_path / "out.onnx")
     assert not list(tmp_path.iterdir())

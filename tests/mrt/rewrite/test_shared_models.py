@@ -27,7 +27,8 @@ pytestmark = needs_shared
 
 
 @pytest.mark.parametrize(
-    "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)]
+    "name",
+    [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)],
 )
 def test_rewritten_equals_original(name):
     path = SHARED / "onnx" / f"{name}.onnx"
@@ -60,7 +61,9 @@ def test_no_model_is_left_out():
     ],
 )
 def test_rewritten_mxnet_model_equals_the_imported_one(path, shape):
-    model = load(SHARED / "mxnet" / f"{path}-symbol.json", shapes={"data": shape}).model
+    model = load(
+        SHARED / "mxnet" / f"{path}-symbol.json", shapes={"data": shape}
+    ).model
     feeds = seeded(shapes_of(model))
     imported = run(model, feeds)
     rewrite(model)

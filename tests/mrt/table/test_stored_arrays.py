@@ -54,7 +54,8 @@ def test_big_endian_numbers_are_read_as_numbers(tmp_path: Path) -> None:
 
 def test_pickled_objects_are_never_loaded(tmp_path: Path) -> None:
     write_member(
-        tmp_path / "a.npz", npy_bytes(np.array([{"a": 1}], object), allow_pickle=True)
+        tmp_path / "a.npz",
+        npy_bytes(np.array([{"a": 1}], object), allow_pickle=True),
     )
     with pytest.raises(
         BadData,
@@ -66,7 +67,9 @@ def test_pickled_objects_are_never_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "array", [np.array(["a"]), np.array([1j]), np.zeros(2, [("a", "i4")])]
 )
-def test_what_is_no_real_number_is_refused(tmp_path: Path, array: np.ndarray) -> None:
+def test_what_is_no_real_number_is_refused(
+    tmp_path: Path, array: np.ndarray
+) -> None:
     np.save(tmp_path / "a.npy", array)
     with pytest.raises(BadData, match="expected real numbers"):
         open_npy(tmp_path / "a.npy")
@@ -75,13 +78,16 @@ def test_what_is_no_real_number_is_refused(tmp_path: Path, array: np.ndarray) ->
 def test_fortran_order_is_refused_with_the_remedy(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.asfortranarray(np.zeros((2, 3))))
     with pytest.raises(
-        BadData, match=r"stored in Fortran order.*save numpy\.ascontiguousarray of it"
+        BadData,
+        match=r"stored in Fortran order.*save numpy\.ascontiguousarray of it",
     ):
         open_npy(tmp_path / "a.npy")
 
 
 def test_a_truncated_npy_is_refused_before_any_row(tmp_path: Path) -> None:
-    (tmp_path / "a.npy").write_bytes(npy_bytes(np.zeros((10, 4), np.float32))[:-1])
+    (tmp_path / "a.npy").write_bytes(
+        npy_bytes(np.zeros((10, 4), np.float32))[:-1]
+    )
     with pytest.raises(
         BadData,
         match=r"truncated: shape \[10, 4\] of float32 needs 160 bytes, 159 are there",
@@ -100,12 +106,15 @@ def test_a_truncated_npz_is_refused(tmp_path: Path) -> None:
 def test_a_text_file_named_npz_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.npz").write_text("not a zip")
     with pytest.raises(
-        BadData, match=r"is not a readable \.npz file .*write it with numpy\.savez"
+        BadData,
+        match=r"is not a readable \.npz file .*write it with numpy\.savez",
     ):
         open_npz(tmp_path / "a.npz")
 
 
-@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize(
+    "compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]
+)
 def test_a_flipped_bit_in_the_last_row_fails_the_checksum(
     tmp_path: Path, compression: int
 ) -> None:
@@ -151,7 +160,9 @@ def test_a_member_that_is_no_array_is_refused_only_when_asked_for(
         archive.writestr("bad.npy", b"hello")
         archive.writestr("x.npy", npy_bytes(np.array([3.0])))
     assert [row.tolist() for row in member(tmp_path / "a.npz").rows()] == [3.0]
-    with pytest.raises(BadData, match=r"array 'bad': not a readable .npy header"):
+    with pytest.raises(
+        BadData, match=r"array 'bad': not a readable .npy header"
+    ):
         member(tmp_path / "a.npz", "bad")
 
 

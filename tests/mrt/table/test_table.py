@@ -87,9 +87,15 @@ def lie(**changes) -> str:
             "is not a calibration table (a name appears twice)",
         ),
         (TEXT.replace("0.25", "1e999"), "'z' needs a list of finite numbers"),
-        (TEXT.replace("0.25", "1" + "0" * 400), "'z' needs a list of finite numbers"),
+        (
+            TEXT.replace("0.25", "1" + "0" * 400),
+            "'z' needs a list of finite numbers",
+        ),
         (lie(version=2), "has version 2, expected 1"),
-        (lie(extra=1), "has the entries ['channel_means', 'data_sha256', 'extra'"),
+        (
+            lie(extra=1),
+            "has the entries ['channel_means', 'data_sha256', 'extra'",
+        ),
         (
             lie(samples=None),
             "has the entries ['channel_means', 'data_sha256', 'format', 'model_sha256', 'options'",
@@ -107,7 +113,10 @@ def lie(**changes) -> str:
             "breaks min <= lo <= hi <= max: [0.0, 1.0, 0.0, 2.0]",
         ),
         (lie(ranges={"a": [0, 1, 1, 0]}), "breaks min <= lo <= hi <= max"),
-        (lie(ranges={"a": ["0", 1, 0, 1]}), "'a' needs a list of finite numbers"),
+        (
+            lie(ranges={"a": ["0", 1, 0, 1]}),
+            "'a' needs a list of finite numbers",
+        ),
         (lie(ranges={"a": 5}), "'a' needs a list of finite numbers"),
         (
             lie(options={"observer": "best"}),
@@ -138,23 +147,32 @@ def test_a_file_that_save_would_not_write_is_refused(
     assert str(tmp_path / "t.json") in str(caught.value)
 
 
-def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadData, match=r"t\.json: cannot be read \(No such file"):
+def test_a_file_that_is_not_there_or_not_text_is_refused(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(
+        BadData, match=r"t\.json: cannot be read \(No such file"
+    ):
         CalibrationTable.load(tmp_path / "t.json")
     (tmp_path / "t.json").write_bytes(b"\xff\xfe")
     with pytest.raises(BadData, match="is not a calibration table"):
         CalibrationTable.load(tmp_path / "t.json")
 
 
-def test_a_folder_that_is_not_there_cannot_be_written_to(tmp_path: Path) -> None:
-    with pytest.raises(BadData, match=r"t\.json: cannot be written \(No such file"):
+def test_a_folder_that_is_not_there_cannot_be_written_to(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(
+        BadData, match=r"t\.json: cannot be written \(No such file"
+    ):
         TABLE.save(tmp_path / "gone" / "t.json")
 
 
 def test_another_model_is_refused_naming_both() -> None:
     TABLE.require(model_sha256="aa")
     with pytest.raises(
-        BadData, match="is for the model with SHA-256 aa, not for cc; calibrate again"
+        BadData,
+        match="is for the model with SHA-256 aa, not for cc; calibrate again",
     ):
         TABLE.require(model_sha256="cc")
 
@@ -168,10 +186,14 @@ def test_other_options_are_refused_naming_both() -> None:
         BadData,
         match=r"was made with observer percentile, percentile 99.9, not with observer mse, bits 4",
     ):
-        TABLE.require(model_sha256="aa", options=CalibrationOptions("mse", bits=4))
+        TABLE.require(
+            model_sha256="aa", options=CalibrationOptions("mse", bits=4)
+        )
 
 
 @pytest.mark.parametrize("percentile", [50.0, 100.1, float("nan")])
 def test_percentiles_out_of_range_are_refused(percentile: float) -> None:
-    with pytest.raises(BadOption, match="expected a number above 50, up to 100"):
+    with pytest.raises(
+        BadOption, match="expected a number above 50, up to 100"
+    ):
         CalibrationOptions("percentile", percentile=percentile)

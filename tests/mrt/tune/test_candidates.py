@@ -14,13 +14,17 @@ def candidates(
     model: FloatModel, output: str, options: QuantizeOptions
 ) -> list[Candidate]:
     graph, table = calibrated(model.proto(output), model.inputs, 3)
-    return find_candidates(graph, validate(quantize(graph, table, options)), options)
+    return find_candidates(
+        graph, validate(quantize(graph, table, options)), options
+    )
 
 
 def network() -> tuple[FloatModel, str]:
     """conv, relu, pool, conv: the pool's result is the relu's integers."""
     model = FloatModel(x=(1, 3, 8, 8))
-    first = model.conv("x", RNG.normal(size=(4, 3, 3, 3)), np.zeros(4), name="first")
+    first = model.conv(
+        "x", RNG.normal(size=(4, 3, 3, 3)), np.zeros(4), name="first"
+    )
     relu = model.add("Relu", first, name="relu")
     window = {
         "kernel_shape": [2, 2],
@@ -41,14 +45,19 @@ def test_a_pool_goes_with_the_value_whose_integers_it_passes_on():
         frozenset({"x"}),
         frozenset({"relu", "pool"}),
     }
-    assert {item.names for item in found if item.weights} == {("first",), ("second",)}
+    assert {item.names for item in found if item.weights} == {
+        ("first",),
+        ("second",),
+    }
     assert {(item.before, item.after) for item in found} == {(8, 16), (8, 15)}
 
 
 def test_what_is_under_8_bits_goes_to_8_first():
     options = QuantizeOptions(4, 8)
     found = candidates(*network(), options)
-    assert {(item.weights, item.before, item.after) for item in found} == {(True, 4, 8)}
+    assert {(item.weights, item.before, item.after) for item in found} == {
+        (True, 4, 8)
+    }
     then = candidates(*network(), raised(options, found))
     assert {(item.weights, item.before, item.after) for item in then} == {
         (True, 8, 15),
@@ -63,11 +72,20 @@ def test_nothing_is_left_when_all_is_raised():
 def test_layers_that_share_their_weights_are_one_candidate():
     model = FloatModel(x=(1, 3, 5, 5))
     weights, bias = model._name(f32(RNG.normal(size=(3, 3, 1, 1)))), np.zeros(3)
-    attributes = {"pads": [0] * 4, "strides": [1, 1], "dilations": [1, 1], "group": 1}
-    first = model.add("Conv", "x", weights, f32(bias), name="first", **attributes)
+    attributes = {
+        "pads": [0] * 4,
+        "strides": [1, 1],
+        "dilations": [1, 1],
+        "group": 1,
+    }
+    first = model.add(
+        "Conv", "x", weights, f32(bias), name="first", **attributes
+    )
     model.add("Conv", first, weights, f32(bias), name="second", **attributes)
     found = candidates(model, "second", QuantizeOptions())
-    assert [item.names for item in found if item.weights] == [("first", "second")]
+    assert [item.names for item in found if item.weights] == [
+        ("first", "second")
+    ]
 
 
 def test_raising_leaves_what_a_layer_was_told_before():

@@ -13,7 +13,9 @@ from mrt.tune.evaluator import ClassScore, Evaluator, Score
 from tests.support.float_models import FloatModel, calibrated, run_real
 
 RNG = np.random.default_rng(21)
-SAMPLES = [{"x": RNG.normal(size=(1, 12)).astype(np.float32)} for _ in range(20)]
+SAMPLES = [
+    {"x": RNG.normal(size=(1, 12)).astype(np.float32)} for _ in range(20)
+]
 LABELS = [int(label) for label in RNG.integers(0, 6, 20)]
 WEIGHTS = RNG.normal(size=(6, 12))
 
@@ -43,7 +45,9 @@ def test_agreement_drop_and_noise_are_those_of_the_programs_outputs():
         for sample in SAMPLES
     ]
     found = [run_real(program, sample)["v0"].ravel() for sample in SAMPLES]
-    same = np.mean([a.argmax() == b.argmax() for a, b in zip(real, found, strict=True)])
+    same = np.mean(
+        [a.argmax() == b.argmax() for a, b in zip(real, found, strict=True)]
+    )
     right, kept = (
         sum(
             int(item.argmax()) == label
@@ -62,7 +66,9 @@ def test_agreement_drop_and_noise_are_those_of_the_programs_outputs():
 
 
 def test_probabilities_are_judged_too():
-    _, score = judged(dense(softmax=True), "v1", QuantizeOptions(15, 16), classes=True)
+    _, score = judged(
+        dense(softmax=True), "v1", QuantizeOptions(15, 16), classes=True
+    )
     assert score.classes is not None
     assert score.classes.agreement == 1
     assert score.classes.expected_disagreement < 0.01
@@ -97,9 +103,14 @@ def test_what_is_common_to_all_classes_is_no_distance():
 
 
 def score(
-    agreement: float, expected: float, drop: float = 0.0, expected_drop: float = 0.0
+    agreement: float,
+    expected: float,
+    drop: float = 0.0,
+    expected_drop: float = 0.0,
 ) -> Score:
-    return Score(40.0, ClassScore(agreement, expected, True, drop, expected_drop))
+    return Score(
+        40.0, ClassScore(agreement, expected, True, drop, expected_drop)
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,5 +128,7 @@ def score(
         (Target("drop", 1.0), score(0.9, 0.1, 3.0, 0.1), False),
     ],
 )
-def test_a_target_must_be_met_by_count_and_with_room_by_expectation(target, found, met):
+def test_a_target_must_be_met_by_count_and_with_room_by_expectation(
+    target, found, met
+):
     assert target.met(found) is met

@@ -28,7 +28,9 @@ def test_margins_far_above_the_noise_count_by_the_normal_tail():
 def test_low_margins_are_spread_evenly_from_0():
     x = (np.arange(200_000) + 0.5) / 200_000 * 1.5
     average = np.mean([math.erfc(item / math.sqrt(2)) / 2 for item in x])
-    assert expected_disagreement([1.5] * 8, [1.0]) == pytest.approx(average, abs=1e-9)
+    assert expected_disagreement([1.5] * 8, [1.0]) == pytest.approx(
+        average, abs=1e-9
+    )
 
 
 def test_one_noisy_sample_does_not_speak_for_the_quiet_ones():
@@ -43,7 +45,9 @@ def test_a_contest_is_among_the_best_six():
     contest = Contest.of(np.array([[0.0, 9.0, 5.0, -3.0, 7.0, 1.0, 2.0, -9.0]]))
     assert contest.classes.tolist() == [1, 4, 2, 6, 5, 0]
     assert contest.margins.tolist() == [2.0, 4.0, 7.0, 8.0, 9.0]
-    assert contest.noise(np.array([0.0, 8.0, 5.0, 0, 9.0, 1.0, 2.0, 0])).tolist() == [
+    assert contest.noise(
+        np.array([0.0, 8.0, 5.0, 0, 9.0, 1.0, 2.0, 0])
+    ).tolist() == [
         -3.0,
         -1.0,
         -1.0,

@@ -31,7 +31,9 @@ class Sums:
 
     def score(self, options: QuantizeOptions) -> Score:
         left = sum(
-            noise for name, noise in self.noises.items() if name not in options.layers
+            noise
+            for name, noise in self.noises.items()
+            if name not in options.layers
         )
         return Score(-10 * math.log10(left) if left else math.inf, None)
 
@@ -47,7 +49,11 @@ def kept(rows: list[Measured], allowed: float) -> set[str]:
     sums = Sums({item.candidate.names[0]: item.noise for item in rows})
     target = Target("snr", -10 * math.log10(allowed) - SNR_ROOM_DB)
     trial = Trial(
-        sums.make, sums, QuantizeOptions(), target, lambda what, done, total: None
+        sums.make,
+        sums,
+        QuantizeOptions(),
+        target,
+        lambda what, done, total: None,
     )  # type: ignore[arg-type]
     return {
         item.candidate.names[0]
@@ -78,7 +84,11 @@ def test_the_best_worth_is_raised_first_and_no_more_than_needed(allowed, names):
 
 def test_what_a_dear_one_makes_needless_is_lowered_again():
     # by worth: a, b, then c, which alone would do; b is the dearest that can go, a is too little to do without c
-    rows = [found("a", 0.010, 10), found("b", 0.010, 20), found("c", 0.090, 1000)]
+    rows = [
+        found("a", 0.010, 10),
+        found("b", 0.010, 20),
+        found("c", 0.090, 1000),
+    ]
     assert kept(rows, 0.0201) == {"c"}
 
 
@@ -86,7 +96,8 @@ def test_the_measured_gain_is_shared_out_by_noise():
     rows = gains(ROWS[:2], Score(20.0, None), Score(28.0, None))
     assert [row.gain_db for row in rows] == pytest.approx([5.0, 3.0])
     assert [
-        row.gain_db for row in gains(ROWS[:1], Score(20.0, None), Score(math.inf, None))
+        row.gain_db
+        for row in gains(ROWS[:1], Score(20.0, None), Score(math.inf, None))
     ] == [0.0]
 
 
@@ -119,7 +130,9 @@ def test_a_raised_weight_costs_as_many_products_again():
     model = FloatModel(x=(1, 3, 8, 8))
     first = model.add(
         "Relu",
-        model.conv("x", RNG.normal(size=(4, 3, 3, 3)), np.zeros(4), name="first"),
+        model.conv(
+            "x", RNG.normal(size=(4, 3, 3, 3)), np.zeros(4), name="first"
+        ),
     )
     model.conv(first, RNG.normal(size=(5, 4, 1, 1)), np.zeros(5), name="second")
     graph, table = calibrated(model.proto("second"), model.inputs, 3)
@@ -127,10 +140,15 @@ def test_a_raised_weight_costs_as_many_products_again():
         lambda options: validate(quantize(graph, table, options)),
         Recorder(),  # type: ignore[arg-type]
         QuantizeOptions(),
-        [Candidate(True, ("first",), 8, 15), Candidate(True, ("second",), 8, 15)],
+        [
+            Candidate(True, ("first",), 8, 15),
+            Candidate(True, ("second",), 8, 15),
+        ],
         lambda what, done, total: None,
     )
-    products = {row.candidate.names[0]: row.work.multiply_accumulates for row in rows}
+    products = {
+        row.candidate.names[0]: row.work.multiply_accumulates for row in rows
+    }
     assert products == {"first": 6 * 6 * 4 * 3 * 9, "second": 6 * 6 * 5 * 4}
 
 
@@ -140,7 +158,9 @@ class Deaf(Recorder):
     samples = (None,)
 
     def score(self, proven) -> Score:
-        products = sum(item.name == "dense" for item in proven.program.instructions)
+        products = sum(
+            item.name == "dense" for item in proven.program.instructions
+        )
         return Score(40.0 if products > 1 else 20.0, None)
 
     def distance(self, left, right) -> float:

@@ -22,7 +22,11 @@ NAMES = [
     "",
 ]
 CONTENT = {
-    "model": {"path": "/data/m.onnx", "shapes": {"x y": [1, 3]}, "outputs": ["a", "b"]},
+    "model": {
+        "path": "/data/m.onnx",
+        "shapes": {"x y": [1, 3]},
+        "outputs": ["a", "b"],
+    },
     "preprocessing": {
         "scale": "1/255",
         "mean": [0.5, 0.25],
@@ -53,15 +57,23 @@ def written(folder: Path, options: QuantizeOptions) -> Path:
 @pytest.mark.parametrize("name", NAMES[:-1])
 def test_any_name_of_a_layer_survives(name, tmp_path):
     options = QuantizeOptions(layers={name: LayerBits(15, 16)})
-    content = tomllib.loads(written(tmp_path, options).read_text(encoding="utf-8"))
-    assert content["layers"] == {name: {"weight_bits": 15, "activation_bits": 16}}
+    content = tomllib.loads(
+        written(tmp_path, options).read_text(encoding="utf-8")
+    )
+    assert content["layers"] == {
+        name: {"weight_bits": 15, "activation_bits": 16}
+    }
 
 
 def test_the_file_is_read_as_the_settings_it_was_made_of_with_the_options_found(
     tmp_path,
 ):
     options = QuantizeOptions(
-        8, 8, "shift", "affine", layers={"c": LayerBits(15), "d": LayerBits(None, 16)}
+        8,
+        8,
+        "shift",
+        "affine",
+        layers={"c": LayerBits(15), "d": LayerBits(None, 16)},
     )
     config = load_config(written(tmp_path, options))
     assert config.quantization == options
@@ -72,7 +84,10 @@ def test_the_file_is_read_as_the_settings_it_was_made_of_with_the_options_found(
     assert config.preprocessing.mean == (0.5, 0.25)
     assert config.inputs["x y"].mean == (1.5,)
     assert config.inputs["x y"].layout == "NHWC"
-    assert (config.calibration_data.samples, config.calibration_data.held_back) == (
+    assert (
+        config.calibration_data.samples,
+        config.calibration_data.held_back,
+    ) == (
         100,
         33,
     )
@@ -107,7 +122,9 @@ weight_bits = 12  # found by hand
 
 
 def test_the_comments_of_a_file_survive(tmp_path):
-    options = QuantizeOptions(6, 8, "real", "affine", layers={"conv1": LayerBits(15)})
+    options = QuantizeOptions(
+        6, 8, "real", "affine", layers={"conv1": LayerBits(15)}
+    )
     text = settings_text(
         tomllib.loads(FORMER),
         options,
@@ -115,14 +132,18 @@ def test_the_comments_of_a_file_survive(tmp_path):
         title="Converting by this file and the same --table gives the same program.",
         former=FORMER,
     )
-    assert text.splitlines()[0].endswith("the same --table gives the same program.")
+    assert text.splitlines()[0].endswith(
+        "the same --table gives the same program."
+    )
     assert "without a search" not in text
     assert "# Our own classifier." in text
     assert 'path = "m.onnx" # exported in May' in " ".join(text.split())
     assert 'scheme = "affine"  # skewed values' in text
     assert "weight_bits = 15  # found by hand" in text
     assert "# Layers that hurt:" in text
-    assert "bits = 8  # sets both" not in text  # the two that it sets are written out
+    assert (
+        "bits = 8  # sets both" not in text
+    )  # the two that it sets are written out
     file = tmp_path / "c.toml"
     file.write_text(text)
     assert load_config(file).quantization == options

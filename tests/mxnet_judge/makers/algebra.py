@@ -9,7 +9,11 @@ from tests.mxnet_judge.makers.registry import Drawn, maker
 @maker("dot", cases=30)
 def dot(draw: Draw, name: str) -> Drawn:
     """The last axis of the left by the first of the right; transposed, the first by the last."""
-    shared, left, right = draw.integer(1, 5), draw.shape(0, 2, 4), draw.shape(0, 2, 4)
+    shared, left, right = (
+        draw.integer(1, 5),
+        draw.shape(0, 2, 4),
+        draw.shape(0, 2, 4),
+    )
     first, second = draw.maybe(True, False), draw.maybe(True, False)
     a = (shared, *left) if first is True else (*left, shared)
     b = (*right, shared) if second is True else (shared, *right)
@@ -34,14 +38,21 @@ def batch_dot(draw: Draw, name: str) -> Drawn:
 @maker("linalg_gemm2", "_linalg_gemm2", "linalg_gemm", "_linalg_gemm", cases=16)
 def gemm(draw: Draw, name: str) -> Drawn:
     """Over the last two axes; `axis` puts the rows elsewhere."""
-    batch, (m, k, n) = draw.shape(0, 2, 3), (draw.integer(1, 4) for _ in range(3))
+    batch, (m, k, n) = (
+        draw.shape(0, 2, 3),
+        (draw.integer(1, 4) for _ in range(3)),
+    )
     first, second = draw.maybe(True, False), draw.maybe(True, False)
-    a, b = (k, m) if first is True else (m, k), (n, k) if second is True else (k, n)
+    a, b = (
+        (k, m) if first is True else (m, k),
+        (n, k) if second is True else (k, n),
+    )
     moved = OMIT
     if batch and draw.chance(0.3):
         moved = len(batch) - 1
         shapes = [
-            (*batch[:-1], rows, batch[-1], columns) for rows, columns in (a, b, (m, n))
+            (*batch[:-1], rows, batch[-1], columns)
+            for rows, columns in (a, b, (m, n))
         ]
     else:
         moved = draw.maybe(-2)
@@ -55,7 +66,10 @@ def gemm(draw: Draw, name: str) -> Drawn:
     if not name.endswith("2"):
         attributes["beta"] = draw.maybe(1.0, draw.real(-2, 2))
     return Drawn(
-        [draw.data(shape) for shape in (shapes[:2] if name.endswith("2") else shapes)],
+        [
+            draw.data(shape)
+            for shape in (shapes[:2] if name.endswith("2") else shapes)
+        ],
         attributes,
     )
 
@@ -64,7 +78,10 @@ def gemm(draw: Draw, name: str) -> Drawn:
 def syrk(draw: Draw, name: str) -> Drawn:
     return Drawn(
         [draw.data(draw.shape(2, 4))],
-        {"transpose": draw.maybe(True, False), "alpha": draw.maybe(draw.real(-2, 2))},
+        {
+            "transpose": draw.maybe(True, False),
+            "alpha": draw.maybe(draw.real(-2, 2)),
+        },
     )
 
 
@@ -95,7 +112,9 @@ def self_attention(draw: Draw, name: str) -> Drawn:
     length, batch, heads, width = (draw.integer(1, 4) for _ in range(4))
     whole = draw.data((length, batch, heads * width * 3))
     weights = (
-        [draw.data((batch * heads, length, length))] if name.endswith("valatt") else []
+        [draw.data((batch * heads, length, length))]
+        if name.endswith("valatt")
+        else []
     )
     return Drawn([whole, *weights], {"heads": heads})
 
@@ -112,4 +131,6 @@ def encoder_attention(draw: Draw, name: str) -> Drawn:
         return Drawn(
             [draw.data((queries, batch, heads * width)), both], {"heads": heads}
         )
-    return Drawn([both, draw.data((batch * heads, queries, keys))], {"heads": heads})
+    return Drawn(
+        [both, draw.data((batch * heads, queries, keys))], {"heads": heads}
+    )

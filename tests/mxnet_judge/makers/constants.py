@@ -43,7 +43,10 @@ def zeros_without_dtype(draw: Draw, name: str) -> Drawn:
 
 @maker("_arange", cases=16)
 def arange(draw: Draw, name: str) -> Drawn:
-    start, step = draw.one(0.0, draw.integer(-12, 12) / 4), draw.one(1.0, 2.0, 0.25)
+    start, step = (
+        draw.one(0.0, draw.integer(-12, 12) / 4),
+        draw.one(1.0, 2.0, 0.25),
+    )
     attributes = {
         "start": start,
         "stop": start + step * draw.integer(1, 6)
@@ -85,4 +88,6 @@ def eye(draw: Draw, name: str) -> Drawn:
 @maker("_contrib_index_array", cases=10)
 def index_array(draw: Draw, name: str) -> Drawn:
     shape = draw.shape(1, 3)
-    return Drawn([draw.data(shape)], {"axes": draw.maybe(None, draw.axes(len(shape)))})
+    return Drawn(
+        [draw.data(shape)], {"axes": draw.maybe(None, draw.axes(len(shape)))}
+    )

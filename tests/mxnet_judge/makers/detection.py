@@ -13,12 +13,16 @@ from tests.mxnet_judge.makers.registry import Drawn, maker
 FORMATS = ("corner", "center")
 
 
-def boxes(draw: Draw, shape: tuple[int, ...], *, scale: float = 1.0) -> np.ndarray:
+def boxes(
+    draw: Draw, shape: tuple[int, ...], *, scale: float = 1.0
+) -> np.ndarray:
     """Corners, of which the second lies beyond the first; few of them alike in size or place."""
     first = draw.random.uniform(0, 0.7, (*shape, 2))
     size = draw.random.uniform(0.1, 0.6, (*shape, 2))
     return (
-        (np.concatenate([first, first + size], -1) * scale).round(3).astype(np.float32)
+        (np.concatenate([first, first + size], -1) * scale)
+        .round(3)
+        .astype(np.float32)
     )
 
 
@@ -73,7 +77,9 @@ def box_nms(draw: Draw, name: str) -> Drawn:
     classes = draw.whole((*lead, count, 1), 0 if draw.chance(0.7) else -1, 2)
     plain = draw.chance(0.7)
     columns = (
-        [classes, scores, corners] if plain else [corners, scores, classes, scores]
+        [classes, scores, corners]
+        if plain
+        else [corners, scores, classes, scores]
     )
     place: dict[str, Any] = {"coord_start": 0, "score_index": 4}
     if plain:
@@ -83,7 +89,9 @@ def box_nms(draw: Draw, name: str) -> Drawn:
         "id_index": draw.maybe(-1, 0 if plain else 5),
         "overlap_thresh": draw.maybe(0.3, 0.7, 0.1),
         "valid_thresh": draw.maybe(0.0, 0.25),
-        "topk": draw.maybe(-1, draw.integer(1, 8), 0 if draw.chance(0.2) else 3),
+        "topk": draw.maybe(
+            -1, draw.integer(1, 8), 0 if draw.chance(0.2) else 3
+        ),
         "background_id": draw.maybe(-1, 0),
         "force_suppress": draw.maybe(True, False),
         "in_format": draw.maybe(*FORMATS),
@@ -109,15 +117,21 @@ def box_decode(draw: Draw, name: str) -> Drawn:
         "clip": draw.maybe(-1.0, draw.real(0.1, 2)),
         "format": draw.maybe(*FORMATS),
     }
-    return Drawn([draw.data((batch, count, 4)), boxes(draw, (1, count))], attributes)
+    return Drawn(
+        [draw.data((batch, count, 4)), boxes(draw, (1, count))], attributes
+    )
 
 
 @maker("_contrib_ROIAlign", cases=30)
 def roi_align(draw: Draw, name: str) -> Drawn:
     """Regions inside of the map, and some beyond its border."""
     shape, count = draw.image(least=4), draw.integer(1, 4)
-    regions = boxes(draw, (count,), scale=max(shape[2:]) * draw.one(0.7, 1.0, 2.0))
-    rois = np.concatenate([draw.whole((count, 1), 0, shape[0] - 1), regions], -1)
+    regions = boxes(
+        draw, (count,), scale=max(shape[2:]) * draw.one(0.7, 1.0, 2.0)
+    )
+    rois = np.concatenate(
+        [draw.whole((count, 1), 0, shape[0] - 1), regions], -1
+    )
     attributes = {
         "pooled_size": (draw.integer(1, 4), draw.integer(1, 4)),
         "spatial_scale": draw.one(1.0, 0.5),

@@ -50,7 +50,12 @@ SCALAR = (
     "_LesserEqualScalar", "_logical_and_scalar", "_LogicalAndScalar", "_logical_or_scalar", "_LogicalOrScalar",
     "_logical_xor_scalar", "_LogicalXorScalar",
 )  # fmt: skip
-POWER_SCALAR = ("_power_scalar", "_PowerScalar", "_rpower_scalar", "_RPowerScalar")
+POWER_SCALAR = (
+    "_power_scalar",
+    "_PowerScalar",
+    "_rpower_scalar",
+    "_RPowerScalar",
+)
 
 
 @maker(*ANYWHERE, cases=6)
@@ -80,7 +85,9 @@ def positive(draw: Draw, name: str) -> Drawn:
 @maker(*WITHIN_ONE, cases=6)
 def within_one(draw: Draw, name: str) -> Drawn:
     data = draw.data(draw.shape(1, 5))
-    return Drawn([data if draw.chance(0.2) else np.clip(data / 4, -0.96875, 0.96875)])
+    return Drawn(
+        [data if draw.chance(0.2) else np.clip(data / 4, -0.96875, 0.96875)]
+    )
 
 
 @maker(*SAME_SHAPE, cases=6)
@@ -117,7 +124,10 @@ def powers(draw: Draw, name: str) -> Drawn:
     if left == right and not name.startswith("broadcast"):
         right = left
     return Drawn(
-        [draw.data(left, "any" if draw.chance(0.3) else "positive"), draw.data(right)]
+        [
+            draw.data(left, "any" if draw.chance(0.3) else "positive"),
+            draw.data(right),
+        ]
     )
 
 
@@ -177,7 +187,10 @@ def clip(draw: Draw, name: str) -> Drawn:
     low, high = sorted((draw.real(-2, 2), draw.real(-2, 2)))
     if draw.chance(0.1):
         low, high = high, low
-    low, high = draw.one(low, low, low, "-inf", 0), draw.one(high, high, high, "inf", 2)
+    low, high = (
+        draw.one(low, low, low, "-inf", 0),
+        draw.one(high, high, high, "inf", 2),
+    )
     return Drawn([draw.data(draw.shape(1, 4))], {"a_min": low, "a_max": high})
 
 
@@ -202,7 +215,9 @@ def add_n(draw: Draw, name: str) -> Drawn:
 def cast(draw: Draw, name: str) -> Drawn:
     """To an integer, numbers that fit it: what MXNet makes of others is left to the compiler."""
     dtype = draw.one("float32", "int32", "int64", "int8", "uint8")
-    data = draw.data(draw.shape(1, 4), "positive" if dtype == "uint8" else "any")
+    data = draw.data(
+        draw.shape(1, 4), "positive" if dtype == "uint8" else "any"
+    )
     return Drawn([data], {"dtype": dtype})
 
 

@@ -24,7 +24,8 @@ def softmax(draw: Draw, name: str) -> Drawn:
 @maker("SoftmaxActivation", cases=16)
 def softmax_activation(draw: Draw, name: str) -> Drawn:
     return Drawn(
-        [draw.data(draw.shape(2, 4))], {"mode": draw.maybe("instance", "channel")}
+        [draw.data(draw.shape(2, 4))],
+        {"mode": draw.maybe("instance", "channel")},
     )
 
 
@@ -57,12 +58,16 @@ def _training(draw: Draw) -> dict[str, Any]:
 
 
 @maker(
-    "LinearRegressionOutput", "MAERegressionOutput", "LogisticRegressionOutput", cases=5
+    "LinearRegressionOutput",
+    "MAERegressionOutput",
+    "LogisticRegressionOutput",
+    cases=5,
 )
 def regression_output(draw: Draw, name: str) -> Drawn:
     shape = draw.shape(2, 4)
     return Drawn(
-        [draw.data(shape), Label(draw.data(shape))], {"grad_scale": draw.maybe(0.5)}
+        [draw.data(shape), Label(draw.data(shape))],
+        {"grad_scale": draw.maybe(0.5)},
     )
 
 
@@ -74,7 +79,9 @@ def svm_output(draw: Draw, name: str) -> Drawn:
         "regularization_coefficient": draw.maybe(0.5),
         "use_linear": draw.maybe(True, False),
     }
-    return Drawn([draw.data(shape), Label(draw.whole(shape[:1], 0, 1))], attributes)
+    return Drawn(
+        [draw.data(shape), Label(draw.whole(shape[:1], 0, 1))], attributes
+    )
 
 
 @maker("MakeLoss", cases=6)

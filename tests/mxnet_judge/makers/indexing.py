@@ -70,7 +70,8 @@ def take(draw: Draw, name: str) -> Drawn:
         else indices(draw, chosen, size)
     )
     return Drawn(
-        [draw.data(shape), as_indices(draw, numbers)], {"axis": axis, "mode": mode}
+        [draw.data(shape), as_indices(draw, numbers)],
+        {"axis": axis, "mode": mode},
     )
 
 
@@ -78,10 +79,14 @@ def take(draw: Draw, name: str) -> Drawn:
 def pick(draw: Draw, name: str) -> Drawn:
     shape = draw.shape(1, 4)
     axis = draw.maybe(
-        -1, draw.axis(len(shape)), None if len(shape) == 1 else draw.axis(len(shape))
+        -1,
+        draw.axis(len(shape)),
+        None if len(shape) == 1 else draw.axis(len(shape)),
     )
     place = (-1 if axis in (OMIT, None) else axis) % len(shape)
-    chosen = tuple(size for index, size in enumerate(shape) if index != place) or (1,)
+    chosen = tuple(
+        size for index, size in enumerate(shape) if index != place
+    ) or (1,)
     if draw.chance(0.3):
         chosen = tuple(
             1 if index == place else size for index, size in enumerate(shape)
@@ -92,7 +97,10 @@ def pick(draw: Draw, name: str) -> Drawn:
         "mode": draw.maybe("clip", "wrap"),
     }
     return Drawn(
-        [draw.data(shape), as_indices(draw, indices(draw, chosen, shape[place]))],
+        [
+            draw.data(shape),
+            as_indices(draw, indices(draw, chosen, shape[place])),
+        ],
         attributes,
     )
 
@@ -110,14 +118,19 @@ def batch_take(draw: Draw, name: str) -> Drawn:
 def choose_element(draw: Draw, name: str) -> Drawn:
     rows, columns = draw.integer(1, 4), draw.integer(1, 5)
     return Drawn(
-        [draw.data((rows, columns)), as_indices(draw, indices(draw, (rows,), columns))]
+        [
+            draw.data((rows, columns)),
+            as_indices(draw, indices(draw, (rows,), columns)),
+        ]
     )
 
 
 def as_indices(draw: Draw, numbers: np.ndarray) -> np.ndarray | Integers:
     """Floats, or now and then the integers that a Cast makes of them."""
     return (
-        Integers(numbers, draw.one("int32", "int64")) if draw.chance(0.15) else numbers
+        Integers(numbers, draw.one("int32", "int64"))
+        if draw.chance(0.15)
+        else numbers
     )
 
 
@@ -141,7 +154,9 @@ def one_hot(draw: Draw, name: str) -> Drawn:
         "off_value": draw.maybe(0.0, draw.real(-2, 2)),
         "dtype": draw.maybe("float32") if draw.chance(0.3) else OMIT,
     }
-    return Drawn([as_indices(draw, indices(draw, draw.shape(1, 3), depth))], attributes)
+    return Drawn(
+        [as_indices(draw, indices(draw, draw.shape(1, 3), depth))], attributes
+    )
 
 
 @maker("where", cases=20)

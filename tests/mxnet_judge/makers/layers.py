@@ -14,7 +14,9 @@ CHANNELS_LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
 
-def window(draw: Draw, rank: int, least: int, most: int, default: bool = True) -> Any:
+def window(
+    draw: Draw, rank: int, least: int, most: int, default: bool = True
+) -> Any:
     """One number per spatial axis, or left out."""
     numbers = tuple(draw.integer(least, most) for _ in range(rank))
     return draw.maybe(numbers, numbers) if default else numbers
@@ -68,7 +70,10 @@ def deconvolution(draw: Draw, name: str) -> Drawn:
     groups = draw.one(1, 1, 2)
     channels, filters = groups * draw.integer(1, 3), groups * draw.integer(1, 3)
     data = draw.data(draw.image(rank, channels=channels, most=6))
-    kernel, strides = window(draw, rank, 1, 4, default=False), window(draw, rank, 1, 3)
+    kernel, strides = (
+        window(draw, rank, 1, 4, default=False),
+        window(draw, rank, 1, 3),
+    )
     dilation = window(draw, rank, 1, 2) if draw.chance(0.2) else OMIT
     bare = draw.maybe(True, False)
     attributes = {
@@ -101,7 +106,9 @@ def _result_size(
             for n, step, k in zip(shape[2:], steps, kernel, strict=True)
         ]
         return {
-            "target_shape": tuple(max(1, size - draw.integer(0, 2)) for size in whole)
+            "target_shape": tuple(
+                max(1, size - draw.integer(0, 2)) for size in whole
+            )
         }
     return {}
 
@@ -129,7 +136,9 @@ def batch_norm(draw: Draw, name: str) -> Drawn:
     older = name.endswith("v1")
     shape = draw.image() if older else draw.shape(2, 5)
     axis = (
-        OMIT if older else draw.maybe(1, draw.axis(len(shape)), draw.axis(len(shape)))
+        OMIT
+        if older
+        else draw.maybe(1, draw.axis(len(shape)), draw.axis(len(shape)))
     )
     size = shape[1 if axis is OMIT else axis]
     attributes = {
@@ -146,7 +155,10 @@ def batch_norm(draw: Draw, name: str) -> Drawn:
             attributes |= {"min_calib_range": -2.5, "max_calib_range": 3.0}
     kinds = ("any", "any", "any", "positive")
     return Drawn(
-        [draw.data(shape), *(Parameter(draw.data((size,), kind)) for kind in kinds)],
+        [
+            draw.data(shape),
+            *(Parameter(draw.data((size,), kind)) for kind in kinds),
+        ],
         attributes,
     )
 
@@ -190,7 +202,11 @@ def leaky_relu(draw: Draw, name: str) -> Drawn:
         "lower_bound": draw.maybe(0.1),
         "upper_bound": draw.maybe(0.5),
     }
-    slopes = [Parameter(draw.data((draw.one(1, shape[1]),)))] if kind == "prelu" else []
+    slopes = (
+        [Parameter(draw.data((draw.one(1, shape[1]),)))]
+        if kind == "prelu"
+        else []
+    )
     return Drawn([draw.data(shape), *slopes], attributes)
 
 

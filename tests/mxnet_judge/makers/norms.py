@@ -13,7 +13,9 @@ GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
 def l2_normalization(draw: Draw, name: str) -> Drawn:
     mode = draw.maybe("instance", "channel", "spatial")
     shape = draw.shape(2 if mode in (OMIT, "instance") else 3, 4)
-    return Drawn([draw.data(shape)], {"eps": draw.maybe(1e-5, 0.5), "mode": mode})
+    return Drawn(
+        [draw.data(shape)], {"eps": draw.maybe(1e-5, 0.5), "mode": mode}
+    )
 
 
 @maker("InstanceNorm", cases=14)
@@ -65,7 +67,11 @@ def lrn(draw: Draw, name: str) -> Drawn:
 @maker("RNN", cases=40)
 def rnn(draw: Draw, name: str) -> Drawn:
     """All weights in one vector, as MXNet packs them: those of each layer and direction, then all biases."""
-    mode, layers, both = draw.one(*GATES), draw.integer(1, 2), draw.maybe(True, False)
+    mode, layers, both = (
+        draw.one(*GATES),
+        draw.integer(1, 2),
+        draw.maybe(True, False),
+    )
     length, batch, width, hidden = (draw.integer(1, 4) for _ in range(4))
     directions = 2 if both is True else 1
     size = 0
@@ -95,7 +101,11 @@ def rnn(draw: Draw, name: str) -> Drawn:
     begin = [draw.data(state) for _ in range(2 if mode == "lstm" else 1)]
     outputs = 1 if states is not True else 3 if mode == "lstm" else 2
     return Drawn(
-        [draw.data((length, batch, width)), Parameter(draw.data((size,))), *begin],
+        [
+            draw.data((length, batch, width)),
+            Parameter(draw.data((size,))),
+            *begin,
+        ],
         attributes,
         outputs,
     )

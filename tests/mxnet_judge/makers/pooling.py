@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 
 from tests.mxnet_judge.draw import OMIT, Draw
-from tests.mxnet_judge.makers.layers import CHANNELS_LAST, LAYOUTS, some_rank, window
+from tests.mxnet_judge.makers.layers import (
+    CHANNELS_LAST,
+    LAYOUTS,
+    some_rank,
+    window,
+)
 from tests.mxnet_judge.makers.registry import Drawn, maker
 from tests.mxnet_judge.sketch import Parameter
 
@@ -38,7 +43,9 @@ def pooling(draw: Draw, name: str) -> Drawn:
     if not older:
         attributes |= {
             "count_include_pad": draw.maybe(True, False, None),
-            "layout": draw.maybe(LAYOUTS[rank], None) if draw.chance(0.3) else OMIT,
+            "layout": draw.maybe(LAYOUTS[rank], None)
+            if draw.chance(0.3)
+            else OMIT,
             "cudnn_off": draw.maybe(True, False) if draw.chance(0.2) else OMIT,
             "p_value": draw.one(1, 2, 3)
             if kind == "lp"
@@ -74,7 +81,10 @@ def adaptive(draw: Draw, name: str) -> Drawn:
 
 @maker("UpSampling", cases=24)
 def up_sampling(draw: Draw, name: str) -> Drawn:
-    scale, (batch, channels, height, width) = draw.integer(1, 3), draw.image(most=5)
+    scale, (batch, channels, height, width) = (
+        draw.integer(1, 3),
+        draw.image(most=5),
+    )
     unused = {"workspace": draw.maybe(512)} if draw.chance(0.3) else {}
     if draw.chance(0.3):
         kernel = 2 * scale - scale % 2
@@ -86,7 +96,9 @@ def up_sampling(draw: Draw, name: str) -> Drawn:
             "num_filter": channels,
             **unused,
         }
-        return Drawn([draw.data((batch, channels, height, width)), weight], attributes)
+        return Drawn(
+            [draw.data((batch, channels, height, width)), weight], attributes
+        )
     number = draw.one(1, 1, 2, 3)
     mode = draw.maybe("concat", "sum")
     factors = [draw.one(1, 1, 2) for _ in range(number - 1)]
@@ -120,10 +132,17 @@ def bilinear_resize(draw: Draw, name: str) -> Drawn:
         attributes = {"mode": "like", **corners}
         return Drawn([data, draw.data(draw.image())], attributes)
     if kind == "mode":
-        words = ("odd_scale", "to_even_down", "to_even_up", "to_odd_down", "to_odd_up")
+        words = (
+            "odd_scale",
+            "to_even_down",
+            "to_even_up",
+            "to_odd_down",
+            "to_odd_up",
+        )
         mode = draw.one(*words)
         return Drawn(
-            [data], {"mode": mode, **corners, **(scale if mode == "odd_scale" else {})}
+            [data],
+            {"mode": mode, **corners, **(scale if mode == "odd_scale" else {})},
         )
     return Drawn(
         [data], {"mode": mode, **corners, **(size if kind == "size" else scale)}

@@ -24,7 +24,15 @@ def some_axes(draw: Draw, rank: int) -> Any:
 
 
 @maker(
-    "sum", "sum_axis", "mean", "max", "max_axis", "min", "min_axis", "prod", cases=16
+    "sum",
+    "sum_axis",
+    "mean",
+    "max",
+    "max_axis",
+    "min",
+    "min_axis",
+    "prod",
+    cases=16,
 )
 @maker("nansum", "nanprod", cases=10)
 def reduction(draw: Draw, name: str) -> Drawn:
@@ -104,12 +112,20 @@ def distinct(draw: Draw, shape: tuple[int, ...]) -> np.ndarray:
 def topk(draw: Draw, name: str) -> Drawn:
     shape = draw.shape(1, 4)
     axis = draw.one(OMIT, -1, draw.axis(len(shape)), None)
-    size = int(np.prod(shape)) if axis is None else shape[-1 if axis is OMIT else axis]
+    size = (
+        int(np.prod(shape))
+        if axis is None
+        else shape[-1 if axis is OMIT else axis]
+    )
     kind = draw.maybe("value", "indices", "mask", "both")
     attributes = {
         "axis": axis,
         "k": draw.one(
-            OMIT, 1, draw.integer(1, size), draw.integer(1, size), draw.one(0, -1)
+            OMIT,
+            1,
+            draw.integer(1, size),
+            draw.integer(1, size),
+            draw.one(0, -1),
         ),
         "ret_typ": kind,
         "is_ascend": draw.maybe(True, False),

@@ -22,11 +22,16 @@ def reshape(draw: Draw, name: str) -> Drawn:
         return Drawn([draw.data(shape)], _oldest(draw, shape))
     reverse = draw.maybe(False, False, True)
     codes = _codes(
-        draw, shape[::-1] if reverse is True else shape, splits=reverse is not True
+        draw,
+        shape[::-1] if reverse is True else shape,
+        splits=reverse is not True,
     )
     return Drawn(
         [draw.data(shape)],
-        {"shape": codes[::-1] if reverse is True else codes, "reverse": reverse},
+        {
+            "shape": codes[::-1] if reverse is True else codes,
+            "reverse": reverse,
+        },
     )
 
 
@@ -38,7 +43,9 @@ def _oldest(draw: Draw, shape: tuple[int, ...]) -> dict[str, Any]:
     }
 
 
-def _codes(draw: Draw, shape: tuple[int, ...], *, splits: bool) -> tuple[int, ...]:
+def _codes(
+    draw: Draw, shape: tuple[int, ...], *, splits: bool
+) -> tuple[int, ...]:
     """Walk along the dimensions and take some as they are, merge, split; hide one behind -1; sometimes at random."""
     if draw.chance(0.05):
         return tuple(draw.integer(-4, 3) for _ in range(draw.integer(1, 4)))
@@ -71,7 +78,9 @@ def _codes(draw: Draw, shape: tuple[int, ...], *, splits: bool) -> tuple[int, ..
 
 
 def _factors(draw: Draw, size: int) -> list[int]:
-    left = draw.one(*(number for number in range(1, size + 1) if size % number == 0))
+    left = draw.one(
+        *(number for number in range(1, size + 1) if size % number == 0)
+    )
     return draw.one([left, size // left], [-1, size // left], [left, -1])
 
 
@@ -92,7 +101,9 @@ def reshape_like(draw: Draw, name: str) -> Drawn:
         return Drawn(
             [
                 draw.data((a, b, c)),
-                draw.data(draw.one((a * b, c), (c, b, a), (a, 1, b, c), (a * b * c,))),
+                draw.data(
+                    draw.one((a * b, c), (c, b, a), (a, 1, b, c), (a * b * c,))
+                ),
             ]
         )
     attributes = {
@@ -109,7 +120,11 @@ def transpose(draw: Draw, name: str) -> Drawn:
     shape = draw.shape(1, 5)
     return Drawn(
         [draw.data(shape)],
-        {"axes": draw.maybe((), draw.order(len(shape)), draw.order(len(shape)))},
+        {
+            "axes": draw.maybe(
+                (), draw.order(len(shape)), draw.order(len(shape))
+            )
+        },
     )
 
 
@@ -140,7 +155,9 @@ def squeeze(draw: Draw, name: str) -> Drawn:
         axis - len(shape) * draw.chance(0.3)
         for axis in flat[: draw.integer(1, len(flat))]
     )
-    return Drawn([draw.data(shape)], {"axis": draw.maybe(None, some, some[0], some)})
+    return Drawn(
+        [draw.data(shape)], {"axis": draw.maybe(None, some, some[0], some)}
+    )
 
 
 @maker("_sparse_concat", cases=6)
@@ -154,7 +171,9 @@ def concat(draw: Draw, name: str) -> Drawn:
         if -len(shape) <= axis < len(shape):
             shape[axis] = draw.integer(1, 4)
         shapes.append(tuple(shape))
-    return Drawn([draw.data(each) for each in shapes], {"num_args": number, "dim": dim})
+    return Drawn(
+        [draw.data(each) for each in shapes], {"num_args": number, "dim": dim}
+    )
 
 
 @maker("_rnn_param_concat", cases=8)
@@ -172,7 +191,8 @@ def stack(draw: Draw, name: str) -> Drawn:
     shape, number = draw.shape(1, 4), draw.integer(1, 4)
     axis = draw.maybe(draw.integer(-len(shape) - 1, len(shape)))
     return Drawn(
-        [draw.data(shape) for _ in range(number)], {"num_args": number, "axis": axis}
+        [draw.data(shape) for _ in range(number)],
+        {"num_args": number, "axis": axis},
     )
 
 
@@ -180,21 +200,28 @@ def stack(draw: Draw, name: str) -> Drawn:
 def pad(draw: Draw, name: str) -> Drawn:
     """MXNet pads the spatial axes of images of 2 and 3 dimensions."""
     rank = draw.one(2, 2, 3)
-    shape, mode = draw.image(rank, most=6), draw.one("constant", "edge", "reflect")
+    shape, mode = (
+        draw.image(rank, most=6),
+        draw.one("constant", "edge", "reflect"),
+    )
     width = (0, 0, 0, 0, *(draw.integer(0, 2) for _ in range(2 * rank)))
     value = (
         {"constant_value": draw.maybe(0.0, draw.real(-2, 2))}
         if mode == "constant" or draw.chance(0.2)
         else {}
     )
-    return Drawn([draw.data(shape)], {"mode": mode, "pad_width": width, **value})
+    return Drawn(
+        [draw.data(shape)], {"mode": mode, "pad_width": width, **value}
+    )
 
 
 @maker("_sparse_slice", cases=8)
 @maker("slice", "crop", cases=24)
 def slice_(draw: Draw, name: str) -> Drawn:
     shape = draw.shape(1, 5, 6)
-    taken = [_range(draw, size) for size in shape[: draw.integer(1, len(shape))]]
+    taken = [
+        _range(draw, size) for size in shape[: draw.integer(1, len(shape))]
+    ]
     begin, end, step = zip(*taken, strict=True)
     return Drawn(
         [draw.data(shape)],
@@ -228,7 +255,11 @@ def slice_axis(draw: Draw, name: str) -> Drawn:
     begin = begin - size if draw.chance(0.3) else begin
     return Drawn(
         [draw.data(shape)],
-        {"axis": axis, "begin": begin, "end": size + 2 if draw.chance(0.1) else end},
+        {
+            "axis": axis,
+            "begin": begin,
+            "end": size + 2 if draw.chance(0.1) else end,
+        },
     )
 
 
@@ -350,7 +381,9 @@ def broadcast_to(draw: Draw, name: str) -> Drawn:
         0 if size == found and draw.chance(0.4) else size
         for size, found in zip(target, shape, strict=True)
     )
-    return Drawn([draw.data(shape)], {"shape": OMIT if draw.chance(0.1) else wanted})
+    return Drawn(
+        [draw.data(shape)], {"shape": OMIT if draw.chance(0.1) else wanted}
+    )
 
 
 @maker("broadcast_axis", "broadcast_axes", cases=10)
@@ -362,7 +395,9 @@ def broadcast_axis(draw: Draw, name: str) -> Drawn:
     if draw.chance(0.1):
         return Drawn([draw.data(shape)])
     if len(axes) == 1 and draw.chance(0.5):
-        return Drawn([draw.data(shape)], {"axis": axes[0], "size": draw.integer(1, 4)})
+        return Drawn(
+            [draw.data(shape)], {"axis": axes[0], "size": draw.integer(1, 4)}
+        )
     return Drawn(
         [draw.data(shape)],
         {"axis": axes, "size": tuple(draw.integer(1, 4) for _ in axes)},
@@ -380,7 +415,9 @@ def broadcast_like(draw: Draw, name: str) -> Drawn:
         )
     other, rank = draw.shape(1, 4), len(shape)
     left, right = draw.axis(rank), draw.axis(len(other))
-    shape = tuple(1 if axis == left % rank else size for axis, size in enumerate(shape))
+    shape = tuple(
+        1 if axis == left % rank else size for axis, size in enumerate(shape)
+    )
     return Drawn(
         [draw.data(shape), draw.data(other)],
         {"lhs_axes": (left,), "rhs_axes": (right,)},
@@ -416,7 +453,9 @@ def diag(draw: Draw, name: str) -> Drawn:
     return Drawn(
         [draw.data(shape)],
         {
-            "k": draw.maybe(0, 1 if min(shape) > 1 else 0, -1 if min(shape) > 1 else 0),
+            "k": draw.maybe(
+                0, 1 if min(shape) > 1 else 0, -1 if min(shape) > 1 else 0
+            ),
             **axes,
         },
     )

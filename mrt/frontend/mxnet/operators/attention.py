@@ -7,7 +7,10 @@ import math
 import onnx_ir as ir
 
 from mrt.frontend.mxnet.operator_call import OperatorCall
-from mrt.frontend.mxnet.operators.linear_algebra import move_axes, swap_last_axes
+from mrt.frontend.mxnet.operators.linear_algebra import (
+    move_axes,
+    swap_last_axes,
+)
 from mrt.frontend.mxnet.operators.registry import operator, positive
 
 HEADS = {"heads": positive()}
@@ -74,7 +77,8 @@ def _attended_values(
     shape = call.shape(attention)
     fits = len(shape) == 3 and (shape[0], shape[2]) == value_shape[:2]
     call.require(
-        fits, f"attention {shape} does not fit the values {value_shape} of all heads"
+        fits,
+        f"attention {shape} does not fit the values {value_shape} of all heads",
     )
     product = call.add("MatMul", attention, values)
     time_first = move_axes(call, product, [1, 0, 2])

@@ -34,7 +34,9 @@ def split_boxes(call: OperatorCall, boxes: ir.Value) -> list[ir.Value]:
     return call.add_all("Split", boxes, sizes, axis=axis, outputs=2)
 
 
-def _join_boxes(call: OperatorCall, first: ir.Value, second: ir.Value) -> ir.Value:
+def _join_boxes(
+    call: OperatorCall, first: ir.Value, second: ir.Value
+) -> ir.Value:
     return call.add("Concat", first, second, axis=call.rank(first) - 1)
 
 
@@ -214,7 +216,9 @@ def _priors(
     half_widths, half_heights = np.empty((2, len(shapes)), one)
     for index, (size, ratio) in enumerate(shapes):
         root = np.sqrt(one(ratio))
-        half_widths[index] = one(size) * one(height) / one(width) * root / one(2)
+        half_widths[index] = (
+            one(size) * one(height) / one(width) * root / one(2)
+        )
         half_heights[index] = one(size) / root / one(2)
     boxes = np.empty((height, width, len(shapes), 4), one)
     for corner, sign in ((0, -1), (2, 1)):
@@ -251,7 +255,9 @@ def roi_align(call: OperatorCall) -> ir.Value:
         f"rois of shape {call.shape(rois)}: expected five numbers a region",
     )
     column_counts = call.constant([1, 4])
-    image, regions = call.add_all("Split", rois, column_counts, axis=1, outputs=2)
+    image, regions = call.add_all(
+        "Split", rois, column_counts, axis=1, outputs=2
+    )
     image_indices = call.reshape(image, [-1])
     image_indices = call.add("Cast", image_indices, to=onnx.TensorProto.INT64)
     is_aligned = call.bool_attribute("aligned")

@@ -80,9 +80,9 @@ def _register(word: str, camel: str, binary: Binary) -> None:
     )  # _Greater_Equal
     operator(f"_{word}", parts, slots=("lhs", "rhs"))(same_shape)
     operator(f"broadcast_{word}", slots=("lhs", "rhs"))(broadcast)
-    operator(f"_{word}_scalar", f"_{camel}Scalar", attributes=scalar_attributes())(
-        with_number
-    )
+    operator(
+        f"_{word}_scalar", f"_{camel}Scalar", attributes=scalar_attributes()
+    )(with_number)
 
 
 def _register_all(
@@ -108,11 +108,14 @@ def where(call: OperatorCall) -> ir.Value:
     condition, x, y = call.inputs
     shape = call.shape(x)
     call.require(
-        shape == call.shape(y), f"shapes {shape} and {call.shape(y)} of x and y differ"
+        shape == call.shape(y),
+        f"shapes {shape} and {call.shape(y)} of x and y differ",
     )
     given = call.shape(condition)
     selects_rows = (
-        given != shape and given[:1] == shape[:1] and math.prod(given) == given[0]
+        given != shape
+        and given[:1] == shape[:1]
+        and math.prod(given) == given[0]
     )
     call.require(
         given == shape or selects_rows,

@@ -11,7 +11,11 @@ from mrt.frontend.mxnet import integer_dtypes
 from mrt.frontend.mxnet.graph_builder import MAX_ELEMENTS
 from mrt.frontend.mxnet.literals import parse_real
 from mrt.frontend.mxnet.operator_call import OperatorCall
-from mrt.frontend.mxnet.operators.casts import FLOATS, dtype_attribute, result_dtype
+from mrt.frontend.mxnet.operators.casts import (
+    FLOATS,
+    dtype_attribute,
+    result_dtype,
+)
 from mrt.frontend.mxnet.operators.registry import (
     Attribute,
     Handler,
@@ -28,13 +32,20 @@ from mrt.frontend.mxnet.operators.registry import (
 )
 from mrt.frontend.mxnet.params import Array
 
-CREATED: dict[str, Attribute] = {**ignored("ctx"), "dtype": dtype_attribute("float32")}
+CREATED: dict[str, Attribute] = {
+    **ignored("ctx"),
+    "dtype": dtype_attribute("float32"),
+}
 
 
-def _node(call: OperatorCall, numbers: Array, dtype: str = "float32") -> ir.Value:
+def _node(
+    call: OperatorCall, numbers: Array, dtype: str = "float32"
+) -> ir.Value:
     """The output of a node that holds a constant."""
     return integer_dtypes.mark(
-        call.add("Identity", call.array(numbers.astype(np.float32, copy=False))),
+        call.add(
+            "Identity", call.array(numbers.astype(np.float32, copy=False))
+        ),
         dtype,
     )
 
@@ -47,7 +58,9 @@ def _require_size(call: OperatorCall, elements: float) -> None:
     call.builder.require_space(elements)
 
 
-def _filled(call: OperatorCall, shape: tuple[int, ...], number: float) -> ir.Value:
+def _filled(
+    call: OperatorCall, shape: tuple[int, ...], number: float
+) -> ir.Value:
     known = bool(shape) and min(shape) >= 1
     call.require(
         known,
@@ -55,7 +68,9 @@ def _filled(call: OperatorCall, shape: tuple[int, ...], number: float) -> ir.Val
     )
     _require_size(call, math.prod(shape))
     dtype = result_dtype(call)
-    return _node(call, np.full(shape, _as_held(call, number, dtype), np.float32), dtype)
+    return _node(
+        call, np.full(shape, _as_held(call, number, dtype), np.float32), dtype
+    )
 
 
 def _as_held(call: OperatorCall, number: float, dtype: str) -> float:
@@ -64,7 +79,9 @@ def _as_held(call: OperatorCall, number: float, dtype: str) -> float:
         return number
     if dtype == "bool":
         return float(number != 0)
-    low, high = {"uint8": (0, 255), "int8": (-128, 127)}.get(dtype, (-(2**24), 2**24))
+    low, high = {"uint8": (0, 255), "int8": (-128, 127)}.get(
+        dtype, (-(2**24), 2**24)
+    )
     call.require(
         low <= number <= high,
         f"value={number} with dtype={dtype}: expected {low} to {high}",
@@ -81,7 +98,9 @@ def _fill(number: float) -> Handler:
     def handler(call: OperatorCall) -> ir.Value:
         shape = call.ints_attribute("shape")
         return _filled(
-            call, tuple(size or 1 for size in shape) if number == 0 else shape, number
+            call,
+            tuple(size or 1 for size in shape) if number == 0 else shape,
+            number,
         )
 
     return handler
@@ -104,7 +123,9 @@ for _name, _number in {
 )
 def full(call: OperatorCall) -> ir.Value:
     """One number everywhere."""
-    return _filled(call, call.ints_attribute("shape"), call.float_attribute("value"))
+    return _filled(
+        call, call.ints_attribute("shape"), call.float_attribute("value")
+    )
 
 
 def _fill_like(number: float) -> Handler:
@@ -134,7 +155,9 @@ def eye(call: OperatorCall) -> ir.Value:
     _require_size(call, rows * columns)
     return _node(
         call,
-        np.eye(rows, columns, max(-rows, min(columns, call.int_attribute("k")))),
+        np.eye(
+            rows, columns, max(-rows, min(columns, call.int_attribute("k")))
+        ),
         result_dtype(call),
     )
 
@@ -171,7 +194,9 @@ def arange(call: OperatorCall) -> ir.Value:
     size = (stop - start) / step
     _require_size(call, max(size, 1) * repeat)
     return _node(
-        call, _range(start, step, repeat, math.ceil(size) * repeat), result_dtype(call)
+        call,
+        _range(start, step, repeat, math.ceil(size) * repeat),
+        result_dtype(call),
     )
 
 

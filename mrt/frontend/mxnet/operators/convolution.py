@@ -35,7 +35,8 @@ def window_attribute(
         f"{name}={numbers} does not fit kernel={call.ints_attribute('kernel')}",
     )
     call.require(
-        min(numbers) >= least, f"{name}={numbers}: expected at least {least} each"
+        min(numbers) >= least,
+        f"{name}={numbers}: expected at least {least} each",
     )
     return list(numbers)
 
@@ -52,21 +53,30 @@ def require_image(call: OperatorCall, kernel: Sequence[int]) -> None:
 
 def require_layout(call: OperatorCall, spatial: int) -> None:
     """Require that many spatial axes of the layout, if one is given."""
-    layout, wanted = call.values["layout"], (LAYOUTS[spatial - 1], LAYOUTS[spatial + 2])
+    layout, wanted = (
+        call.values["layout"],
+        (LAYOUTS[spatial - 1], LAYOUTS[spatial + 2]),
+    )
     call.require(
         layout in (None, *wanted),
         f"layout={layout} for {spatial} spatial axes; expected {' or '.join(wanted)}",
     )
 
 
-def channels_first(call: OperatorCall, value: ir.Value, *, spatial: int) -> ir.Value:
+def channels_first(
+    call: OperatorCall, value: ir.Value, *, spatial: int
+) -> ir.Value:
     """The value, or a weight, with its last axis moved to 1 if the layout has channels last."""
     if call.values["layout"] not in LAYOUTS[3:]:
         return value
-    return call.add("Transpose", value, perm=[0, spatial + 1, *range(1, spatial + 1)])
+    return call.add(
+        "Transpose", value, perm=[0, spatial + 1, *range(1, spatial + 1)]
+    )
 
 
-def channels_back(call: OperatorCall, value: ir.Value, *, spatial: int) -> ir.Value:
+def channels_back(
+    call: OperatorCall, value: ir.Value, *, spatial: int
+) -> ir.Value:
     """The inverse of `channels_first`."""
     if call.values["layout"] not in LAYOUTS[3:]:
         return value
@@ -110,7 +120,9 @@ def _operands(call: OperatorCall, *, transposed: bool) -> _Operands:
         f"num_group={groups} does not divide num_filter={filters}",
     )
     outer, inner = (
-        (channels, filters // groups) if transposed else (filters, channels // groups)
+        (channels, filters // groups)
+        if transposed
+        else (filters, channels // groups)
     )
     last = call.values["layout"] in LAYOUTS[3:]
     stored = call.parameter(
@@ -173,14 +185,18 @@ def deconvolution(call: OperatorCall) -> ir.Value:
                 strict=True,
             )
         ]
-        surplus = [size - wanted for size, wanted in zip(full, target, strict=True)]
+        surplus = [
+            size - wanted for size, wanted in zip(full, target, strict=True)
+        ]
         call.require(
             min(surplus) >= 0,
             f"target_shape={tuple(target)} is larger than the full result {tuple(full)}",
         )
         pads = [(total + 1) // 2 for total in surplus]
         extra = [total % 2 for total in surplus]
-    below = all(more < stride for more, stride in zip(extra, strides, strict=True))
+    below = all(
+        more < stride for more, stride in zip(extra, strides, strict=True)
+    )
     call.require(
         below, f"adj={tuple(extra)}: expected less than stride={tuple(strides)}"
     )
@@ -193,6 +209,10 @@ def deconvolution(call: OperatorCall) -> ir.Value:
         "group": call.int_attribute("num_group"),
     }
     result = call.add(
-        "ConvTranspose", operands.data, operands.weight, *operands.bias, **attributes
+        "ConvTranspose",
+        operands.data,
+        operands.weight,
+        *operands.bias,
+        **attributes,
     )
     return channels_back(call, result, spatial=len(operands.kernel))

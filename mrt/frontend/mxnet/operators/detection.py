@@ -20,7 +20,11 @@ from mrt.frontend.mxnet.operators.registry import (
     real,
     reals,
 )
-from mrt.frontend.mxnet.suppression import SuppressionAttributes, next_above, suppress
+from mrt.frontend.mxnet.suppression import (
+    SuppressionAttributes,
+    next_above,
+    suppress,
+)
 
 FORMATS = ("corner", "center")
 FLOAT = onnx.TensorProto.FLOAT
@@ -34,7 +38,9 @@ def slice_range(
     return call.add("Slice", value, *bounds)
 
 
-def _gather_rows(call: OperatorCall, rows: ir.Value, indices: ir.Value) -> ir.Value:
+def _gather_rows(
+    call: OperatorCall, rows: ir.Value, indices: ir.Value
+) -> ir.Value:
     """For each sample the rows at its indices [batch, kept].
 
     An index equal to the number of rows gives a row of -1.
@@ -84,7 +90,9 @@ NMS: dict[str, Attribute] = {
 }
 
 
-@operator("_contrib_box_nms", "_contrib_box_non_maximum_suppression", attributes=NMS)
+@operator(
+    "_contrib_box_nms", "_contrib_box_non_maximum_suppression", attributes=NMS
+)
 def box_nms(call: OperatorCall) -> ir.Value:
     """The kept rows of each sample, best first, then rows of -1; the input if topk is 0."""
     call.require_rank(2)
@@ -129,7 +137,9 @@ def _column(call: OperatorCall, rows: ir.Value, name: str) -> ir.Value:
     """The column that an attribute names."""
     batch, count, width = call.shape(rows)
     index = call.int_attribute(name)
-    call.require(0 <= index < width, f"{name}={index} of rows of {width} numbers")
+    call.require(
+        0 <= index < width, f"{name}={index} of rows of {width} numbers"
+    )
     column = slice_range(call, rows, 2, index, index + 1)
     return call.reshape(column, [batch, count])
 
@@ -152,7 +162,9 @@ def _classes(call: OperatorCall, rows: ir.Value) -> ir.Value:
     return call.add("Where", is_background, own_class, shared_class)
 
 
-def _in_output_format(call: OperatorCall, rows: ir.Value, start: int) -> ir.Value:
+def _in_output_format(
+    call: OperatorCall, rows: ir.Value, start: int
+) -> ir.Value:
     """The rows with their boxes in the format of the output."""
     given = call.string_attribute("in_format")
     wanted = call.string_attribute("out_format")
@@ -215,7 +227,9 @@ def _decoded_boxes(call: OperatorCall, batch: int, count: int) -> ir.Value:
     anchors = call.inputs[2]
     offsets = call.reshape(call.inputs[1], [batch, count, 4])
     variances = call.floats_attribute("variances")
-    call.require(len(variances) == 4, f"variances={variances}: expected four numbers")
+    call.require(
+        len(variances) == 4, f"variances={variances}: expected four numbers"
+    )
     centers = to_center(call, call.reshape(anchors, [1, count, 4]))
     boxes = decode(call, offsets, centers, variances)
     if not call.bool_attribute("clip"):
@@ -253,7 +267,9 @@ def _suppressed(call: OperatorCall, found: _Candidates) -> ir.Value:
         gaps=True,
     )
     order = suppress(call, found.boxes, found.scores, classes, sort_only)
-    kept_indices = suppress(call, found.boxes, found.scores, classes, attributes)
+    kept_indices = suppress(
+        call, found.boxes, found.scores, classes, attributes
+    )
     is_kept = call.add("Less", kept_indices, call.index(count))
     if candidates < count:
         order, is_kept = _with_unsorted(call, found, order, is_kept)
@@ -284,5 +300,7 @@ def _indices_in_order(call: OperatorCall, found: _Candidates) -> ir.Value:
     scores = call.add("Cast", is_candidate, to=FLOAT)
     classes = _zeros_like(call, found.scores)
     count = call.shape(scores)[1]
-    attributes = SuppressionAttributes(count, count, least_score=1.0, overlap=1.0)
+    attributes = SuppressionAttributes(
+        count, count, least_score=1.0, overlap=1.0
+    )
     return suppress(call, found.boxes, scores, classes, attributes)

@@ -196,7 +196,9 @@ def _register(
 ) -> None:
     for target, names in table.items():
         if scalar:
-            operator(*names, attributes=scalar_attributes())(make(_binary(target)))
+            operator(*names, attributes=scalar_attributes())(
+                make(_binary(target))
+            )
         else:
             operator(*names, slots=("lhs", "rhs"))(make(_binary(target)))
 
@@ -222,7 +224,12 @@ def _bound(call: OperatorCall, number: float) -> ir.Value | None:
     return call.constant(number)
 
 
-@operator("add_n", "ElementWiseSum", attributes={"num_args": count()}, slots=all_inputs)
+@operator(
+    "add_n",
+    "ElementWiseSum",
+    attributes={"num_args": count()},
+    slots=all_inputs,
+)
 def add_n(call: OperatorCall) -> ir.Value:
     """A sum of tensors of one shape, from the first to the last."""
     shapes = {call.shape(value) for value in call.inputs}
@@ -235,7 +242,9 @@ def add_n(call: OperatorCall) -> ir.Value:
     return total
 
 
-@operator("identity", "_copy", "_copyto", "BlockGrad", "stop_gradient", "make_loss")
+@operator(
+    "identity", "_copy", "_copyto", "BlockGrad", "stop_gradient", "make_loss"
+)
 def identity(call: OperatorCall) -> ir.Value:
     """The input."""
     return call.add("Identity", call.data)

@@ -42,13 +42,17 @@ def as_integers(call: OperatorCall, index: ir.Value) -> ir.Value:
     return call.add("Cast", index, to=INT64)
 
 
-def inside(call: OperatorCall, index: ir.Value, size: int, mode: str) -> ir.Value:
+def inside(
+    call: OperatorCall, index: ir.Value, size: int, mode: str
+) -> ir.Value:
     """The index as an integer from 0 to size - 1, wrapped or clipped."""
     if mode == "wrap":
         integers = as_integers(call, index)
         return call.add("Mod", integers, call.index(size), fmod=0)
     largest = float(size - 1)
-    clipped = call.add("Clip", index, call.constant(0.0), call.constant(largest))
+    clipped = call.add(
+        "Clip", index, call.constant(0.0), call.constant(largest)
+    )
     return as_integers(call, clipped)
 
 

@@ -23,7 +23,9 @@ TRANSPOSES = {"transpose_a": boolean(False), "transpose_b": boolean(False)}
 PRODUCT: dict[str, Attribute] = {**TRANSPOSES, **ignored("forward_stype")}
 
 
-def move_axes(call: OperatorCall, value: ir.Value, order: Sequence[int]) -> ir.Value:
+def move_axes(
+    call: OperatorCall, value: ir.Value, order: Sequence[int]
+) -> ir.Value:
     """A Transpose, or the value itself where the order moves nothing."""
     if list(order) == sorted(order):
         return value
@@ -81,7 +83,9 @@ def dot(call: OperatorCall) -> ir.Value:
     return call.reshape(product, shape)
 
 
-def _require_matrices(call: OperatorCall, left: ir.Value, right: ir.Value) -> None:
+def _require_matrices(
+    call: OperatorCall, left: ir.Value, right: ir.Value
+) -> None:
     left_shape, right_shape = call.shape(left), call.shape(right)
     are_matrices = len(left_shape) >= 2 and len(right_shape) >= 2
     fits = are_matrices and left_shape[:-2] == right_shape[:-2]
@@ -92,7 +96,9 @@ def _require_matrices(call: OperatorCall, left: ir.Value, right: ir.Value) -> No
     )
 
 
-def _matrix_products(call: OperatorCall, left: ir.Value, right: ir.Value) -> ir.Value:
+def _matrix_products(
+    call: OperatorCall, left: ir.Value, right: ir.Value
+) -> ir.Value:
     """Products of the matrices in the same place, transposed as the attributes require."""
     _require_matrices(call, left, right)
     if call.bool_attribute("transpose_a"):
@@ -136,7 +142,8 @@ def _scaled_products(call: OperatorCall) -> tuple[ir.Value, list[int]]:
     ranks = sorted({call.rank(value) for value in call.inputs})
     found = " and ".join(str(rank) for rank in ranks)
     call.require(
-        len(ranks) == 1, f"inputs of {found} dimensions; expected the same number"
+        len(ranks) == 1,
+        f"inputs of {found} dimensions; expected the same number",
     )
     left = move_axes(call, call.inputs[0], order)
     right = move_axes(call, call.inputs[1], order)
@@ -154,7 +161,11 @@ def _to_original_order(
     return moved
 
 
-GEMM: dict[str, Attribute] = {**TRANSPOSES, "alpha": real(1.0), "axis": integer(-2)}
+GEMM: dict[str, Attribute] = {
+    **TRANSPOSES,
+    "alpha": real(1.0),
+    "axis": integer(-2),
+}
 
 
 @operator("_linalg_gemm2", "linalg_gemm2", attributes=GEMM, slots=("A", "B"))
@@ -201,7 +212,8 @@ def syrk(call: OperatorCall) -> ir.Value:
 
 
 @operator(
-    "diag", attributes={"k": integer(0), "axis1": integer(0), "axis2": integer(1)}
+    "diag",
+    attributes={"k": integer(0), "axis1": integer(0), "axis2": integer(1)},
 )
 def diag(call: OperatorCall) -> ir.Value:
     """The diagonal k to the right of the main one, as the last axis.
@@ -215,21 +227,34 @@ def diag(call: OperatorCall) -> ir.Value:
         return _diagonal_matrix(call, k)
     row_axis = call.axis_attribute("axis1")
     column_axis = call.axis_attribute("axis2")
-    call.require(row_axis != column_axis, f"axis1 and axis2 are both {row_axis}")
-    others = [axis for axis in range(len(shape)) if axis not in (row_axis, column_axis)]
-    positions = _diagonal_positions(call, shape[row_axis], shape[column_axis], k)
+    call.require(
+        row_axis != column_axis, f"axis1 and axis2 are both {row_axis}"
+    )
+    others = [
+        axis
+        for axis in range(len(shape))
+        if axis not in (row_axis, column_axis)
+    ]
+    positions = _diagonal_positions(
+        call, shape[row_axis], shape[column_axis], k
+    )
     moved = move_axes(call, call.data, [*others, row_axis, column_axis])
     other_sizes = [shape[axis] for axis in others]
-    flat = call.reshape(moved, [*other_sizes, shape[row_axis] * shape[column_axis]])
+    flat = call.reshape(
+        moved, [*other_sizes, shape[row_axis] * shape[column_axis]]
+    )
     return call.add("Gather", flat, call.array(positions), axis=len(others))
 
 
-def _diagonal_positions(call: OperatorCall, rows: int, columns: int, k: int) -> Array:
+def _diagonal_positions(
+    call: OperatorCall, rows: int, columns: int, k: int
+) -> Array:
     """The indices of diagonal k in a matrix flattened row by row."""
     top, left = max(-k, 0), max(k, 0)
     length = min(rows - top, columns - left)
     call.require(
-        length >= 1, f"k={k} is outside a matrix of {rows} rows and {columns} columns"
+        length >= 1,
+        f"k={k} is outside a matrix of {rows} rows and {columns} columns",
     )
     steps = np.arange(length, dtype=np.int64)
     return top * columns + left + steps * (columns + 1)

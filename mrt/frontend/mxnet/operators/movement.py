@@ -36,7 +36,9 @@ def concat(call: OperatorCall) -> ir.Value:
 
 
 @operator(
-    "stack", attributes={"num_args": count(), "axis": integer(0)}, slots=all_inputs
+    "stack",
+    attributes={"num_args": count(), "axis": integer(0)},
+    slots=all_inputs,
 )
 def stack(call: OperatorCall) -> ir.Value:
     """The inputs one after another along a new axis."""
@@ -55,7 +57,9 @@ def tile(call: OperatorCall) -> ir.Value:
     """The same as numpy.tile: the shorter of shape and reps gets ones in front."""
     shape = call.shape()
     reps = call.ints_attribute("reps")
-    call.require(min(reps, default=1) > 0, f"reps={reps}: expected positive numbers")
+    call.require(
+        min(reps, default=1) > 0, f"reps={reps}: expected positive numbers"
+    )
     missing_axes = max(len(reps) - len(shape), 0)
     missing_reps = max(len(shape) - len(reps), 0)
     data = call.data
@@ -65,7 +69,9 @@ def tile(call: OperatorCall) -> ir.Value:
     return call.add("Tile", data, repeats)
 
 
-@operator("repeat", attributes={"repeats": positive(), "axis": optional_integer()})
+@operator(
+    "repeat", attributes={"repeats": positive(), "axis": optional_integer()}
+)
 def repeat(call: OperatorCall) -> ir.Value:
     """Each element several times in a row along the axis.
 
@@ -94,7 +100,9 @@ def reverse(call: OperatorCall) -> ir.Value:
     axes = [call.axis(axis) for axis in given]
     if not axes:
         return call.add("Identity", call.data)
-    call.require(len(set(axes)) == len(axes), f"axis={given}: expected distinct axes")
+    call.require(
+        len(set(axes)) == len(axes), f"axis={given}: expected distinct axes"
+    )
     backwards = slice(None, None, -1)
     return slice_axes(call, dict.fromkeys(axes, backwards))
 
@@ -105,7 +113,8 @@ def broadcast_to(call: OperatorCall) -> ir.Value:
     shape = call.shape()
     wanted = call.ints_attribute("shape")
     call.require(
-        len(shape) == len(wanted), f"shape={wanted} for an input of shape {shape}"
+        len(shape) == len(wanted),
+        f"shape={wanted} for an input of shape {shape}",
     )
     result = [new or old for new, old in zip(wanted, shape, strict=True)]
     return _expand(call, result)
@@ -117,7 +126,8 @@ def _expand(call: OperatorCall, result: Sequence[int]) -> ir.Value:
     sizes = zip(shape, result, strict=True)
     fits = all(old in (1, new) and new > 0 for old, new in sizes)
     call.require(
-        fits, f"an input of shape {shape} cannot be broadcast to {tuple(result)}"
+        fits,
+        f"an input of shape {shape} cannot be broadcast to {tuple(result)}",
     )
     return call.add("Expand", call.data, call.constant(list(result)))
 
@@ -132,7 +142,8 @@ def broadcast_axis(call: OperatorCall) -> ir.Value:
     axes = call.ints_attribute("axis")
     sizes = call.ints_attribute("size")
     call.require(
-        len(axes) == len(sizes), f"axis={axes} and size={sizes} have different lengths"
+        len(axes) == len(sizes),
+        f"axis={axes} and size={sizes} have different lengths",
     )
     result = list(call.shape())
     for given, size in zip(axes, sizes, strict=True):
@@ -148,7 +159,10 @@ def broadcast_axis(call: OperatorCall) -> ir.Value:
 
 @operator(
     "broadcast_like",
-    attributes={"lhs_axes": optional_integers(), "rhs_axes": optional_integers()},
+    attributes={
+        "lhs_axes": optional_integers(),
+        "rhs_axes": optional_integers(),
+    },
     slots=("lhs", "rhs"),
 )
 def broadcast_like(call: OperatorCall) -> ir.Value:
@@ -184,7 +198,9 @@ def space_to_depth(call: OperatorCall) -> ir.Value:
     return _blocks(call, "SpaceToDepth", {})
 
 
-def _blocks(call: OperatorCall, name: str, attributes: dict[str, str]) -> ir.Value:
+def _blocks(
+    call: OperatorCall, name: str, attributes: dict[str, str]
+) -> ir.Value:
     call.require_rank(4, 4)
     block = call.int_attribute("block_size")
     _, channels, rows, columns = call.shape()
@@ -219,7 +235,9 @@ def pad(call: OperatorCall) -> ir.Value:
     call.require(min(width) >= 0, f"pad_width={width} is negative")
     mode = call.string_attribute("mode")
     if mode == "reflect":
-        fits = all(amount < shape[index // 2] for index, amount in enumerate(width))
+        fits = all(
+            amount < shape[index // 2] for index, amount in enumerate(width)
+        )
         call.require(
             fits,
             f"pad_width={width} reflects more than an input of shape {shape} has",

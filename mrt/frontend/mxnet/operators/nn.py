@@ -20,7 +20,9 @@ from mrt.frontend.mxnet.operators.registry import (
 
 def with_bias(values: Values) -> tuple[str, ...]:
     """The inputs: data and weight, and bias unless no_bias."""
-    return ("data", "weight") if values["no_bias"] else ("data", "weight", "bias")
+    return (
+        ("data", "weight") if values["no_bias"] else ("data", "weight", "bias")
+    )
 
 
 @operator(
@@ -85,7 +87,9 @@ ACTIVATIONS = {
 }
 
 
-@operator("Activation", attributes={"act_type": choice(*ACTIVATIONS, required=True)})
+@operator(
+    "Activation", attributes={"act_type": choice(*ACTIVATIONS, required=True)}
+)
 def activation(call: OperatorCall) -> ir.Value:
     """A function of each element."""
     return call.add(ACTIVATIONS[call.string_attribute("act_type")], call.data)
@@ -112,7 +116,9 @@ def leaky_relu(call: OperatorCall) -> ir.Value:
     """An activation; rrelu has the mean slope at inference, and elu the slope as alpha."""
     match call.string_attribute("act_type"):
         case "leaky":
-            return call.add("LeakyRelu", call.data, alpha=call.float_attribute("slope"))
+            return call.add(
+                "LeakyRelu", call.data, alpha=call.float_attribute("slope")
+            )
         case "rrelu":
             slope = (
                 call.float_attribute("lower_bound")
@@ -120,7 +126,9 @@ def leaky_relu(call: OperatorCall) -> ir.Value:
             ) / 2
             return call.add("LeakyRelu", call.data, alpha=slope)
         case "elu":
-            return call.add("Elu", call.data, alpha=call.float_attribute("slope"))
+            return call.add(
+                "Elu", call.data, alpha=call.float_attribute("slope")
+            )
         case "selu":
             return call.add("Selu", call.data)
         case "gelu":

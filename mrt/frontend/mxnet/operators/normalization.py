@@ -36,7 +36,13 @@ BATCH_NORM_SLOTS = ("data", "gamma", "beta", "moving_mean", "moving_var")
 
 SHARED_ATTRIBUTES = {
     name: BATCH_NORM[name]
-    for name in ("eps", "fix_gamma", "output_mean_var", "momentum", "use_global_stats")
+    for name in (
+        "eps",
+        "fix_gamma",
+        "output_mean_var",
+        "momentum",
+        "use_global_stats",
+    )
 }
 
 
@@ -96,7 +102,9 @@ def _batch_norm(call: OperatorCall, axis: int) -> ir.Value:
         order = _swapped(call.rank(), 1, axis)
         data = call.transpose(data, order)
     epsilon = call.float_attribute("eps")
-    result = call.add("BatchNormalization", data, gamma, *others, epsilon=epsilon)
+    result = call.add(
+        "BatchNormalization", data, gamma, *others, epsilon=epsilon
+    )
     if call.rank() == 1:
         return call.reshape(result, [size])
     return result if axis == 1 else call.transpose(result, order)
@@ -117,7 +125,11 @@ def instance_norm(call: OperatorCall) -> ir.Value:
     """InstanceNormalization: over all but batch and channel."""
     call.require_rank(3)
     channels = (call.shape()[1],)
-    operands = [call.data, call.parameter(1, channels), call.parameter(2, channels)]
+    operands = [
+        call.data,
+        call.parameter(1, channels),
+        call.parameter(2, channels),
+    ]
     return call.add(
         "InstanceNormalization", *operands, epsilon=call.float_attribute("eps")
     )
@@ -176,7 +188,9 @@ def layer_norm(call: OperatorCall) -> ir.Value:
     order = _swapped(last + 1, axis, last)
     data = call.data if axis == last else call.transpose(call.data, order)
     epsilon = call.float_attribute("eps")
-    result = call.add("LayerNormalization", data, gamma, beta, axis=-1, epsilon=epsilon)
+    result = call.add(
+        "LayerNormalization", data, gamma, beta, axis=-1, epsilon=epsilon
+    )
     return result if axis == last else call.transpose(result, order)
 
 

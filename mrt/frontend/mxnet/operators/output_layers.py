@@ -51,7 +51,9 @@ def softmax(call: OperatorCall) -> ir.Value:
     shape, length = call.shape(), call.inputs[1]
     rest = [*shape[:axis], *shape[axis + 1 :]]
     found = call.shape(length)
-    call.require([*found] == rest, f"length of shape {found}; expected {tuple(rest)}")
+    call.require(
+        [*found] == rest, f"length of shape {found}; expected {tuple(rest)}"
+    )
     place = np.arange(shape[axis], dtype=np.float32).reshape(
         [-1 if i == axis else 1 for i in range(len(shape))]
     )
@@ -59,7 +61,10 @@ def softmax(call: OperatorCall) -> ir.Value:
     inside = call.add("Less", call.array(place), lengths)
     among = call.add("Where", inside, _divided(call), call.constant(OUTSIDE))
     return call.add(
-        "Where", inside, call.add("Softmax", among, axis=axis), call.constant(0.0)
+        "Where",
+        inside,
+        call.add("Softmax", among, axis=axis),
+        call.constant(0.0),
     )
 
 
@@ -86,7 +91,8 @@ def _divided(call: OperatorCall) -> ir.Value:
     if temperature is None or temperature == 1:
         return call.data
     call.require(
-        temperature > 0, f"temperature={temperature}: expected a positive number"
+        temperature > 0,
+        f"temperature={temperature}: expected a positive number",
     )
     return call.add("Div", call.data, call.constant(temperature))
 
@@ -136,7 +142,9 @@ def softmax_output(call: OperatorCall) -> ir.Value:
         f"input of shape {call.shape()}: which axis is meant depends on how MXNet was built, "
         "unless exactly one of multi_output and preserve_shape is set",
     )
-    return call.add("Softmax", call.data, axis=1 if multiple or rank == 2 else rank - 1)
+    return call.add(
+        "Softmax", call.data, axis=1 if multiple or rank == 2 else rank - 1
+    )
 
 
 @operator(
@@ -170,7 +178,10 @@ def logistic_regression_output(call: OperatorCall) -> ir.Value:
     return call.add("Sigmoid", call.data)
 
 
-@operator("MakeLoss", attributes=ignored("grad_scale", "valid_thresh", "normalization"))
+@operator(
+    "MakeLoss",
+    attributes=ignored("grad_scale", "valid_thresh", "normalization"),
+)
 def make_loss(call: OperatorCall) -> ir.Value:
     """The input."""
     return call.add("Identity", call.data)

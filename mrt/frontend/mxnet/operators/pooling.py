@@ -46,7 +46,9 @@ POOLING: dict[str, Attribute] = {
         **POOLING,
         "pool_type": choice("max", "avg", "sum", "lp", default="max"),
         "p_value": optional_integer(),
-        "count_include_pad": Attribute(boolean(True).parse, True, none_allowed=True),
+        "count_include_pad": Attribute(
+            boolean(True).parse, True, none_allowed=True
+        ),
         "layout": choice(*LAYOUTS),
         **ignored("cudnn_off"),
     },
@@ -93,7 +95,10 @@ def _pool(
 
 @operator(
     "Pooling_v1",
-    attributes={**POOLING, "pool_type": choice("max", "avg", "sum", default="max")},
+    attributes={
+        **POOLING,
+        "pool_type": choice("max", "avg", "sum", default="max"),
+    },
 )
 def pooling_v1(call: OperatorCall) -> ir.Value:
     """The older Pooling, whose averages divide by the whole kernel.
@@ -112,7 +117,9 @@ def pooling_v1(call: OperatorCall) -> ir.Value:
     if kind != "max":
         averages = _averages(call, kind, windows, call.data, count_padding=True)
         return _append_zeros(call, windows, averages)
-    call.require(not any(windows.missing), "a window lies wholly in the padding")
+    call.require(
+        not any(windows.missing), "a window lies wholly in the padding"
+    )
     producer = call.data.producer()
     is_after_relu = producer is not None and producer.op_type == "Relu"
     call.require(
@@ -123,7 +130,9 @@ def pooling_v1(call: OperatorCall) -> ir.Value:
     return _max_pool(call, windows, call.data)
 
 
-def _max_pool(call: OperatorCall, windows: _Windows, data: ir.Value) -> ir.Value:
+def _max_pool(
+    call: OperatorCall, windows: _Windows, data: ir.Value
+) -> ir.Value:
     attributes = _attributes(windows, windows.pads, windows.end_pads)
     return call.add("MaxPool", data, **attributes)
 
@@ -133,7 +142,9 @@ def _pool_all(call: OperatorCall, kind: str, data: ir.Value) -> ir.Value:
     if kind == "sum":
         axes = call.constant([*range(2, call.rank(data))])
         return call.add("ReduceSum", data, axes, keepdims=1)
-    return call.add("GlobalMaxPool" if kind == "max" else "GlobalAveragePool", data)
+    return call.add(
+        "GlobalMaxPool" if kind == "max" else "GlobalAveragePool", data
+    )
 
 
 @dataclass(frozen=True)
@@ -159,7 +170,9 @@ def _windows(call: OperatorCall, data: ir.Value) -> _Windows:
     pads = window_attribute(call, "pad", 0, 0)
     windows = _Windows(kernel, strides, pads, [], [], [])
     sizes = call.shape(data)[2:]
-    for size, window, stride, pad in zip(sizes, kernel, strides, pads, strict=True):
+    for size, window, stride, pad in zip(
+        sizes, kernel, strides, pads, strict=True
+    ):
         padded = size + 2 * pad
         call.require(
             window <= padded, f"kernel={tuple(kernel)} exceeds the padded input"
@@ -201,7 +214,9 @@ def _pool_windows(
     A maximum over an empty window is refused: in MXNet it is the least float.
     """
     if kind == "max":
-        call.require(not any(windows.missing), "a window lies wholly in the padding")
+        call.require(
+            not any(windows.missing), "a window lies wholly in the padding"
+        )
         return _max_pool(call, windows, data)
     if kind == "sum" or call.values["count_include_pad"] is False:
         pooled = _averages(call, kind, windows, data, count_padding=False)
@@ -210,7 +225,9 @@ def _pool_windows(
     return _append_zeros(call, windows, pooled)
 
 
-def _append_zeros(call: OperatorCall, windows: _Windows, pooled: ir.Value) -> ir.Value:
+def _append_zeros(
+    call: OperatorCall, windows: _Windows, pooled: ir.Value
+) -> ir.Value:
     """0 for each window that holds nothing."""
     if not any(windows.missing):
         return pooled
@@ -258,5 +275,9 @@ def _padded(call: OperatorCall, windows: _Windows, data: ir.Value) -> ir.Value:
     """The data with zeros around, as many as `pad` requires."""
     pads = [0, 0, *windows.pads]
     return call.add(
-        "Pad", data, call.constant(pads + pads), call.constant(0.0), mode="constant"
+        "Pad",
+        data,
+        call.constant(pads + pads),
+        call.constant(0.0),
+        mode="constant",
     )

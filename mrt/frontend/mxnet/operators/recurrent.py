@@ -101,7 +101,8 @@ def rnn(call: OperatorCall) -> list[ir.Value]:
     if not call.bool_attribute("state_outputs"):
         return [value]
     joined = [
-        call.add("Concat", *states, axis=0) for states in zip(*last_states, strict=True)
+        call.add("Concat", *states, axis=0)
+        for states in zip(*last_states, strict=True)
     ]
     return [value, *joined]
 
@@ -123,7 +124,9 @@ class _Layers:
         shape = (layers * self.directions, self.batch, self.size)
         self.states = [self._state(value, shape) for value in call.inputs[2:]]
 
-    def _state(self, value: ir.Value, expected: tuple[int, int, int]) -> ir.Value:
+    def _state(
+        self, value: ir.Value, expected: tuple[int, int, int]
+    ) -> ir.Value:
         """A state for the whole batch; a state of one sample is repeated.
 
         The file has a batch of 1 where it leaves the batch unknown.
@@ -134,7 +137,9 @@ class _Layers:
         if shape == (expected[0], 1, expected[2]):
             target = self.call.constant(list(expected))
             return self.call.add("Expand", value, target)
-        self.call.refuse(f"input {value.name!r} has shape {shape}; expected {expected}")
+        self.call.refuse(
+            f"input {value.name!r} has shape {shape}; expected {expected}"
+        )
 
     def _input_size(self, layer: int) -> int:
         return self.features if layer == 0 else self.size * self.directions

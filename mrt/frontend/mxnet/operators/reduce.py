@@ -39,7 +39,9 @@ def _given_axes(call: OperatorCall, name: str = "axis") -> list[int]:
     """The axes of an attribute in order; all axes where it is empty."""
     given = call.ints_attribute(name)
     axes = [call.axis(axis) for axis in given]
-    call.require(len(set(axes)) == len(axes), f"{name}={given} names an axis twice")
+    call.require(
+        len(set(axes)) == len(axes), f"{name}={given} names an axis twice"
+    )
     return sorted(axes) or [*range(call.rank())]
 
 
@@ -61,7 +63,9 @@ def reduce_axes(
     rank = call.rank()
     is_full = len(axes) == rank
     axes_constant = call.constant(list(axes))
-    reduced = call.add(target, value, axes_constant, keepdims=int(keep or is_full))
+    reduced = call.add(
+        target, value, axes_constant, keepdims=int(keep or is_full)
+    )
     if is_full and not keep and rank > 1:
         return call.reshape(reduced, [1])
     return reduced
@@ -88,7 +92,9 @@ def _reduction_without_nan(target: str, neutral: float) -> Handler:
 for _target, _names in REDUCTIONS.items():
     operator(*_names, attributes=ATTRIBUTES)(_reduction(_target))
 for _name, (_target, _neutral) in WITHOUT_NAN.items():
-    operator(_name, attributes=ATTRIBUTES)(_reduction_without_nan(_target, _neutral))
+    operator(_name, attributes=ATTRIBUTES)(
+        _reduction_without_nan(_target, _neutral)
+    )
 
 
 @operator(
@@ -118,7 +124,9 @@ def norm(call: OperatorCall) -> ir.Value:
 )
 def moments(call: OperatorCall) -> list[ir.Value]:
     """The mean, and the mean of the squared distances to it."""
-    call.require(bool(call.ints_attribute("axes")), "no axes, which MXNet refuses")
+    call.require(
+        bool(call.ints_attribute("axes")), "no axes, which MXNet refuses"
+    )
     axes = _given_axes(call, "axes")
     center = call.add("ReduceMean", call.data, call.constant(axes), keepdims=1)
     distance = call.add("Sub", call.data, center)

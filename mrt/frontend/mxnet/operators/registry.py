@@ -103,14 +103,18 @@ def read_attributes(
     declared: Mapping[str, Attribute], texts: Mapping[str, str]
 ) -> tuple[Values, list[str]]:
     """The value of every declared attribute, and all problems."""
-    troubles = [f"unknown attribute {name!r}" for name in texts if name not in declared]
+    troubles = [
+        f"unknown attribute {name!r}" for name in texts if name not in declared
+    ]
     values: dict[str, Literal] = {}
     for name, attribute in declared.items():
         if name in texts:
             try:
                 values[name] = attribute.read(texts[name])
             except ValueError as error:
-                troubles.append(f"attribute {name}={texts[name][:100]!r}: {error}")
+                troubles.append(
+                    f"attribute {name}={texts[name][:100]!r}: {error}"
+                )
         elif attribute.required:
             troubles.append(f"attribute {name!r} is missing")
         else:
@@ -211,7 +215,11 @@ def choice(
 ) -> Attribute:
     """One of the supported words."""
     return Attribute(
-        str.strip, default, required=required, only=known, none_allowed=not required
+        str.strip,
+        default,
+        required=required,
+        only=known,
+        none_allowed=not required,
     )
 
 

@@ -72,7 +72,9 @@ def up_sampling(call: OperatorCall) -> ir.Value:
     return total
 
 
-def _nearest(call: OperatorCall, value: ir.Value, target: list[int]) -> ir.Value:
+def _nearest(
+    call: OperatorCall, value: ir.Value, target: list[int]
+) -> ir.Value:
     rows, columns = call.shape(value)[2:]
     factor = target[0] // rows
     call.require(
@@ -149,12 +151,19 @@ def bilinear_resize(call: OperatorCall) -> ir.Value:
     call.require_rank(4, 4)
     batch, channels, rows, columns = call.shape()
     sizes = [_size(call, 2, "height", rows), _size(call, 3, "width", columns)]
-    call.require(min(sizes) >= 1, f"a result of {sizes[0]} rows and {sizes[1]} columns")
+    call.require(
+        min(sizes) >= 1, f"a result of {sizes[0]} rows and {sizes[1]} columns"
+    )
     if sizes == [rows, columns]:
         return call.add("Identity", call.data)
     halves = "pytorch_half_pixel" if min(sizes) == 1 else "half_pixel"
-    coordinates = "align_corners" if call.bool_attribute("align_corners") else halves
-    attributes = {"mode": "linear", "coordinate_transformation_mode": coordinates}
+    coordinates = (
+        "align_corners" if call.bool_attribute("align_corners") else halves
+    )
+    attributes = {
+        "mode": "linear",
+        "coordinate_transformation_mode": coordinates,
+    }
     return call.add(
         "Resize",
         call.data,
@@ -174,7 +183,9 @@ def _size(call: OperatorCall, axis: int, name: str, found: int) -> int:
     match mode:
         case "like":
             like = call.shape(call.inputs[1])
-            call.require(len(like) == 4, f"like of shape {like}: expected 4 dimensions")
+            call.require(
+                len(like) == 4, f"like of shape {like}: expected 4 dimensions"
+            )
             return like[axis]
         case "size" if scale is None:
             return call.int_attribute(name)
@@ -184,7 +195,9 @@ def _size(call: OperatorCall, axis: int, name: str, found: int) -> int:
                 f"mode={mode}: scale_{name}={scale}",
             )
             assert scale is not None
-            times = float(np.float32(scale))  # MXNet multiplies in single precision
+            times = float(
+                np.float32(scale)
+            )  # MXNet multiplies in single precision
             even = mode == "size" or found % 2 == 0
             return (
                 int(np.float32(found * times))
@@ -200,7 +213,9 @@ def _size(call: OperatorCall, axis: int, name: str, found: int) -> int:
 MOST_ENTRIES = 2**20  # of a matrix that averages whole pictures at once
 
 
-@operator("_contrib_AdaptiveAvgPooling2D", attributes={"output_size": integers()})
+@operator(
+    "_contrib_AdaptiveAvgPooling2D", attributes={"output_size": integers()}
+)
 def adaptive_average_pooling(call: OperatorCall) -> ir.Value:
     """Averages over bins of each channel.
 

@@ -44,12 +44,15 @@ def _time_axis(call: OperatorCall) -> int:
         lengths = call.shape(call.inputs[1])
         batch = call.shape()[1 - axis]
         call.require(
-            lengths == (batch,), f"lengths of shape {lengths}; expected ({batch},)"
+            lengths == (batch,),
+            f"lengths of shape {lengths}; expected ({batch},)",
         )
     return axis
 
 
-def _compare_lengths(call: OperatorCall, comparison: str, axis: int) -> ir.Value:
+def _compare_lengths(
+    call: OperatorCall, comparison: str, axis: int
+) -> ir.Value:
     """The length of every sequence compared with the steps 1, 2, 3, ... of time."""
     shape = call.shape()
     step_shape, batch_shape = [1] * len(shape), [1] * len(shape)
@@ -60,7 +63,9 @@ def _compare_lengths(call: OperatorCall, comparison: str, axis: int) -> ir.Value
     return call.add(comparison, lengths, call.array(steps.reshape(step_shape)))
 
 
-@operator("SequenceMask", attributes={**SEQUENCE, "value": real(0.0)}, slots=_slots)
+@operator(
+    "SequenceMask", attributes={**SEQUENCE, "value": real(0.0)}, slots=_slots
+)
 def sequence_mask(call: OperatorCall) -> ir.Value:
     """A number after the end of a sequence: step t, counted from 1, exists if t <= length."""
     axis = _time_axis(call)
@@ -87,7 +92,8 @@ def sequence_last(call: OperatorCall) -> ir.Value:
 def sequence_reverse(call: OperatorCall) -> ir.Value:
     """Every sequence from its last step to its first; steps after its end stay."""
     call.require(
-        call.int_attribute("axis") == 0, "axis=1, which MXNet refuses; expected 0"
+        call.int_attribute("axis") == 0,
+        "axis=1, which MXNet refuses; expected 0",
     )
     _time_axis(call)
     if len(call.inputs) == 1:
@@ -95,4 +101,6 @@ def sequence_reverse(call: OperatorCall) -> ir.Value:
         bounds = [call.constant([number]) for number in (-1, -(2**31), 0, -1)]
         return call.add("Slice", call.data, *bounds)
     lengths = as_integers(call, call.inputs[1])
-    return call.add("ReverseSequence", call.data, lengths, time_axis=0, batch_axis=1)
+    return call.add(
+        "ReverseSequence", call.data, lengths, time_axis=0, batch_axis=1
+    )

@@ -56,7 +56,11 @@ def reshape(call: OperatorCall) -> ir.Value:
 
 
 def _reshaped(
-    call: OperatorCall, shape: Sequence[int], codes: Sequence[int], *, reverse: bool
+    call: OperatorCall,
+    shape: Sequence[int],
+    codes: Sequence[int],
+    *,
+    reverse: bool,
 ) -> list[int]:
     """The new shape; `reverse` reads the codes backwards, with the numbers of -4 in front of it."""
     if not reverse:
@@ -76,7 +80,9 @@ def _forward(
         code = codes[position]
         dimensions = shape[read : read + {-2: len(shape), -3: 2}.get(code, 1)]
         read += len(dimensions)
-        enough = code > 0 or len(dimensions) >= {-1: 0, -2: 0, -3: 2}.get(code, 1)
+        enough = code > 0 or len(dimensions) >= {-1: 0, -2: 0, -3: 2}.get(
+            code, 1
+        )
         call.require(
             enough,
             f"shape={tuple(codes)} names more dimensions than {tuple(shape)} has",
@@ -108,7 +114,9 @@ def _forward(
     return result
 
 
-def _split(call: OperatorCall, dimension: int, parts: Sequence[int]) -> list[int]:
+def _split(
+    call: OperatorCall, dimension: int, parts: Sequence[int]
+) -> list[int]:
     call.require(
         len(parts) == 2 and tuple(parts) != (-1, -1),
         "-4 in shape needs two numbers after it, one known",
@@ -182,12 +190,15 @@ def transpose(call: OperatorCall) -> ir.Value:
     rank = len(call.shape())
     axes = call.ints_attribute("axes") or tuple(reversed(range(rank)))
     call.require(
-        sorted(axes) == [*range(rank)], f"axes={axes} is no order of {rank} dimensions"
+        sorted(axes) == [*range(rank)],
+        f"axes={axes} is no order of {rank} dimensions",
     )
     return call.add("Transpose", call.data, perm=list(axes))
 
 
-@operator("SwapAxis", "swapaxes", attributes={"dim1": integer(0), "dim2": integer(0)})
+@operator(
+    "SwapAxis", "swapaxes", attributes={"dim1": integer(0), "dim2": integer(0)}
+)
 def swap_axis(call: OperatorCall) -> ir.Value:
     """Exchange two axes."""
     first = call.axis_attribute("dim1")
@@ -197,7 +208,9 @@ def swap_axis(call: OperatorCall) -> ir.Value:
     return call.add("Transpose", call.data, perm=axes)
 
 
-@operator("expand_dims", attributes={"axis": Attribute(parse_integer, required=True)})
+@operator(
+    "expand_dims", attributes={"axis": Attribute(parse_integer, required=True)}
+)
 def expand_dims(call: OperatorCall) -> ir.Value:
     """A new axis of size 1."""
     shape = list(call.shape())
@@ -218,6 +231,8 @@ def squeeze(call: OperatorCall) -> ir.Value:
         all(shape[axis] == 1 for axis in axes),
         f"axis={given} of shape {shape} is not of size 1",
     )
-    call.require(every or len(axes) == len(given), f"axis={given} names an axis twice")
+    call.require(
+        every or len(axes) == len(given), f"axis={given} names an axis twice"
+    )
     kept = [size for axis, size in enumerate(shape) if axis not in axes]
     return call.reshape(call.data, kept or [1])

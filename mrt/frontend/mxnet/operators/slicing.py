@@ -36,7 +36,9 @@ def slice_axes(
         begins.append(begin)
         ends.append(end if end >= 0 else -shape[axis] - 1)
         steps.append(step)
-    operands = [call.constant(numbers) for numbers in (begins, ends, [*taken], steps)]
+    operands = [
+        call.constant(numbers) for numbers in (begins, ends, [*taken], steps)
+    ]
     return call.add("Slice", value, *operands)
 
 
@@ -44,7 +46,11 @@ def slice_axes(
     "slice",
     "crop",
     "_sparse_slice",
-    attributes={"begin": indices(), "end": indices(), "step": indices(required=False)},
+    attributes={
+        "begin": indices(),
+        "end": indices(),
+        "step": indices(required=False),
+    },
 )
 def slice_(call: OperatorCall) -> ir.Value:
     """The same as in numpy, on the first axes; None is the default of each bound."""
@@ -88,12 +94,15 @@ def slice_axis(call: OperatorCall) -> ir.Value:
     elif end < 0:
         end += size
     call.require(
-        0 <= begin < end <= size, f"begin={begin}, end={end} on an axis of size {size}"
+        0 <= begin < end <= size,
+        f"begin={begin}, end={end} on an axis of size {size}",
     )
     return slice_axes(call, {axis: slice(begin, end)})
 
 
-@operator("slice_like", attributes={"axes": integers()}, slots=("data", "shape_like"))
+@operator(
+    "slice_like", attributes={"axes": integers()}, slots=("data", "shape_like")
+)
 def slice_like(call: OperatorCall) -> ir.Value:
     """The first elements of each axis (of all, if none is given), as many as the other input has.
 
@@ -183,13 +192,22 @@ def split_v2(call: OperatorCall) -> list[ir.Value]:
 
     The first index is 0. Where sections differ in size, the first ones are longer.
     """
-    sections, begins = call.int_attribute("sections"), call.ints_attribute("indices")
+    sections, begins = (
+        call.int_attribute("sections"),
+        call.ints_attribute("indices"),
+    )
     size = call.shape()[call.axis_attribute()]
     if sections:
-        call.require(sections <= size, f"sections={sections} on an axis of size {size}")
+        call.require(
+            sections <= size, f"sections={sections} on an axis of size {size}"
+        )
         least, longer = divmod(size, sections)
         return _parts(
-            call, [index * least + min(index, longer) for index in range(sections + 1)]
+            call,
+            [
+                index * least + min(index, longer)
+                for index in range(sections + 1)
+            ],
         )
     bounds = [*begins, size]
     is_ascending = all(begin < end for begin, end in pairwise(bounds))
@@ -204,7 +222,8 @@ def _parts(call: OperatorCall, bounds: list[int]) -> list[ir.Value]:
     axis = call.axis_attribute()
     shape = call.shape()
     parts = [
-        slice_axes(call, {axis: slice(begin, end)}) for begin, end in pairwise(bounds)
+        slice_axes(call, {axis: slice(begin, end)})
+        for begin, end in pairwise(bounds)
     ]
     if not call.bool_attribute("squeeze_axis"):
         return parts
@@ -254,11 +273,17 @@ def crop(call: OperatorCall) -> ir.Value:
     )
     if call.bool_attribute("center_crop"):
         offset = (rows - size[0]) // 2, (columns - size[1]) // 2
-    inside = 0 <= offset[0] <= rows - size[0] and 0 <= offset[1] <= columns - size[1]
+    inside = (
+        0 <= offset[0] <= rows - size[0] and 0 <= offset[1] <= columns - size[1]
+    )
     call.require(
-        inside, f"offset={offset}, h_w={size} leaves an input of shape {call.shape()}"
+        inside,
+        f"offset={offset}, h_w={size} leaves an input of shape {call.shape()}",
     )
     return slice_axes(
         call,
-        {2 + axis: slice(offset[axis], offset[axis] + size[axis]) for axis in (0, 1)},
+        {
+            2 + axis: slice(offset[axis], offset[axis] + size[axis])
+            for axis in (0, 1)
+        },
     )

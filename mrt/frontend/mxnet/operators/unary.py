@@ -185,7 +185,8 @@ def smooth_l1(call: OperatorCall) -> ir.Value:
 
 
 @operator(
-    "_contrib_quadratic", attributes={"a": real(0.0), "b": real(0.0), "c": real(0.0)}
+    "_contrib_quadratic",
+    attributes={"a": real(0.0), "b": real(0.0), "c": real(0.0)},
 )
 def quadratic(call: OperatorCall) -> ir.Value:
     """(a * x + b) * x + c."""

@@ -17,20 +17,30 @@ WIDEST_TABLE = 1 << 16  # from the least key of a LabelEncoder to the greatest
 _TEXT = "text; encode it outside, and begin the model behind it"
 
 
-def constant(s: ProtoPatch, values: Any, kind: type[np.generic] = np.float32) -> str:
+def constant(
+    s: ProtoPatch, values: Any, kind: type[np.generic] = np.float32
+) -> str:
     """A constant of this type."""
-    return s.add("Constant", value=numpy_helper.from_array(np.array(values, kind)))
+    return s.add(
+        "Constant", value=numpy_helper.from_array(np.array(values, kind))
+    )
 
 
 def refuse(node: onnx.NodeProto, trouble: str) -> Unsupported:
     """The error that names a node."""
-    return Unsupported([f"{node.name or node.output[0]} ({node.op_type}): {trouble}"])
+    return Unsupported(
+        [f"{node.name or node.output[0]} ({node.op_type}): {trouble}"]
+    )
 
 
 def word(attributes: Attributes, name: str, default: str) -> str:
     """An attribute that is text."""
     value = attributes.get(name, default)
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    return (
+        value.decode(errors="replace")
+        if isinstance(value, bytes)
+        else str(value)
+    )
 
 
 def decompose_normalizer(s: ProtoPatch, attributes: Attributes) -> None:
@@ -89,7 +99,9 @@ def decompose_binarizer(s: ProtoPatch, attributes: Attributes) -> None:
 
 def decompose_vectorizer(s: ProtoPatch, attributes: Attributes) -> None:
     """Columns side by side."""
-    columns = [s.add("Cast", name, to=onnx.TensorProto.FLOAT) for name in s.node.input]
+    columns = [
+        s.add("Cast", name, to=onnx.TensorProto.FLOAT) for name in s.node.input
+    ]
     s.add("Concat", *columns, axis=1)
 
 
@@ -115,12 +127,16 @@ def decompose_label_encoder(s: ProtoPatch, attributes: Attributes) -> None:
     s.add("Gather", constant(s, table, table.dtype.type), index, axis=0)
 
 
-def _pairs(node: onnx.NodeProto, attributes: Attributes) -> tuple[Any, Any, Any]:
+def _pairs(
+    node: onnx.NodeProto, attributes: Attributes
+) -> tuple[Any, Any, Any]:
     """The keys, the values and the default, which are numbers."""
     keys = _numbers(node, attributes, "keys")
     values = _numbers(node, attributes, "values")
     if "default_tensor" in attributes:
-        default = numpy_helper.to_array(attributes["default_tensor"]).reshape(-1)[0]
+        default = numpy_helper.to_array(attributes["default_tensor"]).reshape(
+            -1
+        )[0]
     elif values.dtype == np.int64:
         default = attributes.get("default_int64", -1)
     else:
@@ -133,7 +149,9 @@ def _numbers(node: onnx.NodeProto, attributes: Attributes, role: str) -> Any:
     tensor = attributes.get(f"{role}_tensor")
     if tensor is not None and tensor.data_type != onnx.TensorProto.STRING:
         array = numpy_helper.to_array(tensor).reshape(-1)
-        return array.astype(np.int64 if array.dtype.kind in "iu" else np.float32)
+        return array.astype(
+            np.int64 if array.dtype.kind in "iu" else np.float32
+        )
     if f"{role}_int64s" in attributes:
         return np.array(attributes[f"{role}_int64s"], np.int64)
     if f"{role}_floats" in attributes:

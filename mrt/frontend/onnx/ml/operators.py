@@ -64,7 +64,9 @@ def _regressor(s: ProtoPatch, attributes: Attributes) -> None:
 def _classifier(s: ProtoPatch, attributes: Attributes) -> None:
     """The label of the greatest sum, and the sums, or what is made of them."""
     labels = _labels(s, attributes, "classlabels_ints")
-    if len(labels) < 2 or len(attributes.get("intercepts", labels)) != len(labels):
+    if len(labels) < 2 or len(attributes.get("intercepts", labels)) != len(
+        labels
+    ):
         raise refuse(
             s.node,
             f"{len(labels)} labels; expected two or more, and a row of coefficients for each",
@@ -76,12 +78,21 @@ def _choose(
     s: ProtoPatch, attributes: Attributes, sums: str, labels: Sequence[int]
 ) -> None:
     transform = word(attributes, "post_transform", "NONE")
-    functions = {"NONE": "Identity", "SOFTMAX": "Softmax", "LOGISTIC": "Sigmoid"}
+    functions = {
+        "NONE": "Identity",
+        "SOFTMAX": "Softmax",
+        "LOGISTIC": "Sigmoid",
+    }
     if transform not in functions:
         raise refuse(
-            s.node, f"post_transform={transform}; expected {', '.join(functions)}"
+            s.node,
+            f"post_transform={transform}; expected {', '.join(functions)}",
         )
-    s.add(functions[transform], sums, **({"axis": 1} if transform == "SOFTMAX" else {}))
+    s.add(
+        functions[transform],
+        sums,
+        **({"axis": 1} if transform == "SOFTMAX" else {}),
+    )
     s.made[-1].output[0] = s.node.output[1]
     places = s.add("ArgMax", sums, axis=1, keepdims=0)
     s.add("Gather", constant(s, labels, np.int64), places, axis=0)
@@ -109,8 +120,12 @@ def _feature_extractor(s: ProtoPatch, attributes: Attributes) -> None:
     s.add("Gather", rows, places, axis=1)
 
 
-def _trees(s: ProtoPatch, attributes: Attributes, role: str, results: int) -> str:
-    base = np.array(attributes.get("base_values", np.zeros(results)), np.float32)
+def _trees(
+    s: ProtoPatch, attributes: Attributes, role: str, results: int
+) -> str:
+    base = np.array(
+        attributes.get("base_values", np.zeros(results)), np.float32
+    )
     found = read_trees(attributes, role, results)
     if isinstance(found, str) or base.size != results:
         raise refuse(
@@ -124,7 +139,10 @@ def _trees(s: ProtoPatch, attributes: Attributes, role: str, results: int) -> st
 
 def _tree_regressor(s: ProtoPatch, attributes: Attributes) -> None:
     """The sum of what the leaves say."""
-    for name, expected in (("post_transform", "NONE"), ("aggregate_function", "SUM")):
+    for name, expected in (
+        ("post_transform", "NONE"),
+        ("aggregate_function", "SUM"),
+    ):
         if (found := word(attributes, name, expected)) != expected:
             raise refuse(s.node, f"{name}={found}; expected {expected}")
     _trees(s, attributes, "target", int(attributes.get("n_targets", 1)))
@@ -153,15 +171,21 @@ def _choose_of_two(
     """One sum: a share between 0 and 1 where no weight is negative, else a number to either side of 0."""
     transform = word(attributes, "post_transform", "NONE")
     if transform not in ("NONE", "LOGISTIC"):
-        raise refuse(s.node, f"post_transform={transform}; expected NONE or LOGISTIC")
+        raise refuse(
+            s.node, f"post_transform={transform}; expected NONE or LOGISTIC"
+        )
     ids = [0] * len(attributes["class_ids"])
     total = _trees(s, {**attributes, "class_ids": ids}, "class", 1)
     share = min(attributes.get("class_weights", ()), default=0.0) >= 0
     if transform == "LOGISTIC":
-        both = [s.add("Sigmoid", value) for value in (s.add("Neg", total), total)]
+        both = [
+            s.add("Sigmoid", value) for value in (s.add("Neg", total), total)
+        ]
     else:
         both = [
-            s.add("Sub", constant(s, 1.0), total) if share else s.add("Neg", total),
+            s.add("Sub", constant(s, 1.0), total)
+            if share
+            else s.add("Neg", total),
             total,
         ]
     s.add("Concat", *both, axis=1)
@@ -181,7 +205,9 @@ def _labels(s: ProtoPatch, attributes: Attributes, name: str) -> Sequence[int]:
     if not texts:
         return tuple(attributes.get(name, ()))
     s.notes.append(
-        _meaning(s.node.output[0], [item.decode(errors="replace") for item in texts])
+        _meaning(
+            s.node.output[0], [item.decode(errors="replace") for item in texts]
+        )
     )
     return range(len(texts))
 
@@ -194,13 +220,17 @@ def _meaning(output: str, texts: Sequence[str]) -> str:
 
 
 def _support_vectors(s: ProtoPatch, attributes: Attributes) -> None:
-    decompose_classifier(s, attributes, _labels(s, attributes, "classlabels_ints"))
+    decompose_classifier(
+        s, attributes, _labels(s, attributes, "classlabels_ints")
+    )
 
 
 ANY = 1 << 16  # operands
 
 # What spells an operator, and how many operands it has at most.
-ML_OPERATORS: dict[str, tuple[Callable[[ProtoPatch, Attributes], None], int]] = {
+ML_OPERATORS: dict[
+    str, tuple[Callable[[ProtoPatch, Attributes], None], int]
+] = {
     "ArrayFeatureExtractor": (_feature_extractor, 2),
     "Binarizer": (decompose_binarizer, 1),
     "FeatureVectorizer": (decompose_vectorizer, ANY),
@@ -230,7 +260,11 @@ def decompose_ml(proto: onnx.ModelProto, opset: int) -> None:
         for tensor in proto.graph.initializer
         if _is_text(tensor)
     }
-    rows = {tensor.name for tensor in proto.graph.initializer if len(tensor.dims) == 1}
+    rows = {
+        tensor.name
+        for tensor in proto.graph.initializer
+        if len(tensor.dims) == 1
+    }
     replaced: list[onnx.NodeProto] = []
     notes: list[str] = []
     for node in nodes:
@@ -241,7 +275,10 @@ def decompose_ml(proto: onnx.ModelProto, opset: int) -> None:
         one.texts = texts
         ML_OPERATORS[node.op_type][0](
             one,
-            {item.name: helper.get_attribute_value(item) for item in node.attribute},
+            {
+                item.name: helper.get_attribute_value(item)
+                for item in node.attribute
+            },
         )
         replaced += one.finish()
         notes += one.notes
@@ -254,7 +291,10 @@ def decompose_ml(proto: onnx.ModelProto, opset: int) -> None:
     for value in proto.graph.output:
         if value.name in zipped:
             value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
-        elif notes and value.type.tensor_type.elem_type == onnx.TensorProto.STRING:
+        elif (
+            notes
+            and value.type.tensor_type.elem_type == onnx.TensorProto.STRING
+        ):
             value.type.tensor_type.elem_type = onnx.TensorProto.INT64
     for note in notes:
         add_note(proto, note)

@@ -18,13 +18,18 @@ from mrt.frontend.onnx.opsets.proto_patch import ProtoPatch
 Array = npt.NDArray[np.float32]
 Attributes = Mapping[str, Any]
 MOST_DEGREE = 8
-_ADVICE = "export it without probabilities, or end in front of it with --outputs"
+_ADVICE = (
+    "export it without probabilities, or end in front of it with --outputs"
+)
 
 
 def decompose_regressor(s: ProtoPatch, attributes: Attributes) -> None:
     """The weighted sum of kernels and rho; with one class, its sign: 1 above 0, else -1."""
     _refuse_transform(s, attributes)
-    weights, rho = _floats(attributes, "coefficients"), _floats(attributes, "rho")
+    weights, rho = (
+        _floats(attributes, "coefficients"),
+        _floats(attributes, "rho"),
+    )
     count = int(attributes.get("n_supports", 0))
     vectors = np.zeros((0, 0), np.float32)
     if count:
@@ -57,7 +62,10 @@ def decompose_classifier(
     _check_classes(s, attributes, sizes, labels)
     count, classes = sum(sizes), len(sizes)
     pairs = list(itertools.combinations(range(classes), 2))
-    weights, rho = _floats(attributes, "coefficients"), _floats(attributes, "rho")
+    weights, rho = (
+        _floats(attributes, "coefficients"),
+        _floats(attributes, "rho"),
+    )
     if weights.size != (classes - 1) * count or rho.size != len(pairs):
         raise _wrong_sizes(s, weights, rho, count)
     rows = _rows_of_pairs(weights.reshape(classes - 1, count), sizes, pairs)
@@ -74,13 +82,18 @@ def decompose_classifier(
 
 
 def _check_classes(
-    s: ProtoPatch, attributes: Attributes, sizes: Sequence[int], labels: Sequence[int]
+    s: ProtoPatch,
+    attributes: Attributes,
+    sizes: Sequence[int],
+    labels: Sequence[int],
 ) -> None:
     if len(sizes) < 2 or len(labels) != len(sizes) or min(sizes) < 1:
         trouble = f"{len(sizes)} classes with vectors; expected two or more"
         raise refuse(s.node, f"{trouble}; {_ADVICE}")
     if attributes.get("prob_a", ()) and len(sizes) > 2:
-        raise refuse(s.node, f"its probabilities are found by iteration; {_ADVICE}")
+        raise refuse(
+            s.node, f"its probabilities are found by iteration; {_ADVICE}"
+        )
     _refuse_transform(s, attributes)
 
 
@@ -90,7 +103,9 @@ def _refuse_transform(s: ProtoPatch, attributes: Attributes) -> None:
         raise refuse(s.node, f"post_transform={transform}; expected NONE")
 
 
-def _wrong_sizes(s: ProtoPatch, weights: Array, rho: Array, count: int) -> Unsupported:
+def _wrong_sizes(
+    s: ProtoPatch, weights: Array, rho: Array, count: int
+) -> Unsupported:
     numbers = f"{weights.size} coefficients and {rho.size} numbers of rho"
     return refuse(s.node, f"{numbers} for {count} vectors")
 
@@ -190,7 +205,9 @@ def _kernel(s: ProtoPatch, attributes: Attributes, vectors: Array) -> str:
     parameters = _floats(attributes, "kernel_params")
     if kind not in ("POLY", "RBF", "SIGMOID") or parameters.size != 3:
         trouble = f"kernel_type={kind} with {parameters.size} parameters"
-        raise refuse(s.node, f"{trouble}; expected LINEAR, POLY, RBF or SIGMOID")
+        raise refuse(
+            s.node, f"{trouble}; expected LINEAR, POLY, RBF or SIGMOID"
+        )
     gamma, start, degree = (float(number) for number in parameters)
     if kind == "RBF":
         return _radial(s, vectors, gamma)
@@ -211,7 +228,9 @@ def _radial(s: ProtoPatch, vectors: Array, gamma: float) -> str:
     The differences are taken before they are squared, so that no precision is lost in
     large squares.
     """
-    rows = s.add("Reshape", s.x, constant(s, [0, 1, vectors.shape[1]], np.int64))
+    rows = s.add(
+        "Reshape", s.x, constant(s, [0, 1, vectors.shape[1]], np.int64)
+    )
     differences = s.add("Sub", rows, constant(s, vectors[None]))
     squares = s.reduce("ReduceSum", s.add("Mul", differences, differences), 2)
     flat = s.add("Reshape", squares, constant(s, [0, len(vectors)], np.int64))

@@ -32,7 +32,9 @@ _LEAF_COLUMNS = ("treeids", "nodeids", "ids", "weights")
 
 Array = npt.NDArray[np.float32]
 Attributes = Mapping[str, Any]
-Weights = list[tuple[int, float]]  # of one leaf: results and what is added to them
+Weights = list[
+    tuple[int, float]
+]  # of one leaf: results and what is added to them
 Path = dict[int, float]  # conditions and their answers: 1 for yes, -1 for no
 
 
@@ -89,13 +91,17 @@ def _decompose_tree(nodes: ProtoPatch, tree: Tree) -> str:
     return nodes.add("MatMul", chosen, nodes.constant(tree.weights))
 
 
-def read_trees(attributes: Attributes, role: str, results: int) -> list[Tree] | str:
+def read_trees(
+    attributes: Attributes, role: str, results: int
+) -> list[Tree] | str:
     """The trees of a TreeEnsembleClassifier (role "class") or Regressor ("target").
 
     A string is the reason why they cannot be read.
     """
     columns = [attributes.get(f"nodes_{name}", ()) for name in _NODE_COLUMNS]
-    leaf_columns = [attributes.get(f"{role}_{name}", ()) for name in _LEAF_COLUMNS]
+    leaf_columns = [
+        attributes.get(f"{role}_{name}", ()) for name in _LEAF_COLUMNS
+    ]
     if not _have_one_length(columns) or not _have_one_length(leaf_columns):
         return "lists of nodes of different lengths"
     if not columns[0]:
@@ -104,7 +110,9 @@ def read_trees(attributes: Attributes, role: str, results: int) -> list[Tree] | 
     if isinstance(weights, str):
         return weights
     trees: list[Tree] = []
-    complete = set[int]()  # results for which every leaf of some tree has a weight
+    complete = set[
+        int
+    ]()  # results for which every leaf of some tree has a weight
     for name, branches in _read_branches(columns).items():
         tree_weights = weights.get(name, {})
         tree = _read_tree(branches, tree_weights, results)
@@ -120,7 +128,9 @@ def read_trees(attributes: Attributes, role: str, results: int) -> list[Tree] | 
         )
     entries = sum(tree.paths.size for tree in trees)
     if entries > MOST_ENTRIES:
-        return f"{entries} pairs of conditions and leaves; at most {MOST_ENTRIES}"
+        return (
+            f"{entries} pairs of conditions and leaves; at most {MOST_ENTRIES}"
+        )
     return trees
 
 
@@ -128,10 +138,14 @@ def _have_one_length(columns: Sequence[Sequence[Any]]) -> bool:
     return len({len(column) for column in columns}) == 1
 
 
-def _read_branches(columns: Sequence[Sequence[Any]]) -> dict[int, dict[int, Branch]]:
+def _read_branches(
+    columns: Sequence[Sequence[Any]],
+) -> dict[int, dict[int, Branch]]:
     """The nodes of each tree, by their numbers."""
     trees: dict[int, dict[int, Branch]] = {}
-    for tree, number, feature, threshold, mode, yes, no in zip(*columns, strict=True):
+    for tree, number, feature, threshold, mode, yes, no in zip(
+        *columns, strict=True
+    ):
         branch = Branch(feature, threshold, _as_text(mode), yes, no)
         trees.setdefault(tree, {})[number] = branch
     return trees
@@ -150,7 +164,9 @@ def _read_weights(
     return weights
 
 
-def _results_of_every_leaf(tree: Tree, weights: Mapping[int, Weights]) -> set[int]:
+def _results_of_every_leaf(
+    tree: Tree, weights: Mapping[int, Weights]
+) -> set[int]:
     """The results for which each leaf of a tree has a weight."""
     results = (_results_of(weights.get(leaf, [])) for leaf in tree.leaves)
     return set.intersection(*results)
@@ -167,10 +183,10 @@ def _read_tree(
     modes = {branch.mode for branch in branches.values()} - {"LEAF"}
     if len(modes) > 1 or not modes <= set(CONDITIONS):
         kinds = ", ".join(sorted(modes))
-        return (
-            f"conditions of the kinds {kinds}; expected one of {', '.join(CONDITIONS)}"
-        )
-    inner = [number for number, branch in branches.items() if not branch.is_leaf]
+        return f"conditions of the kinds {kinds}; expected one of {', '.join(CONDITIONS)}"
+    inner = [
+        number for number, branch in branches.items() if not branch.is_leaf
+    ]
     root = _root(branches, inner)
     if root is None:
         return "its nodes are no tree"
@@ -179,7 +195,9 @@ def _read_tree(
         return "its nodes are no tree"
     entries = len(inner) * len(leaves)
     if entries > MOST_ENTRIES:
-        return f"{entries} pairs of conditions and leaves; at most {MOST_ENTRIES}"
+        return (
+            f"{entries} pairs of conditions and leaves; at most {MOST_ENTRIES}"
+        )
     paths = np.zeros((max(len(inner), 1), len(leaves)), np.float32)
     sums = np.zeros((len(leaves), results), np.float32)
     for index, (leaf, path) in enumerate(leaves):
@@ -188,7 +206,9 @@ def _read_tree(
         for result, weight in weights.get(leaf, ()):
             sums[index, result] += weight
     conditions = [branches[number] for number in inner]
-    if not conditions:  # a single leaf: any condition will do, no path depends on it
+    if (
+        not conditions
+    ):  # a single leaf: any condition will do, no path depends on it
         conditions = [Branch(0, 0.0, "LEAF", 0, 0)]
     return Tree(
         features=tuple(branch.feature for branch in conditions),

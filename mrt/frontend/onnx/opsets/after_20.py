@@ -8,7 +8,12 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch, drop_attributes
-from mrt.graph.values import first, float_attribute, int_attribute, string_attribute
+from mrt.graph.values import (
+    first,
+    float_attribute,
+    int_attribute,
+    string_attribute,
+)
 
 EPSILON = 1e-5  # ONNX's default in every norm
 
@@ -27,7 +32,9 @@ def decompose_group_norm(node: ir.Node) -> None:
     grouped = patch.add("Reshape", x, patch.axes([0, groups, -1], "groups"))
     ones = patch.constant(np.ones(groups, np.float32), "ones")
     zeros = patch.constant(np.zeros(groups, np.float32), "zeros")
-    normal = patch.add("InstanceNormalization", grouped, ones, zeros, epsilon=epsilon)
+    normal = patch.add(
+        "InstanceNormalization", grouped, ones, zeros, epsilon=epsilon
+    )
     image = patch.add("Reshape", normal, shape)
     rows = patch.add("Reshape", image, patch.axes([0, 0, -1], "rows"))
     column = patch.axes([-1, 1], "column")
@@ -81,7 +88,9 @@ def decompose_space_to_depth(node: ir.Node) -> None:
     channels = patch.axes([0, size * size, -1], "channels")
     split_shape = patch.add("Concat", channels, image, axis=0)
     split = patch.add("Reshape", blocks, split_shape)
-    patch.become("Reshape", patch.add("Transpose", split, perm=(0, 2, 1, 3, 4)), shape)
+    patch.become(
+        "Reshape", patch.add("Transpose", split, perm=(0, 2, 1, 3, 4)), shape
+    )
 
 
 def decompose_range(node: ir.Node) -> None:

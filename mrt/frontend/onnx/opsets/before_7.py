@@ -32,7 +32,9 @@ def _broadcast(node: ir.Node) -> None:
     a, b = node.inputs[0], node.inputs[1]
     end = patch.add("Add", _rank(patch, b), patch.axes([axis]))
     missing = patch.add("Sub", _rank(patch, a), end)
-    shape = patch.add("Concat", patch.add("Shape", b), _ones(patch, missing), axis=0)
+    shape = patch.add(
+        "Concat", patch.add("Shape", b), _ones(patch, missing), axis=0
+    )
     node.replace_input_with(1, patch.add("Reshape", b, shape))
 
 
@@ -53,7 +55,9 @@ def _slope_of_channels(node: ir.Node) -> None:
     A single slope stays as it is.
     """
     slope = node.inputs[1]
-    if slope is None or (slope.const_value is not None and slope.const_value.size == 1):
+    if slope is None or (
+        slope.const_value is not None and slope.const_value.size == 1
+    ):
         return
     patch = Patch(node, typed=False)
     missing = patch.add("Sub", _rank(patch, first(node)), patch.axes([2]))
@@ -69,7 +73,9 @@ def _cast(node: ir.Node) -> None:
         return
     word = to.as_string()
     if word.upper() not in ir.DataType.__members__:
-        raise Unsupported([f"{_name(node)}: to={word}; expected the name of a type"])
+        raise Unsupported(
+            [f"{_name(node)}: to={word}; expected the name of a type"]
+        )
     set_attributes(node, to=int(ir.DataType[word.upper()]))
 
 

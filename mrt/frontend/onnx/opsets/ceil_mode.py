@@ -29,7 +29,9 @@ def resolve_ceil_mode(model: ir.Model) -> bool:
     Inference has to run again afterwards, since every size behind the pool was wrong too.
     """
     for node in model.graph:
-        if node.op_type not in _POOLS or not int_attribute(node, "ceil_mode", 0):
+        if node.op_type not in _POOLS or not int_attribute(
+            node, "ceil_mode", 0
+        ):
             continue
         if _resolve(node):
             return True

@@ -19,7 +19,8 @@ def resolve_conv_transpose_output(model: ir.Model) -> bool:
     Inference has to run again afterwards, since every size behind it was wrong too.
     """
     return any(
-        node.op_type == "ConvTranspose" and _resolve(node) for node in model.graph
+        node.op_type == "ConvTranspose" and _resolve(node)
+        for node in model.graph
     )
 
 
@@ -101,6 +102,8 @@ def _write_pads(
     drop_attributes(node, "auto_pad", "output_shape")
 
 
-def _ints(node: ir.Node, name: str, default: tuple[int, ...]) -> tuple[int, ...]:
+def _ints(
+    node: ir.Node, name: str, default: tuple[int, ...]
+) -> tuple[int, ...]:
     numbers = ints_attribute(node, name)
     return default if numbers is None else numbers

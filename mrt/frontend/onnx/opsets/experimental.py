@@ -127,7 +127,8 @@ def decompose_experimental(proto: onnx.ModelProto, opset: int) -> None:
         if _is_experimental(node):
             one = ProtoPatch(node, taken)
             attributes = {
-                item.name: helper.get_attribute_value(item) for item in node.attribute
+                item.name: helper.get_attribute_value(item)
+                for item in node.attribute
             }
             EXPERIMENTAL[node.op_type](one, attributes)
             replaced += one.finish()
@@ -143,7 +144,9 @@ def _is_experimental(node: onnx.NodeProto) -> bool:
         and len(node.output) == 1
         and bool(node.input[0] and node.output[0])
     )
-    typed = all(item.type in _TYPES.get(item.name, ()) for item in node.attribute)
+    typed = all(
+        item.type in _TYPES.get(item.name, ()) for item in node.attribute
+    )
     return (
         node.op_type in EXPERIMENTAL
         and node.domain in DEFAULT_DOMAINS

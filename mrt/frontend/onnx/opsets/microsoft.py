@@ -42,14 +42,18 @@ def set_domain(proto: onnx.ModelProto, opset: int) -> None:
             and node.output[-1] not in read
         ):
             node.output.pop()
-    if found and not any(entry.domain == DOMAIN for entry in proto.opset_import):
+    if found and not any(
+        entry.domain == DOMAIN for entry in proto.opset_import
+    ):
         proto.opset_import.add(domain=DOMAIN, version=1)
 
 
 _KINDS = onnx.AttributeProto
 _TYPES = {
     **dict.fromkeys(("activation", "auto_pad"), _KINDS.STRING),
-    **dict.fromkeys(("dilations", "kernel_shape", "pads", "strides"), _KINDS.INTS),
+    **dict.fromkeys(
+        ("dilations", "kernel_shape", "pads", "strides"), _KINDS.INTS
+    ),
     **dict.fromkeys(
         (
             "axis",
@@ -130,7 +134,9 @@ def _quick_gelu(node: ir.Node) -> None:
 def _matmul(node: ir.Node) -> None:
     """alpha * a @ b, either of them with its last two axes exchanged."""
     patch = Patch(node, typed=False)
-    if int_attribute(node, "transBatchA", 0) or int_attribute(node, "transBatchB", 0):
+    if int_attribute(node, "transBatchA", 0) or int_attribute(
+        node, "transBatchB", 0
+    ):
         raise _refuse(node, "transBatchA or transBatchB is 1; expected 0")
     a: ir.Value | None = first(node)
     b = node.inputs[1]
@@ -236,7 +242,8 @@ MICROSOFT: dict[str, Callable[[ir.Node], None]] = {
     **dict.fromkeys(("BiasGelu", "FastGelu", "Gelu"), _gelu),
     **dict.fromkeys(("FusedMatMul", "TransposeMatMul"), _matmul),
     **dict.fromkeys(
-        ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _skip_layer_norm
+        ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"),
+        _skip_layer_norm,
     ),
     "FusedConv": _conv,
     "FusedGemm": _gemm,

@@ -35,12 +35,18 @@ class ProtoPatch:
         self.opset = opset
         self.made: list[onnx.NodeProto] = []
         self.notes: list[str] = []
-        self.texts: dict[str, list[str]] = {}  # initializers that are no numbers
+        self.texts: dict[
+            str, list[str]
+        ] = {}  # initializers that are no numbers
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """Add a node of one output and return the output's name."""
-        name = first_free(f"{self.node.output[0]}.{operator.lower()}", self._taken)
-        made = helper.make_node(operator, inputs, [name], name=name, **attributes)
+        name = first_free(
+            f"{self.node.output[0]}.{operator.lower()}", self._taken
+        )
+        made = helper.make_node(
+            operator, inputs, [name], name=name, **attributes
+        )
         self.made.append(made)
         return name
 

@@ -69,7 +69,8 @@ def _refuse_unknown_attributes(model: ir.Model) -> None:
         place = f"{node.name or node.outputs[0].name} ({node.op_type})"
         unknown = [name for name in node.attributes if name not in known]
         problems += [
-            f"{place}: attribute {name} is not one of opset {OPSET}" for name in unknown
+            f"{place}: attribute {name} is not one of opset {OPSET}"
+            for name in unknown
         ]
     if problems:
         raise Unsupported(problems)

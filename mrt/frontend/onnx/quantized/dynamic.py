@@ -23,7 +23,14 @@ FUSED = {
 }  # the last operand needed
 MOST_STEPS = 20  # between a bias and its quotient; in a circle there is no end
 _ROUNDINGS = ("Cast", "Ceil", "Floor", "Round")
-_MOVEMENT = ("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
+_MOVEMENT = (
+    "Flatten",
+    "Identity",
+    "Reshape",
+    "Squeeze",
+    "Transpose",
+    "Unsqueeze",
+)
 
 
 def read_dynamic(proto: onnx.ModelProto) -> None:
@@ -40,7 +47,9 @@ def read_dynamic(proto: onnx.ModelProto) -> None:
         return
     reader = _Reader(proto)
     nodes = [made for node in proto.graph.node for made in reader.read(node)]
-    copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    copies = [
+        onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes
+    ]
     del proto.graph.node[:]
     proto.graph.node.extend(copies)
     del proto.graph.value_info[:]  # they speak of integers
@@ -124,7 +133,9 @@ class _Reader:
             tensor.name: len(tensor.dims) for tensor in proto.graph.initializer
         }
         self.taken = {
-            name for node in proto.graph.node for name in (*node.input, *node.output)
+            name
+            for node in proto.graph.node
+            for name in (*node.input, *node.output)
         } | set(self.ranks)
         self.unrounded = _rounded_biases(proto)
         self.made: list[onnx.NodeProto] = []
@@ -134,7 +145,9 @@ class _Reader:
         self.made = []
         if node.output and node.output[0] in self.unrounded:
             return [
-                helper.make_node("Identity", node.input, node.output, name=node.name)
+                helper.make_node(
+                    "Identity", node.input, node.output, name=node.name
+                )
             ]
         if _is(node, "DynamicQuantizeLinear"):
             self._quantized(node)
@@ -195,10 +208,13 @@ class _Reader:
             if operator == "Conv" and self.ranks.get(node.input[3], 0) == 1:
                 shape = numpy_helper.from_array(
                     np.array(
-                        [-1, *[1] * (self.ranks.get(node.input[1], 4) - 1)], np.int64
+                        [-1, *[1] * (self.ranks.get(node.input[1], 4) - 1)],
+                        np.int64,
                     )
                 )
-                zero = nodes.add("Reshape", zero, nodes.add("Constant", value=shape))
+                zero = nodes.add(
+                    "Reshape", zero, nodes.add("Constant", value=shape)
+                )
             weights = nodes.add("Sub", weights, zero)
         made = helper.make_node(
             operator, [node.input[0], weights], node.output, name=node.name
@@ -223,7 +239,9 @@ class _Reader:
                 for name in node.input[first : first + 2]
             )
             inputs[place] = nodes.add(
-                "Transpose", _reals(nodes, inputs[place], scale, zero), perm=[0, 2, 1]
+                "Transpose",
+                _reals(nodes, inputs[place], scale, zero),
+                perm=[0, 2, 1],
             )
         made = helper.make_node("LSTM", inputs, node.output, name=node.name)
         made.attribute.extend(node.attribute)
@@ -238,14 +256,17 @@ class _Reader:
         operands = [*node.input[1:], "", "", "", "", ""]
         of_both = node.op_type == "MatMulIntegerToFloat"
         weights, scale, zero, bias = (
-            operands[place] for place in ((0, 2, 4, 5) if of_both else (0, 1, 2, 3))
+            operands[place]
+            for place in ((0, 2, 4, 5) if of_both else (0, 1, 2, 3))
         )
         reals = _reals(nodes, weights, scale, zero)
         if of_both:
             reals = nodes.add("Mul", reals, operands[1])
         if bias:
             product = nodes.add("MatMul", node.input[0], reals)
-            made = helper.make_node("Add", [product, bias], node.output, name=node.name)
+            made = helper.make_node(
+                "Add", [product, bias], node.output, name=node.name
+            )
         else:
             made = helper.make_node(
                 "MatMul", [node.input[0], reals], node.output, name=node.name

@@ -23,7 +23,9 @@ def decompose_integer_operators(model: ir.Model) -> None:
             _DECOMPOSE[node.op_type](node)
 
 
-def _real(patch: Patch, quantized: Sequence[Operand], **attributes: int) -> ir.Value:
+def _real(
+    patch: Patch, quantized: Sequence[Operand], **attributes: int
+) -> ir.Value:
     """DequantizeLinear of integers, their scale and their zero point, if there is one."""
     integers, scale, zero = quantized
     if integers is None or scale is None:
@@ -32,7 +34,9 @@ def _real(patch: Patch, quantized: Sequence[Operand], **attributes: int) -> ir.V
     return patch.add("DequantizeLinear", *operands, **attributes)
 
 
-def _finish(patch: Patch, value: ir.Value, scale: Operand, zero: Operand) -> None:
+def _finish(
+    patch: Patch, value: ir.Value, scale: Operand, zero: Operand
+) -> None:
     """Turn the node itself into the QuantizeLinear of a real value."""
     if scale is None:
         raise _refuse(patch.node, "the scale of its result is missing")

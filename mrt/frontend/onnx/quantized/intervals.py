@@ -72,7 +72,13 @@ _STEPS: dict[str, Callable[[ir.Node, Interval], Interval]] = {
         _same,
     ),
     **dict.fromkeys(
-        ("GlobalAveragePool", "GlobalMaxPool", "ReduceMax", "ReduceMean", "ReduceMin"),
+        (
+            "GlobalAveragePool",
+            "GlobalMaxPool",
+            "ReduceMax",
+            "ReduceMean",
+            "ReduceMin",
+        ),
         _same,
     ),
     **dict.fromkeys(("AveragePool",), _with_zero),

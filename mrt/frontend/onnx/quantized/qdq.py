@@ -13,7 +13,9 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
-from mrt.frontend.onnx.quantized.integer_operators import decompose_integer_operators
+from mrt.frontend.onnx.quantized.integer_operators import (
+    decompose_integer_operators,
+)
 from mrt.frontend.onnx.quantized.intervals import interval_of
 from mrt.frontend.onnx.quantized.stored_weights import (
     HOLD,
@@ -81,7 +83,9 @@ def read_quantised(model: ir.Model) -> None:
         for node in model.graph
         if node.op_type in ("QuantizeLinear", "DequantizeLinear")
     ]:
-        if node.op_type == "Identity":  # settled with the QuantizeLinear in front of it
+        if (
+            node.op_type == "Identity"
+        ):  # settled with the QuantizeLinear in front of it
             continue
         node.domain = ""
         folded = (
@@ -102,7 +106,9 @@ def read_quantised(model: ir.Model) -> None:
         raise Unsupported(problems)
     if quantises:
         notes = model.metadata_props.get(NOTES)
-        model.metadata_props[NOTES] = NOTE if notes is None else f"{notes}\n{NOTE}"
+        model.metadata_props[NOTES] = (
+            NOTE if notes is None else f"{notes}\n{NOTE}"
+        )
 
 
 def _grid(node: ir.Node) -> Grid | str:

@@ -39,7 +39,11 @@ def fold_dequantized(node: ir.Node) -> bool | str:
     if parts is None or isinstance(parts, str):
         return parts or False
     x, scale, zero = parts
-    whole = np.int64 if x.dtype.kind in "iu" or "int" in x.dtype.name else np.float64
+    whole = (
+        np.int64
+        if x.dtype.kind in "iu" or "int" in x.dtype.name
+        else np.float64
+    )
     moved = (x.astype(whole) - zero.astype(whole)).astype(np.float32)
     kind = scale.dtype if scale.dtype == np.float16 else np.dtype(np.float32)
     _hold(node, (moved * scale.astype(np.float32)).astype(kind))
@@ -54,13 +58,11 @@ def fold_quantized(node: ir.Node) -> bool | str:
     x, scale, zero = parts
     kind = ir.DataType.from_numpy(zero.dtype)
     if kind not in HOLD:
-        return (
-            f"weights of type {kind.name.lower()}; expected integers of up to 32 bits"
-        )
+        return f"weights of type {kind.name.lower()}; expected integers of up to 32 bits"
     with np.errstate(divide="ignore", invalid="ignore"):
-        steps = np.rint(x.astype(np.float32) / scale.astype(np.float32)) + zero.astype(
-            np.float32
-        )
+        steps = np.rint(
+            x.astype(np.float32) / scale.astype(np.float32)
+        ) + zero.astype(np.float32)
     if np.isnan(steps).any():
         return "scales of 0"
     _hold(node, np.clip(steps, *HOLD[kind]).astype(zero.dtype))
@@ -117,7 +119,9 @@ def release(node: ir.Node, operands: Sequence[ir.Value | None]) -> None:
             release(node, read)
 
 
-def _spread(node: ir.Node, numbers: Array, shape: tuple[int, ...]) -> Array | None:
+def _spread(
+    node: ir.Node, numbers: Array, shape: tuple[int, ...]
+) -> Array | None:
     """Scales or zero points, broadcast to weights of this shape; None where they do not fit."""
     if numbers.size == 1:
         return numbers.reshape(())

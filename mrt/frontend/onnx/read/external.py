@@ -34,7 +34,9 @@ class StoredWeights:
     def attach_to(self, model: ir.Model) -> None:
         """Give the initializers of a model their arrays."""
         for name, array in self.arrays.items():
-            model.graph.initializers[name].const_value = ir.tensor(array, name=name)
+            model.graph.initializers[name].const_value = ir.tensor(
+                array, name=name
+            )
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,9 @@ def _map(tensor: onnx.TensorProto, stored: _Slice) -> npt.NDArray[Any]:
     try:
         return np.memmap(stored.file, kind.numpy(), "r", stored.offset, shape)
     except OSError as error:
-        raise BadModel(f"{stored.file}: cannot be read ({error.strerror})") from None
+        raise BadModel(
+            f"{stored.file}: cannot be read ({error.strerror})"
+        ) from None
 
 
 def _file(folder: Path, location: str, where: str) -> Path:
@@ -180,7 +184,9 @@ def _read(stored: _Slice) -> bytes:
             stream.seek(stored.offset)
             return stream.read(stored.length)
     except OSError as error:
-        raise BadModel(f"{stored.file}: cannot be read ({error.strerror})") from None
+        raise BadModel(
+            f"{stored.file}: cannot be read ({error.strerror})"
+        ) from None
 
 
 def _digest(file: Path) -> bytes:

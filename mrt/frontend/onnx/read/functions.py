@@ -39,11 +39,17 @@ def inline_functions(proto: onnx.ModelProto, path: Path) -> onnx.ModelProto:
     _refuse_endless_calls(proto, path)
     try:
         inlined = onnx.inliner.inline_local_functions(proto)
-    except Exception as error:  # the library names no type for what it cannot take
+    except (
+        Exception
+    ) as error:  # the library names no type for what it cannot take
         cause = " ".join(str(error).split())[:300]
-        raise BadModel(f"{path}: its functions cannot be inlined: {cause}") from None
+        raise BadModel(
+            f"{path}: its functions cannot be inlined: {cause}"
+        ) from None
     called = {_called(node) for node in _all_nodes(inlined.graph.node)}
-    kept = [function for function in inlined.functions if _key(function) in called]
+    kept = [
+        function for function in inlined.functions if _key(function) in called
+    ]
     del inlined.functions[:]
     inlined.functions.extend(kept)
     return inlined
@@ -107,7 +113,9 @@ def _measure(start: Key, bodies: Bodies, sizes: Sizes, path: Path) -> None:
         open_calls.add(key)
         for call in missing:
             if call in open_calls:
-                raise BadModel(f"{path}: function '{call[0]}:{call[1]}' calls itself")
+                raise BadModel(
+                    f"{path}: function '{call[0]}:{call[1]}' calls itself"
+                )
         waiting += missing
 
 
@@ -141,7 +149,9 @@ def inline_composed(proto: onnx.ModelProto) -> onnx.ModelProto:
         inlined = onnx.inliner.inline_selected_functions(
             proto, names, inline_schema_functions=True
         )
-    except Exception:  # the library names no type for a form that it has no body for
+    except (
+        Exception
+    ):  # the library names no type for a form that it has no body for
         inlined = proto
     del inlined.graph.value_info[stated:]
     return inlined
@@ -154,7 +164,9 @@ def _is_composed(node: onnx.NodeProto) -> bool:
 def _types_of_constants(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
     typed = {value.name for value in (*graph.input, *graph.value_info)}
     return [
-        onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+        onnx.helper.make_tensor_value_info(
+            tensor.name, tensor.data_type, tensor.dims
+        )
         for tensor in graph.initializer
         if tensor.name not in typed
     ]

@@ -34,7 +34,9 @@ def to_ir(proto: onnx.ModelProto, path: Path) -> ir.Model:
     try:
         with _quiet_library():
             return ir.from_proto(proto)
-    except Exception as error:  # the library names no type for what it cannot take
+    except (
+        Exception
+    ) as error:  # the library names no type for what it cannot take
         raise BadModel(
             f"{path}: not a valid ONNX model: {_root_cause(error)}"
         ) from None
@@ -69,7 +71,9 @@ def check(model: ir.Model, path: Path) -> None:
         proto = without_large_weights(model, _is_above_small)
         for value in (*proto.graph.input, *proto.graph.output):
             kind = value.type
-            if kind.HasField("tensor_type") and not kind.tensor_type.HasField("shape"):
+            if kind.HasField("tensor_type") and not kind.tensor_type.HasField(
+                "shape"
+            ):
                 kind.tensor_type.shape.SetInParent()
         onnx.checker.check_model(proto)
         for value in model.graph.initializers.values():
@@ -77,7 +81,9 @@ def check(model: ir.Model, path: Path) -> None:
             if isinstance(tensor, ir.serde.TensorProtoTensor):
                 onnx.checker.check_tensor(tensor.raw)
     except (onnx.checker.ValidationError, ValueError) as error:
-        raise BadModel(f"{path}: not a valid ONNX model: {_one_line(error)}") from None
+        raise BadModel(
+            f"{path}: not a valid ONNX model: {_one_line(error)}"
+        ) from None
     except ir.serde.SerdeError as error:
         raise BadModel(
             f"{path}: not a valid ONNX model: {_root_cause(error)}"
@@ -113,7 +119,11 @@ def _computed(model: ir.Model) -> Iterator[ir.Value]:
 def _copy_shape(inferred: ir.Value, value: ir.Value, path: Path) -> None:
     """Copy type and shape; inference accepts scales that make a size negative."""
     shape = inferred.shape
-    sizes = [] if shape is None else [size for size in shape if isinstance(size, int)]
+    sizes = (
+        []
+        if shape is None
+        else [size for size in shape if isinstance(size, int)]
+    )
     if min(sizes, default=0) < 0:
         raise BadModel(
             f"{path}: the shapes do not fit together: "
@@ -123,7 +133,9 @@ def _copy_shape(inferred: ir.Value, value: ir.Value, path: Path) -> None:
     value.shape = shape
 
 
-def without_large_weights(model: ir.Model, is_large: IsLarge) -> onnx.ModelProto:
+def without_large_weights(
+    model: ir.Model, is_large: IsLarge
+) -> onnx.ModelProto:
     """Return a protobuf in which the large initializers are inputs.
 
     The model is as before afterwards.
@@ -165,11 +177,15 @@ class ShapeInference:
     reported by `find_shapes`.
     """
 
-    def __init__(self, model: ir.Model, inputs: Shapes, is_large: IsLarge) -> None:
+    def __init__(
+        self, model: ir.Model, inputs: Shapes, is_large: IsLarge
+    ) -> None:
         self._proto = onnx.ModelProto()
         try:
             self._proto = without_large_weights(model, is_large)
-        except Exception:  # whatever is wrong with the model, nothing is known then
+        except (
+            Exception
+        ):  # whatever is wrong with the model, nothing is known then
             return
         del self._proto.graph.value_info[:]  # may mean the unknown dimensions
         for value in self._proto.graph.input:
@@ -186,7 +202,9 @@ class ShapeInference:
         for name, array in arrays.items():
             graph.initializer.append(numpy_helper.from_array(array, name))
         try:
-            graph = onnx.shape_inference.infer_shapes(proto, data_prop=True).graph
+            graph = onnx.shape_inference.infer_shapes(
+                proto, data_prop=True
+            ).graph
         except Exception:  # the library has no common type for its refusals
             return {}
         shapes = dict(_static_shapes((*graph.value_info, *graph.input)))
@@ -219,7 +237,10 @@ def _static_shapes(
             continue
         dimensions = value.type.tensor_type.shape.dim
         if all(dimension.HasField("dim_value") for dimension in dimensions):
-            yield value.name, tuple(dimension.dim_value for dimension in dimensions)
+            yield (
+                value.name,
+                tuple(dimension.dim_value for dimension in dimensions),
+            )
 
 
 def evaluate(

@@ -49,7 +49,9 @@ def parse(data: bytes, path: Path) -> onnx.ModelProto:
     except Exception:  # protobuf's DecodeError, which is not ours to import
         raise BadModel(f"{path}: not an ONNX file, or cut short") from None
     if not proto.HasField("graph") or not proto.ir_version:
-        raise BadModel(f"{path}: not an ONNX model (it has no graph or no IR version)")
+        raise BadModel(
+            f"{path}: not an ONNX model (it has no graph or no IR version)"
+        )
     if not proto.graph.output:
         raise BadModel(f"{path}: the graph has no outputs")
     _refuse_unknown_types(proto, path)
@@ -63,7 +65,9 @@ def parse(data: bytes, path: Path) -> onnx.ModelProto:
 def opset_of(proto: onnx.ModelProto, path: Path) -> int:
     """Return the version of the default operator set, if it is one we read."""
     stated = [
-        entry.version for entry in proto.opset_import if entry.domain in DEFAULT_DOMAINS
+        entry.version
+        for entry in proto.opset_import
+        if entry.domain in DEFAULT_DOMAINS
     ]
     versions = list(dict.fromkeys(stated))
     if len(versions) != 1:
@@ -83,7 +87,9 @@ def add_note(model: onnx.ModelProto | ir.Model, note: str) -> None:
     """Add a line to the notes that the user reads about how the model was read."""
     if isinstance(model, ir.Model):
         notes = model.metadata_props.get(NOTES)
-        model.metadata_props[NOTES] = note if notes is None else f"{notes}\n{note}"
+        model.metadata_props[NOTES] = (
+            note if notes is None else f"{notes}\n{note}"
+        )
         return
     for entry in model.metadata_props:
         if entry.key == NOTES:

@@ -46,7 +46,9 @@ def write_weights(model: ir.Model) -> None:
     Refuses NaN anywhere, and infinities that are not a bound, with the initializer's
     name.
     """
-    LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
+    LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(
+        model
+    )
     for value in model.graph.initializers.values():
         _write_initializer(value)
     for value in model.graph.inputs:
@@ -82,7 +84,9 @@ def _write_initializer(value: ir.Value) -> None:
         value.shape = ir.Shape(array.shape)
         return
     if not kind.is_floating_point():
-        raise _refusal(value, f"type {kind.name}", "floats, integers or booleans")
+        raise _refusal(
+            value, f"type {kind.name}", "floats, integers or booleans"
+        )
     if kind not in _FLOATS:
         expected = "float16, bfloat16, float32 or float64"
         raise _refusal(value, f"type {kind.name}", expected)
@@ -90,7 +94,9 @@ def _write_initializer(value: ir.Value) -> None:
 
 
 def _refusal(value: ir.Value, actual: str, expected: str) -> BadModel:
-    return BadModel(f"initializer '{value.name}' has {actual}; expected {expected}")
+    return BadModel(
+        f"initializer '{value.name}' has {actual}; expected {expected}"
+    )
 
 
 def _array(value: ir.Value, tensor: ir.TensorProtocol) -> npt.NDArray[Any]:

@@ -13,7 +13,9 @@ from mrt.graph.patch import Patch
 Values = Sequence[ir.Value]
 Scope = dict[str | None, ir.Value]
 
-FIRST_AXES_OPERAND = 13  # the opset from which on Squeeze and Unsqueeze read their axes
+FIRST_AXES_OPERAND = (
+    13  # the opset from which on Squeeze and Unsqueeze read their axes
+)
 
 
 class ResolvePatch(Patch):

@@ -109,7 +109,9 @@ def _can_hold(dtype: np.dtype[Any], number: float) -> bool:
         return False
     if dtype.kind != "f" and number != math.floor(number):
         return False
-    return not number or bool(dtype.type(number))  # too small a float would become 0
+    return not number or bool(
+        dtype.type(number)
+    )  # too small a float would become 0
 
 
 def _interval(dtype: np.dtype[Any]) -> tuple[float, float]:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from mrt.frontend.onnx.resolve.bodies import body_named, inline_body, replace_outputs
+from mrt.frontend.onnx.resolve.bodies import (
+    body_named,
+    inline_body,
+    replace_outputs,
+)
 from mrt.frontend.onnx.resolve.inputs import Shapes
 from mrt.frontend.onnx.resolve.known_values import KnownValues
 from mrt.graph.values import nodes, operand

@@ -53,7 +53,9 @@ def stated_shape(value: ir.Value) -> Sizes | None:
     if value.shape is None:
         return None
     sizes = list(value.shape)
-    return [size if isinstance(size, int) and size > 0 else None for size in sizes]
+    return [
+        size if isinstance(size, int) and size > 0 else None for size in sizes
+    ]
 
 
 def _fixed_shape(value: ir.Value, wanted: Shape | None) -> Shape:

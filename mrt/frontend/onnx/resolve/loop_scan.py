@@ -21,7 +21,9 @@ from mrt.frontend.onnx.resolve.known_values import KnownValues
 from mrt.graph.values import ints_attribute, nodes, operand, producer
 
 MOST_STEPS = 1024
-MOST_DECISIONS = 64  # steps of a loop that decides anew each time whether to go on
+MOST_DECISIONS = (
+    64  # steps of a loop that decides anew each time whether to go on
+)
 FIRST_SCAN = 9  # the first opset whose Scan has no axis for the batch
 ENDLESS = 2**63 - 1  # the number of steps where a Loop states none
 
@@ -194,7 +196,9 @@ def _unroll_loop(steps: _Steps, known: KnownValues) -> Results:
     return steps.finish(states, stacks)
 
 
-def _number_or(known: KnownValues, value: ir.Value | None, default: int) -> int | None:
+def _number_or(
+    known: KnownValues, value: ir.Value | None, default: int
+) -> int | None:
     """Return an operand's number, the default where it is absent, None if not known."""
     return default if value is None else known.single(value)
 
@@ -284,7 +288,9 @@ def _list(node: ir.Node, name: str, length: int) -> tuple[int, ...]:
     return integers if len(integers) == length else (0,) * length
 
 
-def _common_length(scanned: Sequence[_Scanned], known: KnownValues) -> int | None:
+def _common_length(
+    scanned: Sequence[_Scanned], known: KnownValues
+) -> int | None:
     """Return the length of the scanned axes, if they agree and it can be written out."""
     lengths = set[int]()
     for source in scanned:
@@ -300,7 +306,9 @@ def _common_length(scanned: Sequence[_Scanned], known: KnownValues) -> int | Non
     return length if 0 < length <= MOST_STEPS else None
 
 
-def _slice(steps: _Steps, source: _Scanned, index: int, length: int) -> ir.Value:
+def _slice(
+    steps: _Steps, source: _Scanned, index: int, length: int
+) -> ir.Value:
     """Gather one entry of the scanned axis."""
     if source.reverse:
         index = length - 1 - index

@@ -7,7 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import onnx_ir as ir
 
-from mrt.frontend.onnx.resolve.bodies import ResolvePatch, int_or, remove_with_bodies
+from mrt.frontend.onnx.resolve.bodies import (
+    ResolvePatch,
+    int_or,
+    remove_with_bodies,
+)
 from mrt.frontend.onnx.resolve.inputs import Shapes
 from mrt.frontend.onnx.resolve.known_values import KnownValues
 from mrt.graph.values import Array, nodes, operand

@@ -14,19 +14,31 @@ FRACTIONS = np.array([2.7, -2.7, 0, 0.5, -0.5, 100.9], np.float32)
 BYTES = np.array([2.7, 100.9, 300, -1, 128, -129], np.float32)
 
 COMPARED = {  # LEFT with RIGHT, LEFT with the row (1, 0, 3), LEFT with 0.5
-    "equal": ([[1, 0, 1], [0, 0, 1]], [[1, 0, 0], [0, 1, 1]], [[0, 0, 0], [0, 0, 0]]),
+    "equal": (
+        [[1, 0, 1], [0, 0, 1]],
+        [[1, 0, 0], [0, 1, 1]],
+        [[0, 0, 0], [0, 0, 0]],
+    ),
     "not_equal": (
         [[0, 1, 0], [1, 1, 0]],
         [[0, 1, 1], [1, 0, 0]],
         [[1, 1, 1], [1, 1, 1]],
     ),
-    "greater": ([[0, 1, 0], [0, 0, 0]], [[0, 1, 0], [0, 0, 0]], [[1, 1, 0], [0, 0, 1]]),
+    "greater": (
+        [[0, 1, 0], [0, 0, 0]],
+        [[0, 1, 0], [0, 0, 0]],
+        [[1, 1, 0], [0, 0, 1]],
+    ),
     "greater_equal": (
         [[1, 1, 1], [0, 0, 1]],
         [[1, 1, 0], [0, 1, 1]],
         [[1, 1, 0], [0, 0, 1]],
     ),
-    "lesser": ([[0, 0, 0], [1, 1, 0]], [[0, 0, 1], [1, 0, 0]], [[0, 0, 1], [1, 1, 0]]),
+    "lesser": (
+        [[0, 0, 0], [1, 1, 0]],
+        [[0, 0, 1], [1, 0, 0]],
+        [[0, 0, 1], [1, 1, 0]],
+    ),
     "lesser_equal": (
         [[1, 0, 1], [1, 1, 1]],
         [[1, 0, 1], [1, 1, 1]],
@@ -74,7 +86,11 @@ ROWS = [
     row("_rdiv_scalar", RIGHT[:, :2], [[1, 1], [0.5, 2]]),
     row("_scatter_plus_scalar", LEFT, LEFT + 2, scalar="2"),
     row("_scatter_minus_scalar", LEFT, LEFT - 2, scalar="2"),
-    row("_scatter_elemwise_div", [LEFT[:, :2], RIGHT[:, :2]], [[1, 2], [-0.5, 0]]),
+    row(
+        "_scatter_elemwise_div",
+        [LEFT[:, :2], RIGHT[:, :2]],
+        [[1, 2], [-0.5, 0]],
+    ),
     row("_contrib_gradientmultiplier", LEFT, LEFT, scalar="-1"),
     row("_identity_with_attr_like_rhs", [LEFT, RIGHT], LEFT),
     row("_equal", [np.float32([np.nan, 1])] * 2, [0, 1]),
@@ -89,9 +105,15 @@ ROWS = [
             row(f"_{word}_scalar", LEFT, with_number, scalar="0.5"),
         )
     ),
-    row("where", [np.float32([1, 0, -0.5, np.nan]), P[:4], Q[:4]], [5.5, 2.5, 0.25, 0]),
+    row(
+        "where",
+        [np.float32([1, 0, -0.5, np.nan]), P[:4], Q[:4]],
+        [5.5, 2.5, 0.25, 0],
+    ),
     row("where", [np.float32([1, 0]), LEFT, RIGHT], [[1, 2, 0], [2, 0.5, 3]]),
-    row("where", [np.float32([[0], [1]]), LEFT, RIGHT], [[1, 1, 0], [-1, 0, 3]]),
+    row(
+        "where", [np.float32([[0], [1]]), LEFT, RIGHT], [[1, 1, 0], [-1, 0, 3]]
+    ),
     row("Cast", FRACTIONS, [2, -2, 0, 0, 0, 100], dtype="int32"),
     row("Cast", FRACTIONS, [2, -2, 0, 0, 0, 100], dtype="int64"),
     row("Cast", BYTES, [2, 100, 44, -1, -128, 127], dtype="int8"),
@@ -99,7 +121,14 @@ ROWS = [
     row("Cast", FRACTIONS, [1, 1, 0, 1, 1, 1], dtype="bool"),
     row("Cast", FRACTIONS, FRACTIONS, dtype="float64"),
     row("amp_cast", FRACTIONS, FRACTIONS, dtype="float16"),
-    row("amp_multicast", [LEFT, P], P, num_outputs="2", cast_narrow="True", output=1),
+    row(
+        "amp_multicast",
+        [LEFT, P],
+        P,
+        num_outputs="2",
+        cast_narrow="True",
+        output=1,
+    ),
 ]
 
 ALIASES = {
@@ -114,7 +143,10 @@ ALIASES = {
 }  # fmt: skip
 
 REFUSALS = [
-    (row("_greater", [LEFT, RIGHT[:1]], LEFT), "shapes (2, 3) and (1, 3) differ"),
+    (
+        row("_greater", [LEFT, RIGHT[:1]], LEFT),
+        "shapes (2, 3) and (1, 3) differ",
+    ),
     (row("_mod", [LEFT, RIGHT[:1]], LEFT), "shapes (2, 3) and (1, 3) differ"),
     (
         row("_identity_with_attr_like_rhs", [LEFT, RIGHT[:1]], LEFT),
@@ -133,7 +165,10 @@ REFUSALS = [
         "not supported; supported: float32, float64, float16",
     ),
     (row("Cast", LEFT, LEFT), "attribute 'dtype' is missing"),
-    (row("amp_multicast", [LEFT], LEFT, num_outputs="2"), "1 inputs; expected 2"),
+    (
+        row("amp_multicast", [LEFT], LEFT, num_outputs="2"),
+        "1 inputs; expected 2",
+    ),
 ]
 
 
@@ -161,4 +196,8 @@ BROADCAST = [
 def test_every_comparison_has_rows_in_its_three_forms():
     assert [f"broadcast_{word}" for word in COMPARED] == BROADCAST
     for word in COMPARED:
-        assert {f"_{word}", f"broadcast_{word}", f"_{word}_scalar"} <= OPERATORS.keys()
+        assert {
+            f"_{word}",
+            f"broadcast_{word}",
+            f"_{word}_scalar",
+        } <= OPERATORS.keys()

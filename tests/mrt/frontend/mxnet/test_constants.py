@@ -6,7 +6,13 @@ import pytest
 
 from mrt.frontend.mxnet import load_mxnet
 from tests.support.mxnet_files import node, variable, write_params, write_symbol
-from tests.support.mxnet_rows import check_refusal, check_row, compute, names, row
+from tests.support.mxnet_rows import (
+    check_refusal,
+    check_row,
+    compute,
+    names,
+    row,
+)
 
 X = np.ones((3, 4), np.float32)
 
@@ -16,11 +22,25 @@ ROWS = [
     row("ones_like", X, np.ones((3, 4))),
     row("_contrib_arange_like", X, np.arange(12).reshape(3, 4)),
     row("_contrib_arange_like", X, [1, 1.5, 2], axis="0", start="1", step=".5"),
-    row("_contrib_arange_like", X, [0, 0, 0, 1], axis="-1", repeat="3", ctx="cpu(0)"),
+    row(
+        "_contrib_arange_like",
+        X,
+        [0, 0, 0, 1],
+        axis="-1",
+        repeat="3",
+        ctx="cpu(0)",
+    ),
     row("shape_array", X, [3, 4]),
     row("size_array", X, [12]),
-    row("_contrib_index_array", X[:2, :2], [[[0, 0], [0, 1]], [[1, 0], [1, 1]]]),
-    row("_contrib_index_array", X[:2, :2], [[[0], [1]], [[0], [1]]], axes="(-1,)"),
+    row(
+        "_contrib_index_array", X[:2, :2], [[[0, 0], [0, 1]], [[1, 0], [1, 1]]]
+    ),
+    row(
+        "_contrib_index_array",
+        X[:2, :2],
+        [[[0], [1]], [[0], [1]]],
+        axes="(-1,)",
+    ),
     row("_arange", [], [0, 1, 2, 3, 4], start="5"),
     row(
         "_arange",
@@ -119,7 +139,9 @@ def test_a_constant_is_that_of_mxnet(case, tmp_path):
 
 
 @pytest.mark.parametrize(("case", "trouble"), REFUSALS, ids=names(REFUSALS))
-def test_a_size_that_is_unknown_or_too_large_is_refused(case, trouble, tmp_path):
+def test_a_size_that_is_unknown_or_too_large_is_refused(
+    case, trouble, tmp_path
+):
     check_refusal(tmp_path, case, trouble)
 
 
@@ -152,10 +174,13 @@ INTEGRAL = [
 
 
 @pytest.mark.parametrize(("nodes", "expected"), INTEGRAL)
-def test_arithmetic_that_means_the_same_on_integers_is_done(nodes, expected, tmp_path):
+def test_arithmetic_that_means_the_same_on_integers_is_done(
+    nodes, expected, tmp_path
+):
     numbers = np.array([[2.75, 3, -2.5], [0.5, -1.25, 5]], np.float32)
     np.testing.assert_array_equal(
-        compute(integral(tmp_path, *nodes), [numbers]), np.array(expected, np.float32)
+        compute(integral(tmp_path, *nodes), [numbers]),
+        np.array(expected, np.float32),
     )
 
 
@@ -180,7 +205,9 @@ TRUNCATED = [
 
 
 @pytest.mark.parametrize(("second", "trouble"), TRUNCATED)
-def test_arithmetic_that_truncates_integers_is_refused(second, trouble, tmp_path):
+def test_arithmetic_that_truncates_integers_is_refused(
+    second, trouble, tmp_path
+):
     with pytest.raises(Exception, match="unsupported") as refused:
         integral(tmp_path, node("Cast", "i", [0], dtype="int32"), second)
     assert trouble in str(refused.value)
@@ -193,8 +220,9 @@ def test_arithmetic_of_bytes_which_wraps_is_refused(tmp_path):
             node("Cast", "i", [0], dtype="uint8"),
             node("_plus_scalar", "y", [1], scalar="1"),
         )
-    assert "y (_plus_scalar): input 'i' is uint8 in MXNet; supported: float32" in str(
-        refused.value
+    assert (
+        "y (_plus_scalar): input 'i' is uint8 in MXNet; supported: float32"
+        in str(refused.value)
     )
 
 
@@ -206,4 +234,6 @@ def test_a_constant_that_feeds_a_network_needs_no_input_of_its_own(tmp_path):
     )
     assert isinstance(model, ir.Model)
     assert [value.name for value in model.graph.inputs] == ["x"]
-    np.testing.assert_array_equal(compute(model, [X[:2, :3]]), [[1, 2, 3], [1, 2, 3]])
+    np.testing.assert_array_equal(
+        compute(model, [X[:2, :3]]), [[1, 2, 3], [1, 2, 3]]
+    )

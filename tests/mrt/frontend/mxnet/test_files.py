@@ -61,10 +61,14 @@ def test_parameters_may_come_from_what_has_no_size(folder):
     os.write(write, (folder / "m-0003.params").read_bytes())
     os.close(write)
     try:
-        model = load(folder / "m-symbol.json", params=Path(f"/dev/fd/{read}")).model
+        model = load(
+            folder / "m-symbol.json", params=Path(f"/dev/fd/{read}")
+        ).model
     finally:
         os.close(read)
-    assert model.graph.initializers["w"].const_value.numpy().tolist() == [[3, 3]]
+    assert model.graph.initializers["w"].const_value.numpy().tolist() == [
+        [3, 3]
+    ]
 
 
 # What quantize_net of MXNet 1.9.1 writes for a small network: these operators, convolutions with a subgraph.
@@ -99,10 +103,14 @@ def test_an_int8_graph_is_refused_once_with_the_way_round(tmp_path):
 
 
 def test_a_fused_graph_says_how_to_export_another(tmp_path):
-    fused = {**node("_sg_mkldnn_conv", "conv", [0]), "subgraphs": [{"nodes": []}]}
+    fused = {
+        **node("_sg_mkldnn_conv", "conv", [0]),
+        "subgraphs": [{"nodes": []}],
+    }
     write_symbol(tmp_path / "m.json", [variable("x"), fused])
     with pytest.raises(
-        Unsupported, match="export the symbol again without MXNET_SUBGRAPH_BACKEND"
+        Unsupported,
+        match="export the symbol again without MXNET_SUBGRAPH_BACKEND",
     ):
         load(tmp_path / "m.json")
 

@@ -46,7 +46,8 @@ def loaded(folder) -> tuple[dict[str, float], str]:
     model = load_mxnet(folder / "m-symbol.json")
     constants = model.graph.initializers.items()
     numbers = {
-        name: float(value.const_value.numpy().flat[0]) for name, value in constants
+        name: float(value.const_value.numpy().flat[0])
+        for name, value in constants
     }
     return numbers, model.metadata_props["mrt_notes"]
 
@@ -57,7 +58,11 @@ def structured(*stems: str) -> dict[str, float]:
 
 
 def test_layers_that_follow_one_another_are_matched(tmp_path):
-    write(tmp_path, ["net0_dense0", "net0_dense1"], structured("features.0", "output"))
+    write(
+        tmp_path,
+        ["net0_dense0", "net0_dense1"],
+        structured("features.0", "output"),
+    )
     numbers, note = loaded(tmp_path)
     expected = {
         "net0_dense0_weight": 0,

@@ -64,7 +64,9 @@ def test_a_key_repeated_among_many_is_refused_at_once():
 def test_a_long_unknown_key_is_shown_by_its_beginning():
     with pytest.raises(BadModel) as refusal:
         read_symbol(
-            json.dumps({**symbol_json([variable("x")]), "k" * 100_000: 1}).encode(),
+            json.dumps(
+                {**symbol_json([variable("x")]), "k" * 100_000: 1}
+            ).encode(),
             "m.json",
         )
     assert len(str(refusal.value)) < 300
@@ -77,7 +79,11 @@ def test_many_nodes_of_one_name_are_numbered_at_once(tmp_path):
     ]
     names = [item.name for item in read(tmp_path, chain).graph]
     assert len(set(names)) == 1_000
-    assert names[:3] == ["r_2", "r_3", "r_4"]  # the output of the model chose first
+    assert names[:3] == [
+        "r_2",
+        "r_3",
+        "r_4",
+    ]  # the output of the model chose first
     assert names[-1] == "r"
 
 
@@ -110,7 +116,14 @@ def test_a_released_name_is_the_next_one_given():
             for index in range(1000)
         ],
         [
-            node("_linspace", f"z{index}", [], start="0", stop="1", num="134217728")
+            node(
+                "_linspace",
+                f"z{index}",
+                [],
+                start="0",
+                stop="1",
+                num="134217728",
+            )
             for index in range(1000)
         ],
         [
@@ -132,7 +145,9 @@ def test_all_constants_together_are_bounded(tmp_path, nodes, monkeypatch):
         read(tmp_path, many)
 
 
-def test_positions_along_one_of_many_axes_take_the_memory_of_the_result(tmp_path):
+def test_positions_along_one_of_many_axes_take_the_memory_of_the_result(
+    tmp_path,
+):
     shape = (2,) * 14
     model = read(
         tmp_path,
@@ -195,16 +210,22 @@ def test_a_deep_recurrent_network_places_its_weights(tmp_path):
     ]
     model = read(tmp_path, nodes)
     # weights: 2 x (3 + 2) in the first layer, 2 x (2 + 2) in each other one; two biases of 2 in each
-    assert model.graph.initializers["p"].shape.numpy() == (10 + 29 * 8 + 30 * 4,)
+    assert model.graph.initializers["p"].shape.numpy() == (
+        10 + 29 * 8 + 30 * 4,
+    )
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no endless file here")
+@pytest.mark.skipif(
+    not os.path.exists("/dev/zero"), reason="no endless file here"
+)
 def test_an_endless_file_is_not_read_to_its_end(tmp_path):
     for name in ("m-symbol.json", "m.params"):
         (tmp_path / name).symlink_to("/dev/zero")
     with pytest.raises(BadModel, match="more than 67108864 bytes"):
         read_mxnet(Source(tmp_path / "m-symbol.json"))
-    with pytest.raises(BadModel, match="is a device; expected a parameter file"):
+    with pytest.raises(
+        BadModel, match="is a device; expected a parameter file"
+    ):
         read_parameters(tmp_path / "m.params")
 
 
@@ -214,7 +235,8 @@ def gluon_files(tmp_path):
     long = "9" * 5_000
     (tmp_path / "m.params").write_bytes(
         params_bytes(
-            [array_bytes(np.ones((2, 2), np.float32))] * 2, ["a.weight", "b.weight"]
+            [array_bytes(np.ones((2, 2), np.float32))] * 2,
+            ["a.weight", "b.weight"],
         )
     )
     nodes = [
@@ -222,8 +244,12 @@ def gluon_files(tmp_path):
         variable(f"d{long}_weight"),
         variable(f"d{long}1_weight"),
     ]
-    nodes += [node("FullyConnected", "f", [0, 1], num_hidden="2", no_bias="True")]
-    nodes += [node("FullyConnected", "g", [0, 2], num_hidden="2", no_bias="True")]
+    nodes += [
+        node("FullyConnected", "f", [0, 1], num_hidden="2", no_bias="True")
+    ]
+    nodes += [
+        node("FullyConnected", "g", [0, 2], num_hidden="2", no_bias="True")
+    ]
     write_symbol(tmp_path / "m-symbol.json", nodes, heads=[3, 4])
     return tmp_path
 
@@ -248,7 +274,8 @@ def test_a_number_beyond_float32_is_refused_before_it_becomes_infinite(
     tmp_path, number
 ):
     with pytest.raises(
-        Unsupported, match=r"expected a (finite number|number that fits float32)"
+        Unsupported,
+        match=r"expected a (finite number|number that fits float32)",
     ):
         read(tmp_path, [node("_full", "z", [], shape="(2,)", value=number)])
 

@@ -56,17 +56,31 @@ ROWS = [
 
 REFUSALS = [
     (
-        row("Embedding", INDEX, W, [W], input_dim="5", output_dim="2", dtype="int32"),
+        row(
+            "Embedding",
+            INDEX,
+            W,
+            [W],
+            input_dim="5",
+            output_dim="2",
+            dtype="int32",
+        ),
         "supported: float32, float64",
     ),
     (
         row("take", [W, INDEX], W, mode="fill"),
         "mode='fill': not supported; supported: clip, wrap, raise",
     ),
-    (row("take", [W, INDEX], W, axis="2"), "axis 2 is outside the 2 dimensions"),
+    (
+        row("take", [W, INDEX], W, axis="2"),
+        "axis 2 is outside the 2 dimensions",
+    ),
     (row("batch_take", [STEPS, INDEX], W), "has 3 dimensions; expected 2"),
     (row("batch_take", [W, INDEX[:4]], W), "4 indices for 5 rows"),
-    (row("pick", [W, INDEX[:4]], W), "an index of shape (4,); expected (5,) or (5, 1)"),
+    (
+        row("pick", [W, INDEX[:4]], W),
+        "an index of shape (4,); expected (5,) or (5, 1)",
+    ),
     (
         row("gather_nd", [W, INDEX], W),
         "indices of shape (5,) for (5, 2); expected coordinates",
@@ -83,7 +97,10 @@ REFUSALS = [
         row("SequenceMask", [STEPS, INDEX], W, use_sequence_length="True"),
         "lengths of shape (5,); expected (2,)",
     ),
-    (row("SequenceLast", STEPS, W, axis="2"), "axis=2: not supported; supported: 0, 1"),
+    (
+        row("SequenceLast", STEPS, W, axis="2"),
+        "axis=2: not supported; supported: 0, 1",
+    ),
     (row("SequenceLast", INDEX, W), "has 1 dimensions; expected at least 2"),
     (
         row("SequenceReverse", STEPS, W, axis="1"),
@@ -107,4 +124,6 @@ def test_indices_that_do_not_fit_are_refused(case, trouble, tmp_path):
 
 
 def test_pick_has_an_older_name():
-    assert OPERATORS["choose_element_0index"].handler is OPERATORS["pick"].handler
+    assert (
+        OPERATORS["choose_element_0index"].handler is OPERATORS["pick"].handler
+    )

@@ -64,7 +64,9 @@ def test_every_attribute_is_written_and_left_out():
 
 def test_a_case_is_the_same_whatever_others_there_are():
     for index in range(0, len(CASES), 50):
-        assert case_to_json(generate.one(CASES[index].id)) == case_to_json(CASES[index])
+        assert case_to_json(generate.one(CASES[index].id)) == case_to_json(
+            CASES[index]
+        )
 
 
 def test_a_case_survives_its_file():
@@ -87,8 +89,14 @@ def test_a_case_survives_its_file():
             np.array([1, np.nan], np.float32),
             "output 0: 1 of 2 numbers, first at (1,): nan; mxnet 2",
         ),
-        (np.array([[1, 2]], np.float32), "output 0: shape (1, 2); mxnet gives (2,)"),
-        (np.array([1, 2], np.int64), "output 0: dtype int64; mxnet gives float32"),
+        (
+            np.array([[1, 2]], np.float32),
+            "output 0: shape (1, 2); mxnet gives (2,)",
+        ),
+        (
+            np.array([1, 2], np.int64),
+            "output 0: dtype int64; mxnet gives float32",
+        ),
     ],
 )
 def test_outputs_must_agree_in_numbers_shape_and_dtype(found, trouble):
@@ -137,7 +145,13 @@ def test_the_judge_is_started_again_after_a_case_that_kills_it_and_asked_it_once
     cases = [generate.one(f"relu:{number}") for number in range(5)]
     answers = ask(cases, Path(sys.executable), tmp_path, lambda _: None)
     died = "the process of mxnet died or hung"
-    assert [answer.refusal for answer in answers] == ["no", died, "no", died, "no"]
+    assert [answer.refusal for answer in answers] == [
+        "no",
+        died,
+        "no",
+        died,
+        "no",
+    ]
 
 
 def test_what_was_read_is_what_is_run(tmp_path):

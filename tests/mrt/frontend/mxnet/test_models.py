@@ -42,7 +42,9 @@ def assert_agrees(folder: str, name: str, x: str, y: str) -> None:
     )
     (result,) = compute(model, {"data": golden[x]})
     assert result.shape == golden[y].shape
-    assert np.abs(result - golden[y]).max() <= RELATIVE * np.abs(golden[y]).max()
+    assert (
+        np.abs(result - golden[y]).max() <= RELATIVE * np.abs(golden[y]).max()
+    )
 
 
 @needs_shared
@@ -60,7 +62,9 @@ def test_untrained_checkpoints_agree_with_mxnet(name):
 
 
 @needs_shared
-@pytest.mark.parametrize(("name", "least"), [("mnist", 0.98), ("fashion-mnist", 0.9)])
+@pytest.mark.parametrize(
+    ("name", "least"), [("mnist", 0.98), ("fashion-mnist", 0.9)]
+)
 def test_published_checkpoints_classify(name, least):
     data = np.load(SHARED / "images" / f"{name.replace('-', '_')}.npz")
     x, y = (
@@ -98,18 +102,27 @@ ZOO = sorted(MXNET.glob("zoo*/*-symbol.json"))
 def test_published_architectures_import_and_random_weights_keep_their_answers_sane(
     path,
 ):
-    size = 299 if "ception" in path.name else 32 if "cifar" in path.name else 224
+    size = (
+        299 if "ception" in path.name else 32 if "cifar" in path.name else 224
+    )
     model = read_mxnet(
         Source(path, random_weights=0, shapes={"data": (1, 3, size, size)})
     ).model
     (output,) = model.graph.outputs
     assert tuple(output.shape) in ((1, 1000), (1, 10))
     assert all(
-        value.shape.is_static() for item in model.graph for value in item.outputs
+        value.shape.is_static()
+        for item in model.graph
+        for value in item.outputs
     )
-    x = np.random.default_rng(0).normal(size=(1, 3, size, size)).astype(np.float32)
+    x = (
+        np.random.default_rng(0)
+        .normal(size=(1, 3, size, size))
+        .astype(np.float32)
+    )
     session = onnxruntime.InferenceSession(
-        ir.to_proto(model).SerializeToString(), providers=["CPUExecutionProvider"]
+        ir.to_proto(model).SerializeToString(),
+        providers=["CPUExecutionProvider"],
     )
     (result,) = session.run(None, {"data": x})
     assert 0.1 < np.sqrt(np.square(result).mean()) < 100
@@ -130,16 +143,16 @@ def folder(tmp_path):
 
 def test_shapes_come_from_the_file_and_names_from_the_source(folder):
     model = load_mxnet(folder / "m-symbol.json")
-    assert [(value.name, tuple(value.shape)) for value in model.graph.inputs] == [
-        ("x", (1, 3))
-    ]
-    assert [(value.name, tuple(value.shape)) for value in model.graph.outputs] == [
-        ("fc", (1, 2))
-    ]
+    assert [
+        (value.name, tuple(value.shape)) for value in model.graph.inputs
+    ] == [("x", (1, 3))]
+    assert [
+        (value.name, tuple(value.shape)) for value in model.graph.outputs
+    ] == [("fc", (1, 2))]
     assert list(model.graph.initializers) == ["w"]
-    assert compute(model, {"x": np.array([[1, 0, 2]], np.float32)})[0].tolist() == [
-        [7, 16]
-    ]
+    assert compute(model, {"x": np.array([[1, 0, 2]], np.float32)})[
+        0
+    ].tolist() == [[7, 16]]
 
 
 def test_a_shape_given_holds_against_the_file(folder):
@@ -149,7 +162,9 @@ def test_a_shape_given_holds_against_the_file(folder):
 
 def test_an_unknown_batch_is_1(folder):
     write_symbol(folder / "m-symbol.json", dense_symbol(__shape__="(0, 3)"))
-    assert tuple(load_mxnet(folder / "m-symbol.json").graph.inputs[0].shape) == (1, 3)
+    assert tuple(
+        load_mxnet(folder / "m-symbol.json").graph.inputs[0].shape
+    ) == (1, 3)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +181,8 @@ def test_an_unknown_shape_names_the_option_to_add(folder, hidden):
 
 def test_a_shape_for_no_input_is_refused(folder):
     with pytest.raises(
-        BadOption, match="--shape data: the model has no such input; its inputs: x"
+        BadOption,
+        match="--shape data: the model has no such input; its inputs: x",
     ):
         load_mxnet(folder / "m-symbol.json", None, {"data": (1, 3)})
 
@@ -186,7 +202,9 @@ def test_the_digest_is_that_of_both_files(folder):
     ]
     expected = hashlib.sha256(digests[0] + digests[1]).hexdigest()
     assert (
-        read_mxnet(Source(folder / "m-symbol.json", folder / "m-0000.params")).sha256
+        read_mxnet(
+            Source(folder / "m-symbol.json", folder / "m-0000.params")
+        ).sha256
         == expected
     )
 
@@ -211,14 +229,16 @@ def test_several_parameter_files_are_listed(folder):
 def test_missing_parameter_files_are_named(folder):
     (folder / "m-0000.params").unlink()
     with pytest.raises(
-        BadModel, match=r"looked for m\.params and m-NNNN\.params in .* --params"
+        BadModel,
+        match=r"looked for m\.params and m-NNNN\.params in .* --params",
     ):
         load_mxnet(folder / "m-symbol.json")
 
 
 def test_a_model_without_parameters_needs_no_file(tmp_path):
     write_symbol(
-        tmp_path / "m.json", [variable("x", __shape__="(1, 2)"), node("relu", "r", [0])]
+        tmp_path / "m.json",
+        [variable("x", __shape__="(1, 2)"), node("relu", "r", [0])],
     )
     (result,) = compute(
         load_mxnet(tmp_path / "m.json"), {"x": np.array([[-1, 2]], np.float32)}
@@ -233,14 +253,17 @@ def test_a_parameter_that_only_arithmetic_uses_is_found(tmp_path):
         node("broadcast_mul", "y", [0, 1]),
     ]
     write_symbol(tmp_path / "m.json", scaled)
-    write_params(tmp_path / "m.params", {"arg:s": np.array([1, 0, 2], np.float32)})
+    write_params(
+        tmp_path / "m.params", {"arg:s": np.array([1, 0, 2], np.float32)}
+    )
     (result,) = compute(load_mxnet(tmp_path / "m.json"), {"x": WEIGHT})
     assert result.tolist() == [[1, 0, 6], [4, 0, 12]]
 
 
 def test_files_that_cannot_be_read_are_refused(folder):
     with pytest.raises(
-        BadModel, match=r"none\.json: cannot be read \(No such file or directory\)"
+        BadModel,
+        match=r"none\.json: cannot be read \(No such file or directory\)",
     ):
         load_mxnet(folder / "none.json")
     with pytest.raises(BadModel, match=r"none\.params: cannot be read"):
@@ -291,12 +314,15 @@ def test_other_float_parameters_become_float32_and_the_model_says_so(folder):
 def test_names_of_gluon_save_parameters_are_explained(folder):
     write_params(folder / "m-0000.params", {"0.weight": WEIGHT})
     with pytest.raises(
-        BadModel, match=r"net\.load_parameters\('m-0000\.params'\), .* net\.export"
+        BadModel,
+        match=r"net\.load_parameters\('m-0000\.params'\), .* net\.export",
     ):
         load_mxnet(folder / "m-symbol.json")
 
 
-def test_all_unsupported_nodes_are_listed_before_parameters_are_looked_for(tmp_path):
+def test_all_unsupported_nodes_are_listed_before_parameters_are_looked_for(
+    tmp_path,
+):
     nodes = [
         variable("x"),
         node("Custom", "first", [0]),
@@ -335,7 +361,9 @@ def test_hidden_outputs_are_refused(tmp_path):
     ],
 )
 def test_heads_that_are_no_outputs_are_refused(tmp_path, heads, trouble):
-    write_symbol(tmp_path / "m.json", [variable("x"), node("relu", "r", [0])], heads)
+    write_symbol(
+        tmp_path / "m.json", [variable("x"), node("relu", "r", [0])], heads
+    )
     with pytest.raises(Unsupported, match=trouble):
         load_mxnet(tmp_path / "m.json")
 
@@ -409,12 +437,15 @@ def test_a_computed_weight_must_fit_too(tmp_path):
     ]
     dense = node("FullyConnected", "fc", [0, 1], num_hidden="2", no_bias="1")
     write_symbol(tmp_path / "m.json", [*nodes, dense])
-    assert compute(load_mxnet(tmp_path / "m.json"), {"x": WEIGHT})[0].tolist() == [
+    assert compute(load_mxnet(tmp_path / "m.json"), {"x": WEIGHT})[
+        0
+    ].tolist() == [
         [14, 32],
         [32, 77],
     ]
     write_symbol(
-        tmp_path / "m.json", [*nodes, {**dense, "inputs": [[0, 0, 0], [2, 0, 0]]}]
+        tmp_path / "m.json",
+        [*nodes, {**dense, "inputs": [[0, 0, 0], [2, 0, 0]]}],
     )
     with pytest.raises(
         Unsupported, match=r"input 't' has shape \(3, 2\); expected \(2, 3\)"
@@ -435,20 +466,27 @@ def test_a_computed_gamma_that_would_not_count_is_refused(tmp_path):
         tmp_path / "m.params", {name: np.ones(3, np.float32) for name in "gbmv"}
     )
     with pytest.raises(
-        Unsupported, match=r"bn \(BatchNorm\): fix_gamma=True with a computed gamma"
+        Unsupported,
+        match=r"bn \(BatchNorm\): fix_gamma=True with a computed gamma",
     ):
         load_mxnet(tmp_path / "m.json")
 
 
 def test_a_missing_weight_that_is_computed_with_is_refused(tmp_path):
-    nodes = [variable("x", __shape__="(2, 3)"), variable("w"), node("relu", "r", [1])]
+    nodes = [
+        variable("x", __shape__="(2, 3)"),
+        variable("w"),
+        node("relu", "r", [1]),
+    ]
     nodes += [
         node("FullyConnected", "fc", [0, 1], num_hidden="2", no_bias="1"),
         node("elemwise_add", "y", [2, 3]),
     ]
     write_symbol(tmp_path / "m.json", nodes)
     write_params(tmp_path / "m.params", {})
-    with pytest.raises(Unsupported, match=r"r \(relu\): the shape of 'w' is unknown"):
+    with pytest.raises(
+        Unsupported, match=r"r \(relu\): the shape of 'w' is unknown"
+    ):
         load_mxnet(tmp_path / "m.json")
 
 
@@ -463,24 +501,31 @@ def test_a_parameter_without_array_is_refused(folder):
 def test_an_input_of_an_unknown_dtype_is_refused(tmp_path):
     write_symbol(
         tmp_path / "m.json",
-        [variable("x", __shape__="(1, 3)", __dtype__="99"), node("relu", "r", [0])],
+        [
+            variable("x", __shape__="(1, 3)", __dtype__="99"),
+            node("relu", "r", [0]),
+        ],
     )
     with pytest.raises(Unsupported, match=r"x \(input\): dtype 99 is unknown"):
         load_mxnet(tmp_path / "m.json")
 
 
-def test_an_input_of_integers_may_be_cast_and_looked_up_but_not_divided(tmp_path):
+def test_an_input_of_integers_may_be_cast_and_looked_up_but_not_divided(
+    tmp_path,
+):
     image = variable("x", __shape__="(1, 3)", __dtype__="3")
     cast = node("Cast", "c", [0], dtype="float32")
     write_symbol(
-        tmp_path / "m.json", [image, cast, node("_div_scalar", "r", [1], scalar="255")]
+        tmp_path / "m.json",
+        [image, cast, node("_div_scalar", "r", [1], scalar="255")],
     )
     assert [node.op_type for node in load_mxnet(tmp_path / "m.json").graph] == [
         "Identity",
         "Div",
     ]
     write_symbol(
-        tmp_path / "m.json", [image, node("_div_scalar", "r", [0], scalar="255")]
+        tmp_path / "m.json",
+        [image, node("_div_scalar", "r", [0], scalar="255")],
     )
     with pytest.raises(
         Unsupported,

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from mrt.errors import BadModel
-from tests.support.mxnet_rows import check_refusal, check_row, import_row, names, row
+from tests.support.mxnet_rows import (
+    check_refusal,
+    check_row,
+    import_row,
+    names,
+    row,
+)
 
 
 def numbers(*shape):
@@ -123,8 +129,14 @@ REFUSALS = [
         row("LayerNorm", numbers(1, 4), 0, FOUR[:2], axis="2"),
         "axis 2 is outside the 2 dimensions",
     ),
-    (row("LRN", numbers(1, 4, 1, 2), 0, nsize="4"), "nsize=4: expected an odd number"),
-    (row("LRN", numbers(1, 4, 2), 0, nsize="3"), "has 3 dimensions; expected 4"),
+    (
+        row("LRN", numbers(1, 4, 1, 2), 0, nsize="4"),
+        "nsize=4: expected an odd number",
+    ),
+    (
+        row("LRN", numbers(1, 4, 2), 0, nsize="3"),
+        "has 3 dimensions; expected 4",
+    ),
     (row("LRN", numbers(1, 4, 1, 2), 0), "attribute 'nsize' is missing"),
     (
         row("L2Normalization", numbers(2, 4), 0, mode="channel"),
@@ -143,7 +155,9 @@ def test_a_layer_normalises_as_in_mxnet(case, tmp_path):
 
 
 @pytest.mark.parametrize(("case", "trouble"), REFUSALS, ids=names(REFUSALS))
-def test_what_mxnet_refuses_or_onnx_cannot_say_is_refused(case, trouble, tmp_path):
+def test_what_mxnet_refuses_or_onnx_cannot_say_is_refused(
+    case, trouble, tmp_path
+):
     check_refusal(tmp_path, case, trouble)
 
 
@@ -151,7 +165,9 @@ def test_what_mxnet_refuses_or_onnx_cannot_say_is_refused(case, trouble, tmp_pat
 def test_group_norm_has_one_gamma_for_each_group_and_not_for_each_channel(
     groups, tmp_path
 ):
-    per_channel = [numbers(4), numbers(4)] if groups == 2 else [numbers(8), numbers(8)]
+    per_channel = (
+        [numbers(4), numbers(4)] if groups == 2 else [numbers(8), numbers(8)]
+    )
     case = row(
         "GroupNorm",
         numbers(1, len(per_channel[0]), 2),
@@ -160,6 +176,7 @@ def test_group_norm_has_one_gamma_for_each_group_and_not_for_each_channel(
         num_groups=str(groups),
     )
     with pytest.raises(
-        BadModel, match=rf"p0: shape \({2 * groups},\); expected shape \({groups},\)"
+        BadModel,
+        match=rf"p0: shape \({2 * groups},\); expected shape \({groups},\)",
     ):
         import_row(tmp_path, case)

@@ -21,7 +21,9 @@ CHANNELS = np.array([1, 2, 3, 4], np.float32)
 
 def convolve(x, weight, *, stride=(1, 1), pad=(0, 0), dilate=(1, 1), groups=1):
     """By the definition, in float64."""
-    x = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (pad[0],) * 2, (pad[1],) * 2))
+    x = np.pad(
+        x.astype(np.float64), ((0, 0), (0, 0), (pad[0],) * 2, (pad[1],) * 2)
+    )
     filters, per_group, height, width = weight.shape
     rows = (x.shape[2] - dilate[0] * (height - 1) - 1) // stride[0] + 1
     columns = (x.shape[3] - dilate[1] * (width - 1) - 1) // stride[1] + 1
@@ -36,7 +38,9 @@ def convolve(x, weight, *, stride=(1, 1), pad=(0, 0), dilate=(1, 1), groups=1):
             top : top + dilate[0] * height : dilate[0],
             left : left + dilate[1] * width : dilate[1],
         ]
-        y[:, f, i, j] = (window[:, :, :height, :width] * weight[f]).sum((1, 2, 3))
+        y[:, f, i, j] = (window[:, :, :height, :width] * weight[f]).sum(
+            (1, 2, 3)
+        )
     return y
 
 
@@ -44,7 +48,10 @@ def deconvolve(x, weight, *, stride, pad, adj, groups=1):
     """The transpose of convolve: every input spreads its kernel."""
     n, channels, height, width = x.shape
     _, per_group, kh, kw = weight.shape
-    rows, columns = stride * (height - 1) + kh + adj, stride * (width - 1) + kw + adj
+    rows, columns = (
+        stride * (height - 1) + kh + adj,
+        stride * (width - 1) + kw + adj,
+    )
     y = np.zeros((n, per_group * groups, rows, columns))
     for c, i, j in np.ndindex(channels, height, width):
         first = c // (channels // groups) * per_group
@@ -67,7 +74,8 @@ def normalize(x, gamma, beta, mean, variance, eps, axis=1):
     shape = [1] * x.ndim
     shape[axis] = -1
     gamma, beta, mean, variance = (
-        np.asarray(v, np.float64).reshape(shape) for v in (gamma, beta, mean, variance)
+        np.asarray(v, np.float64).reshape(shape)
+        for v in (gamma, beta, mean, variance)
     )
     return (x - mean) / np.sqrt(variance + eps) * gamma + beta
 
@@ -293,7 +301,9 @@ def test_every_operator_has_a_row_here_or_in_a_file_beside():
     tests = "".join(
         path.read_text() for path in Path(__file__).parent.glob("test_*.py")
     )
-    assert [name for name in sorted(OPERATORS) if f'"{name}"' not in tests] == []
+    assert [
+        name for name in sorted(OPERATORS) if f'"{name}"' not in tests
+    ] == []
     assert set(ALIASES.values()) <= {case.operator for case in ROWS}
 
 
@@ -374,5 +384,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("case", "trouble"), REFUSALS, ids=names(REFUSALS))
-def test_a_use_outside_what_is_supported_is_refused_by_name(case, trouble, tmp_path):
+def test_a_use_outside_what_is_supported_is_refused_by_name(
+    case, trouble, tmp_path
+):
     check_refusal(tmp_path, case, trouble)

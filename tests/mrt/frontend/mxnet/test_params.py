@@ -95,7 +95,8 @@ def test_an_array_of_rank_0_is_none_before_version_3_and_a_scalar_in_it():
     assert one(struct.pack("<Ii", 0xF993FAC8, 0)) is None
     assert one(struct.pack("<I", 0)) is None
     assert (
-        one(version_2((), data=b"\x00\x00\xc0\x3f", magic=0xF993FACA)).tolist() == 1.5
+        one(version_2((), data=b"\x00\x00\xc0\x3f", magic=0xF993FACA)).tolist()
+        == 1.5
     )
 
 
@@ -105,9 +106,9 @@ def test_an_unknown_shape_in_version_3_is_none():
 
 
 def test_the_reserved_number_may_be_anything():
-    assert read_params(struct.pack("<QQ", 0x112, 77) + VALID[16:], "p").names == (
-        "arg:w",
-    )
+    assert read_params(
+        struct.pack("<QQ", 0x112, 77) + VALID[16:], "p"
+    ).names == ("arg:w",)
 
 
 def test_every_truncation_is_refused():
@@ -179,7 +180,9 @@ def test_mutated_files_are_read_or_refused_and_nothing_else():
             read_params(
                 bytes(
                     data[
-                        : generator.choice([len(data), generator.randrange(len(data))])
+                        : generator.choice(
+                            [len(data), generator.randrange(len(data))]
+                        )
                     ]
                 ),
                 "p",
@@ -240,7 +243,9 @@ def test_numpy_semantics_written_by_mxnet():
     assert file.arrays[0].tolist() == 3.5
     assert file.arrays[1].shape == (0, 3)
     assert file.arrays[2].dtype == np.float64
-    assert [array.shape for array in shared("np_v3_scalar.params").arrays] == [()]
+    assert [array.shape for array in shared("np_v3_scalar.params").arrays] == [
+        ()
+    ]
 
 
 @needs_shared
@@ -261,7 +266,9 @@ def test_lists_and_empty_files_written_by_mxnet():
 @needs_shared
 def test_gluon_names_written_by_mxnet():
     assert shared("gluon_save_parameters.params").names[0] == "0.weight"
-    assert shared("gluon_paramdict.params").names[-1] == "batchnorm0_running_var"
+    assert (
+        shared("gluon_paramdict.params").names[-1] == "batchnorm0_running_var"
+    )
 
 
 @needs_shared

@@ -5,7 +5,13 @@ import pytest
 
 from mrt.frontend.mxnet import load_mxnet
 from tests.support.mxnet_files import node, variable, write_symbol
-from tests.support.mxnet_rows import check_refusal, check_row, compute, names, row
+from tests.support.mxnet_rows import (
+    check_refusal,
+    check_row,
+    compute,
+    names,
+    row,
+)
 
 
 def numbers(*shape):
@@ -95,7 +101,14 @@ def test_the_older_pool_after_a_relu_may_have_padding(tmp_path):
     nodes = [
         variable("x"),
         node("Activation", "act", [0], act_type="relu"),
-        node("Pooling_v1", "pool", [1], kernel="(2, 2)", pad="(1, 1)", stride="(2, 2)"),
+        node(
+            "Pooling_v1",
+            "pool",
+            [1],
+            kernel="(2, 2)",
+            pad="(1, 1)",
+            stride="(2, 2)",
+        ),
     ]
     write_symbol(tmp_path / "m.json", nodes)
     model = load_mxnet(tmp_path / "m.json", None, {"x": (1, 1, 2, 2)})

@@ -16,14 +16,20 @@ def normal(*shape):
 A, B, C = normal(2, 3), normal(3, 4), normal(2, 4)
 CUBE, OTHER = normal(2, 4, 3), normal(3, 5, 2)
 MANY, MORE = normal(2, 4, 5), normal(2, 5, 3)
-ROWS_FIRST = normal(4, 2, 5), normal(5, 2, 3)  # for axis=0: rows, batch, columns
+ROWS_FIRST = (
+    normal(4, 2, 5),
+    normal(5, 2, 3),
+)  # for axis=0: rows, batch, columns
 HEADS, SIZE, BATCH = 3, 4, 2
 SELF = normal(5, BATCH, HEADS * 3 * SIZE)
 QUERIES, KEYS_VALUES = (
     normal(5, BATCH, HEADS * SIZE),
     normal(7, BATCH, HEADS * 2 * SIZE),
 )
-SELF_WEIGHTS, CROSS_WEIGHTS = normal(BATCH * HEADS, 5, 5), normal(BATCH * HEADS, 5, 7)
+SELF_WEIGHTS, CROSS_WEIGHTS = (
+    normal(BATCH * HEADS, 5, 5),
+    normal(BATCH * HEADS, 5, 7),
+)
 
 
 def head(value, parts, part):

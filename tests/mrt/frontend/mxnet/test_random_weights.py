@@ -37,11 +37,13 @@ def test_the_numbers_are_those_of_pcg64_by_its_definition():
         for word in pcg64("7 w", 6)
     ]
     unit = 0.5 / ((2**32 - 1) / 3) ** 0.5
-    expected = np.array([1 + total * unit for total in sums], np.float32).reshape(2, 3)
+    expected = np.array(
+        [1 + total * unit for total in sums], np.float32
+    ).reshape(2, 3)
     assert draw("7 w", (2, 3), 1.0, 0.5).tolist() == expected.tolist()
-    above = np.array([1 + abs(total) * unit for total in sums], np.float32).reshape(
-        2, 3
-    )
+    above = np.array(
+        [1 + abs(total) * unit for total in sums], np.float32
+    ).reshape(2, 3)
     assert draw("7 w", (2, 3), 1.0, 0.5, above=True).tolist() == above.tolist()
 
 
@@ -75,7 +77,10 @@ def layer(
     nodes += [variable(f"{name}_{word}") for word in parameters]
     nodes.append(
         node(
-            operator, name, [data, *range(first, first + len(parameters))], **attributes
+            operator,
+            name,
+            [data, *range(first, first + len(parameters))],
+            **attributes,
         )
     )
     return len(nodes) - 1
@@ -99,11 +104,18 @@ def residual_network(blocks: int) -> list[dict]:
             nodes, "Convolution", f"conv{index}", last, ["weight"], **shape
         )
         normal = layer(
-            nodes, "BatchNorm", f"bn{index}", convolved, STATISTICS, fix_gamma="False"
+            nodes,
+            "BatchNorm",
+            f"bn{index}",
+            convolved,
+            STATISTICS,
+            fix_gamma="False",
         )
         nodes.append(node("elemwise_add", f"add{index}", [last, normal]))
         nodes.append(
-            node("Activation", f"relu{index}", [len(nodes) - 1], act_type="relu")
+            node(
+                "Activation", f"relu{index}", [len(nodes) - 1], act_type="relu"
+            )
         )
         last = len(nodes) - 1
     return nodes
@@ -114,7 +126,8 @@ def size_of_answer(tmp_path, nodes: list[dict]) -> float:
     write_symbol(tmp_path / "m.json", nodes)
     model = load(tmp_path / "m.json", random_weights=1).model
     session = onnxruntime.InferenceSession(
-        ir.to_proto(model).SerializeToString(), providers=["CPUExecutionProvider"]
+        ir.to_proto(model).SerializeToString(),
+        providers=["CPUExecutionProvider"],
     )
     x = np.random.default_rng(0).normal(size=(1, 16, 8, 8)).astype(np.float32)
     (y,) = session.run(None, {"data": x})
@@ -128,8 +141,12 @@ def test_forty_residual_blocks_keep_their_size(tmp_path):
 def hard_swish(nodes: list[dict], name: str, last: int) -> int:
     """x * clip(x + 3, 0, 6) / 6, as Gluon writes it; its number."""
     nodes.append(node("_plus_scalar", f"{name}_plus", [last], scalar="3"))
-    nodes.append(node("clip", f"{name}_clip", [len(nodes) - 1], a_min="0", a_max="6"))
-    nodes.append(node("_div_scalar", f"{name}_div", [len(nodes) - 1], scalar="6"))
+    nodes.append(
+        node("clip", f"{name}_clip", [len(nodes) - 1], a_min="0", a_max="6")
+    )
+    nodes.append(
+        node("_div_scalar", f"{name}_div", [len(nodes) - 1], scalar="6")
+    )
     nodes.append(node("elemwise_mul", f"{name}_mul", [last, len(nodes) - 1]))
     return len(nodes) - 1
 
@@ -157,7 +174,8 @@ def test_forty_hard_swishes_keep_their_size(tmp_path):
 def numbers(path, **options) -> dict[str, np.ndarray]:
     graph = load(path, **options).model.graph
     return {
-        name: value.const_value.numpy() for name, value in graph.initializers.items()
+        name: value.const_value.numpy()
+        for name, value in graph.initializers.items()
     }
 
 
@@ -192,7 +210,8 @@ def test_a_parameter_depends_on_seed_and_name_but_not_on_what_follows(tmp_path):
 def test_the_hash_of_the_model_follows_the_seed(tmp_path):
     write_symbol(tmp_path / "m.json", residual_network(1))
     hashes = {
-        load(tmp_path / "m.json", random_weights=seed).sha256 for seed in (1, 1, 2)
+        load(tmp_path / "m.json", random_weights=seed).sha256
+        for seed in (1, 1, 2)
     }
     assert len(hashes) == 2
 
@@ -210,20 +229,26 @@ def test_a_variable_that_gluon_marked_as_a_parameter_is_one(tmp_path):
         variable("data", __shape__="(1, 3)"),
         variable("s", __shape__="(1, 3)", __lr_mult__="1.0"),
     ]
-    write_symbol(tmp_path / "m.json", [*nodes, node("broadcast_mul", "y", [0, 1])])
+    write_symbol(
+        tmp_path / "m.json", [*nodes, node("broadcast_mul", "y", [0, 1])]
+    )
     model = load(tmp_path / "m.json", random_weights=0).model
     assert [value.name for value in model.graph.inputs] == ["data"]
     assert [value.name for value in model.graph.initializers.values()] == ["s"]
 
 
-@pytest.mark.parametrize(("option", "value"), [("params", "p.params"), ("epoch", 3)])
+@pytest.mark.parametrize(
+    ("option", "value"), [("params", "p.params"), ("epoch", 3)]
+)
 def test_weights_are_invented_or_read_but_not_both(tmp_path, option, value):
     write_symbol(tmp_path / "m.json", residual_network(1))
     with pytest.raises(
         BadOption,
         match=rf"--random-weights and --{option} {value}: .* give one of the two",
     ):
-        read_mxnet(Source(tmp_path / "m.json", random_weights=0, **{option: value}))
+        read_mxnet(
+            Source(tmp_path / "m.json", random_weights=0, **{option: value})
+        )
 
 
 @pytest.mark.parametrize("seed", [-1, 2**63])
@@ -236,7 +261,8 @@ def test_a_seed_has_63_bits(tmp_path, seed):
 def test_an_onnx_model_has_weights_already(tmp_path):
     (tmp_path / "m.onnx").touch()
     with pytest.raises(
-        BadOption, match=r"--random-weights 0: an \.onnx file holds its own parameters"
+        BadOption,
+        match=r"--random-weights 0: an \.onnx file holds its own parameters",
     ):
         load(tmp_path / "m.onnx", random_weights=0)
 
@@ -248,9 +274,12 @@ def test_a_file_that_is_missing_is_said_with_the_way_round(tmp_path):
 
 
 def test_the_memory_for_weights_is_bounded(tmp_path):
-    huge = node("FullyConnected", "fc", [0, 1], num_hidden="2000000000", no_bias="True")
+    huge = node(
+        "FullyConnected", "fc", [0, 1], num_hidden="2000000000", no_bias="True"
+    )
     write_symbol(
-        tmp_path / "m.json", [variable("data", __shape__="(1, 1)"), variable("w"), huge]
+        tmp_path / "m.json",
+        [variable("data", __shape__="(1, 1)"), variable("w"), huge],
     )
     with pytest.raises((BadModel, Unsupported), match="2000000000"):
         load(tmp_path / "m.json", random_weights=0)
@@ -260,7 +289,8 @@ def test_the_memory_for_weights_is_bounded(tmp_path):
     )
     write_symbol(tmp_path / "m.json", many)
     with pytest.raises(
-        BadModel, match="900000000 numbers in all; at most 536870912 are invented"
+        BadModel,
+        match="900000000 numbers in all; at most 536870912 are invented",
     ):
         load(tmp_path / "m.json", random_weights=0)
 
@@ -290,5 +320,7 @@ def test_constants_of_gluon_are_not_invented(tmp_path):
 
 def test_what_ends_before_constants_of_gluon_has_random_weights(tmp_path):
     write_symbol(tmp_path / "m.json", with_anchors())
-    graph = load(tmp_path / "m.json", random_weights=0, outputs=("last",)).model.graph
+    graph = load(
+        tmp_path / "m.json", random_weights=0, outputs=("last",)
+    ).model.graph
     assert [value.name for value in graph.outputs] == ["last"]

@@ -25,7 +25,9 @@ def numbers(*shape):
 def length_of_parameters(mode, layers, directions):
     """Weights for the input and for the state, then a bias of each."""
     widths = [SIZE, *[SIZE * directions] * (layers - 1)]
-    return sum(directions * GATES[mode] * SIZE * (width + SIZE + 2) for width in widths)
+    return sum(
+        directions * GATES[mode] * SIZE * (width + SIZE + 2) for width in widths
+    )
 
 
 def recurrent(mode, *, layers=1, directions=1, states=False):
@@ -152,7 +154,12 @@ MEASURED = [
         ],
     ),
     ("rnn_relu", ONE, 0, [0, 0, 0, 0.475]),
-    ("rnn_relu", TWO, 0, [0, 0.4130859, 0.3777832, 0, 0.686792, 0, 0.5386719, 0]),
+    (
+        "rnn_relu",
+        TWO,
+        0,
+        [0, 0.4130859, 0.3777832, 0, 0.686792, 0, 0.5386719, 0],
+    ),
     (
         "rnn_relu",
         TWO,
@@ -167,21 +174,31 @@ def test_rnn_gives_the_numbers_of_mxnet(mode, size, output, expected, tmp_path):
     states = last_states(mode, **size)
     names = ["x", "parameters", *["h", "c"][: len(states)]]
     head = node(
-        "RNN", "rnn", range(len(names)), **recurrent(mode, **size, states=output > 0)
+        "RNN",
+        "rnn",
+        range(len(names)),
+        **recurrent(mode, **size, states=output > 0),
     )
     write_symbol(
-        tmp_path / "m.json", [*map(variable, names), head], [(len(names), output)]
+        tmp_path / "m.json",
+        [*map(variable, names), head],
+        [(len(names), output)],
     )
     write_params(
         tmp_path / "m.params",
         {"parameters": numbers(length_of_parameters(mode, **size)) / 8},
     )
-    shapes = {"x": (STEPS, 1, SIZE), **dict.fromkeys(names[2:], states[0].shape)}
+    shapes = {
+        "x": (STEPS, 1, SIZE),
+        **dict.fromkeys(names[2:], states[0].shape),
+    }
     model = load_mxnet(tmp_path / "m.json", tmp_path / "m.params", shapes)
     result = compute(model, [numbers(STEPS, 1, SIZE) / 5, *states])
     shape = states[0].shape if output else (STEPS, 1, SIZE * size["directions"])
     assert result.shape == shape == tuple(model.graph.outputs[0].shape)
-    np.testing.assert_allclose(result.ravel(), expected, rtol=TOLERANCE, atol=TOLERANCE)
+    np.testing.assert_allclose(
+        result.ravel(), expected, rtol=TOLERANCE, atol=TOLERANCE
+    )
 
 
 def gluon_nodes(layers, mode="lstm"):
@@ -199,10 +216,18 @@ def gluon_nodes(layers, mode="lstm"):
     ]
     flat = range(1 + len(kinds), 1 + 2 * len(kinds))
     nodes.append(
-        node("_rnn_param_concat", "all", flat, dim="0", num_args=str(len(kinds)))
+        node(
+            "_rnn_param_concat", "all", flat, dim="0", num_args=str(len(kinds))
+        )
     )
     zeros = [
-        node("_zeros", f"begin{i}", [], shape=f"({layers}, 0, {SIZE})", dtype="float32")
+        node(
+            "_zeros",
+            f"begin{i}",
+            [],
+            shape=f"({layers}, 0, {SIZE})",
+            dtype="float32",
+        )
         for i in range(2)
     ]
     nodes += zeros
@@ -232,14 +257,20 @@ def test_parameters_of_gluon_are_joined_and_first_states_have_the_batch_of_the_i
     }
     write_symbol(tmp_path / "m.json", nodes, [(len(nodes) - 1, 0)])
     write_params(tmp_path / "m.params", arrays)
-    x = np.concatenate([numbers(STEPS, 1, SIZE) / 5, numbers(STEPS, 1, SIZE) / 7], 1)
+    x = np.concatenate(
+        [numbers(STEPS, 1, SIZE) / 5, numbers(STEPS, 1, SIZE) / 7], 1
+    )
     joined = compute(
-        load_mxnet(tmp_path / "m.json", tmp_path / "m.params", {"data": x.shape}), [x]
+        load_mxnet(
+            tmp_path / "m.json", tmp_path / "m.params", {"data": x.shape}
+        ),
+        [x],
     )
 
     head = node("RNN", "rnn", range(4), **recurrent("lstm", layers=2))
     write_symbol(
-        tmp_path / "v.json", [*map(variable, ["data", "vector", "h", "c"]), head]
+        tmp_path / "v.json",
+        [*map(variable, ["data", "vector", "h", "c"]), head],
     )
     write_params(tmp_path / "v.params", {"vector": whole})
     states = np.zeros((2, 2, SIZE), np.float32)
@@ -261,9 +292,15 @@ def test_an_unrolled_cell_starts_from_zeros_with_the_bias_alone(tmp_path):
         node("elemwise_add", "sum", [4, 3]),
     ]
     write_symbol(tmp_path / "m.json", nodes)
-    write_params(tmp_path / "m.params", {"weight": numbers(2, 3), "bias": numbers(2)})
-    model = load_mxnet(tmp_path / "m.json", tmp_path / "m.params", {"x": (1, 2)})
-    assert [node.op_type for node in model.graph if node.op_type == "Gemm"] == []
+    write_params(
+        tmp_path / "m.params", {"weight": numbers(2, 3), "bias": numbers(2)}
+    )
+    model = load_mxnet(
+        tmp_path / "m.json", tmp_path / "m.params", {"x": (1, 2)}
+    )
+    assert [
+        node.op_type for node in model.graph if node.op_type == "Gemm"
+    ] == []
     assert compute(model, [np.float32([[1, 1]])]).tolist() == [[-4, 3]]
 
 
@@ -295,7 +332,8 @@ def write_lstm(folder, **changed):
         folder / "m.json", [*map(variable, ["x", "parameters", "h", "c"]), head]
     )
     write_params(
-        folder / "m.params", {"parameters": numbers(length_of_parameters("lstm", 1, 1))}
+        folder / "m.params",
+        {"parameters": numbers(length_of_parameters("lstm", 1, 1))},
     )
 
 
@@ -318,6 +356,7 @@ def test_what_onnx_has_no_form_for_is_refused(changed, trouble, tmp_path):
 def test_data_without_a_batch_is_refused(tmp_path):
     write_lstm(tmp_path)
     with pytest.raises(
-        Unsupported, match="input of shape \\(2, 2\\) has 2 dimensions; expected 3"
+        Unsupported,
+        match="input of shape \\(2, 2\\) has 2 dimensions; expected 3",
     ):
         load_lstm(tmp_path, (STEPS, SIZE))

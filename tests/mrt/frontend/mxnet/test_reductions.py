@@ -27,7 +27,14 @@ ROWS = [
     row("norm", CUBE, [17.029387], axis="()"),
     row("moments", A, [-1, 2], axes="(1,)"),
     row("moments", A, [2 / 3, 2 / 3], axes="(1,)", output=1),
-    row("moments", A, [[2.25, 2.25, 2.25]], axes="(0,)", keepdims="True", output=1),
+    row(
+        "moments",
+        A,
+        [[2.25, 2.25, 2.25]],
+        axes="(0,)",
+        keepdims="True",
+        output=1,
+    ),
     row("argmax", TIES, [0], axis="None"),
     row("argmax", TIES, [[0]], keepdims="True"),
     row("argmax", TIES, [0, 0], axis="1"),
@@ -42,7 +49,15 @@ ROWS = [
     row("topk", TIES, [[1], [3]], is_ascend="True"),
     row("topk", TIES, [[3, 3], [0, 0]], k="2", ret_typ="value"),
     row("topk", TIES, [[1, 2], [-1, 0]], k="2", ret_typ="both", is_ascend="1"),
-    row("topk", TIES, [[1, 3], [3, 0]], k="2", ret_typ="both", is_ascend="1", output=1),
+    row(
+        "topk",
+        TIES,
+        [[1, 3], [3, 0]],
+        k="2",
+        ret_typ="both",
+        is_ascend="1",
+        output=1,
+    ),
     row("topk", TIES, [[1, 0, 1, 0], [1, 1, 0, 0]], k="2", ret_typ="mask"),
     row(
         "topk",
@@ -53,13 +68,22 @@ ROWS = [
         is_ascend="True",
     ),
     row("topk", TIES, [[1, 1, 1, 1], [0, 0, 0, 0]], axis="0", ret_typ="mask"),
-    row("topk", TIES, [[1, 0, 1, 1], [0, 0, 0, 0]], axis="None", k="3", ret_typ="mask"),
+    row(
+        "topk",
+        TIES,
+        [[1, 0, 1, 1], [0, 0, 0, 0]],
+        axis="None",
+        k="3",
+        ret_typ="mask",
+    ),
     row("topk", TIES, [[1, 1, 1, 1], [1, 1, 1, 1]], ret_typ="mask", k="0"),
     row("topk", TIES, [0, 2, 3], axis="None", k="3"),
     row("topk", TIES, [[0, 2, 3, 1], [0, 1, 2, 3]], k="0", dtype="int32"),
     row("topk", TIES, [[0, 0, 0, 0], [1, 1, 1, 1]], k="-1", axis="0"),
     row("sort", TIES, [[1, 2, 3, 3], [-1, 0, 0, 0]]),
-    row("sort", TIES, [3, 3, 2, 1, 0, 0, 0, -1], axis="None", is_ascend="False"),
+    row(
+        "sort", TIES, [3, 3, 2, 1, 0, 0, 0, -1], axis="None", is_ascend="False"
+    ),
     row("sort", TIES, [[0, 0, 0, -1], [3, 1, 3, 2]], axis="0"),
     row("argsort", TIES, [[1, 3, 0, 2], [3, 0, 1, 2]]),
     row("argsort", TIES, [[0, 2, 3, 1], [0, 1, 2, 3]], is_ascend="False"),
@@ -68,11 +92,20 @@ ROWS = [
 
 REFUSALS = [
     (row("norm", A, A, ord="3"), "ord=3: not supported; supported: 1, 2"),
-    (row("norm", A, A, out_dtype="float64"), "not supported; supported: float32"),
+    (
+        row("norm", A, A, out_dtype="float64"),
+        "not supported; supported: float32",
+    ),
     (row("norm", A, A, axis="(0, -2)"), "axis=(0, -2) names an axis twice"),
     (row("moments", A, A), "no axes, which MXNet refuses"),
-    (row("argmax", A, A, axis="2"), "axis 2 is outside the 2 dimensions of its input"),
-    (row("argmax_channel", A[0], A), "axis 1 is outside the 1 dimensions of its input"),
+    (
+        row("argmax", A, A, axis="2"),
+        "axis 2 is outside the 2 dimensions of its input",
+    ),
+    (
+        row("argmax_channel", A[0], A),
+        "axis 1 is outside the 1 dimensions of its input",
+    ),
     (row("topk", TIES, A, k="5"), "k=5 of 4 numbers"),
     (
         row("topk", TIES, A, ret_typ="values"),

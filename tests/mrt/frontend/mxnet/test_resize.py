@@ -124,7 +124,10 @@ def test_sizes_that_do_not_fit_are_refused(case, trouble, tmp_path):
 
 def test_channels_last_is_channels_first_with_axes_moved(tmp_path):
     first = compute(
-        import_row(tmp_path, row("Convolution", X, 0, [W], **GROUPED, no_bias="1")), [X]
+        import_row(
+            tmp_path, row("Convolution", X, 0, [W], **GROUPED, no_bias="1")
+        ),
+        [X],
     )
     last = row("Convolution", channels_last(X), channels_last(first), [channels_last(W)], **GROUPED, no_bias="1",
                layout="NHWC")  # fmt: skip
@@ -139,7 +142,8 @@ def test_a_transposed_convolution_too_may_have_channels_last(tmp_path):
         "target_shape": "(10, 7)",
     }
     first = compute(
-        import_row(tmp_path, row("Deconvolution", X, 0, [BACK], **attributes)), [X]
+        import_row(tmp_path, row("Deconvolution", X, 0, [BACK], **attributes)),
+        [X],
     )
     check_row(
         tmp_path,
@@ -165,5 +169,7 @@ def test_large_bins_are_averaged_axis_by_axis(tmp_path):
         expected[:, :, i, j] = picture[:, :, rows, columns].mean((2, 3))
     check_row(
         tmp_path,
-        row("_contrib_AdaptiveAvgPooling2D", picture, expected, output_size="40"),
+        row(
+            "_contrib_AdaptiveAvgPooling2D", picture, expected, output_size="40"
+        ),
     )

@@ -20,7 +20,9 @@ from tests.support.shared_data import SHARED, needs_shared
 def dense(**changes) -> dict:
     """x and its weight into fc."""
     fc = node("FullyConnected", "fc", [0, 1], num_hidden="4", no_bias="True")
-    return symbol_json([variable("x", __shape__="(0, 3)"), variable("w"), fc | changes])
+    return symbol_json(
+        [variable("x", __shape__="(0, 3)"), variable("w"), fc | changes]
+    )
 
 
 def read(top: dict | str):
@@ -46,13 +48,21 @@ def test_a_graph_is_read():
 def test_attributes_may_stand_under_any_of_three_keys(key):
     top = dense()
     top["nodes"][2][key] = top["nodes"][2].pop("attrs")
-    assert read(top).nodes[2].attributes == {"num_hidden": "4", "no_bias": "True"}
+    assert read(top).nodes[2].attributes == {
+        "num_hidden": "4",
+        "no_bias": "True",
+    }
 
 
 def test_attr_holds_against_param():
-    top = dense(param={"num_hidden": "4", "flatten": "True"}, attr={"num_hidden": "5"})
+    top = dense(
+        param={"num_hidden": "4", "flatten": "True"}, attr={"num_hidden": "5"}
+    )
     del top["nodes"][2]["attrs"]
-    assert read(top).nodes[2].attributes == {"num_hidden": "5", "flatten": "True"}
+    assert read(top).nodes[2].attributes == {
+        "num_hidden": "5",
+        "flatten": "True",
+    }
 
 
 def test_hidden_and_user_keys_are_no_attributes():
@@ -77,7 +87,9 @@ def test_inputs_and_heads_of_two_numbers_are_read():
 
 def test_a_forward_reference_is_put_in_order():
     relu = node("relu", "r", [1])
-    symbol = read(symbol_json([relu, node("relu", "s", [2]), variable("x")], heads=[0]))
+    symbol = read(
+        symbol_json([relu, node("relu", "s", [2]), variable("x")], heads=[0])
+    )
     assert symbol.order == (2, 1, 0)
 
 
@@ -89,7 +101,11 @@ def test_several_heads_and_repeated_node_names_are_kept():
         )
     )
     assert symbol.heads == (Edge(2, 0), Edge(1, 0))
-    assert [symbol.nodes[index].name for index in symbol.order] == ["x", "r", "r"]
+    assert [symbol.nodes[index].name for index in symbol.order] == [
+        "x",
+        "r",
+        "r",
+    ]
 
 
 def batch_norm_of_three_inputs() -> dict:
@@ -185,7 +201,9 @@ def test_bytes_that_are_no_text_are_refused():
 
 
 def test_a_file_of_more_than_64_mib_is_refused_unread():
-    with pytest.raises(BadModel, match="more than 67108864 bytes, which is the most"):
+    with pytest.raises(
+        BadModel, match="more than 67108864 bytes, which is the most"
+    ):
         read_symbol(b" " * (2**26 + 1), "m.json")
 
 
@@ -237,18 +255,24 @@ def test_other_literals_are_refused(parse, text):
 @needs_shared
 def test_the_file_of_version_0_8_is_read():
     symbol = read_symbol(
-        (SHARED / "mxnet" / "format" / "save_000800.json").read_bytes(), "m.json"
+        (SHARED / "mxnet" / "format" / "save_000800.json").read_bytes(),
+        "m.json",
     )
-    norm = next(node for node in symbol.nodes.values() if node.operator == "BatchNorm")
+    norm = next(
+        node for node in symbol.nodes.values() if node.operator == "BatchNorm"
+    )
     assert [symbol.nodes[edge.node].name for edge in norm.inputs][3:] == [
         "batchnorm0_moving_mean", "batchnorm0_moving_var",
     ]  # fmt: skip
-    dense_layer = next(node for node in symbol.nodes.values() if node.name == "fc1")
+    dense_layer = next(
+        node for node in symbol.nodes.values() if node.name == "fc1"
+    )
     assert dense_layer.attributes == {"no_bias": "False", "num_hidden": "128"}
 
 
 @pytest.mark.parametrize(
-    ("version", "kept"), [(904, {}), (905, {"axis": "-1"}), (10901, {"axis": "-1"})]
+    ("version", "kept"),
+    [(904, {}), (905, {"axis": "-1"}), (10901, {"axis": "-1"})],
 )
 def test_an_axis_of_minus_1_meant_none_up_to_0_9_4(version, kept):
     """MXNet 1.9.1 gives argmax of shape (2, 3) the shape (1,) for such an old file, (2,) for a newer one."""

@@ -37,11 +37,19 @@ LEAST_DB = 38  # 41 was seen
 def test_a_transformer_layer_runs_as_integers(tmp_path):
     write_symbol(tmp_path / "m.json", NODES)
     model = read_mxnet(
-        Source(tmp_path / "m.json", random_weights=0, shapes={"ids": (BATCH, STEPS)})
+        Source(
+            tmp_path / "m.json",
+            random_weights=0,
+            shapes={"ids": (BATCH, STEPS)},
+        )
     ).model
     generator = np.random.default_rng(0)
     samples = [
-        {"ids": generator.integers(0, TOKENS, (BATCH, STEPS)).astype(np.float32)}
+        {
+            "ids": generator.integers(0, TOKENS, (BATCH, STEPS)).astype(
+                np.float32
+            )
+        }
         for _ in range(8)
     ]
     floats = [compute(model, [sample["ids"]]) for sample in samples]
@@ -49,13 +57,18 @@ def test_a_transformer_layer_runs_as_integers(tmp_path):
     source = Samples(
         ("ids",), len(samples), None, "token numbers", lambda: iter(samples)
     )
-    table = calibrate(model, source, CalibrationOptions(), model_sha256="0" * 64)
+    table = calibrate(
+        model, source, CalibrationOptions(), model_sha256="0" * 64
+    )
     program = quantize(model, table, QuantizeOptions(8, 16))
     (tokens,) = program.inputs
     assert (tokens.lo, tokens.hi) == (0, TOKENS - 1)
-    reals = [next(iter(run_real(program, sample).values())) for sample in samples]
+    reals = [
+        next(iter(run_real(program, sample).values())) for sample in samples
+    ]
     noise = sum(
-        ((real - exact) ** 2).sum() for real, exact in zip(reals, floats, strict=True)
+        ((real - exact) ** 2).sum()
+        for real, exact in zip(reals, floats, strict=True)
     )
     signal = sum((exact**2).sum() for exact in floats)
     assert 10 * np.log10(signal / noise) > LEAST_DB

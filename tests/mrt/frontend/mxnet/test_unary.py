@@ -9,7 +9,19 @@ from mrt.frontend.mxnet import OPERATORS
 from tests.support.mxnet_rows import check_refusal, check_row, names, row
 
 HALVES = np.array(
-    [-2.5, -1.5, -0.5, -0.49999997, 0, 0.49999997, 0.5, 1.5, 2.5, 8388609, -8388609],
+    [
+        -2.5,
+        -1.5,
+        -0.5,
+        -0.49999997,
+        0,
+        0.49999997,
+        0.5,
+        1.5,
+        2.5,
+        8388609,
+        -8388609,
+    ],
     np.float32,
 )
 X = np.array([-0.75, -0.25, 0, 0.5, 0.875], np.float32)
@@ -20,7 +32,9 @@ DISTANCES = np.array([0.1, -0.1, 0.3, 5.5, -5.5, 0, 1e10], np.float32)
 ROWS = [
     row("round", HALVES, [-3, -2, -1, 0, 0, 0, 1, 2, 3, 8388609, -8388609]),
     row(
-        "_contrib_round_ste", HALVES, [-3, -2, -1, 0, 0, 0, 1, 2, 3, 8388609, -8388609]
+        "_contrib_round_ste",
+        HALVES,
+        [-3, -2, -1, 0, 0, 0, 1, 2, 3, 8388609, -8388609],
     ),
     row("rint", HALVES, [-3, -2, -1, 0, 0, 0, 0, 1, 2, 8388609, -8388609]),
     row("fix", HALVES, [-2, -1, 0, 0, 0, 0, 0, 1, 2, 8388609, -8388609]),
@@ -48,10 +62,20 @@ ROWS = [
     row("hard_sigmoid", X, [0, 0, 0.05, 0.55, 0.925], alpha="1", beta="0.05"),
     row("smooth_l1", DISTANCES, [0.005, 0.005, 0.045, 5, 5, 0, 1e10]),
     row(
-        "smooth_l1", DISTANCES, [0.02, 0.02, 0.175, 5.375, 5.375, 0, 1e10], scalar="2.0"
+        "smooth_l1",
+        DISTANCES,
+        [0.02, 0.02, 0.175, 5.375, 5.375, 0, 1e10],
+        scalar="2.0",
     ),
     row("smooth_l1", DISTANCES, [0, 0, 0, 0, 0, 0, 0], scalar="0"),
-    row("_contrib_quadratic", LARGE, [1.5, 3.125, 47, 501999], a="0.5", b="2", c="-1"),
+    row(
+        "_contrib_quadratic",
+        LARGE,
+        [1.5, 3.125, 47, 501999],
+        a="0.5",
+        b="2",
+        c="-1",
+    ),
 ]
 
 REFUSALS = [
@@ -86,7 +110,9 @@ def test_a_function_is_that_of_mxnet(case, tmp_path):
 
 
 @pytest.mark.parametrize(("case", "trouble"), REFUSALS, ids=names(REFUSALS))
-def test_what_has_no_onnx_form_is_refused_with_the_reason(case, trouble, tmp_path):
+def test_what_has_no_onnx_form_is_refused_with_the_reason(
+    case, trouble, tmp_path
+):
     check_refusal(tmp_path, case, trouble)
 
 

@@ -27,7 +27,9 @@ def damage(data: bytes, rng: random.Random) -> bytes:
     return bytes(damaged)
 
 
-@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "count", [300, pytest.param(10_000, marks=pytest.mark.slow)]
+)
 def test_damaged_files(count, tmp_path):
     rng = random.Random(count)
     files = [case.model().SerializeToString() for case in CASES]

@@ -29,14 +29,18 @@ def loaded(tmp_path, proto, **shapes):
 
 
 def test_an_unknown_first_dimension_becomes_one(tmp_path):
-    model = loaded(tmp_path, build([node("Relu", "x", "y")], {"x": ("N", 3, 4, 5)}))
+    model = loaded(
+        tmp_path, build([node("Relu", "x", "y")], {"x": ("N", 3, 4, 5)})
+    )
     assert shapes_of(model) == {"x": (1, 3, 4, 5)}
     assert model.graph.outputs[0].shape == [1, 3, 4, 5]
 
 
 def test_shapes_given_replace_those_of_the_file(tmp_path):
     model = loaded(
-        tmp_path, build([node("Relu", "x", "y")], {"x": (1, 3, "H", 5)}), x=(2, 3, 9, 8)
+        tmp_path,
+        build([node("Relu", "x", "y")], {"x": (1, 3, "H", 5)}),
+        x=(2, 3, 9, 8),
     )
     assert model.graph.outputs[0].shape == [2, 3, 9, 8]
 
@@ -56,12 +60,14 @@ def test_other_floats_become_float32(tmp_path, dtype):
         node("Cast", "b", "c", to=kind),
         node("Relu", "c", "y"),
     ]
-    proto = build(nodes, {"x": (1, 3, 2, 2)}, {"w": _W.astype(dtype)}, kind=kind)
+    proto = build(
+        nodes, {"x": (1, 3, 2, 2)}, {"w": _W.astype(dtype)}, kind=kind
+    )
     model = loaded(tmp_path, proto)
     assert constant_named(model, "w").dtype == np.float32
-    assert {value.dtype for entry in model.graph for value in entry.outputs} == {
-        ir.DataType.FLOAT
-    }
+    assert {
+        value.dtype for entry in model.graph for value in entry.outputs
+    } == {ir.DataType.FLOAT}
     feeds = seeded({"x": (1, 3, 2, 2)})
     half_a_bit = 2e-3  # of float16, in which the original computes
     before = run(proto, {"x": feeds["x"].astype(dtype)})
@@ -70,7 +76,9 @@ def test_other_floats_become_float32(tmp_path, dtype):
 
 def test_weights_of_bfloat16_are_widened(tmp_path):
     proto = build([node("Mul", "x w", "y")], {"x": (1, 3, 2, 2)}, {"w": _W})
-    bits = (_W.view(np.uint32) >> 16).astype(np.uint16)  # the upper half of a float32
+    bits = (_W.view(np.uint32) >> 16).astype(
+        np.uint16
+    )  # the upper half of a float32
     tensor = onnx.TensorProto(
         name="w",
         data_type=onnx.TensorProto.BFLOAT16,
@@ -78,7 +86,9 @@ def test_weights_of_bfloat16_are_widened(tmp_path):
         raw_data=bits.tobytes(),
     )
     proto.graph.initializer[0].CopyFrom(tensor)
-    proto.graph.node.insert(0, onnx.helper.make_node("Cast", ["w"], ["wide"], to=1))
+    proto.graph.node.insert(
+        0, onnx.helper.make_node("Cast", ["w"], ["wide"], to=1)
+    )
     proto.graph.node[1].input[1] = "wide"
     assert (
         constant_named(loaded(tmp_path, proto), "w").tobytes()
@@ -87,7 +97,9 @@ def test_weights_of_bfloat16_are_widened(tmp_path):
 
 
 def test_initializers_that_are_also_inputs_are_constants(tmp_path):
-    proto = build([node("Mul", "x w", "y")], {"x": (1, 3, 2, 2)}, {"w": _W}, opset=8)
+    proto = build(
+        [node("Mul", "x w", "y")], {"x": (1, 3, 2, 2)}, {"w": _W}, opset=8
+    )
     assert [value.name for value in proto.graph.input] == ["x", "w"]
     assert list(shapes_of(loaded(tmp_path, proto))) == ["x"]
 
@@ -103,7 +115,9 @@ def test_constant_nodes_become_initializers_of_the_same_name(tmp_path):
 
 def test_infinite_limits_are_no_bad_weights(tmp_path):
     proto = build(
-        [node("Clip", "x l h", "y")], {"x": (1, 3)}, {"l": 0.0, "h": float("inf")}
+        [node("Clip", "x l h", "y")],
+        {"x": (1, 3)},
+        {"l": 0.0, "h": float("inf")},
     )
     assert np.isinf(constant_named(loaded(tmp_path, proto), "h"))
 
@@ -138,14 +152,17 @@ def test_the_hash_is_of_the_files_bytes(tmp_path):
 
 def test_parameters_beside_an_onnx_file_are_refused(tmp_path):
     with pytest.raises(
-        BadOption, match=r"^--params p.params: an .onnx file holds its own parameters$"
+        BadOption,
+        match=r"^--params p.params: an .onnx file holds its own parameters$",
     ):
         load(tmp_path / "m.onnx", params="p.params")
 
 
 def test_content_tells_the_kind_where_the_name_does_not(tmp_path):
     path = tmp_path / "model"
-    path.write_bytes(build([node("Relu", "x", "y")], {"x": (1, 3)}).SerializeToString())
+    path.write_bytes(
+        build([node("Relu", "x", "y")], {"x": (1, 3)}).SerializeToString()
+    )
     assert kind_of(path) == "onnx"
     path.write_text('{"nodes": []}')
     assert kind_of(path) == "mxnet"

@@ -65,7 +65,9 @@ def test_a_truncated_file(path, part):
 def test_a_file_above_the_size_limit(path, monkeypatch):
     monkeypatch.setattr(read, "LARGEST_FILE", 10)
     path.write_bytes(b"x" * 11)
-    assert refusal(path) == "m.onnx: 11 bytes; the largest .onnx file is 10 bytes"
+    assert (
+        refusal(path) == "m.onnx: 11 bytes; the largest .onnx file is 10 bytes"
+    )
 
 
 def test_a_protobuf_without_a_graph(path):
@@ -84,7 +86,9 @@ def test_a_graph_without_outputs(path):
 def test_an_opset_outside_the_range(path, opset):
     proto = build(_RELU, _SHAPE)
     proto.opset_import[0].version = opset
-    assert refusal(path, proto) == f"m.onnx: opset {opset}; supported are 1 to 28"
+    assert (
+        refusal(path, proto) == f"m.onnx: opset {opset}; supported are 1 to 28"
+    )
 
 
 def test_one_opset_said_twice_is_one(path):
@@ -130,7 +134,8 @@ def test_a_node_without_a_first_operand(path):
 
 def test_an_attribute_that_is_no_text(path):
     proto = build(
-        [node("MaxPool", "x", "y", kernel_shape=[2, 2], auto_pad="VALID")], _SHAPE
+        [node("MaxPool", "x", "y", kernel_shape=[2, 2], auto_pad="VALID")],
+        _SHAPE,
     )
     next(
         a for a in proto.graph.node[0].attribute if a.name == "auto_pad"
@@ -142,9 +147,12 @@ def test_an_attribute_that_is_no_text(path):
 
 def test_a_padding_mode_that_does_not_exist(path):
     proto = build(
-        [node("MaxPool", "x", "y", kernel_shape=[2, 2], auto_pad="VALID")], _SHAPE
+        [node("MaxPool", "x", "y", kernel_shape=[2, 2], auto_pad="VALID")],
+        _SHAPE,
     )
-    next(a for a in proto.graph.node[0].attribute if a.name == "auto_pad").s = b"SAME"
+    next(
+        a for a in proto.graph.node[0].attribute if a.name == "auto_pad"
+    ).s = b"SAME"
     assert (
         "auto_pad=SAME; expected NOTSET or SAME_UPPER or SAME_LOWER or VALID"
         in refusal(path, proto, Unsupported)
@@ -188,8 +196,9 @@ def test_a_second_result_that_is_read(path, outputs):
         outputs=outputs,
         opset=13,
     )
-    assert "  Dropout:y (Dropout): second output 'z'; expected one output" in refusal(
-        path, proto, Unsupported
+    assert (
+        "  Dropout:y (Dropout): second output 'z'; expected one output"
+        in refusal(path, proto, Unsupported)
     )
 
 
@@ -200,8 +209,9 @@ def test_a_batch_normalization_that_trains_as_old_ones_say_it(path):
         {"s": np.ones(3, np.float32)},
         opset=8,
     )
-    assert "(BatchNormalization): second output 'a'; expected one output" in refusal(
-        path, proto, Unsupported
+    assert (
+        "(BatchNormalization): second output 'a'; expected one output"
+        in refusal(path, proto, Unsupported)
     )
 
 
@@ -238,7 +248,10 @@ def test_inputs_that_no_program_takes(path, kind, name):
             np.array([1, -np.inf], np.float32),
             "holds infinities, or numbers too large for float32",
         ),
-        (np.array([1, 1e300]), "holds infinities, or numbers too large for float32"),
+        (
+            np.array([1, 1e300]),
+            "holds infinities, or numbers too large for float32",
+        ),
     ],
 )
 def test_weights_that_are_no_numbers(path, array, trouble):
@@ -253,7 +266,8 @@ def test_weights_that_are_no_numbers(path, array, trouble):
 def test_a_nan_in_a_constant_node(path):
     value = numpy_helper.from_array(np.array([np.nan], np.float32))
     proto = build(
-        [node("Constant", "", "c", value=value), node("Mul", "x c", "y")], _SHAPE
+        [node("Constant", "", "c", value=value), node("Mul", "x c", "y")],
+        _SHAPE,
     )
     assert refusal(path, proto) == "initializer 'c' holds NaN"
 
@@ -303,8 +317,18 @@ def test_shapes_that_do_not_fit_together(path):
 @pytest.mark.parametrize(
     ("operator", "weights", "attributes", "trouble"),
     [
-        ("Conv", [(2, 3, 3, 3), (5,)], {}, "its bias has shape [5]; expected [2]"),
-        ("Conv", [(3, 1, 3, 3)], {"group": 2}, "group=2 does not divide 3 channels"),
+        (
+            "Conv",
+            [(2, 3, 3, 3), (5,)],
+            {},
+            "its bias has shape [5]; expected [2]",
+        ),
+        (
+            "Conv",
+            [(3, 1, 3, 3)],
+            {"group": 2},
+            "group=2 does not divide 3 channels",
+        ),
         (
             "Conv",
             [(2, 3, 3, 3)],
@@ -345,11 +369,15 @@ def test_a_gemm_with_an_unfit_c(path):
     arrays = {"w": np.ones((3, 4), np.float32), "c": np.ones((3,), np.float32)}
     assert refusal(
         path, build([node("Gemm", "x w c", "y")], {"x": (2, 3)}, arrays)
-    ) == ("Gemm:y (Gemm): C has shape [3]; expected one that broadcasts to [2, 4]")
+    ) == (
+        "Gemm:y (Gemm): C has shape [3]; expected one that broadcasts to [2, 4]"
+    )
 
 
 def test_a_reshape_that_loses_elements(path):
-    proto = build([node("Reshape", "x s", "y")], {"x": (3, 5)}, {"s": np.array([4, 4])})
+    proto = build(
+        [node("Reshape", "x s", "y")], {"x": (3, 5)}, {"s": np.array([4, 4])}
+    )
     assert refusal(path, proto) == (
         "Reshape:y (Reshape): its input [3, 5] has another number of elements than its result [4, 4]"
     )
@@ -389,9 +417,12 @@ def test_an_operand_that_nobody_makes(path):
 
 def test_an_attribute_newer_than_opset_20_that_changes_the_meaning(path):
     proto = build([node("Cast", "x", "y", to=1)], _SHAPE, opset=24)
-    proto.graph.node[0].attribute.append(helper.make_attribute("round_mode", "up"))
-    assert "Cast:y (Cast): attribute round_mode is not one of opset 20" in refusal(
-        path, proto, Unsupported
+    proto.graph.node[0].attribute.append(
+        helper.make_attribute("round_mode", "up")
+    )
+    assert (
+        "Cast:y (Cast): attribute round_mode is not one of opset 20"
+        in refusal(path, proto, Unsupported)
     )
 
 

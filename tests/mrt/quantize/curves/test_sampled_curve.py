@@ -31,7 +31,9 @@ def in_decimal(
     curve: Curve, scale: float, zero_point: int, integers: np.ndarray
 ) -> SampledCurve:
     """The same with nothing enclosed, so that every value is computed to 34 digits."""
-    nothing = Enclosure(np.full(integers.size, np.nan), np.full(integers.size, np.nan))
+    nothing = Enclosure(
+        np.full(integers.size, np.nan), np.full(integers.size, np.nan)
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Curve, "enclosed", lambda self, reals: nothing)
         return SampledCurve(curve, scale, zero_point, integers)
@@ -57,7 +59,9 @@ def wrong_beside_ties(name: str) -> int:
                     i16(np.nextafter(tie, np.inf)),
                 ):
                     wrong += int(
-                        (found.entries(target) != expected.entries(target)).sum()
+                        (
+                            found.entries(target) != expected.entries(target)
+                        ).sum()
                     )
     return wrong
 
@@ -83,7 +87,8 @@ def test_a_table_is_what_decimal_makes_it_at_every_scale(name):
             Format("i8", reach / 90, -128, -128, 127),
         ):
             assert (
-                found.entries(target).tolist() == expected.entries(target).tolist()
+                found.entries(target).tolist()
+                == expected.entries(target).tolist()
             ), (scale, target)
 
 
@@ -92,7 +97,9 @@ def test_beside_a_tie_decimal_decides(name):
     assert wrong_beside_ties(name) == 0
 
 
-def test_without_its_margins_an_enclosure_rounds_wrong_beside_a_tie(monkeypatch):
+def test_without_its_margins_an_enclosure_rounds_wrong_beside_a_tie(
+    monkeypatch,
+):
     """So the test above fails if they are too narrow."""
     monkeypatch.setattr(enclosure, "MARGIN", 0.0)
     monkeypatch.setattr(enclosure, "NEAR_ZERO", 0.0)
@@ -111,7 +118,10 @@ def test_what_decimal_gives_lies_in_the_enclosure_with_room(name, monkeypatch):
     for scale in SCALES[1:-1]:
         integers = some_integers(11, 12)
         reals = Enclosure.of(scale) * Enclosure.of(integers)
-        enclosed, exact = curve.enclosed(reals), in_decimal(curve, scale, 0, integers)
+        enclosed, exact = (
+            curve.enclosed(reals),
+            in_decimal(curve, scale, 0, integers),
+        )
         undefined = np.broadcast_to(enclosed.undefined, integers.shape)
         for place in range(integers.size):
             number, low, high = (
@@ -122,7 +132,10 @@ def test_what_decimal_gives_lies_in_the_enclosure_with_room(name, monkeypatch):
             if undefined[place]:
                 assert number.is_nan()
             elif not np.isnan(low):
-                assert Decimal(low) <= number <= Decimal(high), (scale, integers[place])
+                assert Decimal(low) <= number <= Decimal(high), (
+                    scale,
+                    integers[place],
+                )
 
 
 @pytest.mark.parametrize(
@@ -148,7 +161,9 @@ def test_a_whole_table_is_byte_for_byte_what_65536_decimals_made_it(
     name, scale, top, digest
 ):
     """The digests are of tables of which every entry was computed to 34 digits."""
-    entries = SampledCurve(CURVES[name], scale, 0, ALL).entries(i16(top / 32767))
+    entries = SampledCurve(CURVES[name], scale, 0, ALL).entries(
+        i16(top / 32767)
+    )
     assert hashlib.sha256(entries.tobytes()).hexdigest()[:16] == digest
 
 
@@ -191,7 +206,8 @@ def test_every_function_has_its_enclosed_form():
 def test_where_a_function_is_no_number_the_nearest_integer_speaks():
     """Sqrt at -2..2: 0 0 0 1 1.41; Log at 0 is minus infinity."""
     root, log = (
-        SampledCurve(one(name), 1.0, 0, np.arange(-2, 3)) for name in ("Sqrt", "Log")
+        SampledCurve(one(name), 1.0, 0, np.arange(-2, 3))
+        for name in ("Sqrt", "Log")
     )
     assert root.entries(i16(0.5)).tolist() == [0, 0, 0, 2, 3]
     assert log.entries(i16(0.5)).tolist() == [-32768, -32768, -32768, 0, 1]
@@ -205,7 +221,8 @@ def test_nowhere_a_number_is_the_least_integer_everywhere():
 
 
 @pytest.mark.parametrize(
-    "name", sorted(enclosed_functions.RISING | enclosed_functions.RISING_BY_POSITIVE)
+    "name",
+    sorted(enclosed_functions.RISING | enclosed_functions.RISING_BY_POSITIVE),
 )
 def test_the_ends_of_a_rising_function_are_those_of_all_its_numbers(name):
     for scale in (
@@ -249,4 +266,7 @@ def test_integers_are_told_from_others(name, whole):
         "Floor": one("Floor"),
         "SiLU": SILU,
     }
-    assert SampledCurve(curves[name], 1.0, 0, np.arange(-9, 10)).is_integer() == whole
+    assert (
+        SampledCurve(curves[name], 1.0, 0, np.arange(-9, 10)).is_integer()
+        == whole
+    )

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from mrt.quantize import QuantizeOptions
-from tests.support.float_models import FloatModel, convert, f32, run_real, snr_db
+from tests.support.float_models import (
+    FloatModel,
+    convert,
+    f32,
+    run_real,
+    snr_db,
+)
 
 SIXTEEN = QuantizeOptions(8, 16)
 
@@ -24,9 +30,9 @@ def test_signs_of_both_operands_count():
 def test_zero_divides_as_the_nearest_number_that_a_divisor_can_be():
     model, output = quotient(x=(1, 4), z=(1, 4))
     program = convert(model, output, options=SIXTEEN)
-    found = run_real(program, {"x": f32([[1, -1, 0, 2]]), "z": f32([[0, 0, 0, 0]])})[
-        output
-    ]
+    found = run_real(
+        program, {"x": f32([[1, -1, 0, 2]]), "z": f32([[0, 0, 0, 0]])}
+    )[output]
     assert (
         found[0, 0] > 20
         and found[0, 1] < -20
@@ -43,17 +49,23 @@ def test_a_row_is_divided_by_numbers_over_six_octaves():
     )
     output = model.add("Div", "x", total)
     assert snr_db(model, output, options=SIXTEEN)[output] > 65
-    assert snr_db(model, output)[output] > 26  # the rows themselves are in 8 bits
+    assert (
+        snr_db(model, output)[output] > 26
+    )  # the rows themselves are in 8 bits
 
 
 def test_a_divisor_that_is_never_near_zero_is_held_away_from_it():
     model = FloatModel(x=(1, 30))
     output = model.add(
-        "Div", f32(np.linspace(-3, 3, 30)[None]), model.add("Add", "x", f32(20.0))
+        "Div",
+        f32(np.linspace(-3, 3, 30)[None]),
+        model.add("Add", "x", f32(20.0)),
     )
     assert snr_db(model, output, options=SIXTEEN)[output] > 70
     assert np.isfinite(
-        run_real(convert(model, output), {"x": f32(np.full((1, 30), -1e9))})[output]
+        run_real(convert(model, output), {"x": f32(np.full((1, 30), -1e9))})[
+            output
+        ]
     ).all()
 
 
@@ -71,10 +83,14 @@ def test_the_root_of_a_sum_is_taken_of_the_accumulator(scales):
         "ReduceSum", model.add("Mul", spread, spread), np.array([2]), keepdims=1
     )
     output = model.add(
-        "Mul", model.add("Sqrt", total), f32(np.geomspace(80, 1, 8).reshape(8, 1))
+        "Mul",
+        model.add("Sqrt", total),
+        f32(np.geomspace(80, 1, 8).reshape(8, 1)),
     )
     assert (
-        snr_db(model, output, options=QuantizeOptions(8, 16, scales=scales))[output]
+        snr_db(model, output, options=QuantizeOptions(8, 16, scales=scales))[
+            output
+        ]
         > 54
     )
 
@@ -82,7 +98,7 @@ def test_the_root_of_a_sum_is_taken_of_the_accumulator(scales):
 def test_the_magnitude_of_the_least_integer_fits():
     model = FloatModel(x=(1, 16))
     output = model.add("Abs", "x")
-    found = run_real(convert(model, output), {"x": f32(np.linspace(-9, 9, 16)[None])})[
-        output
-    ]
+    found = run_real(
+        convert(model, output), {"x": f32(np.linspace(-9, 9, 16)[None])}
+    )[output]
     assert found.min() >= 0 and found[0, 0] == found.max()

@@ -17,34 +17,46 @@ def answer(build) -> list[float]:
         "Add", best, np.array(1)
     )  # 1, 2, 3, 4 here and never 0: onnxruntime would not divide by that
     output = m.add("Cast", build(m, count), to=TensorProto.FLOAT)
-    return run_real(convert(m, output, options=QuantizeOptions(8, 16)), {"x": X})[
-        output
-    ].tolist()
+    return run_real(
+        convert(m, output, options=QuantizeOptions(8, 16)), {"x": X}
+    )[output].tolist()
 
 
 def sevens(m: FloatModel, count: str) -> str:
     """-7, 7, -7, 7."""
-    return m.add("Add", m.add("Mul", count, np.array(0)), np.array([-7, 7, -7, 7]))
+    return m.add(
+        "Add", m.add("Mul", count, np.array(0)), np.array([-7, 7, -7, 7])
+    )
 
 
 def test_quotients_by_computed_divisors_are_cut_off_toward_zero():
     def build(m: FloatModel, count: str) -> str:
         return m.add(
-            "Div", sevens(m, count), m.add("Mul", count, np.array([1, 1, -1, -1]))
+            "Div",
+            sevens(m, count),
+            m.add("Mul", count, np.array([1, 1, -1, -1])),
         )
 
     assert answer(build) == [-7, 3, 2, -1]  # -7/1, 7/2, -7/-3, 7/-4
 
 
-@pytest.mark.parametrize(("fmod", "rests"), [(0, [1, -1, 1, -1]), (1, [-1, 1, -1, 1])])
-def test_a_rest_has_the_sign_of_the_divisor_or_with_fmod_of_the_dividend(fmod, rests):
+@pytest.mark.parametrize(
+    ("fmod", "rests"), [(0, [1, -1, 1, -1]), (1, [-1, 1, -1, 1])]
+)
+def test_a_rest_has_the_sign_of_the_divisor_or_with_fmod_of_the_dividend(
+    fmod, rests
+):
     def build(m: FloatModel, count: str) -> str:
-        return m.add("Mod", sevens(m, count), np.array([2, -2, 2, -2]), fmod=fmod)
+        return m.add(
+            "Mod", sevens(m, count), np.array([2, -2, 2, -2]), fmod=fmod
+        )
 
     assert answer(build) == rests
 
 
-@pytest.mark.parametrize(("fmod", "rests"), [(0, [0, 1, -1, -1]), (1, [0, 1, -1, 3])])
+@pytest.mark.parametrize(
+    ("fmod", "rests"), [(0, [0, 1, -1, -1]), (1, [0, 1, -1, 3])]
+)
 def test_rests_by_computed_divisors(fmod, rests):
     def build(m: FloatModel, count: str) -> str:
         return m.add(

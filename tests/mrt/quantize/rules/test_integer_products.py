@@ -11,7 +11,9 @@ from tests.support.float_models import FloatModel, convert, f32, run_real
 
 EIGHT, SIXTEEN = QuantizeOptions(8, 8), QuantizeOptions(8, 16)
 ROWS = (3, 4)
-X = f32([[0.9, -0.9, 0.9, 0.9], [-0.9, 0.9, -0.9, -0.9], [-0.9, -0.9, 0.9, -0.9]])
+X = f32(
+    [[0.9, -0.9, 0.9, 0.9], [-0.9, 0.9, -0.9, -0.9], [-0.9, -0.9, 0.9, -0.9]]
+)
 BOOLEANS = (X > 0).astype(np.int64)
 
 
@@ -34,7 +36,10 @@ def test_digits_of_7_bits_make_every_weight_again(most):
         for digit in found
     )
     assert (
-        sum(digit.astype(np.int64) << (7 * place) for place, digit in enumerate(found))
+        sum(
+            digit.astype(np.int64) << (7 * place)
+            for place, digit in enumerate(found)
+        )
         == weights
     ).all()
 
@@ -51,7 +56,9 @@ def test_a_product_of_booleans_by_whole_weights_is_exact(options):
 def test_the_number_of_a_leaf_finds_its_row_in_a_table():
     numbers, table = np.array([[4, 37, 200, 299]]), f32(np.arange(300) / 8)
     m = FloatModel(x=ROWS)
-    place = m.add("Cast", m.gemm(booleans(m), numbers, [-299]), to=TensorProto.INT64)
+    place = m.add(
+        "Cast", m.gemm(booleans(m), numbers, [-299]), to=TensorProto.INT64
+    )
     output = m.add("Gather", table, place, axis=0)
     found = run_real(convert(m, output, options=EIGHT), {"x": X})[output]
     expected = table[BOOLEANS @ numbers.T - 299]  # some from behind
@@ -78,9 +85,13 @@ def test_a_sum_is_cut_off_in_16_bits_where_values_have_8():
 def test_integers_between_which_steps_fall_are_refused_not_rounded():
     m = FloatModel(x=ROWS)
     number = m.add(
-        "Cast", m.add("Mul", m.add("Exp", "x"), f32(200.0)), to=TensorProto.INT64
+        "Cast",
+        m.add("Mul", m.add("Exp", "x"), f32(200.0)),
+        to=TensorProto.INT64,
     )
-    output = m.add("Cast", m.add("Equal", number, np.array(200)), to=TensorProto.FLOAT)
+    output = m.add(
+        "Cast", m.add("Equal", number, np.array(200)), to=TensorProto.FLOAT
+    )
     with pytest.raises(
         Unsupported,
         match=r"\(Cast\): '.*' is held in steps of .*, between which integers are lost",

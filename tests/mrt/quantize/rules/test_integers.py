@@ -10,7 +10,9 @@ from tests.support.float_models import FloatModel, convert, f32, run_real
 
 SIXTEEN = QuantizeOptions(8, 16)
 ROWS = (3, 8)
-X = f32(np.roll(np.eye(3, 8), 2, axis=1) * 5)  # the greatest of each row: 2, 3, 4
+X = f32(
+    np.roll(np.eye(3, 8), 2, axis=1) * 5
+)  # the greatest of each row: 2, 3, 4
 TABLE = f32(np.arange(10) / 4)
 
 
@@ -54,7 +56,10 @@ def test_integers_beyond_16_bits_are_compared_exactly_however_often_they_are_rea
         m.add("Equal", number, np.array(60033)),
         m.add("Greater", number, np.array(60032)),
     )
-    assert answers(m, as_float(m, same), as_float(m, above)) == [[0, 1, 0], [0, 1, 1]]
+    assert answers(m, as_float(m, same), as_float(m, above)) == [
+        [0, 1, 0],
+        [0, 1, 1],
+    ]
 
 
 def test_the_greatest_of_integers_beyond_16_bits_is_found_however_often_they_are_read():
@@ -77,7 +82,9 @@ def test_a_comparison_with_nan_is_refused():
 def test_booleans_are_padded_with_a_fraction():
     m = FloatModel(x=ROWS)
     booleans = as_float(m, m.add("Greater", "x", f32(3.0)))
-    padded = m.add("Pad", booleans, np.array([0, 1, 0, 0]), f32(0.5), mode="constant")
+    padded = m.add(
+        "Pad", booleans, np.array([0, 1, 0, 0]), f32(0.5), mode="constant"
+    )
     assert answers(m, padded)[0] == pytest.approx(
         np.pad(X > 3, [(0, 0), (1, 0)], constant_values=0).ravel()
         + 0.5 * (np.arange(27) % 9 == 0),

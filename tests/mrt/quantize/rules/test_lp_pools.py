@@ -43,9 +43,13 @@ def test_norms_of_small_numbers_are_as_exact_as_those_of_great_ones(
     )
     program = quantize(model, table, QuantizeOptions(8, bits))
     x = np.random.default_rng(1).normal(size=SHAPE).astype(np.float32)
-    expected, found = run(original, {"x": x})["y"], run_real(program, {"x": x})["y"]
+    expected, found = (
+        run(original, {"x": x})["y"],
+        run_real(program, {"x": x})["y"],
+    )
     assert (
-        10 * np.log10((expected**2).sum() / ((expected - found) ** 2).sum()) > decibels
+        10 * np.log10((expected**2).sum() / ((expected - found) ** 2).sum())
+        > decibels
     )
     small = expected < 0.1
     assert np.abs(expected - found)[small].max(initial=0) < (
@@ -54,7 +58,9 @@ def test_norms_of_small_numbers_are_as_exact_as_those_of_great_ones(
 
 
 def test_where_everything_is_0_the_norm_is_0():
-    model = graph_of([node("LpPool", "x", "y", kernel_shape=[2, 2], p=3)], {"x": SHAPE})
+    model = graph_of(
+        [node("LpPool", "x", "y", kernel_shape=[2, 2], p=3)], {"x": SHAPE}
+    )
     rewrite(model)
     table = calibrate(
         model,

@@ -48,21 +48,31 @@ def detector(folder, **attributes):
     best = node("slice_axis", "best", [4], axis="1", begin="0", end="8")
     columns = [
         node("slice_axis", name, [5], axis="2", begin=str(first), end=str(end))
-        for name, first, end in (("class", 0, 1), ("score", 1, 2), ("box", 2, 6))
+        for name, first, end in (
+            ("class", 0, 1),
+            ("score", 1, 2),
+            ("box", 2, 6),
+        )
     ]
     write_symbol(path, [*names, rows, kept, best, *columns], [6, 7, 8])
-    shapes = {"ids": (1, BOXES, 1), "scores": (1, BOXES, 1), "boxes": (1, BOXES, 4)}
+    shapes = {
+        "ids": (1, BOXES, 1),
+        "scores": (1, BOXES, 1),
+        "boxes": (1, BOXES, 4),
+    }
     return load_mxnet(path, shapes=shapes)
 
 
 def both(model, bits=16, seeds=range(4)):
     """For each sample what onnxruntime makes of the model as it was read, and what its program does."""
     session = onnxruntime.InferenceSession(
-        ir.to_proto(model).SerializeToString(), providers=["CPUExecutionProvider"]
+        ir.to_proto(model).SerializeToString(),
+        providers=["CPUExecutionProvider"],
     )
     names = [output.name for output in session.get_outputs()]
     floats = [
-        dict(zip(names, session.run(None, feeds(seed)), strict=True)) for seed in seeds
+        dict(zip(names, session.run(None, feeds(seed)), strict=True))
+        for seed in seeds
     ]
     rewrite(model)
     samples = Samples(
@@ -73,7 +83,10 @@ def both(model, bits=16, seeds=range(4)):
         lambda: iter([feeds(n) for n in seeds]),
     )
     table = calibrate(
-        model, samples, CalibrationOptions(observer="minmax"), model_sha256="0" * 64
+        model,
+        samples,
+        CalibrationOptions(observer="minmax"),
+        model_sha256="0" * 64,
     )
     program = quantize(model, table, QuantizeOptions(8, bits))
     form = validate(program)
@@ -133,5 +146,11 @@ def test_thresholds_are_exact_in_the_integers_terms(tmp_path):
     scale = program.metadata.inputs["scores"].scale
     least = chosen.attributes["least_score"]
     assert (least - 1) * scale <= float(np.float32(0.3)) < least * scale
-    assert (chosen.attributes["keep"], chosen.attributes["candidates"]) == (8, 12)
-    assert (chosen.attributes["inclusive"], chosen.attributes["gaps"]) == (False, False)
+    assert (chosen.attributes["keep"], chosen.attributes["candidates"]) == (
+        8,
+        12,
+    )
+    assert (chosen.attributes["inclusive"], chosen.attributes["gaps"]) == (
+        False,
+        False,
+    )

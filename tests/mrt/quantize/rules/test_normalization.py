@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 from mrt.quantize import QuantizeOptions
-from tests.support.float_models import FloatModel, convert, f32, run_real, snr_db
+from tests.support.float_models import (
+    FloatModel,
+    convert,
+    f32,
+    run_real,
+    snr_db,
+)
 
 ROWS = (1, 10, 96)
 IMAGE = (1, 8, 12, 10)
@@ -39,13 +45,17 @@ def instance_norm(m: FloatModel, x: str = "x") -> str:
 
 
 def l2(m: FloatModel, axes: tuple[int, ...], epsilon: float = 1e-10) -> str:
-    squares = m.add("ReduceSum", m.add("Mul", "x", "x"), np.array(axes), keepdims=1)
+    squares = m.add(
+        "ReduceSum", m.add("Mul", "x", "x"), np.array(axes), keepdims=1
+    )
     return m.add("Div", "x", m.add("Sqrt", m.add("Add", squares, f32(epsilon))))
 
 
 def lrn(**attributes: float):
     return lambda m, x="x": m.add(
-        "LRN", x, **({"size": 5, "alpha": 1.0, "beta": 0.75, "bias": 1.0} | attributes)
+        "LRN",
+        x,
+        **({"size": 5, "alpha": 1.0, "beta": 0.75, "bias": 1.0} | attributes),
     )
 
 
@@ -125,7 +135,9 @@ def test_scales_that_are_powers_of_two_stay_so(build):
 @pytest.mark.slow
 def test_a_mean_over_more_elements_than_a_sum_of_16_bits_can_be_proven_for():
     model = FloatModel(x=(1, 1, 300, 260))
-    output = model.add("InstanceNormalization", "x", f32([2]), f32([1]), epsilon=1e-5)
+    output = model.add(
+        "InstanceNormalization", "x", f32([2]), f32([1]), epsilon=1e-5
+    )
     assert snr_db(model, output, options=QuantizeOptions(8, 16))[output] > 70
 
 
@@ -156,5 +168,7 @@ def test_one_element_is_its_own_mean():
         epsilon=1e-5,
         stash_type=1,
     )
-    found = run_real(convert(model, output), {"x": f32([[[3], [-2], [0.1]]])})[output]
+    found = run_real(convert(model, output), {"x": f32([[[3], [-2], [0.1]]])})[
+        output
+    ]
     assert np.abs(found + 1).max() < 0.01

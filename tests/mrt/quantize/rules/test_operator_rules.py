@@ -83,7 +83,9 @@ def attention(m: FloatModel) -> str:
     rows = m.add("Reshape", "x", np.array([1, 4, 42]))
     scores = m.add("MatMul", rows, m.add("Transpose", rows, perm=[0, 2, 1]))
     return m.add(
-        "MatMul", m.add("Softmax", m.add("Mul", scores, f32(0.1)), axis=-1), rows
+        "MatMul",
+        m.add("Softmax", m.add("Mul", scores, f32(0.1)), axis=-1),
+        rows,
     )
 
 
@@ -98,19 +100,26 @@ def residual(m: FloatModel) -> str:
     return m.add(
         "Relu",
         m.add(
-            "Add", m.conv("x", normal(4, 4, 3, 3), normal(4), pads=(1, 1, 1, 1)), "x"
+            "Add",
+            m.conv("x", normal(4, 4, 3, 3), normal(4), pads=(1, 1, 1, 1)),
+            "x",
         ),
     )
 
 
 def fused_pair(operator: str):
-    return lambda m: m.add(operator, m.conv("x", normal(4, 4, 1, 1), normal(4)), "x")
+    return lambda m: m.add(
+        operator, m.conv("x", normal(4, 4, 1, 1), normal(4)), "x"
+    )
 
 
 def pointwise(operator: str, *constants, **attributes):
     """A curve on positive numbers only, so that Log and Sqrt are defined."""
     return lambda m: m.add(
-        operator, m.add("Clip", "x", f32(0.25), f32(4.0)), *constants, **attributes
+        operator,
+        m.add("Clip", "x", f32(0.25), f32(4.0)),
+        *constants,
+        **attributes,
     )
 
 
@@ -122,9 +131,14 @@ def over_a_sum(operator: str):
     """Of a sum of squares of 0.5 .. 50, which no narrow form holds as exactly as its accumulator does."""
 
     def build(m: FloatModel) -> str:
-        spread = m.add("Mul", "x", f32(np.geomspace(0.2, 2, 4).reshape(4, 1, 1)))
+        spread = m.add(
+            "Mul", "x", f32(np.geomspace(0.2, 2, 4).reshape(4, 1, 1))
+        )
         total = m.add(
-            "ReduceSum", m.add("Mul", spread, spread), np.array([2, 3]), keepdims=1
+            "ReduceSum",
+            m.add("Mul", spread, spread),
+            np.array([2, 3]),
+            keepdims=1,
         )
         return (
             m.add("Div", spread, m.add("Sqrt", total))
@@ -206,9 +220,9 @@ def test_the_program_means_what_the_operator_means(operator, index, scales):
     model = FloatModel(x=IMAGE)
     output = ROWS[operator][index](model)
     bits = 8 if operator in CURVED else 16
-    found = snr_db(model, output, options=QuantizeOptions(8, bits, scales=scales))[
-        output
-    ]
+    found = snr_db(
+        model, output, options=QuantizeOptions(8, bits, scales=scales)
+    )[output]
     assert found > (28 if bits == 8 else 40) - (6 if scales == "shift" else 0)
 
 
@@ -229,7 +243,16 @@ def test_a_step_function_is_right_wherever_the_input_is_not_at_a_step(operator):
     "operator",
     sorted(
         ROWS.keys()
-        & {"Conv", "Gemm", "Add", "Concat", "MaxPool", "Mul", "MatMul", "Softmax"}
+        & {
+            "Conv",
+            "Gemm",
+            "Add",
+            "Concat",
+            "MaxPool",
+            "Mul",
+            "MatMul",
+            "Softmax",
+        }
     ),
 )
 def test_eight_bits_everywhere_stay_close(operator):

@@ -42,7 +42,9 @@ def test_the_sum_of_many_small_exponentials(entries, depth):
         assert exact[0, top] < (
             0.99 if operator == "Softmax" else -0.01
         )  # the others count
-        assert found[0, top] == pytest.approx(exact[0, top], abs=0.004), operator
+        assert found[0, top] == pytest.approx(exact[0, top], abs=0.004), (
+            operator
+        )
 
 
 def test_equal_logits_fill_the_sum_to_its_end():
@@ -66,8 +68,12 @@ def test_what_has_no_share_gets_none():
         ([0, -30, 0], [16384, 0, 16384]),  # 32767 * e^-30 rounds to 0
     ],
 )
-def test_probabilities_are_rounded_half_up_to_steps_of_one_32767th(logits, integers):
+def test_probabilities_are_rounded_half_up_to_steps_of_one_32767th(
+    logits, integers
+):
     """exp(0) is 32767, so that equal logits have the probability 32767^2 / sum."""
     reals, _ = answers("Softmax", np.array([logits], np.float32))
     assert np.rint(reals * 32767).astype(int).tolist() == [integers]
-    assert reals.ravel().tolist() == [number * (1.0 / 32767) for number in integers]
+    assert reals.ravel().tolist() == [
+        number * (1.0 / 32767) for number in integers
+    ]

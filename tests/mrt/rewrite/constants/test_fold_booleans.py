@@ -31,7 +31,9 @@ def test_nothing_is_infinite(limit):
         node("Where", "e z x", "w"),
         node("Relu", "w", "y"),
     ]
-    model = graph_of(nodes, {"x": X}, {"c": np.float32(limit), "z": np.float32(0)})
+    model = graph_of(
+        nodes, {"x": X}, {"c": np.float32(limit), "z": np.float32(0)}
+    )
     assert apply_pass(fold_booleans, model) == 2
     assert operators_of(model) == ["Relu"]
 
@@ -47,7 +49,11 @@ def test_a_choice_that_is_made(boolean, left, shape):
     ]
     model = graph_of(nodes, {"a": shape}, {"c": np.full(X, boolean)})
     apply_pass(fold_booleans, model)
-    assert operators_of(model) == [left, *([] if shape == X else ["Expand"]), "Tanh"]
+    assert operators_of(model) == [
+        left,
+        *([] if shape == X else ["Expand"]),
+        "Tanh",
+    ]
 
 
 def test_a_choice_that_is_not_made_for_all_stays():
@@ -64,7 +70,9 @@ def test_a_part_without_elements_is_left_out():
         node("Slice", "r n n one", "s"),
         node("Concat", "r s x", "y", axis=1),
     ]
-    model = graph_of(nodes, {"x": X}, {"n": np.array([3]), "one": np.array([1])})
+    model = graph_of(
+        nodes, {"x": X}, {"n": np.array([3]), "one": np.array([1])}
+    )
     assert apply_pass(remove_empty_operands, model) == 1
     assert operators_of(model) == ["Relu", "Concat"]
 
@@ -80,7 +88,8 @@ def test_a_mask_that_is_chosen_and_then_added_is_finite():
     model.graph.inputs[1].dtype = ir.DataType.BOOL
     replace_infinite_masks(model)
     assert [
-        float(value.const_value.numpy()) for value in model.graph.initializers.values()
+        float(value.const_value.numpy())
+        for value in model.graph.initializers.values()
     ].count(-1e9) == 1
 
 

@@ -59,7 +59,9 @@ def test_integer_division_truncates_toward_zero():
     assert constant_named(model, "f").tolist() == [-3]
 
 
-@pytest.mark.parametrize("operator", ["Exp", "Tanh", "ReduceSum", "MatMul", "Pow"])
+@pytest.mark.parametrize(
+    "operator", ["Exp", "Tanh", "ReduceSum", "MatMul", "Pow"]
+)
 def test_what_is_not_exactly_rounded_stays(operator):
     names = "a a" if operator in ("MatMul", "Pow") else "a"
     model = graph_of(
@@ -97,12 +99,17 @@ def test_a_range_of_floats_does_not_add_up_the_errors_of_its_step():
     fold_constants(model)
     folded = constant_named(model, "r")
     assert folded.dtype == np.float32
-    assert folded[[1, 10, 999]].tolist() == np.float32([0.1, 1.0, 99.9]).tolist()
+    assert (
+        folded[[1, 10, 999]].tolist() == np.float32([0.1, 1.0, 99.9]).tolist()
+    )
 
 
 def test_a_constant_node_that_is_an_output_is_held_too():
     model = graph_of(
-        [node("Constant", "", "y", value_floats=[1.0, 2.0]), node("Relu", "x", "z")],
+        [
+            node("Constant", "", "y", value_floats=[1.0, 2.0]),
+            node("Relu", "x", "z"),
+        ],
         {"x": (2,)},
         outputs="y z",
     )
@@ -119,7 +126,9 @@ def test_a_shape_that_is_not_known_stays():
 
 def test_what_makes_nan_stays():
     model = graph_of(
-        [node("Div", "a a", "k"), node("Mul", "x k", "y")], {"x": (2,)}, {"a": 0.0}
+        [node("Div", "a a", "k"), node("Mul", "x k", "y")],
+        {"x": (2,)},
+        {"a": 0.0},
     )
     assert fold_constants(model) == 0
 

@@ -48,7 +48,8 @@ def test_logarithms_are_the_nearest_float():
     assert (
         found.tolist()
         == np.array(
-            [[math.log(v) for v in row] for row in POSITIVE.tolist()], np.float32
+            [[math.log(v) for v in row] for row in POSITIVE.tolist()],
+            np.float32,
         ).tolist()
     )
 
@@ -63,20 +64,25 @@ def test_powers(exponent):
 
 def test_the_scale_of_attention():
     found, _ = folded(
-        "Pow", {"a": np.array(16, np.float32), "b": np.array(-0.5, np.float32)}, "a b"
+        "Pow",
+        {"a": np.array(16, np.float32), "b": np.array(-0.5, np.float32)},
+        "a b",
     )
     assert (found == 0.25).all()
 
 
 @pytest.mark.parametrize(
-    "operator", ["ReduceL1", "ReduceL2", "ReduceMean", "ReduceSum", "ReduceSumSquare"]
+    "operator",
+    ["ReduceL1", "ReduceL2", "ReduceMean", "ReduceSum", "ReduceSumSquare"],
 )
 @pytest.mark.parametrize("axes", [[1], [-2], [0, 1], None])
 def test_sums(operator, axes):
     arrays = {"a": NUMBERS} | (
         {} if axes is None else {"axes": np.array(axes, np.int64)}
     )
-    found, expected = folded(operator, arrays, "a" if axes is None else "a axes")
+    found, expected = folded(
+        operator, arrays, "a" if axes is None else "a axes"
+    )
     assert np.allclose(found, expected, rtol=ONE_ROUNDING * 4, atol=0)
 
 

@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from mrt.rewrite.constants.fold_products_with_zero import fold_products_with_zero
+from mrt.rewrite.constants.fold_products_with_zero import (
+    fold_products_with_zero,
+)
 from tests.support.graphs import graph_of, node, operators_of
 
 

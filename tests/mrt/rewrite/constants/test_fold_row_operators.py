@@ -5,7 +5,13 @@ import pytest
 
 from mrt.rewrite import rewrite
 from mrt.rewrite.constants.fold_row_operators import fold_row_operators
-from tests.support.graphs import constant_named, graph_of, node, operators_of, run
+from tests.support.graphs import (
+    constant_named,
+    graph_of,
+    node,
+    operators_of,
+    run,
+)
 
 RNG = np.random.default_rng(0)
 A, B = (RNG.normal(size=shape).astype(np.float32) for shape in ((3, 4), (4, 5)))

@@ -17,7 +17,8 @@ from tests.support.graphs import (
 def test_a_constant_node_is_an_initializer_of_its_name():
     value = numpy_helper.from_array(np.array([1.0, 2.0], np.float32))
     model = graph_of(
-        [node("Constant", "", "k", value=value), node("Mul", "x k", "y")], {"x": (3, 2)}
+        [node("Constant", "", "k", value=value), node("Mul", "x k", "y")],
+        {"x": (3, 2)},
     )
     assert apply_pass(lift_constants, model, 0) == 1
     assert operators_of(model) == ["Mul"]
@@ -36,5 +37,11 @@ def test_constants_without_a_tensor(name, value):
 
 
 def test_a_constant_output_of_the_graph_stays():
-    nodes = [node("Constant", "", "y", value_floats=[1.0, 2.0]), node("Relu", "x", "z")]
-    assert apply_pass(lift_constants, graph_of(nodes, {"x": (2,)}, outputs="y z")) == 0
+    nodes = [
+        node("Constant", "", "y", value_floats=[1.0, 2.0]),
+        node("Relu", "x", "z"),
+    ]
+    assert (
+        apply_pass(lift_constants, graph_of(nodes, {"x": (2,)}, outputs="y z"))
+        == 0
+    )

@@ -24,7 +24,8 @@ def both(one_pass, nodes, arrays, result="c"):
     proto.graph.output[1].type.Clear()
     proto.graph.output[1].type.tensor_type.elem_type = onnx.TensorProto.INT64
     expected = run(
-        build(nodes, {"x": (1,)}, arrays, outputs="y"), {"x": np.ones(1, np.float32)}
+        build(nodes, {"x": (1,)}, arrays, outputs="y"),
+        {"x": np.ones(1, np.float32)},
     )["y"]
     model = graph_of(nodes, {"x": (1,)}, arrays)
     assert one_pass(model) == 1
@@ -38,7 +39,11 @@ def test_places_of_numbers_that_are_not_0():
         node("Mul", "x f", "y"),
     ]
     found, expected = both(fold_nonzero_unique, nodes, {"a": NUMBERS})
-    assert found.tolist() == [[0, 0, 1, 2, 2], [0, 2, 0, 0, 2]] == expected.tolist()
+    assert (
+        found.tolist()
+        == [[0, 0, 1, 2, 2], [0, 2, 0, 0, 2]]
+        == expected.tolist()
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,7 +58,9 @@ def test_every_number_or_slice_once(attributes, result):
         read,
         node("Mul", "x f", "y"),
     ]
-    found, expected = both(fold_nonzero_unique, nodes, {"a": NUMBERS}, outputs[result])
+    found, expected = both(
+        fold_nonzero_unique, nodes, {"a": NUMBERS}, outputs[result]
+    )
     assert np.array_equal(found, expected)
 
 

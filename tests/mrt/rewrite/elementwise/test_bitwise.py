@@ -53,7 +53,9 @@ def test_all_bits_the_other_way(kind):
     assert run(model, {"x": x})["y"].tolist() == np.invert(x).tolist()
 
 
-@pytest.mark.parametrize(("direction", "operator"), [("LEFT", "Mul"), ("RIGHT", "Div")])
+@pytest.mark.parametrize(
+    ("direction", "operator"), [("LEFT", "Mul"), ("RIGHT", "Div")]
+)
 def test_shifts_are_products_and_quotients(direction, operator):
     model = lowered(
         [node("BitShift", "x s", "y", direction=direction)],

@@ -16,7 +16,8 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 @pytest.mark.parametrize(
-    "limits", [{"l": 0.0}, {"l": 0.0, "h": float("inf")}, {"l": 0.0, "h": _LARGEST}]
+    "limits",
+    [{"l": 0.0}, {"l": 0.0, "h": float("inf")}, {"l": 0.0, "h": _LARGEST}],
 )
 def test_zero_without_an_upper_limit_is_relu(limits):
     model = graph_of(
@@ -37,7 +38,11 @@ def test_two_limits_stay():
     assert (
         apply_pass(
             canonicalize_clip,
-            graph_of([node("Clip", "x l h", "y")], {"x": (2, 3)}, {"l": 0.0, "h": 6.0}),
+            graph_of(
+                [node("Clip", "x l h", "y")],
+                {"x": (2, 3)},
+                {"l": 0.0, "h": 6.0},
+            ),
         )
         == 0
     )
@@ -45,7 +50,9 @@ def test_two_limits_stay():
 
 def test_a_computed_limit_stays():
     assert (
-        canonicalize_clip(graph_of([node("Clip", "x l", "y")], {"x": (2, 3), "l": ()}))
+        canonicalize_clip(
+            graph_of([node("Clip", "x l", "y")], {"x": (2, 3), "l": ()})
+        )
         == 0
     )
 

@@ -45,4 +45,12 @@ def test_exclusive_or():
     ]
     model = graph_of(nodes, {"x": (9,), "z": (9,)}, {"k": np.float32(0.2)})
     assert apply_pass(canonicalize_comparison, model, 0) == 1
-    assert operators_of(model) == ["Greater", "Less", "And", "Or", "Not", "And", "Cast"]
+    assert operators_of(model) == [
+        "Greater",
+        "Less",
+        "And",
+        "Or",
+        "Not",
+        "And",
+        "Cast",
+    ]

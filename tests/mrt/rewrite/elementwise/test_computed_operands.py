@@ -28,7 +28,9 @@ def test_computed_limits_hold_and_of_crossed_ones_the_upper():
 
 
 def test_one_limit_alone():
-    model = graph_of([node("Clip", "x - h", "y")], {"x": (3,), "h": ()}, opset=20)
+    model = graph_of(
+        [node("Clip", "x - h", "y")], {"x": (3,), "h": ()}, opset=20
+    )
     assert apply_pass(lower_computed_operands, model, 0) == 1
     assert operators_of(model) == ["Min"]
 
@@ -39,7 +41,8 @@ def test_a_computed_slope():
 
 
 @pytest.mark.parametrize(
-    ("operator", "shape"), [("Conv", (5, 2, 2, 2)), ("ConvTranspose", (2, 5, 2, 2))]
+    ("operator", "shape"),
+    [("Conv", (5, 2, 2, 2)), ("ConvTranspose", (2, 5, 2, 2))],
 )
 def test_a_computed_bias_is_added_behind(operator, shape):
     weights = np.random.default_rng(0).normal(size=shape).astype(np.float32)
@@ -61,7 +64,9 @@ def test_a_computed_bias_is_added_behind(operator, shape):
         ((1, 2, 6, 6), (2, 2, 3, 3), {"auto_pad": "SAME_UPPER"}),
     ],
 )
-def test_computed_weights_are_multiplied_with_every_window(image, weights, attributes):
+def test_computed_weights_are_multiplied_with_every_window(
+    image, weights, attributes
+):
     model = graph_of(
         [node("Conv", "x w b", "y", **attributes)],
         {"x": image, "w": weights, "b": weights[:1]},

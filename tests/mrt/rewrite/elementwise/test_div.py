@@ -14,7 +14,9 @@ from tests.support.graphs import (
 
 
 def test_division_by_a_constant_multiplies_by_its_inverse():
-    model = graph_of([node("Div", "x k", "y")], {"x": (2, 3)}, {"k": [3.0, -0.5, 7.0]})
+    model = graph_of(
+        [node("Div", "x k", "y")], {"x": (2, 3)}, {"k": [3.0, -0.5, 7.0]}
+    )
     assert apply_pass(lower_div, model) == 1
     assert operators_of(model) == ["Mul"]
     assert constant_named(model, "y.inverse").tolist() == [
@@ -26,7 +28,8 @@ def test_division_by_a_constant_multiplies_by_its_inverse():
 
 def test_division_by_a_computed_value_stays():
     model = graph_of(
-        [node("Exp", "z", "e"), node("Div", "x e", "y")], {"x": (2, 3), "z": (2, 1)}
+        [node("Exp", "z", "e"), node("Div", "x e", "y")],
+        {"x": (2, 3), "z": (2, 1)},
     )
     assert apply_pass(lower_div, model) == 0
 
@@ -34,7 +37,8 @@ def test_division_by_a_computed_value_stays():
 def test_a_scalar_over_a_computed_value_stays():
     assert (
         apply_pass(
-            lower_div, graph_of([node("Div", "k x", "y")], {"x": (2, 3)}, {"k": 2.0})
+            lower_div,
+            graph_of([node("Div", "k x", "y")], {"x": (2, 3)}, {"k": 2.0}),
         )
         == 0
     )
@@ -43,6 +47,8 @@ def test_a_scalar_over_a_computed_value_stays():
 @pytest.mark.parametrize("divisor", [0.0, 1e-40])
 def test_a_divisor_without_a_finite_inverse_stays(divisor):
     assert (
-        lower_div(graph_of([node("Div", "x k", "y")], {"x": (2, 3)}, {"k": divisor}))
+        lower_div(
+            graph_of([node("Div", "x k", "y")], {"x": (2, 3)}, {"k": divisor})
+        )
         == 0
     )

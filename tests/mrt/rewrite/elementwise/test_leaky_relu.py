@@ -21,7 +21,9 @@ def test_leaky_relu_is_relu_minus_slope_times_relu_of_minus_x():
 
 def test_a_slope_per_channel():
     model = graph_of(
-        [node("PRelu", "x s", "y")], {"x": (2, 3, 4)}, {"s": [[0.5], [-1.0], [2.0]]}
+        [node("PRelu", "x s", "y")],
+        {"x": (2, 3, 4)},
+        {"s": [[0.5], [-1.0], [2.0]]},
     )
     assert apply_pass(lower_leaky_relu, model) == 1
     assert constant_named(model, "y.slope").tolist() == [[0.5], [-1.0], [2.0]]
@@ -41,7 +43,8 @@ def test_a_computed_slope_stays():
 def test_other_functions_stay(operator):
     assert (
         apply_pass(
-            lower_leaky_relu, graph_of([node(operator, "x", "y")], {"x": (2, 3)})
+            lower_leaky_relu,
+            graph_of([node(operator, "x", "y")], {"x": (2, 3)}),
         )
         == 0
     )

@@ -9,7 +9,9 @@ from tests.support.graphs import apply_pass, graph_of, node, operators_of, run
 
 def test_a_rest_by_a_tensor_is_what_the_whole_quotient_leaves():
     model = graph_of(
-        [node("Mod", "x k", "y", fmod=1)], {"x": (2, 3)}, {"k": [0.7, -1.5, 0.2]}
+        [node("Mod", "x k", "y", fmod=1)],
+        {"x": (2, 3)},
+        {"k": [0.7, -1.5, 0.2]},
     )
     assert apply_pass(lower_mod, model, 1e-5) == 1
     assert "Mod" not in operators_of(model)
@@ -23,13 +25,21 @@ def test_without_fmod_the_rest_has_the_divisors_sign():
         opset=20,
     )
     assert lower_mod(model) == 1
-    assert run(model, {"x": np.float32([5, 5, -5, -5])})["y"].tolist() == [2, -1, 1, -2]
+    assert run(model, {"x": np.float32([5, 5, -5, -5])})["y"].tolist() == [
+        2,
+        -1,
+        1,
+        -2,
+    ]
 
 
 @pytest.mark.parametrize(("kind", "fmod"), [(7, 0), (1, 1)])
 def test_integers_and_scalars_with_fmod_stay(kind, fmod):
     constant = np.array([3]) if kind == 7 else np.float32([3])
     model = graph_of(
-        [node("Mod", "x k", "y", fmod=fmod)], {"x": (4,)}, {"k": constant}, kind=kind
+        [node("Mod", "x k", "y", fmod=fmod)],
+        {"x": (4,)},
+        {"k": constant},
+        kind=kind,
     )
     assert lower_mod(model) == 0

@@ -9,13 +9,17 @@ from tests.support.graphs import apply_pass, graph_of, node, operators_of, run
 
 
 def test_each_exponent_is_a_power_of_its_own():
-    model = graph_of([node("Pow", "x e", "y")], {"x": (2, 3)}, {"e": [2.0, 3.0, 2.0]})
+    model = graph_of(
+        [node("Pow", "x e", "y")], {"x": (2, 3)}, {"e": [2.0, 3.0, 2.0]}
+    )
     assert apply_pass(lower_pow, model) == 1
     assert operators_of(model) == ["Pow", "Pow", "Where"]
 
 
 def test_equal_exponents_give_their_shape():
-    model = graph_of([node("Pow", "x e", "y")], {"x": (1,)}, {"e": np.array([2, 2, 2])})
+    model = graph_of(
+        [node("Pow", "x e", "y")], {"x": (1,)}, {"e": np.array([2, 2, 2])}
+    )
     assert apply_pass(lower_pow, model) == 1
     assert run(model, {"x": np.float32([3])})["y"].tolist() == [9, 9, 9]
 
@@ -29,7 +33,12 @@ def test_powers_of_integers_are_products():
     )
     assert lower_pow(model) == 1
     assert "Pow" not in operators_of(model)
-    assert run(model, {"x": np.array([7, 7, -7, -3])})["y"].tolist() == [1, 7, 49, -243]
+    assert run(model, {"x": np.array([7, 7, -7, -3])})["y"].tolist() == [
+        1,
+        7,
+        49,
+        -243,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -37,11 +46,15 @@ def test_powers_of_integers_are_products():
     [([0.3], 1), (np.array([-1, 2]), 7), (np.arange(17), 7)],
     ids=str,
 )
-def test_one_exponent_and_fractions_and_many_powers_of_integers_stay(exponents, kind):
+def test_one_exponent_and_fractions_and_many_powers_of_integers_stay(
+    exponents, kind
+):
     shape = {"x": (len(exponents),)}
     assert (
         lower_pow(
-            graph_of([node("Pow", "x e", "y")], shape, {"e": exponents}, kind=kind)
+            graph_of(
+                [node("Pow", "x e", "y")], shape, {"e": exponents}, kind=kind
+            )
         )
         == 0
     )
@@ -63,10 +76,15 @@ def test_computed_and_many_exponents_are_exponentials():
 
 
 def test_powers_of_several_constants_are_exponentials():
-    model = graph_of([node("Pow", "b x", "y")], {"x": (3,)}, {"b": [2.0, 3.0, 0.5]})
+    model = graph_of(
+        [node("Pow", "b x", "y")], {"x": (3,)}, {"b": [2.0, 3.0, 0.5]}
+    )
     assert apply_pass(lower_pow, model, 1e-5) == 1
 
 
 @pytest.mark.parametrize("base", [2.0, [2.0, -3.0, 1.0]], ids=str)
 def test_one_base_and_bases_below_zero_stay(base):
-    assert lower_pow(graph_of([node("Pow", "b x", "y")], {"x": (3,)}, {"b": base})) == 0
+    assert (
+        lower_pow(graph_of([node("Pow", "b x", "y")], {"x": (3,)}, {"b": base}))
+        == 0
+    )

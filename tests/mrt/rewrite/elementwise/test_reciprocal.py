@@ -64,7 +64,11 @@ def test_powers_with_an_operator_of_their_own(exponent, operators):
 
 @pytest.mark.parametrize(
     "exponent",
-    [3.0, np.array([2.0, 3.0, 4.0], np.float32), np.full((1, 1, 1), 2, np.float32)],
+    [
+        3.0,
+        np.array([2.0, 3.0, 4.0], np.float32),
+        np.full((1, 1, 1), 2, np.float32),
+    ],
 )
 def test_other_powers_stay(exponent):
     assert (

@@ -19,7 +19,9 @@ def test_a_pool_of_bytes_is_one_of_floats():
     assert widen_types(model) == 0
 
 
-@pytest.mark.parametrize("kind", [onnx.TensorProto.INT16, onnx.TensorProto.UINT16])
+@pytest.mark.parametrize(
+    "kind", [onnx.TensorProto.INT16, onnx.TensorProto.UINT16]
+)
 def test_the_greatest_of_16_bits_is_found_in_32(kind):
     dtype = onnx.helper.tensor_dtype_to_np_dtype(kind)
     model = graph_of(
@@ -35,13 +37,17 @@ def test_the_greatest_of_16_bits_is_found_in_32(kind):
 
 def test_floats_and_wider_types_stay():
     assert (
-        widen_types(graph_of([node("Max", "x k", "y")], {"x": (2,)}, {"k": [1.0, 2.0]}))
+        widen_types(
+            graph_of([node("Max", "x k", "y")], {"x": (2,)}, {"k": [1.0, 2.0]})
+        )
         == 0
     )
     assert (
         widen_types(
             graph_of(
-                [node("Max", "x x", "y")], {"x": (2,)}, kind=onnx.TensorProto.INT32
+                [node("Max", "x x", "y")],
+                {"x": (2,)},
+                kind=onnx.TensorProto.INT32,
             )
         )
         == 0

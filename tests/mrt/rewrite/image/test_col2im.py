@@ -15,9 +15,9 @@ def test_columns_that_overlap_are_added():
     assert apply_pass(lower_col2im, model) == 1
     assert operators_of(model) == ["Reshape", "ConvTranspose", "Reshape"]
     # the first row lies at 0, 1, 2, the second one place on
-    assert run(model, {"x": np.float32([[[1, 2, 3], [10, 20, 30]]])})["y"].tolist() == [
-        [[[1, 12, 23, 30]]]
-    ]
+    assert run(model, {"x": np.float32([[[1, 2, 3], [10, 20, 30]]])})[
+        "y"
+    ].tolist() == [[[[1, 12, 23, 30]]]]
 
 
 def test_what_no_column_reaches_is_zero():

@@ -24,7 +24,9 @@ GRID = RNG.uniform(-1.6, 1.6, (1, 4, 6, 2)).astype(np.float32)
 TOLERANCE = 1e-5  # coordinates in float32
 FORMS = list(
     itertools.product(
-        ("linear", "nearest", "cubic"), ("zeros", "border", "reflection"), (0, 1)
+        ("linear", "nearest", "cubic"),
+        ("zeros", "border", "reflection"),
+        (0, 1),
     )
 )
 
@@ -69,17 +71,29 @@ def test_a_large_constant_grid_is_lookups(mode, monkeypatch):
     ("mode", "padding", "corners"),
     [f for f in FORMS if f[0] != "cubic" and f[1] != "reflection"],
 )
-def test_a_computed_grid_is_lookups_of_what_is_next_to_a_place(mode, padding, corners):
-    model = graph_of(sampled(mode, padding, corners), {"x": X, "g": (2, 4, 6, 2)})
-    assert apply_pass(lower_grid_sample, model, TOLERANCE) == 1
-    assert operators_of(model).count("GatherElements") == (4 if mode == "linear" else 1)
-
-
-@pytest.mark.parametrize("grid", [GRID[:, :, :3].repeat(2, -1)[..., :3][:, None], None])
-def test_volumes(grid):
-    inputs = {"x": (1, 2, 3, 5, 4)} | ({"g": (1, 2, 3, 4, 3)} if grid is None else {})
+def test_a_computed_grid_is_lookups_of_what_is_next_to_a_place(
+    mode, padding, corners
+):
     model = graph_of(
-        sampled("linear", "zeros", 0), inputs, {} if grid is None else {"g": grid}
+        sampled(mode, padding, corners), {"x": X, "g": (2, 4, 6, 2)}
+    )
+    assert apply_pass(lower_grid_sample, model, TOLERANCE) == 1
+    assert operators_of(model).count("GatherElements") == (
+        4 if mode == "linear" else 1
+    )
+
+
+@pytest.mark.parametrize(
+    "grid", [GRID[:, :, :3].repeat(2, -1)[..., :3][:, None], None]
+)
+def test_volumes(grid):
+    inputs = {"x": (1, 2, 3, 5, 4)} | (
+        {"g": (1, 2, 3, 4, 3)} if grid is None else {}
+    )
+    model = graph_of(
+        sampled("linear", "zeros", 0),
+        inputs,
+        {} if grid is None else {"g": grid},
     )
     assert apply_pass(lower_grid_sample, model, TOLERANCE) == 1
 
@@ -117,7 +131,9 @@ def test_a_spatial_transformer():
         node("AffineGrid", "t size", "g"),
         node("GridSample", "x g", "y", align_corners=0),
     ]
-    model = graph_of(nodes, {"x": X, "t": (2, 2, 3)}, {"size": np.array([2, 3, 5, 4])})
+    model = graph_of(
+        nodes, {"x": X, "t": (2, 2, 3)}, {"size": np.array([2, 3, 5, 4])}
+    )
     feeds = seeded({"x": X, "t": (2, 2, 3)})
     expected = run(model, feeds)
     rewrite(model)

@@ -22,9 +22,14 @@ from tests.support.graphs import (
 )
 
 IMAGENET = Pixels(
-    (0.0171247, 0.0175070, 0.0174291), (-2.117904, -2.035714, -1.804444), False, False
+    (0.0171247, 0.0175070, 0.0174291),
+    (-2.117904, -2.035714, -1.804444),
+    False,
+    False,
 )
-PICTURE = np.random.default_rng(2).integers(0, 256, (1, 6, 7, 3)).astype(np.float32)
+PICTURE = (
+    np.random.default_rng(2).integers(0, 256, (1, 6, 7, 3)).astype(np.float32)
+)
 RNG = np.random.default_rng(3)
 WEIGHTS = {
     "w": RNG.normal(size=(4, 3, 3, 3)).astype(np.float32),
@@ -61,7 +66,9 @@ def _of_nhwc():
 @pytest.mark.parametrize("channels_last", [False, True])
 def test_bytes_in_front_are_the_prepared_picture_behind(turned, channels_last):
     pixels = Pixels(IMAGENET.scale, IMAGENET.shift, turned, channels_last)
-    bare, taken = ((_of_nhwc if channels_last else _convolution)() for _ in range(2))
+    bare, taken = (
+        (_of_nhwc if channels_last else _convolution)() for _ in range(2)
+    )
     take_pictures(taken, "x", pixels)
     assert [(value.name, shape_of(value)) for value in taken.graph.inputs] == [
         ("x", (1, 6, 7, 3))
@@ -79,7 +86,9 @@ def test_everything_done_to_a_byte_goes_into_the_first_convolution(
 ):
     model = (_of_nhwc if channels_last else _convolution)()
     take_pictures(
-        model, "x", Pixels(IMAGENET.scale, IMAGENET.shift, turned, channels_last)
+        model,
+        "x",
+        Pixels(IMAGENET.scale, IMAGENET.shift, turned, channels_last),
     )
     rewrite(model)
     assert operators_of(model) == ["Transpose", "Concat", "Concat", "Conv"]
@@ -90,7 +99,8 @@ def test_everything_done_to_a_byte_goes_into_the_first_convolution(
 
 def test_a_batch_normalization_in_front_of_the_convolution_goes_with_them():
     norm = {
-        name: RNG.uniform(0.5, 2, 3).astype(np.float32) for name in ("g", "v", "s", "m")
+        name: RNG.uniform(0.5, 2, 3).astype(np.float32)
+        for name in ("g", "v", "s", "m")
     } | {"s": np.zeros(3, np.float32)}
     nodes = [
         node("BatchNormalization", "x g s m v", "n"),
@@ -103,7 +113,9 @@ def test_a_batch_normalization_in_front_of_the_convolution_goes_with_them():
     take_pictures(taken, "x", pixels)
     rewrite(taken)
     assert operators_of(taken) == ["Transpose", "Concat", "Concat", "Conv"]
-    assert_same(run(bare, {"x": _prepared(pixels)}), run(taken, {"x": PICTURE}), 1e-5)
+    assert_same(
+        run(bare, {"x": _prepared(pixels)}), run(taken, {"x": PICTURE}), 1e-5
+    )
 
 
 def test_a_model_that_scales_its_own_nhwc_picture_is_folded_too():
@@ -127,15 +139,22 @@ def test_a_model_that_scales_its_own_nhwc_picture_is_folded_too():
 
 
 def test_transposes_of_what_is_no_picture_stay_where_they_are():
-    nodes = [node("Mul", "x k", "m"), node("Transpose", "m", "y", perm=[0, 3, 1, 2])]
-    model = graph_of(nodes, {"x": (1, 6, 7, 3)}, {"k": np.array(0.5, np.float32)})
+    nodes = [
+        node("Mul", "x k", "m"),
+        node("Transpose", "m", "y", perm=[0, 3, 1, 2]),
+    ]
+    model = graph_of(
+        nodes, {"x": (1, 6, 7, 3)}, {"k": np.array(0.5, np.float32)}
+    )
     assert apply_pass(pull_transposes, model) == 0
 
 
 def test_the_border_holds_the_bytes_that_stand_for_zero():
     model = _convolution()
     take_pictures(
-        model, "x", Pixels((0.5, 1.0, 2.0), (-50.0, -20.0, -300.0), False, False)
+        model,
+        "x",
+        Pixels((0.5, 1.0, 2.0), (-50.0, -20.0, -300.0), False, False),
     )
     assert apply_pass(pad_pictures, model, 1e-5) == 1
     assert constant_named(model, "y.before2")[0, :, 0, 0].tolist() == [
@@ -166,7 +185,10 @@ def test_other_convolutions_keep_their_own_padding(scale, shift, pads):
 
 
 def test_a_shift_on_what_is_no_picture_stays():
-    nodes = [node("Add", "x s", "a"), node("Conv", "a w b", "y", pads=[1, 1, 1, 1])]
+    nodes = [
+        node("Add", "x s", "a"),
+        node("Conv", "a w b", "y", pads=[1, 1, 1, 1]),
+    ]
     model = graph_of(
         nodes,
         {"x": (1, 3, 6, 7)},

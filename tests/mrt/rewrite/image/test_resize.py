@@ -60,7 +60,9 @@ def test_a_single_row_of_pytorch_lies_at_the_start():
 
 def test_other_ranks_and_cubic_are_products():
     assert (
-        apply_pass(lower_resize, model := _to(4, 8, (2, 4, 4), mode="linear"), 1e-5)
+        apply_pass(
+            lower_resize, model := _to(4, 8, (2, 4, 4), mode="linear"), 1e-5
+        )
         == 1
     )
     assert operators_of(model) == ["Transpose", "MatMul", "Transpose"]
@@ -85,7 +87,10 @@ def test_halves_between_neighbours():
 
 def test_the_nearest_is_looked_up():
     model = _to(
-        3, 4, coordinate_transformation_mode="align_corners", nearest_mode="ceil"
+        3,
+        4,
+        coordinate_transformation_mode="align_corners",
+        nearest_mode="ceil",
     )
     assert apply_pass(lower_resize, model, 0) == 1
     assert constant_named(model, "y.places").tolist() == [0, 2, 4]
@@ -134,7 +139,11 @@ def test_a_part_that_reaches_outside_is_filled(mode):
 def test_one_factor_for_both_sides_keeps_their_ratio():
     square = {"x": (1, 2, 4, 4)}
     resize = node(
-        "Resize", "x - - s", "y", axes=[2, 3], keep_aspect_ratio_policy="not_larger"
+        "Resize",
+        "x - - s",
+        "y",
+        axes=[2, 3],
+        keep_aspect_ratio_policy="not_larger",
     )
     model = graph_of([resize], square, {"s": np.array([7, 6])})
     assert apply_pass(lower_resize, model, 0) == 1

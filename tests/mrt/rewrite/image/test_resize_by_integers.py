@@ -37,14 +37,21 @@ def test_whole_factors_repeat_by_concat():
     [
         ([1.0, 1.0, 1.5, 2.0], "asymmetric", "floor"),
         ([1.0, 1.0, 2.1, 2.0], "asymmetric", "floor"),
-        ([1.0, 2.0, 2.0, 2.0], "asymmetric", "floor"),  # would need 7 dimensions
+        (
+            [1.0, 2.0, 2.0, 2.0],
+            "asymmetric",
+            "floor",
+        ),  # would need 7 dimensions
         ([1.0, 1.0, 2.0, 2.0], "asymmetric", "ceil"),
         ([1.0, 1.0, 2.0, 2.0], "half_pixel", "floor"),
         ([1.0, 1.0, 2.0, 2.0], "align_corners", "round_prefer_floor"),
     ],
 )
 def test_what_does_not_repeat_each_element_stays(scales, mode, nearest):
-    assert apply_pass(lower_resize_by_integers, _resize(scales, mode, nearest)) == 0
+    assert (
+        apply_pass(lower_resize_by_integers, _resize(scales, mode, nearest))
+        == 0
+    )
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ import pytest
 
 from mrt.graph.values import ints_attribute
 from mrt.rewrite.linear.conv1d import lower_conv1d
-from mrt.rewrite.linear.conv_pool_attributes import canonicalize_conv_pool_attributes
+from mrt.rewrite.linear.conv_pool_attributes import (
+    canonicalize_conv_pool_attributes,
+)
 from tests.support.graphs import (
     apply_pass,
     constant_named,

@@ -7,7 +7,9 @@ from mrt.graph.values import ints_attribute
 from mrt.rewrite import rewrite
 from mrt.rewrite.linear.conv3d import lower_conv3d
 from mrt.rewrite.linear.conv_bias import add_conv_bias
-from mrt.rewrite.linear.conv_pool_attributes import canonicalize_conv_pool_attributes
+from mrt.rewrite.linear.conv_pool_attributes import (
+    canonicalize_conv_pool_attributes,
+)
 from tests.support.graphs import (
     apply_pass,
     assert_same,
@@ -97,7 +99,10 @@ def test_a_pool_is_one_of_rows_and_columns_then_one_of_depth():
     canonicalize_conv_pool_attributes(model)
     assert apply_pass(lower_conv3d, model) == 1
     pools = [entry for entry in model.graph if entry.op_type == "MaxPool"]
-    assert [ints_attribute(pool, "kernel_shape") for pool in pools] == [(2, 4), (3, 1)]
+    assert [ints_attribute(pool, "kernel_shape") for pool in pools] == [
+        (2, 4),
+        (3, 1),
+    ]
     assert [ints_attribute(pool, "pads") for pool in pools] == [
         (0, 2, 1, 0),
         (1, 0, 1, 0),

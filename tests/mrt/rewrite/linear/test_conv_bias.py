@@ -20,7 +20,9 @@ from tests.support.graphs import (
 def test_a_missing_bias_is_zero(operator, group, outputs):
     shape = (4, 4 // group, 1, 1) if operator == "Conv" else (4, 2, 1, 1)
     conv = node(operator, "x w", "y", group=group)
-    model = graph_of([conv], {"x": (1, 4, 3, 3)}, {"w": np.ones(shape, np.float32)})
+    model = graph_of(
+        [conv], {"x": (1, 4, 3, 3)}, {"w": np.ones(shape, np.float32)}
+    )
     assert apply_pass(add_conv_bias, model) == 1
     assert constant_named(model, "y.bias").tolist() == [0.0] * outputs
     assert operators_of(model) == [operator]
@@ -31,12 +33,16 @@ def test_a_bias_stays():
     assert (
         apply_pass(
             add_conv_bias,
-            graph_of([node("Conv", "x w b", "y")], {"x": (1, 1, 3, 3)}, weights),
+            graph_of(
+                [node("Conv", "x w b", "y")], {"x": (1, 1, 3, 3)}, weights
+            ),
         )
         == 0
     )
 
 
 def test_computed_weights_stay():
-    model = graph_of([node("Conv", "x w", "y")], {"x": (1, 1, 3, 3), "w": (2, 1, 1, 1)})
+    model = graph_of(
+        [node("Conv", "x w", "y")], {"x": (1, 1, 3, 3), "w": (2, 1, 1, 1)}
+    )
     assert apply_pass(add_conv_bias, model) == 0

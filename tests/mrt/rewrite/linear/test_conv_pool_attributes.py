@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from mrt.graph.values import int_attribute, ints_attribute
-from mrt.rewrite.linear.conv_pool_attributes import canonicalize_conv_pool_attributes
+from mrt.rewrite.linear.conv_pool_attributes import (
+    canonicalize_conv_pool_attributes,
+)
 from tests.support.graphs import apply_pass, graph_of, node
 
 
@@ -49,7 +51,8 @@ def test_automatic_padding_of_odd_totals(mode, pads):
 
 
 @pytest.mark.parametrize(
-    ("mode", "pads"), [("SAME_UPPER", (1, 0, 1, 1)), ("SAME_LOWER", (1, 1, 1, 0))]
+    ("mode", "pads"),
+    [("SAME_UPPER", (1, 0, 1, 1)), ("SAME_LOWER", (1, 1, 1, 0))],
 )
 def test_the_odd_pixel_goes_behind_or_in_front(mode, pads):
     # height 2, width (6 - 1) * 1 + 2 - 6 = 1
@@ -60,7 +63,9 @@ def test_the_odd_pixel_goes_behind_or_in_front(mode, pads):
 
 def test_a_transposed_convolution_to_a_given_shape():
     # full size: 2 * 3 + 3 = 9 and 2 * 2 + 3 = 7; wanted 8 and 6: one to cut, in front
-    deconv = node("ConvTranspose", "x w", "y", strides=[2, 2], output_shape=[8, 6])
+    deconv = node(
+        "ConvTranspose", "x w", "y", strides=[2, 2], output_shape=[8, 6]
+    )
     model = graph_of(
         [deconv], {"x": (1, 1, 4, 3)}, {"w": np.ones((1, 1, 3, 3), np.float32)}
     )
@@ -71,7 +76,9 @@ def test_a_transposed_convolution_to_a_given_shape():
 
 def test_a_transposed_convolution_to_a_greater_shape_is_continued_behind():
     # full size: 2 * 3 + 3 = 9 and 2 * 2 + 3 = 7; wanted 10 and 7
-    deconv = node("ConvTranspose", "x w", "y", strides=[2, 2], output_shape=[10, 7])
+    deconv = node(
+        "ConvTranspose", "x w", "y", strides=[2, 2], output_shape=[10, 7]
+    )
     model = graph_of(
         [deconv], {"x": (1, 1, 4, 3)}, {"w": np.ones((1, 1, 3, 3), np.float32)}
     )

@@ -3,7 +3,9 @@
 import numpy as np
 
 from mrt.graph.values import ints_attribute
-from mrt.rewrite.linear.dilated_conv_transpose import lower_dilated_conv_transpose
+from mrt.rewrite.linear.dilated_conv_transpose import (
+    lower_dilated_conv_transpose,
+)
 from tests.support.graphs import apply_pass, constant_named, graph_of, node
 
 IMAGE = {"x": (1, 2, 4, 3)}
@@ -39,7 +41,9 @@ def test_computed_weights_stay():
     shapes = {**IMAGE, "w": (2, 1, 2, 2)}
     assert (
         lower_dilated_conv_transpose(
-            graph_of([node("ConvTranspose", "x w", "y", dilations=[2, 2])], shapes)
+            graph_of(
+                [node("ConvTranspose", "x w", "y", dilations=[2, 2])], shapes
+            )
         )
         == 0
     )

@@ -25,7 +25,9 @@ def test_letters_become_products_and_sums(equation, shapes, operators):
     )
     assert apply_pass(lower_einsum, model) == 1
     assert [
-        name for name in operators_of(model) if name not in ("Reshape", "Identity")
+        name
+        for name in operators_of(model)
+        if name not in ("Reshape", "Identity")
     ] == operators
 
 
@@ -41,6 +43,8 @@ def test_letters_become_products_and_sums(equation, shapes, operators):
     ],
 )
 def test_diagonals_and_ellipses_are_spelled_out(equation, shapes):
-    model = graph_of([node("Einsum", " ".join(shapes), "y", equation=equation)], shapes)
+    model = graph_of(
+        [node("Einsum", " ".join(shapes), "y", equation=equation)], shapes
+    )
     assert apply_pass(lower_einsum, model, 1e-5) == 1
     assert "Einsum" not in operators_of(model)

@@ -12,7 +12,12 @@ from tests.support.graphs import (
     operators_of,
 )
 
-_PARAMETERS = {"g": [2.0, 3.0], "b": [1.0, -1.0], "m": [0.5, 4.0], "v": [3.0, 15.0]}
+_PARAMETERS = {
+    "g": [2.0, 3.0],
+    "b": [1.0, -1.0],
+    "m": [0.5, 4.0],
+    "v": [3.0, 15.0],
+}
 # gamma / sqrt(variance + 1) = 2/2, 3/4; beta - mean * scale = 1 - 0.5, -1 - 3
 _SCALE, _SHIFT = [1.0, 0.75], [0.5, -4.0]
 _ONES = {
@@ -44,7 +49,9 @@ def test_a_batch_norm_goes_into_weights_and_bias(operator):
     assert operators_of(model) == [operator]
     weight = constant_named(model, "y.weight")
     axis = 1 if operator == "ConvTranspose" else 0
-    assert [np.unique(weight.take(channel, axis)).tolist() for channel in (0, 1)] == [
+    assert [
+        np.unique(weight.take(channel, axis)).tolist() for channel in (0, 1)
+    ] == [
         [1.0],
         [0.75],
     ]
@@ -55,7 +62,10 @@ def test_a_batch_norm_goes_into_weights_and_bias(operator):
 
 
 def test_a_grouped_transposed_convolution_scales_by_group():
-    nodes = [node("ConvTranspose", "x w c", "a", group=2), node("Mul", "a k", "y")]
+    nodes = [
+        node("ConvTranspose", "x w c", "a", group=2),
+        node("Mul", "a k", "y"),
+    ]
     weights = {
         "w": np.ones((2, 2, 1, 1), np.float32),
         "c": [1.0] * 4,
@@ -82,7 +92,9 @@ def test_a_grouped_transposed_convolution_scales_by_group():
 def test_a_constant_of_each_channel_goes_in_too(operator, constant, bias):
     nodes = [node("Conv", "x w c", "a"), node(operator, "a k", "y")]
     model = graph_of(
-        nodes, {"x": (1, 3, 5, 5)}, {"w": _ONES["Conv"], "c": [8.0, 4.0], "k": constant}
+        nodes,
+        {"x": (1, 3, 5, 5)},
+        {"w": _ONES["Conv"], "c": [8.0, 4.0], "k": constant},
     )
     assert apply_pass(fuse_affine_after, model) == 1
     assert constant_named(model, "y.bias").tolist() == bias
@@ -91,9 +103,15 @@ def test_a_constant_of_each_channel_goes_in_too(operator, constant, bias):
 @pytest.mark.parametrize("shape", [(3,), (3, 1), (1, 1, 3, 3), (2, 2, 1, 1)])
 def test_constants_that_vary_otherwise_stay(shape):
     nodes = [node("Conv", "x w c", "a"), node("Mul", "a k", "y")]
-    weights = {"w": _ONES["Conv"], "c": [8.0, 4.0], "k": np.full(shape, 2, np.float32)}
+    weights = {
+        "w": _ONES["Conv"],
+        "c": [8.0, 4.0],
+        "k": np.full(shape, 2, np.float32),
+    }
     assert (
-        apply_pass(fuse_affine_after, graph_of(nodes, {"x": (1, 3, 5, 5)}, weights))
+        apply_pass(
+            fuse_affine_after, graph_of(nodes, {"x": (1, 3, 5, 5)}, weights)
+        )
         == 0
     )
 
@@ -104,5 +122,9 @@ def test_a_convolution_that_is_read_elsewhere_stays():
 
 def test_weights_that_would_overflow_stay():
     nodes = [node("Conv", "x w c", "a"), node("Mul", "a k", "y")]
-    weights = {"w": np.full((2, 3, 3, 3), 1e30, np.float32), "c": [0.0, 0.0], "k": 1e30}
+    weights = {
+        "w": np.full((2, 3, 3, 3), 1e30, np.float32),
+        "c": [0.0, 0.0],
+        "k": 1e30,
+    }
     assert fuse_affine_after(graph_of(nodes, {"x": (1, 3, 5, 5)}, weights)) == 0

@@ -12,7 +12,12 @@ from tests.support.graphs import (
     operators_of,
 )
 
-_PARAMETERS = {"g": [2.0, 3.0], "b": [1.0, -1.0], "m": [0.5, 4.0], "v": [3.0, 15.0]}
+_PARAMETERS = {
+    "g": [2.0, 3.0],
+    "b": [1.0, -1.0],
+    "m": [0.5, 4.0],
+    "v": [3.0, 15.0],
+}
 # gamma / sqrt(variance + 1) = 2/2, 3/4; beta - mean * scale = 1 - 0.5, -1 - 3
 _SCALE, _SHIFT = [1.0, 0.75], [0.5, -4.0]
 _W = np.arange(36, dtype=np.float32).reshape(2, 2, 3, 3)
@@ -41,24 +46,35 @@ def test_scale_and_shift_go_into_weights_and_bias():
         == _W * np.array(_SCALE, np.float32).reshape(1, 2, 1, 1)
     ).all()
     # sums of 0..8, 9..17, 18..26, 27..35 are 36, 117, 198, 279, times 0.5 and -4
-    assert constant_named(model, "y.bias").tolist() == [8.0 + 18 - 468, 4.0 + 99 - 1116]
+    assert constant_named(model, "y.bias").tolist() == [
+        8.0 + 18 - 468,
+        4.0 + 99 - 1116,
+    ]
 
 
 def test_a_dense_layer():
     model = _before("Gemm", np.array([[1, 2], [3, 4]], np.float32), transB=1)
     assert apply_pass(fuse_affine_before, model) == 1
-    assert constant_named(model, "y.bias").tolist() == [8.0 + 0.5 - 8, 4.0 + 1.5 - 16]
+    assert constant_named(model, "y.bias").tolist() == [
+        8.0 + 0.5 - 8,
+        4.0 + 1.5 - 16,
+    ]
 
 
 def test_groups_take_the_channels_of_their_own():
     model = _before(weights=_W[:, :1].copy(), group=2)
     assert apply_pass(fuse_affine_before, model) == 1
-    assert (constant_named(model, "y.weight")[1] == _W[1, 0] * np.float32(0.75)).all()
+    assert (
+        constant_named(model, "y.weight")[1] == _W[1, 0] * np.float32(0.75)
+    ).all()
 
 
 @pytest.mark.parametrize("operator", ["Conv", "ConvTranspose"])
 def test_a_scale_alone_passes_padding(operator):
-    nodes = [node("Mul", "x k", "a"), node(operator, "a w c", "y", pads=[1, 1, 1, 1])]
+    nodes = [
+        node("Mul", "x k", "a"),
+        node(operator, "a w c", "y", pads=[1, 1, 1, 1]),
+    ]
     weights = {"w": _W, "c": [8.0, 4.0], "k": [[[2.0]], [[3.0]]]}
     model = graph_of(nodes, {"x": (1, 2, 5, 5)}, weights)
     assert apply_pass(fuse_affine_before, model) == 1

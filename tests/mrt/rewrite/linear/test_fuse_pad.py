@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from mrt.graph.values import ints_attribute
-from mrt.rewrite.linear.conv_pool_attributes import canonicalize_conv_pool_attributes
+from mrt.rewrite.linear.conv_pool_attributes import (
+    canonicalize_conv_pool_attributes,
+)
 from mrt.rewrite.linear.fuse_pad import fuse_pad
 from tests.support.graphs import (
     apply_pass,
@@ -20,7 +22,11 @@ def _padded(pads=(0, 0, 1, 2, 0, 0, 3, 0), value=0.0, **attributes):
         node("Pad", "x p v", "a"),
         node("Conv", "a w", "y", pads=[1, 1, 1, 1], **attributes),
     ]
-    weights = {"p": np.array(pads), "v": value, "w": np.ones((2, 3, 3, 3), np.float32)}
+    weights = {
+        "p": np.array(pads),
+        "v": value,
+        "w": np.ones((2, 3, 3, 3), np.float32),
+    }
     model = graph_of(nodes, {"x": (1, 3, 6, 6)}, weights)
     canonicalize_conv_pool_attributes(model)
     return model

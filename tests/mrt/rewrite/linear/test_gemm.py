@@ -59,7 +59,8 @@ def test_a_c_that_varies_along_the_rows_is_added_behind():
 
 def test_two_computed_matrices_are_a_matmul():
     model = graph_of(
-        [node("Gemm", "x z", "y", transB=1, alpha=0.5)], {"x": (3, 5), "z": (4, 5)}
+        [node("Gemm", "x z", "y", transB=1, alpha=0.5)],
+        {"x": (3, 5), "z": (4, 5)},
     )
     assert apply_pass(canonicalize_gemm, model) == 1
     assert operators_of(model) == ["Transpose", "MatMul", "Mul"]

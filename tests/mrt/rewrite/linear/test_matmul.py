@@ -26,7 +26,9 @@ def test_a_product_with_a_constant_is_a_gemm_without_bias():
 @pytest.mark.parametrize("order", ["p b", "b p"])
 def test_the_add_behind_is_the_bias(order):
     nodes = [node("MatMul", "x w", "p"), node("Add", order, "y")]
-    model = graph_of(nodes, {"x": (2, 3, 5)}, {"w": _W, "b": [1.0, 2.0, 3.0, 4.0]})
+    model = graph_of(
+        nodes, {"x": (2, 3, 5)}, {"w": _W, "b": [1.0, 2.0, 3.0, 4.0]}
+    )
     assert apply_pass(lower_matmul, model) == 1
     assert operators_of(model) == ["Reshape", "Gemm", "Reshape"]
     assert constant_named(model, "y.bias").tolist() == [1.0, 2.0, 3.0, 4.0]
@@ -36,7 +38,9 @@ def test_the_add_behind_is_the_bias(order):
 def test_an_add_that_varies_along_the_rows_stays_behind(rows):
     nodes = [node("MatMul", "x w", "p"), node("Add", "p b", "y")]
     model = graph_of(
-        nodes, {"x": (rows, 5)}, {"w": _W, "b": [[float(row)] for row in range(rows)]}
+        nodes,
+        {"x": (rows, 5)},
+        {"w": _W, "b": [[float(row)] for row in range(rows)]},
     )
     assert apply_pass(lower_matmul, model) == 1
     assert operators_of(model) == ["Gemm", "Add"]
@@ -60,7 +64,8 @@ def test_computed_operands_and_many_matrices_stay(weights):
     inputs = {"x": (2, 3, 5)} if weights else {"x": (2, 3, 5), "z": (2, 5, 4)}
     assert (
         apply_pass(
-            lower_matmul, graph_of([node("MatMul", "x z", "y")], inputs, weights)
+            lower_matmul,
+            graph_of([node("MatMul", "x z", "y")], inputs, weights),
         )
         == 0
     )

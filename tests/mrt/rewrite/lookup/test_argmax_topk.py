@@ -11,7 +11,10 @@ TIES = {"x": np.array([[1, 3, 3, 0, 0]], np.float32)}
 
 def _places(operator, **attributes):
     model = graph_of(
-        [node(operator, "x", "i", axis=1, **attributes), node("Cast", "i", "y", to=1)],
+        [
+            node(operator, "x", "i", axis=1, **attributes),
+            node("Cast", "i", "y", to=1),
+        ],
         {"x": (1, 5)},
     )
     changes = apply_pass(canonicalize_argmax_topk, model, 0)

@@ -68,7 +68,11 @@ def test_many_pieces_stay_a_lookup():
 def test_an_index_outside_stays():
     assert (
         lower_gather(
-            graph_of([node("Gather", "x i", "y")], {"x": (2, 5)}, {"i": np.array([2])})
+            graph_of(
+                [node("Gather", "x i", "y")],
+                {"x": (2, 5)},
+                {"i": np.array([2])},
+            )
         )
         == 0
     )

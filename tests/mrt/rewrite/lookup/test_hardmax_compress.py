@@ -26,14 +26,18 @@ def test_hardmax_is_where_the_first_of_the_greatest_is(axis):
 def test_of_equals_the_first_is_the_greatest():
     model = graph_of([node("Hardmax", "x", "y")], {"x": (1, 4)})
     lower_hardmax_compress(model)
-    assert run(model, {"x": np.float32([[1, 3, 3, 2]])})["y"].tolist() == [[0, 1, 0, 0]]
+    assert run(model, {"x": np.float32([[1, 3, 3, 2]])})["y"].tolist() == [
+        [0, 1, 0, 0]
+    ]
 
 
 @pytest.mark.parametrize(
     ("attributes", "kept"),
     [({"axis": 2}, [1, 2]), ({}, [1, 2]), ({"axis": -2}, [1, 2])],
 )
-def test_compress_keeps_what_a_condition_that_may_be_shorter_allows(attributes, kept):
+def test_compress_keeps_what_a_condition_that_may_be_shorter_allows(
+    attributes, kept
+):
     condition = np.array([False, True, True])
     model = graph_of(
         [node("Compress", "x c", "y", **attributes)], SHAPE, {"c": condition}
@@ -44,7 +48,9 @@ def test_compress_keeps_what_a_condition_that_may_be_shorter_allows(attributes, 
 
 def test_a_computed_condition_stays():
     nodes = [node("Greater", "x zero", "c"), node("Compress", "x c", "y")]
-    assert lower_hardmax_compress(graph_of(nodes, {"x": (4,)}, {"zero": 0.0})) == 0
+    assert (
+        lower_hardmax_compress(graph_of(nodes, {"x": (4,)}, {"zero": 0.0})) == 0
+    )
 
 
 def test_a_cast_takes_the_type_of_its_other_operand():

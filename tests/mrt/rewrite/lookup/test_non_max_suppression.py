@@ -27,7 +27,9 @@ def detector(folder, shape=(1, 3, 40), tail=(), outputs="y", form=(), **limits):
     operands = "boxes scores " + " ".join(
         name if name in arrays else "-" for name in ("most", "overlap", "score")
     )
-    one = node("NonMaxSuppression", operands.removesuffix(" -"), "y", **dict(form))
+    one = node(
+        "NonMaxSuppression", operands.removesuffix(" -"), "y", **dict(form)
+    )
     arrays |= {"two": np.array(2), "only": np.array([2])}
     inputs = {"boxes": (batches, boxes, 4), "scores": shape}
     proto = build([one, *tail], inputs, arrays, opset=11, outputs=outputs)
@@ -40,12 +42,17 @@ def feeds(seed, shape=(1, 3, 40)):
     """Boxes that overlap in every degree, half of them told by their other corners; no two scores nearer than 1/total."""
     random, (batches, classes, boxes) = np.random.default_rng(seed), shape
     low = random.uniform(0, 60, (batches, boxes, 2))
-    corners = np.concatenate([low, low + random.uniform(5, 50, (batches, boxes, 2))], 2)
+    corners = np.concatenate(
+        [low, low + random.uniform(5, 50, (batches, boxes, 2))], 2
+    )
     turned = random.random((batches, boxes)) < 0.5
     corners[turned] = corners[turned][:, [2, 3, 0, 1]]
     total = batches * classes * boxes
     scores = random.permutation(total).reshape(shape) / total
-    return {"boxes": corners.astype(np.float32), "scores": scores.astype(np.float32)}
+    return {
+        "boxes": corners.astype(np.float32),
+        "scores": scores.astype(np.float32),
+    }
 
 
 def assert_rows(found, expected):
@@ -56,7 +63,11 @@ def assert_rows(found, expected):
 CASES = {
     "one class": ((1, 1, 40), {}, 5),
     "classes": ((1, 3, 40), {}, 15),
-    "batches, classes, any score": ((2, 3, 20), {"most": 50, "score": None}, 120),
+    "batches, classes, any score": (
+        (2, 3, 20),
+        {"most": 50, "score": None},
+        120,
+    ),
     "boxes around centres": ((2, 2, 30), {"form": {"center_point_box": 1}}, 20),
     "boxes that may not overlap at all": ((1, 2, 40), {"overlap": None}, 10),
     "no box with such a score": ((1, 2, 40), {"score": 2.0}, 10),
@@ -84,7 +95,10 @@ LOOKUPS = [
 def test_what_missing_rows_look_up_is_zero(tmp_path):
     proto, model = detector(tmp_path, (1, 1, 40), LOOKUPS, "y box", most=30)
     rewrite(model)
-    expected, found = run(proto, feeds(0, (1, 1, 40))), run(model, feeds(0, (1, 1, 40)))
+    expected, found = (
+        run(proto, feeds(0, (1, 1, 40))),
+        run(model, feeds(0, (1, 1, 40))),
+    )
     known = len(expected["y"])
     assert 0 < known < 30 == len(found["y"])
     assert np.array_equal(found["box"][0, :known], expected["box"][0])
@@ -108,7 +122,10 @@ def test_a_lookup_by_tuples_of_places_is_zero_too(tmp_path):
     onnx.save(proto, tmp_path / "m.onnx")
     model, _ = load_onnx(tmp_path / "m.onnx")
     rewrite(model)
-    expected, found = run(proto, feeds(0, (1, 2, 40))), run(model, feeds(0, (1, 2, 40)))
+    expected, found = (
+        run(proto, feeds(0, (1, 2, 40))),
+        run(model, feeds(0, (1, 2, 40))),
+    )
     known = len(expected["y"])
     assert known < 60
     assert np.array_equal(found["score"][:known], expected["score"])
@@ -124,7 +141,10 @@ def test_integers_choose_the_same_boxes(shape, tmp_path):
         ("boxes", "scores"), len(samples), None, "test", lambda: iter(samples)
     )
     table = calibrate(
-        model, given, CalibrationOptions(observer="minmax"), model_sha256="0" * 64
+        model,
+        given,
+        CalibrationOptions(observer="minmax"),
+        model_sha256="0" * 64,
     )
     program = quantize(model, table, QuantizeOptions(8, 16))
     assert "nms" in [item.name for item in program.instructions]
@@ -145,13 +165,17 @@ def test_integers_choose_the_same_boxes(shape, tmp_path):
         ({"overlap": 1.5}, r"iou_threshold=1.5; expected 0 to 1"),
     ],
 )
-def test_limits_that_leave_nothing_to_choose_are_named(limits, sentence, tmp_path):
+def test_limits_that_leave_nothing_to_choose_are_named(
+    limits, sentence, tmp_path
+):
     _, model = detector(tmp_path, **limits)
     with pytest.raises(Unsupported, match=sentence):
         rewrite(model)
 
 
-def test_more_rows_than_a_program_should_have_are_refused_with_the_way_out(tmp_path):
+def test_more_rows_than_a_program_should_have_are_refused_with_the_way_out(
+    tmp_path,
+):
     tail = [node("Relu", "in", "scores")]
     one = node("NonMaxSuppression", "boxes scores most", "y")
     inputs = {"boxes": (1, 900, 4), "in": (1, 80, 900)}

@@ -10,12 +10,24 @@ ROWS = {"x": (4, 3), "u": (2, 3)}
 
 
 def test_one_hot_is_a_choice_by_comparison():
-    nodes = [node("ArgMax", "x", "i", axis=1, keepdims=0), node("OneHot", "i d v", "y")]
+    nodes = [
+        node("ArgMax", "x", "i", axis=1, keepdims=0),
+        node("OneHot", "i d v", "y"),
+    ]
     model = graph_of(
-        nodes, {"x": (4, 3)}, {"d": np.array(3), "v": np.array([-1, 2], np.float32)}
+        nodes,
+        {"x": (4, 3)},
+        {"d": np.array(3), "v": np.array([-1, 2], np.float32)},
     )
     assert apply_pass(lower_onehot_scatter, model, 0) == 1
-    assert operators_of(model) == ["ArgMax", "Reshape", "Equal", "Equal", "Or", "Where"]
+    assert operators_of(model) == [
+        "ArgMax",
+        "Reshape",
+        "Equal",
+        "Equal",
+        "Or",
+        "Where",
+    ]
 
 
 def test_places_in_several_axes_are_places_in_one():
@@ -30,11 +42,19 @@ def test_rows_written_at_known_places():
         [node("ScatterND", "x i u", "y")], ROWS, {"i": np.array([[3], [1]])}
     )
     assert apply_pass(lower_onehot_scatter, model, 0) == 1
-    assert operators_of(model) == ["Reshape", "Reshape", "Concat", "Gather", "Reshape"]
+    assert operators_of(model) == [
+        "Reshape",
+        "Reshape",
+        "Concat",
+        "Gather",
+        "Reshape",
+    ]
 
 
 @pytest.mark.parametrize(
-    ("indices", "reduction"), [([[1], [1]], "none"), ([[1], [-3]], "none")], ids=str
+    ("indices", "reduction"),
+    [([[1], [1]], "none"), ([[1], [-3]], "none")],
+    ids=str,
 )
 def test_places_written_twice_stay(indices, reduction):
     model = graph_of(
@@ -65,7 +85,10 @@ def test_elements_that_meet_are_all_added():
     scatter = node("ScatterElements", "x i u", "y", reduction="add", axis=1)
     model = graph_of([scatter], {"x": (2, 3), "u": (2, 3)}, {"i": indices})
     assert apply_pass(lower_onehot_scatter, model) == 1
-    feeds = {"x": np.zeros((2, 3), np.float32), "u": np.float32([[1, 2, 3], [4, 5, 6]])}
+    feeds = {
+        "x": np.zeros((2, 3), np.float32),
+        "u": np.float32([[1, 2, 3], [4, 5, 6]]),
+    }
     assert run(model, feeds)["y"].tolist() == [[3, 3, 0], [10, 0, 5]]
 
 

@@ -9,7 +9,9 @@ from tests.support.graphs import apply_pass, graph_of, node, operators_of, run
 
 
 def test_a_running_sum_of_floats_is_a_product():
-    model = graph_of([node("CumSum", "x a", "y")], {"x": (2, 3)}, {"a": np.array(0)})
+    model = graph_of(
+        [node("CumSum", "x a", "y")], {"x": (2, 3)}, {"a": np.array(0)}
+    )
     assert apply_pass(lower_trilu_cumsum, model, 1e-5) == 1
     assert operators_of(model) == ["Transpose", "MatMul", "Transpose"]
 
@@ -26,7 +28,10 @@ def test_a_running_sum_of_floats_is_a_product():
 def test_a_running_sum_of_integers_stays_whole(attributes, sums):
     cumulate = node("CumSum", "x a", "y", **attributes)
     model = graph_of(
-        [cumulate], {"x": (5,)}, {"a": np.array(-1)}, kind=onnx.TensorProto.INT64
+        [cumulate],
+        {"x": (5,)},
+        {"a": np.array(-1)},
+        kind=onnx.TensorProto.INT64,
     )
     assert lower_trilu_cumsum(model) == 1
     assert run(model, {"x": np.arange(1, 6)})["y"].tolist() == sums

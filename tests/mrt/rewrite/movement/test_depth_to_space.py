@@ -34,7 +34,8 @@ def test_an_unknown_shape_stays():
     assert (
         lower_depth_to_space(
             graph_of(
-                [node("DepthToSpace", "x", "y", blocksize=2)], {"x": (1, 4, "h", 2)}
+                [node("DepthToSpace", "x", "y", blocksize=2)],
+                {"x": (1, 4, "h", 2)},
             )
         )
         == 0

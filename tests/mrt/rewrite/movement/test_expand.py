@@ -23,7 +23,9 @@ def _integers(*values):
     ],
 )
 def test_copies_are_a_concat(operator, shape, numbers, results, copies):
-    model = graph_of([node(operator, "x k", "y")], {"x": shape}, _integers(*numbers))
+    model = graph_of(
+        [node(operator, "x k", "y")], {"x": shape}, _integers(*numbers)
+    )
     assert apply_pass(lower_expand, model, 0) == 1
     assert operators_of(model) == results
     assert [
@@ -34,7 +36,9 @@ def test_copies_are_a_concat(operator, shape, numbers, results, copies):
 def test_more_copies_than_a_graph_should_hold_stay():
     assert (
         lower_expand(
-            graph_of([node("Expand", "x k", "y")], {"x": (1, 1)}, _integers(1, 257))
+            graph_of(
+                [node("Expand", "x k", "y")], {"x": (1, 1)}, _integers(1, 257)
+            )
         )
         == 0
     )
@@ -43,7 +47,9 @@ def test_more_copies_than_a_graph_should_hold_stay():
 @pytest.mark.parametrize("operator", ["Add", "Sub", "Mul", "Div", "Max", "Min"])
 def test_a_reader_that_broadcasts_needs_no_copies(operator):
     nodes = [node("Expand", "x k", "e"), node(operator, "e z", "y")]
-    model = graph_of(nodes, {"x": (1, 2, 1), "z": (3, 2, 4)}, _integers(3, 2, 4))
+    model = graph_of(
+        nodes, {"x": (1, 2, 1), "z": (3, 2, 4)}, _integers(3, 2, 4)
+    )
     assert apply_pass(lower_expand, model, 0) == 1
     assert operators_of(model) == [operator]
 
@@ -60,7 +66,9 @@ def test_a_reader_that_broadcasts_needs_no_copies(operator):
 )  # fmt: skip
 def test_other_readers_get_copies(nodes, inputs, kept):
     model = graph_of(
-        [node("Expand", "x k", "e"), *nodes], {"x": (1, 4), **inputs}, _integers(3, 4)
+        [node("Expand", "x k", "e"), *nodes],
+        {"x": (1, 4), **inputs},
+        _integers(3, 4),
     )
     assert apply_pass(lower_expand, model) == 1
     assert operators_of(model) == kept
@@ -68,7 +76,9 @@ def test_other_readers_get_copies(nodes, inputs, kept):
 
 def test_a_result_of_the_graph_keeps_its_copies():
     nodes = [node("Expand", "x k", "e"), node("Add", "e z", "y")]
-    model = graph_of(nodes, {"x": (1, 4), "z": (3, 4)}, _integers(3, 4), outputs="y e")
+    model = graph_of(
+        nodes, {"x": (1, 4), "z": (3, 4)}, _integers(3, 4), outputs="y e"
+    )
     assert apply_pass(lower_expand, model, 0) == 1
     assert operators_of(model) == ["Concat", "Add"]
 

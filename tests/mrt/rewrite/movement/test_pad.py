@@ -35,7 +35,9 @@ def test_axes_are_spread_over_all():
 
 def test_negative_pads_are_a_slice():
     model = graph_of(
-        [node("Pad", "x p", "y")], {"x": (4, 5)}, {"p": np.array([-1, 2, 1, -3])}
+        [node("Pad", "x p", "y")],
+        {"x": (4, 5)},
+        {"p": np.array([-1, 2, 1, -3])},
     )
     assert apply_pass(canonicalize_pad, model, 0) == 1
     assert operators_of(model) == ["Slice", "Pad"]

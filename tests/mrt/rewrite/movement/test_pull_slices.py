@@ -14,7 +14,12 @@ from tests.support.mxnet_files import node as mx_node
 from tests.support.mxnet_files import variable, write_symbol
 
 BOXES = 12
-NMS = {"id_index": "0", "overlap_thresh": "0.4", "valid_thresh": "0.2", "topk": "6"}
+NMS = {
+    "id_index": "0",
+    "overlap_thresh": "0.4",
+    "valid_thresh": "0.2",
+    "topk": "6",
+}
 
 
 def detector(folder, *nodes, heads=None):
@@ -24,17 +29,28 @@ def detector(folder, *nodes, heads=None):
     names = [variable(name) for name in ("ids", "scores", "boxes")]
     write_symbol(
         path,
-        [*names, joined, mx_node("_contrib_box_nms", "kept", [3], **NMS), *nodes],
+        [
+            *names,
+            joined,
+            mx_node("_contrib_box_nms", "kept", [3], **NMS),
+            *nodes,
+        ],
         heads,
     )
     return load_mxnet(
         path,
-        shapes={"ids": (1, BOXES, 1), "scores": (1, BOXES, 1), "boxes": (1, BOXES, 4)},
+        shapes={
+            "ids": (1, BOXES, 1),
+            "scores": (1, BOXES, 1),
+            "boxes": (1, BOXES, 4),
+        },
     )
 
 
 def column(name, first, end, of=4):
-    return mx_node("slice_axis", name, [of], axis="2", begin=str(first), end=str(end))
+    return mx_node(
+        "slice_axis", name, [of], axis="2", begin=str(first), end=str(end)
+    )
 
 
 def feeds():
@@ -53,7 +69,8 @@ def feeds():
 
 def answers(model):
     session = onnxruntime.InferenceSession(
-        ir.to_proto(model).SerializeToString(), providers=["CPUExecutionProvider"]
+        ir.to_proto(model).SerializeToString(),
+        providers=["CPUExecutionProvider"],
     )
     return session.run(None, feeds())
 
@@ -82,7 +99,9 @@ def test_columns_of_the_kept_rows_are_rows_of_the_parts(tmp_path):
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize(("first", "end"), [(0, 3), (1, 4), (2, 6), (4, 5), (0, 6)])
+@pytest.mark.parametrize(
+    ("first", "end"), [(0, 3), (1, 4), (2, 6), (4, 5), (0, 6)]
+)
 def test_any_columns_of_any_rows_stay_what_they_are(first, end, tmp_path):
     model = detector(
         tmp_path,

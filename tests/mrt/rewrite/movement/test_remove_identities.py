@@ -15,7 +15,10 @@ _NOTHING = [
     (node("Reshape", "a s", "b"), {"s": np.array([0, 0, -1])}),
     (node("Expand", "a s", "b"), {"s": np.array([1, 1])}),
     (node("Tile", "a s", "b"), {"s": np.array([1, 1, 1])}),
-    (node("Slice", "a s e", "b"), {"s": np.array([0, 0]), "e": np.array([9, 9])}),
+    (
+        node("Slice", "a s e", "b"),
+        {"s": np.array([0, 0]), "e": np.array([9, 9])},
+    ),
     (node("Pad", "a p", "b"), {"p": np.zeros(6, np.int64)}),
     (node("Concat", "a", "b", axis=0), {}),
     (node("Sum", "a", "b"), {}),
@@ -52,7 +55,9 @@ def around(middle, weights):
 
 
 @pytest.mark.parametrize(
-    ("middle", "weights"), _NOTHING, ids=lambda item: getattr(item, "op_type", "")
+    ("middle", "weights"),
+    _NOTHING,
+    ids=lambda item: getattr(item, "op_type", ""),
 )
 def test_what_changes_nothing_goes(middle, weights):
     model = around(middle, weights)
@@ -61,14 +66,18 @@ def test_what_changes_nothing_goes(middle, weights):
 
 
 @pytest.mark.parametrize(
-    ("middle", "weights"), _SOMETHING, ids=lambda item: getattr(item, "op_type", "")
+    ("middle", "weights"),
+    _SOMETHING,
+    ids=lambda item: getattr(item, "op_type", ""),
 )
 def test_what_changes_something_stays(middle, weights):
     assert apply_pass(remove_identities, around(middle, weights)) == 0
 
 
 def test_the_maker_of_an_output_takes_the_outputs_name():
-    model = graph_of([node("Neg", "x", "a"), node("Identity", "a", "y")], {"x": (2, 3)})
+    model = graph_of(
+        [node("Neg", "x", "a"), node("Identity", "a", "y")], {"x": (2, 3)}
+    )
     assert apply_pass(remove_identities, model) == 1
     assert [value.name for value in model.graph.outputs] == ["y"]
     assert operators_of(model) == ["Neg"]

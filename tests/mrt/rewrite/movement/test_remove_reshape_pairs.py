@@ -20,9 +20,15 @@ _SHAPES = {
 
 
 def _pair(middle, to="flat", back="back"):
-    nodes = [node("Reshape", f"x {to}", "a"), middle, node("Reshape", f"b {back}", "y")]
+    nodes = [
+        node("Reshape", f"x {to}", "a"),
+        middle,
+        node("Reshape", f"b {back}", "y"),
+    ]
     return graph_of(
-        nodes, {"x": (2, 3, 4)}, {**_SHAPES, "k": 0.5, "vector": [1.0, 2.0, 3.0, 4.0]}
+        nodes,
+        {"x": (2, 3, 4)},
+        {**_SHAPES, "k": 0.5, "vector": [1.0, 2.0, 3.0, 4.0]},
     )
 
 
@@ -61,7 +67,9 @@ def test_what_looks_across_rows_stays(middle, to):
 
 def test_a_pair_that_ends_in_another_shape_stays():
     assert (
-        apply_pass(remove_reshape_pairs, _pair(node("Relu", "a", "b"), "flat", "mixed"))
+        apply_pass(
+            remove_reshape_pairs, _pair(node("Relu", "a", "b"), "flat", "mixed")
+        )
         == 0
     )
 

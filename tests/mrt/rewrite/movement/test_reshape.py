@@ -19,15 +19,23 @@ from tests.support.graphs import (
         (node("Flatten", "x", "y", axis=2), {}, [6, 4]),
         (node("Flatten", "x", "y", axis=0), {}, [1, 24]),
         (node("Squeeze", "x", "y"), {}, [2, 3, 4]),
-        (node("Unsqueeze", "x a", "y"), {"a": np.array([0, -1])}, [1, 2, 3, 1, 4, 1]),
+        (
+            node("Unsqueeze", "x a", "y"),
+            {"a": np.array([0, -1])},
+            [1, 2, 3, 1, 4, 1],
+        ),
         (node("Reshape", "x s", "y"), {"s": np.array([0, -1, 2])}, [2, 6, 2]),
     ],
 )
-def test_regrouping_becomes_a_reshape_with_the_whole_shape(regroup, weights, shape):
+def test_regrouping_becomes_a_reshape_with_the_whole_shape(
+    regroup, weights, shape
+):
     model = graph_of([regroup], {"x": (2, 3, 1, 4)}, weights)
     assert apply_pass(canonicalize_reshape, model) == 1
     assert operators_of(model) == ["Reshape"]
-    assert constant_named(model, model.graph[0].inputs[1].name).tolist() == shape
+    assert (
+        constant_named(model, model.graph[0].inputs[1].name).tolist() == shape
+    )
 
 
 def test_a_reshape_of_a_reshape_is_one():
@@ -48,6 +56,8 @@ def test_a_written_reshape_stays():
 
 def test_an_unknown_shape_stays():
     assert (
-        canonicalize_reshape(graph_of([node("Flatten", "x", "y")], {"x": ("n", 3, 4)}))
+        canonicalize_reshape(
+            graph_of([node("Flatten", "x", "y")], {"x": ("n", 3, 4)})
+        )
         == 0
     )

@@ -15,7 +15,9 @@ from tests.support.graphs import (
 
 def test_each_piece_is_a_slice_of_its_name():
     split = node("Split", "x s", "a b", axis=-1)
-    model = graph_of([split], {"x": (2, 7)}, {"s": np.array([3, 4])}, outputs="a b")
+    model = graph_of(
+        [split], {"x": (2, 7)}, {"s": np.array([3, 4])}, outputs="a b"
+    )
     assert apply_pass(lower_split, model, 0) == 1
     assert operators_of(model) == ["Slice", "Slice"]
     assert [value.name for value in model.graph.outputs] == ["a", "b"]

@@ -39,13 +39,20 @@ def test_a_slice_is_written_inside_the_dimensions():
         "a": np.array([-1, 0]),
         "t": np.array([2, 1]),
     }
-    model = graph_of([node("Slice", "x s e a t", "y")], {"x": (4, 3, 5)}, weights)
+    model = graph_of(
+        [node("Slice", "x s e a t", "y")], {"x": (4, 3, 5)}, weights
+    )
     assert apply_pass(canonicalize_transpose_concat_slice, model, 0) == 1
     found = {
         role: constant_named(model, f"y.{role}").tolist()
         for role in ("starts", "ends", "axes", "steps")
     }
-    assert found == {"starts": [1, 2], "ends": [3, 5], "axes": [0, 2], "steps": [1, 2]}
+    assert found == {
+        "starts": [1, 2],
+        "ends": [3, 5],
+        "axes": [0, 2],
+        "steps": [1, 2],
+    }
     assert apply_pass(canonicalize_transpose_concat_slice, model) == 0
 
 

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from mrt.rewrite.normalization.batch_normalization import lower_batch_normalization
+from mrt.rewrite.normalization.batch_normalization import (
+    lower_batch_normalization,
+)
 from tests.support.graphs import (
     apply_pass,
     constant_named,
@@ -12,13 +14,20 @@ from tests.support.graphs import (
     operators_of,
 )
 
-_PARAMETERS = {"g": [2.0, 3.0], "b": [1.0, -1.0], "m": [0.5, 4.0], "v": [3.0, 15.0]}
+_PARAMETERS = {
+    "g": [2.0, 3.0],
+    "b": [1.0, -1.0],
+    "m": [0.5, 4.0],
+    "v": [3.0, 15.0],
+}
 # gamma / sqrt(variance + 1) = 2/2, 3/4; beta - mean * scale = 1 - 0.5, -1 - 3
 _SCALE, _SHIFT = [1.0, 0.75], [0.5, -4.0]
 
 
 def _norm(shape, parameters=None, **attributes):
-    norm = node("BatchNormalization", "x g b m v", "y", epsilon=1.0, **attributes)
+    norm = node(
+        "BatchNormalization", "x g b m v", "y", epsilon=1.0, **attributes
+    )
     return graph_of([norm], {"x": shape}, parameters or _PARAMETERS)
 
 
@@ -41,7 +50,9 @@ def test_elsewhere_it_is_a_mul_and_an_add(shape):
 
 def test_a_variance_below_minus_epsilon_stays():
     assert (
-        lower_batch_normalization(_norm((1, 2, 3, 3), _PARAMETERS | {"v": [-2.0, 1.0]}))
+        lower_batch_normalization(
+            _norm((1, 2, 3, 3), _PARAMETERS | {"v": [-2.0, 1.0]})
+        )
         == 0
     )
 

@@ -16,13 +16,21 @@ from tests.support.graphs import (
 )
 
 SHAPE = {"x": (2, 7, 16)}
-MEAN = [node("ReduceSum", "x a", "s"), node("Mul", "s n", "m"), node("Sub", "x m", "d")]
+MEAN = [
+    node("ReduceSum", "x a", "s"),
+    node("Mul", "s n", "m"),
+    node("Sub", "x m", "d"),
+]
 VARIANCE = [
     node("Mul", "d d", "q"),
     node("ReduceSum", "q a", "t"),
     node("Mul", "t n", "v"),
 ]
-ROOT = [node("Add", "v e", "u"), node("Sqrt", "u", "r"), node("Div", "d r", "y")]
+ROOT = [
+    node("Add", "v e", "u"),
+    node("Sqrt", "u", "r"),
+    node("Div", "d r", "y"),
+]
 CONSTANTS = {"a": np.array([2]), "n": 1 / 16, "e": 1e-5}
 
 
@@ -44,7 +52,11 @@ def test_over_another_axis_it_is_turned():
     constants = {"a": np.array([1]), "n": 1 / 7, "e": 1e-5}
     model = graph_of([*MEAN, *VARIANCE, *ROOT], SHAPE, constants)
     assert apply_pass(fuse_normalization, model) == 1
-    assert operators_of(model) == ["Transpose", "LayerNormalization", "Transpose"]
+    assert operators_of(model) == [
+        "Transpose",
+        "LayerNormalization",
+        "Transpose",
+    ]
 
 
 def test_the_difference_may_be_computed_twice_and_epsilon_left_out():
@@ -55,7 +67,9 @@ def test_the_difference_may_be_computed_twice_and_epsilon_left_out():
         node("Sqrt", "v", "r"),
         node("Div", "d2 r", "y"),
     ]
-    assert apply_pass(fuse_normalization, graph_of(nodes, SHAPE, CONSTANTS)) == 1
+    assert (
+        apply_pass(fuse_normalization, graph_of(nodes, SHAPE, CONSTANTS)) == 1
+    )
 
 
 def test_a_variance_over_one_less_is_another_factor():
@@ -85,7 +99,10 @@ def test_the_mean_of_squares_less_the_square_of_the_mean_held_above_0():
     ("change", "reason"),
     [
         ({"n": 1 / 8}, "twice the mean is taken off"),
-        ({"a": np.array([0])}, "the means are over other entries than the factor says"),
+        (
+            {"a": np.array([0])},
+            "the means are over other entries than the factor says",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

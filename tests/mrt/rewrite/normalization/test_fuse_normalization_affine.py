@@ -22,7 +22,9 @@ FOUR = {"s": [1.0, 2.0, 3.0, 4.0], "b": [0.5, 0.0, 0.0, -1.0]}
 
 def test_a_product_and_a_sum_go_into_scale_and_shift():
     nodes = [LAYER, node("Mul", "n k", "m"), node("Add", "m c", "y")]
-    model = graph_of(nodes, ROWS, {**FOUR, "k": [2.0, -1.0, 1.0, 0.5], "c": 1.0})
+    model = graph_of(
+        nodes, ROWS, {**FOUR, "k": [2.0, -1.0, 1.0, 0.5], "c": 1.0}
+    )
     assert apply_pass(fuse_normalization_affine, model) == 2
     assert operators_of(model) == ["LayerNormalization"]
     assert constant_named(model, "y.scale").tolist() == [2, -2, 3, 2]
@@ -32,7 +34,9 @@ def test_a_product_and_a_sum_go_into_scale_and_shift():
 def test_an_instance_norm_takes_numbers_of_channels():
     nodes = [INSTANCE, node("Mul", "n k", "y")]
     model = graph_of(
-        nodes, {"x": (2, 4, 5, 6)}, {**FOUR, "k": np.ones((4, 1, 1), np.float32) * 3}
+        nodes,
+        {"x": (2, 4, 5, 6)},
+        {**FOUR, "k": np.ones((4, 1, 1), np.float32) * 3},
     )
     assert apply_pass(fuse_normalization_affine, model) == 1
     assert constant_named(model, "y.shift").tolist() == [1.5, 0, 0, -3]
@@ -46,7 +50,9 @@ def test_an_instance_norm_takes_numbers_of_channels():
 def test_numbers_that_vary_elsewhere_stay(constant):
     assert (
         fuse_normalization_affine(
-            graph_of([LAYER, node("Mul", "n k", "y")], ROWS, {**FOUR, "k": constant})
+            graph_of(
+                [LAYER, node("Mul", "n k", "y")], ROWS, {**FOUR, "k": constant}
+            )
         )
         == 0
     )
@@ -54,4 +60,7 @@ def test_numbers_that_vary_elsewhere_stay(constant):
 
 def test_a_normalisation_that_is_read_twice_stays():
     nodes = [LAYER, node("Mul", "n k", "m"), node("Add", "m n", "y")]
-    assert fuse_normalization_affine(graph_of(nodes, ROWS, {**FOUR, "k": 2.0})) == 0
+    assert (
+        fuse_normalization_affine(graph_of(nodes, ROWS, {**FOUR, "k": 2.0}))
+        == 0
+    )

@@ -28,13 +28,18 @@ def test_what_is_chosen_too_and_movement_lies_between():
     model = graph_of(
         nodes,
         SHAPE,
-        {"c": np.array([True, False, False]), "fill": np.float32(-np.inf)[None]},
+        {
+            "c": np.array([True, False, False]),
+            "fill": np.float32(-np.inf)[None],
+        },
     )
     assert apply_pass(replace_infinite_masks, model) == 1
 
 
 @pytest.mark.parametrize(
-    "mask", [[0.0, 1.0, np.inf], [0.0, 1.0, -1e4]], ids=["plus infinity", "no infinity"]
+    "mask",
+    [[0.0, 1.0, np.inf], [0.0, 1.0, -1e4]],
+    ids=["plus infinity", "no infinity"],
 )
 def test_other_numbers_stay(mask):
     nodes = [node("Add", "x m", "a"), node("Softmax", "a", "y")]
@@ -48,7 +53,10 @@ def test_other_numbers_stay(mask):
 
 @pytest.mark.parametrize(
     "readers",
-    [[node("Sigmoid", "a", "y")], [node("Softmax", "a", "s"), node("Add", "a s", "y")]],
+    [
+        [node("Sigmoid", "a", "y")],
+        [node("Softmax", "a", "s"), node("Add", "a s", "y")],
+    ],
 )
 def test_without_a_softmax_alone_behind_it_stays(readers):
     assert (

@@ -33,12 +33,17 @@ FEEDS = {name: RNG.normal(size=SHAPE).astype(np.float32) for name in "qkv"}
 def attention(mask_type, *, given=None, opset=23, **attributes):
     """ONNX's Attention with a mask that is an input, or a constant."""
     declared = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, SHAPE) for name in "qkv"
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, SHAPE)
+        for name in "qkv"
     ]
     if given is None:
-        declared.append(helper.make_tensor_value_info("m", mask_type, OPEN.shape))
+        declared.append(
+            helper.make_tensor_value_info("m", mask_type, OPEN.shape)
+        )
     nodes = [
-        helper.make_node("Attention", ["q", "k", "v", "m"], ["y"], "a", **attributes)
+        helper.make_node(
+            "Attention", ["q", "k", "v", "m"], ["y"], "a", **attributes
+        )
     ]
     weights = [] if given is None else [numpy_helper.from_array(given, "m")]
     outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, SHAPE)]
@@ -80,7 +85,8 @@ def test_a_mask_that_is_constant_is_read(given, opset, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "mask"), [(TensorProto.BOOL, OPEN), (TensorProto.FLOAT, f32(OPEN) / 3)]
+    ("kind", "mask"),
+    [(TensorProto.BOOL, OPEN), (TensorProto.FLOAT, f32(OPEN) / 3)],
 )
 def test_an_integer_program_gives_0_too_and_keeps_a_mask_of_floats_fine(
     kind, mask, tmp_path
@@ -93,7 +99,10 @@ def test_an_integer_program_gives_0_too_and_keeps_a_mask_of_floats_fine(
                        QuantizeOptions(8, 16))  # fmt: skip
     feeds = FEEDS | {"m": mask}
     expected, found = run(proto, feeds)["y"], run_real(program, feeds)["y"]
-    assert 10 * np.log10((expected**2).sum() / ((expected - found) ** 2).sum()) > 55
+    assert (
+        10 * np.log10((expected**2).sum() / ((expected - found) ** 2).sum())
+        > 55
+    )
 
 
 def test_without_a_mask_of_infinities_nothing_changes():
@@ -102,7 +111,11 @@ def test_without_a_mask_of_infinities_nothing_changes():
         node("Equal", "g i", "e"),
         node("Where", "e z x", "y"),
     ]
-    constants = {"a": np.array([-1]), "i": np.float32(-np.inf), "z": np.float32(0)}
+    constants = {
+        "a": np.array([-1]),
+        "i": np.float32(-np.inf),
+        "z": np.float32(0),
+    }
     assert rewrite_masked_rows(graph_of(nodes, {"x": (2, 4)}, constants)) == 0
 
 
@@ -116,9 +129,15 @@ def test_a_mask_that_is_a_result_keeps_its_infinities():
         node("Softmax", "logits", "p"),
         node("Where", "e z p", "y"),
     ]
-    constants = {"a": np.array([-1]), "i": np.float32(-np.inf), "z": np.float32(0)}
+    constants = {
+        "a": np.array([-1]),
+        "i": np.float32(-np.inf),
+        "z": np.float32(0),
+    }
     assert (
-        rewrite_masked_rows(graph_of(nodes, {"x": (2, 4)}, constants, outputs="y mask"))
+        rewrite_masked_rows(
+            graph_of(nodes, {"x": (2, 4)}, constants, outputs="y mask")
+        )
         == 0
     )
     assert rewrite_masked_rows(graph_of(nodes, {"x": (2, 4)}, constants)) == 1
@@ -146,7 +165,9 @@ def test_a_sum_without_fills_stays():
     assert (
         add_masks_last(
             graph_of(
-                nodes, {"x": (4, 4), "m": (4, 4)}, {"f": np.ones((4, 4), np.float32)}
+                nodes,
+                {"x": (4, 4), "m": (4, 4)},
+                {"f": np.ones((4, 4), np.float32)},
             )
         )
         == 0

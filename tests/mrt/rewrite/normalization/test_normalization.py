@@ -30,7 +30,8 @@ def test_a_layer_norm_gets_its_axis_from_the_front_and_full_scale_and_shift():
 
 def test_a_computed_scale_and_shift_stand_behind():
     model = graph_of(
-        [node("LayerNormalization", "x g b", "y")], {**SHAPE, "g": (5,), "b": (5,)}
+        [node("LayerNormalization", "x g b", "y")],
+        {**SHAPE, "g": (5,), "b": (5,)},
     )
     assert apply_pass(canonicalize_normalization, model) == 1
     assert operators_of(model) == ["LayerNormalization", "Mul", "Add"]
@@ -44,7 +45,9 @@ def test_the_mean_and_deviation_of_a_layer_norm_are_computed_beside_it():
     ]
     model = graph_of(nodes, SHAPE, {"g": [1.0] * 5})
     assert apply_pass(canonicalize_normalization, model, 1e-5) > 0
-    norm = next(entry for entry in model.graph if entry.op_type == "LayerNormalization")
+    norm = next(
+        entry for entry in model.graph if entry.op_type == "LayerNormalization"
+    )
     assert not any(output.uses() for output in norm.outputs[1:])
 
 
@@ -61,7 +64,8 @@ def test_an_instance_norm_only_gets_its_epsilon():
 
 def test_an_instance_norm_by_computed_numbers_is_a_product_and_a_sum():
     model = graph_of(
-        [node("InstanceNormalization", "x g b", "y")], {**SHAPE, "g": (3,), "b": (3,)}
+        [node("InstanceNormalization", "x g b", "y")],
+        {**SHAPE, "g": (3,), "b": (3,)},
     )
     assert apply_pass(canonicalize_normalization, model) == 1
     assert operators_of(model) == [
@@ -76,7 +80,11 @@ def test_an_instance_norm_by_computed_numbers_is_a_product_and_a_sum():
 @pytest.mark.parametrize(
     ("shape", "axes", "operators"),
     [
-        ((2, 3, 4, 5), [0, 2, 3], ["Transpose", "LayerNormalization", "Transpose"]),
+        (
+            (2, 3, 4, 5),
+            [0, 2, 3],
+            ["Transpose", "LayerNormalization", "Transpose"],
+        ),
         ((1, 3, 4, 5), [0, 2, 3], ["InstanceNormalization"]),
         ((2, 3, 4, 5), [-1], ["LayerNormalization"]),
         ((2, 3, 4, 5), [1], ["Transpose", "LayerNormalization", "Transpose"]),

@@ -15,7 +15,9 @@ def test_another_axis_goes_last_and_back():
 
 @pytest.mark.parametrize("attributes", [{}, {"axis": -1}])
 def test_the_last_axis_is_written_from_the_front(attributes):
-    model = graph_of([node("Softmax", "x", "y", **attributes)], {"x": (2, 3, 4)})
+    model = graph_of(
+        [node("Softmax", "x", "y", **attributes)], {"x": (2, 3, 4)}
+    )
     assert apply_pass(lower_softmax, model) == 1
     assert model.graph[0].attributes["axis"].as_int() == 2
     assert apply_pass(lower_softmax, model) == 0

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from mrt.graph.values import ints_attribute
-from mrt.rewrite.linear.conv_pool_attributes import canonicalize_conv_pool_attributes
+from mrt.rewrite.linear.conv_pool_attributes import (
+    canonicalize_conv_pool_attributes,
+)
 from mrt.rewrite.pooling.average_pool import lower_average_pool
 from tests.support.graphs import (
     apply_pass,
@@ -17,7 +19,12 @@ from tests.support.graphs import (
 
 def _pool(**attributes):
     pool = node(
-        "AveragePool", "x", "y", kernel_shape=[3, 3], strides=[2, 2], **attributes
+        "AveragePool",
+        "x",
+        "y",
+        kernel_shape=[3, 3],
+        strides=[2, 2],
+        **attributes,
     )
     model = graph_of([pool], {"x": (1, 2, 8, 7)})
     canonicalize_conv_pool_attributes(model)

@@ -2,7 +2,9 @@
 
 import pytest
 
-from mrt.rewrite.linear.conv_pool_attributes import canonicalize_conv_pool_attributes
+from mrt.rewrite.linear.conv_pool_attributes import (
+    canonicalize_conv_pool_attributes,
+)
 from mrt.rewrite.pooling.dilated_and_lp_pool import lower_dilated_and_lp_pool
 from tests.support.graphs import apply_pass, graph_of, node, operators_of
 

@@ -21,7 +21,9 @@ def test_a_global_pool_is_a_reduction(pool, reduction, shape):
     model = graph_of([node(pool, "x", "y")], {"x": shape})
     assert apply_pass(lower_global_pool, model) == 1
     assert operators_of(model) == [reduction]
-    assert constant_named(model, "y.axes").tolist() == list(range(2, len(shape)))
+    assert constant_named(model, "y.axes").tolist() == list(
+        range(2, len(shape))
+    )
 
 
 def test_an_unknown_shape_stays():

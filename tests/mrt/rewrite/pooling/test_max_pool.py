@@ -13,7 +13,16 @@ from tests.support.graphs import apply_pass, graph_of, node
 
 def _pool(**attributes):
     model = graph_of(
-        [node("MaxPool", "x", "y", kernel_shape=[3, 3], strides=[2, 2], **attributes)],
+        [
+            node(
+                "MaxPool",
+                "x",
+                "y",
+                kernel_shape=[3, 3],
+                strides=[2, 2],
+                **attributes,
+            )
+        ],
         {"x": (1, 2, 8, 7)},
     )
     canonicalize_conv_pool_attributes(model)

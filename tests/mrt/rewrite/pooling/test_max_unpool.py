@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from mrt.rewrite import rewrite
-from mrt.rewrite.linear.conv_pool_attributes import canonicalize_conv_pool_attributes
+from mrt.rewrite.linear.conv_pool_attributes import (
+    canonicalize_conv_pool_attributes,
+)
 from mrt.rewrite.pooling.max_unpool import lower_max_unpool
 from tests.support.graphs import (
     apply_pass,
@@ -54,7 +56,8 @@ def test_of_equal_numbers_the_first_is_the_greatest():
 )  # fmt: skip
 def test_other_windows_stay(pool, unpool):
     model = graph_of(
-        pooled([2, 2], pool, unpool), {"x": (2, 3, 7, 9) if "pads" in pool else X}
+        pooled([2, 2], pool, unpool),
+        {"x": (2, 3, 7, 9) if "pads" in pool else X},
     )
     canonicalize_conv_pool_attributes(model)
     assert lower_max_unpool(model) == 0

@@ -22,7 +22,9 @@ OUTPUTS = {"LSTM": "y h c", "GRU": "y h", "RNN": "y h"}
 STEPS_OF_ROUNDING = 5e-6  # a few roundings for each of five steps
 
 
-def weights(operator: str, directions: int, seed: int = 0) -> dict[str, np.ndarray]:
+def weights(
+    operator: str, directions: int, seed: int = 0
+) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
     rows = GATES[operator] * HIDDEN
     shapes = {
@@ -36,7 +38,9 @@ def weights(operator: str, directions: int, seed: int = 0) -> dict[str, np.ndarr
     }
 
 
-def case(operator: str, directions: int = 1, operands: str = "x w r b", **attributes):
+def case(
+    operator: str, directions: int = 1, operands: str = "x w r b", **attributes
+):
     shapes = {"x": (STEPS, BATCH, INPUTS)}
     state = (directions, BATCH, HIDDEN)
     shapes |= {name: state for name in ("h0", "c0") if name in operands.split()}
@@ -49,8 +53,14 @@ def case(operator: str, directions: int = 1, operands: str = "x w r b", **attrib
         "k0": np.full(state, 0.5, np.float32),
         "p": arrays["b"][:, : 3 * HIDDEN] / 2,
     }
-    arrays = {name: array for name, array in arrays.items() if name in operands.split()}
-    one = node(operator, operands, OUTPUTS[operator], hidden_size=HIDDEN, **attributes)
+    arrays = {
+        name: array
+        for name, array in arrays.items()
+        if name in operands.split()
+    }
+    one = node(
+        operator, operands, OUTPUTS[operator], hidden_size=HIDDEN, **attributes
+    )
     return graph_of([one], shapes, arrays, outputs=OUTPUTS[operator])
 
 
@@ -113,9 +123,14 @@ def test_batches_first_is_the_same_with_two_axes_exchanged(operator):
         outputs="y h",
     )
     rewrite(turned)
-    found = run(turned, {name: array.swapaxes(0, 1) for name, array in feeds.items()})
+    found = run(
+        turned, {name: array.swapaxes(0, 1) for name, array in feeds.items()}
+    )
     assert_same(
-        {"y": expected["y"].transpose(2, 0, 1, 3), "h": expected["h"].swapaxes(0, 1)},
+        {
+            "y": expected["y"].transpose(2, 0, 1, 3),
+            "h": expected["h"].swapaxes(0, 1),
+        },
         found,
         STEPS_OF_ROUNDING,
     )
@@ -141,14 +156,26 @@ def test_an_output_that_nobody_reads_is_not_made():
 @pytest.mark.parametrize(
     ("operator", "form", "sentence"),
     [
-        ("LSTM", {"clip": -3.0}, "LSTM:y (LSTM): clip=-3.0; expected more than 0"),
-        ("LSTM", {"input_forget": 1}, "LSTM:y (LSTM): input_forget=1; expected 0"),
+        (
+            "LSTM",
+            {"clip": -3.0},
+            "LSTM:y (LSTM): clip=-3.0; expected more than 0",
+        ),
+        (
+            "LSTM",
+            {"input_forget": 1},
+            "LSTM:y (LSTM): input_forget=1; expected 0",
+        ),
         (
             "RNN",
             {"activations": ["ThresholdedRelu"]},
             "RNN:y (RNN): activation ThresholdedRelu; expected one of Affine, ",
         ),
-        ("GRU", {"activations": ["Tanh"]}, "GRU:y (GRU): 1 activations; expected 2"),
+        (
+            "GRU",
+            {"activations": ["Tanh"]},
+            "GRU:y (GRU): 1 activations; expected 2",
+        ),
     ],
 )
 def test_what_is_not_supported_is_named(operator, form, sentence):
@@ -170,5 +197,7 @@ def test_sequences_of_different_lengths_are_refused():
 def test_more_steps_than_may_be_unrolled_are_refused():
     one = node("RNN", "x w r b", "y", hidden_size=HIDDEN)
     model = graph_of([one], {"x": (1025, BATCH, INPUTS)}, weights("RNN", 1))
-    with pytest.raises(Unsupported, match="1025 steps; at most 1024 are unrolled"):
+    with pytest.raises(
+        Unsupported, match="1025 steps; at most 1024 are unrolled"
+    ):
         rewrite(model)

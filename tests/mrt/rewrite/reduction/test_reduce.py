@@ -24,7 +24,9 @@ from tests.support.graphs import (
         ("ReduceSumSquare", ["Mul", "ReduceSum", "Reshape"]),
     ],
 )
-def test_every_reduction_is_a_plain_one_and_what_surrounds_it(operator, results):
+def test_every_reduction_is_a_plain_one_and_what_surrounds_it(
+    operator, results
+):
     model = graph_of(
         [node(operator, "x a", "y", keepdims=0)],
         {"x": (2, 3, 4)},
@@ -37,7 +39,9 @@ def test_every_reduction_is_a_plain_one_and_what_surrounds_it(operator, results)
 
 def test_a_mean_multiplies_by_the_inverse_of_the_count():
     model = graph_of(
-        [node("ReduceMean", "x a", "y")], {"x": (2, 3, 5)}, {"a": np.array([1, 2])}
+        [node("ReduceMean", "x a", "y")],
+        {"x": (2, 3, 5)},
+        {"a": np.array([1, 2])},
     )
     apply_pass(canonicalize_reduce, model)
     assert constant_named(model, "y.inverse_count") == np.float32(1 / 15)
@@ -60,6 +64,8 @@ def test_a_written_reduction_stays():
 
 def test_an_unknown_shape_stays():
     assert (
-        canonicalize_reduce(graph_of([node("ReduceMean", "x", "y")], {"x": ("n", 3)}))
+        canonicalize_reduce(
+            graph_of([node("ReduceMean", "x", "y")], {"x": ("n", 3)})
+        )
         == 0
     )

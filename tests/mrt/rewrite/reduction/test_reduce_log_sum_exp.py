@@ -24,7 +24,8 @@ def test_it_is_the_greatest_less_the_greatest_log_softmax(axes, keep):
 
 def test_over_nothing_it_is_the_operand():
     model = graph_of(
-        [node("ReduceLogSumExp", "x", "y", noop_with_empty_axes=1)], {"x": (2, 3)}
+        [node("ReduceLogSumExp", "x", "y", noop_with_empty_axes=1)],
+        {"x": (2, 3)},
     )
     assert lower_reduce_log_sum_exp(model) == 1
     assert operators_of(model) == ["Reshape"]

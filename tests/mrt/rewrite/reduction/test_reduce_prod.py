@@ -7,7 +7,9 @@ from mrt.rewrite.reduction.reduce_prod import MOST_FACTORS, lower_reduce_prod
 from tests.support.graphs import apply_pass, graph_of, node, operators_of
 
 
-@pytest.mark.parametrize(("size", "products"), [(1, 0), (2, 1), (3, 2), (7, 4), (8, 3)])
+@pytest.mark.parametrize(
+    ("size", "products"), [(1, 0), (2, 1), (3, 2), (7, 4), (8, 3)]
+)
 def test_an_axis_is_halved_until_one_entry_is_left(size, products):
     model = graph_of(
         [node("ReduceProd", "x a", "y", keepdims=0)],
@@ -20,7 +22,9 @@ def test_an_axis_is_halved_until_one_entry_is_left(size, products):
 
 def test_several_axes():
     model = graph_of(
-        [node("ReduceProd", "x a", "y")], {"x": (2, 3, 4)}, {"a": np.array([0, 2])}
+        [node("ReduceProd", "x a", "y")],
+        {"x": (2, 3, 4)},
+        {"a": np.array([0, 2])},
     )
     assert apply_pass(lower_reduce_prod, model) == 1
 

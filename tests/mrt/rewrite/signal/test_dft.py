@@ -21,7 +21,9 @@ from tests.support.graphs import (
 def test_a_transform_is_a_product(parts, axis, length, inverse):
     operands = {"n": np.array(length), "a": np.array(axis)}
     model = graph_of(
-        [node("DFT", "x n a", "y", inverse=inverse)], {"x": (2, 6, 5, parts)}, operands
+        [node("DFT", "x n a", "y", inverse=inverse)],
+        {"x": (2, 6, 5, parts)},
+        operands,
     )
     assert apply_pass(lower_dft, model, 1e-5) == 1
     assert operators_of(model) == [
@@ -38,7 +40,9 @@ def test_half_a_spectrum_and_back_is_the_signal(length):
     there = node("DFT", "x - a", "s", onesided=1)
     back = node("DFT", "s n a", "y", onesided=1, inverse=1)
     model = graph_of(
-        [there, back], {"x": (1, length, 1)}, {"a": np.array(1), "n": np.array(length)}
+        [there, back],
+        {"x": (1, length, 1)},
+        {"a": np.array(1), "n": np.array(length)},
     )
     assert lower_dft(model) == 2
     signal = np.arange(length, dtype=np.float32).reshape(1, length, 1) ** 2
@@ -75,7 +79,9 @@ def test_a_computed_length_stays():
 def test_a_window_shorter_than_its_frame_stays():
     operands = {"s": np.array(2), "w": np.ones(3, np.float32), "n": np.array(4)}
     assert (
-        lower_dft(graph_of([node("STFT", "x s w n", "y")], {"x": (1, 8, 1)}, operands))
+        lower_dft(
+            graph_of([node("STFT", "x s w n", "y")], {"x": (1, 8, 1)}, operands)
+        )
         == 0
     )
 
@@ -85,5 +91,6 @@ def test_a_turn_is_exact_where_it_can_be():
     assert sines(4).tolist() == [0, 1, 0, -1]
     assert cosines(6)[1] == 0.5
     assert (
-        np.abs(cosines(1000) - np.cos(2 * np.pi * np.arange(1000) / 1000)).max() < 1e-15
+        np.abs(cosines(1000) - np.cos(2 * np.pi * np.arange(1000) / 1000)).max()
+        < 1e-15
     )

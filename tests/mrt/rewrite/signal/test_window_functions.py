@@ -14,9 +14,14 @@ from tests.support.graphs import (
 
 
 @pytest.mark.parametrize("periodic", [0, 1])
-@pytest.mark.parametrize("operator", ["HannWindow", "HammingWindow", "BlackmanWindow"])
+@pytest.mark.parametrize(
+    "operator", ["HannWindow", "HammingWindow", "BlackmanWindow"]
+)
 def test_a_window_becomes_a_constant(operator, periodic):
-    nodes = [node(operator, "n", "w", periodic=periodic), node("Mul", "x w", "y")]
+    nodes = [
+        node(operator, "n", "w", periodic=periodic),
+        node("Mul", "x w", "y"),
+    ]
     model = graph_of(nodes, {"x": (10,)}, {"n": np.array(10)})
     assert apply_pass(fold_window_functions, model, 1e-6) == 1
     assert operators_of(model) == ["Mul"]
@@ -48,7 +53,10 @@ def test_the_filters_of_a_mel_spectrum_become_a_constant():
         "l": np.float32(20),
         "h": np.float32(3000),
     }
-    nodes = [node("MelWeightMatrix", "b n r l h", "w"), node("MatMul", "x w", "y")]
+    nodes = [
+        node("MelWeightMatrix", "b n r l h", "w"),
+        node("MatMul", "x w", "y"),
+    ]
     model = graph_of(nodes, {"x": (2, 33)}, names)
     assert apply_pass(fold_window_functions, model, 1e-6) == 1
     assert operators_of(model) == ["MatMul"]

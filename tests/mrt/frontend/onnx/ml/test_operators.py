@@ -10,7 +10,10 @@ from mrt.frontend.onnx import load_onnx
 from tests.support.graphs import assert_same, run
 
 X = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
-WEIGHTS = {"coefficients": [0.5, -1.0, 2.0, 1.0, 0.25, -0.5], "intercepts": [0.1, -0.2]}
+WEIGHTS = {
+    "coefficients": [0.5, -1.0, 2.0, 1.0, 0.25, -0.5],
+    "intercepts": [0.1, -0.2],
+}
 FORMS = {
     "Scaler": ("Scaler", {"offset": [1.0, 2.0, 3.0], "scale": [0.5, 2.0, 1.0]}),
     "Scaler of one number": ("Scaler", {"offset": [1.0], "scale": [0.5]}),
@@ -41,7 +44,11 @@ NODES = {
 
 
 def trees(mode, **more):
-    return NODES | {"nodes_modes": [mode, "LEAF", mode, "LEAF", "LEAF", "LEAF"]} | more
+    return (
+        NODES
+        | {"nodes_modes": [mode, "LEAF", mode, "LEAF", "LEAF", "LEAF"]}
+        | more
+    )
 
 
 def leaves(role):
@@ -111,7 +118,11 @@ FORMS |= {
 
 
 VECTORS = (
-    np.random.default_rng(3).normal(size=(6, 3)).astype(np.float32).ravel().tolist()
+    np.random.default_rng(3)
+    .normal(size=(6, 3))
+    .astype(np.float32)
+    .ravel()
+    .tolist()
 )
 KERNELS = {
     "LINEAR": [0.0, 0.0, 0.0],
@@ -119,7 +130,11 @@ KERNELS = {
     "RBF": [0.25, 0.0, 3.0],
     "SIGMOID": [0.5, 0.1, 0.0],
 }
-LINEAR = {"kernel_type": "LINEAR", "kernel_params": KERNELS["LINEAR"], "rho": [0.1]}
+LINEAR = {
+    "kernel_type": "LINEAR",
+    "kernel_params": KERNELS["LINEAR"],
+    "rho": [0.1],
+}
 SHARES = [0.5, -1.0, 0.25, 2.0, -0.75, 0.125]
 THREE = {
     "rho": [0.1, -0.2, 0.05],
@@ -127,7 +142,11 @@ THREE = {
     "vectors_per_class": [1, 3, 2],
 }
 for kernel, numbers in KERNELS.items():
-    form = {"kernel_type": kernel, "support_vectors": VECTORS, "kernel_params": numbers}
+    form = {
+        "kernel_type": kernel,
+        "support_vectors": VECTORS,
+        "kernel_params": numbers,
+    }
     FORMS[f"SVMRegressor {kernel}"] = (
         "SVMRegressor",
         form | {"coefficients": SHARES, "rho": [0.2], "n_supports": 6},
@@ -157,18 +176,30 @@ FORMS |= {
 def model_of(folder, operator, attributes, inputs="x", weights=()):
     outputs = ["label", "y"] if operator.endswith("Classifier") else ["y"]
     one = helper.make_node(
-        operator, inputs.split(), outputs, name="one", domain="ai.onnx.ml", **attributes
+        operator,
+        inputs.split(),
+        outputs,
+        name="one",
+        domain="ai.onnx.ml",
+        **attributes,
     )
     values = [helper.make_empty_tensor_value_info(name) for name in outputs]
     for value in values:
         value.type.tensor_type.elem_type = (
-            onnx.TensorProto.INT64 if value.name == "label" else onnx.TensorProto.FLOAT
+            onnx.TensorProto.INT64
+            if value.name == "label"
+            else onnx.TensorProto.FLOAT
         )
     arrays = [
-        numpy_helper.from_array(array, name) for name, array in dict(weights).items()
+        numpy_helper.from_array(array, name)
+        for name, array in dict(weights).items()
     ]
     graph = helper.make_graph(
-        [one], "g", [helper.make_tensor_value_info("x", 1, X.shape)], values, arrays
+        [one],
+        "g",
+        [helper.make_tensor_value_info("x", 1, X.shape)],
+        values,
+        arrays,
     )
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
     proto = helper.make_model(graph, opset_imports=opsets, ir_version=8)
@@ -198,12 +229,18 @@ def test_support_vectors_of_two_classes(kernel, probable, tmp_path):
     assert found["label"].tolist() == expected["label"].tolist() and set(
         found["label"]
     ) == {5, 9}
-    assert np.abs(found["y"] - expected["y"]).max() < (0.005 if probable else 1e-5)
+    assert np.abs(found["y"] - expected["y"]).max() < (
+        0.005 if probable else 1e-5
+    )
 
 
 def test_columns_by_their_places(tmp_path):
     proto = model_of(
-        tmp_path, "ArrayFeatureExtractor", {}, "x places", {"places": np.array([2, 0])}
+        tmp_path,
+        "ArrayFeatureExtractor",
+        {},
+        "x places",
+        {"places": np.array([2, 0])},
     )
     model, _ = load_onnx(tmp_path / "m.onnx")
     assert_same(run(proto, {"x": X}), run(model, {"x": X}))
@@ -289,7 +326,11 @@ def test_columns_by_their_places(tmp_path):
             {"offset": "much"},
             r"one \(Scaler\): operator of the domain 'ai.onnx.ml'",
         ),
-        ("SVMRegressor", {}, r"0 coefficients and 0 numbers of rho for 0 vectors"),
+        (
+            "SVMRegressor",
+            {},
+            r"0 coefficients and 0 numbers of rho for 0 vectors",
+        ),
         (
             "SVMClassifier",
             LINEAR
@@ -317,7 +358,9 @@ def test_columns_by_their_places(tmp_path):
         ),
     ],
 )
-def test_what_is_not_supported_is_named(operator, attributes, sentence, tmp_path):
+def test_what_is_not_supported_is_named(
+    operator, attributes, sentence, tmp_path
+):
     model_of(tmp_path, operator, attributes)
     with pytest.raises(Unsupported, match=sentence):
         load_onnx(tmp_path / "m.onnx")
@@ -404,7 +447,10 @@ def test_a_text_that_is_looked_up_is_its_place(tmp_path):
     nodes = [
         helper.make_node("ArgMax", ["x"], ["best"], axis=1, keepdims=0),
         helper.make_node(
-            "ArrayFeatureExtractor", ["names", "best"], ["found"], domain="ai.onnx.ml"
+            "ArrayFeatureExtractor",
+            ["names", "best"],
+            ["found"],
+            domain="ai.onnx.ml",
         ),
         helper.make_node("Reshape", ["found", "row"], ["label"]),
     ]

@@ -17,7 +17,9 @@ STATES = {"s": COLUMN, "b": COLUMN + 1, "m": COLUMN - 1, "v": np.abs(COLUMN)}
 
 def loaded(folder, operator, opset, weights=None, inputs="x", **attributes):
     """What the model computes of X after loading and rewriting."""
-    one = helper.make_node(operator, inputs.split(), ["h"], name="one", **attributes)
+    one = helper.make_node(
+        operator, inputs.split(), ["h"], name="one", **attributes
+    )
     arrays = weights or {}
     values = [helper.make_tensor_value_info("x", 1, X.shape)]
     values += [
@@ -50,8 +52,12 @@ def loaded(folder, operator, opset, weights=None, inputs="x", **attributes):
     ("operator", "function"),
     [("Add", np.add), ("Mul", np.multiply), ("Sub", np.subtract)],
 )
-def test_an_operand_lies_along_the_axis_named(operator, function, opset, tmp_path):
-    found = loaded(tmp_path, operator, opset, {"k": COLUMN}, "x k", broadcast=1, axis=1)
+def test_an_operand_lies_along_the_axis_named(
+    operator, function, opset, tmp_path
+):
+    found = loaded(
+        tmp_path, operator, opset, {"k": COLUMN}, "x k", broadcast=1, axis=1
+    )
     assert np.allclose(found, function(X, COLUMN.reshape(2, 1, 1)))
 
 
@@ -67,14 +73,18 @@ def test_two_axes_along_the_middle(tmp_path):
 def test_without_an_axis_it_lies_at_the_end(attributes, tmp_path):
     row = np.arange(4, dtype=np.float32)
     assert np.allclose(
-        loaded(tmp_path, "Add", 6, {"k": row}, "x k", broadcast=1, **attributes),
+        loaded(
+            tmp_path, "Add", 6, {"k": row}, "x k", broadcast=1, **attributes
+        ),
         X + row,
     )
 
 
 def test_a_slope_for_each_channel(tmp_path):
     expected = np.where(X > 0, X, X * COLUMN.reshape(2, 1, 1))
-    assert np.allclose(loaded(tmp_path, "PRelu", 6, {"k": COLUMN}, "x k"), expected)
+    assert np.allclose(
+        loaded(tmp_path, "PRelu", 6, {"k": COLUMN}, "x k"), expected
+    )
 
 
 def test_one_slope_for_all(tmp_path):
@@ -123,7 +133,9 @@ def test_concat_has_a_default_axis(tmp_path):
 
 
 def test_pads_had_another_name(tmp_path):
-    found = loaded(tmp_path, "Pad", 1, paddings=[0, 0, 1, 0, 0, 0, 0, 2], value=1.5)
+    found = loaded(
+        tmp_path, "Pad", 1, paddings=[0, 0, 1, 0, 0, 0, 0, 2], value=1.5
+    )
     assert np.array_equal(
         found, np.pad(X, ((0, 0), (0, 0), (1, 0), (0, 2)), constant_values=1.5)
     )
@@ -149,7 +161,9 @@ def test_c_of_a_product_is_spread(tmp_path):
         np.array([1.0, -1.0], np.float32),
     )
     flat = helper.make_node("Reshape", ["x"], ["f"], shape=[6, 4])
-    gemm = helper.make_node("Gemm", ["f", "w", "c"], ["h"], broadcast=1, transB=1)
+    gemm = helper.make_node(
+        "Gemm", ["f", "w", "c"], ["h"], broadcast=1, transB=1
+    )
     values = [
         helper.make_tensor_value_info(n, 1, s)
         for n, s in (("x", X.shape), ("w", (2, 4)), ("c", (2,)))
@@ -186,7 +200,9 @@ def test_c_of_a_product_is_spread(tmp_path):
         ),
     ],
 )
-def test_what_it_never_meant_is_named(operator, opset, attributes, sentence, tmp_path):
+def test_what_it_never_meant_is_named(
+    operator, opset, attributes, sentence, tmp_path
+):
     with pytest.raises(Unsupported, match=sentence):
         loaded(
             tmp_path,

@@ -6,7 +6,14 @@ import pytest
 
 from mrt.frontend.onnx import load_onnx
 from mrt.rewrite import canonical, rewrite
-from tests.support.graphs import assert_same, build, node, operators_of, run, seeded
+from tests.support.graphs import (
+    assert_same,
+    build,
+    node,
+    operators_of,
+    run,
+    seeded,
+)
 
 SHAPE = (1, 2, 6, 8)
 FORMS = {
@@ -24,7 +31,9 @@ FORMS = {
 
 
 def compare(form, shape, folder):
-    proto = build([node("AveragePool", "x", "y", **form)], {"x": shape}, opset=19)
+    proto = build(
+        [node("AveragePool", "x", "y", **form)], {"x": shape}, opset=19
+    )
     onnx.save(proto, folder / "m.onnx")
     model, _ = load_onnx(folder / "m.onnx")
     rewrite(model)
@@ -35,15 +44,21 @@ def compare(form, shape, folder):
 
 @pytest.mark.parametrize("counted", [0, 1])
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_an_average_divides_by_what_onnxruntime_divides_by(form, counted, tmp_path):
-    compare(form | {"ceil_mode": 1, "count_include_pad": counted}, SHAPE, tmp_path)
+def test_an_average_divides_by_what_onnxruntime_divides_by(
+    form, counted, tmp_path
+):
+    compare(
+        form | {"ceil_mode": 1, "count_include_pad": counted}, SHAPE, tmp_path
+    )
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_whatever_the_attributes(seed, tmp_path):
     rng = np.random.default_rng(seed)
     rank = 2 + seed % 2
-    kernel, strides, dilations = (rng.integers(1, 4, rank).tolist() for _ in range(3))
+    kernel, strides, dilations = (
+        rng.integers(1, 4, rank).tolist() for _ in range(3)
+    )
     pads = [int(rng.integers(0, size)) for size in (*kernel, *kernel)]
     form = {"kernel_shape": kernel, "strides": strides, "dilations": dilations, "pads": pads,
             "ceil_mode": int(rng.integers(0, 2)), "count_include_pad": int(rng.integers(0, 2))}  # fmt: skip

@@ -38,11 +38,19 @@ FORMS = [
         [6, 6],
         {"auto_pad": "SAME_UPPER", "output_padding": [0, 1]},
     ),
-    ([1], [3], [1], [4], {"auto_pad": "SAME_UPPER"}),  # less than stride times input
+    (
+        [1],
+        [3],
+        [1],
+        [4],
+        {"auto_pad": "SAME_UPPER"},
+    ),  # less than stride times input
 ]
 
 
-@pytest.mark.parametrize(("kernel", "strides", "dilations", "size", "said"), FORMS)
+@pytest.mark.parametrize(
+    ("kernel", "strides", "dilations", "size", "said"), FORMS
+)
 @pytest.mark.parametrize("group", [1, 2])
 def test_a_transposed_convolution_that_says_its_size(
     kernel, strides, dilations, size, said, group, tmp_path
@@ -74,7 +82,9 @@ def test_a_transposed_convolution_that_says_its_size(
     ("operator", "size"),
     [("MaxPool", [5, 7]), ("MaxPool", [6]), ("AveragePool", [5, 6])],
 )
-def test_a_pool_without_padding_whose_last_window_hangs_over(operator, size, tmp_path):
+def test_a_pool_without_padding_whose_last_window_hangs_over(
+    operator, size, tmp_path
+):
     form = {
         "kernel_shape": [2] * len(size),
         "strides": [3] * len(size),
@@ -82,7 +92,9 @@ def test_a_pool_without_padding_whose_last_window_hangs_over(operator, size, tmp
         "ceil_mode": 1,
     }
     check(
-        build([node(operator, "x", "y", **form)], {"x": (1, 4, *size)}, opset=19),
+        build(
+            [node(operator, "x", "y", **form)], {"x": (1, 4, *size)}, opset=19
+        ),
         (1, 4, *size),
         tmp_path,
     )

@@ -54,7 +54,9 @@ def model_of(
         helper.make_tensor_value_info(name, 1, dims)
         for name, dims in (("x", shape), ("y", None))
     ]
-    held = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    held = [
+        numpy_helper.from_array(array, name) for name, array in arrays.items()
+    ]
     graph = helper.make_graph([made], "g", values[:1], values[1:], held)
     opsets = [helper.make_opsetid("", opset), helper.make_opsetid(DOMAIN, 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
@@ -71,13 +73,17 @@ def test_it_means_what_onnxruntime_computes(name, tmp_path):
     assert_same(expected, run(model, feeds), ROUNDINGS)
     rewrite(model)
     assert_same(expected, run(model, feeds), ROUNDINGS)
-    assert all(entry.op_type in canonical.CANONICAL_OPERATORS for entry in model.graph)
+    assert all(
+        entry.op_type in canonical.CANONICAL_OPERATORS for entry in model.graph
+    )
 
 
 @pytest.mark.parametrize(
     "operator", ["LayerNormalization", "SimplifiedLayerNormalization"]
 )
-def test_norms_that_the_optimiser_leaves_in_the_default_domain(operator, tmp_path):
+def test_norms_that_the_optimiser_leaves_in_the_default_domain(
+    operator, tmp_path
+):
     arrays = {"s": weights(6)} | (
         {"t": weights(6)} if operator == "LayerNormalization" else {}
     )
@@ -92,10 +98,15 @@ def test_norms_that_the_optimiser_leaves_in_the_default_domain(operator, tmp_pat
 
 def test_the_sum_under_a_norm_may_be_read(tmp_path):
     proto = model_of(
-        "SkipLayerNormalization", {"k": weights(3, 7, 6), **ROWS}, {}, shape=(3, 7, 6)
+        "SkipLayerNormalization",
+        {"k": weights(3, 7, 6), **ROWS},
+        {},
+        shape=(3, 7, 6),
     )
     proto.graph.node[0].output.extend(["", "", "total"])
-    proto.graph.output.append(helper.make_tensor_value_info("total", 1, (3, 7, 6)))
+    proto.graph.output.append(
+        helper.make_tensor_value_info("total", 1, (3, 7, 6))
+    )
     feeds = seeded({"x": (3, 7, 6)})
     onnx.save(proto, tmp_path / "m.onnx")
     model, _ = load_onnx(tmp_path / "m.onnx")
@@ -168,7 +179,9 @@ def test_a_model_that_onnxruntime_optimised_is_read(tmp_path):
         ),
     ],
 )
-def test_other_forms_are_refused(operator, arrays, attributes, trouble, tmp_path):
+def test_other_forms_are_refused(
+    operator, arrays, attributes, trouble, tmp_path
+):
     onnx.save(model_of(operator, arrays, attributes), tmp_path / "m.onnx")
     with pytest.raises(Unsupported, match=rf"one \({operator}\): .*{trouble}"):
         load_onnx(tmp_path / "m.onnx")

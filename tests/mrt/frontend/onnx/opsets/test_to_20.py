@@ -6,7 +6,14 @@ import pytest
 
 from mrt.frontend.onnx import load_onnx
 from mrt.frontend.onnx.read.read import NEWEST_OPSET, OLDEST_OPSET
-from tests.support.graphs import assert_same, build, node, run, seeded, shapes_of
+from tests.support.graphs import (
+    assert_same,
+    build,
+    node,
+    run,
+    seeded,
+    shapes_of,
+)
 from tests.support.operator_cases import CASES
 
 NEWEST_OF_ONNXRUNTIME = 26  # 1.31 refuses files of newer opsets
@@ -20,7 +27,9 @@ def test_loading_keeps_the_meaning(case, tmp_path):
     model, _ = load_onnx(path)
     assert model.graph.opset_imports == {"": 20}
     assert all(
-        value.shape is not None for entry in model.graph for value in entry.outputs
+        value.shape is not None
+        for entry in model.graph
+        for value in entry.outputs
     )
     assert_same(run(proto, case.feeds()), run(model, case.feeds()))
 
@@ -45,7 +54,8 @@ def test_every_opset_in_the_range_loads(opset, tmp_path):
         max(opset, 7), NEWEST_OF_ONNXRUNTIME
     )  # which these operators mean the same in
     assert_same(
-        run(proto, seeded(shapes_of(model))), run(model, seeded(shapes_of(model)))
+        run(proto, seeded(shapes_of(model))),
+        run(model, seeded(shapes_of(model))),
     )
 
 
@@ -54,14 +64,20 @@ def test_a_second_result_that_nothing_reads_is_left_out(operator, tmp_path):
     path = tmp_path / "m.onnx"
     window = {"kernel_shape": [2, 2]} if operator == "MaxPool" else {}
     proto = build(
-        [node(operator, "x", "y second", **window)], {"x": (1, 2, 4, 4)}, opset=8
+        [node(operator, "x", "y second", **window)],
+        {"x": (1, 2, 4, 4)},
+        opset=8,
     )
     onnx.save(proto, path)
     model, _ = load_onnx(path)
-    assert [[value.name for value in entry.outputs] for entry in model.graph] == [["y"]]
+    assert [
+        [value.name for value in entry.outputs] for entry in model.graph
+    ] == [["y"]]
     feeds = seeded({"x": (1, 2, 4, 4)})
     assert_same(run(proto, feeds), run(model, feeds))
 
 
 def test_the_newest_opset_is_one_that_the_library_describes():
-    assert NEWEST_OF_ONNXRUNTIME < NEWEST_OPSET <= onnx.defs.onnx_opset_version()
+    assert (
+        NEWEST_OF_ONNXRUNTIME < NEWEST_OPSET <= onnx.defs.onnx_opset_version()
+    )

@@ -13,7 +13,9 @@ from mrt.rewrite import canonical, rewrite
 from tests.support.graphs import build, node, run, seeded
 
 RNG = np.random.default_rng(12)
-OF_8_BITS = 30  # dB: what the quantised model's values, rounded for each sample, lose
+OF_8_BITS = (
+    30  # dB: what the quantised model's values, rounded for each sample, lose
+)
 
 
 def weights(*shape):
@@ -49,15 +51,21 @@ def test_a_dynamically_quantised_model(kind, per_channel, tmp_path):
         weight_type=kind,
         per_channel=per_channel,
     )
-    operators = {entry.op_type for entry in onnx.load(tmp_path / "m.onnx").graph.node}
+    operators = {
+        entry.op_type for entry in onnx.load(tmp_path / "m.onnx").graph.node
+    }
     assert "DynamicQuantizeLinear" in operators and "MatMulInteger" in operators
     model, _ = load_onnx(tmp_path / "m.onnx")
     assert model.metadata_props["mrt_notes"] == NOTE
     rewrite(model)
-    assert all(entry.op_type in canonical.CANONICAL_OPERATORS for entry in model.graph)
+    assert all(
+        entry.op_type in canonical.CANONICAL_OPERATORS for entry in model.graph
+    )
     feeds = seeded({"x": (1, 3, 5, 5)})
     found = run(model, feeds)["y"]
-    assert snr(run(onnx.load(tmp_path / "m.onnx"), feeds)["y"], found) > OF_8_BITS
+    assert (
+        snr(run(onnx.load(tmp_path / "m.onnx"), feeds)["y"], found) > OF_8_BITS
+    )
     assert snr(run(proto, feeds)["y"], found) > OF_8_BITS
 
 
@@ -72,7 +80,8 @@ def test_products_of_integers_that_are_given_are_refused(tmp_path):
     proto.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT32
     onnx.save(proto, tmp_path / "m.onnx")
     with pytest.raises(
-        Unsupported, match=r"\(MatMulInteger\): .*integers in a form that is not read"
+        Unsupported,
+        match=r"\(MatMulInteger\): .*integers in a form that is not read",
     ):
         load_onnx(tmp_path / "m.onnx")
 
@@ -86,7 +95,9 @@ def test_a_dynamically_quantised_lstm(per_channel, direction, tmp_path):
         "r": weights(ways, 4 * hidden, hidden),
         "b": weights(ways, 8 * hidden),
     }
-    nodes = [node("LSTM", "x w r b", "y", hidden_size=hidden, direction=direction)]
+    nodes = [
+        node("LSTM", "x w r b", "y", hidden_size=hidden, direction=direction)
+    ]
     proto = build(nodes, {"x": (3, 1, 5)}, arrays, opset=13)
     proto.opset_import[0].version = 13
     onnx.save(proto, tmp_path / "float.onnx")
@@ -96,28 +107,37 @@ def test_a_dynamically_quantised_lstm(per_channel, direction, tmp_path):
         weight_type=QuantType.QInt8,
         per_channel=per_channel,
     )
-    assert [entry.op_type for entry in onnx.load(tmp_path / "m.onnx").graph.node] == [
-        "DynamicQuantizeLSTM"
-    ]
+    assert [
+        entry.op_type for entry in onnx.load(tmp_path / "m.onnx").graph.node
+    ] == ["DynamicQuantizeLSTM"]
     model, _ = load_onnx(tmp_path / "m.onnx")
     assert model.metadata_props["mrt_notes"] == NOTE
     feeds = seeded({"x": (3, 1, 5)})
     found = run(model, feeds)["y"]
     assert snr(run(proto, feeds)["y"], found) > OF_8_BITS
     if not per_channel:  # with a scale for each column, onnxruntime's own kernel is 10 to 30 dB from the float model
-        assert snr(run(onnx.load(tmp_path / "m.onnx"), feeds)["y"], found) > OF_8_BITS
+        assert (
+            snr(run(onnx.load(tmp_path / "m.onnx"), feeds)["y"], found)
+            > OF_8_BITS
+        )
 
 
 @pytest.mark.parametrize("bias", [False, True])
 def test_what_the_optimiser_makes_of_dynamic_products(bias, tmp_path):
     nodes = [node("MatMul", "x m", "p"), *([node("Add", "p n", "q")] if bias else [node("Identity", "p", "q")]),
              node("MatMul", "x k", "o"), node("Add", "q o", "y")]  # fmt: skip
-    arrays = {"m": weights(6, 4) + np.float32(0.5), "n": weights(4), "k": weights(6, 4)}
+    arrays = {
+        "m": weights(6, 4) + np.float32(0.5),
+        "n": weights(4),
+        "k": weights(6, 4),
+    }
     proto = build(nodes, {"x": (2, 6)}, arrays, opset=13)
     proto.opset_import[0].version = 13
     onnx.save(proto, tmp_path / "float.onnx")
     quantize_dynamic(
-        tmp_path / "float.onnx", tmp_path / "q.onnx", weight_type=QuantType.QUInt8
+        tmp_path / "float.onnx",
+        tmp_path / "q.onnx",
+        weight_type=QuantType.QUInt8,
     )
     options = onnxruntime.SessionOptions()
     options.optimized_model_filepath = str(tmp_path / "m.onnx")
@@ -125,8 +145,12 @@ def test_what_the_optimiser_makes_of_dynamic_products(bias, tmp_path):
         onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     )
     onnxruntime.InferenceSession(tmp_path / "q.onnx", options)
-    operators = {entry.op_type for entry in onnx.load(tmp_path / "m.onnx").graph.node}
-    assert operators & {"DynamicQuantizeMatMul", "MatMulIntegerToFloat"}, operators
+    operators = {
+        entry.op_type for entry in onnx.load(tmp_path / "m.onnx").graph.node
+    }
+    assert operators & {"DynamicQuantizeMatMul", "MatMulIntegerToFloat"}, (
+        operators
+    )
     model, _ = load_onnx(tmp_path / "m.onnx")
     feeds = seeded({"x": (2, 6)})
     assert snr(run(proto, feeds)["y"], run(model, feeds)["y"]) > OF_8_BITS

@@ -32,7 +32,9 @@ BOUNDS = {
 
 
 def weights(*shape):
-    return (RNG.normal(size=shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
+    return (RNG.normal(size=shape) / np.sqrt(np.prod(shape[1:]))).astype(
+        np.float32
+    )
 
 
 class Samples(CalibrationDataReader):
@@ -76,7 +78,8 @@ def loaded(proto, folder):
 
 def snr(expected, found):
     return 10 * np.log10(
-        (expected.astype(np.float64) ** 2).sum() / ((expected - found) ** 2).sum()
+        (expected.astype(np.float64) ** 2).sum()
+        / ((expected - found) ** 2).sum()
     )
 
 
@@ -113,12 +116,17 @@ def test_a_statically_quantised_model_keeps_its_meaning_to_the_integers(
     rewrite(model)
     assert set(operators_of(model)) <= set(canonical.CANONICAL_OPERATORS)
     table = calibrate(
-        model, samples, CalibrationOptions(observer="minmax"), model_sha256="0" * 64
+        model,
+        samples,
+        CalibrationOptions(observer="minmax"),
+        model_sha256="0" * 64,
     )
     program = quantize(model, table, QuantizeOptions(8, 16))
     expected = np.concatenate([run(made, sample)["y"] for sample in samples])
     read = np.concatenate([run(model, sample)["y"] for sample in samples])
-    found = np.concatenate([run_real(program, sample)["y"] for sample in samples])
+    found = np.concatenate(
+        [run_real(program, sample)["y"] for sample in samples]
+    )
     bound = BOUNDS[16 if values in (QuantType.QInt16, QuantType.QUInt16) else 8]
     assert min(snr(expected, read), snr(expected, found)) > bound
 
@@ -133,7 +141,9 @@ def test_every_operator_of_integers_that_onnxruntime_writes_is_read(tmp_path):
         node("Gemm", "f w b", "t", transB=1),
         node("Softmax", "t", "y", axis=-1),
     ]
-    proto = build(nodes, {"x": SHAPE}, {"w": weights(5, 48), "b": weights(5)}, opset=13)
+    proto = build(
+        nodes, {"x": SHAPE}, {"w": weights(5, 48), "b": weights(5)}, opset=13
+    )
     samples = synthetic_samples({"x": SHAPE}, 12, 0)
     made = quantised(
         proto,
@@ -160,7 +170,10 @@ def test_every_operator_of_integers_that_onnxruntime_writes_is_read(tmp_path):
 
 
 X = f32([[-9.0, -1.0, -0.3, 0.0, 0.1, 0.6, 3.0, 9.0]])
-PAIR = [node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s z", "y")]
+PAIR = [
+    node("QuantizeLinear", "x s z", "q"),
+    node("DequantizeLinear", "q s z", "y"),
+]
 
 
 def pair(zero, scale=0.0625, nodes=PAIR, **options):
@@ -184,7 +197,9 @@ def test_a_pair_on_a_value_is_a_clip_to_what_its_integers_hold(
     proto.ir_version = 10
     found = run(loaded(proto, tmp_path), {"x": X})["y"]
     assert found.tolist() == X.clip(low / 16, high / 16).tolist()
-    assert np.abs(run(proto, {"x": X})["y"] - found).max() <= 1 / 32  # half a step
+    assert (
+        np.abs(run(proto, {"x": X})["y"] - found).max() <= 1 / 32
+    )  # half a step
 
 
 @pytest.mark.parametrize(
@@ -214,7 +229,11 @@ def test_integers_are_moved_as_what_they_stand_for(tmp_path):
         node("Reshape", "q shape", "r"),
         node("DequantizeLinear", "r s z", "y"),
     ]
-    arrays = {"s": np.float32(0.0625), "z": np.uint8(16), "shape": np.array([2, 4])}
+    arrays = {
+        "s": np.float32(0.0625),
+        "z": np.uint8(16),
+        "shape": np.array([2, 4]),
+    }
     model = loaded(build(nodes, {"x": X.shape}, arrays, opset=21), tmp_path)
     assert operators_of(model) == ["Clip", "Reshape", "Identity"]
     assert (
@@ -224,13 +243,20 @@ def test_integers_are_moved_as_what_they_stand_for(tmp_path):
 
 
 @pytest.mark.parametrize("zero", [np.uint8(16), np.int8(-3), np.int16(100)])
-def test_integers_that_are_read_as_such_are_rounded_and_saturated(zero, tmp_path):
+def test_integers_that_are_read_as_such_are_rounded_and_saturated(
+    zero, tmp_path
+):
     proto = pair(
-        zero, 0.03, [node("QuantizeLinear", "x s z", "y")], kind=onnx.TensorProto.FLOAT
+        zero,
+        0.03,
+        [node("QuantizeLinear", "x s z", "y")],
+        kind=onnx.TensorProto.FLOAT,
     )
     proto.graph.output[
         0
-    ].type.tensor_type.elem_type = onnx.helper.np_dtype_to_tensor_dtype(zero.dtype)
+    ].type.tensor_type.elem_type = onnx.helper.np_dtype_to_tensor_dtype(
+        zero.dtype
+    )
     expected, found = (
         run(item, {"x": X})["y"] for item in (proto, loaded(proto, tmp_path))
     )
@@ -325,7 +351,9 @@ def test_a_scale_that_is_computed_is_refused(tmp_path):
         ("s z q s z - s z", "an operand is missing"),
     ],
 )
-def test_integers_without_their_scales_are_refused(operands, sentence, tmp_path):
+def test_integers_without_their_scales_are_refused(
+    operands, sentence, tmp_path
+):
     proto = pair(np.uint8(0))
     proto.graph.node.insert(
         1, node("QLinearConcat", operands, "c", axis=1, domain="com.microsoft")
@@ -353,9 +381,16 @@ def test_a_classifier_of_pictures_answers_as_the_float_model_that_was_quantised(
     read, _ = load_onnx(SHARED / files[0])
     found, expected, rounded = (
         np.concatenate(
-            [run(model, {"input": picture[None]})["output"] for picture in pictures]
+            [
+                run(model, {"input": picture[None]})["output"]
+                for picture in pictures
+            ]
         ).argmax(axis=1)
         for model in (read, real, stored)
     )
-    assert (found == expected).mean() >= 0.96  # what is left are the weights' 8 bits
-    assert (found == rounded).mean() >= 0.92  # and here the rounding of every value
+    assert (
+        found == expected
+    ).mean() >= 0.96  # what is left are the weights' 8 bits
+    assert (
+        found == rounded
+    ).mean() >= 0.92  # and here the rounding of every value

@@ -43,4 +43,7 @@ def test_weights_kept_as_integers_are_what_onnxruntime_makes_of_them(
     onnx.save(proto, tmp_path / "m.onnx")
     model, _ = load_onnx(tmp_path / "m.onnx")
     assert "a" not in model.graph.initializers
-    assert run(model, {"x": np.ones(1, np.float32)})["y"].tolist() == expected.tolist()
+    assert (
+        run(model, {"x": np.ones(1, np.float32)})["y"].tolist()
+        == expected.tolist()
+    )

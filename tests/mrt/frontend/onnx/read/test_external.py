@@ -37,7 +37,8 @@ def _change(path, **fields):
     """Rewrite what the model says about where the data of its first weight is."""
     proto = onnx.load(path, load_external_data=False)
     kept = {
-        entry.key: entry.value for entry in proto.graph.initializer[0].external_data
+        entry.key: entry.value
+        for entry in proto.graph.initializer[0].external_data
     }
     del proto.graph.initializer[0].external_data[:]
     for key, value in {**kept, **fields}.items():
@@ -55,7 +56,9 @@ def _refusal(path):
 @pytest.mark.parametrize("one_file", [True, False])
 def test_the_model_means_the_same(one_file, tmp_path):
     loaded = frontend.load(_save(tmp_path, one_file=one_file))
-    assert_same(run(_proto(), seeded(_SHAPE)), run(loaded.model, seeded(_SHAPE)))
+    assert_same(
+        run(_proto(), seeded(_SHAPE)), run(loaded.model, seeded(_SHAPE))
+    )
 
 
 def test_the_hash_is_of_the_hashes_of_all_files(tmp_path):
@@ -64,14 +67,18 @@ def test_the_hash_is_of_the_hashes_of_all_files(tmp_path):
         hashlib.sha256((tmp_path / name).read_bytes()).digest()
         for name in ("m.onnx", "m.onnx.data")
     ]
-    assert frontend.load(path).sha256 == hashlib.sha256(b"".join(parts)).hexdigest()
+    assert (
+        frontend.load(path).sha256
+        == hashlib.sha256(b"".join(parts)).hexdigest()
+    )
 
 
 def test_a_part_without_a_length_goes_to_the_end(tmp_path):
     path = _save(tmp_path, one_file=False)
     _change(path, offset=None, length=None)
     assert_same(
-        run(_proto(), seeded(_SHAPE)), run(frontend.load(path).model, seeded(_SHAPE))
+        run(_proto(), seeded(_SHAPE)),
+        run(frontend.load(path).model, seeded(_SHAPE)),
     )
 
 
@@ -122,12 +129,19 @@ def test_an_offset_past_the_end(tmp_path):
 
 @pytest.mark.parametrize(
     ("key", "text"),
-    [("offset", "-1"), ("length", "ten"), ("length", "²"), ("offset", "9" * 20)],
+    [
+        ("offset", "-1"),
+        ("length", "ten"),
+        ("length", "²"),
+        ("offset", "9" * 20),
+    ],
 )
 def test_a_place_that_is_no_number(key, text, tmp_path):
     path = _save(tmp_path)
     _change(path, **{key: text})
-    assert _refusal(path) == f"m.onnx: 'w': {key}={text} of its data is no number"
+    assert (
+        _refusal(path) == f"m.onnx: 'w': {key}={text} of its data is no number"
+    )
 
 
 def test_too_few_bytes_for_the_shape(tmp_path):
@@ -171,7 +185,8 @@ def test_a_constant_node_is_read_at_once(tmp_path):
     (tmp_path / "d").write_bytes(np.arange(3, dtype=np.float32).tobytes())
     (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
     (found,) = run(
-        frontend.load(tmp_path / "m.onnx").model, {"x": np.zeros((2, 3), np.float32)}
+        frontend.load(tmp_path / "m.onnx").model,
+        {"x": np.zeros((2, 3), np.float32)},
     ).values()
     assert found.tolist() == [[0, 1, 2], [0, 1, 2]]
 
@@ -218,7 +233,9 @@ def test_a_weight_of_nothing(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_model_of_more_than_two_gigabytes_is_read_with_little_memory(tmp_path):
+def test_a_model_of_more_than_two_gigabytes_is_read_with_little_memory(
+    tmp_path,
+):
     """In a process of its own; the weights lie in holes of a sparse file, which take no disk."""
     size, count = 16384, 3  # 3 GiB
     with (tmp_path / "w.bin").open("wb") as file:

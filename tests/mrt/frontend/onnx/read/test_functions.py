@@ -31,11 +31,16 @@ TWICE = "twice (a) => (b) { c = own.scaled <factor = 2.0> (a)\n b = Relu (c) }"
 
 def test_calls_with_attributes_and_calls_of_calls(tmp_path):
     proto = model_of(
-        tmp_path, "h = own.twice (x)\n y = own.scaled <factor = 0.5> (h)", SCALED, TWICE
+        tmp_path,
+        "h = own.twice (x)\n y = own.scaled <factor = 0.5> (h)",
+        SCALED,
+        TWICE,
     )
     model, _ = load_onnx(tmp_path / "m.onnx")
     assert not model.functions
-    assert_same(run(proto, seeded({"x": (2, 3)})), run(model, seeded({"x": (2, 3)})))
+    assert_same(
+        run(proto, seeded({"x": (2, 3)})), run(model, seeded({"x": (2, 3)}))
+    )
 
 
 def test_a_function_that_nobody_calls_is_no_trouble(tmp_path):
@@ -44,8 +49,12 @@ def test_a_function_that_nobody_calls_is_no_trouble(tmp_path):
 
 
 def test_what_a_function_does_is_refused_by_its_operator(tmp_path):
-    model_of(tmp_path, "y = own.odd (x)", "odd (a) => (b) { b = Bernoulli (a) }")
-    with pytest.raises(Unsupported, match=r"\(Bernoulli\): unsupported operator"):
+    model_of(
+        tmp_path, "y = own.odd (x)", "odd (a) => (b) { b = Bernoulli (a) }"
+    )
+    with pytest.raises(
+        Unsupported, match=r"\(Bernoulli\): unsupported operator"
+    ):
         load_onnx(tmp_path / "m.onnx")
 
 
@@ -77,8 +86,11 @@ def test_calls_that_multiply(tmp_path):
 
 def test_functions_nested_deeper_than_the_library_follows(tmp_path):
     chain = [f"f{i} (a) => (b) {{ b = own.f{i + 1} (a) }}" for i in range(2000)]
-    model_of(tmp_path, "y = own.f0 (x)", *chain, "f2000 (a) => (b) { b = Relu (a) }")
+    model_of(
+        tmp_path, "y = own.f0 (x)", *chain, "f2000 (a) => (b) { b = Relu (a) }"
+    )
     with pytest.raises(
-        BadModel, match=r"its functions cannot be inlined: .*depth exceeds limit"
+        BadModel,
+        match=r"its functions cannot be inlined: .*depth exceeds limit",
     ):
         load_onnx(tmp_path / "m.onnx")

@@ -7,13 +7,14 @@ from onnx import TensorProto, helper, parser
 
 from mrt.errors import Unsupported
 from mrt.frontend.onnx import load_onnx
-from mrt.frontend.onnx.resolve.bodies import link_outer_outputs, remove_with_bodies
+from mrt.frontend.onnx.resolve.bodies import (
+    link_outer_outputs,
+    remove_with_bodies,
+)
 from mrt.frontend.onnx.resolve.control_flow import resolve_control_flow
 from tests.support.graphs import run, seeded
 
-HEAD = (
-    '<ir_version: 9, opset_import: ["" : 17]>\nmain (float[2, 3] x) => (float[2, 3] y) '
-)
+HEAD = '<ir_version: 9, opset_import: ["" : 17]>\nmain (float[2, 3] x) => (float[2, 3] y) '
 SHAPE = {"x": (2, 3)}
 
 
@@ -100,7 +101,9 @@ def loop_that_stops_depending_on_x() -> onnx.ModelProto:
     proto = parsed(
         "<int64 many = {9}, bool yes = {1}, float zero = {0}> { y = Neg (x) }"
     )
-    loop = helper.make_node("Loop", ["many", "yes", "x"], ["y"], name="l", body=body)
+    loop = helper.make_node(
+        "Loop", ["many", "yes", "x"], ["y"], name="l", body=body
+    )
     proto.graph.node[0].CopyFrom(loop)
     return proto
 

@@ -43,14 +43,22 @@ def body(nodes, states, outputs, kinds=()):
         *(value(name) for name in states),
     ]
     named = dict(kinds)
-    ends = [value(name, None, named.get(name, TensorProto.FLOAT)) for name in outputs]
+    ends = [
+        value(name, None, named.get(name, TensorProto.FLOAT))
+        for name in outputs
+    ]
     ends[0] = value(outputs[0], [], TensorProto.BOOL)
     return helper.make_graph(nodes, "body", begins, ends)
 
 
 def model_of(nodes, opset=13, outputs="y", inputs=None):
-    held = [numpy_helper.from_array(array, name) for name, array in CONSTANTS.items()]
-    begins = [value(name, shape) for name, shape in (inputs or {"x": SHAPE}).items()]
+    held = [
+        numpy_helper.from_array(array, name)
+        for name, array in CONSTANTS.items()
+    ]
+    begins = [
+        value(name, shape) for name, shape in (inputs or {"x": SHAPE}).items()
+    ]
     graph = helper.make_graph(
         nodes, "g", begins, [value(name) for name in outputs.split()], held
     )
@@ -78,32 +86,49 @@ def check(proto, folder, inputs=None):
     onnx.save(proto, folder / "m.onnx")
     model, _ = load_onnx(folder / "m.onnx")
     rewrite(model)
-    assert all(entry.op_type in canonical.CANONICAL_OPERATORS for entry in model.graph)
+    assert all(
+        entry.op_type in canonical.CANONICAL_OPERATORS for entry in model.graph
+    )
     for name, found in run(model, feeds).items():
         assert found.shape == expected[name].shape
         assert np.allclose(found, expected[name], atol=1e-5), name
 
 
-STEP = [node("MatMul", "s w", "p"), node("Tanh", "p", "t"), node("Identity", "c", "go")]
+STEP = [
+    node("MatMul", "s w", "p"),
+    node("Tanh", "p", "t"),
+    node("Identity", "c", "go"),
+]
 
 
 @pytest.mark.parametrize("opset", [11, 13, 18])
 def test_a_loop_of_so_many_steps(opset, tmp_path):
     """The body reads a weight from outside, gives a state and keeps what each step gave."""
     made = node(
-        "Loop", "four yes x", "last every", body=body(STEP, ["s"], ["go", "t", "t"])
+        "Loop",
+        "four yes x",
+        "last every",
+        body=body(STEP, ["s"], ["go", "t", "t"]),
     )
     check(
         model_of(
-            [made, node("Relu", "last", "y"), node("Neg", "every", "z")], opset, "y z"
+            [made, node("Relu", "last", "y"), node("Neg", "every", "z")],
+            opset,
+            "y z",
         ),
         tmp_path,
     )
 
 
 def test_a_loop_that_decides_whether_to_go_on(tmp_path):
-    inner = [*STEP[:2], node("Add", "i one", "next"), node("Less", "next three", "go")]
-    made = node("Loop", "many yes x", "last", body=body(inner, ["s"], ["go", "t"]))
+    inner = [
+        *STEP[:2],
+        node("Add", "i one", "next"),
+        node("Less", "next three", "go"),
+    ]
+    made = node(
+        "Loop", "many yes x", "last", body=body(inner, ["s"], ["go", "t"])
+    )
     check(model_of([made, node("Relu", "last", "y")]), tmp_path)
 
 
@@ -114,7 +139,9 @@ def test_a_loop_that_counts_in_its_body(tmp_path):
         node("Add", "t x", "u"),
         STEP[2],
     ]
-    made = node("Loop", "four yes x", "last", body=body(inner, ["s"], ["go", "u"]))
+    made = node(
+        "Loop", "four yes x", "last", body=body(inner, ["s"], ["go", "u"])
+    )
     check(model_of([made, node("Relu", "last", "y")]), tmp_path)
 
 
@@ -129,7 +156,9 @@ def test_loops_in_loops(tmp_path):
         node("Tanh", "t", "u"),
         STEP[2],
     ]
-    made = node("Loop", "one yes x", "last", body=body(outer, ["s"], ["go", "u"]))
+    made = node(
+        "Loop", "one yes x", "last", body=body(outer, ["s"], ["go", "u"])
+    )
     check(model_of([made, node("Relu", "last", "y")]), tmp_path)
 
 
@@ -217,13 +246,20 @@ def test_sequences_that_are_built(tmp_path):
             "how often it runs is not known at conversion",
         ),
         (
-            node("Loop", "many yes x", "y", body=body(STEP, ["s"], ["go", "t"])),
+            node(
+                "Loop", "many yes x", "y", body=body(STEP, ["s"], ["go", "t"])
+            ),
             "or more than 1024 times",
         ),
     ],
 )
-def test_loops_of_unknown_or_endless_length_are_refused(made, trouble, tmp_path):
-    count = [node("ReduceMax", "x", "m", keepdims=0), node("Cast", "m", "n", to=7)]
+def test_loops_of_unknown_or_endless_length_are_refused(
+    made, trouble, tmp_path
+):
+    count = [
+        node("ReduceMax", "x", "m", keepdims=0),
+        node("Cast", "m", "n", to=7),
+    ]
     onnx.save(model_of([*count, made]), tmp_path / "m.onnx")
     with pytest.raises(Unsupported, match=rf"Loop:y \(Loop\): .*{trouble}"):
         load_onnx(tmp_path / "m.onnx")

@@ -78,7 +78,8 @@ def test_values_that_cannot_be(values, sentence, tmp_path):
 
 def test_no_more_is_filled_than_a_knob_has(tmp_path):
     with pytest.raises(
-        BadModel, match="40000 elements; at most 4096 are filled with one number"
+        BadModel,
+        match="40000 elements; at most 4096 are filled with one number",
     ):
         read_onnx(saved(tmp_path), {"x": (10000, 4)}, values={"x": 1.0})
 
@@ -102,7 +103,8 @@ def test_an_input_without_a_shape_takes_the_one_given(tmp_path):
     proto.graph.input[1].type.tensor_type.ClearField("shape")
     onnx.save(proto, tmp_path / "m.onnx")
     with pytest.raises(
-        BadModel, match=r"--value sr: its shape is not known; add --shape sr=\.\.\.$"
+        BadModel,
+        match=r"--value sr: its shape is not known; add --shape sr=\.\.\.$",
     ):
         read_onnx(tmp_path / "m.onnx", values={"sr": 16000})
     assert read_onnx(
@@ -138,6 +140,9 @@ def test_types_that_cannot_hold_it(kind, sentence, tmp_path):
 def test_an_input_of_mxnet_stays_open(tmp_path):
     (tmp_path / "m-symbol.json").write_text("{}")
     with pytest.raises(
-        BadOption, match=r"--value a: only inputs of an \.onnx file become constants"
+        BadOption,
+        match=r"--value a: only inputs of an \.onnx file become constants",
     ):
-        load(Config(ModelSettings(tmp_path / "m-symbol.json", values={"a": 1.0})))
+        load(
+            Config(ModelSettings(tmp_path / "m-symbol.json", values={"a": 1.0}))
+        )

@@ -34,7 +34,9 @@ def test_the_branch_that_the_shape_says(channels, operator, tmp_path):
     model, _ = load_onnx(tmp_path / "m.onnx", shapes={"x": shape})
     operators = [entry.op_type for entry in model.graph]
     assert operator in operators and "If" not in operators
-    assert_same(run(proto, seeded({"x": shape})), run(model, seeded({"x": shape})))
+    assert_same(
+        run(proto, seeded({"x": shape})), run(model, seeded({"x": shape}))
+    )
 
 
 def test_a_branch_inside_a_branch_and_a_name_that_is_taken(tmp_path):
@@ -47,7 +49,8 @@ def test_a_branch_inside_a_branch_and_a_name_that_is_taken(tmp_path):
     proto = model_of(tmp_path, text.replace("h.h0", "h_h0"))
     model, _ = load_onnx(tmp_path / "m.onnx", shapes={"x": (2, 3, 4)})
     assert_same(
-        run(proto, seeded({"x": (2, 3, 4)})), run(model, seeded({"x": (2, 3, 4)}))
+        run(proto, seeded({"x": (2, 3, 4)})),
+        run(model, seeded({"x": (2, 3, 4)})),
     )
 
 
@@ -71,7 +74,9 @@ def test_initializers_of_a_branch_come_along(tmp_path):
     branch.initializer.append(
         onnx.numpy_helper.from_array(np.array(3, np.float32), "factor")
     )
-    branch.node[0].CopyFrom(onnx.helper.make_node("Mul", ["x", "factor"], ["t"]))
+    branch.node[0].CopyFrom(
+        onnx.helper.make_node("Mul", ["x", "factor"], ["t"])
+    )
     onnx.save(proto, tmp_path / "m.onnx")
     model, _ = load_onnx(tmp_path / "m.onnx", shapes={"x": (1, 2, 4)})
     (found,) = run(model, {"x": np.ones((1, 2, 4), np.float32)}).values()
@@ -125,14 +130,15 @@ def test_a_shape_that_hangs_on_computed_pads(times, tmp_path):
       same = Equal (size, last)
       y = If (same) <then_branch = e () => (u) { u = Abs (h) }, else_branch = f () => (u) { u = Neg (h) }>
     }"""
-    text = text.replace("MORE", again if times == 2 else "h = Identity (g)").replace(
-        "LAST", "8" if times == 2 else "6"
-    )
+    text = text.replace(
+        "MORE", again if times == 2 else "h = Identity (g)"
+    ).replace("LAST", "8" if times == 2 else "6")
     proto = model_of(tmp_path, text)
     model, _ = load_onnx(tmp_path / "m.onnx", shapes={"x": (2, 3, 4)})
     assert "Abs" in [entry.op_type for entry in model.graph]
     assert_same(
-        run(proto, seeded({"x": (2, 3, 4)})), run(model, seeded({"x": (2, 3, 4)}))
+        run(proto, seeded({"x": (2, 3, 4)})),
+        run(model, seeded({"x": (2, 3, 4)})),
     )
 
 
@@ -146,7 +152,8 @@ def test_shapes_made_to_fill_memory_stay_unknown(tmp_path):
       b{i} = Range (none, many, one)
       l{i} = Reshape (b{i}, a{i})"""
     text = SQUEEZE.replace(
-        "int64 one = {1}>", "int64 one = {1}, int64 none = {0}, int64 many = {1000}>"
+        "int64 one = {1}>",
+        "int64 one = {1}, int64 none = {0}, int64 many = {1000}>",
     )
     text = text.replace("y = Relu (h)", lists + """
       huge = Max (l0, l1, l2)
