@@ -13,8 +13,8 @@ from mrt.calibrate.samples import Sample
 from mrt.calibrate.session import FloatSession
 from mrt.duplicate.add_duplicates import paired_channels
 from mrt.duplicate.backward import Backward, sums_of_channels
-from mrt.duplicate.channel_chains import CLIPS
 from mrt.graph.canonical_values import clip_ends
+from mrt.graph.operators import CLIPS
 from mrt.graph.values import rank_of
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.picture_inputs import made_of_bytes
