@@ -8,7 +8,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-# Those that decide how fast bytes are multiplied, as Linux spells them.
+# Those that decide how fast bytes are multiplied, as Linux names them.
 ISA_FLAGS = (
     "avx2",
     "avx512f",

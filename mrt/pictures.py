@@ -166,7 +166,7 @@ def _per_channel(
 
 def _read_provenance(program: Program) -> dict[str, dict[str, Any]]:
     """What the program says, believed only as far as a configuration could say it."""
-    text = program.said_of(PROVENANCE)
+    text = program.provenance_of(PROVENANCE)
     if text is None:
         return {}
     try:

@@ -35,12 +35,12 @@ SYNTHETIC_SAMPLES = 32
 def load(config: Config) -> LoadedModel:
     """Read the model that the configuration names, with the outputs that it names."""
     loaded = load_before_rewriting(config)
-    require_known(loaded.outputs_left, loaded.names)
+    require_known(loaded.missing_outputs, loaded.names)
     return loaded
 
 
 def load_before_rewriting(config: Config) -> LoadedModel:
-    """As `load`; outputs that only the rewritten model has are left in `outputs_left`."""
+    """As `load`; outputs that only the rewritten model has are left in `missing_outputs`."""
     settings = config.model
     if settings.path is None:
         raise BadOption(
@@ -61,7 +61,7 @@ def rewrite_model(loaded: LoadedModel, config: Config) -> LoadedModel:
     """Bring the loaded model to canonical form, in place, with the outputs of the configuration."""
     take_bytes(loaded.model, config)
     rewrite.rewrite(loaded.model)
-    if loaded.outputs_left:
+    if loaded.missing_outputs:
         choose_outputs(loaded.model, config.model.outputs, loaded.names)
     fill_dead_channels(loaded.model)
     return loaded
@@ -86,7 +86,7 @@ def load_to_run(config: Config) -> LoadedModel:
     If an output of the configuration exists only in the rewritten model, that model is returned.
     """
     loaded = load_before_rewriting(config)
-    if loaded.outputs_left:
+    if loaded.missing_outputs:
         return rewrite_model(loaded, config)
     take_bytes(loaded.model, config)
     canonicalize_conv_pool_attributes(loaded.model)

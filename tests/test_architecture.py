@@ -252,7 +252,7 @@ EXACT_MATH = {
     "isqrt",
     "fsum",
     "prod",
-}  # prod of whole numbers
+}  # prod of integers
 EXACT_SUMS = {"weights.py"}  # sums integers, see _best_clip
 ENCLOSING = {
     "enclosed_functions.py"

@@ -156,7 +156,7 @@ class Program:
         """Value number of the first instruction's result."""
         return len(self.inputs) + len(self.constants)
 
-    def said_of(self, key: str) -> str | None:
+    def provenance_of(self, key: str) -> str | None:
         """The provenance under this key; None without such an entry."""
         return (
             None if self.metadata is None else self.metadata.provenance.get(key)

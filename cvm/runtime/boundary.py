@@ -224,7 +224,7 @@ def _no_byte(item: Input, start: int, block: RealArray) -> BadInput:
     sample, *index = _first(block != np.floor(block))
     value = block[sample, *index]
     return BadInput(
-        f"{_place(item, start + sample, tuple(index))}: value {value} is a fraction; this input takes whole numbers "
+        f"{_place(item, start + sample, tuple(index))}: value {value} is a fraction; this input takes integers "
         f"{item.lo}..{item.hi}, as a picture's bytes are (uint8)"
     )
 

@@ -34,7 +34,7 @@ _HEADINGS = (
 
 
 def printable(text: str) -> str:
-    """The text with everything that could move a cursor or hide a character spelled out; line ends stay."""
+    """The text with everything that could move a cursor or hide a character escaped; line ends stay."""
     return "".join(
         c
         if c.isprintable() or c == "\n"

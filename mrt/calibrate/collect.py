@@ -55,14 +55,14 @@ class ValueStatistics:
         self._sums: npt.NDArray[np.float64] | None = None
         self._count = 0  # elements of each channel
 
-    def update(self, tensor: ObservedTensor, few: Array) -> None:
-        """Add one more sample: all numbers to the range, `few` of them to the histogram."""
-        if few.size:
-            self.observer.count(few, *tensor.range)
-        if self._by_channel and tensor.few.ndim > 1:
+    def update(self, tensor: ObservedTensor, subsample: Array) -> None:
+        """Add one more sample: all numbers to the range, `subsample` of them to the histogram."""
+        if subsample.size:
+            self.observer.count(subsample, *tensor.range)
+        if self._by_channel and tensor.subsample.ndim > 1:
             sums = tensor.sums
             self._sums = sums if self._sums is None else self._sums + sums
-            self._count += tensor.few.size // tensor.few.shape[1]
+            self._count += tensor.subsample.size // tensor.subsample.shape[1]
 
     @property
     def channel_means(self) -> tuple[float, ...] | None:
@@ -149,14 +149,18 @@ class _Gathering:
         if self.digest is not None:
             self._gather_inputs(sample, f"{where} input")
         for name, array in values.items():
-            tensor = ObservedTensor(array, self.subsampling.few(array, index))
+            tensor = ObservedTensor(
+                array, self.subsampling.subsample(array, index)
+            )
             observed = [(name, tensor)]
             for value in self.clipped.get(name, ()):
                 clipped = ClippedTensor(tensor, value.low, value.high)
                 observed.append((value.name, clipped))
             for value_name, value_tensor in observed:
-                few = self._few(value_name, value_tensor, index)
-                self._update(value_name, value_tensor, few, f"{where} value")
+                subsample = self._subsample(value_name, value_tensor, index)
+                self._update(
+                    value_name, value_tensor, subsample, f"{where} value"
+                )
                 for callback in self.callbacks:
                     callback.see(index, sample, value_name, value_tensor)
 
@@ -165,17 +169,19 @@ class _Gathering:
             self.digest.update(np.ascontiguousarray(array, "<f4").data)
             self._update(name, ObservedTensor(array, array), array, where)
 
-    def _few(self, name: str, tensor: ObservedTensor, index: int) -> Array:
+    def _subsample(
+        self, name: str, tensor: ObservedTensor, index: int
+    ) -> Array:
         """The numbers for the histogram; the range of a value that is then clipped has little effect."""
         if name in self.only_clipped:
-            return self.subsampling.fewer(tensor.values, index)
-        return tensor.few
+            return self.subsampling.coarse_subsample(tensor.values, index)
+        return tensor.subsample
 
     def _update(
-        self, name: str, tensor: ObservedTensor, few: Array, what: str
+        self, name: str, tensor: ObservedTensor, subsample: Array, what: str
     ) -> None:
         try:
-            self.statistics[name].update(tensor, few)
+            self.statistics[name].update(tensor, subsample)
         except BadData as problem:
             raise BadData(
                 f"{what} '{name}' has {problem}; leave the sample out or mend the model"

@@ -15,13 +15,13 @@ Floats = npt.NDArray[np.float64]
 
 
 class ObservedTensor:
-    """The numbers of a value [N, C, ...] (or of fewer dimensions), and `few`, a subsample of them.
+    """The numbers of a value [N, C, ...] (or of fewer dimensions), and `subsample`, a subsample of them.
 
     The arrays are overwritten by the next sample: a callback copies what it keeps.
     """
 
-    def __init__(self, values: Array, few: Array) -> None:
-        self._values, self.few = values, few
+    def __init__(self, values: Array, subsample: Array) -> None:
+        self._values, self.subsample = values, subsample
 
     @property
     def values(self) -> Array:
@@ -54,7 +54,7 @@ class ObservedTensor:
 
     @cached_property
     def _moments(self) -> tuple[Floats, Floats]:
-        return counting.moments(rows_of_channels(self.few))
+        return counting.moments(rows_of_channels(self.subsample))
 
 
 class ClippedTensor(ObservedTensor):
@@ -65,7 +65,7 @@ class ClippedTensor(ObservedTensor):
     ) -> None:
         self._unclipped = unclipped
         self._low, self._high = np.float32(low), np.float32(high)
-        self.few = self._clip(unclipped.few)
+        self.subsample = self._clip(unclipped.subsample)
 
     @property
     def values(self) -> Array:

@@ -31,13 +31,15 @@ class Observer:
         if values.size:
             self.count(values, float(values.min()), float(values.max()))
 
-    def count(self, few: npt.NDArray[Any], least: float, most: float) -> None:
+    def count(
+        self, subsample: npt.NDArray[Any], least: float, most: float
+    ) -> None:
         """As `update`, for an array from `least` to `most` of which the histogram counts a subsample."""
         if not (math.isfinite(least) and math.isfinite(most)):
             raise BadData("NaN or infinity among the values")
         self.min, self.max = min(self.min, least), max(self.max, most)
         if self.histogram is not None:
-            self.histogram.add(few, max(abs(least), abs(most)))
+            self.histogram.add(subsample, max(abs(least), abs(most)))
 
     def merge(self, other: Observer) -> None:
         """Take in everything that another observer of the same options took in."""

@@ -81,7 +81,7 @@ class Preprocessing:
         self, sample: npt.NDArray[Any], shape: tuple[int, ...], where: str
     ) -> FloatArray:
         """`sample` as float32 of the model's input shape; BadData, beginning with `where`, if it does not fit."""
-        values = _arranged(sample, shape, self.layout)
+        values = _in_layout(sample, shape, self.layout)
         if values is None:
             raise BadData(f"{where}: {_mismatch(sample, shape, self.layout)}")
         if self.input_dtype == "u8":
@@ -123,7 +123,7 @@ def channel_axis(shape: tuple[int, ...]) -> int | None:
     return 3 if shape[3] in (1, 3, 4) and min(shape[1:3]) > 4 else 1
 
 
-def _arranged(
+def _in_layout(
     sample: npt.NDArray[Any], shape: tuple[int, ...], layout: str
 ) -> npt.NDArray[Any] | None:
     """The sample with its axes in the model's order and its shape, or None if it is not of that layout and size."""
@@ -176,7 +176,7 @@ def _mismatch(
         f"the model's input {list(shape)}"
     )
     for other in LAYOUTS:
-        if other != layout and _arranged(sample, shape, other) is not None:
+        if other != layout and _in_layout(sample, shape, other) is not None:
             return f"{problem}; set layout = '{other}' for this input in the config"
     return problem
 

@@ -25,7 +25,9 @@ class Subsampling:
         share = ENOUGH_OF_ALL_SAMPLES // max(samples, 1)
         return cls(max(ENOUGH_OF_ONE_SAMPLE, share))
 
-    def few(self, values: npt.NDArray[Any], sample: int) -> npt.NDArray[Any]:
+    def subsample(
+        self, values: npt.NDArray[Any], sample: int
+    ) -> npt.NDArray[Any]:
         """Rows at equal distances of an image [N,C,H,W] with more than `most` numbers; other arrays unchanged.
 
         Each sample gives other rows in turn, so that all rows count alike: the first and
@@ -33,8 +35,10 @@ class Subsampling:
         """
         return _rows(values, sample, self.most)
 
-    def fewer(self, values: npt.NDArray[Any], sample: int) -> npt.NDArray[Any]:
-        """As `few`, for a value that has little effect."""
+    def coarse_subsample(
+        self, values: npt.NDArray[Any], sample: int
+    ) -> npt.NDArray[Any]:
+        """As `subsample`, for a value that has little effect."""
         return _rows(values, sample, self.most // COARSER)
 
 

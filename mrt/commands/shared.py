@@ -33,7 +33,7 @@ def model_and_program(
 
 def warn_of_another_model(path: Path, program: Proven, sha256: str) -> None:
     """Warn if the program was made from another model than the one given."""
-    made_from = program.program.said_of("model_sha256")
+    made_from = program.program.provenance_of("model_sha256")
     if made_from not in (None, sha256):
         click.echo(
             f"mrt: warning: {path} was made from another model (SHA-256 {made_from})",

@@ -30,7 +30,7 @@ def read_duplicates(program: Program) -> dict[str, list[int]]:
 
     Whether a model has such channels is checked by `add_duplicates`.
     """
-    text = program.said_of(PROVENANCE)
+    text = program.provenance_of(PROVENANCE)
     if text is None:
         return {}
     failure = f"the program's provenance '{PROVENANCE}' cannot be used"

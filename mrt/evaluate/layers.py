@@ -97,7 +97,7 @@ def compare_layers(
 
 
 def _layers(model: ir.Model, program: Proven) -> list[Layer]:
-    """One for every value with a known float twin of as many elements."""
+    """One for every value with a known float counterpart of as many elements."""
     metadata = program.program.metadata
     sizes = {
         value.name: _size(value)

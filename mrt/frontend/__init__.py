@@ -25,7 +25,7 @@ class LoadedModel:
     """A model of opset 20 with known shapes, and where it came from.
 
     `sha256` is the hash of the bytes it was read from, `origin` the front end that read
-    it, and `names` are those by which outputs can be chosen. `outputs_left` has the
+    it, and `names` are those by which outputs can be chosen. `missing_outputs` has the
     requested outputs that the file does not have: a rewritten value may still get such a
     name, so the file's own outputs are kept beside the others then.
     """
@@ -34,7 +34,7 @@ class LoadedModel:
     sha256: str
     origin: Frontend
     names: tuple[str, ...] = ()
-    outputs_left: tuple[str, ...] = ()
+    missing_outputs: tuple[str, ...] = ()
 
     @property
     def notes(self) -> list[str]:
@@ -78,7 +78,7 @@ def load(
     read = onnx.read_onnx(path, shapes, outputs, values)
     sha256 = hashlib.sha256(read.data).hexdigest()
     return LoadedModel(
-        read.model, sha256, "onnx", read.names, read.outputs_left
+        read.model, sha256, "onnx", read.names, read.missing_outputs
     )
 
 
@@ -87,7 +87,11 @@ def _load_mxnet(source: mxnet.Source) -> LoadedModel:
 
     loaded = read_mxnet(source)
     return LoadedModel(
-        loaded.model, loaded.sha256, "mxnet", loaded.names, loaded.outputs_left
+        loaded.model,
+        loaded.sha256,
+        "mxnet",
+        loaded.names,
+        loaded.missing_outputs,
     )
 
 

@@ -106,7 +106,7 @@ class ChannelStatistics:
         if self.elements > MOST_IN_INT32:
             self.counts = self.counts.astype(np.int64, copy=False)
         count_magnitudes(
-            self.counts, rows_of_channels(tensor.few), self.last_bin
+            self.counts, rows_of_channels(tensor.subsample), self.last_bin
         )
 
     def add_moments(self, tensor: ObservedTensor) -> None:
@@ -114,7 +114,7 @@ class ChannelStatistics:
         self.sums += tensor.sums
         self.squares += tensor.squares
         self.samples += 1
-        self.elements += tensor.few.size // tensor.few.shape[1]
+        self.elements += tensor.subsample.size // tensor.subsample.shape[1]
 
     def magnitudes_from(self, centres: Floats) -> Magnitudes:
         """The magnitudes of each channel's numbers, counted from these centres [C]."""

@@ -75,7 +75,7 @@ class FloatStatistics:
         self, index: int, name: str, tensor: ObservedTensor
     ) -> None:
         if name not in self.channels:
-            channels = tensor.few.shape[1]
+            channels = tensor.subsample.shape[1]
             self.channels[name] = (
                 ChannelStatistics.empty(channels),
                 ChannelStatistics.empty(channels),

@@ -16,7 +16,7 @@ from mrt.errors import NotProvable
 
 @dataclass(frozen=True)
 class IntegerCheck:
-    """What was looked at: values by dtype (all integers or truths), instructions, and the inputs' and outputs' dtypes."""
+    """What was looked at: values by dtype (all integers or booleans), instructions, and the inputs' and outputs' dtypes."""
 
     values: Mapping[str, int]
     constants: int
@@ -80,6 +80,6 @@ def check_integers(form: WellFormed) -> IntegerCheck:
 
 
 def _is_integral(value: Attribute) -> bool:
-    """Whether an attribute is an integer, a truth, a word, or several integers."""
+    """Whether an attribute is an integer, a boolean, a word, or several integers."""
     items = value if isinstance(value, tuple) else (value,)
     return all(isinstance(item, int | str) for item in items)

@@ -7,7 +7,7 @@ from html import escape
 
 from mrt.html import document, table
 from mrt.report.outcomes import MEANINGS
-from mrt.report.report import Report, became, by_kind, instructions_of, spelled
+from mrt.report.report import Report, became, by_kind, counted, instructions_of
 
 
 def page(report: Report) -> str:
@@ -41,7 +41,7 @@ def _kinds(report: Report) -> list[list[str]]:
                 (
                     kind.kind,
                     str(kind.count),
-                    spelled(kind.outcomes),
+                    counted(kind.outcomes),
                     instructions,
                 )
             )

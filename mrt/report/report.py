@@ -76,14 +76,14 @@ class Report:
         rows = [
             (
                 f"{item.count} {item.kind}",
-                spelled(item.outcomes),
+                counted(item.outcomes),
                 shortened(item.instructions, 6),
             )
             for item in shown
         ]
         more = f"    and {len(kinds) - len(shown)} more kinds; --report F lists every operator"
         return [
-            f"  {'operators':<14} {len(self.outcomes)} in float: {spelled(dict(counts.most_common()))}",
+            f"  {'operators':<14} {len(self.outcomes)} in float: {counted(dict(counts.most_common()))}",
             *(f"    {line}" for line in _columns(rows)),
             *([more] if len(kinds) > len(shown) else []),
             f"  {'integers only':<14} checked on the file: {self.check.sentence()}",
@@ -140,7 +140,7 @@ class Report:
     def ending(self) -> list[str]:
         """What there is besides, and the statement."""
         others = (
-            [f"Instructions that prepare inputs: {spelled(self.elsewhere)}."]
+            [f"Instructions that prepare inputs: {counted(self.elsewhere)}."]
             if self.elsewhere
             else []
         )
@@ -183,7 +183,7 @@ def became(outcome: OperatorOutcome) -> str:
     """An operator's outcome in a few words, with the values by which it is found in the rewritten model."""
     if not outcome.places:
         return outcome.what
-    kinds = spelled(Counter(item.kind for item in outcome.places))
+    kinds = counted(Counter(item.kind for item in outcome.places))
     if outcome.what == FUSED:
         return f"fused with {outcome.together - 1} more into {kinds} '{shortened(outcome.into)}'"
     return (
@@ -194,7 +194,7 @@ def became(outcome: OperatorOutcome) -> str:
 def instructions_of(outcome: OperatorOutcome) -> str:
     """Those that its place in the model became."""
     if outcome.instructions:
-        return spelled(outcome.instructions)
+        return counted(outcome.instructions)
     return (
         f"none of its own: done with '{outcome.taken_up_by}'"
         if outcome.taken_up_by
@@ -202,7 +202,7 @@ def instructions_of(outcome: OperatorOutcome) -> str:
     )
 
 
-def spelled(counts: Mapping[str, int]) -> str:
+def counted(counts: Mapping[str, int]) -> str:
     """conv2d, 2 rescale."""
     return ", ".join(
         name if count == 1 else f"{count} {name}"
@@ -238,7 +238,7 @@ def _to_json(outcome: OperatorOutcome) -> dict[str, Any]:
     return {
         "name": outcome.operator.name,
         "operator": outcome.operator.kind,
-        "fate": outcome.what,
+        "outcome": outcome.what,
         "into": list(outcome.into),
         "rewritten_as": [item.kind for item in outcome.places],
         "instructions": dict(outcome.instructions),

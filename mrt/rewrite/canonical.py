@@ -2,7 +2,7 @@
 
 All: opset 20, default domain, every shape static, known and of at most 6 dimensions, constants as initializers, no
 duplicate value names, no subgraphs, attributes always written out. Values are float32, except that inputs, and results
-of the operators that GIVE_OTHERS names, may be whole numbers of any integer type (indices, counts) or truths (bool).
+of the operators that GIVE_OTHERS names, may be integers of any integer type (indices, counts) or booleans (bool).
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ CANONICAL_OPERATORS: dict[str, str] = {
     "Slice": "(x, starts[], ends[], axes[], steps[]); steps 1 or more, starts and ends normalised to 0..dimension; "
              "or a whole axis turned round: starts -1, ends -2^63, steps -1",
     "Pad": "(x, pads[], value), mode constant, no pad negative",
-    # truths: of comparisons of floats or of whole numbers; whichever operand is constant stands second
+    # booleans: of comparisons of floats or of integers; whichever operand is constant stands second
     **dict.fromkeys(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or"),
                     "two operands, the first one computed"),
-    "Not": "one computed operand", "Where": "(truths, x, y), at least one of them computed",
-    "Cast": "to float, bool or an integer type", "Mod": "of whole numbers, or of floats by a scalar, fmod 1",
-    # indices: whole numbers
+    "Not": "one computed operand", "Where": "(booleans, x, y), at least one of them computed",
+    "Cast": "to float, bool or an integer type", "Mod": "of integers, or of floats by a scalar, fmod 1",
+    # indices: integers
     "ArgMax": "(x), axis >= 0, select_last_index 0; of equals the first",
     "TopK": "(x, k), axis >= 0, sorted 1; values and indices",
     "Gather": "(x, indices), axis >= 0; at least one of them computed",

@@ -1,4 +1,4 @@
-"""What the inputs that hold whole numbers are for is written on them, for calibration and quantisation to read."""
+"""What the inputs that hold integers are for is written on them, for calibration and quantisation to read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOVES = (MOVEMENT - {"Pad"}) | {"Cast", "Floor", "Clip"}
 
 @dataclass(frozen=True)
 class Use:
-    """A reader, which of its operands the value is, and whether that was cut to a whole number, or clipped, before."""
+    """A reader, which of its operands the value is, and whether that was cut to an integer, or clipped, before."""
 
     node: ir.Node
     place: int
@@ -34,7 +34,7 @@ def note_inputs(model: ir.Model) -> int:
     "-100 99" are the places of an axis of 100, from behind and from the front, "0 99" those that a Clip lets through; of
     the constants it says the least and the greatest.
     An input of floats is one of indices if it does nothing else; one of an integer type if it looks up anything. One
-    of floats that is cut to whole numbers by all that read it is taken for whole: "mrt.compared" says so, if only "0 0".
+    of floats that is cut to integers by all that read it is taken for whole: "mrt.compared" says so, if only "0 0".
     """
     count = 0
     for value in model.graph.inputs:
@@ -59,7 +59,7 @@ def note_inputs(model: ir.Model) -> int:
 
 
 def _uses(value: ir.Value, *, cut: bool, clipped: bool) -> Iterator[Use]:
-    """The readers of a value and of what only moves it, or cuts it to whole numbers."""
+    """The readers of a value and of what only moves it, or cuts it to integers."""
     for use in value.uses():
         node = use.node
         if (
@@ -78,7 +78,7 @@ def _uses(value: ir.Value, *, cut: bool, clipped: bool) -> Iterator[Use]:
 
 
 def _is_of_integer_numbers(use: Use) -> bool:
-    """Whether a reader computes with whole numbers; one that casts them back may want any number cut off."""
+    """Whether a reader computes with integers; one that casts them back may want any number cut off."""
     operand_read = use.node.inputs[use.place]
     return (
         use.cut

@@ -110,7 +110,7 @@ class CalibrationTable:
             )
         if options is not None and self.options.key() != options.key():
             raise BadData(
-                f"the calibration table was made with {_spell(self.options)}, not with {_spell(options)}"
+                f"the calibration table was made with {_described(self.options)}, not with {_described(options)}"
                 "; calibrate again"
             )
 
@@ -213,7 +213,7 @@ def _from_json(content: Any, path: Path) -> CalibrationTable:
     )
     _expect(
         type(content["samples"]) is int and content["samples"] > 0,
-        "samples must be a whole number above 0",
+        "samples must be an integer above 0",
     )
     for key in ("data_sha256", "model_sha256"):
         _expect(isinstance(content[key], str), f"{key} must be text")
@@ -333,7 +333,7 @@ def _read_range(name: str, content: Any) -> MeasuredRange:
 def _read_duplicates(name: str, content: Any) -> tuple[int, ...]:
     _expect(
         are_channels(content),
-        f"the twins of '{name}' must be channels, whole numbers from 0",
+        f"the twins of '{name}' must be channels, integers from 0",
     )
     return tuple(content)
 
@@ -372,7 +372,7 @@ def _object(content: Mapping[str, Sequence[float]]) -> str:
     return "{\n" + ",\n".join(rows) + "\n}" if rows else "{}"
 
 
-def _spell(options: CalibrationOptions) -> str:
+def _described(options: CalibrationOptions) -> str:
     return ", ".join(f"{name} {value}" for name, value in options.key().items())
 
 

@@ -18,7 +18,11 @@ from mrt.calibrate.samples import Sample
 from mrt.calibrate.session import FloatSession
 from mrt.errors import BadData
 from mrt.evaluate.scores import Noise, ranking
-from mrt.tune.margins import Contest, expected_disagreement, is_distribution
+from mrt.tune.margins import (
+    ClassMargins,
+    expected_disagreement,
+    is_distribution,
+)
 
 Outputs = dict[str, npt.NDArray[Any]]
 LEAST_LOSS = (
@@ -78,23 +82,27 @@ class Evaluator:
         self._real = [session.run(sample) for sample in samples]
         self._first = session.names[0]
         self._labels = labels
-        self._contests: list[Contest] = []
+        self._class_margins: list[ClassMargins] = []
         self._margins: list[float] = []
         if classes:
-            self._contests = [self._contest(real) for real in self._real]
-            more = [self._contest(session.run(sample)) for sample in others]
+            self._class_margins = [
+                self._class_margins_of(real) for real in self._real
+            ]
+            more = [
+                self._class_margins_of(session.run(sample)) for sample in others
+            ]
             self._margins = [
-                float(contest.margins[0])
-                for contest in (*self._contests, *more)
+                float(margins_of_sample.margins[0])
+                for margins_of_sample in (*self._class_margins, *more)
             ]
 
-    def _contest(self, real: Outputs) -> Contest:
+    def _class_margins_of(self, real: Outputs) -> ClassMargins:
         output = real[self._first]
         if ranking(output, 2) is None:
             raise BadData(
                 f"output '{self._first}' of shape {list(output.shape)} is no vector of classes: use --target-snr"
             )
-        return Contest.of(output)
+        return ClassMargins.of(output)
 
     def start(self, program: Proven, count: int | None = None) -> Pending:
         """Begin to run a program on the first `count` samples, or on all."""
@@ -124,14 +132,16 @@ class Evaluator:
         ]
         worst = -10 * math.log10(max(ratios)) if max(ratios) > 0 else math.inf
         return Score(
-            worst, self._class_score(outputs) if self._contests else None
+            worst, self._class_score(outputs) if self._class_margins else None
         )
 
     def _class_score(self, outputs: Sequence[Outputs]) -> ClassScore:
         found = [output[self._first].reshape(-1) for output in outputs]
         noises = [
-            contest.noise(item)
-            for contest, item in zip(self._contests, found, strict=True)
+            margins_of_sample.noise(item)
+            for margins_of_sample, item in zip(
+                self._class_margins, found, strict=True
+            )
         ]
         expected = expected_disagreement(
             self._margins,
@@ -139,14 +149,18 @@ class Evaluator:
         )
         best = [int(np.argmax(item)) for item in found]
         same = [
-            int(contest.classes[0]) == winner
-            for contest, winner in zip(self._contests, best, strict=True)
+            int(margins_of_sample.classes[0]) == winner
+            for margins_of_sample, winner in zip(
+                self._class_margins, best, strict=True
+            )
         ]
         drop = 0.0
         if self._labels is not None:
             right = sum(
                 int(c.classes[0]) == label
-                for c, label in zip(self._contests, self._labels, strict=True)
+                for c, label in zip(
+                    self._class_margins, self._labels, strict=True
+                )
             )
             drop = (
                 100
@@ -166,7 +180,7 @@ class Evaluator:
         if self._labels is None:
             return 1.0
         pairs = sorted(
-            zip(self._contests, self._labels, strict=True),
+            zip(self._class_margins, self._labels, strict=True),
             key=lambda pair: float(pair[0].margins[0]),
         )
         close = pairs[: max(1, math.ceil(len(pairs) * LOW_MARGINS))]
@@ -179,7 +193,10 @@ class Evaluator:
     def distance(
         self, left: Sequence[Outputs], right: Sequence[Outputs]
     ) -> float:
-        """The power of the difference between two programs' outputs, in what the judge looks at; for comparison only."""
+        """The power of the difference between two programs' outputs.
+
+        Only outputs that the evaluator compares count; for comparison only.
+        """
         return math.fsum(
             self._apart(real, a, b)
             for real, a, b in zip(
@@ -188,7 +205,7 @@ class Evaluator:
         )
 
     def _apart(self, real: Outputs, left: Outputs, right: Outputs) -> float:
-        if self._contests:
+        if self._class_margins:
             return _class_distance(left[self._first], right[self._first])
         total = 0.0
         for name, exact in real.items():

@@ -29,7 +29,7 @@ def is_distribution(output: npt.NDArray[Any]) -> bool:
 
 
 @dataclass(frozen=True)
-class Contest:
+class ClassMargins:
     """One sample in float: the classes that could win, best first, and by how much the best is ahead of each other."""
 
     classes: npt.NDArray[np.intp]
@@ -38,7 +38,7 @@ class Contest:
     margins: FloatArray
 
     @classmethod
-    def of(cls, output: npt.NDArray[Any]) -> Contest:
+    def of(cls, output: npt.NDArray[Any]) -> ClassMargins:
         """Of a float output, a vector of classes; of equals the lower index is better."""
         flat = output.reshape(-1).astype(np.float64)
         order = np.argsort(-flat, kind="stable")[: CONTENDERS + 1]

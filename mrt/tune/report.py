@@ -1,4 +1,4 @@
-"""What a search bought and what it costs, for people."""
+"""The upgrades that a search chose and what they cost, for people."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def outcome_text(outcome: TuningResult) -> str:
 
 
 def _table(outcome: TuningResult) -> list[str]:
-    if not outcome.bought:
+    if not outcome.upgrades:
         return ["  nothing had to be raised"]
     rows = [("bits", "gain dB", "MACs", "bytes moved", "layer")]
-    for item in outcome.bought:
+    for item in outcome.upgrades:
         candidate, work = item.candidate, item.work
         rows.append(
             (

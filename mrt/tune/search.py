@@ -25,7 +25,7 @@ MOST_LOWERINGS = 16  # candidates tried for lowering, dearest first
 
 
 @dataclass(frozen=True)
-class Bought:
+class Upgrade:
     """One candidate that was raised: what it cost, and its share of the SNR gained."""
 
     candidate: Candidate
@@ -48,12 +48,12 @@ class Price:
 
 @dataclass(frozen=True)
 class TuningResult:
-    """The options found, and what they were bought for."""
+    """The options found, and the upgrades that lead to them."""
 
     target: Target
     samples: int
     options: QuantizeOptions
-    bought: tuple[Bought, ...]
+    upgrades: tuple[Upgrade, ...]
     before: Score
     after: Score
     price_before: Price
@@ -72,7 +72,7 @@ def tune(
     start = make(options)
     before = after = evaluator.score(start)
     price = Price.of(start)
-    bought: list[Bought] = []
+    upgrades: list[Upgrade] = []
     while not target.met(after):
         candidates = find_candidates(model, make(options), options)
         if not candidates:
@@ -106,12 +106,12 @@ def tune(
             after
         ):  # what made no difference on a few samples made one on all
             options, after = everything, best
-        bought += gains(chosen, reached, after)
+        upgrades += gains(chosen, reached, after)
     return TuningResult(
         target,
         len(evaluator.samples),
         options,
-        tuple(bought),
+        tuple(upgrades),
         before,
         after,
         price,
@@ -167,7 +167,7 @@ class Trial:
 
 def gains(
     chosen: Sequence[Measured], before: Score, after: Score
-) -> list[Bought]:
+) -> list[Upgrade]:
     """What all of them gained in the worst output's SNR, each by its share of the noise that they take off."""
     whole = after.worst_snr_db - before.worst_snr_db
     noise = math.fsum(item.noise for item in chosen)
@@ -176,7 +176,7 @@ def gains(
         for item in chosen
     ]
     return [
-        Bought(item.candidate, share, item.work)
+        Upgrade(item.candidate, share, item.work)
         for item, share in zip(chosen, shares, strict=True)
     ]
 

@@ -42,7 +42,7 @@ class Target:
         if self.kind == "snr":
             return score.worst_snr_db >= self.value + SNR_ROOM_DB
         classes = score.classes
-        assert classes is not None, "a judge of classes scores classes"
+        assert classes is not None, "an evaluator of classes scores classes"
         if self.kind == "agreement":
             return (
                 classes.agreement >= self.value

@@ -249,7 +249,7 @@ def test_pictures_that_were_scaled_already_are_refused(
     )
     assert "input 'data'" in sentence and (
         "expected u8 integers" in sentence
-        or "takes whole numbers 0..255" in sentence
+        or "takes integers 0..255" in sentence
     )
     np.savez(tmp_path / "x.npz", data=TEST["data"].transpose(0, 2, 3, 1))
     words = (

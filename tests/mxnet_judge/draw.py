@@ -71,7 +71,7 @@ class Draw:
         return tuple(int(axis) for axis in self.random.permutation(rank))
 
     def data(self, shape: Sequence[int], kind: str = "any") -> np.ndarray:
-        """any: about normal; positive: from 0.25; indices: whole numbers, some fractional or outside of 0..4."""
+        """any: about normal; positive: from 0.25; indices: integers, some fractional or outside of 0..4."""
         normal = self.random.standard_normal(tuple(shape))
         if kind == "any" and self.chance(0.3):
             return normal.astype(np.float32).round(3)
@@ -81,7 +81,7 @@ class Draw:
         return values.astype(np.float32)
 
     def whole(self, shape: Sequence[int], least: int, most: int) -> np.ndarray:
-        """Whole numbers as floats."""
+        """Integers as floats."""
         return self.random.integers(least, most + 1, tuple(shape)).astype(
             np.float32
         )

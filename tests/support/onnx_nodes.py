@@ -139,7 +139,7 @@ class Answer:
     found: Mapping[str, np.ndarray]
 
     def trouble(self, decibels: float) -> str | None:
-        """What is wrong: floats are held to a signal-to-noise ratio, whole numbers and truths to equality."""
+        """What is wrong: floats are held to a signal-to-noise ratio, integers and truths to equality."""
         for name, expected in self.expected.items():
             found = self.found[name]
             if found.shape != expected.shape:

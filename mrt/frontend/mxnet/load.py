@@ -54,14 +54,14 @@ class Source:
 class Loaded:
     """A converted model.
 
-    `sha256` is the hash of its files, `names` are those of its nodes, and `outputs_left`
+    `sha256` is the hash of its files, `names` are those of its nodes, and `missing_outputs`
     are the requested outputs not found in the file.
     """
 
     model: ir.Model
     sha256: str
     names: tuple[str, ...]
-    outputs_left: tuple[str, ...] = ()
+    missing_outputs: tuple[str, ...] = ()
 
 
 def load_mxnet(

@@ -75,14 +75,14 @@ class Read:
     """A model, the bytes whose hash names it, and the names of its values.
 
     The bytes are the file's or, where it keeps weights in other files or has inputs made
-    constants, the SHA-256 of it and of each of those. `outputs_left` has the requested
+    constants, the SHA-256 of it and of each of those. `missing_outputs` has the requested
     outputs that the model does not have.
     """
 
     model: ir.Model
     data: bytes
     names: tuple[str, ...]
-    outputs_left: tuple[str, ...]
+    missing_outputs: tuple[str, ...]
 
 
 def read_onnx(

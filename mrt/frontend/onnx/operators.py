@@ -16,7 +16,7 @@ from mrt.frontend.onnx.ml.operators import DOMAIN as ML_DOMAIN
 from mrt.frontend.onnx.ml.operators import ML_OPERATORS
 from mrt.frontend.onnx.opsets.experimental import EXPERIMENTAL, LEFT
 from mrt.frontend.onnx.opsets.microsoft import DOMAIN as MICROSOFT_DOMAIN
-from mrt.frontend.onnx.opsets.microsoft import OPERANDS, is_spelled
+from mrt.frontend.onnx.opsets.microsoft import OPERANDS, is_decomposable
 from mrt.frontend.onnx.read.functions import COMPOSED
 from mrt.frontend.onnx.refused import reason, reason_of_domain
 from mrt.frontend.onnx.resolve.loop_scan import MOST_STEPS
@@ -212,7 +212,7 @@ def _place(node: ir.Node, index: int) -> str:
 
 def _problems(node: ir.Node, opset: int) -> list[str]:
     """Return why a node is not accepted, most basic reasons first."""
-    if node.domain == MICROSOFT_DOMAIN and is_spelled(ir.to_proto(node)):
+    if node.domain == MICROSOFT_DOMAIN and is_decomposable(ir.to_proto(node)):
         return []
     if node.domain:
         others = _OTHERS.get(node.domain, ())

@@ -1,4 +1,4 @@
-"""Truths that no number can change, and choices that they decide."""
+"""Booleans that no number can change, and choices that they decide."""
 
 from __future__ import annotations
 

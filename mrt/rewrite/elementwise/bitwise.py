@@ -1,4 +1,4 @@
-"""Bits of whole numbers by constant masks and shifts, as sums of rests and products with powers of two."""
+"""Bits of integers by constant masks and shifts, as sums of rests and products with powers of two."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import onnx_ir as ir
 from mrt.graph.patch import Patch
 from mrt.graph.values import constant, first, nodes, operand, string_attribute
 
-MOST_SHIFT = 30  # the machine's whole numbers have 32 bits
+MOST_SHIFT = 30  # the machine's integers have 32 bits
 LARGEST = 2**31 - 1
 
 

@@ -52,7 +52,7 @@ def _limit(
 
 
 def _write_integer(node: ir.Node) -> bool:
-    """Whole numbers: a limit that is missing becomes the least or the greatest of i32, in which they are computed."""
+    """Integers: a limit that is missing becomes the least or the greatest of i32, in which they are computed."""
     limits = [constant(operand(node, index)) for index in (1, 2)]
     kind = (first(node).dtype or ir.DataType.INT64).numpy()
     if len(node.inputs) == 3 and all(

@@ -39,7 +39,7 @@ def lower_div(model: ir.Model) -> int:
 
 
 def _is_cut(node: ir.Node) -> bool:
-    """Whether a reader cares on which side of a whole number the result is."""
+    """Whether a reader cares on which side of an integer the result is."""
     return any(
         use.node.op_type in ROUNDINGS or use.node.op_type == "Cast"
         for use in node.outputs[0].uses()

@@ -19,7 +19,7 @@ def lower_mod(model: ir.Model) -> int:
     """Mod(x, y) of floats -> x - Floor(x / y) * y; with fmod, x - Sign(q) * Floor(Abs(q)) * y for q = x / y.
 
     Applies except where a scalar is the divisor and fmod is set, which has a table of its own. Equal to rounding, where
-    x / y is not too close to a whole number to tell.
+    x / y is not too close to an integer to tell.
     """
     count = 0
     for node in nodes(model, "Mod"):

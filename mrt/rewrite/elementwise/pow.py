@@ -1,4 +1,4 @@
-"""Powers by a tensor of exponents are choices between powers by one, or exponentials; of whole numbers they are products."""
+"""Powers by a tensor of exponents are choices between powers by one, or exponentials; of integers they are products."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GREATEST_INTEGER_EXPONENT = 30  # of 2, in i32
 def lower_pow(model: ir.Model) -> int:
     """Pow(x, [a, b, ..]) -> Where(exponent = b, Pow(x, b), Pow(x, a)); Pow(whole x, 5) -> x * (x * x) * (x * x).
 
-    Pow(x, y) -> Exp(y * Log(x)) where y is computed or has many different numbers. Applies to floats, and to whole numbers
+    Pow(x, y) -> Exp(y * Log(x)) where y is computed or has many different numbers. Applies to floats, and to integers
     by few constant ones from 0 on. Equal to rounding; by Exp for x above 0 alone, and calibration refuses what it meets
     of others, for it is no number.
     """

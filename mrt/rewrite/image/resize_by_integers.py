@@ -1,4 +1,4 @@
-"""Resize that repeats every element a whole number of times is Reshape and Concat."""
+"""Resize that repeats every element an integer of times is Reshape and Concat."""
 
 from __future__ import annotations
 

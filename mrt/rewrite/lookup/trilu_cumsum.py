@@ -28,7 +28,7 @@ LONGEST_SUM = (
 def lower_trilu_cumsum(model: ir.Model) -> int:
     """Trilu(x, k) -> Where(mask, x, 0); CumSum(x, axis) -> MatMul by a triangle; ReverseSequence(x, lengths) -> Gather.
 
-    Applies where shapes, k, the axis and the lengths are constant; CumSum to at most 1024 terms, and of whole numbers
+    Applies where shapes, k, the axis and the lengths are constant; CumSum to at most 1024 terms, and of integers
     is a sum of Pads, each moved twice as far as the one before. Equal, a CumSum of floats up to the order of its sum.
     """
     lower = {"Trilu": _trilu, "CumSum": _cumulate, "ReverseSequence": _reverse}

@@ -1,4 +1,4 @@
-"""A normalisation spelled out in means, differences and roots is one operator, as is a softmax in exponentials."""
+"""A normalization written as means, differences and roots is one operator, as is a softmax in exponentials."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Cell(ABC):
 
     def activate(self, index: int, x: ir.Value) -> ir.Value:
         """One of the direction's activations."""
-        return self.alike(
+        return self.share_range(
             self.direction.activations[index](self.patch, x),
             f"activation{index}",
         )
@@ -77,7 +77,7 @@ class Cell(ABC):
             total = self.patch.add(
                 "Add", total, self.from_state(state, first, stop)
             )
-        return self.alike(total, f"gates{first}")
+        return self.share_range(total, f"gates{first}")
 
     def clipped(self, x: ir.Value) -> ir.Value:
         """What an activation of gates reads."""
@@ -87,7 +87,7 @@ class Cell(ABC):
             self.constant(np.array(end, np.float32), role)
             for end, role in ((-self._clip, "low"), (self._clip, "high"))
         )
-        return self.alike(self.patch.add("Clip", x, *ends), "clipped")
+        return self.share_range(self.patch.add("Clip", x, *ends), "clipped")
 
     def gates(self, value: ir.Value, first: int, stop: int) -> ir.Value:
         """Some of the gates that lie side by side in [batch, gates * hidden]."""
@@ -101,7 +101,7 @@ class Cell(ABC):
             self.constant(np.array([number], np.int64), role)
             for role, number in bounds.items()
         )
-        return self.alike(
+        return self.share_range(
             self.patch.add("Slice", value, *operands), f"gates{first}to{stop}"
         )
 
@@ -114,8 +114,8 @@ class Cell(ABC):
             )
         return self._constants[key]
 
-    def alike(self, value: ir.Value, role: str) -> ir.Value:
-        """Give a value one range with its twins of other steps, so that they share weights and tables as integers."""
+    def share_range(self, value: ir.Value, role: str) -> ir.Value:
+        """Give a value one range with the same value of other steps, so that they share weights and tables."""
         set_shared_range(value, f"{self.patch.base}.{self._name}.{role}")
         return value
 
@@ -148,7 +148,7 @@ class RnnCell(Cell):
         hidden = self.activate(
             0, self.clipped(self.preactivation(x, state.hidden, 0, 1))
         )
-        return State(self.alike(hidden, "hidden"))
+        return State(self.share_range(hidden, "hidden"))
 
 
 class LstmCell(Cell):
@@ -170,11 +170,11 @@ class LstmCell(Cell):
         cell = add("Mul", enter, proposal)
         if state.cell is not None:
             cell = add("Add", add("Mul", forget, state.cell), cell)
-        cell = self.alike(cell, "cell")
+        cell = self.share_range(cell, "cell")
         if self.direction.peepholes is not None:
             leave = self._peeping(total, 1, cell)
         hidden = add("Mul", leave, self.activate(2, cell))
-        return State(self.alike(hidden, "hidden"), cell)
+        return State(self.share_range(hidden, "hidden"), cell)
 
     def _peeping(
         self, total: ir.Value, gate: int, cell: ir.Value | None
@@ -188,7 +188,9 @@ class LstmCell(Cell):
             seen = self.patch.add(
                 "Add", seen, self.patch.add("Mul", cell, factor)
             )
-        return self.activate(0, self.clipped(self.alike(seen, f"gate{gate}")))
+        return self.activate(
+            0, self.clipped(self.share_range(seen, f"gate{gate}"))
+        )
 
 
 class GruCell(Cell):
@@ -215,16 +217,18 @@ class GruCell(Cell):
         update, reset = self.gates(opened, 0, 1), self.gates(opened, 1, 2)
         proposal = self.activate(
             1,
-            self.clipped(self.alike(self._proposal(x, old, reset), "proposal")),
+            self.clipped(
+                self.share_range(self._proposal(x, old, reset), "proposal")
+            ),
         )
-        kept = self.alike(
+        kept = self.share_range(
             add("Sub", self.constant(np.ones((), np.float32), "one"), update),
             "kept",
         )
         new = add("Mul", kept, proposal)
         if old is not None:
             new = add("Add", new, add("Mul", update, old))
-        return State(self.alike(new, "hidden"))
+        return State(self.share_range(new, "hidden"))
 
     def _proposal(
         self, x: ir.Value, old: ir.Value | None, reset: ir.Value

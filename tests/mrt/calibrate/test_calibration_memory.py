@@ -59,10 +59,10 @@ def test_two_thousand_samples_take_no_more_memory_than_two_hundred(
     save = np.savez_compressed if compressed else np.savez
     save(tmp_path / "few.npz", x=values[:200])
     save(tmp_path / "many.npz", x=values)
-    few, many = (
+    subsample, many = (
         peak(tmp_path / "few.npz", observer, 200),
         peak(tmp_path / "many.npz", observer, 2000),
     )
-    assert many < few * ALLOWED_GROWTH, (
-        f"{few} kB for 200 samples, {many} kB for 2000"
+    assert many < subsample * ALLOWED_GROWTH, (
+        f"{subsample} kB for 200 samples, {many} kB for 2000"
     )

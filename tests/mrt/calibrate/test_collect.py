@@ -84,7 +84,7 @@ class Diary:
 
     def see(self, index, sample, name, seen) -> None:
         assert np.array_equal(
-            seen.few, seen.values
+            seen.subsample, seen.values
         )  # small ones are not thinned
         self.seen.setdefault(name, []).append(
             (index, sample["x"].ravel().tolist(), seen.values.ravel().tolist())

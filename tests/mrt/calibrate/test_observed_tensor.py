@@ -54,14 +54,14 @@ def test_what_a_clip_gives_is_as_if_it_were_seen_itself(
     shape, low, high
 ) -> None:
     values = np.random.default_rng(4).standard_normal(shape).astype(np.float32)
-    few = values[:, :, 1::2] if values.ndim == 4 else values
-    found = ClippedTensor(ObservedTensor(values, few), low, high)
+    subsample = values[:, :, 1::2] if values.ndim == 4 else values
+    found = ClippedTensor(ObservedTensor(values, subsample), low, high)
     expected = ObservedTensor(
         np.clip(values, np.float32(low), np.float32(high)),
-        np.clip(few, np.float32(low), np.float32(high)),
+        np.clip(subsample, np.float32(low), np.float32(high)),
     )
     assert np.array_equal(found.values, expected.values)
-    assert np.array_equal(found.few, expected.few)
+    assert np.array_equal(found.subsample, expected.subsample)
     assert found.range == expected.range
     if values.ndim > 1:
         assert np.array_equal(found.ends, expected.ends)

@@ -15,7 +15,7 @@ def test_of_a_large_image_rows_at_equal_distances_are_left_and_others_of_the_nex
 ):
     image = np.arange(2 * 10 * 5).reshape(1, 2, 10, 5)
     left = [
-        Subsampling(40).few(image, sample) for sample in range(4)
+        Subsampling(40).subsample(image, sample) for sample in range(4)
     ]  # every third row: 30 or 40 numbers
     assert left[0][0, :, :, 0].tolist() == [[0, 15, 30, 45], [50, 65, 80, 95]]
     assert left[1][0, :, :, 0].tolist() == [[5, 20, 35], [55, 70, 85]]
@@ -28,7 +28,7 @@ def test_of_a_large_image_rows_at_equal_distances_are_left_and_others_of_the_nex
 def test_one_row_is_left_in_any_case() -> None:
     image = np.arange(2 * 3 * 5).reshape(1, 2, 3, 5)
     assert [
-        Subsampling(1).few(image, sample)[0, :, :, 0].tolist()
+        Subsampling(1).subsample(image, sample)[0, :, :, 0].tolist()
         for sample in (1, 2)
     ] == [[[5], [20]], [[10], [25]]]
 
@@ -36,13 +36,13 @@ def test_one_row_is_left_in_any_case() -> None:
 def test_small_images_and_what_is_no_image_stay_whole() -> None:
     for shape in ((1, 2, 3, 4), (1, 24), (2, 3, 4), (20, 50)):
         values = np.zeros(shape)
-        assert Subsampling(24).few(values, 1) is values
+        assert Subsampling(24).subsample(values, 1) is values
 
 
 def test_of_what_hardly_matters_an_eighth_is_left() -> None:
     image = np.arange(2 * 16 * 5).reshape(1, 2, 16, 5)
-    assert Subsampling(160).few(image, 3) is image
-    assert Subsampling(160).fewer(image, 3)[0, :, :, 0].tolist() == [
+    assert Subsampling(160).subsample(image, 3) is image
+    assert Subsampling(160).coarse_subsample(image, 3)[0, :, :, 0].tolist() == [
         [15, 55],
         [95, 135],
     ]
@@ -71,10 +71,10 @@ def test_of_what_only_a_clip_reads_an_eighth_is_counted_but_all_of_it_for_the_en
         numbers.min(),
         numbers.max(),
     )
-    few = np.stack(
+    subsample = np.stack(
         [image[index % 8 :: 8] for index, image in enumerate(numbers)]
     )
-    assert (few > ranges[inner].hi).sum() == 10  # of 1024, at most 1 %
+    assert (subsample > ranges[inner].hi).sum() == 10  # of 1024, at most 1 %
     assert (numbers > ranges[outer].hi).sum() == 81  # of 8192
 
 
@@ -105,5 +105,7 @@ def test_the_ends_of_a_range_are_those_of_every_number_and_the_rest_is_of_few(
         model_sha256="",
     ).ranges[name]
     assert (found.min, found.max) == (numbers.min(), numbers.max())
-    few = np.stack([image[index % 16] for index, image in enumerate(numbers)])
-    assert (few > found.hi).sum() == 5  # of 512, at most 1 %
+    subsample = np.stack(
+        [image[index % 16] for index, image in enumerate(numbers)]
+    )
+    assert (subsample > found.hi).sum() == 5  # of 512, at most 1 %

@@ -60,7 +60,7 @@ def test_a_symbol_ends_where_it_is_told_and_what_follows_need_not_be_supported(
 ):
     loaded = load(symbol, outputs=names)
     assert run(loaded.model) == expected
-    assert loaded.outputs_left == ()
+    assert loaded.missing_outputs == ()
 
 
 def test_without_the_cut_the_head_is_refused(symbol):
@@ -85,7 +85,7 @@ def test_names_that_a_symbol_lacks_are_left_and_its_own_outputs_stay(
         [*nodes, node("SliceChannel", "halves", [2], num_outputs="2")],
     )
     loaded = load(tmp_path / "m.json", outputs=["act", name])
-    assert loaded.outputs_left == (name,)
+    assert loaded.missing_outputs == (name,)
     assert list(run(loaded.model)) == ["halves_output0", "act"]
 
 

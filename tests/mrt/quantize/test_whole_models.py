@@ -91,7 +91,7 @@ EXACT = {
         [node("ArgMax", "x", "i", axis=1, keepdims=0), node("Cast", "i", "f", to=1), node("Div", "f k", "g"),
          node("Floor", "g", "h"), node("Mul", "h k", "l"), node("Sub", "f l", "y")],
         samples(x=(2, 50, 3)), {"k": f32(7)}),
-    **{f"{op} of whole numbers and {k}": ([node("Cast", "i", "g", to=1), *to_float(op, "g k")],
+    **{f"{op} of integers and {k}": ([node("Cast", "i", "g", to=1), *to_float(op, "g k")],
                                           [{"i": np.arange(-4, 5)}], {"k": f32(k)})
        for op in ("Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Equal") for k in (1.5, 2)},
     "quotients that 1/41 would miss": ([node("Cast", "i", "g", to=1), node("Div", "g k", "h"), node("Floor", "h", "y")],

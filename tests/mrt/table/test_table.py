@@ -72,7 +72,7 @@ def lie(**changes) -> str:
         (lie(twins=[1]), "twins must be an object"),
         (
             lie(twins={"z": [0.5]}),
-            "the twins of 'z' must be channels, whole numbers from 0",
+            "the twins of 'z' must be channels, integers from 0",
         ),
         (lie(twins={"z": [-1]}), "the twins of 'z' must be channels"),
         (lie(twins={"z": [True]}), "the twins of 'z' must be channels"),
@@ -100,8 +100,8 @@ def lie(**changes) -> str:
             lie(samples=None),
             "has the entries ['channel_means', 'data_sha256', 'format', 'model_sha256', 'options'",
         ),
-        (lie(samples=True), "samples must be a whole number above 0"),
-        (lie(samples=0), "samples must be a whole number above 0"),
+        (lie(samples=True), "samples must be an integer above 0"),
+        (lie(samples=0), "samples must be an integer above 0"),
         (lie(model_sha256=7), "model_sha256 must be text"),
         (lie(ranges=[]), "ranges must be an object"),
         (

@@ -5,7 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from mrt.tune.margins import Contest, expected_disagreement, is_distribution
+from mrt.tune.margins import (
+    ClassMargins,
+    expected_disagreement,
+    is_distribution,
+)
 
 TAIL_OF_1 = 0.15865525393145707  # of the normal distribution above 1
 
@@ -42,10 +46,12 @@ def test_one_noisy_sample_does_not_speak_for_the_quiet_ones():
 
 
 def test_a_contest_is_among_the_best_six():
-    contest = Contest.of(np.array([[0.0, 9.0, 5.0, -3.0, 7.0, 1.0, 2.0, -9.0]]))
-    assert contest.classes.tolist() == [1, 4, 2, 6, 5, 0]
-    assert contest.margins.tolist() == [2.0, 4.0, 7.0, 8.0, 9.0]
-    assert contest.noise(
+    margins_of_sample = ClassMargins.of(
+        np.array([[0.0, 9.0, 5.0, -3.0, 7.0, 1.0, 2.0, -9.0]])
+    )
+    assert margins_of_sample.classes.tolist() == [1, 4, 2, 6, 5, 0]
+    assert margins_of_sample.margins.tolist() == [2.0, 4.0, 7.0, 8.0, 9.0]
+    assert margins_of_sample.noise(
         np.array([0.0, 8.0, 5.0, 0, 9.0, 1.0, 2.0, 0])
     ).tolist() == [
         -3.0,
@@ -57,11 +63,11 @@ def test_a_contest_is_among_the_best_six():
 
 
 def test_probabilities_are_compared_as_logarithms_and_tiny_ones_not_at_all():
-    contest = Contest.of(np.array([0.5, 0.4999, 0.0001, 0.0]))
-    assert contest.classes.tolist() == [0, 1]
-    assert contest.noise(np.array([0.25, 0.5, 0.25, 0.0]))[0] == pytest.approx(
-        math.log(0.4999) - math.log(0.5) - math.log(2)
-    )
+    margins_of_sample = ClassMargins.of(np.array([0.5, 0.4999, 0.0001, 0.0]))
+    assert margins_of_sample.classes.tolist() == [0, 1]
+    assert margins_of_sample.noise(np.array([0.25, 0.5, 0.25, 0.0]))[
+        0
+    ] == pytest.approx(math.log(0.4999) - math.log(0.5) - math.log(2))
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ def test_where_nothing_shows_on_the_few_samples_everything_is_raised_rather_than
         Target("snr", 30),
         lambda what, done, total: None,
     )
-    assert outcome.bought == ()
+    assert outcome.upgrades == ()
     assert outcome.options.layers == {
         "x": LayerBits(None, 16),
         "v0": LayerBits(15, None),

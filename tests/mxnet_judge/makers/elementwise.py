@@ -153,7 +153,7 @@ def power_scalar(draw: Draw, name: str) -> Drawn:
 
 
 def _is_int(draw: Draw, number: float) -> object:
-    """How the front end of MXNet says that a whole number was written without a point."""
+    """How the front end of MXNet says that an integer was written without a point."""
     return draw.maybe(isinstance(number, int)) if draw.chance(0.5) else OMIT
 
 

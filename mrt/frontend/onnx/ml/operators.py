@@ -227,7 +227,7 @@ def _support_vectors(s: ProtoPatch, attributes: Attributes) -> None:
 
 ANY = 1 << 16  # operands
 
-# What spells an operator, and how many operands it has at most.
+# The function that decomposes an operator, and the most operands that it has.
 ML_OPERATORS: dict[
     str, tuple[Callable[[ProtoPatch, Attributes], None], int]
 ] = {

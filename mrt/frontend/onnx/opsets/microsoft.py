@@ -1,4 +1,4 @@
-"""Operators that onnxruntime's optimiser writes into a saved model, spelled out in ONNX's own of opset 20."""
+"""Operators that onnxruntime's optimiser writes into a saved model, decomposed into ONNX's own of opset 20."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ _TYPES = {
 }
 
 
-def is_spelled(node: onnx.NodeProto) -> bool:
+def is_decomposable(node: onnx.NodeProto) -> bool:
     """Whether a node of the domain has operands and attributes that are known here."""
     needed, most = OPERANDS.get(node.op_type, (1, 0))
     wanted = [bool(name) for name in node.input[:needed]]

@@ -85,7 +85,7 @@ def read_quantised(model: ir.Model) -> None:
     ]:
         if (
             node.op_type == "Identity"
-        ):  # settled with the QuantizeLinear in front of it
+        ):  # resolved with the QuantizeLinear before it
             continue
         node.domain = ""
         folded = (
@@ -101,7 +101,7 @@ def read_quantised(model: ir.Model) -> None:
             problems.append(f"{name}: {grid}")
             continue
         quantises = quantises or node.op_type == "QuantizeLinear"
-        _settle(node, grid)
+        _resolve(node, grid)
     if problems:
         raise Unsupported(problems)
     if quantises:
@@ -147,7 +147,7 @@ def _kind(node: ir.Node, zero: ir.TensorProtocol | None) -> ir.DataType:
     return ir.DataType.INT32
 
 
-def _settle(node: ir.Node, grid: Grid) -> None:
+def _resolve(node: ir.Node, grid: Grid) -> None:
     operands = node.inputs[1:]
     if node.op_type == "DequantizeLinear":
         _write_reals(node, grid)

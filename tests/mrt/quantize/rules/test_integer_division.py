@@ -1,4 +1,4 @@
-"""Quotients and rests of whole numbers: by hand, for every sign, for divisors known at conversion and computed."""
+"""Quotients and rests of integers: by hand, for every sign, for divisors known at conversion and computed."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Numbers of leaves, counts and places reach what looks them up as the whole numbers that they are, at 8 bits too."""
+"""Numbers of leaves, counts and places reach what looks them up as the integers that they are, at 8 bits too."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""lower_bitwise: single bits of whole numbers by arithmetic, as onnxruntime and numpy have them."""
+"""lower_bitwise: single bits of integers by arithmetic, as onnxruntime and numpy have them."""
 
 import numpy as np
 import onnx
