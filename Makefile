@@ -19,7 +19,7 @@ PLANS ?= 200000
 CROSS_PLANS ?= 3000
 NO_ENGINE := the engine was not built, everything runs on the reference; CVM_REQUIRE_ENGINE=1 make setup shows why
 
-.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sanitize sanitized plans cross-check aarch64 determinism wheels test-mxnet clean
+.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sanitize sanitized plans cross-check aarch64 determinism wheels test-mxnet sizes mutants clean
 
 demo: setup  ## convert a real MXNet checkpoint, measure it, prove it, run it and replay it
 	$(BIN)/python -m benchmarks.demo
@@ -122,6 +122,14 @@ determinism: setup $(TOOLS_STAMP)  ## every back end, compiler, instruction set 
 
 wheels: setup  ## dist/: a wheel for this platform that needs no compiler, and the sources
 	CVM_REQUIRE_ENGINE=1 $(BIN)/python -m build --outdir dist .
+
+sizes: setup  ## how dense the code of each room is
+	$(BIN)/python -m benchmarks.sizes
+
+mutants: setup  ## changes of the code that some test must notice; it changes files while it runs, so commit first; MUTANTS="--sample 100"
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[mutation]'
+	git diff --quiet  # nothing uncommitted may be lost
+	$(BIN)/python -m tests.mutation $(MUTANTS)
 
 clean:
 	rm -rf $(VENV) $(MXNET_VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

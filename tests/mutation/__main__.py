@@ -1,9 +1,11 @@
-"""A sample of mutations, each run against the tests that execute its line: `make mutants MUTANTS="--sample 500"`.
+"""A sample of mutations, each run against tests that execute its line: `make mutants MUTANTS="--sample 500"`.
 
-    python -m tests.mutation --coverage DB [--sample N] [--seed N] [--only TEXT] [--share I/N]
+    python -m tests.mutation [--coverage DB] [--sample N] [--seed N] [--only TEXT] [--tests N]
 
-DB is a coverage database with contexts (pytest --cov-context=test). Survivors are printed with
-their diff. The tree is changed in place while this runs: use a checkout of its own.
+DB is a coverage database with contexts; without one, the tests run once to record it (minutes).
+Survivors are printed with their diff: of the tests that execute a line, at most N are run, so
+run a survivor's whole test folder before you believe it. Files are changed in place and
+restored, so commit first.
 """
 
 from __future__ import annotations
@@ -24,19 +26,46 @@ from tests.mutation.sites import Mutation, sample
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("mrt/quantize", "mrt/rewrite", "mrt/refine", "cvm/plan", "cvm/proof")
-MOST_TESTS = 60  # of those that execute the line
+COVERAGE = ROOT / "build" / "mutants.coverage"
 SECONDS = 120
 
 
-def tests_of(data: CoverageData, mutation: Mutation) -> list[str]:
+def record_coverage() -> None:
+    """Run the tests once and keep which of them execute each line."""
+    COVERAGE.parent.mkdir(exist_ok=True)
+    settings = COVERAGE.with_suffix(".ini")
+    settings.write_text(
+        f"[run]\nsource = {','.join(ROOMS)}\ndata_file = {COVERAGE}\n"
+    )
+    words = [
+        "-q",
+        "-n",
+        "auto",
+        f"--cov-config={settings}",
+        "--cov",
+        "--cov-report=",
+    ]
+    folders = ["tests/mrt", "tests/cvm", "tests/conformance"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        *words,
+        "--cov-context=test",
+        *folders,
+    ]
+    subprocess.run(command, cwd=ROOT, check=True)
+
+
+def tests_of(data: CoverageData, mutation: Mutation, most: int) -> list[str]:
     """Tests that execute the line, or, of a line run at import, tests that use the file."""
     contexts = data.contexts_by_lineno(str(ROOT / mutation.path))
     found = {name for name in contexts.get(mutation.line, ()) if name}
     if not found:
         found = {name for names in contexts.values() for name in names if name}
     names = sorted(name.split("|")[0] for name in found)
-    if len(names) > MOST_TESTS:
-        names = random.Random(mutation.line).sample(names, MOST_TESTS)
+    if len(names) > most:
+        names = random.Random(mutation.line).sample(names, most)
     return names
 
 
@@ -77,25 +106,28 @@ def outcome(mutation: Mutation, names: list[str]) -> tuple[str, str]:
 def main() -> None:
     """Run the sample and print a line for each mutation, then the score."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--coverage", required=True)
+    parser.add_argument("--coverage", type=Path)
+    parser.add_argument("--tests", type=int, default=60)
     parser.add_argument("--sample", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="")
-    parser.add_argument("--share", default="0/1")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    data = CoverageData(options.coverage)
+    if options.coverage is None:
+        record_coverage()
+    data = CoverageData(str(options.coverage or COVERAGE))
     data.read()
     paths = [
         path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))
     ]
     chosen = sample(paths, ROOT, options.sample, options.seed)
-    index, parts = map(int, options.share.split("/"))
     results: list[dict[str, str]] = []
-    for mutation in chosen[index::parts]:
+    for mutation in chosen:
         if options.only not in mutation.path:
             continue
-        verdict, diff = outcome(mutation, tests_of(data, mutation))
+        verdict, diff = outcome(
+            mutation, tests_of(data, mutation, options.tests)
+        )
         print(f"{verdict:12} {mutation}", flush=True)
         if verdict != "killed":
             print(diff, flush=True)

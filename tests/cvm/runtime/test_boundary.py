@@ -277,7 +277,7 @@ def test_an_input_of_bytes_takes_no_fractions() -> None:
     assert given([0.25, 0.5, 1.0], scale=0.25) == [1, 2, 4]
     with pytest.raises(
         BadInput,
-        match=r"^input 'x', sample 0, index \[1\]: value 0.25 is a fraction; this input takes whole",
+        match=r"^input 'x', sample 0, index \[1\]: value 0.25 is a fraction; this input takes integers",
     ):
         given([0.0, 0.25, 1.0])
 
