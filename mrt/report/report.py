@@ -131,11 +131,11 @@ class Report:
     def heading(self) -> str:
         """What the report is about."""
         what = (
-            "as ONNX operators, which MXNet's were read as"
+            "MXNet's, read as ONNX operators"
             if self.origin == "mxnet"
             else "as they were read"
         )
-        return f"{self.model}: what became of its {len(self.outcomes)} float operators, {what}"
+        return f"{self.model}: the outcomes of its {len(self.outcomes)} float operators, {what}"
 
     def ending(self) -> list[str]:
         """What there is besides, and the statement."""
