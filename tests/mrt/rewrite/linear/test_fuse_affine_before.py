@@ -94,3 +94,19 @@ def test_a_shift_stays_before_a_transposed_convolution():
 
 def test_a_value_that_is_read_elsewhere_stays():
     assert apply_pass(fuse_affine_before, _before(outputs="y a")) == 0
+
+
+def test_each_output_of_a_grouped_conv_takes_the_scale_of_its_own_group():
+    """As in ResNeXt: outputs 0 and 1 read input 0, outputs 2 and 3 read input 1."""
+    weights = np.array([1, 2, 4, 8], np.float32).reshape(4, 1, 1, 1)
+    nodes = [
+        node("BatchNormalization", "x g b m v", "a", epsilon=1.0),
+        node("Conv", "a w c", "y", group=2),
+    ]
+    constants = {"w": weights, "c": [0.0, 0.0, 0.0, 0.0], **_PARAMETERS}
+    model = graph_of(nodes, {"x": (1, 2, 5, 5)}, constants, outputs="y")
+    assert apply_pass(fuse_affine_before, model) == 1
+    fused = constant_named(model, "y.weight").reshape(-1).tolist()
+    assert fused == [1.0, 2.0, 3.0, 6.0]  # scales 1, 1, 0.75, 0.75
+    bias = constant_named(model, "y.bias").tolist()
+    assert bias == [0.5, 1.0, -16.0, -32.0]  # shifts 0.5, 0.5, -4, -4
