@@ -230,3 +230,15 @@ def test_hostile_values_are_refused_in_a_short_sentence(
         validate(program)
     assert caught.value.rule == rule
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    "attributes", [{}, {"min": 0}, {"min": 0, "max": 9, "more": 1}]
+)
+def test_an_instruction_has_exactly_the_attributes_of_its_list(attributes):
+    """The file format cannot hold others, but a program made in memory can."""
+    x = Input("x", TensorType("i8", (2,)), -128, 127)
+    clamp = Instruction("clamp", (0,), attributes)
+    program = Program((x,), (), (clamp,), (Output("y", 1),))
+    with pytest.raises(Invalid, match=r"expected min, max .*\[V8\]"):
+        check(program)
