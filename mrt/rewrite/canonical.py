@@ -1,4 +1,4 @@
-"""What `rewrite` promises and `quantize` relies on: the operators left in a float graph, and the form each has.
+"""The contract between `rewrite` and `quantize`: the operators left in a float graph, and the form of each.
 
 All: opset 20, default domain, every shape static, known and of at most 6 dimensions, constants as initializers, no
 duplicate value names, no subgraphs, attributes always written out. Values are float32, except that inputs, and results

@@ -1,4 +1,4 @@
-"""Attributes that a node leaves to their default are written out."""
+"""Writes out the attributes that a node leaves to their defaults."""
 
 from __future__ import annotations
 

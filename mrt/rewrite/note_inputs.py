@@ -1,4 +1,4 @@
-"""What the inputs that hold integers are for is written on them, for calibration and quantisation to read."""
+"""Notes on inputs of integers what they index or are compared with, for calibration and quantization."""
 
 from __future__ import annotations
 

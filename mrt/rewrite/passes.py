@@ -1,4 +1,4 @@
-"""Float graph to simpler float graph; each pass keeps the meaning."""
+"""The passes in order, and the driver that repeats them until nothing changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Booleans that no number can change, and choices that they decide."""
+"""Folds booleans that hold for every input, and the Where nodes that they decide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes whose operands are all known are computed now. Only exactly rounded operators, so every machine folds alike."""
+"""Folds nodes whose operands are constants. Only exactly rounded operators, so every machine folds alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions and sums of known numbers are computed now, in decimal and exactly: the same on every machine, as a libm is not."""
+"""Folds functions and sums of constants, in decimal and exactly: the same on every machine, unlike a libm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A product with zeros is zeros."""
+"""Folds products with a constant of zeros to zeros."""
 
 from __future__ import annotations
 

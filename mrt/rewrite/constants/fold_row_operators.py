@@ -1,4 +1,4 @@
-"""Products of matrices, running sums, softmax and layer norms of known numbers, computed now and alike on every machine."""
+"""Folds MatMul, Gemm, CumSum, Softmax and LayerNormalization of constants, the same on every machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constant nodes become initializers."""
+"""Turns Constant nodes into initializers."""
 
 from __future__ import annotations
 

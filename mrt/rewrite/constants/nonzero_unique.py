@@ -1,4 +1,4 @@
-"""NonZero and Unique of known numbers are computed now: the shapes of their results hang on the values."""
+"""Folds NonZero and Unique of constants, since the shapes of their results depend on the values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sum, Mean, Max, Min, Add, Sub, Mul, Div have two operands, a constant one second."""
+"""Canonicalizes Sum, Mean, Max, Min, Add, Sub, Mul and Div to two operands, a constant one second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bits of integers by constant masks and shifts, as sums of rests and products with powers of two."""
+"""Lowers bitwise operators with constant masks and shifts to sums of remainders and products with powers of two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clip has two limits, and is a Relu where it can be."""
+"""Canonicalizes Clip to two bounds, and to Relu where it equals one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparisons and logic have their constant second; Xor is made of And, Or and Not."""
+"""Canonicalizes comparisons and logic: the constant second, Xor as And, Or and Not."""
 
 from __future__ import annotations
 

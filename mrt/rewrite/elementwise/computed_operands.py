@@ -1,4 +1,4 @@
-"""Operands that canonical operators hold as constants are operators of their own where they are computed."""
+"""Lowers computed operands that canonical operators hold as constants to operators of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Division by a constant becomes multiplication."""
+"""Lowers division by a constant to multiplication."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LeakyRelu and PRelu in terms of Relu."""
+"""Lowers LeakyRelu and PRelu to Relu."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rest of a division of floats is what the whole quotient leaves."""
+"""Lowers the remainder of a float division to x - trunc(x / y) * y."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Powers by a tensor of exponents are choices between powers by one, or exponentials; of integers they are products."""
+"""Lowers Pow by a tensor of exponents to choices between powers by one, exponentials, or integer products."""
 
 from __future__ import annotations
 

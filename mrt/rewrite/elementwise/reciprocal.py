@@ -1,4 +1,4 @@
-"""A product with a reciprocal is a quotient; powers that have an operator of their own become it."""
+"""Canonicalizes a product with a reciprocal to a quotient, and powers to the operators that equal them."""
 
 from __future__ import annotations
 

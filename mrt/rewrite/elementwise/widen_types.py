@@ -1,4 +1,4 @@
-"""Operators on narrow integer types that onnxruntime or the rules have for wider ones alone."""
+"""Widens narrow integer types where onnxruntime or the rules support only wider ones."""
 
 from __future__ import annotations
 

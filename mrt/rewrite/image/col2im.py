@@ -1,4 +1,4 @@
-"""Columns put back into an image, added where they overlap, are a transposed convolution by ones."""
+"""Lowers Col2Im, which adds overlapping columns into an image, to a ConvTranspose by ones."""
 
 from __future__ import annotations
 

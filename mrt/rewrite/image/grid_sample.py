@@ -1,4 +1,4 @@
-"""GridSample is a product with known shares of pixels where the grid is constant, and lookups of neighbours where it is not."""
+"""Lowers GridSample to a product with constant shares of pixels, or to lookups where the grid is computed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resize by any factors: nearest is a lookup, linear and cubic are what the machine interpolates, else products with matrices.
+"""Lowers Resize by any factors: nearest to a lookup, linear and cubic to the machine's own or to matrix products.
 
 Coordinates are rounded where onnxruntime rounds them, so that halfway between two neighbours it is the same one.
 """

@@ -1,4 +1,4 @@
-"""Resize that repeats every element an integer of times is Reshape and Concat."""
+"""Lowers Resize that repeats every element an integral number of times to Reshape and Concat."""
 
 from __future__ import annotations
 

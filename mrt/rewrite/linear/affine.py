@@ -1,4 +1,4 @@
-"""What Mul, Add and BatchNormalization by constants have in common: y = x * scale + shift, one pair per channel."""
+"""The common form of Mul, Add and BatchNormalization by constants: y = x * scale + shift, one pair per channel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions and pools of one spatial dimension are those of two with a width of 1."""
+"""Lowers convolutions and pools of one spatial axis to those of two with a width of 1."""
 
 from __future__ import annotations
 

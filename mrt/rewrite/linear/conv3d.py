@@ -1,4 +1,4 @@
-"""Convolutions and pools of three spatial axes are those of two, depth being folded into the batch and the channels."""
+"""Lowers convolutions and pools of three spatial axes to those of two: depth moves into batch and channels."""
 
 from __future__ import annotations
 

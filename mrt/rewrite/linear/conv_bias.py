@@ -1,4 +1,4 @@
-"""Every convolution has a bias."""
+"""Adds a bias of zeros to every convolution without one."""
 
 from __future__ import annotations
 

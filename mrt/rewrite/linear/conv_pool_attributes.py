@@ -1,4 +1,4 @@
-"""Convolutions and pools say their kernel, strides, dilations and pads; no auto_pad, no output_shape."""
+"""Writes out kernel, strides, dilations and pads of convolutions and pools; resolves auto_pad and output_shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A dilated transposed convolution is a plain one whose kernel has zeros between its taps."""
+"""Lowers a dilated ConvTranspose to a plain one with zeros between the taps of its kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Einsum is sums, transpositions and one product of matrices for each operand after the first."""
+"""Lowers Einsum to sums, transposes and one matrix product for each operand after the first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A convolution of channels that were turned round (BGR for RGB) is one whose weights are turned round."""
+"""Folds reversed channels (BGR for RGB) into the weights of the convolution that reads them."""
 
 from __future__ import annotations
 

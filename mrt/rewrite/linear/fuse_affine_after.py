@@ -1,4 +1,4 @@
-"""A sum of products swallows the BatchNormalization, Mul or Add behind it."""
+"""Fuses a BatchNormalization, Mul or Add into the sum of products before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sum of products swallows the BatchNormalization, Mul or Add in front of it."""
+"""Fuses a BatchNormalization, Mul or Add into the sum of products after it."""
 
 from __future__ import annotations
 

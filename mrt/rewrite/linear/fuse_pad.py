@@ -1,4 +1,4 @@
-"""A Pad of zeros in front of a convolution is padding of the convolution."""
+"""Fuses a Pad of zeros into the convolution after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every Gemm becomes x @ W.T + b with W[N, K] and b[N] constant."""
+"""Canonicalizes every Gemm to x @ W.T + b with constant W[N, K] and b[N]."""
 
 from __future__ import annotations
 

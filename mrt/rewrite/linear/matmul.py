@@ -1,4 +1,4 @@
-"""MatMul by a constant matrix becomes Gemm."""
+"""Lowers MatMul by a constant matrix to Gemm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ArgMax, TopK and lookups count their axis from the front; ArgMin and the last of equals are an ArgMax."""
+"""Canonicalizes ArgMax, TopK and lookups to an axis counted from the front; ArgMin and the last of equals to ArgMax."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gather by constant indices is Slice, or a Concat of Slices."""
+"""Lowers Gather by constant indices to Slice, or to a Concat of Slices."""
 
 from __future__ import annotations
 

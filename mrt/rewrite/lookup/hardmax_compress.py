@@ -1,4 +1,4 @@
-"""Hardmax, Compress, CastLike and CenterCropPad, as the plain operators that they stand for."""
+"""Lowers Hardmax, Compress, CastLike and CenterCropPad to plain operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ONNX's NonMaxSuppression, whose rows nobody knows before it runs, becomes one of a fixed number of rows."""
+"""Lowers ONNX's NonMaxSuppression, whose rows are unknown before it runs, to one of a fixed number of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OneHot, GatherND and what writes by constant indices, as comparisons and plain lookups."""
+"""Lowers OneHot, GatherND and scattering by constant indices to comparisons and plain lookups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model looks up for rows without a box is 0, as a score that nothing has: -1 alone would mean the last element."""
+"""Makes Gather return 0 for the index -1 of padded NMS rows, in place of the last element."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trilu is a choice by a constant mask, CumSum a product with a triangle of ones, ReverseSequence a lookup."""
+"""Lowers Trilu to a choice by a constant mask, CumSum to a product with a triangle of ones, ReverseSequence to a lookup."""
 
 from __future__ import annotations
 

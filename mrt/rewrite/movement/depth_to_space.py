@@ -1,4 +1,4 @@
-"""DepthToSpace and SpaceToDepth are Reshape, Transpose, Reshape."""
+"""Lowers DepthToSpace and SpaceToDepth to Reshape, Transpose, Reshape."""
 
 from __future__ import annotations
 

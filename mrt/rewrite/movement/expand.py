@@ -1,4 +1,4 @@
-"""Copies of a value along its axes are a Concat of it with itself."""
+"""Lowers copies of a value along its axes to a Concat of it with itself."""
 
 from __future__ import annotations
 

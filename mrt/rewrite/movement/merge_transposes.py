@@ -1,4 +1,4 @@
-"""Two transposes, one behind the other, are one."""
+"""Merges two Transposes in a row."""
 
 from __future__ import annotations
 

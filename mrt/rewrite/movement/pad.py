@@ -1,4 +1,4 @@
-"""Pad has (x, pads for every axis, value), and takes nothing away."""
+"""Canonicalizes Pad to (x, pads of every axis, value); negative pads become a Slice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Padding with what is there: edge, reflect and wrap are lookups by constant indices."""
+"""Lowers Pad in the modes edge, reflect and wrap to lookups by constant indices."""
 
 from __future__ import annotations
 

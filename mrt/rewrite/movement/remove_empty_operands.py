@@ -1,4 +1,4 @@
-"""What has no elements adds nothing to a Concat."""
+"""Removes operands without elements from Concat."""
 
 from __future__ import annotations
 

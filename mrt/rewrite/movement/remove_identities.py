@@ -1,4 +1,4 @@
-"""Nodes that hand their operand on unchanged disappear."""
+"""Removes nodes that return their operand unchanged."""
 
 from __future__ import annotations
 

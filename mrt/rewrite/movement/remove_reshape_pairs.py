@@ -1,4 +1,4 @@
-"""A function of each row, or of each element, between a Reshape and its undoing needs neither."""
+"""Removes a Reshape and its inverse around a function of each row or element."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every node that only regroups elements becomes one Reshape with its whole shape written out."""
+"""Canonicalizes every node that only regroups elements to one Reshape with a constant shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Split is one Slice for each piece."""
+"""Lowers Split to one Slice for each output."""
 
 from __future__ import annotations
 

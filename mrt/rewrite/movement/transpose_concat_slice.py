@@ -1,4 +1,4 @@
-"""Transpose, Concat and Slice say every axis, counted from the front."""
+"""Canonicalizes Transpose, Concat and Slice to all axes, counted from the front."""
 
 from __future__ import annotations
 

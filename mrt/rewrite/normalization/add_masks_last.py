@@ -1,4 +1,4 @@
-"""A mask of a model's own and a constant one that shuts entries out are not added to each other: the sum has no fine steps."""
+"""Adds a computed mask and a constant mask to the logits one after the other: their sum would have coarse steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A BatchNormalization that nothing could swallow."""
+"""Lowers a BatchNormalization that no fusion has taken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A normalization written as means, differences and roots is one operator, as is a softmax in exponentials."""
+"""Fuses a normalization written as means, differences and roots, or a softmax written as exponentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A normalisation swallows the Mul or Add of constants behind it."""
+"""Fuses a Mul or Add of constants into the normalization before it."""
 
 from __future__ import annotations
 

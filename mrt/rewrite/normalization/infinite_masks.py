@@ -1,4 +1,4 @@
-"""A minus infinity that shuts entries out of a Softmax becomes a number that does the same."""
+"""Replaces minus infinity in the mask of a Softmax by a finite number of the same effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that a mask leaves nothing, which Attention gives as 0: found by a mask's finite number in the place of its infinity."""
+"""Rewrites the zeros that Attention returns for fully masked rows: finite masks mark the rows."""
 
 from __future__ import annotations
 

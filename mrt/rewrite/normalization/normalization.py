@@ -1,4 +1,4 @@
-"""Every operator that normalises takes the form of one of two, with constant scale and shift; norms become quotients."""
+"""Canonicalizes normalizations to one of two operators with constant scale and shift, and norms to quotients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every kind of normalisation becomes: (x - mean) / sqrt(variance + epsilon) over some axes, as one operator."""
+"""The common form of normalizations: (x - mean) / sqrt(variance + epsilon) over some axes, as one operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Softmax and LogSoftmax work on the last axis."""
+"""Canonicalizes Softmax and LogSoftmax to the last axis."""
 
 from __future__ import annotations
 

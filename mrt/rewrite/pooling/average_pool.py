@@ -1,4 +1,4 @@
-"""An AveragePool that divides by the same number everywhere is a depthwise convolution."""
+"""Lowers an AveragePool with a constant divisor to a depthwise convolution."""
 
 from __future__ import annotations
 

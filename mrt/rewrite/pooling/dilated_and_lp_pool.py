@@ -1,4 +1,4 @@
-"""Pools that the machine has no window for: dilated ones, and those of powers (LpPool)."""
+"""Lowers dilated pools and LpPool, for which the machine has no window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GlobalAveragePool and GlobalMaxPool are reductions."""
+"""Lowers GlobalAveragePool and GlobalMaxPool to reductions."""
 
 from __future__ import annotations
 

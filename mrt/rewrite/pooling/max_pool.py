@@ -1,4 +1,4 @@
-"""A MaxPool that rounds its size up is one with more padding at the end."""
+"""Lowers a MaxPool with ceil_mode to one with more padding at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MaxUnpool puts numbers back to where a MaxPool found its greatest: a choice in each window, or a known scattering."""
+"""Lowers MaxUnpool to a choice in each window, or to a scattering by constant indices."""
 
 from __future__ import annotations
 

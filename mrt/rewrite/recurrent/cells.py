@@ -1,4 +1,4 @@
-"""One step of an LSTM, GRU or RNN in Gemm, Add, Mul and the activations. Steps share their weights and their ranges."""
+"""One step of an LSTM, GRU or RNN as Gemm, Add, Mul and activations; steps share weights and ranges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN over a known number of steps are that many copies of their cell."""
+"""Unrolls LSTM, GRU and RNN of a known number of steps into copies of their cell."""
 
 from __future__ import annotations
 

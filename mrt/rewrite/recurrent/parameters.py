@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN nodes read whole: parameters by direction, activations, states; or why a node cannot be unrolled."""
+"""The parameters of an LSTM, GRU or RNN node by direction, or the reason why it cannot be unrolled."""
 
 from __future__ import annotations
 

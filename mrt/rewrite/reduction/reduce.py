@@ -1,4 +1,4 @@
-"""Reductions name their axes and keep them; means and norms become sums."""
+"""Canonicalizes reductions to constant axes with keepdims, and means and norms to sums."""
 
 from __future__ import annotations
 

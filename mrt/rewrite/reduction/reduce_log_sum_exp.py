@@ -1,4 +1,4 @@
-"""The logarithm of a sum of exponentials, by LogSoftmax."""
+"""Lowers ReduceLogSumExp to LogSoftmax."""
 
 from __future__ import annotations
 

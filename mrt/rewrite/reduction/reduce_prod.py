@@ -1,4 +1,4 @@
-"""A product along axes is a tree of products of halves."""
+"""Lowers ReduceProd to a tree of products of halves."""
 
 from __future__ import annotations
 

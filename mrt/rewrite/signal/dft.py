@@ -1,4 +1,4 @@
-"""Fourier transforms of known lengths are products with matrices of cosines; short ones along a signal are convolutions."""
+"""Lowers Fourier transforms of known lengths to matrix products, short ones along a signal to convolutions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The windows and the filters of spectra, which depend on nothing that a program is given."""
+"""Folds window functions and mel filters, which depend on no input."""
 
 from __future__ import annotations
 
