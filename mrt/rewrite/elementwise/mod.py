@@ -1,4 +1,4 @@
-"""Lowers the remainder of a float division to x - trunc(x / y) * y."""
+"""Lowers the remainder of a float division to x - floor(x / y) * y, or with fmod to the truncated quotient."""
 
 from __future__ import annotations
 

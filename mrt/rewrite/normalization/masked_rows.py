@@ -1,4 +1,4 @@
-"""Rewrites the zeros that Attention returns for fully masked rows: finite masks mark the rows."""
+"""Replaces minus infinity by a finite number in the masks by which fully masked rows of Attention are found."""
 
 from __future__ import annotations
 
