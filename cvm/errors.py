@@ -31,6 +31,16 @@ class BadInput(CvmError):
     """An input array or option does not suit the program."""
 
 
+def printable(text: str) -> str:
+    """One line for a terminal, whatever names it holds: what ends a line, moves a cursor or hides a character is escaped."""
+    return "".join(
+        c
+        if c.isprintable()
+        else c.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for c in text
+    )
+
+
 def brief(value: object) -> str:
     """Text from a hostile program, cut to a bearable length."""
     try:

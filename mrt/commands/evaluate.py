@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from mrt.commands.options import MODEL_OPTIONS, PATH, examples, shared_options
+from mrt.commands.output import say, say_json
 from mrt.commands.shared import (
     model_and_program,
     progress_bars,
@@ -85,11 +85,10 @@ def evaluate(
             progress,
             threads=threads,
         )
-    click.echo(
-        json.dumps(report.to_json(), indent=2)
-        if as_json
-        else _report_text(report)
-    )
+    if as_json:
+        say_json(report.to_json())
+    else:
+        say(_report_lines(report))
     misses = [
         miss for gate in limits if (miss := gate.missed(report)) is not None
     ]
@@ -172,17 +171,15 @@ def compare(
             progress,
         )
     if as_json:
-        click.echo(
-            json.dumps(layers_report.to_json(layers, len(samples)), indent=2)
-        )
+        say_json(layers_report.to_json(layers, len(samples)))
     else:
-        click.echo(layers_report.table(layers, worst))
+        say(layers_report.table(layers, worst))
     if html is not None:
         write_all({html: text_writer(page(layers, program.name, len(samples)))})
-        click.echo(f"wrote {html}", err=as_json)
+        say([f"wrote {html}"], err=as_json)
 
 
-def _report_text(report: Report) -> str:
+def _report_lines(report: Report) -> list[str]:
     def percent(fraction: float | None) -> str:
         return "-" if fraction is None else f"{100 * fraction:.2f} %"
 
@@ -213,4 +210,4 @@ def _report_text(report: Report) -> str:
         lines.append(
             f"  signal to noise of '{name}': {'no difference' if decibels is None else f'{decibels:.1f} dB'}"
         )
-    return "\n".join(lines)
+    return lines
