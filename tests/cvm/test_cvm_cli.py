@@ -398,7 +398,7 @@ def test_outputs_replace_files_and_follow_links(here: Path) -> None:
     assert (here / "link.json").is_symlink()
     assert (
         json.loads((here / "real.json").read_text())["format"]
-        == "cvm-receipt-1"
+        == "cvm-receipt-2"
     )
 
 
