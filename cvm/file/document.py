@@ -1,16 +1,30 @@
-"""The JSON of receipts and traces: one text for one content when written, strict and bounded when read."""
+"""The JSON of receipts and traces: one text for one content when written, strict and bounded when read.
+
+There is no general decoder: `Reader` gives only what its caller names, so that nothing unasked for is ever built, and a file
+takes little more memory than it has bytes.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from cvm.errors import BadInput, brief
+from cvm.program.limits import MAX_OUTPUTS
 
 MAX_BYTES = 2**28
+MAX_TEXT_BYTES = 2**12  # in the file; a name's 256 bytes may all be escaped
+KEYS = f"must have texts of at most {MAX_TEXT_BYTES} bytes as keys"
+_SPACE = re.compile(rb"[ \t\n\r]*")
+_TEXT = re.compile(rb'"[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*"')
+_COUNT = re.compile(rb"(?:0|[1-9][0-9]{0,99})(?![0-9.eE])")
 _HEX_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+_FORMAT = re.compile(rb'"format"\s*:\s*"(cvm-[^"\\]{0,99})"')
+
+Read = Callable[[str], Any]
+"""Reads one value; the text is where it stands, for messages."""
 
 
 def dump(content: Any) -> str:
@@ -38,121 +52,160 @@ def dump_compact(content: Any) -> bytes:
     ).encode()
 
 
-def parse(data: bytes, name: str) -> Any:
-    """JSON of objects, lists, strings and integers; no duplicate keys, floats or deep nesting. BadInput otherwise."""
-    if len(data) > MAX_BYTES:
-        raise BadInput(
-            f"{name}: {len(data)} bytes; at most {MAX_BYTES} are read"
+class Reader:
+    """Reads one file from left to right; BadInput names the file, and the place in it, of whatever is not expected."""
+
+    __slots__ = ("_at", "_data", "_name")
+
+    def __init__(self, data: bytes, name: str) -> None:
+        self._data, self._name, self._at = data, name, 0
+        if len(data) > MAX_BYTES:
+            raise BadInput(
+                f"{name}: {len(data)} bytes; at most {MAX_BYTES} are read"
+            )
+
+    def document(
+        self,
+        formats: Sequence[str],
+        required: Mapping[str, Read],
+        optional: Mapping[str, Read],
+    ) -> dict[str, Any]:
+        """The object that the file is, with a `format` among these and exactly these other keys."""
+
+        def read_format(where: str) -> str:
+            found = self._text(where, "must be a text")
+            self._require_format(found, formats)
+            return found
+
+        stated = _FORMAT.search(self._data)
+        if stated:  # first: the rest would only tell how another kind differs
+            self._require_format(stated[1].decode("utf-8", "replace"), formats)
+        found = self.fields("", {"format": read_format, **required}, optional)
+        if self._skip_space() != len(self._data):
+            raise self._broken("something follows the object")
+        return found
+
+    def fields(
+        self,
+        where: str,
+        required: Mapping[str, Read],
+        optional: Mapping[str, Read],
+    ) -> dict[str, Any]:
+        """An object with exactly these keys."""
+        found: dict[str, Any] = {}
+        for key in self._keys(where):
+            read = required.get(key) or optional.get(key)
+            if read is None:
+                raise self.fault(where, f"has the unknown key {brief(key)}")
+            found[key] = read(f"{where}.{key}" if where else key)
+        for key in required:
+            if key not in found:
+                raise self.fault(where, f"lacks '{key}'")
+        return found
+
+    def digests_by_name(self, where: str) -> dict[str, bytes]:
+        """An object from names to digests."""
+        found: dict[str, bytes] = {}
+        for key in self._keys(where):
+            if len(found) == MAX_OUTPUTS:
+                raise self.fault(where, f"has more than {MAX_OUTPUTS} names")
+            found[key] = self.digest(f"{where}[{key!r}]")
+        return found
+
+    def items(self, where: str, read: Read) -> list[Any]:
+        """A list of what `read` gives."""
+        if not self._take(b"["):
+            raise self.fault(where, "must be a list")
+        found: list[Any] = []
+        if self._take(b"]"):
+            return found
+        while True:
+            found.append(read(f"{where}[{len(found)}]"))
+            if self._take(b"]"):
+                return found
+            self._require(b",", "',' or ']'")
+
+    def digest(self, where: str) -> bytes:
+        """A SHA-256 as 64 lower-case hexadecimal digits."""
+        rule = "must be 64 lower-case hexadecimal digits"
+        text = self._text(where, rule)
+        if not _HEX_DIGEST.match(text):
+            raise self.fault(where, rule)
+        return bytes.fromhex(text)
+
+    def count(self, where: str) -> int:
+        """An integer >= 0."""
+        found = _COUNT.match(self._data, self._skip_space())
+        if not found:
+            rule = (
+                "must be an integer that is not negative, of at most 100 digits"
+            )
+            raise self.fault(where, rule)
+        self._at = found.end()
+        return int(found[0])
+
+    def fault(self, where: str, rule: str) -> BadInput:
+        """The error to raise: which part of which file breaks which rule."""
+        return BadInput(f"{self._name}: {where}{' ' if where else ''}{rule}")
+
+    def _keys(self, where: str) -> Iterator[str]:
+        """The keys of an object; whoever takes one reads its value before the next."""
+        if not self._take(b"{"):
+            raise self.fault(where, "must be an object")
+        seen: set[str] = set()
+        if self._take(b"}"):
+            return
+        while True:
+            key = self._text(where, KEYS)
+            if key in seen:
+                raise self._broken("an object has the same key twice")
+            seen.add(key)
+            self._require(b":", "':'")
+            yield key
+            if self._take(b"}"):
+                return
+            self._require(b",", "',' or '}'")
+
+    def _text(self, where: str, rule: str) -> str:
+        start = self._skip_space()
+        found = _TEXT.match(self._data, start, start + MAX_TEXT_BYTES)
+        if not found:
+            raise self.fault(where, rule)
+        token = found[0]
+        self._at = found.end()
+        try:
+            return (
+                str(json.loads(token))
+                if b"\\" in token
+                else token[1:-1].decode()
+            )
+        except ValueError as problem:
+            raise self._broken(str(problem)) from None
+
+    def _require_format(self, found: str, formats: Sequence[str]) -> None:
+        if found not in formats:
+            expected = " or ".join(map(repr, formats))
+            raise self.fault(
+                "format", f"is {brief(found)}; expected {expected}"
+            )
+
+    def _skip_space(self) -> int:
+        space = _SPACE.match(self._data, self._at)
+        assert space is not None
+        self._at = space.end()
+        return self._at
+
+    def _take(self, byte: bytes) -> bool:
+        if not self._data.startswith(byte, self._skip_space()):
+            return False
+        self._at += 1
+        return True
+
+    def _require(self, byte: bytes, expected: str) -> None:
+        if not self._take(byte):
+            raise self._broken(f"expected {expected}")
+
+    def _broken(self, problem: str) -> BadInput:
+        return BadInput(
+            f"{self._name}: not the JSON of a receipt or trace: byte {self._at}: {problem}"
         )
-    try:
-        return json.loads(
-            data.decode("utf-8"),
-            object_pairs_hook=_without_duplicates,
-            parse_float=_refuse_number,
-            parse_constant=_refuse_number,
-        )
-    except (ValueError, RecursionError) as problem:
-        reason = (
-            "nested too deeply"
-            if isinstance(problem, RecursionError)
-            else str(problem)
-        )
-        raise BadInput(
-            f"{name}: not the JSON of a receipt or trace: {reason}"
-        ) from None
-
-
-def _without_duplicates(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) != len(pairs):
-        raise ValueError("an object has the same key twice")
-    return content
-
-
-def _refuse_number(text: str) -> NoReturn:
-    raise ValueError(f"{text[:20]} is not an integer")
-
-
-def expect(holds: bool, name: str, where: str, rule: str) -> None:
-    """BadInput saying which part of which file breaks which rule."""
-    if not holds:
-        raise BadInput(f"{name}: {where}{' ' if where else ''}{rule}")
-
-
-def parse_as(
-    kinds: Sequence[str],
-    data: bytes,
-    name: str,
-    *,
-    required: Sequence[str],
-    optional: Sequence[str] = (),
-) -> dict[str, Any]:
-    """The object of a file whose `format` is one of these, with exactly these other keys."""
-    content = parse(data, name)
-    if (
-        isinstance(content, dict) and "format" in content
-    ):  # first: the rest would only say how another kind differs
-        expect(
-            content["format"] in kinds,
-            name,
-            "format",
-            f"is {brief(content['format'])}; expected {' or '.join(map(repr, kinds))}",
-        )
-    return fields(
-        content, name, "", required=("format", *required), optional=optional
-    )
-
-
-def fields(
-    content: Any,
-    name: str,
-    where: str,
-    *,
-    required: Sequence[str],
-    optional: Sequence[str] = (),
-) -> dict[str, Any]:
-    """An object with exactly these keys."""
-    expect(isinstance(content, dict), name, where, "must be an object")
-    for key in required:
-        expect(key in content, name, where, f"lacks '{key}'")
-    for key in content:
-        expect(
-            key in required or key in optional,
-            name,
-            where,
-            f"has the unknown key {key!r}",
-        )
-    return dict(content)
-
-
-def items(content: Any, name: str, where: str) -> list[Any]:
-    """A list."""
-    expect(isinstance(content, list), name, where, "must be a list")
-    return list(content)
-
-
-def digest(content: Any, name: str, where: str) -> bytes:
-    """A SHA-256 as 64 lower-case hexadecimal digits."""
-    holds = isinstance(content, str) and _HEX_DIGEST.match(content) is not None
-    expect(holds, name, where, "must be 64 lower-case hexadecimal digits")
-    return bytes.fromhex(content)
-
-
-def count(content: Any, name: str, where: str) -> int:
-    """An integer >= 0."""
-    holds = (
-        isinstance(content, int)
-        and not isinstance(content, bool)
-        and content >= 0
-    )
-    expect(holds, name, where, "must be an integer that is not negative")
-    return int(content)
-
-
-def digests_by_name(content: Any, name: str, where: str) -> dict[str, bytes]:
-    """An object from names to digests."""
-    expect(isinstance(content, dict), name, where, "must be an object")
-    return {
-        key: digest(value, name, f"{where}[{key!r}]")
-        for key, value in content.items()
-    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from cvm.file import document
@@ -206,60 +207,45 @@ def to_json(receipt: Receipt) -> str:
 
 def from_json(data: bytes, name: str) -> Receipt:
     """Read what `to_json` wrote; BadInput naming `name` and the place for anything else. The root is kept as stated."""
-    required = ("program", "cost_weights", "samples", "root")
-    top = document.parse_as(
-        [*FORMATS.values()],
-        data,
-        name,
-        required=required,
-        optional=("metadata",),
-    )
+    reader = document.Reader(data, name)
+    required: dict[str, document.Read] = {
+        "program": reader.digest,
+        "cost_weights": reader.count,
+        "samples": lambda where: reader.items(where, partial(_sample, reader)),
+        "root": reader.digest,
+    }
+    optional = {"metadata": reader.digest}
+    top = reader.document([*FORMATS.values()], required, optional)
     version = [*FORMATS.values()].index(top["format"]) + 1
-    listed = document.items(top["samples"], name, "samples")
-    samples = tuple(
-        _sample_from_json(item, name, f"samples[{number}]")
-        for number, item in enumerate(listed)
-    )
-    if version > 1:
-        _require_all_traced_or_none(samples, name)
+    samples = tuple(top["samples"])
+    lacking = _first_untraced(samples)
+    if version > 1 and lacking is not None:
+        raise reader.fault(
+            f"samples[{lacking}]", "lacks 'trace', which other samples have"
+        )
+    metadata = top.get("metadata")
     return Receipt(
-        document.digest(top["program"], name, "program").hex(),
-        document.digest(top["metadata"], name, "metadata").hex()
-        if "metadata" in top
-        else None,
-        document.count(top["cost_weights"], name, "cost_weights"),
+        top["program"].hex(),
+        metadata and metadata.hex(),
+        top["cost_weights"],
         samples,
-        document.digest(top["root"], name, "root"),
+        top["root"],
         version,
     )
 
 
-def _require_all_traced_or_none(
-    samples: Sequence[SampleReceipt], name: str
-) -> None:
-    """A run traces all of its samples or none, so some roots without the others have been taken away."""
+def _first_untraced(samples: Sequence[SampleReceipt]) -> int | None:
+    """The first sample without a trace where others have one: a run traces all or none, so it was taken away."""
     traced = [sample.trace is not None for sample in samples]
-    document.expect(
-        all(traced) or not any(traced),
-        name,
-        f"samples[{traced.index(False) if False in traced else 0}]",
-        "lacks 'trace', which other samples have",
-    )
+    return traced.index(False) if len(set(traced)) == 2 else None
 
 
-def _sample_from_json(content: Any, name: str, where: str) -> SampleReceipt:
-    sample = document.fields(
-        content,
-        name,
-        where,
-        required=("inputs", "outputs", "cost"),
-        optional=("trace",),
-    )
+def _sample(reader: document.Reader, where: str) -> SampleReceipt:
+    required: dict[str, document.Read] = {
+        "inputs": reader.digests_by_name,
+        "outputs": reader.digests_by_name,
+        "cost": reader.count,
+    }
     return SampleReceipt(
-        document.digests_by_name(sample["inputs"], name, f"{where}.inputs"),
-        document.digests_by_name(sample["outputs"], name, f"{where}.outputs"),
-        document.count(sample["cost"], name, f"{where}.cost"),
-        document.digest(sample["trace"], name, f"{where}.trace")
-        if "trace" in sample
-        else None,
+        **reader.fields(where, required, {"trace": reader.digest})
     )

@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 
-from cvm.errors import BadInput
 from cvm.file import document
 from cvm.program import DTYPE_CODES, IntArray, dtype_name
 
@@ -162,34 +161,27 @@ def to_json(trace: Trace) -> str:
 
 def from_json(data: bytes, name: str) -> Trace:
     """Read what `to_json` wrote; BadInput naming `name` and the place for anything else. Roots are kept as stated."""
-    top = document.parse_as(
-        [TRACE_FORMAT],
-        data,
-        name,
-        required=("program", "first_value", "samples"),
-    )
-    samples = document.items(top["samples"], name, "samples")
+    reader = document.Reader(data, name)
+    required: dict[str, document.Read] = {
+        "program": reader.digest,
+        "first_value": reader.count,
+        "samples": lambda where: reader.items(where, partial(_sample, reader)),
+    }
+    top = reader.document([TRACE_FORMAT], required, {})
     return Trace(
-        document.digest(top["program"], name, "program").hex(),
-        document.count(top["first_value"], name, "first_value"),
-        tuple(
-            _sample_from_json(item, name, f"samples[{number}]")
-            for number, item in enumerate(samples)
-        ),
+        top["program"].hex(), top["first_value"], tuple(top["samples"])
     )
 
 
-def _sample_from_json(content: Any, name: str, where: str) -> SampleTrace:
-    sample = document.fields(content, name, where, required=("digests", "root"))
-    listed = document.items(sample["digests"], name, f"{where}.digests")
-    if not listed:
-        raise BadInput(
-            f"{name}: {where}.digests is empty; a program has at least one instruction"
+def _sample(reader: document.Reader, where: str) -> SampleTrace:
+    required: dict[str, document.Read] = {
+        "digests": lambda place: reader.items(place, reader.digest),
+        "root": reader.digest,
+    }
+    found = reader.fields(where, required, {})
+    if not found["digests"]:
+        raise reader.fault(
+            f"{where}.digests",
+            "is empty; a program has at least one instruction",
         )
-    digests = tuple(
-        document.digest(item, name, f"{where}.digests[{n}]")
-        for n, item in enumerate(listed)
-    )
-    return SampleTrace(
-        digests, document.digest(sample["root"], name, f"{where}.root")
-    )
+    return SampleTrace(tuple(found["digests"]), found["root"])
