@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -62,9 +63,16 @@ def read_header(stream: IO[bytes], size: int, where: str) -> NpyHeader:
     return header
 
 
-def read_array(stream: IO[bytes], size: int, where: str) -> npt.NDArray[Any]:
-    """The whole array of a stream of `size` bytes; BadInput as `read_header`."""
+def read_array(
+    stream: IO[bytes],
+    size: int,
+    where: str,
+    check: Callable[[NpyHeader], None] | None = None,
+) -> npt.NDArray[Any]:
+    """The whole array of a stream of `size` bytes; BadInput as `read_header`, or of `check`, before it takes memory."""
     header = read_header(stream, size, where)
+    if check:
+        check(header)
     flat = np.empty(math.prod(header.shape), header.dtype)
     target = flat.view(np.uint8).data if flat.size else memoryview(b"")
     for start in range(0, header.data_bytes, _CHUNK):

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,8 +18,10 @@ from numpy.lib import format as npy
 
 from cvm.errors import BadInput
 from cvm.file.disk import open_to_read
-from cvm.file.npy import MAGIC, read_array
+from cvm.file.npy import MAGIC, NpyHeader, read_array
 
+ArrayCheck = Callable[[str, NpyHeader], None]
+"""Raises BadInput for an array that does not suit the input of that name."""
 RealOrInteger = npt.NDArray[Any]
 MAX_PACKED_BYTES = 2**30
 MAX_PACKED_RATIO = 20
@@ -35,11 +38,17 @@ _BROKEN_ZIP = (
 class ArrayFile(Mapping[str, RealOrInteger]):
     """The arrays of a file by input name, read one at a time when asked for, and not kept.
 
-    A `.npy` file, or the array `x` of an `.npz` that has none of the input's name, serves a program's only input.
+    A `.npy` file, or the array `x` of an `.npz` that has none of the input's name, serves a program's only input. `check` refuses
+    what does not suit an input by its header, before the array takes memory.
     """
 
-    def __init__(self, path: Path, inputs: tuple[str, ...]) -> None:
-        self._path = path
+    def __init__(
+        self,
+        path: Path,
+        inputs: tuple[str, ...],
+        check: ArrayCheck | None = None,
+    ) -> None:
+        self._path, self._check = path, check
         with open_to_read(path) as (file, _):
             magic = file.read(6)
         if magic == MAGIC:
@@ -56,16 +65,19 @@ class ArrayFile(Mapping[str, RealOrInteger]):
 
     def __getitem__(self, name: str) -> RealOrInteger:
         member = self._members[name]
+        check = partial(self._check, name) if self._check else None
         with open_to_read(self._path) as (file, size):
             if not member:
-                return read_array(file, size, str(self._path))
+                return read_array(file, size, str(self._path), check)
             where = f"{self._path}: array '{member.removesuffix('.npy')}'"
             try:
                 with zipfile.ZipFile(file) as archive:
                     info = archive.getinfo(member)
                     _check_packing(info, where)
                     with archive.open(info) as unpacked:
-                        return read_array(unpacked, info.file_size, where)
+                        return read_array(
+                            unpacked, info.file_size, where, check
+                        )
             except _BROKEN_ZIP as problem:
                 raise BadInput(f"{where}: broken: {problem}") from None
 

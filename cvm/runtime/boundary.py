@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cvm.errors import BadInput
+from cvm.file.npy import NpyHeader
 from cvm.program import (
     DTYPE_RANGES,
     DTYPES,
@@ -49,6 +50,15 @@ def require_all_inputs(
     ]
     if missing:
         raise BadInput(f"no array for input {', '.join(missing)}")
+
+
+def require_suited(
+    program: Program, name: str, header: NpyHeader, *, real: bool
+) -> None:
+    """BadInput unless the array with this header, which is not in memory yet, suits the input of that name."""
+    item = next(item for item in program.inputs if item.name == name)
+    _require_numbers(item, header.dtype, real=real)
+    _require_shape(item, header.shape)
 
 
 def split_samples(
@@ -112,34 +122,45 @@ def _batch_shape(type_: TensorType, count: int, batch: bool) -> tuple[int, ...]:
 
 def _samples_of(item: Input, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """A view as [N, *S] of an array of shape S, [N, *S], or, where S[0] is 1, [N, *S[1:]] instead."""
-    shape = item.type.shape
-    if array.shape == shape:
-        return array.reshape(1, *shape)
-    each = shape[1:] if shape[:1] == (1,) else shape
-    if array.ndim != len(each) + 1 or array.shape[1:] != each:
+    _require_shape(item, array.shape)
+    return array.reshape(-1, *item.type.shape)
+
+
+def _require_shape(item: Input, shape: tuple[int, ...]) -> None:
+    if shape == item.type.shape:
+        return
+    each = (
+        item.type.shape[1:] if item.type.shape[:1] == (1,) else item.type.shape
+    )
+    if len(shape) != len(each) + 1 or shape[1:] != each:
         many = ",".join(["N", *map(str, each)])
-        one = ",".join(map(str, shape))
+        one = ",".join(map(str, item.type.shape))
         raise BadInput(
-            f"input '{item.name}': shape {list(array.shape)}; expected [{one}] or, for N samples, [{many}]"
+            f"input '{item.name}': shape {list(shape)}; expected [{one}] or, for N samples, [{many}]"
         )
-    if not len(array):
+    if not shape[0]:
         raise BadInput(
-            f"input '{item.name}': shape {list(array.shape)} holds no samples"
+            f"input '{item.name}': shape {list(shape)} holds no samples"
         )
-    return array.reshape(-1, *shape)
+
+
+def _require_numbers(item: Input, dtype: np.dtype[Any], *, real: bool) -> None:
+    if dtype.kind in ("biuf" if real else "biu"):
+        return
+    expected = "real numbers" if real else f"{item.type.dtype} integers"
+    hint = (
+        "; give --real to quantize real values by the program's scales"
+        if dtype.kind == "f"
+        else ""
+    )
+    raise BadInput(
+        f"input '{item.name}': holds {dtype}; expected {expected}{hint}"
+    )
 
 
 def _integers(item: Input, array: npt.NDArray[Any]) -> IntArray:
     """The same integers in the input's dtype, if every one lies in its interval."""
-    if array.dtype.kind not in "biu":
-        hint = (
-            "; give --real to quantize real values by the program's scales"
-            if array.dtype.kind == "f"
-            else ""
-        )
-        raise BadInput(
-            f"input '{item.name}': holds {array.dtype}; expected {item.type.dtype} integers{hint}"
-        )
+    _require_numbers(item, array.dtype, real=False)
     samples = _samples_of(item, array)
     if int(samples.min()) < item.lo or int(samples.max()) > item.hi:
         raise _outside(item, samples)
@@ -191,10 +212,7 @@ def quantize(
 def _quantize(
     item: Input, meaning: Meaning, array: npt.NDArray[Any]
 ) -> IntArray:
-    if array.dtype.kind not in "biuf":
-        raise BadInput(
-            f"input '{item.name}': holds {array.dtype}; expected real numbers"
-        )
+    _require_numbers(item, array.dtype, real=True)
     samples = _samples_of(item, array)
     bytes_themselves = (
         item.type.dtype == "u8"
@@ -204,9 +222,8 @@ def _quantize(
     result = np.empty(samples.shape, DTYPES[item.type.dtype])
     rows = max(1, _BLOCK // math.prod(samples.shape[1:]))
     for start in range(0, len(samples), rows):
-        with np.errstate(
-            over="ignore"
-        ):  # what float64 cannot hold is infinite, and stops at an end like any other
+        # What float64 cannot hold is infinite, and stops at an end like any other; a signalling NaN is found below.
+        with np.errstate(over="ignore", invalid="ignore"):
             block = samples[start : start + rows].astype(np.float64)
             if np.isnan(block).any():
                 sample, *index = _first(np.isnan(block))

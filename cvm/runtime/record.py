@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ def prepare(
     if real:
         boundary.require_scales(program)
     arrays = boundary.read_inputs(
-        program, _open(input_path, program), real=real
+        program, _open(input_path, program, real=real), real=real
     )
     return Job(
         form,
@@ -96,11 +97,14 @@ def prepare(
     )
 
 
-def _open(path: Path, program: Program) -> Mapping[str, npt.NDArray[Any]]:
+def _open(
+    path: Path, program: Program, *, real: bool
+) -> Mapping[str, npt.NDArray[Any]]:
     """The arrays of a file, or the pixels of pictures, by input name."""
     if are_pictures(path, program):
         return Pictures(path, program)
-    return ArrayFile(path, tuple(item.name for item in program.inputs))
+    check = partial(boundary.require_suited, program, real=real)
+    return ArrayFile(path, tuple(item.name for item in program.inputs), check)
 
 
 def record(job: Job, *, receipt: bool, trace: bool) -> Record:

@@ -1,5 +1,7 @@
 import io
+import os
 import struct
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -9,6 +11,8 @@ import pytest
 from cvm.errors import BadInput
 from cvm.runtime import arrays
 from cvm.runtime.arrays import ArrayFile
+from tests.support.command import cvm
+from tests.support.run_programs import MEANINGS, doubler, save
 
 X = np.asarray([[1, 2, 3], [4, 5, 6]], np.int16)
 
@@ -278,3 +282,58 @@ def test_an_output_whose_name_a_zip_would_cut_is_refused() -> None:
         BadInput, match=r"^output 'a\\x00b': a name with a zero byte"
     ):
         arrays.write_npz(io.BytesIO(), {"a\0b": X})
+
+
+def sparse_npy(path: Path, shape: tuple[int, ...], dtype: str) -> int:
+    """The header of an array and no more, in a file that claims to have all of it; how many bytes that is."""
+    header = io.BytesIO()
+    described = {"descr": dtype, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(header, described)
+    path.write_bytes(header.getvalue())
+    data = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    os.truncate(path, len(header.getvalue()) + data)
+    return data
+
+
+PACKED = npz({"x.npy": npy(np.zeros((5, 2**22)))}, zipfile.ZIP_DEFLATED)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "real", "said"),
+    [
+        ((5, 2**22), "<i4", False, "shape [5, 4194304]; expected [1,3] or"),
+        ((5, 2**22), "<f8", True, "shape [5, 4194304]; expected [1,3] or"),
+        ((2**22, 3), "<f8", False, "holds float64; expected i32 integers; giv"),
+    ],
+)
+def test_an_array_that_does_not_suit_its_input_takes_no_memory(
+    tmp_path: Path, shape: tuple[int, ...], dtype: str, real: bool, said: str
+) -> None:
+    path = tmp_path / "x.npy"
+    assert sparse_npy(path, shape, dtype) > 2**25
+    save(doubler(metadata=MEANINGS), tmp_path)
+    assert said in peak_of_refusal(tmp_path / "p.cvm", path, real)
+
+
+@pytest.mark.parametrize("real", [True, False])
+def test_a_packed_array_that_does_not_suit_its_input_is_not_unpacked(
+    tmp_path: Path, real: bool
+) -> None:
+    path = tmp_path / "x.npz"
+    path.write_bytes(PACKED)
+    save(doubler(metadata=MEANINGS), tmp_path)
+    said = "[5, 4194304]" if real else "holds float64"
+    assert said in peak_of_refusal(tmp_path / "p.cvm", path, real)
+
+
+def peak_of_refusal(program: Path, path: Path, real: bool) -> str:
+    """What `cvm run` says, if it took less than 2 MiB for it."""
+    words = ["run", program, "--input", path, *(["--real"] if real else [])]
+    cvm(*words)  # what the first run imports is not counted
+    tracemalloc.start()
+    result = cvm(*words)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert result.exit_code == 2
+    assert peak < 2**21
+    return result.stderr

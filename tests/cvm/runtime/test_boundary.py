@@ -249,6 +249,14 @@ def test_a_quotient_beyond_float64_saturates() -> None:
     assert quantized([1e300], scale=1e-300) == [127]
 
 
+@pytest.mark.parametrize("bits", [0x7FA00000, 0x7FC00000, 0xFF800001])
+def test_a_signalling_nan_is_refused_like_any_other(bits: int) -> None:
+    """Without a warning of numpy's, which is an error here."""
+    x = np.array([[0, bits, 0]], np.uint32).view(np.float32)
+    with pytest.raises(BadInput, match=r"index \[0, 1\]: value is NaN"):
+        boundary.quantize(doubler(metadata=MEANINGS), {"x": x})
+
+
 def test_nan_is_refused_with_its_place() -> None:
     program = doubler(metadata=MEANINGS)
     with pytest.raises(
