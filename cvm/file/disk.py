@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import shutil
@@ -49,11 +50,21 @@ def read_bounded(path: Path, limit: int) -> bytes:
         return file.read(limit)
 
 
+def resolved(path: Path) -> Path:
+    """The path after its links are followed; BadInput if they lead in a circle, on which versions of Python differ."""
+    try:
+        path.stat()
+    except OSError as problem:
+        if problem.errno == errno.ELOOP:
+            raise BadInput(f"{path}: {problem.strerror}") from None
+    return path.resolve()
+
+
 def require_writable(paths: list[Path], *, inputs: list[Path]) -> None:
     """Before hours of work: each path is in a folder that takes files, and is none of the others nor of the inputs."""
-    taken = {path.resolve(): "is also an input" for path in inputs}
+    taken = {resolved(path): "is also an input" for path in inputs}
     for path in paths:
-        target = path.resolve()
+        target = resolved(path)
         if target in taken:
             raise BadInput(f"{path}: cannot be written: it {taken[target]}")
         taken[target] = "is named for two outputs"
@@ -78,7 +89,7 @@ def write_all(writers: Mapping[Path, WriteFunction]) -> None:
                 if _is_special(path):
                     _write_special(path, writer)
                 else:
-                    target = path.resolve()
+                    target = resolved(path)
                     drafts[path] = target.with_name(
                         f".{target.name[:50]}.{secrets.token_hex(8)}"
                     )
@@ -86,7 +97,7 @@ def write_all(writers: Mapping[Path, WriteFunction]) -> None:
                         writer(file)
         for path, draft in drafts.items():
             with _writing(path):
-                os.replace(draft, path.resolve())
+                os.replace(draft, resolved(path))
     finally:
         for draft in drafts.values():
             draft.unlink(missing_ok=True)

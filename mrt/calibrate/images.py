@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -141,7 +142,7 @@ def _read_row(table: Path, number: int, row: list[Any]) -> Picture:
             f"{table}: row {number} is {','.join(row)!r}, expected a file name and the number of its class"
         )
     path = table.parent / row[0]
-    if not path.resolve().is_relative_to(table.parent.resolve()):
+    if not _lies_in(table.parent, path):
         raise BadData(
             f"{table}: row {number} names {row[0]!r}, which lies outside the folder"
         )
@@ -150,3 +151,12 @@ def _read_row(table: Path, number: int, row: list[Any]) -> Picture:
             f"{table}: row {number} names {row[0]!r}, which does not exist"
         )
     return Picture(path, int(row[1]))
+
+
+def _lies_in(folder: Path, path: Path) -> bool:
+    """Whether a path is in the folder once its links are followed; a circle of them leads nowhere."""
+    try:
+        resolved = Path(os.path.realpath(path))
+    except ValueError:  # a zero byte, which no file's name has
+        return True
+    return resolved.is_relative_to(os.path.realpath(folder))

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cvm.errors import BadInput
+from cvm.file import disk
 from cvm.file import format as file_format
 from cvm.program import (
     Input,
@@ -362,6 +364,19 @@ def test_run_refuses_output_paths_before_it_runs(here: Path) -> None:
     assert refused(here, x, "-o", "x.npy/out") == (
         f"x.npy/out: cannot be written: the folder {here.resolve() / 'x.npy'} does not exist"
     )
+
+
+def test_links_that_lead_in_a_circle_are_refused(here: Path) -> None:
+    x = save_array([[1, 2, 3]], here)
+    (here / "a").symlink_to("b")
+    (here / "b").symlink_to("a")
+    many = "Too many levels of symbolic links"
+    assert refused(here, x, "-o", "a") == f"a: {many}"
+    assert refused(here, x, "--receipt", "b/r.json") == f"b/r.json: {many}"
+    assert refused(here, "a", "-o", "out.npz") == f"a: {many}"
+    assert said(cvm("show", "a"), 2) == f"a: {many}"
+    with pytest.raises(BadInput, match=f"^a: {many}$"):
+        disk.write_all({Path("a"): disk.text_writer("x")})
 
 
 def test_no_permission_is_said_and_leaves_nothing(

@@ -420,6 +420,18 @@ def test_a_name_of_a_file_or_an_input_ends_no_line():
         assert "\nwrote" not in result.stderr
 
 
+def test_links_that_lead_in_a_circle_are_refused(folder):
+    (folder / "a").symlink_to("b")
+    (folder / "b").symlink_to("a")
+    for words in (
+        ["convert", "a"],
+        ["convert", "resnet_digits8-symbol.json", *SHAPE, "-o", "a"],
+        ["rewrite", "a", "-o", "b.onnx"],
+    ):
+        said = refused(folder, *words)
+        assert said.endswith("a: Too many levels of symbolic links\n"), said
+
+
 @pytest.mark.parametrize("command", ["export", "convert", "rewrite"])
 def test_parameters_that_are_found_beside_the_model_are_not_written_over(
     folder, command

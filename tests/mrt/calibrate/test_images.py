@@ -142,6 +142,9 @@ def test_a_truncated_image_is_refused_by_name(tmp_path: Path) -> None:
     [
         ("gone.png,1", "row 1 names 'gone.png', which does not exist"),
         ("../a.png,1", "row 1 names '../a.png', which lies outside the folder"),
+        ("out.png,1", "row 1 names 'out.png', which lies outside the folder"),
+        ("circle.png,1", "row 1 names 'circle.png', which does not exist"),
+        ("a\0.png,1", "row 1 names 'a\\x00.png', which does not exist"),
         (
             "a.png,cat",
             "row 1 is 'a.png,cat', expected a file name and the number of its class",
@@ -157,6 +160,8 @@ def test_rows_of_labels_csv_that_lie_are_refused(
     folder.mkdir()
     flat(folder / "a.png", (2, 2))
     flat(tmp_path / "a.png", (2, 2))
+    (folder / "out.png").symlink_to(tmp_path / "a.png")
+    (folder / "circle.png").symlink_to("circle.png")
     (folder / "labels.csv").write_text(f"file,class\n{row}\n")
     with pytest.raises(BadData) as caught:
         open_samples(folder, SHAPE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -136,8 +137,8 @@ def _map(tensor: onnx.TensorProto, stored: _Slice) -> npt.NDArray[Any]:
 def _file(folder: Path, location: str, where: str) -> Path:
     """Return the file, which must lie in the model's folder once links are followed."""
     try:
-        file = (folder / location).resolve()
-        inside = file.is_relative_to(folder.resolve()) and bool(location)
+        file = _resolved(folder / location)
+        inside = file.is_relative_to(_resolved(folder)) and bool(location)
         exists = inside and file.is_file()
     except (OSError, ValueError):
         inside, exists = True, False
@@ -152,6 +153,11 @@ def _file(folder: Path, location: str, where: str) -> Path:
             "put it beside the model"
         )
     return file
+
+
+def _resolved(path: Path) -> Path:
+    """The path after its links are followed, as far as they lead: in a circle they stay, and lead to no file."""
+    return Path(os.path.realpath(path))
 
 
 def _slice(fields: Mapping[str, str], file: Path, where: str) -> _Slice:

@@ -102,9 +102,10 @@ def test_nothing_outside_the_folder_is_read(location, tmp_path):
     assert _refusal(path) == expected
 
 
-@pytest.mark.parametrize("location", ["a\0b", "x" * 300, "."])
+@pytest.mark.parametrize("location", ["a\0b", "x" * 300, ".", "circle"])
 def test_a_name_that_no_file_has(location, tmp_path):
     path = _save(tmp_path)
+    (tmp_path / "circle").symlink_to("circle")
     _change(path, location=location)
     assert "which is not there" in _refusal(path)
 
