@@ -1,5 +1,18 @@
-"""`python -m mrt` is the `mrt` command."""
+"""The `mrt` command, as a console script and as `python -m mrt`: it imports the rest where an interrupt is caught."""
 
-from mrt.cli import main
+import sys
 
-main()
+
+def main() -> None:
+    """Run the command."""
+    try:
+        from mrt.cli import main as command
+
+        command()
+    except KeyboardInterrupt:
+        sys.stderr.write("mrt: interrupted\n")
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -118,6 +118,7 @@ def rewrite(job: Job) -> None:
     """Bring the float graph to canonical form; fix the bits of residual streams and the samples held back."""
     assert job.loaded is not None
     job.loaded = project.rewrite_model(job.loaded, job.config)
+    project.require_interface(job.model)
     bits = with_stream_bits(job.model, job.config.quantization)
     job.config = replace(job.config, quantization=bits)
     if job.target is not None:

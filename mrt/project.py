@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import onnx_ir as ir
 
+from cvm.errors import brief
 from cvm.file.disk import require_writable
 from cvm.program import Program
+from cvm.program.limits import MAX_INPUTS, MAX_NAME_BYTES, MAX_OUTPUTS
 from mrt import frontend, rewrite
 from mrt.calibrate.held_back import split
 from mrt.calibrate.samples import Samples, open_samples, synthetic_samples
@@ -65,6 +67,30 @@ def rewrite_model(loaded: LoadedModel, config: Config) -> LoadedModel:
         choose_outputs(loaded.model, config.model.outputs, loaded.names)
     fill_dead_channels(loaded.model)
     return loaded
+
+
+def require_interface(model: ir.Model) -> None:
+    """BadModel, before anything is measured, if no program can have these inputs and outputs."""
+    inputs = [str(value.name) for value in model_inputs(model)]
+    outputs = [str(value.name) for value in model.graph.outputs]
+    _require_names("input", inputs, MAX_INPUTS, "join some by a Concat")
+    _require_names("output", outputs, MAX_OUTPUTS, "choose some with --outputs")
+
+
+def _require_names(
+    kind: str, names: Sequence[str], most: int, way: str
+) -> None:
+    if len(names) > most:
+        raise BadModel(
+            f"the model has {len(names)} {kind}s; a program has at most {most}: {way}"
+        )
+    for name in names:
+        size = len(name.encode(errors="surrogatepass"))
+        if size > MAX_NAME_BYTES:
+            raise BadModel(
+                f"{kind} {brief(name)} has a name of {size} bytes; a program's have at most {MAX_NAME_BYTES}: "
+                "rename it in the model"
+            )
 
 
 def rewritten(config: Config) -> LoadedModel:

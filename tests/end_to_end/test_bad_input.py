@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 
 from mrt.cli import cli
+from tests.support.graphs import build
 from tests.support.mxnet_files import node, variable, write_symbol
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -418,6 +419,26 @@ def test_a_name_of_a_file_or_an_input_ends_no_line():
         assert r"\x1b[2J\nwrote a.cvm" in result.stderr
         assert "\x1b" not in result.stderr
         assert "\nwrote" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "said"),
+    [
+        (1025, ["y"], "1025 inputs; a program has at most 1024: join some by a Concat"),
+        (1, ["y"] + [f"y{n}" for n in range(1024)], "1025 outputs; a program has at most 1024: choose some with --outputs"),
+        (1, ["y" * 257], "has a name of 257 bytes; a program's have at most 256: rename it in the model"),
+    ],
+)  # fmt: skip
+def test_an_interface_that_no_program_has_is_refused(
+    tmp_path, inputs, outputs, said
+):
+    names = [f"x{number}" for number in range(inputs)]
+    nodes = [helper.make_node("Concat", names, ["c"], axis=0)]
+    nodes += [helper.make_node("Neg", ["c"], [output]) for output in outputs]
+    shapes = dict.fromkeys(names, (1, 2))
+    model = build(nodes, shapes, outputs=" ".join(outputs))
+    onnx.save(model, tmp_path / "m.onnx")
+    assert said in refused(tmp_path, "convert", "m.onnx")
 
 
 def test_links_that_lead_in_a_circle_are_refused(folder):
