@@ -31,6 +31,10 @@ class BadInput(CvmError):
     """An input array or option does not suit the program."""
 
 
+class ClippedInput(UserWarning):
+    """Real values lay outside what a program's input can hold, and were clipped."""
+
+
 def brief(value: object) -> str:
     """Text from a hostile program, cut to a bearable length."""
     try:

@@ -270,9 +270,23 @@ def _prepared_for_search(job: Job) -> Config:
         )
     if job.given_table is not None or data.held_back:
         return config
+    assert job.target is not None
     samples = project.open_data(job.model, config, data)
-    held_back = replace(data, held_back=count_to_hold_back(samples))
-    return replace(config, calibration_data=held_back)
+    count = count_to_hold_back(samples, job.target.samples_needed)
+    _require_able_to_tell(job.target, samples, count)
+    return replace(config, calibration_data=replace(data, held_back=count))
+
+
+def _require_able_to_tell(
+    target: Target, samples: Samples, held_back: int
+) -> None:
+    """BadData or BadOption if so many of these samples, held back, cannot tell whether the target is met."""
+    if target.kind == "drop" and samples.labels is None:
+        raise BadData(
+            f"{samples.source}: has no labels, which --target-drop needs; "
+            "use --target-agreement"
+        )
+    target.require_samples(held_back, samples.source)
 
 
 def _require_suitable(job: Job, table: CalibrationTable) -> None:
@@ -296,12 +310,9 @@ def _search(job: Job, target: Target) -> TuningResult:
     config = job.config
     data = config.calibration_data
     samples = project.open_data(job.model, config, replace(data, held_back=0))
-    if target.kind == "drop" and samples.labels is None:
-        raise BadData(
-            f"{samples.source}: has no labels, which --target-drop needs; "
-            "use --target-agreement"
-        )
-    others, held = split(samples, data.held_back or min(len(samples) - 1, MOST))
+    count = data.held_back or min(len(samples) - 1, MOST)
+    _require_able_to_tell(target, samples, count)
+    others, held = split(samples, count)
     memo = CurveMemo()
 
     def make(options: QuantizeOptions) -> Proven:
@@ -317,6 +328,7 @@ def _search(job: Job, target: Target) -> TuningResult:
             labels=held.labels,
             others=others,
             classes=target.kind != "snr",
+            class_output=target.class_output,
         )
         return search_bits(
             job.model,

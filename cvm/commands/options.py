@@ -45,6 +45,11 @@ RUNNING = (
         help="Real numbers, by the scales in the program's metadata.",
     ),
     click.option(
+        "--strict",
+        is_flag=True,
+        help="With --real: refuse values outside the range of the calibration, which else are clipped and counted.",
+    ),
+    click.option(
         "--checked",
         is_flag=True,
         help="Do without a proof; trap (exit code 3) at the first overflow.",

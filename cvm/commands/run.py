@@ -122,6 +122,11 @@ def _prepare(
             f"cvm: no native engine, running on the reference; {machine.HOW_TO_GET_THE_ENGINE}",
             err=True,
         )
+    for clipping in job.clipping:
+        if clipping.count:
+            click.echo(
+                f"cvm: warning: {clipping}; --strict refuses them", err=True
+            )
     return job
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from cvm.errors import BadInput, Trap
+from cvm.errors import BadInput, ClippedInput, Trap
 from cvm.program import IntArray
 from cvm.proof.validate import Proven, WellFormed
 from cvm.runtime import boundary, machine, trace
@@ -45,10 +46,22 @@ class Executable(Proven):
         return _run(self, self.machine, arrays, threads)
 
     def quantize(
-        self, arrays: Mapping[str, npt.NDArray[Any]]
+        self,
+        arrays: Mapping[str, npt.NDArray[Any]],
+        *,
+        strict: bool = False,
     ) -> dict[str, IntArray]:
-        """Real numbers by input name to the integers that `run` takes, by the program's scales."""
-        return boundary.quantize(self.program, arrays)
+        """Real numbers by input name to the integers that `run` takes, by the program's scales.
+
+        Values outside the range of the calibration are clipped, with a warning of the
+        category `cvm.errors.ClippedInput`; with `strict` they are refused by BadInput.
+        """
+        quantized = boundary.quantize_and_count(self.program, arrays)
+        if strict:
+            quantized.require_unclipped()
+        for clipping in quantized.clipped:
+            warnings.warn(str(clipping), ClippedInput, stacklevel=2)
+        return quantized.integers
 
     def dequantize(
         self, arrays: Mapping[str, IntArray]

@@ -14,14 +14,15 @@ MOST = 256  # and at most 256
 FEWEST_SAMPLES = 4  # with which a search can start
 
 
-def count_to_hold_back(samples: Samples) -> int:
-    """How many of these samples to set aside."""
+def count_to_hold_back(samples: Samples, needed: int = 1) -> int:
+    """How many of these samples to set aside: `needed` or more, unless half of them are fewer."""
     total = len(samples)
     if total < FEWEST_SAMPLES:
         raise BadData(
             f"{samples.source}: {total} samples; a search needs {FEWEST_SAMPLES} or more, to hold some back"
         )
-    return min(max(total // SHARE, min(FEWEST, total // 2)), MOST)
+    usual = min(max(total // SHARE, min(FEWEST, total // 2)), MOST)
+    return max(usual, min(needed, total // 2))
 
 
 def split(samples: Samples, count: int) -> tuple[Samples, Samples]:

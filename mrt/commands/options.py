@@ -151,6 +151,11 @@ def tuning_options(command: Callable[..., None]) -> Callable[..., None]:
     """Attach what asks for automatic mixed precision."""
     for attach in (
         click.option(
+            "--class-output",
+            metavar="NAME",
+            help="With a target: the output that holds a score for each class (default: the only one that can).",
+        ),
+        click.option(
             "--write-config",
             "config_path",
             type=PATH,
@@ -187,7 +192,10 @@ def take_target(options: dict[str, Any]) -> Target | None:
         for name, kind in TARGETS.items()
         if (value := options.pop(name)) is not None
     }
+    class_output = options.pop("class_output")
     if not given:
+        if class_output is not None:
+            raise BadOption("--class-output: only a target needs it here")
         return None
     if len(given) > 1:
         raise BadOption(
@@ -195,7 +203,8 @@ def take_target(options: dict[str, Any]) -> Target | None:
         )
     from mrt.tune import Target
 
-    return Target(*next(iter(given.items())))
+    kind, value = next(iter(given.items()))
+    return Target(kind, value, class_output)
 
 
 def check_table_options(

@@ -15,6 +15,8 @@ FIGURES = (
     "integer.top5",
     "float.top1",
     "float.top5",
+    "integer.metric",
+    "float.metric",
 )
 
 

@@ -51,3 +51,22 @@ class Noise:
         if self.signal == 0 or self.noise == 0:
             return None
         return 10 * math.log10(self.signal / self.noise)
+
+
+@dataclass
+class Equality:
+    """How many elements of an output of integers or booleans are the same on both sides."""
+
+    same: int = 0
+    total: int = 0
+
+    def add(self, real: Array, integer: Array) -> None:
+        """Add one sample's."""
+        exact = real.astype(np.float64)
+        self.same += int(np.count_nonzero(exact == integer))
+        self.total += real.size
+
+    @property
+    def share(self) -> float:
+        """The share of equal elements; 1 where there are none."""
+        return self.same / self.total if self.total else 1.0

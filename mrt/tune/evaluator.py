@@ -17,7 +17,8 @@ from cvm.runtime import boundary, machine
 from mrt.calibrate.samples import Sample
 from mrt.calibrate.session import FloatSession
 from mrt.errors import BadData
-from mrt.evaluate.scores import Noise, ranking
+from mrt.evaluate.class_output import choose_class_output
+from mrt.evaluate.scores import Noise
 from mrt.tune.margins import (
     ClassMargins,
     expected_disagreement,
@@ -64,7 +65,7 @@ class Pending:
 
 
 class Evaluator:
-    """Knows the float answers. `classes` says that the first output is to be judged as a classifier's."""
+    """Knows the float answers. `classes`: one output is judged as a classifier's."""
 
     def __init__(
         self,
@@ -75,16 +76,18 @@ class Evaluator:
         labels: Sequence[int] | None = None,
         others: Iterable[Sample] = (),
         classes: bool = False,
+        class_output: str | None = None,
     ) -> None:
         session = FloatSession(model)
         self.samples = samples
         self._pool = pool
         self._real = [session.run(sample) for sample in samples]
-        self._first = session.names[0]
+        self._class_output = session.names[0]
         self._labels = labels
         self._class_margins: list[ClassMargins] = []
         self._margins: list[float] = []
         if classes:
+            self._class_output = _scores_of_classes(self._real[0], class_output)
             self._class_margins = [
                 self._class_margins_of(real) for real in self._real
             ]
@@ -97,12 +100,7 @@ class Evaluator:
             ]
 
     def _class_margins_of(self, real: Outputs) -> ClassMargins:
-        output = real[self._first]
-        if ranking(output, 2) is None:
-            raise BadData(
-                f"output '{self._first}' of shape {list(output.shape)} is no vector of classes: use --target-snr"
-            )
-        return ClassMargins.of(output)
+        return ClassMargins.of(real[self._class_output])
 
     def start(self, program: Proven, count: int | None = None) -> Pending:
         """Begin to run a program on the first `count` samples, or on all."""
@@ -136,7 +134,7 @@ class Evaluator:
         )
 
     def _class_score(self, outputs: Sequence[Outputs]) -> ClassScore:
-        found = [output[self._first].reshape(-1) for output in outputs]
+        found = [output[self._class_output].reshape(-1) for output in outputs]
         noises = [
             margins_of_sample.noise(item)
             for margins_of_sample, item in zip(
@@ -206,7 +204,9 @@ class Evaluator:
 
     def _apart(self, real: Outputs, left: Outputs, right: Outputs) -> float:
         if self._class_margins:
-            return _class_distance(left[self._first], right[self._first])
+            return _class_distance(
+                left[self._class_output], right[self._class_output]
+            )
         total = 0.0
         for name, exact in real.items():
             signal = float(np.sum(exact.astype(np.float64) ** 2))
@@ -216,6 +216,23 @@ class Evaluator:
                 else 0.0
             )
         return total
+
+
+def _scores_of_classes(real: Outputs, wanted: str | None) -> str:
+    """The name of the output that holds a score for each class; BadData where there is none."""
+    chosen = choose_class_output(real, wanted)
+    if chosen is not None and not chosen.is_label:
+        return chosen.name
+    listed = ", ".join(
+        f"'{name}' of shape {list(output.shape)}"
+        for name, output in real.items()
+    )
+    raise BadData(
+        f"{listed} is no vector of classes: use --target-snr"
+        if len(real) == 1
+        else f"it is not plain which output holds a score for each class ({listed}): "
+        "name it with --class-output, or use --target-snr"
+    )
 
 
 def _class_distance(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> float:

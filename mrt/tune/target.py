@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 
 from mrt.errors import BadOption
+from mrt.evaluate.interval import samples_to_tell
 from mrt.tune.evaluator import Score
 
 ROOM = 0.5  # of the disagreement that is allowed, so much may be expected: how many margins are near 0 is known to a third
@@ -18,10 +19,14 @@ SNR_ROOM_DB = 0.3
 
 @dataclass(frozen=True)
 class Target:
-    """`kind` agreement: a fraction of equal top-1; drop: points of top-1 lost to float; snr: dB at the worst output."""
+    """`kind` agreement: a fraction of equal top-1; drop: points of top-1 lost to float; snr: dB at the worst output.
+
+    `class_output` names the output that holds the classes, where it is not plain.
+    """
 
     kind: str
     value: float
+    class_output: str | None = None
 
     def __post_init__(self) -> None:
         if self.kind == "agreement" and not 0 < self.value < 1:
@@ -35,6 +40,25 @@ class Target:
         if self.kind == "snr" and not 0 < self.value < 90:
             raise BadOption(
                 f"--target-snr {self.value:g}: expected decibels above 0 and below 90, such as 30"
+            )
+
+    @property
+    def samples_needed(self) -> int:
+        """The least number of held-back samples that can tell whether the target is met."""
+        if self.kind == "agreement":
+            return samples_to_tell(self.value)
+        if self.kind == "drop":
+            return samples_to_tell(1 - self.value / 100)
+        return 1
+
+    def require_samples(self, held_back: int, source: str) -> None:
+        """BadOption if so few held-back samples cannot tell whether the target is met."""
+        needed = self.samples_needed
+        if held_back < needed:
+            raise BadOption(
+                f"{source}: {held_back} held-back samples cannot tell {self}: one of them is "
+                f"{100 / held_back:.2g} %; {needed} can, with {needed} others to calibrate on. "
+                "Give more samples, or an easier target"
             )
 
     def met(self, score: Score) -> bool:

@@ -98,7 +98,16 @@ def test_reals_go_in_and_come_out_by_the_scales(
 ) -> None:
     # 0.25 / 0.5 + 0.5 = 1.0 -> 1; -0.25 -> 0; 1e9 -> 1000. Doubled: 2, 0, 2000. Back: (q - 1) * 0.25
     program = load(doubler(metadata=MEANINGS), tmp_path, engine=engine)
-    integers = program.quantize({"x": np.asarray([[0.25, -0.25, 1e9]])})
+    reals = {"x": np.asarray([[0.25, -0.25, 1e9]])}
+    with pytest.warns(
+        cvm.errors.ClippedInput,
+        match=r"'x': 1 of 3 values \(33 %\) lie outside -500..500",
+    ):
+        integers = program.quantize(reals)
+    with pytest.raises(
+        cvm.errors.BadInput, match=r"1 of 3 .* outside -500..500"
+    ):
+        program.quantize(reals, strict=True)
     assert integers["x"].tolist() == [[1, 0, 1000]]
     assert program.dequantize(program.run(integers))["y"].tolist() == [
         [0.25, -0.25, 499.75]
