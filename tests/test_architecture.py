@@ -89,6 +89,8 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.table",
         "mrt.calibrate",
         "mrt.quantize",
+        "mrt.evaluate.class_output",
+        "mrt.evaluate.interval",
         "mrt.evaluate.scores",
     }
     | {"mrt.tune"},
