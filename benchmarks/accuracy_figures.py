@@ -105,7 +105,7 @@ def _maker(
 ) -> Callable[[], None]:
     """What the clock measures, everything imported: from the files to the file."""
     if variant.recipe == OURS:
-        from mrt import convert, settings  # noqa: F401 imported, as the peers' modules are
+        from mrt import pipeline, settings  # noqa: F401 imported, as the peers' modules are
         from mrt.cli import cli
 
         words = [

@@ -19,7 +19,7 @@ from cvm.proof.cost import cost
 from cvm.runtime.execution import Executable
 from mrt import frontend
 from mrt.config import Config, ModelSettings, load_config
-from mrt.convert import convert
+from mrt.pipeline import convert
 from mrt.project import load, open_data
 
 SHARED = Path(os.environ.get("MRT_SHARED", ROOT.parent / "shared")) / "data"

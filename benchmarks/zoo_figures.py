@@ -28,8 +28,8 @@ from cvm.runtime.execution import run
 from mrt.calibrate.samples import synthetic_samples
 from mrt.calibrate.session import FloatSession
 from mrt.config import Config, DataSettings, ModelSettings
-from mrt.convert import convert
 from mrt.errors import MrtError
+from mrt.pipeline import convert
 from mrt.project import load
 
 SEED = 0

@@ -118,7 +118,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.quantize.options",
         "mrt.refine.options",
     },
-    "mrt/convert.py": {"onnx_ir", "cvm", "mrt"},
+    "mrt/pipeline.py": {"onnx_ir", "cvm", "mrt"},
     "mrt/project.py": {"onnx_ir", "cvm", "mrt"},
     "mrt/conversion.py": {"cvm", "mrt"},
     "mrt/provenance.py": {"mrt"},

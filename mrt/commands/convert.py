@@ -81,8 +81,7 @@ def convert(
     Parameters of an MXNet model are found beside its JSON. With no data, it is calibrated on noise, which costs accuracy.
     """
     from cvm.file.disk import text_writer, write_all
-    from mrt import convert as pipeline
-    from mrt import project
+    from mrt import pipeline, project
     from mrt.report import writer_for
     from mrt.settings import written_settings
     from mrt.table.table import CalibrationTable
@@ -158,8 +157,7 @@ def calibrate(model: Path | None, output: Path, **options: Any) -> None:
 
     The table and the model decide the program: the same two give the same bytes on every machine.
     """
-    from mrt import convert as pipeline
-    from mrt import project
+    from mrt import pipeline, project
 
     settings = read_settings(model, options)
     if settings.calibration_data.path is None:
