@@ -22,8 +22,8 @@ def lower_pow(model: ir.Model) -> int:
     Pow(x, 5) of integers -> x * (x * x) * (x * x). Pow(x, y) -> Exp(y * Log(x)) where y
     is computed or has more than MOST_EXPONENTS different numbers. Applies to floats,
     and to integers with at most that many constant exponents, each from 0 up. Equal up
-    to rounding. The form with Exp is equal for x above 0 alone; for other x it is NaN
-    or infinite, and calibration refuses a sample where that occurs.
+    to rounding. The form with Exp is equal for x above 0 alone; for other x the Log is
+    NaN or infinite, and calibration refuses a sample with such an x.
     """
     return sum(map(_lower, nodes(model, "Pow")))
 
