@@ -97,7 +97,7 @@ def _place(place: int, size: int) -> int:
 
 
 def _leads_on(value: ir.Value, cut: Cut) -> bool:
-    """Whether a slice of `value` can move on to a node where it saves or separates parts."""
+    """Whether a slice of `value` can move on to where it saves or separates something."""
     node, shape = value.producer(), shape_of(value)
     if (
         node is None
