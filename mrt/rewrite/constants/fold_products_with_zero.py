@@ -12,7 +12,7 @@ from mrt.graph.values import constant, nodes, shape_of
 def fold_products_with_zero(model: ir.Model) -> int:
     """x * 0 -> 0, where the zeros are a constant.
 
-    Detectors make a tensor of x's shape so. Equal for every finite x.
+    Detectors make a tensor of x's shape this way. Equal for every finite x.
     """
     count = 0
     for node in nodes(model, "Mul"):

@@ -22,7 +22,7 @@ from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 def lower_col2im(model: ir.Model) -> int:
     """Col2Im(x, image, block) -> ConvTranspose with weights of 0 and 1.
 
-    Each element of the block is an input channel, which one tap of the kernel reads.
+    Each element of the block is an input channel, which one tap adds to the image.
     Applies to known shapes and constant operands. Equal up to rounding.
     """
     count = 0

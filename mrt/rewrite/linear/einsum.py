@@ -212,7 +212,7 @@ class _Einsum:
         `later` are kept, since the result or a further operand has them.
         """
         if constant(a.value) is not None:
-            a, b = b, a  # a constant matrix stands on the right
+            a, b = b, a  # a constant matrix comes second
         a, b = (
             self.summed(a, later | set(b.letters)),
             self.summed(b, later | set(a.letters)),

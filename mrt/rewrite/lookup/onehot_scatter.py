@@ -37,7 +37,7 @@ def lower_onehot_scatter(model: ir.Model) -> int:
       Scatter* -> Gather from the old and the new elements
       Scatter* with a reduction -> that reduction of x and the gathered updates
 
-    The last is repeated while an index occurs once more. Applies to a constant depth,
+    The last is repeated as often as one index occurs. Applies to a constant depth,
     and for ScatterND and ScatterElements to constant indices, all different if nothing
     is reduced. Equal, up to the order of sums and products.
     """

@@ -15,7 +15,7 @@ from mrt.rewrite.linear.conv_pool_attributes import Window, window_of
 from mrt.rewrite.pooling.max_pool import pads_to_the_end
 
 MOST_TAPS = 256  # of a dilated pool, along one axis
-MOST_DIMENSIONS = 6  # of a tensor of an integer program
+MOST_DIMENSIONS = 6  # of a program's tensors
 SMALLEST = 1e-30  # replaces a divisor of 0; its dividend is 0 too
 
 
