@@ -67,9 +67,10 @@ class Conversion:
             )
         return lines
 
-    def report(self, path: Path) -> Report:
-        """The outcome of every float operator; the file at `path` is checked to hold integers only."""
-        form = check(cvm_format.read(path)) if path.is_file() else self.proven
+    def report(self, path: Path | None = None) -> Report:
+        """The outcome of every float operator; the file at `path`, if any, is checked to hold integers only."""
+        written = path is not None and path.is_file()
+        form = check(cvm_format.read(path)) if path and written else self.proven
         return Report.of(
             form,
             self.before,

@@ -23,6 +23,23 @@ QUANTIZE_OPTIONS = tuple(
     declared.name for declared in options_of(QuantizeOptions)
 )
 
+OPTIONS = frozenset(
+    {
+        *WEIGHT_SOURCES,
+        *QUANTIZE_OPTIONS,
+        "bits",
+        "config",
+        "input_dtype",
+        "observer",
+        "outputs",
+        "refine",
+        "samples",
+        "shapes",
+        "values",
+    }
+)
+"""The options of a conversion by the names of `settings_of`; the model and the data aside."""
+
 
 def settings_of(model: Path | None, options: Mapping[str, Any]) -> Config:
     """The config file, if any, with the command line's options over it."""
