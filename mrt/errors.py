@@ -27,6 +27,20 @@ class BadData(MrtError):
     """Calibration or evaluation data that does not suit the model."""
 
 
+class MissingModel(BadModel, FileNotFoundError):
+    """A model's file that does not exist."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class MissingData(BadData, FileNotFoundError):
+    """A file or folder of samples that does not exist."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class BadOption(MrtError):
     """A command-line option or configuration entry that does not make sense."""
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from mrt.calibrate.images import list_pictures, read_picture
 from mrt.calibrate.preprocessing import FloatArray, Preprocessing
-from mrt.errors import BadData
+from mrt.errors import BadData, MissingData
 from mrt.table.stored_arrays import StoredArray, open_npy, open_npz
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -59,7 +59,7 @@ def open_samples(
     if path.is_dir():
         return _from_folder(path, inputs, steps, limit)
     if not path.exists():
-        raise BadData(
+        raise MissingData(
             f"{path}: does not exist; expected an .npz, a .npy or a folder of images"
         )
     if path.suffix == ".npz":

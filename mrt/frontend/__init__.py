@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import onnx_ir as ir
 
-from mrt.errors import BadModel, BadOption
+from mrt.errors import BadModel, BadOption, MissingModel
 from mrt.frontend import onnx
 from mrt.frontend.onnx.read.read import NOTES
 
@@ -108,7 +108,7 @@ def kind_of(path: Path) -> Frontend:
             "and these with --params"
         )
     if not path.exists():
-        raise BadModel(f"{path}: no such file")
+        raise MissingModel(f"{path}: no such file")
     if path.is_dir():
         raise BadModel(
             f"{path}: is a folder; expected an .onnx file or an MXNet symbol .json file"

@@ -173,6 +173,16 @@ def test_labels_beside_a_file_are_refused(files):
         mrt.convert(files / "m.onnx", files / "d.npz", labels=[1])
 
 
+@pytest.mark.parametrize("name", ["m.onnx", "m-symbol.json", "m.bin"])
+def test_a_missing_file_is_that_of_python(name, tmp_path, files):
+    with pytest.raises(FileNotFoundError, match="no such file") as caught:
+        mrt.convert(tmp_path / name, SAMPLES)
+    assert isinstance(caught.value, BadModel)
+    with pytest.raises(FileNotFoundError, match="does not exist") as caught:
+        mrt.convert(files / "m.onnx", tmp_path / "none.npz")
+    assert isinstance(caught.value, BadData)
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_a_scikit_learn_estimator_is_converted():
     linear_model = pytest.importorskip("sklearn.linear_model")

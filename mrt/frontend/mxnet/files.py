@@ -9,7 +9,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from mrt.errors import BadModel, BadOption
+from mrt.errors import BadModel, BadOption, MissingModel
 from mrt.frontend.mxnet.params import (
     Array,
     ParameterFile,
@@ -36,6 +36,8 @@ def read_symbol_bytes(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise MissingModel(f"{path}: no such file") from None
     except OSError as error:
         raise BadModel(f"{path}: cannot be read ({error.strerror})") from None
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 
-from mrt.errors import BadModel, Unsupported
+from mrt.errors import BadModel, MissingModel, Unsupported
 
 LARGEST_FILE = (1 << 31) - 1  # what protobuf itself can read
 FREE_WEIGHTS = 4  # the IR version from which on initializers need not be inputs
@@ -33,7 +33,7 @@ def read_bytes(path: Path) -> bytes:
             )
         data = path.read_bytes()
     except FileNotFoundError:
-        raise BadModel(f"{path}: no such file") from None
+        raise MissingModel(f"{path}: no such file") from None
     except OSError as error:
         raise BadModel(f"{path}: cannot be read ({error.strerror})") from None
     if not data:
