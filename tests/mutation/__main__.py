@@ -37,7 +37,6 @@ SECONDS = (120, 600)  # for a sample of the tests, and for all of their files
 # Imported once: each mutation runs in a fork of this process. Nothing of the project
 # may be among them, since the fork has to import what was changed.
 PRELOADED = (
-    "hypothesis",
     "numpy",
     "onnx_ir",
     "onnxruntime",
@@ -46,6 +45,7 @@ PRELOADED = (
     "rich.progress",
     "tomlkit",
 )
+COUNTED = ("killed", "explained")
 FORK = multiprocessing.get_context("fork")
 
 
@@ -76,15 +76,16 @@ def tests_of(data: CoverageData, mutation: Mutation) -> list[str]:
     return sorted({name.split("|")[0] for name in names})
 
 
-def survives(names: Sequence[str], seconds: int) -> bool:
-    """Whether all these tests pass, in time, in a fork of this process."""
+def run_tests(names: Sequence[str], seconds: int) -> str:
+    """`survived` where all these tests pass in a fork of this process, `killed`, or `too slow`."""
     process = FORK.Process(target=_run_tests, args=(names,))
     process.start()
     process.join(seconds)
     if process.is_alive():
         process.kill()
         process.join()
-    return process.exitcode == 0
+        return "too slow"
+    return "survived" if process.exitcode == 0 else "killed"
 
 
 def _run_tests(names: Sequence[str]) -> None:
@@ -97,7 +98,7 @@ def _run_tests(names: Sequence[str]) -> None:
 
 
 def outcome(mutation: Mutation, names: list[str], most: int) -> tuple[str, str]:
-    """`killed`, `survived` or `not covered`, and the diff of the mutation."""
+    """`killed`, `too slow`, `survived` or `not covered`, and the diff of the mutation."""
     path = ROOT / mutation.path
     before = path.read_text(encoding="utf-8")
     operator = get_operator(mutation.operator)()
@@ -107,16 +108,29 @@ def outcome(mutation: Mutation, names: list[str], most: int) -> tuple[str, str]:
     diff = difference(before, after)
     if not names:
         return "not covered", diff
-    some = names
-    if len(names) > most:
-        some = random.Random(mutation.line).sample(names, most)
-    files = sorted({name.split("::")[0] for name in names})
     path.write_text(after, encoding="utf-8")
     try:
-        survived = survives(some, SECONDS[0]) and survives(files, SECONDS[1])
+        verdict = run_tests(some_of(names, mutation, most), SECONDS[0])
+        if verdict == "survived":
+            files = sorted({name.split("::")[0] for name in names})
+            verdict = run_tests(files, SECONDS[1])
     finally:
         path.write_text(before, encoding="utf-8")
-    return ("survived" if survived else "killed"), diff
+    return verdict, diff
+
+
+def some_of(names: list[str], mutation: Mutation, most: int) -> list[str]:
+    """At most so many of the tests, the same ones in each run."""
+    if len(names) <= most:
+        return names
+    return random.Random(mutation.line).sample(names, most)
+
+
+def check_forks(data: CoverageData, mutation: Mutation, most: int) -> None:
+    """Stop unless the tests of a mutation pass without it; else everything would look killed."""
+    names = some_of(tests_of(data, mutation), mutation, most)
+    if run_tests(names, SECONDS[1]) != "survived":
+        sys.exit(f"the tests fail as the code stands: {' '.join(names)}")
 
 
 def difference(before: str, after: str) -> str:
@@ -172,16 +186,17 @@ def main() -> None:
     chosen = sample(paths, ROOT, options.sample, options.seed)
     part, parts = (int(number) for number in options.share.split("/"))
     results: list[dict[str, str]] = []
+    check_forks(data, chosen[0], options.tests)
     for mutation in chosen[part - 1 :: parts]:
         if options.only not in mutation.path:
             continue
         verdict, diff = outcome(
             mutation, tests_of(data, mutation), options.tests
         )
-        if verdict != "killed" and explanation(mutation, diff):
+        if verdict == "survived" and explanation(mutation, diff):
             verdict = "explained"
         print(f"{verdict:12} {mutation}", flush=True)
-        if verdict not in ("killed", "explained"):
+        if verdict not in COUNTED:
             print(diff, flush=True)
         results.append(
             {"mutation": str(mutation), "verdict": verdict, "diff": diff}
@@ -192,7 +207,7 @@ def main() -> None:
 
 
 def _print_score(verdicts: list[str]) -> None:
-    counts = {name: verdicts.count(name) for name in ("killed", "explained")}
+    counts = {name: verdicts.count(name) for name in COUNTED}
     print(
         f"{counts['killed']} of {len(verdicts)} killed, "
         f"{counts['explained']} explained"
