@@ -95,6 +95,6 @@ def say(lines: Sequence[str]) -> None:
     click.echo("\n".join(lines))
 
 
-def say_json(content: Any) -> None:
-    """Print JSON for other programs."""
-    click.echo(json.dumps(content, indent=1))
+def say_json(format_name: str, content: dict[str, Any]) -> None:
+    """Print JSON for other programs; `docs/json.md` describes each format."""
+    click.echo(json.dumps({"format": format_name, **content}, indent=1))

@@ -8,6 +8,8 @@ from typing import Any
 
 from mrt.evaluate.layers import Layer
 
+FORMAT = "mrt-compare-1"
+
 
 def worst_first(layers: Sequence[Layer]) -> list[Layer]:
     """By signal to noise; where nothing differs, last."""
@@ -74,6 +76,7 @@ def table(layers: Sequence[Layer], most: int | None = None) -> str:
 def to_json(layers: Sequence[Layer], samples: int) -> dict[str, Any]:
     """In the program's order; `snr_db` is null where nothing differs."""
     return {
+        "format": FORMAT,
         "samples": samples,
         "layers": [
             {

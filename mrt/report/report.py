@@ -18,7 +18,7 @@ from mrt.report.outcomes import (
     outcomes,
 )
 
-FORMAT = "mrt conversion report 1"
+FORMAT = "mrt-report-1"
 
 
 @dataclass(frozen=True)

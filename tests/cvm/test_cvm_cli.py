@@ -545,6 +545,7 @@ def test_verify_json_says_why_not(here: Path) -> None:
     result = cvm("verify", save(doubler(high=BIG), here), "--json")
     assert result.exit_code == 1
     assert json.loads(result.output) == {
+        "format": "cvm-verify-1",
         "proven": False,
         "rule": "add.fits",
         "where": "%1 = add",
@@ -635,6 +636,7 @@ def test_digest_prints_the_id_and_the_metadata(here: Path) -> None:
         == f"program   {program_id}\nmetadata  {metadata}\n"
     )
     assert json.loads(cvm("digest", bare, "--json").output) == {
+        "format": "cvm-digest-1",
         "program": program_id,
         "metadata": None,
     }
