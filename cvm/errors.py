@@ -42,6 +42,16 @@ class ClippedInput(UserWarning):
     """Real values lay outside what a program's input can hold, and were clipped."""
 
 
+def printable(text: str) -> str:
+    """One line for a terminal, whatever names it holds: what ends a line, moves a cursor or hides a character is escaped."""
+    return "".join(
+        c
+        if c.isprintable()
+        else c.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for c in text
+    )
+
+
 def brief(value: object) -> str:
     """Text from a hostile program, cut to a bearable length."""
     try:

@@ -1,8 +1,24 @@
 """The exceptions a user can meet. Each message is one sentence: what was found, where, what was expected, what to do."""
 
+from collections.abc import Sequence
+
 
 class MrtError(Exception):
-    """Base of every failure a user of the converter can meet; exit code 2 unless a subclass says otherwise."""
+    """Base of every failure a user of the converter can meet; exit code 2 unless a subclass says otherwise.
+
+    `lines` are what a command prints: the message and, of a failure with several parts, a line for each of its `problems`.
+    """
+
+    def __init__(
+        self, message: str, problems: Sequence[str] = (), hint: str = ""
+    ) -> None:
+        self.problems = list(problems)
+        self.lines = [
+            message,
+            *(f"  {problem}" for problem in problems),
+            *([hint] if hint else []),
+        ]
+        super().__init__("\n".join(self.lines))
 
 
 class BadModel(MrtError):
@@ -13,14 +29,7 @@ class Unsupported(MrtError):
     """A model that uses what the converter does not have. `problems` lists every one, one line each."""
 
     def __init__(self, problems: list[str], hint: str = "") -> None:
-        self.problems = problems
-        lines = "\n".join(
-            "  " + problem.replace("\n", "\\n") for problem in problems
-        )  # a name may hold anything
-        super().__init__(
-            f"{len(problems)} unsupported:\n{lines}"
-            + (f"\n{hint}" if hint else "")
-        )
+        super().__init__(f"{len(problems)} unsupported:", problems, hint)
 
 
 class BadData(MrtError):

@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 
 import click
 
-from cvm.errors import CvmError, Trap, Unproven
+from cvm.commands.options import say
+from cvm.errors import CvmError, Trap, Unproven, printable
 
 NO, BAD, TRAPPED, INTERRUPTED, CLOSED_PIPE = 1, 2, 3, 130, 141
 
@@ -26,6 +27,9 @@ class Commands(click.Group):
                 "; ".join([str(problem), *getattr(problem, "__notes__", ())]),
                 _exit_code(problem),
             )
+        except click.UsageError as problem:  # click prints it
+            shown = printable(problem.format_message())
+            raise click.UsageError(shown, problem.ctx) from None
         except MemoryError:
             _fail(
                 ctx, "not enough memory for this program and these inputs", BAD
@@ -48,7 +52,5 @@ def _exit_code(problem: CvmError) -> int:
 
 
 def _fail(ctx: click.Context, message: str, code: int) -> NoReturn:
-    from cvm.runtime.listing import printable
-
-    click.echo(f"cvm: {printable(message)}", err=True)
+    say([f"cvm: {message}"], err=True)
     ctx.exit(code)

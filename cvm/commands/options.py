@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import click
+
+from cvm.errors import printable
 
 FILE = click.Path(path_type=Path, readable=False)
 """Without click's own check: unreadable files are refused in our own words."""
@@ -90,9 +92,9 @@ def running_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def say(lines: Sequence[str]) -> None:
-    """Print lines."""
-    click.echo("\n".join(lines))
+def say(lines: Iterable[str], *, err: bool = False) -> None:
+    """Print lines; a name in one cannot end it, nor command the terminal."""
+    click.echo("\n".join(map(printable, lines)), err=err)
 
 
 def say_json(format_name: str, content: dict[str, Any]) -> None:

@@ -118,15 +118,14 @@ def _prepare(
         problem.add_note("--checked runs it without a proof")
         raise
     if how["engine"] == "auto" and machine.lacks_engine(job.machine):
-        click.echo(
-            f"cvm: no native engine, running on the reference; {machine.HOW_TO_GET_THE_ENGINE}",
+        hint = machine.HOW_TO_GET_THE_ENGINE
+        say(
+            [f"cvm: no native engine, running on the reference; {hint}"],
             err=True,
         )
     for clipping in job.clipping:
         if clipping.count:
-            click.echo(
-                f"cvm: warning: {clipping}; --strict refuses them", err=True
-            )
+            say([f"cvm: warning: {clipping}; --strict refuses them"], err=True)
     return job
 
 

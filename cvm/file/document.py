@@ -80,23 +80,23 @@ def expect(holds: bool, name: str, where: str, rule: str) -> None:
 
 
 def parse_as(
-    kind: str,
+    kinds: Sequence[str],
     data: bytes,
     name: str,
     *,
     required: Sequence[str],
     optional: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The object of a file whose `format` is `kind`, with exactly these other keys."""
+    """The object of a file whose `format` is one of these, with exactly these other keys."""
     content = parse(data, name)
     if (
         isinstance(content, dict) and "format" in content
     ):  # first: the rest would only say how another kind differs
         expect(
-            content["format"] == kind,
+            content["format"] in kinds,
             name,
             "format",
-            f"is {brief(content['format'])}; expected {kind!r}",
+            f"is {brief(content['format'])}; expected {' or '.join(map(repr, kinds))}",
         )
     return fields(
         content, name, "", required=("format", *required), optional=optional

@@ -42,7 +42,11 @@ def encode(program: Program) -> bytes:
 def decode(data: Readable) -> Program:
     """The program that these bytes are the encoding of. Its constants are read-only views of `data`, not copies."""
     view = _frozen(data)
-    found, start, end = _layout(view)
+    return _decode(view, *_header(view))
+
+
+def _decode(view: memoryview, found: header.Header, start: int) -> Program:
+    end = _end(view, found, start)
     constants = tuple(
         _constant(view, type_, at)
         for type_, at, _, _ in _placed(found.constants, start)
@@ -59,7 +63,7 @@ def decode(data: Readable) -> Program:
 def split(data: Readable) -> tuple[memoryview, memoryview]:
     """The bytes that the program id covers, and the metadata section, empty if there is none."""
     view = _frozen(data)
-    end = _layout(view)[2]
+    end = _end(view, *_header(view))
     return view[:end], view[end:]
 
 
@@ -83,14 +87,21 @@ def metadata_digest(program: Program | Readable) -> str | None:
 
 
 def read(path: Path | str) -> Program:
-    """Decode a file; BadInput if it cannot be read, Malformed, naming the path, if it is not a program."""
-    with files.open_to_read(Path(path)) as (file, _):
+    """Decode a file; BadInput if it cannot be read, Malformed, naming the path, if it is not a program.
+
+    The header, which is read first, bounds the size of the rest: what is no program is not read to its end.
+    """
+    with files.open_to_read(Path(path)) as (file, size):
         try:
-            _header_end(
-                file.read(PREFIX)
-            )  # whatever is not a program is not read to its end
+            prefix = file.read(PREFIX)
+            head = prefix + file.read(_aligned(_header_end(prefix)) - PREFIX)
+            found, start = _header(memoryview(head))
+            _check_size(size, _constants_end(found, start))
             file.seek(0)
-            return decode(file.read())
+            data = file.read(size)
+            if data[: len(head)] != head:
+                raise Malformed("the file changed while it was read")
+            return _decode(memoryview(data), found, start)
         except Malformed as problem:
             raise Malformed(f"{path}: {problem}") from None
 
@@ -130,6 +141,10 @@ def _metadata_parts(program: Program) -> Iterator[bytes]:
         yield METADATA_MAGIC + len(encoded).to_bytes(8, "little") + encoded
 
 
+def _aligned(size: int) -> int:
+    return size + _padding(size)
+
+
 def _padding(size: int) -> int:
     return -size % ALIGNMENT
 
@@ -140,24 +155,43 @@ def _frozen(data: Readable) -> memoryview:
     return view.cast("B") if view.readonly else memoryview(bytes(view))
 
 
-def _layout(view: memoryview) -> tuple[header.Header, int, int]:
-    """The header and where the constants' data starts and ends, which is where the program ends; checks all padding."""
+def _header(view: memoryview) -> tuple[header.Header, int]:
+    """The header, and where the constants' data starts; checks the padding between them."""
     header_end = _header_end(view[:PREFIX])
-    start = header_end + _padding(header_end)
+    start = _aligned(header_end)
     _require(view, start, "the header")
     found = header.decode(bytes(view[PREFIX:header_end]), PREFIX)
-    end = start + sum(
-        after - at for _, at, _, after in _placed(found.constants, start)
-    )
-    if end - start > MAX_CONSTANT_BYTES:
-        raise Malformed(
-            f"the constants need {end - start} bytes; at most {MAX_CONSTANT_BYTES}"
-        )
-    _require(view, end, "the constants")
     _check_padding(view, header_end, start)
+    return found, start
+
+
+def _end(view: memoryview, found: header.Header, start: int) -> int:
+    """Where the constants' data ends, which is where the program ends; checks all padding."""
+    end = _constants_end(found, start)
+    _require(view, end, "the constants")
     for _, _, data_end, next_start in _placed(found.constants, start):
         _check_padding(view, data_end, next_start)
-    return found, start, end
+    return end
+
+
+def _constants_end(found: header.Header, start: int) -> int:
+    size = sum(
+        after - at for _, at, _, after in _placed(found.constants, start)
+    )
+    if size > MAX_CONSTANT_BYTES:
+        raise Malformed(
+            f"the constants need {size} bytes; at most {MAX_CONSTANT_BYTES}"
+        )
+    return start + size
+
+
+def _check_size(size: int, end: int) -> None:
+    """A file whose program ends at `end` may go on with a metadata section."""
+    most = end + PREFIX + MAX_METADATA_BYTES
+    if size > most:
+        raise Malformed(
+            f"the file has {size} bytes; with its header and the largest metadata it has at most {most}"
+        )
 
 
 def _placed(

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import chain
+
+from cvm.plan.free_ranges import FreeRanges
 
 ALIGNMENT = 64
 BLOCK = 64  # steps that are looked at together, so that a long program takes little more than linear time
 MAX_TRIED = 2000  # buffers; for more, one order must do
+MAX_LOOKS = 2**22  # at buffers and blocks in one order, if 2900 live at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,44 +32,81 @@ _ORDERS: tuple[Callable[[Lifetime], tuple[int, ...]], ...] = (
 )
 
 
-def assign_offsets(buffers: Sequence[Lifetime]) -> tuple[list[int], int]:
-    """A byte offset for each buffer and the size of the whole: the smallest that one of a few orders leads to."""
+def assign_offsets(
+    buffers: Sequence[Lifetime], *, looks: int = MAX_LOOKS
+) -> tuple[list[int], int]:
+    """A byte offset for each buffer and the size of the whole: the smallest that one of a few orders leads to.
+
+    Where every order takes more than `looks`, the buffers are placed in the order of their first steps, which takes little
+    more than linear time and a larger arena.
+    """
     orders = _ORDERS if len(buffers) <= MAX_TRIED else _ORDERS[:1]
+    numbers = range(len(buffers))
     tries = (
         _place(
             buffers,
-            sorted(range(len(buffers)), key=lambda n: (*order(buffers[n]), n)),
+            sorted(numbers, key=lambda n: (*order(buffers[n]), n)),
+            looks,
         )
         for order in orders
     )
-    return min(tries, key=lambda found: found[1])
+    found = [placed for placed in tries if placed]
+    return min(found or [_sweep(buffers)], key=lambda placed: placed[1])
 
 
 def _place(
-    buffers: Sequence[Lifetime], order: Iterable[int]
-) -> tuple[list[int], int]:
-    """One after the other, each as low as it fits beside those already there that live at the same time."""
+    buffers: Sequence[Lifetime], order: Iterable[int], looks: int
+) -> tuple[list[int], int] | None:
+    """One after the other, each as low as it fits beside those already there that live at the same time.
+
+    None if that takes too many looks.
+    """
     offsets, ends = [0] * len(buffers), [0] * len(buffers)
-    placed: dict[
-        int, list[int]
-    ] = {}  # block of steps -> the buffers that live in it
+    living: dict[int, list[int]] = {}  # block of steps -> who lives in it
+    beginning: dict[int, list[int]] = {}  # block of steps -> who begins in it
     for number in order:
         buffer = buffers[number]
-        size = -(-buffer.size // ALIGNMENT) * ALIGNMENT
         blocks = range(buffer.first // BLOCK, buffer.last // BLOCK + 1)
-        near = {other for block in blocks for other in placed.get(block, ())}
+        near = [
+            living.get(blocks[0], []),
+            *(beginning.get(block, []) for block in blocks[1:]),
+        ]
+        looks -= len(blocks) + sum(map(len, near))
+        if looks < 0:
+            return None
         beside = (
             n
-            for n in near
+            for n in chain.from_iterable(near)
             if buffers[n].first <= buffer.last
             and buffer.first <= buffers[n].last
         )
+        size = _aligned(buffer.size)
         start = 0
         for begin, end in sorted((offsets[n], ends[n]) for n in beside):
             if begin - start >= size:
                 break
             start = max(start, end)
         offsets[number], ends[number] = start, start + size
+        beginning.setdefault(blocks[0], []).append(number)
         for block in blocks:
-            placed.setdefault(block, []).append(number)
+            living.setdefault(block, []).append(number)
     return offsets, max(ends, default=0)
+
+
+def _sweep(buffers: Sequence[Lifetime]) -> tuple[list[int], int]:
+    """In the order of their first steps, each where a buffer whose last step is past has left room."""
+    offsets = [0] * len(buffers)
+    free = FreeRanges()
+    ending: list[tuple[int, int]] = []  # a heap of last steps and numbers
+    for number in sorted(range(len(buffers)), key=lambda n: buffers[n].first):
+        buffer = buffers[number]
+        while ending and ending[0][0] < buffer.first:
+            past = heappop(ending)[1]
+            free.give_back(offsets[past], _aligned(buffers[past].size))
+        offsets[number] = free.take(_aligned(buffer.size))
+        heappush(ending, (buffer.last, number))
+    return offsets, free.end
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT

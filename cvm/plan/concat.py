@@ -55,6 +55,9 @@ class _Dissolver:
         self.parts: dict[int, ConcatPart] = dict(draft.parts)
         self.copies: dict[int, int] = dict(draft.copies)
         self.pitches: dict[int, int] = {}  # of parts that are not dense
+        self.gapped: dict[
+            int, bool
+        ] = {}  # found once: a base may have many wholes, and many readers
         self.writers = {step.result: step for step in draft.steps}
         self.shown: dict[int, set[int]] = {}  # a value, and it and its views
         for value in (*draft.views, *self.writers):
@@ -79,10 +82,9 @@ class _Dissolver:
         straight: dict[int, ConcatPart] = {}
         copied: list[tuple[int, ConcatPart]] = []
         for value, part in zip(step.operands, parts, strict=bool(parts)):
-            if self._base(value) not in straight and self._is_straight(
-                value, part
-            ):
-                straight[self._base(value)] = part
+            base = self._base(value)
+            if base not in straight and self._is_straight(base, part):
+                straight[base] = part
             else:
                 copied.append((value, part))
         if not straight:
@@ -126,24 +128,28 @@ class _Dissolver:
             start += type_.shape[axis]
         return parts
 
-    def _is_straight(self, value: int, part: ConcatPart) -> bool:
+    def _is_straight(self, base: int, part: ConcatPart) -> bool:
         """Whether the step that computes a part may write it into the whole.
 
-        It lies in one whole only, and nowhere but in the arena. With gaps between its rows, its writer, all its readers
-        and all its views must be able to skip them.
+        It lies in one whole only, and nowhere but in the arena.
         """
-        base = self._base(value)
         if (
             base not in self.writers
             or base in self.parts
             or base in self.outputs
         ):
             return False
-        length, views = row_length(self.types[value]), self.shown[base]
-        return part.dense or (
+        if base not in self.gapped:
+            self.gapped[base] = self._may_have_gaps(base)
+        return part.dense or self.gapped[base]
+
+    def _may_have_gaps(self, base: int) -> bool:
+        """Whether its writer, all its readers and all its views can skip gaps between its rows."""
+        type_, views = self.types[base], self.shown[base]
+        length = row_length(type_)
+        return (
             self.writers[base].name in PITCHED_WRITERS
-            and length * DTYPES[self.types[base].dtype].itemsize
-            >= MIN_ROW_BYTES
+            and length * DTYPES[type_.dtype].itemsize >= MIN_ROW_BYTES
             and all(row_length(self.types[view]) == length for view in views)
             and all(
                 self._skips_gaps(*reader)

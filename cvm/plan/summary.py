@@ -18,7 +18,7 @@ from cvm.plan.steps import (
 )
 from cvm.program import TensorType
 from cvm.proof.cost import work_of
-from cvm.runtime.listing import columns, counted, printable
+from cvm.runtime.listing import columns, counted
 
 _HEADINGS = ("step", "what", "values", "result", "lies in", "MACs", "constants")
 
@@ -199,7 +199,7 @@ def _ranges(values: Integers) -> str:
 def _place(plan: Plan, value: int) -> str:
     place, type_ = plan.places[value], _type(plan, value)
     if place.room is Room.OUTPUT:
-        return f"output {printable(plan.form.program.outputs[place.position].name)}"
+        return f"output {plan.form.program.outputs[place.position].name}"
     length = type_.shape[-1] if type_.shape else 1
     elements = (type_.elements // length - 1) * place.pitch + length
     end = place.position + elements * size_in_bytes(type_) // type_.elements

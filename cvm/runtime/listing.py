@@ -1,4 +1,4 @@
-"""Text for people: a program, its proof, its cost, its outputs. Names from a file never reach a terminal raw."""
+"""Text for people: a program, its proof, its cost, its outputs. `cvm.errors.printable` makes its lines fit for a terminal."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from cvm.errors import printable
 from cvm.program import (
     Attribute,
     Instruction,
@@ -33,16 +34,6 @@ _HEADINGS = (
 )
 
 
-def printable(text: str) -> str:
-    """The text with everything that could move a cursor or hide a character escaped; line ends stay."""
-    return "".join(
-        c
-        if c.isprintable() or c == "\n"
-        else c.encode("unicode_escape").decode("ascii")
-        for c in text
-    )
-
-
 def show(form: WellFormed, program_id: str) -> list[str]:
     """The whole program, one line an item."""
     program, meanings = form.program, form.program.metadata or Metadata()
@@ -50,7 +41,7 @@ def show(form: WellFormed, program_id: str) -> list[str]:
     for number, item in enumerate(program.inputs):
         meaning = _meaning(meanings.inputs.get(item.name))
         lines.append(
-            f"  %{number} {printable(item.name)}: {item.type} in {item.lo}..{item.hi}{meaning}"
+            f"  %{number} {item.name}: {item.type} in {item.lo}..{item.hi}{meaning}"
         )
     if program.constants:
         lines += ["", "constants"]
@@ -71,7 +62,7 @@ def show(form: WellFormed, program_id: str) -> list[str]:
     for output in program.outputs:
         meaning = _meaning(meanings.outputs.get(output.name))
         lines.append(
-            f"  {printable(output.name)} = %{output.value}: {form.types[output.value]}{meaning}"
+            f"  {output.name} = %{output.value}: {form.types[output.value]}{meaning}"
         )
     return lines + _labels(meanings.labels) + _provenance(meanings.provenance)
 
@@ -82,7 +73,7 @@ def _labels(labels: Sequence[str]) -> list[str]:
         [
             "",
             "labels",
-            f"  {len(labels):,}: {printable(', '.join(labels[:8]))}{more}",
+            f"  {len(labels):,}: {', '.join(labels[:8])}{more}",
         ]
         if labels
         else []
@@ -90,10 +81,7 @@ def _labels(labels: Sequence[str]) -> list[str]:
 
 
 def _provenance(provenance: Mapping[str, str]) -> list[str]:
-    listed = [
-        f"  {printable(key)}: {printable(text)}"
-        for key, text in provenance.items()
-    ]
+    listed = [f"  {key}: {text}" for key, text in provenance.items()]
     return ["", "provenance", *listed] if listed else []
 
 
@@ -141,7 +129,7 @@ def _meaning(meaning: Meaning | None) -> str:
 
 def _source(metadata: Metadata, number: int) -> str:
     source = metadata.values[number].source if number in metadata.values else ""
-    return f"  # {printable(source)}" if source else ""
+    return f"  # {source}" if source else ""
 
 
 def proof_summary(form: Proven, total: int, program_id: str) -> list[str]:
@@ -239,13 +227,14 @@ def _counts(work: Work) -> tuple[str, ...]:
 
 def columns(rows: Sequence[Sequence[str]], *, left: int) -> list[str]:
     """Rows with their columns in line: the first `left` to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    shown = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     return [
         "  ".join(
             cell.ljust(width) if index < left else cell.rjust(width)
             for index, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
-        for row in rows
+        for row in shown
     ]
 
 
@@ -288,7 +277,7 @@ def outputs_summary(
     lines = [counted(count, "sample")]
     for name, array in arrays.items():
         lines.append(
-            f"{printable(name)}: {array.dtype} {list(array.shape)}, {_value(array.min())}..{_value(array.max())}"
+            f"{name}: {array.dtype} {list(array.shape)}, {_value(array.min())}..{_value(array.max())}"
         )
         if array.ndim == 2 and array.shape[1] > 1:
             lines += [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cvm.file import document
@@ -12,7 +12,8 @@ from cvm.proof.cost import WEIGHTS_VERSION
 from cvm.runtime.execution import Result
 from cvm.runtime.trace import digest, merkle_root
 
-RECEIPT_FORMAT = "cvm-receipt-1"
+VERSION = 2  # of the receipts that are written; those of version 1 are read
+FORMATS = {1: "cvm-receipt-1", 2: "cvm-receipt-2"}
 
 
 @dataclass(frozen=True)
@@ -44,26 +45,45 @@ class SampleReceipt:
 
 @dataclass(frozen=True)
 class Receipt:
-    """One run. `metadata` is its digest if real values went through it; `root` is as computed or as stated."""
+    """One run. `metadata` is its digest if real values went through it; `root` is as computed or as stated.
+
+    In version 1 the root covers the samples only, in version 2 all that the receipt holds.
+    """
 
     program_id: str
     metadata: str | None
     weights: int
     samples: tuple[SampleReceipt, ...]
     root: bytes
+    version: int = VERSION
 
     @staticmethod
     def of(
         program_id: str, metadata: str | None, samples: Sequence[SampleReceipt]
     ) -> Receipt:
         """A receipt with its true root, at this machine's cost weights."""
-        return Receipt(
-            program_id,
-            metadata,
-            WEIGHTS_VERSION,
-            tuple(samples),
-            samples_root(samples),
+        unrooted = Receipt(
+            program_id, metadata, WEIGHTS_VERSION, tuple(samples), b""
         )
+        return replace(unrooted, root=unrooted.true_root())
+
+    def header(self) -> dict[str, Any]:
+        """As JSON, all but the samples and the root."""
+        found = {
+            "format": FORMATS[self.version],
+            "program": self.program_id,
+            "cost_weights": self.weights,
+        }
+        if self.metadata is not None:
+            found["metadata"] = self.metadata
+        return found
+
+    def true_root(self) -> bytes:
+        """The Merkle root over the header, with the number of samples, and the samples."""
+        leaves = [sample.content() for sample in self.samples]
+        if self.version > 1:
+            leaves.insert(0, {**self.header(), "samples": len(leaves)})
+        return merkle_root([document.dump_compact(leaf) for leaf in leaves])
 
 
 @dataclass(frozen=True)
@@ -73,13 +93,6 @@ class Mismatch:
     what: str
     expected: str
     found: str
-
-
-def samples_root(samples: Sequence[SampleReceipt]) -> bytes:
-    """The Merkle root over the samples."""
-    return merkle_root(
-        [document.dump_compact(sample.content()) for sample in samples]
-    )
 
 
 def digests_of(arrays: Mapping[str, IntArray]) -> dict[str, bytes]:
@@ -97,14 +110,25 @@ def of_sample(
     )
 
 
+def metadata_to_compare(
+    receipt: Receipt, *, used: str | None, own: str | None
+) -> str | None:
+    """The digest that a receipt's must be: of the metadata that this run `used`, in version 2 of the program's `own`.
+
+    None if there is nothing to compare: in version 1 where the run converts no real values.
+    """
+    return used if receipt.version == 1 else own or "none"
+
+
 def run_mismatch(
     receipt: Receipt, *, program_id: str, metadata: str | None, samples: int
 ) -> Mismatch | None:
-    """The differences that show before anything runs. `metadata` is None unless this run converts real values."""
+    """The differences that show before anything runs; `metadata` as `metadata_to_compare` gives it."""
     if receipt.program_id != program_id:
         return Mismatch("the program", receipt.program_id, program_id)
-    if receipt.metadata and metadata and receipt.metadata != metadata:
-        return Mismatch("the metadata", receipt.metadata, metadata)
+    stated = receipt.metadata
+    if stated and metadata and stated != metadata:
+        return Mismatch("the metadata", stated, metadata)
     if receipt.weights != WEIGHTS_VERSION:
         return Mismatch(
             "the version of the cost weights",
@@ -165,28 +189,18 @@ def _cost_or_trace_mismatch(
 
 
 def root_mismatch(receipt: Receipt) -> Mismatch | None:
-    """Whether the receipt's root is that of its own samples."""
-    computed = samples_root(receipt.samples)
+    """Whether the receipt's root is that of what it holds."""
+    computed = receipt.true_root()
     if receipt.root == computed:
         return None
-    return Mismatch(
-        "the root over the samples", receipt.root.hex(), computed.hex()
-    )
+    return Mismatch("the root", receipt.root.hex(), computed.hex())
 
 
 def to_json(receipt: Receipt) -> str:
     """The one text of a receipt."""
-    content = {
-        "format": RECEIPT_FORMAT,
-        "program": receipt.program_id,
-        "cost_weights": receipt.weights,
-        "samples": [sample.content() for sample in receipt.samples],
-        "root": receipt.root.hex(),
-    }
+    samples = [sample.content() for sample in receipt.samples]
     return document.dump(
-        content
-        if receipt.metadata is None
-        else {**content, "metadata": receipt.metadata}
+        {**receipt.header(), "samples": samples, "root": receipt.root.hex()}
     )
 
 
@@ -194,20 +208,42 @@ def from_json(data: bytes, name: str) -> Receipt:
     """Read what `to_json` wrote; BadInput naming `name` and the place for anything else. The root is kept as stated."""
     required = ("program", "cost_weights", "samples", "root")
     top = document.parse_as(
-        RECEIPT_FORMAT, data, name, required=required, optional=("metadata",)
+        [*FORMATS.values()],
+        data,
+        name,
+        required=required,
+        optional=("metadata",),
     )
-    samples = document.items(top["samples"], name, "samples")
+    version = [*FORMATS.values()].index(top["format"]) + 1
+    listed = document.items(top["samples"], name, "samples")
+    samples = tuple(
+        _sample_from_json(item, name, f"samples[{number}]")
+        for number, item in enumerate(listed)
+    )
+    if version > 1:
+        _require_all_traced_or_none(samples, name)
     return Receipt(
         document.digest(top["program"], name, "program").hex(),
         document.digest(top["metadata"], name, "metadata").hex()
         if "metadata" in top
         else None,
         document.count(top["cost_weights"], name, "cost_weights"),
-        tuple(
-            _sample_from_json(item, name, f"samples[{number}]")
-            for number, item in enumerate(samples)
-        ),
+        samples,
         document.digest(top["root"], name, "root"),
+        version,
+    )
+
+
+def _require_all_traced_or_none(
+    samples: Sequence[SampleReceipt], name: str
+) -> None:
+    """A run traces all of its samples or none, so some roots without the others have been taken away."""
+    traced = [sample.trace is not None for sample in samples]
+    document.expect(
+        all(traced) or not any(traced),
+        name,
+        f"samples[{traced.index(False) if False in traced else 0}]",
+        "lacks 'trace', which other samples have",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cvm.file import format as file_format
 from cvm.proof.cost import cost
 from cvm.runtime import receipt as receipts
 from cvm.runtime import trace as traces
@@ -15,11 +16,13 @@ def first_mismatch(
     job: Job, receipt: Receipt, trace: Trace | None
 ) -> Mismatch | None:
     """None if every digest, cost and root agrees. Differences that need no run are found first."""
+    own = file_format.metadata_digest(job.form.program)
+    metadata = receipts.metadata_to_compare(receipt, used=job.metadata, own=own)
     return (
         receipts.run_mismatch(
             receipt,
             program_id=job.program_id,
-            metadata=job.metadata,
+            metadata=metadata,
             samples=len(job.samples),
         )
         or (_trace_header_mismatch(job, trace) if trace else None)

@@ -163,7 +163,10 @@ def to_json(trace: Trace) -> str:
 def from_json(data: bytes, name: str) -> Trace:
     """Read what `to_json` wrote; BadInput naming `name` and the place for anything else. Roots are kept as stated."""
     top = document.parse_as(
-        TRACE_FORMAT, data, name, required=("program", "first_value", "samples")
+        [TRACE_FORMAT],
+        data,
+        name,
+        required=("program", "first_value", "samples"),
     )
     samples = document.items(top["samples"], name, "samples")
     return Trace(

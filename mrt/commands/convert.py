@@ -17,6 +17,7 @@ from mrt.commands.options import (
     take_target,
     tuning_options,
 )
+from mrt.commands.output import say
 from mrt.commands.shared import print_notes, progress_bars, read_settings
 from mrt.errors import BadOption
 from mrt.quantize.options import QuantizeOptions
@@ -85,7 +86,7 @@ def convert(
     from mrt.report import writer_for
     from mrt.settings import written_settings
     from mrt.table.table import CalibrationTable
-    from mrt.tune.report import outcome_text
+    from mrt.tune.report import outcome_lines
 
     target = take_target(options)
     check_table_options(table_path, options, tuning=target is not None)
@@ -104,11 +105,10 @@ def convert(
             settings, table=table, progress=progress, target=target
         )
     write_all({destination: result.write})
-    click.echo(f"wrote {destination}")
-    for name, value in result.summary().items():
-        click.echo(f"  {name:<14} {value}")
+    summary = result.summary().items()
+    say([f"wrote {destination}", *(f"  {k:<14} {v}" for k, v in summary)])
     if result.tuned is not None:
-        click.echo(outcome_text(result.tuned))
+        say(outcome_lines(result.tuned))
     if config_path is not None:
         found = written_settings(
             options["config"],
@@ -117,12 +117,12 @@ def convert(
             with_table=table is not None,
         )
         write_all({config_path: text_writer(found)})
-        click.echo(f"wrote {config_path}")
+        say([f"wrote {config_path}"])
     report = result.report(destination)
-    click.echo("\n".join(report.summary()))
+    say(report.summary())
     if report_path is not None and write_report is not None:
         write_all({report_path: text_writer(write_report(report))})
-        click.echo(f"wrote {report_path}")
+        say([f"wrote {report_path}"])
     print_notes(result.model.notes)
     if result.synthetic:
         click.secho(NOISE, err=True, fg="yellow")
@@ -170,6 +170,5 @@ def calibrate(model: Path | None, output: Path, **options: Any) -> None:
     with progress_bars() as progress:
         table = pipeline.make_table(settings, progress)
     table.save(output)
-    click.echo(
-        f"wrote {output}: {len(table.ranges)} ranges from {table.samples} samples"
-    )
+    counts = f"{len(table.ranges)} ranges from {table.samples} samples"
+    say([f"wrote {output}: {counts}"])

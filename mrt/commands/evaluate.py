@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
 from mrt.commands.options import MODEL_OPTIONS, PATH, examples, shared_options
+from mrt.commands.output import say, say_json
 from mrt.commands.shared import (
     model_and_program,
     progress_bars,
@@ -73,7 +73,7 @@ def evaluate(
     import cvm
     from mrt import project
     from mrt.evaluate import evaluate as compare_outputs
-    from mrt.evaluate.evaluation_text import report_text
+    from mrt.evaluate.evaluation_text import report_lines
     from mrt.evaluate.gate import parse_gate
     from mrt.evaluate.metric import load_metric
     from mrt.pictures import config_for
@@ -104,9 +104,9 @@ def evaluate(
             metric=measure,
         )
     if as_json:
-        click.echo(json.dumps(report.to_json(), indent=2))
+        say_json(report.to_json())
     else:
-        click.echo(report_text(report))
+        say(report_lines(report))
     misses = [
         miss for gate in limits if (miss := gate.missed(report)) is not None
     ]
@@ -189,11 +189,9 @@ def compare(
             progress,
         )
     if as_json:
-        click.echo(
-            json.dumps(layers_report.to_json(layers, len(samples)), indent=2)
-        )
+        say_json(layers_report.to_json(layers, len(samples)))
     else:
-        click.echo(layers_report.table(layers, worst))
+        say(layers_report.table(layers, worst))
     if html is not None:
         write_all({html: text_writer(page(layers, program.name, len(samples)))})
-        click.echo(f"wrote {html}", err=as_json)
+        say([f"wrote {html}"], err=as_json)

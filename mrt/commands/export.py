@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mrt.commands.options import MODEL_OPTIONS, PATH, examples, shared_options
+from mrt.commands.output import say
 from mrt.commands.shared import print_notes, read_settings
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def rewrite(model: Path | None, output: Path, **options: Any) -> None:
     loaded = project.rewritten(settings)
     save(loaded.model, output)
     print_notes(loaded.notes)
-    click.echo(f"wrote {output}: {loaded.model.graph.num_nodes()} nodes")
+    say([f"wrote {output}: {loaded.model.graph.num_nodes()} nodes"])
 
 
 @click.command(
@@ -105,9 +106,8 @@ def export(
         if written.fixed_because
         else "any batch"
     )
-    click.echo(
-        f"wrote {' and '.join(written.files)}: {written.nodes} nodes, opset {opset}, {batch}"
-    )
+    files, nodes = " and ".join(written.files), written.nodes
+    say([f"wrote {files}: {nodes} nodes, opset {opset}, {batch}"])
     print_notes(written.notes)
 
 
@@ -122,5 +122,4 @@ def operators(frontend: str) -> None:
     """List the operators that can be read, one a line."""
     from mrt.frontend import operators as names
 
-    for name in names("onnx" if frontend == "onnx" else "mxnet"):
-        click.echo(name)
+    say(names("onnx" if frontend == "onnx" else "mxnet"))

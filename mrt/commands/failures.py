@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import click
 
+from mrt.commands.output import say
 from mrt.errors import GateMissed, MrtError, NotProvable, TargetMissed
 
 NO, BAD, INTERRUPTED, CLOSED_PIPE = 1, 2, 130, 141
+NEGATIVE = (NotProvable, GateMissed, TargetMissed)
 LONGEST_LINE = 500  # characters of a line of an error
 
 
@@ -19,14 +22,21 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
-        from cvm.errors import CvmError, Unproven
+        from cvm.errors import CvmError, Unproven, printable
 
         try:
             return super().invoke(ctx)
-        except (NotProvable, Unproven, GateMissed, TargetMissed) as problem:
-            _fail(ctx, str(problem), NO)
-        except (MrtError, CvmError) as problem:
-            _fail(ctx, str(problem), BAD)
+        except MrtError as problem:
+            first, *more = problem.lines
+            code = NO if isinstance(problem, NEGATIVE) else BAD
+            _fail(ctx, first, code, more)
+        except CvmError as problem:
+            _fail(
+                ctx, str(problem), NO if isinstance(problem, Unproven) else BAD
+            )
+        except click.UsageError as problem:  # click prints it
+            shown = printable(problem.format_message())
+            raise click.UsageError(shown, problem.ctx) from None
         except MemoryError:
             _fail(ctx, "not enough memory for this model", BAD)
         except BrokenPipeError:
@@ -40,23 +50,15 @@ class Commands(click.Group):
             _fail(ctx, "interrupted", INTERRUPTED)
 
 
-def _fail(ctx: click.Context, message: str, code: int) -> NoReturn:
-    click.echo(
-        "mrt: " + "\n".join(map(_printable, message.split("\n"))), err=True
-    )
+def _fail(
+    ctx: click.Context, first: str, code: int, more: Sequence[str] = ()
+) -> NoReturn:
+    say([f"mrt: {_bounded(first)}", *map(_bounded, more)], err=True)
     ctx.exit(code)
 
 
-def _printable(line: str) -> str:
-    """A line in which the names of a model neither command the terminal nor fill it."""
-    shown = (
-        line
-        if len(line) <= LONGEST_LINE
-        else f"{line[:LONGEST_LINE]}... ({len(line)} characters)"
-    )
-    return "".join(
-        item
-        if item.isprintable()
-        else item.encode("unicode_escape", "surrogatepass").decode()
-        for item in shown
-    )
+def _bounded(line: str) -> str:
+    """A line that the names of a model cannot fill the terminal with."""
+    if len(line) <= LONGEST_LINE:
+        return line
+    return f"{line[:LONGEST_LINE]}... ({len(line)} characters)"

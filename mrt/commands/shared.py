@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from mrt.commands.output import say
 from mrt.errors import BadOption
 
 if TYPE_CHECKING:
@@ -35,16 +34,14 @@ def warn_of_another_model(path: Path, program: Proven, sha256: str) -> None:
     """Warn if the program was made from another model than the one given."""
     made_from = program.program.provenance_of("model_sha256")
     if made_from not in (None, sha256):
-        click.echo(
-            f"mrt: warning: {path} was made from another model (SHA-256 {made_from})",
-            err=True,
-        )
+        warning = f"{path} was made from another model (SHA-256 {made_from})"
+        say([f"mrt: warning: {warning}"], err=True)
 
 
 def print_notes(notes: Iterable[str]) -> None:
     """Print what the front end noted about a model, on stderr."""
     for note in notes:
-        click.echo(f"mrt: note: {note}", err=True)
+        say([f"mrt: note: {note}"], err=True)
 
 
 def read_settings(model: Path | None, options: dict[str, Any]) -> Config:

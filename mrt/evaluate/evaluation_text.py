@@ -15,8 +15,8 @@ MISSING_CLASSES = (
 )
 
 
-def report_text(report: Report) -> str:
-    """Several lines for people."""
+def report_lines(report: Report) -> list[str]:
+    """The lines for people."""
     lines = [f"{report.samples} samples", *_table(report)]
     if report.agreement is not None:
         lines.append(f"  same top-1 {_share(report, report.agreement)}")
@@ -26,7 +26,7 @@ def report_text(report: Report) -> str:
         found = "no difference" if decibels is None else f"{decibels:.1f} dB"
         lines.append(f"  signal to noise of '{name}': {found}")
     lines += [f"  {sentence}" for sentence in _remarks(report)]
-    return "\n".join(lines)
+    return lines
 
 
 def _table(report: Report) -> Iterator[str]:

@@ -24,7 +24,7 @@ def decibels(layer: Layer) -> str:
     return "-" if layer.snr_db is None else f"{layer.snr_db:.1f}"
 
 
-def table(layers: Sequence[Layer], most: int | None = None) -> str:
+def table(layers: Sequence[Layer], most: int | None = None) -> list[str]:
     """Lines of columns, worst first, at most so many."""
     shown = worst_first(layers)[:most]
     rows = [
@@ -68,9 +68,7 @@ def table(layers: Sequence[Layer], most: int | None = None) -> str:
         for row in rows
     ]
     rest = len(layers) - len(shown)
-    return "\n".join(
-        [*lines, f"and {rest} more, all better"] if rest else lines
-    )
+    return [*lines, f"and {rest} more, all better"] if rest else lines
 
 
 def to_json(layers: Sequence[Layer], samples: int) -> dict[str, Any]:

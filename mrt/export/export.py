@@ -149,7 +149,7 @@ def _load_for_batch(load: Load, shapes: Shapes, batch: int) -> ir.Model:
     except BadOption:
         raise
     except MrtError as refusal:
-        reason = str(refusal).splitlines()[-1].strip()
+        reason = refusal.lines[-1].strip()
         raise BatchDependence(
             f"a batch of {batch} is refused ({reason})"
         ) from None

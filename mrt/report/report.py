@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from cvm.errors import printable
 from cvm.proof.validate import WellFormed
 from mrt.report.integers import IntegerCheck, check_integers
 from mrt.report.outcomes import (
@@ -124,9 +125,8 @@ class Report:
             "",
         ]
         lines = [*header, *_columns(rows), "", *self.ending()]
-        return (
-            "\n".join(lines).encode("ascii", "backslashreplace").decode() + "\n"
-        )
+        text = "".join(f"{printable(line)}\n" for line in lines)
+        return text.encode("ascii", "backslashreplace").decode()
 
     def heading(self) -> str:
         """What the report is about."""

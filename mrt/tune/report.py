@@ -10,7 +10,7 @@ WIDEST_NAME = 60
 FEW = 16  # held-back samples: with fewer the text says so
 
 
-def outcome_text(outcome: TuningResult) -> str:
+def outcome_lines(outcome: TuningResult) -> list[str]:
     """A table of what was raised, and the program before and after."""
     few = ", too few to be sure" if outcome.samples < FEW else ""
     lines = [
@@ -42,7 +42,7 @@ def outcome_text(outcome: TuningResult) -> str:
             )
         ),
     ]
-    return "\n".join(lines)
+    return lines
 
 
 def _table(outcome: TuningResult) -> list[str]:

@@ -405,6 +405,21 @@ def test_names_of_a_model_neither_command_the_terminal_nor_fill_it(tmp_path):
     assert len(said) < 1000
 
 
+def test_a_name_of_a_file_or_an_input_ends_no_line():
+    """On a terminal; elsewhere click takes escapes away."""
+    name = "\x1b[2J\nwrote a.cvm"
+    for words in (
+        ["convert", f"{name}.onnx"],
+        ["convert", "m.onnx", name],
+        ["rewrite", "m.onnx", "--shape", f"{name}=x", "-o", "n.onnx"],
+    ):
+        result = CliRunner().invoke(cli, words, color=True)
+        assert result.exit_code == 2
+        assert r"\x1b[2J\nwrote a.cvm" in result.stderr
+        assert "\x1b" not in result.stderr
+        assert "\nwrote" not in result.stderr
+
+
 @pytest.mark.parametrize("command", ["export", "convert", "rewrite"])
 def test_parameters_that_are_found_beside_the_model_are_not_written_over(
     folder, command

@@ -18,6 +18,7 @@ from tests.support.hostile_files import (
 
 MEGABYTE = 10**6
 ADD, CONCAT, RESCALE, TABLE, TILE, MATMUL, RESIZE = 20, 82, 10, 50, 85, 4, 87
+REVERSE, REDUCE_MAX = 86, 61
 WIDE = 65536  # as many intervals as one value can have
 
 
@@ -217,6 +218,35 @@ def too_many_names() -> bytes:
     return _file([canonical([CLAMP, [0], [-1, 1]])], outputs=outputs)
 
 
+def many_live_values() -> bytes:
+    """Thousands of values that all live until the sum of them begins."""
+    return live(30_000)
+
+
+def live(count: int) -> bytes:
+    """So many reverses of one input, then the sum of them from the last to the first."""
+    total = count
+    instructions = [canonical([REVERSE, [0], [0]])] * count
+    for value in range(count - 1, 0, -1):
+        instructions.append(canonical([ADD, [total, value], []]))
+        total = len(instructions)
+    return _file(instructions, x=[I32, [2], -1, 1])
+
+
+def one_value_in_many_concats() -> bytes:
+    """Thousands of concats of one value, and last a reader for which it cannot be a part of any."""
+    count = 30_000
+    clamp = canonical([CLAMP, [0], [-1, 1]])
+    concat = canonical([CONCAT, [1, 0], [1]])
+    last = canonical([REDUCE_MAX, [1], [0]])
+    whole = canonical([CONCAT, list(range(2, count + 2)), [0]])
+    return _file(
+        [clamp, *[concat] * count, last, whole],
+        x=[I32, [2, 8], -1, 1],
+        outputs=[["y", count + 2], ["z", count + 3]],
+    )
+
+
 NASTY: dict[str, Callable[[], bytes]] = {
     make.__name__: make
     for make in (
@@ -239,5 +269,7 @@ NASTY: dict[str, Callable[[], bytes]] = {
         many_casts_to_and_fro,
         long_names,
         too_many_names,
+        many_live_values,
+        one_value_in_many_concats,
     )
 }

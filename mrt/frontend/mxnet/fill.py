@@ -113,8 +113,10 @@ def _refuse(troubles: list[str], path: Path | None) -> None:
         lines.append(f"and {len(troubles) - MAX_TROUBLES} more")
     hint = ""
     if any("shape" in trouble for trouble in troubles):
-        hint = "\nIf many shapes are wrong, so may be the --shape of the input"
-    text = "\n".join(f"  {line}" for line in lines)
+        hint = "If many shapes are wrong, so may be the --shape of the input"
+    where = path or "no parameter file"
     raise BadModel(
-        f"{path or 'no parameter file'}: {len(troubles)} parameters do not suit the symbol:\n{text}{hint}"
+        f"{where}: {len(troubles)} parameters do not suit the symbol:",
+        lines,
+        hint,
     )

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -289,3 +290,46 @@ def test_reading_a_text_file_says_so(tmp_path: Path) -> None:
         match=r"model\.cvm: not a program: it begins with b'hello, w'",
     ):
         file_format.read(tmp_path / "model.cvm")
+
+
+def test_what_follows_a_program_is_not_read_to_its_end(tmp_path: Path) -> None:
+    """A sparse file: 256 MiB that take no place on the disk."""
+    path = tmp_path / "sparse.cvm"
+    path.write_bytes(file_format.encode(CAST))
+    os.truncate(path, 2**28)
+    most = 128 + 16 + 2**26
+    tracemalloc.start()
+    with pytest.raises(Malformed) as caught:
+        file_format.read(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert str(caught.value) == (
+        f"{path}: the file has 268435456 bytes; with its header and the largest metadata it has at most {most}"
+    )
+    assert peak < 2**20
+
+
+def test_metadata_of_the_largest_size_is_read(tmp_path: Path) -> None:
+    """What is wrong with it is found in it, not in the size of the file."""
+    path = tmp_path / "large.cvm"
+    section = b"CVMMETA\x01" + (2**26).to_bytes(8, "little")
+    path.write_bytes(file_format.encode(CAST) + section)
+    os.truncate(path, 128 + 16 + 2**26)
+    with pytest.raises(Malformed, match=r"expected metadata \(a map\)"):
+        file_format.read(path)
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its header was checked: another may not take its place."""
+    path = tmp_path / "p.cvm"
+    data = file_format.encode(CAST)
+    path.write_bytes(data)
+
+    def change(size: int, end: int) -> None:
+        path.write_bytes(data.replace(b"ax", b"az", 1))
+
+    monkeypatch.setattr(file_format, "_check_size", change)
+    with pytest.raises(Malformed, match="the file changed while it was read"):
+        file_format.read(path)

@@ -47,6 +47,33 @@ print(json.dumps({"outcome": outcome, "seconds": time.process_time() - started, 
 """
 
 
+PLAN_PROBE = """
+import json, resource, sys, time
+from cvm.file import format as file_format
+from cvm.plan.fuse import fused
+from cvm.plan.unfused import unfused
+from cvm.proof.validate import validate
+from tests.support.nasty_programs import NASTY
+
+form = validate(file_format.decode(NASTY[sys.argv[1]]()))
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + 512 * 2**20
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+started = time.process_time()
+for plan in (fused(form), unfused(form)):
+    assert plan.arena_bytes <= plan.largest_live_bytes + 64 * len(plan.steps)
+print(json.dumps(time.process_time() - started))
+"""
+PLANNED = (
+    "many_live_values",
+    "one_value_in_many_concats",
+    "many_small_instructions",
+    "many_casts_to_and_fro",
+    "many_reshapes_of_rank_6",
+    "one_small_value_joined_to_itself",
+)
+
+
 def test_the_corpus_holds_every_instruction() -> None:
     assert set(INSTRUCTIONS) == {
         item.name for program in corpus() for item in program.instructions
@@ -79,10 +106,13 @@ def test_200000_mutations() -> None:
     assert sum(sum(outcomes.values()) for outcomes in results) == 200_000
 
 
-@pytest.mark.skipif(
+limits_a_process = pytest.mark.skipif(
     sys.platform != "linux",
     reason="limits a process through /proc and RLIMIT_AS",
 )
+
+
+@limits_a_process
 @pytest.mark.parametrize(
     "name",
     [
@@ -103,3 +133,27 @@ def test_a_nasty_megabyte_is_judged_in_64_megabytes_and_seconds(
     found = json.loads(result.stdout)
     assert found["bytes"] < 2_000_000
     assert found["seconds"] < 30
+
+
+@limits_a_process
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name, marks=[] if name in PLANNED[:2] else [pytest.mark.slow]
+        )
+        for name in PLANNED
+    ],
+)
+def test_a_nasty_program_that_is_proven_is_planned_in_seconds(
+    name: str,
+) -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", PLAN_PROBE, name],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout) < 30

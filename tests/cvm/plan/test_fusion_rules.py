@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from cvm.plan.arena import Lifetime, assign_offsets
 from cvm.plan.fuse import fused
 from cvm.plan.steps import Place, Plan, Room, Step
 from cvm.plan.summary import summarize
@@ -575,35 +574,3 @@ def test_an_input_that_only_movement_reads_is_not_copied() -> None:
     b.conv("sums", "nhwc", inputs=3)
     plan, _ = b.plan("sums")
     assert [told(step) for step in plan.steps] == ["transpose", "conv2d"]
-
-
-def test_buffers_share_bytes_only_if_no_step_touches_both() -> None:
-    for other in (
-        Lifetime(100, 0, 1),
-        Lifetime(100, 2, 3),
-        Lifetime(100, 0, 9),
-        Lifetime(100, 2, 2),
-    ):
-        offsets, size = assign_offsets([other, Lifetime(64, 1, 2)])
-        assert (offsets, size) == ([0, 128], 192)
-    for other in (Lifetime(100, 0, 0), Lifetime(100, 3, 3)):
-        assert assign_offsets([other, Lifetime(64, 1, 2)]) == ([0, 0], 128)
-
-
-def test_buffers_that_live_for_hundreds_of_steps_keep_their_bytes() -> None:
-    assert assign_offsets([Lifetime(100, 0, 300), Lifetime(64, 300, 301)]) == (
-        [0, 128],
-        192,
-    )
-
-
-def test_the_arena_tries_other_orders_than_the_largest_first() -> None:
-    """The two large ones first, both at 0, leave the small ones, which meet at step 3, two places above: 256 bytes."""
-    buffers = [
-        Lifetime(64, 0, 3),
-        Lifetime(128, 0, 1),
-        Lifetime(64, 3, 6),
-        Lifetime(128, 4, 7),
-    ]
-    _, size = assign_offsets(buffers)
-    assert size == 192

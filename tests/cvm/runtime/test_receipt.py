@@ -17,22 +17,43 @@ def sha(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
 
 
-def test_a_samples_leaf_is_its_compact_json_and_the_root_is_over_leaves() -> (
-    None
-):
-    leaf = f'{{"cost":7,"inputs":{{"x":"{"aa" * 32}"}},"outputs":{{"y":"{"bb" * 32}"}}}}'.encode()
-    traced = leaf[:-1] + f',"trace":"{"cc" * 32}"}}'.encode()
-    assert Receipt.of(PROGRAM, None, [SAMPLE]).root == sha(b"\0" + leaf)
-    both = Receipt.of(
-        PROGRAM, None, [SAMPLE, SampleReceipt({"x": A}, {"y": B}, 7, C)]
-    )
-    assert both.root == sha(b"\1" + sha(b"\0" + leaf) + sha(b"\0" + traced))
+HEADER = f'{{"cost_weights":1,"format":"cvm-receipt-2","program":"{PROGRAM}"'.encode()
+LEAF = f'{{"cost":7,"inputs":{{"x":"{"aa" * 32}"}},"outputs":{{"y":"{"bb" * 32}"}}}}'.encode()
+TRACED_LEAF = LEAF[:-1] + f',"trace":"{"cc" * 32}"}}'.encode()
+TRACED = SampleReceipt({"x": A}, {"y": B}, 7, C)
+
+
+def test_the_root_is_over_the_header_and_the_samples() -> None:
+    header = sha(b"\0" + HEADER + b',"samples":1}')
+    one = sha(b"\1" + header + sha(b"\0" + LEAF))
+    assert Receipt.of(PROGRAM, None, [SAMPLE]).root == one
+    header = sha(b"\0" + HEADER + b',"samples":2}')
+    pair = sha(b"\1" + header + sha(b"\0" + TRACED_LEAF))
+    two = sha(b"\1" + pair + sha(b"\0" + TRACED_LEAF))
+    assert Receipt.of(PROGRAM, None, [TRACED, TRACED]).root == two
+
+
+def test_the_root_binds_the_program_the_metadata_and_the_weights() -> None:
+    roots = {
+        Receipt.of(program, metadata, [SAMPLE]).root
+        for program in (PROGRAM, METADATA)
+        for metadata in (None, PROGRAM, METADATA)
+    }
+    other = Receipt(PROGRAM, None, 2, (SAMPLE,), b"").true_root()
+    assert len(roots | {other}) == 7
+
+
+def test_the_root_of_version_1_is_over_the_samples_alone() -> None:
+    both = Receipt(PROGRAM, METADATA, 1, (SAMPLE, TRACED), b"", version=1)
+    pair = sha(b"\0" + LEAF) + sha(b"\0" + TRACED_LEAF)
+    assert both.true_root() == sha(b"\1" + pair)
 
 
 def test_names_are_sorted_and_ascii_in_a_leaf() -> None:
     one = SampleReceipt({"b": A, "a": B, "é": C}, {}, 0)
     leaf = f'{{"cost":0,"inputs":{{"a":"{"bb" * 32}","b":"{"aa" * 32}","\\u00e9":"{"cc" * 32}"}},"outputs":{{}}}}'
-    assert Receipt.of(PROGRAM, None, [one]).root == sha(b"\0" + leaf.encode())
+    receipt_1 = Receipt(PROGRAM, None, 1, (one,), b"", version=1)
+    assert receipt_1.true_root() == sha(b"\0" + leaf.encode())
 
 
 def test_a_sample_is_digested_as_it_went_in_and_came_out() -> None:
@@ -52,9 +73,10 @@ def test_a_sample_is_digested_as_it_went_in_and_came_out() -> None:
 def test_a_receipt_is_read_back_as_written(
     metadata: str | None, trace: bytes | None
 ) -> None:
-    written = Receipt.of(
-        PROGRAM, metadata, [SAMPLE, SampleReceipt({"x": B}, {"y": A}, 7, trace)]
-    )
+    samples = [
+        SampleReceipt(names, {"y": A}, 7, trace) for names in ({"x": B}, {})
+    ]
+    written = Receipt.of(PROGRAM, metadata, samples)
     assert (
         receipt.from_json(receipt.to_json(written).encode(), "r.json")
         == written
@@ -63,11 +85,43 @@ def test_a_receipt_is_read_back_as_written(
 
 def test_the_text_of_a_receipt_is_one_and_the_same() -> None:
     assert receipt.to_json(Receipt(PROGRAM, METADATA, 1, (SAMPLE,), C)) == (
-        f'{{\n "cost_weights": 1,\n "format": "cvm-receipt-1",\n "metadata": "{METADATA}",\n "program": "{PROGRAM}",\n'
+        f'{{\n "cost_weights": 1,\n "format": "cvm-receipt-2",\n "metadata": "{METADATA}",\n "program": "{PROGRAM}",\n'
         f' "root": "{"cc" * 32}",\n "samples": [\n  {{\n   "cost": 7,\n'
         f'   "inputs": {{\n    "x": "{"aa" * 32}"\n   }},\n'
         f'   "outputs": {{\n    "y": "{"bb" * 32}"\n   }}\n  }}\n ]\n}}\n'
     )
+
+
+VERSION_1 = f"""{{
+ "cost_weights": 1,
+ "format": "cvm-receipt-1",
+ "program": "{PROGRAM}",
+ "root": "{"cc" * 32}",
+ "samples": [
+  {{"cost": 7, "inputs": {{"x": "{"aa" * 32}"}}, "outputs": {{"y": "{"bb" * 32}"}}}},
+  {{"cost": 7, "inputs": {{}}, "outputs": {{}}, "trace": "{"cc" * 32}"}}
+ ]
+}}"""
+
+
+def test_a_receipt_of_version_1_is_read_though_only_some_samples_are_traced() -> (
+    None
+):
+    found = receipt.from_json(VERSION_1.encode(), "r.json")
+    samples = (SAMPLE, SampleReceipt({}, {}, 7, C))
+    assert found == Receipt(PROGRAM, None, 1, samples, C, version=1)
+
+
+@pytest.mark.parametrize("traced", [0, 1])
+def test_in_version_2_all_samples_are_traced_or_none(traced: int) -> None:
+    samples = [SAMPLE, SAMPLE]
+    samples[traced] = TRACED
+    text = receipt.to_json(Receipt.of(PROGRAM, None, samples))
+    problem = (
+        rf"samples\[{1 - traced}\] lacks 'trace', which other samples have"
+    )
+    with pytest.raises(BadInput, match=f"^r.json: {problem}$"):
+        receipt.from_json(text.encode(), "r.json")
 
 
 GOOD = receipt.to_json(
@@ -80,16 +134,16 @@ GOOD = receipt.to_json(
     [
         ("null", "r.json: must be an object"),
         (
-            GOOD.replace("receipt-1", "receipt-9"),
-            "r.json: format is 'cvm-receipt-9'; expected 'cvm-receipt-1'",
+            GOOD.replace("receipt-2", "receipt-9"),
+            "r.json: format is 'cvm-receipt-9'; expected 'cvm-receipt-1' or 'cvm-receipt-2'",
         ),
         (
             '{"format": "cvm-trace-1", "first_value": 2}',
-            "r.json: format is 'cvm-trace-1'; expected 'cvm-receipt-1'",
+            "r.json: format is 'cvm-trace-1'; expected 'cvm-receipt-1' or 'cvm-receipt-2'",
         ),
         (
             '{"format": null}',
-            "r.json: format is None; expected 'cvm-receipt-1'",
+            "r.json: format is None; expected 'cvm-receipt-1' or 'cvm-receipt-2'",
         ),
         (GOOD.replace('"root"', '"r\\u001b"'), "r.json: lacks 'root'"),
         (
@@ -205,6 +259,19 @@ def test_the_first_thing_that_differs_in_a_sample_is_named(
     assert receipt.sample_mismatch(4, SAMPLE, found) == receipt.Mismatch(
         what, expected, other
     )
+
+
+def test_version_2_compares_its_metadata_with_the_program_s_own() -> None:
+    """Also where no real value is converted, so that garbage in its place is found."""
+    one, two = (
+        Receipt(PROGRAM, METADATA, 1, (SAMPLE,), C, version)
+        for version in (1, 2)
+    )
+    same = receipt.metadata_to_compare
+    assert same(one, used=None, own=PROGRAM) is None
+    assert same(one, used=METADATA, own=METADATA) == METADATA
+    assert same(two, used=None, own=METADATA) == METADATA
+    assert same(two, used=None, own=None) == "none"
 
 
 def test_trace_roots_are_compared_where_both_have_one() -> None:

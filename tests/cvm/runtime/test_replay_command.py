@@ -5,6 +5,7 @@ import pytest
 from click.testing import Result
 
 from cvm.file import format as file_format
+from cvm.runtime import receipt
 from tests.support.command import cvm, said
 from tests.support.run_programs import (
     MEANINGS,
@@ -13,6 +14,25 @@ from tests.support.run_programs import (
     save,
     save_array,
 )
+
+ROOT_1 = "1a61733574191b4c4fb6d751ca7942e87e88006eea81a6463b9c8b1f6ff3bfcd"
+VERSION_1 = """{
+ "cost_weights": 1,
+ "format": "cvm-receipt-1",
+ "program": "6b2c16c348d870cb3f40902e4187a3fdca5ee967286c882f3dd92356e540aa20",
+ "root": "ROOT",
+ "samples": [
+  {
+   "cost": 48,
+   "inputs": {
+    "x": "c0c500337f8288eb2fba3be8f5278c99d9933cdde74cbd55f514f5384bb37ea5"
+   },
+   "outputs": {
+    "y": "439c707d1a0c5721ce2fd5b5fff636a68d8c49e841d44b907121a173142ea0b2"
+   }
+  }
+ ]
+}""".replace("ROOT", ROOT_1)
 
 
 @pytest.fixture
@@ -110,7 +130,7 @@ def test_replay_names_the_number_of_samples(recorded: Path) -> None:
 def test_replay_names_a_root_that_is_not_of_its_samples(recorded: Path) -> None:
     before, after = changed(recorded / "r.json", "root")
     assert mismatch(replay()) == [
-        "no match: the root over the samples", f"  expected {after}", f"  found    {before}"
+        "no match: the root", f"  expected {after}", f"  found    {before}"
     ]  # fmt: skip
 
 
@@ -177,7 +197,52 @@ def test_replay_of_reals_compares_the_metadata(here: Path) -> None:
         f"  found    {before}",
     ]
     save_array([[1, 2, 3]], here)
+    assert mismatch(replay())[0] == "no match: the metadata"
+    changed(here / "r.json", "metadata")
     assert replay().exit_code == 0
+    save(doubler(), here)
+    assert mismatch(replay())[2] == "  found    none"
+
+
+@pytest.mark.parametrize("key", ["metadata", "program", "cost_weights"])
+def test_replay_names_the_root_if_the_header_is_not_what_it_was_made_of(
+    here: Path, key: str
+) -> None:
+    """What was taken away changes the root, and a root that was published binds the program."""
+    save(doubler(metadata=MEANINGS), here)
+    save_array([[0.5, 1.0, 1.5]], here, dtype="f8")
+    words = ("run", "p.cvm", "--input", "x.npy", "--real")
+    assert cvm(*words, "--receipt", "r.json").exit_code == 0
+    content = json.loads((here / "r.json").read_text())
+    found = receipt.from_json(json.dumps(content).encode(), "r.json")
+    assert found.root == found.true_root()
+    if key == "metadata":
+        del content[key]
+    elif key == "program":
+        content[key] = "0" * 64
+    else:
+        content[key] = 2
+    (here / "r.json").write_text(json.dumps(content))
+    found = receipt.from_json(json.dumps(content).encode(), "r.json")
+    assert found.root != found.true_root()
+    expected = {
+        "metadata": "the root",
+        "program": "the program",
+        "cost_weights": "the version of the cost weights",
+    }
+    assert mismatch(replay("--real"))[0] == f"no match: {expected[key]}"
+
+
+def test_replay_takes_a_receipt_of_version_1(here: Path) -> None:
+    """As `cvm run` wrote it before version 2."""
+    save(doubler(), here)
+    save_array([[1, 2, -3]], here)
+    (here / "r.json").write_text(VERSION_1)
+    assert replay().output == f"match: 1 sample, root {ROOT_1}\n"
+    (here / "r.json").write_text(
+        VERSION_1.replace("cvm-receipt-1", "cvm-receipt-2")
+    )
+    assert mismatch(replay())[0] == "no match: the root"
 
 
 def test_replay_refuses_nonsense(recorded: Path) -> None:
