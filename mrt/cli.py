@@ -17,7 +17,8 @@ Start with:
   mrt convert model-symbol.json --data images/     an MXNet model, 8 bits
   mrt convert model.onnx --config model.toml       everything said in a file
   mrt evaluate model.onnx model.cvm --data images/ what it cost in accuracy
-  mrt export model-symbol.json -o model.onnx       off MXNet, still in float
+  mrt export model-symbol.json --data test.npz -o model.onnx
+                                                   off MXNet, still in float
   mrt compare model.onnx model.cvm --data images/  which layers lose it
   cvm verify model.cvm                             the proof that nothing overflows
 

@@ -25,6 +25,7 @@ from mrt.refine.options import FORMER_NAMES, STAGES, RefineOptions
 from mrt.table.table import OBSERVERS, CalibrationOptions
 
 MAX_SAMPLES = 10**9
+Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,10 @@ class Config:
     evaluation_data: DataSettings = field(default_factory=DataSettings)
     quantization: QuantizeOptions = field(default_factory=QuantizeOptions)
     refinement: RefineOptions = field(default_factory=RefineOptions)
+    # Of no file: the shapes that a program made from the model has for each input.
+    program_shapes: Mapping[str, tuple[Shape, ...]] = field(
+        default_factory=dict
+    )
 
     def preprocessing_of(self, names: list[str]) -> dict[str, Preprocessing]:
         """The preprocessing of each of the model's inputs; BadOption if the file prepares one that the model lacks."""

@@ -22,6 +22,7 @@ from mrt.errors import BadData, BadModel, BadOption
 from mrt.export import Exported, export
 from mrt.frontend import LoadedModel
 from mrt.graph.choose_outputs import choose_outputs, require_known
+from mrt.input_shapes import finder
 from mrt.pictures import outside, take_bytes
 from mrt.rewrite.linear.conv_pool_attributes import (
     canonicalize_conv_pool_attributes,
@@ -54,6 +55,7 @@ def load_before_rewriting(config: Config) -> LoadedModel:
         random_weights=settings.random_weights,
         outputs=settings.outputs,
         values=settings.values,
+        find_shapes=finder(config),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -20,6 +20,7 @@ from mrt.table.stored_arrays import StoredArray, open_npy, open_npz
 Shapes = Mapping[str, tuple[int, ...]]
 Sample = dict[str, FloatArray]
 MAX_LABELS = 10**8
+_KINDS = "an .npz, a .npy or a folder of images"
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,7 @@ def open_samples(
     if path.is_dir():
         return _from_folder(path, inputs, steps, limit)
     if not path.exists():
-        raise BadData(
-            f"{path}: does not exist; expected an .npz, a .npy or a folder of images"
-        )
+        raise BadData(f"{path}: does not exist; expected {_KINDS}")
     if path.suffix == ".npz":
         stored = open_npz(path)
         chosen = {
@@ -81,7 +80,7 @@ def open_samples(
         return _from_arrays(
             path, dict.fromkeys(inputs, array), inputs, steps, limit
         )
-    raise BadData(f"{path}: expected an .npz, a .npy or a folder of images")
+    raise BadData(f"{path}: expected {_KINDS}")
 
 
 def synthetic_samples(
@@ -132,6 +131,33 @@ def _preprocessing_of(
     return {name: preprocessing.get(name, Preprocessing()) for name in inputs}
 
 
+def array_of(
+    path: Path,
+    inputs: Sequence[str],
+    name: str,
+    arrays: Mapping[str, str] | None = None,
+) -> StoredArray | None:
+    """The array in an .npz or .npy that holds the samples of input `name`; None if there is none."""
+    if not path.exists():
+        raise BadData(f"{path}: does not exist; expected {_KINDS}")
+    if path.suffix == ".npy":
+        return open_npy(path) if len(inputs) == 1 else None
+    if path.suffix != ".npz":
+        raise BadData(f"{path}: expected {_KINDS}")
+    stored = open_npz(path)
+    for candidate in _names_of_array(inputs, name, arrays or {}):
+        if candidate in stored:
+            return _usable(stored[candidate])
+    return None
+
+
+def _names_of_array(
+    inputs: Sequence[str], name: str, arrays: Mapping[str, str]
+) -> list[str]:
+    keys = [name, "x"] if len(inputs) == 1 else [name]
+    return [*(arrays[key] for key in keys if key in arrays), *keys]
+
+
 def _choose(
     path: Path,
     stored: Mapping[str, StoredArray | BadData],
@@ -140,8 +166,7 @@ def _choose(
     arrays: Mapping[str, str],
 ) -> StoredArray:
     """The array that holds the samples of input `name`."""
-    keys = [name, "x"] if len(inputs) == 1 else [name]
-    candidates = [*(arrays[key] for key in keys if key in arrays), *keys]
+    candidates = _names_of_array(tuple(inputs), name, arrays)
     for candidate in candidates:
         if candidate in stored:
             return _usable(stored[candidate])

@@ -103,7 +103,7 @@ SHARED_OPTIONS: dict[
         "shapes",
         multiple=True,
         metavar="NAME=1,3,224,224",
-        help="Shape of an input that the file leaves open.",
+        help="Shape of an input that neither the file nor the data says.",
     ),
     "value": click.option(
         "--value",
@@ -117,6 +117,13 @@ SHARED_OPTIONS: dict[
         type=PATH,
         metavar="D",
         help="Samples: .npz (arrays by input name, or x; labels y), .npy, or a folder of images.",
+    ),
+    "shapes_from": click.option(
+        "--data",
+        "shapes_from",
+        type=PATH,
+        metavar="D",
+        help="Samples, or a program (.cvm) of the model: the shape of an input that the file leaves open is theirs.",
     ),
     "samples": click.option(
         "--samples",
