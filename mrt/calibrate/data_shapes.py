@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from mrt.calibrate.preprocessing import Preprocessing
+from mrt.calibrate.preprocessing import Preprocessing, both
 from mrt.calibrate.samples import array_of
 from mrt.errors import BadData
 from mrt.table.stored_arrays import StoredArray
@@ -68,7 +68,7 @@ def _shape_of_pictures(sizes: Sizes, step: Preprocessing) -> Shape | None:
     shapes = [
         shape
         for count in channels
-        for shape in _of_pictures(count, step.crop, step.crop)
+        for shape in _of_pictures(count, *both(step.crop))
         if agrees(shape, sizes)
     ]
     if sizes is None and numbers == 1:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from mrt.calibrate.preprocessing import Preprocessing, channel_axis
+from mrt.calibrate.preprocessing import Preprocessing, both, channel_axis
 from mrt.errors import BadData
 
 SUFFIXES = (
@@ -93,23 +93,29 @@ def _sized(
     picture: Image.Image, size: tuple[int, int], preprocessing: Preprocessing
 ) -> Image.Image:
     """Resized and cropped by the options; without them, the centre of the picture at the model's size."""
-    if preprocessing.resize is not None:
-        picture = _resize_shorter_side(picture, preprocessing.resize)
-    elif preprocessing.crop is None and picture.size != size:
-        picture = _resize_shorter_side(picture, round(max(size) / _KEPT))
+    resample = Image.Resampling[preprocessing.resample.upper()]
+    wanted = preprocessing.resize
+    if wanted is None and preprocessing.crop is None and picture.size != size:
+        wanted = round(max(size) / _KEPT)
+    if isinstance(wanted, int):
+        picture = _resize_shorter_side(picture, wanted, resample)
+    elif wanted is not None and picture.size != wanted[::-1]:
+        picture = picture.resize(wanted[::-1], resample)
     if preprocessing.crop is not None:
-        return _crop_centre(picture, (preprocessing.crop, preprocessing.crop))
+        size = both(preprocessing.crop)[::-1]
     return _crop_centre(picture, size)
 
 
-def _resize_shorter_side(picture: Image.Image, side: int) -> Image.Image:
+def _resize_shorter_side(
+    picture: Image.Image, side: int, resample: Image.Resampling
+) -> Image.Image:
     shorter = min(picture.size)
     if shorter == side:
         return picture
     width, height = (
         max(side, round(length * side / shorter)) for length in picture.size
     )
-    return picture.resize((width, height), Image.Resampling.BILINEAR)
+    return picture.resize((width, height), resample)
 
 
 def _crop_centre(picture: Image.Image, size: tuple[int, int]) -> Image.Image:

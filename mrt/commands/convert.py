@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mrt.commands.options import (
+    DATA_OPTIONS,
     MODEL_OPTIONS,
     PATH,
     check_table_options,
@@ -37,7 +38,7 @@ mrt: warning: no --data was given, so the ranges were measured on synthetic nois
         "mrt convert model.onnx --data calibration.npz --samples 100 -o model.cvm",
     ),
 )
-@shared_options(*MODEL_OPTIONS, "data", "samples")
+@shared_options(*MODEL_OPTIONS, *DATA_OPTIONS)
 @click.option(
     "--table",
     "table_path",
@@ -136,7 +137,7 @@ def convert(
         "mrt convert model.onnx --table table.json",
     ),
 )
-@shared_options(*MODEL_OPTIONS, "data", "samples", "observer")
+@shared_options(*MODEL_OPTIONS, *DATA_OPTIONS, "observer")
 @click.option(
     "--bits",
     "activation_bits",

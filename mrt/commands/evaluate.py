@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mrt.commands.options import MODEL_OPTIONS, PATH, examples, shared_options
+from mrt.commands.options import (
+    DATA_OPTIONS,
+    MODEL_OPTIONS,
+    PATH,
+    examples,
+    shared_options,
+)
 from mrt.commands.shared import (
     model_and_program,
     progress_bars,
@@ -30,9 +36,7 @@ if TYPE_CHECKING:
 )
 @shared_options("model")
 @click.argument("program", type=PATH, required=False)
-@shared_options(
-    *MODEL_OPTIONS[1:], "data", "samples", "shape", "value", "config"
-)
+@shared_options(*MODEL_OPTIONS[1:], *DATA_OPTIONS, "shape", "value", "config")
 @click.option(
     "--threads",
     type=click.IntRange(1),
@@ -106,9 +110,7 @@ def evaluate(
 )
 @shared_options("model")
 @click.argument("program", type=PATH, required=False)
-@shared_options(
-    *MODEL_OPTIONS[1:], "data", "samples", "shape", "value", "config"
-)
+@shared_options(*MODEL_OPTIONS[1:], *DATA_OPTIONS, "shape", "value", "config")
 @click.option(
     "--worst",
     type=click.IntRange(1),

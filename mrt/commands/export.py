@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     ),
 )
 @shared_options(
-    *MODEL_OPTIONS, "input_dtype", "shapes_from", "shape", "value", "config"
+    *MODEL_OPTIONS,
+    "input_dtype",
+    "preset",
+    "preparation",
+    "shapes_from",
+    "shape",
+    "value",
+    "config",
 )
 @click.option(
     "-o",

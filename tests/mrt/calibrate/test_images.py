@@ -170,3 +170,44 @@ def test_a_model_that_eats_no_pictures_refuses_a_folder(tmp_path: Path) -> None:
         match=r"a picture does not fit the model's input \[1, 10\]; give its samples as .npz",
     ):
         next(iter(open_samples(tmp_path, {"data": (1, 10)})))
+
+
+def halves(path: Path) -> None:
+    """4 pixels wide, 2 high: the left half black, the right half of 200."""
+    row = [[0] * 3] * 2 + [[200] * 3] * 2
+    paint(path, [row, row])
+
+
+def test_resize_to_height_and_width_leaves_nothing_out(tmp_path: Path) -> None:
+    halves(tmp_path / "a.png")
+    (sample,) = open_samples(
+        tmp_path, SHAPE, Preprocessing(resize=(2, 2), resample="box")
+    )
+    assert sample["data"][0, 0].tolist() == [[0, 200], [0, 200]]
+    (sample,) = open_samples(
+        tmp_path, {"data": (1, 3, 1, 2)}, Preprocessing(resize=(1, 2))
+    )
+    assert sample["data"].shape == (1, 3, 1, 2)
+
+
+def test_the_filter_of_resizing_is_chosen(tmp_path: Path) -> None:
+    row = [[0] * 3, [0] * 3, [0] * 3, [255] * 3]
+    paint(tmp_path / "a.png", [row] * 4)
+    shape = {"data": (1, 3, 2, 2)}
+    found = {}
+    for name in ("nearest", "box", "bilinear"):
+        step = Preprocessing(resize=2, resample=name)
+        (sample,) = open_samples(tmp_path, shape, step)
+        found[name] = sample["data"][0, 0, 0].tolist()
+    # Box is the mean of two pixels, nearest one of them; bilinear reaches over the middle.
+    assert found["box"] == [0, 128]
+    assert found["nearest"][1] in (0, 255)
+    assert 0 < found["bilinear"][1] < 255 and found["bilinear"] != found["box"]
+
+
+def test_crop_of_height_and_width(tmp_path: Path) -> None:
+    halves(tmp_path / "a.png")
+    (sample,) = open_samples(
+        tmp_path, {"data": (1, 3, 1, 4)}, Preprocessing(crop=(1, 4))
+    )
+    assert sample["data"][0, 0].tolist() == [[0, 0, 200, 200]]
