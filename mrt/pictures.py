@@ -110,7 +110,7 @@ def config_for(program: Program, config: Config) -> Config:
                 raise BadOption(
                     f"input '{name}': the config's {key} is {getattr(said, key)}, but the program computes with {value}"
                 )
-        inputs[name] = replace(said, input_dtype="u8", **inside)
+        inputs[name] = replace(said, input_dtype="u8", stated=True, **inside)
     return replace(
         config,
         preprocessing=shared,

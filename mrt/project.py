@@ -12,6 +12,7 @@ from cvm.file.disk import require_writable
 from cvm.program import Program
 from mrt import frontend, rewrite
 from mrt.calibrate.held_back import split
+from mrt.calibrate.presets import require_stated
 from mrt.calibrate.samples import Samples, open_samples, synthetic_samples
 from mrt.calibrate.session import integer_input_intervals, model_inputs
 from mrt.config import Config, DataSettings
@@ -61,6 +62,12 @@ def load_before_rewriting(config: Config) -> LoadedModel:
 
 def rewrite_model(loaded: LoadedModel, config: Config) -> LoadedModel:
     """Bring the loaded model to canonical form, in place, with the outputs of the configuration."""
+    for step in (config.preprocessing, *config.inputs.values()):
+        if step.input_dtype == "u8":
+            require_stated(
+                step,
+                "input_dtype = 'u8': the program prepares pictures itself, and nothing says how",
+            )
     take_bytes(loaded.model, config)
     rewrite.rewrite(loaded.model)
     if loaded.missing_outputs:
@@ -119,10 +126,17 @@ def open_data(model: ir.Model, config: Config, data: DataSettings) -> Samples:
             "no data is given: --data, or a --config that names some"
         )
     shapes = _input_shapes(model)
+    steps = config.preprocessing_of(list(shapes))
+    if data.path.is_dir():
+        for step in steps.values():
+            require_stated(
+                step,
+                f"{data.path}: pictures, and nothing says how the model wants them prepared",
+            )
     samples = open_samples(
         data.path,
         shapes,
-        outside(model, config.preprocessing_of(list(shapes))),
+        outside(model, steps),
         data.samples,
         arrays=data.arrays,
         labels=data.labels,

@@ -111,10 +111,21 @@ def parse_preset(text: str) -> dict[str, Any]:
     return {"preprocessor": Path(text)}
 
 
-def list_presets() -> list[str]:
-    """A line for each preset: its name, what it does, and for which models."""
+def require_stated(step: Preprocessing, found: str) -> None:
+    """BadOption with the presets to choose from, unless anyone said what is done to the numbers of pictures."""
+    if step.stated:
+        return
     width = max(map(len, PRESETS))
-    return [
-        f"{name:<{width}}  {preset.does} ({preset.used_by})"
+    lines = [
+        f"  --preset {name:<{width}}  {preset.does} ({preset.used_by})"
         for name, preset in PRESETS.items()
     ]
+    raise BadOption(
+        "\n".join(
+            [
+                f"{found}; it was decided when the model was trained. Add one of",
+                *lines,
+                '  --scale, --mean and --std, or in a config: [preprocessing] preset = "imagenet"',
+            ]
+        )
+    )

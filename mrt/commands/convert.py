@@ -34,8 +34,8 @@ mrt: warning: no --data was given, so the ranges were measured on synthetic nois
 @click.command(
     short_help="Turn a model into a proven integer program.",
     epilog=examples(
-        "mrt convert model.json --bits 8",
-        "mrt convert model.onnx --data calibration.npz --samples 100 -o model.cvm",
+        "mrt convert model-symbol.json --bits 8 --data calibration.npz",
+        "mrt convert model.onnx --data images/ --preset imagenet --samples 100 -o model.cvm",
     ),
 )
 @shared_options(*MODEL_OPTIONS, *DATA_OPTIONS)
@@ -133,7 +133,7 @@ def convert(
 @click.command(
     short_help="Measure the range of every value on samples.",
     epilog=examples(
-        "mrt calibrate model.onnx --data images/ --observer mse -o table.json",
+        "mrt calibrate model.onnx --data images/ --preset imagenet -o table.json",
         "mrt convert model.onnx --table table.json",
     ),
 )

@@ -104,8 +104,8 @@ def evaluate(
 @click.command(
     short_help="Say which layers lose most, value by value.",
     epilog=examples(
-        "mrt compare model.onnx model.cvm --data images/ --samples 20",
-        "mrt compare model.onnx model.cvm --data images/ --html layers.html",
+        "mrt compare model.onnx model.cvm --data test.npz --samples 20",
+        "mrt compare model.onnx model.cvm --data images/ --preset imagenet --html layers.html",
     ),
 )
 @shared_options("model")

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from mrt.calibrate.preprocessing import Preprocessing
-from mrt.calibrate.presets import PRESETS, list_presets, prepared
+from mrt.calibrate.presets import PRESETS, prepared, require_stated
 from mrt.config import load_config
+from mrt.errors import BadOption
 from mrt.settings import settings_of
 
 PIXEL = np.array([255, 0, 51], np.uint8).reshape(1, 1, 3)  # RGB
@@ -26,13 +27,27 @@ def test_what_a_preset_does_to_a_pixel(name):
     assert found == pytest.approx(EXPECTED[name], rel=1e-6)
 
 
-def test_every_preset_is_listed_with_what_it_does():
+def test_the_refusal_lists_every_preset_with_what_it_does():
     assert PRESETS.keys() == EXPECTED.keys()
-    lines = list_presets()
-    assert [line.split()[0] for line in lines] == list(EXPECTED)
+    with pytest.raises(BadOption) as caught:
+        require_stated(Preprocessing(color="BGR", crop=3), "images: pictures")
+    first, *lines, last = str(caught.value).splitlines()
+    assert first.startswith("images: pictures; it was decided when")
+    assert [line.split()[1] for line in lines] == list(EXPECTED)
     assert lines[2].endswith(
         "x/127.5 - 1, so -1 to 1 (TensorFlow, Keras's MobileNet and Inception)"
     )
+    assert '[preprocessing] preset = "imagenet"' in last
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"preset": "raw"}, {"scale": 1.0}, {"mean": (0.0,)}, {"std": (1.0,)}],
+)
+def test_numbers_that_change_nothing_are_an_answer_too(given):
+    require_stated(prepared(Preprocessing(), given), "images")
+    with pytest.raises(BadOption):
+        require_stated(prepared(Preprocessing(), {"layout": "HW"}), "images")
 
 
 def test_a_key_beside_a_preset_wins():
