@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mrt.calibrate.preprocessing import Preprocessing
+from mrt.calibrate.preprocessor_file import read_preprocessor
 from mrt.errors import BadOption
 from mrt.option_values import Form, word_reader
 from mrt.options import option
@@ -95,8 +96,16 @@ def prepared(base: Preprocessing, given: Mapping[str, Any]) -> Preprocessing:
     """`base` with the options in `given`, of which those that are None are not given."""
     values = {name: item for name, item in given.items() if item is not None}
     stated = base.stated or any(name in values for name in _NUMBERS)
-    preset = values.pop("preset", None)
-    bundle = {} if preset is None else PRESETS[preset].values()
+    preset, file = values.pop("preset", None), values.pop("preprocessor", None)
+    if preset is not None and file is not None:
+        raise BadOption(
+            f"preset = '{preset}' and preprocessor = '{file}': give one of the two"
+        )
+    bundle: Mapping[str, Any] = {}
+    if preset is not None:
+        bundle = PRESETS[preset].values()
+    elif file is not None:
+        bundle = read_preprocessor(file)
     return replace(base, **{**bundle, **values}, stated=stated)
 
 
@@ -125,7 +134,8 @@ def require_stated(step: Preprocessing, found: str) -> None:
             [
                 f"{found}; it was decided when the model was trained. Add one of",
                 *lines,
-                '  --scale, --mean and --std, or in a config: [preprocessing] preset = "imagenet"',
+                "  --preset preprocessor_config.json, Hugging Face's file",
+                '  --scale, --mean and --std; or the line preset = "imagenet" under [preprocessing] in a config',
             ]
         )
     )

@@ -31,13 +31,13 @@ def test_the_refusal_lists_every_preset_with_what_it_does():
     assert PRESETS.keys() == EXPECTED.keys()
     with pytest.raises(BadOption) as caught:
         require_stated(Preprocessing(color="BGR", crop=3), "images: pictures")
-    first, *lines, last = str(caught.value).splitlines()
+    first, *lines, _, last = str(caught.value).splitlines()
     assert first.startswith("images: pictures; it was decided when")
     assert [line.split()[1] for line in lines] == list(EXPECTED)
     assert lines[2].endswith(
         "x/127.5 - 1, so -1 to 1 (TensorFlow, Keras's MobileNet and Inception)"
     )
-    assert '[preprocessing] preset = "imagenet"' in last
+    assert 'preset = "imagenet" under [preprocessing]' in last
 
 
 @pytest.mark.parametrize(
