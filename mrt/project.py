@@ -140,6 +140,7 @@ def open_data(model: ir.Model, config: Config, data: DataSettings) -> Samples:
         data.samples,
         arrays=data.arrays,
         labels=data.labels,
+        classes=read_labels(config.model.labels) if data.path.is_dir() else (),
     )
     if not data.held_back:
         return samples

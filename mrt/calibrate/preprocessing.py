@@ -166,6 +166,8 @@ class Preprocessing:
                 and _in_layout(sample, shape, other) is not None
             ):
                 return f"{problem}; give --layout {shlex.quote(other)}, or layout = '{other}' in the config"
+        if len(shape) == 4 and sample.ndim in (3, 4):
+            return f"{problem}; arrays are not resized: --resize and --crop are for folders of pictures"
         return problem
 
     def _is_identity(self) -> bool:

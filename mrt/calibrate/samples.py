@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,8 @@ class Samples:
     labels: tuple[int, ...] | None
     source: str  # where they come from, for people
     _read: Callable[[], Iterator[Sample]]
+    # What people should know of them; some is found only while they are read.
+    notes: list[str] = field(default_factory=list, compare=False)
 
     def __len__(self) -> int:
         return self.count
@@ -48,17 +50,18 @@ def open_samples(
     *,
     arrays: Mapping[str, str] | None = None,
     labels: str | None = None,
+    classes: Sequence[str] = (),
 ) -> Samples:
     """The samples in `path` for the model's inputs (name to shape).
 
     An .npz has one array per input by name, or `x` where there is one input, and may have
     classes as `y`. `arrays` (by input name or `x`) and `labels` give other names, which are
-    tried first. Of more than `limit` samples, that many are taken at equal distances, so
+    tried first; `classes` are the names of all classes. Of more than `limit` samples, that many are taken at equal distances, so
     that a file sorted by class is covered.
     """
     steps = _preprocessing_of(inputs, preprocessing)
     if path.is_dir():
-        return _from_folder(path, inputs, steps, limit)
+        return _from_folder(path, inputs, steps, limit, classes=classes)
     if not path.exists():
         raise BadData(f"{path}: does not exist; expected {_KINDS}")
     if path.suffix == ".npz":
@@ -68,8 +71,8 @@ def open_samples(
             for name in inputs
         }
         samples = _from_arrays(path, chosen, inputs, steps, limit)
-        classes = _choose_labels(path, stored, labels)
-        return _with_labels(samples, classes, chosen, inputs)
+        stored_labels = _choose_labels(path, stored, labels)
+        return _with_labels(samples, stored_labels, chosen, inputs)
     if path.suffix == ".npy":
         if len(inputs) != 1:
             raise BadData(
@@ -307,25 +310,34 @@ def _from_folder(
     inputs: Shapes,
     steps: Mapping[str, Preprocessing],
     limit: int | None,
+    *,
+    classes: Sequence[str],
 ) -> Samples:
     if len(inputs) != 1:
         raise BadData(
             f"{path}: a folder of images for a model of {len(inputs)} inputs ({', '.join(inputs)}); give an .npz"
         )
-    pictures = list_pictures(path)
+    pictures = list_pictures(path, classes)
     chosen = [pictures[index] for index in evenly_spaced(len(pictures), limit)]
     labels = tuple(item.label for item in chosen if item.label is not None)
     all_labelled = len(labels) == len(chosen)
     ((name, shape),) = inputs.items()
     step = replace(steps[name], layout="NHWC")
+    notes: list[str] = []
+
+    def note_grey(picture: Path) -> None:
+        if not notes:
+            notes.append(
+                f"{picture} is grey, but the model takes colour: its three channels are equal (any others are not listed)"
+            )
 
     def read() -> Iterator[Sample]:
         for item in chosen:
-            pixels = read_picture(item.path, shape, step)
+            pixels = read_picture(item.path, shape, step, note_grey)
             yield {name: step.apply(pixels, shape, str(item.path))}
 
-    classes = labels if all_labelled else None
-    return Samples(tuple(inputs), len(chosen), classes, str(path), read)
+    known = labels if all_labelled else None
+    return Samples(tuple(inputs), len(chosen), known, str(path), read, notes)
 
 
 def evenly_spaced(total: int, limit: int | None) -> list[int]:

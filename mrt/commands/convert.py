@@ -125,7 +125,7 @@ def convert(
     if report_path is not None and write_report is not None:
         write_all({report_path: text_writer(write_report(report))})
         click.echo(f"wrote {report_path}")
-    print_notes(result.model.notes)
+    print_notes([*result.model.notes, *result.notes])
     if result.synthetic:
         click.secho(NOISE, err=True, fg="yellow")
 
@@ -170,9 +170,11 @@ def calibrate(model: Path | None, output: Path, **options: Any) -> None:
     project.check_destination(
         output, [settings.model.path, settings.model.params]
     )
+    notes: list[str] = []
     with progress_bars() as progress:
-        table = pipeline.make_table(settings, progress)
+        table = pipeline.make_table(settings, progress, notes)
     table.save(output)
+    print_notes(notes)
     click.echo(
         f"wrote {output}: {len(table.ranges)} ranges from {table.samples} samples"
     )

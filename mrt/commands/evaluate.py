@@ -17,6 +17,7 @@ from mrt.commands.options import (
 )
 from mrt.commands.shared import (
     model_and_program,
+    print_notes,
     progress_bars,
     read_settings,
     warn_of_another_model,
@@ -94,6 +95,7 @@ def evaluate(
         if as_json
         else _report_text(report)
     )
+    print_notes(samples.notes)
     misses = [
         miss for gate in limits if (miss := gate.missed(report)) is not None
     ]
@@ -179,6 +181,7 @@ def compare(
         )
     else:
         click.echo(layers_report.table(layers, worst))
+    print_notes(samples.notes)
     if html is not None:
         write_all({html: text_writer(page(layers, program.name, len(samples)))})
         click.echo(f"wrote {html}", err=as_json)

@@ -62,8 +62,8 @@ def rewrite(model: Path | None, output: Path, **options: Any) -> None:
     epilog=examples(
         "mrt export model-symbol.json --shape data=1,3,224,224 -o model.onnx",
         "mrt export model-symbol.json --data calibration.npz -o model.onnx",
-        "mrt export model-symbol.json --shape data=1,3,224,224 --params model-0012.params --opset 13 -o model.onnx",
-        "mrt export ssd-symbol.json --shape data=1,3,512,512 --outputs cls_preds,loc_preds -o headless.onnx",
+        "mrt export model-symbol.json --data test.npz --params model-0012.params --opset 13 -o model.onnx",
+        "mrt export ssd-symbol.json --data test.npz --outputs cls_preds,loc_preds -o headless.onnx",
     ),
 )
 @shared_options(*MODEL_OPTIONS, "shapes_from", "shape", "value", "config")

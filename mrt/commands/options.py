@@ -128,7 +128,8 @@ SHARED_OPTIONS: dict[
         "--data",
         type=PATH,
         metavar="D",
-        help="Samples: .npz (arrays by input name, or x; labels y), .npy, or a folder of images.",
+        help="Samples: .npz (arrays by input name, or x; labels y), .npy, or a folder of images "
+        "(classes by labels.csv or sub-folder).",
     ),
     "shapes_from": click.option(
         "--data",

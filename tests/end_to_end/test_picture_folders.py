@@ -1,5 +1,6 @@
 """Folders of pictures: how they are prepared is asked about, not guessed."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -102,3 +103,32 @@ def test_a_program_that_prepares_pictures_itself_is_told_how(folder):
     result = mrt("evaluate", *program, "--preset", "tf")
     assert result.exit_code == 2
     assert "but the program computes with" in result.stderr
+
+
+def test_a_grey_picture_is_noted_by_the_commands(folder):
+    Image.new("L", (12, 12), 9).save(folder / "images" / "z.png")
+    files = (folder / "m.onnx", "--data", folder / "images", "--preset", "raw")
+    program = (folder / "m.onnx", folder / "m.cvm", *files[1:])
+    for words in (
+        ("convert", *files),
+        ("calibrate", *files, "-o", folder / "t.json"),
+        ("evaluate", *program),
+        ("compare", *program),
+    ):
+        result = mrt(*words)
+        assert result.exit_code == 0, result.output
+        notes = result.stderr.count("z.png is grey, but the model takes colour")
+        assert notes == 1, words
+
+
+def test_sub_folders_give_the_classes_of_an_evaluation(folder):
+    images = folder / "images"
+    for index in range(6):
+        place = images / f"class{index % 4}"
+        place.mkdir(exist_ok=True)
+        (images / f"{index}.png").rename(place / f"{index}.png")
+    files = (folder / "m.onnx", "--data", images, "--preset", "raw")
+    assert mrt("convert", *files).exit_code == 0
+    program = (folder / "m.onnx", folder / "m.cvm", *files[1:])
+    result = mrt("evaluate", *program, "--json")
+    assert json.loads(result.stdout)["float.top1"] is not None

@@ -143,3 +143,10 @@ def test_for_bytes_the_layout_of_the_model_is_not_offered_as_one_of_the_file() -
     step = Preprocessing(input_dtype="u8").outside("NCHW")
     with pytest.raises(BadData, match="give --layout NHWC, or layout = 'NHWC'"):
         step.apply(np.zeros((32, 32, 3), np.uint8), (1, 32, 32, 3), "c.npz")
+
+
+def test_arrays_of_pictures_of_another_size_are_not_resized() -> None:
+    with pytest.raises(BadData, match="arrays are not resized: --resize and"):
+        Preprocessing(layout="NHWC").apply(
+            np.zeros((9, 9, 3)), (1, 3, 8, 8), "x"
+        )
