@@ -14,12 +14,13 @@ from mrt.commands.failures import Commands
 EXAMPLES = """
 \b
 Start with:
-  mrt convert model-symbol.json --data images/     an MXNet model, 8 bits
-  mrt convert model.onnx --config model.toml       everything said in a file
-  mrt evaluate model.onnx model.cvm --data images/ what it cost in accuracy
-  mrt export model-symbol.json -o model.onnx       off MXNet, still in float
-  mrt compare model.onnx model.cvm --data images/  which layers lose it
-  cvm verify model.cvm                             the proof that nothing overflows
+  mrt convert model-symbol.json --data calibration.npz         an MXNet model, 8 bits
+  mrt convert model.onnx --data images/ --preset imagenet      pictures, prepared as in training
+  mrt convert model.onnx --config model.toml                   everything said in a file
+  mrt evaluate model.onnx model.cvm --data test.npz            what it cost in accuracy
+  mrt compare model.onnx model.cvm --data test.npz             which layers lose it
+  mrt export model-symbol.json --data test.npz -o model.onnx   off MXNet, still in float
+  cvm verify model.cvm                                         the proof that nothing overflows
 
 \b
 Exit codes:

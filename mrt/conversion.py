@@ -34,6 +34,7 @@ class Conversion:
     ]  # the float value for which an instruction was written
     config: Config  # with the precisions that a search found
     tuned: TuningResult | None = None
+    notes: tuple[str, ...] = ()  # on the samples
 
     @cached_property
     def data(self) -> bytes:

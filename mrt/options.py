@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from mrt.option_values import Form
+
 InProvenance = Literal["always", "unless default", "never"]
 
 
@@ -19,7 +21,8 @@ class Option:
     name: str
     help: str
     default: Any
-    allowed: tuple[Any, ...]
+    allowed: tuple[Any, ...]  # empty where a form says what is allowed
+    form: Form | None
     on_command_line: bool
     in_provenance: InProvenance
 
@@ -33,14 +36,16 @@ def option(
     default: Any,
     *,
     help: str,
-    allowed: tuple[Any, ...],
+    allowed: tuple[Any, ...] = (),
+    form: Form | None = None,
     on_command_line: bool = True,
     in_provenance: InProvenance = "never",
 ) -> Any:
-    """Declare an option as a field of a dataclass."""
+    """Declare an option as a field of a dataclass: its allowed values, or the form of any."""
     declaration = {
         "help": help,
         "allowed": allowed,
+        "form": form,
         "on_command_line": on_command_line,
         "in_provenance": in_provenance,
     }

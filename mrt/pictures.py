@@ -22,6 +22,7 @@ from mrt.calibrate.session import model_inputs
 from mrt.config import Config
 from mrt.errors import BadData, BadOption
 from mrt.graph.notes import picture_layout_of
+from mrt.input_shapes import program_shapes
 from mrt.rewrite.image.picture_inputs import Pixels, take_pictures
 
 PROVENANCE = "picture_inputs"  # {input: {color, scale, mean, std}} as JSON
@@ -94,7 +95,8 @@ def table_key(sha256: str, model: ir.Model, config: Config) -> str:
 def config_for(program: Program, config: Config) -> Config:
     """The configuration under which the float model takes what the program takes.
 
-    The program knows which of its inputs are bytes and what it does to them; BadOption if the file says something else.
+    The program knows the shapes of its inputs, which of them are bytes and what it does to these; BadOption if the file
+    says something else.
     """
     inputs = {
         name: replace(item, input_dtype="real")
@@ -108,8 +110,18 @@ def config_for(program: Program, config: Config) -> Config:
                 raise BadOption(
                     f"input '{name}': the config's {key} is {getattr(said, key)}, but the program computes with {value}"
                 )
-        inputs[name] = replace(said, input_dtype="u8", **inside)
-    return replace(config, preprocessing=shared, inputs=inputs)
+        inputs[name] = replace(said, input_dtype="u8", stated=True, **inside)
+    return replace(
+        config,
+        preprocessing=shared,
+        inputs=inputs,
+        program_shapes=shapes_of(program),
+    )
+
+
+def shapes_of(program: Program) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """The shapes that each input may have in the model from which the program was made."""
+    return program_shapes(program, frozenset(_read_provenance(program)))
 
 
 def _of_pictures(model: ir.Model, config: Config) -> dict[str, Preprocessing]:

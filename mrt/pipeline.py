@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
 
@@ -70,6 +70,7 @@ class Job:
     source_map: SourceMap | None = None
     program: Program | None = None
     proven: Proven | None = None
+    notes: list[str] = field(default_factory=list)  # on the samples
 
     @property
     def model(self) -> ir.Model:
@@ -154,6 +155,7 @@ def calibrate(job: Job) -> None:
         progress=lambda done, total: job.progress("calibrating", done, total),
     )
     job.table = replace(table, duplicates=job.duplicates or {})
+    job.notes += samples.notes
 
 
 def tune(job: Job) -> None:
@@ -240,14 +242,19 @@ def convert(
         source_map=job.source_map.of_number,
         config=job.config,
         tuned=job.tuned,
+        notes=tuple(job.notes),
     )
 
 
-def make_table(config: Config, progress: Progress) -> CalibrationTable:
-    """The stages up to the table: load, rewrite, duplicate, calibrate, refine."""
+def make_table(
+    config: Config, progress: Progress, notes: list[str] | None = None
+) -> CalibrationTable:
+    """The stages up to the table: load, rewrite, duplicate, calibrate, refine. `notes` on the samples are added to."""
     job = Job(config, progress)
     for stage in (load, rewrite, duplicate, calibrate, refine):
         stage(job)
+    if notes is not None:
+        notes += job.notes
     return job.measured
 
 

@@ -12,6 +12,7 @@ from cvm.file.disk import require_writable
 from cvm.program import Program
 from mrt import frontend, rewrite
 from mrt.calibrate.held_back import split
+from mrt.calibrate.presets import require_stated
 from mrt.calibrate.samples import Samples, open_samples, synthetic_samples
 from mrt.calibrate.session import integer_input_intervals, model_inputs
 from mrt.config import Config, DataSettings
@@ -22,6 +23,7 @@ from mrt.errors import BadData, BadModel, BadOption
 from mrt.export import Exported, export
 from mrt.frontend import LoadedModel
 from mrt.graph.choose_outputs import choose_outputs, require_known
+from mrt.input_shapes import finder
 from mrt.pictures import outside, take_bytes
 from mrt.rewrite.linear.conv_pool_attributes import (
     canonicalize_conv_pool_attributes,
@@ -54,11 +56,18 @@ def load_before_rewriting(config: Config) -> LoadedModel:
         random_weights=settings.random_weights,
         outputs=settings.outputs,
         values=settings.values,
+        find_shapes=finder(config),
     )
 
 
 def rewrite_model(loaded: LoadedModel, config: Config) -> LoadedModel:
     """Bring the loaded model to canonical form, in place, with the outputs of the configuration."""
+    for step in (config.preprocessing, *config.inputs.values()):
+        if step.input_dtype == "u8":
+            require_stated(
+                step,
+                "input_dtype = 'u8': the program prepares pictures itself, and nothing says how",
+            )
     take_bytes(loaded.model, config)
     rewrite.rewrite(loaded.model)
     if loaded.missing_outputs:
@@ -117,13 +126,21 @@ def open_data(model: ir.Model, config: Config, data: DataSettings) -> Samples:
             "no data is given: --data, or a --config that names some"
         )
     shapes = _input_shapes(model)
+    steps = config.preprocessing_of(list(shapes))
+    if data.path.is_dir():
+        for step in steps.values():
+            require_stated(
+                step,
+                f"{data.path}: pictures, and nothing says how the model wants them prepared",
+            )
     samples = open_samples(
         data.path,
         shapes,
-        outside(model, config.preprocessing_of(list(shapes))),
+        outside(model, steps),
         data.samples,
         arrays=data.arrays,
         labels=data.labels,
+        classes=read_labels(config.model.labels) if data.path.is_dir() else (),
     )
     if not data.held_back:
         return samples

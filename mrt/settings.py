@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from mrt.calibrate.preprocessing import Preprocessing
+from mrt.calibrate.presets import parse_preset, prepared
 from mrt.config import Config, ModelSettings, load_config
 from mrt.errors import BadOption
+from mrt.option_values import Form
 from mrt.options import options_of
 from mrt.quantize.options import QuantizeOptions
 from mrt.refine.options import STAGES, RefineOptions
@@ -23,10 +25,15 @@ QUANTIZE_OPTIONS = tuple(
     declared.name for declared in options_of(QuantizeOptions)
 )
 
+PREPROCESSING_OPTIONS = tuple(
+    declared.name for declared in options_of(Preprocessing)
+)
 OPTIONS = frozenset(
     {
         *WEIGHT_SOURCES,
         *QUANTIZE_OPTIONS,
+        *PREPROCESSING_OPTIONS,
+        "preset",
         "bits",
         "config",
         "input_dtype",
@@ -49,17 +56,7 @@ def settings_of(model: Path | None, options: Mapping[str, Any]) -> Config:
     config = replace(
         config, model=_model_settings(config.model, model, options)
     )
-    if (input_dtype := options.get("input_dtype")) is not None:
-        config = replace(
-            config,
-            preprocessing=replace(
-                config.preprocessing, input_dtype=input_dtype
-            ),
-            inputs={
-                name: replace(item, input_dtype=input_dtype)
-                for name, item in config.inputs.items()
-            },
-        )
+    config = _prepared(config, options)
     if config.model.path is None:
         raise BadOption(
             "no model is given: name its file, or a --config whose [model] has a path"
@@ -86,6 +83,32 @@ def settings_of(model: Path | None, options: Mapping[str, Any]) -> Config:
         quantization=quantization,
         calibration=replace(config.calibration, **observer),
     )
+
+
+def _prepared(config: Config, options: Mapping[str, Any]) -> Config:
+    """The settings with the command line's preparation of data, which is of every input."""
+    given: dict[str, Any] = {}
+    for declared in options_of(Preprocessing):
+        value = options.get(declared.name)
+        if value is not None and declared.form is not None:
+            value = _read_form(declared.flag, declared.form, value)
+        given[declared.name] = value
+    if (preset := options.get("preset")) is not None:
+        given |= parse_preset(preset)
+    return replace(
+        config,
+        preprocessing=prepared(config.preprocessing, given),
+        inputs={
+            name: prepared(item, given) for name, item in config.inputs.items()
+        },
+    )
+
+
+def _read_form(flag: str, form: Form, text: str) -> Any:
+    try:
+        return form.read(form.parse(text))
+    except BadOption as problem:
+        raise BadOption(f"{flag} {text}: {problem}") from None
 
 
 def _parse_stages(text: str) -> RefineOptions:
@@ -149,10 +172,7 @@ def written_settings(
             content["model"].pop(name, None)
     calibration = _given(_used_of_calibration(config))
     content["calibration"] = {**content.get("calibration", {}), **calibration}
-    input_dtype = config.preprocessing.input_dtype
-    if input_dtype != Preprocessing().input_dtype:
-        preprocessing = content.get("preprocessing", {})
-        content["preprocessing"] = {**preprocessing, "input_dtype": input_dtype}
+    content |= _used_of_preprocessing(file, config, content)
     content["refinement"] = asdict(config.refinement)
     how = "by this file and the same --table" if with_table else "by this file"
     return settings_text(
@@ -175,6 +195,46 @@ def _used_of_model(config: Config) -> dict[str, Any]:
         "outputs": model.outputs or None,
         "shapes": dict(model.shapes) or None,
         "values": dict(model.values) or None,
+    }
+
+
+def _used_of_preprocessing(
+    file: Path | None, config: Config, content: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The tables of preprocessing: the file's, or the numbers where the command line or another file said them."""
+    former = Config() if file is None else load_config(file)
+    written = content.get("preprocessing", {})
+    tables: dict[str, Any] = {}
+    if _is_new(former.preprocessing, config.preprocessing, written):
+        tables["preprocessing"] = _stated_keys(config.preprocessing)
+    inputs = content.get("inputs", {})
+    found = {
+        name: _stated_keys(config.inputs[name])
+        if _is_new(former.inputs[name], config.inputs[name], item)
+        else item
+        for name, item in inputs.items()
+    }
+    return {**tables, "inputs": found} if found else tables
+
+
+def _is_new(
+    former: Preprocessing, used: Preprocessing, written: Mapping[str, Any]
+) -> bool:
+    same = former == used and former.stated == used.stated
+    return not same or "preprocessor" in written
+
+
+def _stated_keys(used: Preprocessing) -> dict[str, Any]:
+    """What differs from the defaults and, where anyone stated what is done to numbers, the scale."""
+    values = {
+        declared.name: getattr(used, declared.name)
+        for declared in options_of(Preprocessing)
+        if getattr(used, declared.name) != declared.default
+        or (declared.name == "scale" and used.stated)
+    }
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in values.items()
     }
 
 

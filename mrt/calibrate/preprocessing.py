@@ -8,18 +8,22 @@ the colour order and the arithmetic; `outside` is the preparation that remains.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+import shlex
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mrt.errors import BadData, BadOption
+from mrt.option_values import NUMBER, NUMBERS, SIDES
+from mrt.options import option
 
 FloatArray = npt.NDArray[np.float32]
 LAYOUTS = ("as is", "NCHW", "NHWC", "HW")
 COLORS = ("RGB", "BGR")
 INPUT_DTYPES = ("real", "u8")
+RESAMPLES = ("bilinear", "bicubic", "lanczos", "nearest", "box", "hamming")
 MAX_SIDE = 65536
 
 
@@ -27,18 +31,47 @@ MAX_SIDE = 65536
 class Preprocessing:
     """How one input is prepared. `layout` is that of the source arrays; pictures are always NHWC in RGB at first."""
 
-    layout: str = "as is"
-    color: str = "RGB"  # the order the model wants; the source is RGB, so BGR reverses the channels
-    scale: float = 1.0
-    mean: tuple[float, ...] = (0.0,)  # one number, or one for each channel
-    std: tuple[float, ...] = (1.0,)
-    resize: int | None = (
-        None  # pictures only: the shorter side becomes this long
+    layout: str = option(
+        "as is",
+        help="How the arrays of a file lie; pictures lie as NHWC.",
+        allowed=LAYOUTS,
     )
-    crop: int | None = (
-        None  # pictures only: the centre square of this side is kept
+    color: str = option(
+        "RGB",
+        help="The order that the model wants; the data is RGB.",
+        allowed=COLORS,
     )
-    input_dtype: str = "real"  # what the program takes: prepared numbers at its own scale, or "u8": the picture's bytes
+    scale: float = option(
+        1.0,
+        help="value = (x * scale - mean) / std: a number, or a fraction such as 1/255.",
+        form=NUMBER,
+    )
+    mean: tuple[float, ...] = option(
+        (0.0,), help="One number, or one for each channel.", form=NUMBERS
+    )
+    std: tuple[float, ...] = option(
+        (1.0,), help="One number, or one for each channel.", form=NUMBERS
+    )
+    resize: int | tuple[int, int] | None = option(
+        None,
+        help="Pictures: the length of the shorter side, or height,width.",
+        form=SIDES,
+    )
+    crop: int | tuple[int, int] | None = option(
+        None,
+        help="Pictures: the side of the centre square, or height,width.",
+        form=SIDES,
+    )
+    resample: str = option(
+        "bilinear", help="Pictures: how they are resized.", allowed=RESAMPLES
+    )
+    input_dtype: str = option(
+        "real",
+        help="u8: the program takes pictures' own bytes, NHWC in RGB, and prepares them itself.",
+        allowed=INPUT_DTYPES,
+    )
+    # Whether anyone said what is done to the numbers; if not, pictures are refused.
+    stated: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         _require(
@@ -69,11 +102,18 @@ class Preprocessing:
             self.std,
             "positive numbers",
         )
-        for name, side in (("resize", self.resize), ("crop", self.crop)):
+        _require(
+            self.resample in RESAMPLES,
+            "resample",
+            self.resample,
+            " | ".join(RESAMPLES),
+        )
+        for name, sides in (("resize", self.resize), ("crop", self.crop)):
             _require(
-                side is None or 0 < side <= MAX_SIDE,
+                sides is None
+                or all(0 < side <= MAX_SIDE for side in both(sides)),
                 name,
-                side,
+                sides,
                 f"a number of pixels from 1 to {MAX_SIDE}",
             )
 
@@ -83,7 +123,7 @@ class Preprocessing:
         """`sample` as float32 of the model's input shape; BadData, beginning with `where`, if it does not fit."""
         values = _in_layout(sample, shape, self.layout)
         if values is None:
-            raise BadData(f"{where}: {_mismatch(sample, shape, self.layout)}")
+            raise BadData(f"{where}: {self._mismatch(sample, shape)}")
         if self.input_dtype == "u8":
             _require_bytes(values, where)
         axis = channel_axis(shape)
@@ -110,10 +150,35 @@ class Preprocessing:
             self, layout=layout, color="RGB", scale=1.0, mean=(0.0,), std=(1.0,)
         )
 
+    def _mismatch(
+        self, sample: npt.NDArray[Any], shape: tuple[int, ...]
+    ) -> str:
+        """A sentence with the shape found, the shape expected and, if there is one, the layout that would fit."""
+        problem = (
+            f"a sample of shape {list(sample.shape)} (layout '{self.layout}') does not fit "
+            f"the model's input {list(shape)}"
+        )
+        for other in LAYOUTS:
+            if other == "as is" and self.input_dtype == "u8":
+                continue  # it would mean the layout of the model's own input
+            if (
+                other != self.layout
+                and _in_layout(sample, shape, other) is not None
+            ):
+                return f"{problem}; give --layout {shlex.quote(other)}, or layout = '{other}' in the config"
+        if len(shape) == 4 and sample.ndim in (3, 4):
+            return f"{problem}; arrays are not resized: --resize and --crop are for folders of pictures"
+        return problem
+
     def _is_identity(self) -> bool:
         return (
             self.scale == 1 and set(self.mean) == {0} and set(self.std) == {1}
         )
+
+
+def both(sides: int | tuple[int, int]) -> tuple[int, int]:
+    """Height and width; one number is that of a square."""
+    return (sides, sides) if isinstance(sides, int) else sides
 
 
 def channel_axis(shape: tuple[int, ...]) -> int | None:
@@ -165,20 +230,6 @@ def _require_bytes(values: npt.NDArray[Any], where: str) -> None:
         raise BadData(
             f"{where}: holds {values.min()}..{values.max()}; input_dtype = 'u8' means bytes, 0..255"
         )
-
-
-def _mismatch(
-    sample: npt.NDArray[Any], shape: tuple[int, ...], layout: str
-) -> str:
-    """A sentence with the shape found, the shape expected and, if there is one, the layout that would fit."""
-    problem = (
-        f"a sample of shape {list(sample.shape)} (layout '{layout}') does not fit "
-        f"the model's input {list(shape)}"
-    )
-    for other in LAYOUTS:
-        if other != layout and _in_layout(sample, shape, other) is not None:
-            return f"{problem}; set layout = '{other}' for this input in the config"
-    return problem
 
 
 def _per_channel(

@@ -7,10 +7,17 @@ from typing import Any
 
 import click
 
-from mrt.commands.options import MODEL_OPTIONS, PATH, examples, shared_options
+from mrt.commands.options import (
+    DATA_OPTIONS,
+    MODEL_OPTIONS,
+    PATH,
+    examples,
+    shared_options,
+)
 from mrt.commands.output import say, say_json
 from mrt.commands.shared import (
     model_and_program,
+    print_notes,
     progress_bars,
     read_settings,
     warn_of_another_model,
@@ -27,9 +34,7 @@ from mrt.errors import GateMissed
 )
 @shared_options("model")
 @click.argument("program", type=PATH, required=False)
-@shared_options(
-    *MODEL_OPTIONS[1:], "data", "samples", "shape", "value", "config"
-)
+@shared_options(*MODEL_OPTIONS[1:], *DATA_OPTIONS, "shape", "value", "config")
 @click.option(
     "--threads",
     type=click.IntRange(1),
@@ -107,6 +112,7 @@ def evaluate(
         say_json(report.to_json())
     else:
         say(report_lines(report))
+    print_notes(samples.notes)
     misses = [
         miss for gate in limits if (miss := gate.missed(report)) is not None
     ]
@@ -117,15 +123,13 @@ def evaluate(
 @click.command(
     short_help="Say which layers lose most, value by value.",
     epilog=examples(
-        "mrt compare model.onnx model.cvm --data images/ --samples 20",
-        "mrt compare model.onnx model.cvm --data images/ --html layers.html",
+        "mrt compare model.onnx model.cvm --data test.npz --samples 20",
+        "mrt compare model.onnx model.cvm --data images/ --preset imagenet --html layers.html",
     ),
 )
 @shared_options("model")
 @click.argument("program", type=PATH, required=False)
-@shared_options(
-    *MODEL_OPTIONS[1:], "data", "samples", "shape", "value", "config"
-)
+@shared_options(*MODEL_OPTIONS[1:], *DATA_OPTIONS, "shape", "value", "config")
 @click.option(
     "--worst",
     type=click.IntRange(1),
@@ -192,6 +196,7 @@ def compare(
         say_json(layers_report.to_json(layers, len(samples)))
     else:
         say(layers_report.table(layers, worst))
+    print_notes(samples.notes)
     if html is not None:
         write_all({html: text_writer(page(layers, program.name, len(samples)))})
         say([f"wrote {html}"], err=as_json)

@@ -199,6 +199,14 @@ def check_same_interface(
                 f"the program's {what} are {', '.join(found)}, the model's {', '.join(expected)}"
                 "; give the program that was made from this model, with the same --outputs"
             )
+    shapes = {item.name: list(item.type.shape) for item in program.inputs}
+    for value in model_inputs(model):
+        shape = [] if value.shape is None else list(value.shape)
+        if shape != shapes[str(value.name)]:
+            raise BadData(
+                f"input '{value.name}' is {shapes[str(value.name)]} in the program, but {shape} in the model"
+                "; leave --shape out, or convert again with it"
+            )
 
 
 def _report(tally: _Tally, labels: tuple[int, ...] | None) -> Report:

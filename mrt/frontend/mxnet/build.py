@@ -29,6 +29,7 @@ from mrt.frontend.mxnet.operators.registry import (
     read_attributes,
 )
 from mrt.frontend.mxnet.symbol import Edge, Symbol, SymbolNode
+from mrt.frontend.open_shapes import Shape, Sizes
 
 HINT = "supported: mrt operators --frontend mxnet"
 MAX_PROBLEMS = 200
@@ -43,8 +44,6 @@ INTEGER_DTYPES = {
 }
 # Hidden keys of a variable that is a parameter in Gluon.
 GLUON_MARKS = ("lr_mult", "wd_mult", "init")
-
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -229,11 +228,7 @@ def build(
     inputs.
     """
     builder = GraphBuilder()
-    inputs = [
-        node
-        for node in made.variables
-        if node.name not in known and node.name not in made.parameters
-    ]
+    inputs = _inputs(made, known)
     _refuse_unknown_inputs(shapes, [node.name for node in inputs])
     sized = _input_shapes(inputs, shapes)
     values: dict[Edge, ir.Value] = {}
@@ -259,6 +254,27 @@ def build(
     return Built(
         builder, tuple(values[Edge(node.id, 0)] for node in inputs), outputs
     )
+
+
+def _inputs(
+    made: ConversionPlan, known: Mapping[str, Shape]
+) -> list[SymbolNode]:
+    return [
+        node
+        for node in made.variables
+        if node.name not in known and node.name not in made.parameters
+    ]
+
+
+def stated_sizes(
+    made: ConversionPlan, known: Mapping[str, Shape]
+) -> dict[str, Sizes]:
+    """What the symbol file says of the shape of every input."""
+    stated: dict[str, Sizes] = {}
+    for node in _inputs(made, known):
+        sizes = [size if size > 0 else None for size in _written_shape(node)]
+        stated[node.name] = tuple(sizes) or None
+    return stated
 
 
 def marked_parameters(
@@ -345,7 +361,7 @@ def _input_shapes(
             written = f" (the file says {shape})" if shape else ""
             troubles.append(
                 f"the shape of input {node.name!r} is not known{written}; "
-                f"add --shape {node.name}=1,3,224,224 with its own numbers"
+                f"add --shape {node.name}=1,3,224,224 with its own numbers, or --data with samples of it"
             )
     if troubles:
         raise BadModel(

@@ -9,8 +9,9 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.errors import BadModel
-from mrt.frontend.mxnet.build import Built, ConversionPlan, Shape
+from mrt.frontend.mxnet.build import Built, ConversionPlan
 from mrt.frontend.mxnet.graph_builder import GraphParameter, shape_of
+from mrt.frontend.open_shapes import Shape
 from mrt.graph.values import Array
 
 MAX_TROUBLES = 40

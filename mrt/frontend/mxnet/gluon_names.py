@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from functools import cmp_to_key
 
 from mrt.errors import BadModel
-from mrt.frontend.mxnet.build import Shape
 from mrt.frontend.mxnet.files import Parameters
 from mrt.frontend.mxnet.symbol import Symbol
+from mrt.frontend.open_shapes import Shape
 from mrt.graph.values import Array
 
 Arrays = dict[str, Array | None]

@@ -13,10 +13,10 @@ from mrt.errors import BadOption
 from mrt.frontend.mxnet.build import (
     Built,
     ConversionPlan,
-    Shape,
     build,
     marked_parameters,
     plan,
+    stated_sizes,
 )
 from mrt.frontend.mxnet.files import (
     find_params,
@@ -34,6 +34,7 @@ from mrt.frontend.mxnet.random_weights import (
 )
 from mrt.frontend.mxnet.select_outputs import node_names, select_outputs
 from mrt.frontend.mxnet.symbol import Symbol, read_symbol
+from mrt.frontend.open_shapes import FindShapes, Shape, with_found
 
 NOTES = "mrt_notes"  # metadata key of the model: what loading changed, one note a line
 
@@ -48,6 +49,7 @@ class Source:
     random_weights: int | None = None
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     outputs: Sequence[str] = ()
+    find_shapes: FindShapes | None = None  # for inputs that are still open
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ def _with_file(
         name: () if array is None else array.shape
         for name, array in arrays.items()
     }
-    built = build(made, source.shapes, shapes_in_file)
+    built = _build(source, made, shapes_in_file)
     notes += fill(built, made, arrays, path)
     return _model(built, notes), parameters.digest
 
@@ -146,20 +148,25 @@ def _found_parameter_file(source: Source, made: ConversionPlan) -> Path | None:
 def _with_random_weights(
     source: Source, made: ConversionPlan, seed: int
 ) -> tuple[ir.Model, bytes]:
-    built = build(
-        made, source.shapes, marked_parameters(made, set(source.shapes))
-    )
+    built = _build(source, made, marked_parameters(made, set(source.shapes)))
     fill_randomly(built, made, seed)
     note = f"the weights are random numbers of seed {seed}: good for shapes, speed and tests, not for answers"
     return _model(built, [note]), seed_digest(seed)
 
 
+def _build(
+    source: Source, made: ConversionPlan, known: Mapping[str, Shape]
+) -> Built:
+    """As `build`, with shapes from elsewhere for inputs that neither the file nor the user gave one."""
+    stated = stated_sizes(made, known)
+    shapes = with_found(source.shapes, stated, source.find_shapes)
+    return build(made, shapes, known)
+
+
 def _expected_shapes(source: Source, symbol: Symbol) -> dict[str, Shape]:
     """The shapes of all parameters that follow from the inputs, in order of first use."""
     made = plan(symbol)
-    built = build(
-        made, source.shapes, marked_parameters(made, set(source.shapes))
-    )
+    built = _build(source, made, marked_parameters(made, set(source.shapes)))
     shapes: dict[str, Shape] = {}
     for name, parameter in built.builder.parameters.items():
         expected = parameter.expected or ((),)

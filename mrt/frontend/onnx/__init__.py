@@ -44,12 +44,14 @@ from mrt.frontend.onnx.resolve.inputs import (
     drop_initializers_from_inputs,
     fix_inputs,
     forget_shapes,
+    stated_sizes,
 )
 from mrt.frontend.onnx.resolve.outputs import (
     choose_outputs,
     drop_unused_outputs,
     value_names,
 )
+from mrt.frontend.open_shapes import FindShapes, with_found
 from mrt.graph.notes import read_from_metadata
 
 __all__ = [
@@ -90,8 +92,12 @@ def read_onnx(
     shapes: Shapes | None = None,
     outputs: Sequence[str] = (),
     values: Values | None = None,
+    *,
+    find_shapes: FindShapes | None = None,
 ) -> Read:
     """Read an .onnx file; `outputs` are the values to end in, `values` inputs to fix.
+
+    `find_shapes` is asked for the shapes of inputs that neither the file nor `shapes` has.
 
     Raises BadModel or Unsupported before any later stage begins.
     """
@@ -100,6 +106,7 @@ def read_onnx(
     model, opset, stored = _parse_model(data, path)
     # Inputs that the user fixed become constants, so that they may decide conditions.
     shapes = fix_values(model, values, shapes or {})
+    shapes = with_found(shapes, stated_sizes(model), find_shapes)
     # If, Loop, Scan and sequences become plain nodes.
     resolve_control_flow(model, shapes)
     names = value_names(model)

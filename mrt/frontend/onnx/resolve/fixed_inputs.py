@@ -11,8 +11,9 @@ import onnx_ir as ir
 
 from mrt.errors import BadModel
 from mrt.frontend.onnx.read.read import add_note
-from mrt.frontend.onnx.resolve.inputs import Shape, Shapes, Sizes, stated_shape
+from mrt.frontend.onnx.resolve.inputs import Shapes, stated_shape
 from mrt.frontend.onnx.resolve.known_values import LARGEST
+from mrt.frontend.open_shapes import Shape, Sizes, is_open
 from mrt.graph.values import Array
 
 Values = Mapping[str, float]
@@ -72,13 +73,13 @@ def _shape(value: ir.Value, wanted: Shape | None) -> Shape:
     return shape
 
 
-def _with_first_dimension(stated: Sizes | None) -> Shape | None:
-    if stated is None or None in stated[1:]:
+def _with_first_dimension(stated: Sizes) -> Shape | None:
+    if stated is None or is_open(stated):
         return None
     return tuple(size or 1 for size in stated)
 
 
-def _fits(shape: Shape, stated: Sizes | None) -> bool:
+def _fits(shape: Shape, stated: Sizes) -> bool:
     if stated is not None and len(shape) != len(stated):
         return False
     return min(shape, default=1) >= 1
