@@ -15,15 +15,12 @@ from mrt.graph.values import Array, Attribute
 
 OPSET = 20
 IR_VERSION = 10
-MAX_ELEMENTS = (
-    2**28
-)  # the most elements of one value and of all constants: a gigabyte of float32
+# The most elements of one value, and of all constants: a gigabyte of float32.
+MAX_ELEMENTS = 2**28
 MAX_RANK = 16
 MAX_NODES = 2**16
-MAX_INFERRED_FROM = (
-    1000  # the most elements of a constant from which shapes are inferred
-)
-MAX_SHOWN = 8  # the most shapes in an error message
+MAX_INFERRED_FROM = 1000  # elements of a constant that sets shapes
+MAX_SHOWN = 8  # shapes in an error message
 
 AttributeValue = Attribute | list[int] | list[str]
 Attributes = Mapping[str, AttributeValue]

@@ -213,9 +213,8 @@ def _size(call: OperatorCall, axis: int, name: str, found: int) -> int:
     return found - 1 if mode.endswith("down") else found + 1
 
 
-MOST_ENTRIES = (
-    2**20
-)  # the most entries of a matrix that averages entire images at once
+# The most entries of a matrix that averages entire images at once.
+MOST_ENTRIES = 2**20
 
 
 @operator(

@@ -13,9 +13,8 @@ from mrt.errors import Unsupported
 from mrt.frontend.onnx.opsets.proto_patch import ProtoPatch
 
 Attributes = Mapping[str, Any]
-WIDEST_TABLE = (
-    1 << 16
-)  # the most integers from the least key of a LabelEncoder to the greatest
+# The most integers from the least key of a LabelEncoder to the greatest.
+WIDEST_TABLE = 1 << 16
 _TEXT = "text; encode it outside, and begin the model behind it"
 
 

@@ -21,9 +21,9 @@ from mrt.graph.values import (
 )
 
 DOMAIN = "com.microsoft"
-FIRST_LAYER_NORM = (
-    17  # in older opsets the optimizer's own is in the default domain
-)
+# The first opset with LayerNormalization. In models of older opsets, the optimizer writes
+# its own operator of that name into the default domain.
+FIRST_LAYER_NORM = 17
 
 
 def set_domain(proto: onnx.ModelProto, opset: int) -> None:
