@@ -97,9 +97,7 @@ def plan(symbol: Symbol) -> ConversionPlan:
     refuse_machine_graphs(_needed(symbol))
     wanted = {edge.node for edge in symbol.heads}
     uses: list[OperatorUse] = []
-    troubles: list[
-        list[str]
-    ] = []  # one list for each node, from the outputs back to the inputs
+    troubles: list[list[str]] = []  # of each node, the last node first
     for index in reversed(symbol.order):
         node = symbol.nodes[index]
         if index in wanted and node.operator is not None:

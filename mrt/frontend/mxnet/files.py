@@ -113,7 +113,7 @@ def read_parameters(path: Path) -> Parameters:
 
 
 def _read_params(path: Path) -> ParameterFile:
-    """Read array by array; read a pipe, which has no size, into memory at once."""
+    """Read array by array, or at once if the file has no size, such as a pipe."""
     try:
         if stat.S_ISCHR(path.stat().st_mode):
             raise BadModel(f"{path}: is a device; expected a parameter file")

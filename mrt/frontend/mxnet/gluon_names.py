@@ -6,8 +6,8 @@ older `save_params` writes the symbol's names without their common prefix.
 The file lists layers in the order in which they were added to their blocks. The symbol's
 names number the layers of one kind in the order in which they were made (conv0, conv1).
 So layers that have the same parameters with the same shapes are matched in that order.
-Where names give no order, a layer that another depends on was made first. If neither
-gives an order, the file is refused: nothing would reveal that two layers had been
+Where names determine no order, a layer that another depends on was made first. If that
+determines none either, the file is refused: nothing would reveal that two layers had been
 swapped.
 """
 

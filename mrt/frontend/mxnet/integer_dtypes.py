@@ -1,6 +1,6 @@
 """Marks of values that MXNet holds in an integer dtype; here they are float32, exact up to 2^24.
 
-An operator may read a marked value only where it means the same on float32. These
+An operator may read a marked value only if its result on float32 is the same. These
 operators move elements, read an index or cast. On int32 and int64 they may also add,
 multiply, divide (MXNet truncates the quotient toward 0) or compare. Any other reader,
 such as a mean, is refused, until a Cast to float32 in front makes its meaning plain.
@@ -68,8 +68,8 @@ def dtype_of(value: ir.Value) -> str | None:
 def dtype_of_result(operator: str, operands: Sequence[ir.Value]) -> str | None:
     """Return the integer dtype of the results from those of the operands.
 
-    Raise NodeRefusedError when an operator reads an integer that means something else on
-    float32.
+    Raise NodeRefusedError when an operator reads integers and its result on float32 would
+    differ.
     """
     dtypes = [dtype_of(value) for value in operands]
     dtype = next((dtype for dtype in dtypes if dtype), None)

@@ -129,7 +129,7 @@ class OperatorCall:
         )
 
     def axis(self, axis: int, rank: int | None = None) -> int:
-        """Return an axis counted from the front; the rank is the first input's unless given."""
+        """Return this axis counted from the front, of the first input unless a rank is given."""
         rank = self.rank() if rank is None else rank
         self.require(
             -rank <= axis < rank,
@@ -138,7 +138,7 @@ class OperatorCall:
         return axis % rank
 
     def axis_attribute(self, name: str = "axis") -> int:
-        """Return an axis counted from the front, of the first input unless a rank is given."""
+        """Return the axis of the first input that an attribute holds, counted from the front."""
         return self.axis(self.int_attribute(name))
 
     def parameter(self, index: int, *shapes: tuple[int, ...]) -> ir.Value:

@@ -8,8 +8,8 @@ BatchNorm stores is made from an estimate of its input's, as training would leav
 Without that, each residual block would double the power of what passes through it.
 
 The numbers are the same on every machine and with every numpy: bits of PCG64, added as
-integers and scaled by one product. A parameter's numbers depend on the seed, its name and
-the position in it, not on the rest of the model.
+integers and scaled by one product. A parameter's numbers depend on the seed, its name, its
+role and the estimated variance there, not on the numbers of other parameters.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from mrt.frontend.mxnet.operator_call import OperatorCall
 DOMAIN = "mrt"
 NAME = "NonMaxSuppression"
 
-# boxes[B,N,4] as corners, scores[B,N], classes[B,N] -> indices[B,keep]; index N means none.
+# boxes[B,N,4] as corners, scores[B,N], classes[B,N] -> indices[B,keep]; index N is none.
 # A box is a candidate if its score is at least `least_score` and its class is not
 # `background`. The first `candidates` of these by score, then index, are visited in order.
 # Each is kept unless it overlaps one of its class that is already kept. With `gaps`,

@@ -1,4 +1,4 @@
-"""Names that mx.sym.sparse, mx.npx and mx.np give to operators with the same meaning."""
+"""Names that operators have in mx.sym.sparse, mx.npx and mx.np, with the same meaning."""
 
 from __future__ import annotations
 

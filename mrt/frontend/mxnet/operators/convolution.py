@@ -27,7 +27,7 @@ LAYOUTS = ("NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC")
 def window_attribute(
     call: OperatorCall, name: str, default: int, least: int
 ) -> list[int]:
-    """Return one number for each spatial axis of the kernel; () means the default for each."""
+    """Return one number for each spatial axis of the kernel; () is the default for each."""
     rank = len(call.ints_attribute("kernel"))
     numbers = call.ints_attribute(name) or (default,) * rank
     call.require(

@@ -112,7 +112,7 @@ def _of_integers(
 ) -> ir.Value:
     """Write Div, truncated toward 0, or Mod, with the sign of the divisor, of integers.
 
-    A divisor of 0 counts as 1. MXNet gives the same remainder; for a quotient by 0 it
+    A divisor of 0 counts as 1. MXNet's remainder is the same; for a quotient by 0 it
     stops.
     """
     is_zero = call.add("Equal", right, call.constant(0.0))

@@ -1,7 +1,7 @@
 """Gathering by index; an index is float32 here, and its fraction is dropped.
 
 An index outside the axis is clipped or wrapped. In the mode 'raise' MXNet fails on such
-an index, so that clipping changes no answer that MXNet gives.
+an index, so that clipping changes no answer of MXNet's.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def _feature_extractor(s: ProtoPatch, attributes: Attributes) -> None:
     """Gather the columns at these indices.
 
     A tensor of one axis counts as one row. If x is a list of texts, the result is the
-    indices themselves as one row, and a note lists what each index means.
+    indices themselves as one row, and a note lists the text of each index.
     """
     texts = s.texts.get(s.node.input[0])
     if texts is not None:

@@ -117,7 +117,10 @@ def _wrong_sizes(
 def _votes(
     s: ProtoPatch, sums: str, pairs: Sequence[tuple[int, int]], classes: int
 ) -> str:
-    """Write the votes [rows, classes]; each machine votes for the first or second of its pair."""
+    """Write the votes [rows, classes] of the machines.
+
+    A sum above 0 is a vote for the first class of the pair, any other for the second.
+    """
     positive = s.add("Greater", sums, constant(s, 0.0))
     is_first = s.add("Cast", positive, to=onnx.TensorProto.FLOAT)
     for_first = np.zeros((len(pairs), classes), np.float32)

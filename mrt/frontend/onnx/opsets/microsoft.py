@@ -1,4 +1,7 @@
-"""Decompose operators that onnxruntime's optimizer writes into ONNX's own of opset 20."""
+"""Decompose the operators of onnxruntime's optimizer into ONNX's own of opset 20.
+
+The optimizer writes them into the models that it saves.
+"""
 
 from __future__ import annotations
 
@@ -170,7 +173,7 @@ _ACTIVATIONS: dict[str, tuple[tuple[str, float], ...]] = {
 def _activate(
     patch: Patch, value: ir.Value, name: str, parameters: tuple[float, ...]
 ) -> None:
-    """Turn the node itself into its fused activation; an empty name means none."""
+    """Turn the node itself into its fused activation; an empty name is none."""
     if not name:
         patch.become("Identity", value)
     elif name == "Clip" and len(parameters) == 2:

@@ -79,7 +79,7 @@ def _refuse_unknown_attributes(model: ir.Model) -> None:
 def _move_to_inputs(
     *names: str, dtype: type[np.generic] = np.int64
 ) -> Callable[[ir.Node], None]:
-    """Make a change that turns attributes into operands, in order behind the present operands."""
+    """Make a change that turns attributes into operands, appended in this order."""
 
     def change(node: ir.Node) -> None:
         values = [_move_to_constant(node, name, dtype) for name in names]

@@ -1,6 +1,6 @@
 """Open the weights that an .onnx file keeps in other files of its folder.
 
-Today's exporters write large models so.
+Exporters write large models in this way.
 """
 
 from __future__ import annotations

@@ -187,9 +187,7 @@ class ShapeInference:
             Exception
         ):  # if anything is wrong with the model, nothing is known
             return
-        del self._proto.graph.value_info[
-            :
-        ]  # these may contain the unknown dimensions
+        del self._proto.graph.value_info[:]  # may have unknown dimensions
         for value in self._proto.graph.input:
             _fix_input(value, inputs.get(value.name))
 

@@ -1,4 +1,4 @@
-"""Make inputs constants that the user gives.
+"""Turn inputs into constants whose numbers the user gives.
 
 Such inputs are settings rather than data: a sample rate, a threshold.
 """

@@ -25,7 +25,7 @@ def choose_outputs(model: ir.Model, wanted: Sequence[str]) -> tuple[str, ...]:
     """Make these the outputs; each is the name of a value or of a node.
 
     Return the names that the model does not have. If there are any, the model's own
-    outputs stay besides.
+    outputs stay as well.
     """
     if not wanted:
         return ()
