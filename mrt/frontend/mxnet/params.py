@@ -206,7 +206,7 @@ def _read_values(reader: _ByteReader, shape: tuple[int, ...]) -> Array:
         )
     if (
         math.prod(dimension for dimension in shape if dimension) > MAX_ELEMENTS
-    ):  # beside a dimension of 0
+    ):  # a dimension of 0 would make the product 0
         raise reader.refuse(f"shape {shape} is too large")
     return np.frombuffer(
         reader.take(count * dtype.itemsize), dtype, count

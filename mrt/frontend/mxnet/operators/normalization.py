@@ -229,7 +229,7 @@ def l2_normalization(call: OperatorCall) -> ir.Value:
     """Write x / sqrt(sum x^2 + eps).
 
     The sum runs over all axes but the batch (instance), over axis 1 (channel), or over
-    all axes behind it (spatial).
+    all axes after it (spatial).
     """
     mode = call.string_attribute("mode")
     call.require_rank(2 if mode == "instance" else 3)

@@ -18,7 +18,7 @@ from mrt.frontend.mxnet.operators.registry import (
     optional_real,
 )
 
-OUTSIDE = -1e30  # far below any activation: its exponential beside one is 0
+OUTSIDE = -1e30  # far below any activation, so that its softmax is 0
 SOFTMAX: dict[str, Attribute] = {
     "axis": integer(-1),
     "temperature": optional_real(),

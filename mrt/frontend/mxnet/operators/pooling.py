@@ -152,8 +152,8 @@ def _pool_all(call: OperatorCall, kind: str, data: ir.Value) -> ir.Value:
 class _Windows:
     """The windows of a pooling, with one number for each spatial axis.
 
-    The last `missing` windows begin behind the input and contain no element of it. The
-    last of the others needs `end_pads` elements behind the input, and sticks out of the
+    The last `missing` windows begin after the input and contain no element of it. The
+    last of the others needs `end_pads` elements after the input, and sticks out of the
     padded input by `overhang`.
     """
 

@@ -26,7 +26,7 @@ _POOLS = ("MaxPool", "AveragePool", "LpPool")
 def resolve_ceil_mode(model: ir.Model) -> bool:
     """Rewrite the first pool whose inferred size is wrong; return whether there is one.
 
-    Inference has to run again afterwards, since every size behind the pool was wrong too.
+    Inference has to run again afterwards, since every size after the pool was wrong too.
     """
     for node in model.graph:
         if node.op_type not in _POOLS or not int_attribute(

@@ -17,7 +17,7 @@ def resolve_conv_transpose_output(model: ir.Model) -> bool:
     """Write the pads of the first ConvTranspose whose inferred shape is wrong.
 
     Return whether there is one. Inference has to run again afterwards, since every size
-    behind it was wrong too.
+    after it was wrong too.
     """
     return any(
         node.op_type == "ConvTranspose" and _resolve(node)

@@ -146,7 +146,7 @@ def _unary(node: ir.Node) -> None:
 def _softmax(node: ir.Node) -> None:
     """QLinearSoftmax -> Softmax of one axis.
 
-    Before opset 13 it was the softmax of that axis and all behind it, which is refused.
+    Before opset 13 it was the softmax of that axis and all after it, which is refused.
     """
     opset = int_attribute(node, "opset", 13)
     if opset < 13 and int_attribute(node, "axis", 1) != -1:

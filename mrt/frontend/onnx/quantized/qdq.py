@@ -161,7 +161,7 @@ def _resolve(node: ir.Node, grid: Grid) -> None:
 
 
 def _readers(value: ir.Value, grid: Grid) -> list[ir.Node] | None:
-    """Return the DequantizeLinear nodes, behind movement, that alone read the integers.
+    """Return the DequantizeLinear nodes that read the integers, possibly after movement.
 
     Return None if anything else reads them.
     """

@@ -126,7 +126,7 @@ def _write_floats(value: ir.Value, array: npt.NDArray[Any]) -> None:
 
 
 def _is_only_a_bound(value: ir.Value) -> bool:
-    """Return whether every reader, also behind casts, accepts an infinity."""
+    """Return whether every reader, also after casts, accepts an infinity."""
     waiting = [value]
     visited = set[ir.Value]()
     while waiting:
