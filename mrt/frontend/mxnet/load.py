@@ -1,4 +1,4 @@
-"""Symbol file and parameter file -> the float model: plan, build, fill the parameters."""
+"""Load a symbol file and a parameter file as the float model: plan, build, fill the parameters."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from mrt.frontend.mxnet.select_outputs import node_names, select_outputs
 from mrt.frontend.mxnet.symbol import Symbol, read_symbol
 from mrt.frontend.open_shapes import FindShapes, Shape, with_found
 
-NOTES = "mrt_notes"  # metadata key of the model: what loading changed, one note a line
+NOTES = "mrt_notes"  # metadata key of the model: notes on what loading changed, one a line
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class Source:
 class Loaded:
     """A converted model.
 
-    `sha256` is the hash of its files, `names` are those of its nodes, and `missing_outputs`
-    are the requested outputs not found in the file.
+    `sha256` is the joined hash of the two files, `names` are those of the nodes, and
+    `missing_outputs` are the requested outputs not found in the file.
     """
 
     model: ir.Model
@@ -71,14 +71,17 @@ def load_mxnet(
     params_path: Path | None = None,
     shapes: Mapping[str, Shape] | None = None,
 ) -> ir.Model:
-    """The model with float32 parameters; it is refused before parameters are read if unsupported."""
+    """Return the model with float32 parameters.
+
+    Unsupported operators are refused before the parameters are read.
+    """
     return read_mxnet(
         Source(symbol_path, params_path, shapes=shapes or {})
     ).model
 
 
 def read_mxnet(source: Source) -> Loaded:
-    """The model, with the parameters and outputs that the options name."""
+    """Return the model with the parameters and outputs that the source requests."""
     _check_options(source)
     data = read_symbol_bytes(source.symbol)
     symbol = read_symbol(data, str(source.symbol))
@@ -138,7 +141,7 @@ def _with_file(
 
 
 def _found_parameter_file(source: Source, made: ConversionPlan) -> Path | None:
-    """The parameter file beside the symbol; None where none is needed and none is there."""
+    """Return the parameter file beside the symbol; None if none is needed and none is there."""
     is_needed = made.parameters or source.epoch is not None
     if is_needed or params_beside(source.symbol):
         return find_params(source.symbol, source.epoch)
@@ -164,7 +167,7 @@ def _build(
 
 
 def _expected_shapes(source: Source, symbol: Symbol) -> dict[str, Shape]:
-    """The shapes of all parameters that follow from the inputs, in order of first use."""
+    """Return the shapes of all parameters that follow from the inputs, in order of first use."""
     made = plan(symbol)
     built = _build(source, made, marked_parameters(made, set(source.shapes)))
     shapes: dict[str, Shape] = {}

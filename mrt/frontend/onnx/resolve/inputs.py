@@ -1,4 +1,4 @@
-"""The inputs of a model get shapes without unknowns."""
+"""Fix the shapes of a model's inputs, so that no dimension is unknown."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Shapes = Mapping[str, Shape]
 
 
 def drop_initializers_from_inputs(model: ir.Model) -> None:
-    """Make initializers constants alone: files of old IR versions list them as inputs too."""
+    """Remove initializers from the inputs, where files of old IR versions list them too."""
     for value in list(model.graph.inputs):
         if value.is_initializer():
             model.graph.inputs.remove(value)
 
 
 def fix_inputs(model: ir.Model, shapes: Shapes) -> None:
-    """Fix the shape of every input: an unknown first dimension is 1, `shapes` has the rest.
+    """Fix the shape of every input from `shapes` or the file; an unknown first dimension is 1.
 
     Shapes that the file states for other values are forgotten, since they may depend on
     the unknown dimensions.
@@ -41,14 +41,14 @@ def fix_inputs(model: ir.Model, shapes: Shapes) -> None:
 
 
 def forget_shapes(model: ir.Model) -> None:
-    """Leave the shapes of computed values to inference."""
+    """Drop the shapes of computed values, which inference finds again."""
     for node in model.graph:
         for output in node.outputs:
             output.shape = None
 
 
 def stated_shape(value: ir.Value) -> Sizes:
-    """Return an input's sizes, None for an unknown one; None where it has no shape."""
+    """Return an input's sizes, with None for an unknown one; return None if it has no shape."""
     if value.shape is None:
         return None
     return tuple(
@@ -58,7 +58,7 @@ def stated_shape(value: ir.Value) -> Sizes:
 
 
 def stated_sizes(model: ir.Model) -> dict[str, Sizes]:
-    """Return what the file says of the shape of every input."""
+    """Return the sizes that the file states for each input, by name."""
     return {
         value.name or "": stated_shape(value) for value in model.graph.inputs
     }
