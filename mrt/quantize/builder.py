@@ -1,8 +1,8 @@
 """Writes a program instruction by instruction, and proves each as it is written.
 
-So every rule can read the exact interval of its operands. Values are handles in order of
-creation; `finish` drops those that no output needs and numbers the rest as a program
-does.
+The proof gives every rule the exact interval of its operands. Values are handles in
+order of creation; `finish` drops those that no output needs and numbers the rest as a
+program does.
 """
 
 from __future__ import annotations

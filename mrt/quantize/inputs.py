@@ -1,8 +1,9 @@
-"""Integral inputs: the integers that the program accepts for them.
+"""The integers that the program accepts for an integral input.
 
-Notes of the rewritten model on an input decide: "mrt.indices" is the interval of the axis
-into which it points (negative indices only if calibration measured some), "mrt.compared"
-that of the constants with which it is compared. Without a note it is the measured range.
+Notes of the rewritten model on an input decide them. "mrt.indices" is the interval of
+the axis into which the input points (negative indices only if calibration measured
+some). "mrt.compared" is the interval of the constants with which it is compared.
+Without a note, the measured range decides.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The options of quantizing: with model and calibration table they determine a program."""
+"""The options of quantization: with model and calibration table they determine a program."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class QuantizeOptions:
 
     @property
     def chooses_weight_scales(self) -> bool:
-        """Whether any scale will do for the weights of an output."""
+        """Whether the weights of each output may have any scale."""
         return self.scales == "real" and self.per_channel
 
     def steps_from_zero(self, bits: int, *, negative: bool) -> int:
@@ -144,7 +144,7 @@ class QuantizeOptions:
         )
 
     def weight_bits_of(self, value: str) -> int:
-        """The precision of the weights of the layer that gives this value."""
+        """The precision of the weights of the layer whose output is this value."""
         own = self.layers.get(value, LayerBits()).weight_bits
         return self.weight_bits if own is None else own
 

@@ -1,7 +1,7 @@
-"""Curves that were computed already, to be used again.
+"""Keeps computed curves, to use them again.
 
-The steps of an unrolled network need the same tables, and so do the programs of a search for
-bits.
+The steps of an unrolled network need the same tables, and so do the programs of a
+search for bits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mrt.quantize.curves.sampled_curve import SampledCurve
 
 MOST_SAMPLED = 8
-"""Sampled curves that are kept, of 2 MB and more each. Tables are kept all: they are small."""
+"""How many sampled curves are kept, of 2 MB and more each; tables are small and all kept."""
 
 
 class CurveMemo:
@@ -41,7 +41,7 @@ class CurveMemo:
     def entries(
         self, key: Hashable, compute: Callable[[], IntArray]
     ) -> IntArray:
-        """The integers of a table."""
+        """Return the integers of a table, computed at most once."""
         if key not in self._entries:
             self._entries[key] = compute()
         return self._entries[key]
