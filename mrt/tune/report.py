@@ -7,11 +7,11 @@ from mrt.tune.search import TuningResult
 from mrt.tune.target import describe
 
 WIDEST_NAME = 60
-FEW = 16  # held-back samples: with fewer the text says so
+FEW = 16  # with fewer held-back samples, the report warns
 
 
 def outcome_text(outcome: TuningResult) -> str:
-    """A table of what was raised, and the program before and after."""
+    """Return a table of the upgrades, and the program before and after."""
     few = ", too few to be sure" if outcome.samples < FEW else ""
     lines = [
         f"mixed precision for {outcome.target}, on {outcome.samples} held-back samples{few}:"
@@ -77,7 +77,7 @@ def _table(outcome: TuningResult) -> list[str]:
 
 
 def _name(candidate: Candidate) -> str:
-    """The layer, its kind, and how many more go with it."""
+    """Return the layer, its kind, and the number of others in the same candidate."""
     name = candidate.names[0]
     shown = name if len(name) <= WIDEST_NAME else f"{name[:WIDEST_NAME]}..."
     more = (

@@ -1,7 +1,9 @@
-"""What a search is to reach, and when it counts as reached.
+"""The target of a search, and when it is met.
 
-Held-back samples are few: of 33, one is 3 %. So a target must be met by what was counted and also, with room, by what is
-expected of other samples: agreement from how large the noise is beside the float model's margins, SNR by a few tenths of a dB.
+Held-back samples are few: of 33, one is 3 %. So a target must be met on these samples
+and also, with a margin, by the result expected on other samples. Agreement is expected
+from the size of the noise beside the float model's margins; SNR may differ by a few
+tenths of a dB.
 """
 
 from __future__ import annotations
@@ -12,13 +14,19 @@ from dataclasses import dataclass
 from mrt.errors import BadOption
 from mrt.tune.evaluator import Score
 
-ROOM = 0.5  # of the disagreement that is allowed, so much may be expected: how many margins are near 0 is known to a third
+# The share of the allowed disagreement that may be expected: the number of margins near 0
+# is uncertain by a third.
+ROOM = 0.5
 SNR_ROOM_DB = 0.3
 
 
 @dataclass(frozen=True)
 class Target:
-    """`kind` agreement: a fraction of equal top-1; drop: points of top-1 lost to float; snr: dB at the worst output."""
+    """A bound on one of three scores.
+
+    `kind` is agreement: a fraction of equal top-1; drop: points of top-1 lost to float;
+    or snr: dB at the worst output.
+    """
 
     kind: str
     value: float
@@ -38,7 +46,7 @@ class Target:
             )
 
     def met(self, score: Score) -> bool:
-        """Whether the target is reached, with room."""
+        """Whether the target is met, with the margin."""
         if self.kind == "snr":
             return score.worst_snr_db >= self.value + SNR_ROOM_DB
         classes = score.classes
@@ -62,7 +70,7 @@ class Target:
 
 
 def describe(score: Score) -> str:
-    """What was found, in a line."""
+    """Return a line that describes a score."""
     snr = (
         "no difference"
         if math.isinf(score.worst_snr_db)
