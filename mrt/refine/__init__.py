@@ -1,6 +1,7 @@
 """Decides on samples what the calibration table holds besides ranges.
 
-Which channels are duplicated; the scales and centres of channels; weights and biases.
+These decisions are the duplicated channels, the scales and centres of channels, and the
+weights and biases of layers.
 """
 
 from mrt.refine.float_statistics import FloatStatistics
