@@ -1,4 +1,8 @@
-"""Pictures in a folder: listed with their classes, opened as RGB or grey, resized and cropped to the model's size."""
+"""Reads pictures in a folder.
+
+They are listed with their classes, opened as RGB or grey, and resized and cropped to
+the model's size.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ SUFFIXES = (
     ".pgm",
 )
 LABELS_FILE = "labels.csv"
-_KEPT = 0.875  # of the shorter side, with no size given: 224 of 256 pixels
+_KEPT = 0.875  # the share of the shorter side that is kept without options: 224 of 256 pixels
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,10 @@ class Picture:
 
 
 def list_pictures(folder: Path) -> list[Picture]:
-    """The rows of labels.csv (file, class) in their order or, where there is none, every image sorted by name."""
+    """Return the rows of labels.csv (file, class) in their order.
+
+    Without such a file, return every image sorted by name.
+    """
     table = folder / LABELS_FILE
     if table.exists():
         pictures = _read_labels(table)
@@ -59,7 +66,7 @@ def list_pictures(folder: Path) -> list[Picture]:
 def read_picture(
     path: Path, shape: tuple[int, ...], preprocessing: Preprocessing
 ) -> npt.NDArray[np.uint8]:
-    """The picture as uint8 [1, H, W, C]; without options, at the size of the model's input."""
+    """Return the picture as uint8 [1, H, W, C]; without options, at the size of the model's input."""
     axis = channel_axis(shape)
     if (
         len(shape) != 4
@@ -92,7 +99,10 @@ def read_picture(
 def _sized(
     picture: Image.Image, size: tuple[int, int], preprocessing: Preprocessing
 ) -> Image.Image:
-    """Resized and cropped by the options; without them, the centre of the picture at the model's size."""
+    """Resize and crop a picture by the options.
+
+    Without options, return its centre at the model's size.
+    """
     if preprocessing.resize is not None:
         picture = _resize_shorter_side(picture, preprocessing.resize)
     elif preprocessing.crop is None and picture.size != size:
@@ -113,7 +123,10 @@ def _resize_shorter_side(picture: Image.Image, side: int) -> Image.Image:
 
 
 def _crop_centre(picture: Image.Image, size: tuple[int, int]) -> Image.Image:
-    """The centre of a larger picture; a smaller one stays, and the shape of the model's input refuses it."""
+    """Return the centre of a larger picture.
+
+    A smaller one stays: it is refused later because its shape is not the model input's.
+    """
     if picture.width < size[0] or picture.height < size[1]:
         return picture
     left, top = (picture.width - size[0]) // 2, (picture.height - size[1]) // 2

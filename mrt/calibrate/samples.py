@@ -1,4 +1,7 @@
-"""Samples to run a model on, one at a time: from an .npz, a .npy, a folder of images, or made up from a seed."""
+"""Samples to run a model on, read one at a time.
+
+They come from an .npz, a .npy, a folder of images, or a generator of noise with a seed.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,15 @@ MAX_LABELS = 10**8
 
 @dataclass(frozen=True)
 class Samples:
-    """Every iteration reads the samples anew, in the same order, holding one at a time."""
+    """Samples that can be read again and again.
+
+    Every iteration reads them in the same order, holding one at a time.
+    """
 
     names: tuple[str, ...]
     count: int
     labels: tuple[int, ...] | None
-    source: str  # where they come from, for people
+    source: str  # their origin, for people
     _read: Callable[[], Iterator[Sample]]
 
     def __len__(self) -> int:
@@ -48,12 +54,12 @@ def open_samples(
     arrays: Mapping[str, str] | None = None,
     labels: str | None = None,
 ) -> Samples:
-    """The samples in `path` for the model's inputs (name to shape).
+    """Open the samples in `path` for the model's inputs (name to shape).
 
-    An .npz has one array per input by name, or `x` where there is one input, and may have
-    classes as `y`. `arrays` (by input name or `x`) and `labels` give other names, which are
-    tried first. Of more than `limit` samples, that many are taken at equal distances, so
-    that a file sorted by class is covered.
+    An .npz has one array per input by name, or `x` where there is one input, and may
+    have classes as `y`. `arrays` (by input name or `x`) and `labels` are other names,
+    which are tried first. Of more than `limit` samples, that many are taken at equal
+    distances, so that a file sorted by class is covered.
     """
     steps = _preprocessing_of(inputs, preprocessing)
     if path.is_dir():
@@ -91,7 +97,10 @@ def synthetic_samples(
     *,
     intervals: Mapping[str, tuple[int, int]] | None = None,
 ) -> Samples:
-    """Normal noise from a seeded PCG64, or integers where an interval is given: unlike any real data."""
+    """Return samples of normal noise from a seeded PCG64, which are unlike any real data.
+
+    Inputs with an interval get integers instead.
+    """
     of_integers = intervals or {}
 
     def read() -> Iterator[Sample]:
@@ -139,7 +148,7 @@ def _choose(
     name: str,
     arrays: Mapping[str, str],
 ) -> StoredArray:
-    """The array that holds the samples of input `name`."""
+    """Return the array that holds the samples of input `name`."""
     keys = [name, "x"] if len(inputs) == 1 else [name]
     candidates = [*(arrays[key] for key in keys if key in arrays), *keys]
     for candidate in candidates:
@@ -221,7 +230,7 @@ def _from_arrays(
 
 
 def _is_one_sample(array: StoredArray, shape: tuple[int, ...]) -> bool:
-    """An array of exactly the input's shape is one sample, if the first dimension is fixed above 1."""
+    """Whether an array is one sample: it has the input's shape, and the first dimension is not 1."""
     return shape[:1] != (1,) and array.shape == shape
 
 
@@ -304,7 +313,7 @@ def _from_folder(
 
 
 def evenly_spaced(total: int, limit: int | None) -> list[int]:
-    """All of 0..total-1, or `limit` of them at equal distances, the first always among them."""
+    """Return all of 0..total-1, or `limit` of them at equal distances, always with the first."""
     if limit is None or limit >= total:
         return list(range(total))
     return [index * total // limit for index in range(limit)]

@@ -79,7 +79,7 @@ class Exponentials:
         return cls(logits, below, index, emit("table", index, table))
 
     def total(self, net: LoweringContext) -> Handle:
-        """Return the sum of each row [.., 1]: at least ONE, which the greatest logit contributes."""
+        """Return the sum of each row [.., 1]: at least ONE, from the greatest logit."""
         if net.shape(self.logits)[-1] <= MOST_ENTRIES_SUMMED_AT_ONCE:
             return self._sum(net, self.values)
         a = Arithmetic(net.builder, len(self.logits.layout))

@@ -25,7 +25,7 @@ LEAST_POWER = 1e-30  # the least power of a reader's output
 def equalizable_values(
     model: ir.Model, table: CalibrationTable, options: QuantizeOptions
 ) -> list[ir.Value]:
-    """The values of 8 bits or less, not constant, whose channels may have scales."""
+    """Return the values of 8 bits or less, not constant, whose channels may have scales."""
     return [
         value
         for value in candidates(model)

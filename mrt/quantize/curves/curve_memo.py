@@ -28,7 +28,7 @@ class CurveMemo:
     def sampled(
         self, key: Hashable, sample: Callable[[], SampledCurve]
     ) -> SampledCurve:
-        """The curve at each integer; the most recently used ones are kept."""
+        """Return the curve at each integer; the most recently used ones are kept."""
         curve = self._sampled.pop(key, None)
         if curve is None:
             curve = sample()

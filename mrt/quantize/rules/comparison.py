@@ -116,7 +116,7 @@ def _threshold(x: Tensor, reals: FloatArray, rounding: np.ufunc) -> IntArray:
     nearest = rounding(steps) if x.integral else np.floor(steps + 0.5)
     integers = np.clip(nearest, *I32)
     if rounding is np.rint and x.integral:
-        # no integer equals a fraction
+        # No integer equals a fraction.
         integers = np.where(steps == integers, integers, I32[1])
     thresholds: IntArray = integers.astype(np.int32)
     return thresholds

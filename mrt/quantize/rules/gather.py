@@ -42,7 +42,7 @@ def gather(net: LoweringContext, node: ir.Node) -> None:
     rows = net.reshaped(data.value, (1, size, row_length))
     gathered = net.builder.emit("gather", rows, indices)
     value = net.reshaped(gathered, (*indices_shape, *row_shape))
-    # in the result the axes of the indices take the place of the axis
+    # In the result the axes of the indices take the place of the axis.
     index_axes = range(axis, axis + indices_rank)
     behind = indices_rank - 1
     row_axes = [other if other < axis else other + behind for other in others]

@@ -46,7 +46,7 @@ def log_softmax(net: LoweringContext, node: ir.Node) -> None:
     a = Arithmetic(net.builder, len(logits.layout))
     greatest = 65536 * step + GREATEST_LOGARITHM
     unit = usable_scale(math.ldexp(greatest, -FINE_BITS), net.options.scales)
-    # the sum is at least ONE, from the greatest logit; the clamp is for the proof
+    # The sum is at least ONE, from the greatest logit; the clamp is for the proof.
     total = a.clamp(powers.total(net), LEAST_MANTISSA, 2**31 - 1)
     below = Tensor(powers.below, logits.scale, 0, logits.layout)
     difference = net.rescale(below, np.array([step / unit]), "i32", 0)

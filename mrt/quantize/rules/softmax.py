@@ -27,7 +27,7 @@ def softmax(net: LoweringContext, node: ir.Node) -> None:
     one = POWER_OF_TWO_ONE if net.options.scales == "shift" else ONE
     powers = Exponentials.of(net, node)
     a = Arithmetic(net.builder, len(powers.logits.layout))
-    # the sum is at least ONE; the clamp is for the proof, whose interval begins at 0
+    # The sum is at least ONE; the clamp is for the proof, whose interval begins at 0.
     total = a.clamp(powers.total(net), 1, 2**31 - 1)
     scaled = a.mul(powers.values, a.number(one))
     half = a.floor_right(total, 1)
