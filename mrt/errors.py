@@ -1,8 +1,14 @@
-"""The exceptions a user can meet. Each message is one sentence: what was found, where, what was expected, what to do."""
+"""The exceptions that reach a user.
+
+Each message is one sentence: what was found, where, what was expected, what to do.
+"""
 
 
 class MrtError(Exception):
-    """Base of every failure a user of the converter can meet; exit code 2 unless a subclass says otherwise."""
+    """The base of every failure of the converter that reaches a user.
+
+    Its exit code is 2 unless a subclass has another.
+    """
 
 
 class BadModel(MrtError):
@@ -10,13 +16,17 @@ class BadModel(MrtError):
 
 
 class Unsupported(MrtError):
-    """A model that uses what the converter does not have. `problems` lists every one, one line each."""
+    """A model with features that the converter lacks.
+
+    `problems` lists every one, one line each.
+    """
 
     def __init__(self, problems: list[str], hint: str = "") -> None:
         self.problems = problems
+        # The name in a problem may contain line breaks.
         lines = "\n".join(
             "  " + problem.replace("\n", "\\n") for problem in problems
-        )  # a name may hold anything
+        )
         super().__init__(
             f"{len(problems)} unsupported:\n{lines}"
             + (f"\n{hint}" if hint else "")
@@ -28,7 +38,7 @@ class BadData(MrtError):
 
 
 class BadOption(MrtError):
-    """A command-line option or configuration entry that does not make sense."""
+    """A command-line option or configuration entry that cannot be used."""
 
 
 class NotProvable(MrtError):
@@ -36,8 +46,11 @@ class NotProvable(MrtError):
 
 
 class GateMissed(MrtError):
-    """A figure that --fail-below asked for was not reached; exit code 1."""
+    """A figure missed the limit of --fail-below; exit code 1."""
 
 
 class TargetMissed(MrtError):
-    """No precision that there is meets what --target-agreement, --target-drop or --target-snr asks for; exit code 1."""
+    """No available precision meets the target; exit code 1.
+
+    The target is that of --target-agreement, --target-drop or --target-snr.
+    """

@@ -152,9 +152,8 @@ def _divergence(magnitudes: Floats, threshold: int, steps: int) -> float:
     is the mass of each step, spread over its used bins.
     """
     clipped = magnitudes[:threshold].copy()
-    shape = (
-        clipped.copy()
-    )  # Q is of the numbers inside alone, so that clipping costs
+    # Q is of the numbers inside alone, so that clipping costs.
+    shape = clipped.copy()
     clipped[-1] += magnitudes[threshold:].sum()
     total, inside = clipped.sum(), shape.sum()
     if total == 0 or inside == 0:

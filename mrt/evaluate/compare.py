@@ -1,4 +1,7 @@
-"""Runs the float model and the integer program over the same samples, a few at a time, and counts."""
+"""Runs the float model and the integer program over the same samples, and counts.
+
+A few samples run at a time.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ _TOP = 5
 
 @dataclass
 class _Tally:
-    """Everything counted so far."""
+    """All counts so far."""
 
     of_float: Hits = field(default_factory=Hits)
     of_integer: Hits = field(default_factory=Hits)
@@ -71,7 +74,10 @@ def evaluate(
     *,
     threads: int = 1,
 ) -> Report:
-    """Compare the float model with the program made from it. `threads` share the integer side, for speed only."""
+    """Compare the float model with the program made from it.
+
+    `threads` share the integer side, for speed only.
+    """
     check_same_interface(model, program.program, samples)
     session = FloatSession(model)
     runs = machine.choose(program)
@@ -100,7 +106,7 @@ def evaluate(
 
 
 def _run_integer(runs: Machine, program: Program, sample: Sample) -> Outputs:
-    """The program's outputs as real numbers."""
+    """Return the program's outputs as real numbers."""
     return dict(
         boundary.dequantize(
             program, runs.run(boundary.quantize(program, sample))
@@ -117,7 +123,10 @@ def _batches(samples: Samples, size: int) -> Iterator[list[Sample]]:
 def check_same_interface(
     model: ir.Model, program: Program, samples: Samples
 ) -> None:
-    """BadData unless the program has the model's inputs and outputs and there is at least one sample."""
+    """Raise BadData unless the program has the model's inputs and outputs.
+
+    There must also be at least one sample.
+    """
     if not len(samples):
         raise BadData(
             f"{samples.source}: holds no samples; expected at least one"

@@ -1,4 +1,7 @@
-"""The comparison of layers for people and for programs: a table, worst first, and JSON. The page is in `page.py`."""
+"""Writes the comparison of layers: a table, worst first, and JSON.
+
+The HTML page is in `page.py`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from mrt.evaluate.layers import Layer
 
 
 def worst_first(layers: Sequence[Layer]) -> list[Layer]:
-    """By signal to noise; where nothing differs, last."""
+    """Sort layers by signal to noise; those without any difference come last."""
     return sorted(
         layers,
         key=lambda layer: math.inf if layer.snr_db is None else layer.snr_db,
@@ -18,12 +21,12 @@ def worst_first(layers: Sequence[Layer]) -> list[Layer]:
 
 
 def decibels(layer: Layer) -> str:
-    """Signal to noise, or a dash where nothing differs."""
+    """Return the signal to noise, or a dash where nothing differs."""
     return "-" if layer.snr_db is None else f"{layer.snr_db:.1f}"
 
 
 def table(layers: Sequence[Layer], most: int | None = None) -> str:
-    """Lines of columns, worst first, at most so many."""
+    """Return lines of columns, worst first, at most so many."""
     shown = worst_first(layers)[:most]
     rows = [
         (
@@ -72,7 +75,7 @@ def table(layers: Sequence[Layer], most: int | None = None) -> str:
 
 
 def to_json(layers: Sequence[Layer], samples: int) -> dict[str, Any]:
-    """In the program's order; `snr_db` is null where nothing differs."""
+    """Return the layers in the program's order; `snr_db` is null where nothing differs."""
     return {
         "samples": samples,
         "layers": [

@@ -1,4 +1,7 @@
-"""What a comparison of float and integer found; its JSON keys are part of the command's interface."""
+"""The result of comparing float and integer.
+
+Its JSON keys are part of the command's interface.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Fractions of the samples whose class was found; None without labels or without a vector of classes."""
+    """Fractions of the samples whose class was found.
+
+    They are None without labels or without a vector of classes.
+    """
 
     top1: float | None
     top5: float | None
@@ -18,18 +24,20 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Report:
-    """Float and integer side by side. `agreement` is the fraction of equal top-1 classes in the first output."""
+    """The figures of float and integer.
+
+    `agreement` is the fraction of equal top-1 classes in the first output.
+    """
 
     samples: int
     of_float: Accuracy
     of_integer: Accuracy
     agreement: float | None
-    snr_db: Mapping[
-        str, float | None
-    ]  # of each output, first output first; None where nothing differs
+    # Of each output, first output first; None where nothing differs.
+    snr_db: Mapping[str, float | None]
 
     def to_json(self) -> dict[str, Any]:
-        """One flat object; `snr_db` is that of the first output."""
+        """Return one flat object; `snr_db` is that of the first output."""
         return {
             "samples": self.samples,
             "float.top1": self.of_float.top1,

@@ -15,7 +15,7 @@ _TURN = Decimal(
     "6.283185307179586476925286766559005768394338798750211641949889"
 )
 _TERMS = 40
-"""Terms of a series at up to half a turn; the remainder is below 1e-20."""
+"""Terms of a series for up to half a turn; the remainder is below 1e-20."""
 
 
 @lru_cache(maxsize=16)

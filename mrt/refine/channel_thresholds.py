@@ -17,9 +17,8 @@ from mrt.refine.channel_statistics import ChannelStatistics, Floats, Magnitudes
 FACTORS = (1.0, 1.1, 1.2, 1.4, 1.7, 2.0, 2.5, 3.0)
 # The centres tried, as shares of the way from the mean to the range's middle.
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-LEAST_THRESHOLD = (
-    1 / 12
-)  # the least threshold tried, over the largest magnitude
+# The least threshold tried, over the largest magnitude.
+LEAST_THRESHOLD = 1 / 12
 THRESHOLDS = 48  # the number of thresholds tried
 # Numbers above the lowest bin; a channel with fewer may be larger in other samples.
 FEWEST_NUMBERS = 100
