@@ -25,7 +25,10 @@ _FINEST = -140
 
 
 class Histogram:
-    """Counts of values by bin, `counts[CENTRE + i]` of bin i; the width of a bin is 2 ** exponent."""
+    """Counts of values by bin: `counts[CENTRE + i]` is of bin i.
+
+    The width of a bin is 2 ** exponent.
+    """
 
     def __init__(self) -> None:
         self.exponent = _FINEST

@@ -66,7 +66,10 @@ def list_pictures(folder: Path) -> list[Picture]:
 def read_picture(
     path: Path, shape: tuple[int, ...], preprocessing: Preprocessing
 ) -> npt.NDArray[np.uint8]:
-    """Return the picture as uint8 [1, H, W, C]; without options, at the size of the model's input."""
+    """Return the picture as uint8 [1, H, W, C].
+
+    Without options, it has the size of the model's input.
+    """
     axis = channel_axis(shape)
     if (
         len(shape) != 4

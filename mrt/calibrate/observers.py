@@ -37,7 +37,7 @@ class Observer:
     def count(
         self, subsample: npt.NDArray[Any], least: float, most: float
     ) -> None:
-        """Take one more array, from `least` to `most`, of which the histogram counts a subsample."""
+        """Take one more array, from `least` to `most`; the histogram counts a subsample of it."""
         if not (math.isfinite(least) and math.isfinite(most)):
             raise BadData("NaN or infinity among the values")
         self.min, self.max = min(self.min, least), max(self.max, most)

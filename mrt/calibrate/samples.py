@@ -230,7 +230,7 @@ def _from_arrays(
 
 
 def _is_one_sample(array: StoredArray, shape: tuple[int, ...]) -> bool:
-    """Whether an array is one sample: it has the input's shape, and the first dimension is not 1."""
+    """Whether an array is one sample: it has the input's shape, whose first dimension is not 1."""
     return shape[:1] != (1,) and array.shape == shape
 
 

@@ -33,9 +33,9 @@ class Subsampling:
     ) -> npt.NDArray[Any]:
         """Return some rows of an image [N,C,H,W] if it has more than `most` numbers.
 
-        The rows lie at equal distances. Other arrays are returned unchanged. Each sample contributes other rows in turn,
-        so that all rows have the same weight: the first and the last rows of an image
-        are unlike the rest.
+        The rows lie at equal distances. Other arrays are returned unchanged. Each
+        sample contributes other rows in turn, so that all rows have the same weight:
+        the first and the last rows of an image are unlike the rest.
         """
         return _rows(values, sample, self.most)
 

@@ -56,7 +56,10 @@ class _Result:
 
 
 class ProgramBuilder:
-    """Collects inputs, constants and instructions; equal constants and equal instructions are stored once."""
+    """Collects inputs, constants and instructions.
+
+    Equal constants and equal instructions are stored once.
+    """
 
     def __init__(self) -> None:
         self.types: list[TensorType] = []

@@ -1,4 +1,7 @@
-"""The integer weights and bias of one layer: scales, absorbed channel scales and centres, rounding."""
+"""Makes the integer weights and bias of one layer.
+
+The weights absorb scales and centres of the input's channels before they are rounded.
+"""
 
 from __future__ import annotations
 

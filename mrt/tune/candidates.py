@@ -167,7 +167,7 @@ def _passing(program: Program) -> Iterator[tuple[int, Sequence[int]]]:
 
 
 def _sources(program: Program) -> list[tuple[int, str]]:
-    """Return the number of each value of the program with the float value it represents, in order."""
+    """Return the numbers of the program's values with their float values, in order."""
     assert program.metadata is not None
     inner: Mapping[int, str] = {
         number: meaning.source

@@ -32,7 +32,7 @@ def arg_max(net: LoweringContext, node: ir.Node) -> None:
 
 @rule("TopK")
 def top_k(net: LoweringContext, node: ir.Node) -> None:
-    """Write an argsort of the axis, moved behind all others; take its first k indices and elements."""
+    """Write an argsort of the axis, moved behind all others, and take its first k entries."""
     x, axis = _ordered(net, node.inputs[0]), node.attributes["axis"].as_int()
     x = net.to_layout(x, last(axis, len(x.layout)))
     order = net.builder.emit(

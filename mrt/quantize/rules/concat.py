@@ -1,4 +1,4 @@
-"""The rule of Concat: all operands share one format or, if channels have scales, each has its own."""
+"""The rule of Concat: one format for all operands or, where channels have scales, by channel."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def _quotient(
 
 
 def _least_divisor(least_measured: float, scale: float) -> int:
-    """Return the least magnitude to divide by, in steps: 2^14, or a quarter of the least measured."""
+    """Return the least magnitude to divide by, in steps: 2^14, or a quarter of the least one."""
     most: int = 2**FINE_BITS
     quarter = min(least_measured / 4 / scale, most)
     return max(LEAST_MANTISSA, math.floor(quarter))

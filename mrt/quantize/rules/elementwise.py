@@ -39,7 +39,7 @@ I32 = (-(2**31), 2**31 - 1)
 
 @rule("Relu")
 def relu(net: LoweringContext, node: ir.Node) -> None:
-    """Record the lower bound in the tensor; requantizing applies it, without an instruction here."""
+    """Record the lower bound in the tensor, without an instruction: requantizing applies it."""
     x = net.as_computed(node.inputs[0])
     clipped = replace(x, low=max(x.low, 0.0), high=max(x.high, 0.0))
     net.define(node.outputs[0], clipped)

@@ -56,7 +56,7 @@ NUMERATOR_BITS = 27
 
 @rule("LayerNormalization")
 def layer_norm(net: LoweringContext, node: ir.Node) -> None:
-    """Normalize over the last axes, from `axis` on; each of their elements has a scale and a shift."""
+    """Normalize over the last axes, from `axis` on; scale and shift are for each element."""
     rank = len(shape_of(node.inputs[0]))
     axes = tuple(range(node.attributes["axis"].as_int(), rank))
     scale, shift = require_constant(node, 1), require_constant(node, 2)
