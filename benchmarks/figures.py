@@ -43,7 +43,7 @@ class Measured:
     peak_readings: tuple[float, ...] = ()  # giga-MAC/s
 
     def row(self, contender: str) -> Row | None:
-        """The row of a contender that took part."""
+        """Return the row of a contender that took part."""
         return next(
             (
                 row
@@ -59,7 +59,7 @@ class Measured:
         return median(self.peak_readings) if self.peak_readings else None
 
     def time(self, contender: str) -> float | None:
-        """The contender's median in milliseconds."""
+        """Return the contender's median in milliseconds."""
         row = self.row(contender)
         return None if row is None else row.median_ms
 
@@ -91,7 +91,7 @@ class Outcome:
         )
 
     def gain(self, threads: int, contender: str = OURS) -> float | None:
-        """How many times faster the contender is on `threads` than on one."""
+        """Return how many times faster the contender is on `threads` than on one."""
         one, many = self.on(1), self.on(threads)
         return (
             divided(one.time(contender), many.time(contender))
@@ -100,7 +100,7 @@ class Outcome:
         )
 
     def peak_gain(self, threads: int) -> float | None:
-        """How many times higher the peak of so many threads is than that of one."""
+        """Return how many times higher the peak of so many threads is than that of one."""
         one, many = self.on(1), self.on(threads)
         return divided(many.peak, one.peak) if one and many else None
 

@@ -44,7 +44,7 @@ class Conversion:
         file.write(self.data)
 
     def summary(self) -> dict[str, str]:
-        """The lines that `mrt convert` prints, by title, in order."""
+        """Return the lines that `mrt convert` prints, by title, in order."""
         program = self.proven.program
         number = tightest(self.proven)
         headroom = "-"

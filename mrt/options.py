@@ -53,7 +53,7 @@ def option(
 
 
 def options_of(declarations: type) -> tuple[Option, ...]:
-    """The options that a dataclass declares, in order."""
+    """Return the options that a dataclass declares, in order."""
     return tuple(
         Option(name=item.name, default=item.default, **item.metadata)
         for item in fields(declarations)

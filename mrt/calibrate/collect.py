@@ -227,7 +227,7 @@ def _runs(
 
 
 def _computed_floats(model: ir.Model) -> list[ir.Value]:
-    """The float values that nodes compute, in the order of the graph."""
+    """Return the float values that nodes compute, in the order of the graph."""
     values = [value for node in model.graph for value in node.outputs]
     return [value for value in values if value.name and value.dtype in _FLOATS]
 

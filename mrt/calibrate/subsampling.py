@@ -24,7 +24,7 @@ class Subsampling:
 
     @classmethod
     def of(cls, samples: int) -> Subsampling:
-        """The subsampling that suits this number of samples."""
+        """Return the subsampling that suits this number of samples."""
         share = ENOUGH_OF_ALL_SAMPLES // max(samples, 1)
         return cls(max(ENOUGH_OF_ONE_SAMPLE, share))
 

@@ -99,23 +99,23 @@ class Enclosure:
         return outward(low, high, exact).known(never_zero)
 
     def at_least(self, other: Enclosure) -> Enclosure:
-        """The greater of two."""
+        """Return the greater of two."""
         low = np.maximum(self.low, other.low)
         return Enclosure(low, np.maximum(self.high, other.high))
 
     def at_most(self, other: Enclosure) -> Enclosure:
-        """The lesser of two."""
+        """Return the lesser of two."""
         low = np.minimum(self.low, other.low)
         return Enclosure(low, np.minimum(self.high, other.high))
 
     def within(self, low: float, high: float) -> Enclosure:
-        """The same numbers, which are proven to lie in this interval."""
+        """Return the same numbers, which are proven to lie in this interval."""
         return Enclosure(
             np.clip(self.low, low, high), np.clip(self.high, low, high)
         )
 
     def known(self, where: Booleans) -> Enclosure:
-        """The same numbers where this is true; elsewhere they become unknown."""
+        """Return the same numbers where this is true; elsewhere they become unknown."""
         low = np.where(where, self.low, np.nan)
         return Enclosure(low, np.where(where, self.high, np.nan))
 

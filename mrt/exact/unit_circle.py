@@ -36,7 +36,7 @@ def sines(parts: int) -> Table:
 
 
 def _cosine(part: int, parts: int) -> float:
-    """The Taylor series of cos(2 pi part / parts)."""
+    """Return the Taylor series of cos(2 pi part / parts)."""
     if 4 * part == parts:
         return 0.0
     multiply, divide = _CONTEXT.multiply, _CONTEXT.divide

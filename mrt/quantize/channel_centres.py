@@ -104,7 +104,7 @@ def _decided(net: LoweringContext, value: ir.Value) -> FloatArray | None:
 def summed(
     node: ir.Node, left: Tensor | None, right: Tensor | None
 ) -> FloatArray:
-    """The centres of an element-wise operator's result; None stands for a constant operand."""
+    """Return the centres of an element-wise result; None stands for a constant operand."""
     one, two = (
         np.zeros(1) if tensor is None else tensor.centres
         for tensor in (left, right)
@@ -113,7 +113,7 @@ def summed(
 
 
 def absorbed_centres(x: Tensor, weights: FloatArray) -> FloatArray:
-    """[O]: the sum of real weights [O,KH,KW,C/groups], each times the centre of its input."""
+    """Return the sums of real weights [O,KH,KW,C/groups] times their inputs' centres, [O]."""
     if not x.centred:
         return np.zeros(len(weights))
     inputs = weights.shape[-1]

@@ -14,7 +14,7 @@ from mrt.table.table import CalibrationTable
 
 
 def candidates(model: ir.Model) -> list[ir.Value]:
-    """The images that only convolutions and sums of two computed values read.
+    """Return the images that only convolutions and sums of two computed values read.
 
     A convolution may read them behind pools.
     """
@@ -27,7 +27,7 @@ def candidates(model: ir.Model) -> list[ir.Value]:
 
 
 def readers(value: ir.Value) -> list[tuple[ir.Node, int]]:
-    """The readers of a value, directly or behind pools, and the operand that each reads it as."""
+    """Return the readers of a value, directly or behind pools, and its index in each."""
     return [
         (use.node, use.idx)
         for item in _with_pooled(value)
@@ -89,7 +89,7 @@ def _can_have_scales(node: ir.Node, value: ir.Value) -> bool:
 
 
 def _with_pooled(value: ir.Value) -> list[ir.Value]:
-    """The value and its pooled forms."""
+    """Return the value and its pooled forms."""
     pooled = [
         use.node.outputs[0] for use in value.uses() if use.node.op_type in POOLS
     ]

@@ -89,7 +89,7 @@ class LoweringContext:
         self.builder.annotate(tensor.value, meaning)
 
     def as_computed(self, value: ir.Value | None) -> Tensor:
-        """The tensor as the rule of its operator left it, often an i32 accumulator."""
+        """Return the tensor as the rule of its operator left it, often an i32 accumulator."""
         return self._tensors[name_of(value)]
 
     def computed_or_none(self, value: ir.Value | None) -> Tensor | None:
@@ -139,7 +139,7 @@ class LoweringContext:
         return self.requantize_to(tensor, self.format_for(name_of(value), 16))
 
     def product_operand(self, value: ir.Value | None) -> Tensor:
-        """Return a computed operand of a product: 8 bits, or 16 if the options give it 16."""
+        """Return a computed operand of a product: 8 bits, or 16 if the options assign 16."""
         tensor = self.requantized(value)
         name = name_of(value)
         bits = self.options.activation_bits_of(name)
@@ -162,7 +162,7 @@ class LoweringContext:
         on_output_path: bool | None = None,
         interval: Interval | None = None,
     ) -> Format:
-        """The format that the calibration table and the options give to a value."""
+        """Return the format that the calibration table and the options determine for a value."""
         name = name_of(value)
         if on_output_path is None:
             on_output_path = name in self.output_path
@@ -181,7 +181,7 @@ class LoweringContext:
         interval: Interval | None = None,
         scales: str | None = None,
     ) -> Format:
-        """The format of a value at a given precision.
+        """Return the format of a value at a given precision.
 
         The default interval is the proven one of the value's tensor.
         """
@@ -209,7 +209,7 @@ class LoweringContext:
     def channel_factors(
         self, name: str, target: Format
     ) -> tuple[float, ...] | None:
-        """Each channel's scale over the format's; None if the channels share one scale.
+        """Return each channel's scale over the format's; None if the channels share one scale.
 
         With scales "shift", the format's scale was rounded up to a power of two, and
         `spare` is the ideal scale over the rounded one. Times `spare`, a channel's
@@ -232,7 +232,7 @@ class LoweringContext:
         )
 
     def interval(self, tensor: Tensor) -> Interval:
-        """The proven interval of a tensor's reals, for any input."""
+        """Return the proven interval of a tensor's reals, for any input."""
         proven = self.builder.bounds[tensor.value]
         low = float(((proven.lo - tensor.zero_point) * tensor.scale).min())
         high = float(((proven.hi - tensor.zero_point) * tensor.scale).max())
@@ -243,19 +243,19 @@ class LoweringContext:
     # -- integers -------------------------------------------------------------------------
 
     def dtype(self, tensor: Tensor) -> str:
-        """The dtype of a tensor's integers."""
+        """Return the dtype of a tensor's integers."""
         return self.builder.types[tensor.value].dtype
 
     def shape(self, tensor: Tensor) -> tuple[int, ...]:
-        """The physical shape of a tensor."""
+        """Return the physical shape of a tensor."""
         return self.builder.types[tensor.value].shape
 
     def constant(self, array: IntArray) -> Handle:
-        """A constant of the program."""
+        """Return a constant of the program."""
         return self.builder.constant(array)
 
     def narrowest_dtype(self, tensor: Tensor) -> str:
-        """The narrowest of i8, i16 and i32 in which the integers are proven to lie."""
+        """Return the narrowest of i8, i16 and i32 in which the integers are proven to lie."""
         proven = self.builder.bounds[tensor.value]
         for dtype in ("i8", "i16"):
             least, most = DTYPE_RANGES[dtype]
@@ -430,7 +430,7 @@ def _ends_before_clip(tensor: Tensor, target: Format) -> bool:
 
 
 def identity(rank: int) -> Layout:
-    """The layout of a tensor whose axes are in the float model's order."""
+    """Return the layout of a tensor whose axes are in the float model's order."""
     return tuple(range(rank))
 
 

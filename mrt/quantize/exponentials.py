@@ -104,7 +104,7 @@ class Exponentials:
 
 
 def _logits(net: LoweringContext, node: ir.Node) -> Tensor:
-    """The logits in 15 bits, straight from the accumulator."""
+    """Return the logits in 15 bits, straight from the accumulator."""
     logits = node.inputs[0]
     format_of_16_bits = net.format_for(name_of(logits), 16)
     tensor = net.as_computed(logits)
@@ -116,7 +116,7 @@ def _logits(net: LoweringContext, node: ir.Node) -> Tensor:
 
 
 def _large_and_small(scale: float) -> tuple[IntArray, IntArray]:
-    """Two tables that add up to the exponentials.
+    """Return two tables that add up to the exponentials.
 
     The first has those of at least ONE / 2^8 in steps of 1 / ONE, the second all others in
     steps 2^8 times as fine.

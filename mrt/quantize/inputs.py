@@ -30,7 +30,7 @@ _DTYPES = {
 
 
 def input_interval(net: LoweringContext, value: ir.Value) -> Format | None:
-    """The dtype and interval of an integral input, at scale 1; None for any other input."""
+    """Return the dtype and interval of an integral input, at scale 1; None for any other input."""
     indices = indices_of(value)
     if (
         value.dtype == ir.DataType.FLOAT
@@ -54,7 +54,7 @@ def input_interval(net: LoweringContext, value: ir.Value) -> Format | None:
 def _measured(
     net: LoweringContext, value: ir.Value, low: int, high: int
 ) -> tuple[int, int]:
-    """The measured range extended by the constants that the model compares with."""
+    """Return the measured range extended by the constants that the model compares with."""
     measured = net.table.ranges.get(name_of(value))
     numbers = [measured.min, measured.max] if measured is not None else []
     numbers += compared_of(value) or ()

@@ -52,7 +52,7 @@ Boxes are computed from offsets, and this computation needs more than 8 bits.
 def needed_nodes(
     graph: ir.Graph, nodes: Sequence[ir.Node], curves: Mapping[str, Curve]
 ) -> list[ir.Node]:
-    """The nodes that outputs need, in order, without those inside a lookup table."""
+    """Return the nodes that outputs need, in order, without those inside a lookup table."""
     names = {name_of(value) for value in graph.outputs}
     needed: list[ir.Node] = []
     for node in reversed(nodes):

@@ -53,7 +53,7 @@ def with_pictures(
 def made_of_bytes(
     graph: ir.Graph, nodes: Iterable[ir.Node]
 ) -> tuple[set[str], set[str]]:
-    """The names of the values that are bytes, and of those computed from bytes alone."""
+    """Return the names of the values that are bytes, and of those computed from bytes alone."""
     pictures = {
         name_of(value)
         for value in graph.inputs
@@ -74,7 +74,7 @@ def made_of_bytes(
 
 
 def _numbers(node: ir.Node) -> list[ir.Value | None]:
-    """The operands whose elements become elements of the result; not shapes and indices."""
+    """Return the operands whose elements become elements of the result; not shapes and indices."""
     if node.op_type == "Concat":
         return list(node.inputs)
     return (

@@ -28,7 +28,7 @@ class Arithmetic:
     rank: int
 
     def number(self, value: int) -> Handle:
-        """A constant for every element."""
+        """Return a constant for every element."""
         return self.builder.constant(np.full([1] * self.rank, value, np.int32))
 
     def add(self, x: Handle, y: Handle) -> Handle:
@@ -94,7 +94,7 @@ def inverse(a: Arithmetic, x: Handle) -> Handle:
 
 
 def excess_bits(a: Arithmetic, x: Handle, keep: int) -> Handle:
-    """The number of bits by which x >= 0 is longer than `keep` bits; 0 if it is not longer."""
+    """Return by how many bits x >= 0 is longer than `keep` bits; 0 if it is not longer."""
     word = a.number(32)
     length = a.sub(word, a.builder.emit("clz", x))
     return a.clamp(a.add_number(length, -keep), 0, 31 - keep)

@@ -28,7 +28,7 @@ Products = Callable[[IntArray, IntArray], Sequence[Handle]]
 
 
 def low_bits_of(weights: IntArray) -> int:
-    """The number of bits that the greatest weight has more than i8."""
+    """Return the number of bits that the greatest weight has more than i8."""
     greatest = max(int(weights.max(initial=0)), -int(weights.min(initial=0)))
     return max(greatest.bit_length() - MOST_BITS, 0)
 

@@ -1,6 +1,6 @@
-"""Decides on samples what the calibration table holds besides ranges.
+"""Makes the decisions of a calibration table besides ranges, on samples.
 
-These decisions are the duplicated channels, the scales and centres of channels, and the
+They are the duplicated channels, the scales and centres of channels, and the
 weights and biases of layers.
 """
 

@@ -87,7 +87,7 @@ class FloatStatistics:
 
 
 def _values_with_moments(model: ir.Model) -> frozenset[str]:
-    """The values whose channels may have scales, and the values that their readers compute."""
+    """Return the values whose channels may have scales, and the outputs of their readers."""
     names: set[str] = set()
     for value in candidates(model):
         names.add(name_of(value))

@@ -28,7 +28,7 @@ class IntegerCheck:
     outputs: Mapping[str, str]
 
     def sentence(self) -> str:
-        """The result of the check as a sentence."""
+        """Return the result of the check as a sentence."""
         kinds = ", ".join(
             f"{count} {dtype}" for dtype, count in self.values.items()
         )

@@ -135,7 +135,7 @@ class Report:
         )
 
     def heading(self) -> str:
-        """The title of the report."""
+        """Return the title of the report."""
         what = (
             "MXNet's, read as ONNX operators"
             if self.origin == "mxnet"
@@ -144,7 +144,7 @@ class Report:
         return f"{self.model}: the outcomes of its {len(self.outcomes)} float operators, {what}"
 
     def ending(self) -> list[str]:
-        """The lines after the operators, with the result of the check."""
+        """Return the lines after the operators, with the result of the check."""
         others = (
             [f"Instructions that prepare inputs: {counted(self.elsewhere)}."]
             if self.elsewhere

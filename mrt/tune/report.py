@@ -1,4 +1,4 @@
-"""The upgrades that a search chose and what they cost, for people."""
+"""Reports the upgrades that a search chose, and their costs."""
 
 from __future__ import annotations
 

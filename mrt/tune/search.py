@@ -27,7 +27,7 @@ MOST_LOWERINGS = 16  # candidates tried for lowering, dearest first
 
 @dataclass(frozen=True)
 class Upgrade:
-    """One candidate that was raised: what it cost, and its share of the SNR gained."""
+    """One candidate that was raised, with its cost and its share of the SNR gained."""
 
     candidate: Candidate
     gain_db: float

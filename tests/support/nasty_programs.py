@@ -60,14 +60,14 @@ def arrays_for_operands() -> bytes:
 
 
 def many_small_instructions() -> bytes:
-    """A chain of clamps; every value is read once."""
+    """Return a chain of clamps; every value is read once."""
     return _file(
         [canonical([CLAMP, [number], [-1, 1]]) for number in range(80_000)]
     )
 
 
 def many_wide_instructions() -> bytes:
-    """A chain of clamps with 65536 intervals a value."""
+    """Return a chain of clamps with 65536 intervals a value."""
     return _file(
         [canonical([CLAMP, [number], [-1, 1]]) for number in range(80_000)],
         x=[I32, [WIDE], -1, 1],
@@ -172,7 +172,7 @@ def huge_tiles() -> bytes:
 
 
 def large_windows() -> bytes:
-    """A transposed convolution with as many residues of its stride as it has taps."""
+    """Return a transposed convolution with as many residues of its stride as it has taps."""
     transpose = canonical([2, [0, 1, 2], [[0, 0, 0, 0], [700, 700], 1, 0]])
     constants: list[object] = [[I8, [1, 700, 700, 1]], [I32, [1]]]
     return _file(

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from mrt.quantize.curves.sampled_curve import SampledCurve
 
 MOST_SAMPLED = 8
-"""How many sampled curves are kept, of 2 MB and more each; tables are small and all kept."""
+"""The most sampled curves that are kept, of 2 MB and more each.
+
+Tables are all kept, because they are small.
+"""
 
 
 class CurveMemo:

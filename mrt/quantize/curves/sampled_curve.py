@@ -45,7 +45,7 @@ class SampledCurve:
         return self._computed[index]
 
     def interval(self) -> Interval:
-        """The least and the greatest value, infinities included, as the nearest float64.
+        """Return the least and the greatest value, infinities included, as the nearest float64.
 
         (0, 0) if the curve is defined nowhere.
         """

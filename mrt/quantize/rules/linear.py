@@ -77,7 +77,7 @@ def conv(net: LoweringContext, node: ir.Node) -> LayerSteps:
 def _dilated(
     kernel: tuple[int, ...], dilation: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """The number of rows and columns that a dilated kernel spans."""
+    """Return the number of rows and columns that a dilated kernel spans."""
     pairs = zip(kernel, dilation, strict=True)
     return tuple((size - 1) * step + 1 for size, step in pairs)
 
@@ -147,7 +147,7 @@ def _outputs_first(weights: FloatArray, groups: int) -> FloatArray:
 
 
 def _tap_shares(node: ir.Node, *, transposed: bool = False) -> FloatArray:
-    """[KH, KW, 1]: the share of a convolution's outputs for which a tap meets an input.
+    """Return the share of a convolution's outputs for which a tap meets an input, [KH, KW, 1].
 
     For the other outputs the tap lies on padding.
     """
@@ -157,7 +157,7 @@ def _tap_shares(node: ir.Node, *, transposed: bool = False) -> FloatArray:
 
 
 def _tap_shares_along(node: ir.Node, axis: int, transposed: bool) -> FloatArray:
-    """The shares along rows (axis 0) or columns (axis 1) alone."""
+    """Return the shares along rows (axis 0) or columns (axis 1) alone."""
     inputs = shape_of(node.inputs[0])[2 + axis]
     outputs = shape_of(node.outputs[0])[2 + axis]
     windows, inside = (inputs, outputs) if transposed else (outputs, inputs)

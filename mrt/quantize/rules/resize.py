@@ -48,7 +48,7 @@ def resize(net: LoweringContext, node: ir.Node) -> None:
 def _interpolated(
     net: LoweringContext, x: Tensor, rows: Steps, columns: Steps
 ) -> Tensor:
-    """Emit one resize; its weights add up to the product of both n, which goes into the scale."""
+    """Emit one resize; its weights sum to the product of both n, so the scale is divided by it."""
     total = rows[0] * columns[0]
     value = net.builder.emit(
         "resize",
