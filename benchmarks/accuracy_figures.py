@@ -56,9 +56,8 @@ class Figures:
     top1: float = 0.0
     agreement: float = 0.0
     snr_db: float = 0.0
-    seconds: float = (
-        0.0  # of the conversion, including images read and program written
-    )
+    # Of the conversion, including images read and program written.
+    seconds: float = 0.0
     # Of onnxruntime's default, measured just before.
     yardstick_seconds: float = 0.0
     # The most memory of the process until the end of the conversion.

@@ -18,9 +18,8 @@ EXACT = 2**24  # float32 represents every integer up to here
 # The numbers of a layer's inputs in one block, unless one sample has more.
 BLOCK_ELEMENTS = 2**19
 ENOUGH_ROWS = 2000  # rows for the moments of a layer
-ENOUGH_ROWS_PER_WEIGHT = (
-    20  # rows for the moments of a layer, for each weight of an output
-)
+# Rows for the moments of a layer, for each weight of an output.
+ENOUGH_ROWS_PER_WEIGHT = 20
 # The rows of one layer are kept if they hold at most so many numbers.
 CACHED_ELEMENTS = 2**24
 # The fewest products added at a time for which float32 is faster than float64.

@@ -21,9 +21,8 @@ from mrt.refine.moments import Floats, Moments, Rows, damp
 
 RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0)  # of the mean variance of an input
 LONGEST = 128  # any number of samples suffices for so many weights of an output
-ROWS = (
-    50  # rows needed for each weight of an output, where there are more weights
-)
+# Rows needed for each weight of an output, where there are more weights.
+ROWS = 50
 
 
 def can_be_fitted(length: int, rows: int) -> bool:
