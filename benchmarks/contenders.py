@@ -33,7 +33,7 @@ class Contender:
 
 
 def peak(threads: int) -> Callable[[], float] | None:
-    """Return a reader of the machine's int8 peak in giga-MAC/s, where the engine has one."""
+    """Return a reader of the machine's int8 peak in giga-MAC/s, if the engine has one."""
     return partial(native.peak, threads) if native.available() else None
 
 

@@ -287,7 +287,7 @@ def _prepared_for_search(job: Job) -> Config:
 
 
 def _require_suitable(job: Job, table: CalibrationTable) -> None:
-    """Raise BadData unless the given table was made for this model, at the bits of its observer."""
+    """Raise BadData unless the given table was made for this model and these activation bits."""
     bits = job.config.quantization.activation_bits
     fitted = replace(table.options, bits=bits)
     table.require(model_sha256=job.table_key, options=fitted)

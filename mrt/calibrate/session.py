@@ -169,9 +169,7 @@ def _exposing(
     apart, arrays = model.clone(), {}
     for value in apart.graph.initializers.values():
         tensor = value.const_value
-        if (
-            not value.uses()
-        ):  # onnxruntime drops it and then reports that it is missing
+        if not value.uses():  # onnxruntime drops it, then reports it missing
             continue
         if value.name and tensor is not None and tensor.nbytes > SMALL:
             array = arrays[value.name] = np.ascontiguousarray(tensor.numpy())

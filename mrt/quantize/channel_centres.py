@@ -66,7 +66,7 @@ def output_centres(net: LoweringContext, node: ir.Node) -> FloatArray:
     """Return the centres to subtract from a convolution's outputs: [O], or [1] of 0.
 
     A convolution that only a sum reads has no centres of its own. It takes the centres
-    with which the sum arrives at its own.
+    that give the sum the ones decided for it.
     """
     value = node.outputs[0]
     own = _decided(net, value)

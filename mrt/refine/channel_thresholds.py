@@ -60,8 +60,9 @@ def clipping_thresholds(
     `steps` integers cover that distance. `statistics` are over both halves;
     `importance` [C] is the weight of a channel's squared error. `bounds` are the least
     and the greatest threshold. A channel that was 0 in all samples may be larger in
-    others, so its threshold is raised. But its weights were not tested by any sample:
-    they may be so large that they would spoil the scale of the others.
+    others, so its threshold must not be too small. But no sample has tested its
+    weights, which may be so large that they spoil the others', so its threshold must
+    not be too great either.
     """
     magnitudes = statistics.magnitudes_from(centres)
     thresholds, _ = _best_thresholds(magnitudes, steps)

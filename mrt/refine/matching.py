@@ -33,9 +33,8 @@ class Matching:
     def __init__(self, interval: Interval) -> None:
         self._low, self._high = interval
         self._clips = self._low > -math.inf or self._high < math.inf
-        self._counts: list[
-            FloatArray
-        ] = []  # [samples, O]; the sums have this shape too
+        # Sums over the positions of each sample's outputs, [samples, O].
+        self._counts: list[FloatArray] = []
         self._computed_sums: list[FloatArray] = []
         self._float_sums: list[FloatArray] = []
         self._squares: FloatArray | float = 0.0  # [O]

@@ -215,9 +215,7 @@ class _AtAnchors:
     before: Mapping[str, int]  # the count of the model's operators
     after: Mapping[str, Sequence[Operator]]  # the rewritten operators
     rewritten: Sequence[Operator]  # all rewritten operators, in order
-    instructions: Mapping[
-        str, Counter[str]
-    ]  # the instructions of each rewritten value
+    instructions: Mapping[str, Counter[str]]  # of each rewritten value
 
 
 def _outcome(

@@ -1,9 +1,9 @@
 """The target of a search, and when it is met.
 
 Held-back samples are few: of 33, one is 3 %. So a target must be met on these samples
-and also, with a margin, by the result expected on other samples. Agreement is expected
-from the size of the noise beside the float model's margins; SNR may differ by a few
-tenths of a dB.
+and also, with a margin, by the result expected on other samples. The expected agreement
+follows from the size of the noise compared with the float model's margins; the SNR must
+exceed its target by a few tenths of a dB.
 """
 
 from __future__ import annotations

@@ -110,9 +110,8 @@ def _sums(
         *_pads(d, height, extent, stride),
         *_pads(d, width, extent, stride),
     )
-    if stride == 1 and d.below(
-        3
-    ):  # two times in three, the image keeps its size
+    # In two of three cases the image keeps its size.
+    if stride == 1 and d.below(3):
         top, bottom, left, right = (extent // 2,) * 4
     taps = kernel * kernel * channels // groups
     if height * width // stride**2 * outputs * taps > MOST_PRODUCTS:
