@@ -1,9 +1,12 @@
 """Prepares the numbers of a file for a model, one sample at a time.
 
-It changes layout, colour order, scale, mean and deviation: value = (x * scale - mean) /
-std, in float64, then float32. Arrays keep their size; `images.py` resizes and crops
-pictures first. A program that takes bytes (`input_dtype` is "u8") contains the colour
-order and the arithmetic; `outside` is the preparation that remains.
+It changes layout, colour order, scale, mean and deviation:
+
+    value = (x * scale - mean) / std, in float64, then float32
+
+Arrays keep their size; `images.py` resizes and crops pictures first. A program that
+takes bytes (`input_dtype` is "u8") contains the colour order and the arithmetic;
+`outside` is the preparation that remains.
 """
 
 from __future__ import annotations
