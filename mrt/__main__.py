@@ -1,4 +1,4 @@
-"""`python -m mrt` is the `mrt` command."""
+"""Runs the `mrt` command as `python -m mrt`."""
 
 from mrt.cli import main
 

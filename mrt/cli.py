@@ -1,4 +1,4 @@
-"""The `mrt` command: gathers the commands; their texts teach."""
+"""The `mrt` command, with all its subcommands."""
 
 from __future__ import annotations
 
@@ -53,10 +53,9 @@ for command in (
 
 
 def main() -> None:
-    """The console script."""
+    """Run the console script."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(
-                errors="backslashreplace"
-            )  # a name may hold what the terminal's encoding lacks
+            # A name may hold characters that the encoding of the terminal lacks.
+            stream.reconfigure(errors="backslashreplace")
     cli(prog_name="mrt")

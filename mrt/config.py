@@ -1,7 +1,8 @@
-"""configs/*.toml as frozen dataclasses: what to read, how to prepare it, how to calibrate, which precision.
+"""Reads configs/*.toml as frozen dataclasses.
 
-Unknown keys are refused by name and every value is checked. Paths are relative to the folder of the config file.
-Options given on the command line win over the file.
+A config names the files to read, how to prepare and calibrate them, and the precision.
+Unknown keys are refused by name and every value is checked. Paths are relative to the
+folder of the config file. Options on the command line take precedence over the file.
 """
 
 from __future__ import annotations
@@ -43,15 +44,15 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class DataSettings:
-    """Where samples are, and the names of arrays in an .npz by input name, or by `x` for the only input.
+    """The file of samples, and the names of its arrays.
 
-    `held_back` of them, at equal distances, are left out of calibration.
+    Arrays of an .npz are named by input, or by `x` for the only input. `held_back` of
+    the samples, at equal distances, are left out of calibration.
     """
 
     path: Path | None = None
-    samples: int | None = (
-        None  # at most so many, at equal distances; None for all
-    )
+    # At most so many, at equal distances; None for all.
+    samples: int | None = None
     arrays: Mapping[str, str] = field(default_factory=dict)
     labels: str | None = None
     held_back: int = 0
@@ -59,10 +60,12 @@ class DataSettings:
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """The model's files, the shapes of inputs that the file leaves open, and the names of its classes, one a line.
+    """The model's files, and the details that these leave open.
 
-    The parameters of an MXNet model are those of `params` or of the `epoch`, or invented from the seed `random_weights`.
-    `outputs` are values to end in instead of the model's own outputs; `values` make constants of inputs.
+    These are the shapes of inputs, and the names of the model's classes, one a line.
+    The parameters of an MXNet model are those of `params` or of the `epoch`, or random
+    from the seed `random_weights`. `outputs` are values that replace the model's own
+    outputs; `values` make constants of inputs.
     """
 
     path: Path | None = None
@@ -80,7 +83,7 @@ class Config:
     """All settings of a config file; without a file, the defaults."""
 
     model: ModelSettings = field(default_factory=ModelSettings)
-    # Of every input without settings of its own:
+    # For every input without settings of its own.
     preprocessing: Preprocessing = field(default_factory=Preprocessing)
     inputs: Mapping[str, Preprocessing] = field(default_factory=dict)
     calibration_data: DataSettings = field(default_factory=DataSettings)
@@ -94,7 +97,10 @@ class Config:
     )
 
     def preprocessing_of(self, names: list[str]) -> dict[str, Preprocessing]:
-        """The preprocessing of each of the model's inputs; BadOption if the file prepares one that the model lacks."""
+        """Return the preprocessing of each of the model's inputs.
+
+        Raise BadOption if the file prepares an input that the model lacks.
+        """
         unknown = sorted(set(self.inputs) - set(names))
         if unknown:
             raise BadOption(
@@ -106,7 +112,10 @@ class Config:
 
 
 def load_config(path: Path) -> Config:
-    """Read a config file; BadOption, naming the file and the key, for anything that cannot be used."""
+    """Read a config file.
+
+    Raise BadOption, with the file and the key, for anything that cannot be used.
+    """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
@@ -122,7 +131,10 @@ def load_config(path: Path) -> Config:
 
 
 class _Table:
-    """One table of the file. Keys are taken out as they are read; the others are unknown."""
+    """One table of the file.
+
+    Keys are taken out as they are read; the others are unknown.
+    """
 
     def __init__(self, content: Mapping[str, Any], name: str) -> None:
         self._unread = dict(content)
@@ -132,7 +144,10 @@ class _Table:
     def take(
         self, key: str, read: Callable[[Any], Any], default: Any = None
     ) -> Any:
-        """`read` of the value of `key`, or the default; BadOption naming the key if `read` refuses it."""
+        """Return `read` of the value of `key`, or the default.
+
+        Raise BadOption, naming the key, if `read` refuses the value.
+        """
         self._known.append(key)
         if key not in self._unread:
             return default
@@ -145,7 +160,7 @@ class _Table:
             ) from None
 
     def table(self, key: str) -> _Table:
-        """The table under `key`, empty if absent."""
+        """Return the table under `key`, empty if absent."""
         self._known.append(key)
         value = self._unread.pop(key, {})
         name = f"{self.name}.{key}" if self.name else key
@@ -154,12 +169,12 @@ class _Table:
         return _Table(value, name)
 
     def tables(self, key: str) -> dict[str, _Table]:
-        """The tables under `key` by name."""
+        """Return the tables under `key` by name."""
         outer = self.table(key)
         return {name: outer.table(name) for name in list(outer._unread)}
 
     def options(self, declarations: type, **defaults: Any) -> dict[str, Any]:
-        """The values of all options that a dataclass declares, by name."""
+        """Return the values of all options that a dataclass declares, by name."""
         return {
             declared.name: self.take(
                 declared.name,
@@ -180,7 +195,7 @@ class _Table:
         }
 
     def finish(self) -> None:
-        """BadOption naming a key that has not been read."""
+        """Raise BadOption, naming the key, if a key has not been read."""
         for key in self._unread:
             where = f" in [{self.name}]" if self.name else ""
             known = ", ".join(self._known)
@@ -253,7 +268,10 @@ def _read_preprocessing(
 def _read_calibration(
     table: _Table, folder: Path, bits: int
 ) -> tuple[DataSettings, CalibrationOptions]:
-    """The data and the options; unless said, the observer fits the precision of the activations."""
+    """Return the data and the options.
+
+    By default, the observer fits the precision of the activations.
+    """
     data = replace(
         _read_data(table, folder),
         held_back=table.take("held_back", read_sample_count, 0),

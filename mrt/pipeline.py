@@ -54,7 +54,7 @@ from mrt.tune.evaluator import Evaluator
 
 @dataclass
 class Job:
-    """One conversion under way: what was asked for, and what the stages have made so far."""
+    """One conversion under way: its settings, and the results of its stages so far."""
 
     config: Config
     progress: Progress
@@ -80,7 +80,7 @@ class Job:
 
     @property
     def measured(self) -> CalibrationTable:
-        """The calibration table, once there is one."""
+        """The calibration table, once it exists."""
         assert self.table is not None
         return self.table
 
@@ -94,7 +94,11 @@ class Job:
 
     @property
     def stages(self) -> RefineOptions:
-        """The refining stages to run: a given table has been refined, and noise decides nothing."""
+        """The refining stages to run.
+
+        There are none if a table is given, which has been refined, or if the samples
+        are noise.
+        """
         if self.given_table is not None or self.synthetic:
             return RefineOptions.of(())
         return self.config.refinement
@@ -116,7 +120,10 @@ def load(job: Job) -> None:
 
 
 def rewrite(job: Job) -> None:
-    """Bring the float graph to canonical form; fix the bits of residual streams and the samples held back."""
+    """Bring the float graph to canonical form.
+
+    This fixes the bits of residual streams and the samples held back.
+    """
     assert job.loaded is not None
     job.loaded = project.rewrite_model(job.loaded, job.config)
     bits = with_stream_bits(job.model, job.config.quantization)
@@ -126,7 +133,7 @@ def rewrite(job: Job) -> None:
 
 
 def duplicate(job: Job) -> None:
-    """Give second copies to the channels for which 8 bits are too coarse."""
+    """Add second copies of the channels for which 8 bits are too coarse."""
     if job.given_table is not None:
         _require_suitable(job, job.given_table)
         job.duplicates = job.given_table.duplicates
@@ -225,7 +232,10 @@ def convert(
     progress: Progress,
     target: Target | None = None,
 ) -> Conversion:
-    """Run all stages; nothing is written. With a target, bits that meet it are searched for."""
+    """Run all stages, without writing a file.
+
+    With a target, search for bits that meet it.
+    """
     job = Job(config, progress, given_table=table, target=target)
     for stage in STAGES:
         stage(job)
@@ -262,10 +272,11 @@ def make_table(
 
 
 def _prepared_for_search(job: Job) -> Config:
-    """The configuration without duplicated channels and with samples held back for the search.
+    """Return the configuration for a search.
 
-    Where a search gives 16 bits, duplicated channels would cost products for nothing. With a
-    given table no sample is calibrated on, so all of them are there for the search.
+    It has no duplicated channels, and samples are held back. Where a search assigns 16
+    bits, duplicated channels would cost products without any gain. With a given table
+    no sample is used for calibration, so all of them serve the search.
     """
     refinement = replace(job.config.refinement, duplicates=False)
     config = replace(job.config, refinement=refinement)
@@ -297,14 +308,14 @@ def _require_able_to_tell(
 
 
 def _require_suitable(job: Job, table: CalibrationTable) -> None:
-    """BadData unless the given table was made for this model, at bits that its observer would fit to."""
+    """Raise BadData unless the given table was made for this model and these activation bits."""
     bits = job.config.quantization.activation_bits
     fitted = replace(table.options, bits=bits)
     table.require(model_sha256=job.table_key, options=fitted)
 
 
 def _samples_for_duplicates(job: Job) -> Samples:
-    """A few of the calibration samples, opened anew so that no others are read."""
+    """Return a few of the calibration samples, opened anew so that no others are read."""
     samples = project.open_calibration_data(job.model, job.config)
     data = job.config.calibration_data
     if data.path is None or data.held_back:

@@ -1,4 +1,7 @@
-"""The files that a configuration names: its model in several forms, its samples, its labels, and the places of results."""
+"""Reads and writes the files that a configuration names.
+
+They are its model in several forms, its samples, its labels, and the files of results.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,10 @@ def load(config: Config) -> LoadedModel:
 
 
 def load_before_rewriting(config: Config) -> LoadedModel:
-    """As `load`; outputs that only the rewritten model has are left in `missing_outputs`."""
+    """Read the model as `load` does, but without requiring outputs that rewriting makes.
+
+    Outputs that only the rewritten model has are left in `missing_outputs`.
+    """
     settings = config.model
     if settings.path is None:
         raise BadOption(
@@ -77,22 +83,23 @@ def rewrite_model(loaded: LoadedModel, config: Config) -> LoadedModel:
 
 
 def rewritten(config: Config) -> LoadedModel:
-    """Load and rewrite."""
+    """Load and rewrite the model."""
     return rewrite_model(load_before_rewriting(config), config)
 
 
 def rewritten_for(program: Program, config: Config) -> LoadedModel:
-    """As `rewritten`, with the duplicated channels that the program was made with."""
+    """Load and rewrite the model, with the duplicated channels of the program."""
     loaded = rewritten(config)
     add_duplicates(loaded.model, read_duplicates(program))
     return loaded
 
 
 def load_to_run(config: Config) -> LoadedModel:
-    """The model as it was read, for onnxruntime to run.
+    """Return the model as it was read, for onnxruntime to run.
 
-    The pads of windows are written out, since onnxruntime refuses auto_pad beside dilations.
-    If an output of the configuration exists only in the rewritten model, that model is returned.
+    The pads of windows are written out, since onnxruntime refuses auto_pad beside
+    dilations. If an output of the configuration exists only in the rewritten model,
+    return that model.
     """
     loaded = load_before_rewriting(config)
     if loaded.missing_outputs:
@@ -105,7 +112,7 @@ def load_to_run(config: Config) -> LoadedModel:
 def write_onnx(
     config: Config, destination: Path, *, opset: int, any_batch: bool | None
 ) -> Exported:
-    """Load and write as plain ONNX."""
+    """Load the model and write it as plain ONNX."""
 
     def load_for(shapes: Mapping[str, tuple[int, ...]]) -> LoadedModel:
         all_shapes = {**config.model.shapes, **shapes}
@@ -120,7 +127,10 @@ def write_onnx(
 
 
 def open_data(model: ir.Model, config: Config, data: DataSettings) -> Samples:
-    """The samples that the configuration names, prepared for the model, without those held back."""
+    """Return the samples that the configuration names, prepared for the model.
+
+    Samples held back are left out.
+    """
     if data.path is None:
         raise BadOption(
             "no data is given: --data, or a --config that names some"
@@ -149,7 +159,7 @@ def open_data(model: ir.Model, config: Config, data: DataSettings) -> Samples:
 
 
 def open_calibration_data(model: ir.Model, config: Config) -> Samples:
-    """The samples to calibrate on; noise if the configuration names none."""
+    """Return the samples to calibrate on; noise if the configuration names none."""
     data = config.calibration_data
     if data.path is not None:
         return open_data(model, config, data)
@@ -175,7 +185,7 @@ def _input_shapes(model: ir.Model) -> dict[str, tuple[int, ...]]:
 
 
 def read_labels(path: Path | None) -> list[str]:
-    """The names of the classes, one a line; none without a file."""
+    """Return the names of the classes, one a line; none without a file."""
     if path is None:
         return []
     try:
@@ -190,7 +200,7 @@ def read_labels(path: Path | None) -> list[str]:
 
 
 def default_output(model: Path) -> Path:
-    """`P.cvm` beside P-symbol.json, P.json or P.onnx."""
+    """Return `P.cvm` beside P-symbol.json, P.json or P.onnx."""
     stem = model.name.removesuffix(".json").removesuffix(".onnx")
     return model.parent / f"{stem.removesuffix('-symbol')}.cvm"
 
@@ -198,10 +208,10 @@ def default_output(model: Path) -> Path:
 def check_destination(
     path: Path, inputs: list[Path | None], *others: Path
 ) -> None:
-    """Refuse, before any work, places that cannot be written or that hold an input.
+    """Refuse, before any work, destinations that cannot be written or that are an input.
 
-    `others` are places of further results; all must differ. Parameters found beside an MXNet
-    symbol are inputs, too.
+    `others` are destinations of further results; all must differ. Parameters found
+    beside an MXNet symbol are inputs, too.
     """
     named = [file for file in inputs if file is not None]
     beside = [

@@ -1,4 +1,4 @@
-"""The options of a command over its config file."""
+"""Combines the options of a command with its config file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mrt.refine.options import STAGES, RefineOptions
 from mrt.tune.settings_file import PATHS, settings_text
 
 WEIGHT_SOURCES = ("params", "epoch", "random_weights")
-"""Where the weights of an MXNet model come from: at most one of these is given."""
+"""The sources of an MXNet model's weights; at most one of them may be given."""
 QUANTIZE_OPTIONS = tuple(
     declared.name for declared in options_of(QuantizeOptions)
 )
@@ -49,7 +49,7 @@ OPTIONS = frozenset(
 
 
 def settings_of(model: Path | None, options: Mapping[str, Any]) -> Config:
-    """The config file, if any, with the command line's options over it."""
+    """Return the config file's settings, if any, with the command line's options over them."""
     config = (
         load_config(options["config"]) if options.get("config") else Config()
     )
@@ -120,7 +120,11 @@ def _parse_stages(text: str) -> RefineOptions:
 def _model_settings(
     file: ModelSettings, model: Path | None, options: Mapping[str, Any]
 ) -> ModelSettings:
-    """What the file says of weights and outputs is of its own model, and at most one source of weights is used."""
+    """Return the settings of the model.
+
+    Weights and outputs in the file are those of its own model, so another model does
+    not have them. At most one source of weights is used.
+    """
     named = _given(
         {name: options.get(name) for name in (*WEIGHT_SOURCES, "outputs")}
     )
@@ -158,7 +162,10 @@ def _parse_outputs(text: str) -> tuple[str, ...]:
 def written_settings(
     file: Path | None, config: Config, folder: Path, *, with_table: bool
 ) -> str:
-    """TOML for `folder` of what this conversion used; a config file keeps its comments and its other settings."""
+    """Return the TOML, for `folder`, of the settings that this conversion used.
+
+    A config file keeps its comments and its other settings.
+    """
     former = "" if file is None else file.read_text(encoding="utf-8")
     content = tomllib.loads(former)
     base = Path() if file is None else file.parent

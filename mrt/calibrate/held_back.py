@@ -1,4 +1,4 @@
-"""Samples set aside before calibration, on which later choices are judged."""
+"""Sets samples aside before calibration, on which later choices are judged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mrt.errors import BadData
 SHARE = 3  # one sample in three is held back,
 FEWEST = 16  # but at least 16, or half of fewer than 32,
 MOST = 256  # and at most 256
-FEWEST_SAMPLES = 4  # with which a search can start
+FEWEST_SAMPLES = 4  # a search needs at least so many
 
 
 def count_to_hold_back(samples: Samples, needed: int = 1) -> int:
@@ -26,7 +26,7 @@ def count_to_hold_back(samples: Samples, needed: int = 1) -> int:
 
 
 def split(samples: Samples, count: int) -> tuple[Samples, Samples]:
-    """The samples to calibrate on, and `count` others at equal distances that are held back."""
+    """Return the samples to calibrate on, and `count` others at equal distances to hold back."""
     if not 0 < count < len(samples):
         raise BadData(
             f"{samples.source}: {count} of {len(samples)} samples cannot be held back; some must be left"

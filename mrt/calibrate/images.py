@@ -1,4 +1,8 @@
-"""Pictures in a folder: listed with their classes, opened as RGB or grey, resized and cropped to the model's size."""
+"""Reads pictures in a folder.
+
+They are listed with their classes, opened as RGB or grey, and resized and cropped to
+the model's size.
+"""
 
 from __future__ import annotations
 
@@ -176,7 +180,10 @@ def _resize_shorter_side(
 
 
 def _crop_centre(picture: Image.Image, size: tuple[int, int]) -> Image.Image:
-    """The centre of a larger picture; a smaller one stays, and the shape of the model's input refuses it."""
+    """Return the centre of a larger picture.
+
+    A smaller one stays: it is refused later because its shape is not the model input's.
+    """
     if picture.width < size[0] or picture.height < size[1]:
         return picture
     left, top = (picture.width - size[0]) // 2, (picture.height - size[1]) // 2

@@ -1,8 +1,12 @@
-"""Prepares the numbers of a file for a model: layout, colour order, scale, mean, deviation, one sample at a time.
+"""Prepares the numbers of a file for a model, one sample at a time.
 
-value = (x * scale - mean) / std, in float64, then float32. Arrays keep their size; `images.py`
-resizes and crops pictures first. A program that takes bytes (`input_dtype` is "u8") contains
-the colour order and the arithmetic; `outside` is the preparation that remains.
+It changes layout, colour order, scale, mean and deviation:
+
+    value = (x * scale - mean) / std, in float64, then float32
+
+Arrays keep their size; `images.py` resizes and crops pictures first. A program that
+takes bytes (`input_dtype` is "u8") contains the colour order and the arithmetic;
+`outside` is the preparation that remains.
 """
 
 from __future__ import annotations
@@ -29,7 +33,10 @@ MAX_SIDE = 65536
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """How one input is prepared. `layout` is that of the source arrays; pictures are always NHWC in RGB at first."""
+    """The preparation of one input.
+
+    `layout` is that of the source arrays; pictures are always NHWC in RGB at first.
+    """
 
     layout: str = option(
         "as is",
@@ -120,7 +127,10 @@ class Preprocessing:
     def apply(
         self, sample: npt.NDArray[Any], shape: tuple[int, ...], where: str
     ) -> FloatArray:
-        """`sample` as float32 of the model's input shape; BadData, beginning with `where`, if it does not fit."""
+        """Return `sample` as float32 of the model's input shape.
+
+        Raise BadData, with a message that begins with `where`, if it does not fit.
+        """
         values = _in_layout(sample, shape, self.layout)
         if values is None:
             raise BadData(f"{where}: {self._mismatch(sample, shape)}")
@@ -141,9 +151,10 @@ class Preprocessing:
         return np.asarray(prepared, np.float32, order="C")
 
     def outside(self, layout: str) -> Preprocessing:
-        """The preparation that remains for a program that takes bytes, always NHWC: size and order of axes.
+        """Return the preparation that remains for a program of bytes: size and order of axes.
 
-        `layout` is the order of the model's own input, which "as is" goes by.
+        Such a program is always NHWC. `layout` is the order of the model's own input,
+        which "as is" refers to.
         """
         layout = layout if self.layout == "as is" else self.layout
         return replace(
@@ -182,7 +193,10 @@ def both(sides: int | tuple[int, int]) -> tuple[int, int]:
 
 
 def channel_axis(shape: tuple[int, ...]) -> int | None:
-    """Which axis of a model's input counts channels: 1 (NCHW), unless only the last can (NHWC); None without any."""
+    """Return the axis of a model's input that counts channels; None if there is none.
+
+    It is 1 (NCHW), unless only the last can be it (NHWC).
+    """
     if len(shape) != 4:
         return 1 if len(shape) > 1 else None
     return 3 if shape[3] in (1, 3, 4) and min(shape[1:3]) > 4 else 1
@@ -191,7 +205,7 @@ def channel_axis(shape: tuple[int, ...]) -> int | None:
 def _in_layout(
     sample: npt.NDArray[Any], shape: tuple[int, ...], layout: str
 ) -> npt.NDArray[Any] | None:
-    """The sample with its axes in the model's order and its shape, or None if it is not of that layout and size."""
+    """Return the sample with its axes in the model's order; None if layout or size do not fit."""
     if layout == "HW":
         fits = sample.ndim == 2 and len(shape) == 4
         target = (
@@ -220,7 +234,7 @@ def _without_ones(shape: tuple[int, ...]) -> list[int]:
 
 
 def _require_bytes(values: npt.NDArray[Any], where: str) -> None:
-    """Integers of 0..255: numbers that were scaled before would all become 0 or 1."""
+    """Require integers of 0..255: numbers that were scaled before would all become 0 or 1."""
     if values.dtype.kind not in "biu":
         raise BadData(
             f"{where}: holds {values.dtype}; with input_dtype = 'u8' the program takes "
@@ -238,7 +252,7 @@ def _per_channel(
     axis: int | None,
     where: str,
 ) -> npt.NDArray[np.float64]:
-    """The numbers shaped to broadcast along the channel axis."""
+    """Return the numbers in a shape that broadcasts along the channel axis."""
     if len(numbers) == 1:
         return np.array(numbers[0], np.float64)
     if axis is None or shape[axis] != len(numbers):

@@ -1,4 +1,7 @@
-"""Samples to run a model on, one at a time: from an .npz, a .npy, a folder of images, or made up from a seed."""
+"""Samples to run a model on, read one at a time.
+
+They come from an .npz, a .npy, a folder of images, or a generator of noise with a seed.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,15 @@ _KINDS = "an .npz, a .npy or a folder of images"
 
 @dataclass(frozen=True)
 class Samples:
-    """Every iteration reads the samples anew, in the same order, holding one at a time."""
+    """Samples that can be read again and again.
+
+    Every iteration reads them in the same order, holding one at a time.
+    """
 
     names: tuple[str, ...]
     count: int
     labels: tuple[int, ...] | None
-    source: str  # where they come from, for people
+    source: str  # their origin, for people
     _read: Callable[[], Iterator[Sample]]
     # What people should know of them; some is found only while they are read.
     notes: list[str] = field(default_factory=list, compare=False)
@@ -52,7 +58,7 @@ def open_samples(
     labels: str | None = None,
     classes: Sequence[str] = (),
 ) -> Samples:
-    """The samples in `path` for the model's inputs (name to shape).
+    """Open the samples in `path` for the model's inputs (name to shape).
 
     An .npz has one array per input by name, or `x` where there is one input, and may have
     classes as `y`. `arrays` (by input name or `x`) and `labels` give other names, which are
@@ -93,7 +99,10 @@ def synthetic_samples(
     *,
     intervals: Mapping[str, tuple[int, int]] | None = None,
 ) -> Samples:
-    """Normal noise from a seeded PCG64, or integers where an interval is given: unlike any real data."""
+    """Return samples of normal noise from a seeded PCG64, which are unlike any real data.
+
+    Inputs with an interval get integers instead.
+    """
     of_integers = intervals or {}
 
     def read() -> Iterator[Sample]:
@@ -249,7 +258,7 @@ def _from_arrays(
 
 
 def _is_one_sample(array: StoredArray, shape: tuple[int, ...]) -> bool:
-    """An array of exactly the input's shape is one sample, if the first dimension is fixed above 1."""
+    """Whether an array is one sample: it has the input's shape, whose first dimension is not 1."""
     return shape[:1] != (1,) and array.shape == shape
 
 
@@ -341,7 +350,7 @@ def _from_folder(
 
 
 def evenly_spaced(total: int, limit: int | None) -> list[int]:
-    """All of 0..total-1, or `limit` of them at equal distances, the first always among them."""
+    """Return all of 0..total-1, or `limit` of them at equal distances, always with the first."""
     if limit is None or limit >= total:
         return list(range(total))
     return [index * total // limit for index in range(limit)]

@@ -1,4 +1,7 @@
-"""Runs the float model and the integer program over the same samples, a few at a time, and counts."""
+"""Runs the float model and the integer program over the same samples, and counts.
+
+A few samples run at a time.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ class _Side:
 
 @dataclass
 class _Tally:
-    """Everything counted so far."""
+    """All counts so far."""
 
     wanted: str | None  # the class output, if it was named
     metric: Metric | None
@@ -176,7 +179,10 @@ def _batches(samples: Samples, size: int) -> Iterator[list[Sample]]:
 def check_same_interface(
     model: ir.Model, program: Program, samples: Samples
 ) -> None:
-    """BadData unless the program has the model's inputs and outputs and there is at least one sample."""
+    """Raise BadData unless the program has the model's inputs and outputs.
+
+    There must also be at least one sample.
+    """
     if not len(samples):
         raise BadData(
             f"{samples.source}: holds no samples; expected at least one"

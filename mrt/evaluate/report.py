@@ -1,4 +1,7 @@
-"""What a comparison of float and integer found; its JSON keys are part of the command's interface."""
+"""The result of comparing float and integer.
+
+Its JSON keys are part of the command's interface.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Programs against the float model on held-back samples: what a target asks about, and how far two programs are apart."""
+"""Compares programs with the float model on held-back samples.
+
+It measures the quantities that a target limits, and the distance between two programs.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +29,19 @@ from mrt.tune.margins import (
 )
 
 Outputs = dict[str, npt.NDArray[Any]]
-LEAST_LOSS = (
-    0.25  # of disagreements: fewer are never expected to cost a right answer
-)
-LOW_MARGINS = (
-    1 / 3
-)  # the samples that tell what a disagreement costs: those with the lowest margins
+# At least this share of the disagreements is expected to cost a right answer.
+LEAST_LOSS = 0.25
+# The share of the samples, those with the lowest margins, that the loss of a disagreement
+# is estimated on.
+LOW_MARGINS = 1 / 3
 
 
 @dataclass(frozen=True)
 class ClassScore:
-    """Of a classifier. `drop` and `expected_drop` are points of top-1 (0 without labels)."""
+    """The score of a classifier.
+
+    `drop` and `expected_drop` are points of top-1 (0 without labels).
+    """
 
     agreement: float
     expected_disagreement: float
@@ -47,7 +52,10 @@ class ClassScore:
 
 @dataclass(frozen=True)
 class Score:
-    """`worst_snr_db` is the least over the outputs; infinite where nothing differs."""
+    """The score of a program.
+
+    `worst_snr_db` is the least over the outputs; infinite where nothing differs.
+    """
 
     worst_snr_db: float
     classes: ClassScore | None
@@ -60,7 +68,7 @@ class Pending:
     futures: Sequence[Future[Outputs]]
 
     def outputs(self) -> list[Outputs]:
-        """Their results, in the order of the samples."""
+        """Wait for the runs, and return their results in the order of the samples."""
         return [future.result() for future in self.futures]
 
 
@@ -118,7 +126,7 @@ class Evaluator:
         )
 
     def score(self, program: Proven) -> Score:
-        """How a program does on all samples."""
+        """Score a program on all samples."""
         outputs = self.start(program).outputs()
         noises = {name: Noise() for name in self._real[0]}
         for real, found in zip(self._real, outputs, strict=True):
@@ -174,7 +182,11 @@ class Evaluator:
         )
 
     def _loss(self) -> float:
-        """What a disagreement costs: how much more often the best class is right than the second, where they are close."""
+        """Return the expected loss of top-1 for each disagreement.
+
+        It is how much more often float's best class is right than its second, on the
+        samples where the two are close.
+        """
         if self._labels is None:
             return 1.0
         pairs = sorted(
@@ -191,9 +203,10 @@ class Evaluator:
     def distance(
         self, left: Sequence[Outputs], right: Sequence[Outputs]
     ) -> float:
-        """The power of the difference between two programs' outputs.
+        """Return the power of the difference between two programs' outputs.
 
-        Only outputs that the evaluator compares count; for comparison only.
+        It covers only the outputs that the evaluator compares. It has no unit: it
+        serves to compare programs.
         """
         return math.fsum(
             self._apart(real, a, b)
@@ -236,7 +249,11 @@ def _scores_of_classes(real: Outputs, wanted: str | None) -> str:
 
 
 def _class_distance(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> float:
-    """What is common to all classes overturns nothing; between probabilities, the distance of Hellinger."""
+    """Return a squared distance that leaves out a difference common to all classes.
+
+    Such a difference cannot change the order of the classes. Between probabilities it
+    is the squared Hellinger distance, up to a factor.
+    """
     if is_distribution(left) and is_distribution(right):
         return float(np.sum((np.sqrt(left) - np.sqrt(right)) ** 2))
     return float(np.var(left - right)) * left.size

@@ -1,7 +1,9 @@
-"""What a search is to reach, and when it counts as reached.
+"""The target of a search, and when it is met.
 
-Held-back samples are few: of 33, one is 3 %. So a target must be met by what was counted and also, with room, by what is
-expected of other samples: agreement from how large the noise is beside the float model's margins, SNR by a few tenths of a dB.
+Held-back samples are few: of 33, one is 3 %. So a target must be met on these samples
+and also, with a margin, by the result expected on other samples. The expected agreement
+follows from the size of the noise compared with the float model's margins; the SNR must
+exceed its target by a few tenths of a dB.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ from mrt.errors import BadOption
 from mrt.evaluate.interval import samples_to_tell
 from mrt.tune.evaluator import Score
 
-ROOM = 0.5  # of the disagreement that is allowed, so much may be expected: how many margins are near 0 is known to a third
+# The share of the allowed disagreement that may be expected: the number of margins near 0
+# is uncertain by a third.
+ROOM = 0.5
 SNR_ROOM_DB = 0.3
 
 
@@ -62,7 +66,7 @@ class Target:
             )
 
     def met(self, score: Score) -> bool:
-        """Whether the target is reached, with room."""
+        """Whether the target is met, with the margin."""
         if self.kind == "snr":
             return score.worst_snr_db >= self.value + SNR_ROOM_DB
         classes = score.classes
@@ -86,7 +90,7 @@ class Target:
 
 
 def describe(score: Score) -> str:
-    """What was found, in a line."""
+    """Return a line that describes a score."""
     snr = (
         "no difference"
         if math.isinf(score.worst_snr_db)

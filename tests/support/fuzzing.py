@@ -1,4 +1,7 @@
-"""Seeded mutations of program files and programs. Each must be refused by name or be a program like any other."""
+"""Seeded mutations of program files and programs.
+
+Each mutant must either be refused with a named error, or be a valid program.
+"""
 
 from __future__ import annotations
 
@@ -134,7 +137,7 @@ BYTES = (
 
 
 def corpus() -> list[Program]:
-    """Programs that use every instruction, some with metadata."""
+    """Return programs that use every instruction, some with metadata."""
     names = tuple(MAKERS)
     return [
         program_of((*names[at : at + 3], "rescale"), seed=at)
@@ -143,7 +146,10 @@ def corpus() -> list[Program]:
 
 
 def fuzz(seed: int, count: int) -> dict[str, int]:
-    """Run `count` mutations: how many ended in which way. AssertionError names the seed of a case that went wrong."""
+    """Run `count` mutations, and return how many ended in which way.
+
+    An AssertionError names the seed of a case that went wrong.
+    """
     programs = corpus()
     encoded = [file_format.encode(program) for program in programs]
     outcomes: dict[str, int] = {}
@@ -169,7 +175,11 @@ def fuzz(seed: int, count: int) -> dict[str, int]:
 
 
 def examine_bytes(data: bytes) -> str:
-    """Decode and validate; what decodes must be the encoding of what it decodes to, and what is proven must run."""
+    """Decode and validate bytes.
+
+    Bytes that decode must be the encoding of the decoded program, and a proven program
+    must run.
+    """
     started = time.process_time()
     try:
         program = file_format.decode(data)
@@ -185,7 +195,10 @@ def examine_bytes(data: bytes) -> str:
 
 
 def examine_program(program: Program) -> str:
-    """The same for a program that was made in memory: validation must not rely on what decoding refuses."""
+    """Validate a program that was made in memory, and run it if it is proven.
+
+    Validation must not rely on checks of the decoder.
+    """
     started = time.process_time()
     outcome = "proven"
     try:
@@ -220,7 +233,7 @@ def _run(proven: Proven) -> None:
 
 
 def mutated_bytes(random: Random, data: bytes) -> bytes:
-    """One to three changes of raw bytes, mostly in the header."""
+    """Make one to three changes of raw bytes, mostly in the header."""
     result = bytearray(data)
     for _ in range(random.randint(1, 3)):
         end = (
@@ -245,9 +258,8 @@ def mutated_bytes(random: Random, data: bytes) -> bytes:
                 result[at : at + 8] = result[other : other + 8]
             case _:
                 del result[at:]
-    if (
-        random.random() < 0.5
-    ):  # give what changed its length, so that the header is read
+    # The header's prefix gets the new length in half of the cases, so that it is read.
+    if random.random() < 0.5:
         result[8:16] = max(
             0, int.from_bytes(data[8:16], "little") + len(result) - len(data)
         ).to_bytes(8, "little")
@@ -255,7 +267,7 @@ def mutated_bytes(random: Random, data: bytes) -> bytes:
 
 
 def mutated_header(random: Random, data: bytes) -> bytes:
-    """One to three items of the header or the metadata replaced by hostile ones, and encoded again."""
+    """Replace one to three items of the header or metadata by hostile ones, and encode it."""
     end = 16 + int.from_bytes(data[8:16], "little")
     program, metadata = map(bytes, file_format.split(data))
     header = cbor2.loads(data[16:end])
@@ -275,7 +287,7 @@ def mutated_header(random: Random, data: bytes) -> bytes:
 
 
 def _mutate_tree(random: Random, node: Any) -> None:
-    """Walk down to a random place and change what is there."""
+    """Walk down to a random position and change the item there."""
     while True:
         keys = list(node) if isinstance(node, dict) else list(range(len(node)))
         if not keys:
@@ -297,7 +309,7 @@ def _mutate_tree(random: Random, node: Any) -> None:
 
 
 def _hostile(random: Random, value: Any) -> Any:
-    """Mostly of the same kind, so that deeper checks are reached."""
+    """Return a hostile value, mostly of the same kind, so that deeper checks are reached."""
     if isinstance(value, int) and random.random() < 0.8:
         return random.choice(INTEGERS)
     if isinstance(value, str) and random.random() < 0.8:
@@ -306,7 +318,7 @@ def _hostile(random: Random, value: Any) -> Any:
 
 
 def mutated_program(random: Random, program: Program) -> Program:
-    """One field of the frozen data replaced by another value of its Python type."""
+    """Replace one field of the frozen data by another value of its Python type."""
     change = random.choice(
         (
             _input,
